@@ -1,0 +1,13 @@
+#include "runtime/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ingot {
+
+void CheckFailed(const char* file, int line, const char* condition, const char* detail) {
+  std::fprintf(stderr, "%s:%d: internal error: %s%s%s\n", file, line, condition, *detail ? ": " : "", detail);
+  std::abort();
+}
+
+}  // namespace ingot
