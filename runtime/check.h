@@ -6,8 +6,8 @@ namespace ingot {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const char* detail = "");
 }  // namespace ingot
 
-#define INGOT_CHECK(condition, ...)                                                   \
-  do {                                                                                \
+#define INGOT_CHECK(condition, ...)                                                        \
+  do {                                                                                     \
     if (!(condition)) ::ingot::CheckFailed(__FILE__, __LINE__, #condition, ##__VA_ARGS__); \
   } while (0)
 #define INGOT_UNREACHABLE(...) ::ingot::CheckFailed(__FILE__, __LINE__, "unreachable", ##__VA_ARGS__)

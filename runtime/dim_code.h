@@ -22,11 +22,11 @@ enum class DimOp : uint8_t {
   kFloorMod = 6,  // a - b * floor(a / b); b != 0
   kMin = 7,
   kMax = 8,
-  kEq = 9,        // 1 or 0
+  kEq = 9,  // 1 or 0
   kNe = 10,
   kLt = 11,
   kLe = 12,
-  kSelect = 13,   // pop c, b, a; push a != 0 ? b : c
+  kSelect = 13,  // pop c, b, a; push a != 0 ? b : c
 };
 
 struct DimStep {

@@ -5,8 +5,9 @@
  *
  * buffers[i] is the first byte of the i-th tensor parameter, in the order of the kernel descriptor (inputs, outputs:
  * destination passing; the kernel allocates nothing). ints are the integer arguments: the function's free symbolic
- * variables by first occurrence, then scalars, floats as bit patterns of their own width. The kernel returns 0, or what fail() or
- * a callback returned. It does not unwind, uses at most 64 KiB of stack and leaves MXCSR as it was. C11 and C++. */
+ * variables by first occurrence, then scalars, floats as bit patterns of their own width. The kernel returns 0, or what
+ * fail() or a callback returned. It does not unwind, uses at most 64 KiB of stack and leaves MXCSR as it was. C11 and
+ * C++. */
 #ifndef INGOT_RUNTIME_KERNEL_ABI_H_
 #define INGOT_RUNTIME_KERNEL_ABI_H_
 

@@ -12,8 +12,9 @@ struct Status::Rep {
 
 namespace {
 constexpr const char* kCodeNames[] = {
-    "ok",          "invalid_argument", "not_found",         "bad_input",         "corrupt",   "unsupported_file", "not_trusted",
-    "out_of_memory", "deadline_exceeded", "unsupported_model", "cancelled", "failed",           "io"};
+    "ok",          "invalid_argument", "not_found",         "bad_input",         "corrupt",   "unsupported_file",
+    "not_trusted", "out_of_memory",    "deadline_exceeded", "unsupported_model", "cancelled", "failed",
+    "io"};
 }  // namespace
 
 const char* StatusCodeName(StatusCode code) {

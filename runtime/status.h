@@ -37,7 +37,7 @@ class [[nodiscard]] Status {
  public:
   Status() = default;  // success
   Status(StatusCode code, std::string message);
-  static Status OutOfMemory();                    // allocates nothing
+  static Status OutOfMemory();                     // allocates nothing
   static Status OutOfMemory(std::string message);  // falls back to the plain one when memory for the text is short
 
   Status(const Status& other);
@@ -65,13 +65,13 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit on purpose
   Result(Status status) : value_(std::in_place_index<1>, std::move(status)) {  // NOLINT: implicit on purpose
     INGOT_CHECK(!std::get<1>(value_).ok(), "a Result made from a success without a value");
   }
-  template <typename U, typename = std::enable_if_t<std::is_convertible_v<U, T> && !std::is_same_v<std::decay_t<U>, T> &&
-                                                    !std::is_same_v<std::decay_t<U>, Status> &&
-                                                    !std::is_same_v<std::decay_t<U>, Result>>>
+  template <typename U, typename = std::enable_if_t<
+                            std::is_convertible_v<U, T> && !std::is_same_v<std::decay_t<U>, T> &&
+                            !std::is_same_v<std::decay_t<U>, Status> && !std::is_same_v<std::decay_t<U>, Result>>>
   Result(U&& value) : value_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return value_.index() == 0; }
@@ -101,13 +101,14 @@ class [[nodiscard]] Result {
 #define INGOT_CONCAT_INNER(a, b) a##b
 #define INGOT_CONCAT(a, b) INGOT_CONCAT_INNER(a, b)
 // Returns from the enclosing function when the expression (a Status) failed.
-#define INGOT_RETURN_IF_ERROR(expression)                      \
-  do {                                                         \
-    ::ingot::Status ingot_status_ = (expression);              \
-    if (!ingot_status_.ok()) return ingot_status_;             \
+#define INGOT_RETURN_IF_ERROR(expression)          \
+  do {                                             \
+    ::ingot::Status ingot_status_ = (expression);  \
+    if (!ingot_status_.ok()) return ingot_status_; \
   } while (0)
 // `INGOT_ASSIGN_OR_RETURN(auto x, F());` with Result<X> F().
-#define INGOT_ASSIGN_OR_RETURN(lhs, expression) INGOT_ASSIGN_OR_RETURN_INNER(INGOT_CONCAT(ingot_result_, __LINE__), lhs, expression)
+#define INGOT_ASSIGN_OR_RETURN(lhs, expression) \
+  INGOT_ASSIGN_OR_RETURN_INNER(INGOT_CONCAT(ingot_result_, __LINE__), lhs, expression)
 #define INGOT_ASSIGN_OR_RETURN_INNER(result, lhs, expression) \
   auto result = (expression);                                 \
   if (!result.ok()) return std::move(result).status();        \

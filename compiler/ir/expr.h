@@ -1,0 +1,224 @@
+// The graph level: expressions in A-normal form, bindings, functions; and PrimFunc, the function of the tensor level.
+// A block of bindings is a vector, so a model of 100,000 operations is wide, not deep. Every expression carries its
+// type once inference has run (importers and the parser leave it null where it must be inferred).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/attrs.h"
+#include "compiler/ir/node.h"
+#include "compiler/ir/stmt.h"
+#include "compiler/ir/type.h"
+
+namespace ingot::op {
+struct OpRow;  // one row of the operator table, compiler/op/registry.h
+}
+
+namespace ingot::ir {
+
+enum class ExprKind : uint8_t {
+  kVar,
+  kConstant,
+  kCall,
+  kTuple,
+  kTupleGetItem,
+  kIf,
+  kShapeExpr,
+  kPrimValue,
+  kStringValue,
+  kDataTypeValue,
+  kOp,
+  kGlobalVar,
+  kExternFunc,
+  kSeqExpr,
+  kFunction,
+  kPrimFunc,
+};
+struct ExprNode : Node {
+  ExprKind kind;
+  Type type;  // null: not inferred yet
+
+ protected:
+  explicit ExprNode(ExprKind k, Type t = nullptr) : kind(k), type(std::move(t)) {}
+};
+using Expr = Ref<ExprNode>;
+
+// Identity counts, the name is a hint. A dataflow variable lives in its dataflow block alone.
+struct VarNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kVar;
+  std::string name;
+  bool is_dataflow;
+  VarNode(std::string n, Type t, bool dataflow = false)
+      : ExprNode(kKind, std::move(t)), name(std::move(n)), is_dataflow(dataflow) {}
+};
+using Var = Ref<VarNode>;
+
+// The bytes of a constant: dtype, dims and a counted span of a mapped file or an owned buffer; compact, row-major,
+// little-endian. Shared, never copied on the way to the file. The content hash is computed once, when asked for.
+class ConstantData {
+ public:
+  // owner keeps the bytes alive; bytes.size() must be what dtype and dims say.
+  ConstantData(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes,
+               std::shared_ptr<const void> owner);
+  static std::shared_ptr<const ConstantData> FromBytes(DataType dtype, std::vector<int64_t> dims,
+                                                       std::vector<std::byte> bytes);
+  DataType dtype() const { return dtype_; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::shared_ptr<const void>& owner() const { return owner_; }
+  int64_t num_elements() const;
+  uint64_t ContentHash() const;  // xxh3 over dtype, dims and bytes; thread-safe
+  // dtype, dims and bytes (not NaN-aware: bytes).
+  bool Equals(const ConstantData& other) const;
+
+ private:
+  DataType dtype_;
+  std::vector<int64_t> dims_;
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+  mutable std::atomic<uint64_t> hash_{0};
+};
+struct ConstantNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kConstant;
+  std::shared_ptr<const ConstantData> data;
+  std::string name;  // a hint: the parameter's name in the source; may be empty
+  explicit ConstantNode(std::shared_ptr<const ConstantData> d, std::string n = "");  // sets the tensor type
+};
+using Constant = Ref<ConstantNode>;
+
+struct OpNode : ExprNode {  // made by the operator table alone, one node per row
+  static constexpr ExprKind kKind = ExprKind::kOp;
+  std::string name;  // "nn.conv2d", "add", "call_tir", ...
+  const op::OpRow* row;
+  OpNode(std::string n, const op::OpRow* r) : ExprNode(kKind), name(std::move(n)), row(r) {}
+};
+struct GlobalVarNode : ExprNode {  // unique by name within a module
+  static constexpr ExprKind kKind = ExprKind::kGlobalVar;
+  std::string name;
+  explicit GlobalVarNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
+};
+using GlobalVar = Ref<GlobalVarNode>;
+struct ExternFuncNode : ExprNode {  // a function that the embedding program registers, by name
+  static constexpr ExprKind kKind = ExprKind::kExternFunc;
+  std::string name;
+  explicit ExternFuncNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
+};
+
+struct CallNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kCall;
+  Expr callee;  // Op, GlobalVar, ExternFunc or Var (a closure)
+  std::vector<Expr> args;
+  Attrs attrs;
+  std::vector<Type> type_args;  // out_ty of call_tir and call_packed
+  CallNode(Expr c, std::vector<Expr> a, Attrs at = {}, std::vector<Type> ta = {}, Type t = nullptr)
+      : ExprNode(kKind, std::move(t)),
+        callee(std::move(c)),
+        args(std::move(a)),
+        attrs(std::move(at)),
+        type_args(std::move(ta)) {}
+};
+using Call = Ref<CallNode>;
+struct TupleNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kTuple;
+  std::vector<Expr> fields;
+  explicit TupleNode(std::vector<Expr> f, Type t = nullptr) : ExprNode(kKind, std::move(t)), fields(std::move(f)) {}
+};
+struct TupleGetItemNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kTupleGetItem;
+  Expr tuple;
+  int64_t index;
+  TupleGetItemNode(Expr e, int64_t i, Type t = nullptr)
+      : ExprNode(kKind, std::move(t)), tuple(std::move(e)), index(i) {}
+};
+struct ShapeExprNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kShapeExpr;
+  std::vector<PrimExpr> dims;
+  explicit ShapeExprNode(std::vector<PrimExpr> d);  // sets the type
+};
+struct PrimValueNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kPrimValue;
+  PrimExpr value;
+  explicit PrimValueNode(PrimExpr v);  // sets the type
+};
+struct StringValueNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kStringValue;
+  std::string value;
+  explicit StringValueNode(std::string v);
+};
+struct DataTypeValueNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kDataTypeValue;
+  DataType value;
+  explicit DataTypeValueNode(DataType v);
+};
+
+// var = value, or var = R.match_cast(value, type) which checks at run time and binds new symbolic variables.
+struct Binding {
+  Var var;
+  Expr value;
+  Type match_cast;  // null: a plain binding
+  Span span;
+  bool is_match_cast() const { return match_cast.get() != nullptr; }
+};
+struct BindingBlock {
+  std::vector<Binding> bindings;
+  bool is_dataflow = false;  // pure and straight-line
+};
+struct SeqExprNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kSeqExpr;
+  std::vector<BindingBlock> blocks;
+  Expr body;  // a Var, Constant, Tuple, ShapeExpr, ... : no call
+  SeqExprNode(std::vector<BindingBlock> b, Expr e, Type t = nullptr)
+      : ExprNode(kKind, t ? std::move(t) : e->type), blocks(std::move(b)), body(std::move(e)) {}
+};
+using SeqExpr = Ref<SeqExprNode>;
+struct IfNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kIf;
+  Expr condition;  // a scalar bool tensor or Prim value
+  SeqExpr then_branch, else_branch;
+  IfNode(Expr c, SeqExpr t, SeqExpr e, Type type = nullptr)
+      : ExprNode(kKind, std::move(type)),
+        condition(std::move(c)),
+        then_branch(std::move(t)),
+        else_branch(std::move(e)) {}
+};
+struct FunctionNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kFunction;
+  std::vector<Var> params;
+  SeqExpr body;
+  Type result_type;
+  bool is_pure;
+  bool is_private;  // not an entry point
+  Attrs attrs;
+  FunctionNode(std::vector<Var> p, SeqExpr b, Type r, bool pure = true, bool priv = false, Attrs a = {})
+      : ExprNode(kKind),
+        params(std::move(p)),
+        body(std::move(b)),
+        result_type(std::move(r)),
+        is_pure(pure),
+        is_private(priv),
+        attrs(std::move(a)) {}
+};
+using Function = Ref<FunctionNode>;
+
+// Parameters are scalars or handles with a buffer; destination passing: outputs are the last buffers. A symbolic
+// variable that occurs in a buffer's shape is bound by it.
+struct PrimFuncParam {
+  PrimVar var;    // a scalar, or the handle of the buffer
+  Buffer buffer;  // null for a scalar
+};
+struct PrimFuncNode : ExprNode {
+  static constexpr ExprKind kKind = ExprKind::kPrimFunc;
+  std::vector<PrimFuncParam> params;
+  Stmt body;  // a BlockRealize of the block "root" until blocks are lowered
+  bool is_private;
+  Attrs attrs;  // "tirx.noalias": true, "op_pattern", ...
+  PrimFuncNode(std::vector<PrimFuncParam> p, Stmt b, bool priv = false, Attrs a = {})
+      : ExprNode(kKind), params(std::move(p)), body(std::move(b)), is_private(priv), attrs(std::move(a)) {}
+};
+using PrimFunc = Ref<PrimFuncNode>;
+
+}  // namespace ingot::ir

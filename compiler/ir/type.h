@@ -1,0 +1,74 @@
+// Types of graph expressions (Relax's "struct info"): Object, Prim, Shape, Tensor, Tuple and Callable. Shapes are
+// symbolic: a dimension is an integer PrimExpr. What is unknown is absent, never guessed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/node.h"
+#include "compiler/ir/prim_expr.h"
+
+namespace ingot::ir {
+
+enum class TypeKind : uint8_t { kObject, kPrim, kShape, kTensor, kTuple, kCallable };
+
+struct TypeNode : Node {
+  TypeKind kind;
+
+ protected:
+  explicit TypeNode(TypeKind k) : kind(k) {}
+};
+using Type = Ref<TypeNode>;
+
+struct ObjectTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kObject;
+  ObjectTypeNode() : TypeNode(kKind) {}
+};
+// A scalar; with a value when it is known as an expression (R.Prim(value="n")).
+struct PrimTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kPrim;
+  DataType dtype;
+  PrimExpr value;  // null: unknown
+  explicit PrimTypeNode(DataType t) : TypeNode(kKind), dtype(t) {}
+  explicit PrimTypeNode(PrimExpr v) : TypeNode(kKind), dtype(v->dtype), value(std::move(v)) {}
+};
+struct ShapeTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kShape;
+  int rank;                                   // -1: unknown
+  std::optional<std::vector<PrimExpr>> dims;  // absent: only the rank is known
+  explicit ShapeTypeNode(int r) : TypeNode(kKind), rank(r) {}
+  explicit ShapeTypeNode(std::vector<PrimExpr> d)
+      : TypeNode(kKind), rank(static_cast<int>(d.size())), dims(std::move(d)) {}
+};
+struct TensorTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kTensor;
+  std::optional<DataType> dtype;              // absent: unknown
+  int rank;                                   // -1: unknown
+  std::optional<std::vector<PrimExpr>> dims;  // absent: only the rank is known
+  std::string virtual_device;                 // "cuda:0" and the like; empty: the module's default
+  TensorTypeNode(std::vector<PrimExpr> d, std::optional<DataType> t, std::string vdevice = "")
+      : TypeNode(kKind),
+        dtype(t),
+        rank(static_cast<int>(d.size())),
+        dims(std::move(d)),
+        virtual_device(std::move(vdevice)) {}
+  TensorTypeNode(int r, std::optional<DataType> t, std::string vdevice = "")
+      : TypeNode(kKind), dtype(t), rank(r), virtual_device(std::move(vdevice)) {}
+};
+using TensorType = Ref<TensorTypeNode>;
+struct TupleTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kTuple;
+  std::vector<Type> fields;
+  explicit TupleTypeNode(std::vector<Type> f) : TypeNode(kKind), fields(std::move(f)) {}
+};
+struct CallableTypeNode : TypeNode {
+  static constexpr TypeKind kKind = TypeKind::kCallable;
+  std::optional<std::vector<Type>> params;  // absent: any
+  Type result;
+  bool is_pure;
+  CallableTypeNode(std::optional<std::vector<Type>> p, Type r, bool pure)
+      : TypeNode(kKind), params(std::move(p)), result(std::move(r)), is_pure(pure) {}
+};
+
+}  // namespace ingot::ir
