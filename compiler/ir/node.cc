@@ -1,0 +1,30 @@
+#include "compiler/ir/node.h"
+
+#include <vector>
+
+namespace ingot::ir {
+
+std::string Span::ToString() const {
+  if (!is_known()) return "<unknown>";
+  if (line > 0) return source->name + ":" + std::to_string(line) + ":" + std::to_string(column);
+  return operation == nullptr ? source->name : source->name + ": " + *operation;
+}
+
+void Node::Destroy(const Node* node) {
+  // Children that die with their parent are put on the list of the outermost call instead of recursing.
+  thread_local std::vector<const Node*>* pending = nullptr;
+  if (pending != nullptr) {
+    pending->push_back(node);
+    return;
+  }
+  std::vector<const Node*> list{node};
+  pending = &list;
+  while (!list.empty()) {
+    const Node* next = list.back();
+    list.pop_back();
+    delete next;
+  }
+  pending = nullptr;
+}
+
+}  // namespace ingot::ir
