@@ -42,7 +42,10 @@ class DimCode {
   DimCode() : DimCode(0) {}
   explicit DimCode(int64_t constant) : steps_{{DimOp::kConst, constant}} {}
   static DimCode Slot(int64_t slot) { return DimCode(std::vector<DimStep>{{DimOp::kSlot, slot}}, 0); }
-  static DimCode Binary(DimOp op, const DimCode& a, const DimCode& b);  // folds constants where nothing overflows
+  // Folds constants where nothing overflows. The result may be too long (see fits()); then Evaluate and FromSteps
+  // refuse it.
+  static DimCode Binary(DimOp op, const DimCode& a, const DimCode& b);
+  static DimCode Select(const DimCode& condition, const DimCode& if_true, const DimCode& if_false);
   // Refuses code that is empty, longer than kMaxSteps, under- or overflows its stack, leaves other than one value,
   // has an unknown op, or names a slot >= num_slots.
   static Result<DimCode> FromSteps(std::vector<DimStep> steps, int64_t num_slots);
@@ -50,12 +53,14 @@ class DimCode {
   std::span<const DimStep> steps() const { return steps_; }
   bool is_constant() const { return steps_.size() == 1 && steps_[0].op == DimOp::kConst; }
   int64_t constant() const { return steps_[0].value; }  // only when is_constant()
+  bool fits() const { return steps_.size() <= kMaxSteps; }
   // The largest slot named plus one; 0 when constant.
   int64_t num_slots() const;
   // Never allocates on success. The slots must cover num_slots().
   Result<int64_t> Evaluate(std::span<const int64_t> slots) const;
-  // Infix text over the given slot names (or "s0", "s1", ... when fewer are given), such as "n * 64 + 32"; Parse
-  // reads it back to equal steps.
+  // Infix text, such as "n * 64 + 32", with Python's "//" and "%", min, max and select(condition, a, b). A slot prints
+  // as its name, or as "s0", "s1", ... where no name is given or the name would not read back. Parse reads the text
+  // to equal steps.
   std::string ToString(std::span<const std::string> slot_names = {}) const;
   static Result<DimCode> Parse(std::string_view text, std::span<const std::string> slot_names);
 

@@ -1,0 +1,142 @@
+#include "runtime/data_type.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+namespace ingot {
+namespace {
+
+// One row per named scalar type. The order decides nothing.
+struct NamedType {
+  const char* name;
+  TypeCode code;
+  uint8_t bits;
+};
+constexpr NamedType kNamedTypes[] = {
+    {"bool", TypeCode::kBool, 8},
+    {"int1", TypeCode::kInt, 1},
+    {"int2", TypeCode::kInt, 2},
+    {"int4", TypeCode::kInt, 4},
+    {"int8", TypeCode::kInt, 8},
+    {"int16", TypeCode::kInt, 16},
+    {"int32", TypeCode::kInt, 32},
+    {"int64", TypeCode::kInt, 64},
+    {"uint1", TypeCode::kUInt, 1},
+    {"uint2", TypeCode::kUInt, 2},
+    {"uint4", TypeCode::kUInt, 4},
+    {"uint8", TypeCode::kUInt, 8},
+    {"uint16", TypeCode::kUInt, 16},
+    {"uint32", TypeCode::kUInt, 32},
+    {"uint64", TypeCode::kUInt, 64},
+    {"float16", TypeCode::kFloat, 16},
+    {"float32", TypeCode::kFloat, 32},
+    {"float64", TypeCode::kFloat, 64},
+    {"bfloat16", TypeCode::kBfloat, 16},
+    {"complex64", TypeCode::kComplex, 64},
+    {"complex128", TypeCode::kComplex, 128},
+    {"float8_e3m4", TypeCode::kFloat8E3M4, 8},
+    {"float8_e4m3", TypeCode::kFloat8E4M3, 8},
+    {"float8_e4m3b11fnuz", TypeCode::kFloat8E4M3B11FNUZ, 8},
+    {"float8_e4m3fn", TypeCode::kFloat8E4M3FN, 8},
+    {"float8_e4m3fnuz", TypeCode::kFloat8E4M3FNUZ, 8},
+    {"float8_e5m2", TypeCode::kFloat8E5M2, 8},
+    {"float8_e5m2fnuz", TypeCode::kFloat8E5M2FNUZ, 8},
+    {"float8_e8m0fnu", TypeCode::kFloat8E8M0FNU, 8},
+    {"handle", TypeCode::kHandle, 64},
+};
+
+const NamedType* FindRow(TypeCode code, int bits) {
+  for (const NamedType& row : kNamedTypes) {
+    if (row.code == code && row.bits == bits) return &row;
+  }
+  return nullptr;
+}
+
+// Levenshtein distance; both texts are short.
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+Status UnknownType(std::string_view text) {
+  std::string message = "unknown data type \"" + std::string(text.substr(0, 40)) + "\"";
+  if (text.size() > 40) return Status(StatusCode::kInvalidArgument, std::move(message));
+  const NamedType* nearest = nullptr;
+  size_t nearest_distance = 3;  // farther than two edits is no suggestion
+  for (const NamedType& row : kNamedTypes) {
+    const size_t distance = EditDistance(text, row.name);
+    if (distance < nearest_distance) {
+      nearest_distance = distance;
+      nearest = &row;
+    }
+  }
+  if (nearest != nullptr) message += "; did you mean \"" + std::string(nearest->name) + "\"?";
+  return Status(StatusCode::kInvalidArgument, std::move(message));
+}
+
+}  // namespace
+
+Result<DataType> DataType::Parse(std::string_view text) {
+  const auto find = [](std::string_view name) {
+    return std::find_if(std::begin(kNamedTypes), std::end(kNamedTypes),
+                        [&](const NamedType& row) { return name == row.name; });
+  };
+  const NamedType* row = find(text);
+  if (row != std::end(kNamedTypes)) return DataType(row->code, row->bits);
+  const size_t x = text.rfind('x');
+  if (x == std::string_view::npos) return UnknownType(text);
+  int lanes = 0;
+  const char* end = text.data() + text.size();
+  auto [parsed, error] = std::from_chars(text.data() + x + 1, end, lanes);
+  row = find(text.substr(0, x));
+  if (error != std::errc() || parsed != end || lanes < 2 || lanes > std::numeric_limits<uint16_t>::max() ||
+      row == std::end(kNamedTypes)) {
+    return UnknownType(text);
+  }
+  return DataType(row->code, row->bits, lanes);
+}
+
+bool DataType::IsKnown() const { return lanes >= 1 && FindRow(code, bits) != nullptr; }
+
+std::string DataType::ToString() const {
+  const NamedType* row = FindRow(code, bits);
+  std::string text = row != nullptr ? row->name
+                                    : "unknown(code=" + std::to_string(static_cast<int>(code)) +
+                                          ", bits=" + std::to_string(bits) + ")";
+  if (lanes != 1) text += "x" + std::to_string(lanes);
+  return text;
+}
+
+Result<int64_t> DataType::SizeBytes(int64_t num_elements) const {
+  if (num_elements < 0) {
+    return Status(StatusCode::kInvalidArgument, "negative number of elements " + std::to_string(num_elements));
+  }
+  // Whole bytes and the rest apart, so that 2^61 int8 elements (2^64 bits) still count.
+  const int64_t bits_per_element = total_bits();
+  const int64_t whole = bits_per_element / 8;
+  const int64_t rest = bits_per_element % 8;
+  int64_t size_bytes = 0;
+  int64_t rest_bits = 0;
+  if (__builtin_mul_overflow(num_elements, whole, &size_bytes) ||
+      __builtin_mul_overflow(num_elements, rest, &rest_bits) ||
+      __builtin_add_overflow(size_bytes, rest_bits / 8 + (rest_bits % 8 != 0 ? 1 : 0), &size_bytes)) {
+    return Status(StatusCode::kInvalidArgument,
+                  "size of " + std::to_string(num_elements) + " x " + ToString() + " overflows 64 bits");
+  }
+  return size_bytes;
+}
+
+}  // namespace ingot

@@ -1,0 +1,143 @@
+#include "runtime/dlpack.h"
+
+#include <limits>
+#include <new>
+#include <utility>
+
+namespace ingot {
+namespace {
+
+Status Refuse(std::string message) { return Status(StatusCode::kBadInput, "DLPack tensor: " + std::move(message)); }
+
+// Names of DLPack's type codes past ours, for the refusal.
+const char* LaterTypeName(uint8_t code) {
+  switch (code) {
+    case 15:
+      return " (float6_e2m3fn)";
+    case 16:
+      return " (float6_e3m2fn)";
+    case 17:
+      return " (float4_e2m1fn)";
+  }
+  return "";
+}
+
+template <typename Managed>
+void CallDeleter(Managed* managed) {
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+template <typename Managed>
+void DeleteManaged(void* managed, void*, int64_t) {
+  CallDeleter(static_cast<Managed*>(managed));
+}
+
+template <typename Managed>
+Result<Tensor> Import(Managed* managed, bool is_read_only) {
+  Result<TensorView> view = ViewFromDLTensor(managed->dl_tensor);
+  if (!view.ok()) {
+    CallDeleter(managed);
+    return std::move(view).status();
+  }
+  view->is_read_only = is_read_only;
+  INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage,
+                         Storage::Wrap(view->data, view->SpanBytes(), view->device, DeleteManaged<Managed>, managed));
+  return Tensor::FromView(*view, std::move(storage));
+}
+
+// What an exported tensor points into; freed by its deleter.
+template <typename Managed>
+struct Exported {
+  Managed managed{};
+  Tensor tensor;
+  std::array<int64_t, kMaxRank> shape{};
+  std::array<int64_t, kMaxRank> strides{};
+};
+
+template <typename Managed>
+Result<Managed*> Export(const Tensor& tensor) {
+  auto* exported = new (std::nothrow) Exported<Managed>();
+  if (exported == nullptr) return Status::OutOfMemory();
+  const TensorView& view = tensor.view();
+  exported->tensor = tensor;
+  exported->shape = view.dims;
+  exported->strides = view.strides;
+  ingot_dl_tensor& out = exported->managed.dl_tensor;
+  out.data = view.data;
+  out.device = {static_cast<int32_t>(view.device.kind), view.device.index};
+  out.ndim = view.rank;
+  out.dtype = {static_cast<uint8_t>(view.dtype.code), view.dtype.bits, view.dtype.lanes};
+  out.shape = exported->shape.data();
+  out.strides = exported->strides.data();
+  exported->managed.manager_ctx = exported;
+  exported->managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager_ctx); };
+  return &exported->managed;
+}
+
+}  // namespace
+
+Result<TensorView> ViewFromDLTensor(const ingot_dl_tensor& tensor) {
+  if (tensor.ndim < 0 || tensor.ndim > kMaxRank) {
+    return Refuse("rank " + std::to_string(tensor.ndim) + ", expected 0 to " + std::to_string(kMaxRank));
+  }
+  if (tensor.ndim > 0 && tensor.shape == nullptr) return Refuse("no shape");
+  const DataType dtype(static_cast<TypeCode>(tensor.dtype.code), tensor.dtype.bits, tensor.dtype.lanes);
+  if (!dtype.IsKnown()) {
+    return Refuse("unsupported data type: code " + std::to_string(tensor.dtype.code) +
+                  LaterTypeName(tensor.dtype.code) + ", " + std::to_string(tensor.dtype.bits) + " bits, " +
+                  std::to_string(tensor.dtype.lanes) + " lanes");
+  }
+  const auto address = reinterpret_cast<uintptr_t>(tensor.data);
+  if (tensor.byte_offset > std::numeric_limits<uintptr_t>::max() - address) {
+    return Refuse("byte offset " + std::to_string(tensor.byte_offset) + " lies beyond the address space");
+  }
+  void* data = tensor.data == nullptr ? nullptr : static_cast<uint8_t*>(tensor.data) + tensor.byte_offset;
+  const DeviceId device{static_cast<DeviceKind>(tensor.device.device_type), tensor.device.device_id};
+  Result<TensorView> view = TensorView::Make(data, dtype, {tensor.shape, static_cast<size_t>(tensor.ndim)},
+                                             tensor.ndim > 0 ? tensor.strides : nullptr, device);
+  if (!view.ok()) return Refuse(view.status().message());
+  return view;
+}
+
+Result<Tensor> BorrowDLTensor(const ingot_dl_tensor& tensor) {
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(tensor));
+  return Tensor::FromView(view, Ref<Storage>());
+}
+
+Result<Tensor> ImportDLPack(ingot_dl_managed_tensor* managed) { return Import(managed, /*is_read_only=*/false); }
+
+Result<Tensor> ImportDLPack(ingot_dl_managed_tensor_versioned* managed) {
+  // Version, deleter and flags lie at the same place in every version; nothing else may be read before the check.
+  Status refusal;
+  if (managed->version.major != INGOT_DL_MAJOR_VERSION) {
+    refusal =
+        Refuse("version " + std::to_string(managed->version.major) + "." + std::to_string(managed->version.minor) +
+               ", expected " + std::to_string(INGOT_DL_MAJOR_VERSION) + ".x");
+  } else if ((managed->flags & INGOT_DL_FLAG_SUBBYTE_PADDED) != 0 && managed->dl_tensor.dtype.bits < 8) {
+    refusal = Refuse("sub-byte elements padded to bytes are not supported; packed ones are");
+  }
+  if (!refusal.ok()) {
+    CallDeleter(managed);
+    return refusal;
+  }
+  return Import(managed, (managed->flags & INGOT_DL_FLAG_READ_ONLY) != 0);
+}
+
+Result<ingot_dl_managed_tensor*> ExportDLPack(const Tensor& tensor) {
+  if (tensor.is_read_only()) {
+    return Status(StatusCode::kInvalidArgument, "read-only " + tensor.TypeToString() +
+                                                    " cannot be exported as a legacy DLPack tensor, which has no "
+                                                    "read-only flag; export a versioned one or a copy");
+  }
+  return Export<ingot_dl_managed_tensor>(tensor);
+}
+
+Result<ingot_dl_managed_tensor_versioned*> ExportDLPackVersioned(const Tensor& tensor) {
+  INGOT_ASSIGN_OR_RETURN(ingot_dl_managed_tensor_versioned * managed,
+                         Export<ingot_dl_managed_tensor_versioned>(tensor));
+  managed->version = {INGOT_DL_MAJOR_VERSION, INGOT_DL_MINOR_VERSION};
+  managed->flags = tensor.is_read_only() ? INGOT_DL_FLAG_READ_ONLY : 0;
+  return managed;
+}
+
+}  // namespace ingot
