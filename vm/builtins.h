@@ -1,0 +1,40 @@
+// The VM's builtins: host routines that bytecode calls by number, such as what `prepare` needs to pack weights. This
+// header gives their rows, from vm/builtins.def, for whoever reads, writes or verifies bytecode; the routines
+// themselves are run by the interpreter (vm/builtins.cc).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "vm/instruction.h"
+
+namespace ingot::vm {
+
+enum class Builtin : uint32_t {
+#define INGOT_BUILTIN(number, Name, text, semantics, ...) k##Name = number,
+#include "vm/builtins.def"
+};
+
+enum class ArgumentRole : uint8_t { kIn, kOut, kRest };
+
+struct BuiltinArgument {
+  ArgumentRole role;
+  Accepts accepts;
+  const char* name;
+};
+
+struct BuiltinInfo {
+  Builtin builtin;
+  const char* name;
+  const char* semantics;
+  std::span<const BuiltinArgument> arguments;
+};
+
+// All rows, by ascending number.
+std::span<const BuiltinInfo> AllBuiltins();
+// Null for an unknown number or name.
+const BuiltinInfo* FindBuiltin(uint64_t number);
+const BuiltinInfo* FindBuiltin(std::string_view name);
+
+}  // namespace ingot::vm
