@@ -6,14 +6,8 @@ namespace ingot {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition, const char* detail = "");
 }  // namespace ingot
 
-<<<<<<< HEAD
 #define INGOT_CHECK(condition, ...)                                                        \
   do {                                                                                     \
     if (!(condition)) ::ingot::CheckFailed(__FILE__, __LINE__, #condition, ##__VA_ARGS__); \
-=======
-#define INGOT_CHECK(condition, ...)                                                                    \
-  do {                                                                                                 \
-    if (!(condition)) ::ingot::CheckFailed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
->>>>>>> 982c71d (Program model, opcode and builtin tables, function builder, golden test runner)
   } while (0)
-#define INGOT_UNREACHABLE(...) ::ingot::CheckFailed(__FILE__, __LINE__, "unreachable" __VA_OPT__(, ) __VA_ARGS__)
+#define INGOT_UNREACHABLE(...) ::ingot::CheckFailed(__FILE__, __LINE__, "unreachable", ##__VA_ARGS__)
