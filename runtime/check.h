@@ -8,6 +8,6 @@ namespace ingot {
 
 #define INGOT_CHECK(condition, ...)                                                        \
   do {                                                                                     \
-    if (!(condition)) ::ingot::CheckFailed(__FILE__, __LINE__, #condition, ##__VA_ARGS__); \
+    if (!(condition)) ::ingot::CheckFailed(__FILE__, __LINE__, #condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (0)
-#define INGOT_UNREACHABLE(...) ::ingot::CheckFailed(__FILE__, __LINE__, "unreachable", ##__VA_ARGS__)
+#define INGOT_UNREACHABLE(...) ::ingot::CheckFailed(__FILE__, __LINE__, "unreachable" __VA_OPT__(, ) __VA_ARGS__)
