@@ -1,0 +1,22 @@
+// What a statement reads and writes, as boxes per buffer: the reads and writes of a block. Used by tensor expressions,
+// the parser (blocks written without T.reads / T.writes) and schedule primitives.
+#pragma once
+
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+
+namespace ingot::ir {
+
+struct ReadWriteRegions {
+  std::vector<BufferRegion> reads, writes;  // by first occurrence, one per buffer
+};
+
+// Regions of body (and init) over the variables that are free in them: loops and inner blocks inside are relaxed over
+// their ranges, lets are expanded. Buffers allocated inside are left out. With an init, buffers that are written are
+// left out of the reads, as TVM does for reductions. A region that cannot be bounded is the whole buffer.
+ReadWriteRegions GetBlockReadWriteRegions(const Stmt& body, const Stmt& init = nullptr);
+// The same of a block's body, init, iteration domains; buffers the block allocates and matches are left out.
+ReadWriteRegions GetBlockReadWriteRegions(const BlockNode& block);
+
+}  // namespace ingot::ir
