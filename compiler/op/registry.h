@@ -63,6 +63,9 @@ struct OpRow {
   std::vector<AttrSpec> attrs;
   FusionClass fusion = FusionClass::kOpaque;
   Effect effect = Effect::kPure;
+  // The result has the elements of the first argument in the same row-major order under other dims (reshape, squeeze,
+  // expand_dims, flatten): legalising leaves it alone, and lowering makes it a view of the same memory.
+  bool is_view = false;
   // The type of a call whose arguments have types; errors name the operator, what was expected and got.
   Result<ir::Type> (*infer)(const ir::Call& call) = nullptr;
   // Slow float64 evaluation, independent of every kernel: the tests' oracle. Arguments that are no tensors (shapes,
