@@ -1,0 +1,74 @@
+// Lowered tensor functions: what compiler/codegen takes. LowerPrimFunc turns a scheduled PrimFunc (blocks, vectorized
+// and unrolled loops, predicates) into this smaller language through the passes of TensorPipeline(), one file each.
+// Nothing here chooses a schedule, and nothing here depends on the machine beyond the target record.
+//
+// A lowered PrimFunc keeps its parameters, attributes and meaning, and holds only:
+//
+//   For            min is 0; the extent is any int64 expression over variables in scope and may be 0. Kinds:
+//                    serial    in order;
+//                    parallel  iterations in any order, at once; no parallel loop stands inside another one (nested
+//                    ones
+//                              were fused), but several may follow each other, and one may stand inside serial loops,
+//                              Lets, Ifs and Allocates. Iterations write disjoint elements of every buffer that lives
+//                              outside of the loop. Its extent is the number of tasks: the schedule chose the grain, so
+//                              a task is worth a fork-join, and an extent of 1 runs on the caller.
+//                  No vectorized, unrolled or thread-bound loop. Annotations are empty.
+//   Allocate       buffer.scope "global": workspace, 64-byte aligned, extents constant or over the function's symbolic
+//                              variables alone; never inside a loop, If, Let or parallel loop: all of them stand
+//                              outermost, before any other statement, so the workspace is one formula;
+//                  buffer.scope "local": stack or registers, constant extents, anywhere (inside a parallel loop: one
+//                              per task); all of them together hold at most Target::max_stack_bytes. An accumulator
+//                              tile is one of these whose every index is constant: promote it to registers.
+//                  Contents start undefined. Buffers are compact row-major without elem_offset.
+//   BufferStore,   one index per dimension, int64 (dtype of the index may carry lanes). Parameters' buffers may have
+//   BufferLoad     strides and elem_offset (in elements): address = data + elem_offset + sum(index * stride).
+//                  Scalar access: every index is scalar.
+//                  Vector access: the last index has lanes (n), every other one is scalar or has the same lanes; the
+//                  value is dtype x n. With scalar leading indices and last index Ramp(base, 1, n), and a last stride
+//                  of 1, it is one contiguous load or store of n elements (natural alignment of the element only);
+//                  every other form is a gather or scatter of n addresses (lanes of a store are distinct addresses). n
+//                  is any number >= 2: usually the target's vector width, its multiple or a tail below it.
+//   If, Assert,    conditions are scalar bool. A condition may depend on any variable in scope; hot loops have none
+//   While          (tails were partitioned off). Where lanes would disagree the statement was scalarised.
+//   LetStmt, Let   each variable is bound once in the whole function.
+//   Evaluate       a PrimCall with an effect. Evaluate(0) only as a whole empty body.
+//   Seq            never nested directly, never of one.
+//
+// and expressions of every PrimKind but Reduce and ProducerLoad, where
+//   - operands of Binary, Select, Cast, ... have equal lanes (scalars are broadcast explicitly); Select's condition is
+//     bool of the same lanes;
+//   - if_then_else has a scalar condition (its values may be vectors) and evaluates the chosen side alone: the other
+//     side may hold an out-of-bounds load. It is how padding reads;
+//   - Shuffle concatenates the lanes of its vectors or scalars; it appears where lanes were computed one by one;
+//   - index arithmetic is int64 and does not overflow for legal shapes.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "compiler/ir/expr.h"
+#include "compiler/target/target.h"
+#include "runtime/status.h"
+
+namespace ingot::transform {
+
+// A pass of the tensor level: on one function, for one target. Order and reasons are in tensor_pipeline.cc.
+struct TensorPassRow {
+  const char* name;
+  const char* summary;
+  Result<ir::PrimFunc> (*run)(const ir::PrimFunc& function, const Target& target);
+};
+std::span<const TensorPassRow> TensorPipeline();
+const TensorPassRow* FindTensorPass(std::string_view name);
+
+// Called after each pass; used by --print-after. May be null.
+using AfterTensorPass = Status (*)(void* context, const TensorPassRow& pass, const ir::PrimFunc& function);
+
+// Runs the pipeline and VerifyLowered. A function that already is lowered passes through.
+Result<ir::PrimFunc> LowerPrimFunc(const ir::PrimFunc& function, const Target& target, AfterTensorPass after = nullptr,
+                                   void* context = nullptr);
+
+// The language above, checked; the message names the function, the statement and the rule it breaks.
+Status VerifyLowered(const ir::PrimFunc& function, const Target& target);
+
+}  // namespace ingot::transform
