@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "runtime/suggest.h"
+
 namespace ingot {
 namespace {
 
@@ -55,35 +57,11 @@ const NamedType* FindRow(TypeCode code, int bits) {
   return nullptr;
 }
 
-// Levenshtein distance; both texts are short.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
-
 Status UnknownType(std::string_view text) {
   std::string message = "unknown data type \"" + std::string(text.substr(0, 40)) + "\"";
-  if (text.size() > 40) return Status(StatusCode::kInvalidArgument, std::move(message));
-  const NamedType* nearest = nullptr;
-  size_t nearest_distance = 3;  // farther than two edits is no suggestion
-  for (const NamedType& row : kNamedTypes) {
-    const size_t distance = EditDistance(text, row.name);
-    if (distance < nearest_distance) {
-      nearest_distance = distance;
-      nearest = &row;
-    }
-  }
-  if (nearest != nullptr) message += "; did you mean \"" + std::string(nearest->name) + "\"?";
+  std::vector<std::string_view> names;
+  for (const NamedType& row : kNamedTypes) names.push_back(row.name);
+  message += DidYouMean(text, names);
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
 
