@@ -1,0 +1,18 @@
+// Small floats: float16, bfloat16 and the float8 family as bit patterns, to and from double. Decoding is exact;
+// encoding rounds once, to nearest even, whatever the host's arithmetic can do. What is out of range becomes infinity,
+// or NaN in formats without one. Also wraps float32 and float64, so that one pair of functions serves every floating
+// DataType. No arithmetic happens here.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/data_type.h"
+
+namespace ingot {
+
+// The value of one element of a floating dtype, given its bits in the low end of `bits`.
+double DecodeFloat(DataType dtype, uint64_t bits);
+// The bits of the nearest element of a floating dtype.
+uint64_t EncodeFloat(DataType dtype, double value);
+
+}  // namespace ingot
