@@ -1,0 +1,181 @@
+#include "apps/common/tool.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <vector>
+
+#include "runtime/suggest.h"
+#include "runtime/version.h"
+
+namespace ingot::apps {
+
+int ExitCodeOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kOk:
+      return kExitOk;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kNotFound:
+      return kExitUsage;
+    case StatusCode::kBadInput:
+    case StatusCode::kIo:
+      return kExitBadInput;
+    case StatusCode::kCorrupt:
+    case StatusCode::kUnsupportedFile:
+      return kExitCorrupt;
+    case StatusCode::kNotTrusted:
+      return kExitNotTrusted;
+    case StatusCode::kOutOfMemory:
+      return kExitOutOfMemory;
+    case StatusCode::kDeadlineExceeded:
+      return kExitDeadline;
+    case StatusCode::kUnsupportedModel:
+      return kExitUnsupportedModel;
+    case StatusCode::kCancelled:
+      return kExitInterrupted;
+    case StatusCode::kFailed:
+      return kExitDiffers;
+  }
+  return kExitDiffers;
+}
+
+Tool::Tool(std::string name, std::string description, std::string examples)
+    : name_(std::move(name)), app_(std::move(description), name_) {
+  app_.footer("Examples:\n" + examples);
+  app_.set_version_flag("--version", name_ + " " + kVersion);
+  app_.add_option("--color", color_, "Colours in messages")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app_.add_option("--progress", progress_, "Progress on stderr")
+      ->check(CLI::IsMember({"auto", "never", "plain"}))
+      ->capture_default_str();
+  app_.add_option("--json", json_path_, "Machine-readable results to this file (-: stdout)")->type_name("FILE");
+  app_.add_option("--completion", completion_, "Print the completion script of a shell")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
+  // --completion works without the arguments that a run needs.
+  for (int i = 1; i < argc; ++i) {
+    std::string_view argument = argv[i];
+    std::string shell;
+    if (argument == "--completion" && i + 1 < argc) shell = argv[i + 1];
+    if (argument.starts_with("--completion=")) shell = argument.substr(13);
+    if (shell == "bash" || shell == "zsh" || shell == "fish") {
+      std::cout << CompletionScript(shell);
+      return kExitOk;
+    }
+  }
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app_.exit(error, std::cout, std::cerr);
+      return kExitOk;
+    }
+    std::cerr << name_ << ": " << DescribeParseError(error) << "\nRun " << name_ << " --help for the options.\n";
+    return kExitUsage;
+  }
+  Result<int> result = body();
+  if (bar_is_open_) std::fputc('\n', stderr);
+  if (result.ok()) return *result;
+  const bool colored = ColorsFor(STDERR_FILENO);
+  std::cerr << name_ << ": " << (colored ? "\x1b[31merror:\x1b[0m " : "error: ") << result.status().message() << "\n";
+  return ExitCodeOf(result.status().code());
+}
+
+Status Tool::WriteJson(int schema, const Json& document) const {
+  Json whole{{"schema", schema}, {"tool", name_}, {"version", kVersion}};
+  for (const auto& [key, value] : document.items()) whole[key] = value;
+  const std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (json_path_ == "-") {
+    std::cout << text;
+    return Status();
+  }
+  std::ofstream file(json_path_, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return Status(StatusCode::kIo, json_path_ + ": cannot be written");
+  return Status();
+}
+
+bool Tool::ColorsFor(int descriptor) const {
+  if (color_ != "auto") return color_ == "always";
+  if (const char* force = std::getenv("CLICOLOR_FORCE"); force != nullptr && std::string_view(force) != "0")
+    return true;
+  if (const char* none = std::getenv("NO_COLOR"); none != nullptr && *none != '\0') return false;
+  return isatty(descriptor) != 0;
+}
+
+bool Tool::colors_stdout() const { return ColorsFor(STDOUT_FILENO); }
+
+void Tool::Note(std::string_view text) const { std::cerr << name_ << ": " << text << "\n"; }
+
+void Tool::Progress(std::string_view step, int64_t done, int64_t total) {
+  if (progress_ == "never") return;
+  const bool draws_bar = progress_ == "auto" && isatty(STDERR_FILENO) != 0;
+  if (!draws_bar) {
+    if (progress_ == "plain" || done == total) {
+      std::fprintf(stderr, "%s: %.*s %lld/%lld\n", name_.c_str(), static_cast<int>(step.size()), step.data(),
+                   static_cast<long long>(done), static_cast<long long>(total));
+    }
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (done < total && now - last_drawn_ < std::chrono::milliseconds(100)) return;
+  last_drawn_ = now;
+  constexpr int kWidth = 30;
+  const int filled = total > 0 ? static_cast<int>(done * kWidth / total) : kWidth;
+  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  const double left = done > 0 ? elapsed * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+  std::fprintf(stderr, "\r%-24.*s [%s%s] %3lld%% %.0fs left ", static_cast<int>(step.size()), step.data(),
+               std::string(static_cast<size_t>(filled), '#').c_str(),
+               std::string(static_cast<size_t>(kWidth - filled), '.').c_str(),
+               static_cast<long long>(total > 0 ? done * 100 / total : 100), left);
+  bar_is_open_ = true;
+  std::fflush(stderr);
+}
+
+std::string Tool::DescribeParseError(const CLI::ParseError& error) const {
+  std::string text = error.what();
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return text;
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (const std::string& extra : app_.remaining()) {
+    const std::string option = extra.substr(0, extra.find('='));
+    text = option.starts_with("-") ? "unknown option " + option : "unexpected argument " + extra;
+    return text + DidYouMean(option, known);
+  }
+  return text;
+}
+
+std::string Tool::CompletionScript(const std::string& shell) const {
+  std::string words;
+  for (const CLI::Option* option : app_.get_options()) {
+    for (const std::string& name : option->get_lnames()) {
+      if (shell == "fish") {
+        words += "complete -c " + name_ + " -l " + name + "\n";
+      } else {
+        words += (words.empty() ? "--" : " --") + name;
+      }
+    }
+  }
+  if (shell == "fish") return words;
+  if (shell == "zsh")
+    return "#compdef " + name_ + "\n_arguments '*:file:_files' " + [&] {
+      std::string list;
+      for (const CLI::Option* option : app_.get_options()) {
+        for (const std::string& name : option->get_lnames()) list += "'--" + name + "' ";
+      }
+      return list;
+    }() + "\n";
+  return "complete -o default -W '" + words + "' " + name_ + "\n";
+}
+
+}  // namespace ingot::apps

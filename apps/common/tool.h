@@ -1,0 +1,72 @@
+// Tool: what every command-line tool has in common: parsing with --help, --version, --completion, --color, --progress
+// and --json; exit codes; error messages with "did you mean"; progress. A tool's main registers its options, and its
+// body calls the library and prints.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "runtime/status.h"
+
+namespace ingot::apps {
+
+// Exit codes of all tools.
+enum ExitCode : int {
+  kExitOk = 0,
+  kExitDiffers = 1,  // a comparison or self-test failed
+  kExitUsage = 2,
+  kExitBadInput = 3,
+  kExitCorrupt = 4,  // or unsupported
+  kExitNotTrusted = 5,
+  kExitOutOfMemory = 6,
+  kExitDeadline = 7,
+  kExitUnsupportedModel = 8,
+  kExitInterrupted = 130,
+};
+int ExitCodeOf(StatusCode code);
+
+using Json = nlohmann::ordered_json;
+
+class Tool {
+ public:
+  // examples: lines shown under --help. Options are added to app() before Run.
+  Tool(std::string name, std::string description, std::string examples);
+  CLI::App& app() { return app_; }
+  const std::string& name() const { return name_; }
+
+  // Parses the command line, runs the body, prints its failure, gives the exit code. The body returns an exit code of
+  // its own or a failure.
+  int Run(int argc, char** argv, const std::function<Result<int>()>& body);
+
+  // --json was given: results go there and stdout holds nothing else.
+  bool wants_json() const { return !json_path_.empty(); }
+  // Writes the document with its "schema" and "tool" in front, to stdout or the named file.
+  Status WriteJson(int schema, const Json& document) const;
+
+  bool colors_stdout() const;
+  // A note on stderr: "NAME: text".
+  void Note(std::string_view text) const;
+  // Tells how far the work is: a bar on a terminal (at most ten times a second), a plain line per step elsewhere.
+  void Progress(std::string_view step, int64_t done, int64_t total);
+
+ private:
+  std::string CompletionScript(const std::string& shell) const;
+  std::string DescribeParseError(const CLI::ParseError& error) const;
+  bool ColorsFor(int descriptor) const;
+
+  std::string name_;
+  CLI::App app_;
+  std::string color_ = "auto";
+  std::string progress_ = "auto";
+  std::string json_path_;
+  std::string completion_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_drawn_{};
+  bool bar_is_open_ = false;
+};
+
+}  // namespace ingot::apps
