@@ -46,6 +46,7 @@ enum {
   INGOT_KERNEL_ASSERT = 1,      /* an assertion of the function: a = its number in the descriptor's messages */
   INGOT_KERNEL_CANCELLED = 2,   /* the cancel flag was seen */
   INGOT_KERNEL_DIV_BY_ZERO = 3, /* an integer division by zero: a = the dividend */
+  INGOT_KERNEL_UNBOUND = 4,     /* an external function that nobody bound: a = its index */
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,160 @@
+#include "runtime/cpu_features.h"
+
+#include <cerrno>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+namespace ingot {
+namespace {
+
+struct FeatureRow {
+  CpuFeature feature;
+  const char* name;
+};
+constexpr FeatureRow kFeatures[] = {
+#define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state) {CpuFeature::k##id, name},
+#include "runtime/cpu_features.def"
+};
+
+struct LevelRow {
+  int level;
+  CpuFeature feature;
+};
+constexpr LevelRow kLevelFeatures[] = {
+#define INGOT_CPU_LEVEL_FEATURE(level, id) {level, CpuFeature::k##id},
+#include "runtime/cpu_features.def"
+};
+
+constexpr std::string_view kLevelPrefix = "x86-64-v";
+
+}  // namespace
+
+#if defined(__x86_64__)
+
+namespace {
+
+// Bits of XCR0: which register state the operating system saves.
+enum XcrState : uint64_t { none = 0, ymm = 0x6, zmm = 0xe6, tile = 0x60000 };
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+// All zero where the leaf or subleaf does not exist.
+Registers Cpuid(unsigned leaf, unsigned subleaf) {
+  Registers r;
+  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return Registers();
+  if (leaf == 7 && subleaf > 0) {
+    Registers base;
+    if (!__get_cpuid_count(7, 0, &base.eax, &base.ebx, &base.ecx, &base.edx) || base.eax < subleaf) return Registers();
+  }
+  return r;
+}
+
+uint64_t SavedStates() {
+  constexpr unsigned kOsXsave = 1u << 27;
+  if ((Cpuid(1, 0).ecx & kOsXsave) == 0) return 0;
+  uint32_t low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+}  // namespace
+
+CpuFeatures CpuFeatures::Detect() {
+  const uint64_t saved = SavedStates();
+  CpuFeatures features;
+#define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state)         \
+  if ((Cpuid(leaf, subleaf).reg >> (bit)&1) != 0 && (saved & (state)) == (state)) { \
+    features = features.With(CpuFeature::k##id);                                    \
+  }
+#include "runtime/cpu_features.def"
+  return features;
+}
+
+Status RequestAmxPermission() {
+  constexpr long kArchReqXcompPerm = 0x1023;
+  constexpr long kXfeatureXtiledata = 18;
+  if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0) return Status();
+  return Status(StatusCode::kUnsupportedFile, std::string("the kernel does not permit AMX: ") + std::strerror(errno));
+}
+
+#else
+
+CpuFeatures CpuFeatures::Detect() { return {}; }
+
+Status RequestAmxPermission() { return Status(StatusCode::kUnsupportedFile, "AMX exists on x86-64 only"); }
+
+#endif
+
+CpuFeatures CpuFeatures::Level(int level) {
+  CpuFeatures features;
+  for (const LevelRow& row : kLevelFeatures) {
+    if (row.level <= level) features = features.With(row.feature);
+  }
+  return features;
+}
+
+CpuFeatures CpuFeatures::AllKnown() {
+  CpuFeatures features;
+  for (const FeatureRow& row : kFeatures) features = features.With(row.feature);
+  return features;
+}
+
+Result<CpuFeatures> CpuFeatures::Parse(std::string_view text) {
+  CpuFeatures features;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    std::string_view name = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    if (name.starts_with('+')) name.remove_prefix(1);
+    if (name.size() == kLevelPrefix.size() + 1 && name.starts_with(kLevelPrefix) && name.back() >= '1' &&
+        name.back() <= '4') {
+      features.bits |= Level(name.back() - '0').bits;
+      continue;
+    }
+    bool found = false;
+    for (const FeatureRow& row : kFeatures) {
+      if (name != row.name) continue;
+      features = features.With(row.feature);
+      found = true;
+    }
+    if (!found) {
+      return Status(StatusCode::kInvalidArgument, "unknown CPU feature \"" + std::string(name.substr(0, 40)) +
+                                                      "\", expected x86-64-v1 to -v4 or LLVM's names, such as avx2");
+    }
+  }
+  return features;
+}
+
+std::string CpuFeatures::ToString() const {
+  std::string text;
+  for (int bit = 0; bit < 64; ++bit) {
+    const auto feature = static_cast<CpuFeature>(bit);
+    if (!Has(feature)) continue;
+    if (!text.empty()) text += ',';
+    const char* name = CpuFeatureName(feature);
+    text += name != nullptr ? name : "bit" + std::to_string(bit);
+  }
+  return text;
+}
+
+int CpuFeatures::HighestLevel() const {
+  int level = 1;
+  while (level < 4 && Covers(Level(level + 1))) ++level;
+  return level;
+}
+
+const char* CpuFeatureName(CpuFeature feature) {
+  for (const FeatureRow& row : kFeatures) {
+    if (row.feature == feature) return row.name;
+  }
+  return nullptr;
+}
+
+}  // namespace ingot

@@ -1,0 +1,75 @@
+// Device: one interface to the memory, streams and kernels of any device. A new one starts as a copy of
+// null_device.{h,cc} and one row of the device list (device_list.h); one conformance suite runs on every row
+// (tests/runtime/device_test.cc). Devices are thread-safe. They are counted, because tensors that left a context keep
+// the device of their memory alive.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/device_id.h"
+#include "runtime/host_allocator.h"
+#include "runtime/ref.h"
+#include "runtime/status.h"
+
+namespace ingot {
+
+// An order of work on one device; null is the device's default stream. Devices whose work is done when a call returns
+// have only that one.
+struct Stream {
+  void* handle = nullptr;
+  friend bool operator==(Stream, Stream) = default;
+};
+
+// Loaded code of a device with its own instruction set; freed with the last reference. It must not outlive its device.
+class DeviceImage : public RefCounted {
+ public:
+  static void Destroy(DeviceImage* image) { delete image; }
+  virtual ~DeviceImage() = default;
+  // The device's handle of a kernel by its name.
+  virtual Result<void*> FindKernel(std::string_view name) = 0;
+};
+
+struct LaunchConfig {
+  int64_t grid[3] = {1, 1, 1};
+  int64_t block[3] = {1, 1, 1};
+  int64_t shared_bytes = 0;
+};
+
+class Device : public RefCounted {
+ public:
+  static void Destroy(Device* device) { delete device; }
+  virtual ~Device() = default;
+
+  virtual DeviceId id() const = 0;
+  // What the machine calls it, for people.
+  virtual std::string_view description() const = 0;
+  // True when kernels are launched through LaunchKernel from images loaded here. False on the CPU, whose kernels the
+  // VM maps and calls itself, and on devices that do not compute.
+  virtual bool launches_kernels() const = 0;
+
+  // Uninitialised memory aligned to kTensorAlignment; size_bytes >= 0 (zero gives a valid address too). Failure is an
+  // out-of-memory status that tells the size.
+  virtual Result<void*> Allocate(int64_t size_bytes) = 0;
+  // Takes what Allocate gave, with its size.
+  virtual void Free(void* data, int64_t size_bytes) = 0;
+
+  virtual Result<Stream> CreateStream() = 0;
+  virtual void DestroyStream(Stream stream) = 0;
+
+  // Ordered on the stream. Host memory must stay as it is until the stream is synchronised. Ranges must not overlap.
+  virtual Status CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
+  virtual Status CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
+  virtual Status CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) = 0;
+  // Waits for everything queued on the stream and reports what failed since the last call.
+  virtual Status Synchronize(Stream stream) = 0;
+
+  // Refused by devices that do not launch kernels. The bytes are borrowed for the call only.
+  virtual Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) = 0;
+  // Kernel arguments as in kernel_abi.h: tensor pointers, then integers.
+  virtual Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
+                              std::span<const int64_t> ints, Stream stream) = 0;
+};
+
+}  // namespace ingot

@@ -1,0 +1,29 @@
+#include "runtime/device_list.h"
+
+#include <string>
+
+#include "runtime/cpu_device.h"
+#include "runtime/null_device.h"
+
+namespace ingot {
+namespace {
+
+constexpr DeviceRow kDevices[] = {
+    {DeviceKind::kCpu, "cpu", CreateCpuDevice},
+    {DeviceKind::kNull, "null", CreateNullDevice},
+};
+
+}  // namespace
+
+std::span<const DeviceRow> DeviceList() { return kDevices; }
+
+Result<Ref<Device>> CreateDevice(DeviceId id, const HostAllocator& host_allocator) {
+  std::string known;
+  for (const DeviceRow& row : kDevices) {
+    if (row.kind == id.kind) return row.create(id.index, host_allocator);
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return Status(StatusCode::kNotFound, "no device " + id.ToString() + "; there are " + known);
+}
+
+}  // namespace ingot
