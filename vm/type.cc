@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/check.h"
+#include "vm/disassembler.h"
 #include "vm/program.h"
 
 namespace ingot::vm {
@@ -110,7 +111,7 @@ std::string Type::ToString(std::span<const std::string> symbol_names) const {
     case ValueKind::kClosure:
       return "fn" + JoinTypes(elements, symbol_names) + " -> " + JoinTypes(results, symbol_names);
     case ValueKind::kObject:
-      return "object<" + class_name + ">";
+      return "object(" + Quote(class_name) + ")";
   }
   INGOT_UNREACHABLE();
 }

@@ -77,7 +77,7 @@ struct Type {
   int rank() const { return static_cast<int>(dims.size()); }
   // All dims of a tensor or shape are constants.
   bool has_constant_dims() const;
-  // Such as "float32[n, 64]", "arena float32[?]@1", "(int, owned float32[])", "fn(int) -> (int)", "object<any>".
+  // Such as "float32[n, 64]", "arena float32[?]@1", "(int, owned float32[])", "fn(int) -> (int)", "object(\"any\")".
   // Storage "owned" is the default and not printed.
   std::string ToString(std::span<const std::string> symbol_names = {}) const;
 

@@ -1,0 +1,25 @@
+// The text form of a whole Program: what `vm-inspect --disasm` and `vm-compile --emit=bytecode` print and what
+// vm/assembler.h reads back to equal bytes. It prints any decoded Program, verified or not (ids that name nothing
+// appear as #index), and escapes control characters. The grammar stands in vm/assembler.h.
+#pragma once
+
+#include <string>
+
+#include "vm/program.h"
+
+namespace ingot::vm {
+
+struct DisassembleOptions {
+  bool blobs = true;  // false: constants and images print as "<N bytes>", which does not assemble: for people
+};
+
+std::string Disassemble(const Program& program, const DisassembleOptions& options = {});
+// One function alone.
+std::string DisassembleFunction(const Program& program, const Function& function);
+// One instruction, without indentation or line end; labels print as L<index>.
+std::string DisassembleInstruction(const Program& program, const Function& function, const Instruction& instruction);
+
+// "text" in double quotes; quotes, backslashes and control characters escaped, bytes that are no UTF-8 as \xNN.
+std::string Quote(std::string_view text);
+
+}  // namespace ingot::vm
