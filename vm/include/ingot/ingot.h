@@ -1,0 +1,251 @@
+/* Ingot's C API: open an executable, look at its functions, call them. C11, usable from C++.
+ *
+ *   ingot_instance* instance = NULL; ingot_executable* executable = NULL; ingot_context* context = NULL;
+ *   ingot_open_options options = INGOT_OPEN_OPTIONS_INIT;
+ *   options.trust = INGOT_TRUST_FILE;                               // its kernels are native code: say that you trust
+ * them status = ingot_instance_create(NULL, &instance); status = ingot_executable_open(instance, "model.ingot",
+ * &options, &executable); status = ingot_context_create(executable, NULL, &context); const ingot_function*
+ * main_function = NULL; status = ingot_executable_find_function(executable, "main", &main_function); status =
+ * ingot_invoke_into(context, main_function, &input, 1, &output, 1);
+ *
+ * Rules
+ *   - What can fail returns an ingot_status*: NULL is success; anything else is owned by the caller and released with
+ *     ingot_status_release. `own` in a comment marks what the caller must release. Every _release accepts NULL.
+ *   - Strings and types that are returned are borrowed from the object they were asked of and live as long as it does.
+ *   - Options structs begin with struct_size; use the _INIT macros. Enums only grow.
+ *   - An instance and an executable are immutable and may be shared by threads. A context belongs to one thread at a
+ *     time; only ingot_context_cancel may be called from others. An executable keeps its instance alive, a context its
+ *     executable, a tensor that came out of a context its memory.
+ *   - The library installs no signal handlers, never exits, prints nothing unless a logger is given, and no exception
+ *     leaves it. Running out of memory is a status, and the objects stay usable.
+ *   - A mapped file must not be changed while the executable is open (truncating it means SIGBUS). */
+#ifndef INGOT_INGOT_H_
+#define INGOT_INGOT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/dlpack_abi.h"
+
+#if defined(_WIN32)
+#define INGOT_API
+#else
+#define INGOT_API __attribute__((visibility("default")))
+#endif
+#define INGOT_WARN_UNUSED __attribute__((warn_unused_result))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Status */
+
+typedef struct ingot_status ingot_status;
+
+typedef enum ingot_status_code {
+  INGOT_OK = 0,
+  INGOT_INVALID_ARGUMENT = 1, /* the call breaks this header's contract */
+  INGOT_NOT_FOUND = 2,        /* no such name; the message suggests the nearest */
+  INGOT_BAD_INPUT = 3,        /* an input is malformed or does not fit the signature */
+  INGOT_CORRUPT = 4,          /* the executable fails verification */
+  INGOT_UNSUPPORTED_FILE = 5, /* it needs a version, feature or CPU that is not here */
+  INGOT_NOT_TRUSTED = 6,      /* native code, and the open options do not say how it is trusted */
+  INGOT_OUT_OF_MEMORY = 7,
+  INGOT_DEADLINE_EXCEEDED = 8, /* or the fuel is used up */
+  INGOT_UNSUPPORTED_MODEL = 9,
+  INGOT_CANCELLED = 10,
+  INGOT_FAILED = 11, /* a kernel, an assertion or an external function failed */
+  INGOT_IO = 12
+} ingot_status_code;
+
+INGOT_API ingot_status_code ingot_status_get_code(const ingot_status* status); /* INGOT_OK of NULL */
+INGOT_API const char* ingot_status_message(const ingot_status* status);        /* "" of NULL; UTF-8 */
+/* The VM function and the source operation where it happened; "" when it happened outside of any. */
+INGOT_API const char* ingot_status_function(const ingot_status* status);
+INGOT_API const char* ingot_status_location(const ingot_status* status);
+INGOT_API void ingot_status_release(ingot_status* status);
+
+/* "0.1.0" */
+INGOT_API const char* ingot_version(void);
+
+/* ---- Instance: what executables share: memory, threads, logging. */
+
+typedef struct ingot_instance ingot_instance;
+
+typedef struct ingot_instance_options {
+  size_t struct_size;
+  int32_t num_threads; /* of the pool, the calling thread included; 0: all processors; 1: none are started */
+  /* Memory of tensors and arenas; NULL: the C library's. alloc gives `alignment` bytes alignment (a power of two <=
+   * 4096), or NULL when there is none. Called from any thread. */
+  void* (*alloc)(void* user, size_t size, size_t alignment);
+  void (*free)(void* user, void* memory, size_t size, size_t alignment);
+  /* Runs task(closure, i) for i in [0, num_tasks) and waits; NULL: the instance's own pool. */
+  void (*parallel_for)(void* user, void (*task)(void* closure, int64_t i), void* closure, int64_t num_tasks);
+  void (*log)(void* user, const char* message); /* NULL: silent */
+  void* user;
+} ingot_instance_options;
+#define INGOT_INSTANCE_OPTIONS_INIT \
+  { sizeof(ingot_instance_options), 0, NULL, NULL, NULL, NULL, NULL }
+
+/* options may be NULL. own: *instance. */
+INGOT_API ingot_status* ingot_instance_create(const ingot_instance_options* options,
+                                              ingot_instance** instance) INGOT_WARN_UNUSED;
+INGOT_API void ingot_instance_release(ingot_instance* instance);
+
+/* ---- Executable: a verified file. */
+
+typedef struct ingot_executable ingot_executable;
+
+/* How native kernels are trusted: they are machine code with the powers of the process. */
+typedef enum ingot_trust {
+  INGOT_TRUST_NOTHING = 0, /* a file with native kernels is refused, unless kernels are stubs */
+  INGOT_TRUST_FILE = 1     /* the caller vouches for these bytes */
+} ingot_trust;
+
+typedef enum ingot_kernels {
+  INGOT_KERNELS_NATIVE = 0,
+  INGOT_KERNELS_STUB = 1 /* no native code: each kernel reads and writes exactly the declared extents; results are a
+                            pattern without meaning */
+} ingot_kernels;
+
+typedef struct ingot_open_options {
+  size_t struct_size;
+  ingot_trust trust;
+  ingot_kernels kernels;
+  int32_t verify_constants; /* non-zero: check the hashes of large constants too */
+} ingot_open_options;
+#define INGOT_OPEN_OPTIONS_INIT \
+  { sizeof(ingot_open_options), INGOT_TRUST_NOTHING, INGOT_KERNELS_NATIVE, 0 }
+
+/* Maps and verifies a file. The path also names programs that a container is packed into. own: *executable. */
+INGOT_API ingot_status* ingot_executable_open(ingot_instance* instance, const char* path,
+                                              const ingot_open_options* options,
+                                              ingot_executable** executable) INGOT_WARN_UNUSED;
+/* The same for bytes in memory, which must stay unchanged and alive until the executable, its contexts and its
+ * tensors are released. name stands in messages. own: *executable. */
+INGOT_API ingot_status* ingot_executable_open_memory(ingot_instance* instance, const void* data, size_t size,
+                                                     const char* name, const ingot_open_options* options,
+                                                     ingot_executable** executable) INGOT_WARN_UNUSED;
+INGOT_API void ingot_executable_release(ingot_executable* executable);
+
+/* Metadata: key/value strings (producer, target, ...), ordered by key. Out of range: NULL. */
+INGOT_API size_t ingot_executable_metadata_count(const ingot_executable* executable);
+INGOT_API const char* ingot_executable_metadata_key(const ingot_executable* executable, size_t index);
+INGOT_API const char* ingot_executable_metadata_value(const ingot_executable* executable, size_t index);
+
+/* ---- Functions and their typed signatures. Borrowed from the executable. */
+
+typedef struct ingot_function ingot_function;
+typedef struct ingot_type ingot_type;
+
+INGOT_API size_t ingot_executable_function_count(const ingot_executable* executable); /* exported ones */
+INGOT_API const ingot_function* ingot_executable_function(const ingot_executable* executable, size_t index);
+INGOT_API ingot_status* ingot_executable_find_function(const ingot_executable* executable, const char* name,
+                                                       const ingot_function** function) INGOT_WARN_UNUSED;
+
+INGOT_API const char* ingot_function_name(const ingot_function* function);
+/* Such as "(image: float32[batch, 1, 8, 8]) -> (probabilities: float32[batch, 10])". */
+INGOT_API const char* ingot_function_signature(const ingot_function* function);
+/* Symbolic dimensions: name and inclusive bounds. */
+INGOT_API size_t ingot_function_symbol_count(const ingot_function* function);
+INGOT_API const char* ingot_function_symbol(const ingot_function* function, size_t index, int64_t* min, int64_t* max);
+INGOT_API size_t ingot_function_input_count(const ingot_function* function);
+INGOT_API const char* ingot_function_input_name(const ingot_function* function, size_t index);
+INGOT_API const ingot_type* ingot_function_input_type(const ingot_function* function, size_t index);
+/* The function writes this tensor instead of reading it (prim functions take their outputs as parameters). */
+INGOT_API int32_t ingot_function_input_is_written(const ingot_function* function, size_t index);
+INGOT_API size_t ingot_function_output_count(const ingot_function* function);
+INGOT_API const char* ingot_function_output_name(const ingot_function* function, size_t index);
+INGOT_API const ingot_type* ingot_function_output_type(const ingot_function* function, size_t index);
+
+typedef enum ingot_kind {
+  INGOT_KIND_INT = 0,   /* int64 */
+  INGOT_KIND_FLOAT = 1, /* float64 */
+  INGOT_KIND_BOOL = 2,
+  INGOT_KIND_STRING = 3,
+  INGOT_KIND_DTYPE = 4,
+  INGOT_KIND_SHAPE = 5,
+  INGOT_KIND_TENSOR = 6,
+  INGOT_KIND_TUPLE = 7,
+  INGOT_KIND_OPTIONAL = 8,
+  INGOT_KIND_CLOSURE = 9,
+  INGOT_KIND_OBJECT = 10
+} ingot_kind;
+
+INGOT_API ingot_kind ingot_type_kind(const ingot_type* type);
+INGOT_API const char* ingot_type_text(const ingot_type* type);         /* "float32[batch, 10]" */
+INGOT_API ingot_dl_data_type ingot_type_dtype(const ingot_type* type); /* tensors */
+INGOT_API int32_t ingot_type_rank(const ingot_type* type);             /* tensors and shapes; else 0 */
+/* The extent of an axis when it is a constant, -1 when it is symbolic or unknown. */
+INGOT_API int64_t ingot_type_dim(const ingot_type* type, int32_t axis);
+INGOT_API const char* ingot_type_dim_text(const ingot_type* type, int32_t axis); /* "batch", "8", "?" */
+INGOT_API size_t ingot_type_element_count(const ingot_type* type);               /* tuples */
+INGOT_API const ingot_type* ingot_type_element(const ingot_type* type, size_t index);
+
+/* ---- Values: plain data. As an argument everything is borrowed for the call. As a result tensors are owned:
+ * ingot_value_clear releases them. */
+
+typedef struct ingot_value ingot_value;
+struct ingot_value {
+  ingot_kind kind;
+  union {
+    int64_t i;
+    double f;
+    int32_t b;
+    const char* string;
+    ingot_dl_data_type dtype;
+    struct {
+      const int64_t* extents;
+      size_t rank;
+    } shape;
+    const ingot_dl_tensor* tensor;                   /* of an argument: any strides; byte_offset is honoured */
+    ingot_dl_managed_tensor_versioned* owned_tensor; /* of a result: own */
+    struct {
+      ingot_value* elements;
+      size_t count;
+    } tuple;
+  } as;
+};
+/* Releases what a result holds and makes it the int 0. */
+INGOT_API void ingot_value_clear(ingot_value* value);
+
+/* ---- Context: one activation's memory; cheap, for one thread at a time. */
+
+typedef struct ingot_context ingot_context;
+
+typedef struct ingot_context_options {
+  size_t struct_size;
+  ingot_dl_device device;   /* all zero: the CPU */
+  int64_t max_memory_bytes; /* of arenas and tensors that this context allocates; 0: no cap */
+  int64_t fuel;             /* calls and back edges per invocation; 0: no limit */
+} ingot_context_options;
+#define INGOT_CONTEXT_OPTIONS_INIT \
+  { sizeof(ingot_context_options), {0, 0}, 0, 0 }
+
+/* options may be NULL. own: *context. */
+INGOT_API ingot_status* ingot_context_create(ingot_executable* executable, const ingot_context_options* options,
+                                             ingot_context** context) INGOT_WARN_UNUSED;
+INGOT_API void ingot_context_release(ingot_context* context);
+
+/* Calls a function. Every argument is checked against the signature before native code sees it: kind, dtype, rank,
+ * dims, device; a strided or under-aligned tensor is compacted into a copy first. On success results[0..n) are set
+ * (own: see ingot_value_clear); on failure they are untouched and the context stays usable. */
+INGOT_API ingot_status* ingot_invoke(ingot_context* context, const ingot_function* function,
+                                     const ingot_value* arguments, size_t num_arguments, ingot_value* results,
+                                     size_t num_results) INGOT_WARN_UNUSED;
+/* Calls a function of tensors, which writes its results into tensors of the caller: compact, 64-byte aligned or not
+ * (then copied), of the result's dtype and dims; they may not overlap inputs. Warm calls allocate nothing. */
+INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* function,
+                                          const ingot_dl_tensor* const* inputs, size_t num_inputs,
+                                          ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;
+
+/* Invocations that are running `seconds` from their start stop with INGOT_DEADLINE_EXCEEDED; 0: no deadline. */
+INGOT_API ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) INGOT_WARN_UNUSED;
+/* Stops the invocation in progress at its next call or back edge with INGOT_CANCELLED. From any thread or a signal
+ * handler. */
+INGOT_API void ingot_context_cancel(ingot_context* context);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif
