@@ -1,0 +1,66 @@
+// Target names: what the default holds, what a name means, and what errors suggest.
+#include "compiler/target/target.h"
+
+#include <algorithm>
+
+#include "doctest/doctest.h"
+#include "runtime/cpu_features.h"
+
+namespace ingot {
+namespace {
+
+TEST_CASE("target: the default is the two levels, least demanding first") {
+  for (const char* text : {"cpu", "cpu:x86-64-v4,x86-64-v3"}) {
+    const Result<TargetFamily> family = ParseTarget(text);
+    REQUIRE(family.ok());
+    REQUIRE(family->variants.size() == 2);
+    const Target& v3 = family->variants[0];
+    const Target& v4 = family->variants[1];
+    CHECK(v3.name == "x86-64-v3");
+    CHECK(v3.required_features == CpuFeatures::Level(3).bits);
+    CHECK(v3.vector_bits == 256);
+    CHECK(v3.num_vector_registers == 16);
+    CHECK(v3.vector_lanes(32) == 8);
+    CHECK(std::find(v3.llvm_features.begin(), v3.llvm_features.end(), "+avx2") != v3.llvm_features.end());
+    CHECK(std::find(v3.llvm_features.begin(), v3.llvm_features.end(), "+avx512f") == v3.llvm_features.end());
+    CHECK(v4.vector_bits == 512);
+    CHECK(v4.num_vector_registers == 32);
+  }
+}
+
+TEST_CASE("target: a model with a feature added") {
+  const Result<TargetFamily> family = ParseTarget("cpu:tigerlake,+avx512bf16");
+  REQUIRE(family.ok());
+  REQUIRE(family->variants.size() == 1);
+  const Target& target = family->variants[0];
+  CHECK(target.name == "tigerlake,+avx512bf16");
+  CHECK(CpuFeatures{target.required_features}.Has(CpuFeature::kAvx512bf16));
+  CHECK(CpuFeatures{target.required_features}.Covers(CpuFeatures::Level(4)));
+}
+
+TEST_CASE("target: native is this machine's features") {
+  const Result<TargetFamily> family = ParseTarget("cpu:native");
+  REQUIRE(family.ok());
+  CHECK(family->variants[0].required_features == CpuFeatures::Detect().bits);
+}
+
+TEST_CASE("target: every listed name is known") {
+  for (const std::string& name : ListTargets()) CHECK(ParseTarget(name).ok());
+}
+
+TEST_CASE("target: errors name the part and suggest") {
+  const auto message = [](const char* text) { return ParseTarget(text).status().message(); };
+  CHECK(message("cpu:x86-64-v5") == "target \"cpu:x86-64-v5\": unknown CPU \"x86-64-v5\"; did you mean \"x86-64-v2\"?");
+  CHECK(message("cpu:tigerlike") == "target \"cpu:tigerlike\": unknown CPU \"tigerlike\"; did you mean \"tigerlake\"?");
+  CHECK(message("cpu:haswell,+avx512fp61") ==
+        "target \"cpu:haswell,+avx512fp61\": unknown CPU feature \"avx512fp61\"; "
+        "did you mean \"avx512fp16\"?");
+  CHECK(message("cpux") == "target \"cpux\": unknown device family \"cpux\"; did you mean \"cpu\"?");
+  CHECK(message("cpu:haswell,x86-64-v3") ==
+        "target \"cpu:haswell,x86-64-v3\": variants \"haswell\" and \"x86-64-v3\" have the same features");
+  CHECK(message("cpu:+avx2").find("follows no CPU") != std::string::npos);
+  CHECK(message("cuda:sm_90").find("no CUDA") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace ingot
