@@ -1,0 +1,85 @@
+#include "formats/byte_reader.h"
+
+namespace ingot::formats {
+
+Status ByteReader::Error(std::string_view message) const {
+  return Status(code_, std::string(what_) + ", offset " + std::to_string(offset_) + ": " + std::string(message));
+}
+
+Status ByteReader::Short(uint64_t wanted) const {
+  return Error("expected " + std::to_string(wanted) + " more bytes, got " + std::to_string(remaining()));
+}
+
+Result<uint16_t> ByteReader::U16BigEndian() {
+  INGOT_ASSIGN_OR_RETURN(const uint16_t swapped, U16());
+  return static_cast<uint16_t>(swapped << 8 | swapped >> 8);
+}
+
+Result<uint64_t> ByteReader::Varint() {
+  uint64_t value = 0;
+  for (int shift = 0;; shift += 7) {
+    INGOT_ASSIGN_OR_RETURN(const uint8_t byte, U8());
+    const uint64_t bits = byte & 0x7f;
+    if (shift == 63 && bits > 1) return Error("a varint beyond 64 bits");
+    value |= bits << shift;
+    if ((byte & 0x80) == 0) {
+      if (byte == 0 && shift > 0) return Error("a varint with a superfluous byte");
+      return value;
+    }
+    if (shift == 63) return Error("a varint beyond 64 bits");
+  }
+}
+
+Result<int64_t> ByteReader::SignedVarint() {
+  INGOT_ASSIGN_OR_RETURN(const uint64_t bits, Varint());
+  return static_cast<int64_t>(bits >> 1 ^ (~(bits & 1) + 1));
+}
+
+Result<uint64_t> ByteReader::VarintUpTo(uint64_t max) {
+  INGOT_ASSIGN_OR_RETURN(const uint64_t value, Varint());
+  if (value > max) return Error("value " + std::to_string(value) + ", expected at most " + std::to_string(max));
+  return value;
+}
+
+Result<uint64_t> ByteReader::Count(uint64_t item_bytes) {
+  INGOT_ASSIGN_OR_RETURN(const uint64_t count, Varint());
+  if (count > remaining() / item_bytes) {
+    return Error("a count of " + std::to_string(count) + " with " + std::to_string(remaining()) + " bytes left");
+  }
+  return count;
+}
+
+Result<std::span<const std::byte>> ByteReader::Bytes(uint64_t size) {
+  if (size > remaining()) return Short(size);
+  const std::span<const std::byte> bytes = bytes_.subspan(offset_, size);
+  offset_ += size;
+  return bytes;
+}
+
+Result<std::string_view> ByteReader::String() {
+  INGOT_ASSIGN_OR_RETURN(const uint64_t size, Varint());
+  INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, Bytes(size));
+  return AsText(bytes);
+}
+
+Result<std::span<const std::byte>> ByteReader::Slice(uint64_t offset, uint64_t size) const {
+  if (offset > bytes_.size() || size > bytes_.size() - offset) {
+    return Status(code_, std::string(what_) + ": " + std::to_string(size) + " bytes at offset " +
+                             std::to_string(offset) + " of " + std::to_string(bytes_.size()));
+  }
+  return bytes_.subspan(offset, size);
+}
+
+Status ByteReader::Seek(uint64_t offset) {
+  if (offset > bytes_.size())
+    return Error("seek to offset " + std::to_string(offset) + " of " + std::to_string(bytes_.size()));
+  offset_ = offset;
+  return Status();
+}
+
+Status ByteReader::ExpectEnd() const {
+  if (at_end()) return Status();
+  return Error(std::to_string(remaining()) + " bytes left over");
+}
+
+}  // namespace ingot::formats

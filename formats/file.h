@@ -1,0 +1,99 @@
+// Files, in and out. In: mapped read-only or copied to private memory. Out: whole or not at all: a temporary in the
+// same directory, write, fsync, rename, fsync of the directory; the temporary is removed on every failure. Short
+// reads and writes and EINTR are handled. Errors name the path and say what the operating system said.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/shared_bytes.h"
+#include "runtime/status.h"
+
+namespace ingot::formats {
+
+// The system calls that reading and writing make, replaceable so that tests can let each fail. Each returns what the
+// call returns and sets errno.
+class FileCalls {
+ public:
+  virtual ~FileCalls() = default;
+  virtual int Open(const char* path, int flags, mode_t mode);
+  virtual ssize_t Read(int fd, void* data, size_t size);
+  virtual ssize_t Write(int fd, const void* data, size_t size);
+  virtual int Fsync(int fd);
+  virtual int Close(int fd);
+  virtual int Rename(const char* from, const char* to);
+  virtual int Unlink(const char* path);
+  static FileCalls& System();
+};
+
+enum class ReadMode {
+  kMap,   // shared pages; the file must not be changed meanwhile (truncating it means SIGBUS on access)
+  kCopy,  // private memory, independent of the file from then on
+};
+
+// An open file and its bytes. Thread-safe.
+class InputFile {
+ public:
+  static Result<std::shared_ptr<const InputFile>> Open(const std::string& path, ReadMode mode = ReadMode::kMap,
+                                                       FileCalls& calls = FileCalls::System());
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // The descriptor of a mapped file, for mapping parts of it in other ways; -1 for a copy.
+  int fd() const { return fd_; }
+  // Bytes that keep the file open.
+  static SharedBytes Share(std::shared_ptr<const InputFile> file) {
+    const std::span<const std::byte> bytes = file->bytes();
+    return {std::move(file), bytes};
+  }
+
+ private:
+  InputFile() = default;
+  std::string path_;
+  std::span<const std::byte> bytes_;
+  std::unique_ptr<std::byte[]> copy_;
+  void* mapping_ = nullptr;
+  int fd_ = -1;
+};
+
+// The whole file as mapped bytes.
+Result<SharedBytes> MapFile(const std::string& path);
+
+// Writes a file whole or not at all. Dropped without Commit it leaves nothing behind. A symbolic link is followed; a
+// target that is no regular file (a terminal, a pipe, /dev/null) is written to directly.
+class OutputFile {
+ public:
+  static Result<OutputFile> Create(const std::string& path, FileCalls& calls = FileCalls::System());
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  ~OutputFile();
+
+  Status Write(std::span<const std::byte> bytes);
+  Status WriteZeros(uint64_t count);
+  // Sets the execute bits that the umask allows.
+  Status MakeExecutable();
+  Status Commit();
+
+ private:
+  OutputFile() = default;
+  Status Fail(const char* action) const;
+  void Abandon();
+
+  FileCalls* calls_ = nullptr;
+  std::string path_;            // of the target, links resolved
+  std::string temporary_path_;  // empty when the target is written to directly
+  int fd_ = -1;
+};
+
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes,
+                           FileCalls& calls = FileCalls::System());
+
+}  // namespace ingot::formats
