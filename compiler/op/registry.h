@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -15,15 +17,16 @@
 
 namespace ingot::op {
 
-// How FuseOps may combine an operator with its neighbours (TVM's pattern kinds, from free to rigid).
+// How FuseOps may combine an operator with its neighbours: TVM's pattern kinds with their numbers ("op_pattern" of a
+// PrimFunc), from free to rigid.
 enum class FusionClass : uint8_t {
-  kElementwise,  // out[i] from in[i]
-  kBroadcast,    // out[i] from in[f(i)], f drops or repeats axes
-  kInjective,    // out[i] from in[f(i)], any f
-  kReduction,    // many inputs to one output; takes element-wise producers
-  kOutFusible,   // conv, matmul: element-wise consumers join its epilogue
-  kTuple,        // makes or takes apart tuples
-  kOpaque,       // stays alone
+  kElementwise = 0,  // out[i] from in[i]
+  kBroadcast = 1,    // out[i] from in[f(i)], f drops or repeats axes
+  kInjective = 2,    // out[i] from in[f(i)], any f
+  kReduction = 3,    // many inputs to one output; takes element-wise producers
+  kOutFusible = 4,   // conv, matmul: element-wise consumers join its epilogue
+  kTuple = 7,        // makes or takes apart tuples
+  kOpaque = 8,       // stays alone
 };
 enum class Effect : uint8_t { kPure, kReadsState, kWritesInPlace, kEffect };
 
@@ -31,7 +34,7 @@ enum class AttrType : uint8_t { kBool, kInt, kFloat, kString, kDataType, kInts, 
 struct AttrSpec {
   const char* name;
   AttrType type;
-  ir::AttrValue default_value;  // of an optional attribute; None is a legal default
+  ir::AttrValue default_value = {};  // of an optional attribute; None is a legal default
   bool required = false;
 };
 
@@ -43,6 +46,18 @@ struct ReferenceTensor {
   std::vector<int64_t> ints;   // of integers and bool
 };
 
+// One argument of a VM builtin, after its result: a tensor argument of the call (its place among InputTensors), a
+// number, or a list of integers (a shape).
+struct InputIndex {
+  size_t index;
+};
+using PrepareArgument = std::variant<InputIndex, int64_t, double, std::vector<int64_t>>;
+// What a host routine of runtime/host_ops.h takes to compute a call.
+struct PrepareCall {
+  std::string_view builtin;  // its name in vm/builtins.def
+  std::vector<PrepareArgument> arguments;
+};
+
 // One way of computing an operator. The first row whose predicate holds and whose cost is least is taken.
 struct Implementation {
   const char* name;  // "direct", "blocked", "winograd", ...
@@ -50,34 +65,58 @@ struct Implementation {
   double (*cost)(const ir::Call& call, const Target& target);  // in operations; only compared with each other
   // The operator's layouts here, "NCHW" and the like, in order of arguments then result; empty: plain row-major.
   std::vector<std::string> layouts;
-  // Builds the unscheduled PrimFunc: tensor arguments in order, symbolic scalars as needed by shapes, outputs last.
+  // Builds the unscheduled PrimFunc: InputTensors in order, outputs last, then the scalars of UnboundShapeVars.
   Result<ir::PrimFunc> (*build)(const ir::Call& call, const Target& target);
 };
 
+// Which of the special cases of tests make sense for an operator (tests/compiler/op demands them then).
+struct CaseTraits {
+  bool rank0 = true;                  // takes tensors of rank 0
+  bool empty = true;                  // takes tensors without elements
+  bool broadcast = false;             // combines tensors of different dims
+  bool non_finite = true;             // NaN and infinities have a defined result
+  std::vector<DataType> dtypes = {};  // of the first tensor (or the result, without one); each needs a case
+};
+
+// What a call is made of, besides its operator.
+struct CallParts {
+  std::vector<ir::Expr> args;
+  ir::Attrs attrs;
+};
+
 struct OpRow {
-  const char* name;                    // as after "R."
-  const char* summary;                 // one line
-  std::vector<const char*> arg_names;  // tensors, shapes and tuples, in order
-  int num_optional_args = 0;           // the last ones may be absent
-  bool variadic = false;               // the last one repeats
-  std::vector<AttrSpec> attrs;
+  const char* name;                         // as after "R."
+  const char* summary;                      // one line
+  std::vector<const char*> arg_names = {};  // tensors, shapes and tuples, in order
+  int num_optional_args = 0;                // the last ones may be absent
+  bool variadic = false;                    // the last one repeats
+  std::vector<AttrSpec> attrs = {};
   FusionClass fusion = FusionClass::kOpaque;
   Effect effect = Effect::kPure;
   // The result has the elements of the first argument in the same row-major order under other dims (reshape, squeeze,
   // expand_dims, flatten): legalising leaves it alone, and lowering makes it a view of the same memory.
   bool is_view = false;
+  // The call computes no tensor elements (shape_of), or calls something that does (call_tir): lowering knows the row;
+  // legalising leaves it alone.
+  bool is_primitive = false;
+  // Rewrites short forms to what they mean (padding=1 to [1, 1, 1, 1], a -1 of a shape); null: there are none. The
+  // attributes are complete.
+  Result<CallParts> (*normalize)(CallParts parts) = nullptr;
   // The type of a call whose arguments have types; errors name the operator, what was expected and got.
   Result<ir::Type> (*infer)(const ir::Call& call) = nullptr;
-  // Slow float64 evaluation, independent of every kernel: the tests' oracle. Arguments that are no tensors (shapes,
-  // scalars) are read from the call.
+  // Slow float64 evaluation, independent of every kernel: the tests' oracle. inputs are the values of InputTensors;
+  // arguments that are no tensors (shapes, scalars) are read from the call and must be constant.
   Result<std::vector<ReferenceTensor>> (*reference)(const ir::Call& call,
                                                     std::span<const ReferenceTensor> inputs) = nullptr;
-  // Folding by the host routines in runtime/host_ops.h (the same that a kept `prepare` function calls in the VM); null:
-  // not foldable. `prepare_builtin` is the VM builtin's name then.
+  // Folding by the host routines in runtime/host_ops.h; null: not foldable. inputs are the values of InputTensors, and
+  // the call's type has constant dims.
   Result<std::shared_ptr<const ir::ConstantData>> (*fold)(
       const ir::Call& call, std::span<const std::shared_ptr<const ir::ConstantData>> inputs) = nullptr;
-  const char* prepare_builtin = nullptr;
-  std::vector<Implementation> implementations;
+  // The one builtin that computes the call in a `prepare` function that stays in the file; null: there is none, and the
+  // operator stays outside of prepare.
+  Result<PrepareCall> (*prepare)(const ir::Call& call) = nullptr;
+  std::vector<Implementation> implementations = {};
+  CaseTraits cases = {};
 };
 
 // Every row, ordered by name.
@@ -91,9 +130,23 @@ ir::Expr GetOp(std::string_view name);
 const OpRow* RowOf(const ir::Call& call);  // null when the callee is no Op
 
 // A checked call: attributes completed from the row's defaults, in its order; unknown names, missing required ones and
-// wrong types are errors with a suggestion; the type is inferred.
-Result<ir::Call> MakeCall(std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs = {});
+// wrong types are errors with a suggestion; the type is inferred. Arguments have types.
+Result<ir::Call> MakeCall(std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs = {},
+                          std::vector<ir::Type> type_args = {});
+// Arity checked, attributes completed and converted, short forms rewritten: the call as MakeCall stores it, without
+// its type.
+Result<CallParts> CompleteCall(const OpRow& row, CallParts parts);
 // Infers the type of a call of any callee (operator, call_tir with its out_ty, GlobalVar with its type, closure).
 Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call);
+
+// R.call_tir(function, inputs, out_ty); shape_vars become its third argument when there are any.
+ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,
+                     std::vector<ir::PrimExpr> shape_vars = {});
+
+// The tensor arguments of an operator's call in order, the fields of tuples one by one.
+std::vector<ir::Expr> InputTensors(const ir::Call& call);
+// The symbolic variables of a call's arguments and result that are no lone dimension of a tensor among them, by first
+// occurrence: a kernel takes them as scalars.
+std::vector<ir::PrimVar> UnboundShapeVars(const ir::Call& call);
 
 }  // namespace ingot::op

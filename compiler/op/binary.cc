@@ -1,0 +1,159 @@
+// Operators of two tensors with NumPy's broadcasting: one row of kBinary each (name, domain, float64 and int64
+// reference, scalar expression), from which the operator row is made.
+#include <cmath>
+
+#include "compiler/op/families.h"
+#include "compiler/op/fold.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+
+namespace ingot::op {
+namespace {
+
+using ir::PrimExpr;
+
+struct Binary {
+  const char* name;
+  const char* summary;
+  double (*of_float)(double, double);    // null: not for floats
+  int64_t (*of_int)(int64_t, int64_t);   // null: floats alone; of bool for logical operators
+  PrimExpr (*expr)(PrimExpr, PrimExpr);  // of the elements
+  bool returns_bool = false;
+  bool takes_bool = false;  // besides numbers; alone when of_float is null and it returns bool
+  const char* prepare_builtin = nullptr;
+};
+
+double NanMin(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+double NanMax(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+int64_t FloorDivide(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+PrimExpr IntrinPower(PrimExpr a, PrimExpr b) { return ir::CallIntrinsic(ir::Intrinsic::kPow, {a, b}); }
+
+const Binary kBinary[] = {
+    {"add", "x1 + x2", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return a + b; },
+     [](PrimExpr a, PrimExpr b) { return a + b; }, false, false, "add"},
+    {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; },
+     [](int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }, [](PrimExpr a, PrimExpr b) { return a / b; }, false,
+     false, "div"},
+    {"equal", "x1 == x2", [](double a, double b) { return a == b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a == b}; }, ir::Equal, true, true},
+    {"floor_divide", "floor(x1 / x2)", [](double a, double b) { return std::floor(a / b); }, FloorDivide,
+     [](PrimExpr a, PrimExpr b) {
+       if (!a->dtype.is_floating()) return ir::FloorDiv(a, b);
+       return ir::CallIntrinsic(ir::Intrinsic::kFloor, {a / b});
+     }},
+    {"floor_mod", "x1 - floor(x1 / x2) * x2", [](double a, double b) { return a - std::floor(a / b) * b; },
+     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; },
+     [](PrimExpr a, PrimExpr b) {
+       if (!a->dtype.is_floating()) return ir::FloorMod(a, b);
+       return a - ir::CallIntrinsic(ir::Intrinsic::kFloor, {a / b}) * b;
+     }},
+    {"greater", "x1 > x2", [](double a, double b) { return a > b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a > b}; }, [](PrimExpr a, PrimExpr b) { return a > b; }, true},
+    {"greater_equal", "x1 >= x2", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a >= b}; }, [](PrimExpr a, PrimExpr b) { return a >= b; }, true},
+    {"less", "x1 < x2", [](double a, double b) { return a < b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a < b}; }, [](PrimExpr a, PrimExpr b) { return a < b; }, true},
+    {"less_equal", "x1 <= x2", [](double a, double b) { return a <= b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a <= b}; }, [](PrimExpr a, PrimExpr b) { return a <= b; }, true},
+    {"logical_and", "x1 and x2", nullptr, [](int64_t a, int64_t b) { return int64_t{a != 0 && b != 0}; }, ir::And, true,
+     true},
+    {"logical_or", "x1 or x2", nullptr, [](int64_t a, int64_t b) { return int64_t{a != 0 || b != 0}; }, ir::Or, true,
+     true},
+    {"logical_xor", "x1 != x2 of bool", nullptr, [](int64_t a, int64_t b) { return int64_t{(a != 0) != (b != 0)}; },
+     ir::NotEqual, true, true},
+    {"maximum", "the greater one; NaN wins", NanMax, [](int64_t a, int64_t b) { return a > b ? a : b; }, ir::Max, false,
+     false, "maximum"},
+    {"minimum", "the lesser one; NaN wins", NanMin, [](int64_t a, int64_t b) { return a < b ? a : b; }, ir::Min, false,
+     false, "minimum"},
+    {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return a * b; },
+     [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul"},
+    {"not_equal", "x1 != x2", [](double a, double b) { return a != b ? 1.0 : 0.0; },
+     [](int64_t a, int64_t b) { return int64_t{a != b}; }, ir::NotEqual, true, true},
+    {"power", "x1 to the power of x2", [](double a, double b) { return std::pow(a, b); }, nullptr, IntrinPower},
+    {"subtract", "x1 - x2", [](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return a - b; },
+     [](PrimExpr a, PrimExpr b) { return a - b; }, false, false, "sub"},
+};
+
+const Binary& BinaryOf(const ir::Call& call) {
+  const std::string_view name = RowOf(call)->name;
+  for (const Binary& binary : kBinary) {
+    if (name == binary.name) return binary;
+  }
+  INGOT_UNREACHABLE("no binary operator");
+}
+
+bool TakesDataType(const Binary& binary, DataType dtype) {
+  if (dtype.is_bool()) return binary.takes_bool;
+  if (dtype.is_floating()) return binary.of_float != nullptr;
+  const bool bools_alone = binary.takes_bool && binary.of_float == nullptr;
+  return dtype.is_integral() && binary.of_int != nullptr && !bools_alone;
+}
+
+Result<ir::Type> InferBinary(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType a, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType b, TensorArg(call, 1));
+  INGOT_ASSIGN_OR_RETURN(std::optional<DataType> dtype, CommonDataType(call, a, b));
+  const Binary& binary = BinaryOf(call);
+  if (dtype && !TakesDataType(binary, *dtype)) {
+    return OpError(call, "unsupported dtype " + dtype->ToString() + " of " + Describe(a));
+  }
+  if (binary.returns_bool) dtype = DataType::Bool();
+  if (a->dims && b->dims) {
+    INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, BroadcastDims(call, *a->dims, *b->dims));
+    if (dims) return TensorOf(*dims, dtype, a);
+  }
+  return TensorOfRank(a->rank >= 0 && b->rank >= 0 ? std::max(a->rank, b->rank) : -1, dtype, a);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceBinary(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const Binary& binary = BinaryOf(call);
+  const ReferenceTensor& a = inputs[0];
+  const ReferenceTensor& b = inputs[1];
+  ReferenceTensor out =
+      NewReference(binary.returns_bool ? DataType::Bool() : a.dtype, BroadcastReferenceDims(a.dims, b.dims));
+  ForEachIndex(out.dims, [&](const Index& index, int64_t flat) {
+    const auto i = static_cast<size_t>(FlattenBroadcast(a.dims, index));
+    const auto j = static_cast<size_t>(FlattenBroadcast(b.dims, index));
+    if (a.dtype.is_floating()) {
+      SetNumber(out, flat, binary.of_float(a.floats[i], b.floats[j]));
+    } else {
+      out.ints[static_cast<size_t>(flat)] = binary.of_int(a.ints[i], b.ints[j]);
+    }
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+Result<PrepareCall> PrepareBinary(const ir::Call& call) {
+  return PrepareCall{BinaryOf(call).prepare_builtin, {InputIndex{0}, InputIndex{1}}};
+}
+
+}  // namespace
+
+std::vector<OpRow> BinaryOps() {
+  std::vector<OpRow> rows;
+  for (const Binary& binary : kBinary) {
+    OpRow row{.name = binary.name,
+              .summary = binary.summary,
+              .arg_names = {"x1", "x2"},
+              .fusion = FusionClass::kBroadcast,
+              .infer = InferBinary,
+              .reference = ReferenceBinary};
+    row.cases.broadcast = true;
+    row.cases.non_finite = binary.of_float != nullptr;
+    for (DataType dtype :
+         {DataType::Float(32), DataType::Float(64), DataType::Int(32), DataType::Int(64), DataType::Bool()}) {
+      if (TakesDataType(binary, dtype)) row.cases.dtypes.push_back(dtype);
+    }
+    if (binary.prepare_builtin != nullptr) {
+      row.prepare = PrepareBinary;
+      row.fold = FoldByPrepare;
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace ingot::op

@@ -1,0 +1,20 @@
+// The families of the operator table, one file each; registry.cc joins them. A new operator is a row in its family's
+// file; a new family is a file and one line here and in registry.cc.
+#pragma once
+
+#include <vector>
+
+#include "compiler/op/registry.h"
+
+namespace ingot::op {
+
+std::vector<OpRow> ElementwiseOps();  // one or more tensors, element by element
+std::vector<OpRow> BinaryOps();       // two tensors with broadcasting
+std::vector<OpRow> CreateOps();       // tensors from shapes and scalars
+std::vector<OpRow> TransformOps();    // the same elements elsewhere: reshape, permute, slice, pad, ...
+std::vector<OpRow> ReductionOps();    // sum, max, softmax, ...
+std::vector<OpRow> LinearOps();       // matmul
+std::vector<OpRow> ConvolutionOps();  // convolution and pooling
+std::vector<OpRow> CallOps();         // call_tir and its like, shape_of
+
+}  // namespace ingot::op

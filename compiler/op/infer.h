@@ -1,0 +1,62 @@
+// What the rows' type inference is written with: typed access to a call's arguments and attributes with errors that
+// name the operator, and arithmetic on symbolic dims. Nothing here knows a single operator.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "compiler/ir/type.h"
+#include "runtime/status.h"
+
+namespace ingot::op {
+
+using Dims = std::vector<ir::PrimExpr>;
+
+// bad_input "NAME: message", with the place in the source when it is known.
+Status OpError(const ir::Call& call, const std::string& message);
+// "float32[n, 4]", "float32 of rank 2", "tuple(...)" and the like, for messages.
+std::string Describe(const ir::Type& type);
+std::string Describe(const ir::PrimExpr& expr);
+
+// Argument i as a tensor type.
+Result<ir::TensorType> TensorArg(const ir::Call& call, size_t i);
+// Argument i, a tuple of tensors (or one tensor alone), as tensor types.
+Result<std::vector<ir::TensorType>> TensorTupleArg(const ir::Call& call, size_t i);
+// Argument i as a shape: the dims of a ShapeExpr, or of a value whose type says them; nothing when unknown.
+Result<std::optional<Dims>> ShapeArg(const ir::Call& call, size_t i, int* rank = nullptr);
+// Argument i as a tuple of constant integers.
+Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i);
+// Argument i as a scalar expression (R.prim_value).
+Result<ir::PrimExpr> PrimArg(const ir::Call& call, size_t i);
+bool HasArg(const ir::Call& call, size_t i);
+
+// Attributes that may be None.
+std::optional<DataType> DataTypeAttr(const ir::Call& call, const char* name);
+std::optional<std::vector<int64_t>> IntsAttr(const ir::Call& call, const char* name);
+
+// axis in [0, rank), counted from the end when negative.
+Result<int> NormalizeAxis(const ir::Call& call, int64_t axis, int rank);
+// The same for several, each once; None means all of them. In ascending order when sorted.
+Result<std::vector<int>> NormalizeAxes(const ir::Call& call, const std::optional<std::vector<int64_t>>& axes, int rank);
+
+// Proofs without assumptions.
+bool DimsEqual(const ir::PrimExpr& a, const ir::PrimExpr& b);
+bool DimsDiffer(const ir::PrimExpr& a, const ir::PrimExpr& b);  // proved to
+ir::PrimExpr SimplifyDim(const ir::PrimExpr& dim);
+ir::PrimExpr ProductOf(const Dims& dims);
+// NumPy's broadcasting. A status when two dims cannot be equal; nothing when that is not proved either way.
+Result<std::optional<Dims>> BroadcastDims(const ir::Call& call, const Dims& a, const Dims& b);
+// The common dtype of two tensors, when both are known.
+Result<std::optional<DataType>> CommonDataType(const ir::Call& call, const ir::TensorType& a, const ir::TensorType& b);
+
+// A tensor type like `like` (virtual device) with other dims or dtype.
+ir::Type TensorOf(Dims dims, std::optional<DataType> dtype, const ir::TensorType& like);
+ir::Type TensorOfRank(int rank, std::optional<DataType> dtype, const ir::TensorType& like);
+
+// The result of a call whose type is a single tensor with constant dims.
+Result<std::vector<int64_t>> ConstantDims(const ir::Call& call, const ir::Type& type);
+
+}  // namespace ingot::op

@@ -1,0 +1,115 @@
+// Matrix products: matmul after NumPy (batches broadcast; a vector is a row on the left, a column on the right).
+#include "compiler/op/families.h"
+#include "compiler/op/fold.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+
+namespace ingot::op {
+namespace {
+
+Result<ir::Type> InferMatmul(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType a, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType b, TensorArg(call, 1));
+  INGOT_ASSIGN_OR_RETURN(std::optional<DataType> dtype, CommonDataType(call, a, b));
+  if (dtype && !dtype->is_floating() && !dtype->is_integral()) {
+    return OpError(call, "expected numbers, got " + Describe(a));
+  }
+  if (const std::optional<DataType> out_dtype = DataTypeAttr(call, "out_dtype")) dtype = out_dtype;
+  if (a->rank == 0 || b->rank == 0) {
+    return OpError(call, "expected at least one axis each, got " + Describe(a) + " and " + Describe(b));
+  }
+  if (!a->dims || !b->dims) {
+    if (a->rank < 0 || b->rank < 0) return TensorOfRank(-1, dtype, a);
+    const int vectors = (a->rank == 1 ? 1 : 0) + (b->rank == 1 ? 1 : 0);
+    return TensorOfRank(std::max(std::max(a->rank, b->rank), 2) - vectors, dtype, a);
+  }
+  const Dims& x = *a->dims;
+  const Dims& y = *b->dims;
+  const ir::PrimExpr& k = x.back();
+  const ir::PrimExpr& l = y.size() == 1 ? y[0] : y[y.size() - 2];
+  if (DimsDiffer(k, l)) {
+    return OpError(call, "expected " + Describe(k) + " rows on the right, got " + Describe(a) + " and " + Describe(b));
+  }
+  const Dims a_batch(x.begin(), x.end() - std::min<ptrdiff_t>(2, std::ssize(x)));
+  const Dims b_batch(y.begin(), y.end() - std::min<ptrdiff_t>(2, std::ssize(y)));
+  INGOT_ASSIGN_OR_RETURN(std::optional<Dims> dims, BroadcastDims(call, a_batch, b_batch));
+  if (!dims) return TensorOfRank(std::max(a->rank, b->rank), dtype, a);
+  if (x.size() > 1) dims->push_back(x[x.size() - 2]);
+  if (y.size() > 1) dims->push_back(y.back());
+  return TensorOf(*dims, dtype, a);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceMatmul(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  ReferenceTensor a = inputs[0];
+  ReferenceTensor b = inputs[1];
+  const bool a_vector = a.dims.size() == 1;
+  const bool b_vector = b.dims.size() == 1;
+  if (a_vector) a.dims.insert(a.dims.begin(), 1);
+  if (b_vector) b.dims.push_back(1);
+  const int64_t m = a.dims[a.dims.size() - 2];
+  const int64_t k = a.dims.back();
+  const int64_t n = b.dims.back();
+  std::vector<int64_t> dims =
+      BroadcastReferenceDims(std::span(a.dims).first(a.dims.size() - 2), std::span(b.dims).first(b.dims.size() - 2));
+  const size_t batch_rank = dims.size();
+  dims.push_back(m);
+  dims.push_back(n);
+  ReferenceTensor out = NewReference(DataTypeAttr(call, "out_dtype").value_or(a.dtype), dims);
+  ForEachIndex(dims, [&](const Index& index, int64_t flat) {
+    Index left(index.begin(), index.begin() + static_cast<ptrdiff_t>(batch_rank));
+    Index right = left;
+    left.insert(left.end(), {index[batch_rank], 0});
+    right.insert(right.end(), {0, index[batch_rank + 1]});
+    double sum = 0;
+    int64_t exact = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      left.back() = i;
+      right[batch_rank] = i;
+      const auto x = static_cast<size_t>(FlattenBroadcast(a.dims, left));
+      const auto y = static_cast<size_t>(FlattenBroadcast(b.dims, right));
+      if (a.dtype.is_floating()) {
+        sum += a.floats[x] * b.floats[y];
+      } else {
+        exact += a.ints[x] * b.ints[y];
+      }
+    }
+    if (out.dtype.is_floating()) {
+      SetNumber(out, flat, a.dtype.is_floating() ? sum : static_cast<double>(exact));
+    } else {
+      out.ints[static_cast<size_t>(flat)] = exact;
+    }
+  });
+  if (b_vector) out.dims.pop_back();
+  if (a_vector) out.dims.erase(out.dims.begin() + static_cast<ptrdiff_t>(batch_rank));
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+// The host routine takes matrices alone.
+Result<PrepareCall> PrepareMatmul(const ir::Call& call) {
+  for (size_t i : {0, 1}) {
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorType tensor, TensorArg(call, i));
+    if (tensor->rank < 2) return OpError(call, "a product with a vector is not prepared");
+  }
+  return PrepareCall{"matmul", {InputIndex{0}, InputIndex{1}}};
+}
+
+}  // namespace
+
+std::vector<OpRow> LinearOps() {
+  std::vector<OpRow> rows;
+  rows.push_back({.name = "matmul",
+                  .summary = "out[.., m, n] = sum over k of x1[.., m, k] * x2[.., k, n]",
+                  .arg_names = {"x1", "x2"},
+                  .attrs = {{"out_dtype", AttrType::kDataType}},
+                  .fusion = FusionClass::kOutFusible,
+                  .infer = InferMatmul,
+                  .reference = ReferenceMatmul,
+                  .fold = FoldByPrepare,
+                  .prepare = PrepareMatmul,
+                  .cases = {.rank0 = false,
+                            .broadcast = true,
+                            .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Int(32)}}});
+  return rows;
+}
+
+}  // namespace ingot::op

@@ -1,0 +1,104 @@
+#include "compiler/op/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "runtime/check.h"
+#include "runtime/small_float.h"
+
+namespace ingot::op {
+
+int64_t CountOf(std::span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  return count;
+}
+
+ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims) {
+  ReferenceTensor tensor{dtype, std::move(dims), {}, {}};
+  const auto count = static_cast<size_t>(CountOf(tensor.dims));
+  if (dtype.is_floating()) {
+    tensor.floats.resize(count);
+  } else {
+    tensor.ints.resize(count);
+  }
+  return tensor;
+}
+
+double GetNumber(const ReferenceTensor& tensor, int64_t i) {
+  const auto at = static_cast<size_t>(i);
+  return tensor.dtype.is_floating() ? tensor.floats.at(at) : static_cast<double>(tensor.ints.at(at));
+}
+
+void SetNumber(ReferenceTensor& tensor, int64_t i, double value) {
+  const auto at = static_cast<size_t>(i);
+  const DataType dtype = tensor.dtype;
+  if (dtype.is_floating()) {
+    tensor.floats.at(at) = dtype.bits < 32 ? DecodeFloat(dtype, EncodeFloat(dtype, value)) : value;
+    return;
+  }
+  if (dtype.is_bool()) {
+    tensor.ints.at(at) = value != 0 ? 1 : 0;
+    return;
+  }
+  const double high = std::ldexp(1.0, dtype.is_int() ? dtype.bits - 1 : dtype.bits);
+  const double low = dtype.is_int() ? -high : 0.0;
+  if (std::isnan(value)) {
+    tensor.ints.at(at) = 0;
+  } else if (value >= high) {
+    tensor.ints.at(at) = dtype.bits >= 63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(high) - 1;
+  } else {
+    tensor.ints.at(at) = static_cast<int64_t>(std::max(value, low));
+  }
+}
+
+void CopyElement(const ReferenceTensor& from, int64_t i, ReferenceTensor& to, int64_t j) {
+  if (from.dtype.is_floating()) {
+    to.floats.at(static_cast<size_t>(j)) = from.floats.at(static_cast<size_t>(i));
+  } else {
+    to.ints.at(static_cast<size_t>(j)) = from.ints.at(static_cast<size_t>(i));
+  }
+}
+
+void ForEachIndex(std::span<const int64_t> dims, const std::function<void(const Index& index, int64_t flat)>& fn) {
+  const int64_t count = CountOf(dims);
+  Index index(dims.size(), 0);
+  for (int64_t flat = 0; flat < count; ++flat) {
+    fn(index, flat);
+    for (size_t axis = dims.size(); axis-- > 0;) {
+      if (++index[axis] < dims[axis]) break;
+      index[axis] = 0;
+    }
+  }
+}
+
+int64_t Flatten(std::span<const int64_t> dims, std::span<const int64_t> index) {
+  int64_t flat = 0;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    INGOT_CHECK(index[axis] >= 0 && index[axis] < dims[axis]);
+    flat = flat * dims[axis] + index[axis];
+  }
+  return flat;
+}
+
+int64_t FlattenBroadcast(std::span<const int64_t> dims, std::span<const int64_t> index) {
+  const size_t extra = index.size() - dims.size();
+  int64_t flat = 0;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    flat = flat * dims[axis] + (dims[axis] == 1 ? 0 : index[extra + axis]);
+  }
+  return flat;
+}
+
+std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::span<const int64_t> b) {
+  if (a.size() < b.size()) return BroadcastReferenceDims(b, a);
+  std::vector<int64_t> dims(a.begin(), a.end());
+  const size_t extra = a.size() - b.size();
+  for (size_t axis = 0; axis < b.size(); ++axis) {
+    if (dims[extra + axis] == 1) dims[extra + axis] = b[axis];
+  }
+  return dims;
+}
+
+}  // namespace ingot::op

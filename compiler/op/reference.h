@@ -1,0 +1,33 @@
+// What the rows' reference evaluations are written with: whole tensors of doubles or int64, walked element by element
+// in row-major order. Slow and obvious on purpose; shares nothing with kernels, tensor expressions or host routines.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "compiler/op/registry.h"
+
+namespace ingot::op {
+
+using Index = std::vector<int64_t>;
+
+// Zeros.
+ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims);
+int64_t CountOf(std::span<const int64_t> dims);
+// An element of any dtype as a double (int64 beyond 2^53 is rounded), and the way back: integers truncate towards zero
+// and saturate, NaN gives 0, bool is != 0, small floats round to their precision.
+double GetNumber(const ReferenceTensor& tensor, int64_t i);
+void SetNumber(ReferenceTensor& tensor, int64_t i, double value);
+// Copies one element between tensors of equal dtype.
+void CopyElement(const ReferenceTensor& from, int64_t i, ReferenceTensor& to, int64_t j);
+// Calls fn(index, flat position) for every element.
+void ForEachIndex(std::span<const int64_t> dims, const std::function<void(const Index& index, int64_t flat)>& fn);
+int64_t Flatten(std::span<const int64_t> dims, std::span<const int64_t> index);
+// The element of a tensor of these dims that NumPy's broadcasting reads for an index of a larger result.
+int64_t FlattenBroadcast(std::span<const int64_t> dims, std::span<const int64_t> index);
+// NumPy's broadcast of both (they do).
+std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::span<const int64_t> b);
+
+}  // namespace ingot::op
