@@ -16,5 +16,6 @@ std::vector<OpRow> ReductionOps();    // sum, max, softmax, ...
 std::vector<OpRow> LinearOps();       // matmul
 std::vector<OpRow> ConvolutionOps();  // convolution and pooling
 std::vector<OpRow> CallOps();         // call_tir and its like, shape_of
+std::vector<OpRow> MemoryOps();       // buffers, from destination passing on
 
 }  // namespace ingot::op

@@ -20,7 +20,8 @@ struct Table {
 
   Table() {
     for (auto family :
-         {ElementwiseOps, BinaryOps, CreateOps, TransformOps, ReductionOps, LinearOps, ConvolutionOps, CallOps}) {
+         {ElementwiseOps, BinaryOps, CreateOps, TransformOps, ReductionOps, LinearOps, ConvolutionOps, CallOps,
+                        MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

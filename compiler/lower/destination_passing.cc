@@ -1,0 +1,115 @@
+#include "compiler/lower/destination_passing.h"
+
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/op/registry.h"
+
+namespace ingot::lower {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+class Rewriter : public ExprMutator {
+ public:
+  Status status() && { return std::move(status_); }
+
+ protected:
+  using ExprMutator::Mutate;
+
+  // One ordinary block per scope; dataflow variables become ordinary ones.
+  Expr Mutate(const Ref<SeqExprNode>& seq) override {
+    BindingBlock block;
+    BindingBlock* outer = std::exchange(current_block_, &block);
+    for (const BindingBlock& old : seq->blocks) {
+      for (const Binding& binding : old.bindings) MutateBinding(binding);
+    }
+    Expr body = MutateExpr(seq->body);
+    current_block_ = outer;
+    std::vector<BindingBlock> blocks;
+    if (!block.bindings.empty()) blocks.push_back(std::move(block));
+    return Make<SeqExprNode>(std::move(blocks), std::move(body), seq->type);
+  }
+
+  void MutateBinding(const Binding& binding) override {
+    const CallNode* call = As<CallNode>(binding.value);
+    const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
+    if (row == nullptr || row != op::FindOp("call_tir")) {
+      Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
+      return;
+    }
+    const Type& out = call->type_args.at(0);
+    std::vector<Expr> args;
+    for (const Expr& arg : Downcast<TupleNode>(call->args.at(1))->fields) args.push_back(MutateExpr(arg));
+    std::vector<Expr> results;
+    if (const TupleTypeNode* tuple = As<TupleTypeNode>(out)) {
+      for (size_t i = 0; i < tuple->fields.size(); ++i) {
+        results.push_back(Allocate(tuple->fields[i], binding.var->name + "_" + std::to_string(i), binding.span));
+      }
+    } else {
+      results.push_back(Allocate(out, binding.var->name, binding.span));
+    }
+    args.insert(args.end(), results.begin(), results.end());
+    if (call->args.size() > 2) {  // symbolic variables that no buffer binds
+      for (const PrimExpr& dim : Downcast<ShapeExprNode>(call->args[2])->dims) args.push_back(Make<PrimValueNode>(dim));
+    }
+    auto kernel_call = CallNode(call->args[0], std::move(args), {}, {}, Make<TupleTypeNode>(std::vector<Type>{}));
+    kernel_call.span = call->span;
+    Emit({Make<VarNode>("_", kernel_call.type), Make<CallNode>(std::move(kernel_call)), nullptr, binding.span});
+    if (As<TupleTypeNode>(out) != nullptr) {
+      Emit({Rename(binding.var), Make<TupleNode>(std::move(results), out), nullptr, binding.span});
+    } else {
+      var_map_[binding.var] = results[0];
+    }
+  }
+
+ private:
+  // An ordinary variable in the place of a dataflow one.
+  Var Rename(const Var& var) {
+    if (!var->is_dataflow) return var;
+    Var renamed = Make<VarNode>(var->name, var->type);
+    var_map_[var] = renamed;
+    return renamed;
+  }
+
+  Expr Allocate(const Type& type, const std::string& name, const Span& span) {
+    const TensorTypeNode* tensor = As<TensorTypeNode>(type);
+    if (tensor == nullptr || !tensor->dims || !tensor->dtype) {
+      if (status_.ok()) {
+        status_ = Status(StatusCode::kUnsupportedModel,
+                         span.ToString() + ": the result \"" + name + "\" of a tensor function has no known shape");
+      }
+      return Make<TupleNode>(std::vector<Expr>{});
+    }
+    Var var = Make<VarNode>(name, type);
+    auto call = CallNode(
+        op::GetOp("builtin.alloc_tensor"),
+        {Make<ShapeExprNode>(*tensor->dims), Make<DataTypeValueNode>(*tensor->dtype), Make<PrimValueNode>(Int64(0))},
+        {}, {}, type);
+    call.span = span;
+    Emit({var, Make<CallNode>(std::move(call)), nullptr, span});
+    return var;
+  }
+
+  Status status_;
+};
+
+}  // namespace
+
+Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
+  const std::vector<IRModule::Entry> entries = module.functions();
+  for (const IRModule::Entry& entry : entries) {
+    Function function = AsRef<FunctionNode>(entry.function);
+    if (!function) continue;
+    Rewriter rewriter;
+    auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
+    rewritten.is_pure = function->is_pure;
+    INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));
+    module.Set(entry.var, Make<FunctionNode>(std::move(rewritten)));
+  }
+  return module;
+}
+
+}  // namespace ingot::lower

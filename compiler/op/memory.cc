@@ -1,0 +1,59 @@
+// Buffers, from destination passing on: where tensors that kernels write come from. Lowering makes plan entries and
+// allocations of these rows; no tensor is computed by them.
+#include "compiler/op/families.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::op {
+namespace {
+
+// A tensor of the shape and dtype that the call names at these arguments.
+Result<ir::Type> TensorOfArgs(const ir::Call& call, size_t shape, size_t dtype) {
+  INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, ShapeArg(call, shape));
+  const auto* type = ir::As<ir::DataTypeValueNode>(call->args[dtype]);
+  if (!dims) return OpError(call, "expected a shape with known dims");
+  if (type == nullptr) return OpError(call, "expected a dtype, such as R.dtype(\"float32\")");
+  return ir::Type(ir::Make<ir::TensorTypeNode>(*dims, type->value));
+}
+
+Result<ir::Type> InferAllocTensor(const ir::Call& call) {
+  INGOT_RETURN_IF_ERROR(PrimArg(call, 2).status());
+  return TensorOfArgs(call, 0, 1);
+}
+
+Result<ir::Type> InferAllocStorage(const ir::Call& call) {
+  INGOT_RETURN_IF_ERROR(ShapeArg(call, 0).status());
+  INGOT_RETURN_IF_ERROR(PrimArg(call, 1).status());
+  return ir::Type(ir::Make<ir::ObjectTypeNode>());
+}
+
+Result<ir::Type> InferPlacedTensor(const ir::Call& call) {
+  INGOT_RETURN_IF_ERROR(PrimArg(call, 1).status());
+  return TensorOfArgs(call, 2, 3);
+}
+
+}  // namespace
+
+std::vector<OpRow> MemoryOps() {
+  std::vector<OpRow> rows;
+  rows.push_back({.name = "builtin.alloc_tensor",
+                  .summary = "a new tensor, its elements not initialised",
+                  .arg_names = {"shape", "dtype", "runtime_device_index"},
+                  .effect = Effect::kEffect,
+                  .is_primitive = true,
+                  .infer = InferAllocTensor});
+  rows.push_back({.name = "memory.alloc_storage",
+                  .summary = "the arena of a function: so many bytes",
+                  .arg_names = {"size", "virtual_device_index", "storage_scope", "dtype"},
+                  .effect = Effect::kEffect,
+                  .is_primitive = true,
+                  .infer = InferAllocStorage});
+  rows.push_back({.name = "memory.alloc_tensor",
+                  .summary = "a tensor at an offset in bytes of an arena",
+                  .arg_names = {"storage", "offset", "shape", "dtype"},
+                  .effect = Effect::kEffect,
+                  .is_primitive = true,
+                  .infer = InferPlacedTensor});
+  return rows;
+}
+
+}  // namespace ingot::op
