@@ -6,26 +6,26 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
+#include "compiler/arith/interval.h"
+#include "compiler/arith/linear_sum.h"
 #include "compiler/ir/prim_expr.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::arith {
 
-// Inclusive; INT64_MIN and INT64_MAX stand for unbounded.
-struct Interval {
-  int64_t min, max;
-};
-
 class Analyzer {
  public:
-  // A symbolic dimension is >= 0 unless told otherwise; a loop variable is bound to its range.
+  // A symbolic dimension is >= 0 unless told otherwise; a loop variable is bound to its range, whose ends may be
+  // symbolic.
   void Bind(const ir::PrimVar& var, const ir::Range& range);
   void Bind(const ir::PrimVar& var, Interval interval);
   void BindValue(const ir::PrimVar& var, const ir::PrimExpr& value);  // var is this expression
   void Assume(const ir::PrimExpr& condition);                         // such as a predicate
 
-  // An equal expression in canonical form (sums of products ordered by first occurrence, constants last).
+  // An equal expression in canonical form (sums of products ordered by first occurrence, constants last). Divisors
+  // are taken to be other than 0.
   ir::PrimExpr Simplify(const ir::PrimExpr& expr);
   Interval Bounds(const ir::PrimExpr& expr);
   // Proofs: false means "not proved".
@@ -35,14 +35,48 @@ class Analyzer {
   bool Prove(const ir::PrimExpr& condition);
   bool ProveDivisible(const ir::PrimExpr& expr, int64_t divisor);
 
+  // The canonical form of a scalar int32 or int64 expression.
+  LinearSum Canonical(const ir::PrimExpr& expr);
+
  private:
-  std::unordered_map<ir::PrimVar, Interval, ir::RefHash, ir::RefSame> bounds_;
+  friend class Simplifier;
+  struct Bound {
+    Interval interval;
+    std::optional<ir::Range> range;  // where an end is symbolic
+    size_t order = 0;                // of binding: inner loops later
+  };
+  struct KnownValue {
+    ir::PrimExpr atom;
+    LinearSum value;
+  };
+
+  // canonical.cc
+  std::optional<LinearSum> CanonicalBinary(const ir::BinaryNode& node);
+  LinearSum CanonicalAtom(ir::PrimExpr atom);
+  LinearSum CanonicalMinMax(const ir::BinaryNode& node);
+  std::optional<LinearSum> FloorDivideBy(const LinearSum& a, int64_t divisor);
+  std::optional<LinearSum> FloorModuloBy(const LinearSum& a, int64_t divisor);
+  std::optional<LinearSum> DivideBySymbol(const LinearSum& a, const LinearSum& divisor, bool modulo);
+  std::optional<LinearSum> Recombine(LinearSum sum);
+  std::optional<LinearSum> RecombineOnce(const LinearSum& sum);
+  // prove.cc
+  Interval BoundsOf(const LinearSum& sum);
+  Interval BoundsOfAtom(const ir::PrimExpr& atom);
+  bool ProveNonNegative(const LinearSum& sum);
+  bool ProveNonNegative(const LinearSum& sum, int depth, int& budget);
+  bool ProveByRange(const LinearSum& sum, int depth, int& budget);
+  bool ProveByAtom(const LinearSum& sum, int depth, int& budget);
+  void AssumeNonNegative(const LinearSum& sum);
+  std::optional<LinearSum> Difference(const ir::PrimExpr& a, const ir::PrimExpr& b);
+
+  std::unordered_map<ir::PrimVar, Bound, ir::RefHash, ir::RefSame> bounds_;
   ir::PrimVarMap values_;
-  std::vector<ir::PrimExpr> assumptions_;
+  std::vector<LinearSum> non_negative_;   // assumptions
+  std::vector<KnownValue> known_values_;  // assumed equations of an atom
 };
 
-// expr = sum(coefficients[i] * vars[i]) + constant, or nothing when it is not linear in vars (the constant part may
-// hold other variables).
+// expr = sum(coefficients[i] * vars[i]) + constant, or nothing when it is not linear in vars (coefficients and the
+// constant part may hold other variables).
 struct LinearForm {
   std::vector<ir::PrimExpr> coefficients;
   ir::PrimExpr constant;

@@ -1,0 +1,324 @@
+// Canonical forms. Quotients and remainders by a constant follow these laws (c > 0, d divides c):
+//   (c*q + r) // c          = q + r // c                       (c*q + r) % c = r % c
+//   r // c = k, r % c = r - k*c                                where r lies in [k*c, (k+1)*c)
+//   (d*x + y) // c          = x // (c/d)                       where 0 <= y < d
+//   (d*x + y) % c           = d*(x % (c/d)) + y                where 0 <= y < d
+//   (x // b + k) // c       = (x + k*b) // (b*c)
+//   (x % m) // c            = (x // c) % (m/c)                 where c divides m
+//   k*(x % m) + r  mod c    = k*x + r mod c                    where c divides k*m
+// and sums come together again:
+//   k*c*(x // c) + k*(x % c)           = k*x
+//   k*(x % a) + k*a*((x // a) % b)     = k*(x % (a*b))
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/int_math.h"
+
+namespace ingot::arith {
+namespace {
+
+using ir::As;
+using ir::BinaryNode;
+using ir::BinaryOp;
+using ir::PrimExpr;
+
+// x // c or x % c with a positive constant c.
+struct ByConstant {
+  PrimExpr dividend;
+  int64_t divisor;
+};
+std::optional<ByConstant> MatchByConstant(const PrimExpr& expr, BinaryOp op) {
+  const auto* node = As<BinaryNode>(expr);
+  if (node == nullptr || node->op != op) return std::nullopt;
+  const int64_t* divisor = ir::AsConstInt(node->b);
+  if (divisor == nullptr || *divisor <= 0) return std::nullopt;
+  return ByConstant{node->a, *divisor};
+}
+
+std::optional<LinearSum> Add(const std::optional<LinearSum>& a, const std::optional<LinearSum>& b, int64_t scale = 1) {
+  return a.has_value() && b.has_value() ? AddScaled(*a, *b, scale) : std::nullopt;
+}
+
+// Divisors of c, largest first, that some coefficient shares: candidates for the laws with d.
+std::vector<int64_t> SharedDivisors(const LinearSum& sum, int64_t c) {
+  std::vector<int64_t> result;
+  for (const LinearTerm& term : sum.terms) {
+    const int64_t gcd = std::gcd(term.coefficient, c);
+    if (gcd > 1 && gcd < c) result.push_back(gcd);
+  }
+  std::sort(result.begin(), result.end(), std::greater<>());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+// sum = d*multiple + rest, with the constant's remainder in the rest.
+struct Split {
+  LinearSum multiple, rest;
+};
+Split SplitBy(const LinearSum& sum, int64_t d) {
+  Split split{LinearSum::Constant(sum.dtype, *ir::CheckedFloorDiv(sum.constant, d)),
+              LinearSum::Constant(sum.dtype, *ir::CheckedFloorMod(sum.constant, d))};
+  for (const LinearTerm& term : sum.terms) {
+    if (term.coefficient % d == 0) {
+      split.multiple.terms.push_back({term.coefficient / d, term.factors});
+    } else {
+      split.rest.terms.push_back(term);
+    }
+  }
+  return split;
+}
+
+// The block k of length c that holds the whole interval, if one does.
+std::optional<int64_t> BlockOf(const Interval& interval, int64_t c) {
+  if (!interval.is_bounded()) return std::nullopt;
+  const auto first = ir::CheckedFloorDiv(interval.min, c);
+  return first == ir::CheckedFloorDiv(interval.max, c) ? first : std::nullopt;
+}
+
+}  // namespace
+
+LinearSum Analyzer::Canonical(const PrimExpr& expr) {
+  INGOT_CHECK(expr->dtype.is_int() && expr->dtype.is_scalar(), "canonical forms are of scalar integers");
+  if (const int64_t* constant = ir::AsConstInt(expr)) return LinearSum::Constant(expr->dtype, *constant);
+  if (const auto var = ir::AsRef<ir::PrimVarNode>(expr)) {
+    const auto value = values_.find(var);
+    return value == values_.end() ? CanonicalAtom(var) : Canonical(value->second);
+  }
+  if (const auto* node = As<BinaryNode>(expr); node != nullptr && node->a->dtype == expr->dtype) {
+    if (const auto sum = CanonicalBinary(*node)) return *sum;
+    // Something would overflow: the operands are simplified, the operation stays as it is.
+    return LinearSum::Atom(ir::MakeBinary(node->op, ToExpr(Canonical(node->a)), ToExpr(Canonical(node->b))));
+  }
+  const PrimExpr simple = Simplify(expr);
+  if (const int64_t* constant = ir::AsConstInt(simple)) return LinearSum::Constant(expr->dtype, *constant);
+  // What a condition chose may be a sum again.
+  if (simple->kind != expr->kind) return Canonical(simple);
+  return CanonicalAtom(simple);
+}
+
+LinearSum Analyzer::CanonicalAtom(PrimExpr atom) {
+  for (const KnownValue& known : known_values_) {
+    if (SameExpr(known.atom, atom)) return known.value;
+  }
+  const Interval bounds = BoundsOfAtom(atom);
+  if (bounds.is_single()) return LinearSum::Constant(atom->dtype, bounds.min);
+  return LinearSum::Atom(std::move(atom));
+}
+
+std::optional<LinearSum> Analyzer::CanonicalBinary(const BinaryNode& node) {
+  switch (node.op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub: {
+      auto sum = AddScaled(Canonical(node.a), Canonical(node.b), node.op == BinaryOp::kAdd ? 1 : -1);
+      return sum.has_value() ? Recombine(*std::move(sum)) : std::nullopt;
+    }
+    case BinaryOp::kMul: {
+      auto product = Multiply(Canonical(node.a), Canonical(node.b));
+      return product.has_value() ? Recombine(*std::move(product)) : std::nullopt;
+    }
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+    case BinaryOp::kDiv:
+    case BinaryOp::kTruncMod: {
+      const bool modulo = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kTruncMod;
+      const LinearSum a = Canonical(node.a);
+      const LinearSum b = Canonical(node.b);
+      const bool truncates = node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod;
+      // Rounding towards zero is rounding down where nothing is negative.
+      const bool is_floor = !truncates || (BoundsOf(a).min >= 0 && BoundsOf(b).min >= 0);
+      if (is_floor && b.is_constant() && b.constant > 0) {
+        return modulo ? FloorModuloBy(a, b.constant) : FloorDivideBy(a, b.constant);
+      }
+      if (is_floor && !b.is_constant()) {
+        if (auto exact = DivideBySymbol(a, b, modulo)) return exact;
+      }
+      return CanonicalAtom(ir::MakeBinary(node.op, ToExpr(a), ToExpr(b)));
+    }
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return CanonicalMinMax(node);
+    case BinaryOp::kEQ:
+    case BinaryOp::kNE:
+    case BinaryOp::kLT:
+    case BinaryOp::kLE:
+    case BinaryOp::kGT:
+    case BinaryOp::kGE:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr:
+      break;
+  }
+  INGOT_UNREACHABLE("an arithmetic operation");
+}
+
+LinearSum Analyzer::CanonicalMinMax(const BinaryNode& node) {
+  const LinearSum a = Canonical(node.a);
+  const LinearSum b = Canonical(node.b);
+  const bool is_min = node.op == BinaryOp::kMin;
+  if (const auto difference = AddScaled(b, a, -1)) {
+    if (ProveNonNegative(*difference)) return is_min ? a : b;
+    const auto opposite = Scale(*difference, -1);
+    if (opposite.has_value() && ProveNonNegative(*opposite)) return is_min ? b : a;
+  }
+  return CanonicalAtom(ir::MakeBinary(node.op, ToExpr(a), ToExpr(b)));
+}
+
+std::optional<LinearSum> Analyzer::FloorDivideBy(const LinearSum& a, int64_t divisor) {
+  if (divisor == 1) return a;
+  // The parts that divide exactly leave the quotient.
+  LinearSum quotient = LinearSum::Constant(a.dtype, *ir::CheckedFloorDiv(a.constant, divisor));
+  LinearSum rest = LinearSum::Constant(a.dtype, *ir::CheckedFloorMod(a.constant, divisor));
+  for (const LinearTerm& term : a.terms) {
+    if (term.coefficient / divisor != 0) quotient.terms.push_back({term.coefficient / divisor, term.factors});
+    if (term.coefficient % divisor != 0) rest.terms.push_back({term.coefficient % divisor, term.factors});
+  }
+  if (const auto block = BlockOf(BoundsOf(rest), divisor)) {
+    return AddScaled(std::move(quotient), LinearSum::Constant(a.dtype, *block), 1);
+  }
+  for (const int64_t d : SharedDivisors(rest, divisor)) {
+    const Split split = SplitBy(rest, d);
+    if (const auto block = BlockOf(BoundsOf(split.rest), d)) {
+      const auto multiple = AddScaled(split.multiple, LinearSum::Constant(a.dtype, *block), 1);
+      return Add(quotient, multiple.has_value() ? FloorDivideBy(*multiple, divisor / d) : std::nullopt);
+    }
+  }
+  if (rest.terms.size() == 1 && rest.terms[0].coefficient == 1 && rest.terms[0].only_factor() != nullptr) {
+    const PrimExpr& factor = *rest.terms[0].only_factor();
+    if (const auto inner = MatchByConstant(factor, BinaryOp::kFloorDiv)) {
+      const auto product = ir::CheckedMul(inner->divisor, divisor);
+      const auto shift = ir::CheckedMul(inner->divisor, rest.constant);
+      if (product.has_value() && shift.has_value()) {
+        const auto dividend = Add(Canonical(inner->dividend), LinearSum::Constant(a.dtype, *shift));
+        if (dividend.has_value()) return Add(quotient, FloorDivideBy(*dividend, *product));
+      }
+    }
+    const auto inner = MatchByConstant(factor, BinaryOp::kFloorMod);
+    if (inner.has_value() && rest.constant == 0 && inner->divisor % divisor == 0) {
+      const auto inner_quotient = FloorDivideBy(Canonical(inner->dividend), divisor);
+      if (inner_quotient.has_value()) {
+        return Add(quotient, FloorModuloBy(*inner_quotient, inner->divisor / divisor));
+      }
+    }
+  }
+  return Add(quotient, CanonicalAtom(ir::FloorDiv(ToExpr(rest), ir::IntImm(a.dtype, divisor))));
+}
+
+std::optional<LinearSum> Analyzer::FloorModuloBy(const LinearSum& a, int64_t divisor) {
+  LinearSum rest = LinearSum::Constant(a.dtype, *ir::CheckedFloorMod(a.constant, divisor));
+  for (const LinearTerm& term : a.terms) {
+    const int64_t coefficient = term.coefficient % divisor;
+    if (coefficient != 0) rest.terms.push_back({coefficient, term.factors});
+  }
+  if (const auto block = BlockOf(BoundsOf(rest), divisor)) {
+    const auto first = ir::CheckedMul(*block, divisor);
+    return first.has_value() ? AddScaled(rest, LinearSum::Constant(a.dtype, *first), -1) : std::nullopt;
+  }
+  for (const LinearTerm& term : rest.terms) {
+    const auto inner =
+        term.only_factor() == nullptr ? std::nullopt : MatchByConstant(*term.only_factor(), BinaryOp::kFloorMod);
+    const auto period = inner.has_value() ? ir::CheckedMul(term.coefficient, inner->divisor) : std::nullopt;
+    if (!period.has_value() || *period % divisor != 0) continue;
+    const auto without = AddTerm(rest, term, -1);
+    const auto replaced =
+        without.has_value() ? AddScaled(*without, Canonical(inner->dividend), term.coefficient) : std::nullopt;
+    if (replaced.has_value()) return FloorModuloBy(*replaced, divisor);
+  }
+  for (const int64_t d : SharedDivisors(rest, divisor)) {
+    Split split = SplitBy(rest, d);
+    const auto block = BlockOf(BoundsOf(split.rest), d);
+    if (!block.has_value()) continue;
+    const auto first = ir::CheckedMul(*block, d);
+    if (!first.has_value()) continue;
+    const auto multiple = Add(split.multiple, LinearSum::Constant(a.dtype, *block));
+    const auto small = Add(split.rest, LinearSum::Constant(a.dtype, *first), -1);
+    const auto outer = multiple.has_value() ? FloorModuloBy(*multiple, divisor / d) : std::nullopt;
+    return Add(outer.has_value() ? Scale(*outer, d) : std::nullopt, small);
+  }
+  return CanonicalAtom(ir::FloorMod(ToExpr(rest), ir::IntImm(a.dtype, divisor)));
+}
+
+// By a product of symbols with a positive coefficient: what it divides term by term, and a remainder proved to lie in
+// [0, divisor).
+std::optional<LinearSum> Analyzer::DivideBySymbol(const LinearSum& a, const LinearSum& divisor, bool modulo) {
+  if (divisor.terms.size() != 1 || divisor.constant != 0 || divisor.terms[0].coefficient <= 0) return std::nullopt;
+  const LinearTerm& by = divisor.terms[0];
+  LinearSum quotient = LinearSum::Constant(a.dtype, 0);
+  LinearSum rest = LinearSum::Constant(a.dtype, a.constant);
+  for (const LinearTerm& term : a.terms) {
+    std::vector<PrimExpr> left = term.factors;
+    bool divides = term.coefficient % by.coefficient == 0;
+    for (const PrimExpr& factor : by.factors) {
+      const auto it =
+          std::find_if(left.begin(), left.end(), [&](const PrimExpr& other) { return SameExpr(other, factor); });
+      if (it == left.end()) {
+        divides = false;
+        break;
+      }
+      left.erase(it);
+    }
+    if (!divides) {
+      rest.terms.push_back(term);
+      continue;
+    }
+    const int64_t coefficient = term.coefficient / by.coefficient;
+    const auto next = left.empty() ? Add(quotient, LinearSum::Constant(a.dtype, coefficient))
+                                   : AddTerm(quotient, {coefficient, left}, 1);
+    if (!next.has_value()) return std::nullopt;
+    quotient = *next;
+  }
+  if (!rest.is_zero()) {
+    const auto room = Add(divisor, Add(rest, LinearSum::Constant(a.dtype, 1)), -1);
+    if (!room.has_value() || !ProveNonNegative(rest) || !ProveNonNegative(*room)) return std::nullopt;
+  }
+  return modulo ? rest : quotient;
+}
+
+std::optional<LinearSum> Analyzer::Recombine(LinearSum sum) {
+  while (auto next = RecombineOnce(sum)) sum = *std::move(next);
+  return sum;
+}
+
+std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
+  const auto find = [&](const PrimExpr& factor, std::optional<int64_t> coefficient) -> const LinearTerm* {
+    for (const LinearTerm& term : sum.terms) {
+      if (term.coefficient == coefficient && term.only_factor() && SameExpr(*term.only_factor(), factor)) return &term;
+    }
+    return nullptr;
+  };
+  for (const LinearTerm& term : sum.terms) {
+    const auto mod = term.only_factor() ? MatchByConstant(*term.only_factor(), BinaryOp::kFloorMod) : std::nullopt;
+    if (!mod.has_value() || sum.terms.size() < 2) continue;
+    const LinearSum dividend = Canonical(mod->dividend);
+    const auto quotient = FloorDivideBy(dividend, mod->divisor);
+    const PrimExpr* atom = quotient.has_value() ? quotient->only_atom() : nullptr;
+    const auto scaled = ir::CheckedMul(term.coefficient, mod->divisor);
+    if (atom == nullptr || !scaled.has_value()) continue;
+    if (const LinearTerm* other = find(*atom, scaled)) {
+      const auto without = AddTerm(sum, term, -1);
+      return Add(without.has_value() ? AddTerm(*without, *other, -1) : std::nullopt, dividend, term.coefficient);
+    }
+    for (const LinearTerm& other : sum.terms) {
+      if (other.coefficient != scaled || !other.only_factor()) continue;
+      const auto outer = MatchByConstant(*other.only_factor(), BinaryOp::kFloorMod);
+      if (!outer.has_value() || !SameExpr(outer->dividend, *atom)) continue;
+      const auto product = ir::CheckedMul(mod->divisor, outer->divisor);
+      if (!product.has_value()) continue;
+      const auto without = AddTerm(sum, term, -1);
+      return Add(without.has_value() ? AddTerm(*without, other, -1) : std::nullopt, FloorModuloBy(dividend, *product),
+                 term.coefficient);
+    }
+  }
+  // A quotient whose remainder is known (by an assumption) is exact.
+  if (known_values_.empty()) return std::nullopt;
+  for (const LinearTerm& term : sum.terms) {
+    const auto div = term.only_factor() ? MatchByConstant(*term.only_factor(), BinaryOp::kFloorDiv) : std::nullopt;
+    if (!div.has_value() || term.coefficient % div->divisor != 0) continue;
+    const LinearSum dividend = Canonical(div->dividend);
+    const auto remainder = FloorModuloBy(dividend, div->divisor);
+    if (!remainder.has_value() || !remainder->is_constant()) continue;
+    return Add(AddTerm(sum, term, -1), Add(dividend, remainder, -1), term.coefficient / div->divisor);
+  }
+  return std::nullopt;
+}
+
+}  // namespace ingot::arith
