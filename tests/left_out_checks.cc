@@ -42,6 +42,7 @@ std::vector<std::string> AllChecks() {
   for (const formats::ContainerCheckRow& row : formats::ContainerChecks()) {
     names.push_back(std::string("container.") + row.name);
   }
+  for (const vm::CheckInfo& row : vm::AllChecks()) names.push_back(std::string("vm.") + row.name);
   return names;
 }
 
@@ -53,6 +54,7 @@ bool LeaveOutCheck(std::string_view name) {
 }
 
 bool IsCheckLeftOut(std::string_view name) { return LeftOut() == name; }
+bool IsWorthTesting(std::string_view name) { return LeftOut().empty() || IsCheckLeftOut(name); }
 
 formats::ContainerCheckMask LeftOutContainerChecks() {
   formats::ContainerCheckMask mask;
@@ -60,6 +62,15 @@ formats::ContainerCheckMask LeftOutContainerChecks() {
     if (IsCheckLeftOut(std::string("container.") + row.name)) mask = formats::ContainerCheckMask::Of(row.check);
   }
   return mask;
+}
+
+vm::CheckSet VmChecks() {
+  vm::CheckSet checks;
+  for (size_t i = 0; i < vm::AllChecks().size(); ++i) {
+    if (IsCheckLeftOut(std::string("vm.") + vm::AllChecks()[i].name))
+      checks = checks.Without(static_cast<vm::Check>(i));
+  }
+  return checks;
 }
 
 int RunWithoutEachCheck(const char* program) {

@@ -1,12 +1,15 @@
-// The golden tests of the VM half: tests/golden/vm.
+// The golden tests of the VM half: tests/golden/vm, one test case per folder.
 #include "tests/golden.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 
+#include "tests/left_out_checks.h"
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
+#include "vm/program_codec.h"
+#include "vm/verifier.h"
 
 namespace ingot::vm {
 namespace {
@@ -25,11 +28,27 @@ Result<std::string> RunAssemble(const golden::Case& golden) {
   return text;
 }
 
+// verify: written to a file in memory and read back, the program is the same, and passes the verifier.
+Result<std::string> RunVerify(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const Program program, AssembleCase(golden));
+  INGOT_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, EncodeProgram(program));
+  INGOT_ASSIGN_OR_RETURN(const formats::Container container, formats::Container::Open(SharedBytes::Own(bytes)));
+  INGOT_ASSIGN_OR_RETURN(const Program decoded, DecodeProgram(container, test::VmChecks()));
+  CHECK(Disassemble(decoded) == Disassemble(program));
+  CHECK(*EncodeProgram(decoded) == bytes);
+  INGOT_RETURN_IF_ERROR(Verify(decoded, test::VmChecks()));
+  return std::string("verified");
+}
+
 constexpr golden::Directive kDirectives[] = {
     {"assemble", RunAssemble},
+    {"verify", RunVerify},
 };
 
-TEST_CASE("golden: vm") { golden::RunArea("vm", kDirectives); }
+TEST_CASE("golden: vm/assembler") { golden::RunArea("vm/assembler", kDirectives); }
+TEST_SUITE("checks") {
+  TEST_CASE("golden: vm/verifier") { golden::RunArea("vm/verifier", kDirectives); }
+}
 
 }  // namespace
 }  // namespace ingot::vm

@@ -1,0 +1,12 @@
+// WrittenBeforeRead: a worklist over basic blocks with one bit per register, "written and not released on every path
+// to here". Operands are known to be in range.
+#pragma once
+
+#include "vm/checks.h"
+#include "vm/program.h"
+
+namespace ingot::vm {
+
+Verdict VerifyFlow(const Function& function, const CheckSet& checks);
+
+}  // namespace ingot::vm

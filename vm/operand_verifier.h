@@ -1,0 +1,15 @@
+// The checks that hold per operand kind, whatever the opcode: form, register range and kind, ids, labels, formulas'
+// slots, streams. A new opcode inherits all of them from its row. What an opcode means is vm/function_verifier.h's.
+#pragma once
+
+#include "vm/checks.h"
+#include "vm/program.h"
+
+namespace ingot::vm {
+
+// The code is not empty.
+Verdict VerifyOperands(const Program& program, const Function& function, const CheckSet& checks);
+// 'instruction 3 (jump)'.
+std::string InstructionName(const Function& function, size_t index);
+
+}  // namespace ingot::vm

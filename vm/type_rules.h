@@ -1,0 +1,46 @@
+// When a value of one type may stand where another is expected. Used by the verifier at load and, for the dynamic
+// checks, by the linker.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vm/checks.h"
+#include "vm/program.h"
+
+namespace ingot::vm {
+
+// What a type is part of: it decides which storages tensors in it may have.
+enum class TypePlace : uint8_t { kParameter, kResult, kRegister, kElement };
+
+// KnownDataType, TensorRank, TypeForm, TypeDepth, DeviceId and DimSlots for one type. `num_symbols` bounds the slots
+// of its dims.
+Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const Program& program,
+                   const CheckSet& checks, int depth = 0);
+
+// A register of type `to` may take a value of type `from` as it is: all is equal, but for dims that `to` leaves
+// unknown. Both speak about the same symbols. An object register of class "any" takes every counted value.
+bool IsAssignable(const Type& to, const Type& from);
+
+// A value of type `argument` (over the caller's symbols) may be passed to a parameter of type `param` (over the
+// callee's): all but dims is proved here, contradicting constants are refused; the call compares the dims.
+bool IsPassable(const Type& param, const Type& argument);
+
+// The callee's symbols over the caller's, as far as arguments bind them: a parameter's dim that is a lone symbol
+// takes the argument's dim.
+std::vector<Dim> BindSymbols(const Signature& callee, const std::vector<const Type*>& arguments);
+// The type with its dims over other symbols; dims that cannot be expressed become unknown.
+Type SubstituteSymbols(const Type& type, const std::vector<Dim>& symbols);
+
+// Tensors that instructions may write.
+inline bool IsWritable(Storage storage) {
+  return storage == Storage::kOwned || storage == Storage::kArena || storage == Storage::kBorrowedMut;
+}
+// Kinds whose registers hold a counted object.
+inline bool IsCountedKind(ValueKind kind) {
+  return kind == ValueKind::kString || kind == ValueKind::kTuple || kind == ValueKind::kOptional ||
+         kind == ValueKind::kClosure || kind == ValueKind::kObject;
+}
+inline bool IsAnyObject(const Type& type) { return type.kind == ValueKind::kObject && type.class_name == "any"; }
+
+}  // namespace ingot::vm

@@ -1,0 +1,249 @@
+#include "vm/verifier.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "vm/flow_verifier.h"
+#include "vm/function_verifier.h"
+#include "vm/kernel_image.h"
+#include "vm/limits.h"
+#include "vm/type_rules.h"
+
+namespace ingot::vm {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Program& program, const CheckSet& checks) : program_(program), checks_(checks) {}
+
+  Verdict Run() {
+    INGOT_RETURN_UNLESS_PASSED(VerifyCounts());
+    INGOT_RETURN_UNLESS_PASSED(VerifyNames("function", program_.functions));
+    INGOT_RETURN_UNLESS_PASSED(VerifyNames("kernel", program_.kernels));
+    INGOT_RETURN_UNLESS_PASSED(VerifyNames("external", program_.externals));
+    INGOT_RETURN_UNLESS_PASSED(VerifyNames("state", program_.states));
+    INGOT_RETURN_UNLESS_PASSED(Each("constant", program_.constants, &Verifier::VerifyConstant));
+    INGOT_RETURN_UNLESS_PASSED(Each("state", program_.states, &Verifier::VerifyState));
+    INGOT_RETURN_UNLESS_PASSED(Each("external", program_.externals, &Verifier::VerifyExternal));
+    INGOT_RETURN_UNLESS_PASSED(Each("image", program_.images, &Verifier::VerifyImage));
+    INGOT_RETURN_UNLESS_PASSED(Each("kernel", program_.kernels, &Verifier::VerifyKernel));
+    // Calls look at the signatures of any function, so those come first.
+    INGOT_RETURN_UNLESS_PASSED(Each("function", program_.functions, &Verifier::VerifyFunctionSignature));
+    return Each("function", program_.functions, &Verifier::VerifyFunctionBody);
+  }
+
+ private:
+  Verdict Fail(Check check, const std::string& message) const { return Verdict::Fail(checks_, check, message); }
+
+  template <typename Row>
+  Verdict Each(const char* what, const std::vector<Row>& rows, Verdict (Verifier::*verify)(const Row&) const) const {
+    for (const Row& row : rows) {
+      INGOT_RETURN_UNLESS_PASSED((this->*verify)(row).WithContext(std::string(what) + " \"" + row.name + "\""));
+    }
+    return Verdict();
+  }
+
+  Verdict VerifyCounts() const {
+    const auto num_devices = static_cast<int64_t>(program_.devices.size());
+    if (num_devices == 0 || num_devices > kMaxDevices) {
+      return Fail(Check::kDeviceId,
+                  std::to_string(num_devices) + " virtual devices, expected 1 to " + std::to_string(kMaxDevices));
+    }
+    if (static_cast<int64_t>(program_.functions.size()) > kMaxFunctions) {
+      return Fail(Check::kCountCap, std::to_string(program_.functions.size()) + " functions are too many");
+    }
+    return Verdict();
+  }
+
+  template <typename Row>
+  Verdict VerifyNames(const char* what, const std::vector<Row>& rows) const {
+    std::set<std::string_view> names;
+    for (const Row& row : rows) {
+      if (row.name.empty() || !names.insert(row.name).second) {
+        return Fail(Check::kUniqueName,
+                    std::string(what) + " \"" + row.name + "\": the name is empty or stands there twice");
+      }
+    }
+    return Verdict();
+  }
+
+  Verdict VerifyDevice(uint8_t device) const {
+    if (device < program_.devices.size()) return Verdict();
+    return Fail(Check::kDeviceId,
+                "device " + std::to_string(device) + " of " + std::to_string(program_.devices.size()));
+  }
+
+  // Bytes of a tensor, or the verdict about its dtype and dims.
+  Verdict VerifyDims(DataType dtype, const std::vector<int64_t>& dims, int64_t* bytes) const {
+    if (!dtype.IsKnown()) return Fail(Check::kKnownDataType, "an unknown element type");
+    if (dims.size() > kMaxTensorRank)
+      return Fail(Check::kTensorRank, "rank " + std::to_string(dims.size()) + " is above 8");
+    int64_t volume = 1;  // without zeros, so that the order of dims does not decide
+    bool is_empty = false;
+    for (int64_t dim : dims) {
+      is_empty |= dim == 0;
+      if (dim < 0 || (dim > 0 && __builtin_mul_overflow(volume, dim, &volume))) {
+        return Fail(Check::kConstantDims, "a dim of " + std::to_string(dim) + ", or too many elements");
+      }
+    }
+    const Result<int64_t> size = dtype.SizeBytes(is_empty ? 0 : volume);
+    if (!size.ok() || *size > kMaxTensorBytes) return Fail(Check::kConstantDims, "too many elements");
+    *bytes = *size;
+    return Verdict();
+  }
+
+  Verdict VerifyConstant(const Constant& constant) const {
+    int64_t bytes = 0;
+    INGOT_RETURN_UNLESS_PASSED(VerifyDims(constant.dtype, constant.dims, &bytes));
+    if (bytes == static_cast<int64_t>(constant.bytes.size())) return Verdict();
+    return Fail(Check::kConstantSize,
+                "has " + std::to_string(constant.bytes.size()) + " bytes, expected " + std::to_string(bytes));
+  }
+
+  Verdict VerifyState(const State& state) const {
+    int64_t bytes = 0;
+    INGOT_RETURN_UNLESS_PASSED(VerifyDims(state.dtype, state.dims, &bytes));
+    INGOT_RETURN_UNLESS_PASSED(VerifyDevice(state.device));
+    if (!state.initial) return Verdict();
+    if (state.initial->value >= program_.constants.size()) {
+      return Fail(Check::kStateInitial, "constant " + std::to_string(state.initial->value) + " does not exist");
+    }
+    const Constant& initial = program_.constants[state.initial->value];
+    if (initial.dtype == state.dtype && initial.dims == state.dims) return Verdict();
+    return Fail(Check::kStateInitial, "its initial constant has another type");
+  }
+
+  Verdict VerifySignature(const Signature& signature) const {
+    std::set<std::string_view> names;
+    for (const Symbol& symbol : signature.symbols) {
+      if (symbol.name.empty() || !names.insert(symbol.name).second || symbol.min > symbol.max) {
+        return Fail(Check::kSymbolRange, "symbol \"" + symbol.name + "\" in " + std::to_string(symbol.min) + ".." +
+                                             std::to_string(symbol.max) +
+                                             " is a second one of its name, or has no value");
+      }
+    }
+    const auto num_symbols = static_cast<int64_t>(signature.symbols.size());
+    std::vector<bool> bound(signature.symbols.size(), false);
+    for (const NamedType& param : signature.params) {
+      INGOT_RETURN_UNLESS_PASSED(VerifyType(param.type, TypePlace::kParameter, num_symbols, program_, checks_)
+                                     .WithContext("parameter \"" + param.name + "\""));
+      for (const Dim& dim : param.type.dims) {
+        if (dim && dim->steps().size() == 1 && !dim->is_constant())
+          bound[static_cast<size_t>(dim->steps()[0].value)] = true;
+      }
+    }
+    for (const NamedType& result : signature.results) {
+      INGOT_RETURN_UNLESS_PASSED(VerifyType(result.type, TypePlace::kResult, num_symbols, program_, checks_)
+                                     .WithContext("result \"" + result.name + "\""));
+    }
+    const auto unbound = std::find(bound.begin(), bound.end(), false);
+    if (unbound == bound.end()) return Verdict();
+    return Fail(Check::kSymbolBound,
+                "no parameter binds symbol \"" + signature.symbols[unbound - bound.begin()].name + "\"");
+  }
+
+  Verdict VerifyExternal(const External& external) const {
+    if ((external.effects & ~kAllEffects) != 0) return Fail(Check::kKernelEffects, "unknown effects");
+    return VerifySignature(external.signature);
+  }
+
+  Verdict VerifyFunctionSignature(const Function& function) const { return VerifySignature(function.signature); }
+
+  Verdict VerifyFunctionBody(const Function& function) const {
+    INGOT_RETURN_UNLESS_PASSED(VerifyFunction(program_, function, checks_));
+    return VerifyFlow(function, checks_);
+  }
+
+  Verdict VerifyImage(const KernelImage& image) const {
+    if (image.format == ImageFormat::kPtx) return Verdict();
+    const Result<ElfImage> elf = ReadElfImage(image.bytes.bytes);
+    return elf.ok() ? Verdict() : Fail(Check::kImageSegments, elf.status().message());
+  }
+
+  Verdict VerifyKernel(const Kernel& kernel) const {
+    INGOT_RETURN_UNLESS_PASSED(VerifyDevice(kernel.device));
+    if ((kernel.effects & ~kAllEffects) != 0) return Fail(Check::kKernelEffects, "unknown effects");
+    if (static_cast<int64_t>(kernel.params.size()) > kMaxKernelParams ||
+        static_cast<int64_t>(kernel.ints.size()) > kMaxKernelParams) {
+      return Fail(Check::kKernelParameters, "too many parameters");
+    }
+    for (const KernelInt& scalar : kernel.ints) {
+      const DataType dtype = scalar.dtype;
+      const bool is_known = dtype.IsKnown() && dtype.is_scalar() && dtype.bits >= 8;
+      if (!is_known || !(dtype.is_integral() || dtype.is_bool() || dtype.code == TypeCode::kFloat)) {
+        return Fail(Check::kKernelParameters, "integer argument \"" + scalar.name + "\" is no integer, bool or float");
+      }
+    }
+    for (size_t i = 0; i < kernel.params.size(); ++i) {
+      INGOT_RETURN_UNLESS_PASSED(
+          VerifyKernelParam(kernel, i).WithContext("parameter \"" + kernel.params[i].name + "\""));
+    }
+    INGOT_RETURN_UNLESS_PASSED(VerifyFormulas(kernel));
+    for (ExternalId id : kernel.externals) {
+      if (id.value >= program_.externals.size())
+        return Fail(Check::kIdRange, "external " + std::to_string(id.value) + " does not exist");
+    }
+    for (const KernelVariant& variant : kernel.variants) INGOT_RETURN_UNLESS_PASSED(VerifyVariant(kernel, variant));
+    return Verdict();
+  }
+
+  Verdict VerifyKernelParam(const Kernel& kernel, size_t index) const {
+    const KernelParam& param = kernel.params[index];
+    if (!param.dtype.IsKnown()) return Fail(Check::kKnownDataType, "an unknown element type");
+    if (param.extents.size() > kMaxTensorRank) return Fail(Check::kTensorRank, "a rank above 8");
+    if (param.alignment < 1 || param.alignment > kPlanAlignment ||
+        !std::has_single_bit(static_cast<uint64_t>(param.alignment))) {
+      return Fail(Check::kKernelParameters, "an alignment of " + std::to_string(param.alignment));
+    }
+    if (!param.in_place) return Verdict();
+    const bool good = param.role == ParamRole::kOut && *param.in_place < kernel.params.size() &&
+                      kernel.params[*param.in_place].role == ParamRole::kIn &&
+                      kernel.params[*param.in_place].dtype == param.dtype;
+    return good ? Verdict() : Fail(Check::kKernelParameters, "its in-place partner is no input of its type");
+  }
+
+  Verdict VerifyFormulas(const Kernel& kernel) const {
+    const auto num_ints = static_cast<int64_t>(kernel.ints.size());
+    std::vector<const DimCode*> formulas = {&kernel.workspace, &kernel.flops, &kernel.bytes};
+    for (const KernelParam& param : kernel.params) {
+      for (const DimCode& extent : param.extents) formulas.push_back(&extent);
+    }
+    if (kernel.launch) {
+      for (const DimCode& size : kernel.launch->grid) formulas.push_back(&size);
+      for (const DimCode& size : kernel.launch->block) formulas.push_back(&size);
+      formulas.push_back(&kernel.launch->shared_bytes);
+    }
+    for (const DimCode* formula : formulas) {
+      if (formula->num_slots() > num_ints)
+        return Fail(Check::kDimSlots, "a formula names an integer argument that does not exist");
+    }
+    return Verdict();
+  }
+
+  Verdict VerifyVariant(const Kernel& kernel, const KernelVariant& variant) const {
+    if (variant.image >= program_.images.size()) {
+      return Fail(Check::kKernelVariants, "image " + std::to_string(variant.image) + " does not exist");
+    }
+    const KernelImage& image = program_.images[variant.image];
+    const bool wants_elf = program_.devices[kernel.device].kind == "cpu";
+    if (wants_elf != (image.format == ImageFormat::kElf))
+      return Fail(Check::kKernelVariants, "its image is of another kind");
+    if (!wants_elf) {
+      return variant.entry.empty() || !kernel.launch ? Fail(Check::kKernelVariants, "no entry name or no launch record")
+                                                     : Verdict();
+    }
+    const Result<ElfImage> elf = ReadElfImage(image.bytes.bytes);
+    if (elf.ok() && elf->ContainsCode(variant.offset)) return Verdict();
+    return Fail(Check::kKernelVariants, "offset " + std::to_string(variant.offset) + " is outside the image's code");
+  }
+
+  const Program& program_;
+  const CheckSet& checks_;
+};
+
+}  // namespace
+
+Status Verify(const Program& program, const CheckSet& checks) { return Verifier(program, checks).Run().status(); }
+
+}  // namespace ingot::vm
