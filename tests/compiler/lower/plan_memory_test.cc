@@ -1,0 +1,85 @@
+#include "compiler/lower/plan_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+
+namespace ingot::lower {
+namespace {
+
+using namespace ir;  // NOLINT
+
+int64_t Evaluate(const PrimExpr& expr, const PrimVarMap& values) {
+  arith::Analyzer analyzer;
+  const PrimExpr value = analyzer.Simplify(Substitute(expr, values));
+  REQUIRE(AsConstInt(value) != nullptr);
+  return *AsConstInt(value);
+}
+
+// Tensors that are alive together must not overlap, and all must lie below the peak.
+void CheckPlacement(const std::vector<PlannedTensor>& tensors, const Placement& placement, const PrimVarMap& values) {
+  const int64_t peak = Evaluate(placement.peak, values);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t begin = Evaluate(placement.offsets[i], values);
+    const int64_t end = begin + Evaluate(tensors[i].size_bytes, values);
+    CHECK(begin % 64 == 0);
+    CHECK(end <= peak);
+    for (size_t j = 0; j < i; ++j) {
+      if (tensors[j].last < tensors[i].first || tensors[i].last < tensors[j].first) continue;
+      const int64_t other = Evaluate(placement.offsets[j], values);
+      const bool apart = end <= other || other + Evaluate(tensors[j].size_bytes, values) <= begin;
+      CHECK(apart);
+    }
+  }
+}
+
+TEST_CASE("random tensors of constant size never overlap while both are alive") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<PlannedTensor> tensors;
+    for (int i = 0; i < 30; ++i) {
+      const int64_t first = static_cast<int64_t>(random() % 40);
+      tensors.push_back({Int64(64 * static_cast<int64_t>(1 + random() % 50)), first, first + static_cast<int64_t>(random() % 10)});
+    }
+    CheckPlacement(tensors, PlaceTensors(tensors), {});
+  }
+}
+
+TEST_CASE("tensors of symbolic size share memory when their sizes compare, for every value") {
+  const PrimVar n = MakePrimVar("n");
+  std::mt19937 random(8);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<PlannedTensor> tensors;
+    for (int i = 0; i < 12; ++i) {
+      const int64_t first = static_cast<int64_t>(random() % 12);
+      const PrimExpr size = random() % 3 == 0 ? Int64(640) : PrimExpr(n) * (64 * static_cast<int64_t>(1 + random() % 9));
+      tensors.push_back({size, first, first + static_cast<int64_t>(random() % 4)});
+    }
+    const Placement placement = PlaceTensors(tensors);
+    for (int64_t value : {0, 1, 2, 7, 1000}) CheckPlacement(tensors, placement, {{n, Int64(value)}});
+  }
+}
+
+TEST_CASE("a chain of equal tensors needs the room of two") {
+  const PrimVar n = MakePrimVar("n");
+  std::vector<PlannedTensor> tensors;
+  for (int i = 0; i < 10; ++i) tensors.push_back({PrimExpr(n) * 256, i, i + 1});
+  arith::Analyzer analyzer;
+  CHECK(analyzer.ProveEqual(PlaceTensors(tensors).peak, PrimExpr(n) * 512));
+}
+
+TEST_CASE("sizes are rounded up so that sums of them stay multiples of 64") {
+  const PrimVar n = MakePrimVar("n");
+  arith::Analyzer analyzer;
+  CHECK(*AsConstInt(AlignedSizeBytes({Int64(10)}, DataType::Float(32))) == 64);
+  CHECK(*AsConstInt(AlignedSizeBytes({}, DataType::Float(32))) == 64);
+  CHECK(*AsConstInt(AlignedSizeBytes({Int64(3)}, DataType::Int(4))) == 64);
+  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(10)}, DataType::Float(32)), PrimExpr(n) * 64));
+  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(17)}, DataType::Float(32)), PrimExpr(n) * 128));
+}
+
+}  // namespace
+}  // namespace ingot::lower
