@@ -38,6 +38,7 @@ class FunctionBuilder {
   // The index of the next instruction: what memory plans' live ranges are made of.
   uint32_t next_instruction() const { return static_cast<uint32_t>(function_.code.size()); }
 
+  const std::vector<Instruction>& code() const { return function_.code; }  // so far; labels are not patched yet
   MemoryPlan& plan() { return function_.plan; }
   PlanEntryId AddPlanEntry(PlanEntry entry);
   // Code from here on comes from this source operation; equal notes in a row are merged.
