@@ -1,0 +1,89 @@
+// The primitives: each checks that it keeps the function's meaning, and changes the state only then; a refusal names
+// the primitive, the block or loop, and the reason. Schedule (schedule.h) calls them through its table and records a
+// trace; rules and users use Schedule. One file per family in primitives/.
+//
+// Floating-point note: a reduction may be reordered (its combiner is associative and commutative by declaration), so
+// results can differ in rounding; everything else keeps results bitwise.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/schedule/state.h"
+
+namespace ingot::schedule {
+
+using BlockName = std::string;
+using LoopVar = ir::PrimVar;
+
+// ---- primitives/loops.cc
+// Loop of extent n -> nested loops; one factor may be absent (ceil(n / product of the others)). Where the product
+// is not provably n, blocks get the predicate that the index is below n. Every block inside must be regular.
+Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& loop,
+                                   const std::vector<std::optional<int64_t>>& factors);
+// Perfectly nested loops, outermost first -> one loop.
+Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& loops);
+// Puts the loops (of one nest around a single block) in this order; the others stay where they are.
+Status Reorder(ScheduleState& state, const std::vector<LoopVar>& loops);
+// Loop over [0, n) -> two loops after each other, over the greatest multiple of `multiple` that is <= n, and the rest.
+// A part that is provably empty is left out. Blocks of the rest are copies named NAME_tail; intermediates that live
+// inside of the loop alone are copied with them.
+struct LoopParts {
+  std::optional<LoopVar> main, tail;
+};
+Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& loop, int64_t multiple);
+// A loop of one iteration around the block.
+Result<LoopVar> AddUnitLoop(ScheduleState& state, const BlockName& block);
+
+// ---- primitives/loop_kinds.cc
+// Iterations of parallel and vectorized loops must be independent.
+Status Parallel(ScheduleState& state, const LoopVar& loop);
+Status Vectorize(ScheduleState& state, const LoopVar& loop);  // constant extent, one block, innermost
+Status Unroll(ScheduleState& state, const LoopVar& loop);     // constant extent
+Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, ir::AttrValue value);
+Status AnnotateBlock(ScheduleState& state, const BlockName& block, const std::string& key, ir::AttrValue value);
+
+// ---- primitives/compute_at.cc
+// Moves a producer under a loop that holds all its consumers: it computes, at the start of each iteration, what they
+// read there.
+Status ComputeAt(ScheduleState& state, const BlockName& block, const LoopVar& loop);
+// Moves a consumer under a loop of its producer, to the end of each iteration, where its input is complete.
+Status ReverseComputeAt(ScheduleState& state, const BlockName& block, const LoopVar& loop);
+// Gives one consumer its own copy of a producer (block and buffer), so that both may be placed apart from the others.
+// Returns the copy's name.
+Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer, const BlockName& consumer);
+
+// ---- primitives/inline.cc
+// Replaces every read of what the block writes by its expression; the block goes.
+Status ComputeInline(ScheduleState& state, const BlockName& block);
+// Replaces the producer's store by this (element-wise) consumer's; the consumer goes.
+Status ReverseComputeInline(ScheduleState& state, const BlockName& block);
+
+// ---- primitives/cache.cc
+// Adds a copy block; the block reads (writes) the copy instead. Returns the new block's name.
+Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_t read_index, const std::string& scope);
+Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
+                             const std::string& scope);
+Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
+
+// ---- primitives/reduction.cc
+// Puts the initialisation into a block of its own before the loop, which must hold all the reduction's loops.
+Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& block, const LoopVar& loop);
+// Turns one reduction loop (innermost or not) into a spatial axis of a new intermediate: partial results by this loop's
+// value, then a final reduction over them, which keeps the old name. Returns the name of the partial block. The new
+// axis is the intermediate's last one.
+Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
+
+// ---- Shared by several.
+// The iteration variables of the block whose binding uses the loop are all of type spatial (reduce).
+bool BindsOnly(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
+bool Binds(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
+// Everything that reads or writes the buffer is below the loop.
+bool LivesInside(const ScheduleState& state, const ir::Buffer& buffer, const For& loop);
+// A realize whose bindings and predicate are rewritten by the analyzer, everywhere below the statement.
+ir::Stmt SimplifyBindings(const ir::Stmt& stmt, const std::vector<For>& outer, ir::PrimExpr extra_predicate = nullptr);
+// Loops over fresh variables of these extents around the body, outermost first.
+ir::Stmt Nest(const std::vector<LoopVar>& vars, const std::vector<ir::PrimExpr>& extents, ir::Stmt body);
+
+}  // namespace ingot::schedule

@@ -1,0 +1,136 @@
+// Copies of buffers in another scope, and the scope itself.
+#include "compiler/ir/block_util.h"
+#include "compiler/schedule/primitives.h"
+#include "compiler/schedule/region.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// to[v] = from[v] over the whole shape.
+Stmt CopyNest(const std::string& block_name, const Buffer& from, const Buffer& to) {
+  std::vector<LoopVar> loops;
+  std::vector<IterVar> iters;
+  std::vector<PrimExpr> values, indices;
+  std::vector<Range> points;
+  for (size_t d = 0; d < from->shape.size(); ++d) {
+    loops.push_back(MakePrimVar("ax" + std::to_string(d)));
+    const PrimVar var = MakePrimVar("v" + std::to_string(d));
+    iters.push_back(Make<IterVarNode>(Range{Int64(0), from->shape[d]}, var, IterType::kSpatial));
+    values.push_back(loops.back());
+    indices.push_back(var);
+    points.push_back({var, Int64(1)});
+  }
+  Stmt store = Make<BufferStoreNode>(to, Make<BufferLoadNode>(from, indices), indices);
+  Block block = Make<BlockNode>(block_name, iters, std::vector<BufferRegion>{{from, points}},
+                                std::vector<BufferRegion>{{to, points}}, std::move(store));
+  return Nest(loops, from->shape, Make<BlockRealizeNode>(std::move(values), BoolImm(true), std::move(block)));
+}
+
+Buffer CopyOf(const ScheduleState& state, const Buffer& buffer, const std::string& scope) {
+  return MakeBuffer(state.FreshBufferName(buffer->name + "_" + scope), buffer->dtype, buffer->shape, scope);
+}
+
+// The block with one buffer exchanged in its accesses and regions.
+BlockRealize WithBuffer(const BlockSite& site, const Buffer& old, const Buffer& fresh) {
+  BlockNode block = site.block();
+  const BufferMap map{{old, fresh}};
+  block.body = Substitute(block.body, {}, map);
+  if (block.init) block.init = Substitute(block.init, {}, map);
+  for (std::vector<BufferRegion>* regions : {&block.reads, &block.writes}) {
+    for (BufferRegion& region : *regions) {
+      if (region.buffer.same_as(old)) region.buffer = fresh;
+    }
+  }
+  BlockRealizeNode realize = *site.realize;
+  realize.block = Make<BlockNode>(std::move(block));
+  return Make<BlockRealizeNode>(std::move(realize));
+}
+
+Stmt OutermostStatement(const BlockSite& site) {
+  return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front());
+}
+
+Status CheckScope(const char* primitive, const BlockSite& site, const std::string& scope) {
+  if (scope == "global" || scope == "local") return Status();
+  return Refuse(primitive, Describe(site), "unknown scope \"" + scope + "\"; expected global or local");
+}
+
+}  // namespace
+
+Result<BlockName> CacheRead(ScheduleState& state, const BlockName& name, int64_t read_index, const std::string& scope) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  INGOT_RETURN_IF_ERROR(CheckScope("cache_read", site, scope));
+  if (read_index < 0 || read_index >= static_cast<int64_t>(site.block().reads.size())) {
+    return Refuse("cache_read", Describe(site), "it has no input " + std::to_string(read_index));
+  }
+  const Buffer buffer = site.block().reads[read_index].buffer;
+  if (WritesTo(site.block(), buffer)) return Refuse("cache_read", Describe(site), "it also writes " + buffer->name);
+  if (!state.IsRegular(name)) return Refuse("cache_read", Describe(site), "its bindings are not simple");
+  const Stmt outermost = OutermostStatement(site);
+  for (const BlockSite& other : ScheduleState::BlocksIn(outermost)) {
+    if (WritesTo(other.block(), buffer)) {
+      return Refuse("cache_read", Describe(site), buffer->name + " is written under the same loops");
+    }
+  }
+  const Buffer copy = CopyOf(state, buffer, scope);
+  const std::string copy_name = state.FreshBlockName(copy->name);
+  state.Replace(outermost, MakeSeq({CopyNest(copy_name, buffer, copy), outermost}));
+  state.Replace(site.realize, WithBuffer(site, buffer, copy));
+  state.AddBuffer(copy);
+  return copy_name;
+}
+
+Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& name, int64_t write_index,
+                             const std::string& scope) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  INGOT_RETURN_IF_ERROR(CheckScope("cache_write", site, scope));
+  if (write_index < 0 || write_index >= static_cast<int64_t>(site.block().writes.size())) {
+    return Refuse("cache_write", Describe(site), "it has no output " + std::to_string(write_index));
+  }
+  const BufferRegion& write = site.block().writes[write_index];
+  const Buffer buffer = write.buffer;
+  if (!state.OnlyWriter(buffer) || !state.IsRegular(name) || state.IsRecomputed(name)) {
+    return Refuse("cache_write", Describe(site), "it does not write all of " + buffer->name + " alone");
+  }
+  arith::Analyzer analyzer;
+  for (size_t d = 0; d < write.region.size(); ++d) {
+    bool whole = IsConstInt(buffer->shape[d], 1);
+    for (const IterVar& iter : site.block().iter_vars) {
+      whole |= iter->var.get() == write.region[d].min.get() && IsConstInt(iter->domain.min, 0) &&
+               analyzer.ProveEqual(iter->domain.extent, buffer->shape[d]);
+    }
+    if (!whole) return Refuse("cache_write", Describe(site), "it does not write all of " + buffer->name);
+  }
+  const Stmt outermost = OutermostStatement(site);
+  for (const BlockSite& other : ScheduleState::BlocksIn(outermost)) {
+    if (!other.realize.same_as(site.realize) && ReadsFrom(other.block(), buffer)) {
+      return Refuse("cache_write", Describe(site), buffer->name + " is read under the same loops");
+    }
+  }
+  const Buffer copy = CopyOf(state, buffer, scope);
+  const std::string copy_name = state.FreshBlockName(copy->name);
+  state.Replace(outermost, MakeSeq({outermost, CopyNest(copy_name, copy, buffer)}));
+  state.Replace(site.realize, WithBuffer(site, buffer, copy));
+  state.AddBuffer(copy);
+  return copy_name;
+}
+
+Status SetScope(ScheduleState& state, const BlockName& name, int64_t write_index, const std::string& scope) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  INGOT_RETURN_IF_ERROR(CheckScope("set_scope", site, scope));
+  if (write_index < 0 || write_index >= static_cast<int64_t>(site.block().writes.size())) {
+    return Refuse("set_scope", Describe(site), "it has no output " + std::to_string(write_index));
+  }
+  const Buffer buffer = site.block().writes[write_index].buffer;
+  if (!state.IsAllocated(buffer)) return Refuse("set_scope", Describe(site), buffer->name + " is a parameter");
+  BufferNode copy = *buffer;
+  copy.scope = scope;
+  copy.data = MakePrimVar(buffer->data->name, DataType::Handle());
+  state.ReplaceBuffer(buffer, Make<BufferNode>(std::move(copy)));
+  return Status();
+}
+
+}  // namespace ingot::schedule

@@ -1,0 +1,115 @@
+// Primitives that say how a loop runs (parallel, vectorized, unrolled), and annotations.
+#include <algorithm>
+
+#include "compiler/schedule/primitives.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+bool Binds(const BlockRealizeNode& realize, const LoopVar& loop, IterType type) {
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    if (realize.block->iter_vars[i]->type == type && UsesVar(realize.iter_values[i], loop)) return true;
+  }
+  return false;
+}
+
+bool BindsOnly(const BlockRealizeNode& realize, const LoopVar& loop, IterType type) {
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    if (realize.block->iter_vars[i]->type != type && UsesVar(realize.iter_values[i], loop)) return false;
+  }
+  return true;
+}
+
+bool LivesInside(const ScheduleState& state, const Buffer& buffer, const For& loop) {
+  if (!state.IsAllocated(buffer)) return false;
+  const std::vector<BlockSite> inside = ScheduleState::BlocksIn(loop->body);
+  for (const BlockSite& site : state.Blocks()) {
+    if (!ReadsFrom(site.block(), buffer) && !WritesTo(site.block(), buffer)) continue;
+    if (std::none_of(inside.begin(), inside.end(),
+                     [&](const BlockSite& b) { return b.realize.same_as(site.realize); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Different iterations touch different elements: by the invariant of the state a spatial binding says so for what is
+// visible outside, and what lives inside of the loop is each iteration's own.
+Status CheckIndependent(const ScheduleState& state, const char* primitive, const LoopSite& site) {
+  for (const BlockSite& block : ScheduleState::BlocksIn(site.loop->body)) {
+    const std::string place = Describe(site);
+    const std::string name = "block \"" + block.block().name + "\"";
+    if (!state.IsRegular(block.block().name))
+      return Refuse(primitive, place, name + " has bindings that are not simple");
+    const bool all_inside =
+        std::all_of(block.block().writes.begin(), block.block().writes.end(),
+                    [&](const BufferRegion& region) { return LivesInside(state, region.buffer, site.loop); });
+    if (!BindsOnly(*block.realize, site.loop->var, IterType::kSpatial) && !all_inside) {
+      return Refuse(primitive, place, "it reduces in " + name + "; iterations depend on each other");
+    }
+    if (all_inside || IsConstInt(site.loop->extent, 1)) continue;
+    if (!Binds(*block.realize, site.loop->var, IterType::kSpatial)) {
+      return Refuse(primitive, place, name + " writes the same elements in every iteration");
+    }
+  }
+  return Status();
+}
+
+Status SetKind(ScheduleState& state, const char* primitive, const LoopSite& site, ForKind kind) {
+  if (site.loop->for_kind != ForKind::kSerial) return Refuse(primitive, Describe(site), "the loop has a kind already");
+  ForNode copy = *site.loop;
+  copy.for_kind = kind;
+  state.Replace(site.loop, Make<ForNode>(std::move(copy)));
+  return Status();
+}
+
+}  // namespace
+
+Status Parallel(ScheduleState& state, const LoopVar& loop) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  INGOT_RETURN_IF_ERROR(CheckIndependent(state, "parallel", site));
+  return SetKind(state, "parallel", site, ForKind::kParallel);
+}
+
+Status Vectorize(ScheduleState& state, const LoopVar& loop) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
+  const int64_t* extent = AsConstInt(site.loop->extent);
+  if (extent == nullptr) return Refuse("vectorize", Describe(site), "the extent is not constant");
+  if (*extent < 1 || *extent > 1024) return Refuse("vectorize", Describe(site), "the extent is not in 1..1024");
+  if (As<BlockRealizeNode>(site.loop->body) == nullptr) {
+    return Refuse("vectorize", Describe(site), "the loop is not the innermost one around a single block");
+  }
+  return SetKind(state, "vectorize", site, ForKind::kVectorized);
+}
+
+Status Unroll(ScheduleState& state, const LoopVar& loop) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  if (AsConstInt(site.loop->extent) == nullptr) {
+    return Refuse("unroll", Describe(site), "the extent is not constant");
+  }
+  return SetKind(state, "unroll", site, ForKind::kUnrolled);
+}
+
+Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, AttrValue value) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  ForNode copy = *site.loop;
+  copy.annotations = copy.annotations.With(key, std::move(value));
+  state.Replace(site.loop, Make<ForNode>(std::move(copy)));
+  return Status();
+}
+
+Status AnnotateBlock(ScheduleState& state, const BlockName& name, const std::string& key, AttrValue value) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  BlockNode block = site.block();
+  block.annotations = block.annotations.With(key, std::move(value));
+  BlockRealizeNode copy = *site.realize;
+  copy.block = Make<BlockNode>(std::move(block));
+  state.Replace(site.realize, Make<BlockRealizeNode>(std::move(copy)));
+  return Status();
+}
+
+}  // namespace ingot::schedule

@@ -1,0 +1,317 @@
+// Primitives that change loops and nothing else: split, fuse, reorder, partition.
+#include <algorithm>
+
+#include "compiler/schedule/primitives.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Adds a predicate to, and simplifies the bindings of, each leaf block; knows the ranges of the loops on the way.
+class BindingSimplifier : public StmtMutator {
+ public:
+  BindingSimplifier(arith::Analyzer analyzer, PrimExpr predicate)
+      : analyzer_(std::move(analyzer)), predicate_(std::move(predicate)) {}
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    return StmtMutator::Mutate(loop);
+  }
+  Stmt Mutate(const Ref<BlockRealizeNode>& realize) override {
+    BlockRealizeNode copy = *realize;
+    for (PrimExpr& value : copy.iter_values) value = analyzer_.Simplify(value);
+    if (predicate_) copy.predicate = Both(copy.predicate, predicate_);
+    copy.predicate = analyzer_.Simplify(copy.predicate);
+    return Make<BlockRealizeNode>(std::move(copy));
+  }
+
+ private:
+  arith::Analyzer analyzer_;
+  PrimExpr predicate_;
+};
+
+// extent / divisor where it is exact.
+std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, int64_t divisor, arith::Analyzer& analyzer) {
+  if (const int64_t* constant = AsConstInt(extent)) {
+    if (*constant % divisor != 0) return std::nullopt;
+    return IntImm(extent->dtype, *constant / divisor);
+  }
+  if (divisor == 1) return extent;
+  if (const auto* product = As<BinaryNode>(extent); product != nullptr && product->op == BinaryOp::kMul) {
+    const int64_t* factor = AsConstInt(product->b);
+    if (factor != nullptr && *factor % divisor == 0) return product->a * (*factor / divisor);
+  }
+  if (!analyzer.ProveDivisible(extent, divisor)) return std::nullopt;
+  return analyzer.Simplify(FloorDiv(extent, IntImm(extent->dtype, divisor)));
+}
+
+Status CheckPlainLoop(const ScheduleState& state, const char* primitive, const LoopSite& site) {
+  if (site.loop->for_kind != ForKind::kSerial) {
+    return Refuse(primitive, Describe(site),
+                  "the loop is no longer serial; restructure before parallel, vectorize and "
+                  "unroll");
+  }
+  if (!IsConstInt(site.loop->min, 0)) return Refuse(primitive, Describe(site), "the loop does not start at 0");
+  for (const BlockSite& block : ScheduleState::BlocksIn(site.loop->body)) {
+    if (state.IsRegular(block.block().name)) continue;
+    return Refuse(primitive, Describe(site), "block \"" + block.block().name + "\" has bindings that are not simple");
+  }
+  return Status();
+}
+
+Stmt WithBody(const For& loop, Stmt body) {
+  ForNode copy = *loop;
+  copy.body = std::move(body);
+  return Make<ForNode>(std::move(copy));
+}
+
+}  // namespace
+
+Stmt SimplifyBindings(const Stmt& stmt, const std::vector<For>& outer, PrimExpr extra_predicate) {
+  return BindingSimplifier(ScheduleState::MakeAnalyzer(outer), std::move(extra_predicate)).MutateStmt(stmt);
+}
+
+Stmt Nest(const std::vector<LoopVar>& vars, const std::vector<PrimExpr>& extents, Stmt body) {
+  for (size_t i = vars.size(); i-- > 0;) {
+    body = Make<ForNode>(vars[i], IntImm(vars[i]->dtype, 0), extents[i], ForKind::kSerial, std::move(body));
+  }
+  return body;
+}
+
+Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& var,
+                                   const std::vector<std::optional<int64_t>>& factors) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
+  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "split", site));
+  int64_t product = 1;
+  int absent = 0;
+  for (const std::optional<int64_t>& factor : factors) {
+    if (factor && *factor < 1) return Refuse("split", Describe(site), "factors must be at least 1");
+    if (factor && __builtin_mul_overflow(product, *factor, &product)) {
+      return Refuse("split", Describe(site), "the factors' product overflows");
+    }
+    absent += factor ? 0 : 1;
+  }
+  if (factors.empty() || absent > 1) return Refuse("split", Describe(site), "give factors, all but one at most");
+  const PrimExpr& extent = site.loop->extent;
+  const DataType dtype = var->dtype;
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
+  const std::optional<PrimExpr> quotient = DivideExactly(extent, product, analyzer);
+  const bool exact = absent == 1 ? quotient.has_value() : analyzer.ProveEqual(extent, IntImm(dtype, product));
+  if (absent == 0 && !exact && !analyzer.ProveLessEqual(extent, IntImm(dtype, product))) {
+    return Refuse("split", Describe(site),
+                  "the factors' product " + std::to_string(product) + " may be below the extent");
+  }
+  std::vector<LoopVar> vars;
+  std::vector<PrimExpr> extents;
+  PrimExpr index = IntImm(dtype, 0);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    vars.push_back(MakePrimVar(var->name + "_" + std::to_string(i), dtype));
+    if (factors[i]) {
+      extents.push_back(IntImm(dtype, *factors[i]));
+    } else {
+      extents.push_back(quotient ? *quotient
+                                 : analyzer.Simplify(FloorDiv(extent + (product - 1), IntImm(dtype, product))));
+    }
+    index = index * extents.back() + vars.back();
+  }
+  Stmt body = Substitute(site.loop->body, {{var, index}});
+  body = Nest(vars, extents, std::move(body));
+  state.Replace(site.loop, SimplifyBindings(body, site.outer, exact ? nullptr : index < extent));
+  return vars;
+}
+
+Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& vars) {
+  if (vars.empty()) return Status(StatusCode::kInvalidArgument, "fuse: no loops given");
+  INGOT_ASSIGN_OR_RETURN(const LoopSite first, state.FindLoop(vars[0]));
+  std::vector<For> nest{first.loop};
+  for (size_t i = 1; i < vars.size(); ++i) {
+    For next = AsRef<ForNode>(nest.back()->body);
+    if (!next || !next->var.same_as(vars[i])) {
+      return Refuse("fuse", Describe(first),
+                    "loop " + vars[i]->name + " does not stand directly inside " + nest.back()->var->name);
+    }
+    if (UsesAnyVar(next->extent, vars)) {
+      return Refuse("fuse", Describe(first), "the extent of " + vars[i]->name + " depends on a loop outside of it");
+    }
+    nest.push_back(std::move(next));
+  }
+  std::string name;
+  PrimExpr extent = IntImm(vars[0]->dtype, 1);
+  for (const For& loop : nest) {
+    INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "fuse", {loop, {}}));
+    name += (name.empty() ? "" : "_") + loop->var->name;
+    extent = extent * loop->extent;
+  }
+  if (nest.size() > 1) name += "_fused";
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(first.outer);
+  extent = analyzer.Simplify(extent);
+  LoopVar fused = MakePrimVar(name, vars[0]->dtype);
+  PrimVarMap map;
+  PrimExpr rest = fused;
+  for (size_t i = nest.size(); i-- > 1;) {
+    map.emplace(vars[i], FloorMod(rest, nest[i]->extent));
+    rest = FloorDiv(rest, nest[i]->extent);
+  }
+  map.emplace(vars[0], rest);
+  Stmt loop = Nest({fused}, {extent}, Substitute(nest.back()->body, map));
+  state.Replace(first.loop, SimplifyBindings(loop, first.outer));
+  return fused;
+}
+
+Status Reorder(ScheduleState& state, const std::vector<LoopVar>& order) {
+  std::vector<LoopSite> sites;
+  for (const LoopVar& var : order) {
+    INGOT_ASSIGN_OR_RETURN(LoopSite site, state.FindLoop(var));
+    INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "reorder", site));
+    sites.push_back(std::move(site));
+  }
+  if (sites.size() < 2) return Status();
+  const auto [top, bottom] = std::minmax_element(
+      sites.begin(), sites.end(), [](const LoopSite& a, const LoopSite& b) { return a.outer.size() < b.outer.size(); });
+  // The nest from the outermost to the innermost of them, which must be a chain.
+  std::vector<For> chain{top->loop};
+  while (!chain.back().same_as(bottom->loop)) {
+    For next = AsRef<ForNode>(chain.back()->body);
+    if (!next) return Refuse("reorder", Describe(*top), "the loops are not one perfect nest");
+    chain.push_back(std::move(next));
+  }
+  std::vector<size_t> slots;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    if (std::any_of(order.begin(), order.end(), [&](const LoopVar& v) { return v.same_as(chain[i]->var); })) {
+      slots.push_back(i);
+    }
+  }
+  if (slots.size() != order.size()) return Refuse("reorder", Describe(*top), "the loops are not one perfect nest");
+  const std::vector<BlockSite> blocks = ScheduleState::BlocksIn(chain.back()->body);
+  if (blocks.size() != 1) return Refuse("reorder", Describe(*top), "there must be a single block inside");
+  for (const IterVar& iter : blocks[0].block().iter_vars) {
+    if (iter->type != IterType::kSpatial && iter->type != IterType::kReduce) {
+      return Refuse("reorder", Describe(blocks[0]), "iteration " + iter->var->name + " is ordered");
+    }
+  }
+  std::vector<For> reordered = chain;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    reordered[slots[i]] = std::find_if(sites.begin(), sites.end(), [&](const LoopSite& site) {
+                            return site.loop->var.same_as(order[i]);
+                          })->loop;
+  }
+  for (const For& loop : chain) {
+    for (const For& other : chain) {
+      if (UsesVar(loop->extent, other->var)) {
+        return Refuse("reorder", Describe(*top),
+                      "the extent of " + loop->var->name + " depends on " + other->var->name);
+      }
+    }
+  }
+  Stmt body = chain.back()->body;
+  for (size_t i = reordered.size(); i-- > 0;) body = WithBody(reordered[i], std::move(body));
+  state.Replace(chain.front(), std::move(body));
+  return Status();
+}
+
+namespace {
+
+// A second copy of the loop's body for the rest of the iterations: new names of blocks, new loop variables, and own
+// copies of the buffers that live inside.
+class TailCopier : public StmtMutator {
+ public:
+  TailCopier(ScheduleState& state, BufferMap buffers) : state_(state), buffers_(std::move(buffers)) {}
+
+ protected:
+  using StmtMutator::Mutate;
+  Buffer MutateBuffer(const Buffer& buffer) override {
+    const auto it = buffers_.find(buffer);
+    return it == buffers_.end() ? buffer : it->second;
+  }
+  PrimExpr Mutate(const Ref<PrimVarNode>& var) override {
+    const auto it = vars_.find(var);
+    return it == vars_.end() ? PrimExpr(var) : it->second;
+  }
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    LoopVar var = MakePrimVar(loop->var->name, loop->var->dtype);
+    vars_.emplace(loop->var, var);
+    ForNode copy = *AsRef<ForNode>(StmtMutator::Mutate(loop));
+    copy.var = var;
+    return Make<ForNode>(std::move(copy));
+  }
+  Stmt Mutate(const Ref<BlockRealizeNode>& realize) override {
+    BlockRealizeNode copy = *AsRef<BlockRealizeNode>(StmtMutator::Mutate(realize));
+    BlockNode block = *copy.block;
+    PrimVarMap fresh;
+    for (IterVar& iter : block.iter_vars) {
+      PrimVar var = MakePrimVar(iter->var->name, iter->var->dtype);
+      fresh.emplace(iter->var, var);
+      iter = Make<IterVarNode>(iter->domain, var, iter->type, iter->thread_tag);
+    }
+    block.body = Substitute(block.body, fresh);
+    if (block.init) block.init = Substitute(block.init, fresh);
+    for (std::vector<BufferRegion>* regions : {&block.reads, &block.writes}) {
+      for (BufferRegion& region : *regions) {
+        for (Range& range : region.region) range = {Substitute(range.min, fresh), Substitute(range.extent, fresh)};
+      }
+    }
+    const bool recomputed = state_.IsRecomputed(block.name);
+    block.name = state_.FreshBlockName(block.name + "_tail");
+    if (recomputed) state_.MarkRecomputed(block.name);
+    copy.block = Make<BlockNode>(std::move(block));
+    return Make<BlockRealizeNode>(std::move(copy));
+  }
+
+ private:
+  ScheduleState& state_;
+  BufferMap buffers_;
+  PrimVarMap vars_;
+};
+
+}  // namespace
+
+Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_t multiple) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
+  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "loop_partition", site));
+  if (multiple < 1) return Refuse("loop_partition", Describe(site), "the multiple must be at least 1");
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
+  const PrimExpr& extent = site.loop->extent;
+  const DataType dtype = var->dtype;
+  if (DivideExactly(extent, multiple, analyzer)) return LoopParts{var, std::nullopt};
+  if (analyzer.ProveLess(extent, IntImm(dtype, multiple))) return LoopParts{std::nullopt, var};
+
+  const PrimExpr tiles = analyzer.Simplify(FloorDiv(extent, IntImm(dtype, multiple)));
+  const PrimExpr main_extent = tiles * multiple;
+  BufferMap copies;
+  for (const Buffer& buffer : state.root().alloc_buffers) {
+    if (!LivesInside(state, buffer, site.loop)) continue;
+    BufferNode copy = *buffer;
+    copy.name = state.FreshBufferName(buffer->name + "_tail");
+    copy.data = MakePrimVar(copy.name, DataType::Handle());
+    copies.emplace(buffer, Make<BufferNode>(std::move(copy)));
+  }
+  LoopVar tail_var = MakePrimVar(var->name + "_tail", dtype);
+  Stmt tail_body = TailCopier(state, copies).MutateStmt(site.loop->body);
+  tail_body = Substitute(tail_body, {{var, main_extent + PrimExpr(tail_var)}});
+  ForNode main = *site.loop;
+  main.extent = main_extent;
+  ForNode tail = *site.loop;
+  tail.var = tail_var;
+  tail.extent = analyzer.Simplify(FloorMod(extent, IntImm(dtype, multiple)));
+  tail.body = std::move(tail_body);
+  Stmt both = MakeSeq({SimplifyBindings(Make<ForNode>(std::move(main)), site.outer),
+                       SimplifyBindings(Make<ForNode>(std::move(tail)), site.outer)});
+  for (const Buffer& buffer : std::vector<Buffer>(state.root().alloc_buffers)) {
+    if (const auto it = copies.find(buffer); it != copies.end()) state.AddBuffer(it->second);
+  }
+  state.Replace(site.loop, std::move(both));
+  return LoopParts{var, tail_var};
+}
+
+Result<LoopVar> AddUnitLoop(ScheduleState& state, const BlockName& name) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  LoopVar var = MakePrimVar("u");
+  state.Replace(site.realize, Nest({var}, {Int64(1)}, site.realize));
+  return var;
+}
+
+}  // namespace ingot::schedule

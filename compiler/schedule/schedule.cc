@@ -1,0 +1,449 @@
+// The table of primitives, their instructions, handles and replay. What a primitive does is in primitives/.
+#include "compiler/schedule/schedule.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ingot::schedule {
+
+using Entity = Schedule::Entity;
+
+// A primitive as an instruction: name := as in the trace, parameters := names of the arguments ("*" before the last
+// one: it takes the rest, as a list), outputs := a letter per handle that it makes ("*" after one: any number).
+struct PrimitiveRow {
+  const char* name;
+  std::array<const char*, 3> parameters;
+  const char* outputs;
+  Result<std::vector<Entity>> (*run)(Schedule& schedule, const std::vector<Entity>& arguments,
+                                     std::vector<int64_t>& decision);
+};
+
+// The rows' functions: entities in, entities out.
+struct Rows {
+  using Arguments = std::vector<Entity>;
+  using Outputs = Result<std::vector<Entity>>;
+  using Decision = std::vector<int64_t>;
+
+  static const BlockName& BlockAt(const Arguments& a, size_t i) { return std::get<Schedule::BlockRef>(a.at(i)).name; }
+  static const LoopVar& LoopAt(const Arguments& a, size_t i) { return std::get<LoopVar>(a.at(i)); }
+  static int64_t IntAt(const Arguments& a, size_t i) { return std::get<int64_t>(a.at(i)); }
+  static const std::string& TextAt(const Arguments& a, size_t i) { return std::get<std::string>(a.at(i)); }
+  static std::vector<LoopVar> LoopsFrom(const Arguments& a, size_t first) {
+    std::vector<LoopVar> loops;
+    for (size_t i = first; i < a.size(); ++i) loops.push_back(LoopAt(a, i));
+    return loops;
+  }
+  static Entity OfBlock(BlockName name) { return Schedule::BlockRef{std::move(name)}; }
+  static Entity OfLoop(const std::optional<LoopVar>& loop) { return loop ? Entity(*loop) : Entity(Schedule::Void{}); }
+  static Outputs Done(const Status& status) {
+    if (!status.ok()) return status;
+    return std::vector<Entity>{};
+  }
+  static Outputs OneBlock(Result<BlockName> name) {
+    if (!name.ok()) return std::move(name).status();
+    return std::vector<Entity>{OfBlock(*name)};
+  }
+
+  static Outputs GetBlock(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const BlockSite site, s.state_.FindBlock(TextAt(a, 0)));
+    return std::vector<Entity>{OfBlock(site.block().name)};
+  }
+  static Outputs GetLoops(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const BlockSite site, s.state_.FindBlock(BlockAt(a, 0)));
+    std::vector<Entity> loops;
+    for (const For& loop : site.loops) loops.push_back(loop->var);
+    return loops;
+  }
+  static Outputs GetChildBlocks(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const LoopSite site, s.state_.FindLoop(LoopAt(a, 0)));
+    std::vector<Entity> blocks;
+    for (const BlockSite& child : ScheduleState::BlocksIn(site.loop->body))
+      blocks.push_back(OfBlock(child.block().name));
+    return blocks;
+  }
+  static Outputs GetProducers(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const BlockSite site, s.state_.FindBlock(BlockAt(a, 0)));
+    std::vector<Entity> blocks;
+    for (const BlockSite& other : s.state_.Blocks()) {
+      if (other.realize.same_as(site.realize)) continue;
+      const auto& reads = site.block().reads;
+      const bool produces = std::any_of(reads.begin(), reads.end(), [&](const ir::BufferRegion& read) {
+        return WritesTo(other.block(), read.buffer);
+      });
+      if (produces) blocks.push_back(OfBlock(other.block().name));
+    }
+    return blocks;
+  }
+  static Outputs SamplePerfectTile(Schedule& s, const Arguments& a, Decision& decision) {
+    INGOT_ASSIGN_OR_RETURN(const LoopSite site, s.state_.FindLoop(LoopAt(a, 0)));
+    const int64_t n = IntAt(a, 1), max_innermost = IntAt(a, 2);
+    const int64_t* extent = ir::AsConstInt(site.loop->extent);
+    if (extent == nullptr || n < 1 || max_innermost < 1) {
+      return Refuse("sample_perfect_tile", Describe(site), "needs a constant extent, n >= 1 and a limit >= 1");
+    }
+    int64_t product = 1;
+    bool fits = static_cast<int64_t>(decision.size()) == n && decision.back() <= max_innermost;
+    for (int64_t factor : decision) {
+      fits &= factor >= 1;
+      if (fits) fits = !__builtin_mul_overflow(product, factor, &product);
+    }
+    if (!fits || product != *extent) {
+      decision.assign(n, 1);
+      int64_t last = n == 1 ? *extent : std::min(max_innermost, *extent);
+      while (last > 1 && *extent % last != 0) --last;
+      decision.back() = std::max<int64_t>(last, 1);
+      if (n > 1) decision.front() = *extent / decision.back();
+    }
+    std::vector<Entity> factors;
+    for (int64_t factor : decision) factors.push_back(factor);
+    return factors;
+  }
+  static Outputs SampleCategorical(Schedule&, const Arguments& a, Decision& decision) {
+    if (decision.size() != 1 || decision[0] < 0 || decision[0] >= static_cast<int64_t>(a.size())) decision = {0};
+    if (a.empty()) return Status(StatusCode::kInvalidArgument, "sample_categorical: no candidates");
+    return std::vector<Entity>{IntAt(a, decision[0])};
+  }
+  static Outputs Split(Schedule& s, const Arguments& a, Decision&) {
+    std::vector<std::optional<int64_t>> factors;
+    for (size_t i = 1; i < a.size(); ++i) {
+      const auto* value = std::get_if<int64_t>(&a[i]);
+      factors.push_back(value != nullptr ? std::optional<int64_t>(*value) : std::nullopt);
+    }
+    INGOT_ASSIGN_OR_RETURN(const std::vector<LoopVar> loops, schedule::Split(s.state_, LoopAt(a, 0), factors));
+    return std::vector<Entity>(loops.begin(), loops.end());
+  }
+  static Outputs Fuse(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const LoopVar fused, schedule::Fuse(s.state_, LoopsFrom(a, 0)));
+    return std::vector<Entity>{fused};
+  }
+  static Outputs Reorder(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Reorder(s.state_, LoopsFrom(a, 0)));
+  }
+  static Outputs LoopPartition(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const LoopParts parts, schedule::LoopPartition(s.state_, LoopAt(a, 0), IntAt(a, 1)));
+    return std::vector<Entity>{OfLoop(parts.main), OfLoop(parts.tail)};
+  }
+  static Outputs AddUnitLoop(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const LoopVar loop, schedule::AddUnitLoop(s.state_, BlockAt(a, 0)));
+    return std::vector<Entity>{loop};
+  }
+  static Outputs Parallel(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Parallel(s.state_, LoopAt(a, 0)));
+  }
+  static Outputs Vectorize(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Vectorize(s.state_, LoopAt(a, 0)));
+  }
+  static Outputs Unroll(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Unroll(s.state_, LoopAt(a, 0)));
+  }
+  static Outputs Annotate(Schedule& s, const Arguments& a, Decision&) {
+    const auto* text = std::get_if<std::string>(&a[2]);
+    ir::AttrValue value = text != nullptr ? ir::AttrValue(*text) : ir::AttrValue(IntAt(a, 2));
+    if (std::holds_alternative<LoopVar>(a[0])) return Done(AnnotateLoop(s.state_, LoopAt(a, 0), TextAt(a, 1), value));
+    return Done(AnnotateBlock(s.state_, BlockAt(a, 0), TextAt(a, 1), value));
+  }
+  static Outputs ComputeAt(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::ComputeAt(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
+  }
+  static Outputs ReverseComputeAt(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::ReverseComputeAt(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
+  }
+  static Outputs RecomputeFor(Schedule& s, const Arguments& a, Decision&) {
+    return OneBlock(schedule::RecomputeFor(s.state_, BlockAt(a, 0), BlockAt(a, 1)));
+  }
+  static Outputs ComputeInline(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::ComputeInline(s.state_, BlockAt(a, 0)));
+  }
+  static Outputs ReverseComputeInline(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::ReverseComputeInline(s.state_, BlockAt(a, 0)));
+  }
+  static Outputs CacheRead(Schedule& s, const Arguments& a, Decision&) {
+    return OneBlock(schedule::CacheRead(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
+  }
+  static Outputs CacheWrite(Schedule& s, const Arguments& a, Decision&) {
+    return OneBlock(schedule::CacheWrite(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
+  }
+  static Outputs SetScope(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::SetScope(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
+  }
+  static Outputs DecomposeReduction(Schedule& s, const Arguments& a, Decision&) {
+    return OneBlock(schedule::DecomposeReduction(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
+  }
+  static Outputs RFactor(Schedule& s, const Arguments& a, Decision&) {
+    return OneBlock(schedule::RFactor(s.state_, LoopAt(a, 0)));
+  }
+};
+
+namespace {
+
+constexpr PrimitiveRow kPrimitives[] = {
+    {"get_block", {""}, "b", Rows::GetBlock},
+    {"get_loops", {"block"}, "l*", Rows::GetLoops},
+    {"get_child_blocks", {"loop"}, "b*", Rows::GetChildBlocks},
+    {"get_producers", {"block"}, "b*", Rows::GetProducers},
+    {"sample_perfect_tile", {"loop", "n", "max_innermost_factor"}, "v*", Rows::SamplePerfectTile},
+    {"sample_categorical", {"*candidates"}, "v", Rows::SampleCategorical},
+    {"split", {"loop", "*factors"}, "l*", Rows::Split},
+    {"fuse", {"*"}, "l", Rows::Fuse},
+    {"reorder", {"*"}, "", Rows::Reorder},
+    {"loop_partition", {"loop", "multiple"}, "ll", Rows::LoopPartition},
+    {"add_unit_loop", {"block"}, "l", Rows::AddUnitLoop},
+    {"parallel", {"loop"}, "", Rows::Parallel},
+    {"vectorize", {"loop"}, "", Rows::Vectorize},
+    {"unroll", {"loop"}, "", Rows::Unroll},
+    {"annotate", {"target", "key", "value"}, "", Rows::Annotate},
+    {"compute_at", {"block", "loop"}, "", Rows::ComputeAt},
+    {"reverse_compute_at", {"block", "loop"}, "", Rows::ReverseComputeAt},
+    {"recompute_for", {"producer", "consumer"}, "b", Rows::RecomputeFor},
+    {"compute_inline", {"block"}, "", Rows::ComputeInline},
+    {"reverse_compute_inline", {"block"}, "", Rows::ReverseComputeInline},
+    {"cache_read", {"block", "read_index", "scope"}, "b", Rows::CacheRead},
+    {"cache_write", {"block", "write_index", "scope"}, "b", Rows::CacheWrite},
+    {"set_scope", {"block", "write_index", "scope"}, "", Rows::SetScope},
+    {"decompose_reduction", {"block", "loop"}, "b", Rows::DecomposeReduction},
+    {"rfactor", {"loop"}, "b", Rows::RFactor},
+};
+
+const PrimitiveRow& FindPrimitive(std::string_view name) {
+  for (const PrimitiveRow& row : kPrimitives) {
+    if (name == row.name) return row;
+  }
+  INGOT_UNREACHABLE("no such primitive");
+}
+
+std::string ValueText(const TraceValue& value) {
+  if (const auto* block = std::get_if<BlockRV>(&value)) return "b" + std::to_string(block->id);
+  if (const auto* loop = std::get_if<LoopRV>(&value)) return "l" + std::to_string(loop->id);
+  if (const auto* integer = std::get_if<IntRV>(&value)) return "v" + std::to_string(integer->id);
+  if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  return "None";
+}
+
+std::string ArgumentsText(const Instruction& instruction) {
+  std::string text;
+  const auto add = [&](const std::string& item) { text += (text.empty() ? "" : ", ") + item; };
+  size_t next = 0;
+  for (const char* parameter : instruction.primitive->parameters) {
+    if (parameter == nullptr) break;
+    const std::string_view name = parameter;
+    if (name.starts_with('*')) {
+      std::string list;
+      for (; next < instruction.arguments.size(); ++next) {
+        list += (list.empty() ? "" : ", ") + ValueText(instruction.arguments[next]);
+      }
+      add(name == "*" ? list : std::string(name.substr(1)) + "=[" + list + "]");
+      break;
+    }
+    const TraceValue& value = instruction.arguments.at(next++);
+    const bool plain = name.empty() || std::holds_alternative<BlockRV>(value) || std::holds_alternative<LoopRV>(value);
+    add(plain ? ValueText(value) : std::string(name) + "=" + ValueText(value));
+  }
+  if (!instruction.decision.empty()) {
+    std::string list;
+    for (int64_t d : instruction.decision) list += (list.empty() ? "" : ", ") + std::to_string(d);
+    add("decision=[" + list + "]");
+  }
+  return text;
+}
+
+int32_t IdOf(const TraceValue& value) {
+  if (const auto* block = std::get_if<BlockRV>(&value)) return block->id;
+  if (const auto* loop = std::get_if<LoopRV>(&value)) return loop->id;
+  if (const auto* integer = std::get_if<IntRV>(&value)) return integer->id;
+  return -1;
+}
+bool IsHandle(const TraceValue& value) {
+  return std::holds_alternative<BlockRV>(value) || std::holds_alternative<LoopRV>(value) ||
+         std::holds_alternative<IntRV>(value);
+}
+
+template <typename T>
+std::vector<T> HandlesOf(const std::vector<TraceValue>& values) {
+  std::vector<T> handles;
+  for (const TraceValue& value : values) handles.push_back(std::get<T>(value));
+  return handles;
+}
+std::vector<TraceValue> Values(const std::vector<LoopRV>& loops) { return {loops.begin(), loops.end()}; }
+
+}  // namespace
+
+std::string Trace::ToString() const {
+  std::string text;
+  for (const Instruction& instruction : instructions) {
+    std::string outputs;
+    for (const TraceValue& output : instruction.outputs) {
+      outputs += (outputs.empty() ? "" : ", ") + ValueText(output);
+    }
+    if (!outputs.empty()) text += outputs + " = ";
+    text += std::string("sch.") + instruction.primitive->name + "(" + ArgumentsText(instruction) + ")\n";
+  }
+  return text;
+}
+
+Result<Schedule> Schedule::Create(ir::PrimFunc function) {
+  Schedule schedule;
+  INGOT_ASSIGN_OR_RETURN(schedule.state_, ScheduleState::Create(std::move(function)));
+  return schedule;
+}
+
+Entity Schedule::Resolve(const TraceValue& value) const {
+  if (IsHandle(value)) {
+    const int32_t id = IdOf(value);
+    return id < 0 || id >= static_cast<int32_t>(entities_.size()) ? Entity(Void{}) : entities_[id];
+  }
+  if (const auto* number = std::get_if<int64_t>(&value)) return *number;
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::monostate{};
+}
+
+TraceValue Schedule::NewHandle(const Entity& entity, char kind) {
+  const int32_t id = static_cast<int32_t>(entities_.size());
+  entities_.push_back(entity);
+  if (kind == 'b') return BlockRV{id};
+  if (kind == 'l') return LoopRV{id};
+  return IntRV{id};
+}
+
+Status Schedule::Run(Instruction& instruction, bool replay) {
+  const PrimitiveRow& row = *instruction.primitive;
+  const std::string_view kinds = row.outputs;
+  const bool any_number = kinds.ends_with('*');
+  std::vector<Entity> arguments;
+  bool is_void = false;
+  for (const TraceValue& argument : instruction.arguments) {
+    arguments.push_back(Resolve(argument));
+    is_void |= std::holds_alternative<Void>(arguments.back());
+  }
+  std::vector<Entity> outputs;
+  if (is_void) {
+    const size_t count = replay ? instruction.outputs.size() : any_number ? 0 : kinds.size();
+    outputs.assign(count, Void{});
+  } else {
+    INGOT_ASSIGN_OR_RETURN(outputs, row.run(*this, arguments, instruction.decision));
+  }
+  // Recorded of a void argument: the trace has no use for what exists here.
+  if (replay && any_number && instruction.outputs.empty()) outputs.clear();
+  if (replay && outputs.size() != instruction.outputs.size()) {
+    return Status(StatusCode::kInvalidArgument, std::string(row.name) + ": the trace expects " +
+                                                    std::to_string(instruction.outputs.size()) +
+                                                    " results, this function gives " + std::to_string(outputs.size()));
+  }
+  instruction.outputs.clear();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    instruction.outputs.push_back(NewHandle(outputs[i], any_number ? kinds[0] : kinds[i]));
+  }
+  return Status();
+}
+
+std::vector<TraceValue> Schedule::Apply(const char* primitive, std::vector<TraceValue> arguments,
+                                        std::vector<int64_t> decision) {
+  if (!status_.ok()) return {};
+  Instruction instruction{&FindPrimitive(primitive), std::move(arguments), {}, std::move(decision)};
+  status_ = Run(instruction, false);
+  if (!status_.ok()) return {};
+  trace_.instructions.push_back(instruction);
+  return instruction.outputs;
+}
+
+Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function) {
+  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(std::move(function)));
+  for (Instruction instruction : trace.instructions) {
+    INGOT_RETURN_IF_ERROR(schedule.Run(instruction, true));
+    schedule.trace_.instructions.push_back(std::move(instruction));
+  }
+  return schedule;
+}
+
+bool Schedule::IsVoid(BlockRV block) const { return std::holds_alternative<Void>(Resolve(block)); }
+bool Schedule::IsVoid(LoopRV loop) const { return std::holds_alternative<Void>(Resolve(loop)); }
+BlockSite Schedule::Block(BlockRV block) const {
+  const Entity entity = Resolve(block);
+  INGOT_CHECK(std::holds_alternative<BlockRef>(entity), "a void block");
+  return state_.FindBlock(std::get<BlockRef>(entity).name).value();
+}
+LoopSite Schedule::Loop(LoopRV loop) const {
+  const Entity entity = Resolve(loop);
+  INGOT_CHECK(std::holds_alternative<LoopVar>(entity), "a void loop");
+  return state_.FindLoop(std::get<LoopVar>(entity)).value();
+}
+int64_t Schedule::Int(IntRV value) const {
+  const Entity entity = Resolve(value);
+  return std::holds_alternative<int64_t>(entity) ? std::get<int64_t>(entity) : 1;
+}
+
+BlockRV Schedule::ApplyForBlock(const char* primitive, std::vector<TraceValue> arguments) {
+  const std::vector<TraceValue> outputs = Apply(primitive, std::move(arguments));
+  return outputs.empty() ? BlockRV{} : std::get<BlockRV>(outputs[0]);
+}
+BlockRV Schedule::GetBlock(const std::string& name) { return ApplyForBlock("get_block", {name}); }
+std::vector<LoopRV> Schedule::GetLoops(BlockRV block) { return HandlesOf<LoopRV>(Apply("get_loops", {block})); }
+std::vector<BlockRV> Schedule::GetChildBlocks(LoopRV loop) {
+  return HandlesOf<BlockRV>(Apply("get_child_blocks", {loop}));
+}
+std::vector<BlockRV> Schedule::GetProducers(BlockRV block) {
+  return HandlesOf<BlockRV>(Apply("get_producers", {block}));
+}
+std::vector<IntRV> Schedule::SamplePerfectTile(LoopRV loop, int64_t n, int64_t max_innermost,
+                                               std::vector<int64_t> decision) {
+  return HandlesOf<IntRV>(Apply("sample_perfect_tile", {loop, n, max_innermost}, std::move(decision)));
+}
+IntRV Schedule::SampleCategorical(const std::vector<int64_t>& candidates, int64_t decision) {
+  const std::vector<TraceValue> outputs =
+      Apply("sample_categorical", {candidates.begin(), candidates.end()}, {decision});
+  return outputs.empty() ? IntRV{} : std::get<IntRV>(outputs[0]);
+}
+std::vector<LoopRV> Schedule::Split(LoopRV loop, const std::vector<Factor>& factors) {
+  std::vector<TraceValue> arguments{loop};
+  for (const Factor& factor : factors) {
+    std::visit([&](const auto& f) { arguments.push_back(f); }, factor);
+  }
+  std::vector<LoopRV> loops = HandlesOf<LoopRV>(Apply("split", std::move(arguments)));
+  loops.resize(factors.size());  // void ones after a failure or of a void loop
+  return loops;
+}
+LoopRV Schedule::Fuse(const std::vector<LoopRV>& loops) {
+  const std::vector<TraceValue> outputs = Apply("fuse", Values(loops));
+  return outputs.empty() ? LoopRV{} : std::get<LoopRV>(outputs[0]);
+}
+void Schedule::Reorder(const std::vector<LoopRV>& loops) { Apply("reorder", Values(loops)); }
+Schedule::Parts Schedule::LoopPartition(LoopRV loop, int64_t multiple) {
+  const std::vector<TraceValue> outputs = Apply("loop_partition", {loop, multiple});
+  if (outputs.size() != 2) return {};
+  return {std::get<LoopRV>(outputs[0]), std::get<LoopRV>(outputs[1])};
+}
+LoopRV Schedule::AddUnitLoop(BlockRV block) {
+  const std::vector<TraceValue> outputs = Apply("add_unit_loop", {block});
+  return outputs.empty() ? LoopRV{} : std::get<LoopRV>(outputs[0]);
+}
+void Schedule::Parallel(LoopRV loop) { Apply("parallel", {loop}); }
+void Schedule::Vectorize(LoopRV loop) { Apply("vectorize", {loop}); }
+void Schedule::Unroll(LoopRV loop) { Apply("unroll", {loop}); }
+void Schedule::Annotate(LoopRV loop, const std::string& key, std::variant<int64_t, std::string> value) {
+  std::visit([&](const auto& v) { Apply("annotate", {loop, key, v}); }, value);
+}
+void Schedule::Annotate(BlockRV block, const std::string& key, std::variant<int64_t, std::string> value) {
+  std::visit([&](const auto& v) { Apply("annotate", {block, key, v}); }, value);
+}
+void Schedule::ComputeAt(BlockRV block, LoopRV loop) { Apply("compute_at", {block, loop}); }
+void Schedule::ReverseComputeAt(BlockRV block, LoopRV loop) { Apply("reverse_compute_at", {block, loop}); }
+BlockRV Schedule::RecomputeFor(BlockRV producer, BlockRV consumer) {
+  return ApplyForBlock("recompute_for", {producer, consumer});
+}
+void Schedule::ComputeInline(BlockRV block) { Apply("compute_inline", {block}); }
+void Schedule::ReverseComputeInline(BlockRV block) { Apply("reverse_compute_inline", {block}); }
+BlockRV Schedule::CacheRead(BlockRV block, int64_t read_index, const std::string& scope) {
+  return ApplyForBlock("cache_read", {block, read_index, scope});
+}
+BlockRV Schedule::CacheWrite(BlockRV block, int64_t write_index, const std::string& scope) {
+  return ApplyForBlock("cache_write", {block, write_index, scope});
+}
+void Schedule::SetScope(BlockRV block, int64_t write_index, const std::string& scope) {
+  Apply("set_scope", {block, write_index, scope});
+}
+BlockRV Schedule::DecomposeReduction(BlockRV block, LoopRV loop) {
+  return ApplyForBlock("decompose_reduction", {block, loop});
+}
+BlockRV Schedule::RFactor(LoopRV loop) { return ApplyForBlock("rfactor", {loop}); }
+
+}  // namespace ingot::schedule

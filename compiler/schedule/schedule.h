@@ -1,0 +1,106 @@
+// Schedule: a function, the primitives that transform it, and the trace of what was done. Every method is one row of
+// the table in schedule.cc and one instruction of the trace; what it does and requires stands in primitives.h. After a
+// refused primitive nothing happens any more: later calls return void handles and status() tells the first reason, so
+// that a rule reads as a sequence and is checked once.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/schedule/primitives.h"
+#include "compiler/schedule/state.h"
+#include "compiler/schedule/trace.h"
+
+namespace ingot::schedule {
+
+// A factor of split: absent (at most one), an integer, or a sampled one.
+using Factor = std::variant<std::monostate, int64_t, IntRV>;
+inline constexpr std::monostate kRest{};
+
+class Schedule {
+ public:
+  static Result<Schedule> Create(ir::PrimFunc function);
+
+  const ir::PrimFunc& function() const { return state_.function(); }
+  const ScheduleState& state() const { return state_; }
+  const Trace& trace() const { return trace_; }
+  const Status& status() const { return status_; }
+
+  // What a handle stands for now. Void handles have nothing (INGOT_CHECKed by Block and Loop).
+  bool IsVoid(BlockRV block) const;
+  bool IsVoid(LoopRV loop) const;
+  BlockSite Block(BlockRV block) const;
+  LoopSite Loop(LoopRV loop) const;
+  int64_t Int(IntRV value) const;
+
+  BlockRV GetBlock(const std::string& name);
+  std::vector<LoopRV> GetLoops(BlockRV block);       // outermost first
+  std::vector<BlockRV> GetChildBlocks(LoopRV loop);  // in order of execution
+  std::vector<BlockRV> GetProducers(BlockRV block);  // blocks that write what it reads, in order of execution
+  // n factors whose product is the loop's extent (constant), the last one at most max_innermost. By default the last is
+  // the greatest divisor allowed, the first takes the rest.
+  std::vector<IntRV> SamplePerfectTile(LoopRV loop, int64_t n, int64_t max_innermost,
+                                       std::vector<int64_t> decision = {});
+  // One of the candidates; decision is an index.
+  IntRV SampleCategorical(const std::vector<int64_t>& candidates, int64_t decision);
+
+  std::vector<LoopRV> Split(LoopRV loop, const std::vector<Factor>& factors);
+  LoopRV Fuse(const std::vector<LoopRV>& loops);
+  void Reorder(const std::vector<LoopRV>& loops);
+  struct Parts {
+    LoopRV main, tail;
+  };
+  Parts LoopPartition(LoopRV loop, int64_t multiple);
+  LoopRV AddUnitLoop(BlockRV block);
+  void Parallel(LoopRV loop);
+  void Vectorize(LoopRV loop);
+  void Unroll(LoopRV loop);
+  void Annotate(LoopRV loop, const std::string& key, std::variant<int64_t, std::string> value);
+  void Annotate(BlockRV block, const std::string& key, std::variant<int64_t, std::string> value);
+  void ComputeAt(BlockRV block, LoopRV loop);
+  void ReverseComputeAt(BlockRV block, LoopRV loop);
+  BlockRV RecomputeFor(BlockRV producer, BlockRV consumer);
+  void ComputeInline(BlockRV block);
+  void ReverseComputeInline(BlockRV block);
+  BlockRV CacheRead(BlockRV block, int64_t read_index, const std::string& scope);
+  BlockRV CacheWrite(BlockRV block, int64_t write_index, const std::string& scope);
+  void SetScope(BlockRV block, int64_t write_index, const std::string& scope);
+  BlockRV DecomposeReduction(BlockRV block, LoopRV loop);
+  BlockRV RFactor(LoopRV loop);
+
+ private:
+  struct Void {};
+  struct BlockRef {
+    std::string name;
+  };
+
+ public:
+  // What a TraceValue stands for in this function.
+  using Entity = std::variant<std::monostate, Void, BlockRef, LoopVar, int64_t, std::string>;
+
+ private:
+  friend struct PrimitiveRow;
+  friend struct Rows;
+  friend Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function);
+
+  // Resolves, runs the row, makes handles and records; the handles are as many as the row made.
+  std::vector<TraceValue> Apply(const char* primitive, std::vector<TraceValue> arguments,
+                                std::vector<int64_t> decision = {});
+  Status Run(Instruction& instruction, bool replay);
+  Entity Resolve(const TraceValue& value) const;
+  TraceValue NewHandle(const Entity& entity, char kind);
+  BlockRV ApplyForBlock(const char* primitive, std::vector<TraceValue> arguments);
+
+  ScheduleState state_;
+  Trace trace_;
+  std::vector<Entity> entities_;  // by handle id
+  Status status_;
+};
+
+// Runs the trace's instructions on another function. A decision that does not fit there (a tile that does not divide)
+// is taken anew by default.
+Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function);
+
+}  // namespace ingot::schedule

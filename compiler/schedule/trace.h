@@ -1,0 +1,42 @@
+// A trace: the primitives of a schedule in order, over handles, with the decisions that sampling instructions took. It
+// prints as code and replays on another function of the same structure (other shapes, other names of variables).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace ingot::schedule {
+
+// Handles: what instructions make and take. A handle is void when the function at hand has no such thing, such as the
+// rest of a loop whose extent a tile divides; a primitive with a void argument does nothing and makes void handles, so
+// that one trace fits shapes with and without it.
+struct BlockRV {
+  int32_t id = -1;
+};
+struct LoopRV {
+  int32_t id = -1;
+};
+struct IntRV {  // a sampled integer
+  int32_t id = -1;
+};
+
+struct PrimitiveRow;  // one row of the table in schedule.cc
+
+using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string>;
+struct Instruction {
+  const PrimitiveRow* primitive = nullptr;
+  std::vector<TraceValue> arguments;
+  std::vector<TraceValue> outputs;  // handles
+  std::vector<int64_t> decision;    // of sampling instructions
+};
+
+struct Trace {
+  std::vector<Instruction> instructions;
+  // One line per instruction: `l4, l5 = sch.split(l1, factors=[None, 8])`.
+  std::string ToString() const;
+};
+
+}  // namespace ingot::schedule

@@ -1,0 +1,62 @@
+// A second copy of a statement: what it binds (loop variables, lets, buffers) is new, so that each variable of a
+// function is bound once. Used by the passes that repeat code.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class Freshener : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  PrimExpr Mutate(const Ref<PrimVarNode>& var) override {
+    const auto it = map_.find(var);
+    return it == map_.end() ? PrimExpr(var) : it->second;
+  }
+  Buffer MutateBuffer(const Buffer& buffer) override {
+    const auto it = buffers_.find(buffer);
+    return it == buffers_.end() ? buffer : it->second;
+  }
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    ForNode copy = *loop;
+    copy.extent = MutatePrim(loop->extent);
+    copy.var = Fresh(loop->var);
+    copy.body = MutateStmt(loop->body);
+    return Make<ForNode>(std::move(copy));
+  }
+  Stmt Mutate(const Ref<LetStmtNode>& let) override {
+    PrimExpr value = MutatePrim(let->value);
+    PrimVar var = Fresh(let->var);
+    return Make<LetStmtNode>(std::move(var), std::move(value), MutateStmt(let->body));
+  }
+  PrimExpr Mutate(const Ref<LetNode>& let) override {
+    PrimExpr value = MutatePrim(let->value);
+    PrimVar var = Fresh(let->var);
+    return Make<LetNode>(std::move(var), std::move(value), MutatePrim(let->body));
+  }
+  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
+    BufferNode copy = *allocate->buffer;
+    copy.data = MakePrimVar(copy.data->name, copy.data->dtype);
+    Buffer fresh = Make<BufferNode>(std::move(copy));
+    buffers_[allocate->buffer] = fresh;
+    return Make<AllocateNode>(std::move(fresh), MutateStmt(allocate->body), allocate->annotations);
+  }
+
+ private:
+  PrimVar Fresh(const PrimVar& var) {
+    PrimVar fresh = MakePrimVar(var->name, var->dtype);
+    map_[var] = fresh;
+    return fresh;
+  }
+  PrimVarMap map_;
+  BufferMap buffers_;
+};
+
+}  // namespace
+
+Stmt CopyFresh(const Stmt& stmt) { return Freshener().MutateStmt(stmt); }
+
+}  // namespace ingot::transform

@@ -1,0 +1,56 @@
+// Before: parallel loops may nest. After: no parallel loop stands inside another one: perfectly nested ones are fused
+// into one loop over the product of their extents (one fork-join, even tasks), any other inner one runs serially. It
+// comes before buffers are placed, which give each task its own.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class ParallelFuser : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (loop->for_kind != ForKind::kParallel) return StmtMutator::Mutate(loop);
+    ForNode copy = *loop;
+    if (inside_parallel_) {
+      copy.for_kind = ForKind::kSerial;
+      copy.body = MutateStmt(loop->body);
+      return Make<ForNode>(std::move(copy));
+    }
+    const auto* inner = As<ForNode>(loop->body);
+    const bool fusible =
+        inner != nullptr && inner->for_kind == ForKind::kParallel && !DependsOn(inner->extent, loop->var);
+    if (fusible) {
+      copy.var = MakePrimVar(loop->var->name + "_" + inner->var->name, loop->var->dtype);
+      copy.extent = loop->extent * inner->extent;
+      copy.body = Substitute(inner->body, {{loop->var, FloorDiv(copy.var, inner->extent)},
+                                           {inner->var, FloorMod(copy.var, inner->extent)}});
+      return MutateStmt(Make<ForNode>(std::move(copy)));
+    }
+    inside_parallel_ = true;
+    copy.body = MutateStmt(loop->body);
+    inside_parallel_ = false;
+    return Make<ForNode>(std::move(copy));
+  }
+
+ private:
+  static bool DependsOn(const PrimExpr& expr, const PrimVar& var) {
+    for (const PrimVar& used : FreePrimVars(expr)) {
+      if (used.same_as(var)) return true;
+    }
+    return false;
+  }
+  bool inside_parallel_ = false;
+};
+
+}  // namespace
+
+Result<PrimFunc> FuseParallelLoops(const PrimFunc& function, const Target&) {
+  return WithBody(function, ParallelFuser().MutateStmt(function->body));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,54 @@
+// Before: an If may stand in a loop without depending on it. After: it stands around the loop, which then has no
+// branch; so for every serial loop whose body is nothing but such an If. It comes after simplification, which turns
+// predicates of tiles into conditions of the outer loops.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class LoadFinder : public PrimVisitor {
+ public:
+  bool found = false;
+
+ protected:
+  using PrimVisitor::Visit;
+  void Visit(const BufferLoadNode&) override { found = true; }
+};
+
+class ConditionHoister : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    const Stmt mutated = StmtMutator::Mutate(loop);
+    const auto* node = As<ForNode>(mutated);
+    if (node->for_kind == ForKind::kParallel) return mutated;
+    const auto* guard = As<IfStmtNode>(node->body);
+    if (guard == nullptr || guard->else_case || !IsInvariant(guard->condition, node->var)) return mutated;
+    ForNode copy = *node;
+    copy.body = guard->then_case;
+    return Make<IfStmtNode>(guard->condition, Make<ForNode>(std::move(copy)), nullptr);
+  }
+
+ private:
+  static bool IsInvariant(const PrimExpr& condition, const PrimVar& var) {
+    LoadFinder loads;
+    loads.VisitPrim(condition);
+    if (loads.found) return false;
+    for (const PrimVar& used : FreePrimVars(condition)) {
+      if (used.same_as(var)) return false;
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+Result<PrimFunc> HoistConditions(const PrimFunc& function, const Target&) {
+  return WithBody(function, ConditionHoister().MutateStmt(function->body));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,117 @@
+// Before: a function of blocks, scheduled or not. After: no block is left; iteration variables are replaced by what
+// they were bound to, initialisations stand under "every reduction variable is at its first value", predicates under
+// Ifs, buffers of blocks in Allocate statements where the block stood; every loop starts at 0. It comes first, because
+// all later passes think in loops.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Accesses of a view (T.match_buffer inside a block) become accesses of its source.
+class ViewReplacer : public StmtMutator {
+ public:
+  explicit ViewReplacer(const MatchBufferRegion& view) : view_(view) {}
+
+ protected:
+  using StmtMutator::Mutate;
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    const PrimExpr mutated = StmtMutator::Mutate(load);
+    const auto* node = As<BufferLoadNode>(mutated);
+    if (!node->buffer.same_as(view_.buffer)) return mutated;
+    return Make<BufferLoadNode>(view_.source.buffer, Shift(node->indices));
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    const Stmt mutated = StmtMutator::Mutate(store);
+    const auto* node = As<BufferStoreNode>(mutated);
+    if (!node->buffer.same_as(view_.buffer)) return mutated;
+    return Make<BufferStoreNode>(view_.source.buffer, node->value, Shift(node->indices));
+  }
+
+ private:
+  std::vector<PrimExpr> Shift(std::vector<PrimExpr> indices) const {
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = view_.source.region[i].min + indices[i];
+    return indices;
+  }
+  const MatchBufferRegion& view_;
+};
+
+class BlockLowerer : public StmtMutator {
+ public:
+  Status status;
+
+ protected:
+  using StmtMutator::Mutate;
+
+  Stmt Mutate(const Ref<BlockRealizeNode>& realize) override {
+    const BlockNode& block = *realize->block;
+    PrimVarMap bindings;
+    PrimExpr first = BoolImm(true);  // the first iteration of the reduction
+    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+      const IterVarNode& iter = *block.iter_vars[i];
+      bindings.emplace(iter.var, realize->iter_values[i]);
+      if (iter.type != IterType::kReduce || IsConstInt(iter.domain.extent, 1)) continue;
+      first = And(first, Equal(realize->iter_values[i], iter.domain.min));
+    }
+    Stmt body = MutateStmt(block.body);
+    if (block.init) {
+      Stmt init = MutateStmt(block.init);
+      if (!IsConstInt(first, 1)) init = Make<IfStmtNode>(first, std::move(init), nullptr);
+      // `first` is over loop variables already; substituting iteration variables leaves it as it is.
+      body = MakeSeq({std::move(init), std::move(body)});
+    }
+    for (const MatchBufferRegion& view : block.match_buffers) body = ReplaceView(view, body);
+    body = Substitute(body, bindings);
+    if (!IsConstInt(realize->predicate, 1)) body = Make<IfStmtNode>(realize->predicate, std::move(body), nullptr);
+    for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
+      body = Make<AllocateNode>(block.alloc_buffers[i], std::move(body));
+    }
+    return body;
+  }
+
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (loop->for_kind == ForKind::kThreadBinding) {
+      return Fail(loop, "loop " + loop->var->name + " is bound to " + loop->thread_tag + ", which a CPU does not have");
+    }
+    ForNode copy = *loop;
+    copy.body = MutateStmt(loop->body);
+    copy.annotations = {};
+    if (!IsConstInt(loop->min, 0)) {
+      copy.var = MakePrimVar(loop->var->name, loop->var->dtype);
+      copy.min = IntImm(loop->var->dtype, 0);
+      copy.body = Substitute(copy.body, {{loop->var, loop->min + PrimExpr(copy.var)}});
+    }
+    return Make<ForNode>(std::move(copy));
+  }
+
+  Stmt Mutate(const Ref<AttrStmtNode>& attr) override {
+    if (attr->key.starts_with("pragma_")) return MutateStmt(attr->body);  // a hint
+    return Fail(attr, "the attribute " + attr->key + " has no meaning on a CPU");
+  }
+
+ private:
+  Stmt ReplaceView(const MatchBufferRegion& view, const Stmt& body) {
+    if (view.buffer->shape.size() != view.source.region.size()) {
+      return Fail(body, "buffer " + view.buffer->name + " matches a region of another rank");
+    }
+    return ViewReplacer(view).MutateStmt(body);
+  }
+  Stmt Fail(const Stmt& stmt, const std::string& what) {
+    if (status.ok()) status = Status(StatusCode::kUnsupportedModel, stmt->span.ToString() + ": " + what);
+    return stmt;
+  }
+};
+
+}  // namespace
+
+Result<PrimFunc> LowerBlocks(const PrimFunc& function, const Target&) {
+  BlockLowerer lowerer;
+  Stmt body = lowerer.MutateStmt(function->body);
+  INGOT_RETURN_IF_ERROR(lowerer.status);
+  return WithBody(function, std::move(body));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,175 @@
+// Before: conditions (a tile's predicate, the border of a padding) may depend on loop variables. After: where such a
+// comparison is linear in a serial loop's variable, the loop is split into the iterations in which all of them hold for
+// every inner iteration, without the conditions, and the rest before and after, which keep them. It comes before
+// vectorisation, so that the long middle part is plain vectors, and works from the inside out.
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/region.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+using schedule::InnerVar;
+
+namespace {
+
+// A body of more statements than this is not copied for the sake of a condition.
+constexpr int kMaxCopiedStatements = 64;
+
+// Comparisons that guard an If or an if_then_else (one by one where they are joined by And), with the loops between.
+struct Guard {
+  PrimExpr comparison;
+  std::vector<InnerVar> inner;
+};
+class GuardCollector : public StmtVisitor {
+ public:
+  std::vector<Guard> guards;
+  int statements = 0;
+
+  void VisitStmt(const Stmt& stmt) override {
+    ++statements;
+    StmtVisitor::VisitStmt(stmt);
+  }
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const ForNode& loop) override {
+    inner_.push_back({loop.var, loop.min, loop.extent});
+    StmtVisitor::Visit(loop);
+    inner_.pop_back();
+  }
+  void Visit(const IfStmtNode& node) override {
+    Add(node.condition);
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (call.op == Intrinsic::kIfThenElse) Add(call.args[0]);
+    StmtVisitor::Visit(call);
+  }
+
+ private:
+  void Add(const PrimExpr& condition) {
+    const auto* binary = As<BinaryNode>(condition);
+    if (binary == nullptr) return;
+    if (binary->op == BinaryOp::kAnd) {
+      Add(binary->a);
+      Add(binary->b);
+    } else {
+      guards.push_back({condition, inner_});
+    }
+  }
+  std::vector<InnerVar> inner_;
+};
+
+class ComparisonRemover : public StmtMutator {
+ public:
+  explicit ComparisonRemover(const std::unordered_set<const PrimExprNode*>& comparisons) : comparisons_(comparisons) {}
+  PrimExpr MutatePrim(const PrimExpr& expr) override {
+    if (comparisons_.count(expr.get()) != 0) return BoolImm(true);
+    return StmtMutator::MutatePrim(expr);
+  }
+
+ private:
+  const std::unordered_set<const PrimExprNode*>& comparisons_;
+};
+
+// The iterations [low, high) of a loop in which a comparison holds; an absent end is the loop's own.
+struct Held {
+  std::optional<PrimExpr> low, high;
+};
+
+class LoopPartitioner : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    const Stmt mutated = StmtMutator::Mutate(loop);
+    const auto* node = As<ForNode>(mutated);
+    if (node->for_kind != ForKind::kSerial) return mutated;
+    GuardCollector collector;
+    collector.VisitStmt(node->body);
+    if (collector.guards.empty() || collector.statements > kMaxCopiedStatements) return mutated;
+    return Partition(*node, collector.guards);
+  }
+
+ private:
+  Stmt Partition(const ForNode& loop, const std::vector<Guard>& guards) {
+    std::unordered_set<const PrimExprNode*> held, kept;
+    std::vector<std::optional<Held>> ranges;
+    for (const Guard& guard : guards) {  // one node may guard several places, under different inner loops
+      ranges.push_back(Solve(guard, loop.var));
+      if (!ranges.back()) kept.insert(guard.comparison.get());
+    }
+    PrimExpr low = Int64(0), high = loop.extent;
+    for (size_t i = 0; i < guards.size(); ++i) {
+      const std::optional<Held>& range = ranges[i];
+      if (kept.count(guards[i].comparison.get()) != 0) continue;
+      held.insert(guards[i].comparison.get());
+      if (range->low) low = Max(low, *range->low);
+      if (range->high) high = Min(high, *range->high);
+    }
+    if (held.empty()) return Make<ForNode>(loop);
+    // 0 <= first <= last <= extent
+    const PrimExpr first = analyzer_.Simplify(Min(low, loop.extent));
+    const PrimExpr last = analyzer_.Simplify(Max(first, high));
+    const Stmt middle = ComparisonRemover(held).MutateStmt(loop.body);
+    std::vector<Stmt> parts;
+    AddPart(parts, loop, loop.body, Int64(0), first);
+    AddPart(parts, loop, middle, first, last);
+    AddPart(parts, loop, loop.body, last, loop.extent);
+    return MakeSeq(std::move(parts));
+  }
+
+  void AddPart(std::vector<Stmt>& parts, const ForNode& loop, const Stmt& body, const PrimExpr& begin,
+               const PrimExpr& end) {
+    const PrimExpr extent = analyzer_.Simplify(end - begin);
+    if (analyzer_.ProveLessEqual(extent, Int64(0))) return;
+    ForNode copy = loop;
+    copy.var = MakePrimVar(loop.var->name, loop.var->dtype);
+    copy.extent = extent;
+    copy.body = CopyFresh(Substitute(body, {{loop.var, begin + PrimExpr(copy.var)}}));
+    parts.push_back(Make<ForNode>(std::move(copy)));
+  }
+
+  // comparison -> difference >= 0 with difference = c * var + rest; where rest's least value over the inner loops is
+  // rest_min, it holds for all of them where c * var >= -rest_min.
+  std::optional<Held> Solve(const Guard& guard, const PrimVar& var) {
+    const auto* binary = As<BinaryNode>(guard.comparison);
+    if (binary == nullptr || binary->a->dtype != DataType::Int(64)) return std::nullopt;
+    PrimExpr difference;
+    if (binary->op == BinaryOp::kLT) difference = binary->b - binary->a - 1;
+    if (binary->op == BinaryOp::kLE) difference = binary->b - binary->a;
+    if (binary->op == BinaryOp::kGT) difference = binary->a - binary->b - 1;
+    if (binary->op == BinaryOp::kGE) difference = binary->a - binary->b;
+    if (!difference) return std::nullopt;
+    const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var});
+    if (!linear) return std::nullopt;
+    const int64_t* c = AsConstInt(analyzer_.Simplify(linear->coefficients[0]));
+    if (c == nullptr || *c == 0) return std::nullopt;
+    const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, guard.inner, analyzer_);
+    if (!rest) return std::nullopt;
+    for (const InnerVar& inner : guard.inner) {
+      for (const PrimVar& used : FreePrimVars(rest->min)) {
+        if (used.same_as(inner.var)) return std::nullopt;
+      }
+    }
+    if (*c > 0) {  // var >= ceil(-rest / c)
+      return Held{analyzer_.Simplify(FloorDiv(Int64(*c - 1) - rest->min, Int64(*c))), std::nullopt};
+    }
+    return Held{std::nullopt, analyzer_.Simplify(FloorDiv(rest->min, Int64(-*c)) + 1)};
+  }
+
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+Result<PrimFunc> PartitionLoops(const PrimFunc& function, const Target&) {
+  return WithBody(function, LoopPartitioner().MutateStmt(function->body));
+}
+
+}  // namespace ingot::transform

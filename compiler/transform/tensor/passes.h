@@ -1,0 +1,27 @@
+// The passes of the tensor level, in the order of tensor_pipeline.cc, one file each. What holds before and after each
+// stands at the top of its file.
+#pragma once
+
+#include "compiler/ir/expr.h"
+#include "compiler/target/target.h"
+#include "runtime/status.h"
+
+namespace ingot::transform {
+
+Result<ir::PrimFunc> LowerBlocks(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> FuseParallelLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> PlaceBuffers(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> PartitionLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> VectorizeLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> UnrollLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> HoistConditions(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> SimplifyTensor(const ir::PrimFunc& function, const Target& target);
+
+// The function with another body.
+ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body);
+// The statement with new loop variables, lets and buffers: for a second copy of code.
+ir::Stmt CopyFresh(const ir::Stmt& stmt);
+// A statement that does nothing.
+bool IsEmptyStmt(const ir::Stmt& stmt);
+
+}  // namespace ingot::transform

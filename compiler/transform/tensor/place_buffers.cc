@@ -1,0 +1,341 @@
+// Before: buffers are allocated anywhere, as large as the whole tensor they stand for. After: each has its place and
+// its least size, as lowered.h promises:
+//   local   constant size, around the innermost statement that holds all accesses (one per iteration of the loops
+//           around it), as large as the hull of what is touched there. Accumulator tiles end up so;
+//   global  outermost, over the function's symbolic variables alone. One that is private to an iteration of a parallel
+//           loop gets that loop's variable as its first index.
+//
+// A buffer may shrink to what one iteration touches only if no iteration reads what another one left. That is so when,
+// in one iteration, the first access is a store that the iteration always makes, and every element that is read lies in
+// the hull of what was written; otherwise the buffer keeps its full size, outside of all loops. An If may guard the
+// stores when it is a block's predicate, which guards the reads as well; an "is it the first iteration" (an equality
+// over an outer variable) says that a later iteration reads what the first one left.
+#include <algorithm>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/region.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+using schedule::InnerVar;
+
+namespace {
+
+// A private buffer of a parallel task that was declared global still becomes local below this size.
+constexpr int64_t kSmallTaskBufferBytes = 16 << 10;
+
+struct Access {
+  bool is_store;
+  std::vector<PrimExpr> indices;
+  std::vector<Stmt> path;  // from the body to the statement itself
+};
+struct Allocation {
+  Buffer buffer;
+  std::vector<Access> accesses;  // in order of execution
+};
+
+// Takes the Allocate statements out and lists every access of what they allocate.
+class Collector : public StmtMutator {
+ public:
+  std::vector<Allocation> allocations;
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
+    allocations.push_back({allocate->buffer, {}});
+    return MutateStmt(allocate->body);
+  }
+};
+class AccessLister : public StmtVisitor {
+ public:
+  explicit AccessLister(std::vector<Allocation>& allocations) : allocations_(allocations) {}
+  void VisitStmt(const Stmt& stmt) override {
+    path_.push_back(stmt);
+    StmtVisitor::VisitStmt(stmt);
+    path_.pop_back();
+  }
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const BufferLoadNode& load) override {
+    StmtVisitor::Visit(load);
+    Add(load.buffer, load.indices, false);
+  }
+  void Visit(const BufferStoreNode& store) override {
+    StmtVisitor::Visit(store);
+    Add(store.buffer, store.indices, true);
+  }
+
+ private:
+  void Add(const Buffer& buffer, const std::vector<PrimExpr>& indices, bool is_store) {
+    for (Allocation& allocation : allocations_) {
+      if (allocation.buffer.same_as(buffer)) allocation.accesses.push_back({is_store, indices, path_});
+    }
+  }
+  std::vector<Allocation>& allocations_;
+  std::vector<Stmt> path_;
+};
+
+// Where a buffer goes and what becomes of its indices.
+struct Placement {
+  Buffer old, fresh;
+  Stmt around;                  // the statement that the Allocate wraps; null: the whole body
+  std::vector<PrimExpr> first;  // subtracted from the indices
+  PrimVar task;                 // first index, or null
+};
+
+bool Uses(const PrimExpr& expr, const PrimVar& var) {
+  for (const PrimVar& used : FreePrimVars(expr)) {
+    if (used.same_as(var)) return true;
+  }
+  return false;
+}
+
+class Placer {
+ public:
+  Placer(const Target& target, Stmt body) : target_(target), body_(std::move(body)) {}
+
+  Result<Placement> Place(const Allocation& allocation) {
+    buffer_ = allocation.buffer;
+    FindPlace(allocation);
+    analyzer_ = arith::Analyzer();
+    for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    const bool is_private = !loops_.empty() && IsPrivate(allocation);
+    const std::vector<Range> whole = WholeBuffer();
+    const std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
+    const ForNode* parallel = nullptr;
+    for (const ForNode* loop : loops_) parallel = loop->for_kind == ForKind::kParallel ? loop : parallel;
+
+    const std::optional<int64_t> bytes = ConstantBytes(box);
+    const bool wants_local = buffer_->scope == "local" || (parallel != nullptr && is_private);
+    const int64_t limit = buffer_->scope == "local" ? target_.max_stack_bytes : kSmallTaskBufferBytes;
+    if (wants_local && bytes && *bytes <= limit && *bytes <= target_.max_stack_bytes - stack_bytes_) {
+      stack_bytes_ += *bytes;
+      return Finish(box, "local", is_private ? place_ : nullptr, nullptr);
+    }
+    std::vector<Range> outer = box;
+    for (size_t d = 0; d < box.size(); ++d) {
+      const bool depends = std::any_of(loops_.begin(), loops_.end(),
+                                       [&](const ForNode* loop) { return Uses(box[d].extent, loop->var); });
+      if (depends) outer[d] = whole[d];
+    }
+    if (parallel == nullptr || !is_private) return Finish(outer, "global", nullptr, nullptr);
+    for (const ForNode* loop : loops_) {
+      if (Uses(parallel->extent, loop->var)) {
+        return Status(StatusCode::kInvalidArgument, "buffer " + buffer_->name + " is private to tasks of loop " +
+                                                        parallel->var->name + ", whose number changes between loops");
+      }
+    }
+    Placement placement = Finish(outer, "global", nullptr, parallel->var);
+    BufferNode copy = *placement.fresh;
+    copy.shape.insert(copy.shape.begin(), parallel->extent);
+    placement.fresh = Make<BufferNode>(std::move(copy));
+    return placement;
+  }
+
+ private:
+  // The innermost statement that holds all accesses, and the loops around what it repeats.
+  void FindPlace(const Allocation& allocation) {
+    const std::vector<Stmt>& path = allocation.accesses.front().path;
+    size_t common = path.size();
+    for (const Access& access : allocation.accesses) {
+      size_t n = 0;
+      while (n < common && n < access.path.size() && access.path[n].same_as(path[n])) ++n;
+      common = n;
+    }
+    loops_.clear();
+    prefix_ = common;
+    for (size_t i = 0; i < common; ++i) {
+      if (const auto* loop = As<ForNode>(path[i])) loops_.push_back(loop);
+    }
+    place_ = path[common - 1];
+  }
+
+  std::vector<InnerVar> InnerVars(const Access& access) const {
+    std::vector<InnerVar> vars;
+    for (size_t i = prefix_; i < access.path.size(); ++i) {
+      if (const auto* loop = As<ForNode>(access.path[i])) vars.push_back({loop->var, loop->min, loop->extent});
+    }
+    return vars;
+  }
+
+  // The box of all accesses, or of the stores (loads) alone.
+  std::vector<Range> Hull(const Allocation& allocation, std::optional<bool> stores) {
+    std::optional<BufferRegion> hull;
+    for (const Access& access : allocation.accesses) {
+      if (stores && *stores != access.is_store) continue;
+      BufferRegion point{buffer_, {}};
+      for (const PrimExpr& index : access.indices) point.region.push_back({index, IntImm(index->dtype, 1)});
+      const std::vector<InnerVar> inner = InnerVars(access);
+      for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
+      BufferRegion region = schedule::RelaxRegion(point, inner, analyzer_);
+      hull = hull ? schedule::UnionRegion(*hull, region, analyzer_) : region;
+    }
+    if (!hull) return {};
+    for (size_t d = 0; d < hull->region.size(); ++d) {
+      const int64_t* extent = AsConstInt(hull->region[d].extent);
+      const int64_t* whole = AsConstInt(buffer_->shape[d]);
+      const bool larger = extent != nullptr && whole != nullptr && *extent >= *whole;
+      if (larger || UsesInnerLoops(hull->region[d], allocation)) hull->region[d] = {Int64(0), buffer_->shape[d]};
+    }
+    return hull->region;
+  }
+  // True when a bound still names a loop inside of the place (an extent that depends on another loop).
+  bool UsesInnerLoops(const Range& range, const Allocation& allocation) const {
+    for (const Access& access : allocation.accesses) {
+      for (const InnerVar& inner : InnerVars(access)) {
+        if (Uses(range.min, inner.var) || Uses(range.extent, inner.var)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool IsPrivate(const Allocation& allocation) {
+    const Access& first = allocation.accesses.front();
+    if (!first.is_store) return false;
+    for (size_t i = prefix_; i < first.path.size(); ++i) {
+      const auto* guard = As<IfStmtNode>(first.path[i]);
+      if (guard != nullptr && IsFirstIterationOfOuter(guard->condition)) return false;
+    }
+    const std::vector<Range> written = Hull(allocation, true), read = Hull(allocation, false);
+    for (size_t d = 0; d < read.size(); ++d) {
+      if (analyzer_.ProveEqual(written[d].min, read[d].min) &&
+          analyzer_.ProveLessEqual(read[d].extent, written[d].extent)) {
+        continue;
+      }
+      if (analyzer_.ProveLessEqual(written[d].min, read[d].min) &&
+          analyzer_.ProveLessEqual(read[d].min + read[d].extent, written[d].min + written[d].extent)) {
+        continue;
+      }
+      return false;
+    }
+    return true;
+  }
+  bool IsFirstIterationOfOuter(const PrimExpr& condition) const {
+    const auto* binary = As<BinaryNode>(condition);
+    if (binary == nullptr) return false;
+    if (binary->op == BinaryOp::kAnd) {
+      return IsFirstIterationOfOuter(binary->a) || IsFirstIterationOfOuter(binary->b);
+    }
+    return binary->op == BinaryOp::kEQ &&
+           std::any_of(loops_.begin(), loops_.end(), [&](const ForNode* loop) { return Uses(condition, loop->var); });
+  }
+
+  std::vector<Range> WholeBuffer() const {
+    std::vector<Range> whole;
+    for (const PrimExpr& extent : buffer_->shape) whole.push_back({IntImm(extent->dtype, 0), extent});
+    return whole;
+  }
+  std::optional<int64_t> ConstantBytes(const std::vector<Range>& box) const {
+    int64_t elements = 1;
+    for (const Range& range : box) {
+      const int64_t* extent = AsConstInt(range.extent);
+      if (extent == nullptr || __builtin_mul_overflow(elements, *extent, &elements)) return std::nullopt;
+    }
+    const Result<int64_t> bytes = buffer_->dtype.SizeBytes(elements);
+    return bytes.ok() ? std::optional<int64_t>(*bytes) : std::nullopt;
+  }
+  Placement Finish(const std::vector<Range>& box, const std::string& scope, Stmt around, PrimVar task) const {
+    BufferNode copy = *buffer_;
+    copy.scope = scope;
+    copy.shape.clear();
+    Placement placement{buffer_, nullptr, std::move(around), {}, std::move(task)};
+    for (const Range& range : box) {
+      copy.shape.push_back(range.extent);
+      placement.first.push_back(range.min);
+    }
+    copy.data = MakePrimVar(buffer_->name, DataType::Handle());
+    placement.fresh = Make<BufferNode>(std::move(copy));
+    return placement;
+  }
+
+  const Target& target_;
+  Stmt body_;
+  Buffer buffer_;
+  Stmt place_;
+  size_t prefix_ = 0;                  // path entries that all accesses share
+  std::vector<const ForNode*> loops_;  // around the place, outermost first
+  arith::Analyzer analyzer_;
+  int64_t stack_bytes_ = 0;
+};
+
+class Rewriter : public StmtMutator {
+ public:
+  explicit Rewriter(const std::vector<Placement>& placements) : placements_(placements) {}
+
+  Stmt MutateStmt(const Stmt& stmt) override {
+    if (const auto* loop = As<ForNode>(stmt)) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    Stmt result = StmtMutator::MutateStmt(stmt);
+    for (size_t i = placements_.size(); i-- > 0;) {
+      const Placement& placement = placements_[i];
+      if (!placement.around || !placement.around.same_as(stmt)) continue;
+      if (const auto* loop = As<ForNode>(result)) {  // one per iteration
+        ForNode copy = *loop;
+        copy.body = Make<AllocateNode>(placement.fresh, copy.body);
+        result = Make<ForNode>(std::move(copy));
+      } else {
+        result = Make<AllocateNode>(placement.fresh, std::move(result));
+      }
+    }
+    return result;
+  }
+
+ protected:
+  using StmtMutator::Mutate;
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    const PrimExpr mutated = StmtMutator::Mutate(load);
+    const auto* node = As<BufferLoadNode>(mutated);
+    const Placement* placement = Find(node->buffer);
+    if (placement == nullptr) return mutated;
+    return Make<BufferLoadNode>(placement->fresh, Shift(*placement, node->indices));
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    const Stmt mutated = StmtMutator::Mutate(store);
+    const auto* node = As<BufferStoreNode>(mutated);
+    const Placement* placement = Find(node->buffer);
+    if (placement == nullptr) return mutated;
+    return Make<BufferStoreNode>(placement->fresh, node->value, Shift(*placement, node->indices));
+  }
+
+ private:
+  const Placement* Find(const Buffer& buffer) const {
+    for (const Placement& placement : placements_) {
+      if (placement.old.same_as(buffer)) return &placement;
+    }
+    return nullptr;
+  }
+  std::vector<PrimExpr> Shift(const Placement& placement, std::vector<PrimExpr> indices) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (!IsConstInt(placement.first[i], 0)) indices[i] = analyzer_.Simplify(indices[i] - placement.first[i]);
+    }
+    if (placement.task) indices.insert(indices.begin(), placement.task);
+    return indices;
+  }
+  const std::vector<Placement>& placements_;
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
+  Collector collector;
+  Stmt body = collector.MutateStmt(function->body);
+  AccessLister(collector.allocations).VisitStmt(body);
+  std::vector<Placement> placements;
+  Placer placer(target, body);
+  for (const Allocation& allocation : collector.allocations) {
+    if (allocation.accesses.empty()) continue;
+    INGOT_ASSIGN_OR_RETURN(Placement placement, placer.Place(allocation));
+    placements.push_back(std::move(placement));
+  }
+  body = Rewriter(placements).MutateStmt(body);
+  for (size_t i = placements.size(); i-- > 0;) {
+    if (!placements[i].around) body = Make<AllocateNode>(placements[i].fresh, std::move(body));
+  }
+  return WithBody(function, std::move(body));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,57 @@
+// The tensor pipeline as a table, and running it. Each pass says in its file what holds before and after.
+#include <array>
+
+#include "compiler/transform/tensor/lowered.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+namespace {
+
+constexpr std::array kPipeline = {
+    TensorPassRow{"lower_blocks", "blocks become loops, conditions and allocations", LowerBlocks},
+    TensorPassRow{"fuse_parallel", "nested parallel loops become one", FuseParallelLoops},
+    TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
+    TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},
+    TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
+    TensorPassRow{"vectorize", "vectorized loops become vector expressions", VectorizeLoops},
+    TensorPassRow{"unroll", "unrolled loops become straight code", UnrollLoops},
+    TensorPassRow{"simplify", "once more, over constant indices and partitioned ranges", SimplifyTensor},
+    TensorPassRow{"hoist_conditions", "conditions that a loop does not change stand around it", HoistConditions},
+};
+
+}  // namespace
+
+std::span<const TensorPassRow> TensorPipeline() { return kPipeline; }
+
+const TensorPassRow* FindTensorPass(std::string_view name) {
+  for (const TensorPassRow& row : kPipeline) {
+    if (name == row.name) return &row;
+  }
+  return nullptr;
+}
+
+Result<ir::PrimFunc> LowerPrimFunc(const ir::PrimFunc& function, const Target& target, AfterTensorPass after,
+                                   void* context) {
+  ir::PrimFunc current = function;
+  for (const TensorPassRow& row : kPipeline) {
+    Result<ir::PrimFunc> next = row.run(current, target);
+    if (!next.ok()) return std::move(next).status().WithContext(row.name);
+    current = *next;
+    if (after != nullptr) INGOT_RETURN_IF_ERROR(after(context, row, current));
+  }
+  INGOT_RETURN_IF_ERROR(VerifyLowered(current, target));
+  return current;
+}
+
+ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body) {
+  ir::PrimFuncNode copy = *function;
+  copy.body = std::move(body);
+  return ir::Make<ir::PrimFuncNode>(std::move(copy));
+}
+
+bool IsEmptyStmt(const ir::Stmt& stmt) {
+  const auto* evaluate = ir::As<ir::EvaluateNode>(stmt);
+  return evaluate != nullptr && ir::AsConstInt(evaluate->value) != nullptr;
+}
+
+}  // namespace ingot::transform

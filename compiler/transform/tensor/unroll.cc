@@ -1,0 +1,45 @@
+// Before: loops of kind unrolled, of constant extent. After: none; their bodies stand once per iteration with the
+// variable replaced by a constant, so that an accumulator tile is addressed by constants alone. It comes after
+// vectorisation, which is then done once per body.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class Unroller : public StmtMutator {
+ public:
+  Status status;
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    Stmt mutated = StmtMutator::Mutate(loop);
+    if (loop->for_kind != ForKind::kUnrolled) return mutated;
+    const auto* node = As<ForNode>(mutated);
+    const int64_t* extent = AsConstInt(node->extent);
+    if (extent == nullptr) {
+      status = Status(StatusCode::kInvalidArgument, "unroll: loop " + node->var->name + " has no constant extent");
+      return mutated;
+    }
+    std::vector<Stmt> copies;
+    for (int64_t i = 0; i < *extent; ++i) {
+      copies.push_back(CopyFresh(Substitute(node->body, {{node->var, IntImm(node->var->dtype, i)}})));
+    }
+    return MakeSeq(std::move(copies));
+  }
+};
+
+}  // namespace
+
+Result<PrimFunc> UnrollLoops(const PrimFunc& function, const Target&) {
+  Unroller unroller;
+  Stmt body = unroller.MutateStmt(function->body);
+  INGOT_RETURN_IF_ERROR(unroller.status);
+  return WithBody(function, std::move(body));
+}
+
+}  // namespace ingot::transform

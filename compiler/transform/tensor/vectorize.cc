@@ -1,0 +1,271 @@
+// Before: loops of kind vectorized, of constant extent, whose iterations are independent. After: none; their bodies
+// work on vectors. The loop variable becomes Ramp(0, 1, n), and what depends on it gets n lanes:
+//   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of what the ramp
+//   covers
+//     (the row of a fused loop) is a Broadcast or a Ramp again; anything else is a vector of arbitrary indices;
+//   - if_then_else whose condition differs between lanes becomes a Select where both values are safe to evaluate (no
+//     load, no integer division), else the lanes are computed one by one and joined by a Shuffle: padding reads so;
+//   - an If whose condition differs between lanes, and anything with an effect, runs as a serial loop.
+// It comes before unrolling (one body instead of many) and after partitioning, which leaves few such conditions.
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class SafetyCheck : public PrimVisitor {
+ public:
+  bool safe = true;  // may be evaluated where the program would not
+
+ protected:
+  using PrimVisitor::Visit;
+  void Visit(const BufferLoadNode&) override { safe = false; }
+  void Visit(const BinaryNode& node) override {
+    const bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod ||
+                         node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+    if (divides && !node.dtype.is_floating()) safe = false;
+    PrimVisitor::Visit(node);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (GetIntrinsicRow(call.op).traits != IntrinsicRow::kPure) safe = false;
+    PrimVisitor::Visit(call);
+  }
+};
+bool SafeToEvaluate(const PrimExpr& expr) {
+  SafetyCheck check;
+  check.VisitPrim(expr);
+  return check.safe;
+}
+
+PrimExpr Widen(const PrimExpr& expr, int lanes) {
+  return expr->dtype.lanes == lanes ? expr : PrimExpr(Make<BroadcastNode>(expr, lanes));
+}
+
+// Rewrites one vectorized loop's body, in which everything is scalar. What does not depend on the variable stays so.
+class Vectorizer : public StmtMutator {
+ public:
+  Vectorizer(PrimVar var, int lanes, arith::Analyzer& analyzer)
+      : var_(std::move(var)), lanes_(lanes), analyzer_(analyzer) {}
+
+ protected:
+  using StmtMutator::Mutate;
+
+  PrimExpr Mutate(const Ref<PrimVarNode>& var) override {
+    if (!var.same_as(var_)) return var;
+    return Make<RampNode>(IntImm(var->dtype, 0), IntImm(var->dtype, 1), lanes_);
+  }
+
+  PrimExpr Mutate(const Ref<BinaryNode>& node) override {
+    PrimExpr a = MutatePrim(node->a), b = MutatePrim(node->b);
+    if (a->dtype.is_scalar() && b->dtype.is_scalar()) return MakeBinary(node->op, std::move(a), std::move(b));
+    if (std::optional<PrimExpr> ramp = RampArithmetic(node->op, a, b)) return *ramp;
+    return Make<BinaryNode>(node->op, Widen(a, lanes_), Widen(b, lanes_));
+  }
+  PrimExpr Mutate(const Ref<NotNode>& node) override {
+    PrimExpr a = MutatePrim(node->a);
+    return a.same_as(node->a) ? PrimExpr(node) : Not(std::move(a));
+  }
+  PrimExpr Mutate(const Ref<SelectNode>& node) override {
+    return SelectLanes(MutatePrim(node->condition), MutatePrim(node->true_value), MutatePrim(node->false_value));
+  }
+  PrimExpr Mutate(const Ref<CastNode>& node) override {
+    PrimExpr value = MutatePrim(node->value);
+    return Cast(node->dtype.with_lanes(value->dtype.lanes), std::move(value));
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    return Make<BufferLoadNode>(MutateBuffer(load->buffer), Indices(load->indices));
+  }
+  // A let of a vector is expanded, so that a scalar form of what uses it exists; code generation shares the value.
+  PrimExpr Mutate(const Ref<LetNode>& let) override {
+    PrimExpr value = MutatePrim(let->value);
+    if (!value->dtype.is_scalar()) return MutatePrim(Substitute(let->body, {{let->var, let->value}}));
+    return Make<LetNode>(let->var, std::move(value), MutatePrim(let->body));
+  }
+  PrimExpr Mutate(const Ref<PrimCallNode>& call) override {
+    std::vector<PrimExpr> args;
+    bool vector = false;
+    for (const PrimExpr& arg : call->args) {
+      args.push_back(MutatePrim(arg));
+      vector |= args.back()->dtype.lanes == lanes_;
+    }
+    if (!vector) return Make<PrimCallNode>(call->dtype, call->op, std::move(args));
+    if (call->op == Intrinsic::kIfThenElse) {
+      if (args[0]->dtype.is_scalar()) {
+        PrimExpr yes = Widen(args[1], lanes_), no = Widen(args[2], lanes_);
+        return Make<PrimCallNode>(yes->dtype, call->op, std::vector<PrimExpr>{args[0], yes, no});
+      }
+      if (SafeToEvaluate(args[1]) && SafeToEvaluate(args[2])) return SelectLanes(args[0], args[1], args[2]);
+      return LaneByLane(call);
+    }
+    const bool pure = GetIntrinsicRow(call->op).traits == IntrinsicRow::kPure;
+    if (!pure || IsHorizontal(call->op)) return LaneByLane(call);
+    for (PrimExpr& arg : args) arg = Widen(arg, lanes_);
+    return Make<PrimCallNode>(call->dtype.with_lanes(lanes_), call->op, std::move(args));
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    std::vector<PrimExpr> indices = Indices(store->indices);
+    PrimExpr value = MutatePrim(store->value);
+    const bool vector = value->dtype.lanes == lanes_ || (!indices.empty() && indices.back()->dtype.lanes == lanes_);
+    if (!vector) return Make<BufferStoreNode>(store->buffer, std::move(value), std::move(indices));
+    if (indices.empty() || indices.back()->dtype.is_scalar()) return Serial(store);  // lanes write one element in turn
+    return Make<BufferStoreNode>(store->buffer, Widen(value, lanes_), std::move(indices));
+  }
+  Stmt Mutate(const Ref<IfStmtNode>& node) override {
+    PrimExpr condition = MutatePrim(node->condition);
+    if (!condition->dtype.is_scalar()) return Serial(node);
+    Stmt then_case = MutateStmt(node->then_case);
+    Stmt else_case = node->else_case ? MutateStmt(node->else_case) : nullptr;
+    return Make<IfStmtNode>(std::move(condition), std::move(then_case), std::move(else_case));
+  }
+  Stmt Mutate(const Ref<LetStmtNode>& let) override { return Serial(let); }
+  Stmt Mutate(const Ref<EvaluateNode>& node) override { return Serial(node); }
+  Stmt Mutate(const Ref<WhileNode>& node) override { return Serial(node); }
+  Stmt Mutate(const Ref<AssertStmtNode>& node) override { return Serial(node); }
+  Stmt Mutate(const Ref<AllocateNode>& node) override { return Serial(node); }
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (!MutatePrim(loop->extent)->dtype.is_scalar()) return Serial(loop);
+    return StmtMutator::Mutate(loop);
+  }
+
+ private:
+  static bool IsHorizontal(Intrinsic op) {
+    return op == Intrinsic::kVectorReduceAdd || op == Intrinsic::kVectorReduceMax || op == Intrinsic::kVectorReduceMin;
+  }
+
+  std::vector<PrimExpr> Indices(const std::vector<PrimExpr>& indices) {
+    std::vector<PrimExpr> result;
+    bool vector = false;
+    for (const PrimExpr& index : indices) {
+      result.push_back(MutatePrim(index));
+      vector |= result.back()->dtype.lanes == lanes_;
+    }
+    if (vector) result.back() = Widen(result.back(), lanes_);
+    return result;
+  }
+
+  std::optional<PrimExpr> RampArithmetic(BinaryOp op, const PrimExpr& a, const PrimExpr& b) {
+    const auto* ra = As<RampNode>(a);
+    const auto* rb = As<RampNode>(b);
+    if (op == BinaryOp::kAdd || op == BinaryOp::kSub) {
+      if (ra != nullptr && rb != nullptr) {
+        return Ramp(MakeBinary(op, ra->base, rb->base), MakeBinary(op, ra->stride, rb->stride));
+      }
+      if (ra != nullptr && b->dtype.is_scalar()) return Ramp(MakeBinary(op, ra->base, b), ra->stride);
+      if (rb != nullptr && a->dtype.is_scalar()) {
+        const PrimExpr zero = IntImm(rb->stride->dtype, 0);
+        return Ramp(MakeBinary(op, a, rb->base), MakeBinary(op, zero, rb->stride));
+      }
+      return std::nullopt;
+    }
+    if (op == BinaryOp::kMul) {
+      if (ra != nullptr && b->dtype.is_scalar()) return Ramp(ra->base * b, ra->stride * b);
+      if (rb != nullptr && a->dtype.is_scalar()) return Ramp(a * rb->base, a * rb->stride);
+      return std::nullopt;
+    }
+    if ((op != BinaryOp::kFloorDiv && op != BinaryOp::kFloorMod) || ra == nullptr || !b->dtype.is_scalar() ||
+        !IsConstInt(ra->stride, 1)) {
+      return std::nullopt;
+    }
+    // All lanes lie in one row of length b.
+    const int64_t* row = AsConstInt(b);
+    const bool aligned = row != nullptr && *row % lanes_ == 0 && analyzer_.ProveDivisible(ra->base, lanes_);
+    const bool inside = aligned || analyzer_.ProveLessEqual(FloorMod(ra->base, b) + int64_t{lanes_}, b);
+    if (!inside) return std::nullopt;
+    if (op == BinaryOp::kFloorDiv) return Make<BroadcastNode>(FloorDiv(ra->base, b), lanes_);
+    return Ramp(FloorMod(ra->base, b), ra->stride);
+  }
+  PrimExpr Ramp(PrimExpr base, PrimExpr stride) const {
+    if (IsConstInt(stride, 0)) return Make<BroadcastNode>(std::move(base), lanes_);
+    return Make<RampNode>(std::move(base), std::move(stride), lanes_);
+  }
+
+  PrimExpr SelectLanes(PrimExpr condition, PrimExpr yes, PrimExpr no) const {
+    const bool vector = condition->dtype.lanes == lanes_ || yes->dtype.lanes == lanes_ || no->dtype.lanes == lanes_;
+    if (!vector) return Select(std::move(condition), std::move(yes), std::move(no));
+    return Make<SelectNode>(Widen(condition, lanes_), Widen(yes, lanes_), Widen(no, lanes_));
+  }
+
+  // The scalar expression of each lane, joined.
+  PrimExpr LaneByLane(const PrimExpr& scalar) const {
+    std::vector<PrimExpr> values;
+    std::vector<int64_t> positions;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      values.push_back(Substitute(scalar, {{var_, IntImm(var_->dtype, lane)}}));
+      positions.push_back(lane);
+    }
+    return Make<ShuffleNode>(std::move(values), std::move(positions));
+  }
+
+  Stmt Serial(const Stmt& stmt) const {
+    PrimVar var = MakePrimVar(var_->name, var_->dtype);
+    return Make<ForNode>(var, IntImm(var->dtype, 0), IntImm(var->dtype, lanes_), ForKind::kSerial,
+                         Substitute(stmt, {{var_, var}}));
+  }
+
+  PrimVar var_;
+  int lanes_;
+  arith::Analyzer& analyzer_;
+};
+
+class VectorizeLoopsMutator : public StmtMutator {
+ public:
+  Status status;
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    if (loop->for_kind != ForKind::kVectorized) return StmtMutator::Mutate(loop);
+    const int64_t* extent = AsConstInt(loop->extent);
+    if (extent == nullptr || *extent < 1) {
+      status = Status(StatusCode::kInvalidArgument, "vectorize: loop " + loop->var->name + " has no constant extent");
+      return loop;
+    }
+    if (*extent == 1) return MutateStmt(Substitute(loop->body, {{loop->var, IntImm(loop->var->dtype, 0)}}));
+    if (HoldsVectors(loop->body)) {  // nested vector loops, or vectors written by hand: the outer loop stays a loop
+      ForNode copy = *loop;
+      copy.for_kind = ForKind::kSerial;
+      copy.body = MutateStmt(loop->body);
+      return Make<ForNode>(std::move(copy));
+    }
+    return Vectorizer(loop->var, static_cast<int>(*extent), analyzer_).MutateStmt(loop->body);
+  }
+
+ private:
+  class VectorFinder : public StmtVisitor {
+   public:
+    bool found = false;
+    void VisitPrim(const PrimExpr& expr) override {
+      found |= !expr->dtype.is_scalar();
+      StmtVisitor::VisitPrim(expr);
+    }
+
+   protected:
+    using StmtVisitor::Visit;
+    void Visit(const ForNode& loop) override {
+      found |= loop.for_kind == ForKind::kVectorized;
+      StmtVisitor::Visit(loop);
+    }
+  };
+  static bool HoldsVectors(const Stmt& stmt) {
+    VectorFinder finder;
+    finder.VisitStmt(stmt);
+    return finder.found;
+  }
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+Result<PrimFunc> VectorizeLoops(const PrimFunc& function, const Target&) {
+  VectorizeLoopsMutator mutator;
+  Stmt body = mutator.MutateStmt(function->body);
+  INGOT_RETURN_IF_ERROR(mutator.status);
+  return WithBody(function, std::move(body));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,168 @@
+// The rules of lowered.h, checked on one function. It judges form (kinds of statements, lanes, scopes, sizes), not
+// meaning: bounds and races are the interpreter's to find.
+#include <unordered_set>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class LoweredVerifier : public StmtVisitor {
+ public:
+  explicit LoweredVerifier(const Target& target) : target_(target) {}
+  std::string error;
+  int64_t stack_bytes = 0;
+
+  void VisitStmt(const Stmt& stmt) override {
+    const bool leading = leading_;
+    if (As<AllocateNode>(stmt) == nullptr) leading_ = false;
+    StmtVisitor::VisitStmt(stmt);
+    leading_ = leading;
+  }
+
+ protected:
+  using StmtVisitor::Visit;
+
+  void Visit(const BlockNode& block) override { Fail("block \"" + block.name + "\" was not lowered"); }
+  void Visit(const BlockRealizeNode& realize) override { Visit(*realize.block); }
+  void Visit(const AttrStmtNode& attr) override { Fail("attribute " + attr.key + " is left"); }
+  void Visit(const ForNode& loop) override {
+    const std::string name = "loop " + loop.var->name;
+    Define(loop.var);
+    if (!IsConstInt(loop.min, 0)) Fail(name + " does not start at 0");
+    if (loop.for_kind != ForKind::kSerial && loop.for_kind != ForKind::kParallel) Fail(name + " has a kind left");
+    if (!loop.annotations.empty()) Fail(name + " has annotations");
+    const bool outer = inside_parallel_;
+    if (loop.for_kind == ForKind::kParallel && outer) Fail(name + " is parallel inside of a parallel loop");
+    inside_parallel_ = outer || loop.for_kind == ForKind::kParallel;
+    StmtVisitor::Visit(loop);
+    inside_parallel_ = outer;
+  }
+  void Visit(const AllocateNode& allocate) override {
+    const Buffer& buffer = allocate.buffer;
+    const std::string name = "buffer " + buffer->name;
+    if (!allocated_.insert(buffer.get()).second) Fail(name + " is allocated twice");
+    if (!buffer->strides.empty() || buffer->elem_offset) Fail(name + " is not compact");
+    if (buffer->scope == "global") {
+      if (!leading_) Fail(name + " is workspace and must be allocated outermost");
+    } else if (buffer->scope == "local") {
+      AddStack(buffer);
+    } else {
+      Fail(name + " has scope " + buffer->scope);
+    }
+    StmtVisitor::Visit(allocate);
+  }
+  void Visit(const BufferStoreNode& store) override {
+    CheckAccess(store.buffer, store.indices);
+    const int lanes = store.indices.empty() ? 1 : store.indices.back()->dtype.lanes;
+    if (store.value->dtype != store.buffer->dtype.with_lanes(lanes)) {
+      Fail("a store of " + store.value->dtype.ToString() + " to " + store.buffer->name + " at " +
+           std::to_string(lanes) + " places");
+    }
+    StmtVisitor::Visit(store);
+  }
+  void Visit(const BufferLoadNode& load) override {
+    CheckAccess(load.buffer, load.indices);
+    StmtVisitor::Visit(load);
+  }
+  void Visit(const IfStmtNode& node) override {
+    CheckCondition(node.condition, "an If");
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const WhileNode& node) override {
+    CheckCondition(node.condition, "a While");
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const AssertStmtNode& node) override {
+    CheckCondition(node.condition, "an Assert");
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const LetStmtNode& let) override {
+    Define(let.var);
+    StmtVisitor::Visit(let);
+  }
+  void Visit(const LetNode& let) override {
+    Define(let.var);
+    StmtVisitor::Visit(let);
+  }
+  void Visit(const BinaryNode& node) override {
+    if (node.a->dtype != node.b->dtype) {
+      Fail("operands of " + node.a->dtype.ToString() + " and " + node.b->dtype.ToString());
+    }
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const SelectNode& node) override {
+    if (node.condition->dtype.lanes != node.true_value->dtype.lanes ||
+        node.true_value->dtype != node.false_value->dtype) {
+      Fail("a Select of unequal lanes");
+    }
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (call.op == Intrinsic::kIfThenElse) CheckCondition(call.args[0], "if_then_else");
+    StmtVisitor::Visit(call);
+  }
+  void Visit(const ReduceNode&) override { Fail("a Reduce is left"); }
+  void Visit(const ProducerLoadNode&) override { Fail("a ProducerLoad is left"); }
+
+ private:
+  void Fail(const std::string& what) {
+    if (error.empty()) error = what;
+  }
+  void Define(const PrimVar& var) {
+    if (!defined_.insert(var.get()).second) Fail("variable " + var->name + " is bound twice");
+  }
+  void CheckCondition(const PrimExpr& condition, const std::string& where) {
+    if (!condition->dtype.is_bool() || !condition->dtype.is_scalar()) {
+      Fail(where + " has a condition of " + condition->dtype.ToString());
+    }
+  }
+  void CheckAccess(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+    if (indices.size() != buffer->shape.size()) {
+      return Fail("buffer " + buffer->name + " of rank " + std::to_string(buffer->shape.size()) + " at " +
+                  std::to_string(indices.size()) + " indices");
+    }
+    for (const PrimExpr& index : indices) {
+      const int lanes = index->dtype.lanes;
+      if (index->dtype.element_of() != DataType::Int(64))
+        Fail("buffer " + buffer->name + " at an index that is not int64");
+      if (lanes != 1 && lanes != indices.back()->dtype.lanes)
+        Fail("buffer " + buffer->name + " at indices of unequal lanes");
+    }
+  }
+  void AddStack(const Buffer& buffer) {
+    int64_t elements = 1;
+    for (const PrimExpr& extent : buffer->shape) {
+      const int64_t* constant = AsConstInt(extent);
+      if (constant == nullptr) return Fail("buffer " + buffer->name + " is local and has no constant size");
+      elements *= *constant;
+    }
+    const Result<int64_t> bytes = buffer->dtype.SizeBytes(elements);
+    stack_bytes += bytes.ok() ? *bytes : 0;
+    if (stack_bytes > target_.max_stack_bytes) {
+      Fail("local buffers exceed " + std::to_string(target_.max_stack_bytes) + " bytes");
+    }
+  }
+
+  const Target& target_;
+  std::unordered_set<const BufferNode*> allocated_;
+  std::unordered_set<const PrimVarNode*> defined_;
+  bool leading_ = true;
+  bool inside_parallel_ = false;
+};
+
+}  // namespace
+
+Status VerifyLowered(const PrimFunc& function, const Target& target) {
+  LoweredVerifier verifier(target);
+  verifier.VisitStmt(function->body);
+  if (verifier.error.empty()) return Status();
+  return Status(StatusCode::kInvalidArgument, "not a lowered function: " + verifier.error);
+}
+
+}  // namespace ingot::transform
