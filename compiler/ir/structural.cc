@@ -380,9 +380,9 @@ class Sequence {
         const auto& node = static_cast<const PrimFuncNode&>(*expr);
         Put(node.params.size());
         for (const PrimFuncParam& param : node.params) {
-          Define(param.var);
           if (!param.buffer) {
             Put(kNull);
+            Define(param.var);
             continue;
           }
           // A shape may name a scalar parameter that stands later: symbols are numbered where they first occur.
@@ -390,6 +390,7 @@ class Sequence {
           for (const PrimExpr& stride : param.buffer->strides) DefineSymbols(stride);
           DefineSymbols(param.buffer->elem_offset);
           Define(param.buffer);
+          numbers_[param.var.get()] = numbers_[param.buffer->data.get()];  // one handle, whether one node or two
         }
         Put(uint64_t{node.is_private});
         Add(node.attrs);
