@@ -1,0 +1,161 @@
+#include "compiler/codegen/codegen.h"
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/link_image.h"
+#include "compiler/codegen/machine.h"
+#include "compiler/codegen/memory_routines.h"
+#include "compiler/codegen/optimizer.h"
+
+namespace ingot::codegen {
+namespace {
+
+// What the ABI promises to callers, less what the runtime's own frames between a kernel and its task take.
+constexpr int64_t kMaxStackBytes = (64 << 10) - (4 << 10);
+
+Status Unsupported(const std::string& kernel, const std::string& message) {
+  return Status(StatusCode::kUnsupportedModel, "kernel \"" + kernel + "\": " + message);
+}
+
+Status CheckSymbolName(const std::string& name, std::set<std::string>* seen) {
+  const auto is_symbol_character = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+           c == '$';
+  };
+  const bool valid = !name.empty() && std::all_of(name.begin(), name.end(), is_symbol_character) &&
+                     !(name[0] >= '0' && name[0] <= '9') && !IsMemoryRoutine(name);
+  if (!valid) return Status(StatusCode::kInvalidArgument, "\"" + name + "\" cannot name a kernel");
+  if (!seen->insert(name).second) return Status(StatusCode::kInvalidArgument, "two kernels are named \"" + name + "\"");
+  return Status();
+}
+
+std::string PrintModule(const llvm::Module& module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream, nullptr);
+  return text;
+}
+
+struct CompiledObject {
+  CompiledKernel kernel;
+  std::string object;
+};
+
+Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& target, const CodegenOptions& options) {
+  INGOT_ASSIGN_OR_RETURN(const std::shared_ptr<llvm::TargetMachine> machine,
+                         CreateTargetMachine(target, options.opt_level));
+  llvm::LLVMContext context;
+  llvm::Module module(source.name, context);
+  PrepareModule(module, *machine);
+  KernelEmitter emitter(module, source, target);
+  INGOT_RETURN_IF_ERROR(emitter.Emit());
+  std::string complaint;
+  llvm::raw_string_ostream complaint_stream(complaint);
+  INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());
+  OptimizeModule(module, *machine, options.opt_level);
+
+  CompiledObject result;
+  result.kernel.name = source.name;
+  result.kernel.workspace = emitter.workspace();
+  if (options.emit_llvm) result.kernel.llvm = PrintModule(module);
+  if (options.emit_asm) result.kernel.assembly = EmitAssembly(module, *machine);
+  if (!options.link) return result;
+  Result<MachineCode> code = EmitObject(module, *machine);
+  if (!code.ok()) return std::move(code).status().WithContext("kernel \"" + source.name + "\"");
+  for (const std::string& symbol : code->undefined) {
+    if (!IsMemoryRoutine(symbol)) return Unsupported(source.name, "it needs the undefined symbol \"" + symbol + "\"");
+  }
+  int64_t deepest_task = 0;
+  for (const auto& [function, bytes] : code->frame_bytes) {
+    if (function == source.name) {
+      result.kernel.stack_bytes += bytes;
+    } else {
+      deepest_task = std::max(deepest_task, bytes);
+    }
+  }
+  result.kernel.stack_bytes += deepest_task;
+  if (result.kernel.stack_bytes > kMaxStackBytes) {
+    return Unsupported(source.name, "it takes " + std::to_string(result.kernel.stack_bytes) +
+                                        " bytes of stack; at most " + std::to_string(kMaxStackBytes) + " are allowed");
+  }
+  result.object = std::move(code->object);
+  return result;
+}
+
+Result<std::string> CompileMemoryRoutines(const Target& target) {
+  INGOT_ASSIGN_OR_RETURN(const std::shared_ptr<llvm::TargetMachine> machine, CreateTargetMachine(target, 2));
+  llvm::LLVMContext context;
+  llvm::Module module("memory", context);
+  PrepareModule(module, *machine);
+  AddMemoryRoutines(module);
+  OptimizeModule(module, *machine, 1);
+  INGOT_ASSIGN_OR_RETURN(MachineCode code, EmitObject(module, *machine));
+  return std::move(code.object);
+}
+
+}  // namespace
+
+Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const Target& target,
+                                   const CodegenOptions& options) {
+  std::set<std::string> names;
+  for (const KernelSource& source : sources) INGOT_RETURN_IF_ERROR(CheckSymbolName(source.name, &names));
+
+  // Each kernel has a context, a module and an object of its own, so threads share nothing but the counter.
+  std::vector<std::optional<Result<CompiledObject>>> objects(sources.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i = next++; i < sources.size(); i = next++)
+      objects[i].emplace(CompileKernel(sources[i], target, options));
+  };
+  std::vector<std::thread> threads;
+  const size_t num_threads = std::min<size_t>(std::max(options.num_threads, 1), sources.size());
+  for (size_t i = 1; i < num_threads; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+
+  KernelImage image;
+  std::vector<const std::string*> inputs;
+  std::vector<std::string> entries;
+  for (std::optional<Result<CompiledObject>>& object : objects) {
+    if (!object->ok()) return std::move(*object).status();
+    image.kernels.push_back(std::move((*object)->kernel));
+    inputs.push_back(&(*object)->object);
+    entries.push_back(image.kernels.back().name);
+  }
+  if (!options.link || sources.empty()) return image;
+  INGOT_ASSIGN_OR_RETURN(const std::string routines, CompileMemoryRoutines(target));
+  inputs.push_back(&routines);
+  INGOT_ASSIGN_OR_RETURN(image.elf, LinkImage(inputs));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, CheckImage(image.elf, entries));
+  for (size_t i = 0; i < offsets.size(); ++i) image.kernels[i].offset = offsets[i];
+  return image;
+}
+
+void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t image, vm::Kernel* kernel) {
+  vm::KernelVariant variant;
+  variant.image = image;
+  variant.offset = compiled.offset;
+  variant.entry = compiled.name;
+  variant.required_features = target.required_features;
+  const bool is_first = kernel->variants.empty();
+  kernel->variants.insert(kernel->variants.begin(), std::move(variant));
+  if (is_first) {
+    kernel->workspace = compiled.workspace;
+  } else if (kernel->workspace != compiled.workspace) {
+    kernel->workspace = DimCode::Binary(DimOp::kMax, kernel->workspace, compiled.workspace);
+  }
+}
+
+}  // namespace ingot::codegen

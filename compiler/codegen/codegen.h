@@ -1,0 +1,56 @@
+// CompileKernels: lowered PrimFuncs (compiler/transform/tensor/lowered.h) in, one kernel image out: an ELF shared
+// object with one R+X segment, without imports and dynamic relocations, as runtime/kernel_abi.h and DESIGN.md's
+// decision 8 describe it. Everything LLVM and lld do happens behind this header. It chooses no schedule; what it is
+// given is what runs. Equal sources, target and options give equal bytes, whatever num_threads is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/ir/expr.h"
+#include "compiler/target/target.h"
+#include "runtime/dim_code.h"
+#include "runtime/status.h"
+
+namespace ingot::codegen {
+
+struct KernelSource {
+  std::string name;  // the symbol: letters, digits, '_', '.' and '$'; unique among the sources
+  ir::PrimFunc lowered;
+  KernelDescription description;  // of the function before it was scheduled (DescribeKernel)
+};
+
+struct CodegenOptions {
+  int opt_level = 3;       // 0: as emitted; 1 to 3: LLVM's pipelines of that level, without its vectorisers
+  int num_threads = 1;     // kernels compiled at once
+  bool emit_llvm = false;  // keep the optimised LLVM IR as text
+  bool emit_asm = false;   // keep the assembly as text
+  bool link = true;        // false: text forms alone, KernelImage::elf stays empty
+};
+
+struct CompiledKernel {
+  std::string name;
+  uint64_t offset = 0;      // of its entry in the image (its virtual address there)
+  DimCode workspace;        // bytes, over the kernel's integer arguments
+  int64_t stack_bytes = 0;  // its own frame and that of its deepest task
+  std::string llvm, assembly;
+};
+
+struct KernelImage {
+  std::vector<std::byte> elf;
+  std::vector<CompiledKernel> kernels;  // in the order of the sources
+};
+
+// Fails with kUnsupportedModel and the kernel's name on what cannot be compiled (a dtype, a stack or formula that is
+// too large, a symbol that nothing defines).
+Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const Target& target,
+                                   const CodegenOptions& options = {});
+
+// Adds the compiled kernel as a variant, better than those that are there; the workspace becomes the maximum.
+void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t image, vm::Kernel* kernel);
+
+}  // namespace ingot::codegen

@@ -1,0 +1,152 @@
+#include "compiler/codegen/link_image.h"
+
+#include <fcntl.h>
+#include <lld/Common/Driver.h>
+#include <llvm/Support/raw_ostream.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+LLD_HAS_DRIVER(elf)
+
+namespace ingot::codegen {
+namespace {
+
+Status Io(const char* what) { return Status(StatusCode::kIo, std::string(what) + ": " + std::strerror(errno)); }
+
+// A file in memory that has a path, so that lld can open it by name.
+class MemoryFile {
+ public:
+  MemoryFile() = default;
+  MemoryFile(MemoryFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  MemoryFile& operator=(MemoryFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~MemoryFile() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  static Result<MemoryFile> Create() {
+    MemoryFile file;
+    file.fd_ = memfd_create("ingot", MFD_CLOEXEC);
+    if (file.fd_ < 0) return Io("cannot create a file in memory");
+    return file;
+  }
+  Status Write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = write(fd_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) return Io("cannot write a file in memory");
+      bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return Status();
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+
+ private:
+  int fd_ = -1;
+};
+
+// lld would put a regular file next to the output and rename it, so its output goes through a pipe, which a thread
+// empties while lld fills it.
+class OutputPipe {
+ public:
+  ~OutputPipe() {
+    CloseWriteEnd();
+    if (reader_.joinable()) reader_.join();
+    if (ends_[0] >= 0) close(ends_[0]);
+  }
+
+  Status Open() {
+    if (pipe2(ends_, O_CLOEXEC) != 0) return Io("cannot create a pipe");
+    reader_ = std::thread([this] { ReadAll(); });
+    return Status();
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
+  // Everything that was written; nothing can be written afterwards.
+  Result<std::vector<std::byte>> Finish() {
+    CloseWriteEnd();
+    reader_.join();
+    if (error_ != 0) {
+      errno = error_;
+      return Io("cannot read from a pipe");
+    }
+    return std::move(bytes_);
+  }
+
+ private:
+  void CloseWriteEnd() {
+    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
+  }
+  void ReadAll() {
+    std::byte buffer[1 << 16];
+    for (;;) {
+      const ssize_t count = read(ends_[0], buffer, sizeof(buffer));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) error_ = errno;
+      if (count <= 0) return;
+      bytes_.insert(bytes_.end(), buffer, buffer + count);
+    }
+  }
+
+  int ends_[2] = {-1, -1};
+  int error_ = 0;
+  std::vector<std::byte> bytes_;
+  std::thread reader_;
+};
+
+}  // namespace
+
+Result<std::vector<std::byte>> LinkImage(std::span<const std::string* const> objects) {
+  static std::mutex lld_lock;  // lld's state is global; two links at once crash
+  std::vector<MemoryFile> inputs;
+  for (const std::string* object : objects) {
+    INGOT_ASSIGN_OR_RETURN(MemoryFile file, MemoryFile::Create());
+    INGOT_RETURN_IF_ERROR(file.Write(*object));
+    inputs.push_back(std::move(file));
+  }
+  OutputPipe output;
+  INGOT_RETURN_IF_ERROR(output.Open());
+
+  std::vector<std::string> arguments = {"ld.lld",
+                                        "-shared",
+                                        "-Bsymbolic",
+                                        "--no-undefined",
+                                        "--no-rosegment",  // code and read-only data in one segment,
+                                        "-z",
+                                        "rodynamic",  // the dynamic section too:
+                                        "-z",
+                                        "norelro",  // nothing is ever written
+                                        "-z",
+                                        "text",
+                                        "--gc-sections",
+                                        "--strip-all",
+                                        "--build-id=none",
+                                        "--hash-style=gnu",
+                                        "--no-eh-frame-hdr",
+                                        "--icf=none",
+                                        "--threads=1",
+                                        "-o",
+                                        output.path()};
+  for (const MemoryFile& input : inputs) arguments.push_back(input.path());
+  std::vector<const char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+
+  std::string messages;
+  int code = 1;
+  {
+    const std::lock_guard<std::mutex> guard(lld_lock);
+    llvm::raw_string_ostream stream(messages);
+    code = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}}).retCode;
+  }
+  if (code != 0) return Status(StatusCode::kUnsupportedModel, "linking the kernel image failed: " + messages);
+  return output.Finish();
+}
+
+}  // namespace ingot::codegen

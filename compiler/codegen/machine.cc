@@ -1,0 +1,132 @@
+#include "compiler/codegen/machine.h"
+
+#include <llvm/IR/DiagnosticHandler.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <utility>
+
+#include "runtime/check.h"
+
+namespace ingot::codegen {
+namespace {
+
+Status Unsupported(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
+
+// Collects the sizes that "warn-stack-size"="0" makes LLVM report, and the first error.
+class Diagnostics : public llvm::DiagnosticHandler {
+ public:
+  std::map<std::string, int64_t>* frame_bytes;
+  std::string* error;
+
+  Diagnostics(std::map<std::string, int64_t>* frames, std::string* message) : frame_bytes(frames), error(message) {}
+
+  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+    if (info.getKind() == llvm::DK_StackSize) {
+      const auto& size = static_cast<const llvm::DiagnosticInfoStackSize&>(info);
+      (*frame_bytes)[size.getFunction().getName().str()] = static_cast<int64_t>(size.getResourceSize());
+    } else if (info.getSeverity() == llvm::DS_Error && error->empty()) {
+      llvm::raw_string_ostream stream(*error);
+      llvm::DiagnosticPrinterRawOStream printer(stream);
+      info.print(printer);
+    }
+    return true;
+  }
+};
+
+// The targets of LLVM are tables of the process; the first use fills them in.
+void InitializeTargets() {
+  static const bool initialized = [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+    return true;
+  }();
+  (void)initialized;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& target, int opt_level) {
+  InitializeTargets();
+  std::string error;
+  const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, error);
+  if (llvm_target == nullptr) return Unsupported("target \"" + target.name + "\": " + error);
+  std::string features;
+  for (const std::string& feature : target.llvm_features) features += (features.empty() ? "" : ",") + feature;
+  llvm::TargetOptions options;
+  options.FunctionSections = true;
+  options.DataSections = true;
+  options.TrapUnreachable = false;
+  // The features say everything; "generic" tunes for no particular CPU and does not split wide vectors.
+  std::shared_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
+      target.triple, "generic", features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      opt_level == 0 ? llvm::CodeGenOptLevel::None
+                     : (opt_level == 1 ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Aggressive)));
+  if (machine == nullptr) return Unsupported("LLVM makes no code for target \"" + target.name + "\"");
+  return machine;
+}
+
+void PrepareModule(llvm::Module& module, const llvm::TargetMachine& machine) {
+  module.setTargetTriple(machine.getTargetTriple().str());
+  module.setDataLayout(machine.createDataLayout());
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+}
+
+Result<MachineCode> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
+  MachineCode code;
+  std::string error;
+  module.getContext().setDiagnosticHandler(std::make_unique<Diagnostics>(&code.frame_bytes, &error));
+  llvm::SmallString<0> bytes;
+  {
+    llvm::raw_svector_ostream stream(bytes);
+    llvm::legacy::PassManager passes;
+    const bool unsupported =
+        machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile, /*DisableVerify=*/true);
+    INGOT_CHECK(!unsupported, "LLVM's target writes no object files");
+    passes.run(module);
+  }
+  module.getContext().setDiagnosticHandler(nullptr);
+  if (!error.empty()) return Unsupported("LLVM: " + error);
+  code.object.assign(bytes.begin(), bytes.end());
+
+  auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(code.object, "kernel"));
+  if (!object) return Unsupported("LLVM's object file: " + llvm::toString(object.takeError()));
+  for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
+    llvm::Expected<uint32_t> flags = symbol.getFlags();
+    llvm::Expected<llvm::StringRef> name = symbol.getName();
+    if (!flags || !name) return Unsupported("LLVM's object file has a malformed symbol table");
+    if ((*flags & llvm::object::SymbolRef::SF_Undefined) != 0 && !name->empty()) code.undefined.push_back(name->str());
+  }
+  return code;
+}
+
+std::string EmitAssembly(const llvm::Module& module, llvm::TargetMachine& machine) {
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);  // emission changes what it is given
+  std::map<std::string, int64_t> frames;
+  std::string error;
+  copy->getContext().setDiagnosticHandler(std::make_unique<Diagnostics>(&frames, &error));
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  const bool unsupported =
+      machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true);
+  INGOT_CHECK(!unsupported, "LLVM's target writes no assembly");
+  passes.run(*copy);
+  copy->getContext().setDiagnosticHandler(nullptr);
+  return std::string(text);
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,54 @@
+// Numeric: typed values over LLVM IR: how a DataType lies in memory and in registers, and every conversion between
+// two of them. Private to code generation.
+//
+//   dtype      memory   register   arithmetic
+//   bool       i8       i1         i1
+//   int, uint  iN       iN         wraps
+//   float16    half     half       in float32, rounded after each operation
+//   bfloat16   i16      i16        in float32, rounded after each operation (to nearest even, NaN stays NaN)
+//   float32,64 the same
+// Lanes make fixed vectors of these. Float to integer saturates and turns NaN to 0.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "runtime/data_type.h"
+
+namespace ingot::codegen {
+
+class Numeric {
+ public:
+  explicit Numeric(llvm::IRBuilder<>& builder) : b_(builder) {}
+
+  static bool IsSupported(DataType dtype);
+  llvm::Type* RegisterType(DataType dtype) const;
+  llvm::Type* MemoryType(DataType dtype) const;
+  llvm::Value* FromMemory(llvm::Value* value, DataType dtype) const;
+  llvm::Value* ToMemory(llvm::Value* value, DataType dtype) const;
+
+  llvm::Value* Constant(DataType dtype, int64_t value) const;
+  llvm::Value* FloatConstant(DataType dtype, double value) const;
+  llvm::Value* Broadcast(llvm::Value* scalar, int lanes) const;
+
+  // Rounds as the target dtype does; from any supported dtype to any other of equal lanes.
+  llvm::Value* Convert(llvm::Value* value, DataType from, DataType to) const;
+  // float16 and bfloat16 as float32; the other floats as they are.
+  llvm::Value* Widen(llvm::Value* value, DataType dtype) const;
+  llvm::Value* Narrow(llvm::Value* value, DataType dtype) const;
+  static DataType WidenedType(DataType dtype);
+
+ private:
+  llvm::Value* ToFloat32(llvm::Value* bfloat16) const;
+  llvm::Value* ToBfloat16(llvm::Value* float32) const;
+  llvm::Value* RoundToOdd(llvm::Value* float64) const;
+
+  llvm::IRBuilder<>& b_;
+};
+
+// The type with the lanes of like.
+llvm::Type* WithLanesOf(llvm::Type* scalar, const llvm::Value* like);
+int LanesOf(const llvm::Value* value);
+// An i1: true when any lane is.
+llvm::Value* AnyLane(llvm::IRBuilderBase& builder, llvm::Value* condition);
+
+}  // namespace ingot::codegen

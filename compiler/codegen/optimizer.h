@@ -1,0 +1,15 @@
+// OptimizeModule: LLVM's pass pipeline over one kernel's module. Vectors and register tiles are explicit in what comes
+// in, so LLVM's loop and SLP vectorisers stay off. Private to code generation.
+#pragma once
+
+namespace llvm {
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace ingot::codegen {
+
+// level: 0 to 3 as in CodegenOptions.
+void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, int level);
+
+}  // namespace ingot::codegen

@@ -1,0 +1,262 @@
+// Accuracy of the elementary functions against long double libm: errors in ULP of the result's format, and the special
+// values. INGOT_LONG_TESTS=1 visits every 61st float32 instead of every 100,003rd.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "tests/compiler/codegen/jit.h"
+
+namespace ingot::codegen::testing {
+namespace {
+
+using LongUnary = long double (*)(long double);
+
+long double SigmoidOf(long double x) { return 1 / (1 + std::exp(-x)); }
+long double ExpOf(long double x) { return std::exp(x); }
+long double Exp2Of(long double x) { return std::exp2(x); }
+long double LogOf(long double x) { return std::log(x); }
+long double Log2Of(long double x) { return std::log2(x); }
+long double Log1pOf(long double x) { return std::log1p(x); }
+long double TanhOf(long double x) { return std::tanh(x); }
+long double ErfOf(long double x) { return std::erf(x); }
+long double SinOf(long double x) { return std::sin(x); }
+long double CosOf(long double x) { return std::cos(x); }
+long double TanOf(long double x) { return std::tan(x); }
+
+struct Row {
+  ir::Intrinsic op;
+  const char* name;
+  LongUnary exact;
+  double max_float32, max_float64;  // ULP
+  double limit_float64;             // largest argument tested
+};
+const Row kRows[] = {
+    {ir::Intrinsic::kExp, "exp", ExpOf, 4, 4, 1e308},
+    {ir::Intrinsic::kExp2, "exp2", Exp2Of, 4, 4, 1e308},
+    {ir::Intrinsic::kLog, "log", LogOf, 4, 4, 1e308},
+    {ir::Intrinsic::kLog2, "log2", Log2Of, 4, 4, 1e308},
+    {ir::Intrinsic::kLog1p, "log1p", Log1pOf, 4, 4, 1e308},
+    {ir::Intrinsic::kTanh, "tanh", TanhOf, 4, 4, 1e308},
+    {ir::Intrinsic::kSigmoid, "sigmoid", SigmoidOf, 4, 4, 1e308},
+    {ir::Intrinsic::kErf, "erf", ErfOf, 4, 4, 1e308},
+    {ir::Intrinsic::kSin, "sin", SinOf, 4, 4, 0x1p30},
+    {ir::Intrinsic::kCos, "cos", CosOf, 4, 4, 0x1p30},
+    {ir::Intrinsic::kTan, "tan", TanOf, 4, 4, 0x1p30},
+};
+
+// The distance in units in the last place of T at the exact value.
+template <typename T>
+double UlpError(T got, long double exact) {
+  if (std::isnan(exact)) return std::isnan(got) ? 0 : HUGE_VAL;
+  const T rounded = static_cast<T>(exact);
+  if (got == rounded) return 0;
+  if (std::isnan(got) || std::isinf(got) || std::isinf(rounded)) {
+    // One step around the overflow threshold is an error of one unit.
+    const T largest = std::copysign(std::numeric_limits<T>::max(), rounded);
+    const bool adjacent =
+        !std::isnan(got) && ((std::isinf(rounded) && got == largest) || (std::isinf(got) && rounded == largest));
+    return adjacent ? 1 : HUGE_VAL;
+  }
+  int exponent;
+  std::frexp(exact, &exponent);
+  exponent = std::max(exponent, std::numeric_limits<T>::min_exponent);
+  return static_cast<double>(std::fabs(static_cast<long double>(got) - exact) /
+                             std::ldexp(1.0L, exponent - std::numeric_limits<T>::digits));
+}
+
+bool LongTests() {
+  const char* value = std::getenv("INGOT_LONG_TESTS");
+  return value != nullptr && *value != '\0';
+}
+
+Tensor<float> FloatArguments() {
+  Tensor<float> values = {0.0f,
+                          -0.0f,
+                          1.0f,
+                          -1.0f,
+                          0.5f,
+                          INFINITY,
+                          -INFINITY,
+                          NAN,
+                          FLT_MAX,
+                          -FLT_MAX,
+                          FLT_MIN,
+                          std::numeric_limits<float>::denorm_min(),
+                          -std::numeric_limits<float>::denorm_min(),
+                          88.72283f,
+                          88.72284f,
+                          -87.33655f,
+                          -103.97208f,
+                          -103.97209f,
+                          -104.0f,
+                          128.0f,
+                          -149.0f,
+                          -150.0f};
+  const uint64_t step = LongTests() ? 61 : 100003;
+  for (uint64_t bits = 0; bits <= 0xFFFFFFFFu; bits += step) {
+    values.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  std::mt19937 random(1);  // where networks live
+  std::uniform_real_distribution<float> near_zero(-20, 20);
+  for (int i = 0; i < 20000; ++i) values.push_back(near_zero(random));
+  while (values.size() % 8 != 3) values.push_back(0.25f);  // a tail
+  return values;
+}
+
+Tensor<double> DoubleArguments(double limit) {
+  Tensor<double> values = {0.0,    -0.0,   1.0,    -1.0,   HUGE_VAL, -HUGE_VAL, NAN,    709.78,
+                           709.79, -745.1, -745.2, -708.4, DBL_MIN,  5e-324,    -5e-324};
+  std::mt19937_64 random(2);
+  std::uniform_real_distribution<double> near_zero(-30, 30);
+  for (int i = 0; i < 20000; ++i) values.push_back(near_zero(random));
+  for (int i = 0; i < 20000; ++i) {
+    const double any = std::bit_cast<double>(random());
+    if (std::fabs(any) <= limit) values.push_back(any);
+  }
+  return values;
+}
+
+template <typename T>
+void CheckRow(const Row& row, const Tensor<T>& arguments, double max_ulp) {
+  const DataType dtype = DataType::Float(sizeof(T) * 8);
+  Tensor<T> scalar_results;
+  for (int lanes : {1, static_cast<int>(32 / sizeof(T))}) {
+    Kernel kernel(Elementwise({dtype}, dtype, static_cast<int64_t>(arguments.size()), lanes,
+                              [&](const auto& x) { return ir::CallIntrinsic(row.op, {x[0]}); }));
+    Tensor<T> results(arguments.size());
+    Tensor<T> input = arguments;
+    REQUIRE(kernel.Run({input.data(), results.data()}) == 0);
+    if (lanes == 1) {
+      scalar_results = results;
+      continue;
+    }
+    double worst = 0;
+    T worst_argument = 0;
+    bool lanes_agree = true;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const double error = UlpError(results[i], row.exact(arguments[i]));
+      if (!(error <= worst)) {
+        worst = error;
+        worst_argument = arguments[i];
+      }
+      lanes_agree = lanes_agree && (results[i] == scalar_results[i] || std::isnan(results[i]));
+    }
+    INFO(row.name, " of ", dtype.ToString(), ": worst error ", worst, " ULP at ", worst_argument);
+    if (LongTests()) MESSAGE(row.name << " " << dtype.ToString() << ": " << worst << " ULP at " << worst_argument);
+    CHECK(worst <= max_ulp);
+    CHECK(lanes_agree);
+  }
+}
+
+TEST_CASE("elementary functions of float32 are within 4 ULP") {
+  const Tensor<float> arguments = FloatArguments();
+  for (const Row& row : kRows) CheckRow<float>(row, arguments, row.max_float32);
+}
+
+TEST_CASE("elementary functions of float64 are within a few ULP") {
+  for (const Row& row : kRows) CheckRow<double>(row, DoubleArguments(row.limit_float64), row.max_float64);
+}
+
+template <typename T>
+void CheckBinary(ir::Intrinsic op, long double (*exact)(long double, long double), double max_ulp) {
+  const DataType dtype = DataType::Float(sizeof(T) * 8);
+  const T infinity = std::numeric_limits<T>::infinity(), tiny = std::numeric_limits<T>::denorm_min();
+  const T special[] = {0,
+                       -T(0),
+                       1,
+                       -1,
+                       2,
+                       -2,
+                       3,
+                       T(0.5),
+                       T(-0.5),
+                       T(2.5),
+                       infinity,
+                       -infinity,
+                       T(NAN),
+                       tiny,
+                       -tiny,
+                       std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::min(),
+                       T(1e9),
+                       T(-1e9 - 1)};
+  Tensor<T> x, y;
+  for (T a : special) {
+    for (T b : special) {
+      x.push_back(a);
+      y.push_back(b);
+    }
+  }
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<T> base(0, 20), exponent(-30, 30);
+  for (int i = 0; i < 20000; ++i) {
+    x.push_back(base(random));
+    y.push_back(exponent(random));
+    const auto any = [&] {
+      if constexpr (sizeof(T) == 4)
+        return std::bit_cast<float>(static_cast<uint32_t>(random()));
+      else
+        return std::bit_cast<double>(random());
+    };
+    x.push_back(any());
+    y.push_back(any());
+  }
+  Kernel kernel(Elementwise({dtype, dtype}, dtype, static_cast<int64_t>(x.size()), 32 / sizeof(T), [&](const auto& v) {
+    return ir::CallIntrinsic(op, {v[0], v[1]});
+  }));
+  Tensor<T> results(x.size());
+  REQUIRE(kernel.Run({x.data(), y.data(), results.data()}) == 0);
+  double worst = 0;
+  size_t at = 0;
+  bool signs_agree = true;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double expected = exact(x[i], y[i]);
+    const double error = UlpError(results[i], expected);
+    if (!(error <= worst)) {
+      worst = error;
+      at = i;
+    }
+    if (static_cast<T>(expected) == 0) signs_agree = signs_agree && std::signbit(results[i]) == std::signbit(expected);
+  }
+  INFO(ir::GetIntrinsicRow(op).name, " of ", dtype.ToString(), ": worst error ", worst, " ULP at ", x[at], ", ", y[at],
+       ": got ", results[at]);
+  CHECK(worst <= max_ulp);
+  CHECK(signs_agree);
+}
+
+TEST_CASE("pow and fmod behave as C's") {
+  const auto pow = [](long double x, long double y) { return std::pow(x, y); };
+  const auto fmod = [](long double x, long double y) { return std::fmod(x, y); };
+  CheckBinary<float>(ir::Intrinsic::kPow, pow, 1);
+  CheckBinary<double>(ir::Intrinsic::kPow, pow, 8);
+  CheckBinary<float>(ir::Intrinsic::kFmod, fmod, 0);
+  CheckBinary<double>(ir::Intrinsic::kFmod, fmod, 0);
+}
+
+TEST_CASE("float16 and bfloat16 go through float32") {
+  for (DataType dtype : {DataType::Float(16), DataType::Bfloat16()}) {
+    const DataType float32 = DataType::Float(32);
+    const auto exp_of = [](const auto& x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {x[0]}); };
+    const auto cast_to = [](DataType to) {
+      return [to](const auto& x) { return ir::Cast(to.with_lanes(x[0]->dtype.lanes), x[0]); };
+    };
+    constexpr int64_t kCount = 1 << 16;
+    Tensor<uint16_t> input(kCount), direct(kCount), rounded(kCount);
+    for (int64_t i = 0; i < kCount; ++i) input[i] = static_cast<uint16_t>(i);
+    Tensor<float> wide(kCount), wide_exp(kCount);
+    CHECK(Kernel(Elementwise({dtype}, dtype, kCount, 8, exp_of)).Run({input.data(), direct.data()}) == 0);
+    CHECK(Kernel(Elementwise({dtype}, float32, kCount, 8, cast_to(float32))).Run({input.data(), wide.data()}) == 0);
+    CHECK(Kernel(Elementwise({float32}, float32, kCount, 8, exp_of)).Run({wide.data(), wide_exp.data()}) == 0);
+    CHECK(Kernel(Elementwise({float32}, dtype, kCount, 8, cast_to(dtype))).Run({wide_exp.data(), rounded.data()}) == 0);
+    CHECK(direct == rounded);
+  }
+}
+
+}  // namespace
+}  // namespace ingot::codegen::testing
