@@ -2,26 +2,37 @@
 // prints and encoding the result gives the same bytes. It resolves names and labels and nothing else: whether the
 // program is sound is the verifier's business, so that tests can write unsound ones.
 //
-//   ingot 1                                              ; the first line; this is a comment ;   metadata "producer" =
-//   "ingot 0.1.0" device "cpu" 0                                       ; virtual devices; none: one cpu external
-//   @log(x: float32[4]) -> () effects io ;   constant "w" float32[2, 2] = 1, 2, 3, 4              // or: = hex
-//   "0000803f ...", or: = zeros state @k float32[1, 64] device 0 = #0                ; initial constant; left out:
-//   zeros image "x86-64-v3" elf "x86_64" features 0x1 = hex "7f454c46..." ;   kernel @add { // without a variant: a
-//   stub
-//     int n: int64                                       ; slots of the formulas below
-//     in a: float32[n] align 64 ;     out b: float32[n] align 64 in_place 0
-//     device 0                                           ; these four default to 0
-//     workspace 0 ;     flops n
-//     bytes n * 8 ;     effects may_fail
-//     launch grid [n ; 256, 1, 1] block [256, 1, 1] shared 0
-//     variant image 0 offset 0x1000 entry "add" features 0x1 ;     external @log
-//     message "x must be positive" ;   }
-//   function @main export [n in 1..64](x: float32[n]) -> (y: float32[n]) { ;     register r2: arena float32[n] // r0 is
-//   n, r1 is x; types as Type::ToString prints them
-//     arena device 0, size n * 4 ;     entry 0: arena 0, offset 0, size n * 4, live 0..1
-//     note "add" ;     plan_view r2, 0, [n]                               // operands in the order of vm/opcodes.def
-//   L0: ;     call_kernel @add, [r1, r2], [r0]
-//     ... ;   }
+//   ingot 1                                   ; the first line; this is a comment
+//   metadata "producer" = "ingot 0.1.0"
+//   device "cpu" 0                            ; virtual devices; none: one cpu
+//   external @log(x: float32[4]) -> () effects io
+//   constant "w" float32[2, 2] = 1, 2, 3, 4   ; or: = hex "0000803f...", or: = zeros
+//   state @k float32[1, 64] device 0 = #0     ; initial constant; left out: zeros
+//   image "x86-64-v3" elf "x86_64" features 0x1 = hex "7f454c46..."
+//   kernel @add {                             ; without a variant: a stub
+//     int n: int64                            ; slots of the formulas below
+//     in a: float32[n] align 64
+//     out b: float32[n] align 64 in_place 0
+//     device 0                                ; these four default to 0
+//     workspace 0
+//     flops n
+//     bytes n * 8
+//     effects may_fail
+//     launch grid [n, 1, 1] block [256, 1, 1] shared 0
+//     variant image 0 offset 0x1000 entry "add" features 0x1
+//     external @log
+//     message "x must be positive"
+//   }
+//   function @main export [n in 1..64](x: float32[n]) -> (y: float32[n]) {
+//     register r2: arena float32[n]           ; r0 is n, r1 is x; types as Type::ToString prints them
+//     arena device 0, size n * 4
+//     entry 0: arena 0, offset 0, size n * 4, live 0..1
+//     note "add"
+//     plan_view r2, 0, [n]                    ; operands in the order of vm/opcodes.def
+//   L0:
+//     call_kernel @add, [r1, r2], [r0]
+//     ...
+//   }
 // Things are named @name, @"any name", or by index: #3. A stream operand that is 0 is left out.
 #pragma once
 
