@@ -1,0 +1,23 @@
+// Lowering to bytecode: each graph function becomes a VM function, each exported PrimFunc a VM function that calls its
+// kernel. In: a module after memory planning, and the kernels of its PrimFuncs (same names). Out: a vm::Program with
+// functions, memory plans, constants and debug notes; images are added by the driver.
+//
+// Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. A constant is shared by
+// content and never copied. What leaves a function is counted memory: a tensor that the function computes goes straight
+// into the caller's result, a parameter or constant that is returned is copied.
+#pragma once
+
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "runtime/status.h"
+#include "vm/program.h"
+
+namespace ingot::lower {
+
+// Function attributes that lowering reads: "input_names" and "output_names" (lists: the names that the signature
+// shows), and TVM's "tir_var_lower_bound"/"tir_var_upper_bound" (dict: name of a symbolic dimension -> bound).
+
+Result<vm::Program> LowerToBytecode(const ir::IRModule& module, std::vector<vm::Kernel> kernels);
+
+}  // namespace ingot::lower

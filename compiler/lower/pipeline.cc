@@ -1,0 +1,20 @@
+#include "compiler/lower/pipeline.h"
+
+#include "compiler/lower/destination_passing.h"
+#include "compiler/lower/plan_memory.h"
+
+namespace ingot::lower {
+
+namespace {
+
+// In order. Columns: name, what it does, least -O level, function.
+constexpr transform::PassRow kPipeline[] = {
+    {"destination_passing", "give every result of a tensor function a buffer of its own", 0, DestinationPassing},
+    {"plan_memory", "place the buffers that stay inside a function in one arena", 0, PlanMemory},
+};
+
+}  // namespace
+
+std::span<const transform::PassRow> LoweringPipeline() { return kPipeline; }
+
+}  // namespace ingot::lower
