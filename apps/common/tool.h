@@ -44,6 +44,7 @@ class Tool {
 
   // --json was given: results go there and stdout holds nothing else.
   bool wants_json() const { return !json_path_.empty(); }
+  bool json_to_stdout() const { return json_path_ == "-"; }
   // Writes the document with its "schema" and "tool" in front, to stdout or the named file.
   Status WriteJson(int schema, const Json& document) const;
 

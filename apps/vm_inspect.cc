@@ -1,0 +1,315 @@
+// vm-inspect: shows what is in an executable: signatures, sections, kernels, constants, memory, bytecode; checks it; takes
+// kernel images out; assembles the text form. It reads files that are damaged as far as they can be read, and trusts
+// nothing: no kernel is loaded or run.
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+
+#include "apps/common/tool.h"
+#include "formats/container.h"
+#include "formats/file.h"
+#include "runtime/cpu_features.h"
+#include "runtime/suggest.h"
+#include "runtime/tensor.h"
+#include "vm/assembler.h"
+#include "vm/disassembler.h"
+#include "vm/program_codec.h"
+#include "vm/verifier.h"
+
+namespace ingot::apps {
+namespace {
+
+constexpr const char* kExamples =
+    "  vm-inspect model.ingot                            # signatures, sections, kernels, memory\n"
+    "  vm-inspect model.ingot --verify                   # every check and every hash\n"
+    "  vm-inspect model.ingot --disasm main\n"
+    "  vm-inspect model.ingot --extract x86-64-v3 -o kernels.so\n"
+    "  vm-inspect --assemble model.ingotasm -o model.ingot";
+
+struct Options {
+  std::string path, output, assemble, extract, format = "text";
+  std::optional<std::string> disasm;
+  bool constants = false, kernels = false, sections = false, verify = false;
+};
+
+std::string Join(const std::vector<std::string>& parts, const char* separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+std::vector<std::string> IntNames(const vm::Kernel& kernel) {
+  std::vector<std::string> names;
+  for (const vm::KernelInt& i : kernel.ints) names.push_back(i.name);
+  return names;
+}
+
+// "in a: float32[n, 4]".
+std::string DescribeParam(const vm::Kernel& kernel, const vm::KernelParam& param) {
+  const std::vector<std::string> names = IntNames(kernel);
+  std::vector<std::string> extents;
+  for (const DimCode& extent : param.extents) extents.push_back(extent.ToString(names));
+  return std::string(vm::ParamRoleName(param.role)) + " " + param.name + ": " + param.dtype.ToString() + "[" +
+         Join(extents, ", ") + "]";
+}
+
+// The whole file as one document; every text form below prints a part of it.
+Json Describe(const formats::Container& container, const vm::Program& program) {
+  Json document;
+  for (const auto& [key, value] : program.metadata) document["metadata"][key] = value;
+  Json functions = Json::array();
+  for (const vm::Function& function : program.functions) {
+    const std::vector<std::string> symbols = function.signature.symbol_names();
+    Json arenas = Json::array();
+    for (const vm::Arena& arena : function.plan.arenas)
+      arenas.push_back({{"device", arena.device}, {"bytes", arena.size.ToString(symbols)}});
+    Json bounds = Json::object();
+    for (const vm::Symbol& symbol : function.signature.symbols) bounds[symbol.name] = {symbol.min, symbol.max};
+    functions.push_back({{"name", function.name},
+                         {"exported", function.exported},
+                         {"signature", function.signature.ToString()},
+                         {"symbols", bounds},
+                         {"instructions", function.code.size()},
+                         {"registers", function.registers.size()},
+                         {"arenas", arenas}});
+  }
+  document["functions"] = functions;
+  Json kernels = Json::array();
+  for (const vm::Kernel& kernel : program.kernels) {
+    const std::vector<std::string> names = IntNames(kernel);
+    Json params = Json::array(), variants = Json::array();
+    for (const vm::KernelParam& param : kernel.params) params.push_back(DescribeParam(kernel, param));
+    for (const vm::KernelVariant& variant : kernel.variants) {
+      variants.push_back({{"image", variant.image},
+                          {"offset", variant.offset},
+                          {"features", CpuFeatures{variant.required_features}.ToString()}});
+    }
+    kernels.push_back({{"name", kernel.name},
+                       {"params", params},
+                       {"ints", names},
+                       {"workspace", kernel.workspace.ToString(names)},
+                       {"flops", kernel.flops.ToString(names)},
+                       {"bytes", kernel.bytes.ToString(names)},
+                       {"variants", variants}});
+  }
+  document["kernels"] = kernels;
+  Json images = Json::array();
+  for (const vm::KernelImage& image : program.images) {
+    images.push_back({{"name", image.name},
+                      {"arch", image.arch},
+                      {"features", CpuFeatures{image.features}.ToString()},
+                      {"size", image.bytes.size()}});
+  }
+  document["images"] = images;
+  Json constants = Json::array();
+  for (const vm::Constant& constant : program.constants) {
+    constants.push_back({{"name", constant.name},
+                         {"type", ShapeToString(constant.dtype, constant.dims)},
+                         {"size", constant.bytes.size()}});
+  }
+  document["constants"] = constants;
+  document["file_size"] = container.bytes().size();
+  return document;
+}
+
+Json DescribeSections(const formats::Container& container) {
+  Json sections = Json::array();
+  for (const formats::Section& section : container.sections()) {
+    char hash[17];
+    std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(section.hash));
+    sections.push_back({{"section", section.Label()},
+                        {"offset", section.offset},
+                        {"stored_size", section.stored_size},
+                        {"size", section.size},
+                        {"codec", section.codec == formats::Codec::kZstd ? "zstd" : "none"},
+                        {"hash", hash}});
+  }
+  return sections;
+}
+
+void PrintSections(const Json& sections) {
+  std::printf("%-28s %12s %12s %12s %6s  %s\n", "section", "offset", "stored", "size", "codec", "hash");
+  for (const Json& s : sections) {
+    std::printf("%-28s %12llu %12llu %12llu %6s  %s\n", s["section"].get<std::string>().c_str(),
+                s["offset"].get<unsigned long long>(), s["stored_size"].get<unsigned long long>(),
+                s["size"].get<unsigned long long>(), s["codec"].get<std::string>().c_str(),
+                s["hash"].get<std::string>().c_str());
+  }
+}
+
+void PrintKernels(const Json& document) {
+  for (const Json& kernel : document["kernels"]) {
+    std::cout << kernel["name"].get<std::string>() << "(";
+    for (size_t i = 0; i < kernel["params"].size(); ++i)
+      std::cout << (i == 0 ? "" : ", ") << kernel["params"][i].get<std::string>();
+    std::cout << ")\n    workspace " << kernel["workspace"].get<std::string>() << " bytes, "
+              << kernel["flops"].get<std::string>() << " flops, " << kernel["bytes"].get<std::string>()
+              << " bytes moved\n";
+    for (const Json& variant : kernel["variants"]) {
+      std::cout << "    image " << variant["image"] << " at " << variant["offset"] << ", needs "
+                << variant["features"].get<std::string>() << "\n";
+    }
+  }
+}
+
+void PrintConstants(const Json& document) {
+  int64_t i = 0;
+  for (const Json& constant : document["constants"]) {
+    std::cout << "#" << i++ << " " << constant["type"].get<std::string>() << " " << constant["size"] << " bytes "
+              << constant["name"].get<std::string>() << "\n";
+  }
+}
+
+void PrintSummary(const std::string& path, const Json& document, const Json& sections) {
+  std::cout << path << ": " << document["file_size"] << " bytes\n";
+  for (const Json& function : document["functions"]) {
+    std::cout << (function["exported"].get<bool>() ? "entry " : "function ") << function["name"].get<std::string>()
+              << function["signature"].get<std::string>() << "\n";
+    for (const auto& [symbol, bounds] : function["symbols"].items()) {
+      std::cout << "    " << symbol << ": " << bounds[0] << " to "
+                << (bounds[1] == INT64_MAX ? "any" : bounds[1].dump()) << "\n";
+    }
+    std::cout << "    " << function["instructions"] << " instructions, " << function["registers"] << " registers";
+    for (const Json& arena : function["arenas"])
+      std::cout << ", arena of " << arena["bytes"].get<std::string>() << " bytes";
+    std::cout << "\n";
+  }
+  uint64_t weights = 0;
+  for (const Json& constant : document["constants"]) weights += constant["size"].get<uint64_t>();
+  std::cout << document["kernels"].size() << " kernels, " << document["constants"].size() << " constants of " << weights
+            << " bytes; "
+            << document["file_size"].get<uint64_t>() - std::min(weights, document["file_size"].get<uint64_t>())
+            << " bytes beyond them\n";
+  for (const Json& image : document["images"]) {
+    std::cout << "image " << image["name"].get<std::string>() << " (" << image["arch"].get<std::string>()
+              << "): " << image["size"] << " bytes, needs " << image["features"].get<std::string>() << "\n";
+  }
+  if (document.contains("metadata")) {
+    for (const auto& [key, value] : document["metadata"].items())
+      std::cout << key << ": " << value.get<std::string>() << "\n";
+  }
+  PrintSections(sections);
+}
+
+class Inspection {
+ public:
+  Inspection(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
+
+  Result<int> Run() {
+    if (!options_.assemble.empty()) return AssembleFile();
+    if (options_.path.empty()) return Status(StatusCode::kInvalidArgument, "no EXE was given");
+    INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(options_.path));
+    std::vector<formats::ContainerFinding> findings;
+    Result<formats::Container> opened = formats::Container::Inspect(bytes, {}, &findings);
+    if (!opened.ok()) return std::move(opened).status().WithContext(options_.path);
+    const formats::Container& container = *opened;
+    Status damage;
+    if (!findings.empty()) damage = findings[0].status;
+    for (const formats::ContainerFinding& finding : findings)
+      tool_.Note(options_.path + ": " + finding.status.message());
+    Result<vm::Program> program = vm::DecodeProgram(container);
+    if (damage.ok()) damage = program.ok() ? vm::Verify(*program) : program.status();
+    if (damage.ok() && options_.verify) damage = container.VerifyHashes();
+    const Json sections = DescribeSections(container);
+    if (!program.ok()) {  // the table alone can be shown
+      if (tool_.wants_json()) {
+        INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, {{"sections", sections}, {"error", damage.message()}}));
+      } else {
+        PrintSections(sections);
+      }
+      return std::move(damage).WithContext(options_.path);
+    }
+    INGOT_RETURN_IF_ERROR(Show(container, *program, sections, damage));
+    if (!damage.ok()) return std::move(damage).WithContext(options_.path);
+    return int{kExitOk};
+  }
+
+ private:
+  Status Show(const formats::Container& container, const vm::Program& program, const Json& sections,
+              const Status& damage) {
+    if (!options_.extract.empty()) return Extract(program);
+    if (options_.disasm) return Disassemble(program);
+    Json document = Describe(container, program);
+    document["sections"] = sections;
+    document["verified"] = damage.ok();
+    if (tool_.wants_json()) return tool_.WriteJson(1, document);
+    if (options_.format == "json") {
+      std::cout << document.dump(2) << "\n";
+      return Status();
+    }
+    if (options_.sections) PrintSections(sections);
+    if (options_.kernels) PrintKernels(document);
+    if (options_.constants) PrintConstants(document);
+    if (options_.verify && damage.ok()) std::cout << options_.path << ": every check and every hash passed\n";
+    if (!options_.sections && !options_.kernels && !options_.constants && !options_.verify)
+      PrintSummary(options_.path, document, sections);
+    return Status();
+  }
+
+  Status Disassemble(const vm::Program& program) {
+    if (options_.disasm->empty()) return Write(vm::Disassemble(program));
+    std::vector<std::string_view> names;
+    for (const vm::Function& function : program.functions) {
+      if (function.name == *options_.disasm) return Write(vm::DisassembleFunction(program, function));
+      names.push_back(function.name);
+    }
+    return Status(StatusCode::kNotFound,
+                  "there is no function \"" + *options_.disasm + "\"" + DidYouMean(*options_.disasm, names));
+  }
+
+  Status Extract(const vm::Program& program) {
+    if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--extract: no -o FILE was given");
+    std::vector<std::string_view> names;
+    for (const vm::KernelImage& image : program.images) {
+      if (image.name == options_.extract) return formats::WriteFileAtomically(options_.output, image.bytes.bytes);
+      names.push_back(image.name);
+    }
+    return Status(StatusCode::kNotFound,
+                  "there is no kernel image \"" + options_.extract + "\"" + DidYouMean(options_.extract, names));
+  }
+
+  Result<int> AssembleFile() {
+    if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--assemble: no -o FILE was given");
+    INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(options_.assemble));
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    INGOT_ASSIGN_OR_RETURN(vm::Program program, vm::Assemble(text, options_.assemble));
+    INGOT_RETURN_IF_ERROR(vm::Verify(program).WithContext(options_.assemble));
+    INGOT_RETURN_IF_ERROR(vm::WriteProgram(program, options_.output));
+    return int{kExitOk};
+  }
+
+  Status Write(const std::string& text) {
+    if (!options_.output.empty()) return formats::WriteFileAtomically(options_.output, std::as_bytes(std::span(text)));
+    std::cout << text;
+    return Status();
+  }
+
+  Tool& tool_;
+  const Options& options_;
+};
+
+}  // namespace
+}  // namespace ingot::apps
+
+int main(int argc, char** argv) {
+  using namespace ingot::apps;  // NOLINT: the tool's own names
+  Tool tool("vm-inspect", "Shows, checks and takes apart an executable.", kExamples);
+  Options options;
+  CLI::App& app = tool.app();
+  app.add_option("EXE", options.path, "The executable, or a program that holds one");
+  app.add_option("-o,--output", options.output, "Where --disasm, --extract and --assemble write")->type_name("FILE");
+  app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
+      ->expected(0, 1)
+      ->type_name("[FN]");
+  app.add_flag("--constants", options.constants, "List the constants");
+  app.add_flag("--kernels", options.kernels, "List the kernels and their variants");
+  app.add_flag("--sections", options.sections, "List the sections of the file");
+  app.add_flag("--verify", options.verify, "Check everything, the hashes of large constants too");
+  app.add_option("--extract", options.extract, "Write a kernel image (an ELF file) to -o")->type_name("IMAGE");
+  app.add_option("--assemble", options.assemble, "Turn assembler text into an executable at -o")->type_name("FILE");
+  app.add_option("--format", options.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  return tool.Run(argc, argv, [&] { return Inspection(tool, options).Run(); });
+}
