@@ -1,21 +1,25 @@
-// Tensors as text, the way NumPy prints them: brackets, aligned columns, eight digits, shortened with "..." when long.
+// Tensors as text, the way NumPy's str() prints them: brackets, aligned columns, eight digits, lines of 75 characters,
+// and, above 1000 elements, three at each end of every axis.
 #pragma once
 
 #include <string>
 
-#include "runtime/status.h"
 #include "runtime/tensor.h"
 
 namespace ingot::formats {
 
 struct TensorPrintOptions {
-  int precision = 8;         // digits after the point
+  int precision = 8;         // digits after the point, at most
   int64_t threshold = 1000;  // more elements than this are shortened
   int edge_items = 3;        // kept at each end of a shortened axis
   int line_width = 75;
 };
 
-// A host tensor of any strides; without a newline at the end.
+// A host tensor of any layout; without a newline at the end. Element types that are no numbers (complex, handles,
+// several lanes) are refused.
 Result<std::string> TensorToText(const Tensor& tensor, const TensorPrintOptions& options = {});
+
+// The shortest text that reads back to the same element: "0.1", "1e-05", "nan", "True", "-3".
+std::string ElementToText(DataType dtype, uint64_t bits);
 
 }  // namespace ingot::formats

@@ -1,9 +1,14 @@
 // Tensor specifications on command lines:
-//   4xf32=1 2 3 4     dtype and dims, then elements
-//   4xf32=@f.bin      raw bytes
-//   @f.npy  @f.npz:key  @f.safetensors:key
-//   rand  randint:lo,hi  zeros  ones     of the type that the signature asks for
-// Short dtypes are MLIR's: f16 f32 f64 bf16 i1 i8 i16 i32 i64 ui8 ...; names like float32 are taken too.
+//   4xf32=1 2 3 4     a type, then its elements (separated by spaces or commas, brackets are decoration); one element
+//                     fills the whole tensor; f32=1 is a scalar
+//   4xf32=@f.bin      the packed bytes of a file
+//   @f.npy            a tensor file that holds one tensor
+//   @f.npz:key  @f.safetensors:key
+//   rand              floats in [-1, 1), integers in [0, 10), bools either
+//   randint:lo,hi     whole numbers in [lo, hi)
+//   zeros  ones
+// The last four take the type that the signature asks for, or state one: 4xf32=rand. Short dtypes are MLIR's: f16 f32
+// f64 bf16 i1 i8 i16 i32 i64 ui8 ...; names like float32 are taken too.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +27,8 @@ struct ExpectedTensor {
   std::span<const int64_t> dims;  // all known: the caller chose values for symbolic ones
 };
 
-// Makes the tensor. `seed` makes rand and randint repeatable: floats uniform in [-1, 1), integers in [0, 10), bools
-// either. `expected` may be null; then the forms that need a type are refused.
+// Makes the tensor; rand and randint depend on the seed alone, on every machine. `expected` may be null; then the forms
+// that need a type are refused. Whether a tensor with a type of its own is the expected one is the caller's question.
 Result<Tensor> MakeTensorFromSpec(std::string_view spec, const ExpectedTensor* expected, uint64_t seed);
 
 }  // namespace ingot::formats

@@ -46,7 +46,7 @@ class MemoryPool : public RefCounted {
   MemoryPoolStats stats() const;
 
  private:
-  static constexpr int kNumClasses = 240;
+  static constexpr int kNumClasses = 220;  // up to 2^62 bytes
 
   MemoryPool(Ref<Device> device, int64_t limit_bytes) : device_(std::move(device)), limit_bytes_(limit_bytes) {}
   ~MemoryPool();

@@ -27,6 +27,12 @@ Result<int64_t> SpanBytesOf(const TensorView& view) {
   return view.dtype.SizeBytes(last + 1);
 }
 
+Status CheckByteCount(DataType dtype, std::span<const int64_t> dims, int64_t expected, size_t got) {
+  if (static_cast<uint64_t>(expected) == got) return Status();
+  return Invalid(ShapeToString(dtype, dims) + ": expected " + std::to_string(expected) + " bytes, got " +
+                 std::to_string(got));
+}
+
 void FreeHost(void*, void* data, int64_t) { ::operator delete (data, std::align_val_t{kTensorAlignment}); }
 
 }  // namespace
@@ -170,13 +176,24 @@ Result<Tensor> Tensor::Allocate(DataType dtype, std::span<const int64_t> dims) {
 Result<Tensor> Tensor::FromBytes(DataType dtype, std::span<const int64_t> dims, std::span<const uint8_t> bytes) {
   INGOT_ASSIGN_OR_RETURN(const int64_t num_elements, CountElements(dims));
   INGOT_ASSIGN_OR_RETURN(const int64_t size_bytes, dtype.SizeBytes(num_elements));
-  if (static_cast<uint64_t>(size_bytes) != bytes.size()) {
-    return Invalid(ShapeToString(dtype, dims) + ": expected " + std::to_string(size_bytes) + " bytes, got " +
-                   std::to_string(bytes.size()));
-  }
+  INGOT_RETURN_IF_ERROR(CheckByteCount(dtype, dims, size_bytes, bytes.size()));
   INGOT_ASSIGN_OR_RETURN(Tensor tensor, Allocate(dtype, dims));
   if (size_bytes > 0) std::memcpy(tensor.data(), bytes.data(), bytes.size());
   return tensor;
+}
+
+Result<Tensor> Tensor::FromShared(DataType dtype, std::span<const int64_t> dims, SharedBytes bytes) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t num_elements, CountElements(dims));
+  INGOT_ASSIGN_OR_RETURN(const int64_t size_bytes, dtype.SizeBytes(num_elements));
+  INGOT_RETURN_IF_ERROR(CheckByteCount(dtype, dims, size_bytes, bytes.size()));
+  auto* holder = new (std::nothrow) SharedBytes(std::move(bytes));
+  if (holder == nullptr) return Status::OutOfMemory();
+  void* data = const_cast<std::byte*>(holder->data());  // never written: the tensor is read-only
+  const auto release = [](void* context, void*, int64_t) { delete static_cast<SharedBytes*>(context); };
+  INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Wrap(data, size_bytes, DeviceId{}, release, holder));
+  INGOT_ASSIGN_OR_RETURN(TensorView view, TensorView::Make(data, dtype, dims, nullptr, DeviceId{}));
+  view.is_read_only = true;
+  return FromView(view, std::move(storage));
 }
 
 Result<Tensor> Tensor::InStorage(Ref<Storage> storage, DataType dtype, std::span<const int64_t> dims,

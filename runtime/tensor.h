@@ -17,6 +17,7 @@
 #include "runtime/data_type.h"
 #include "runtime/device_id.h"
 #include "runtime/ref.h"
+#include "runtime/shared_bytes.h"
 #include "runtime/status.h"
 
 namespace ingot {
@@ -91,6 +92,9 @@ class Tensor {
   static Result<Tensor> Allocate(DataType dtype, std::span<const int64_t> dims);
   // A copy of packed elements; the byte count must be exact.
   static Result<Tensor> FromBytes(DataType dtype, std::span<const int64_t> dims, std::span<const uint8_t> bytes);
+  // A read-only tensor over packed elements that are shared, not copied; the byte count must be exact. They may lie at
+  // any address: look at view().IsAligned() where it matters.
+  static Result<Tensor> FromShared(DataType dtype, std::span<const int64_t> dims, SharedBytes bytes);
   // A tensor in a storage, from byte_offset on; refuses what does not fit into it. Null strides mean compact.
   static Result<Tensor> InStorage(Ref<Storage> storage, DataType dtype, std::span<const int64_t> dims,
                                   int64_t byte_offset = 0, const int64_t* strides = nullptr);
