@@ -1,10 +1,13 @@
 // Small constants as nested lists of numbers, exact to the bit, and back.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "compiler/ir/expr.h"
 #include "compiler/script/constant_store.h"
+#include "compiler/script/read_context.h"
 
 namespace ingot::script {
 
@@ -13,5 +16,8 @@ namespace ingot::script {
 bool HasElementText(const ir::ConstantData& data);
 // [[1.0, 2.5], [3.0, "nan"]]; a scalar without brackets.
 std::string ElementText(const ir::ConstantData& data);
+// Reads them back; without a dtype as TVM does: int32, float32 or bool. Null after a report.
+std::shared_ptr<const ir::ConstantData> ReadConstantElements(ReadContext& context, const Syntax& syntax,
+                                                             std::optional<DataType> dtype);
 
 }  // namespace ingot::script

@@ -203,10 +203,11 @@ SyntaxPtr SyntaxParser::ParsePostfix() {
       const Place place = Span(value->place, name.place);
       value = Make(SyntaxKind::kAttribute, place, name.text, List(std::move(value)));
     } else if (IsAt("(")) {
-      auto call = Make(SyntaxKind::kCall, value->place, "", List(std::move(value)));
+      const Place start = value->place;
+      auto call = Make(SyntaxKind::kCall, start, "", List(std::move(value)));
       if (failed_) return call;
       ParseArguments(call.get());
-      if (call->depth > ir::kMaxNesting) return Make(SyntaxKind::kCall, call->place, "", std::move(call->children));
+      if (call->depth > ir::kMaxNesting) return Make(SyntaxKind::kCall, start, "", std::move(call->children));
       value = std::move(call);
     } else if (IsAt("[")) {
       Take();

@@ -1,0 +1,110 @@
+// GraphReader: the syntax of one graph function to a Function in A-normal form: nested calls get bindings of their own.
+// Types that the text leaves out are inferred, and those that it states are checked against the inferred ones.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "compiler/script/constant_store.h"
+#include "compiler/script/prim_reader.h"
+#include "compiler/script/type_reader.h"
+
+namespace ingot::script {
+
+// The functions of the module under their names, known before any body is read.
+struct ModuleFunction {
+  ir::GlobalVar var;
+  bool is_prim_func = false;
+};
+struct ModuleHead {
+  std::unordered_map<std::string, ModuleFunction> functions;
+  ScopeTable::ModuleSymbols symbols;
+  std::string class_name;  // "Module"
+};
+
+class GraphReader {
+ public:
+  GraphReader(ReadContext& context, const ModuleHead& head, const ConstantStore* constants)
+      : context_(context),
+        head_(head),
+        constants_(constants),
+        scope_(&head.symbols),
+        prim_(context, scope_),
+        types_(prim_) {}
+  // Null after a report.
+  ir::Function ReadFunction(const Statement& def, bool is_pure, bool is_private);
+  // The type that calls see: parameters as declared, the result as declared or Object.
+  ir::Type ReadSignature(const Statement& def, bool is_pure);
+
+ private:
+  // The bindings of one scope while they are read.
+  struct Builder {
+    std::vector<ir::BindingBlock> blocks;
+    bool in_dataflow = false;
+    const std::unordered_set<std::string_view>* outputs = nullptr;  // of the dataflow block
+    bool returned = false;
+  };
+
+  ir::Var ReadParam(const Parameter& param);
+  ir::Function ReadFunctionBody(const Statement& def, std::vector<ir::Var> params, ir::Type declared, bool is_pure,
+                                bool is_private);
+  void ReadStatements(const std::vector<Statement>& body, size_t begin, size_t end, Builder& builder);
+  void ReadStatement(const Statement& statement, Builder& builder);
+  void ReadBinding(const Statement& statement, Builder& builder);
+  bool ReadDeclaration(const Statement& statement);  // m = T.int64(), cls = Module
+  void DeclareSymbol(const Syntax& target, DataType dtype);
+  void ReadMatchCast(const Statement& statement, Builder& builder);
+  void ReadDataflow(const Statement& statement, Builder& builder);
+  void ReadIf(const Statement& statement, Builder& builder);
+  ir::SeqExpr ReadBranch(const std::vector<Statement>& body, std::string_view name, const ir::Type& declared);
+  void ReadNested(const Statement& def, Builder& builder);
+  void DefineError(const Syntax& target);
+
+  // Binds a value to a new variable, checking the declared type (null: none).
+  ir::Var Bind(std::string_view name, ir::Expr value, const ir::Type& declared, Place place, Builder& builder,
+               std::string_view comment = "");
+  void AddBinding(ir::Binding binding, Builder& builder);
+  // The value as an argument: what is no leaf gets a binding.
+  ir::Expr Leaf(ir::Expr value, Place place, Builder& builder);
+  bool CheckType(const ir::Type& declared, const ir::Type& inferred, Place place);
+  ir::Span SpanOf(Place place, std::string_view comment) const;
+
+  // ---- Values (value_reader.cc)
+  ir::Expr ReadValue(const Syntax& syntax, Builder& builder);
+  ir::Expr ReadArgument(const Syntax& syntax, Builder& builder);
+  ir::Expr ReadName(const Syntax& syntax);
+  ir::Expr ReadAttributeValue(const Syntax& syntax);
+  ir::Expr ReadSubscript(const Syntax& syntax, Builder& builder);
+  ir::Expr ReadTuple(const Syntax& syntax, Builder& builder);
+  ir::Expr ReadMetadata(const Syntax& syntax);
+  ir::Expr ReadConst(const Syntax& call);
+  ir::Expr ReadCall(const Syntax& call, Builder& builder);
+  ir::Expr ReadOpCall(const Syntax& call, const std::string& name, Builder& builder);
+  ir::Expr ReadExternCall(const Syntax& call, Builder& builder);
+  ir::Expr ReadFunctionCall(const Syntax& call, ir::Expr callee, Builder& builder);
+  ir::Expr FinishCall(const Syntax& call, ir::CallNode node);
+  ir::Expr ReadPrimValue(const Syntax& syntax);
+  std::optional<std::vector<ir::Type>> ReadOutTypes(const Syntax& syntax);
+  bool IsScalarSyntax(const Syntax& syntax);
+  template <typename T, typename... Args>
+  ir::Expr MakeExpr(const Syntax& syntax, Args&&... args) {
+    T node(std::forward<Args>(args)...);
+    node.span = context_.SpanOf(syntax.place);
+    return ir::Make<T>(std::move(node));
+  }
+
+  ReadContext& context_;
+  const ModuleHead& head_;
+  const ConstantStore* constants_;
+  ScopeTable scope_;
+  PrimReader prim_;
+  TypeReader types_;
+  ir::IRModule no_functions_;  // types of functions stand in their GlobalVars
+};
+
+}  // namespace ingot::script

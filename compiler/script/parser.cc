@@ -1,0 +1,233 @@
+#include "compiler/script/parser.h"
+
+#include <algorithm>
+
+#include "compiler/script/graph_reader.h"
+#include "compiler/script/stmt_reader.h"
+#include "compiler/script/syntax_parser.h"
+#include "compiler/script/tokenizer.h"
+#include "runtime/suggest.h"
+
+namespace ingot::script {
+namespace {
+
+// A function of the module with what its decorator says.
+struct FunctionSyntax {
+  const Statement* def;
+  bool is_prim_func = false;
+  bool is_private = false;
+  bool is_pure = true;
+};
+
+class ModuleReader {
+ public:
+  ModuleReader(ReadContext& context, const ConstantStore* constants) : context_(context), constants_(constants) {}
+
+  ir::IRModule Read(const std::vector<Statement>& file) {
+    CollectSymbols(file);
+    for (const Statement& statement : file) ReadTopLevel(statement);
+    if (!has_module_ && functions_.empty() && !context_.sink().has_errors()) {
+      context_.Error(Place{1, 1, 0}, "there is no module: expected @I.ir_module and class Module, or a function");
+    }
+    ReadFunctions();
+    return std::move(module_);
+  }
+
+ private:
+  // n = TypeVar("n"), n = T.int64(): symbolic variables of every function that names them.
+  void CollectSymbols(const std::vector<Statement>& file) {
+    for (const Statement& statement : file) {
+      if (statement.kind != StatementKind::kAssign || statement.value == nullptr) continue;
+      const Syntax& target = *statement.target;
+      const std::string callee = CalleeName(*statement.value);
+      std::optional<DataType> dtype;
+      if (callee == "TypeVar" || callee == "typing.TypeVar") dtype = DataType::Int(64);
+      if (callee.starts_with("T.") && statement.value->children.size() == 1) {
+        const Result<DataType> parsed = DataType::Parse(callee.substr(2));
+        if (parsed.ok()) dtype = *parsed;
+      }
+      if (!dtype || target.kind != SyntaxKind::kName) {
+        context_.Error(statement.place, "expected the declaration of a symbolic variable: n = TypeVar(\"n\")");
+        continue;
+      }
+      head_.symbols[std::string(target.text)] = *dtype;
+    }
+  }
+
+  void ReadTopLevel(const Statement& statement) {
+    switch (statement.kind) {
+      case StatementKind::kClass:
+        return ReadClass(statement);
+      case StatementKind::kFunction:
+        if (has_module_) {
+          context_.Error(statement.place, "a function after the module; functions stand inside of the class");
+          return;
+        }
+        return CollectFunction(statement);
+      case StatementKind::kError:
+      case StatementKind::kAssign:
+      case StatementKind::kPass:
+      case StatementKind::kPragma:
+      case StatementKind::kImport:
+        return;
+      case StatementKind::kExpression:
+        if (statement.value->kind == SyntaxKind::kString) return;
+        break;
+      case StatementKind::kFor:
+      case StatementKind::kWhile:
+      case StatementKind::kIf:
+      case StatementKind::kWith:
+      case StatementKind::kAssert:
+      case StatementKind::kReturn:
+        break;
+    }
+    context_.Error(statement.place, "expected a module, a function or the declaration of a symbolic variable");
+  }
+
+  void ReadClass(const Statement& statement) {
+    if (has_module_ || !functions_.empty()) {
+      context_.Error(statement.place, "a second module");
+      return;
+    }
+    has_module_ = true;
+    head_.class_name = statement.text;
+    const bool decorated = std::any_of(statement.decorators.begin(), statement.decorators.end(), [](const auto& d) {
+      return DottedName(*d) == "I.ir_module" || CalleeName(*d) == "I.ir_module";
+    });
+    if (!decorated) context_.Error(statement.place, "expected @I.ir_module before the class");
+    for (const Statement& inner : statement.body) {
+      switch (inner.kind) {
+        case StatementKind::kFunction:
+          CollectFunction(inner);
+          break;
+        case StatementKind::kExpression:
+          ReadModuleStatement(*inner.value);
+          break;
+        case StatementKind::kError:
+        case StatementKind::kPass:
+        case StatementKind::kPragma:
+        case StatementKind::kImport:
+          break;
+        case StatementKind::kAssign:
+        case StatementKind::kFor:
+        case StatementKind::kWhile:
+        case StatementKind::kIf:
+        case StatementKind::kWith:
+        case StatementKind::kAssert:
+        case StatementKind::kReturn:
+        case StatementKind::kClass:
+          context_.Error(inner.place, "a module holds functions and I.module_attrs alone");
+          break;
+      }
+    }
+  }
+
+  void ReadModuleStatement(const Syntax& value) {
+    const std::string callee = CalleeName(value);
+    if (value.kind == SyntaxKind::kString || value.kind == SyntaxKind::kError) return;
+    if (callee == "I.module_global_infos") {  // virtual devices are named where they are used
+      return;
+    }
+    if (callee != "I.module_attrs") {
+      context_.Error(value, "expected a function or I.module_attrs, got " + Describe(value));
+      return;
+    }
+    ScopeTable scope(&head_.symbols);
+    PrimReader prim(context_, scope);
+    Arguments args(context_, value, callee);
+    const Syntax* dict = args.Require(0, "attrs");
+    if (dict == nullptr || !args.Done()) return;
+    if (std::optional<ir::Attrs> attrs = prim.ReadAttrs(*dict)) module_.SetAttrs(std::move(*attrs));
+  }
+
+  bool Flag(const Syntax& value) {
+    if (value.is_name("True")) return true;
+    if (!value.is_name("False")) context_.Error(value, "expected True or False, got " + Describe(value));
+    return false;
+  }
+
+  void CollectFunction(const Statement& def) {
+    FunctionSyntax function{&def};
+    bool known = false;
+    for (const SyntaxPtr& decorator : def.decorators) {
+      const bool is_call = decorator->kind == SyntaxKind::kCall;
+      const std::string name = is_call ? CalleeName(*decorator) : DottedName(*decorator);
+      if (decorator->kind == SyntaxKind::kError) continue;
+      known = name == "R.function" || name == "T.prim_func";
+      if (!known) {
+        constexpr std::string_view kNames[] = {"R.function", "T.prim_func"};
+        context_.Error(*decorator, "unknown decorator " + Describe(*decorator) + DidYouMean(name, kNames));
+        return;
+      }
+      function.is_prim_func = name == "T.prim_func";
+      if (!is_call) continue;
+      Arguments args(context_, *decorator, name);
+      if (const Syntax* hidden = args.Keyword("private")) function.is_private = Flag(*hidden);
+      args.Keyword("check_well_formed");
+      if (function.is_prim_func) {
+        args.Keyword("s_tir");
+      } else if (const Syntax* pure = args.Keyword("pure")) {
+        function.is_pure = Flag(*pure);
+      }
+      args.Done();
+    }
+    if (!known) {
+      context_.Error(def.place, "expected @R.function or @T.prim_func before \"" + std::string(def.text) + "\"");
+      return;
+    }
+    const std::string name(def.text);
+    if (head_.functions.contains(name)) {
+      context_.Error(def.place, "the function \"" + name + "\" is defined twice");
+      return;
+    }
+    head_.functions[name] = {nullptr, function.is_prim_func};
+    functions_.push_back(function);
+  }
+
+  void ReadFunctions() {
+    // Names and types first: functions may call each other. Errors in signatures are reported with the bodies.
+    for (const FunctionSyntax& function : functions_) {
+      ir::Type type;
+      if (!function.is_prim_func) {
+        DiagnosticSink ignored(context_.source());
+        ReadContext quiet(context_.source(), ignored);
+        type = GraphReader(quiet, head_, constants_).ReadSignature(*function.def, function.is_pure);
+      }
+      ir::GlobalVarNode node(std::string(function.def->text), std::move(type));
+      node.span = context_.SpanOf(function.def->place);
+      head_.functions[std::string(function.def->text)].var = ir::Make<ir::GlobalVarNode>(std::move(node));
+    }
+    for (const FunctionSyntax& function : functions_) {
+      ir::Expr read;
+      if (function.is_prim_func) {
+        read = StmtReader(context_, &head_.symbols).ReadFunction(*function.def, function.is_private);
+      } else {
+        read =
+            GraphReader(context_, head_, constants_).ReadFunction(*function.def, function.is_pure, function.is_private);
+      }
+      if (read != nullptr) module_.Set(head_.functions.at(std::string(function.def->text)).var, std::move(read));
+    }
+  }
+
+  ReadContext& context_;
+  const ConstantStore* constants_;
+  ModuleHead head_;
+  std::vector<FunctionSyntax> functions_;
+  bool has_module_ = false;
+  ir::IRModule module_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> ParseModule(std::string text, std::string_view filename, const ConstantStore* constants) {
+  const auto source = std::make_shared<const ir::SourceText>(ir::SourceText{std::string(filename), std::move(text)});
+  DiagnosticSink sink(source);
+  const std::vector<Token> tokens = Tokenize(*source, sink);
+  const std::vector<Statement> file = SyntaxParser(tokens, sink).ParseFile();
+  ReadContext context(source, sink);
+  ir::IRModule module = ModuleReader(context, constants).Read(file);
+  if (sink.has_errors()) return Status(StatusCode::kBadInput, sink.ToString());
+  return module;
+}
+
+}  // namespace ingot::script

@@ -1,0 +1,97 @@
+// StmtReader: the syntax of one tensor function to a PrimFunc. Flat statements with a body (lets, allocations,
+// assertions, attributes) take the rest of their suite; a function with blocks gets its root block whether it is
+// written, commented or left out; blocks without T.reads / T.writes get the regions of their bodies.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "compiler/script/prim_reader.h"
+
+namespace ingot::script {
+
+class StmtReader {
+ public:
+  StmtReader(ReadContext& context, const ScopeTable::ModuleSymbols* module_symbols)
+      : context_(context), scope_(module_symbols), prim_(context, scope_) {}
+  // Null after a report.
+  ir::PrimFunc ReadFunction(const Statement& def, bool is_private);
+
+ private:
+  // What the statements at the head of a block say.
+  struct BlockFrame {
+    std::vector<ir::IterVar> iter_vars;
+    std::vector<ir::PrimExpr> iter_values;
+    ir::PrimExpr predicate;
+    std::optional<std::vector<ir::BufferRegion>> reads, writes;
+    std::vector<ir::Buffer> alloc_buffers;
+    std::vector<ir::MatchBufferRegion> match_buffers;
+    ir::Attrs annotations;
+    ir::Stmt init;
+    bool is_root = false;  // of the function: its head is allowed too
+  };
+  // A suite while it is read: statements, and flat ones that wait for their bodies.
+  struct Suite {
+    std::vector<ir::Stmt> stmts;
+    struct Open {
+      size_t first;  // of the body in stmts
+      std::function<ir::Stmt(ir::Stmt)> wrap;
+    };
+    std::vector<Open> open;
+    BlockFrame* block = nullptr;  // whose head this is
+    bool is_function = false;     // the function's own suite
+  };
+
+  bool ReadParams(const Statement& def);
+  ir::Stmt ReadRootBody(const Statement& def, bool has_root);
+  ir::Stmt ReadBody(const std::vector<Statement>& body, BlockFrame* block, bool is_function = false);
+  void ReadStatement(const Statement& statement, Suite& suite);
+  void ReadExpressionStatement(const Statement& statement, Suite& suite);
+  void ReadAssign(const Statement& statement, Suite& suite);
+  void ReadStore(const Statement& statement, Suite& suite);
+  void ReadLet(const Statement& statement, std::optional<DataType> dtype, const Syntax& value, Suite& suite);
+  void ReadFor(const Statement& statement, Suite& suite);
+  void ReadWith(const Statement& statement, Suite& suite);
+  void ReadAssert(const Statement& statement, Suite& suite);
+  std::optional<std::string> ReadMessage(const Syntax* syntax);
+  // Defines the name as something that was reported, so that its uses are silent.
+  void DefineError(const Syntax& target);
+  template <typename T, typename... Args>
+  ir::Stmt MakeStmt(Place place, Args&&... args) {
+    T node(std::forward<Args>(args)...);
+    node.span = context_.SpanOf(place);
+    return ir::Make<T>(std::move(node));
+  }
+
+  // ---- Blocks, buffers and threads (block_reader.cc)
+  bool IsBlockHead(const std::string& callee) const;
+  void ReadBlockHead(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite);
+  void ReadAxis(const Statement& statement, const std::string& callee, const Syntax& call, BlockFrame& block);
+  void ReadRemap(const Statement& statement, const Syntax& call, BlockFrame& block);
+  void AddAxis(const Syntax& target, ir::IterType type, ir::Range domain, ir::PrimExpr value, BlockFrame& block);
+  std::optional<std::vector<ir::BufferRegion>> ReadRegions(const Syntax& call);
+  void ReadBlock(const Statement& statement, Suite& suite);
+  ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global");
+  void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
+  void ReadAllocate(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite,
+                    bool has_own_body);
+  void ReadAttribute(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
+  void ReadLaunchThread(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
+  // Opens a flat statement, or gives it the body of its `with`.
+  void AddScoped(const Statement& statement, Suite& suite, bool has_own_body, std::function<ir::Stmt(ir::Stmt)> wrap);
+
+  ReadContext& context_;
+  ScopeTable scope_;
+  PrimReader prim_;
+  std::vector<ir::PrimFuncParam> params_;
+  ir::Attrs attrs_;
+  bool old_dialect_ = false;  // T.block: T.alloc_buffer belongs to blocks
+  std::unordered_map<const ir::Node*, std::string> env_threads_;
+};
+
+}  // namespace ingot::script

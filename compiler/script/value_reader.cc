@@ -1,0 +1,366 @@
+// Values of graph functions: names, tuples, constants, shapes and calls of operators, functions and closures.
+#include <algorithm>
+
+#include "compiler/op/registry.h"
+#include "compiler/script/constant_text.h"
+#include "compiler/script/graph_reader.h"
+#include "runtime/suggest.h"
+
+namespace ingot::script {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+// Older and newer names of the argument that states the type of a call's result.
+constexpr std::string_view kOutTypeNames[] = {"out_ty", "out_sinfo", "sinfo_args", "ty_args"};
+
+Type TupleTypeOf(const std::vector<Expr>& fields) {
+  std::vector<Type> types;
+  for (const Expr& field : fields) types.push_back(field->type ? field->type : Type(Make<ObjectTypeNode>()));
+  return Make<TupleTypeNode>(std::move(types));
+}
+
+}  // namespace
+
+Expr GraphReader::ReadArgument(const Syntax& syntax, Builder& builder) {
+  return Leaf(ReadValue(syntax, builder), syntax.place, builder);
+}
+
+Expr GraphReader::ReadPrimValue(const Syntax& syntax) {
+  PrimExpr value = prim_.Read(syntax, AsFloat(syntax) ? DataType::Float(64) : DataType::Int(64));
+  return value == nullptr ? Expr() : MakeExpr<PrimValueNode>(syntax, std::move(value));
+}
+
+Expr GraphReader::ReadValue(const Syntax& syntax, Builder& builder) {
+  switch (syntax.kind) {
+    case SyntaxKind::kError:
+      return nullptr;
+    case SyntaxKind::kName:
+      return ReadName(syntax);
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
+    case SyntaxKind::kUnary:
+    case SyntaxKind::kBinary:
+    case SyntaxKind::kConditional:
+      return ReadPrimValue(syntax);
+    case SyntaxKind::kString:
+      return MakeExpr<StringValueNode>(syntax, syntax.value);
+    case SyntaxKind::kAttribute:
+      return ReadAttributeValue(syntax);
+    case SyntaxKind::kSubscript:
+      return ReadSubscript(syntax, builder);
+    case SyntaxKind::kTuple:
+    case SyntaxKind::kList:
+      return ReadTuple(syntax, builder);
+    case SyntaxKind::kCall:
+      return ReadCall(syntax, builder);
+    case SyntaxKind::kKeyword:
+    case SyntaxKind::kSlice:
+    case SyntaxKind::kDict:
+      return context_.Error(syntax, "expected a value, got " + Describe(syntax));
+  }
+  INGOT_UNREACHABLE("SyntaxKind");
+}
+
+Expr GraphReader::ReadName(const Syntax& syntax) {
+  if (syntax.text == "True" || syntax.text == "False") return ReadPrimValue(syntax);
+  if (syntax.text == "None") return context_.Error(syntax, "None is no value here");
+  const Symbol* symbol = scope_.Find(syntax.text);
+  if (symbol == nullptr) return prim_.UnknownName(syntax);
+  switch (symbol->kind) {
+    case Symbol::Kind::kError:
+      return nullptr;
+    case Symbol::Kind::kPrim:
+      return MakeExpr<PrimValueNode>(syntax, symbol->prim);
+    case Symbol::Kind::kValue:
+      return symbol->value;
+    case Symbol::Kind::kBuffer:
+    case Symbol::Kind::kModule:
+      break;
+  }
+  return context_.Error(syntax, "expected a value, got the module");
+}
+
+Expr GraphReader::ReadAttributeValue(const Syntax& syntax) {
+  if (syntax[0].kind == SyntaxKind::kName) {
+    const Symbol* symbol = scope_.Find(syntax[0].text);
+    const bool is_module = symbol != nullptr ? symbol->kind == Symbol::Kind::kModule
+                                             : syntax[0].text == "cls" || syntax[0].text == head_.class_name;
+    if (is_module) {
+      const auto found = head_.functions.find(std::string(syntax.text));
+      if (found != head_.functions.end()) return found->second.var;
+      std::vector<std::string_view> names;
+      for (const auto& [name, function] : head_.functions) names.push_back(name);
+      std::sort(names.begin(), names.end());
+      return context_.Error(
+          syntax, "the module has no function \"" + std::string(syntax.text) + "\"" + DidYouMean(syntax.text, names));
+    }
+  }
+  return context_.Error(syntax, "expected a value, got " + Describe(syntax));
+}
+
+Expr GraphReader::ReadTuple(const Syntax& syntax, Builder& builder) {
+  std::vector<Expr> fields;
+  bool fine = true;
+  for (const SyntaxPtr& item : syntax.children) {
+    fields.push_back(ReadArgument(*item, builder));
+    fine = fine && fields.back() != nullptr;
+  }
+  if (!fine) return nullptr;
+  Type type = TupleTypeOf(fields);
+  return MakeExpr<TupleNode>(syntax, std::move(fields), std::move(type));
+}
+
+// metadata["HASH"] or, with the constant's name, metadata["HASH"]["name"]
+Expr GraphReader::ReadMetadata(const Syntax& syntax) {
+  const bool has_name = syntax[0].kind == SyntaxKind::kSubscript;
+  const Syntax& inner = has_name ? syntax[0] : syntax;
+  const std::optional<std::string> hash = inner.children.size() == 2 ? AsString(inner[1]) : std::nullopt;
+  if (!hash) return context_.Error(syntax, "expected metadata[\"HASH\"]");
+  if (hash->find('.') != std::string::npos) {
+    return context_.Error(syntax,
+                          "this constant stands in TVM's metadata, which the text does not hold; keep weights as "
+                          "parameters and bind them from a file");
+  }
+  const std::optional<std::string> name = has_name && syntax.children.size() == 2 ? AsString(syntax[1]) : "";
+  std::shared_ptr<const ConstantData> data = constants_ == nullptr ? nullptr : constants_->Find(*hash);
+  if (data == nullptr) return context_.Error(syntax, "the constant \"" + *hash + "\" is not in the side file");
+  return MakeExpr<ConstantNode>(syntax, std::move(data), name.value_or(""));
+}
+
+Expr GraphReader::ReadSubscript(const Syntax& syntax, Builder& builder) {
+  const Syntax& base = syntax[0];
+  const Syntax& root = base.kind == SyntaxKind::kSubscript ? base[0] : base;
+  if (root.is_name("metadata") && scope_.FindLocal("metadata") == nullptr) return ReadMetadata(syntax);
+  Expr tuple = ReadArgument(base, builder);
+  if (tuple == nullptr) return nullptr;
+  const std::optional<int64_t> index = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  if (!index || *index < 0) return context_.Error(syntax, "expected the place in a tuple, such as t[0]");
+  Type type = Make<ObjectTypeNode>();
+  if (const auto* fields = As<TupleTypeNode>(tuple->type)) {
+    if (*index >= std::ssize(fields->fields)) {
+      return context_.Error(syntax[1], "the tuple has " + std::to_string(fields->fields.size()) + " fields");
+    }
+    type = fields->fields[static_cast<size_t>(*index)];
+  } else if (tuple->type != nullptr && tuple->type->kind != TypeKind::kObject) {
+    return context_.Error(syntax, "expected a tuple before \"[\"");
+  }
+  return MakeExpr<TupleGetItemNode>(syntax, std::move(tuple), *index, std::move(type));
+}
+
+Expr GraphReader::ReadConst(const Syntax& call) {
+  Arguments args(context_, call, "R.const");
+  const Syntax* value = args.Require(0, "value");
+  const Syntax* dtype_syntax = args.Get(1, "dtype");
+  const Syntax* name_syntax = args.Keyword("name");
+  if (value == nullptr || !args.Done()) return nullptr;
+  std::optional<DataType> dtype;
+  if (dtype_syntax != nullptr && !IsNone(*dtype_syntax) && !(dtype = prim_.ReadDataType(*dtype_syntax))) return nullptr;
+  const std::shared_ptr<const ConstantData> data = ReadConstantElements(context_, *value, dtype);
+  if (data == nullptr) return nullptr;
+  return MakeExpr<ConstantNode>(call, data, name_syntax == nullptr ? "" : AsString(*name_syntax).value_or(""));
+}
+
+bool GraphReader::IsScalarSyntax(const Syntax& syntax) {
+  switch (syntax.kind) {
+    case SyntaxKind::kInt:
+    case SyntaxKind::kUnary:
+    case SyntaxKind::kBinary:
+      return true;
+    case SyntaxKind::kName: {
+      const Symbol* symbol = scope_.Find(syntax.text);
+      return symbol != nullptr && symbol->kind == Symbol::Kind::kPrim;
+    }
+    case SyntaxKind::kCall:
+      return CalleeName(syntax).starts_with("T.");
+    default:
+      return false;
+  }
+}
+
+Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
+  const std::string name = CalleeName(call);
+  if (name.starts_with("T.")) return ReadPrimValue(call);
+  if (name == "R.const") return ReadConst(call);
+  if (name == "R.call_packed") return ReadExternCall(call, builder);
+  if (name == "R.shape" || name == "R.prim_value" || name == "R.str" || name == "R.dtype" || name == "R.ExternFunc" ||
+      name == "I.Op") {
+    Arguments args(context_, call, name);
+    const Syntax* value = args.Require(0, "value");
+    if (value == nullptr || !args.Done()) return nullptr;
+    if (name == "R.shape") {
+      std::optional<std::vector<PrimExpr>> dims = prim_.ReadDims(*value);
+      return dims ? MakeExpr<ShapeExprNode>(call, std::move(*dims)) : Expr();
+    }
+    if (name == "R.prim_value") return ReadPrimValue(*value);
+    if (name == "R.dtype") {
+      const std::optional<DataType> dtype = prim_.ReadDataType(*value);
+      return dtype ? MakeExpr<DataTypeValueNode>(call, *dtype) : Expr();
+    }
+    const std::optional<std::string> text = AsString(*value);
+    if (!text) return context_.Error(*value, name + ": expected a string, got " + Describe(*value));
+    if (name == "R.str") return MakeExpr<StringValueNode>(call, *text);
+    if (name == "R.ExternFunc") return MakeExpr<ExternFuncNode>(call, *text);
+    if (op::FindOp(*text) != nullptr) return op::GetOp(*text);
+    return context_.Error(*value, "unknown operator \"" + *text + "\"");
+  }
+  if (name == "R.tuple") {
+    std::vector<Expr> fields;
+    for (size_t i = 1; i < call.children.size(); ++i) {
+      fields.push_back(ReadArgument(call[i], builder));
+      if (fields.back() == nullptr) return nullptr;
+    }
+    Type type = TupleTypeOf(fields);
+    return MakeExpr<TupleNode>(call, std::move(fields), std::move(type));
+  }
+  if (name == "R.match_cast")
+    return context_.Error(call, "R.match_cast stands on its own: x = R.match_cast(value, type)");
+  if (name.starts_with("R.")) return ReadOpCall(call, name.substr(2), builder);
+  Expr callee = ReadValue(call[0], builder);
+  if (callee == nullptr) return nullptr;
+  return ReadFunctionCall(call, Leaf(std::move(callee), call.place, builder), builder);
+}
+
+std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax) {
+  std::vector<Type> types;
+  const bool is_list = syntax.kind == SyntaxKind::kList || syntax.kind == SyntaxKind::kTuple;
+  for (size_t i = 0; i < (is_list ? syntax.children.size() : 1); ++i) {
+    types.push_back(types_.Read(is_list ? syntax[i] : syntax));
+    if (types.back() == nullptr) return std::nullopt;
+  }
+  // A list of one is a tuple of one.
+  if (is_list && types.size() < 2) return std::vector<Type>{Make<TupleTypeNode>(std::move(types))};
+  return types;
+}
+
+Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builder& builder) {
+  const op::OpRow* row = op::FindOp(name);
+  Arguments args(context_, call, "R." + name);
+  if (row == nullptr) {
+    const std::string near = op::SuggestOp(name);
+    return context_.Error(
+        call[0], "unknown operator \"R." + name + "\"" + (near.empty() ? "" : "; did you mean \"R." + near + "\"?"));
+  }
+  std::vector<Expr> values;
+  std::vector<Type> out_types;
+  AttrDict attrs;
+  bool fine = true, ended = false;
+  const auto read_argument = [&](const Syntax& syntax, std::string_view arg_name) -> Expr {
+    if (arg_name == "args") {  // the inputs of call_tir and its kin: always a tuple
+      if (syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList) return ReadTuple(syntax, builder);
+      Expr value = ReadArgument(syntax, builder);
+      if (value == nullptr || As<TupleTypeNode>(value->type) != nullptr) return value;
+      return MakeExpr<TupleNode>(syntax, std::vector<Expr>{value}, TupleTypeOf({value}));
+    }
+    if (arg_name == "func" && syntax.kind == SyntaxKind::kString) return MakeExpr<ExternFuncNode>(syntax, syntax.value);
+    const bool is_list = syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList;
+    if (is_list && std::all_of(syntax.children.begin(), syntax.children.end(),
+                               [&](const SyntaxPtr& item) { return IsScalarSyntax(*item); })) {
+      std::optional<std::vector<PrimExpr>> dims = prim_.ReadDims(syntax);
+      return dims ? MakeExpr<ShapeExprNode>(syntax, std::move(*dims)) : Expr();
+    }
+    return ReadArgument(syntax, builder);
+  };
+  const auto add_argument = [&](const Syntax* syntax, std::string_view arg_name) {
+    if (syntax == nullptr || IsNone(*syntax)) {
+      ended = true;
+      return;
+    }
+    if (ended) {
+      context_.Error(*syntax, "R." + name + ": an argument before \"" + std::string(arg_name) + "\" is missing");
+      fine = false;
+      return;
+    }
+    values.push_back(read_argument(*syntax, arg_name));
+    fine = fine && values.back() != nullptr;
+  };
+  size_t place = 0;
+  for (; place < row->arg_names.size(); ++place)
+    add_argument(args.Get(place, row->arg_names[place]), row->arg_names[place]);
+  for (; row->variadic && place < args.num_positional(); ++place) {
+    add_argument(args.Get(place, row->arg_names.back()), row->arg_names.back());
+  }
+  for (const op::AttrSpec& spec : row->attrs) {
+    const Syntax* syntax = args.Get(place++, spec.name);
+    if (syntax == nullptr) continue;
+    const bool wrapped = CalleeName(*syntax) == "R.prim_value" && syntax->children.size() == 2;
+    if (wrapped) syntax = &(*syntax)[1];
+    std::optional<AttrValue> value;
+    if (spec.type == op::AttrType::kDataType) {
+      const bool is_void = IsNone(*syntax) || AsString(*syntax) == "void" || AsString(*syntax) == "";
+      const std::optional<DataType> dtype = is_void ? DataType() : prim_.ReadDataType(*syntax);
+      if (dtype) value = is_void ? AttrValue() : AttrValue(*dtype);
+    } else {
+      value = prim_.ReadAttr(*syntax);
+    }
+    if (value) attrs.emplace_back(spec.name, std::move(*value));
+    fine = fine && value;
+  }
+  for (const std::string_view out_name : kOutTypeNames) {
+    const Syntax* syntax = args.Keyword(out_name);
+    if (syntax == nullptr) continue;
+    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax);
+    if (types) out_types = std::move(*types);
+    fine = fine && types;
+  }
+  if (!args.Done() || !fine) return nullptr;
+  const Result<Call> made = op::MakeCall(name, std::move(values), Attrs(std::move(attrs)), std::move(out_types));
+  if (!made.ok()) return context_.Error(call, made.status().message());
+  CallNode node = **made;
+  node.span = context_.SpanOf(call.place);
+  return Make<CallNode>(std::move(node));
+}
+
+Expr GraphReader::ReadExternCall(const Syntax& call, Builder& builder) {
+  const std::optional<std::string> name = call.children.size() > 1 ? AsString(call[1]) : std::nullopt;
+  if (!name) return context_.Error(call, "R.call_packed: expected the function's name first");
+  ExternFuncNode callee(*name);
+  callee.span = context_.SpanOf(call[1].place);
+  return ReadFunctionCall(call, Make<ExternFuncNode>(std::move(callee)), builder);
+}
+
+Expr GraphReader::ReadFunctionCall(const Syntax& call, Expr callee, Builder& builder) {
+  const bool external = callee->kind == ExprKind::kExternFunc;
+  std::vector<Expr> values;
+  std::vector<Type> out_types;
+  Attrs attrs;
+  Arguments args(context_, call, external ? "R.call_packed" : Describe(call[0]));
+  for (size_t i = 0; i < args.num_positional(); ++i) {
+    const Syntax* syntax = args.Get(i, "argument");
+    if (external && i == 0) continue;
+    values.push_back(ReadArgument(*syntax, builder));
+    if (values.back() == nullptr) return nullptr;
+  }
+  if (const Syntax* dict = args.Keyword("attrs")) {
+    std::optional<Attrs> read = prim_.ReadAttrs(*dict);
+    if (!read) return nullptr;
+    attrs = std::move(*read);
+  }
+  args.Keyword("attrs_type_key");  // TVM's name for what attrs are
+  for (const std::string_view out_name : kOutTypeNames) {
+    const Syntax* syntax = args.Keyword(out_name);
+    if (syntax == nullptr) continue;
+    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax);
+    if (!types) return nullptr;
+    out_types = std::move(*types);
+  }
+  if (!args.Done()) return nullptr;
+  return FinishCall(call, CallNode(std::move(callee), std::move(values), std::move(attrs), std::move(out_types)));
+}
+
+Expr GraphReader::FinishCall(const Syntax& call, CallNode node) {
+  node.span = context_.SpanOf(call.place);
+  const auto* global = As<GlobalVarNode>(node.callee);
+  if (global != nullptr && head_.functions.at(global->name).is_prim_func) {
+    node.type = Make<TupleTypeNode>(std::vector<Type>{});  // destination passing: it returns nothing
+    return Make<CallNode>(std::move(node));
+  }
+  const Call untyped = Make<CallNode>(node);
+  Result<Type> type = op::InferCallType(no_functions_, untyped);
+  if (!type.ok()) return context_.Error(call, type.status().message());
+  node.type = std::move(*type);
+  return Make<CallNode>(std::move(node));
+}
+
+}  // namespace ingot::script
