@@ -360,6 +360,14 @@ std::span<const std::byte> Container::StoredBytes(const Section& section) const 
 }
 
 Result<SharedBytes> Container::Read(const Section& section) const {
+  try {
+    return ReadOrThrow(section);
+  } catch (const std::bad_alloc&) {
+    return Status::OutOfMemory();
+  }
+}
+
+Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   const std::span<const std::byte> stored = StoredBytes(section);
   if (section.codec == Codec::kNone) return SharedBytes(bytes_.owner, stored);
   Result<std::vector<std::byte>> bytes = DecompressZstd(stored, section.size);

@@ -113,6 +113,7 @@ class Container {
 
  private:
   class Opener;
+  Result<SharedBytes> ReadOrThrow(const Section& section) const;
   SharedBytes bytes_;
   uint64_t start_offset_ = 0;
   uint64_t required_features_ = 0;

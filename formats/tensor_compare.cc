@@ -2,32 +2,14 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 
+#include "formats/element.h"
 #include "runtime/small_float.h"
 
 namespace ingot::formats {
 
 namespace {
-
-// The bits of element `index`, in the low end; sub-byte elements are packed from the low bits of each byte on.
-uint64_t ElementBits(const Tensor& tensor, int64_t index) {
-  const int bits = tensor.dtype().total_bits();
-  const auto* data = static_cast<const uint8_t*>(tensor.data());
-  if (bits < 8) {
-    const int64_t position = index * bits;
-    return data[position / 8] >> (position % 8) & ((1U << bits) - 1);
-  }
-  uint64_t value = 0;
-  std::memcpy(&value, data + index * (bits / 8), static_cast<size_t>(bits / 8));
-  return value;
-}
-
-int64_t SignExtended(uint64_t value, int bits) {
-  const int shift = 64 - bits;
-  return static_cast<int64_t>(value << shift) >> shift;
-}
 
 std::string Number(double value) {
   char text[40];
@@ -39,9 +21,9 @@ std::string Number(double value) {
 
 double ElementAsDouble(const Tensor& tensor, int64_t index) {
   const DataType dtype = tensor.dtype();
-  const uint64_t bits = ElementBits(tensor, index);
+  const uint64_t bits = ElementBits(tensor.view(), index);
   if (dtype.is_floating()) return DecodeFloat(dtype, bits);
-  if (dtype.is_int()) return static_cast<double>(SignExtended(bits, dtype.bits));
+  if (dtype.is_int()) return static_cast<double>(SignExtend(bits, dtype.bits));
   return static_cast<double>(bits);
 }
 
@@ -71,7 +53,7 @@ Result<Comparison> CompareTensors(const Tensor& actual, const Tensor& expected, 
   double worst_excess = -1;
   int64_t worst_index = 0;
   for (int64_t i = 0; i < result.num_elements; ++i) {
-    if (ElementBits(a, i) == ElementBits(b, i)) continue;
+    if (ElementBits(a.view(), i) == ElementBits(b.view(), i)) continue;
     const double x = ElementAsDouble(a, i), y = ElementAsDouble(b, i);
     if (x == y && !is_exact) continue;
     if (std::isnan(x) && std::isnan(y)) continue;

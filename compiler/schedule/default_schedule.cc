@@ -1,0 +1,76 @@
+// The table of rules and the loop that asks them. Order matters: stages are inlined first, the rules for reductions
+// take their element-wise consumers along, what is left is element-wise work of its own, and anything else runs as it
+// is.
+#include "compiler/schedule/default_schedule.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+namespace {
+
+constexpr std::array kRules = {
+    ScheduleRule{"inline", "a stage that costs nothing, or feeds element-wise stages alone, goes into its readers",
+                 MatchesInline, ApplyInline},
+    ScheduleRule{"tile", "a reduction along whose result's last axis an input lies: register tiles, fused write-back",
+                 MatchesTile, ApplyTile},
+    ScheduleRule{"rows", "reductions of rows and what depends on them: all stages row by row", MatchesRows, ApplyRows},
+    ScheduleRule{"elementwise", "row by row in vectors along the last axis", MatchesElementwise, ApplyElementwise},
+};
+
+// The first block, in order, that no rule has handled and this rule takes.
+std::optional<BlockName> FindMatch(const ScheduleState& state, const ScheduleRule& rule, const Target& target,
+                                   const std::vector<BlockName>& handled) {
+  for (const BlockSite& site : state.Blocks()) {
+    const BlockName& name = site.block().name;
+    if (std::find(handled.begin(), handled.end(), name) != handled.end()) continue;
+    if (rule.matches(state, site, target)) return name;
+  }
+  return std::nullopt;
+}
+
+// A rule's work: what it says, and every block that did not exist before.
+std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleState& after) {
+  std::vector<BlockName> names;
+  const std::vector<BlockSite> old = before.Blocks();
+  for (const BlockSite& site : after.Blocks()) {
+    const BlockName& name = site.block().name;
+    if (std::none_of(old.begin(), old.end(), [&](const BlockSite& o) { return o.block().name == name; })) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+std::span<const ScheduleRule> DefaultRules() { return kRules; }
+
+Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target) {
+  ScheduledFunction result{function, {}, {}};
+  const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
+  if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) return result;
+  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(function));
+  std::vector<BlockName> handled;
+  for (const ScheduleRule& rule : kRules) {
+    std::vector<BlockName> seen = handled;  // and what this rule could not do
+    while (const std::optional<BlockName> name = FindMatch(schedule.state(), rule, target, seen)) {
+      Schedule attempt = schedule;
+      std::vector<BlockName> done = rule.apply(attempt, *name, target);
+      seen.push_back(*name);
+      if (!attempt.status().ok()) continue;
+      for (BlockName& made : NewBlocks(schedule.state(), attempt.state())) done.push_back(std::move(made));
+      schedule = std::move(attempt);
+      handled.insert(handled.end(), done.begin(), done.end());
+      seen.insert(seen.end(), done.begin(), done.end());
+      result.rules.push_back(std::string(rule.name) + "(" + *name + ")");
+    }
+  }
+  result.function = schedule.function();
+  result.trace = schedule.trace();
+  return result;
+}
+
+}  // namespace ingot::schedule

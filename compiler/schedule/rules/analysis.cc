@@ -1,0 +1,206 @@
+#include "compiler/schedule/rules/analysis.h"
+
+#include <algorithm>
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+class LoadLister : public StmtVisitor {
+ public:
+  std::vector<const BufferLoadNode*> loads;
+  int64_t operations = 0;
+  bool conditional = false;
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const BufferLoadNode& load) override { loads.push_back(&load); }  // index arithmetic is no cost
+  void Visit(const BinaryNode& node) override {
+    ++operations;
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const SelectNode& node) override {
+    ++operations;
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const PrimCallNode& call) override {
+    constexpr int kTranscendental = 10;
+    conditional |= call.op == Intrinsic::kIfThenElse;
+    operations += call.op == Intrinsic::kIfThenElse ? 1 : kTranscendental;
+    StmtVisitor::Visit(call);
+  }
+};
+
+LoadLister ListBody(const BlockSite& site) {
+  LoadLister lister;
+  lister.VisitStmt(site.block().body);
+  return lister;
+}
+
+bool HasPlainStore(const ScheduleState& state, const BlockSite& site) {
+  if (!state.IsRegular(site.block().name) || !IsTrue(site.realize->predicate)) return false;
+  const auto* store = As<BufferStoreNode>(site.block().body);
+  if (store == nullptr) return false;
+  for (size_t d = 0; d < store->indices.size(); ++d) {
+    if (IterOfDimension(site, d) < 0 && !IsConstInt(store->buffer->shape[d], 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+const BufferStoreNode& StoreOf(const BlockSite& site) { return *As<BufferStoreNode>(site.block().body); }
+
+bool IsInjective(const ScheduleState& state, const BlockSite& site) {
+  if (!HasPlainStore(state, site) || site.block().init || !ReduceIters(site).empty()) return false;
+  return !ReadsFrom(site.block(), StoreOf(site).buffer);
+}
+
+bool IsReduction(const ScheduleState& state, const BlockSite& site) {
+  return HasPlainStore(state, site) && site.block().init && !ReduceIters(site).empty();
+}
+
+bool IsPlainMove(const BlockSite& site) {
+  PrimExpr value = StoreOf(site).value;
+  while (const auto* cast = As<CastNode>(value)) value = cast->value;
+  return As<BufferLoadNode>(value) != nullptr;
+}
+
+bool ReadsUnderCondition(const BlockSite& site) { return ListBody(site).conditional; }
+
+bool WritesOutput(const ScheduleState& state, const BlockSite& site) {
+  return std::any_of(site.block().writes.begin(), site.block().writes.end(),
+                     [&](const BufferRegion& write) { return !state.IsAllocated(write.buffer); });
+}
+
+std::vector<LoadUse> LoadsOf(const BlockSite& site) {
+  std::vector<PrimVar> vars;
+  for (const IterVar& iter : site.block().iter_vars) vars.push_back(iter->var);
+  std::vector<LoadUse> uses;
+  for (const BufferLoadNode* load : ListBody(site).loads) {
+    if (load->buffer.same_as(StoreOf(site).buffer)) continue;  // the accumulator
+    LoadUse use{load, std::vector<bool>(vars.size()), std::vector<std::optional<int64_t>>(vars.size(), 0),
+                std::vector<bool>(vars.size())};
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const bool last = d + 1 == load->indices.size();
+      const std::optional<arith::LinearForm> linear = last ? arith::DetectLinear(load->indices[d], vars) : std::nullopt;
+      for (size_t v = 0; v < vars.size(); ++v) {
+        if (!UsesVar(load->indices[d], vars[v])) continue;
+        use.uses[v] = true;
+        if (!last) {
+          use.outside_last[v] = true;
+        } else {
+          const int64_t* coefficient = linear ? AsConstInt(linear->coefficients[v]) : nullptr;
+          use.last_coefficient[v] = coefficient != nullptr ? std::optional<int64_t>(*coefficient) : std::nullopt;
+        }
+      }
+    }
+    uses.push_back(std::move(use));
+  }
+  return uses;
+}
+
+int IterOfDimension(const BlockSite& site, size_t d) {
+  const BufferStoreNode& store = StoreOf(site);
+  for (size_t i = 0; i < site.block().iter_vars.size(); ++i) {
+    const IterVarNode& iter = *site.block().iter_vars[i];
+    if (iter.type == IterType::kSpatial && store.indices[d].get() == iter.var.get()) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+namespace {
+std::vector<int> ItersOfType(const BlockSite& site, IterType type) {
+  std::vector<int> iters;
+  for (size_t i = 0; i < site.block().iter_vars.size(); ++i) {
+    if (site.block().iter_vars[i]->type == type) iters.push_back(static_cast<int>(i));
+  }
+  return iters;
+}
+}  // namespace
+std::vector<int> SpatialIters(const BlockSite& site) { return ItersOfType(site, IterType::kSpatial); }
+std::vector<int> ReduceIters(const BlockSite& site) { return ItersOfType(site, IterType::kReduce); }
+
+std::optional<int64_t> ConstantExtent(const IterVarNode& iter) {
+  const int64_t* extent = AsConstInt(iter.domain.extent);
+  return extent != nullptr ? std::optional<int64_t>(*extent) : std::nullopt;
+}
+
+int64_t CostOfInstance(const BlockSite& site) {
+  const LoadLister lister = ListBody(site);
+  if (site.block().init) return std::max<int64_t>(lister.operations / 2, 1);  // a multiply-add is one
+  return lister.operations + static_cast<int64_t>(lister.loads.size()) + 1;
+}
+
+int64_t KnownInstances(const BlockSite& site) {
+  int64_t instances = 1;
+  for (const IterVar& iter : site.block().iter_vars) {
+    const int64_t extent = ConstantExtent(*iter).value_or(1);
+    if (__builtin_mul_overflow(instances, extent, &instances)) return INT64_MAX;
+  }
+  return instances;
+}
+
+void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration) {
+  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
+  const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
+  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (extent == nullptr) {
+    if (chunk == 1) return schedule.Parallel(loop);
+    const Schedule::Parts parts = schedule.LoopPartition(loop, chunk);
+    return schedule.Parallel(schedule.Split(parts.main, {kRest, chunk})[0]);
+  }
+  if (*extent < 2 || cost < kMinParallelCost / *extent) return;
+  if (chunk == 1) return schedule.Parallel(loop);
+  for (int64_t divisor = chunk; divisor * 2 <= *extent; ++divisor) {
+    if (*extent % divisor != 0) continue;
+    return schedule.Parallel(schedule.Split(loop, {kRest, divisor})[0]);
+  }
+}
+
+void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
+  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (extent == nullptr || *extent < 2) return;
+  if (*extent > lanes && *extent % lanes == 0) {
+    const std::vector<LoopRV> parts = schedule.Split(loop, {kRest, lanes});
+    schedule.Unroll(parts[0]);
+    schedule.Vectorize(parts[1]);
+  } else if (*extent <= 2 * lanes) {
+    schedule.Vectorize(loop);
+  }
+}
+
+void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes) {
+  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (extent != nullptr && *extent <= 2 * lanes) return VectorizeTile(schedule, loop, lanes);
+  const Schedule::Parts parts = schedule.LoopPartition(loop, lanes);
+  schedule.Vectorize(schedule.Split(parts.main, {kRest, lanes})[1]);
+  VectorizeTile(schedule, parts.tail, lanes);
+}
+
+std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer) {
+  const std::vector<LoopRV> loops = schedule.GetLoops(block);
+  if (!schedule.status().ok()) return {};
+  const BlockSite site = schedule.Block(block);
+  const LoopVar outer_var = schedule.IsVoid(outer) ? nullptr : schedule.Loop(outer).loop->var;
+  std::vector<InnerLoop> inner;
+  bool inside = outer_var == nullptr;
+  for (size_t l = 0; l < loops.size(); ++l) {
+    if (inside) {
+      InnerLoop entry{loops[l], -1};
+      for (size_t i = 0; i < site.realize->iter_values.size(); ++i) {
+        if (UsesVar(site.realize->iter_values[i], site.loops[l]->var)) entry.iter = static_cast<int>(i);
+      }
+      inner.push_back(entry);
+    }
+    inside |= site.loops[l]->var.same_as(outer_var);
+  }
+  return inner;
+}
+
+}  // namespace ingot::schedule

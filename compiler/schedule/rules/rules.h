@@ -1,0 +1,20 @@
+// The rules of the default schedule: a predicate and an application each; the table is in default_schedule.cc.
+#pragma once
+
+#include "compiler/schedule/default_schedule.h"
+
+namespace ingot::schedule {
+
+// tile.cc
+bool MatchesTile(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockName& block, const Target& target);
+// rows.cc
+bool MatchesRows(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockName& block, const Target& target);
+// elementwise.cc
+bool MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockName& block, const Target& target);
+bool MatchesElementwise(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyElementwise(Schedule& schedule, const BlockName& block, const Target& target);
+
+}  // namespace ingot::schedule

@@ -1,0 +1,345 @@
+// Register tiles: reductions whose result is contiguous along an axis that some input follows too: matrix products, one
+// matrix or a batch of them, matrix x vector, direct convolutions over NCHW, pooling.
+//
+//   out[..., y, ..., x] = reduce over k of f(a[.. y .. k ..], b[.. k .. x ..])
+//
+// A tile is `rows` values of y (of which b does not depend) times `vectors` vectors of x; it stays in registers while
+// the reduction runs, so that each vector of b is used `rows` times and each element of a `vectors` times. The
+// element-wise consumers of the result run in the tile's write-back. The loops over tiles are cut so that every tile is
+// full: loop_partition leaves the rest of x to a shorter tile, the rest of a constant y to a tile of fewer rows, the
+// rest of a symbolic y to single rows (each with as many vectors as a matrix x vector product has).
+#include <algorithm>
+
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Positions in the reduction's iter_vars, and dimensions of its result.
+struct TileAxes {
+  int x = -1, x_dimension = -1;
+  int y = -1, y_dimension = -1;  // -1: no input is without x and with y
+};
+
+std::optional<TileAxes> FindAxes(const BlockSite& site) {
+  TileAxes axes;
+  const int rank = static_cast<int>(StoreOf(site).indices.size());
+  if (rank == 0) return std::nullopt;
+  axes.x_dimension = rank - 1;
+  axes.x = IterOfDimension(site, rank - 1);
+  if (axes.x < 0 || ConstantExtent(*site.block().iter_vars[axes.x]) == 1) return std::nullopt;
+  const std::vector<LoadUse> loads = LoadsOf(site);
+  bool follows_x = false;
+  for (const LoadUse& load : loads) {
+    if (load.outside_last[axes.x] || !load.last_coefficient[axes.x]) return std::nullopt;
+    follows_x |= load.uses[axes.x];
+  }
+  if (!follows_x) return std::nullopt;
+  for (int d = rank - 2; d >= 0 && axes.y < 0; --d) {  // the nearest one
+    const int iter = IterOfDimension(site, d);
+    if (iter < 0 || ConstantExtent(*site.block().iter_vars[iter]) == 1) continue;
+    bool reuses_vectors = false, clashes = false;
+    for (const LoadUse& load : loads) {
+      reuses_vectors |= load.uses[iter] && !load.uses[axes.x];
+      clashes |= load.uses[iter] && load.uses[axes.x];
+    }
+    if (reuses_vectors && !clashes) {
+      axes.y = iter;
+      axes.y_dimension = d;
+    }
+  }
+  return axes;
+}
+
+struct TileShape {
+  int64_t rows = 1, lanes = 1, vectors = 1;
+};
+
+// Registers hold rows x vectors accumulators, one row of b's vectors and one broadcast element of a.
+TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target& target) {
+  TileShape shape;
+  shape.lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
+  constexpr int64_t kVectors = 2;
+  const int64_t most_rows = (target.num_vector_registers - kVectors - 1) / kVectors;
+  const std::optional<int64_t> y =
+      axes.y < 0 ? std::optional<int64_t>(1) : ConstantExtent(*site.block().iter_vars[axes.y]);
+  shape.rows = std::min(y.value_or(most_rows), most_rows);
+  if (y && *y % shape.rows != 0) {  // full tiles alone, if they need not become half as high
+    for (int64_t rows = shape.rows; rows * 2 > shape.rows; --rows) {
+      if (*y % rows != 0) continue;
+      shape.rows = rows;
+      break;
+    }
+  }
+  // Enough accumulators in flight to hide the latency of a multiply-add, at any number of rows.
+  shape.vectors = shape.rows >= 5 ? kVectors : shape.rows >= 3 ? 3 : shape.rows == 2 ? 4 : 8;
+  return shape;
+}
+
+// One tile nest of the write-back block: where the reduction goes, and the loops of the tile (void: one iteration).
+struct Tile {
+  BlockRV block;
+  LoopRV attach, y, x;
+};
+
+class TileBuilder {
+ public:
+  TileBuilder(Schedule& schedule, TileShape shape) : s_(schedule), shape_(shape) {}
+
+  std::vector<Tile> tiles;
+
+  // Loops [y, x] directly inside of each other; either order. Returns the outer loops over full tiles.
+  std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
+    std::vector<LoopRV> tile_loops;
+    const Schedule::Parts parts = s_.LoopPartition(outer, x_is_outer ? TileOfX(outer) : TileOfY(outer));
+    if (!s_.status().ok()) return tile_loops;
+    if (!s_.IsVoid(parts.main)) tile_loops.push_back(TwoTile(block, parts.main, inner, x_is_outer));
+    if (!s_.IsVoid(parts.tail)) {
+      const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
+      const LoopRV tail_inner = InnerLoops(s_, tail_block, parts.tail)[0].loop;
+      if (IsConstant(parts.tail)) {
+        for (LoopRV loop : Two(tail_block, parts.tail, tail_inner, x_is_outer)) tile_loops.push_back(loop);
+      } else {
+        TwoSingle(tail_block, tail_inner, x_is_outer);
+      }
+    }
+    return tile_loops;
+  }
+
+  // One loop over x; returns the loops over full tiles.
+  std::vector<LoopRV> OneX(BlockRV block, LoopRV x, int64_t rows, LoopRV y) {
+    std::vector<LoopRV> tile_loops;
+    const Schedule::Parts parts = s_.LoopPartition(x, TileOfX(x, rows));
+    if (!s_.status().ok()) return tile_loops;
+    if (!s_.IsVoid(parts.main)) {
+      const std::vector<LoopRV> loops = s_.Split(parts.main, {kRest, TileOfX(parts.main, rows)});
+      if (!s_.IsVoid(y)) s_.Reorder({y, loops[1]});
+      tiles.push_back({block, loops[0], y, loops[1]});
+      tile_loops.push_back(loops[0]);
+    }
+    if (!s_.IsVoid(parts.tail)) {
+      const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
+      const std::vector<InnerLoop> inner = InnerLoops(s_, tail_block, parts.tail);
+      const LoopRV tail_y = inner.empty() ? LoopRV{} : inner[0].loop;
+      if (IsConstant(parts.tail)) {
+        for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
+      } else {  // element by element
+        tiles.push_back({tail_block, parts.tail, tail_y, LoopRV{}});
+      }
+    }
+    return tile_loops;
+  }
+
+ private:
+  bool IsConstant(LoopRV loop) const { return AsConstInt(s_.Loop(loop).loop->extent) != nullptr; }
+
+  int64_t TileOfY(LoopRV loop) const {
+    const int64_t* extent = AsConstInt(s_.Loop(loop).loop->extent);
+    return extent != nullptr ? std::min(*extent, shape_.rows) : shape_.rows;
+  }
+  int64_t TileOfX(LoopRV loop) const { return TileOfX(loop, shape_.rows); }
+  int64_t TileOfX(LoopRV loop, int64_t rows) const {
+    const int64_t vectors = rows == 1 ? std::max<int64_t>(shape_.vectors, 8) : shape_.vectors;
+    const int64_t whole = vectors * shape_.lanes;
+    const int64_t* extent = AsConstInt(s_.Loop(loop).loop->extent);
+    if (extent == nullptr || *extent >= whole) return whole;
+    if (*extent <= 2 * shape_.lanes) return *extent;  // one odd vector
+    return *extent / shape_.lanes * shape_.lanes;
+  }
+
+  // Tiles in both directions.
+  LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
+    const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
+    const std::vector<LoopRV> loops = s_.Split(outer, {kRest, tile});
+    s_.Reorder({inner, loops[1]});
+    if (x_is_outer) {
+      OneY(block, inner, loops[1]);
+    } else {
+      OneX(block, inner, tile, loops[1]);
+    }
+    return loops[0];
+  }
+  // The outer loop goes one by one.
+  void TwoSingle(BlockRV block, LoopRV inner, bool x_is_outer) {
+    if (x_is_outer) {
+      OneY(block, inner, LoopRV{});
+    } else {
+      OneX(block, inner, 1, LoopRV{});
+    }
+  }
+  // y inside of a chosen x.
+  void OneY(BlockRV block, LoopRV y, LoopRV x) {
+    const Schedule::Parts parts = s_.LoopPartition(y, TileOfY(y));
+    if (!s_.status().ok()) return;
+    if (!s_.IsVoid(parts.main)) {
+      const std::vector<LoopRV> loops = s_.Split(parts.main, {kRest, TileOfY(parts.main)});
+      tiles.push_back({block, loops[0], loops[1], x});
+    }
+    if (s_.IsVoid(parts.tail)) return;
+    const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
+    const std::vector<InnerLoop> inner = InnerLoops(s_, tail_block, parts.tail);
+    const LoopRV tail_x = inner.empty() ? LoopRV{} : inner[0].loop;
+    if (IsConstant(parts.tail)) {
+      OneY(tail_block, parts.tail, tail_x);
+    } else {
+      tiles.push_back({tail_block, parts.tail, LoopRV{}, tail_x});
+    }
+  }
+
+  Schedule& s_;
+  TileShape shape_;
+};
+
+// The consumers of the result that can run in the write-back: injective blocks that read it at the place they write,
+// one after the other up to the last one. Inlines all but the last one, and returns that; void where there is none.
+BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& handled) {
+  BlockRV last;
+  Buffer current = StoreOf(s.Block(reduction)).buffer;
+  for (;;) {
+    const std::vector<BlockSite> readers = s.state().Readers(current);
+    if (readers.size() != 1 || !s.state().IsAllocated(current)) break;
+    const BlockSite& reader = readers[0];
+    if (!IsInjective(s.state(), reader)) break;
+    // Dimension by dimension at its own indices.
+    const BufferStoreNode& store = StoreOf(reader);
+    const std::vector<LoadUse> loads = LoadsOf(reader);
+    const bool same_place = std::all_of(loads.begin(), loads.end(), [&](const LoadUse& use) {
+      if (!use.load->buffer.same_as(current)) return true;
+      if (use.load->indices.size() != store.indices.size()) return false;
+      for (size_t d = 0; d < store.indices.size(); ++d) {
+        if (use.load->indices[d].get() != store.indices[d].get() && !IsConstInt(current->shape[d], 1)) return false;
+      }
+      return true;
+    });
+    const bool inputs_ready = std::all_of(reader.block().reads.begin(), reader.block().reads.end(), [&](const auto& r) {
+      return r.buffer.same_as(current) || !s.state().IsAllocated(r.buffer) || s.state().OnlyWriter(r.buffer);
+    });
+    if (!same_place || !inputs_ready || ReadsUnderCondition(reader)) break;
+    const Buffer next = store.buffer;
+    if (last.id >= 0) s.ComputeInline(last);
+    if (!s.status().ok()) return {};
+    last = s.GetBlock(reader.block().name);
+    handled.push_back(reader.block().name);
+    current = next;
+  }
+  return last;
+}
+
+// What one iteration of loops over these iteration variables costs.
+int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) {
+  int64_t instances = KnownInstances(reduction);
+  for (int iter : outside)
+    instances /= std::max<int64_t>(ConstantExtent(*reduction.block().iter_vars[iter]).value_or(1), 1);
+  return instances * CostOfInstance(reduction);
+}
+
+}  // namespace
+
+bool MatchesTile(const ScheduleState& state, const BlockSite& site, const Target&) {
+  return IsReduction(state, site) && FindAxes(site).has_value();
+}
+
+std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Target& target) {
+  std::vector<BlockName> handled{name};
+  const BlockRV reduction = s.GetBlock(name);
+  const BlockSite site = s.Block(reduction);
+  const TileAxes axes = *FindAxes(site);
+  const TileShape shape = ChooseShape(site, axes, target);
+  // The block that writes the result back: the last consumer, or a plain copy.
+  BlockRV out = InlineEpilogue(s, reduction, handled);
+  if (!s.status().ok()) return handled;
+  if (s.IsVoid(out)) {
+    out = s.CacheWrite(reduction, 0, "local");
+    if (!s.status().ok()) return handled;
+    handled.push_back(s.Block(out).block().name);
+  } else {
+    s.SetScope(reduction, 0, "local");
+  }
+  // Its loops by dimension of the result: the others outside, then y and x.
+  const std::vector<InnerLoop> loops = InnerLoops(s, out, LoopRV{});
+  if (!s.status().ok()) return handled;
+  const BlockSite out_site = s.Block(out);
+  LoopRV x, y;
+  std::vector<LoopRV> others;
+  for (const InnerLoop& entry : loops) {
+    if (entry.iter == IterOfDimension(out_site, axes.x_dimension)) {
+      x = entry.loop;
+    } else if (axes.y_dimension >= 0 && entry.iter == IterOfDimension(out_site, axes.y_dimension)) {
+      y = entry.loop;
+    } else {
+      others.push_back(entry.loop);
+    }
+  }
+  std::vector<int> outside;
+  for (int iter : SpatialIters(site)) {
+    if (iter != axes.x && iter != axes.y) outside.push_back(iter);
+  }
+  // Which of the two tile loops goes around: the one over x when both are constant and nothing is outside (a panel of b
+  // stays in the cache while all of a passes by); else y, so that a symbolic number of rows is divided among tasks.
+  const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
+  const std::optional<int64_t> x_extent = ConstantExtent(*site.block().iter_vars[axes.x]);
+  const bool x_is_outer =
+      !s.IsVoid(y) && others.empty() && y_constant && x_extent && *x_extent >= 4 * shape.vectors * shape.lanes;
+  std::vector<LoopRV> order = others;
+  if (!s.IsVoid(y)) order.push_back(y);
+  order.push_back(x);
+  if (x_is_outer) std::swap(order[0], order[1]);
+  if (order.size() > 1) s.Reorder(order);
+  LoopRV around;
+  if (!others.empty()) around = others.size() > 1 ? s.Fuse(others) : others[0];
+
+  TileBuilder builder(s, shape);
+  std::vector<LoopRV> tile_loops;
+  if (s.IsVoid(y)) {
+    tile_loops = builder.OneX(out, x, 1, LoopRV{});
+  } else {
+    tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
+  }
+  if (!s.status().ok()) return handled;
+
+  for (size_t i = 0; i < builder.tiles.size(); ++i) {
+    const Tile& tile = builder.tiles[i];
+    const bool last = i + 1 == builder.tiles.size();
+    const BlockRV partial = last ? reduction : s.RecomputeFor(reduction, tile.block);
+    s.ComputeAt(partial, tile.attach);
+    if (!s.status().ok()) return handled;
+    handled.push_back(s.Block(partial).block().name);
+    handled.push_back(s.Block(tile.block).block().name);
+    // The reduction: its loops outside, then rows, then vectors.
+    std::vector<LoopRV> reduce, sequence;
+    LoopRV tile_y, tile_x;
+    for (const InnerLoop& entry : InnerLoops(s, partial, tile.attach)) {
+      if (entry.iter == axes.x) {
+        tile_x = entry.loop;
+      } else if (entry.iter == axes.y) {
+        tile_y = entry.loop;
+      } else {
+        reduce.push_back(entry.loop);
+      }
+    }
+    sequence = reduce;
+    if (tile_y.id >= 0) sequence.push_back(tile_y);
+    if (tile_x.id >= 0) sequence.push_back(tile_x);
+    if (sequence.size() > 1) s.Reorder(sequence);
+    VectorizeTile(s, tile_x, shape.lanes);
+    if (tile_y.id >= 0) s.Unroll(tile_y);
+    if (!reduce.empty()) s.DecomposeReduction(partial, reduce[0]);
+    if (tile.y.id >= 0) s.Unroll(tile.y);
+    VectorizeTile(s, tile.x, shape.lanes);
+  }
+  if (!s.IsVoid(around)) {
+    ParallelizeByCost(s, around, CostWithin(site, outside));
+    return handled;
+  }
+  const bool loops_over_x = x_is_outer || s.IsVoid(y);
+  const int64_t per_tile =
+      loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors : CostWithin(site, {axes.y}) * shape.rows;
+  for (LoopRV loop : tile_loops) ParallelizeByCost(s, loop, per_tile);
+  return handled;
+}
+
+}  // namespace ingot::schedule
