@@ -107,7 +107,8 @@ PrimExpr PrimMutator::Mutate(const Ref<SelectNode>& node) {
 PrimExpr PrimMutator::Mutate(const Ref<CastNode>& node) {
   PrimExpr value = MutatePrim(node->value);
   if (value.same_as(node->value)) return node;
-  return Cast(node->dtype.with_lanes(value->dtype.lanes), std::move(value));
+  const DataType dtype = node->dtype.with_lanes(value->dtype.lanes);
+  return Cast(dtype, std::move(value));
 }
 PrimExpr PrimMutator::Mutate(const Ref<BufferLoadNode>& node) {
   Buffer buffer = MutateBuffer(node->buffer);
