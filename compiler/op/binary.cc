@@ -2,10 +2,12 @@
 // reference, scalar expression), from which the operator row is made.
 #include <cmath>
 
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/elementwise.h"
 
 namespace ingot::op {
 namespace {
@@ -130,6 +132,13 @@ Result<PrepareCall> PrepareBinary(const ir::Call& call) {
   return PrepareCall{BinaryOf(call).prepare_builtin, {InputIndex{0}, InputIndex{1}}};
 }
 
+te::Tensor DefineBinary(const TeArgs& args) {
+  const Binary& binary = BinaryOf(args.call());
+  return topi::BroadcastMap(
+      args.inputs(), args.out_dims(), [&](const std::vector<PrimExpr>& e) { return binary.expr(e[0], e[1]); },
+      "T_" + std::string(binary.name));
+}
+
 }  // namespace
 
 std::vector<OpRow> BinaryOps() {
@@ -140,7 +149,8 @@ std::vector<OpRow> BinaryOps() {
               .arg_names = {"x1", "x2"},
               .fusion = FusionClass::kBroadcast,
               .infer = InferBinary,
-              .reference = ReferenceBinary};
+              .reference = ReferenceBinary,
+              .implementations = {TeImplementation<DefineBinary>()}};
     row.cases.broadcast = true;
     row.cases.non_finite = binary.of_float != nullptr;
     for (DataType dtype :

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/nn.h"
 
 namespace ingot::op {
 namespace {
@@ -156,6 +158,30 @@ Result<std::vector<ReferenceTensor>> ReferenceConv2d(const ir::Call& call, std::
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+topi::Window2d WindowOf(const ir::Call& call) {
+  return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
+}
+
+bool HasLayout(const ir::Call& call, const char* attr, std::string_view layout) {
+  return call->attrs.GetString(attr) == layout;
+}
+bool IsNchw(const ir::Call& call, const Target&) {
+  return HasLayout(call, "data_layout", "NCHW") && HasLayout(call, "kernel_layout", "OIHW") &&
+         HasLayout(call, "out_layout", "NCHW");
+}
+
+te::Tensor DefineConv2d(const TeArgs& args) {
+  return topi::Conv2d(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
+                      args.out_dtype());
+}
+
+// A multiplication and an addition per output element and tap.
+double Conv2dCost(const ir::Call& call, const Target&) {
+  const auto* weight = ir::As<ir::TensorTypeNode>(call->args[1]->type);
+  const Dims taps(weight->dims->begin() + 1, weight->dims->end());
+  return 2 * EstimateElements(call->type) * EstimateElements(TensorOf(taps, weight->dtype, nullptr));
+}
+
 // ---- Pooling
 Result<ir::Type> InferPool2d(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
@@ -226,6 +252,24 @@ Result<std::vector<ReferenceTensor>> ReferencePool2d(const ir::Call& call, std::
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+template <Pool pool>
+te::Tensor DefinePool2d(const TeArgs& args) {
+  const std::vector<int64_t> pool_size = args.call()->attrs.GetInts("pool_size");
+  const topi::Window2d window = WindowOf(args.call());
+  if (pool == Pool::kMax) return topi::MaxPool2d(args.input(0), pool_size, window, args.out_dims());
+  return topi::AvgPool2d(args.input(0), pool_size, window, args.out_dims(),
+                         args.call()->attrs.GetBool("count_include_pad"));
+}
+
+bool IsPoolNchw(const ir::Call& call, const Target&) {
+  return HasLayout(call, "layout", "NCHW") && HasLayout(call, "out_layout", "NCHW");
+}
+
+double Pool2dCost(const ir::Call& call, const Target&) {
+  const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
+  return EstimateElements(call->type) * static_cast<double>(pool_size[0]) * static_cast<double>(pool_size[1]);
+}
+
 std::vector<AttrSpec> PoolAttrs() {
   const ir::AttrValue ones = ir::AttrValue::Ints({1, 1});
   return {{"pool_size", AttrType::kInts, ones},  {"strides", AttrType::kInts, ones},
@@ -255,25 +299,30 @@ std::vector<OpRow> ConvolutionOps() {
                   .normalize = NormalizeWindow,
                   .infer = InferConv2d,
                   .reference = ReferenceConv2d,
+                  .implementations = {{"direct", IsNchw, Conv2dCost, {"NCHW", "OIHW", "NCHW"}, Build<DefineConv2d>}},
                   .cases = {.rank0 = false, .dtypes = {f32}}});
-  rows.push_back({.name = "nn.max_pool2d",
-                  .summary = "the greatest value under a window; padding never wins",
-                  .arg_names = {"data"},
-                  .attrs = PoolAttrs(),
-                  .fusion = FusionClass::kOutFusible,
-                  .normalize = NormalizeWindow,
-                  .infer = InferPool2d,
-                  .reference = ReferencePool2d<Pool::kMax>,
-                  .cases = {.rank0 = false, .dtypes = {f32, DataType::Int(32)}}});
-  rows.push_back({.name = "nn.avg_pool2d",
-                  .summary = "the mean of the values under a window",
-                  .arg_names = {"data"},
-                  .attrs = PoolAttrs(),
-                  .fusion = FusionClass::kOutFusible,
-                  .normalize = NormalizeWindow,
-                  .infer = InferPool2d,
-                  .reference = ReferencePool2d<Pool::kAverage>,
-                  .cases = {.rank0 = false, .dtypes = {f32}}});
+  rows.push_back(
+      {.name = "nn.max_pool2d",
+       .summary = "the greatest value under a window; padding never wins",
+       .arg_names = {"data"},
+       .attrs = PoolAttrs(),
+       .fusion = FusionClass::kOutFusible,
+       .normalize = NormalizeWindow,
+       .infer = InferPool2d,
+       .reference = ReferencePool2d<Pool::kMax>,
+       .implementations = {{"direct", IsPoolNchw, Pool2dCost, {"NCHW", "NCHW"}, Build<DefinePool2d<Pool::kMax>>}},
+       .cases = {.rank0 = false, .dtypes = {f32, DataType::Int(32)}}});
+  rows.push_back(
+      {.name = "nn.avg_pool2d",
+       .summary = "the mean of the values under a window",
+       .arg_names = {"data"},
+       .attrs = PoolAttrs(),
+       .fusion = FusionClass::kOutFusible,
+       .normalize = NormalizeWindow,
+       .infer = InferPool2d,
+       .reference = ReferencePool2d<Pool::kAverage>,
+       .implementations = {{"direct", IsPoolNchw, Pool2dCost, {"NCHW", "NCHW"}, Build<DefinePool2d<Pool::kAverage>>}},
+       .cases = {.rank0 = false, .dtypes = {f32}}});
   return rows;
 }
 

@@ -1,8 +1,10 @@
 // Tensors from shapes and scalars: zeros, ones, full.
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/elementwise.h"
 
 namespace ingot::op {
 namespace {
@@ -50,6 +52,14 @@ Result<ConstantPtr> FoldConstant(const ir::Call& call, std::span<const ConstantP
   return FilledConstant(call, value);
 }
 
+template <int value>
+te::Tensor DefineConstant(const TeArgs& args) {
+  const DataType dtype = args.out_dtype();
+  return topi::Full(args.out_dims(), dtype.is_bool() ? ir::BoolImm(value != 0) : ir::MakeConst(dtype, value));
+}
+
+te::Tensor DefineFull(const TeArgs& args) { return topi::BroadcastTo(args.input(0), args.out_dims()); }
+
 Result<PrepareCall> PrepareFull(const ir::Call&) { return PrepareCall{"broadcast_to", {InputIndex{0}}}; }
 
 }  // namespace
@@ -66,6 +76,7 @@ std::vector<OpRow> CreateOps() {
                   .infer = InferConstant,
                   .reference = ReferenceConstant<0>,
                   .fold = FoldConstant<0>,
+                  .implementations = {TeImplementation<DefineConstant<0>>()},
                   .cases = cases});
   rows.push_back({.name = "ones",
                   .summary = "a tensor of ones",
@@ -75,6 +86,7 @@ std::vector<OpRow> CreateOps() {
                   .infer = InferConstant,
                   .reference = ReferenceConstant<1>,
                   .fold = FoldConstant<1>,
+                  .implementations = {TeImplementation<DefineConstant<1>>()},
                   .cases = cases});
   rows.push_back({.name = "full",
                   .summary = "a tensor of one value",
@@ -85,6 +97,7 @@ std::vector<OpRow> CreateOps() {
                   .reference = ReferenceFull,
                   .fold = FoldByPrepare,
                   .prepare = PrepareFull,
+                  .implementations = {TeImplementation<DefineFull>()},
                   .cases = cases});
   return rows;
 }

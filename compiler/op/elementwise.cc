@@ -3,10 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/elementwise.h"
 
 namespace ingot::op {
 namespace {
@@ -182,10 +184,13 @@ Result<ConstantPtr> FoldRsqrt(const ir::Call& call, std::span<const ConstantPtr>
   return RunHostRoutine(call, {"div", {InputIndex{0}, InputIndex{1}}}, std::vector<ConstantPtr>{one, root});
 }
 
+te::Tensor DefineUnary(const TeArgs& args) { return topi::Map(args.input(0), UnaryOf(args.call()).expr); }
+
 OpRow UnaryRow(const Unary& unary) {
   OpRow row{.name = unary.name, .summary = unary.summary, .arg_names = {"x"}, .fusion = FusionClass::kElementwise};
   row.infer = InferUnary;
   row.reference = ReferenceUnary;
+  row.implementations = {TeImplementation<DefineUnary>()};
   if (unary.domain == Domain::kBools) {
     row.cases.dtypes = {kBool};
   } else {
@@ -228,6 +233,13 @@ Result<std::vector<ReferenceTensor>> ReferenceClip(const ir::Call& call, std::sp
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+te::Tensor DefineClip(const TeArgs& args) {
+  const DataType dtype = args.out_dtype();
+  const PrimExpr low = ir::Cast(dtype, args.scalar(1));
+  const PrimExpr high = ir::Cast(dtype, args.scalar(2));
+  return topi::Map(args.input(0), [&](PrimExpr x) { return ir::Max(ir::Min(std::move(x), high), low); });
+}
+
 Result<ir::Type> InferFloats(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   if (x->dtype && !x->dtype->is_floating()) return OpError(call, "expected a float, got " + Describe(x));
@@ -239,6 +251,12 @@ Result<std::vector<ReferenceTensor>> ReferenceLeakyRelu(const ir::Call& call, st
   ReferenceTensor out = inputs[0];
   for (double& x : out.floats) x = x < 0 ? x * alpha : x;
   return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineLeakyRelu(const TeArgs& args) {
+  const double alpha = args.call()->attrs.GetFloat("alpha");
+  return topi::Map(args.input(0),
+                   [&](PrimExpr x) { return ir::Select(x < Constant(x, 0), x * Constant(x, alpha), x); });
 }
 
 // ---- astype
@@ -263,6 +281,14 @@ Result<std::vector<ReferenceTensor>> ReferenceAstype(const ir::Call& call, std::
     }
   }
   return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineAstype(const TeArgs& args) {
+  const DataType dtype = args.out_dtype();
+  return topi::Map(args.input(0), [&](PrimExpr x) {
+    if (dtype.is_bool() && !x->dtype.is_bool()) return ir::NotEqual(x, Constant(x, 0));
+    return ir::Cast(dtype, x);
+  });
 }
 
 Result<PrepareCall> PrepareAstype(const ir::Call&) { return PrepareCall{"cast", {InputIndex{0}}}; }
@@ -299,6 +325,12 @@ Result<std::vector<ReferenceTensor>> ReferenceWhere(const ir::Call&, std::span<c
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+te::Tensor DefineWhere(const TeArgs& args) {
+  return topi::BroadcastMap(
+      args.inputs(), args.out_dims(), [](const std::vector<PrimExpr>& e) { return ir::Select(e[0], e[1], e[2]); },
+      "T_where");
+}
+
 }  // namespace
 
 std::vector<OpRow> ElementwiseOps() {
@@ -310,6 +342,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kElementwise,
                   .infer = InferClip,
                   .reference = ReferenceClip,
+                  .implementations = {TeImplementation<DefineClip>()},
                   .cases = {.dtypes = {kF32, kF64, kI32}}});
   rows.push_back({.name = "nn.leakyrelu",
                   .summary = "x, or alpha * x where negative",
@@ -318,6 +351,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kElementwise,
                   .infer = InferFloats,
                   .reference = ReferenceLeakyRelu,
+                  .implementations = {TeImplementation<DefineLeakyRelu>()},
                   .cases = {.dtypes = {kF32, kF64}}});
   rows.push_back({.name = "astype",
                   .summary = "x converted; floats to integers truncate",
@@ -328,6 +362,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .reference = ReferenceAstype,
                   .fold = FoldByPrepare,
                   .prepare = PrepareAstype,
+                  .implementations = {TeImplementation<DefineAstype>()},
                   .cases = {.dtypes = {kF16, kF32, kF64, kI8, kI32, kI64, kU8, kBool}}});
   rows.push_back({.name = "where",
                   .summary = "x1 where condition holds, else x2",
@@ -335,6 +370,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kBroadcast,
                   .infer = InferWhere,
                   .reference = ReferenceWhere,
+                  .implementations = {TeImplementation<DefineWhere>()},
                   .cases = {.broadcast = true, .dtypes = {kBool}}});
   return rows;
 }

@@ -1,8 +1,10 @@
 // Matrix products: matmul after NumPy (batches broadcast; a vector is a row on the left, a column on the right).
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/nn.h"
 
 namespace ingot::op {
 namespace {
@@ -84,6 +86,15 @@ Result<std::vector<ReferenceTensor>> ReferenceMatmul(const ir::Call& call, std::
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+te::Tensor DefineMatmul(const TeArgs& args) { return topi::Matmul(args.input(0), args.input(1), args.out_dtype()); }
+
+// A multiplication and an addition for each element of the result and of the axis that is summed over.
+double MatmulCost(const ir::Call& call, const Target&) {
+  const auto* a = ir::As<ir::TensorTypeNode>(call->args[0]->type);
+  const ir::Type row = ir::Make<ir::TensorTypeNode>(Dims{a->dims->back()}, a->dtype);
+  return 2 * EstimateElements(call->type) * EstimateElements(row);
+}
+
 // The host routine takes matrices alone.
 Result<PrepareCall> PrepareMatmul(const ir::Call& call) {
   for (size_t i : {0, 1}) {
@@ -106,6 +117,7 @@ std::vector<OpRow> LinearOps() {
                   .reference = ReferenceMatmul,
                   .fold = FoldByPrepare,
                   .prepare = PrepareMatmul,
+                  .implementations = {{"direct", Always, MatmulCost, {}, Build<DefineMatmul>}},
                   .cases = {.rank0 = false,
                             .broadcast = true,
                             .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Int(32)}}});

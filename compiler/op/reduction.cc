@@ -3,9 +3,11 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/reduction.h"
 
 namespace ingot::op {
 namespace {
@@ -82,6 +84,34 @@ Result<std::vector<ReferenceTensor>> ReferenceReduction(const ir::Call& call, st
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+te::Tensor DefineReduction(const TeArgs& args, Kind kind) {
+  const te::Tensor& x = args.input(0);
+  const Result<std::vector<int>> axes = NormalizeAxes(args.call(), IntsAttr(args.call(), "axis"), x.rank());
+  const bool keepdims = args.call()->attrs.GetBool("keepdims");
+  const std::string name = "x_red";
+  switch (kind) {
+    case Kind::kSum:
+      return topi::Reduce(topi::Reducer::kSum, x, *axes, keepdims, name);
+    case Kind::kProd:
+      return topi::Reduce(topi::Reducer::kProd, x, *axes, keepdims, name);
+    case Kind::kMax:
+      return topi::Reduce(topi::Reducer::kMax, x, *axes, keepdims, name);
+    case Kind::kMin:
+      return topi::Reduce(topi::Reducer::kMin, x, *axes, keepdims, name);
+    case Kind::kMean:
+      return topi::Mean(x, *axes, keepdims);
+    case Kind::kVariance:
+      return topi::Variance(x, *axes, keepdims);
+  }
+  INGOT_UNREACHABLE();
+}
+template <Kind kind>
+te::Tensor DefineReduction(const TeArgs& args) {
+  return DefineReduction(args, kind);
+}
+
+double ReductionCost(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
+
 // ---- softmax, log_softmax
 Result<ir::Type> InferSoftmax(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
@@ -117,14 +147,25 @@ Result<std::vector<ReferenceTensor>> ReferenceSoftmax(const ir::Call& call, std:
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-OpRow ReductionRow(const char* name, const char* summary) {
+template <bool logarithm>
+te::Tensor DefineSoftmax(const TeArgs& args) {
+  const te::Tensor& x = args.input(0);
+  const Result<int> axis = NormalizeAxis(args.call(), args.call()->attrs.GetInt("axis"), x.rank());
+  return logarithm ? topi::LogSoftmax(x, *axis) : topi::Softmax(x, *axis);
+}
+
+template <Kind kind>
+OpRow ReductionRow(const char* name, const char* summary, bool takes_integers) {
   OpRow row{.name = name,
             .summary = summary,
             .arg_names = {"x"},
             .attrs = {{"axis", AttrType::kInts}, {"keepdims", AttrType::kBool, false}},
             .fusion = FusionClass::kReduction,
-            .infer = InferReduction};
+            .infer = InferReduction,
+            .reference = ReferenceReduction<kind>,
+            .implementations = {{"direct", Always, ReductionCost, {}, Build<DefineReduction<kind>>}}};
   row.cases.dtypes = {DataType::Float(32), DataType::Float(64)};
+  if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
   return row;
 }
 
@@ -132,18 +173,12 @@ OpRow ReductionRow(const char* name, const char* summary) {
 
 std::vector<OpRow> ReductionOps() {
   std::vector<OpRow> rows;
-  const auto add = [&](OpRow row, auto reference, bool takes_integers) {
-    row.reference = reference;
-    if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
-    rows.push_back(std::move(row));
-  };
-  add(ReductionRow("sum", "the sum over axes"), ReferenceReduction<Kind::kSum>, true);
-  add(ReductionRow("prod", "the product over axes"), ReferenceReduction<Kind::kProd>, true);
-  add(ReductionRow("max", "the greatest element over axes"), ReferenceReduction<Kind::kMax>, true);
-  add(ReductionRow("min", "the least element over axes"), ReferenceReduction<Kind::kMin>, true);
-  add(ReductionRow("mean", "the mean over axes"), ReferenceReduction<Kind::kMean>, false);
-  add(ReductionRow("variance", "the mean square distance from the mean over axes"), ReferenceReduction<Kind::kVariance>,
-      false);
+  rows.push_back(ReductionRow<Kind::kSum>("sum", "the sum over axes", true));
+  rows.push_back(ReductionRow<Kind::kProd>("prod", "the product over axes", true));
+  rows.push_back(ReductionRow<Kind::kMax>("max", "the greatest element over axes", true));
+  rows.push_back(ReductionRow<Kind::kMin>("min", "the least element over axes", true));
+  rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", false));
+  rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false));
   const CaseTraits softmax{.rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64)}};
   rows.push_back({.name = "nn.softmax",
                   .summary = "exp(x) / sum(exp(x)) along an axis",
@@ -151,6 +186,7 @@ std::vector<OpRow> ReductionOps() {
                   .attrs = {{"axis", AttrType::kInt, -1}},
                   .infer = InferSoftmax,
                   .reference = ReferenceSoftmax<false>,
+                  .implementations = {TeImplementation<DefineSoftmax<false>>()},
                   .cases = softmax});
   rows.push_back({.name = "nn.log_softmax",
                   .summary = "the logarithm of softmax",
@@ -158,6 +194,7 @@ std::vector<OpRow> ReductionOps() {
                   .attrs = {{"axis", AttrType::kInt, -1}},
                   .infer = InferSoftmax,
                   .reference = ReferenceSoftmax<true>,
+                  .implementations = {TeImplementation<DefineSoftmax<true>>()},
                   .cases = softmax});
   return rows;
 }

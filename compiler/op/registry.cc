@@ -19,9 +19,8 @@ struct Table {
   std::vector<ir::Expr> nodes;
 
   Table() {
-    for (auto family :
-         {ElementwiseOps, BinaryOps, CreateOps, TransformOps, ReductionOps, LinearOps, ConvolutionOps, CallOps,
-                        MemoryOps}) {
+    for (auto family : {ElementwiseOps, BinaryOps, CreateOps, TransformOps, ReductionOps, LinearOps, ConvolutionOps,
+                        CallOps, MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });
@@ -117,9 +116,9 @@ std::optional<ir::AttrValue> ConvertAttr(const AttrSpec& spec, const ir::AttrVal
     case AttrType::kDataType:
       if (value.get<DataType>() != nullptr) return value;
       if (const auto* text = value.get<std::string>()) {
-        if (*text == "void" || text->empty())
-          if (!spec.required) return ir::AttrValue();
-        return std::nullopt;
+        if (*text == "void" || text->empty()) {
+          return spec.required ? std::nullopt : std::optional<ir::AttrValue>(ir::AttrValue());
+        }
         Result<DataType> dtype = DataType::Parse(*text);
         if (dtype.ok()) return ir::AttrValue(*dtype);
       }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/topi/transform.h"
 
 namespace ingot::op {
 namespace {
@@ -95,6 +97,8 @@ Result<std::vector<ReferenceTensor>> ReferenceView(const ir::Call& call, std::sp
   INGOT_ASSIGN_OR_RETURN(out.dims, ConstantDims(call, call->type));
   return One(std::move(out));
 }
+te::Tensor DefineView(const TeArgs& args) { return topi::Reshape(args.input(0), args.out_dims()); }
+
 Result<PrepareCall> PrepareView(const ir::Call&) { return PrepareCall{"reshape", {InputIndex{0}}}; }
 
 // ---- permute_dims
@@ -131,6 +135,11 @@ Result<std::vector<ReferenceTensor>> ReferencePermuteDims(const ir::Call& call,
   return One(std::move(out));
 }
 
+te::Tensor DefinePermuteDims(const TeArgs& args) {
+  const Result<std::vector<int>> order = Permutation(args.call(), args.input(0).rank());
+  return topi::Transpose(args.input(0), *order);
+}
+
 Result<PrepareCall> PreparePermuteDims(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int> order, Permutation(call, x->rank));
@@ -161,6 +170,8 @@ Result<std::vector<ReferenceTensor>> ReferenceBroadcastTo(const ir::Call& call,
                [&](const Index& index, int64_t flat) { CopyElement(x, FlattenBroadcast(x.dims, index), out, flat); });
   return One(std::move(out));
 }
+
+te::Tensor DefineBroadcastTo(const TeArgs& args) { return topi::BroadcastTo(args.input(0), args.out_dims()); }
 
 Result<PrepareCall> PrepareBroadcastTo(const ir::Call&) { return PrepareCall{"broadcast_to", {InputIndex{0}}}; }
 
@@ -217,6 +228,11 @@ Result<std::vector<ReferenceTensor>> ReferenceConcat(const ir::Call& call, std::
     position += input.dims[at];
   }
   return One(std::move(out));
+}
+
+te::Tensor DefineConcat(const TeArgs& args) {
+  const Result<int> axis = NormalizeAxis(args.call(), args.call()->attrs.GetInt("axis"), args.input(0).rank());
+  return topi::Concatenate(args.inputs(), *axis);
 }
 
 Result<PrepareCall> PrepareConcat(const ir::Call& call) {
@@ -316,6 +332,19 @@ Result<std::vector<ReferenceTensor>> ReferenceStridedSlice(const ir::Call& call,
   return One(std::move(out));
 }
 
+te::Tensor DefineStridedSlice(const TeArgs& args) {
+  const te::Tensor& x = args.input(0);
+  const Result<std::vector<SliceAxis>> slices = SliceAxes(args.call(), x.rank());
+  Dims begin(x.shape().size(), ir::Int64(0));
+  std::vector<int64_t> strides(x.shape().size(), 1);
+  for (const SliceAxis& slice : *slices) {
+    const auto at = static_cast<size_t>(slice.axis);
+    begin[at] = RangeOf(slice, x.shape()[at]).begin;
+    strides[at] = slice.stride;
+  }
+  return topi::StridedSlice(x, begin, strides, args.out_dims());
+}
+
 Result<PrepareCall> PrepareStridedSlice(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->args[0]->type));
   INGOT_ASSIGN_OR_RETURN(Walk walk, WalkOf(call, dims));
@@ -356,6 +385,20 @@ Result<std::vector<ReferenceTensor>> ReferencePad(const ir::Call& call, std::spa
   return One(std::move(out));
 }
 
+te::Tensor DefinePad(const TeArgs& args) {
+  const std::vector<int64_t> width = args.call()->attrs.GetInts("pad_width");
+  std::vector<int64_t> before;
+  std::vector<int64_t> after;
+  for (size_t i = 0; i < width.size(); i += 2) {
+    before.push_back(width[i]);
+    after.push_back(width[i + 1]);
+  }
+  const double value = args.call()->attrs.GetFloat("pad_value");
+  const DataType dtype = args.out_dtype();
+  return topi::Pad(args.input(0), before, after,
+                   dtype.is_bool() ? ir::BoolImm(value != 0) : ir::MakeConst(dtype, value));
+}
+
 Result<PrepareCall> PreparePad(const ir::Call& call) {
   const std::vector<int64_t> width = call->attrs.GetInts("pad_width");
   std::vector<int64_t> before;
@@ -381,6 +424,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceView,
                   .fold = FoldByPrepare,
                   .prepare = PrepareView,
+                  .implementations = {TeImplementation<DefineView>()},
                   .cases = moves});
   rows.push_back({.name = "flatten",
                   .summary = "the same elements under one dim",
@@ -391,6 +435,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceView,
                   .fold = FoldByPrepare,
                   .prepare = PrepareView,
+                  .implementations = {TeImplementation<DefineView>()},
                   .cases = moves});
   rows.push_back({.name = "expand_dims",
                   .summary = "new dims of 1 at the given places of the result",
@@ -402,6 +447,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceView,
                   .fold = FoldByPrepare,
                   .prepare = PrepareView,
+                  .implementations = {TeImplementation<DefineView>()},
                   .cases = moves});
   rows.push_back({.name = "squeeze",
                   .summary = "without the given dims of 1, or all of them",
@@ -413,6 +459,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceView,
                   .fold = FoldByPrepare,
                   .prepare = PrepareView,
+                  .implementations = {TeImplementation<DefineView>()},
                   .cases = moves});
   rows.push_back({.name = "permute_dims",
                   .summary = "axis i of the result is axis axes[i]; None reverses them",
@@ -423,6 +470,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferencePermuteDims,
                   .fold = FoldByPrepare,
                   .prepare = PreparePermuteDims,
+                  .implementations = {TeImplementation<DefinePermuteDims>()},
                   .cases = moves});
   rows.push_back({.name = "broadcast_to",
                   .summary = "repeated along dims of 1 and new dims",
@@ -432,6 +480,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceBroadcastTo,
                   .fold = FoldByPrepare,
                   .prepare = PrepareBroadcastTo,
+                  .implementations = {TeImplementation<DefineBroadcastTo>()},
                   .cases = moves});
   rows.push_back({.name = "concat",
                   .summary = "tensors one after the other along an axis",
@@ -442,6 +491,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceConcat,
                   .fold = FoldByPrepare,
                   .prepare = PrepareConcat,
+                  .implementations = {TeImplementation<DefineConcat>()},
                   .cases = axes});
   rows.push_back({.name = "strided_slice",
                   .summary = "x[begin:end:stride] of the given axes",
@@ -453,6 +503,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceStridedSlice,
                   .fold = FoldByPrepare,
                   .prepare = PrepareStridedSlice,
+                  .implementations = {TeImplementation<DefineStridedSlice>()},
                   .cases = axes});
   rows.push_back({.name = "nn.pad",
                   .summary = "surrounded by a value",
@@ -465,6 +516,7 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferencePad,
                   .fold = FoldByPrepare,
                   .prepare = PreparePad,
+                  .implementations = {TeImplementation<DefinePad>()},
                   .cases = moves});
   return rows;
 }

@@ -1,0 +1,58 @@
+#include "compiler/op/topi/elementwise.h"
+
+#include <algorithm>
+
+#include "compiler/op/infer.h"
+#include "runtime/check.h"
+
+namespace ingot::op::topi {
+
+te::Tensor Map(const te::Tensor& x, const std::function<PrimExpr(PrimExpr)>& fn, std::string name) {
+  return te::Compute(
+      x.shape(), [&](const te::Indices& i) { return fn(x(i)); }, std::move(name));
+}
+
+PrimExpr BroadcastElement(const te::Tensor& x, const te::Indices& index, const Shape& shape) {
+  const size_t rank = x.shape().size();
+  INGOT_CHECK(rank <= index.size());
+  te::Indices indices(index.end() - static_cast<std::ptrdiff_t>(rank), index.end());
+  for (size_t i = 0; i < rank; ++i) {
+    const PrimExpr& extent = shape[index.size() - rank + i];
+    if (ir::IsConstInt(x.shape()[i], 1) && !ir::IsConstInt(extent, 1)) indices[i] = ir::Int64(0);
+  }
+  return x(indices);
+}
+
+Shape BroadcastShape(const Shape& a, const Shape& b) {
+  if (a.size() < b.size()) return BroadcastShape(b, a);
+  Shape shape = a;
+  for (size_t i = 0; i < b.size(); ++i) {
+    PrimExpr& dim = shape[a.size() - b.size() + i];
+    if (ir::IsConstInt(dim, 1)) dim = b[i];
+  }
+  return shape;
+}
+
+te::Tensor BroadcastMap(const std::vector<te::Tensor>& inputs, Shape shape,
+                        const std::function<PrimExpr(const std::vector<PrimExpr>&)>& fn, std::string name) {
+  return te::Compute(
+      shape,
+      [&](const te::Indices& index) {
+        std::vector<PrimExpr> elements;
+        for (const te::Tensor& input : inputs) elements.push_back(BroadcastElement(input, index, shape));
+        return fn(elements);
+      },
+      std::move(name));
+}
+
+te::Tensor BroadcastTo(const te::Tensor& x, Shape shape) {
+  return BroadcastMap(
+      {x}, std::move(shape), [](const std::vector<PrimExpr>& e) { return e[0]; }, "T_broadcast_to");
+}
+
+te::Tensor Full(Shape shape, PrimExpr value) {
+  return te::Compute(
+      std::move(shape), [&](const te::Indices&) { return value; }, "T_full");
+}
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,155 @@
+#include "compiler/op/topi/reduction.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/check.h"
+
+namespace ingot::op::topi {
+namespace {
+
+bool Contains(const std::vector<int>& axes, size_t axis) {
+  return std::ranges::find(axes, static_cast<int>(axis)) != axes.end();
+}
+
+// The product of the extents of axes as a number of this dtype.
+PrimExpr CountOf(const te::Tensor& x, const std::vector<int>& axes) {
+  PrimExpr count = ir::Int64(1);
+  for (int axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
+  return ir::Cast(x.dtype(), count);
+}
+
+// The index of a tensor whose reduced axes were kept as 1.
+te::Indices KeptIndices(const te::Indices& index, const std::vector<int>& axes) {
+  te::Indices kept = index;
+  for (int axis : axes) kept[static_cast<size_t>(axis)] = ir::Int64(0);
+  return kept;
+}
+
+te::Indices Without(const te::Indices& index, int axis) {
+  te::Indices rest = index;
+  rest.erase(rest.begin() + axis);
+  return rest;
+}
+
+PrimExpr Exp(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {std::move(x)}); }
+
+}  // namespace
+
+PrimExpr Identity(Reducer reducer, DataType dtype) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (reducer) {
+    case Reducer::kSum:
+      return ir::MakeConst(dtype, 0);
+    case Reducer::kProd:
+      return ir::MakeConst(dtype, 1);
+    case Reducer::kMax:
+      return dtype.is_floating() ? ir::MakeConst(dtype, -infinity) : ir::MinValue(dtype);
+    case Reducer::kMin:
+      return dtype.is_floating() ? ir::MakeConst(dtype, infinity) : ir::MaxValue(dtype);
+  }
+  INGOT_UNREACHABLE();
+}
+
+PrimExpr ReduceOver(Reducer reducer, PrimExpr source, const std::vector<ir::IterVar>& axes) {
+  if (axes.empty()) return source;
+  const DataType dtype = source->dtype;
+  for (const ir::IterVar& axis : axes) {
+    if (ir::IsConstInt(axis->domain.extent, 0)) return Identity(reducer, dtype);
+  }
+  const auto combine = [&](const te::Indices& lhs, const te::Indices& rhs) -> std::vector<PrimExpr> {
+    switch (reducer) {
+      case Reducer::kSum:
+        return {lhs[0] + rhs[0]};
+      case Reducer::kProd:
+        return {lhs[0] * rhs[0]};
+      case Reducer::kMax:
+        return {ir::Max(lhs[0], rhs[0])};
+      case Reducer::kMin:
+        return {ir::Min(lhs[0], rhs[0])};
+    }
+    INGOT_UNREACHABLE();
+  };
+  return te::Reduce({std::move(source)}, axes, combine, {Identity(reducer, dtype)})[0];
+}
+
+te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims,
+                  const std::function<PrimExpr(PrimExpr, const te::Indices&)>& fn, std::string name) {
+  std::vector<ir::IterVar> reduced;
+  std::vector<ir::IterVar> of_axis(x.shape().size());
+  Shape shape;
+  for (size_t i = 0; i < x.shape().size(); ++i) {
+    if (Contains(axes, i)) {
+      of_axis[i] = te::ReduceAxis(x.shape()[i], "k" + std::to_string(reduced.size()));
+      reduced.push_back(of_axis[i]);
+      if (keepdims) shape.push_back(ir::Int64(1));
+    } else {
+      shape.push_back(x.shape()[i]);
+    }
+  }
+  return te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices index;
+        size_t next = 0;
+        for (size_t i = 0; i < x.shape().size(); ++i) {
+          if (of_axis[i] == nullptr) {
+            index.push_back(out[next++]);
+          } else {
+            index.push_back(of_axis[i]->var);
+            next += keepdims ? 1 : 0;
+          }
+        }
+        return ReduceOver(reducer, fn(x(index), index), reduced);
+      },
+      std::move(name));
+}
+
+te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims, std::string name) {
+  return Reduce(
+      reducer, x, axes, keepdims, [](PrimExpr e, const te::Indices&) { return e; }, std::move(name));
+}
+
+te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, x->name + "_red");
+  return Map(
+      sum, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_divide");
+}
+
+te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  const te::Tensor mean = Mean(x, axes, true);
+  const te::Tensor squares = Reduce(
+      Reducer::kSum, x, axes, keepdims,
+      [&](PrimExpr e, const te::Indices& index) {
+        const PrimExpr distance = e - mean(KeptIndices(index, axes));
+        return distance * distance;
+      },
+      x->name + "_sqdiff");
+  return Map(
+      squares, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_variance");
+}
+
+te::Tensor Softmax(const te::Tensor& x, int axis) {
+  const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
+  const te::Tensor exponentials = te::Compute(
+      x.shape(), [&](const te::Indices& i) { return Exp(x(i) - greatest(Without(i, axis))); }, "T_softmax_exp");
+  const te::Tensor sum = Reduce(Reducer::kSum, exponentials, {axis}, false, "T_softmax_expsum");
+  return te::Compute(
+      x.shape(), [&](const te::Indices& i) { return exponentials(i) / sum(Without(i, axis)); }, "T_softmax_norm");
+}
+
+te::Tensor LogSoftmax(const te::Tensor& x, int axis) {
+  const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
+  const auto shifted = [&](const PrimExpr& e, const te::Indices& i) { return e - greatest(Without(i, axis)); };
+  const te::Tensor sum = Reduce(
+      Reducer::kSum, x, {axis}, false, [&](PrimExpr e, const te::Indices& i) { return Exp(shifted(e, i)); },
+      "T_softmax_expsum");
+  return te::Compute(
+      x.shape(),
+      [&](const te::Indices& i) {
+        return shifted(x(i), i) - ir::CallIntrinsic(ir::Intrinsic::kLog, {sum(Without(i, axis))});
+      },
+      "compute");
+}
+
+}  // namespace ingot::op::topi

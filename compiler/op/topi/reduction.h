@@ -1,0 +1,30 @@
+// Tensor expressions of reductions. A reduction over nothing (no axes, or an extent that is known to be 0) is spelled
+// without a reduction axis, so that its result is defined.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/op/topi/elementwise.h"
+
+namespace ingot::op::topi {
+
+enum class Reducer : uint8_t { kSum, kProd, kMax, kMin };
+// What a reducer starts from: 0, 1, minus or plus infinity (integers: the least or greatest value).
+PrimExpr Identity(Reducer reducer, DataType dtype);
+// The reduction of source over axes: alone the body of a stage.
+PrimExpr ReduceOver(Reducer reducer, PrimExpr source, const std::vector<ir::IterVar>& axes);
+
+// out[kept] = the reduction of fn(x[i], i) over axes.
+te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims,
+                  const std::function<PrimExpr(PrimExpr, const te::Indices&)>& fn, std::string name);
+te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims, std::string name);
+te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
+te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
+
+// Stable: the maximum is subtracted first. Stages: maximum, exponentials, their sum, quotient.
+te::Tensor Softmax(const te::Tensor& x, int axis);
+te::Tensor LogSoftmax(const te::Tensor& x, int axis);
+
+}  // namespace ingot::op::topi

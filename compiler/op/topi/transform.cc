@@ -1,0 +1,95 @@
+#include "compiler/op/topi/transform.h"
+
+#include <algorithm>
+
+#include "compiler/op/infer.h"
+
+namespace ingot::op::topi {
+
+te::Tensor Reshape(const te::Tensor& x, Shape shape) {
+  return te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        PrimExpr flat = ir::Int64(0);
+        for (size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + out[i];
+        te::Indices index(x.shape().size());
+        PrimExpr inner = ir::Int64(1);
+        for (size_t i = index.size(); i-- > 0;) {
+          const PrimExpr position = ir::FloorDiv(flat, inner);
+          index[i] = SimplifyDim(i == 0 ? position : ir::FloorMod(position, x.shape()[i]));
+          inner = inner * x.shape()[i];
+        }
+        return x(index);
+      },
+      "T_reshape");
+}
+
+te::Tensor Transpose(const te::Tensor& x, const std::vector<int>& axes) {
+  Shape shape;
+  for (int axis : axes) shape.push_back(x.shape()[static_cast<size_t>(axis)]);
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        te::Indices index(out.size());
+        for (size_t i = 0; i < axes.size(); ++i) index[static_cast<size_t>(axes[i])] = out[i];
+        return x(index);
+      },
+      "T_transpose");
+}
+
+te::Tensor Concatenate(const std::vector<te::Tensor>& inputs, int axis) {
+  const auto at = static_cast<size_t>(axis);
+  Shape shape = inputs[0].shape();
+  for (size_t i = 1; i < inputs.size(); ++i) shape[at] = SimplifyDim(shape[at] + inputs[i].shape()[at]);
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        // From the last one to the first: if out is before the next input's start, then ... else what follows.
+        Shape starts = {ir::Int64(0)};
+        for (const te::Tensor& input : inputs) starts.push_back(SimplifyDim(starts.back() + input.shape()[at]));
+        PrimExpr element;
+        for (size_t i = inputs.size(); i-- > 0;) {
+          te::Indices index = out;
+          index[at] = out[at] - starts[i];
+          const PrimExpr here = inputs[i](index);
+          element = element == nullptr ? here : ir::IfThenElse(out[at] < starts[i + 1], here, element);
+        }
+        return element;
+      },
+      "T_concat");
+}
+
+te::Tensor StridedSlice(const te::Tensor& x, const Shape& begin, const std::vector<int64_t>& strides, Shape shape) {
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        te::Indices index;
+        for (size_t i = 0; i < out.size(); ++i) index.push_back(out[i] * strides[i] + begin[i]);
+        return x(index);
+      },
+      "T_strided_slice");
+}
+
+te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+               const PrimExpr& value, std::string name) {
+  Shape shape;
+  for (size_t i = 0; i < before.size(); ++i) shape.push_back(SimplifyDim(x.shape()[i] + (before[i] + after[i])));
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        te::Indices index;
+        PrimExpr inside;
+        const auto require = [&](PrimExpr condition) {
+          inside = inside == nullptr ? std::move(condition) : ir::And(inside, std::move(condition));
+        };
+        for (size_t i = 0; i < out.size(); ++i) {
+          index.push_back(out[i] - before[i]);
+          if (before[i] > 0) require(ir::Int64(before[i]) <= out[i]);
+          if (after[i] > 0) require(out[i] < SimplifyDim(x.shape()[i] + before[i]));
+        }
+        return inside == nullptr ? x(index) : ir::IfThenElse(inside, x(index), value);
+      },
+      std::move(name));
+}
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,22 @@
+// Tensor expressions that move elements: reshape, transpose, slice, concatenate, pad.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/op/topi/elementwise.h"
+
+namespace ingot::op::topi {
+
+// The element at the same row-major position; both shapes have equally many.
+te::Tensor Reshape(const te::Tensor& x, Shape shape);
+// Axis i of the result is axis axes[i] of x.
+te::Tensor Transpose(const te::Tensor& x, const std::vector<int>& axes);
+te::Tensor Concatenate(const std::vector<te::Tensor>& inputs, int axis);
+// out[i] = x[begin + i * stride], of this shape.
+te::Tensor StridedSlice(const te::Tensor& x, const Shape& begin, const std::vector<int64_t>& strides, Shape shape);
+// x surrounded by value; the stage reads x only where it lies inside.
+te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+               const PrimExpr& value, std::string name = "PadInput");
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,139 @@
+#include "compiler/transform/legalize.h"
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/registry.h"
+
+namespace ingot::transform {
+namespace {
+
+using ir::Call;
+using ir::Expr;
+
+class Legalizer : public ir::ExprMutator {
+ public:
+  Legalizer(ir::IRModule& module, const Target& target) : module_(module), target_(target) {}
+
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ protected:
+  using ir::ExprMutator::Mutate;
+  Expr Mutate(const ir::Ref<ir::CallNode>& original) override {
+    const Expr mutated = ExprMutator::Mutate(original);
+    const Call call = ir::AsRef<ir::CallNode>(mutated);
+    const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
+    if (row == nullptr || row->is_view || row->is_primitive) return mutated;
+    return LegalizeCall(OpenTuples(call), *row);
+  }
+
+ private:
+  // An argument that is a variable holding a tuple becomes the tuple of its fields, so that each is a tensor argument.
+  Call OpenTuples(const Call& call) {
+    ir::CallNode opened = *call;
+    bool changed = false;
+    for (Expr& arg : opened.args) {
+      const auto* type = ir::As<ir::TupleTypeNode>(arg->type);
+      if (type == nullptr || ir::As<ir::TupleNode>(arg) != nullptr) continue;
+      std::vector<Expr> fields;
+      for (size_t i = 0; i < type->fields.size(); ++i) {
+        const auto index = static_cast<int64_t>(i);
+        fields.push_back(EmitValue(ir::Make<ir::TupleGetItemNode>(arg, index, type->fields[i]), "field"));
+      }
+      arg = ir::Make<ir::TupleNode>(std::move(fields), arg->type);
+      changed = true;
+    }
+    return changed ? ir::Make<ir::CallNode>(std::move(opened)) : call;
+  }
+
+  Expr LegalizeCall(const Call& call, const op::OpRow& row) {
+    const op::Implementation* best = nullptr;
+    double best_cost = 0;
+    // Predicates and costs read the arguments' dims, so shapes are checked before.
+    if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
+    for (const op::Implementation& implementation : row.implementations) {
+      if (!implementation.predicate(call, target_)) continue;
+      const double cost = implementation.cost(call, target_);
+      if (best == nullptr || cost < best_cost) {
+        best = &implementation;
+        best_cost = cost;
+      }
+    }
+    if (best == nullptr) return Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
+    Result<ir::PrimFunc> function = best->build(call, target_);
+    if (!function.ok()) {
+      problems_.push_back(function.status().message());
+      return call;
+    }
+    const ir::GlobalVar var = Share(*std::move(function), row);
+    std::vector<ir::PrimExpr> shape_vars;
+    for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
+    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), {call->type}, std::move(shape_vars));
+    result.span = call->span;
+    return ir::Make<ir::CallNode>(std::move(result));
+  }
+
+  static bool HasKnownShapes(const Call& call) {
+    std::vector<ir::Type> types = {call->type};
+    for (const Expr& input : op::InputTensors(call)) types.push_back(input->type);
+    for (const ir::Type& type : types) {
+      const auto* tensor = ir::As<ir::TensorTypeNode>(type);
+      if (tensor == nullptr || !tensor->dims || !tensor->dtype) return false;
+    }
+    return true;
+  }
+
+  Expr Problem(const Call& call, const std::string& what) {
+    std::string types;
+    for (const Expr& input : op::InputTensors(call)) types += (types.empty() ? "" : ", ") + op::Describe(input->type);
+    problems_.push_back(op::OpError(call, what + " (" + types + " to " + op::Describe(call->type) + ")").message());
+    return call;
+  }
+
+  // The function of the module that is equal to this one, which is added when there is none. Names come from the
+  // operator: "conv2d" for nn.conv2d.
+  ir::GlobalVar Share(ir::PrimFunc function, const op::OpRow& row) {
+    ir::PrimFuncNode owned = *function;
+    owned.is_private = true;
+    function = ir::Make<ir::PrimFuncNode>(std::move(owned));
+    std::vector<ir::GlobalVar>& candidates = made_[ir::StructuralHash(Expr(function))];
+    for (const ir::GlobalVar& candidate : candidates) {
+      if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
+    }
+    const std::string_view name = row.name;
+    const size_t dot = name.rfind('.');
+    const ir::GlobalVar var = module_.Add(dot == std::string_view::npos ? name : name.substr(dot + 1), function);
+    candidates.push_back(var);
+    return var;
+  }
+
+  ir::IRModule& module_;
+  const Target& target_;
+  std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
+  std::vector<std::string> problems_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> Legalize(ir::IRModule module, PassContext& context) {
+  // Layouts are shared by all variants, so the least demanding one decides.
+  const Target default_target;  // of options that name none
+  const std::vector<Target>& variants = context.options.target.variants;
+  const Target& target = variants.empty() ? default_target : variants.front();
+  const std::vector<ir::IRModule::Entry> entries = module.functions();
+  Legalizer legalizer(module, target);
+  for (const ir::IRModule::Entry& entry : entries) {
+    const ir::Function function = ir::AsRef<ir::FunctionNode>(entry.function);
+    if (function != nullptr) module.Set(entry.var, legalizer.MutateFunction(function));
+  }
+  if (legalizer.problems().empty()) return module;
+  std::string message = "unsupported operator calls:";
+  for (const std::string& problem : legalizer.problems()) message += "\n  " + problem;
+  return Status(StatusCode::kUnsupportedModel, std::move(message));
+}
+
+}  // namespace ingot::transform
