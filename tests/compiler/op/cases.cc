@@ -1,0 +1,422 @@
+#include "tests/compiler/op/cases.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "runtime/small_float.h"
+
+namespace ingot::op {
+namespace {
+
+using ir::Attrs;
+using ir::AttrValue;
+using ir::Expr;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNan = std::numeric_limits<double>::quiet_NaN();
+const DataType kF16 = DataType::Float(16);
+const DataType kF32 = DataType::Float(32);
+const DataType kF64 = DataType::Float(64);
+const DataType kI32 = DataType::Int(32);
+const DataType kBool = DataType::Bool();
+
+using IntList = std::vector<int64_t>;
+
+// Values that repeat rarely, some negative, none near the ends of a dtype; exact in every dtype but the smallest.
+ReferenceTensor Data(DataType dtype, IntList dims, uint64_t seed = 1) {
+  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto step = static_cast<int64_t>((state >> 40) % 65) - 32;  // -32 .. 32
+    SetNumber(tensor, i, dtype.is_floating() ? static_cast<double>(step) / 8 : static_cast<double>(step));
+    if (dtype.is_bool()) tensor.ints[static_cast<size_t>(i)] = step & 1;
+    if (dtype.is_uint()) tensor.ints[static_cast<size_t>(i)] = std::abs(step);
+  }
+  return tensor;
+}
+ReferenceTensor Of(DataType dtype, IntList dims, const std::vector<double>& values) {
+  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
+  INGOT_CHECK(values.size() == static_cast<size_t>(CountOf(tensor.dims)));
+  for (size_t i = 0; i < values.size(); ++i) {
+    // Inputs are exact in their dtype.
+    const double value = dtype == kF32 ? static_cast<double>(static_cast<float>(values[i])) : values[i];
+    SetNumber(tensor, static_cast<int64_t>(i), value);
+  }
+  return tensor;
+}
+// Infinities, NaN, zeros of both signs, a subnormal and large numbers of float32.
+ReferenceTensor Specials(DataType dtype = kF32) {
+  return Of(dtype, {8}, {kInf, -kInf, kNan, 0.0, -0.0, 1e-40, 3e38, -3e38});
+}
+
+Expr ShapeOf(const IntList& dims) {
+  Dims exprs;
+  for (int64_t dim : dims) exprs.push_back(ir::Int64(dim));
+  return ir::Make<ir::ShapeExprNode>(std::move(exprs));
+}
+Expr Scalar(double value) {
+  if (value == std::floor(value)) return ir::Make<ir::PrimValueNode>(ir::Int64(static_cast<int64_t>(value)));
+  return ir::Make<ir::PrimValueNode>(ir::FloatImm(kF64, value));
+}
+Expr IntTuple(const IntList& values) {
+  std::vector<Expr> fields;
+  std::vector<ir::Type> types;
+  for (int64_t value : values) {
+    fields.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
+    types.push_back(fields.back()->type);
+  }
+  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+}
+std::vector<Expr> AsTuple(const std::vector<Expr>& inputs) {
+  std::vector<ir::Type> types;
+  for (const Expr& input : inputs) types.push_back(input->type);
+  return {ir::Make<ir::TupleNode>(inputs, ir::Make<ir::TupleTypeNode>(std::move(types)))};
+}
+// The inputs and then more arguments.
+auto Then(std::vector<Expr> more) {
+  return [more](const std::vector<Expr>& inputs) {
+    std::vector<Expr> args = inputs;
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  };
+}
+
+class Builder {
+ public:
+  std::vector<OpCase> cases;
+
+  OpCase& Add(std::string op, std::string label, std::vector<ReferenceTensor> inputs, Attrs attrs = {},
+              std::function<std::vector<Expr>(const std::vector<Expr>&)> args = nullptr) {
+    cases.push_back({std::move(op), std::move(label), std::move(inputs), std::move(attrs), std::move(args)});
+    const std::vector<ReferenceTensor>& tensors = cases.back().inputs;
+    if (!tensors.empty() && tensors[0].dtype == kF16) {
+      cases.back().rtol = 2e-3;
+      cases.back().atol = 1e-3;
+    }
+    return cases.back();
+  }
+};
+
+// One tensor of every dtype of the row, a scalar, an empty one, special values.
+void UnaryCases(Builder& b, const OpRow& row, const Attrs& attrs = {},
+                const std::function<std::vector<Expr>(const std::vector<Expr>&)>& args = nullptr) {
+  for (DataType dtype : row.cases.dtypes) {
+    b.Add(row.name, dtype.ToString(), {Data(dtype, {3, 5})}, attrs, args);
+  }
+  const DataType first = row.cases.dtypes.front();
+  b.Add(row.name, "rank0", {Data(first, {})}, attrs, args);
+  b.Add(row.name, "empty", {Data(first, {0, 3})}, attrs, args);
+  if (row.cases.non_finite) b.Add(row.name, "specials", {Specials()}, attrs, args);
+}
+
+void BinaryCases(Builder& b, const OpRow& row) {
+  for (DataType dtype : row.cases.dtypes) {
+    b.Add(row.name, dtype.ToString(), {Data(dtype, {3, 5}), Data(dtype, {3, 5}, 2)});
+    b.Add(row.name, dtype.ToString() + "_broadcast", {Data(dtype, {3, 1, 5}), Data(dtype, {4, 1}, 2)});
+  }
+  const DataType first = row.cases.dtypes.front();
+  b.Add(row.name, "rank0", {Data(first, {}), Data(first, {}, 2)});
+  b.Add(row.name, "scalar_right", {Data(first, {2, 3}), Data(first, {}, 2)});
+  b.Add(row.name, "empty", {Data(first, {0, 3}), Data(first, {1, 3}, 2)});
+  if (!row.cases.non_finite) return;
+  // Rounding down the quotient of a tiny and a huge number depends on whether it underflows.
+  const bool floors = std::string_view(row.name).starts_with("floor");
+  ReferenceTensor values = floors ? Of(kF32, {8}, {kInf, -kInf, kNan, 0.0, -0.0, 2, -3, 0.5}) : Specials();
+  ReferenceTensor column = values;
+  column.dims = {8, 1};
+  b.Add(row.name, "specials", {column, values});
+}
+
+void CreateCases(Builder& b) {
+  const auto shape = [](IntList dims) { return Then({ShapeOf(dims)}); };
+  for (const char* op : {"zeros", "ones"}) {
+    for (const char* dtype : {"float32", "int64", "bool"}) {
+      b.Add(op, dtype, {}, {{"dtype", dtype}}, shape({2, 3}));
+    }
+    b.Add(op, "rank0", {}, {{"dtype", "float32"}}, shape({}));
+    b.Add(op, "empty", {}, {{"dtype", "float32"}}, shape({0, 2}));
+  }
+  const auto first = [](IntList dims) {
+    return [dims](const std::vector<Expr>& inputs) { return std::vector<Expr>{ShapeOf(dims), inputs[0]}; };
+  };
+  for (DataType dtype : {kF32, DataType::Int(64), kBool}) {
+    b.Add("full", dtype.ToString(), {Data(dtype, {}, 3)}, {}, first({2, 3}));
+  }
+  b.Add("full", "rank0", {Data(kF32, {}, 3)}, {{"dtype", "float32"}}, first({}));
+  b.Add("full", "empty", {Data(kF32, {}, 3)}, {}, first({0}));
+}
+
+// For each dtype, and for the special shapes, one case made by a function of the input.
+void MoveCases(Builder& b, const char* op, const Attrs& attrs, const IntList& dims,
+               const std::function<std::vector<Expr>(const std::vector<Expr>&)>& args = nullptr) {
+  for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), {Data(dtype, dims)}, attrs, args);
+}
+
+void TransformCases(Builder& b) {
+  const auto shape = [](IntList dims) { return Then({ShapeOf(dims)}); };
+  const auto ints = [](IntList values) { return AttrValue::Ints(values); };
+  MoveCases(b, "reshape", {}, {2, 6}, shape({3, -1}));
+  b.Add("reshape", "rank0", {Data(kF32, {})}, {}, shape({1, 1}));
+  b.Add("reshape", "empty", {Data(kF32, {0, 3})}, {}, shape({3, 0, 2}));
+  b.Add("reshape", "specials", {Specials()}, {}, shape({2, 2, 2}));
+  MoveCases(b, "flatten", {}, {2, 1, 3});
+  b.Add("flatten", "rank0", {Data(kF32, {})});
+  b.Add("flatten", "empty", {Data(kF32, {2, 0})});
+  b.Add("flatten", "specials", {Specials()});
+  MoveCases(b, "expand_dims", {{"axis", ints({0, -1})}}, {2, 3});
+  b.Add("expand_dims", "rank0", {Data(kF32, {})}, {{"axis", 0}});
+  b.Add("expand_dims", "empty", {Data(kF32, {0})}, {{"axis", 1}});
+  b.Add("expand_dims", "specials", {Specials()}, {{"axis", 1}});
+  MoveCases(b, "squeeze", {}, {1, 2, 1, 3});
+  b.Add("squeeze", "axis", {Data(kF32, {1, 2, 1})}, {{"axis", ints({-1})}});
+  b.Add("squeeze", "rank0", {Data(kF32, {})});
+  b.Add("squeeze", "empty", {Data(kF32, {1, 0})});
+  ReferenceTensor row = Specials();
+  row.dims = {1, 8};
+  b.Add("squeeze", "specials", {row});
+  MoveCases(b, "permute_dims", {{"axes", ints({2, 0, -2})}}, {2, 3, 4});
+  b.Add("permute_dims", "reverse", {Data(kF32, {2, 3, 4})});
+  b.Add("permute_dims", "rank0", {Data(kF32, {})});
+  b.Add("permute_dims", "empty", {Data(kF32, {0, 3})});
+  b.Add("permute_dims", "specials", {row});
+  MoveCases(b, "broadcast_to", {}, {3, 1}, shape({2, 3, 4}));
+  b.Add("broadcast_to", "rank0", {Data(kF32, {})}, {}, shape({2, 2}));
+  b.Add("broadcast_to", "empty", {Data(kF32, {1, 3})}, {}, shape({0, 3}));
+  b.Add("broadcast_to", "empty_input", {Data(kF32, {0, 1})}, {}, shape({0, 3}));
+  b.Add("broadcast_to", "specials", {Specials()}, {}, shape({2, 8}));
+
+  for (DataType dtype : FindOp("concat")->cases.dtypes) {
+    b.Add("concat", dtype.ToString(), {Data(dtype, {2, 3}), Data(dtype, {2, 1}, 2), Data(dtype, {2, 2}, 3)},
+          {{"axis", -1}}, AsTuple);
+  }
+  b.Add("concat", "first_axis", {Data(kF32, {2, 3}), Data(kF32, {1, 3}, 2)}, {}, AsTuple);
+  b.Add("concat", "one", {Data(kF32, {2, 3})}, {}, AsTuple);
+  b.Add("concat", "empty", {Data(kF32, {0, 3}), Data(kF32, {2, 3}, 2)}, {}, AsTuple);
+  b.Add("concat", "specials", {Specials(), Data(kF32, {1})}, {}, AsTuple);
+
+  const auto slice = [](IntList axes, IntList begin, IntList end, IntList strides) {
+    return Then({IntTuple(axes), IntTuple(begin), IntTuple(end), IntTuple(strides)});
+  };
+  MoveCases(b, "strided_slice", {}, {4, 5}, slice({0, 1}, {1, 4}, {4, -6}, {2, -1}));
+  b.Add("strided_slice", "no_strides", {Data(kF32, {4, 5})}, {},
+        Then({IntTuple({1}), IntTuple({-3}), IntTuple({100})}));
+  b.Add("strided_slice", "nothing", {Data(kF32, {4})}, {}, slice({0}, {3}, {1}, {1}));
+  b.Add("strided_slice", "empty", {Data(kF32, {0, 4})}, {}, slice({0, 1}, {0, 1}, {5, 3}, {1, 1}));
+  b.Add("strided_slice", "specials", {Specials()}, {}, slice({0}, {7}, {-100}, {-3}));
+
+  MoveCases(b, "nn.pad", {{"pad_width", ints({1, 0, 0, 2})}, {"pad_value", 2.0}}, {2, 3});
+  b.Add("nn.pad", "rank0", {Data(kF32, {})}, {{"pad_width", ints({})}});
+  b.Add("nn.pad", "empty", {Data(kF32, {0, 2})}, {{"pad_width", ints({1, 1, 0, 1})}, {"pad_value", -1.5}});
+  b.Add("nn.pad", "none", {Data(kF32, {2})}, {{"pad_width", ints({0, 0})}});
+  b.Add("nn.pad", "specials", {Specials()}, {{"pad_width", ints({2, 1})}});
+}
+
+void ReductionCases(Builder& b) {
+  for (const char* op : {"sum", "prod", "max", "min", "mean", "variance"}) {
+    const std::string_view name = op;
+    const OpRow& row = *FindOp(op);
+    for (DataType dtype : row.cases.dtypes) {
+      ReferenceTensor x = Data(dtype, {3, 4, 2});
+      if (name == "prod") {  // keeps products of integers far from overflow
+        for (int64_t i = 0; i < CountOf(x.dims); ++i)
+          SetNumber(x, i, dtype.is_floating() ? 1 + GetNumber(x, i) / 64 : (i % 3) - 1);
+      }
+      b.Add(op, dtype.ToString(), {x}, {{"axis", AttrValue::Ints({0, -1})}});
+      b.Add(op, dtype.ToString() + "_all", {x});
+      b.Add(op, dtype.ToString() + "_keepdims", {x}, {{"axis", 1}, {"keepdims", true}});
+    }
+    b.Add(op, "rank0", {Data(kF32, {})});
+    b.Add(op, "empty", {Data(kF32, {0, 3})}, {{"axis", 1}});
+    b.Add(op, "empty_axis", {Data(kF32, {2, 0})}, {{"axis", 1}});
+    b.Add(op, "no_axes", {Data(kF32, {2, 2})}, {{"axis", ir::AttrList{}}});
+    b.Add(op, "specials", {Of(kF32, {5, 2}, {kInf, 1, -kInf, 2, kNan, 3, kInf, -kInf, -kInf, -kInf})}, {{"axis", 1}});
+  }
+  for (const char* op : {"nn.softmax", "nn.log_softmax"}) {
+    for (DataType dtype : {kF32, kF64}) b.Add(op, dtype.ToString(), {Data(dtype, {3, 4, 5})});
+    b.Add(op, "first_axis", {Data(kF32, {4, 3})}, {{"axis", 0}});
+    b.Add(op, "large", {Of(kF32, {2, 3}, {1000, 1001, 1002, -1000, -1001, 88})}, {{"axis", 1}});
+    b.Add(op, "empty", {Data(kF32, {0, 3})});
+    b.Add(op, "specials", {Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, -kInf, -kInf})});
+  }
+}
+
+void LinearCases(Builder& b) {
+  for (DataType dtype : FindOp("matmul")->cases.dtypes) {
+    b.Add("matmul", dtype.ToString(), {Data(dtype, {3, 7}), Data(dtype, {7, 4}, 2)});
+  }
+  b.Add("matmul", "batches", {Data(kF32, {2, 1, 3, 4}), Data(kF32, {5, 4, 2}, 2)});
+  b.Add("matmul", "shared_right", {Data(kF32, {2, 3, 4}), Data(kF32, {4, 2}, 2)});
+  b.Add("matmul", "vector_vector", {Data(kF32, {5}), Data(kF32, {5}, 2)});
+  b.Add("matmul", "vector_matrix", {Data(kF32, {5}), Data(kF32, {2, 5, 3}, 2)});
+  b.Add("matmul", "matrix_vector", {Data(kF32, {2, 3, 5}), Data(kF32, {5}, 2)});
+  b.Add("matmul", "empty", {Data(kF32, {0, 3}), Data(kF32, {3, 2}, 2)});
+  b.Add("matmul", "nothing_to_sum", {Data(kF32, {2, 0}), Data(kF32, {0, 3}, 2)});
+  b.Add("matmul", "wider", {Data(DataType::Int(8), {2, 6}), Data(DataType::Int(8), {6, 2}, 2)},
+        {{"out_dtype", "int32"}});
+  b.Add("matmul", "specials", {Of(kF32, {2, 2}, {kInf, 0, kNan, 1}), Of(kF32, {2, 2}, {0, 1, 2, -1})});
+}
+
+void ConvolutionCases(Builder& b) {
+  const auto ints = [](IntList values) { return AttrValue::Ints(values); };
+  const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
+    b.Add("nn.conv2d", label, {Data(kF32, std::move(data)), Data(kF32, std::move(weight), 2)}, std::move(attrs));
+  };
+  conv("plain", {1, 3, 6, 5}, {4, 3, 3, 3}, {});
+  conv("same", {2, 1, 8, 8}, {4, 1, 3, 3}, {{"padding", ints({1, 1})}});
+  conv("strided", {1, 2, 9, 8}, {3, 2, 3, 2}, {{"strides", ints({2, 3})}, {"padding", ints({1, 0, 2, 1})}});
+  conv("dilated", {1, 2, 9, 9}, {2, 2, 3, 3}, {{"dilation", ints({2, 3})}, {"padding", 2}});
+  conv("groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {{"groups", 2}, {"padding", 1}});
+  conv("depthwise", {1, 4, 5, 5}, {4, 1, 3, 3}, {{"groups", 4}});
+  conv("pointwise", {1, 5, 4, 4}, {3, 5, 1, 1}, {});
+  conv("empty", {0, 2, 4, 4}, {3, 2, 3, 3}, {});
+  ReferenceTensor image = Data(kF32, {1, 1, 4, 4});
+  image.floats[5] = kInf;
+  image.floats[15] = kNan;
+  b.Add("nn.conv2d", "specials", {image, Data(kF32, {2, 1, 2, 2}, 2)});
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (DataType dtype : FindOp(op)->cases.dtypes) {
+      b.Add(op, dtype.ToString(), {Data(dtype, {2, 3, 6, 6})}, {{"pool_size", 2}, {"strides", 2}});
+    }
+    b.Add(op, "padded", {Data(kF32, {1, 2, 7, 6})},
+          {{"pool_size", 3}, {"strides", ints({2, 1})}, {"padding", ints({1, 1, 0, 1})}});
+    b.Add(op, "dilated", {Data(kF32, {1, 2, 7, 7})}, {{"pool_size", 2}, {"dilation", ints({2, 3})}, {"padding", 1}});
+    b.Add(op, "ceil", {Data(kF32, {1, 1, 6, 7})},
+          {{"pool_size", 3}, {"strides", 2}, {"ceil_mode", true}, {"padding", ints({1, 0})}});
+    b.Add(op, "count_padding", {Data(kF32, {1, 1, 5, 5})},
+          {{"pool_size", 3}, {"strides", 2}, {"padding", 1}, {"count_include_pad", true}, {"ceil_mode", true}});
+    b.Add(op, "empty", {Data(kF32, {0, 3, 4, 4})}, {{"pool_size", 2}});
+    b.Add(op, "specials", {image}, {{"pool_size", 2}, {"padding", ints({1, 0})}});
+    b.Add(op, "infinite_window", {Of(kF32, {1, 1, 2, 2}, {-kInf, -kInf, -kInf, -kInf})}, {{"pool_size", 2}});
+  }
+}
+
+void ElementwiseCases(Builder& b) {
+  UnaryCases(b, *FindOp("clip"), {}, Then({Scalar(-1.5), Scalar(2)}));
+  UnaryCases(b, *FindOp("nn.leakyrelu"), {{"alpha", 0.125}});
+  for (DataType from : FindOp("astype")->cases.dtypes) {
+    for (DataType to : FindOp("astype")->cases.dtypes) {
+      OpCase& c = b.Add("astype", from.ToString() + "_to_" + to.ToString(), {Data(from, {3, 5})}, {{"dtype", to}});
+      if (to == kF16) c.rtol = 1e-3;
+    }
+  }
+  b.Add("astype", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
+  b.Add("astype", "empty", {Data(kF32, {0, 3})}, {{"dtype", kI32}});
+  b.Add("astype", "specials", {Specials()}, {{"dtype", kI32}});
+  b.Add("astype", "specials_to_half", {Specials()}, {{"dtype", kF16}});
+  b.Add("astype", "specials_to_bool", {Specials()}, {{"dtype", kBool}});
+  b.Add("astype", "wraps", {Of(kI32, {4}, {300, -1, 128, 65535})}, {{"dtype", "int8"}});
+  b.Add("where", "bool", {Data(kBool, {3, 5}), Data(kF32, {3, 5}), Data(kF32, {3, 5}, 2)});
+  b.Add("where", "broadcast", {Data(kBool, {3, 1}), Data(kI32, {4}), Data(kI32, {2, 1, 1}, 2)});
+  b.Add("where", "rank0", {Data(kBool, {}), Data(kF32, {}), Data(kF32, {}, 2)});
+  b.Add("where", "empty", {Data(kBool, {0}), Data(kF32, {1}), Data(kF32, {}, 2)});
+  b.Add("where", "specials", {Data(kBool, {8}), Specials(), Data(kF32, {8})});
+}
+
+std::vector<OpCase> MakeCases() {
+  Builder b;
+  for (const OpRow* row : AllOps()) {
+    const bool plain = row->attrs.empty() && row->num_optional_args == 0 && !row->is_primitive && !row->is_view;
+    if (plain && row->fusion == FusionClass::kElementwise && row->arg_names.size() == 1) UnaryCases(b, *row);
+    if (plain && row->fusion == FusionClass::kBroadcast && row->arg_names[0] == std::string_view("x1"))
+      BinaryCases(b, *row);
+  }
+  ElementwiseCases(b);
+  CreateCases(b);
+  TransformCases(b);
+  ReductionCases(b);
+  LinearCases(b);
+  ConvolutionCases(b);
+  return std::move(b.cases);
+}
+
+}  // namespace
+
+const std::vector<OpCase>& AllCases() {
+  static const std::vector<OpCase> cases = MakeCases();
+  return cases;
+}
+
+Result<ir::Call> CallOf(const OpCase& op_case, const ir::PrimVar& symbolic) {
+  int64_t replaced = -1;
+  if (symbolic != nullptr && !op_case.inputs.empty() && !op_case.inputs[0].dims.empty()) {
+    replaced = op_case.inputs[0].dims[0];
+  }
+  std::vector<ir::Expr> variables;
+  for (const ReferenceTensor& input : op_case.inputs) {
+    Dims dims;
+    for (int64_t dim : input.dims) {
+      dims.push_back(dim == replaced && dim != 1 ? ir::PrimExpr(symbolic) : ir::Int64(dim));
+    }
+    variables.push_back(ir::Make<ir::VarNode>("x" + std::to_string(variables.size()),
+                                              ir::Make<ir::TensorTypeNode>(std::move(dims), input.dtype)));
+  }
+  return MakeCall(op_case.op, op_case.args != nullptr ? op_case.args(variables) : variables, op_case.attrs);
+}
+
+Result<std::vector<ReferenceTensor>> EvaluateReference(const OpCase& op_case) {
+  INGOT_ASSIGN_OR_RETURN(const ir::Call call, CallOf(op_case));
+  return FindOp(op_case.op)->reference(call, op_case.inputs);
+}
+
+std::string Compare(const OpCase& op_case, const std::vector<ReferenceTensor>& expected,
+                    const std::vector<ReferenceTensor>& got) {
+  if (expected.size() != got.size()) return "another number of results";
+  for (size_t t = 0; t < expected.size(); ++t) {
+    const ReferenceTensor& want = expected[t];
+    const ReferenceTensor& have = got[t];
+    if (want.dtype != have.dtype || want.dims != have.dims) return "another dtype or shape";
+    for (int64_t i = 0; i < CountOf(want.dims); ++i) {
+      double x = GetNumber(want, i);
+      double y = GetNumber(have, i);
+      if (want.dtype == kF32) x = static_cast<float>(x);  // what is out of range is infinite
+      const bool equal = std::isnan(x)   ? std::isnan(y)
+                         : std::isinf(x) ? x == y
+                                         : std::fabs(x - y) <= op_case.atol + op_case.rtol * std::fabs(x);
+      const bool exact =
+          want.dtype.is_floating() || want.ints[static_cast<size_t>(i)] == have.ints[static_cast<size_t>(i)];
+      if (!equal || !exact) {
+        return "element " + std::to_string(i) + ": expected " + std::to_string(x) + ", got " + std::to_string(y);
+      }
+    }
+  }
+  return "";
+}
+
+std::vector<std::byte> Pack(const ReferenceTensor& tensor) {
+  const int64_t count = CountOf(tensor.dims);
+  const auto width = static_cast<size_t>(tensor.dtype.bits / 8);
+  INGOT_CHECK(width > 0, "no case has packed elements");
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const uint64_t bits = tensor.dtype.is_floating() ? EncodeFloat(tensor.dtype, tensor.floats[at])
+                                                     : static_cast<uint64_t>(tensor.ints[at]);
+    std::memcpy(bytes.data() + at * width, &bits, width);  // little-endian
+  }
+  return bytes;
+}
+
+ReferenceTensor Unpack(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes) {
+  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
+  const auto width = static_cast<size_t>(dtype.bits / 8);
+  for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
+    const auto at = static_cast<size_t>(i);
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at * width, width);
+    if (dtype.is_floating()) {
+      tensor.floats[at] = DecodeFloat(dtype, bits);
+    } else if (dtype.is_int()) {
+      const int shift = 64 - dtype.bits;
+      tensor.ints[at] = static_cast<int64_t>(bits << shift) >> shift;
+    } else {
+      tensor.ints[at] = static_cast<int64_t>(bits);
+    }
+  }
+  return tensor;
+}
+
+}  // namespace ingot::op

@@ -1,0 +1,106 @@
+// The ways of evaluating a call that the differential tests compare with the row's reference.
+#include <algorithm>
+#include <optional>
+
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/op/fold.h"
+#include "compiler/op/reference.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "tests/compiler/codegen/jit.h"
+#include "tests/compiler/op/cases.h"
+
+namespace ingot::op {
+namespace {
+
+using Dims64 = std::vector<int64_t>;
+
+// ---- Folding: the host routines.
+bool Folds(const ir::Call& call) {
+  const OpRow* row = RowOf(call);
+  return row->fold != nullptr && (row->prepare == nullptr || row->prepare(call).ok());
+}
+
+Result<std::vector<ReferenceTensor>> Fold(const ir::Call& call, std::span<const ReferenceTensor> inputs,
+                                          std::span<const Dims64> out_dims) {
+  std::vector<ConstantPtr> constants;
+  for (const ReferenceTensor& input : inputs) {
+    constants.push_back(ir::ConstantData::FromBytes(input.dtype, input.dims, Pack(input)));
+  }
+  INGOT_ASSIGN_OR_RETURN(const ConstantPtr result, RowOf(call)->fold(call, constants));
+  if (result->dims() != out_dims[0]) return Status(StatusCode::kFailed, "folding gives other dims than the reference");
+  return std::vector<ReferenceTensor>{Unpack(result->dtype(), result->dims(), result->bytes())};
+}
+
+// ---- Each implementation's tensor function, unscheduled: every one that takes the call has to agree.
+bool HasImplementation(const ir::Call& call) {
+  const Target target;
+  for (const Implementation& implementation : RowOf(call)->implementations) {
+    if (implementation.predicate(call, target)) return true;
+  }
+  return false;
+}
+
+using Bytes = codegen::testing::Tensor<std::byte>;
+struct Arguments {
+  std::vector<ReferenceTensor> tensors;  // inputs, then the result
+  std::vector<Bytes> bytes;              // theirs
+};
+using RunFunction = Status (*)(const ir::PrimFunc& function, Arguments& arguments);
+
+template <RunFunction run>
+Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, std::span<const ReferenceTensor> inputs,
+                                                        std::span<const Dims64> out_dims) {
+  const Target target;
+  std::vector<ReferenceTensor> results;
+  for (const Implementation& implementation : RowOf(call)->implementations) {
+    if (!implementation.predicate(call, target)) continue;
+    INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, implementation.build(call, target));
+    Arguments arguments{{inputs.begin(), inputs.end()}, {}};
+    const DataType dtype = *ir::As<ir::TensorTypeNode>(call->type)->dtype;
+    arguments.tensors.push_back(NewReference(dtype, out_dims[0]));
+    for (const ReferenceTensor& tensor : arguments.tensors) {
+      const std::vector<std::byte> packed = Pack(tensor);
+      arguments.bytes.emplace_back(packed.begin(), packed.end());
+    }
+    std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
+    INGOT_RETURN_IF_ERROR(run(function, arguments));
+    results = {Unpack(dtype, out_dims[0], arguments.bytes.back())};
+  }
+  return results;
+}
+
+Status RunCompiled(const ir::PrimFunc& function, Arguments& arguments) {
+  const Target target = codegen::testing::TargetNamed("x86-64-v3");
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(function, target));
+  codegen::CodegenOptions options;
+  options.opt_level = 0;
+  codegen::testing::Kernel kernel(lowered, target, options);
+  std::vector<void*> buffers;
+  for (Bytes& bytes : arguments.bytes) buffers.push_back(bytes.data());
+  // Symbolic dims take their values from the tensors.
+  std::vector<int64_t> ints;
+  for (const ir::PrimVar& var : codegen::KernelIntArguments(lowered)) {
+    std::optional<int64_t> value;
+    for (size_t i = 0; i < lowered->params.size(); ++i) {
+      const std::vector<ir::PrimExpr>& shape = lowered->params[i].buffer->shape;
+      for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (shape[axis].get() == var.get()) value = arguments.tensors[i].dims[axis];
+      }
+    }
+    if (!value) return Status(StatusCode::kFailed, "no tensor binds the variable " + var->name);
+    ints.push_back(*value);
+  }
+  if (kernel.Run(buffers, ints) != 0) return Status(StatusCode::kFailed, "the kernel failed");
+  return Status();
+}
+
+const Evaluator kEvaluators[] = {
+    {"fold", Folds, Fold},
+    {"compiled definition", HasImplementation, RunImplementations<RunCompiled>},
+};
+
+}  // namespace
+
+std::span<const Evaluator> Evaluators() { return kEvaluators; }
+
+}  // namespace ingot::op

@@ -1,0 +1,288 @@
+"""Compares the operator table's reference evaluations with NumPy and ONNX Runtime.
+
+Usage: op_reference.py build/debug/bin/dump_op_cases
+
+Every case of tests/compiler/op/cases.cc is evaluated by one row of ORACLES. Exit code 1 when a case differs or an
+operator has no oracle. float16 goes through NumPy's float16; everything else is computed in float64 where NumPy does it,
+and in float32 where ONNX Runtime does.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+np.seterr(all="ignore")
+warnings.simplefilter("ignore")  # means of nothing
+
+
+def tensor(spec):
+    dtype = np.dtype(spec["dtype"])
+    if dtype.kind == "f":
+        values = np.array([float(v) for v in spec["values"]], dtype=np.float64)
+    else:
+        values = np.array([int(v) for v in spec["values"]], dtype=np.int64)
+    return values.astype(dtype).reshape(spec["dims"])
+
+
+def wide(x):
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
+def ort(op, inputs, opset=19, **attrs):
+    """One ONNX node in float32."""
+    names = [f"x{i}" for i in range(len(inputs))]
+    node = helper.make_node(op, names, ["y"], **attrs)
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [node],
+        "one",
+        [helper.make_tensor_value_info(n, kind, x.shape) for n, x in zip(names, inputs)],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {n: x.astype(np.float32) for n, x in zip(names, inputs)})[0]
+
+
+def unary(fn):
+    return lambda c, x: fn(wide(x[0]))
+
+
+def binary(fn):
+    return lambda c, x: fn(wide(x[0]), wide(x[1]))
+
+
+def truncating_divide(a, b):
+    if a.dtype.kind == "f":
+        return a / b
+    safe = np.where(b == 0, 1, b)
+    return np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (abs(a) // abs(safe)))
+
+
+def floor_mod(a, b):
+    if a.dtype.kind == "f":
+        return a - np.floor(a / b) * b
+    return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))
+
+
+def floor_divide(a, b):
+    if a.dtype.kind == "f":
+        return np.floor(a / b)
+    return np.where(b == 0, 0, np.floor_divide(a, np.where(b == 0, 1, b)))
+
+
+def reduction(fn):
+    def run(c, x):
+        axis = c["attrs"]["axis"]
+        axis = None if axis is None else tuple(axis)
+        return fn(wide(x[0]), axis=axis, keepdims=c["attrs"]["keepdims"])
+
+    return run
+
+
+def extremum(ufunc, empty):
+    def run(a, axis, keepdims):
+        initial = empty if a.dtype.kind == "f" else np.iinfo(a.dtype).min if empty < 0 else np.iinfo(a.dtype).max
+        return ufunc.reduce(a, axis=axis, keepdims=keepdims, initial=initial)
+
+    return run
+
+
+def ort_softmax(op):
+    return lambda c, x: ort(op, x, axis=c["attrs"]["axis"]) if x[0].size else x[0]
+
+
+def conv2d(c, x):
+    a = c["attrs"]
+    if x[0].size == 0:
+        return np.zeros(c["output"]["dims"], np.float32)
+    return ort("Conv", x, strides=a["strides"], pads=a["padding"], dilations=a["dilation"], group=a["groups"])
+
+
+def pool(op):
+    def run(c, x):
+        a = c["attrs"]
+        if x[0].size == 0:
+            return np.zeros(c["output"]["dims"], x[0].dtype)
+        attrs = dict(kernel_shape=a["pool_size"], strides=a["strides"], pads=a["padding"], dilations=a["dilation"])
+        attrs["ceil_mode"] = int(a["ceil_mode"])
+        if op == "AveragePool":
+            attrs["count_include_pad"] = int(a["count_include_pad"])
+        return ort(op, x, **attrs)
+
+    return run
+
+
+def strided_slice(c, x):
+    index = [slice(None)] * x[0].ndim
+    args = c["args"]
+    strides = args[4] if len(args) > 4 else [1] * len(args[1])
+    for axis, begin, end, stride in zip(args[1], args[2], args[3], strides):
+        index[axis] = slice(begin, end, stride)
+    return x[0][tuple(index)]
+
+
+def pad(c, x):
+    width = np.array(c["attrs"]["pad_width"], dtype=int).reshape(-1, 2)
+    return np.pad(x[0], width, constant_values=x[0].dtype.type(c["attrs"]["pad_value"])) if len(width) else x[0]
+
+
+def expand_dims(c, x):
+    return np.expand_dims(x[0], tuple(c["attrs"]["axis"]))
+
+
+def squeeze(c, x):
+    axis = c["attrs"]["axis"]
+    return np.squeeze(x[0], None if axis is None else tuple(axis))
+
+
+def clip(c, x):
+    return np.clip(wide(x[0]), c["args"][1], c["args"][2])
+
+
+def astype(c, x):
+    dtype = np.dtype(c["attrs"]["dtype"])
+    if x[0].dtype.kind == "f" and dtype.kind in "iu":  # NumPy leaves open what is out of range; ours saturates
+        limits = np.iinfo(dtype)
+        return np.nan_to_num(np.clip(np.trunc(wide(x[0])), limits.min, limits.max), nan=0).astype(dtype)
+    return x[0].astype(dtype)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def matmul(c, x):
+    dtype = np.int64 if x[0].dtype.kind == "i" else np.float64
+    return np.matmul(x[0].astype(dtype), x[1].astype(dtype))
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def gelu(x):
+    return np.where(x == -np.inf, np.nan, 0.5 * x * (1 + erf(x / math.sqrt(2))))
+
+
+ORACLES = {
+    "abs": unary(np.abs),
+    "bitwise_not": unary(np.invert),
+    "ceil": unary(np.ceil),
+    "cos": unary(np.cos),
+    "erf": unary(erf),
+    "exp": unary(np.exp),
+    "floor": unary(np.floor),
+    "isfinite": unary(np.isfinite),
+    "isinf": unary(np.isinf),
+    "isnan": unary(np.isnan),
+    "log": unary(np.log),
+    "logical_not": unary(np.logical_not),
+    "negative": unary(np.negative),
+    "nn.gelu": unary(gelu),
+    "nn.gelu_tanh": unary(lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+    "nn.leakyrelu": lambda c, x: np.where(x[0] < 0, x[0] * c["attrs"]["alpha"], x[0]),
+    "nn.relu": unary(lambda x: np.maximum(x, 0)),
+    "nn.silu": unary(lambda x: x * sigmoid(x)),
+    "round": unary(np.rint),
+    "rsqrt": unary(lambda x: 1 / np.sqrt(x)),
+    "sigmoid": unary(sigmoid),
+    "sign": unary(np.sign),
+    "sin": unary(np.sin),
+    "sqrt": unary(np.sqrt),
+    "square": unary(np.square),
+    "tan": unary(np.tan),
+    "tanh": unary(np.tanh),
+    "trunc": unary(np.trunc),
+    "clip": clip,
+    "astype": astype,
+    "where": lambda c, x: np.where(x[0], x[1], x[2]),
+    "add": binary(np.add),
+    "divide": binary(truncating_divide),
+    "equal": binary(np.equal),
+    "floor_divide": binary(floor_divide),
+    "floor_mod": binary(floor_mod),
+    "greater": binary(np.greater),
+    "greater_equal": binary(np.greater_equal),
+    "less": binary(np.less),
+    "less_equal": binary(np.less_equal),
+    "logical_and": binary(np.logical_and),
+    "logical_or": binary(np.logical_or),
+    "logical_xor": binary(np.logical_xor),
+    "maximum": binary(np.maximum),
+    "minimum": binary(np.minimum),
+    "multiply": binary(np.multiply),
+    "not_equal": binary(np.not_equal),
+    "power": binary(np.power),
+    "subtract": binary(np.subtract),
+    "zeros": lambda c, x: np.zeros(c["args"][0]),
+    "ones": lambda c, x: np.ones(c["args"][0]),
+    "full": lambda c, x: np.full(c["args"][0], x[0]),
+    "reshape": lambda c, x: np.reshape(x[0], c["args"][1]),
+    "flatten": lambda c, x: x[0].reshape(-1),
+    "expand_dims": expand_dims,
+    "squeeze": squeeze,
+    "permute_dims": lambda c, x: np.transpose(x[0], c["attrs"]["axes"]),
+    "broadcast_to": lambda c, x: np.broadcast_to(x[0], c["args"][1]),
+    "concat": lambda c, x: np.concatenate(x, c["attrs"]["axis"]),
+    "strided_slice": strided_slice,
+    "nn.pad": pad,
+    "sum": reduction(np.sum),
+    "prod": reduction(np.prod),
+    "max": reduction(extremum(np.maximum, -np.inf)),
+    "min": reduction(extremum(np.minimum, np.inf)),
+    "mean": reduction(np.mean),
+    "variance": reduction(np.var),
+    "nn.softmax": ort_softmax("Softmax"),
+    "nn.log_softmax": ort_softmax("LogSoftmax"),
+    "matmul": matmul,
+    "nn.conv2d": conv2d,
+    "nn.max_pool2d": pool("MaxPool"),
+    "nn.avg_pool2d": pool("AveragePool"),
+}
+
+# Where an oracle leaves the result open or is known to differ, with the reason.
+EXCEPTIONS = {
+    "nn.max_pool2d/infinite_window": "ONNX Runtime starts from the lowest finite value",
+    "nn.max_pool2d/specials": "ONNX Runtime's maximum drops NaN",
+}
+
+
+def main():
+    if len(sys.argv) != 2:
+        print(__doc__, file=sys.stderr)
+        return 2
+    cases = json.loads(subprocess.run([sys.argv[1]], check=True, capture_output=True).stdout)
+    failures = 0
+    skipped = 0
+    for case in cases:
+        name = f"{case['op']}/{case['label']}"
+        if EXCEPTIONS.get(name):
+            skipped += 1
+            continue
+        oracle = ORACLES.get(case["op"])
+        if oracle is None:
+            print(f"{name}: no oracle")
+            failures += 1
+            continue
+        expected = np.asarray(oracle(case, [tensor(t) for t in case["inputs"]]))
+        got = tensor(case["output"])
+        if expected.shape != got.shape:
+            print(f"{name}: shape {got.shape}, expected {expected.shape}")
+            failures += 1
+            continue
+        if not np.allclose(wide(got), expected.astype(got.dtype), rtol=2e-5, atol=1e-6, equal_nan=True):
+            print(f"{name}: got {got.ravel()[:8]}, expected {expected.ravel()[:8]}")
+            failures += 1
+    print(f"{len(cases)} cases, {skipped} left out, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
