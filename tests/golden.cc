@@ -76,7 +76,7 @@ void RunFile(const std::filesystem::path& path, std::span<const Directive> direc
   Result<std::string> result = row->run(file.golden);
   const bool expects_error = path.filename().string().starts_with("bad-");
   if (result.ok() == expects_error) {
-    FAIL_CHECK(path.string() << (expects_error ? ": expected an error, got:\n" : ": failed: ")
+    FAIL_CHECK(path.string() << std::string(expects_error ? ": expected an error, got:\n" : ": failed: ")
                              << (result.ok() ? *result : result.status().message()));
     return;
   }

@@ -170,9 +170,11 @@ class Verifier {
     }
     for (const KernelInt& scalar : kernel.ints) {
       const DataType dtype = scalar.dtype;
-      const bool is_known = dtype.IsKnown() && dtype.is_scalar() && dtype.bits >= 8;
-      if (!is_known || !(dtype.is_integral() || dtype.is_bool() || dtype.code == TypeCode::kFloat)) {
-        return Fail(Check::kKernelParameters, "integer argument \"" + scalar.name + "\" is no integer, bool or float");
+      const bool is_whole =
+          dtype.IsKnown() && dtype.is_scalar() && dtype.bits >= 8 && (dtype.is_integral() || dtype.is_bool());
+      if (!is_whole && dtype != DataType::Float(32) && dtype != DataType::Float(64)) {
+        return Fail(Check::kKernelParameters,
+                    "integer argument \"" + scalar.name + "\" is no integer, bool, float32 or float64");
       }
     }
     for (size_t i = 0; i < kernel.params.size(); ++i) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/left_out_checks.h"
+#include "tests/vm/run_directive.h"
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
 #include "vm/program_codec.h"
@@ -42,10 +43,12 @@ Result<std::string> RunVerify(const golden::Case& golden) {
 
 constexpr golden::Directive kDirectives[] = {
     {"assemble", RunAssemble},
+    {"run", RunRun},
     {"verify", RunVerify},
 };
 
 TEST_CASE("golden: vm/assembler") { golden::RunArea("vm/assembler", kDirectives); }
+TEST_CASE("golden: vm/run") { golden::RunArea("vm/run", kDirectives); }
 TEST_SUITE("checks") {
   TEST_CASE("golden: vm/verifier") { golden::RunArea("vm/verifier", kDirectives); }
 }

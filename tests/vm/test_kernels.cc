@@ -1,0 +1,55 @@
+#include "tests/vm/test_kernels.h"
+
+#include <bit>
+#include <cstdint>
+
+namespace ingot::test {
+namespace {
+
+int32_t AddN(const IngotKernelContext*, void* const* buffers, const int64_t* ints) {
+  const auto* a = static_cast<const float*>(buffers[0]);
+  const auto* b = static_cast<const float*>(buffers[1]);
+  auto* c = static_cast<float*>(buffers[2]);
+  for (int64_t i = 0; i < ints[0]; ++i) c[i] = a[i] + b[i];
+  return 0;
+}
+
+int32_t Add16(const IngotKernelContext* ctx, void* const* buffers, const int64_t*) {
+  const int64_t n = 16;
+  return AddN(ctx, buffers, &n);
+}
+
+int32_t ScaleN(const IngotKernelContext*, void* const* buffers, const int64_t* ints) {
+  const auto* a = static_cast<const float*>(buffers[0]);
+  auto* b = static_cast<float*>(buffers[1]);
+  const float scale = std::bit_cast<float>(static_cast<uint32_t>(ints[1]));
+  for (int64_t i = 0; i < ints[0]; ++i) b[i] = a[i] * scale;
+  return 0;
+}
+
+int32_t FailAssert(const IngotKernelContext* ctx, void* const*, const int64_t*) {
+  return ctx->fail(ctx, INGOT_KERNEL_ASSERT, 0, 0);
+}
+
+int32_t Spin(const IngotKernelContext* ctx, void* const*, const int64_t*) {
+  while (*ctx->cancel == 0) {
+  }
+  return ctx->fail(ctx, INGOT_KERNEL_CANCELLED, 0, 0);
+}
+
+}  // namespace
+
+IngotKernelFn FindTestKernel(const std::string& name) {
+  struct Row {
+    const char* name;
+    IngotKernelFn function;
+  };
+  constexpr Row kRows[] = {
+      {"add16", Add16}, {"add_n", AddN}, {"scale_n", ScaleN}, {"fail_assert", FailAssert}, {"spin", Spin}};
+  for (const Row& row : kRows) {
+    if (name == row.name) return row.function;
+  }
+  return nullptr;
+}
+
+}  // namespace ingot::test

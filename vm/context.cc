@@ -1,0 +1,274 @@
+#include "vm/context.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/device_list.h"
+#include "vm/interpreter.h"
+#include "vm/limits.h"
+
+namespace ingot::vm {
+
+Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executable> executable, ContextOptions options) {
+  std::unique_ptr<Context> context(new Context());
+  context->executable_ = std::move(executable);
+  context->options_ = std::move(options);
+  const Executable& exe = *context->executable_;
+  const auto in_file = [&](Status status) { return std::move(status).WithContext(exe.name()); };
+  if (Status status = context->CreateDevices(); !status.ok()) return in_file(std::move(status));
+  if (Status status = context->CreateStates(); !status.ok()) return in_file(std::move(status));
+  if (Status status = context->BindExternals(std::move(context->options_.externals)); !status.ok()) {
+    return in_file(std::move(status));
+  }
+  context->activations_.resize(exe.program().functions.size());
+  context->kernel_context_ = std::make_unique<KernelContext>(exe.instance()->pool(), &context->interrupt_);
+  context->kernel_context_->set_external(&Context::CallRawExternal, context.get());
+  if (Status status = context->ReserveWorkspace(exe.linked().workspace_bytes); !status.ok())
+    return in_file(std::move(status));
+  context->interpreter_ = std::make_unique<Interpreter>(*context);
+  return context;
+}
+
+Context::~Context() {
+  if (devices_.empty()) return;
+  if (workspace_ != nullptr) devices_[0].pool->Free(workspace_, workspace_bytes_);
+  for (auto& of_function : activations_) {
+    for (auto& activation : of_function) {
+      for (size_t i = 0; i < activation->arenas.size(); ++i) {
+        const ArenaBlock& block = activation->arenas[i];
+        if (block.data == nullptr) continue;
+        const uint8_t device = activation->linked->function->plan.arenas[i].device;
+        devices_[device].pool->Free(block.data, block.size);
+      }
+    }
+  }
+}
+
+Status Context::CreateDevices() {
+  const int64_t limit = options_.max_memory_bytes > 0 ? options_.max_memory_bytes : MemoryPool::kNoLimit;
+  for (const VirtualDevice& device : executable_->program().devices) {
+    INGOT_ASSIGN_OR_RETURN(DeviceId id, DeviceId::Parse(device.kind));
+    id.index = device.index;
+    BoundDevice& bound = devices_.emplace_back();
+    INGOT_ASSIGN_OR_RETURN(bound.device, CreateDevice(id, executable_->instance()->allocator()));
+    INGOT_ASSIGN_OR_RETURN(bound.pool, MemoryPool::Create(bound.device, limit));
+  }
+  return Status();
+}
+
+Status Context::CreateStates() {
+  for (const State& state : executable_->program().states) {
+    int64_t count = 1;
+    for (int64_t dim : state.dims) count *= dim;  // the verifier proved that this does not overflow
+    INGOT_ASSIGN_OR_RETURN(const int64_t bytes, state.dtype.SizeBytes(count));
+    INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, devices_[state.device].pool->AllocateStorage(bytes));
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(std::move(storage), state.dtype, state.dims));
+    states_.push_back(std::move(tensor));
+    INGOT_RETURN_IF_ERROR(ResetState(StateId(static_cast<uint32_t>(states_.size() - 1))));
+  }
+  return Status();
+}
+
+Status Context::ResetState(StateId id) {
+  const State& state = executable_->program().states[id.value];
+  const Tensor& tensor = states_[id.value];
+  const Ref<Device>& device = devices_[state.device].device;
+  if (tensor.size_bytes() == 0) return Status();
+  if (state.initial) {
+    const Constant& initial = executable_->program().constants[state.initial->value];
+    return device->CopyFromHost(tensor.data(), initial.bytes.data(), tensor.size_bytes(), {});
+  }
+  if (device->id().is_host_accessible()) {
+    std::memset(tensor.data(), 0, static_cast<size_t>(tensor.size_bytes()));
+    return Status();
+  }
+  const std::vector<std::byte> zeros(static_cast<size_t>(tensor.size_bytes()));
+  INGOT_RETURN_IF_ERROR(device->CopyFromHost(tensor.data(), zeros.data(), tensor.size_bytes(), {}));
+  return device->Synchronize({});
+}
+
+Status Context::BindExternals(std::map<std::string, ExternalFunction> externals) {
+  options_.externals = std::move(externals);
+  std::vector<bool> called_by_kernel(executable_->program().externals.size(), false);
+  for (const Kernel& kernel : executable_->program().kernels) {
+    for (ExternalId id : kernel.externals) called_by_kernel[id.value] = true;
+  }
+  for (const External& external : executable_->program().externals) {
+    const auto found = options_.externals.find(external.name);
+    if (found == options_.externals.end()) {
+      return Status(StatusCode::kNotFound, "external function \"" + external.name + "\" is not registered; it is " +
+                                               external.name + external.signature.ToString());
+    }
+    if (called_by_kernel[externals_.size()] && !found->second.call_raw) {
+      return Status(StatusCode::kInvalidArgument,
+                    "external function \"" + external.name + "\" is called by kernels and has no raw form");
+    }
+    externals_.push_back(&found->second);
+  }
+  return Status();
+}
+
+int32_t Context::CallRawExternal(void* context, const IngotKernelContext* ctx, int32_t index, void* const* buffers,
+                                 const int64_t* ints) {
+  auto* self = static_cast<Context*>(context);
+  const Kernel* kernel = self->running_kernel_;
+  if (kernel == nullptr || index < 0 || static_cast<size_t>(index) >= kernel->externals.size()) {
+    return ctx->fail(ctx, INGOT_KERNEL_ASSERT, -1, index);
+  }
+  return self->externals_[kernel->externals[static_cast<size_t>(index)].value]->call_raw(buffers, ints);
+}
+
+Status Context::ReserveWorkspace(int64_t bytes) {
+  if (bytes <= workspace_bytes_) return Status();
+  if (bytes > kMaxArenaBytes) return Status::OutOfMemory("a workspace of " + std::to_string(bytes) + " bytes");
+  if (workspace_ != nullptr) devices_[0].pool->Free(workspace_, workspace_bytes_);
+  workspace_ = nullptr;
+  workspace_bytes_ = 0;
+  kernel_context_->set_workspace(nullptr, 0);
+  INGOT_ASSIGN_OR_RETURN(workspace_, devices_[0].pool->Allocate(bytes));
+  workspace_bytes_ = bytes;
+  kernel_context_->set_workspace(workspace_, bytes);
+  return Status();
+}
+
+Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, const int64_t* symbols) {
+  std::vector<std::unique_ptr<Activation>>& of_function = activations_[linked.id];
+  Activation* activation = nullptr;
+  for (const auto& candidate : of_function) {
+    if (!candidate->in_use) {
+      activation = candidate.get();
+      break;
+    }
+  }
+  if (activation == nullptr) {
+    of_function.push_back(std::make_unique<Activation>());
+    activation = of_function.back().get();
+    activation->linked = &linked;
+    activation->arguments.resize(linked.num_arguments);
+    activation->ints.resize(linked.num_ints);
+    activation->arenas.resize(linked.function->plan.arenas.size());
+  }
+  const size_t num_symbols = linked.function->signature.symbols.size();
+  const bool is_warm =
+      activation->prepared && std::equal(activation->symbols.begin(), activation->symbols.end(), symbols);
+  if (!is_warm) {
+    activation->prepared = false;
+    INGOT_RETURN_IF_ERROR(Prepare(*activation, symbols));
+    activation->symbols.assign(symbols, symbols + num_symbols);
+    activation->prepared = true;
+  }
+  activation->in_use = true;
+  return activation;
+}
+
+// Numbers of the plan for these symbols, memory for them, and everything in the argument arrays that stays.
+Status Context::Prepare(Activation& activation, const int64_t* symbols) {
+  const LinkedFunction& linked = *activation.linked;
+  const Function& function = *linked.function;
+  const std::span<const int64_t> slots(symbols, function.signature.symbols.size());
+  INGOT_ASSIGN_OR_RETURN(activation.numbers, EvaluatePlan(function.plan, slots));
+  INGOT_RETURN_IF_ERROR(CheckPlanNumbers(function.plan, activation.numbers, CheckSet::All()).status());
+  INGOT_RETURN_IF_ERROR(ReserveArenas(activation));
+  std::vector<void*> addresses;
+  for (const FixedRegister& fixed : linked.fixed) {
+    std::byte* base = nullptr;
+    if (fixed.source == FixedSource::kConstant) {
+      base = const_cast<std::byte*>(executable_->program().constants[fixed.index].bytes.data());
+    } else if (fixed.source == FixedSource::kState) {
+      base = static_cast<std::byte*>(states_[fixed.index].data());
+    } else {
+      const uint32_t arena = function.plan.entries[fixed.index].arena;
+      base = static_cast<std::byte*>(activation.arenas[arena].data) + activation.numbers.offsets[fixed.index];
+      if (fixed.needs_check) {
+        int64_t count = 1;
+        for (const DimCode& dim : fixed.dims) {
+          INGOT_ASSIGN_OR_RETURN(const int64_t extent, dim.Evaluate(slots));
+          if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) count = -1;
+          if (count < 0) break;
+        }
+        const Result<int64_t> bytes = fixed.dtype.SizeBytes(count);
+        if (!bytes.ok() || *bytes > activation.numbers.sizes[fixed.index]) {
+          return Status(StatusCode::kCorrupt, "a tensor does not fit into plan entry " + std::to_string(fixed.index) +
+                                                  " of " + std::to_string(activation.numbers.sizes[fixed.index]) +
+                                                  " bytes");
+        }
+      }
+    }
+    INGOT_ASSIGN_OR_RETURN(const int64_t offset, fixed.offset_bytes.Evaluate(slots));
+    addresses.push_back(base + offset);
+  }
+  for (const FixedArgument& argument : linked.fixed_arguments)
+    activation.arguments[argument.index] = addresses[argument.fixed];
+  for (const FixedInt& value : linked.fixed_ints) {
+    INGOT_ASSIGN_OR_RETURN(activation.ints[value.index], value.value.Evaluate(slots));
+  }
+  return Status();
+}
+
+Status Context::ReserveArenas(Activation& activation) {
+  const MemoryPlan& plan = activation.linked->function->plan;
+  for (size_t i = 0; i < plan.arenas.size(); ++i) {
+    ArenaBlock& block = activation.arenas[i];
+    const int64_t size = activation.numbers.arena_sizes[i];
+    MemoryPool& pool = *devices_[plan.arenas[i].device].pool;
+    if (block.data != nullptr && block.size >= size) continue;
+    if (block.data != nullptr) pool.Free(block.data, block.size);
+    block = {};
+    INGOT_ASSIGN_OR_RETURN(block.data, pool.Allocate(size));
+    block.size = size;
+  }
+  return Status();
+}
+
+// ---- invocations
+
+Status Context::Start() {
+  if (running_)
+    return Status(StatusCode::kInvalidArgument,
+                  "the context is running already; an external function may not call into it");
+  running_ = true;
+  failure_place_ = {};
+  interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
+  if (deadline_seconds_ <= 0) return Status();
+  const auto duration =
+      std::chrono::duration_cast<DeadlineTimer::Clock::duration>(std::chrono::duration<double>(deadline_seconds_));
+  Status status = executable_->instance()->timer().Arm(&interrupt_, DeadlineTimer::Clock::now() + duration);
+  if (!status.ok()) running_ = false;
+  return status;
+}
+
+Status Context::Stop(Status status) {
+  if (deadline_seconds_ > 0) executable_->instance()->timer().Disarm(&interrupt_);
+  staging_.clear();
+  running_ = false;
+  if (status.ok()) return status;
+  return std::move(status).WithContext(executable_->name());
+}
+
+Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<const Value> arguments) {
+  INGOT_RETURN_IF_ERROR(Start());
+  const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
+  const LinkedFunction& linked = *executable_->linked().functions[index];
+  std::vector<Value> results;
+  Status status = interpreter_->Enter(linked, arguments);
+  if (status.ok()) status = interpreter_->Run({});
+  if (status.ok()) status = interpreter_->TakeResults(&results);
+  interpreter_->Unwind();
+  status = Stop(std::move(status));
+  if (!status.ok()) return status;
+  return results;
+}
+
+Status Context::InvokeInto(const Function& function, std::span<const TensorView> inputs,
+                           std::span<const TensorView> outputs) {
+  INGOT_RETURN_IF_ERROR(Start());
+  const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
+  const LinkedFunction& linked = *executable_->linked().functions[index];
+  Status status = interpreter_->EnterTensors(linked, inputs, outputs);
+  if (status.ok()) status = interpreter_->Run(outputs);
+  if (status.ok()) status = interpreter_->CopyResults(outputs);
+  interpreter_->Unwind();
+  return Stop(std::move(status));
+}
+
+}  // namespace ingot::vm

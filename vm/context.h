@@ -1,0 +1,144 @@
+// Context: one activation's worth of memory and state for calling functions of an executable. Cheap, single-threaded;
+// only Cancel may be called from elsewhere. After any failure the next invocation runs as if nothing had happened.
+//
+// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/kernel_context.h"
+#include "runtime/memory_pool.h"
+#include "vm/executable.h"
+#include "vm/plan_check.h"
+#include "vm/value.h"
+
+namespace ingot::vm {
+
+// What an external function of the file is bound to. Its tensors are borrowed for the call; it may not call into the
+// same context. Results are checked against the declared signature.
+struct ExternalFunction {
+  std::function<Result<std::vector<Value>>(std::span<const Value> arguments)> call;
+  // For calls out of kernels, which know raw pointers alone (kernel_abi.h). Null: kernels that list it are refused.
+  std::function<int32_t(void* const* buffers, const int64_t* ints)> call_raw;
+};
+
+struct ContextOptions {
+  int64_t max_memory_bytes = 0;  // of what this context allocates, per device; 0: no cap
+  int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
+  std::map<std::string, ExternalFunction> externals;
+};
+
+// One kernel call, for profilers.
+struct KernelEvent {
+  const Function* function;
+  uint32_t instruction;
+  const Kernel* kernel;
+  int64_t begin_ns;  // steady clock
+  int64_t end_ns;
+  std::span<const int64_t> ints;
+};
+
+// Where the last invocation failed; empty when it was outside of any function.
+struct FailurePlace {
+  std::string function;
+  std::string operation;  // the source operation, or the instruction
+};
+
+class Context {
+ public:
+  static Result<std::unique_ptr<Context>> Create(std::shared_ptr<const Executable> executable,
+                                                 ContextOptions options = {});
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Executable& executable() const { return *executable_; }
+
+  // Arguments in the signature's order. Tensors at top level are borrowed (any strides), those inside tuples copied.
+  // A borrowed_mut parameter is written.
+  Result<std::vector<Value>> Invoke(const Function& function, std::span<const Value> arguments);
+  // For functions of tensors. Each output is written by the function itself where it can (compact, 64-byte aligned),
+  // else copied to; outputs may not overlap inputs or each other.
+  Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+
+  // From the start of each invocation; 0: none.
+  void set_deadline(double seconds) { deadline_seconds_ = seconds; }
+  // Stops the running invocation at its next call or back edge. From any thread or a signal handler.
+  void Cancel() { interrupt_.store(kInterruptCancelled, std::memory_order_relaxed); }
+  void set_profiler(std::function<void(const KernelEvent&)> profiler) { profiler_ = std::move(profiler); }
+  const FailurePlace& failure_place() const { return failure_place_; }
+
+  // Sets a state to its initial value, or to a tensor of its type.
+  Status ResetState(StateId state);
+  const Tensor& state(StateId state) const { return states_[state.value]; }
+  // Of the device's pool: what is in use now, and the most there ever was.
+  MemoryPoolStats memory_stats(size_t device = 0) const { return devices_[device].pool->stats(); }
+
+ private:
+  friend class Interpreter;
+
+  struct BoundDevice {
+    Ref<Device> device;
+    Ref<MemoryPool> pool;
+  };
+  struct ArenaBlock {
+    void* data = nullptr;
+    int64_t size = 0;
+  };
+  // What one running call of a function needs besides its frame. A context keeps one per function, and more for
+  // recursion.
+  struct Activation {
+    const LinkedFunction* linked = nullptr;
+    bool in_use = false;
+    bool prepared = false;
+    std::vector<int64_t> symbols;  // that it is prepared for
+    PlanNumbers numbers;
+    std::vector<ArenaBlock> arenas;
+    std::vector<void*> arguments;
+    std::vector<int64_t> ints;
+  };
+  struct Outputs {
+    std::span<const TensorView> views;  // empty: results are returned
+  };
+
+  Context() = default;
+  Status CreateDevices();
+  Status CreateStates();
+  Status BindExternals(std::map<std::string, ExternalFunction> externals);
+  Result<Activation*> Acquire(const LinkedFunction& function, const int64_t* symbols);
+  Status Prepare(Activation& activation, const int64_t* symbols);
+  Status ReserveArenas(Activation& activation);
+  Status ReserveWorkspace(int64_t bytes);
+  Status Start();
+  Status Stop(Status status);
+  static int32_t CallRawExternal(void* context, const IngotKernelContext* ctx, int32_t index, void* const* buffers,
+                                 const int64_t* ints);
+
+  std::shared_ptr<const Executable> executable_;
+  ContextOptions options_;
+  std::vector<BoundDevice> devices_;
+  std::vector<Tensor> states_;
+  std::vector<const ExternalFunction*> externals_;                     // per Program::externals
+  std::vector<std::vector<std::unique_ptr<Activation>>> activations_;  // per function
+  std::vector<int64_t> stack_;                                         // frames
+  std::vector<Tensor> staging_;                                        // compacted arguments of the running call
+  std::unique_ptr<KernelContext> kernel_context_;
+  void* workspace_ = nullptr;
+  int64_t workspace_bytes_ = 0;
+  const Kernel* running_kernel_ = nullptr;  // while it may call externals
+  std::atomic<int32_t> interrupt_{kNotInterrupted};
+  double deadline_seconds_ = 0;
+  bool running_ = false;
+  std::function<void(const KernelEvent&)> profiler_;
+  FailurePlace failure_place_;
+  std::unique_ptr<class Interpreter> interpreter_;
+};
+
+}  // namespace ingot::vm

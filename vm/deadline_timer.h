@@ -1,0 +1,44 @@
+// DeadlineTimer: sets flags at given times. One thread, started when the first deadline is asked for. An invocation
+// registers its context's flag at its start and takes it back at its end; what runs only ever tests the flag.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "runtime/status.h"
+
+namespace ingot::vm {
+
+// Values of an interrupt flag.
+inline constexpr int32_t kNotInterrupted = 0;
+inline constexpr int32_t kInterruptCancelled = 1;
+inline constexpr int32_t kInterruptDeadline = 2;
+
+class DeadlineTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  DeadlineTimer() = default;
+  ~DeadlineTimer();
+  DeadlineTimer(const DeadlineTimer&) = delete;
+  DeadlineTimer& operator=(const DeadlineTimer&) = delete;
+
+  // Sets the flag to kInterruptDeadline at that time, unless it is set already or disarmed before. A flag is armed
+  // once at a time.
+  Status Arm(std::atomic<int32_t>* flag, Clock::time_point when);
+  // After this the timer does not touch the flag.
+  void Disarm(std::atomic<int32_t>* flag);
+
+ private:
+  void Run();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::multimap<Clock::time_point, std::atomic<int32_t>*> deadlines_;
+  std::thread thread_;
+  bool stopping_ = false;
+};
+
+}  // namespace ingot::vm

@@ -1,0 +1,66 @@
+// Executable: a file that was mapped, decoded, verified and linked. Immutable, shared by threads and contexts.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "formats/container.h"
+#include "runtime/shared_bytes.h"
+#include "vm/checks.h"
+#include "vm/instance.h"
+#include "vm/linked_program.h"
+#include "vm/program.h"
+
+namespace ingot::vm {
+
+// How the native code of a file is trusted. Nothing in the file can change it.
+enum class Trust : uint8_t {
+  kNothing,  // a file with kernels is refused, unless they run as stubs
+  kFile,     // the caller vouches for these bytes
+};
+
+struct OpenOptions {
+  Trust trust = Trust::kNothing;
+  bool stub_kernels = false;      // no native code is loaded; see RunStubKernel
+  bool verify_constants = false;  // hash large raw constants too
+  // Kernels that this process has already (a JIT, tests): by name, looked up before the file's images.
+  std::function<IngotKernelFn(const std::string& name)> find_kernel;
+};
+
+class Executable {
+ public:
+  // A container, or a program that one is packed into. Failures begin with the path.
+  static Result<std::shared_ptr<const Executable>> Open(std::shared_ptr<Instance> instance, const std::string& path,
+                                                        const OpenOptions& options);
+  // The bytes must not change. `name` stands for the path.
+  static Result<std::shared_ptr<const Executable>> OpenMemory(std::shared_ptr<Instance> instance, SharedBytes bytes,
+                                                              const std::string& name, const OpenOptions& options);
+  // A program that was not in a file; it is verified like one that was.
+  static Result<std::shared_ptr<const Executable>> FromProgram(std::shared_ptr<Instance> instance, Program program,
+                                                               const std::string& name, const OpenOptions& options);
+
+  const std::string& name() const { return name_; }
+  const Program& program() const { return program_; }
+  const LinkedProgram& linked() const { return linked_; }
+  const std::shared_ptr<Instance>& instance() const { return instance_; }
+  // An exported function; the error suggests a name and lists what there is.
+  Result<const Function*> Find(std::string_view name) const;
+  // Null for a program that was in no file.
+  const formats::Container* container() const { return container_ ? &*container_ : nullptr; }
+
+ private:
+  Executable() = default;
+  static Result<std::shared_ptr<const Executable>> Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
+                                                        int fd, const OpenOptions& options);
+  static Result<std::shared_ptr<const Executable>> Finish(std::shared_ptr<Executable> executable, int fd,
+                                                          const OpenOptions& options);
+
+  std::shared_ptr<Instance> instance_;
+  std::string name_;
+  std::optional<formats::Container> container_;
+  Program program_;
+  LinkedProgram linked_;
+};
+
+}  // namespace ingot::vm

@@ -1,0 +1,105 @@
+// Interpreter: runs linked code in a context. Frames are words on the context's stack, calls push a record: nothing
+// recurses on the C stack. It relies on what the verifier proved and checks the rest: dims that were not known,
+// arithmetic, indexes, memory, calls' depth, cancellation and fuel.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vm/builtins.h"
+#include "vm/context.h"
+
+namespace ingot::vm {
+
+class Interpreter {
+ public:
+  explicit Interpreter(Context& context) : context_(context) {}
+
+  // An invocation is one of the Enters, Run, then one of the results' functions, and in any case Unwind.
+  Status Enter(const LinkedFunction& linked, std::span<const Value> arguments);
+  Status EnterTensors(const LinkedFunction& linked, std::span<const TensorView> inputs,
+                      std::span<const TensorView> outputs);
+  // `outputs` is empty, or has a tensor for each result of the function that was entered.
+  Status Run(std::span<const TensorView> outputs);
+  Status TakeResults(std::vector<Value>* results);
+  Status CopyResults(std::span<const TensorView> outputs);
+  // Drops all frames that are left and what they hold.
+  void Unwind();
+
+ private:
+  struct Record {
+    const LinkedFunction* linked;
+    int64_t base;  // of the frame, in words of the stack
+    Context::Activation* activation = nullptr;
+    uint32_t pc = 0;                      // where to go on, in linked code
+    const Instruction* call = nullptr;    // of the callee above: takes the results (frame offsets)
+    const Instruction* source = nullptr;  // the same with registers
+  };
+
+  // Frames.
+  Status PushFrame(const LinkedFunction& linked);
+  void PopFrame();
+  int64_t* FrameOf(const Record& record) { return context_.stack_.data() + record.base; }
+  // Symbols from the dims of the parameters, which are in the frame, and all comparisons; then the activation.
+  Status BindParameters(Record& record);
+  Status EvaluateRule(const LinkedFunction& linked, int64_t* frame, size_t parameter, size_t axis,
+                      int64_t extent) const;
+  Status ParameterMismatch(const Function& function, size_t parameter, const std::string& got) const;
+
+  // Arguments from outside.
+  Status StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot);
+  Status PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot);
+  Status CheckOutputs(const Function& function, std::span<const TensorView> inputs,
+                      std::span<const TensorView> outputs);
+
+  // Registers and values.
+  void Drop(const Type& type, int64_t* slot) const;
+  Result<Value> Box(const Type& type, const int64_t* slot);
+  // Into a register that holds nothing; tensors must be owned.
+  Status Unbox(const Type& type, int64_t* slot, const Value& value);
+  Result<Tensor> CopyToOwned(const TensorView& view, uint8_t device);
+  Result<TensorView> ViewOf(const Type& type, const int64_t* slot) const;
+  // Copies a value from one register to another of the same or a looser type.
+  void CopyRegister(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot) const;
+
+  // Execution.
+  template <bool kProfiled>
+  Status Loop(std::span<const TensorView> outputs);
+  Status Step(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame,
+              std::span<const TensorView> outputs);
+  Status RunKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame);
+  Status KernelFailed(const Kernel& kernel);
+  Status Interrupted() const;
+  Status EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
+                     size_t args_operand);
+  Status EnterClosure(const Instruction& in, const Instruction& source);
+  Status Leave(const Instruction& in, const Instruction& source);
+  Status CallExternal(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status CallBuiltin(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status MakeClosure(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status Allocate(const Type& type, std::span<const DimCode> dims, int64_t* frame, int64_t words, int64_t* slot,
+                  const TensorView* bound);
+  Status MakeView(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status CopyTensor(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot);
+  Status Load(const Type& type, const int64_t* slot, const DimCode& index, std::span<const int64_t> words,
+              int64_t* out) const;
+  Status Match(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot, const int64_t* symbols);
+  Status AtPlace(Status status);
+
+  struct WriteBack {
+    TensorView staged;
+    TensorView original;
+  };
+  Context& context_;
+  std::vector<Record> records_;
+  std::vector<WriteBack> write_backs_;
+  const RegisterList* returned_ = nullptr;         // of the outermost frame, as frame offsets
+  const RegisterList* returned_source_ = nullptr;  // as registers
+  int64_t fuel_left_ = 0;
+};
+
+// A builtin's routine: arguments in the order of its row.
+Status RunBuiltin(Builtin builtin, std::span<const Value> arguments, Instance& instance);
+
+}  // namespace ingot::vm
