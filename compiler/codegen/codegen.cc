@@ -51,6 +51,7 @@ std::string PrintModule(const llvm::Module& module) {
 struct CompiledObject {
   CompiledKernel kernel;
   std::string object;
+  bool needs_memory_routines = false;
 };
 
 Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& target, const CodegenOptions& options) {
@@ -76,6 +77,7 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
   if (!code.ok()) return std::move(code).status().WithContext("kernel \"" + source.name + "\"");
   for (const std::string& symbol : code->undefined) {
     if (!IsMemoryRoutine(symbol)) return Unsupported(source.name, "it needs the undefined symbol \"" + symbol + "\"");
+    result.needs_memory_routines = true;
   }
   int64_t deepest_task = 0;
   for (const auto& [function, bytes] : code->frame_bytes) {
@@ -128,15 +130,20 @@ Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const 
   KernelImage image;
   std::vector<const std::string*> inputs;
   std::vector<std::string> entries;
+  bool needs_memory_routines = false;
   for (std::optional<Result<CompiledObject>>& object : objects) {
     if (!object->ok()) return std::move(*object).status();
     image.kernels.push_back(std::move((*object)->kernel));
     inputs.push_back(&(*object)->object);
     entries.push_back(image.kernels.back().name);
+    needs_memory_routines = needs_memory_routines || (*object)->needs_memory_routines;
   }
   if (!options.link || sources.empty()) return image;
-  INGOT_ASSIGN_OR_RETURN(const std::string routines, CompileMemoryRoutines(target));
-  inputs.push_back(&routines);
+  std::string routines;
+  if (needs_memory_routines) {
+    INGOT_ASSIGN_OR_RETURN(routines, CompileMemoryRoutines(target));
+    inputs.push_back(&routines);
+  }
   INGOT_ASSIGN_OR_RETURN(image.elf, LinkImage(inputs));
   INGOT_ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, CheckImage(image.elf, entries));
   for (size_t i = 0; i < offsets.size(); ++i) image.kernels[i].offset = offsets[i];

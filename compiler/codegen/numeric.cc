@@ -126,13 +126,13 @@ llvm::Value* Numeric::RoundToOdd(llvm::Value* float64) const {
 }
 
 llvm::Value* Numeric::Widen(llvm::Value* value, DataType dtype) const {
-  if (dtype.bits != 16) return value;
+  if (dtype.bits != 16 || !dtype.is_floating()) return value;
   return dtype.code == TypeCode::kBfloat ? ToFloat32(value)
                                          : b_.CreateFPExt(value, WithLanesOf(b_.getFloatTy(), value));
 }
 
 llvm::Value* Numeric::Narrow(llvm::Value* value, DataType dtype) const {
-  if (dtype.bits != 16) return value;
+  if (dtype.bits != 16 || !dtype.is_floating()) return value;
   return dtype.code == TypeCode::kBfloat ? ToBfloat16(value)
                                          : b_.CreateFPTrunc(value, WithLanesOf(b_.getHalfTy(), value));
 }

@@ -1,18 +1,18 @@
 #include "tests/compiler/codegen/jit.h"
 
-#include <doctest/doctest.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/check.h"
 #include "runtime/cpu_features.h"
 
 namespace ingot::codegen::testing {
 
 Target TargetNamed(const std::string& name) {
   Result<TargetFamily> family = ParseTarget("cpu:" + name);
-  REQUIRE_MESSAGE(family.ok(), family.status().ToString());
+  INGOT_CHECK(family.ok(), family.status().message().c_str());
   return family->variants.at(0);
 }
 
@@ -20,9 +20,9 @@ bool HostRuns(const Target& target) { return CpuFeatures::Detect().Covers({targe
 
 LoadedImage::LoadedImage(std::span<const std::byte> elf) : size_(elf.size()) {
   base_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(base_ != MAP_FAILED);
+  INGOT_CHECK(base_ != MAP_FAILED);
   std::memcpy(base_, elf.data(), size_);
-  REQUIRE(mprotect(base_, size_, PROT_READ | PROT_EXEC) == 0);
+  INGOT_CHECK(mprotect(base_, size_, PROT_READ | PROT_EXEC) == 0);
 }
 
 LoadedImage::~LoadedImage() { munmap(base_, size_); }
@@ -33,7 +33,7 @@ IngotKernelFn LoadedImage::Entry(uint64_t offset) const {
 
 KernelSource Source(std::string name, const ir::PrimFunc& lowered) {
   Result<KernelDescription> description = DescribeKernel(name, lowered);
-  REQUIRE_MESSAGE(description.ok(), description.status().ToString());
+  INGOT_CHECK(description.ok(), description.status().message().c_str());
   return {std::move(name), lowered, *std::move(description)};
 }
 
@@ -41,7 +41,7 @@ Kernel::Kernel(const ir::PrimFunc& lowered, const Target& target, const CodegenO
   const KernelSource source = Source("kernel", lowered);
   description = source.description;
   Result<KernelImage> image = CompileKernels({&source, 1}, target, options);
-  REQUIRE_MESSAGE(image.ok(), image.status().ToString());
+  INGOT_CHECK(image.ok(), image.status().message().c_str());
   compiled = image->kernels.at(0);
   image_bytes = image->elf.size();
   if (!image->elf.empty()) {
@@ -53,7 +53,7 @@ Kernel::Kernel(const ir::PrimFunc& lowered, const Target& target, const CodegenO
 int32_t Kernel::Run(std::vector<void*> buffers, std::vector<int64_t> ints, ThreadPool* pool) {
   KernelContext context(pool, &cancel);
   const Result<int64_t> size = compiled.workspace.Evaluate(ints);
-  REQUIRE_MESSAGE(size.ok(), size.status().ToString());
+  INGOT_CHECK(size.ok(), size.status().message().c_str());
   const std::unique_ptr<void, decltype(&std::free)> workspace(
       std::aligned_alloc(64, static_cast<size_t>(*size + 63) / 64 * 64), &std::free);
   context.set_workspace(workspace.get(), *size);
@@ -114,6 +114,47 @@ ir::PrimFunc Elementwise(const std::vector<DataType>& inputs, DataType output, i
   const ir::Stmt body = ir::MakeSeq(std::move(parts));
   buffers.push_back(out);
   return Function(std::move(buffers), body);
+}
+
+ir::PrimFunc TiledGemm(int64_t m, int64_t n, int64_t k, int rows, int columns, int lanes, bool parallel) {
+  const ir::Buffer a = ir::MakeBuffer("A", DataType::Float(32), {ir::Int64(m), ir::Int64(k)});
+  const ir::Buffer b = ir::MakeBuffer("B", DataType::Float(32), {ir::Int64(k), ir::Int64(n)});
+  const ir::Buffer c = ir::MakeBuffer("C", DataType::Float(32), {ir::Int64(m), ir::Int64(n)});
+  const auto tile_body = [&](const ir::PrimExpr& i0, const ir::PrimExpr& j0) {
+    const ir::Buffer acc =
+        ir::MakeBuffer("acc", DataType::Float(32), {ir::Int64(rows), ir::Int64(columns * lanes)}, "local");
+    const auto at = [&](int r, int v) {
+      return std::vector<ir::PrimExpr>{ir::Int64(r), Ramp(ir::Int64(v * lanes), lanes)};
+    };
+    const auto each = [&](const std::function<ir::Stmt(int, int)>& f) {
+      std::vector<ir::Stmt> stmts;
+      for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < columns; ++v) stmts.push_back(f(r, v));
+      }
+      return ir::MakeSeq(std::move(stmts));
+    };
+    std::vector<ir::Stmt> parts;
+    parts.push_back(each(
+        [&](int r, int v) { return Store(acc, ir::MakeConst(DataType::Float(32).with_lanes(lanes), 0), at(r, v)); }));
+    parts.push_back(Loop(ir::Int64(k), [&](const ir::PrimExpr& kk) {
+      return each([&](int r, int v) {
+        const ir::PrimExpr x = Broadcast(Load(a, {i0 * rows + r, kk}), lanes);
+        const ir::PrimExpr y = Load(b, {kk, Ramp(j0 * (columns * lanes) + v * lanes, lanes)});
+        return Store(acc, Load(acc, at(r, v)) + x * y, at(r, v));
+      });
+    }));
+    parts.push_back(each([&](int r, int v) {
+      return Store(c, Load(acc, at(r, v)), {i0 * rows + r, Ramp(j0 * (columns * lanes) + v * lanes, lanes)});
+    }));
+    return ir::Stmt(ir::Make<ir::AllocateNode>(acc, ir::MakeSeq(std::move(parts))));
+  };
+  const ir::Stmt body = Loop(
+      ir::Int64(n / (columns * lanes)),
+      [&](const ir::PrimExpr& j0) {
+        return Loop(ir::Int64(m / rows), [&](const ir::PrimExpr& i0) { return tile_body(i0, j0); });
+      },
+      parallel ? ir::ForKind::kParallel : ir::ForKind::kSerial);
+  return Function({a, b, c}, body);
 }
 
 }  // namespace ingot::codegen::testing

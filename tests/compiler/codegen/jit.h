@@ -47,7 +47,7 @@ class LoadedImage {
   size_t size_;
 };
 
-// One compiled and loaded function; an error of compilation fails the test.
+// One compiled and loaded function; an error of compilation aborts.
 class Kernel {
  public:
   explicit Kernel(const ir::PrimFunc& lowered, const Target& target = TargetNamed("x86-64-v3"),
@@ -83,5 +83,9 @@ ir::Stmt Loop(ir::PrimExpr extent, const std::function<ir::Stmt(ir::PrimExpr)>& 
 // out[i] = f(in0[i], in1[i], ...) over n elements in vectors of lanes, with a scalar tail.
 ir::PrimFunc Elementwise(const std::vector<DataType>& inputs, DataType output, int64_t n, int lanes,
                          const std::function<ir::PrimExpr(const std::vector<ir::PrimExpr>&)>& f);
+
+// C[M, N] = A[M, K] B[K, N] with a register tile of rows x (columns vectors), as the default schedules write it; M and
+// N are multiples of the tile.
+ir::PrimFunc TiledGemm(int64_t m, int64_t n, int64_t k, int rows, int columns, int lanes, bool parallel);
 
 }  // namespace ingot::codegen::testing
