@@ -3,7 +3,6 @@
 // or decompressed. What a section means is not known here; the program's own checks are in vm/verifier.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>

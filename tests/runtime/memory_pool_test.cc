@@ -64,6 +64,36 @@ TEST_CASE("the bound holds, says what was asked, and leaves the pool usable") {
   }
 }
 
+TEST_CASE("when the device's allocator fails, kept blocks are given back first, then the failure is a status") {
+  struct Host {
+    int64_t left = 4096;  // bytes that it still gives
+  } host;
+  HostAllocator allocator;
+  allocator.user_data = &host;
+  allocator.allocate = [](void* user_data, int64_t size, int64_t alignment) -> void* {
+    auto* h = static_cast<Host*>(user_data);
+    if (size > h->left) return nullptr;
+    h->left -= size;
+    return HostAllocator::Default().allocate(nullptr, size, alignment);
+  };
+  allocator.free = [](void* user_data, void* data, int64_t size, int64_t alignment) {
+    static_cast<Host*>(user_data)->left += size;
+    HostAllocator::Default().free(nullptr, data, size, alignment);
+  };
+  {
+    const Ref<MemoryPool> pool = MemoryPool::Create(CreateDevice(DeviceId{}, allocator).value()).value();
+    void* a = pool->Allocate(3072).value();
+    CHECK(pool->Allocate(2048).status().code() == StatusCode::kOutOfMemory);
+    pool->Free(a, 3072);
+    CHECK(pool->stats().bytes_kept == 3072);
+    void* b = pool->Allocate(2048).value();  // fits after the kept block went back
+    CHECK(pool->stats().bytes_kept == 0);
+    CHECK(pool->stats().bytes_in_use == 2048);
+    pool->Free(b, 2048);
+  }
+  CHECK(host.left == 4096);
+}
+
 TEST_CASE("storage keeps the pool and the device alive") {
   Tensor tensor;
   {
