@@ -54,11 +54,11 @@ class FloatBinaryCode : public ExprCode {
         return Rounded(std::floor(a / b));
       case BinaryOp::kFloorMod:
         return Rounded(a - b * std::floor(a / b));
-      // Of a NaN the second operand comes out, as of the machine's instructions.
+      // A NaN on either side gives NaN, as in the operator table.
       case BinaryOp::kMin:
-        return FloatCell(a < b ? a : b);
+        return FloatCell(std::isnan(a) || a < b ? a : b);
       case BinaryOp::kMax:
-        return FloatCell(a > b ? a : b);
+        return FloatCell(std::isnan(a) || a > b ? a : b);
       case BinaryOp::kEQ:
         return IntCell(a == b);
       case BinaryOp::kNE:

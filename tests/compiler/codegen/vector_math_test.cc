@@ -148,7 +148,8 @@ void CheckRow(const Row& row, const Tensor<T>& arguments, double max_ulp) {
       lanes_agree = lanes_agree && (results[i] == scalar_results[i] || std::isnan(results[i]));
     }
     INFO(row.name, " of ", dtype.ToString(), ": worst error ", worst, " ULP at ", worst_argument);
-    if (LongTests()) MESSAGE(row.name << " " << dtype.ToString() << ": " << worst << " ULP at " << worst_argument);
+    if (LongTests())
+      MESSAGE(std::string(row.name) << " " << dtype.ToString() << ": " << worst << " ULP at " << worst_argument);
     CHECK(worst <= max_ulp);
     CHECK(lanes_agree);
   }
