@@ -1,0 +1,84 @@
+// The ONNX importer: bytes of a model in, an IRModule with one typed graph function "main" out. Nothing is optimised
+// here; each node becomes calls of operator rows (onnx_ops.cc maps the names), in the file's order, in one dataflow
+// block.
+//   - Initialisers and Constant nodes stay inline constants under their names, sharing the parsed bytes.
+//   - A dimension's name is one symbolic variable for the whole graph; an unnamed unknown dimension gets its own.
+//   - Function attributes: "num_input", "input_names" and "output_names" (as in the file, any characters), and
+//     "tir_var_lower_bound"/"tir_var_upper_bound" (symbol name -> integer) for bounded symbols.
+//   - Every call's span names the file and the ONNX node.
+// Not here: control flow, model-local functions, external data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "runtime/shared_bytes.h"
+#include "runtime/status.h"
+
+namespace ingot::importer {
+
+// Versions of ONNX's own operator set that are understood.
+inline constexpr int64_t kMinOpset = 7;
+inline constexpr int64_t kMaxOpset = 28;
+
+// --input-shape image=1,3,224,224: a number fixes a dimension, a name makes it that symbol, "?" leaves it.
+struct InputShape {
+  struct Dim {
+    std::optional<int64_t> value;
+    std::string symbol;
+  };
+  std::string input;
+  std::vector<Dim> dims;
+};
+Result<InputShape> ParseInputShape(std::string_view text);
+
+// --dim batch=1..64 bounds a symbol, --dim batch=8 fixes it.
+struct DimRange {
+  std::string symbol;
+  int64_t min = 0, max = 0;  // inclusive; equal: fixed
+};
+Result<DimRange> ParseDimRange(std::string_view text);
+
+struct ImportOptions {
+  std::vector<InputShape> input_shapes;
+  std::vector<DimRange> dims;
+};
+
+// One node that cannot be imported.
+struct UnsupportedOperator {
+  std::string op_type;
+  std::string domain;
+  std::string node;  // name in the file, or "#INDEX"
+  int64_t opset = 0;
+  std::vector<std::string> inputs;  // "float32[batch, 3]", "?" where the type is unknown
+  std::string reason;
+  std::string ToString() const;
+};
+struct OperatorCount {
+  std::string op_type;
+  std::string domain;
+  int64_t count = 0;
+};
+struct SupportReport {
+  std::string producer;
+  int64_t opset = 0;
+  std::vector<OperatorCount> operators;  // of the whole model, by name
+  std::vector<UnsupportedOperator> unsupported;
+};
+
+struct ImportResult {
+  ir::IRModule module;
+  SupportReport report;
+};
+
+// name is the file's, for spans and messages. All unsupported nodes are reported in one kUnsupportedModel error; what
+// is malformed is kBadInput, a wrong option kInvalidArgument.
+Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options = {});
+// The same walk for `vm-compile --check`: unsupported nodes are no error.
+Result<SupportReport> CheckOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options = {});
+
+}  // namespace ingot::importer

@@ -1,0 +1,64 @@
+// An ONNX model as plain values: what ParseOnnxModel reads from the protobuf bytes and the importer works on. This is
+// the border to protobuf: onnx_model.cc alone includes its headers. Tensors are checked (dtype, dims, byte count) and
+// keep pointing into the parsed message; names, shapes and the order of nodes are as they stand in the file, unchecked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "runtime/data_type.h"
+#include "runtime/shared_bytes.h"
+#include "runtime/status.h"
+
+namespace ingot::importer {
+
+using ConstantDataPtr = std::shared_ptr<const ir::ConstantData>;
+
+struct OnnxDim {
+  std::optional<int64_t> value;  // >= 0
+  std::string param;             // the symbol's name; with neither, the dimension is unknown
+};
+// A graph input or output, or what the file tells of a value between.
+struct OnnxValueInfo {
+  std::string name;
+  bool is_tensor = false;
+  std::optional<DataType> dtype;  // absent: none, or one that we do not know
+  std::optional<std::vector<OnnxDim>> dims;
+};
+struct OnnxAttribute {
+  std::string name;
+  std::variant<std::monostate,  // a graph, type, sparse tensor, or a reference: nothing that a supported operator takes
+               int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
+               ConstantDataPtr>
+      value;
+};
+struct OnnxNode {
+  std::string op_type;
+  std::string domain;               // "" is ONNX's own ("ai.onnx" is read as "")
+  std::string name;                 // may be empty
+  std::vector<std::string> inputs;  // "" where an optional one is left out
+  std::vector<std::string> outputs;
+  std::vector<OnnxAttribute> attributes;
+};
+struct OnnxModel {
+  std::string producer;
+  std::vector<std::pair<std::string, int64_t>> opsets;  // domain, version
+  std::vector<OnnxNode> nodes;
+  std::vector<std::pair<std::string, ConstantDataPtr>> initializers;
+  std::vector<OnnxValueInfo> inputs, outputs, values;
+};
+
+// Reads any bytes: what is no ONNX model, or holds a malformed tensor, is kBadInput; external data, sparse tensors and
+// unknown dtypes are kUnsupportedModel. Messages nest at most 100 deep.
+Result<OnnxModel> ParseOnnxModel(const SharedBytes& file);
+
+// TensorProto.DataType; an error names the number.
+Result<DataType> OnnxDataType(int64_t number);
+
+}  // namespace ingot::importer

@@ -1,0 +1,146 @@
+// NodeImporter: typed access to a node's inputs and attributes, and the calls that are made for it.
+#include <cstring>
+
+#include "compiler/importer/onnx_ops.h"
+#include "compiler/ir/type.h"
+#include "compiler/op/registry.h"
+
+namespace ingot::importer {
+
+using ir::Expr;
+
+namespace {
+
+Status WrongAttr(const OnnxAttribute& attribute, const char* expected) {
+  return Status(StatusCode::kBadInput, "attribute \"" + attribute.name + "\": expected " + expected);
+}
+
+}  // namespace
+
+Result<Expr> NodeImporter::Input(size_t i) const {
+  if (HasInput(i)) return inputs_[i];
+  return Invalid("input " + std::to_string(i) + " is missing");
+}
+
+Result<const ir::TensorTypeNode*> NodeImporter::InputType(size_t i) const {
+  INGOT_ASSIGN_OR_RETURN(const Expr input, Input(i));
+  const auto* type = ir::As<ir::TensorTypeNode>(input->type);
+  if (type == nullptr || !type->dims.has_value() || !type->dtype.has_value()) {
+    return Unsupported("input " + std::to_string(i) + " has no known rank or data type");
+  }
+  return type;
+}
+
+Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* what) const {
+  INGOT_ASSIGN_OR_RETURN(const Expr input, Input(i));
+  const auto* constant = ir::As<ir::ConstantNode>(input);
+  if (constant == nullptr) return Unsupported(std::string(what) + " is not a constant");
+  const ir::ConstantData& data = *constant->data;
+  const bool is_wide = data.dtype() == DataType::Int(64);
+  if ((!is_wide && data.dtype() != DataType::Int(32)) || data.dims().size() > 1) {
+    return Invalid(std::string(what) + ": expected a vector of integers");
+  }
+  std::vector<int64_t> values(static_cast<size_t>(data.num_elements()));
+  for (size_t k = 0; k < values.size(); ++k) {
+    int32_t narrow = 0;
+    if (is_wide) {
+      std::memcpy(&values[k], data.bytes().data() + k * sizeof(int64_t), sizeof(int64_t));
+    } else {
+      std::memcpy(&narrow, data.bytes().data() + k * sizeof(narrow), sizeof(narrow));
+      values[k] = narrow;
+    }
+  }
+  return values;
+}
+
+Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double default_value) const {
+  if (!HasInput(i)) return default_value;
+  const auto* constant = ir::As<ir::ConstantNode>(inputs_[i]);
+  if (constant == nullptr) return Unsupported(std::string(what) + " is not a constant");
+  const ir::ConstantData& data = *constant->data;
+  if (data.num_elements() != 1) return Invalid(std::string(what) + ": expected one number");
+  if (data.dtype() == DataType::Float(32)) {
+    float value = 0;
+    std::memcpy(&value, data.bytes().data(), sizeof(value));
+    return static_cast<double>(value);
+  }
+  if (data.dtype() == DataType::Float(64)) {
+    double value = 0;
+    std::memcpy(&value, data.bytes().data(), sizeof(value));
+    return value;
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ConstantInts(i, what));
+  return static_cast<double>(values[0]);
+}
+
+const OnnxAttribute* NodeImporter::FindAttr(std::string_view name) const {
+  for (const OnnxAttribute& attribute : node_.attributes) {
+    if (attribute.name == name) return &attribute;
+  }
+  return nullptr;
+}
+
+Result<int64_t> NodeImporter::Int(std::string_view name, int64_t default_value) const {
+  const OnnxAttribute* attribute = FindAttr(name);
+  if (attribute == nullptr) return default_value;
+  if (const auto* value = std::get_if<int64_t>(&attribute->value)) return *value;
+  return WrongAttr(*attribute, "an integer");
+}
+
+Result<double> NodeImporter::Float(std::string_view name, double default_value) const {
+  const OnnxAttribute* attribute = FindAttr(name);
+  if (attribute == nullptr) return default_value;
+  if (const auto* value = std::get_if<float>(&attribute->value)) return static_cast<double>(*value);
+  return WrongAttr(*attribute, "a float");
+}
+
+Result<std::string> NodeImporter::String(std::string_view name, std::string default_value) const {
+  const OnnxAttribute* attribute = FindAttr(name);
+  if (attribute == nullptr) return default_value;
+  if (const auto* value = std::get_if<std::string>(&attribute->value)) return *value;
+  return WrongAttr(*attribute, "a string");
+}
+
+Result<std::vector<int64_t>> NodeImporter::Ints(std::string_view name, std::vector<int64_t> default_value,
+                                                int64_t count) const {
+  const OnnxAttribute* attribute = FindAttr(name);
+  std::vector<int64_t> values = std::move(default_value);
+  if (attribute != nullptr) {
+    const auto* given = std::get_if<std::vector<int64_t>>(&attribute->value);
+    if (given == nullptr) return WrongAttr(*attribute, "integers");
+    values = *given;
+  }
+  if (count >= 0 && static_cast<int64_t>(values.size()) != count) {
+    return Invalid("attribute \"" + std::string(name) + "\": expected " + std::to_string(count) + " integers, got " +
+                   std::to_string(values.size()));
+  }
+  return values;
+}
+
+Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
+  INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(row, std::move(args), std::move(attrs)));
+  ir::CallNode with_span = *call;
+  with_span.span = span_;
+  return Expr(ir::Make<ir::CallNode>(std::move(with_span)));
+}
+
+Result<Expr> NodeImporter::Bind(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
+  INGOT_ASSIGN_OR_RETURN(const Expr call, Call(row, std::move(args), std::move(attrs)));
+  const size_t dot = row.rfind('.');
+  const std::string hint(dot == std::string_view::npos ? row : row.substr(dot + 1));
+  const ir::Var var = ir::Make<ir::VarNode>(hint, call->type, /*dataflow=*/true);
+  bindings_.push_back({var, call, nullptr, span_});
+  return Expr(var);
+}
+
+Result<Expr> NodeImporter::Scalar(double value, DataType dtype) const {
+  const float narrow = static_cast<float>(value);
+  std::vector<std::byte> bytes(sizeof(narrow));
+  std::memcpy(bytes.data(), &narrow, sizeof(narrow));
+  const Expr scalar =
+      ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Float(32), {}, std::move(bytes)));
+  if (dtype == DataType::Float(32)) return scalar;
+  return Bind("astype", {scalar}, {{"dtype", dtype}});
+}
+
+}  // namespace ingot::importer

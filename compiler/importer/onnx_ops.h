@@ -1,0 +1,77 @@
+// The name map: which ONNX operator becomes which calls of operator rows. A row's function sees one node through
+// NodeImporter and returns its outputs as unbound expressions; the graph importer (onnx.cc) binds them to names.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/importer/onnx_model.h"
+#include "compiler/ir/expr.h"
+#include "runtime/status.h"
+
+namespace ingot::importer {
+
+// One node while it is imported: its inputs as expressions, its attributes with defaults, and the calls it makes.
+// Errors of kind kUnsupportedModel mean "report this node and go on"; all others end the import.
+class NodeImporter {
+ public:
+  // inputs: null where left out. Bindings are appended to `bindings`.
+  NodeImporter(const OnnxNode& node, int64_t opset, std::vector<ir::Expr> inputs, ir::Span span,
+               std::vector<ir::Binding>& bindings)
+      : node_(node), opset_(opset), inputs_(std::move(inputs)), span_(std::move(span)), bindings_(bindings) {}
+
+  const OnnxNode& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+
+  size_t num_inputs() const { return inputs_.size(); }
+  bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i].get() != nullptr; }
+  Result<ir::Expr> Input(size_t i) const;
+  // A tensor input's type; unsupported when rank or dtype are not known.
+  Result<const ir::TensorTypeNode*> InputType(size_t i) const;
+  // The one number of a constant input, or `default_value` where it is left out; unsupported when it is no constant.
+  Result<double> ConstantNumber(size_t i, const char* what, double default_value) const;
+  // The integers of a constant input of rank 0 or 1, int32 or int64; unsupported when it is no constant.
+  Result<std::vector<int64_t>> ConstantInts(size_t i, const char* what) const;
+
+  // Attributes; of another type than asked for is kBadInput.
+  bool HasAttr(std::string_view name) const { return FindAttr(name) != nullptr; }
+  Result<int64_t> Int(std::string_view name, int64_t default_value) const;
+  Result<double> Float(std::string_view name, double default_value) const;
+  Result<std::string> String(std::string_view name, std::string default_value) const;
+  // count >= 0: exactly that many are expected.
+  Result<std::vector<int64_t>> Ints(std::string_view name, std::vector<int64_t> default_value,
+                                    int64_t count = -1) const;
+  const OnnxAttribute* FindAttr(std::string_view name) const;
+
+  // A checked call of an operator row with this node's span; Bind gives it a variable of its own.
+  Result<ir::Expr> Call(std::string_view row, std::vector<ir::Expr> args, ir::Attrs attrs = {}) const;
+  Result<ir::Expr> Bind(std::string_view row, std::vector<ir::Expr> args, ir::Attrs attrs = {}) const;
+  // A rank-0 constant of the dtype: as float32, cast by a call where the dtype is another.
+  Result<ir::Expr> Scalar(double value, DataType dtype) const;
+
+  Status Unsupported(const std::string& reason) const { return Status(StatusCode::kUnsupportedModel, reason); }
+  Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
+
+ private:
+  const OnnxNode& node_;
+  int64_t opset_;
+  std::vector<ir::Expr> inputs_;
+  ir::Span span_;
+  std::vector<ir::Binding>& bindings_;
+};
+
+struct OnnxOpRow {
+  const char* op_type;  // of ONNX's own domain
+  const char* row;      // the operator row that takes the inputs as they are, without attributes; null: see import
+  Result<std::vector<ir::Expr>> (*import)(const NodeImporter& node) = nullptr;
+};
+// Every row, ordered by name; FindOnnxOp gives null for an unknown one.
+std::span<const OnnxOpRow> OnnxOps();
+const OnnxOpRow* FindOnnxOp(std::string_view op_type);
+Result<std::vector<ir::Expr>> ImportOnnxNode(const OnnxOpRow& row, const NodeImporter& node);
+
+}  // namespace ingot::importer

@@ -1,0 +1,194 @@
+// The ONNX importer: golden texts of small models (tests/data/onnx), and hostile bytes.
+#include "compiler/importer/onnx.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
+#include "compiler/importer/onnx_ops.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/op/registry.h"
+#include "compiler/script/printer.h"
+#include "tests/golden.h"
+
+namespace ingot::importer {
+namespace {
+
+SharedBytes ReadModel(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE_MESSAGE(in.good(), path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return SharedBytes::Own(std::vector<std::byte>(data, data + text.size()));
+}
+
+// import MODEL [--input-shape SPEC] [--dim SPEC]: the typed import as text.
+Result<std::string> Import(const golden::Case& golden) {
+  std::istringstream words(golden.arguments);
+  std::string file, option, value;
+  words >> file;
+  ImportOptions options;
+  while (words >> option >> value) {
+    if (option == "--dim") {
+      INGOT_ASSIGN_OR_RETURN(DimRange range, ParseDimRange(value));
+      options.dims.push_back(std::move(range));
+    } else {
+      INGOT_ASSIGN_OR_RETURN(InputShape shape, ParseInputShape(value));
+      options.input_shapes.push_back(std::move(shape));
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(const ImportResult result,
+                         ImportOnnx(ReadModel(golden::TestDirectory() + "/data/" + file), file, options));
+  INGOT_RETURN_IF_ERROR(ir::VerifyModule(result.module));
+  return script::PrintModule(result.module, {.golden = true, .spans = true});
+}
+
+TEST_CASE("ONNX import: golden") {
+  static constexpr golden::Directive kDirectives[] = {{"import", Import}};
+  golden::RunArea("importer", kDirectives);
+}
+
+TEST_CASE("every row of the ONNX name map names an operator row, in order") {
+  std::string_view previous;
+  for (const OnnxOpRow& row : OnnxOps()) {
+    CAPTURE(row.op_type);
+    CHECK(previous < row.op_type);
+    previous = row.op_type;
+    CHECK((row.row == nullptr) != (row.import == nullptr));
+    if (row.row != nullptr) CHECK(op::FindOp(row.row) != nullptr);
+    CHECK(FindOnnxOp(row.op_type) == &row);
+  }
+  CHECK(FindOnnxOp("NoSuchOp") == nullptr);
+}
+
+TEST_CASE("the weights are not copied, and calls know their node") {
+  const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/digits.onnx");
+  Result<ImportResult> result = ImportOnnx(file, "digits.onnx");
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  const ir::Function main = result->module.FindFunction("main");
+  const ir::Binding& first = main->body->blocks.at(0).bindings.at(0);
+  CHECK(first.span.ToString() == "digits.onnx: node_Conv_23");
+  const ir::Call call = ir::Downcast<ir::CallNode>(first.value);
+  const ir::Constant weight = ir::Downcast<ir::ConstantNode>(call->args.at(1));
+  CHECK(weight->name == "0.weight");
+  CHECK(weight->data->owner().use_count() > 1);  // the parsed file, shared by all weights
+  CHECK(main->attrs.GetInt("num_input") == 1);
+  CHECK(result->report.opset == 18);
+  CHECK(result->report.unsupported.empty());
+}
+
+TEST_CASE("a support report lists what is not supported without failing") {
+  const std::string path = golden::TestDirectory() + "/data/onnx/bad-unsupported.onnx";
+  Result<SupportReport> report = CheckOnnx(ReadModel(path), "m.onnx");
+  REQUIRE(report.ok());
+  REQUIRE(report->unsupported.size() == 4);
+  CHECK(report->unsupported[0].domain == "acme");
+  CHECK(report->unsupported[0].opset == 1);
+  CHECK(report->unsupported[1].op_type == "Einsum");
+  CHECK(report->unsupported[1].inputs == std::vector<std::string>{"?", "float32[batch, 3]"});
+  CHECK(report->operators.size() == 5);
+}
+
+TEST_CASE("options: bad texts are refused") {
+  for (const char* text : {"", "x", "=1", "x=1,", "x=,1", "x=a b", "x=-1", "x=99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK(ParseInputShape(text).status().code() == StatusCode::kInvalidArgument);
+  }
+  for (const char* text : {"", "n", "n=", "n=1..", "n=..4", "n=4..1", "n=-1", "n=a"}) {
+    CAPTURE(text);
+    CHECK(ParseDimRange(text).status().code() == StatusCode::kInvalidArgument);
+  }
+  CHECK(ParseInputShape("a=b:0=1,n,?")->input == "a=b:0");
+  CHECK(ParseInputShape("scalar=")->dims.empty());
+  CHECK(ParseDimRange("n=3..5")->max == 5);
+}
+
+// Bytes that are no models, or are slightly wrong ones, are refused or imported; nothing else.
+void ImportHostile(std::span<const std::byte> bytes) {
+  const SharedBytes copy = SharedBytes::Own(std::vector<std::byte>(bytes.begin(), bytes.end()));  // exact: for ASan
+  Result<ImportResult> result = ImportOnnx(copy, "hostile.onnx");
+  if (!result.ok()) return;
+  const Status valid = ir::VerifyModule(result->module);
+  CHECK_MESSAGE(valid.ok(), valid.message());
+}
+
+TEST_CASE("hostile bytes: every truncation and bit flip of the small models") {
+  for (const char* name : {"conv", "gemm", "shapes", "constants", "elementwise", "batch_norm", "softmax_7"}) {
+    const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/onnx/" + name + ".onnx");
+    std::vector<std::byte> bytes(file.bytes.begin(), file.bytes.end());
+    for (size_t size = 0; size < bytes.size(); ++size) ImportHostile(std::span(bytes).first(size));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const std::byte original = bytes[i];
+      for (int bit = 0; bit < 8; ++bit) {
+        bytes[i] = original ^ std::byte(1 << bit);
+        ImportHostile(bytes);
+      }
+      bytes[i] = std::byte{0xFF};
+      ImportHostile(bytes);
+      bytes[i] = original;
+    }
+  }
+}
+
+TEST_CASE("hostile bytes: truncations and byte flips of the digit model") {
+  const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/digits.onnx");
+  std::vector<std::byte> bytes(file.bytes.begin(), file.bytes.end());
+  for (size_t size = 0; size < bytes.size(); size += 4001) ImportHostile(std::span(bytes).first(size));
+  for (size_t i = 0; i < bytes.size(); i += i < 4000 ? 13 : 1009) {
+    bytes[i] ^= std::byte{0x81};
+    ImportHostile(bytes);
+    bytes[i] ^= std::byte{0x81};
+  }
+}
+
+// A length-delimited protobuf field.
+std::string Field(int number, const std::string& value) {
+  std::string out(1, static_cast<char>(number << 3 | 2));
+  size_t length = value.size();
+  for (; length > 0x7F; length >>= 7) out += static_cast<char>((length & 0x7F) | 0x80);
+  return out + static_cast<char>(length) + value;
+}
+
+TEST_CASE("hostile bytes: messages nested 100,000 deep") {
+  // The type of an input: a sequence of sequences of ... (TypeProto.sequence_type.elem_type); built from the inside
+  // out, backwards.
+  std::string reversed;
+  for (int i = 0; i < 100'000; ++i) {
+    std::string length;
+    for (size_t rest = reversed.size(); true; rest >>= 7) {
+      length += static_cast<char>((rest & 0x7F) | (rest > 0x7F ? 0x80 : 0));
+      if (rest <= 0x7F) break;
+    }
+    reversed.append(length.rbegin(), length.rend());
+    reversed += i % 2 == 0 ? '\x0A' : '\x22';
+  }
+  const std::string type(reversed.rbegin(), reversed.rend());
+  const std::string model = Field(7, Field(11, Field(1, "x") + Field(2, type)));
+  Result<ImportResult> result = ImportOnnx(SharedBytes({}, std::as_bytes(std::span(model))), "nested.onnx");
+  REQUIRE(!result.ok());
+  CHECK(result.status().message().find("nests more than 100 deep") != std::string::npos);
+}
+
+TEST_CASE("a chain of 100,000 nodes is imported") {
+  // Relu nodes: graph.node, field 1 of GraphProto, field 7 of ModelProto.
+  constexpr int kNodes = 100'000;
+  const std::string type =
+      Field(2, Field(1, std::string("\x08\x01", 2) + Field(2, Field(1, std::string("\x08\x03", 2)))));
+  std::string graph;
+  for (int i = 0; i < kNodes; ++i) {
+    graph += Field(1, Field(1, "v" + std::to_string(i)) + Field(2, "v" + std::to_string(i + 1)) + Field(4, "Relu"));
+  }
+  graph += Field(11, Field(1, "v0") + type) + Field(12, Field(1, "v" + std::to_string(kNodes)));
+  const std::string model = Field(7, graph) + Field(8, std::string("\x10\x12", 2));
+  const auto* data = reinterpret_cast<const std::byte*>(model.data());
+  Result<ImportResult> result =
+      ImportOnnx(SharedBytes::Own(std::vector<std::byte>(data, data + model.size())), "chain.onnx");
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  CHECK(result->module.FindFunction("main")->body->blocks.at(0).bindings.size() == kNodes);
+}
+
+}  // namespace
+}  // namespace ingot::importer

@@ -1,0 +1,104 @@
+"""Makes the small ONNX models of this folder (they are committed; run it again after a change, with PyPI's onnx)."""
+import pathlib
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper as h, numpy_helper as nh
+
+here = pathlib.Path(__file__).parent
+F = T.FLOAT
+
+
+def info(name, shape, dtype=F):
+    return h.make_tensor_value_info(name, dtype, shape)
+
+
+def weight(name, *shape, dtype=np.float32):
+    values = np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape) / 8
+    return nh.from_array(values.astype(dtype), name)
+
+
+def ints(name, *values):
+    return nh.from_array(np.array(values, dtype=np.int64), name)
+
+
+def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_opsets=()):
+    graph = h.make_graph(nodes, "g", inputs, outputs, list(weights), value_info=list(values))
+    opsets = [h.make_opsetid("", opset)] + [h.make_opsetid(d, v) for d, v in extra_opsets]
+    model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py")
+    onnx.save(model, here / file)
+    return model
+
+
+n = h.make_node
+
+# Elementwise operators over a symbolic dimension; names that are no identifiers; two results.
+save("elementwise.onnx",
+     [n("Add", ["x:0", "y"], ["/sum"], name="add one"), n("Relu", ["/sum"], ["r"], name="relu"),
+      n("Identity", ["r"], ["same"]), n("Mul", ["same", "same"], ["square"]), n("Tanh", ["square"], ["t"])],
+     [info("x:0", ["batch", 3]), info("y", ["batch", 3])], [info("t", None), info("r", None)])
+
+# Initialisers in typed fields, and every kind of Constant node.
+half = h.make_tensor("half", T.FLOAT16, [2], np.array([0.5, 1.5], np.float16))
+save("constants.onnx",
+     [n("Constant", [], ["c"], value=h.make_tensor("c", F, [2], [1.0, 2.0])),
+      n("Constant", [], ["f"], value_float=2.5), n("Constant", [], ["fs"], value_floats=[1.0, -1.0]),
+      n("Add", ["x", "c"], ["a"]), n("Mul", ["a", "f"], ["b"]), n("Sub", ["b", "fs"], ["d"]),
+      n("Cast", ["half"], ["h"], to=F), n("Div", ["d", "h"], ["y"]), n("Constant", [], ["k"], value_ints=[3, 4])],
+     [info("x", [2])], [info("y", [2]), info("k", [2], T.INT64)], [half])
+
+save("conv.onnx",
+     [n("Conv", ["x", "w", "b"], ["c"], name="conv", auto_pad="SAME_UPPER", strides=[2, 2]),
+      n("MaxPool", ["c"], ["p"], name="pool", kernel_shape=[3, 3], pads=[1, 0, 1, 0], ceil_mode=1),
+      n("Conv", ["p", "v"], ["y"], name="grouped", group=2, dilations=[1, 1])],
+     [info("x", ["batch", 2, 9, 8])], [info("y", None)],
+     [weight("w", 4, 2, 3, 3), weight("b", 4), weight("v", 4, 2, 1, 1)])
+
+save("gemm.onnx",
+     [n("Gemm", ["x", "w", "b"], ["g"], name="gemm", transB=1, alpha=0.5, beta=2.0),
+      n("Gemm", ["g", "z"], ["y"], name="no bias", transA=1, alpha=3.0)],
+     [info("x", ["m", 3]), info("z", ["m", 5])], [info("y", None)], [weight("w", 4, 3), weight("b", 4)])
+
+save("shapes.onnx",
+     [n("Reshape", ["x", "to"], ["r"]), n("Flatten", ["x"], ["f"], axis=2), n("Transpose", ["x"], ["t"]),
+      n("Transpose", ["x"], ["u"], perm=[0, 2, 1]), n("Unsqueeze", ["r", "axes"], ["s"]), n("Squeeze", ["s", "axes"], ["q"])],
+     [info("x", ["batch", 4, 6])], [info(name, None) for name in "ftuq"], [ints("to", 0, -1), ints("axes", 1)])
+
+save("softmax_7.onnx", [n("Softmax", ["x"], ["y"], name="matrix"), n("Softmax", ["y"], ["z"], name="last", axis=2)],
+     [info("x", ["n", 2, 3])], [info("z", None)], opset=7)
+save("softmax_13.onnx", [n("Softmax", ["x"], ["y"], name="last"), n("Softmax", ["y"], ["z"], name="first", axis=0)],
+     [info("x", ["n", 2, 3])], [info("z", None)], opset=13)
+
+save("batch_norm.onnx", [n("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.5), n("Dropout", ["y"], ["z"])],
+     [info("x", ["n", 2, 3, 3])] + [info(name, [2]) for name in "sbmv"], [info("z", None)],
+     [weight(name, 2) for name in "sbmv"], opset=9)
+
+save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
+     [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
+
+save("bad-unsupported.onnx",
+     [n("Relu", ["x"], ["a"], name="fine"), n("MyOp", ["a"], ["b"], name="custom", domain="acme"),
+      n("Einsum", ["b", "x"], ["c"], name="einsum", equation="ij,jk->ik"), n("Relu", ["c"], ["d"], name="after"),
+      n("Cast", ["d"], ["e"], name="to string", to=T.STRING), n("NonZero", ["d"], ["y"])],
+     [info("x", ["batch", 3])], [info("y", None)], values=[info("c", ["batch", 3])], extra_opsets=[("acme", 1)])
+save("bad-undefined.onnx", [n("Add", ["x", "y"], ["z"], name="add")], [info("x", [3])], [info("z", [3])])
+save("bad-twice.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])])
+save("bad-attribute.onnx", [n("Flatten", ["x"], ["y"], name="flat", axis="1")], [info("x", [3, 4])], [info("y", None)])
+save("bad-axis.onnx", [n("Flatten", ["x"], ["y"], name="flat", axis=5)], [info("x", [3, 4])], [info("y", None)])
+save("bad-shapes.onnx", [n("Add", ["x", "y"], ["z"], name="sum")], [info("x", [3, 4]), info("y", [5])], [info("z", None)])
+save("bad-output.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("z", [3])])
+save("bad-output-type.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3], T.INT64)])
+save("bad-opset.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])], opset=6)
+save("bad-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")], [info("x", [3, 4])], [info("y", None)],
+     [ints("to", 5, -1)])
+save("bad-dynamic-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")],
+     [info("x", [3, 4]), info("to", [2], T.INT64)], [info("y", None)])
+short = h.make_tensor("w", F, [2], [1.0, 2.0])
+short.dims[0] = 3
+save("bad-tensor.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [3])], [info("y", None)], [short])
+huge = h.make_tensor("w", F, [2], [1.0, 2.0])
+huge.dims[:] = [2**32, 2**32]
+save("bad-huge.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [3])], [info("y", None)], [huge])
+outside = T(name="w", data_type=F, dims=[2], data_location=T.EXTERNAL)
+outside.external_data.add(key="location", value="../weights.bin")
+save("bad-external.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [2])], [info("y", None)], [outside])
