@@ -74,7 +74,7 @@ enum class BinaryOp : uint8_t {
   kTruncMod,  // integers: the remainder of that (T.truncmod)
   kFloorDiv,
   kFloorMod,
-  kMin,
+  kMin,  // of floats: NaN when either is NaN
   kMax,
   kEQ,
   kNE,
