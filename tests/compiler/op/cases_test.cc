@@ -87,6 +87,8 @@ TEST_CASE("definitions agree with the reference when dims are symbolic") {
       const auto* type = call.ok() ? ir::As<ir::TensorTypeNode>((*call)->type) : nullptr;
       const bool lone = call.ok() && UnboundShapeVars(*call).empty();
       if (type == nullptr || !type->dims || !lone || !evaluator.applies(*call)) continue;
+      // Shapes behave alike for all dtypes, and every case costs a compilation.
+      if (!c.inputs.empty() && c.inputs[0].dtype != DataType::Float(32)) continue;
       // A reduction over a symbolic axis that turns out empty has no defined result yet.
       if (c.label == "empty" || c.label == "nothing_to_sum") continue;
       ++evaluated;

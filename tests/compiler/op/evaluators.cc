@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/interp/interpreter.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/reference.h"
 #include "compiler/transform/tensor/lowered.h"
@@ -94,8 +95,19 @@ Status RunCompiled(const ir::PrimFunc& function, Arguments& arguments) {
   return Status();
 }
 
+Status RunInterpreted(const ir::PrimFunc& function, Arguments& arguments) {
+  std::vector<interp::HostBuffer> buffers;
+  for (size_t i = 0; i < arguments.tensors.size(); ++i) {
+    const ReferenceTensor& tensor = arguments.tensors[i];
+    const bool is_output = i + 1 == arguments.tensors.size();
+    buffers.push_back({tensor.dtype, tensor.dims, arguments.bytes[i], !is_output});
+  }
+  return interp::Interpret(function, buffers);
+}
+
 const Evaluator kEvaluators[] = {
     {"fold", Folds, Fold},
+    {"interpreted definition", HasImplementation, RunImplementations<RunInterpreted>},
     {"compiled definition", HasImplementation, RunImplementations<RunCompiled>},
 };
 
