@@ -242,6 +242,8 @@ class Sequence {
           Put(node.match_buffers.size());
           for (const MatchBufferRegion& match : node.match_buffers) {
             Add(match.source);
+            for (const PrimExpr& stride : match.buffer->strides) DefineSymbols(stride);
+            DefineSymbols(match.buffer->elem_offset);
             Define(match.buffer);
           }
           Put(node.reads.size());

@@ -74,6 +74,10 @@ SyntaxPtr SyntaxParser::FailHere(std::string_view expected) {
 bool SyntaxParser::Expect(std::string_view text, std::string_view where) {
   if (failed_) return false;
   if (TakeIf(text)) return true;
+  if (brackets_reported_ && (text == ")" || text == "]" || text == "}")) {
+    failed_ = true;
+    return false;
+  }
   FailHere("\"" + std::string(text) + "\" " + std::string(where));
   return false;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/syntax_parser.h"
@@ -80,6 +81,32 @@ Fit FitType(const Type& declared, const Type& inferred) {
     }
   }
   INGOT_UNREACHABLE("TypeKind");
+}
+
+// The type as it is known outside of a function with these parameters: dims over variables that only the body binds
+// become unknown.
+Type WithoutLocalSymbols(const Type& type, const std::unordered_set<const Node*>& known) {
+  const auto is_known = [&](const std::optional<std::vector<PrimExpr>>& dims) {
+    return !dims || std::all_of(dims->begin(), dims->end(), [&](const PrimExpr& dim) {
+      const std::vector<PrimVar> free = FreePrimVars(dim);
+      return std::all_of(free.begin(), free.end(), [&](const PrimVar& var) { return known.contains(var.get()); });
+    });
+  };
+  if (const auto* tensor = As<TensorTypeNode>(type); tensor != nullptr && !is_known(tensor->dims)) {
+    return Make<TensorTypeNode>(tensor->rank, tensor->dtype, tensor->virtual_device);
+  }
+  if (const auto* shape = As<ShapeTypeNode>(type); shape != nullptr && !is_known(shape->dims)) {
+    return Make<ShapeTypeNode>(shape->rank);
+  }
+  if (const auto* prim = As<PrimTypeNode>(type); prim != nullptr && prim->value != nullptr) {
+    if (!is_known(std::vector{prim->value})) return Make<PrimTypeNode>(prim->dtype);
+  }
+  if (const auto* tuple = As<TupleTypeNode>(type)) {
+    std::vector<Type> fields;
+    for (const Type& field : tuple->fields) fields.push_back(WithoutLocalSymbols(field, known));
+    return Make<TupleTypeNode>(std::move(fields));
+  }
+  return type;
 }
 
 bool IsOutput(const Statement& statement) {
@@ -203,7 +230,14 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
                     : ReadArgument(*last->value, builder);
   if (result == nullptr || context_.sink().count() != errors) return nullptr;
   if (!CheckType(declared, result->type, last->place)) return nullptr;
-  if (declared == nullptr) declared = result->type;
+  if (declared == nullptr) {
+    std::unordered_set<const Node*> known;
+    for (const Var& param : params) {
+      if (param->type == nullptr) continue;
+      for (const PrimVar& var : FreePrimVars(param->type)) known.insert(var.get());
+    }
+    declared = WithoutLocalSymbols(result->type, known);
+  }
   SeqExprNode body(std::move(builder.blocks), std::move(result));
   body.span = context_.SpanOf(def.place);
   FunctionNode function(std::move(params), Make<SeqExprNode>(std::move(body)), std::move(declared), is_pure, is_private,
@@ -243,8 +277,14 @@ void GraphReader::ReadNested(const Statement& def, Builder& builder) {
     VarNode node(std::string(def.text), Make<CallableTypeNode>(std::move(types), result, is_pure), dataflow);
     node.span = context_.SpanOf(def.place);
     self = Make<VarNode>(std::move(node));
-    scope_.Define(def.text, Symbol::Value(self));  // it may call itself
+    const bool is_known = declared != nullptr;
+    if (is_known) scope_.Define(def.text, Symbol::Value(self));  // it may call itself
     function = ReadFunctionBody(def, std::move(params), std::move(declared), is_pure, is_private);
+    if (!is_known && function != nullptr) {
+      VarNode typed = *self;
+      typed.type = Make<CallableTypeNode>(*As<CallableTypeNode>(self->type)->params, function->result_type, is_pure);
+      self = Make<VarNode>(std::move(typed));
+    }
   }
   scope_.Define(def.text, Symbol::Value(self));
   if (function != nullptr) AddBinding({self, function, nullptr, context_.SpanOf(def.place)}, builder);

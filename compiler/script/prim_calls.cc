@@ -96,7 +96,7 @@ PrimExpr PrimReader::ReadTypedNumber(const Syntax& call, DataType dtype) {
   return expr == nullptr ? PrimExpr() : Convert({expr}, dtype, call);
 }
 
-PrimExpr PrimReader::ReadCall(const Syntax& call, DataType number_type) {
+PrimExpr PrimReader::ReadCall(const Syntax& call) {
   // x.astype("float16")
   if (call[0].kind == SyntaxKind::kAttribute && call[0].text == "astype") {
     Arguments args(context_, call, "astype");
@@ -119,7 +119,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call, DataType number_type) {
     const Syntax* a = args.Require(0, "a");
     const Syntax* b = args.Require(1, "b");
     if (a == nullptr || b == nullptr || !args.Done()) return nullptr;
-    return MakeBinary(row.op, ReadOperand(*a, number_type), ReadOperand(*b, number_type), call);
+    return MakeBinary(row.op, ReadOperand(*a), ReadOperand(*b), call);
   }
   if (function == "Let") return ReadLet(call);
   if (function == "Ramp" || function == "Broadcast" || function == "broadcast") return ReadVector(call, function);
@@ -144,7 +144,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call, DataType number_type) {
     const Syntax* no_syntax = args.Require(2, "false_value");
     if (condition_syntax == nullptr || yes_syntax == nullptr || no_syntax == nullptr || !args.Done()) return nullptr;
     PrimExpr condition = ReadCondition(*condition_syntax);
-    Operand yes = ReadOperand(*yes_syntax, number_type), no = ReadOperand(*no_syntax, number_type);
+    Operand yes = ReadOperand(*yes_syntax), no = ReadOperand(*no_syntax);
     if (condition == nullptr || yes.expr == nullptr || no.expr == nullptr || !Match(yes, no, call)) return nullptr;
     return MakeAt<SelectNode>(call, std::move(condition), yes.expr, no.expr);
   }
@@ -167,22 +167,24 @@ PrimExpr PrimReader::ReadCall(const Syntax& call, DataType number_type) {
     const Syntax* a_syntax = args.Require(0, "lhs");
     const Syntax* b_syntax = args.Require(1, "rhs");
     if (a_syntax == nullptr || b_syntax == nullptr || !args.Done()) return nullptr;
-    Operand a = ReadOperand(*a_syntax, number_type), b = ReadOperand(*b_syntax, number_type);
+    Operand a = ReadOperand(*a_syntax), b = ReadOperand(*b_syntax);
     if (a.expr == nullptr || b.expr == nullptr || !Match(a, b, call)) return nullptr;
     PrimExpr sum = MakeBinary(BinaryOp::kAdd, a, {b.expr - 1}, call);
     return MakeBinary(BinaryOp::kFloorDiv, {sum}, b, call);
   }
   const IntrinsicRow* row = FindIntrinsic(function);
-  if (row != nullptr) return ReadIntrinsic(call, *row, number_type);
+  if (row != nullptr) return ReadIntrinsic(call, *row);
 
   std::vector<std::string_view> known(std::begin(kOtherFunctions), std::end(kOtherFunctions));
   for (const NamedOp& named : kNamedOps) known.push_back(named.name);
 #define INGOT_INTRINSIC(id, text, arity, result, traits) known.push_back(text);
 #include "compiler/ir/intrinsics.def"
-  return context_.Error(call[0], "unknown function \"" + name + "\"" + DidYouMean(function, known));
+  const std::string_view near = NearestName(function, known);
+  return context_.Error(call[0], "unknown function \"" + name + "\"" +
+                                     (near.empty() ? "" : "; did you mean \"T." + std::string(near) + "\"?"));
 }
 
-PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row, DataType number_type) {
+PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) {
   const std::string name = std::string("T.") + row.name;
   Arguments args(context_, call, name);
   std::optional<DataType> dtype;
@@ -199,8 +201,12 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row, 
   }
   std::vector<Operand> operands;
   for (size_t i = first; i < args.num_positional(); ++i) {
-    operands.push_back(ReadOperand(*args.Get(i, "value"), packed ? DataType::Int(32) : number_type));
+    operands.push_back(ReadOperand(*args.Get(i, "value")));
+    if (packed) SetNumberType(operands.back(), DataType::Int(32), call);
     if (operands.back().expr == nullptr) return nullptr;
+  }
+  if (operands.size() == 1 || row.result == IntrinsicRow::kGiven) {
+    for (Operand& operand : operands) Settle(operand, call);
   }
   if (!args.Done()) return nullptr;
   if (row.arity >= 0 && static_cast<size_t>(row.arity) != operands.size()) {
@@ -274,11 +280,12 @@ PrimExpr PrimReader::ReadVector(const Syntax& call, const std::string& function)
   if (!lanes || *lanes < 2 || *lanes > kMaxLanes) {
     return context_.Error(*lanes_syntax, "expected a number of lanes from 2 to 4096");
   }
-  Operand base = ReadOperand(*base_syntax, DataType::Int(64));
+  Operand base = ReadOperand(*base_syntax);
+  Settle(base, call);
   if (base.expr == nullptr) return nullptr;
   if (base.expr->dtype.lanes * *lanes > kMaxLanes) return context_.Error(call, "vectors have at most 4096 lanes");
   if (!is_ramp) return MakeAt<BroadcastNode>(call, std::move(base.expr), static_cast<int>(*lanes));
-  Operand stride = ReadOperand(*stride_syntax, DataType::Int(64));
+  Operand stride = ReadOperand(*stride_syntax);
   if (stride.expr == nullptr || !Match(base, stride, call)) return nullptr;
   if (!base.expr->dtype.is_integral() || !base.expr->dtype.is_scalar()) {
     return context_.Error(call, "T.Ramp: expected integers, got " + base.expr->dtype.ToString());

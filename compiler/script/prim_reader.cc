@@ -42,10 +42,28 @@ bool IsWhole(DataType dtype) { return dtype.is_integral() || dtype.is_bool(); }
 
 }  // namespace
 
-PrimExpr PrimReader::Read(const Syntax& syntax, DataType number_type) { return ReadOperand(syntax, number_type).expr; }
+PrimExpr PrimReader::Read(const Syntax& syntax, DataType number_type) {
+  Operand operand = ReadOperand(syntax);
+  SetNumberType(operand, number_type, syntax);
+  return operand.expr;
+}
+
+void PrimReader::SetNumberType(Operand& operand, DataType number_type, const Syntax& where) {
+  if (operand.expr == nullptr || !operand.is_number) return;
+  const bool same_kind = operand.expr->dtype.is_floating() ? number_type.is_floating() : number_type.is_integral();
+  if (same_kind)
+    operand.expr = Convert(operand, number_type, where);
+  else
+    Settle(operand, where);
+}
+
+void PrimReader::Settle(Operand& operand, const Syntax& where) {
+  if (operand.expr == nullptr || !operand.is_number || !operand.expr->dtype.is_floating()) return;
+  operand.expr = Convert(operand, DataType::Float(32), where);
+}
 
 PrimExpr PrimReader::ReadAs(const Syntax& syntax, DataType dtype) {
-  const Operand operand = ReadOperand(syntax, dtype.element_of());
+  const Operand operand = ReadOperand(syntax);
   return operand.expr == nullptr ? PrimExpr() : Convert(operand, dtype, syntax);
 }
 
@@ -87,7 +105,7 @@ PrimReader::Operand PrimReader::ReadName(const Syntax& syntax) {
   return {context_.Error(syntax, "expected a scalar, got the module")};
 }
 
-PrimReader::Operand PrimReader::ReadOperand(const Syntax& syntax, DataType number_type) {
+PrimReader::Operand PrimReader::ReadOperand(const Syntax& syntax) {
   switch (syntax.kind) {
     case SyntaxKind::kError:
       return {};
@@ -96,33 +114,27 @@ PrimReader::Operand PrimReader::ReadOperand(const Syntax& syntax, DataType numbe
     case SyntaxKind::kInt: {
       const std::optional<int64_t> value = AsInt(syntax);
       if (!value) return {context_.Error(syntax, "this number is out of the range of 64 bits")};
-      if (number_type.is_floating()) {
-        return {MakeAt<FloatImmNode>(syntax, number_type, static_cast<double>(*value)), true};
-      }
-      const DataType dtype = number_type.is_integral() ? number_type : DataType::Int(64);
-      return {MakeAt<IntImmNode>(syntax, dtype, *value), true};
+      return {MakeAt<IntImmNode>(syntax, DataType::Int(64), *value), true};
     }
     case SyntaxKind::kFloat: {
       const std::optional<double> value = AsFloat(syntax);
       if (!value) return {context_.Error(syntax, "this number cannot be read")};
-      const DataType dtype = number_type.is_floating() ? number_type : DataType::Float(32);
-      const PrimExpr rounded = FloatImm(dtype, *value);
-      return {MakeAt<FloatImmNode>(syntax, dtype, As<FloatImmNode>(rounded)->value), true};
+      return {MakeAt<FloatImmNode>(syntax, DataType::Float(64), *value), true};
     }
     case SyntaxKind::kString:
       return {MakeAt<StringImmNode>(syntax, syntax.value)};
     case SyntaxKind::kAttribute:
       return ReadAttribute(syntax);
     case SyntaxKind::kCall:
-      return {ReadCall(syntax, number_type)};
+      return {ReadCall(syntax)};
     case SyntaxKind::kSubscript:
       return ReadSubscript(syntax);
     case SyntaxKind::kUnary:
-      return ReadUnary(syntax, number_type);
+      return ReadUnary(syntax);
     case SyntaxKind::kBinary:
-      return ReadBinary(syntax, number_type);
+      return ReadBinary(syntax);
     case SyntaxKind::kConditional:
-      return ReadConditional(syntax, number_type);
+      return ReadConditional(syntax);
     case SyntaxKind::kKeyword:
     case SyntaxKind::kSlice:
     case SyntaxKind::kTuple:
@@ -143,7 +155,7 @@ PrimReader::Operand PrimReader::ReadAttribute(const Syntax& syntax) {
   return {context_.Error(syntax, "expected a scalar expression, got " + Describe(syntax))};
 }
 
-PrimReader::Operand PrimReader::ReadUnary(const Syntax& syntax, DataType number_type) {
+PrimReader::Operand PrimReader::ReadUnary(const Syntax& syntax) {
   const Syntax& inner = syntax[0];
   if (syntax.text == "not") {
     PrimExpr condition = ReadCondition(inner);
@@ -153,11 +165,9 @@ PrimReader::Operand PrimReader::ReadUnary(const Syntax& syntax, DataType number_
   if (syntax.text == "-" && inner.kind == SyntaxKind::kInt) {  // the least number has no positive counterpart
     const std::optional<int64_t> value = AsInt(syntax);
     if (!value) return {context_.Error(syntax, "this number is out of the range of 64 bits")};
-    if (!number_type.is_floating()) {
-      return {MakeAt<IntImmNode>(syntax, number_type.is_integral() ? number_type : DataType::Int(64), *value), true};
-    }
+    return {MakeAt<IntImmNode>(syntax, DataType::Int(64), *value), true};
   }
-  Operand operand = ReadOperand(inner, number_type);
+  Operand operand = ReadOperand(inner);
   if (operand.expr == nullptr || syntax.text == "+") return operand;
   if (syntax.text == "~") {
     if (!IsWhole(operand.expr->dtype)) {
@@ -205,13 +215,15 @@ PrimExpr PrimReader::Convert(const Operand& operand, DataType dtype, const Synta
 }
 
 bool PrimReader::Match(Operand& a, Operand& b, const Syntax& where) {
+  if (!b.expr->dtype.is_floating() || b.is_number) Settle(a, where);
+  if (!a.expr->dtype.is_floating() || a.is_number) Settle(b, where);
   const DataType x = a.expr->dtype, y = b.expr->dtype;
   if (x == y) return true;
   const int lanes = std::max<int>(x.lanes, y.lanes);
   DataType element = x.element_of();
-  if (a.is_number && !b.is_number && (!x.is_floating() || y.is_floating())) {
+  if (a.is_number && !b.is_number && !y.is_bool() && (!x.is_floating() || y.is_floating())) {
     element = y.element_of();
-  } else if (b.is_number && (!y.is_floating() || x.is_floating())) {
+  } else if (b.is_number && !x.is_bool() && (!y.is_floating() || x.is_floating())) {
     element = x.element_of();
   } else if (x.element_of() != y.element_of()) {
     const bool both_whole = IsWhole(x) && IsWhole(y);
@@ -245,10 +257,9 @@ PrimExpr PrimReader::MakeBinary(BinaryOp op, Operand a, Operand b, const Syntax&
   return MakeAt<BinaryNode>(where, op, std::move(a.expr), std::move(b.expr));
 }
 
-PrimReader::Operand PrimReader::ReadBinary(const Syntax& syntax, DataType number_type) {
-  // A comparison's operands have nothing to do with the dtype of its result.
+PrimReader::Operand PrimReader::ReadBinary(const Syntax& syntax) {
   const std::optional<BinaryOp> op = OpOf(syntax.text);
-  Operand a = ReadOperand(syntax[0], number_type), b = ReadOperand(syntax[1], number_type);
+  Operand a = ReadOperand(syntax[0]), b = ReadOperand(syntax[1]);
   if (a.expr == nullptr || b.expr == nullptr) return {};
   if (const std::optional<Intrinsic> intrinsic = IntrinsicOf(syntax.text)) {
     if (!IsWhole(a.expr->dtype) || !IsWhole(b.expr->dtype)) {
@@ -266,9 +277,9 @@ PrimReader::Operand PrimReader::ReadBinary(const Syntax& syntax, DataType number
   return {MakeBinary(*op, std::move(a), std::move(b), syntax)};
 }
 
-PrimReader::Operand PrimReader::ReadConditional(const Syntax& syntax, DataType number_type) {
+PrimReader::Operand PrimReader::ReadConditional(const Syntax& syntax) {
   PrimExpr condition = ReadCondition(syntax[1]);
-  Operand yes = ReadOperand(syntax[0], number_type), no = ReadOperand(syntax[2], number_type);
+  Operand yes = ReadOperand(syntax[0]), no = ReadOperand(syntax[2]);
   if (condition == nullptr || yes.expr == nullptr || no.expr == nullptr || !Match(yes, no, syntax)) return {};
   const DataType dtype = yes.expr->dtype;
   return {MakeAt<PrimCallNode>(syntax, dtype, Intrinsic::kIfThenElse,
@@ -301,10 +312,12 @@ Range PrimReader::MakeRange(PrimExpr start, PrimExpr stop) {
 
 std::optional<Range> PrimReader::ReadRange(const Syntax* start_syntax, const Syntax& stop_syntax,
                                            DataType number_type) {
-  Operand stop = ReadOperand(stop_syntax, number_type);
+  Operand stop = ReadOperand(stop_syntax);
+  SetNumberType(stop, number_type, stop_syntax);
   if (stop.expr == nullptr) return std::nullopt;
   Operand start{IntImm(stop.expr->dtype, 0), true};
-  if (start_syntax != nullptr) start = ReadOperand(*start_syntax, number_type);
+  if (start_syntax != nullptr) start = ReadOperand(*start_syntax);
+  SetNumberType(start, number_type, start_syntax != nullptr ? *start_syntax : stop_syntax);
   if (start.expr == nullptr || !Match(start, stop, stop_syntax)) return std::nullopt;
   if (stop.expr->dtype.is_integral() && stop.expr->dtype.is_scalar()) return MakeRange(start.expr, stop.expr);
   context_.Error(stop_syntax, "expected an integer, got " + stop.expr->dtype.ToString());
@@ -347,8 +360,8 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
       return std::nullopt;
     }
     const bool full = i - 1 < buffer->shape.size();
-    Operand start = index.children[0] != nullptr ? ReadOperand(index[0], DataType::Int(64)) : Operand{Int64(0), true};
-    Operand stop = index.children[1] != nullptr ? ReadOperand(index[1], DataType::Int(64))
+    Operand start = index.children[0] != nullptr ? ReadOperand(index[0]) : Operand{Int64(0), true};
+    Operand stop = index.children[1] != nullptr ? ReadOperand(index[1])
                    : full                       ? Operand{buffer->shape[i - 1]}
                                                 : Operand{};
     if (start.expr == nullptr || stop.expr == nullptr || !Match(start, stop, index)) return std::nullopt;
@@ -382,7 +395,7 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
       context_.Error(index, "a slice of a load or store needs a start and an end");
       return std::nullopt;
     }
-    Operand start = ReadOperand(index[0], DataType::Int(64)), stop = ReadOperand(index[1], DataType::Int(64));
+    Operand start = ReadOperand(index[0]), stop = ReadOperand(index[1]);
     if (start.expr == nullptr || stop.expr == nullptr || !Match(start, stop, index)) return std::nullopt;
     const std::optional<int64_t> step = index.children[2] != nullptr ? AsInt(index[2]) : 1;
     const Range range = MakeRange(start.expr, stop.expr);
@@ -418,23 +431,21 @@ PrimReader::Operand PrimReader::ReadSubscript(const Syntax& syntax) {
 
 // ---- Dimensions and dtypes
 
+PrimExpr PrimReader::ReadQuoted(const Syntax& string) {
+  const SourceText text{context_.source()->name, string.value};  // nodes name the outer source
+  DiagnosticSink inner(std::make_shared<const SourceText>(text));
+  const std::vector<Token> tokens = Tokenize(text, inner);
+  const SyntaxPtr expression = SyntaxParser(tokens, inner).ParseSingleExpression();
+  if (inner.has_errors()) return context_.Error(string, "in this string: " + inner.errors()[0].message);
+  const ReadContext::Quoted quoted(context_, string.place);
+  const bool outer = std::exchange(new_symbols_, true);
+  PrimExpr value = Read(*expression);
+  new_symbols_ = outer;
+  return value;
+}
+
 PrimExpr PrimReader::ReadDim(const Syntax& syntax) {
-  PrimExpr dim;
-  if (syntax.kind == SyntaxKind::kString) {
-    // Only the node's own copy of the text outlives this call.
-    const SourceText text{context_.source()->name, syntax.value};
-    DiagnosticSink inner(std::make_shared<const SourceText>(text));
-    const std::vector<Token> tokens = Tokenize(text, inner);
-    SyntaxParser parser(tokens, inner);
-    const SyntaxPtr expression = parser.ParseSingleExpression();
-    if (inner.has_errors()) return context_.Error(syntax, "in this dimension: " + inner.errors()[0].message);
-    const ReadContext::Quoted quoted(context_, syntax.place);
-    const bool outer = std::exchange(new_symbols_, true);
-    dim = Read(*expression);
-    new_symbols_ = outer;
-  } else {
-    dim = Read(syntax);
-  }
+  PrimExpr dim = syntax.kind == SyntaxKind::kString ? ReadQuoted(syntax) : Read(syntax);
   if (dim == nullptr || (dim->dtype.is_integral() && dim->dtype.is_scalar())) return dim;
   return context_.Error(syntax, "expected an integer dimension, got " + dim->dtype.ToString());
 }

@@ -17,13 +17,15 @@ class PrimReader {
  public:
   PrimReader(ReadContext& context, ScopeTable& scope) : context_(context), scope_(scope) {}
 
-  // Null after a report.
+  // Null after a report. A plain number becomes one of number_type when it is of the same kind (whole or not).
   ir::PrimExpr Read(const Syntax& syntax, DataType number_type = DataType::Int(64));
   // The value converted to a dtype: numbers take it, others are cast.
   ir::PrimExpr ReadAs(const Syntax& syntax, DataType dtype);
   ir::PrimExpr ReadCondition(const Syntax& syntax);
   // A dimension: a number, a name, an expression, or any of these in quotes; unknown names in quotes become symbols.
   ir::PrimExpr ReadDim(const Syntax& syntax);
+  // The expression in a string; unknown names in it become symbols.
+  ir::PrimExpr ReadQuoted(const Syntax& string);
   std::optional<std::vector<ir::PrimExpr>> ReadDims(const Syntax& syntax);  // of a tuple or list, or a single one
   std::optional<DataType> ReadDataType(const Syntax& syntax);               // "float32", T.float32
   ir::Buffer ReadBuffer(const Syntax& syntax);                              // a name
@@ -51,22 +53,27 @@ class PrimReader {
     ir::PrimExpr expr;
     bool is_number = false;
   };
-  Operand ReadOperand(const Syntax& syntax, DataType number_type);
+  Operand ReadOperand(const Syntax& syntax);
   Operand ReadName(const Syntax& syntax);
-  Operand ReadUnary(const Syntax& syntax, DataType number_type);
-  Operand ReadBinary(const Syntax& syntax, DataType number_type);
+  Operand ReadUnary(const Syntax& syntax);
+  Operand ReadBinary(const Syntax& syntax);
   Operand ReadSubscript(const Syntax& syntax);
   Operand ReadAttribute(const Syntax& syntax);
-  Operand ReadConditional(const Syntax& syntax, DataType number_type);
+  Operand ReadConditional(const Syntax& syntax);
+  // A plain number with a point has its full value (as float64) until it is known what it becomes: float32 where
+  // nothing else decides.
+  void Settle(Operand& operand, const Syntax& where);
+  // A plain number takes the dtype when it is of the same kind.
+  void SetNumberType(Operand& operand, DataType number_type, const Syntax& where);
   // One dtype for both, or a report.
   bool Match(Operand& a, Operand& b, const Syntax& where);
   ir::PrimExpr Convert(const Operand& operand, DataType dtype, const Syntax& where);
   ir::PrimExpr MakeBinary(ir::BinaryOp op, Operand a, Operand b, const Syntax& where);
 
   // ---- Calls of T functions (prim_calls.cc)
-  ir::PrimExpr ReadCall(const Syntax& call, DataType number_type);
+  ir::PrimExpr ReadCall(const Syntax& call);
   ir::PrimExpr ReadTypedNumber(const Syntax& call, DataType dtype);
-  ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row, DataType number_type);
+  ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row);
   ir::PrimExpr ReadLet(const Syntax& call);
   ir::PrimExpr ReadVector(const Syntax& call, const std::string& function);
   ir::PrimExpr ReadShuffle(const Syntax& call);

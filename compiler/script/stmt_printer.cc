@@ -229,10 +229,11 @@ void StmtPrinter::Attribute(const AttrStmtNode& node, bool is_last) {
     Scoped(name + " = " + call, call + " as " + name, node.body, is_last);
     return;
   }
-  std::string target = "None";
+  std::string target;
   if (const auto* expr = dynamic_cast<const PrimExprNode*>(node.node.get())) target = Expr(PrimExpr(expr));
   if (const auto* buffer = dynamic_cast<const BufferNode*>(node.node.get())) target = BufferName(Buffer(buffer));
-  const std::string call = "T.attr(" + target + ", " + Quote(node.key) + ", " + Attr(node.value) + ")";
+  const std::string call = target.empty() ? "T.attr({" + Quote(node.key) + ": " + Attr(node.value) + "})"
+                                          : "T.attr(" + target + ", " + Quote(node.key) + ", " + Attr(node.value) + ")";
   Scoped(call, call, node.body, is_last);
 }
 

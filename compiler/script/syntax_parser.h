@@ -15,7 +15,8 @@ namespace ingot::script {
 
 class SyntaxParser {
  public:
-  SyntaxParser(const std::vector<Token>& tokens, DiagnosticSink& sink) : tokens_(tokens), sink_(sink) {}
+  SyntaxParser(const std::vector<Token>& tokens, DiagnosticSink& sink)
+      : tokens_(tokens), sink_(sink), brackets_reported_(sink.has_errors()) {}
   std::vector<Statement> ParseFile();
   // One expression and nothing after it (a dimension in quotes).
   SyntaxPtr ParseSingleExpression();
@@ -76,6 +77,7 @@ class SyntaxParser {
 
   const std::vector<Token>& tokens_;
   DiagnosticSink& sink_;
+  const bool brackets_reported_;  // the tokenizer's errors explain brackets that are missing here
   size_t at_ = 0;
   bool failed_ = false;
   int nesting_ = 0;  // of brackets and unary operators: what recursion follows

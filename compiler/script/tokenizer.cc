@@ -97,11 +97,16 @@ void Tokenizer::SetIndentation(int width) {
     tokens_.push_back({TokenKind::kIndent, "", here});
     return;
   }
+  int popped = width;
   while (width < indents_.back()) {
+    popped = indents_.back();
     indents_.pop_back();
     tokens_.push_back({TokenKind::kDedent, "", here});
   }
-  if (width != indents_.back()) sink_.Error(here, "this indentation matches no line above");
+  if (width == indents_.back()) return;
+  sink_.Error(here, "this indentation matches no line above");
+  tokens_.pop_back();  // as if it stood in the deeper body
+  indents_.push_back(popped);
 }
 
 void Tokenizer::StartLine() {
@@ -195,8 +200,9 @@ void Tokenizer::ReadOperator() {
   const size_t begin = at_;
   const Place start{line_, column_, 0};
   const std::string_view rest = text_.substr(at_);
-  const auto found = std::find_if(std::begin(kOperators), std::end(kOperators),
-                                  [&](std::string_view candidate) { return rest.starts_with(candidate); });
+  const auto found = std::find_if(std::begin(kOperators), std::end(kOperators), [&](std::string_view candidate) {
+    return candidate[0] == rest[0] && rest.starts_with(candidate);
+  });
   if (found == std::end(kOperators)) {
     size_t length = 1;  // a whole UTF-8 character
     while (at_ + length < text_.size() && (static_cast<unsigned char>(text_[at_ + length]) & 0xC0) == 0x80) ++length;

@@ -97,7 +97,7 @@ Type TypeReader::ReadPrim(const Syntax& call) {
   if (!args.Done()) return nullptr;
   if (value_syntax != nullptr) {
     PrimExpr value =
-        value_syntax->kind == SyntaxKind::kString ? prim_.ReadDim(*value_syntax) : prim_.Read(*value_syntax);
+        value_syntax->kind == SyntaxKind::kString ? prim_.ReadQuoted(*value_syntax) : prim_.Read(*value_syntax);
     return value == nullptr ? Type() : Type(Make<PrimTypeNode>(std::move(value)));
   }
   if (dtype_syntax == nullptr) return context_.Error(call, "R.Prim: expected a data type or value=");

@@ -26,7 +26,7 @@ Result<std::string> Print(const golden::Case& golden) {
     CHECK_MESSAGE(difference.empty(), golden.path << ": what was printed reads back differently: " << difference);
     CHECK(PrintModule(*again, options, &constants) == text);
   }
-  return text;
+  return PrintModule(module, {.golden = true, .spans = options.spans});
 }
 
 constexpr std::array<golden::Directive, 1> kDirectives{{{"print", Print}}};
