@@ -1,12 +1,17 @@
 /* Ingot's C API: open an executable, look at its functions, call them. C11, usable from C++.
  *
- *   ingot_instance* instance = NULL; ingot_executable* executable = NULL; ingot_context* context = NULL;
- *   ingot_open_options options = INGOT_OPEN_OPTIONS_INIT;
- *   options.trust = INGOT_TRUST_FILE;                               // its kernels are native code: say that you trust
- * them status = ingot_instance_create(NULL, &instance); status = ingot_executable_open(instance, "model.ingot",
- * &options, &executable); status = ingot_context_create(executable, NULL, &context); const ingot_function*
- * main_function = NULL; status = ingot_executable_find_function(executable, "main", &main_function); status =
- * ingot_invoke_into(context, main_function, &input, 1, &output, 1);
+ *     ingot_instance* instance = NULL;
+ *     ingot_executable* executable = NULL;
+ *     ingot_context* context = NULL;
+ *     const ingot_function* function = NULL;
+ *     ingot_open_options options = INGOT_OPEN_OPTIONS_INIT;
+ *     options.trust = INGOT_TRUST_FILE;  // its kernels are native code: say that you trust them
+ *
+ *     status = ingot_instance_create(NULL, &instance);
+ *     status = ingot_executable_open(instance, "model.ingot", &options, &executable);
+ *     status = ingot_executable_find_function(executable, "main", &function);
+ *     status = ingot_context_create(executable, NULL, &context);
+ *     status = ingot_invoke_into(context, function, &input, 1, &output, 1);
  *
  * Rules
  *   - What can fail returns an ingot_status*: NULL is success; anything else is owned by the caller and released with
@@ -182,8 +187,8 @@ INGOT_API const char* ingot_type_dim_text(const ingot_type* type, int32_t axis);
 INGOT_API size_t ingot_type_element_count(const ingot_type* type);               /* tuples */
 INGOT_API const ingot_type* ingot_type_element(const ingot_type* type, size_t index);
 
-/* ---- Values: plain data. As an argument everything is borrowed for the call. As a result tensors are owned:
- * ingot_value_clear releases them. */
+/* ---- Values: plain data. As an argument everything is borrowed for the call. As a result it is owned,
+ * tensors, strings, extents and elements alike: ingot_value_clear releases it. */
 
 typedef struct ingot_value ingot_value;
 struct ingot_value {
@@ -206,21 +211,36 @@ struct ingot_value {
     } tuple;
   } as;
 };
-/* Releases what a result holds and makes it the int 0. */
+/* Releases what a result holds and makes it the int 0. Not for arguments, which hold nothing of their own. */
 INGOT_API void ingot_value_clear(ingot_value* value);
 
 /* ---- Context: one activation's memory; cheap, for one thread at a time. */
 
 typedef struct ingot_context ingot_context;
 
+/* A function that the executable names and the embedder provides. Arguments are borrowed for the call; results[0..
+ * num_results) are set on success: their tensors are managed ones that the VM takes over, everything else is copied
+ * before the function is called again. It may not call into the same context. NULL is success; a failure is a status
+ * of ingot_status_create, which the VM takes over. */
+typedef struct ingot_external {
+  const char* name;
+  ingot_status* (*call)(void* user, const ingot_value* arguments, size_t num_arguments, ingot_value* results,
+                        size_t num_results);
+  void* user;
+} ingot_external;
+/* own: the result. For external functions that fail. */
+INGOT_API ingot_status* ingot_status_create(ingot_status_code code, const char* message) INGOT_WARN_UNUSED;
+
 typedef struct ingot_context_options {
   size_t struct_size;
-  ingot_dl_device device;   /* all zero: the CPU */
-  int64_t max_memory_bytes; /* of arenas and tensors that this context allocates; 0: no cap */
-  int64_t fuel;             /* calls and back edges per invocation; 0: no limit */
+  ingot_dl_device device;          /* all zero: the CPU */
+  int64_t max_memory_bytes;        /* of arenas and tensors that this context allocates; 0: no cap */
+  int64_t fuel;                    /* calls and back edges per invocation; 0: no limit */
+  const ingot_external* externals; /* copied */
+  size_t num_externals;
 } ingot_context_options;
 #define INGOT_CONTEXT_OPTIONS_INIT \
-  { sizeof(ingot_context_options), {0, 0}, 0, 0 }
+  { sizeof(ingot_context_options), {0, 0}, 0, 0, NULL, 0 }
 
 /* options may be NULL. own: *context. */
 INGOT_API ingot_status* ingot_context_create(ingot_executable* executable, const ingot_context_options* options,
@@ -239,11 +259,38 @@ INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_fu
                                           const ingot_dl_tensor* const* inputs, size_t num_inputs,
                                           ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;
 
+/* The stateful way: inputs are set by name (copied), run calls the function, outputs are fetched by number. */
+INGOT_API ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function,
+                                                const char* name, const ingot_dl_tensor* tensor) INGOT_WARN_UNUSED;
+INGOT_API ingot_status* ingot_context_run(ingot_context* context, const ingot_function* function) INGOT_WARN_UNUSED;
+/* Of the last run; own: *output. */
+INGOT_API ingot_status* ingot_context_get_output(ingot_context* context, size_t index,
+                                                 ingot_value* output) INGOT_WARN_UNUSED;
+
 /* Invocations that are running `seconds` from their start stop with INGOT_DEADLINE_EXCEEDED; 0: no deadline. */
 INGOT_API ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) INGOT_WARN_UNUSED;
 /* Stops the invocation in progress at its next call or back edge with INGOT_CANCELLED. From any thread or a signal
  * handler. */
 INGOT_API void ingot_context_cancel(ingot_context* context);
+
+/* One kernel call, as a profiler sees it. Strings are borrowed from the executable. */
+typedef struct ingot_kernel_event {
+  size_t struct_size;
+  const char* function;  /* of the VM */
+  const char* operation; /* of the source; "" when it is not known */
+  const char* kernel;
+  int64_t begin_ns; /* steady clock */
+  int64_t end_ns;
+  int64_t flops; /* as the descriptor estimates them; 0: not known */
+  int64_t bytes;
+} ingot_kernel_event;
+/* Called after each kernel call, on the thread of the invocation. NULL: none. */
+INGOT_API void ingot_context_set_profiler(ingot_context* context,
+                                          void (*profiler)(void* user, const ingot_kernel_event* event), void* user);
+
+/* Bytes of arenas and tensors that the context holds now, and the most it ever held. */
+INGOT_API int64_t ingot_context_memory_in_use(const ingot_context* context);
+INGOT_API int64_t ingot_context_memory_peak(const ingot_context* context);
 
 #ifdef __cplusplus
 } /* extern "C" */

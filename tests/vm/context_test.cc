@@ -1,0 +1,240 @@
+#include "vm/context.h"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+#include "tests/allocation_counter.h"
+#include "tests/vm/test_kernels.h"
+#include "vm/assembler.h"
+
+namespace ingot::vm {
+namespace {
+
+constexpr const char* kChain = R"(ingot 1
+constant "w" float32[16] = 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+kernel @add16 {
+  in a: float32[16]
+  in b: float32[16]
+  out c: float32[16]
+}
+kernel @add_n {
+  int n: int64
+  in a: float32[n]
+  in b: float32[n]
+  out c: float32[n]
+}
+kernel @spin {
+}
+function @main export (x: float32[16]) -> (y: float32[16]) {
+  register r1: arena float32[16]
+  register r2: constant float32[16]
+  register r3: float32[16]
+  arena device 0, size 64
+  entry 0: arena 0, offset 0, size 64, live 0..4
+  plan_view r1, 0, [16]
+  const_tensor r2, #0
+  call_kernel @add16, [r0, r2, r1], []
+  alloc_output r3, 0, [16]
+  call_kernel @add16, [r1, r0, r3], []
+  return [r3]
+}
+function @symbolic export [n in 1..1000](x: float32[n]) -> (y: float32[n]) {
+  register r2: arena float32[n]
+  register r3: float32[n]
+  arena device 0, size (n * 4 + 63) // 64 * 64
+  entry 0: arena 0, offset 0, size n * 4, live 0..3
+  plan_view r2, 0, [n]
+  call_kernel @add_n, [r1, r1, r2], [r0]
+  alloc_output r3, 0, [n]
+  call_kernel @add_n, [r2, r1, r3], [r0]
+  return [r3]
+}
+function @echo export (x: float32[16]) -> (y: float32[16], t: tuple(float32[16])) {
+  register r1: float32[16]
+  register r2: tuple(float32[16])
+  alloc_output r1, 0, [16]
+  copy_into r1, r0
+  tuple r2, [r1]
+  return [r1, r2]
+}
+function @wait export () -> () {
+  call_kernel @spin, [], []
+  return []
+}
+function @forever export () -> () {
+loop:
+  jump loop
+}
+function @large export (n: int) -> (y: float32[?]) {
+  register r1: float32[?]
+  alloc r1, [r0]
+  return [r1]
+}
+)";
+
+struct Fixture {
+  std::shared_ptr<const Executable> executable;
+  std::unique_ptr<Context> context;
+  explicit Fixture(ContextOptions options = {}) {
+    InstanceOptions instance;
+    instance.num_threads = 1;
+    OpenOptions open;
+    open.find_kernel = test::FindTestKernel;
+    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kChain), "chain", open);
+    context = *Context::Create(executable, std::move(options));
+  }
+  const Function& function(const char* name) const { return **executable->Find(name); }
+};
+
+struct alignas(64) Buffer {
+  float data[16] = {};
+  TensorView view(std::vector<int64_t> dims = {16}, const int64_t* strides = nullptr) {
+    return *TensorView::Make(data, DataType::Float(32), dims, strides, DeviceId());
+  }
+};
+
+TEST_CASE("a warm static call allocates nothing, and a warm symbolic one neither") {
+  Fixture f;
+  Buffer x, y;
+  for (int i = 0; i < 16; ++i) x.data[i] = static_cast<float>(i);
+  const TensorView in = x.view(), out = y.view();
+  for (const char* name : {"main", "symbolic"}) {
+    const Function& function = f.function(name);
+    REQUIRE(f.context->InvokeInto(function, {&in, 1}, {&out, 1}).ok());
+    const int64_t before = test::NumAllocations();
+    for (int i = 0; i < 10; ++i) REQUIRE(f.context->InvokeInto(function, {&in, 1}, {&out, 1}).ok());
+    CHECK(test::NumAllocations() == before);
+  }
+  CHECK(y.data[5] == 15);
+}
+
+TEST_CASE("other symbol values move the plan") {
+  Fixture f;
+  for (int n : {3, 1000, 7, 16}) {
+    Tensor x = *Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{n});
+    for (float& value : x.MutableElements<float>()) value = 2;
+    const Value argument = x;
+    const auto results = f.context->Invoke(f.function("symbolic"), {&argument, 1});
+    REQUIRE(results.ok());
+    CHECK(std::get<Tensor>((*results)[0]).Elements<float>()[static_cast<size_t>(n - 1)] == 6);
+  }
+}
+
+TEST_CASE("strided and under-aligned inputs are compacted; outputs that cannot be written directly are copied to") {
+  Fixture f;
+  alignas(64) float wide[64] = {};
+  for (int i = 0; i < 16; ++i) wide[4 * i] = static_cast<float>(i);
+  const int64_t stride = 4;
+  const TensorView strided =
+      *TensorView::Make(wide, DataType::Float(32), std::vector<int64_t>{16}, &stride, DeviceId());
+  alignas(64) float out[20] = {};
+  const TensorView shifted =
+      *TensorView::Make(out + 1, DataType::Float(32), std::vector<int64_t>{16}, nullptr, DeviceId());
+  REQUIRE(f.context->InvokeInto(f.function("main"), {&strided, 1}, {&shifted, 1}).ok());
+  CHECK(out[0] == 0);
+  CHECK(out[1] == 1);
+  CHECK(out[16] == 31);
+  CHECK(out[17] == 0);
+}
+
+TEST_CASE("outputs are checked: dtype, dims, overlap, read-only") {
+  Fixture f;
+  Buffer x, y;
+  const TensorView in = x.view();
+  const auto code = [&](TensorView out) {
+    return f.context->InvokeInto(f.function("main"), {&in, 1}, {&out, 1}).ToString();
+  };
+  CHECK(code(y.view({4, 4})) ==
+        "bad_input: chain: function \"main\", output \"y\": expected float32[16], got float32[4, 4]");
+  CHECK(code(y.view({8})) == "bad_input: chain: function \"main\", output \"y\": expected float32[16], got float32[8]");
+  CHECK(code(in) == "bad_input: chain: function \"main\", output \"y\": the tensor overlaps an input");
+  TensorView constant = y.view();
+  constant.is_read_only = true;
+  CHECK(code(constant) == "bad_input: chain: function \"main\", output \"y\": the tensor is read-only");
+  CHECK(code(y.view()) == "ok");
+}
+
+TEST_CASE("a tensor written into the caller's memory is copied where it would escape") {
+  Fixture f;
+  Buffer x;
+  x.data[3] = 42;
+  const Value argument = *Tensor::FromView(x.view(), {});
+  const std::vector<Value> results = *f.context->Invoke(f.function("echo"), {&argument, 1});
+  x.data[3] = 0;
+  f.context.reset();  // results outlive their context
+  CHECK(std::get<Tensor>(results[0]).Elements<float>()[3] == 42);
+  const auto& tuple = dynamic_cast<const TupleObject&>(*std::get<Ref<Object>>(results[1]));
+  CHECK(std::get<Tensor>(tuple.elements[0]).Elements<float>()[3] == 42);
+}
+
+TEST_CASE("deadline, cancellation and fuel stop an invocation, and the next one is right") {
+  Fixture f;
+  f.context->set_deadline(0.02);
+  for (const char* name : {"wait", "forever"}) {
+    CHECK(f.context->Invoke(f.function(name), {}).status().code() == StatusCode::kDeadlineExceeded);
+    CHECK(f.context->failure_place().function == name);
+  }
+  f.context->set_deadline(0);
+  for (const char* name : {"wait", "forever"}) {
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      f.context->Cancel();
+    });
+    CHECK(f.context->Invoke(f.function(name), {}).status().code() == StatusCode::kCancelled);
+    canceller.join();
+  }
+  Buffer x, y;
+  const TensorView in = x.view(), out = y.view();
+  REQUIRE(f.context->InvokeInto(f.function("main"), {&in, 1}, {&out, 1}).ok());
+  CHECK(y.data[0] == 1);
+}
+
+TEST_CASE("the memory cap is a status, and the context stays usable") {
+  ContextOptions options;
+  options.max_memory_bytes = 1 << 20;
+  Fixture f(std::move(options));
+  Value n = int64_t{1} << 30;
+  CHECK(f.context->Invoke(f.function("large"), {&n, 1}).status().code() == StatusCode::kOutOfMemory);
+  n = int64_t{1} << 62;
+  CHECK_FALSE(f.context->Invoke(f.function("large"), {&n, 1}).ok());
+  n = int64_t{16};
+  for (int i = 0; i < 100; ++i) CHECK(f.context->Invoke(f.function("large"), {&n, 1}).ok());
+}
+
+TEST_CASE("contexts of one executable run on many threads at once") {
+  Fixture f;
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto context = *Context::Create(f.executable);
+      Buffer x, y;
+      for (float& value : x.data) value = static_cast<float>(t);
+      const TensorView in = x.view(), out = y.view();
+      for (int i = 0; i < 200; ++i) {
+        if (!context->InvokeInto(f.function("main"), {&in, 1}, {&out, 1}).ok() ||
+            y.data[7] != static_cast<float>(2 * t + 1))
+          ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a profiler sees every kernel call") {
+  Fixture f;
+  std::vector<std::string> kernels;
+  f.context->set_profiler([&](const KernelEvent& event) {
+    CHECK(event.end_ns >= event.begin_ns);
+    kernels.push_back(event.kernel->name);
+  });
+  Buffer x, y;
+  const TensorView in = x.view(), out = y.view();
+  REQUIRE(f.context->InvokeInto(f.function("main"), {&in, 1}, {&out, 1}).ok());
+  CHECK(kernels == std::vector<std::string>{"add16", "add16"});
+}
+
+}  // namespace
+}  // namespace ingot::vm

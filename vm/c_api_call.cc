@@ -1,0 +1,499 @@
+// The C API, second part: values, contexts and calls.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "runtime/dlpack.h"
+#include "runtime/suggest.h"
+#include "vm/c_api_types.h"
+
+struct ingot_context {
+  std::unique_ptr<ingot::vm::Context> context;
+  // Of invoke_into: kept, so that warm calls allocate nothing.
+  std::vector<ingot::TensorView> inputs;
+  std::vector<ingot::TensorView> outputs;
+  // Of the stateful way.
+  const ingot_function* function = nullptr;
+  std::vector<ingot::Tensor> set_inputs;
+  std::vector<ingot::vm::Value> results;
+};
+
+namespace ingot::capi {
+namespace {
+
+constexpr int kMaxNesting = 16;  // of tuples that come from outside
+
+Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
+  switch (value.kind) {
+    case INGOT_KIND_INT:
+      return vm::Value(value.as.i);
+    case INGOT_KIND_FLOAT:
+      return vm::Value(value.as.f);
+    case INGOT_KIND_BOOL:
+      return vm::Value(value.as.b != 0);
+    case INGOT_KIND_STRING:
+      if (value.as.string == nullptr) return NullArgument("string");
+      return vm::MakeString(value.as.string);
+    case INGOT_KIND_DTYPE: {
+      const DataType dtype(static_cast<TypeCode>(value.as.dtype.code), value.as.dtype.bits, value.as.dtype.lanes);
+      if (!dtype.IsKnown()) return Status(StatusCode::kBadInput, "an unknown element type");
+      return vm::Value(dtype);
+    }
+    case INGOT_KIND_SHAPE: {
+      const int64_t* extents = value.as.shape.extents;
+      if (value.as.shape.rank > kMaxRank || (extents == nullptr && value.as.shape.rank > 0)) {
+        return Status(StatusCode::kBadInput, "a shape of rank " + std::to_string(value.as.shape.rank));
+      }
+      return vm::Value(vm::ShapeValue{{extents, extents + value.as.shape.rank}});
+    }
+    case INGOT_KIND_TENSOR: {
+      if (value.as.tensor == nullptr) return NullArgument("tensor");
+      INGOT_ASSIGN_OR_RETURN(Tensor tensor, BorrowDLTensor(*value.as.tensor));
+      return vm::Value(std::move(tensor));
+    }
+    case INGOT_KIND_TUPLE: {
+      if (depth == kMaxNesting) return Status(StatusCode::kBadInput, "tuples nest too deep");
+      std::vector<vm::Value> elements;
+      for (size_t i = 0; i < value.as.tuple.count; ++i) {
+        INGOT_ASSIGN_OR_RETURN(vm::Value element, ToValue(value.as.tuple.elements[i], depth + 1));
+        // It may be kept beyond the call, so it cannot be borrowed.
+        if (const auto* tensor = std::get_if<Tensor>(&element)) {
+          if (!tensor->view().device.is_host_accessible())
+            return Status(StatusCode::kBadInput, "a tensor in a tuple is not on the host");
+          INGOT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(tensor->dtype(), tensor->dims()));
+          INGOT_RETURN_IF_ERROR(CopyElements(tensor->view(), copy.view()));
+          element = std::move(copy);
+        }
+        elements.push_back(std::move(element));
+      }
+      return vm::MakeTuple(std::move(elements));
+    }
+    case INGOT_KIND_OPTIONAL:
+    case INGOT_KIND_CLOSURE:
+    case INGOT_KIND_OBJECT:
+      break;
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "values of kind " + std::to_string(value.kind) + " cannot come from outside");
+}
+
+void* CopyBytes(const void* bytes, size_t size) {
+  void* copy = std::malloc(std::max<size_t>(size, 1));
+  if (copy != nullptr && size > 0) std::memcpy(copy, bytes, size);
+  return copy;
+}
+
+using KeepAlive = std::shared_ptr<const void>;
+
+// The tensor with a storage that keeps something else alive too: the hooks of the embedder's allocator live in the
+// instance, and a tensor may outlive everything else that was made from it.
+Result<Tensor> Keeping(const Tensor& tensor, const KeepAlive& keep) {
+  struct Holder {
+    Ref<Storage> storage;
+    KeepAlive keep;
+  };
+  auto holder = std::make_unique<Holder>(Holder{tensor.storage(), keep});
+  const auto release = [](void* context, void*, int64_t) { delete static_cast<Holder*>(context); };
+  Holder* const raw = holder.release();  // Wrap takes it over, whatever it returns
+  INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Wrap(raw->storage->data(), raw->storage->size_bytes(),
+                                                             raw->storage->device(), release, raw));
+  return Tensor::InStorage(std::move(storage), tensor.dtype(), tensor.dims(), tensor.byte_offset());
+}
+
+// On failure *out is a value that may be cleared.
+Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out) {
+  *out = {};
+  if (const auto* i = std::get_if<int64_t>(&value)) {
+    out->kind = INGOT_KIND_INT;
+    out->as.i = *i;
+    return Status();
+  }
+  if (const auto* f = std::get_if<double>(&value)) {
+    out->kind = INGOT_KIND_FLOAT;
+    out->as.f = *f;
+    return Status();
+  }
+  if (const auto* b = std::get_if<bool>(&value)) {
+    out->kind = INGOT_KIND_BOOL;
+    out->as.b = *b ? 1 : 0;
+    return Status();
+  }
+  if (const auto* dtype = std::get_if<DataType>(&value)) {
+    out->kind = INGOT_KIND_DTYPE;
+    out->as.dtype = {static_cast<uint8_t>(dtype->code), dtype->bits, dtype->lanes};
+    return Status();
+  }
+  if (const auto* shape = std::get_if<vm::ShapeValue>(&value)) {
+    void* extents = CopyBytes(shape->extents.data(), shape->extents.size() * sizeof(int64_t));
+    if (extents == nullptr) return Status::OutOfMemory();
+    out->kind = INGOT_KIND_SHAPE;
+    out->as.shape.extents = static_cast<const int64_t*>(extents);
+    out->as.shape.rank = shape->extents.size();
+    return Status();
+  }
+  if (const auto* tensor = std::get_if<Tensor>(&value)) {
+    INGOT_ASSIGN_OR_RETURN(const Tensor kept, Keeping(*tensor, keep));
+    INGOT_ASSIGN_OR_RETURN(ingot_dl_managed_tensor_versioned * managed, ExportDLPackVersioned(kept));
+    out->kind = INGOT_KIND_TENSOR;
+    out->as.owned_tensor = managed;
+    return Status();
+  }
+  const auto* object = std::get_if<Ref<vm::Object>>(&value);
+  if (object != nullptr) {
+    if (const auto* text = dynamic_cast<const vm::StringObject*>(object->get())) {
+      void* copy = CopyBytes(text->text.c_str(), text->text.size() + 1);
+      if (copy == nullptr) return Status::OutOfMemory();
+      out->kind = INGOT_KIND_STRING;
+      out->as.string = static_cast<const char*>(copy);
+      return Status();
+    }
+    if (const auto* tuple = dynamic_cast<const vm::TupleObject*>(object->get());
+        tuple != nullptr && tuple->kind() == vm::ValueKind::kTuple) {
+      auto* elements =
+          static_cast<ingot_value*>(std::calloc(std::max<size_t>(tuple->elements.size(), 1), sizeof(ingot_value)));
+      if (elements == nullptr) return Status::OutOfMemory();
+      out->kind = INGOT_KIND_TUPLE;
+      out->as.tuple.elements = elements;
+      out->as.tuple.count = tuple->elements.size();
+      for (size_t i = 0; i < tuple->elements.size(); ++i) {
+        INGOT_RETURN_IF_ERROR(FromValue(tuple->elements[i], keep, &elements[i]));
+      }
+      return Status();
+    }
+  }
+  return Status(StatusCode::kInvalidArgument, "a result of kind " + vm::DescribeValue(value) + " cannot leave the VM");
+}
+
+// All of them, or none.
+Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
+  std::vector<ingot_value> converted(values.size());
+  Status status;
+  for (size_t i = 0; i < values.size() && status.ok(); ++i) status = FromValue(values[i], keep, &converted[i]);
+  if (status.ok()) {
+    std::copy(converted.begin(), converted.end(), out);
+  } else {
+    for (ingot_value& value : converted) ingot_value_clear(&value);
+  }
+  return status;
+}
+
+// What an external function of the embedder gives: tensors are taken over, also when something fails.
+Result<vm::Value> TakeValue(ingot_value& value) {
+  if (value.kind != INGOT_KIND_TENSOR) return ToValue(value);
+  ingot_dl_managed_tensor_versioned* managed = std::exchange(value.as.owned_tensor, nullptr);
+  value = {};
+  if (managed == nullptr) return NullArgument("owned_tensor");
+  INGOT_ASSIGN_OR_RETURN(Tensor tensor, ImportDLPack(managed));
+  return vm::Value(std::move(tensor));
+}
+
+void DropTensor(ingot_value& value) {
+  if (value.kind == INGOT_KIND_TENSOR && value.as.owned_tensor != nullptr &&
+      value.as.owned_tensor->deleter != nullptr) {
+    value.as.owned_tensor->deleter(value.as.owned_tensor);
+  }
+  value = {};
+}
+
+Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size_t num_results,
+                                            std::span<const vm::Value> arguments) {
+  std::vector<ingot_value> given(arguments.size());
+  std::vector<ingot_dl_tensor> tensors(arguments.size());  // borrowed views, so nothing is exported
+  std::vector<std::array<int64_t, 2 * kMaxRank>> extents(arguments.size());
+  Status status;
+  std::vector<bool> is_tensor(arguments.size());
+  for (size_t i = 0; i < arguments.size() && status.ok(); ++i) {
+    const auto* tensor = std::get_if<Tensor>(&arguments[i]);
+    is_tensor[i] = tensor != nullptr;
+    if (tensor == nullptr) {
+      status = FromValue(arguments[i], nullptr, &given[i]);
+      continue;
+    }
+    std::copy(tensor->dims().begin(), tensor->dims().end(), extents[i].begin());
+    std::copy(tensor->strides().begin(), tensor->strides().end(), extents[i].begin() + kMaxRank);
+    const DataType dtype = tensor->dtype();
+    tensors[i] = {tensor->data(),
+                  {static_cast<int32_t>(tensor->device().kind), tensor->device().index},
+                  tensor->rank(),
+                  {static_cast<uint8_t>(dtype.code), dtype.bits, dtype.lanes},
+                  extents[i].data(),
+                  extents[i].data() + kMaxRank,
+                  0};
+    given[i].kind = INGOT_KIND_TENSOR;
+    given[i].as.tensor = &tensors[i];
+  }
+  std::vector<ingot_value> results(num_results);
+  if (status.ok()) {
+    if (ingot_status* failed =
+            external.call(external.user, given.data(), given.size(), results.data(), results.size())) {
+      status = Status(failed->code == StatusCode::kOk ? StatusCode::kFailed : failed->code, failed->message);
+      ingot_status_release(failed);
+    }
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!is_tensor[i]) ingot_value_clear(&given[i]);
+  }
+  std::vector<vm::Value> values;
+  for (ingot_value& result : results) {
+    if (status.ok()) {
+      Result<vm::Value> value = TakeValue(result);
+      if (value.ok()) values.push_back(std::move(*value));
+      status = std::move(value).status();
+    }
+    DropTensor(result);
+  }
+  if (!status.ok()) return status;
+  return values;
+}
+
+Status CreateContext(ingot_executable* executable, const ingot_context_options* options, ingot_context** context) {
+  if (context == nullptr) return NullArgument("context");
+  *context = nullptr;
+  if (executable == nullptr) return NullArgument("executable");
+  INGOT_ASSIGN_OR_RETURN(const ingot_context_options given,
+                         CopyOptions(options, ingot_context_options INGOT_CONTEXT_OPTIONS_INIT));
+  const bool is_cpu = given.device.device_type == 0 || given.device.device_type == INGOT_DL_CPU;
+  if (!is_cpu || given.device.device_id != 0) {
+    return Status(StatusCode::kUnsupportedFile, "contexts run on the device cpu alone");
+  }
+  vm::ContextOptions converted;
+  converted.max_memory_bytes = given.max_memory_bytes;
+  converted.fuel = given.fuel;
+  for (size_t i = 0; i < given.num_externals; ++i) {
+    const ingot_external external = given.externals[i];
+    if (external.name == nullptr || external.call == nullptr) return NullArgument("external function");
+    size_t num_results = 0;
+    for (const vm::External& declared : executable->executable->program().externals) {
+      if (declared.name == external.name) num_results = declared.signature.results.size();
+    }
+    converted.externals[external.name].call = [external, num_results](std::span<const vm::Value> arguments) {
+      return CallExternal(external, num_results, arguments);
+    };
+  }
+  auto out = std::make_unique<ingot_context>();
+  INGOT_ASSIGN_OR_RETURN(out->context, vm::Context::Create(executable->executable, std::move(converted)));
+  *context = out.release();
+  return Status();
+}
+
+// The function belongs to the context's executable.
+Status CheckCall(const ingot_context* context, const ingot_function* function) {
+  if (context == nullptr) return NullArgument("context");
+  if (function == nullptr) return NullArgument("function");
+  const auto& functions = context->context->executable().program().functions;
+  const auto address = reinterpret_cast<uintptr_t>(function->function);
+  const auto begin = reinterpret_cast<uintptr_t>(functions.data());
+  if (address >= begin && address < begin + functions.size() * sizeof(vm::Function)) return Status();
+  return Status(StatusCode::kInvalidArgument, "the function belongs to another executable than the context");
+}
+
+// Guard for calls: a failure carries the place where it happened.
+template <typename Function>
+ingot_status* GuardCall(ingot_context* context, const ingot_function* function, Function call) {
+  try {
+    Status status = CheckCall(context, function);
+    if (!status.ok()) return ToStatus(std::move(status));
+    status = call();
+    if (status.ok()) return nullptr;
+    return ToStatus(std::move(status), &context->context->failure_place());
+  } catch (const std::bad_alloc&) {
+    return ToStatus(Status::OutOfMemory());
+  } catch (const std::exception& error) {
+    return ToStatus(Status(StatusCode::kFailed, error.what()));
+  }
+}
+
+Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
+                   std::vector<TensorView>* views) {
+  views->clear();
+  for (size_t i = 0; i < count; ++i) {
+    if (tensors == nullptr || tensors[i] == nullptr) return NullArgument(what);
+    Result<TensorView> view = ViewFromDLTensor(*tensors[i]);
+    if (!view.ok()) return std::move(view).status().WithContext(what + (" " + std::to_string(i)));
+    views->push_back(*view);
+  }
+  return Status();
+}
+
+}  // namespace
+}  // namespace ingot::capi
+
+using namespace ingot;        // NOLINT: this file implements a C header
+using namespace ingot::capi;  // NOLINT
+
+extern "C" {
+
+void ingot_value_clear(ingot_value* value) {
+  if (value == nullptr) return;
+  switch (value->kind) {
+    case INGOT_KIND_STRING:
+      std::free(const_cast<char*>(value->as.string));
+      break;
+    case INGOT_KIND_SHAPE:
+      std::free(const_cast<int64_t*>(value->as.shape.extents));
+      break;
+    case INGOT_KIND_TENSOR:
+      if (value->as.owned_tensor != nullptr && value->as.owned_tensor->deleter != nullptr) {
+        value->as.owned_tensor->deleter(value->as.owned_tensor);
+      }
+      break;
+    case INGOT_KIND_TUPLE:
+      for (size_t i = 0; i < value->as.tuple.count; ++i) ingot_value_clear(&value->as.tuple.elements[i]);
+      std::free(value->as.tuple.elements);
+      break;
+    case INGOT_KIND_INT:
+    case INGOT_KIND_FLOAT:
+    case INGOT_KIND_BOOL:
+    case INGOT_KIND_DTYPE:
+    case INGOT_KIND_OPTIONAL:
+    case INGOT_KIND_CLOSURE:
+    case INGOT_KIND_OBJECT:
+      break;
+  }
+  *value = {};
+}
+
+ingot_status* ingot_context_create(ingot_executable* executable, const ingot_context_options* options,
+                                   ingot_context** context) {
+  return Guard([&] { return CreateContext(executable, options, context); });
+}
+void ingot_context_release(ingot_context* context) { delete context; }
+
+ingot_status* ingot_invoke(ingot_context* context, const ingot_function* function, const ingot_value* arguments,
+                           size_t num_arguments, ingot_value* results, size_t num_results) {
+  return GuardCall(context, function, [&]() -> Status {
+    if ((arguments == nullptr && num_arguments > 0) || (results == nullptr && num_results > 0))
+      return NullArgument("arguments or results");
+    if (num_results != function->outputs.size()) {
+      return Status(StatusCode::kInvalidArgument, "function \"" + function->function->name + "\" has " +
+                                                      std::to_string(function->outputs.size()) +
+                                                      " results, room is for " + std::to_string(num_results));
+    }
+    std::vector<vm::Value> values;
+    for (size_t i = 0; i < num_arguments; ++i) {
+      Result<vm::Value> value = ToValue(arguments[i]);
+      if (!value.ok()) return std::move(value).status().WithContext("argument " + std::to_string(i));
+      values.push_back(std::move(*value));
+    }
+    INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> out, context->context->Invoke(*function->function, values));
+    return FromValues(out, context->context->executable().instance(), results);
+  });
+}
+
+ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* function,
+                                const ingot_dl_tensor* const* inputs, size_t num_inputs,
+                                ingot_dl_tensor* const* outputs, size_t num_outputs) {
+  return GuardCall(context, function, [&]() -> Status {
+    INGOT_RETURN_IF_ERROR(ViewTensors(inputs, num_inputs, "input", &context->inputs));
+    INGOT_RETURN_IF_ERROR(ViewTensors(outputs, num_outputs, "output", &context->outputs));
+    return context->context->InvokeInto(*function->function, context->inputs, context->outputs);
+  });
+}
+
+ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function, const char* name,
+                                      const ingot_dl_tensor* tensor) {
+  return GuardCall(context, function, [&]() -> Status {
+    if (name == nullptr) return NullArgument("name");
+    if (tensor == nullptr) return NullArgument("tensor");
+    const auto& params = function->function->signature.params;
+    if (context->function != function) {
+      context->function = function;
+      context->set_inputs.assign(params.size(), Tensor());
+      context->results.clear();
+    }
+    std::vector<std::string_view> names;
+    for (size_t i = 0; i < params.size(); ++i) {
+      names.push_back(params[i].name);
+      if (params[i].name != name) continue;
+      INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(*tensor));
+      if (!view.device.is_host_accessible())
+        return Status(StatusCode::kBadInput, "the tensor is on " + view.device.ToString());
+      Tensor& input = context->set_inputs[i];
+      const bool fits = input && input.dtype() == view.dtype &&
+                        std::equal(input.dims().begin(), input.dims().end(), view.shape().begin(), view.shape().end());
+      if (!fits) {
+        INGOT_ASSIGN_OR_RETURN(input, Tensor::Allocate(view.dtype, view.shape()));
+      }
+      return CopyElements(view, input.view());
+    }
+    return Status(StatusCode::kNotFound, "function \"" + function->function->name + "\" has no input \"" + name + "\"" +
+                                             DidYouMean(name, names));
+  });
+}
+
+ingot_status* ingot_context_run(ingot_context* context, const ingot_function* function) {
+  return GuardCall(context, function, [&]() -> Status {
+    const auto& params = function->function->signature.params;
+    context->results.clear();
+    std::vector<vm::Value> arguments;
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (context->function != function || !context->set_inputs[i]) {
+        return Status(StatusCode::kInvalidArgument, "input \"" + params[i].name + "\" is not set");
+      }
+      arguments.emplace_back(context->set_inputs[i]);
+    }
+    INGOT_ASSIGN_OR_RETURN(context->results, context->context->Invoke(*function->function, arguments));
+    return Status();
+  });
+}
+
+ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ingot_value* output) {
+  return Guard([&]() -> Status {
+    if (context == nullptr) return NullArgument("context");
+    if (output == nullptr) return NullArgument("output");
+    if (index >= context->results.size()) {
+      return Status(StatusCode::kInvalidArgument, "output " + std::to_string(index) + " of " +
+                                                      std::to_string(context->results.size()) + "; was there a run?");
+    }
+    return FromValues({&context->results[index], 1}, context->context->executable().instance(), output);
+  });
+}
+
+ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) {
+  return Guard([&]() -> Status {
+    if (context == nullptr) return NullArgument("context");
+    constexpr double kLongest = 1e9;  // seconds; the clock's own range is not far above
+    if (!(seconds >= 0 && seconds <= kLongest))
+      return Status(StatusCode::kInvalidArgument, "a deadline is a number of seconds >= 0");
+    context->context->set_deadline(seconds);
+    return Status();
+  });
+}
+void ingot_context_cancel(ingot_context* context) {
+  if (context != nullptr) context->context->Cancel();
+}
+
+void ingot_context_set_profiler(ingot_context* context, void (*profiler)(void* user, const ingot_kernel_event* event),
+                                void* user) {
+  if (context == nullptr) return;
+  if (profiler == nullptr) {
+    context->context->set_profiler(nullptr);
+    return;
+  }
+  context->context->set_profiler([profiler, user](const vm::KernelEvent& event) {
+    const Result<int64_t> flops = event.kernel->flops.Evaluate(event.ints);
+    const Result<int64_t> bytes = event.kernel->bytes.Evaluate(event.ints);
+    const char* operation = "";
+    for (const vm::DebugNote& note : event.function->notes) {
+      if (note.instruction <= event.instruction) operation = note.text.c_str();
+    }
+    const ingot_kernel_event out = {sizeof(ingot_kernel_event),
+                                    event.function->name.c_str(),
+                                    operation,
+                                    event.kernel->name.c_str(),
+                                    event.begin_ns,
+                                    event.end_ns,
+                                    flops.ok() ? *flops : 0,
+                                    bytes.ok() ? *bytes : 0};
+    profiler(user, &out);
+  });
+}
+
+int64_t ingot_context_memory_in_use(const ingot_context* context) {
+  return context == nullptr ? 0 : context->context->memory_stats().bytes_in_use;
+}
+int64_t ingot_context_memory_peak(const ingot_context* context) {
+  return context == nullptr ? 0 : context->context->memory_stats().peak_bytes_in_use;
+}
+
+}  // extern "C"

@@ -1,0 +1,81 @@
+// What the C API's opaque types are made of, and how its functions report: shared by the files that implement
+// ingot.h, and by nobody else. No exception leaves a Guard.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "ingot/ingot.h"
+#include "vm/context.h"
+#include "vm/executable.h"
+
+struct ingot_status {
+  ingot::StatusCode code;
+  std::string message;
+  std::string function;
+  std::string location;
+};
+
+struct ingot_instance {
+  ingot_instance_options options;
+  std::shared_ptr<ingot::vm::Instance> instance;
+};
+
+struct ingot_type {
+  const ingot::vm::Type* type;
+  std::string text;
+  std::vector<std::string> dims;
+  std::vector<std::unique_ptr<ingot_type>> elements;
+};
+
+struct ingot_function {
+  const ingot::vm::Function* function;
+  std::string signature;
+  std::vector<std::unique_ptr<ingot_type>> inputs;
+  std::vector<std::unique_ptr<ingot_type>> outputs;
+};
+
+// Keeps the runtime's instance alive; contexts keep the runtime's executable alive.
+struct ingot_executable {
+  std::shared_ptr<const ingot::vm::Executable> executable;
+  std::vector<std::unique_ptr<ingot_function>> functions;  // the exported ones
+};
+
+namespace ingot::capi {
+
+// Never null for a failure, also when memory for the message is short.
+ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
+
+// Runs a function that gives a Status, and reports it; running out of memory in it is a status too.
+template <typename Function>
+ingot_status* Guard(Function function) {
+  try {
+    return ToStatus(function());
+  } catch (const std::bad_alloc&) {
+    return ToStatus(Status::OutOfMemory());
+  } catch (const std::exception& error) {
+    return ToStatus(Status(StatusCode::kFailed, error.what()));
+  }
+}
+
+inline Status NullArgument(const char* name) {
+  return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
+}
+
+// A copy of an options struct of this or an older version of the header; fields it does not have keep T's defaults.
+template <typename T>
+Result<T> CopyOptions(const T* given, T defaults) {
+  if (given == nullptr) return defaults;
+  if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof(T)) {
+    return Status(StatusCode::kInvalidArgument, "struct_size of an options struct is not one of this library's");
+  }
+  const auto* from = reinterpret_cast<const char*>(given);
+  auto* to = reinterpret_cast<char*>(&defaults);
+  for (size_t i = 0; i < given->struct_size; ++i) to[i] = from[i];
+  defaults.struct_size = sizeof(T);
+  return defaults;
+}
+
+}  // namespace ingot::capi
