@@ -152,8 +152,7 @@ TEST_CASE("C API: invoke_into, the stateful way, and failures that name their pl
         "3: m: function \"main\", parameter \"x\": expected float32[16], got float32[8]");
   x.shape[0] = 16;
   CHECK(Take(ingot_context_run(api.context, main)) == "1: input \"x\" is not set");
-  CHECK(Take(ingot_context_set_input(api.context, main, "y", &x.tensor)) ==
-        "2: function \"main\" has no input \"y\"; did you mean \"x\"?");
+  CHECK(Take(ingot_context_set_input(api.context, main, "y", &x.tensor)) == "2: function \"main\" has no input \"y\"");
   REQUIRE(Take(ingot_context_set_input(api.context, main, "x", &x.tensor)) == "ok");
   REQUIRE(Take(ingot_context_run(api.context, main)) == "ok");
   ingot_value output;
