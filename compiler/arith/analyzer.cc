@@ -24,7 +24,8 @@ class Simplifier : public ir::PrimMutator {
   PrimExpr MutatePrim(const PrimExpr& expr) override {
     // Canonical() comes back here for the inside of atoms.
     const bool arithmetic = expr->kind == ir::PrimKind::kBinary || expr->kind == ir::PrimKind::kPrimVar;
-    return arithmetic && IsCanonical(expr->dtype) ? ToExpr(analyzer_.Canonical(expr)) : PrimMutator::MutatePrim(expr);
+    return arithmetic && IsCanonical(expr->dtype) ? analyzer_.Build(analyzer_.Canonical(expr))
+                                                  : PrimMutator::MutatePrim(expr);
   }
 
  protected:
@@ -174,13 +175,18 @@ void Analyzer::Bind(const ir::PrimVar& var, const ir::Range& range) {
   bound.interval = Interval{min.min, (min + extent + Interval{-1, -1}).max};
   if (!ir::AsConstInt(range.min) || !ir::AsConstInt(range.extent)) bound.range = range;
   bounds_[var] = bound;
+  Forget();
 }
 
 void Analyzer::Bind(const ir::PrimVar& var, Interval interval) {
   bounds_[var] = Bound{interval, std::nullopt, bounds_.size()};
+  Forget();
 }
 
-void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) { values_[var] = Simplify(value); }
+void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) {
+  values_[var] = Simplify(value);
+  Forget();
+}
 
 void Analyzer::Assume(const PrimExpr& condition) {
   const auto* node = As<BinaryNode>(condition);
@@ -209,6 +215,7 @@ void Analyzer::Assume(const PrimExpr& condition) {
     case BinaryOp::kEQ: {
       const LinearSum left = Canonical(node->a);
       if (const PrimExpr* atom = left.only_atom()) known_values_.push_back({*atom, Canonical(node->b)});
+      Forget();
       assume(*forward, 0);
       return assume(*backward, 0);
     }

@@ -51,8 +51,11 @@ class Analyzer {
   };
 
   // canonical.cc
+  LinearSum ComputeCanonical(const ir::PrimExpr& expr);
+  ir::PrimExpr Build(const LinearSum& sum);
+  void Remember(const ir::PrimExpr& expr, const LinearSum& sum);
   std::optional<LinearSum> CanonicalBinary(const ir::BinaryNode& node);
-  LinearSum CanonicalAtom(ir::PrimExpr atom);
+  LinearSum CanonicalAtom(const ir::PrimExpr& atom);
   LinearSum CanonicalMinMax(const ir::BinaryNode& node);
   std::optional<LinearSum> FloorDivideBy(const LinearSum& a, int64_t divisor);
   std::optional<LinearSum> FloorModuloBy(const LinearSum& a, int64_t divisor);
@@ -62,6 +65,8 @@ class Analyzer {
   // prove.cc
   Interval BoundsOf(const LinearSum& sum);
   Interval BoundsOfAtom(const ir::PrimExpr& atom);
+  Interval ComputeBoundsOfAtom(const ir::PrimExpr& atom);
+  void Forget();
   bool ProveNonNegative(const LinearSum& sum);
   bool ProveNonNegative(const LinearSum& sum, int depth, int& budget);
   bool ProveByRange(const LinearSum& sum, int depth, int& budget);
@@ -73,6 +78,10 @@ class Analyzer {
   ir::PrimVarMap values_;
   std::vector<LinearSum> non_negative_;   // assumptions
   std::vector<KnownValue> known_values_;  // assumed equations of an atom
+  // What was found for a node under the present bounds and assumptions; nested quotients would cost exponentially many
+  // steps without.
+  std::unordered_map<ir::PrimExpr, LinearSum, ir::RefHash, ir::RefSame> canonical_;
+  std::unordered_map<ir::PrimExpr, Interval, ir::RefHash, ir::RefSame> atom_bounds_;
 };
 
 // expr = sum(coefficients[i] * vars[i]) + constant, or nothing when it is not linear in vars (coefficients and the

@@ -23,6 +23,8 @@ using ir::BinaryNode;
 using ir::BinaryOp;
 using ir::PrimExpr;
 
+constexpr size_t kMaxRemembered = 1 << 14;
+
 // x // c or x % c with a positive constant c.
 struct ByConstant {
   PrimExpr dividend;
@@ -81,6 +83,24 @@ std::optional<int64_t> BlockOf(const Interval& interval, int64_t c) {
 LinearSum Analyzer::Canonical(const PrimExpr& expr) {
   INGOT_CHECK(expr->dtype.is_int() && expr->dtype.is_scalar(), "canonical forms are of scalar integers");
   if (const int64_t* constant = ir::AsConstInt(expr)) return LinearSum::Constant(expr->dtype, *constant);
+  if (const auto it = canonical_.find(expr); it != canonical_.end()) return it->second;
+  LinearSum sum = ComputeCanonical(expr);
+  Remember(expr, sum);
+  return sum;
+}
+
+void Analyzer::Remember(const PrimExpr& expr, const LinearSum& sum) {
+  if (canonical_.size() >= kMaxRemembered) canonical_.clear();
+  canonical_.insert_or_assign(expr, sum);
+}
+
+PrimExpr Analyzer::Build(const LinearSum& sum) {
+  PrimExpr expr = ToExpr(sum);
+  Remember(expr, sum);
+  return expr;
+}
+
+LinearSum Analyzer::ComputeCanonical(const PrimExpr& expr) {
   if (const auto var = ir::AsRef<ir::PrimVarNode>(expr)) {
     const auto value = values_.find(var);
     return value == values_.end() ? CanonicalAtom(var) : Canonical(value->second);
@@ -88,7 +108,7 @@ LinearSum Analyzer::Canonical(const PrimExpr& expr) {
   if (const auto* node = As<BinaryNode>(expr); node != nullptr && node->a->dtype == expr->dtype) {
     if (const auto sum = CanonicalBinary(*node)) return *sum;
     // Something would overflow: the operands are simplified, the operation stays as it is.
-    return LinearSum::Atom(ir::MakeBinary(node->op, ToExpr(Canonical(node->a)), ToExpr(Canonical(node->b))));
+    return LinearSum::Atom(ir::MakeBinary(node->op, Build(Canonical(node->a)), Build(Canonical(node->b))));
   }
   const PrimExpr simple = Simplify(expr);
   if (const int64_t* constant = ir::AsConstInt(simple)) return LinearSum::Constant(expr->dtype, *constant);
@@ -97,13 +117,15 @@ LinearSum Analyzer::Canonical(const PrimExpr& expr) {
   return CanonicalAtom(simple);
 }
 
-LinearSum Analyzer::CanonicalAtom(PrimExpr atom) {
+LinearSum Analyzer::CanonicalAtom(const PrimExpr& atom) {
   for (const KnownValue& known : known_values_) {
     if (SameExpr(known.atom, atom)) return known.value;
   }
   const Interval bounds = BoundsOfAtom(atom);
   if (bounds.is_single()) return LinearSum::Constant(atom->dtype, bounds.min);
-  return LinearSum::Atom(std::move(atom));
+  const LinearSum sum = LinearSum::Atom(atom);
+  Remember(atom, sum);
+  return sum;
 }
 
 std::optional<LinearSum> Analyzer::CanonicalBinary(const BinaryNode& node) {
@@ -133,7 +155,7 @@ std::optional<LinearSum> Analyzer::CanonicalBinary(const BinaryNode& node) {
       if (is_floor && !b.is_constant()) {
         if (auto exact = DivideBySymbol(a, b, modulo)) return exact;
       }
-      return CanonicalAtom(ir::MakeBinary(node.op, ToExpr(a), ToExpr(b)));
+      return CanonicalAtom(ir::MakeBinary(node.op, Build(a), Build(b)));
     }
     case BinaryOp::kMin:
     case BinaryOp::kMax:
@@ -160,7 +182,7 @@ LinearSum Analyzer::CanonicalMinMax(const BinaryNode& node) {
     const auto opposite = Scale(*difference, -1);
     if (opposite.has_value() && ProveNonNegative(*opposite)) return is_min ? b : a;
   }
-  return CanonicalAtom(ir::MakeBinary(node.op, ToExpr(a), ToExpr(b)));
+  return CanonicalAtom(ir::MakeBinary(node.op, Build(a), Build(b)));
 }
 
 std::optional<LinearSum> Analyzer::FloorDivideBy(const LinearSum& a, int64_t divisor) {
@@ -200,7 +222,7 @@ std::optional<LinearSum> Analyzer::FloorDivideBy(const LinearSum& a, int64_t div
       }
     }
   }
-  return Add(quotient, CanonicalAtom(ir::FloorDiv(ToExpr(rest), ir::IntImm(a.dtype, divisor))));
+  return Add(quotient, CanonicalAtom(ir::FloorDiv(Build(rest), ir::IntImm(a.dtype, divisor))));
 }
 
 std::optional<LinearSum> Analyzer::FloorModuloBy(const LinearSum& a, int64_t divisor) {
@@ -234,7 +256,7 @@ std::optional<LinearSum> Analyzer::FloorModuloBy(const LinearSum& a, int64_t div
     const auto outer = multiple.has_value() ? FloorModuloBy(*multiple, divisor / d) : std::nullopt;
     return Add(outer.has_value() ? Scale(*outer, d) : std::nullopt, small);
   }
-  return CanonicalAtom(ir::FloorMod(ToExpr(rest), ir::IntImm(a.dtype, divisor)));
+  return CanonicalAtom(ir::FloorMod(Build(rest), ir::IntImm(a.dtype, divisor)));
 }
 
 // By a product of symbols with a positive coefficient: what it divides term by term, and a remainder proved to lie in

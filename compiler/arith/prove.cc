@@ -16,6 +16,7 @@ using ir::PrimExpr;
 
 constexpr int kMaxDepth = 8;
 constexpr int kMaxSteps = 200;
+constexpr size_t kMaxRemembered = 1 << 14;
 
 Interval RangeOf(DataType dtype) {
   if (dtype.is_bool()) return {0, 1};
@@ -54,6 +55,19 @@ std::optional<SplitByVar> SplitAt(const LinearSum& sum, const ir::PrimVar& var) 
 }  // namespace
 
 Interval Analyzer::BoundsOfAtom(const PrimExpr& atom) {
+  if (const auto it = atom_bounds_.find(atom); it != atom_bounds_.end()) return it->second;
+  const Interval bounds = ComputeBoundsOfAtom(atom);
+  if (atom_bounds_.size() >= kMaxRemembered) atom_bounds_.clear();
+  atom_bounds_.emplace(atom, bounds);
+  return bounds;
+}
+
+void Analyzer::Forget() {
+  canonical_.clear();
+  atom_bounds_.clear();
+}
+
+Interval Analyzer::ComputeBoundsOfAtom(const PrimExpr& atom) {
   const Interval range = RangeOf(atom->dtype);
   if (const auto var = ir::AsRef<ir::PrimVarNode>(atom)) {
     const auto it = bounds_.find(var);
@@ -207,6 +221,7 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
 // Keeps the fact; where it bounds one variable by a constant, the variable's interval says so too.
 void Analyzer::AssumeNonNegative(const LinearSum& sum) {
   non_negative_.push_back(sum);
+  Forget();
   if (sum.terms.size() != 1 || sum.terms[0].only_factor() == nullptr) return;
   const auto var = ir::AsRef<ir::PrimVarNode>(*sum.terms[0].only_factor());
   const auto negated = ir::CheckedSub(0, sum.constant);
