@@ -161,6 +161,11 @@ Var GraphReader::ReadParam(const Parameter& param) {
   return Make<VarNode>(std::move(node));
 }
 
+void GraphReader::BindSymbols(const Type& type) {
+  if (type == nullptr) return;
+  for (const PrimVar& var : FreePrimVars(type)) bound_symbols_.insert(var.get());
+}
+
 Type GraphReader::ReadSignature(const Statement& def, bool is_pure) {
   std::vector<Type> params;
   for (const Parameter& param : def.params) {
@@ -212,7 +217,11 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
     if (dict == nullptr || !args.Done()) continue;
     if (std::optional<Attrs> read = prim_.ReadAttrs(*dict)) attrs = std::move(*read);
   }
-  for (size_t i = 0; i < params.size(); ++i) scope_.Define(def.params[i].name, Symbol::Value(params[i]));
+  for (size_t i = 0; i < params.size(); ++i) {
+    scope_.Define(def.params[i].name, Symbol::Value(params[i]));
+    BindSymbols(params[i]->type);
+  }
+  const std::unordered_set<const Node*> known_outside = bound_symbols_;
   Builder builder;
   size_t end = def.body.size();
   const Statement* last = end > begin ? &def.body[end - 1] : nullptr;
@@ -230,14 +239,7 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
                     : ReadArgument(*last->value, builder);
   if (result == nullptr || context_.sink().count() != errors) return nullptr;
   if (!CheckType(declared, result->type, last->place)) return nullptr;
-  if (declared == nullptr) {
-    std::unordered_set<const Node*> known;
-    for (const Var& param : params) {
-      if (param->type == nullptr) continue;
-      for (const PrimVar& var : FreePrimVars(param->type)) known.insert(var.get());
-    }
-    declared = WithoutLocalSymbols(result->type, known);
-  }
+  if (declared == nullptr) declared = WithoutLocalSymbols(result->type, known_outside);
   SeqExprNode body(std::move(builder.blocks), std::move(result));
   body.span = context_.SpanOf(def.place);
   FunctionNode function(std::move(params), Make<SeqExprNode>(std::move(body)), std::move(declared), is_pure, is_private,
@@ -382,8 +384,7 @@ bool GraphReader::ReadDeclaration(const Statement& statement) {
     DeclareSymbol(target, *dtype);
     return true;
   }
-  if (value.kind == SyntaxKind::kName && !head_.class_name.empty() && value.text == head_.class_name &&
-      scope_.FindLocal(value.text) == nullptr) {
+  if (value.kind == SyntaxKind::kName && value.text == head_.class_name && scope_.FindLocal(value.text) == nullptr) {
     scope_.Define(target.text, Symbol::Module());
     return true;
   }
@@ -434,6 +435,7 @@ void GraphReader::ReadMatchCast(const Statement& statement, Builder& builder) {
   node.span = context_.SpanOf(target.place);
   const Var var = Make<VarNode>(std::move(node));
   scope_.Define(target.text, Symbol::Value(var));
+  BindSymbols(type);
   AddBinding({var, std::move(value), type, SpanOf(statement.place, statement.comment)}, builder);
 }
 

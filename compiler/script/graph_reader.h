@@ -24,7 +24,7 @@ struct ModuleFunction {
 struct ModuleHead {
   std::unordered_map<std::string, ModuleFunction> functions;
   ScopeTable::ModuleSymbols symbols;
-  std::string class_name;  // "Module"
+  std::string class_name = "Module";  // what cls stands for
 };
 
 class GraphReader {
@@ -50,6 +50,7 @@ class GraphReader {
     bool returned = false;
   };
 
+  void BindSymbols(const ir::Type& type);
   ir::Var ReadParam(const Parameter& param);
   ir::Function ReadFunctionBody(const Statement& def, std::vector<ir::Var> params, ir::Type declared, bool is_pure,
                                 bool is_private);
@@ -104,7 +105,8 @@ class GraphReader {
   ScopeTable scope_;
   PrimReader prim_;
   TypeReader types_;
-  ir::IRModule no_functions_;  // types of functions stand in their GlobalVars
+  std::unordered_set<const ir::Node*> bound_symbols_;  // by parameters and match_casts so far
+  ir::IRModule no_functions_;                          // types of functions stand in their GlobalVars
 };
 
 }  // namespace ingot::script
