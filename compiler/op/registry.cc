@@ -312,9 +312,8 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
       for (const ir::Var& param : function->params) params.push_back(param->type);
       return InferSignature(call, params, function->result_type);
     }
-    if (module.FindPrimFunc(var->name) != nullptr) {
-      return OpError(call, "\"" + var->name + "\" is a tensor function: expected R.call_tir");
-    }
+    // Called as it is, after destination passing: it writes the buffers that it is given.
+    if (module.FindPrimFunc(var->name) != nullptr) return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{}));
   }
   if (ir::As<ir::ExternFuncNode>(call->callee) != nullptr && !call->type_args.empty()) {
     if (call->type_args.size() == 1) return call->type_args[0];

@@ -1,0 +1,106 @@
+#include "compiler/transform/constant_folder.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/type.h"
+#include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
+#include "runtime/tensor.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+
+namespace {
+
+bool IsConstantArg(const Expr& arg) {
+  if (As<ir::ConstantNode>(arg) != nullptr) return true;
+  if (const auto* shape = As<ir::ShapeExprNode>(arg)) {
+    return std::all_of(shape->dims.begin(), shape->dims.end(),
+                       [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim) != nullptr; });
+  }
+  if (const auto* scalar = As<ir::PrimValueNode>(arg)) {
+    return scalar->value->kind == ir::PrimKind::kIntImm || scalar->value->kind == ir::PrimKind::kFloatImm;
+  }
+  if (const auto* tuple = As<ir::TupleNode>(arg)) {
+    return std::all_of(tuple->fields.begin(), tuple->fields.end(), IsConstantArg);
+  }
+  return As<ir::StringValueNode>(arg) != nullptr || As<ir::DataTypeValueNode>(arg) != nullptr;
+}
+
+// The tensors among the arguments, in order, tuples taken apart.
+void CollectConstants(const Expr& arg, std::vector<const ir::ConstantNode*>& out) {
+  if (const auto* constant = As<ir::ConstantNode>(arg)) out.push_back(constant);
+  if (const auto* tuple = As<ir::TupleNode>(arg)) {
+    for (const Expr& field : tuple->fields) CollectConstants(field, out);
+  }
+}
+
+// Nothing when the dims are not all constants, or their product overflows.
+std::optional<int64_t> CountOf(const ir::TensorTypeNode& type) {
+  if (!type.dims.has_value()) return std::nullopt;
+  std::vector<int64_t> dims;
+  for (const ir::PrimExpr& dim : *type.dims) {
+    const int64_t* value = ir::AsConstInt(dim);
+    if (value == nullptr) return std::nullopt;
+    dims.push_back(*value);
+  }
+  Result<int64_t> count = CountElements(dims);
+  if (!count.ok()) return std::nullopt;
+  return *count;
+}
+
+// What evaluating the call costs: its elements, or what its cheapest implementation counts.
+double OperationsOf(const ir::Call& call, const op::OpRow& row, int64_t result_elements,
+                    const std::vector<const ir::ConstantNode*>& inputs) {
+  double operations = static_cast<double>(result_elements);
+  for (const ir::ConstantNode* input : inputs) operations += static_cast<double>(input->data->num_elements());
+  const Target target;
+  std::optional<double> cheapest;
+  for (const op::Implementation& implementation : row.implementations) {
+    if (implementation.cost == nullptr) continue;
+    if (implementation.predicate != nullptr && !implementation.predicate(call, target)) continue;
+    const double cost = implementation.cost(call, target);
+    cheapest = cheapest.has_value() ? std::min(*cheapest, cost) : cost;
+  }
+  return std::max(operations, cheapest.value_or(0));
+}
+
+}  // namespace
+
+bool IsConstantCall(const ir::Call& call) { return std::all_of(call->args.begin(), call->args.end(), IsConstantArg); }
+
+ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
+  const op::OpRow* row = op::RowOf(call);
+  if (row == nullptr || row->effect != op::Effect::kPure || !IsConstantCall(call)) return {};
+  if (row->fold == nullptr) return {nullptr, "there is no host routine for " + std::string(row->name)};
+  const auto* type = As<ir::TensorTypeNode>(call->type);
+  if (type == nullptr || !type->dtype.has_value()) return {nullptr, "the result is no tensor of known type"};
+  const std::optional<int64_t> elements = CountOf(*type);
+  if (!elements.has_value()) return {nullptr, "the result's size is not known or overflows"};
+  const Result<int64_t> size_bytes = type->dtype->SizeBytes(*elements);
+  if (!size_bytes.ok() || *size_bytes > options_.fold_max_bytes) {
+    return {nullptr, "the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes"};
+  }
+  std::vector<const ir::ConstantNode*> constants;
+  for (const Expr& arg : call->args) CollectConstants(arg, constants);
+  const double operations = OperationsOf(call, *row, *elements, constants);
+  if (operations > static_cast<double>(options_.fold_max_operations - operations_)) {
+    return {nullptr, "the budget of " + std::to_string(options_.fold_max_operations) + " operations is used up"};
+  }
+  std::vector<std::shared_ptr<const ir::ConstantData>> inputs;
+  std::string name;  // of the first input that has one: the result still is that parameter
+  for (const ir::ConstantNode* constant : constants) {
+    inputs.push_back(constant->data);
+    if (name.empty()) name = constant->name;
+  }
+  Result<std::shared_ptr<const ir::ConstantData>> data = row->fold(call, inputs);
+  if (!data.ok()) return {nullptr, data.status().message()};
+  operations_ += static_cast<int64_t>(operations);
+  return {ir::Make<ir::ConstantNode>(*std::move(data), std::move(name)), ""};
+}
+
+}  // namespace ingot::transform

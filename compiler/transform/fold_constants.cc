@@ -1,0 +1,76 @@
+// fold_constants
+//   Before: normal form, types.
+//   After:  a pure operator call whose arguments are all constants is the constant, as long as its row has a host
+//   routine
+//           and the budget lasts; the log says what was left and why. With PassOptions::keep_prepare, calls on weights
+//           (constants with a name) are left for lift_params.
+//   Before CSE and dead code, which then see fewer and simpler bindings.
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/constant_folder.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+
+namespace {
+
+bool UsesWeights(const Expr& expr) {
+  if (const auto* constant = As<ir::ConstantNode>(expr)) return !constant->name.empty();
+  if (const auto* tuple = As<ir::TupleNode>(expr)) {
+    for (const Expr& field : tuple->fields) {
+      if (UsesWeights(field)) return true;
+    }
+  }
+  return false;
+}
+
+class FoldMutator : public ir::ExprMutator {
+ public:
+  FoldMutator(ConstantFolder& folder, PassContext& context, const std::string& function)
+      : folder_(folder), context_(context), function_(function) {}
+
+ protected:
+  void MutateBinding(const ir::Binding& binding) override {
+    if (As<ir::CallNode>(binding.value) == nullptr || binding.is_match_cast()) {
+      return ir::ExprMutator::MutateBinding(binding);
+    }
+    const ir::Call call = ir::Downcast<ir::CallNode>(MutateExpr(binding.value));
+    const ConstantFolder::Outcome outcome = MayFold(call) ? folder_.Fold(call) : ConstantFolder::Outcome();
+    if (outcome.value.get() != nullptr) {
+      var_map_[binding.var] = outcome.value;
+      return;
+    }
+    if (!outcome.reason.empty() && context_.log) {
+      context_.log("fold_constants: " + function_ + ": left \"" + binding.var->name + "\" unfolded: " + outcome.reason);
+    }
+    Emit({binding.var, call, nullptr, binding.span});
+  }
+
+ private:
+  bool MayFold(const ir::Call& call) const {
+    if (!context_.options.keep_prepare) return true;
+    for (const Expr& arg : call->args) {
+      if (UsesWeights(arg)) return false;
+    }
+    return true;
+  }
+  ConstantFolder& folder_;
+  PassContext& context_;
+  const std::string& function_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> FoldConstants(ir::IRModule module, PassContext& context) {
+  ConstantFolder folder(context.options);
+  return MapFunctions(std::move(module),
+                      [&](const ir::GlobalVar& var, const ir::Function& function) -> Result<ir::Function> {
+                        if (function->attrs.Find(kPrepareAttr) != nullptr) return function;
+                        return FoldMutator(folder, context, var->name).MutateFunction(function);
+                      });
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,233 @@
+// fuse_ops
+//   Before: tensor computations are call_tir of functions with fusion classes.
+//   After:  calls that should run as one are calls of private functions with the attribute "Primitive", which hold them
+//           and nothing else; equal groups share a function. Constants become arguments.
+//   After legalising and classes; before fuse_tir, which turns each group into one tensor function.
+// What is grouped is decided by fusion_partition.cc; only calls with one result and without tir_vars take part.
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/fusion_class.h"
+#include "compiler/transform/fusion_partition.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::AsRef;
+using ir::Binding;
+using ir::Expr;
+using op::FusionClass;
+
+namespace {
+
+bool HasShape(const ir::Type& type) {
+  const auto* tensor = As<ir::TensorTypeNode>(type);
+  return tensor != nullptr && tensor->dims.has_value() && tensor->dtype.has_value();
+}
+
+// A call that may join a group, or nothing.
+std::optional<CallTir> AsFusible(const ir::IRModule& module, const Binding& binding) {
+  if (binding.is_match_cast()) return std::nullopt;
+  std::optional<CallTir> call = AsCallTir(binding.value);
+  if (!call.has_value() || call->tir_vars.get() != nullptr || call->results.size() != 1 ||
+      !HasShape(call->results[0])) {
+    return std::nullopt;
+  }
+  const ir::PrimFunc function = module.FindPrimFunc(call->callee->name);
+  if (function == nullptr || FusionClassOf(function) > FusionClass::kOutFusible) return std::nullopt;
+  if (function->params.size() != call->args.size() + 1) return std::nullopt;
+  for (const ir::PrimFuncParam& param : function->params) {
+    if (param.buffer == nullptr) return std::nullopt;
+  }
+  for (const Expr& arg : call->args) {
+    const bool is_leaf = As<ir::VarNode>(arg) != nullptr || As<ir::ConstantNode>(arg) != nullptr;
+    if (!is_leaf || !HasShape(arg->type)) return std::nullopt;
+  }
+  return call;
+}
+
+bool SameShape(const ir::Type& a, const ir::Type& b) {
+  const auto& x = *As<ir::TensorTypeNode>(a)->dims;
+  const auto& y = *As<ir::TensorTypeNode>(b)->dims;
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!ir::StructuralEqual(x[i], y[i])) return false;
+  }
+  return true;
+}
+
+// The groups of one block: for each binding the index of its group's last binding (its own index: not grouped).
+std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings) {
+  std::vector<FusionNode> nodes;
+  std::vector<size_t> binding_of;
+  std::unordered_map<ir::Var, int32_t, ir::RefHash, ir::RefSame> node_of;
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    const std::optional<CallTir> call = AsFusible(module, bindings[i]);
+    if (!call.has_value()) {
+      ForEachUse(bindings[i].value, [&](const ir::Var& used) {
+        if (const auto it = node_of.find(used); it != node_of.end()) nodes[it->second].is_visible = true;
+      });
+      continue;
+    }
+    const FusionClass fusion = FusionClassOf(module.FindPrimFunc(call->callee->name));
+    const auto index = static_cast<int32_t>(nodes.size());
+    for (const Expr& arg : call->args) {
+      const auto it = node_of.find(AsRef<ir::VarNode>(arg));
+      if (it == node_of.end()) continue;
+      const bool same_shape = fusion == FusionClass::kBroadcast && SameShape(arg->type, call->results[0]);
+      nodes[it->second].readers.push_back({index, same_shape ? FusionClass::kElementwise : fusion});
+    }
+    // A variable that leaves the block is read outside.
+    nodes.push_back({fusion, {}, /*is_visible=*/!bindings[i].var->is_dataflow});
+    binding_of.push_back(i);
+    node_of.emplace(bindings[i].var, index);
+  }
+  std::vector<size_t> last(bindings.size());
+  for (size_t i = 0; i < last.size(); ++i) last[i] = i;
+  const std::vector<int32_t> groups = PartitionFusion(nodes);
+  for (size_t n = 0; n < groups.size(); ++n) last[binding_of[n]] = binding_of[groups[n]];
+  return last;
+}
+
+// The function of one group, and the arguments of the call that takes its place.
+struct Group {
+  std::string name = "fused";
+  ir::Function function;
+  std::vector<Expr> args;
+};
+
+constexpr size_t kMaxNameLength = 80;
+
+// A function of the members' calls. Its parameters are what comes from outside, by first use; its symbols are its own.
+// Nothing when it would need a symbol that no parameter's dimension binds.
+std::optional<Group> BuildGroup(const std::vector<const Binding*>& members) {
+  std::unordered_map<Expr, Expr, ir::RefHash, ir::RefSame> inside;  // what arguments become
+  for (const Binding* member : members) inside.emplace(member->var, nullptr);
+  Group group;
+  ir::PrimVarMap symbols;
+  for (const Binding* member : members) {
+    const CallTir call = *AsCallTir(member->value);
+    for (const Expr& arg : call.args) {
+      if (!inside.emplace(arg, nullptr).second) continue;
+      group.args.push_back(arg);
+      for (const ir::PrimExpr& dim : *As<ir::TensorTypeNode>(arg->type)->dims) {
+        const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(dim);
+        if (symbol.get() != nullptr && !symbols.contains(symbol)) {
+          symbols.emplace(symbol, ir::MakePrimVar(symbol->name, symbol->dtype));
+        }
+      }
+    }
+  }
+  const auto is_bound = [&symbols](const ir::Type& type) {
+    for (const ir::PrimVar& var : ir::FreePrimVars(type)) {
+      if (!symbols.contains(var)) return false;
+    }
+    return true;
+  };
+  std::vector<ir::Var> params;
+  for (const Expr& arg : group.args) {
+    if (!is_bound(arg->type)) return std::nullopt;
+    const auto* var = As<ir::VarNode>(arg);
+    const std::string name = var != nullptr ? var->name : "param_" + std::to_string(params.size());
+    params.push_back(ir::Make<ir::VarNode>(name, ir::Substitute(arg->type, symbols)));
+    inside[arg] = params.back();
+  }
+  ir::BindingBlock block;
+  block.is_dataflow = true;
+  for (const Binding* member : members) {
+    CallTir call = *AsCallTir(member->value);
+    if (!is_bound(call.results[0])) return std::nullopt;
+    if (group.name.size() < kMaxNameLength) group.name += "_" + call.callee->name;
+    for (Expr& arg : call.args) arg = inside.at(arg);
+    call.results[0] = ir::Substitute(call.results[0], symbols);
+    ir::CallNode value = *op::MakeCallTIR(call.callee, call.args, call.results);
+    value.span = member->value->span;
+    const bool is_last = member == members.back();
+    const ir::Var var = ir::Make<ir::VarNode>(member->var->name, call.results[0], /*dataflow=*/!is_last);
+    inside[member->var] = var;
+    block.bindings.push_back({var, ir::Make<ir::CallNode>(std::move(value)), nullptr, member->span});
+  }
+  const ir::Var result = block.bindings.back().var;
+  const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{std::move(block)}, result);
+  group.function = ir::Make<ir::FunctionNode>(std::move(params), body, result->type, /*pure=*/true, /*priv=*/true,
+                                              ir::Attrs{{kPrimitiveAttr, int64_t{1}}});
+  return group;
+}
+
+class Fuser : public ir::ExprMutator {
+ public:
+  explicit Fuser(ir::IRModule module) : module_(std::move(module)) {}
+
+  ir::IRModule Run() {
+    const std::vector<ir::IRModule::Entry> entries = module_.functions();
+    for (const ir::IRModule::Entry& entry : entries) {
+      const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
+      if (function == nullptr || function->attrs.Find(kPrimitiveAttr) != nullptr) continue;
+      module_.Set(entry.var, MutateFunction(function));
+    }
+    return std::move(module_);
+  }
+
+ protected:
+  Expr Mutate(const ir::SeqExpr& seq) override {
+    const Expr inner = ir::ExprMutator::Mutate(seq);  // branches and local functions
+    ir::SeqExprNode copy = *ir::Downcast<ir::SeqExprNode>(inner);
+    for (ir::BindingBlock& block : copy.blocks) {
+      if (block.is_dataflow) block.bindings = FuseBlock(std::move(block.bindings));
+    }
+    return ir::Make<ir::SeqExprNode>(std::move(copy));
+  }
+
+ private:
+  std::vector<Binding> FuseBlock(std::vector<Binding> bindings) {
+    const std::vector<size_t> last = GroupBindings(module_, bindings);
+    std::vector<std::vector<const Binding*>> members(bindings.size());
+    for (size_t i = 0; i < bindings.size(); ++i) members[last[i]].push_back(&bindings[i]);
+    std::vector<std::optional<Binding>> fused(bindings.size());
+    std::vector<bool> is_taken(bindings.size());  // by a group's call
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (members[i].size() < 2) continue;
+      const std::optional<Group> group = BuildGroup(members[i]);
+      if (!group.has_value()) continue;
+      ir::CallNode call(FunctionOf(*group), group->args, {}, {}, bindings[i].var->type);
+      call.span = members[i][0]->value->span;  // the anchor is usually the first
+      fused[i] = Binding{bindings[i].var, ir::Make<ir::CallNode>(std::move(call)), nullptr, members[i][0]->span};
+      for (const Binding* member : members[i]) is_taken[static_cast<size_t>(member - bindings.data())] = true;
+    }
+    std::vector<Binding> result;
+    for (size_t i = 0; i < bindings.size(); ++i) {
+      if (fused[i].has_value()) {
+        result.push_back(*std::move(fused[i]));
+      } else if (!is_taken[i]) {
+        result.push_back(bindings[i]);
+      }
+    }
+    return result;
+  }
+
+  // Equal groups share a function.
+  ir::GlobalVar FunctionOf(const Group& group) {
+    const auto [first, last] = functions_.equal_range(ir::StructuralHash(Expr(group.function)));
+    for (auto it = first; it != last; ++it) {
+      if (ir::StructuralEqual(Expr(it->second.second), Expr(group.function))) return it->second.first;
+    }
+    const ir::GlobalVar var = module_.Add(group.name, group.function);
+    functions_.emplace(ir::StructuralHash(Expr(group.function)), std::pair(var, group.function));
+    return var;
+  }
+
+  ir::IRModule module_;
+  std::unordered_multimap<uint64_t, std::pair<ir::GlobalVar, ir::Function>> functions_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext&) { return Fuser(std::move(module)).Run(); }
+
+}  // namespace ingot::transform

@@ -1,0 +1,155 @@
+// Fusion by post-dominators (as in Relay and Relax, after "TVM", OSDI 2018). The immediate post-dominator of a node is
+// the first later node through which everything that is computed from it goes; merging a node, its post-dominator and
+// all that lies between gives a group that only its last node leaves. A node asks for that merge when its class and the
+// classes on the way allow it:
+//   out-fusible    with elementwise readers, as an epilogue; everything on the way is elementwise or broadcast
+//   elementwise,   into anything injective, into a reduction, or into the epilogue of an out-fusible one
+//   broadcast
+//   injective      into injective ones, once the epilogues have been taken
+//   reduction      asks for nothing
+// Groups carry a class: that of their last node, raised by an out-fusible member, so that no group gets two of those.
+//
+// Post-dominators are found backwards in one pass, as lowest common ancestors of the readers in the tree made so far. A
+// walk that is longer than a group may be is given up, which keeps the whole linear.
+#include "compiler/transform/fusion_partition.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace ingot::transform {
+
+using op::FusionClass;
+
+namespace {
+
+constexpr int32_t kNone = -1;
+
+struct PostDominator {
+  int32_t parent = kNone;                        // kNone: none that is a node
+  int32_t depth = 0;                             // of the tree; a root has 1
+  FusionClass path = FusionClass::kElementwise;  // the most rigid reading on the way to it
+};
+
+std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nodes) {
+  std::vector<PostDominator> tree(nodes.size());
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const FusionNode& node = nodes[i];
+    PostDominator& entry = tree[i];
+    entry.depth = 1;
+    if (node.is_visible || node.readers.empty()) continue;
+    int32_t common = node.readers[0].node;
+    FusionClass path = node.readers[0].fusion;
+    int32_t steps = 0;
+    for (size_t r = 1; r < node.readers.size() && common != kNone; ++r) {
+      int32_t other = node.readers[r].node;
+      path = std::max(path, node.readers[r].fusion);
+      while (common != other && common != kNone && other != kNone && ++steps <= kMaxFusionGroup) {
+        int32_t& deeper = tree[common].depth >= tree[other].depth ? common : other;
+        path = std::max(path, tree[deeper].path);
+        deeper = tree[deeper].parent;
+      }
+      if (common != other) common = kNone;
+    }
+    if (common == kNone) continue;
+    entry = {common, tree[common].depth + 1, path};
+  }
+  return tree;
+}
+
+class Partition {
+ public:
+  explicit Partition(const std::vector<FusionNode>& nodes)
+      : nodes_(nodes),
+        tree_(FindPostDominators(nodes)),
+        group_(nodes.size()),
+        size_(nodes.size(), 1),
+        visited_(nodes.size(), 0) {
+    std::iota(group_.begin(), group_.end(), 0);
+    for (const FusionNode& node : nodes) class_.push_back(node.fusion);
+  }
+
+  std::vector<int32_t> Run() {
+    for (bool injective : {false, true}) {
+      for (size_t i = 0; i < nodes_.size(); ++i) Visit(static_cast<int32_t>(i), injective);
+    }
+    std::vector<int32_t> last(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) last[i] = Find(static_cast<int32_t>(i));
+    return last;
+  }
+
+ private:
+  using Condition = bool (*)(FusionClass group, bool is_sink);
+
+  // The group's last node stands for it.
+  int32_t Find(int32_t node) {
+    while (group_[node] != node) {
+      group_[node] = group_[group_[node]];
+      node = group_[node];
+    }
+    return node;
+  }
+
+  void Visit(int32_t node, bool injective_phase) {
+    const auto [sink, depth, path] = tree_[node];
+    if (sink == kNone || Find(node) == Find(sink)) return;
+    const FusionClass own = class_[Find(node)];
+    if (own == FusionClass::kOutFusible) {
+      if (path != FusionClass::kElementwise) return;
+      TryMerge(node, sink, [](FusionClass group, bool) { return group <= FusionClass::kBroadcast; });
+    } else if (own <= FusionClass::kBroadcast) {
+      if (path > FusionClass::kReduction) return;
+      TryMerge(node, sink, [](FusionClass group, bool is_sink) {
+        return group <= FusionClass::kInjective ||
+               (is_sink && (group == FusionClass::kReduction || group == FusionClass::kOutFusible));
+      });
+    } else if (own == FusionClass::kInjective && injective_phase) {
+      if (path > FusionClass::kInjective) return;
+      TryMerge(node, sink, [](FusionClass group, bool) { return group <= FusionClass::kInjective; });
+    }
+  }
+
+  // Merges everything from node to sink if each group there passes and the whole is not too large.
+  void TryMerge(int32_t node, int32_t sink, Condition condition) {
+    std::vector<int32_t> between = {node};
+    ++visit_;
+    visited_[node] = visit_;
+    for (size_t i = 0; i < between.size(); ++i) {
+      for (const FusionNode::Reader& reader : nodes_[between[i]].readers) {
+        if (visited_[reader.node] == visit_) continue;
+        visited_[reader.node] = visit_;
+        if (!condition(class_[Find(reader.node)], reader.node == sink)) return;
+        if (reader.node != sink) between.push_back(reader.node);
+        if (std::ssize(between) > kMaxFusionGroup) return;
+      }
+    }
+    const int32_t target = Find(sink);
+    std::vector<int32_t> groups;
+    int32_t total = size_[target];
+    for (int32_t member : between) {
+      const int32_t group = Find(member);
+      if (group == target || std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
+      groups.push_back(group);
+      total += size_[group];
+    }
+    if (total > kMaxFusionGroup) return;
+    for (int32_t group : groups) {
+      group_[group] = target;
+      if (class_[group] == FusionClass::kOutFusible) class_[target] = FusionClass::kOutFusible;
+    }
+    size_[target] = total;
+  }
+
+  const std::vector<FusionNode>& nodes_;
+  std::vector<PostDominator> tree_;
+  std::vector<int32_t> group_, size_;
+  std::vector<FusionClass> class_;
+  std::vector<int32_t> visited_;  // by number of the search
+  int32_t visit_ = 0;
+};
+
+}  // namespace
+
+std::vector<int32_t> PartitionFusion(const std::vector<FusionNode>& nodes) { return Partition(nodes).Run(); }
+
+}  // namespace ingot::transform

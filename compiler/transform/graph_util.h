@@ -1,0 +1,42 @@
+// What several graph passes ask of bindings: effects by the traits of rows and functions, call_tir taken apart, and the
+// variables and functions that an expression names. No pass compares operator names.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "compiler/ir/module.h"
+#include "compiler/op/registry.h"
+#include "runtime/status.h"
+
+namespace ingot::transform {
+
+// Attributes of graph functions that passes leave for each other and for lowering.
+inline constexpr const char* kPrimitiveAttr = "Primitive";  // 1: a group made by fuse_ops, one PrimFunc after fuse_tir
+inline constexpr const char* kPrepareAttr = "prepare";      // true: computes packed weights, by host routines alone
+inline constexpr const char* kPackedByAttr = "packed_by";   // the function whose results are the last parameters
+
+// The effect of evaluating a binding's value once: the strongest of everything inside.
+op::Effect EffectOf(const ir::IRModule& module, const ir::Expr& value);
+
+// R.call_tir(callee, (args...), [tir_vars,] out_ty=...).
+struct CallTir {
+  ir::GlobalVar callee;
+  std::vector<ir::Expr> args;
+  ir::Expr tir_vars;  // null: none
+  std::vector<ir::Type> results;
+};
+std::optional<CallTir> AsCallTir(const ir::Expr& value);
+
+// Every variable that an expression uses, repeats included; below nested functions and branches too.
+void ForEachUse(const ir::Expr& expr, const std::function<void(const ir::Var&)>& use);
+void ForEachGlobalVar(const ir::Expr& expr, const std::function<void(const ir::GlobalVar&)>& use);
+
+// The module with `rewrite` applied to its graph functions, in order.
+Result<ir::IRModule> MapFunctions(
+    ir::IRModule module, const std::function<Result<ir::Function>(const ir::GlobalVar&, const ir::Function&)>& rewrite);
+
+}  // namespace ingot::transform

@@ -1,0 +1,197 @@
+// lift_params
+//   Before: normal form, operators still named by rows.
+//   After:  what depends on weights alone, through rows that have a host routine, is computed by a function `prepare`,
+//   and
+//           the rest takes its results. By default that function is evaluated here, so that its results are constants
+//           and it is gone; what the budget did not allow stays where it was. With PassOptions::keep_prepare it stays:
+//             prepare() -> tuple, attribute "prepare"; the weights are its named constants;
+//             main(inputs..., packed...), attribute "num_input" for the inputs and "packed_by" with the function's
+//             name.
+//   Before legalising, since the closed set that `prepare` may use is rows; after everything that packs weights.
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/constant_folder.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::AsRef;
+using ir::Binding;
+using ir::Expr;
+
+namespace {
+
+using VarSet = std::unordered_set<const ir::VarNode*>;
+
+// Chooses the bindings of a function's outermost blocks that `prepare` can compute.
+class Selection {
+ public:
+  // keep: for a function that stays in the file, where a VM builtin must compute each call.
+  Selection(const ir::Function& function, bool keep) : keep_(keep) {
+    for (const ir::BindingBlock& block : function->body->blocks) {
+      if (!block.is_dataflow) continue;
+      for (const Binding& binding : block.bindings) {
+        if (!CanPrepare(binding)) continue;
+        vars_.insert(binding.var.get());
+        bindings_.push_back(binding);
+      }
+    }
+  }
+  const std::vector<Binding>& bindings() const { return bindings_; }
+  bool Contains(const ir::Var& var) const { return vars_.contains(var.get()); }
+
+ private:
+  bool CanPrepare(const Binding& binding) const {
+    const auto* call = As<ir::CallNode>(binding.value);
+    if (call == nullptr || binding.is_match_cast()) return false;
+    const auto* op = As<ir::OpNode>(call->callee);
+    if (op == nullptr || op->row->effect != op::Effect::kPure) return false;
+    if (keep_ ? op->row->prepare == nullptr : op->row->fold == nullptr) return false;
+    bool uses_weight = false;
+    for (const Expr& arg : call->args) {
+      if (!DependsOnWeights(arg, uses_weight)) return false;
+    }
+    return uses_weight;
+  }
+  // True when the argument is known without the inputs; notes whether a weight is in it.
+  bool DependsOnWeights(const Expr& arg, bool& uses_weight) const {
+    if (const auto* var = As<ir::VarNode>(arg)) {
+      uses_weight |= vars_.contains(var);
+      return vars_.contains(var);
+    }
+    if (As<ir::ConstantNode>(arg) != nullptr) return uses_weight = true;
+    if (const auto* tuple = As<ir::TupleNode>(arg)) {
+      for (const Expr& field : tuple->fields) {
+        if (!DependsOnWeights(field, uses_weight)) return false;
+      }
+      return true;
+    }
+    if (const auto* shape = As<ir::ShapeExprNode>(arg)) {
+      for (const ir::PrimExpr& dim : shape->dims) {
+        if (ir::AsConstInt(dim) == nullptr) return false;
+      }
+      return true;
+    }
+    if (const auto* scalar = As<ir::PrimValueNode>(arg)) return ir::FreePrimVars(scalar->value).empty();
+    return As<ir::StringValueNode>(arg) != nullptr || As<ir::DataTypeValueNode>(arg) != nullptr;
+  }
+
+  bool keep_;
+  std::vector<Binding> bindings_;
+  VarSet vars_;
+};
+
+// Takes the given bindings out of a function and puts expressions in their variables' place.
+class Remover : public ir::ExprMutator {
+ public:
+  explicit Remover(std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> replacements) {
+    var_map_ = std::move(replacements);
+  }
+
+ protected:
+  void MutateBinding(const Binding& binding) override {
+    if (!var_map_.contains(binding.var)) ir::ExprMutator::MutateBinding(binding);
+  }
+};
+
+// prepare() run now: every binding through the rows' host routines. What fails or is over the budget stays, with the
+// reason in the log.
+ir::Function Evaluate(const ir::Function& function, const Selection& selection, const std::string& name,
+                      ConstantFolder& folder, PassContext& context) {
+  std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> values;
+  for (const Binding& binding : selection.bindings()) {
+    ir::CallNode call = *As<ir::CallNode>(binding.value);
+    for (Expr& arg : call.args) {
+      if (const auto value = values.find(AsRef<ir::VarNode>(arg)); value != values.end()) arg = value->second;
+      if (const auto* tuple = As<ir::TupleNode>(arg)) {
+        ir::TupleNode fields = *tuple;
+        for (Expr& field : fields.fields) {
+          if (const auto value = values.find(AsRef<ir::VarNode>(field)); value != values.end()) field = value->second;
+        }
+        arg = ir::Make<ir::TupleNode>(std::move(fields));
+      }
+    }
+    const ConstantFolder::Outcome outcome = folder.Fold(ir::Make<ir::CallNode>(std::move(call)));
+    if (outcome.value.get() != nullptr) {
+      values.emplace(binding.var, outcome.value);
+    } else if (context.log) {
+      context.log("lift_params: " + name + ": left \"" + binding.var->name +
+                  "\" unprepared: " + (outcome.reason.empty() ? "it depends on one that was left" : outcome.reason));
+    }
+  }
+  return Remover(std::move(values)).MutateFunction(function);
+}
+
+// Makes prepare() of the bindings and gives the function its results as parameters.
+ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Function& function,
+                   const Selection& selection) {
+  // The results: what a binding that stays, or the function's own result, uses.
+  std::vector<ir::Var> results;
+  VarSet seen;
+  const auto use = [&](const ir::Var& used) {
+    if (selection.Contains(used) && seen.insert(used.get()).second) results.push_back(used);
+  };
+  for (const ir::BindingBlock& block : function->body->blocks) {
+    for (const Binding& binding : block.bindings) {
+      if (!selection.Contains(binding.var)) ForEachUse(binding.value, use);
+    }
+  }
+  ForEachUse(function->body->body, use);
+
+  std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> parameters;
+  std::vector<ir::Var> packed;
+  std::vector<Expr> fields;
+  std::vector<ir::Type> types;
+  ir::BindingBlock block{selection.bindings(), /*is_dataflow=*/true};
+  for (const ir::Var& result : results) {
+    packed.push_back(ir::Make<ir::VarNode>(result->name, result->type));
+    parameters.emplace(result, packed.back());
+    const ir::Var field = ir::Make<ir::VarNode>(result->name, result->type);
+    block.bindings.push_back({field, result, nullptr, {}});
+    fields.push_back(field);
+    types.push_back(result->type);
+  }
+  const ir::Type type = ir::Make<ir::TupleTypeNode>(types);
+  const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{std::move(block)},
+                                                     ir::Make<ir::TupleNode>(std::move(fields), type), type);
+  const std::string hint = var->name == "main" ? "prepare" : "prepare_" + var->name;
+  const ir::GlobalVar prepare =
+      module.Add(hint, ir::Make<ir::FunctionNode>(std::vector<ir::Var>{}, body, type, /*pure=*/true, /*priv=*/false,
+                                                  ir::Attrs{{kPrepareAttr, true}}));
+  for (const Binding& binding : selection.bindings()) {
+    if (!parameters.contains(binding.var)) parameters.emplace(binding.var, binding.var);  // unused from here on
+  }
+  ir::FunctionNode copy = *Remover(std::move(parameters)).MutateFunction(function);
+  if (copy.attrs.Find("num_input") == nullptr) {
+    copy.attrs = copy.attrs.With("num_input", static_cast<int64_t>(copy.params.size()));
+  }
+  copy.attrs = copy.attrs.With(kPackedByAttr, prepare->name);
+  copy.params.insert(copy.params.end(), packed.begin(), packed.end());
+  return ir::Make<ir::FunctionNode>(std::move(copy));
+}
+
+}  // namespace
+
+Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context) {
+  ConstantFolder folder(context.options);
+  const std::vector<ir::IRModule::Entry> entries = module.functions();
+  for (const ir::IRModule::Entry& entry : entries) {
+    const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
+    if (function.get() == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
+    // A private function has callers, which would have to pass what was prepared.
+    const bool keep = context.options.keep_prepare && !function->is_private;
+    const Selection selection(function, keep);
+    if (selection.bindings().empty()) continue;
+    module.Set(entry.var, keep ? Split(module, entry.var, function, selection)
+                               : Evaluate(function, selection, entry.var->name, folder, context));
+  }
+  return module;
+}
+
+}  // namespace ingot::transform

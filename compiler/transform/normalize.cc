@@ -1,0 +1,246 @@
+// normalize
+//   Before: a module as a front end made it: calls may nest, types may be absent.
+//   After:  A-normal form: the arguments of every call are variables or leaves (constants, shapes, tuples of such);
+//   every
+//           expression and variable has its inferred type, and an annotation that contradicts it is an error.
+//   First, since every other pass relies on it. Types that are already there are kept where nothing below them changed.
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::AsRef;
+using ir::Binding;
+using ir::Expr;
+using ir::Ref;
+using ir::Type;
+
+namespace {
+
+// False when the two cannot describe the same value.
+bool Compatible(const Type& annotated, const Type& inferred) {
+  if (annotated->kind == ir::TypeKind::kObject || inferred->kind == ir::TypeKind::kObject) return true;
+  if (annotated->kind != inferred->kind) return false;
+  const auto dims_compatible = [](const auto& a, const auto& b) {
+    if (a.rank >= 0 && b.rank >= 0 && a.rank != b.rank) return false;
+    if (!a.dims.has_value() || !b.dims.has_value()) return true;
+    for (size_t i = 0; i < a.dims->size(); ++i) {
+      const int64_t* x = ir::AsConstInt((*a.dims)[i]);
+      const int64_t* y = ir::AsConstInt((*b.dims)[i]);
+      if (x != nullptr && y != nullptr && *x != *y) return false;
+    }
+    return true;
+  };
+  if (const auto* a = As<ir::TensorTypeNode>(annotated)) {
+    const auto* b = As<ir::TensorTypeNode>(inferred);
+    if (a->dtype.has_value() && b->dtype.has_value() && *a->dtype != *b->dtype) return false;
+    return dims_compatible(*a, *b);
+  }
+  if (const auto* a = As<ir::ShapeTypeNode>(annotated)) return dims_compatible(*a, *As<ir::ShapeTypeNode>(inferred));
+  if (const auto* a = As<ir::TupleTypeNode>(annotated)) {
+    const auto* b = As<ir::TupleTypeNode>(inferred);
+    if (a->fields.size() != b->fields.size()) return false;
+    for (size_t i = 0; i < a->fields.size(); ++i) {
+      if (!Compatible(a->fields[i], b->fields[i])) return false;
+    }
+    return true;
+  }
+  if (const auto* a = As<ir::PrimTypeNode>(annotated)) return a->dtype == As<ir::PrimTypeNode>(inferred)->dtype;
+  return true;
+}
+
+// The type of a value that is one or the other.
+Type Join(const Type& a, const Type& b) {
+  if (ir::StructuralEqual(a, b)) return a;
+  const auto* x = As<ir::TensorTypeNode>(a);
+  const auto* y = As<ir::TensorTypeNode>(b);
+  if (x != nullptr && y != nullptr) {
+    return ir::Make<ir::TensorTypeNode>(x->rank == y->rank ? x->rank : -1,
+                                        x->dtype == y->dtype ? x->dtype : std::nullopt,
+                                        x->virtual_device == y->virtual_device ? x->virtual_device : "");
+  }
+  const auto* s = As<ir::TupleTypeNode>(a);
+  const auto* t = As<ir::TupleTypeNode>(b);
+  if (s != nullptr && t != nullptr && s->fields.size() == t->fields.size()) {
+    std::vector<Type> fields;
+    for (size_t i = 0; i < s->fields.size(); ++i) fields.push_back(Join(s->fields[i], t->fields[i]));
+    return ir::Make<ir::TupleTypeNode>(std::move(fields));
+  }
+  return ir::Make<ir::ObjectTypeNode>();
+}
+
+bool IsLeaf(const Expr& expr) {
+  switch (expr->kind) {
+    case ir::ExprKind::kVar:
+    case ir::ExprKind::kConstant:
+    case ir::ExprKind::kShapeExpr:
+    case ir::ExprKind::kPrimValue:
+    case ir::ExprKind::kStringValue:
+    case ir::ExprKind::kDataTypeValue:
+    case ir::ExprKind::kOp:
+    case ir::ExprKind::kGlobalVar:
+    case ir::ExprKind::kExternFunc:
+    case ir::ExprKind::kTuple:  // of leaves: Mutate sees to it
+      return true;
+    case ir::ExprKind::kCall:
+    case ir::ExprKind::kTupleGetItem:
+    case ir::ExprKind::kIf:
+    case ir::ExprKind::kSeqExpr:
+    case ir::ExprKind::kFunction:
+    case ir::ExprKind::kPrimFunc:
+      return false;
+  }
+  INGOT_UNREACHABLE("ExprKind");
+}
+
+class Normalizer : public ir::ExprMutator {
+ public:
+  explicit Normalizer(const ir::IRModule& module) : module_(module) {}
+
+  Result<ir::Function> Run(const ir::Function& function) {
+    const ir::Function body_normalised = MutateFunction(function);
+    if (!status_.ok()) return status_;
+    if (body_normalised->result_type.get() != nullptr) {
+      if (!Compatible(body_normalised->result_type, body_normalised->body->type)) {
+        return Status(StatusCode::kBadInput, "the declared result type contradicts the body's");
+      }
+      return body_normalised;
+    }
+    ir::FunctionNode copy = *body_normalised;
+    copy.result_type = copy.body->type;
+    return ir::Make<ir::FunctionNode>(std::move(copy));
+  }
+
+ protected:
+  void MutateBinding(const Binding& binding) override {
+    if (!status_.ok()) return;
+    place_ = &binding;
+    Binding result = binding;
+    result.value = MutateExpr(binding.value);
+    place_ = &binding;
+    const Type type = binding.is_match_cast() ? binding.match_cast : result.value->type;
+    if (!status_.ok()) return;
+    if (type == nullptr) return Fail("its type cannot be inferred");
+    if (!binding.is_match_cast() && binding.var->type.get() != nullptr && !Compatible(binding.var->type, type)) {
+      return Fail("its annotation contradicts the type of its value");
+    }
+    if (binding.var->type == nullptr || !ir::StructuralEqual(binding.var->type, type)) {
+      ir::VarNode var = *binding.var;
+      var.type = type;
+      result.var = ir::Make<ir::VarNode>(std::move(var));
+      var_map_[binding.var] = result.var;
+    }
+    Emit(std::move(result));
+  }
+
+  Expr Mutate(const ir::Call& call) override {
+    ir::CallNode copy = *call;
+    bool changed = false;
+    for (Expr& arg : copy.args) changed |= Replace(arg, Atom(arg));
+    changed |= Replace(copy.callee, MutateExpr(copy.callee));
+    if (!changed && call->type.get() != nullptr) return call;
+    copy.type = nullptr;
+    ir::Call untyped = ir::Make<ir::CallNode>(std::move(copy));
+    Result<Type> type = op::InferCallType(module_, untyped);
+    if (!type.ok()) {
+      Fail(type.status().message());
+      return call;
+    }
+    ir::CallNode typed = *untyped;
+    typed.type = *type;
+    return ir::Make<ir::CallNode>(std::move(typed));
+  }
+  Expr Mutate(const Ref<ir::TupleNode>& tuple) override {
+    std::vector<Expr> fields = tuple->fields;
+    bool changed = tuple->type == nullptr;
+    for (Expr& field : fields) changed |= Replace(field, Atom(field));
+    if (!changed) return tuple;
+    std::vector<Type> types;
+    for (const Expr& field : fields) types.push_back(field->type);
+    ir::TupleNode copy = *tuple;
+    copy.fields = std::move(fields);
+    copy.type = ir::Make<ir::TupleTypeNode>(std::move(types));
+    return ir::Make<ir::TupleNode>(std::move(copy));
+  }
+  Expr Mutate(const Ref<ir::TupleGetItemNode>& item) override {
+    const Expr tuple = Atom(item->tuple);
+    if (tuple.same_as(item->tuple) && item->type.get() != nullptr) return item;
+    const auto* type = As<ir::TupleTypeNode>(tuple->type);
+    if (type == nullptr || item->index < 0 || item->index >= static_cast<int64_t>(type->fields.size())) {
+      Fail("element " + std::to_string(item->index) + " of what is no tuple of that many");
+      return item;
+    }
+    ir::TupleGetItemNode copy = *item;
+    copy.tuple = tuple;
+    copy.type = type->fields[item->index];
+    return ir::Make<ir::TupleGetItemNode>(std::move(copy));
+  }
+  Expr Mutate(const Ref<ir::IfNode>& node) override {
+    ir::IfNode copy = *node;
+    bool changed = node->type == nullptr;
+    changed |= Replace(copy.condition, Atom(copy.condition));
+    const Expr then_branch = MutateExpr(copy.then_branch), else_branch = MutateExpr(copy.else_branch);
+    if (!status_.ok()) return node;
+    changed |= then_branch.get() != node->then_branch.get() || else_branch.get() != node->else_branch.get();
+    if (!changed) return node;
+    copy.then_branch = ir::Downcast<ir::SeqExprNode>(then_branch);
+    copy.else_branch = ir::Downcast<ir::SeqExprNode>(else_branch);
+    copy.type = Join(then_branch->type, else_branch->type);
+    return ir::Make<ir::IfNode>(std::move(copy));
+  }
+  Expr Mutate(const ir::SeqExpr& seq) override {
+    const Expr mutated = ir::ExprMutator::Mutate(seq);
+    const auto* result = As<ir::SeqExprNode>(mutated);
+    if (!status_.ok() || (IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
+    // The result is a call: bind it, as the last thing in a block of its own.
+    ir::SeqExprNode copy = *result;
+    if (!IsLeaf(copy.body)) {
+      const ir::Var var = ir::Make<ir::VarNode>("gv", copy.body->type);
+      copy.blocks.push_back({{Binding{var, copy.body, nullptr, copy.body->span}}, /*is_dataflow=*/false});
+      copy.body = var;
+    }
+    copy.type = copy.body->type;
+    return ir::Make<ir::SeqExprNode>(std::move(copy));
+  }
+
+ private:
+  static bool Replace(Expr& slot, Expr with) {
+    if (slot.same_as(with)) return false;
+    slot = std::move(with);
+    return true;
+  }
+  // The expression as a leaf: what is none is bound to a variable here.
+  Expr Atom(const Expr& expr) {
+    Expr value = MutateExpr(expr);
+    if (!status_.ok() || IsLeaf(value)) return value;
+    return EmitValue(std::move(value), "lv");
+  }
+  void Fail(const std::string& message) {
+    if (!status_.ok()) return;
+    std::string where;
+    if (place_ != nullptr) {
+      if (place_->span.is_known()) where = place_->span.ToString() + ": ";
+      where += "binding \"" + place_->var->name + "\": ";
+    }
+    status_ = Status(StatusCode::kBadInput, where + message);
+  }
+
+  const ir::IRModule& module_;
+  const Binding* place_ = nullptr;
+  Status status_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> Normalize(ir::IRModule module, PassContext&) {
+  const ir::IRModule original = module;
+  return MapFunctions(std::move(module), [&original](const ir::GlobalVar&, const ir::Function& function) {
+    return Normalizer(original).Run(function);
+  });
+}
+
+}  // namespace ingot::transform

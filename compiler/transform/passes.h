@@ -1,0 +1,20 @@
+// The graph passes by name: what pipeline.cc's table is made of. Each stands in the file of its name, whose header
+// comment says what holds before and after it and why it stands where it does.
+#pragma once
+
+#include "compiler/ir/module.h"
+#include "compiler/transform/pass.h"
+#include "runtime/status.h"
+
+namespace ingot::transform {
+
+Result<ir::IRModule> Normalize(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> FoldConstants(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> EliminateCommonSubexpressions(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> AnnotateFusionClass(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext& context);
+
+}  // namespace ingot::transform
