@@ -105,7 +105,7 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
     if (!function) continue;
     Rewriter rewriter;
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
-    rewritten.is_pure = function->is_pure;
+    rewritten.is_pure = false;  // it writes buffers, if only its own
     INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));
     module.Set(entry.var, Make<FunctionNode>(std::move(rewritten)));
   }

@@ -2,8 +2,8 @@
 //     y: T = R.builtin.alloc_tensor(R.shape([...]), R.dtype("..."), R.prim_value(0))
 //     cls.f(a, b, y)
 // Before: every operator is legalised and fused; values stand in dataflow blocks. After: no call_tir is left, every
-// buffer that a kernel writes has a binding of its own, and blocks are ordinary ones, since calls that write are not
-// pure. It stands after the graph passes, which want purity, and before memory planning, which wants buffers.
+// buffer that a kernel writes has a binding of its own, and blocks and functions are not pure any more, since they
+// hold calls that write. It stands after the graph passes, which want purity, and before memory planning, which wants buffers.
 #pragma once
 
 #include "compiler/ir/module.h"

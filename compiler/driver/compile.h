@@ -1,0 +1,59 @@
+// The driver: a model file in, an executable (or one of the text forms on the way) out. It strings the stages together:
+// import or parse, canonical text, graph passes, destination passing and memory planning, schedules and kernels per CPU
+// feature set, bytecode. vm-compile only parses options for it.
+//
+// The bytes of the executable depend on the module's canonical text, the constants and the options below alone: not on
+// paths, threads, time or the machine (unless a target says "native").
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/importer/onnx.h"
+#include "compiler/ir/module.h"
+#include "compiler/lower/kernels.h"
+#include "compiler/target/target.h"
+#include "compiler/transform/pass.h"
+#include "runtime/status.h"
+#include "vm/program.h"
+
+namespace ingot::driver {
+
+struct CompileOptions {
+  TargetFamily target;              // from ParseTarget
+  std::string target_text = "cpu";  // as the user wrote it, for the metadata
+  importer::ImportOptions import;   // --input-shape, --dim
+  std::string params_path;          // tensors bound to parameters of "main" by name
+  int opt_level = 2;
+  int threads = 1;  // for schedules and code generation
+};
+
+// What a caller may watch. All may be empty.
+struct CompileObserver {
+  std::function<void(std::string_view note)> log;
+  std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
+  // After the import ("import") and after every pass over the whole module.
+  std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
+  // Seconds of every stage and pass, in order.
+  std::function<void(std::string_view stage, double seconds)> time;
+};
+
+// Reads model.onnx or module.py by its extension, binds --params, infers types, and brings the module into the form that
+// its own text has (names, order): compiling the printed text gives the same bytes.
+Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options, const CompileObserver& observer);
+
+// The graph passes: operators become tensor functions, fused; what --emit=tir shows once it is scheduled.
+Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
+                                    const CompileObserver& observer);
+
+// The passes over the whole module that CompileModule runs, in order.
+std::vector<transform::PassRow> AllPasses();
+
+// The whole way from a loaded module to an executable in memory.
+Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptions& options,
+                                  const CompileObserver& observer);
+
+}  // namespace ingot::driver

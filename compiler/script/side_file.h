@@ -1,0 +1,19 @@
+// The side file of a text: the constants that module.py names as metadata["HASH"], as module.constants.safetensors beside
+// it, one tensor per hash.
+#pragma once
+
+#include <string>
+
+#include "compiler/script/constant_store.h"
+#include "runtime/status.h"
+
+namespace ingot::script {
+
+// "dir/module.py" -> "dir/module.constants.safetensors".
+std::string SideFilePath(const std::string& text_path);
+// Fails on a dtype that safetensors does not have.
+Status WriteSideFile(const std::string& path, const ConstantStore& constants);
+// Refuses a file whose tensors are not what their hashes say.
+Result<ConstantStore> ReadSideFile(const std::string& path);
+
+}  // namespace ingot::script
