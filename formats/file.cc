@@ -23,9 +23,7 @@ constexpr int kTemporaryAttempts = 100;
 
 Status SystemError(const std::string& path, const char* action) {
   const int error = errno;
-  const StatusCode code = error == ENOENT   ? StatusCode::kNotFound
-                          : error == ENOMEM ? StatusCode::kOutOfMemory
-                                            : StatusCode::kIo;
+  const StatusCode code = error == ENOMEM ? StatusCode::kOutOfMemory : StatusCode::kIo;
   return Status(code, path + ": cannot " + action + ": " + std::strerror(error));
 }
 

@@ -103,7 +103,7 @@ TEST_CASE("what is no regular file is written to directly") {
 TEST_CASE("errors name the path and the reason") {
   Directory directory;
   const Status missing = InputFile::Open(directory.path + "/none").status();
-  CHECK(missing.code() == StatusCode::kNotFound);
+  CHECK(missing.code() == StatusCode::kIo);
   CHECK(missing.message() == directory.path + "/none: cannot open: No such file or directory");
   CHECK(InputFile::Open(directory.path).status().code() == StatusCode::kIo);
   CHECK(InputFile::Open("/dev/null").status().code() == StatusCode::kIo);

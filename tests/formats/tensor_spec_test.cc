@@ -116,7 +116,7 @@ TEST_CASE("files: raw, single and keyed") {
   CHECK(Make("@" + npz + ":imgae").status().message() == npz + ": no tensor \"imgae\"; did you mean \"image\"?");
   CHECK(Make("@" + npz).status().message() == npz + ": expected one tensor or a name, got 2 tensors: image, onnx::a:b");
   CHECK(Make("@" + base + ".txt").status().code() == StatusCode::kBadInput);
-  CHECK(Make("@" + base + "none.npy").status().code() == StatusCode::kNotFound);
+  CHECK(Make("@" + base + "none.npy").status().code() == StatusCode::kIo);
   for (const std::string& path : {raw, npy, npz}) unlink(path.c_str());
 }
 
