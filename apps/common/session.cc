@@ -1,0 +1,312 @@
+#include "apps/common/session.h"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string_view>
+
+#include "formats/tensor_files.h"
+#include "formats/tensor_spec.h"
+#include "runtime/dlpack.h"
+#include "runtime/suggest.h"
+
+namespace ingot::apps {
+
+namespace {
+
+DataType FromDL(ingot_dl_data_type type) { return {static_cast<TypeCode>(type.code), type.bits, type.lanes}; }
+
+// A borrowed view of a host tensor for the C API.
+ingot_dl_tensor ViewOf(const Tensor& t) {
+  ingot_dl_tensor view{};
+  view.data = t.data();
+  view.device = {INGOT_DL_CPU, 0};
+  view.ndim = t.rank();
+  view.dtype = {static_cast<uint8_t>(t.dtype().code), t.dtype().bits, t.dtype().lanes};
+  view.shape = const_cast<int64_t*>(t.dims().data());
+  view.strides = const_cast<int64_t*>(t.strides().data());
+  return view;
+}
+
+// What a result that is no tensor looks like.
+std::string ValueText(const ingot_value& value) {
+  switch (value.kind) {
+    case INGOT_KIND_INT:
+      return std::to_string(value.as.i);
+    case INGOT_KIND_FLOAT: {
+      char text[40];
+      std::snprintf(text, sizeof text, "%.17g", value.as.f);
+      return text;
+    }
+    case INGOT_KIND_BOOL:
+      return value.as.b != 0 ? "true" : "false";
+    case INGOT_KIND_STRING:
+      return value.as.string;
+    case INGOT_KIND_DTYPE:
+      return FromDL(value.as.dtype).ToString();
+    case INGOT_KIND_SHAPE: {
+      std::string text;
+      for (size_t i = 0; i < value.as.shape.rank; ++i)
+        text += (i == 0 ? "" : ", ") + std::to_string(value.as.shape.extents[i]);
+      return "[" + text + "]";
+    }
+    case INGOT_KIND_TENSOR:
+    case INGOT_KIND_TUPLE:
+    case INGOT_KIND_OPTIONAL:
+    case INGOT_KIND_CLOSURE:
+    case INGOT_KIND_OBJECT:
+      break;
+  }
+  return "<object>";
+}
+
+// Flattens tuples: name, name.0, name.0.1, ...
+Status CollectOutputs(const std::string& name, ingot_value& value, std::vector<Session::Output>& outputs) {
+  if (value.kind == INGOT_KIND_TENSOR) {
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, ImportDLPack(std::exchange(value.as.owned_tensor, nullptr)));
+    value = {};
+    outputs.push_back({name, std::move(tensor), ""});
+  } else if (value.kind == INGOT_KIND_TUPLE) {
+    for (size_t i = 0; i < value.as.tuple.count; ++i) {
+      INGOT_RETURN_IF_ERROR(CollectOutputs(name + "." + std::to_string(i), value.as.tuple.elements[i], outputs));
+    }
+  } else {
+    outputs.push_back({name, Tensor(), ValueText(value)});
+  }
+  return Status();
+}
+
+std::atomic<ingot_context*> interrupted_context{nullptr};
+void OnInterrupt(int) {
+  if (ingot_context* context = interrupted_context.load()) ingot_context_cancel(context);
+}
+
+}  // namespace
+
+Status FromC(ingot_status* status) {
+  if (status == nullptr) return Status();
+  Status result(static_cast<StatusCode>(ingot_status_get_code(status)), ingot_status_message(status));
+  ingot_status_release(status);
+  return result;
+}
+
+void CancelOnInterrupt(Session& session) {
+  interrupted_context = session.context();
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
+}
+
+Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session(options));
+  ingot_instance_options instance_options = INGOT_INSTANCE_OPTIONS_INIT;
+  instance_options.num_threads = options.threads;
+  instance_options.log = [](void*, const char* message) { std::fprintf(stderr, "%s\n", message); };
+  INGOT_RETURN_IF_ERROR(FromC(ingot_instance_create(&instance_options, &session->instance_)));
+  // Naming a file to a tool is trust, as with any program.
+  ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
+  open.trust = INGOT_TRUST_FILE;
+  open.kernels = options.stub_kernels ? INGOT_KERNELS_STUB : INGOT_KERNELS_NATIVE;
+  INGOT_RETURN_IF_ERROR(
+      FromC(ingot_executable_open(session->instance_, options.path.c_str(), &open, &session->executable_)));
+  INGOT_RETURN_IF_ERROR(
+      FromC(ingot_executable_find_function(session->executable_, options.entry.c_str(), &session->function_)));
+  ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
+  context.max_memory_bytes = options.max_memory_bytes;
+  INGOT_RETURN_IF_ERROR(FromC(ingot_context_create(session->executable_, &context, &session->context_)));
+  if (options.deadline_seconds > 0) {
+    INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_deadline(session->context_, options.deadline_seconds)));
+  }
+  return session;
+}
+
+Session::~Session() {
+  if (interrupted_context.load() == context_) interrupted_context = nullptr;
+  inputs_.clear();
+  outputs_.clear();
+  ingot_context_release(context_);
+  ingot_executable_release(executable_);
+  ingot_instance_release(instance_);
+}
+
+std::string Session::Signature() const {
+  return std::string(ingot_function_name(function_)) + ingot_function_signature(function_);
+}
+
+Result<size_t> Session::IndexOfInput(const std::string& name) const {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < ingot_function_input_count(function_); ++i) {
+    names.push_back(ingot_function_input_name(function_, i));
+    if (names.back() == name) return i;
+  }
+  return Status(StatusCode::kNotFound, options_.path + ": function \"" + options_.entry + "\" has no input \"" + name +
+                                           "\"" + DidYouMean(name, names) + " (" + Signature() + ")");
+}
+
+Status Session::BindScalar(size_t index, const std::string& spec) {
+  ingot_value& value = scalars_[index];
+  value.kind = ingot_type_kind(ingot_function_input_type(function_, index));
+  char* end = nullptr;
+  errno = 0;
+  if (value.kind == INGOT_KIND_INT) value.as.i = std::strtoll(spec.c_str(), &end, 10);
+  if (value.kind == INGOT_KIND_FLOAT) value.as.f = std::strtod(spec.c_str(), &end);
+  if (value.kind == INGOT_KIND_BOOL && (spec == "true" || spec == "false")) {
+    value.as.b = spec == "true";
+    end = const_cast<char*>(spec.c_str() + spec.size());
+  }
+  if (end == nullptr || spec.empty() || *end != '\0' || errno != 0) {
+    return Status(StatusCode::kBadInput,
+                  "input \"" + std::string(ingot_function_input_name(function_, index)) + "\": expected " +
+                      ingot_type_text(ingot_function_input_type(function_, index)) + ", got \"" + spec + "\"");
+  }
+  bound_[index] = true;
+  return Status();
+}
+
+Status Session::Bind(size_t index, const std::string& spec, uint64_t seed) {
+  const ingot_type* type = ingot_function_input_type(function_, index);
+  if (ingot_type_kind(type) != INGOT_KIND_TENSOR) return BindScalar(index, spec);
+  std::vector<int64_t> dims;
+  // Symbolic dimensions take the values that earlier inputs gave them, 1 otherwise.
+  for (int32_t axis = 0; axis < ingot_type_rank(type); ++axis) {
+    int64_t dim = ingot_type_dim(type, axis);
+    if (dim < 0) {
+      dim = 1;
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        const ingot_type* other = ingot_function_input_type(function_, i);
+        for (int32_t a = 0; bound_[i] && inputs_[i] && a < ingot_type_rank(other); ++a) {
+          if (std::string_view(ingot_type_dim_text(other, a)) == ingot_type_dim_text(type, axis))
+            dim = inputs_[i].dim(a);
+        }
+      }
+    }
+    dims.push_back(dim);
+  }
+  const formats::ExpectedTensor expected{FromDL(ingot_type_dtype(type)), dims};
+  Result<Tensor> tensor = formats::MakeTensorFromSpec(spec, &expected, seed + index);
+  if (!tensor.ok()) {
+    return std::move(tensor).status().WithContext("input \"" +
+                                                  std::string(ingot_function_input_name(function_, index)) + "\"");
+  }
+  inputs_[index] = *std::move(tensor);
+  bound_[index] = true;
+  return Status();
+}
+
+Status Session::BindInputs(const InputArguments& arguments) {
+  const size_t count = ingot_function_input_count(function_);
+  inputs_.assign(count, Tensor());
+  scalars_.assign(count, ingot_value{});
+  bound_.assign(count, false);
+  auto next_unbound = [&] {
+    size_t i = 0;
+    while (i < count && (bound_[i] || ingot_function_input_is_written(function_, i) != 0)) ++i;
+    return i;
+  };
+  for (const std::string& file : arguments.files) {
+    INGOT_ASSIGN_OR_RETURN(std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(file));
+    const bool by_name = !file.ends_with(".npy");
+    for (formats::NamedTensor& named : tensors) {
+      size_t index = next_unbound();
+      if (by_name) {
+        INGOT_ASSIGN_OR_RETURN(index, IndexOfInput(named.name));
+      } else if (index == count) {
+        return Status(StatusCode::kInvalidArgument, file + ": every input is bound already (" + Signature() + ")");
+      }
+      inputs_[index] = std::move(named.tensor);
+      bound_[index] = true;
+    }
+  }
+  for (const std::string& argument : arguments.specs) {
+    // NAME=SPEC where NAME is an input; a SPEC may hold '=' itself (4xf32=1 2 3 4).
+    size_t index = count;
+    std::string spec = argument;
+    if (const size_t equals = argument.find('='); equals != std::string::npos) {
+      const std::string name = argument.substr(0, equals);
+      Result<size_t> found = IndexOfInput(name);
+      const bool looks_like_type = !name.empty() && name.find_first_not_of("0123456789x") != std::string::npos &&
+                                   name[0] >= '0' && name[0] <= '9' && name.find('x') != std::string::npos;
+      if (found.ok()) {
+        index = *found;
+        spec = argument.substr(equals + 1);
+      } else if (!looks_like_type) {
+        return std::move(found).status();
+      }
+    }
+    if (index == count) index = next_unbound();
+    if (index == count)
+      return Status(StatusCode::kInvalidArgument, "--input " + argument + ": every input is bound already");
+    INGOT_RETURN_IF_ERROR(Bind(index, spec, arguments.seed));
+  }
+  std::string missing;
+  for (size_t i = 0; i < count; ++i) {
+    if (bound_[i]) continue;
+    if (ingot_function_input_is_written(function_, i) != 0) {
+      INGOT_RETURN_IF_ERROR(Bind(i, "zeros", arguments.seed));
+    } else if (!arguments.missing_spec.empty()) {
+      INGOT_RETURN_IF_ERROR(Bind(i, arguments.missing_spec, arguments.seed));
+    } else {
+      missing += (missing.empty() ? "\"" : ", \"") + std::string(ingot_function_input_name(function_, i)) +
+                 "\": " + ingot_type_text(ingot_function_input_type(function_, i));
+    }
+  }
+  if (missing.empty()) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                options_.path + ": no value for input " + missing + " (" + Signature() + ")");
+}
+
+Result<std::vector<Session::Output>> Session::Invoke() {
+  std::vector<ingot_dl_tensor> views;
+  for (const Tensor& tensor : inputs_) views.push_back(tensor ? ViewOf(tensor) : ingot_dl_tensor{});
+  std::vector<ingot_value> arguments = scalars_;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i]) continue;
+    arguments[i].kind = INGOT_KIND_TENSOR;
+    arguments[i].as.tensor = &views[i];
+  }
+  std::vector<ingot_value> results(ingot_function_output_count(function_));
+  INGOT_RETURN_IF_ERROR(
+      FromC(ingot_invoke(context_, function_, arguments.data(), arguments.size(), results.data(), results.size())));
+  std::vector<Output> outputs;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (ingot_function_input_is_written(function_, i) != 0) {
+      outputs.push_back({ingot_function_input_name(function_, i), inputs_[i], ""});
+    }
+  }
+  Status status;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (status.ok()) status = CollectOutputs(ingot_function_output_name(function_, i), results[i], outputs);
+    ingot_value_clear(&results[i]);
+  }
+  if (!status.ok()) return status;
+  return outputs;
+}
+
+Status Session::InvokeInto() {
+  if (outputs_.size() != ingot_function_output_count(function_)) {
+    INGOT_ASSIGN_OR_RETURN(std::vector<Output> first, Invoke());
+    outputs_.clear();
+    const size_t num_results = ingot_function_output_count(function_);
+    for (size_t i = first.size() - num_results; i < first.size(); ++i) {
+      if (!first[i].tensor)
+        return Status(StatusCode::kInvalidArgument, "result \"" + first[i].name + "\" is no tensor");
+      INGOT_ASSIGN_OR_RETURN(Tensor own, Tensor::Allocate(first[i].tensor.dtype(), first[i].tensor.dims()));
+      outputs_.push_back(std::move(own));
+    }
+    for (const Tensor& input : inputs_) {
+      if (!input)
+        return Status(StatusCode::kInvalidArgument, "a function with scalar inputs cannot be called this way");
+    }
+    input_views_.clear();
+    for (const Tensor& tensor : inputs_) input_views_.push_back(ViewOf(tensor));
+    for (const Tensor& tensor : outputs_) output_views_.push_back(ViewOf(tensor));
+    for (ingot_dl_tensor& view : input_views_) input_pointers_.push_back(&view);
+    for (ingot_dl_tensor& view : output_views_) output_pointers_.push_back(&view);
+  }
+  return FromC(ingot_invoke_into(context_, function_, input_pointers_.data(), input_pointers_.size(),
+                                 output_pointers_.data(), output_pointers_.size()));
+}
+
+}  // namespace ingot::apps

@@ -1,0 +1,84 @@
+// Session: what vm-run and vm-bench share: an executable opened through the C API, one of its functions, a context, and
+// inputs bound from the command line. Everything goes through ingot.h, as in any program that embeds the VM; inputs and
+// outputs are formats' tensors.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ingot/ingot.h"
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+namespace ingot::apps {
+
+// The C API's status as ours; releases it.
+Status FromC(ingot_status* status);
+
+struct SessionOptions {
+  std::string path;
+  std::string entry = "main";
+  int threads = 0;
+  bool stub_kernels = false;
+  int64_t max_memory_bytes = 0;
+  double deadline_seconds = 0;
+};
+
+// What the command line says of inputs: positional files, then [NAME=]SPEC.
+struct InputArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> specs;
+  uint64_t seed = 0;
+  std::string missing_spec;  // for inputs that nothing binds, "rand" in vm-bench; empty: an error
+};
+
+class Session {
+ public:
+  static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
+  ~Session();
+
+  const ingot_function* function() const { return function_; }
+  ingot_executable* executable() const { return executable_; }
+  ingot_context* context() const { return context_; }
+
+  // Binds every input by name, or in order; messages show the signature and suggest names.
+  Status BindInputs(const InputArguments& arguments);
+  const std::vector<Tensor>& inputs() const { return inputs_; }
+
+  struct Output {
+    std::string name;
+    Tensor tensor;     // or
+    std::string text;  // a result that is no tensor, printed
+  };
+  // One call. Tensors that the function writes among its inputs come first, then its results.
+  Result<std::vector<Output>> Invoke();
+  // One call without looking at the results: what vm-bench times. They are written into tensors made at the first call.
+  Status InvokeInto();
+
+ private:
+  explicit Session(SessionOptions options) : options_(std::move(options)) {}
+  Status BindScalar(size_t index, const std::string& spec);
+  Status Bind(size_t index, const std::string& spec, uint64_t seed);
+  Result<size_t> IndexOfInput(const std::string& name) const;
+  std::string Signature() const;
+
+  SessionOptions options_;
+  ingot_instance* instance_ = nullptr;
+  ingot_executable* executable_ = nullptr;
+  ingot_context* context_ = nullptr;
+  const ingot_function* function_ = nullptr;
+  std::vector<Tensor> inputs_;        // none where the input is a scalar
+  std::vector<ingot_value> scalars_;  // by input
+  std::vector<bool> bound_;
+  // Of InvokeInto: the results' tensors, and everything as the C API takes it.
+  std::vector<Tensor> outputs_;
+  std::vector<ingot_dl_tensor> input_views_, output_views_;
+  std::vector<const ingot_dl_tensor*> input_pointers_;
+  std::vector<ingot_dl_tensor*> output_pointers_;
+};
+
+// Stops the session's invocation on Ctrl-C from now on.
+void CancelOnInterrupt(Session& session);
+
+}  // namespace ingot::apps

@@ -1,0 +1,254 @@
+// vm-bench: times a function of an executable, warm, on inputs as vm-run takes them (random ones by default), and
+// prints the distribution of the time of one call. Calls go through ingot_invoke_into, as in a program that embeds the
+// VM.
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+
+#include "apps/common/session.h"
+#include "apps/common/tool.h"
+
+namespace ingot::apps {
+namespace {
+
+constexpr const char* kExamples =
+    "  vm-bench model.ingot\n"
+    "  vm-bench model.ingot --input @inputs.npz --threads 1,2 --percentile 50,99\n"
+    "  vm-bench model.ingot --number 10 --repeat 10       # mean, median and deviation of 10 x 10 calls\n"
+    "  vm-bench model.ingot --json new.json --baseline old.json --fail-if-slower 5%";
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  SessionOptions session;
+  InputArguments inputs;
+  std::vector<std::string> input_arguments;
+  std::vector<int> threads{1};
+  std::string warmup = "200ms", min_time = "1s", baseline, fail_if_slower;
+  std::vector<double> percentiles{50, 95};
+  int64_t iterations = 0, number = 0, repeat = 0;
+  bool csv = false, markdown = false;
+};
+
+// "200ms", "3s", "50us": seconds.
+Result<double> ParseDuration(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : unit == "ns" ? 1e-9 : 0;
+  if (end == text.c_str() || scale == 0 || !(value >= 0)) {
+    return Status(StatusCode::kInvalidArgument, "expected a duration such as 200ms or 3s, got \"" + text + "\"");
+  }
+  return value * scale;
+}
+
+struct Measurement {
+  std::string name;
+  int threads = 1;
+  std::vector<double> nanoseconds;  // per call, one entry per sample; sorted
+  int64_t iterations = 0;
+
+  double mean() const {
+    return std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) / static_cast<double>(nanoseconds.size());
+  }
+  // Linear interpolation between the two nearest samples.
+  double percentile(double p) const {
+    const double position = p / 100 * static_cast<double>(nanoseconds.size() - 1);
+    const size_t below = static_cast<size_t>(position);
+    const size_t above = std::min(below + 1, nanoseconds.size() - 1);
+    return nanoseconds[below] + (nanoseconds[above] - nanoseconds[below]) * (position - static_cast<double>(below));
+  }
+  double deviation() const {
+    const double m = mean();
+    double sum = 0;
+    for (double x : nanoseconds) sum += (x - m) * (x - m);
+    return nanoseconds.size() > 1 ? std::sqrt(sum / static_cast<double>(nanoseconds.size() - 1)) : 0;
+  }
+  // The middle half of the samples spreads over more than a tenth of the median.
+  bool is_unstable() const { return percentile(75) - percentile(25) > 0.1 * percentile(50); }
+};
+
+// A sample is `number` calls timed together, so that the clock's own cost stays below a hundredth.
+Result<Measurement> Measure(const Options& options, int threads) {
+  SessionOptions session_options = options.session;
+  session_options.threads = threads;
+  INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Open(session_options));
+  INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
+  CancelOnInterrupt(*session);
+  INGOT_ASSIGN_OR_RETURN(const double warmup, ParseDuration(options.warmup));
+  INGOT_ASSIGN_OR_RETURN(const double min_time, ParseDuration(options.min_time));
+
+  INGOT_RETURN_IF_ERROR(session->InvokeInto());
+  int64_t warm_calls = 0;
+  const Clock::time_point warm_start = Clock::now();
+  double elapsed = 0;
+  do {
+    INGOT_RETURN_IF_ERROR(session->InvokeInto());
+    ++warm_calls;
+    elapsed = std::chrono::duration<double>(Clock::now() - warm_start).count();
+  } while (elapsed < warmup);
+  const double seconds_per_call = elapsed / static_cast<double>(warm_calls);
+  const int64_t number = options.number > 0
+                             ? options.number
+                             : std::max<int64_t>(1, static_cast<int64_t>(5e-6 / std::max(seconds_per_call, 1e-9)));
+
+  Measurement result;
+  result.name = std::filesystem::path(options.session.path).stem().string() + "/" + options.session.entry;
+  result.threads = threads;
+  const Clock::time_point start = Clock::now();
+  auto is_done = [&](int64_t samples) {
+    if (options.repeat > 0) return samples >= options.repeat;
+    if (options.iterations > 0) return samples * number >= options.iterations;
+    return samples >= 5 && std::chrono::duration<double>(Clock::now() - start).count() >= min_time;
+  };
+  for (int64_t samples = 0; !is_done(samples); ++samples) {
+    const Clock::time_point t0 = Clock::now();
+    for (int64_t i = 0; i < number; ++i) INGOT_RETURN_IF_ERROR(session->InvokeInto());
+    result.nanoseconds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - t0).count() /
+                                 static_cast<double>(number));
+    result.iterations += number;
+  }
+  std::sort(result.nanoseconds.begin(), result.nanoseconds.end());
+  return result;
+}
+
+Json ToJson(const Options& options, const Measurement& m) {
+  Json percentiles = Json::object();
+  for (double p : options.percentiles) percentiles[Json(p).dump()] = m.percentile(p);
+  return {{"name", m.name},
+          {"threads", m.threads},
+          {"iterations", m.iterations},
+          {"time_unit", "ns"},
+          {"real_time", m.percentile(50)},
+          {"min_time", m.nanoseconds.front()},
+          {"mean_time", m.mean()},
+          {"stddev_time", m.deviation()},
+          {"percentiles", percentiles},
+          {"unstable", m.is_unstable()}};
+}
+
+std::string Milliseconds(double nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", nanoseconds * 1e-6);
+  return text;
+}
+
+void Print(const Tool& tool, const Options& options, const std::vector<Measurement>& measurements) {
+  const char* separator = options.csv ? "," : options.markdown ? " | " : "  ";
+  std::string header = std::string("name") + separator + "threads" + separator + "calls" + separator + "min_ms" +
+                       separator + "mean_ms" + separator + "median_ms" + separator + "std_ms";
+  for (double p : options.percentiles) header += separator + ("p" + Json(p).dump()) + "_ms";
+  std::cout << (options.markdown ? "| " + header + " |\n|" : header + "\n");
+  if (options.markdown) {
+    for (size_t i = 0; i < 7 + options.percentiles.size(); ++i) std::cout << "---|";
+    std::cout << "\n";
+  }
+  for (const Measurement& m : measurements) {
+    std::string line = m.name + separator + std::to_string(m.threads) + separator + std::to_string(m.iterations) +
+                       separator + Milliseconds(m.nanoseconds.front()) + separator + Milliseconds(m.mean()) +
+                       separator + Milliseconds(m.percentile(50)) + separator + Milliseconds(m.deviation());
+    for (double p : options.percentiles) line += separator + Milliseconds(m.percentile(p));
+    std::cout << (options.markdown ? "| " + line + " |\n" : line + "\n");
+    if (m.is_unstable())
+      tool.Note(m.name + ", " + std::to_string(m.threads) +
+                " threads: the time is unstable; measure again on a quiet machine");
+  }
+}
+
+// Compares medians with an earlier --json file. False when one is slower by more than the given share.
+Result<bool> CompareWithBaseline(const Tool& tool, const Options& options,
+                                 const std::vector<Measurement>& measurements) {
+  std::ifstream file(options.baseline);
+  const Json old = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!old.is_object() || !old.contains("benchmarks") || !old["benchmarks"].is_array()) {
+    return Status(StatusCode::kBadInput, options.baseline + ": expected the JSON of an earlier vm-bench");
+  }
+  double allowed = INFINITY;
+  if (!options.fail_if_slower.empty()) {
+    char* end = nullptr;
+    allowed = std::strtod(options.fail_if_slower.c_str(), &end) / 100;
+    if (std::string_view(end) != "%" || !(allowed >= 0)) {
+      return Status(StatusCode::kInvalidArgument, "--fail-if-slower: expected a percentage such as 5%");
+    }
+  }
+  bool fine = true;
+  for (const Measurement& m : measurements) {
+    bool found = false;
+    for (const Json& entry : old["benchmarks"]) {
+      if (!entry.is_object() || entry.value("name", "") != m.name || entry.value("threads", 0) != m.threads) continue;
+      found = true;
+      const double before = entry.value("real_time", 0.0);
+      const double ratio = before > 0 ? m.percentile(50) / before : INFINITY;
+      char text[96];
+      std::snprintf(text, sizeof text, ", %d threads: %.3f x the baseline's median", m.threads, ratio);
+      tool.Note(m.name + text);
+      fine &= ratio <= 1 + allowed;
+    }
+    if (!found)
+      return Status(StatusCode::kBadInput,
+                    options.baseline + ": holds no \"" + m.name + "\" with " + std::to_string(m.threads) + " threads");
+  }
+  return fine;
+}
+
+Result<int> Run(Tool& tool, Options& options) {
+  // Files bind by name (or in order), everything else is a SPEC.
+  for (const std::string& argument : options.input_arguments) {
+    if (argument.starts_with("@") && argument.find(':') == std::string::npos) {
+      options.inputs.files.push_back(argument.substr(1));
+    } else {
+      options.inputs.specs.push_back(argument);
+    }
+  }
+  options.inputs.missing_spec = "rand";
+  std::vector<Measurement> measurements;
+  for (int threads : options.threads) {
+    INGOT_ASSIGN_OR_RETURN(Measurement measurement, Measure(options, threads));
+    measurements.push_back(std::move(measurement));
+  }
+  if (tool.wants_json()) {
+    Json benchmarks = Json::array();
+    for (const Measurement& m : measurements) benchmarks.push_back(ToJson(options, m));
+    INGOT_RETURN_IF_ERROR(
+        tool.WriteJson(1, {{"context", {{"executable", options.session.path}, {"entry", options.session.entry}}},
+                           {"benchmarks", benchmarks}}));
+  }
+  if (!tool.json_to_stdout()) Print(tool, options, measurements);
+  if (options.baseline.empty()) return int{kExitOk};
+  INGOT_ASSIGN_OR_RETURN(const bool fine, CompareWithBaseline(tool, options, measurements));
+  return fine ? int{kExitOk} : int{kExitDiffers};
+}
+
+}  // namespace
+}  // namespace ingot::apps
+
+int main(int argc, char** argv) {
+  using namespace ingot::apps;  // NOLINT: the tool's own names
+  Tool tool("vm-bench", "Times a function of an executable.", kExamples);
+  Options options;
+  CLI::App& app = tool.app();
+  app.add_option("EXE", options.session.path, "The executable")->required();
+  app.add_option("--entry", options.session.entry, "Function to time")->capture_default_str();
+  app.add_option("--input", options.input_arguments, "@FILE by name, or [NAME=]SPEC as in vm-run (default: rand)");
+  app.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
+  app.add_option("--threads", options.threads, "Thread counts to measure")->delimiter(',')->capture_default_str();
+  app.add_option("--warmup", options.warmup, "Untimed calls for so long")->capture_default_str();
+  app.add_option("--min-time", options.min_time, "Measure at least so long")->capture_default_str();
+  app.add_option("--iters", options.iterations, "Measure so many calls instead");
+  app.add_option("--number", options.number, "Calls per sample (default: chosen from the call's time)");
+  app.add_option("--repeat", options.repeat, "Samples, instead of --min-time");
+  app.add_option("--percentile", options.percentiles, "Percentiles to print")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_flag("--csv", options.csv, "Print comma-separated values");
+  app.add_flag("--md", options.markdown, "Print a Markdown table");
+  app.add_option("--baseline", options.baseline, "JSON of an earlier run to compare with")->type_name("FILE");
+  app.add_option("--fail-if-slower", options.fail_if_slower,
+                 "Exit 1 when slower than the baseline by more than this, such as 5%");
+  return tool.Run(argc, argv, [&] { return Run(tool, options); });
+}

@@ -1,0 +1,259 @@
+// vm-compile: a model (ONNX, or a module as TVMScript) in, one executable out, or one of the text forms on the way.
+// Parses options, calls compiler/driver, writes.
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "apps/common/tool.h"
+#include "compiler/driver/compile.h"
+#include "compiler/op/registry.h"
+#include "compiler/script/printer.h"
+#include "compiler/script/side_file.h"
+#include "compiler/transform/pass.h"
+#include "formats/file.h"
+#include "runtime/suggest.h"
+#include "vm/disassembler.h"
+#include "vm/program_codec.h"
+
+namespace ingot::apps {
+namespace {
+
+constexpr const char* kExamples =
+    "  vm-compile model.onnx -o model.ingot\n"
+    "  vm-compile model.onnx --dim batch=1..64 --input-shape image=batch,3,224,224 -o model.ingot\n"
+    "  vm-compile module.py --params weights.npz -o model.ingot\n"
+    "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
+    "  vm-compile model.onnx --print-after=fuse_ops -o model.ingot";
+
+struct Options {
+  std::string model, output, params, emit = "executable", dump_dir, compress = "none";
+  std::vector<std::string> targets, input_shapes, dims, print_after;
+  int opt_level = 2, threads = 0;
+  bool time_passes = false, check = false, list_ops = false, list_passes = false, list_targets = false;
+};
+
+// Writes a text form to -o, or to stdout.
+Status WriteText(const std::string& path, const std::string& text) {
+  if (path.empty() || path == "-") {
+    std::cout << text;
+    return Status();
+  }
+  return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)));
+}
+
+class Compilation {
+ public:
+  Compilation(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
+
+  Result<int> Run() {
+    if (options_.list_ops || options_.list_passes || options_.list_targets) return List();
+    if (options_.model.empty()) return Status(StatusCode::kInvalidArgument, "no MODEL was given");
+    INGOT_RETURN_IF_ERROR(Prepare());
+    if (options_.check) return Check();
+    INGOT_ASSIGN_OR_RETURN(ir::IRModule module, driver::LoadModel(options_.model, compile_, observer_));
+    if (options_.emit == "relax") return EmitModule(module);
+    if (options_.emit == "executable" || options_.emit == "bytecode") {
+      if (options_.emit == "executable" && options_.output.empty()) {
+        return Status(StatusCode::kInvalidArgument, "no -o OUT was given for the executable");
+      }
+      INGOT_ASSIGN_OR_RETURN(vm::Program program, driver::CompileModule(module, compile_, observer_));
+      if (options_.emit == "bytecode") {
+        INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program)));
+      } else {
+        INGOT_ASSIGN_OR_RETURN(vm::EncodeOptions encoding, Encoding());
+        INGOT_RETURN_IF_ERROR(vm::WriteProgram(program, options_.output, encoding));
+      }
+      return Report();
+    }
+    INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), compile_, observer_));
+    if (options_.emit == "tir") {
+      INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, lower::ScheduleModule(module, compile_.target.variants.front()));
+      return EmitModule(scheduled);
+    }
+    const auto kind = options_.emit == "llvm" ? lower::AssemblyKind::kLlvm : lower::AssemblyKind::kAssembly;
+    INGOT_ASSIGN_OR_RETURN(std::string text, lower::EmitAssembly(module, compile_.target.variants.front(), kind,
+                                                                 {compile_.opt_level, compile_.threads, nullptr}));
+    INGOT_RETURN_IF_ERROR(WriteText(options_.output, text));
+    return Report();
+  }
+
+ private:
+  Status Prepare() {
+    if (options_.targets.size() > 1) {
+      return Status(StatusCode::kInvalidArgument,
+                    "several --target: only one device family per file is supported so far");
+    }
+    if (!options_.targets.empty()) compile_.target_text = options_.targets[0];
+    INGOT_ASSIGN_OR_RETURN(compile_.target, ParseTarget(compile_.target_text));
+    for (const std::string& text : options_.input_shapes) {
+      INGOT_ASSIGN_OR_RETURN(importer::InputShape shape, importer::ParseInputShape(text));
+      compile_.import.input_shapes.push_back(std::move(shape));
+    }
+    for (const std::string& text : options_.dims) {
+      INGOT_ASSIGN_OR_RETURN(importer::DimRange range, importer::ParseDimRange(text));
+      compile_.import.dims.push_back(std::move(range));
+    }
+    compile_.params_path = options_.params;
+    compile_.opt_level = options_.opt_level;
+    compile_.threads =
+        options_.threads > 0 ? options_.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    std::vector<std::string_view> known{"all", "import"};
+    for (const transform::PassRow& row : driver::AllPasses()) known.push_back(row.name);
+    for (const std::string& name : options_.print_after) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      return Status(StatusCode::kInvalidArgument,
+                    "--print-after: there is no pass \"" + name + "\"" + DidYouMean(name, known));
+    }
+    observer_.log = [this](std::string_view note) { tool_.Note(note); };
+    observer_.progress = [this](std::string_view step, int64_t done, int64_t total) {
+      tool_.Progress(step, done, total);
+    };
+    observer_.after_pass = [this](std::string_view pass, const ir::IRModule& module) {
+      return AfterPass(pass, module);
+    };
+    observer_.time = [this](std::string_view stage, double seconds) { times_.emplace_back(stage, seconds); };
+    return Status();
+  }
+
+  Status AfterPass(std::string_view pass, const ir::IRModule& module) {
+    const auto& wanted = options_.print_after;
+    const bool prints = std::find(wanted.begin(), wanted.end(), pass) != wanted.end() ||
+                        std::find(wanted.begin(), wanted.end(), "all") != wanted.end();
+    if (!prints && options_.dump_dir.empty()) return Status();
+    script::ConstantStore constants;
+    const std::string text = script::PrintModule(module, {}, &constants);
+    if (prints) std::cerr << "# after " << pass << "\n" << text << "\n";
+    if (options_.dump_dir.empty()) return Status();
+    std::error_code error;
+    std::filesystem::create_directories(options_.dump_dir, error);
+    char number[8];
+    std::snprintf(number, sizeof number, "%02d_", dumped_++);
+    const std::string path = options_.dump_dir + "/" + number + std::string(pass) + ".py";
+    INGOT_RETURN_IF_ERROR(WriteText(path, text));
+    return constants.constants().empty() ? Status() : script::WriteSideFile(script::SideFilePath(path), constants);
+  }
+
+  Result<int> EmitModule(const ir::IRModule& module) {
+    script::ConstantStore constants;
+    INGOT_RETURN_IF_ERROR(WriteText(options_.output, script::PrintModule(module, {}, &constants)));
+    if (!constants.constants().empty() && !options_.output.empty() && options_.output != "-") {
+      INGOT_RETURN_IF_ERROR(script::WriteSideFile(script::SideFilePath(options_.output), constants));
+    }
+    return Report();
+  }
+
+  Result<vm::EncodeOptions> Encoding() const {
+    vm::EncodeOptions encoding;
+    if (options_.compress == "none") return encoding;
+    if (options_.compress.starts_with("zstd:")) {
+      const std::string level = options_.compress.substr(5);
+      if (!level.empty() && level.size() <= 2 && level.find_first_not_of("0123456789") == std::string::npos &&
+          std::stoi(level) >= 1 && std::stoi(level) <= 19) {
+        encoding.constants_codec = formats::Codec::kZstd;
+        encoding.zstd_level = std::stoi(level);
+        return encoding;
+      }
+    }
+    return Status(StatusCode::kInvalidArgument,
+                  "--compress: expected none or zstd:1..19, got \"" + options_.compress + "\"");
+  }
+
+  Result<int> Check() {
+    INGOT_ASSIGN_OR_RETURN(SharedBytes file, formats::MapFile(options_.model));
+    INGOT_ASSIGN_OR_RETURN(importer::SupportReport report, importer::CheckOnnx(file, options_.model, compile_.import));
+    if (tool_.wants_json()) {
+      Json unsupported = Json::array();
+      for (const auto& op : report.unsupported) {
+        unsupported.push_back(
+            {{"op", op.op_type}, {"node", op.node}, {"opset", op.opset}, {"inputs", op.inputs}, {"reason", op.reason}});
+      }
+      Json operators = Json::object();
+      for (const auto& op : report.operators) operators[op.op_type] = op.count;
+      INGOT_RETURN_IF_ERROR(
+          tool_.WriteJson(1, {{"opset", report.opset}, {"operators", operators}, {"unsupported", unsupported}}));
+    } else {
+      for (const auto& op : report.operators) std::cout << op.op_type << " x " << op.count << "\n";
+      for (const auto& op : report.unsupported) std::cout << "unsupported: " << op.ToString() << "\n";
+      if (report.unsupported.empty()) std::cout << "all operators are supported\n";
+    }
+    return report.unsupported.empty() ? int{kExitOk} : int{kExitUnsupportedModel};
+  }
+
+  Result<int> List() {
+    if (options_.list_ops) {
+      for (const op::OpRow* row : op::AllOps()) std::cout << row->name << "  " << row->summary << "\n";
+    }
+    if (options_.list_passes) {
+      for (const transform::PassRow& row : driver::AllPasses()) {
+        std::cout << row.name << " (-O" << row.min_opt_level << ")  " << row.summary << "\n";
+      }
+    }
+    if (options_.list_targets) {
+      for (const std::string& name : ListTargets()) std::cout << name << "\n";
+    }
+    return int{kExitOk};
+  }
+
+  Result<int> Report() {
+    if (options_.time_passes) {
+      double total = 0;
+      for (const auto& [stage, seconds] : times_) total += seconds;
+      for (const auto& [stage, seconds] : times_) {
+        std::fprintf(stderr, "%9.3f ms  %5.1f%%  %s\n", seconds * 1e3, total > 0 ? seconds / total * 100 : 0,
+                     stage.c_str());
+      }
+      std::fprintf(stderr, "%9.3f ms  total\n", total * 1e3);
+    }
+    if (tool_.wants_json()) {
+      Json stages = Json::array();
+      for (const auto& [stage, seconds] : times_) stages.push_back({{"stage", stage}, {"seconds", seconds}});
+      INGOT_RETURN_IF_ERROR(
+          tool_.WriteJson(1, {{"model", options_.model}, {"output", options_.output}, {"stages", stages}}));
+    }
+    return int{kExitOk};
+  }
+
+  Tool& tool_;
+  const Options& options_;
+  driver::CompileOptions compile_;
+  driver::CompileObserver observer_;
+  std::vector<std::pair<std::string, double>> times_;
+  int dumped_ = 0;
+};
+
+}  // namespace
+}  // namespace ingot::apps
+
+int main(int argc, char** argv) {
+  using namespace ingot::apps;  // NOLINT: the tool's own names
+  Tool tool("vm-compile", "Compiles a model into one executable file.", kExamples);
+  Options options;
+  CLI::App& app = tool.app();
+  app.add_option("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
+  app.add_option("-o,--output", options.output, "Where the result goes (text forms: default stdout)")
+      ->type_name("FILE");
+  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|...]");
+  app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions");
+  app.add_option("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension");
+  app.add_option("--params", options.params, "Bind parameters of a TVMScript module by name (.npz, .safetensors)")
+      ->type_name("FILE");
+  app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
+  app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
+  app.add_option("--emit", options.emit, "What to write")
+      ->check(CLI::IsMember({"executable", "relax", "tir", "llvm", "asm", "bytecode"}))
+      ->capture_default_str();
+  app.add_option("--print-after", options.print_after, "Print the module to stderr after this pass, or all")
+      ->type_name("PASS");
+  app.add_option("--dump-dir", options.dump_dir, "Write the module after every pass into this folder")
+      ->type_name("DIR");
+  app.add_flag("--time-passes", options.time_passes, "Print how long every stage took");
+  app.add_flag("--check", options.check, "Only report which operators are not supported");
+  app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")
+      ->capture_default_str();
+  app.add_flag("--list-ops", options.list_ops, "List the operators");
+  app.add_flag("--list-passes", options.list_passes, "List the passes in order");
+  app.add_flag("--list-targets", options.list_targets, "List the targets");
+  return tool.Run(argc, argv, [&] { return Compilation(tool, options).Run(); });
+}
