@@ -8,6 +8,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
 
 namespace ingot::transform {
 namespace {
@@ -128,7 +129,9 @@ Result<ir::IRModule> Legalize(ir::IRModule module, PassContext& context) {
   Legalizer legalizer(module, target);
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = ir::AsRef<ir::FunctionNode>(entry.function);
-    if (function != nullptr) module.Set(entry.var, legalizer.MutateFunction(function));
+    // What prepares weights is run by host routines, row by row.
+    if (function == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
+    module.Set(entry.var, legalizer.MutateFunction(function));
   }
   if (legalizer.problems().empty()) return module;
   std::string message = "unsupported operator calls:";

@@ -1,0 +1,154 @@
+// The graph passes: golden texts (tests/golden/transform), and what text cannot show.
+#include "compiler/transform/pass.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/verifier.h"
+#include "compiler/op/registry.h"
+#include "compiler/script/parser.h"
+#include "compiler/script/printer.h"
+#include "tests/golden.h"
+
+namespace ingot::transform {
+namespace {
+
+// The module after the named passes, or after all of them ("all"); notes of the log come first, as comments.
+// Options: keep_prepare, fold_max_bytes=N, fold_max_operations=N.
+Result<std::string> RunNamed(const golden::Case& golden) {
+  std::string names, option;
+  std::istringstream words(golden.arguments);
+  words >> names;
+  PassContext context;
+  INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
+  while (words >> option) {
+    const size_t equals = option.find('=');
+    if (option == "keep_prepare") context.options.keep_prepare = true;
+    if (option.starts_with("fold_max_bytes=")) context.options.fold_max_bytes = std::stoll(option.substr(equals + 1));
+    if (option.starts_with("fold_max_operations=")) {
+      context.options.fold_max_operations = std::stoll(option.substr(equals + 1));
+    }
+  }
+  std::vector<PassRow> passes;
+  if (names == "all") passes.assign(Pipeline().begin(), Pipeline().end());
+  std::istringstream list(names);
+  for (std::string name; names != "all" && std::getline(list, name, ',');) {
+    const PassRow* row = FindPass(name);
+    if (row == nullptr) return Status(StatusCode::kNotFound, "no pass \"" + name + "\"");
+    passes.push_back(*row);
+  }
+  std::string notes;
+  context.log = [&notes](std::string_view note) { notes += "# " + std::string(note) + "\n"; };
+  // What every pass makes can be written and read again.
+  context.after_pass = [&golden](std::string_view pass, const ir::IRModule& module, double) {
+    script::ConstantStore constants;
+    const std::string text = script::PrintModule(module, {}, &constants);
+    const Result<ir::IRModule> again = script::ParseModule(text, "printed.py", &constants);
+    CHECK_MESSAGE(again.ok(), golden.path << ": after " << pass << ": " << again.status().message());
+    if (again.ok()) CHECK_MESSAGE(ir::ExplainDifference(module, *again) == "", golden.path << ": after " << pass);
+    return Status();
+  };
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
+  INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), passes, context));
+  return notes + script::PrintModule(module, {.golden = true});
+}
+
+TEST_CASE("graph passes: golden") {
+  static constexpr golden::Directive kDirectives[] = {{"pass", RunNamed}};
+  golden::RunArea("transform", kDirectives);
+}
+
+TEST_CASE("a pass is found by its name, and the pipeline's names differ") {
+  for (const PassRow& row : Pipeline()) CHECK(FindPass(row.name) == &row);
+  CHECK(FindPass("no_such_pass") == nullptr);
+}
+
+// main(x) = relu(sin(relu(...))), `length` calls.
+ir::IRModule Chain(int length) {
+  const ir::Type type =
+      ir::Make<ir::TensorTypeNode>(std::vector<ir::PrimExpr>{ir::MakePrimVar("n"), ir::Int64(4)}, DataType::Float(32));
+  const ir::Var input = ir::Make<ir::VarNode>("x", type);
+  ir::BindingBlock block;
+  block.is_dataflow = true;
+  ir::Expr value = input;
+  for (int i = 0; i < length; ++i) {
+    Result<ir::Call> call = op::MakeCall(i % 2 == 0 ? "nn.relu" : "sin", {value});
+    REQUIRE(call.ok());
+    const ir::Var var = ir::Make<ir::VarNode>("lv", (*call)->type, /*dataflow=*/i + 1 < length);
+    block.bindings.push_back({var, *call, nullptr, {}});
+    value = var;
+  }
+  const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{std::move(block)}, value);
+  ir::IRModule module;
+  module.Add("main", ir::Make<ir::FunctionNode>(std::vector<ir::Var>{input}, body, type));
+  return module;
+}
+
+TEST_CASE("a long chain of bindings goes through every pass") {
+  constexpr int kLength = 10'000;
+  PassContext context;
+  Result<TargetFamily> target = ParseTarget("cpu:x86-64-v3");
+  REQUIRE(target.ok());
+  context.options.target = *target;
+  Result<ir::IRModule> result = RunPasses(Chain(kLength), Pipeline(), context);
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  // Groups of 64, alike but for the last one.
+  CHECK(result->FindFunction("main")->body->blocks.at(0).bindings.size() == kLength / 64 + 1);
+  CHECK(result->functions().size() == 3);
+}
+
+TEST_CASE("normalize gives nested and untyped expressions names and types") {
+  const ir::Type type =
+      ir::Make<ir::TensorTypeNode>(std::vector<ir::PrimExpr>{ir::MakePrimVar("n"), ir::Int64(4)}, DataType::Float(32));
+  const ir::Var x = ir::Make<ir::VarNode>("x", type);
+  const auto call = [](const char* op, std::vector<ir::Expr> args) {
+    return ir::Make<ir::CallNode>(op::GetOp(op), std::move(args));
+  };
+  const ir::Expr inner = call("nn.relu", {x});
+  const ir::Var result = ir::Make<ir::VarNode>("y", nullptr);
+  ir::BindingBlock block;
+  block.bindings.push_back({result, call("add", {inner, call("exp", {inner})}), nullptr, {}});
+  const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{block}, call("sqrt", {result}));
+  ir::IRModule module;
+  module.Add("main", ir::Make<ir::FunctionNode>(std::vector<ir::Var>{x}, body, nullptr));
+  PassContext context;
+  Result<ir::IRModule> normal = RunPasses(module, std::span(FindPass("normalize"), 1), context);
+  REQUIRE_MESSAGE(normal.ok(), normal.status().message());
+  CHECK(script::PrintModule(*normal).find(R"(
+        lv: R.Tensor((n, 4), dtype="float32") = R.nn.relu(x)
+        lv1: R.Tensor((n, 4), dtype="float32") = R.nn.relu(x)
+        lv2: R.Tensor((n, 4), dtype="float32") = R.exp(lv1)
+        y: R.Tensor((n, 4), dtype="float32") = R.add(lv, lv2)
+        gv: R.Tensor((n, 4), dtype="float32") = R.sqrt(y)
+        return gv)") != std::string::npos);
+  // An annotation that the value contradicts.
+  const ir::Var wrong = ir::Make<ir::VarNode>(
+      "w", ir::Make<ir::TensorTypeNode>(std::vector<ir::PrimExpr>{ir::Int64(4)}, DataType::Float(32)));
+  block.bindings = {{wrong, call("nn.relu", {x}), nullptr, {}}};
+  module = ir::IRModule();
+  module.Add("main", ir::Make<ir::FunctionNode>(std::vector<ir::Var>{x},
+                                                ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{block}, wrong),
+                                                nullptr));
+  normal = RunPasses(module, std::span(FindPass("normalize"), 1), context);
+  REQUIRE(!normal.ok());
+  CHECK(normal.status().message() ==
+        "normalize: function \"main\": binding \"w\": its annotation contradicts the type of its value");
+}
+
+TEST_CASE("a module that a pass is given is not changed") {
+  const ir::IRModule module = Chain(8);
+  const std::string before = script::PrintModule(module);
+  PassContext context;
+  Result<TargetFamily> target = ParseTarget("cpu:x86-64-v3");
+  REQUIRE(target.ok());
+  context.options.target = *target;
+  REQUIRE(RunPasses(module, Pipeline(), context).ok());
+  CHECK(script::PrintModule(module) == before);
+}
+
+}  // namespace
+}  // namespace ingot::transform
