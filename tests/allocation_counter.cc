@@ -7,9 +7,10 @@
 namespace {
 
 thread_local int64_t num_allocations = 0;
+thread_local int64_t failing = 0;  // the count at which one fails
 
 void* Allocate(std::size_t size, std::size_t alignment) {
-  ++num_allocations;
+  if (++num_allocations == failing) return nullptr;
   size = size == 0 ? 1 : size;
   if (alignment <= alignof(std::max_align_t)) return std::malloc(size);
   return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
@@ -54,4 +55,6 @@ void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) no
 
 namespace ingot::test {
 int64_t NumAllocations() { return num_allocations; }
+void FailAllocation(int64_t k) { failing = k == 0 ? 0 : num_allocations + k; }
+bool AllocationHasFailed() { return num_allocations >= failing; }
 }  // namespace ingot::test

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "runtime/device_list.h"
 #include "vm/interpreter.h"
@@ -121,11 +122,10 @@ int32_t Context::CallRawExternal(void* context, const IngotKernelContext* ctx, i
 Status Context::ReserveWorkspace(int64_t bytes) {
   if (bytes <= workspace_bytes_) return Status();
   if (bytes > kMaxArenaBytes) return Status::OutOfMemory("a workspace of " + std::to_string(bytes) + " bytes");
+  // The old one goes last: when there is no memory, calls that it is large enough for still run.
+  INGOT_ASSIGN_OR_RETURN(void* const fresh, devices_[0].pool->Allocate(bytes));
   if (workspace_ != nullptr) devices_[0].pool->Free(workspace_, workspace_bytes_);
-  workspace_ = nullptr;
-  workspace_bytes_ = 0;
-  kernel_context_->set_workspace(nullptr, 0);
-  INGOT_ASSIGN_OR_RETURN(workspace_, devices_[0].pool->Allocate(bytes));
+  workspace_ = fresh;
   workspace_bytes_ = bytes;
   kernel_context_->set_workspace(workspace_, bytes);
   return Status();
@@ -141,12 +141,14 @@ Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, cons
     }
   }
   if (activation == nullptr) {
-    of_function.push_back(std::make_unique<Activation>());
+    auto fresh = std::make_unique<Activation>();
+    fresh->linked = &linked;
+    fresh->arguments.resize(linked.num_arguments);
+    fresh->ints.resize(linked.num_ints);
+    fresh->arenas.resize(linked.function->plan.arenas.size());
+    fresh->symbols.reserve(linked.function->signature.symbols.size());
+    of_function.push_back(std::move(fresh));
     activation = of_function.back().get();
-    activation->linked = &linked;
-    activation->arguments.resize(linked.num_arguments);
-    activation->ints.resize(linked.num_ints);
-    activation->arenas.resize(linked.function->plan.arenas.size());
   }
   const size_t num_symbols = linked.function->signature.symbols.size();
   const bool is_warm =
@@ -245,17 +247,29 @@ Status Context::Stop(Status status) {
   return std::move(status).WithContext(executable_->name());
 }
 
+// Our own code throws nothing, but running out of memory does; it is a status here, and leaves nothing behind.
+template <typename Body>
+Status Context::Guarded(Body body) {
+  Status status;
+  try {
+    status = body();
+  } catch (const std::bad_alloc&) {
+    status = Status::OutOfMemory();
+  }
+  interpreter_->Unwind();
+  return Stop(std::move(status));
+}
+
 Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<const Value> arguments) {
   INGOT_RETURN_IF_ERROR(Start());
   const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
   const LinkedFunction& linked = *executable_->linked().functions[index];
   std::vector<Value> results;
-  Status status = interpreter_->Enter(linked, arguments);
-  if (status.ok()) status = interpreter_->Run({});
-  if (status.ok()) status = interpreter_->TakeResults(&results);
-  interpreter_->Unwind();
-  status = Stop(std::move(status));
-  if (!status.ok()) return status;
+  INGOT_RETURN_IF_ERROR(Guarded([&]() -> Status {
+    INGOT_RETURN_IF_ERROR(interpreter_->Enter(linked, arguments));
+    INGOT_RETURN_IF_ERROR(interpreter_->Run({}));
+    return interpreter_->TakeResults(&results);
+  }));
   return results;
 }
 
@@ -264,11 +278,11 @@ Status Context::InvokeInto(const Function& function, std::span<const TensorView>
   INGOT_RETURN_IF_ERROR(Start());
   const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
   const LinkedFunction& linked = *executable_->linked().functions[index];
-  Status status = interpreter_->EnterTensors(linked, inputs, outputs);
-  if (status.ok()) status = interpreter_->Run(outputs);
-  if (status.ok()) status = interpreter_->CopyResults(outputs);
-  interpreter_->Unwind();
-  return Stop(std::move(status));
+  return Guarded([&]() -> Status {
+    INGOT_RETURN_IF_ERROR(interpreter_->EnterTensors(linked, inputs, outputs));
+    INGOT_RETURN_IF_ERROR(interpreter_->Run(outputs));
+    return interpreter_->CopyResults(outputs);
+  });
 }
 
 }  // namespace ingot::vm

@@ -104,10 +104,6 @@ class Context {
     std::vector<void*> arguments;
     std::vector<int64_t> ints;
   };
-  struct Outputs {
-    std::span<const TensorView> views;  // empty: results are returned
-  };
-
   Context() = default;
   Status CreateDevices();
   Status CreateStates();
@@ -118,6 +114,8 @@ class Context {
   Status ReserveWorkspace(int64_t bytes);
   Status Start();
   Status Stop(Status status);
+  template <typename Body>
+  Status Guarded(Body body);
   static int32_t CallRawExternal(void* context, const IngotKernelContext* ctx, int32_t index, void* const* buffers,
                                  const int64_t* ints);
 

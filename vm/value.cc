@@ -5,17 +5,6 @@
 namespace ingot::vm {
 namespace {
 
-// The counted parts of an object, moved out of it.
-void TakeParts(Object* object, std::vector<Ref<Object>>& parts) {
-  std::vector<Value>* values = nullptr;
-  if (auto* tuple = dynamic_cast<TupleObject*>(object)) values = &tuple->elements;
-  if (auto* closure = dynamic_cast<ClosureObject*>(object)) values = &closure->captures;
-  if (values == nullptr) return;
-  for (Value& value : *values) {
-    if (auto* part = std::get_if<Ref<Object>>(&value)) parts.push_back(std::move(*part));
-  }
-}
-
 bool DimsMatch(std::span<const int64_t> extents, const std::vector<Dim>& dims, std::span<const int64_t> symbols) {
   if (extents.size() != dims.size()) return false;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -29,14 +18,21 @@ bool DimsMatch(std::span<const int64_t> extents, const std::vector<Dim>& dims, s
 }  // namespace
 
 void Object::Destroy(Object* object) {
-  std::vector<Ref<Object>> parts;
-  TakeParts(object, parts);
-  delete object;
-  while (!parts.empty()) {
-    Object* next = parts.back().Detach();
-    parts.pop_back();
-    if (next == nullptr || !next->Release()) continue;
-    TakeParts(next, parts);
+  Object* dead = object;  // a list through next_dead_: destroying allocates nothing
+  while (dead != nullptr) {
+    Object* const next = std::exchange(dead, dead->next_dead_);
+    std::vector<Value>* values = nullptr;
+    if (auto* tuple = dynamic_cast<TupleObject*>(next)) values = &tuple->elements;
+    if (auto* closure = dynamic_cast<ClosureObject*>(next)) values = &closure->captures;
+    if (values != nullptr) {
+      for (Value& value : *values) {
+        auto* part = std::get_if<Ref<Object>>(&value);
+        Object* const held = part == nullptr ? nullptr : part->Detach();
+        if (held == nullptr || !held->Release()) continue;
+        held->next_dead_ = dead;
+        dead = held;
+      }
+    }
     delete next;
   }
 }

@@ -18,7 +18,7 @@ namespace ingot::vm {
 // Base of counted values: what string, tuple, optional, closure and object registers hold one pointer to.
 class Object : public RefCounted {
  public:
-  // Works off nested values with a list of its own: deep nesting does not deepen the C stack.
+  // Works off nested values one by one: deep nesting does not deepen the C stack.
   static void Destroy(Object* object);
   virtual ~Object() = default;
   ValueKind kind() const { return kind_; }
@@ -28,6 +28,7 @@ class Object : public RefCounted {
 
  private:
   const ValueKind kind_;
+  Object* next_dead_ = nullptr;
 };
 
 struct ShapeValue {

@@ -1,0 +1,105 @@
+// What the VM adds to a kernel call. An assembler program of 1,000 call_kernel instructions to a 16-float addition
+// runs against a C loop that makes the same calls with the same pointers; both are timed in turns, so that the
+// machine's moods hit both. Prints the medians and the difference per call; exit code 1 when it is above the limit
+// given on the command line (nanoseconds; 40 by default).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "runtime/kernel_context.h"
+#include "tests/vm/test_kernels.h"
+#include "vm/assembler.h"
+#include "vm/context.h"
+
+namespace ingot {
+namespace {
+
+constexpr int kCalls = 1000;
+constexpr int kRounds = 2000;
+
+// Calls alternate between two arena tensors, so that each depends on the one before.
+std::string Program() {
+  std::string text = R"(ingot 1
+kernel @add16 {
+  in a: float32[16]
+  in b: float32[16]
+  out c: float32[16]
+}
+function @main export (x: float32[16]) -> (y: float32[16]) {
+  register r1: arena float32[16]
+  register r2: arena float32[16]
+  register r3: float32[16]
+  arena device 0, size 128
+  entry 0: arena 0, offset 0, size 64, live 0..1003
+  entry 1: arena 0, offset 64, size 64, live 0..1003
+  plan_view r1, 0, [16]
+  plan_view r2, 1, [16]
+  call_kernel @add16, [r0, r0, r1], []
+)";
+  for (int i = 1; i < kCalls - 1; ++i) {
+    text += i % 2 == 1 ? "  call_kernel @add16, [r1, r1, r2], []\n" : "  call_kernel @add16, [r2, r2, r1], []\n";
+  }
+  return text + "  alloc_output r3, 0, [16]\n  call_kernel @add16, [r1, r1, r3], []\n  return [r3]\n}\n";
+}
+
+double Nanoseconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double, std::nano>(duration).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+int Main(double limit_ns) {
+  vm::InstanceOptions instance_options;
+  instance_options.num_threads = 1;
+  vm::OpenOptions open;
+  open.find_kernel = test::FindTestKernel;
+  const auto program = vm::Assemble(Program());
+  if (!program.ok()) return std::fprintf(stderr, "%s\n", program.status().message().c_str()), 2;
+  const auto executable = vm::Executable::FromProgram(*vm::Instance::Create(instance_options), *program, "bench", open);
+  if (!executable.ok()) return std::fprintf(stderr, "%s\n", executable.status().message().c_str()), 2;
+  const auto context = *vm::Context::Create(*executable);
+  const vm::Function& function = **(*executable)->Find("main");
+
+  alignas(64) float x[16] = {}, y[16] = {}, a[16] = {}, b[16] = {};
+  const std::vector<int64_t> dims = {16};
+  const TensorView in = *TensorView::Make(x, DataType::Float(32), dims, nullptr, DeviceId());
+  const TensorView out = *TensorView::Make(y, DataType::Float(32), dims, nullptr, DeviceId());
+  const std::atomic<int32_t> cancel{0};
+  KernelContext kernels(nullptr, &cancel);
+  const IngotKernelFn add = test::FindTestKernel("add16");
+  std::vector<void*> pointers;
+  for (int i = 0; i < kCalls; ++i) {
+    float* from = i == 0 ? x : i % 2 == 1 ? a : b;
+    float* to = i == kCalls - 1 ? y : i % 2 == 1 ? b : a;
+    pointers.insert(pointers.end(), {from, from, to});
+  }
+
+  std::vector<double> vm_ns, loop_ns;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto t0 = std::chrono::steady_clock::now();
+    if (const Status status = context->InvokeInto(function, {&in, 1}, {&out, 1}); !status.ok()) {
+      return std::fprintf(stderr, "%s\n", status.message().c_str()), 2;
+    }
+    const auto t1 = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) {
+      if (add(kernels.abi(), &pointers[static_cast<size_t>(3 * i)], nullptr) != 0) return 2;
+    }
+    const auto t2 = std::chrono::steady_clock::now();
+    vm_ns.push_back(Nanoseconds(t1 - t0) / kCalls);
+    loop_ns.push_back(Nanoseconds(t2 - t1) / kCalls);
+  }
+  const double vm = Median(vm_ns), loop = Median(loop_ns);
+  std::printf("VM %.2f ns per call, C loop %.2f ns, ratio %.2f, beyond the loop %.2f ns (limit %.0f ns)\n", vm, loop,
+              vm / loop, vm - loop, limit_ns);
+  return vm - loop <= limit_ns ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ingot
+
+int main(int argc, char** argv) { return ingot::Main(argc > 1 ? std::atof(argv[1]) : 40); }

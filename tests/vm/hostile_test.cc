@@ -1,0 +1,230 @@
+// Damaged executables: every truncation and every byte of small seeds changed, as they are and with the hashes
+// recomputed. Each one is refused, or runs on stub kernels under fuel and a memory cap; nothing else may happen
+// (sanitizers watch). INGOT_HOSTILE=long tries every bit and more values per byte.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "formats/container_writer.h"
+#include "tests/formats/recompute_hashes.h"
+#include "tests/vm/elf_image.h"
+#include "vm/assembler.h"
+#include "vm/context.h"
+#include "vm/program_codec.h"
+
+namespace ingot::vm {
+namespace {
+
+struct Seed {
+  const char* name;
+  std::string text;
+};
+
+std::vector<Seed> Seeds() {
+  return {
+      {"native", test::Add16Program()},
+      {"symbolic", R"(ingot 1
+constant "w" float32[4] = 1, 2, 3, 4
+kernel @k {
+  int n: int64
+  in a: float32[n, 4]
+  in b: float32[4]
+  out c: float32[n * 4]
+  workspace n * 8
+}
+function @main export [n in 1..8](x: float32[n, 4]) -> (y: float32[n * 4]) {
+  register r2: arena float32[n * 4]
+  register r3: constant float32[4]
+  register r4: float32[n * 4]
+  register r5: arena float32[n, 4]
+  arena device 0, size (n * 16 + 63) // 64 * 64
+  entry 0: arena 0, offset 0, size n * 16, live 0..5
+  note "dense"
+  plan_view r2, 0, [n * 4]
+  const_tensor r3, #0
+  call_kernel @k, [r1, r3, r2], [r0]
+  view r5, r2, 0, [n, 4]
+  alloc_output r4, 0, [n * 4]
+  call_kernel @k, [r5, r3, r4], [r0]
+  return [r4]
+})"},
+      {"values", R"(ingot 1
+state @s float32[2] device 0
+function @count (n: int, t: float32[2]) -> (m: int) {
+  register r2: int
+  register r3: bool
+  const_int r2, 0
+loop:
+  dim r2, r2 + 1
+  test r3, r2 < r0
+  branch r3, loop, done
+done:
+  return [r2]
+}
+function @main export (n: int, x: float32[2]) -> (t: tuple(int, string), o: optional(int)) {
+  register r2: float32[2]
+  register r3: fn(borrowed float32[2]) -> (int)
+  register r4: int
+  register r5: string
+  register r6: tuple(int, string)
+  register r7: optional(int)
+  register r8: borrowed_mut float32[2]
+  register r9: fn(int, borrowed float32[2]) -> (int)
+  state r8, @s
+  copy_into r8, r1
+  copy r2, r8
+  call_builtin [], add, [r2, r1, r8]
+  make_closure r9, @count, []
+  call_closure [r4], r9, [r0, r2]
+  const_string r5, "text"
+  call_builtin [], print, [r5, r4]
+  tuple r6, [r4, r5]
+  some r7, r4
+  return [r6, r7]
+})"},
+  };
+}
+
+class Hostile {
+ public:
+  Hostile() {
+    InstanceOptions options;
+    options.num_threads = 1;
+    instance_ = *Instance::Create(options);
+  }
+
+  void Try(const std::vector<std::byte>& bytes) {
+    // The seeds' own bytes are of no use to a reader beyond the end: an exact copy lets sanitizers see overruns.
+    const SharedBytes shared = SharedBytes::Own(bytes);
+    OpenOptions open;
+    open.stub_kernels = true;
+    const auto executable = Executable::OpenMemory(instance_, shared, "m", open);
+    ++num_tried_;
+    if (!executable.ok()) {
+      const StatusCode code = executable.status().code();
+      CHECK((code == StatusCode::kCorrupt || code == StatusCode::kUnsupportedFile || code == StatusCode::kOutOfMemory));
+      return;
+    }
+    ContextOptions options;
+    options.fuel = 10'000;
+    options.max_memory_bytes = 16 << 20;
+    const auto context = Context::Create(*executable, std::move(options));
+    if (!context.ok()) return;
+    for (const Function& function : (*executable)->program().functions) {
+      if (!function.exported) continue;
+      if (const auto arguments = MakeArguments(function)) {
+        num_ran_ += (*context)->Invoke(function, *arguments).ok() ? 1 : 0;
+      }
+    }
+  }
+
+  int64_t num_tried() const { return num_tried_; }
+  int64_t num_ran() const { return num_ran_; }
+
+ private:
+  // Arguments that fit the signature, where there are such of a reasonable size.
+  static std::optional<std::vector<Value>> MakeArguments(const Function& function) {
+    std::vector<int64_t> symbols;
+    for (const Symbol& symbol : function.signature.symbols) symbols.push_back(std::max<int64_t>(symbol.min, 1));
+    std::vector<Value> arguments;
+    for (const NamedType& param : function.signature.params) {
+      std::optional<Value> value = MakeArgument(param.type, symbols);
+      if (!value) return std::nullopt;
+      arguments.push_back(std::move(*value));
+    }
+    return arguments;
+  }
+
+  static std::optional<Value> MakeArgument(const Type& type, const std::vector<int64_t>& symbols) {
+    std::vector<int64_t> dims;
+    for (const Dim& dim : type.dims) {
+      const int64_t extent = dim ? dim->Evaluate(symbols).ok() ? *dim->Evaluate(symbols) : -1 : 1;
+      if (extent < 0 || extent > 1024) return std::nullopt;
+      dims.push_back(extent);
+    }
+    switch (type.kind) {
+      case ValueKind::kInt:
+        return Value(int64_t{3});
+      case ValueKind::kFloat:
+        return Value(1.5);
+      case ValueKind::kBool:
+        return Value(true);
+      case ValueKind::kShape:
+        return Value(ShapeValue{dims});
+      case ValueKind::kTensor: {
+        const Result<int64_t> count = CountElements(dims);
+        if (!count.ok() || *count > 1 << 16) return std::nullopt;
+        Result<Tensor> tensor = Tensor::Allocate(type.dtype, dims);
+        if (!tensor.ok()) return std::nullopt;
+        for (uint8_t& byte : tensor->mutable_bytes()) byte = 1;
+        return Value(std::move(*tensor));
+      }
+      case ValueKind::kDataType:
+        return Value(DataType::Float(32));
+      case ValueKind::kString:
+        return MakeString("text");
+      case ValueKind::kTuple:
+      case ValueKind::kOptional:
+      case ValueKind::kClosure:
+      case ValueKind::kObject:
+        return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  std::shared_ptr<Instance> instance_;
+  int64_t num_tried_ = 0;
+  int64_t num_ran_ = 0;
+};
+
+bool IsLong() {
+  const char* mode = std::getenv("INGOT_HOSTILE");
+  return mode != nullptr && std::string(mode) == "long";
+}
+
+TEST_CASE("hostile: every truncation is refused") {
+  Hostile hostile;
+  for (const Seed& seed : Seeds()) {
+    const std::vector<std::byte> bytes = *EncodeProgram(*Assemble(seed.text));
+    const size_t step = IsLong() ? 1 : 7;
+    for (size_t size = 0; size < bytes.size(); size += step) {
+      std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      hostile.Try(cut);
+      test::RecomputeContainerHashes(cut);
+      hostile.Try(cut);
+    }
+  }
+  CHECK(hostile.num_ran() == 0);
+}
+
+TEST_CASE("hostile: every byte changed is a refusal or a clean run") {
+  Hostile hostile;
+  for (const Seed& seed : Seeds()) {
+    CAPTURE(seed.name);
+    const std::vector<std::byte> bytes = *EncodeProgram(*Assemble(seed.text));
+    hostile.Try(bytes);
+    CHECK(hostile.num_ran() > 0);
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      // Padding and constants give nothing new once they were tried a few times.
+      std::vector<std::byte> values = {bytes[i] ^ static_cast<std::byte>(1 << (i % 8)), std::byte{0xff}};
+      if (IsLong()) {
+        values = {std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}};
+        for (int bit = 0; bit < 8; ++bit) values.push_back(bytes[i] ^ static_cast<std::byte>(1 << bit));
+        values.push_back(static_cast<std::byte>(std::to_integer<int>(bytes[i]) + 1));
+        values.push_back(static_cast<std::byte>(std::to_integer<int>(bytes[i]) - 1));
+      }
+      for (std::byte value : values) {
+        if (value == bytes[i]) continue;
+        std::vector<std::byte> damaged = bytes;
+        damaged[i] = value;
+        if (IsLong() || i % 16 == 0) hostile.Try(damaged);
+        test::RecomputeContainerHashes(damaged);
+        hostile.Try(damaged);
+      }
+    }
+  }
+  MESSAGE("hostile executables: ", hostile.num_tried(), ", of which calls ran: ", hostile.num_ran());
+}
+
+}  // namespace
+}  // namespace ingot::vm

@@ -1,0 +1,111 @@
+// Every allocation fails once: opening, calling and releasing through the C API gives the out-of-memory status (or
+// does without), and the same objects then give the right result.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "ingot/ingot.h"
+#include "tests/allocation_counter.h"
+#include "vm/assembler.h"
+#include "vm/program_codec.h"
+
+namespace ingot {
+namespace {
+
+constexpr const char* kProgram = R"(ingot 1
+constant "w" float32[4] = 1, 2, 3, 4
+state @s float32[4] device 0
+function @helper (t: float32[4], n: int) -> (u: tuple(float32[4], string)) {
+  register r2: float32[4]
+  register r3: string
+  register r4: tuple(float32[4], string)
+  copy r2, r0
+  const_string r3, "a text that is too long for any small string optimisation"
+  tuple r4, [r2, r3]
+  return [r4]
+}
+function @main export [n](x: float32[n], m: int) -> (y: float32[n], t: tuple(float32[4], string)) {
+  register r3: constant float32[4]
+  register r4: float32[n]
+  register r5: float32[4]
+  register r6: fn(int) -> (tuple(float32[4], string))
+  register r7: tuple(float32[4], string)
+  register r8: arena float32[n]
+  arena device 0, size (n * 4 + 63) // 64 * 64
+  entry 0: arena 0, offset 0, size n * 4, live 0..7
+  const_tensor r3, #0
+  plan_view r8, 0, [n]
+  call_builtin [], mul, [r8, r1, r1]
+  alloc_output r4, 0, [n]
+  copy r5, r3
+  make_closure r6, @helper, [r5]
+  call_closure [r7], r6, [r2]
+  call_builtin [], add, [r4, r8, r1]
+  return [r4, r7]
+}
+)";
+
+struct Objects {
+  ingot_instance* instance = nullptr;
+  ingot_executable* executable = nullptr;
+  ingot_context* context = nullptr;
+  const ingot_function* function = nullptr;
+  ~Objects() {
+    ingot_context_release(context);
+    ingot_executable_release(executable);
+    ingot_instance_release(instance);
+  }
+};
+
+// Whatever is not there yet is made; true when all went well, false after a shortage of memory.
+bool Good(ingot_status* status) {
+  if (status == nullptr) return true;
+  CHECK_MESSAGE(ingot_status_get_code(status) == INGOT_OUT_OF_MEMORY, ingot_status_message(status));
+  ingot_status_release(status);
+  return false;
+}
+
+bool Call(Objects& o, const std::vector<std::byte>& bytes) {
+  if (o.instance == nullptr) {
+    ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
+    options.num_threads = 1;
+    if (!Good(ingot_instance_create(&options, &o.instance))) return false;
+  }
+  if (o.executable == nullptr &&
+      !Good(ingot_executable_open_memory(o.instance, bytes.data(), bytes.size(), "m", nullptr, &o.executable))) {
+    return false;
+  }
+  if (o.function == nullptr && !Good(ingot_executable_find_function(o.executable, "main", &o.function))) return false;
+  if (o.context == nullptr && !Good(ingot_context_create(o.executable, nullptr, &o.context))) return false;
+  alignas(64) float data[8] = {0, 1, 0, 2, 0, 3, 0, 4};  // strided: it is compacted
+  int64_t shape[1] = {4}, strides[1] = {2};
+  const ingot_dl_tensor tensor = {data, {INGOT_DL_CPU, 0}, 1, {2, 32, 1}, shape, strides, sizeof(float)};
+  ingot_value arguments[2] = {}, results[2] = {};
+  arguments[0].kind = INGOT_KIND_TENSOR;
+  arguments[0].as.tensor = &tensor;
+  arguments[1].kind = INGOT_KIND_INT;
+  if (!Good(ingot_invoke(o.context, o.function, arguments, 2, results, 2))) return false;
+  CHECK(static_cast<const float*>(results[0].as.owned_tensor->dl_tensor.data)[3] == 20);
+  CHECK(results[1].as.tuple.count == 2);
+  for (ingot_value& result : results) ingot_value_clear(&result);
+  return true;
+}
+
+TEST_CASE("every allocation fails once: the status, no leak, and the next run is right") {
+  const std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(kProgram));
+  int num_failures = 0;
+  for (int64_t k = 1;; ++k) {
+    Objects objects;
+    test::FailAllocation(k);
+    const bool good = Call(objects, bytes);
+    const bool has_failed = test::AllocationHasFailed();
+    test::FailAllocation(0);
+    if (good && !has_failed) break;
+    if (!good) ++num_failures;
+    CHECK(Call(objects, bytes));
+  }
+  CHECK(num_failures > 100);
+}
+
+}  // namespace
+}  // namespace ingot
