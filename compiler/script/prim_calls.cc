@@ -168,7 +168,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
     const Syntax* b_syntax = args.Require(1, "rhs");
     if (a_syntax == nullptr || b_syntax == nullptr || !args.Done()) return nullptr;
     Operand a = ReadOperand(*a_syntax), b = ReadOperand(*b_syntax);
-    if (a.expr == nullptr || b.expr == nullptr || !Match(a, b, call)) return nullptr;
+    if (a.expr == nullptr || b.expr == nullptr || !Match(a, b, call) || !CheckInteger(b.expr, call)) return nullptr;
     PrimExpr sum = MakeBinary(BinaryOp::kAdd, a, {b.expr - 1}, call);
     return MakeBinary(BinaryOp::kFloorDiv, {sum}, b, call);
   }

@@ -177,7 +177,8 @@ PrimReader::Operand PrimReader::ReadUnary(const Syntax& syntax) {
     return {MakeAt<PrimCallNode>(syntax, dtype, Intrinsic::kBitwiseNot, std::vector<PrimExpr>{operand.expr})};
   }
   if (const auto* number = As<IntImmNode>(operand.expr); number != nullptr && operand.is_number) {
-    return {MakeAt<IntImmNode>(syntax, number->dtype, -number->value), true};
+    const auto negated = static_cast<int64_t>(-static_cast<uint64_t>(number->value));
+    return {MakeAt<IntImmNode>(syntax, number->dtype, negated), true};
   }
   if (const auto* number = As<FloatImmNode>(operand.expr); number != nullptr && operand.is_number) {
     return {MakeAt<FloatImmNode>(syntax, number->dtype, -number->value), true};
@@ -298,6 +299,12 @@ Buffer PrimReader::ReadBuffer(const Syntax& syntax) {
   return context_.Error(syntax, "\"" + std::string(syntax.text) + "\" is no buffer");
 }
 
+bool PrimReader::CheckInteger(const PrimExpr& expr, const Syntax& where) {
+  if (expr->dtype.is_integral() && expr->dtype.is_scalar()) return true;
+  context_.Error(where, "expected an integer, got " + expr->dtype.ToString());
+  return false;
+}
+
 Range PrimReader::MakeRange(PrimExpr start, PrimExpr stop) {
   const auto* sum = As<BinaryNode>(stop);
   const int64_t* min = AsConstInt(start);
@@ -319,9 +326,8 @@ std::optional<Range> PrimReader::ReadRange(const Syntax* start_syntax, const Syn
   if (start_syntax != nullptr) start = ReadOperand(*start_syntax);
   SetNumberType(start, number_type, start_syntax != nullptr ? *start_syntax : stop_syntax);
   if (start.expr == nullptr || !Match(start, stop, stop_syntax)) return std::nullopt;
-  if (stop.expr->dtype.is_integral() && stop.expr->dtype.is_scalar()) return MakeRange(start.expr, stop.expr);
-  context_.Error(stop_syntax, "expected an integer, got " + stop.expr->dtype.ToString());
-  return std::nullopt;
+  if (!CheckInteger(stop.expr, stop_syntax)) return std::nullopt;
+  return MakeRange(start.expr, stop.expr);
 }
 
 namespace {
@@ -351,7 +357,7 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
     const Syntax& index = syntax[i];
     if (index.kind != SyntaxKind::kSlice) {
       PrimExpr min = Read(index);
-      if (min == nullptr) return std::nullopt;
+      if (min == nullptr || !CheckInteger(min, index)) return std::nullopt;
       region.region.push_back({min, IntImm(min->dtype, 1)});
       continue;
     }
@@ -365,6 +371,7 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
                    : full                       ? Operand{buffer->shape[i - 1]}
                                                 : Operand{};
     if (start.expr == nullptr || stop.expr == nullptr || !Match(start, stop, index)) return std::nullopt;
+    if (!CheckInteger(start.expr, index)) return std::nullopt;
     region.region.push_back(MakeRange(start.expr, stop.expr));
   }
   if (region.region.size() != buffer->shape.size()) {
@@ -397,6 +404,7 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
     }
     Operand start = ReadOperand(index[0]), stop = ReadOperand(index[1]);
     if (start.expr == nullptr || stop.expr == nullptr || !Match(start, stop, index)) return std::nullopt;
+    if (!CheckInteger(start.expr, index)) return std::nullopt;
     const std::optional<int64_t> step = index.children[2] != nullptr ? AsInt(index[2]) : 1;
     const Range range = MakeRange(start.expr, stop.expr);
     const int64_t* extent = AsConstInt(range.extent);

@@ -65,6 +65,8 @@ class PrimReader {
   void Settle(Operand& operand, const Syntax& where);
   // A plain number takes the dtype when it is of the same kind.
   void SetNumberType(Operand& operand, DataType number_type, const Syntax& where);
+  // A scalar integer, or a report.
+  bool CheckInteger(const ir::PrimExpr& expr, const Syntax& where);
   // One dtype for both, or a report.
   bool Match(Operand& a, Operand& b, const Syntax& where);
   ir::PrimExpr Convert(const Operand& operand, DataType dtype, const Syntax& where);
