@@ -77,6 +77,7 @@ class Analyzer {
   std::unordered_map<ir::PrimVar, Bound, ir::RefHash, ir::RefSame> bounds_;
   ir::PrimVarMap values_;
   std::vector<LinearSum> non_negative_;   // assumptions
+  bool proving_ = false;
   std::vector<KnownValue> known_values_;  // assumed equations of an atom
   // What was found for a node under the present bounds and assumptions; nested quotients would cost exponentially many
   // steps without.

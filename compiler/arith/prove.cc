@@ -136,8 +136,14 @@ Interval Analyzer::BoundsOf(const LinearSum& sum) {
 }
 
 bool Analyzer::ProveNonNegative(const LinearSum& sum) {
+  // Canonical forms inside a proof would ask in turn which operand of a minimum is the smaller one, and so on without
+  // end: there they keep it.
+  if (proving_) return false;
+  proving_ = true;
   int budget = kMaxSteps;
-  return ProveNonNegative(sum, kMaxDepth, budget);
+  const bool proved = ProveNonNegative(sum, kMaxDepth, budget);
+  proving_ = false;
+  return proved;
 }
 
 bool Analyzer::ProveNonNegative(const LinearSum& sum, int depth, int& budget) {

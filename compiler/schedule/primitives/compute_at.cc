@@ -68,7 +68,8 @@ struct Subdomain {
   bool clamp = false;  // the range may leave the variable's domain
 };
 
-// Loops over the subdomains around the block, spatial variables first in their order.
+// Loops over the subdomains around the block, one per iteration variable whatever its extent: a trace that names them
+// fits every shape.
 Stmt MakeNest(const BlockNode& block, const std::vector<Subdomain>& domains, arith::Analyzer& analyzer) {
   BlockRealizeNode realize({}, BoolImm(true), Make<BlockNode>(block));
   std::vector<LoopVar> vars;
@@ -76,17 +77,13 @@ Stmt MakeNest(const BlockNode& block, const std::vector<Subdomain>& domains, ari
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const IterVarNode& iter = *block.iter_vars[i];
     const Range range = domains[i].range.value_or(iter.domain);
-    if (IsConstInt(range.extent, 1)) {
-      realize.iter_values.push_back(range.min);
-    } else {
-      vars.push_back(MakePrimVar("ax" + std::to_string(vars.size()), iter.var->dtype));
-      extents.push_back(range.extent);
-      realize.iter_values.push_back(analyzer.Simplify(range.min + PrimExpr(vars.back())));
-    }
+    vars.push_back(MakePrimVar("ax" + std::to_string(vars.size()), iter.var->dtype));
+    extents.push_back(range.extent);
+    realize.iter_values.push_back(analyzer.Simplify(range.min + PrimExpr(vars.back())));
     if (!domains[i].range || !domains[i].clamp) continue;
     const PrimExpr& value = realize.iter_values.back();
     const PrimExpr end = iter.domain.min + iter.domain.extent;
-    if (!vars.empty()) analyzer.Bind(vars.back(), Range{Int64(0), extents.back()});
+    analyzer.Bind(vars.back(), Range{IntImm(iter.var->dtype, 0), extents.back()});
     if (!analyzer.ProveLessEqual(iter.domain.min, value)) {
       realize.predicate = Both(realize.predicate, iter.domain.min <= value);
     }
@@ -103,6 +100,8 @@ void Attach(ScheduleState& state, const LoopVar& loop, Stmt nest, bool at_start)
   copy.body = at_start ? MakeSeq({std::move(nest), copy.body}) : MakeSeq({copy.body, std::move(nest)});
   state.Replace(site->loop, Make<ForNode>(std::move(copy)));
 }
+
+Stmt Outermost(const BlockSite& site) { return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front()); }
 
 bool Contains(const std::vector<BlockSite>& sites, const BlockSite& site) {
   return std::any_of(sites.begin(), sites.end(), [&](const BlockSite& s) { return s.realize.same_as(site.realize); });
@@ -167,10 +166,17 @@ Status ComputeAt(ScheduleState& state, const BlockName& name, const LoopVar& loo
       if (iter < 0) continue;  // the whole domain of what this index is made of
       Subdomain& domain = domains[iter];
       const Range& range = needed->region[d];
+      // A part that reaches over the whole domain is the domain.
+      const Range& all = block.iter_vars[iter]->domain;
+      if (analyzer.ProveLessEqual(range.min, all.min) &&
+          analyzer.ProveLessEqual(all.min + all.extent, range.min + range.extent)) {
+        domain = {all, false};
+        continue;
+      }
       // Two writes that need different parts of one variable's domain: all of it.
       const bool agrees = !domain.range || (analyzer.ProveEqual(domain.range->min, range.min) &&
                                             analyzer.ProveEqual(domain.range->extent, range.extent));
-      domain = agrees ? Subdomain{range, domain.clamp || clamp} : Subdomain{block.iter_vars[iter]->domain, false};
+      domain = agrees ? Subdomain{range, domain.clamp || clamp} : Subdomain{all, false};
     }
   }
   for (const BufferRegion& read : block.reads) {
@@ -304,6 +310,12 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
     return Refuse("recompute_for", Describe(producer), "its bindings are not simple");
   for (const BufferRegion& read : producer.block().reads) {
     if (read.buffer.same_as(buffer)) return Refuse("recompute_for", Describe(producer), "it updates its own result");
+    for (const BlockSite& other : ScheduleState::BlocksIn(Outermost(producer))) {
+      if (WritesTo(other.block(), read.buffer)) {
+        return Refuse("recompute_for", Describe(producer),
+                      "its input " + read.buffer->name + " is made under its loops");
+      }
+    }
   }
   BufferNode copy = *buffer;
   copy.name = state.FreshBufferName(buffer->name + "_for_" + consumer_name);
@@ -339,11 +351,11 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
   }
   reader.block = Make<BlockNode>(std::move(reader_block));
   state.Replace(consumer.realize, Make<BlockRealizeNode>(std::move(reader)));
-  // Right before the outermost statement that holds the original: its inputs are complete there.
+  // Before the outermost statement that holds the original: its inputs are complete there, and the consumer comes later.
   const Result<BlockSite> original = state.FindBlock(producer_name);
   INGOT_CHECK(original.ok(), "the producer vanished");
-  const Stmt place = original->loops.empty() ? Stmt(original->realize) : Stmt(original->loops.front());
-  state.Replace(place, MakeSeq({place, std::move(nest)}));
+  const Stmt place = Outermost(*original);
+  state.Replace(place, MakeSeq({std::move(nest), place}));
   state.AddBuffer(fresh);
   return name;
 }

@@ -44,16 +44,16 @@ Status CheckIndependent(const ScheduleState& state, const char* primitive, const
     const std::string name = "block \"" + block.block().name + "\"";
     if (!state.IsRegular(block.block().name))
       return Refuse(primitive, place, name + " has bindings that are not simple");
-    const bool all_inside =
-        std::all_of(block.block().writes.begin(), block.block().writes.end(),
-                    [&](const BufferRegion& region) { return LivesInside(state, region.buffer, site.loop); });
-    if (!BindsOnly(*block.realize, site.loop->var, IterType::kSpatial) && !all_inside) {
+    if (IsConstInt(site.loop->extent, 1)) continue;
+    if (!BindsOnly(*block.realize, site.loop->var, IterType::kSpatial)) {
       return Refuse(primitive, place, "it reduces in " + name + "; iterations depend on each other");
     }
-    if (all_inside || IsConstInt(site.loop->extent, 1)) continue;
-    if (!Binds(*block.realize, site.loop->var, IterType::kSpatial)) {
-      return Refuse(primitive, place, name + " writes the same elements in every iteration");
-    }
+    const bool repeats = !Binds(*block.realize, site.loop->var, IterType::kSpatial);
+    const bool own =
+        state.IsRecomputed(block.block().name) &&
+        std::all_of(block.block().writes.begin(), block.block().writes.end(),
+                    [&](const BufferRegion& write) { return LivesInside(state, write.buffer, site.loop); });
+    if (repeats && !own) return Refuse(primitive, place, name + " writes the same elements in every iteration");
   }
   return Status();
 }

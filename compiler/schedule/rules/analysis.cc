@@ -148,17 +148,9 @@ void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteratio
   const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
   const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
   const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
-  if (extent == nullptr) {
-    if (chunk == 1) return schedule.Parallel(loop);
-    const Schedule::Parts parts = schedule.LoopPartition(loop, chunk);
-    return schedule.Parallel(schedule.Split(parts.main, {kRest, chunk})[0]);
-  }
-  if (*extent < 2 || cost < kMinParallelCost / *extent) return;
-  if (chunk == 1) return schedule.Parallel(loop);
-  for (int64_t divisor = chunk; divisor * 2 <= *extent; ++divisor) {
-    if (*extent % divisor != 0) continue;
-    return schedule.Parallel(schedule.Split(loop, {kRest, divisor})[0]);
-  }
+  if (extent != nullptr && (*extent < 2 || cost < kMinParallelCost / *extent || chunk * 2 > *extent)) return;
+  // A last chunk that is shorter has a predicate, which partition_loops turns into the extent of the loop over it.
+  schedule.Parallel(chunk == 1 ? loop : schedule.Split(loop, {kRest, chunk})[0]);
 }
 
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {

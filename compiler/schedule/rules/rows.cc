@@ -148,10 +148,20 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
         order.push_back(entry.loop);
       }
     }
-    const LoopRV first = order.empty() ? LoopRV{} : order[0];
     order.push_back(lane);
     if (order.size() > 1) s.Reorder(order);
     s.Vectorize(lane);
+  }
+  // Initialisations before the loops that they would be tested in.
+  for (const BlockSite& stage : s.state().Blocks()) {
+    if (!s.status().ok()) return handled;
+    if (!stage.block().init) continue;
+    const BlockRV block = s.GetBlock(stage.block().name);
+    LoopRV first;
+    for (const InnerLoop& entry : InnerLoops(s, block, row)) {
+      const bool reduces = entry.iter >= 0 && stage.block().iter_vars[entry.iter]->type == IterType::kReduce;
+      if (reduces && s.IsVoid(first)) first = entry.loop;
+    }
     if (!s.IsVoid(first)) s.DecomposeReduction(block, first);
   }
   ParallelizeByCost(s, row, row_cost);

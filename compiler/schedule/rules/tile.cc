@@ -301,10 +301,10 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   }
   if (!s.status().ok()) return handled;
 
-  for (size_t i = 0; i < builder.tiles.size(); ++i) {
+  // Each tile nest gets its own copy of the reduction; the first one, of full tiles, the original, last of all.
+  for (size_t i = builder.tiles.size(); i-- > 0;) {
     const Tile& tile = builder.tiles[i];
-    const bool last = i + 1 == builder.tiles.size();
-    const BlockRV partial = last ? reduction : s.RecomputeFor(reduction, tile.block);
+    const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tile.block);
     s.ComputeAt(partial, tile.attach);
     if (!s.status().ok()) return handled;
     handled.push_back(s.Block(partial).block().name);

@@ -23,11 +23,11 @@
 //   BufferStore,   one index per dimension, int64 (dtype of the index may carry lanes). Parameters' buffers may have
 //   BufferLoad     strides and elem_offset (in elements): address = data + elem_offset + sum(index * stride).
 //                  Scalar access: every index is scalar.
-//                  Vector access: the last index has lanes (n), every other one is scalar or has the same lanes; the
-//                  value is dtype x n. With scalar leading indices and last index Ramp(base, 1, n), and a last stride
-//                  of 1, it is one contiguous load or store of n elements (natural alignment of the element only);
-//                  every other form is a gather or scatter of n addresses (lanes of a store are distinct addresses). n
-//                  is any number >= 2: usually the target's vector width, its multiple or a tail below it.
+//                  Vector access: the last index alone has lanes (n); the value is dtype x n. With a last index
+//                  Ramp(base, 1, n) and a last stride of 1 it is one contiguous load or store of n elements (natural
+//                  alignment of the element only); every other last index is a gather or scatter of n addresses (lanes
+//                  of a store are distinct addresses). n is any number >= 2: usually the target's vector width, its
+//                  multiple or a tail below it.
 //   If, Assert,    conditions are scalar bool. A condition may depend on any variable in scope; hot loops have none
 //   While          (tails were partitioned off). Where lanes would disagree the statement was scalarised.
 //   LetStmt, Let   each variable is bound once in the whole function.

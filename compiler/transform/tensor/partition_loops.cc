@@ -1,7 +1,8 @@
 // Before: conditions (a tile's predicate, the border of a padding) may depend on loop variables. After: where such a
 // comparison is linear in a serial loop's variable, the loop is split into the iterations in which all of them hold for
-// every inner iteration, without the conditions, and the rest before and after, which keep them. It comes before
-// vectorisation, so that the long middle part is plain vectors, and works from the inside out.
+// every inner iteration, without the conditions, and the rest before and after, which keep them; a rest in which all of
+// them fail for certain has them as false, so that the predicate of a last, shorter chunk becomes its loop's extent. It
+// comes before vectorisation, so that the long middle part is plain vectors, and works from the inside out.
 #include <algorithm>
 #include <unordered_set>
 
@@ -65,21 +66,24 @@ class GuardCollector : public StmtVisitor {
   std::vector<InnerVar> inner_;
 };
 
-class ComparisonRemover : public StmtMutator {
+class ComparisonReplacer : public StmtMutator {
  public:
-  explicit ComparisonRemover(const std::unordered_set<const PrimExprNode*>& comparisons) : comparisons_(comparisons) {}
+  ComparisonReplacer(const std::unordered_set<const PrimExprNode*>& comparisons, bool value)
+      : comparisons_(comparisons), value_(value) {}
   PrimExpr MutatePrim(const PrimExpr& expr) override {
-    if (comparisons_.count(expr.get()) != 0) return BoolImm(true);
+    if (comparisons_.count(expr.get()) != 0) return BoolImm(value_);
     return StmtMutator::MutatePrim(expr);
   }
 
  private:
   const std::unordered_set<const PrimExprNode*>& comparisons_;
+  bool value_;
 };
 
 // The iterations [low, high) of a loop in which a comparison holds; an absent end is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
+  bool exact = false;  // it does not hold outside, whatever the inner iterations are
 };
 
 class LoopPartitioner : public StmtMutator {
@@ -105,22 +109,27 @@ class LoopPartitioner : public StmtMutator {
       if (!ranges.back()) kept.insert(guard.comparison.get());
     }
     PrimExpr low = Int64(0), high = loop.extent;
+    std::optional<PrimExpr> only_high;  // the upper end that all exact comparisons share
+    bool shared = true;
     for (size_t i = 0; i < guards.size(); ++i) {
       const std::optional<Held>& range = ranges[i];
       if (kept.count(guards[i].comparison.get()) != 0) continue;
       held.insert(guards[i].comparison.get());
       if (range->low) low = Max(low, *range->low);
       if (range->high) high = Min(high, *range->high);
+      shared &= range->high && range->exact && (!only_high || analyzer_.ProveEqual(*only_high, *range->high));
+      if (range->high) only_high = range->high;
     }
     if (held.empty()) return Make<ForNode>(loop);
     // 0 <= first <= last <= extent
     const PrimExpr first = analyzer_.Simplify(Min(low, loop.extent));
     const PrimExpr last = analyzer_.Simplify(Max(first, high));
-    const Stmt middle = ComparisonRemover(held).MutateStmt(loop.body);
+    const Stmt middle = ComparisonReplacer(held, true).MutateStmt(loop.body);
+    const Stmt after = shared ? ComparisonReplacer(held, false).MutateStmt(loop.body) : loop.body;
     std::vector<Stmt> parts;
     AddPart(parts, loop, loop.body, Int64(0), first);
     AddPart(parts, loop, middle, first, last);
-    AddPart(parts, loop, loop.body, last, loop.extent);
+    AddPart(parts, loop, after, last, loop.extent);
     return MakeSeq(std::move(parts));
   }
 
@@ -157,10 +166,11 @@ class LoopPartitioner : public StmtMutator {
         if (used.same_as(inner.var)) return std::nullopt;
       }
     }
+    const bool exact = IsConstInt(rest->span, 0);
     if (*c > 0) {  // var >= ceil(-rest / c)
-      return Held{analyzer_.Simplify(FloorDiv(Int64(*c - 1) - rest->min, Int64(*c))), std::nullopt};
+      return Held{analyzer_.Simplify(FloorDiv(Int64(*c - 1) - rest->min, Int64(*c))), std::nullopt, exact};
     }
-    return Held{std::nullopt, analyzer_.Simplify(FloorDiv(rest->min, Int64(-*c)) + 1)};
+    return Held{std::nullopt, analyzer_.Simplify(FloorDiv(rest->min, Int64(-*c)) + 1), exact};
   }
 
   arith::Analyzer analyzer_;

@@ -3,6 +3,8 @@
 //   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of what the ramp
 //   covers
 //     (the row of a fused loop) is a Broadcast or a Ramp again; anything else is a vector of arbitrary indices;
+//   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a transposition
+//     reads so), and such a store a serial loop;
 //   - if_then_else whose condition differs between lanes becomes a Select where both values are safe to evaluate (no
 //     load, no integer division), else the lanes are computed one by one and joined by a Shuffle: padding reads so;
 //   - an If whose condition differs between lanes, and anything with an effect, runs as a serial loop.
@@ -77,7 +79,8 @@ class Vectorizer : public StmtMutator {
     return Cast(node->dtype.with_lanes(value->dtype.lanes), std::move(value));
   }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
-    return Make<BufferLoadNode>(MutateBuffer(load->buffer), Indices(load->indices));
+    const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);
+    return indices ? PrimExpr(Make<BufferLoadNode>(load->buffer, *indices)) : LaneByLane(load);
   }
   // A let of a vector is expanded, so that a scalar form of what uses it exists; code generation shares the value.
   PrimExpr Mutate(const Ref<LetNode>& let) override {
@@ -107,12 +110,13 @@ class Vectorizer : public StmtMutator {
     return Make<PrimCallNode>(call->dtype.with_lanes(lanes_), call->op, std::move(args));
   }
   Stmt Mutate(const Ref<BufferStoreNode>& store) override {
-    std::vector<PrimExpr> indices = Indices(store->indices);
+    const std::optional<std::vector<PrimExpr>> indices = Indices(store->indices);
+    if (!indices) return Serial(store);
     PrimExpr value = MutatePrim(store->value);
-    const bool vector = value->dtype.lanes == lanes_ || (!indices.empty() && indices.back()->dtype.lanes == lanes_);
-    if (!vector) return Make<BufferStoreNode>(store->buffer, std::move(value), std::move(indices));
-    if (indices.empty() || indices.back()->dtype.is_scalar()) return Serial(store);  // lanes write one element in turn
-    return Make<BufferStoreNode>(store->buffer, Widen(value, lanes_), std::move(indices));
+    const bool vector_place = !indices->empty() && indices->back()->dtype.lanes == lanes_;
+    if (value->dtype.lanes == lanes_ && !vector_place) return Serial(store);  // lanes write one element in turn
+    if (vector_place) value = Widen(value, lanes_);
+    return Make<BufferStoreNode>(store->buffer, std::move(value), *indices);
   }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {
     PrimExpr condition = MutatePrim(node->condition);
@@ -136,14 +140,16 @@ class Vectorizer : public StmtMutator {
     return op == Intrinsic::kVectorReduceAdd || op == Intrinsic::kVectorReduceMax || op == Intrinsic::kVectorReduceMin;
   }
 
-  std::vector<PrimExpr> Indices(const std::vector<PrimExpr>& indices) {
+  // Lanes may differ in the last index alone; nothing where they differ in another one.
+  std::optional<std::vector<PrimExpr>> Indices(const std::vector<PrimExpr>& indices) {
     std::vector<PrimExpr> result;
-    bool vector = false;
-    for (const PrimExpr& index : indices) {
-      result.push_back(MutatePrim(index));
-      vector |= result.back()->dtype.lanes == lanes_;
+    for (size_t i = 0; i < indices.size(); ++i) {
+      result.push_back(MutatePrim(indices[i]));
+      if (i + 1 == indices.size() || result.back()->dtype.is_scalar()) continue;
+      const auto* same = As<BroadcastNode>(result.back());
+      if (same == nullptr) return std::nullopt;
+      result.back() = same->value;
     }
-    if (vector) result.back() = Widen(result.back(), lanes_);
     return result;
   }
 

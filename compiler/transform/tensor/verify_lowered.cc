@@ -129,10 +129,12 @@ class LoweredVerifier : public StmtVisitor {
     }
     for (const PrimExpr& index : indices) {
       const int lanes = index->dtype.lanes;
-      if (index->dtype.element_of() != DataType::Int(64))
+      if (index->dtype.element_of() != DataType::Int(64)) {
         Fail("buffer " + buffer->name + " at an index that is not int64");
-      if (lanes != 1 && lanes != indices.back()->dtype.lanes)
-        Fail("buffer " + buffer->name + " at indices of unequal lanes");
+      }
+      if (lanes != 1 && index.get() != indices.back().get()) {
+        Fail("buffer " + buffer->name + " has lanes in another index than the last");
+      }
     }
   }
   void AddStack(const Buffer& buffer) {

@@ -1,0 +1,97 @@
+// The default schedules: which rule takes which function, and that the scheduled and the lowered function compute what
+// the original does, for both register files.
+#include "compiler/schedule/default_schedule.h"
+
+#include "compiler/ir/verifier.h"
+#include "compiler/script/printer.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "doctest/doctest.h"
+#include "tests/compiler/schedule/functions.h"
+
+namespace ingot::schedule {
+namespace {
+
+using testing::AllCases;
+using testing::Case;
+
+std::vector<Target> BothTargets() { return ParseTarget("cpu")->variants; }
+
+void CheckEqual(const Case& c, const ir::PrimFunc& changed, bool check_races, const char* what) {
+  for (size_t i = 0; i < c.shapes.size(); ++i) {
+    const auto expected = testing::RunOnRandom(c.function, c.shapes[i], c.num_outputs, i, false);
+    const auto got = testing::RunOnRandom(changed, c.shapes[i], c.num_outputs, i, check_races);
+    INFO(c.name, ", shapes ", i, ", ", what, "\n", script::PrintFunction("f", changed));
+    REQUIRE_MESSAGE(expected.ok(), expected.status().message());
+    REQUIRE_MESSAGE(got.ok(), got.status().message());
+    CHECK(testing::Compare(*expected, *got) == "");
+  }
+}
+
+TEST_CASE("default schedule: scheduled and lowered functions compute the same") {
+  for (const Target& target : BothTargets()) {
+    for (const Case& c : AllCases()) {
+      CAPTURE(c.name);
+      CAPTURE(target.name);
+      const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(c.function, target);
+      REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+      const Status verified = ir::VerifyPrimFunc(scheduled->function);
+      CHECK_MESSAGE(verified.ok(), verified.message());
+      CheckEqual(c, scheduled->function, false, "scheduled");
+      const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(scheduled->function, target);
+      REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+      const Status lowered_verified = ir::VerifyPrimFunc(*lowered);
+      CHECK_MESSAGE(lowered_verified.ok(), lowered_verified.message());
+      CheckEqual(c, *lowered, true, "lowered");
+    }
+  }
+}
+
+TEST_CASE("default schedule: functions without a schedule lower as they are") {
+  for (const Case& c : AllCases()) {
+    CAPTURE(c.name);
+    const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(c.function, BothTargets()[0]);
+    REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+    CheckEqual(c, *lowered, true, "lowered");
+  }
+}
+
+TEST_CASE("default schedule: each kind of function gets its rule") {
+  const Target v3 = BothTargets()[0];
+  const auto rules = [&](const ir::PrimFunc& function) {
+    const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(function, v3);
+    REQUIRE(scheduled.ok());
+    std::string text;
+    for (const std::string& rule : scheduled->rules) text += rule + " ";
+    return text;
+  };
+  using ir::Int64;
+  CHECK(rules(testing::Dense(testing::N(), Int64(20), Int64(40), true)) == "inline(add) tile(matmul) ");
+  CHECK(rules(testing::Dense(Int64(1), Int64(20), Int64(40), false)) == "tile(matmul) ");
+  CHECK(rules(testing::Conv(testing::N(), 2, 8, 7, 3, 1, 1)) == "tile(conv) elementwise(pad) ");
+  CHECK(rules(testing::MaxPool(testing::N(), 3, 8)) == "tile(pool) ");
+  CHECK(rules(testing::Softmax(testing::N(), Int64(10))) == "rows(max) ");
+  CHECK(rules(testing::RowSum(testing::N(), Int64(50))) == "rows(sum) ");
+  CHECK(rules(testing::ElementwiseChain(testing::N(), Int64(100))) == "inline(mul) inline(add) elementwise(tanh) ");
+}
+
+TEST_CASE("trace: replay on another shape gives what the rule would have done, and computes the same") {
+  const Target v3 = BothTargets()[0];
+  using ir::Int64;
+  const Result<ScheduledFunction> origin =
+      ApplyDefaultSchedule(testing::Dense(Int64(13), Int64(8), Int64(40), true), v3);
+  REQUIRE(origin.ok());
+  for (int64_t m : {12, 14, 25}) {
+    CAPTURE(m);
+    Case other{"replayed", testing::Dense(Int64(m), Int64(9), Int64(40), true), 1, {{{m, 9}, {9, 40}, {40}, {m, 40}}}};
+    const Result<Schedule> replayed = Replay(origin->trace, other.function);
+    REQUIRE_MESSAGE(replayed.ok(), replayed.status().message());
+    CHECK(replayed->trace().ToString() == origin->trace.ToString());
+    CheckEqual(other, replayed->function(), false, "replayed");
+    const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(replayed->function(), v3);
+    REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+    CheckEqual(other, *lowered, true, "lowered");
+  }
+}
+
+}  // namespace
+}  // namespace ingot::schedule

@@ -1,0 +1,237 @@
+#include "tests/compiler/schedule/functions.h"
+
+#include <cmath>
+#include <random>
+
+#include "compiler/interp/interpreter.h"
+#include "compiler/te/tensor.h"
+
+namespace ingot::schedule::testing {
+
+using namespace ir;  // NOLINT
+using te::Indices;
+
+namespace {
+const DataType kFloat = DataType::Float(32);
+PrimExpr Zero() { return FloatImm(kFloat, 0.0); }
+}  // namespace
+
+PrimExpr N() { return MakePrimVar("n"); }
+
+PrimFunc Dense(PrimExpr m, PrimExpr k, PrimExpr n, bool epilogue) {
+  const te::Tensor a = te::Placeholder({m, k}, kFloat, "A"), b = te::Placeholder({k, n}, kFloat, "B");
+  const te::Tensor bias = te::Placeholder({n}, kFloat, "bias");
+  const IterVar r = te::ReduceAxis(k, "k");
+  const te::Tensor c = te::Compute(
+      {m, n}, [&](const Indices& i) { return te::Sum(a(i[0], r->var) * b(r->var, i[1]), {r}); }, "matmul");
+  if (!epilogue) return te::CreatePrimFunc({a, b, c});
+  const te::Tensor d = te::Compute(
+      {m, n}, [&](const Indices& i) { return c(i[0], i[1]) + bias(i[1]); }, "add");
+  const te::Tensor e = te::Compute(
+      {m, n}, [&](const Indices& i) { return Max(d(i[0], i[1]), Zero()); }, "relu");
+  return te::CreatePrimFunc({a, b, bias, e});
+}
+
+PrimFunc BatchedMatmul(PrimExpr batch, PrimExpr m, PrimExpr k, PrimExpr n) {
+  const te::Tensor a = te::Placeholder({batch, m, k}, kFloat, "A"), b = te::Placeholder({batch, k, n}, kFloat, "B");
+  const IterVar r = te::ReduceAxis(k, "k");
+  const te::Tensor c = te::Compute(
+      {batch, m, n}, [&](const Indices& i) { return te::Sum(a(i[0], i[1], r->var) * b(i[0], r->var, i[2]), {r}); },
+      "matmul");
+  return te::CreatePrimFunc({a, b, c});
+}
+
+PrimFunc Conv(PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t stride, int64_t pad) {
+  const PrimExpr out = Int64((h + 2 * pad - ks) / stride + 1);
+  const te::Tensor x = te::Placeholder({n, Int64(ci), Int64(h), Int64(h)}, kFloat, "X");
+  const te::Tensor w = te::Placeholder({Int64(co), Int64(ci), Int64(ks), Int64(ks)}, kFloat, "W");
+  const te::Tensor bias = te::Placeholder({Int64(co)}, kFloat, "bias");
+  const te::Tensor p = te::Compute(
+      {n, Int64(ci), Int64(h + 2 * pad), Int64(h + 2 * pad)},
+      [&](const Indices& i) {
+        const PrimExpr inside =
+            And(And(Int64(pad) <= i[2], i[2] < Int64(h + pad)), And(Int64(pad) <= i[3], i[3] < Int64(h + pad)));
+        return IfThenElse(inside, x(i[0], i[1], i[2] - pad, i[3] - pad), Zero());
+      },
+      "pad");
+  const IterVar rc = te::ReduceAxis(Int64(ci), "rc"), ry = te::ReduceAxis(Int64(ks), "ry"),
+                rx = te::ReduceAxis(Int64(ks), "rx");
+  const te::Tensor c = te::Compute(
+      {n, Int64(co), out, out},
+      [&](const Indices& i) {
+        return te::Sum(
+            p(i[0], rc->var, i[2] * stride + ry->var, i[3] * stride + rx->var) * w(i[1], rc->var, ry->var, rx->var),
+            {rc, ry, rx});
+      },
+      "conv");
+  const te::Tensor e = te::Compute(
+      {n, Int64(co), out, out}, [&](const Indices& i) { return Max(c(i[0], i[1], i[2], i[3]) + bias(i[1]), Zero()); },
+      "relu");
+  return te::CreatePrimFunc({x, w, bias, e});
+}
+
+PrimFunc MaxPool(PrimExpr n, int64_t channels, int64_t h) {
+  const te::Tensor x = te::Placeholder({n, Int64(channels), Int64(h), Int64(h)}, kFloat, "X");
+  const IterVar ry = te::ReduceAxis(Int64(2), "ry"), rx = te::ReduceAxis(Int64(2), "rx");
+  const te::Tensor c = te::Compute(
+      {n, Int64(channels), Int64(h / 2), Int64(h / 2)},
+      [&](const Indices& i) {
+        return te::ReduceMax(x(i[0], i[1], i[2] * 2 + ry->var, i[3] * 2 + rx->var), {ry, rx});
+      },
+      "pool");
+  return te::CreatePrimFunc({x, c});
+}
+
+PrimFunc Softmax(PrimExpr m, PrimExpr n) {
+  const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
+  const IterVar k = te::ReduceAxis(n, "k"), k2 = te::ReduceAxis(n, "k");
+  const te::Tensor greatest = te::Compute(
+      {m}, [&](const Indices& i) { return te::ReduceMax(x(i[0], k->var), {k}); }, "max");
+  const te::Tensor e = te::Compute(
+      {m, n}, [&](const Indices& i) { return CallIntrinsic(Intrinsic::kExp, {x(i[0], i[1]) - greatest(i[0])}); },
+      "exp");
+  const te::Tensor sum = te::Compute(
+      {m}, [&](const Indices& i) { return te::Sum(e(i[0], k2->var), {k2}); }, "sum");
+  const te::Tensor y = te::Compute(
+      {m, n}, [&](const Indices& i) { return e(i[0], i[1]) / sum(i[0]); }, "norm");
+  return te::CreatePrimFunc({x, y});
+}
+
+PrimFunc RowSum(PrimExpr m, PrimExpr n) {
+  const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
+  const IterVar k = te::ReduceAxis(n, "k");
+  const te::Tensor y = te::Compute(
+      {m}, [&](const Indices& i) { return te::Sum(x(i[0], k->var), {k}); }, "sum");
+  return te::CreatePrimFunc({x, y});
+}
+
+PrimFunc GlobalMean(PrimExpr m, PrimExpr n) {
+  const te::Tensor x = te::Placeholder({m, n}, kFloat, "X");
+  const IterVar r = te::ReduceAxis(m, "r"), k = te::ReduceAxis(n, "k");
+  const te::Tensor y = te::Compute(
+      {},
+      [&](const Indices&) {
+        return te::Sum(x(r->var, k->var), {r, k});
+      },
+      "sum");
+  const te::Tensor z = te::Compute(
+      {}, [&](const Indices&) { return y(Indices{}) / Cast(kFloat, m * n); }, "mean");
+  return te::CreatePrimFunc({x, z});
+}
+
+PrimFunc ElementwiseChain(PrimExpr a, PrimExpr b) {
+  const te::Tensor x = te::Placeholder({a, b}, kFloat, "X"), y = te::Placeholder({b}, kFloat, "Y");
+  const te::Tensor c = te::Compute(
+      {a, b}, [&](const Indices& i) { return x(i[0], i[1]) * y(i[1]); }, "mul");
+  const te::Tensor d = te::Compute(
+      {a, b}, [&](const Indices& i) { return c(i[0], i[1]) + FloatImm(kFloat, 1.0); }, "add");
+  const te::Tensor e = te::Compute(
+      {a, b}, [&](const Indices& i) { return CallIntrinsic(Intrinsic::kTanh, {d(i[0], i[1])}); }, "tanh");
+  return te::CreatePrimFunc({x, y, e});
+}
+
+PrimFunc Transpose(PrimExpr a, PrimExpr b) {
+  const te::Tensor x = te::Placeholder({a, b}, kFloat, "X");
+  const te::Tensor y = te::Compute(
+      {b, a}, [&](const Indices& i) { return x(i[1], i[0]); }, "transpose");
+  return te::CreatePrimFunc({x, y});
+}
+
+PrimFunc Pad(PrimExpr a, int64_t b) {
+  const te::Tensor x = te::Placeholder({a, Int64(b)}, kFloat, "X");
+  const te::Tensor y = te::Compute(
+      {a, Int64(b + 3)},
+      [&](const Indices& i) {
+        return IfThenElse(And(Int64(1) <= i[1], i[1] < Int64(b + 1)), x(i[0], i[1] - 1), Zero());
+      },
+      "pad");
+  return te::CreatePrimFunc({x, y});
+}
+
+std::vector<Case> AllCases() {
+  const auto c = [](int64_t v) { return Int64(v); };
+  return {
+      {"dense, symbolic rows",
+       Dense(N(), c(20), c(40), true),
+       1,
+       {{{1, 20}, {20, 40}, {40}, {1, 40}},
+        {{6, 20}, {20, 40}, {40}, {6, 40}},
+        {{35, 20}, {20, 40}, {40}, {35, 40}},
+        {{0, 20}, {20, 40}, {40}, {0, 40}}}},
+      {"dense to ten",
+       Dense(N(), c(33), c(10), true),
+       1,
+       {{{1, 33}, {33, 10}, {10}, {1, 10}}, {{20, 33}, {33, 10}, {10}, {20, 10}}}},
+      {"dense, constant", Dense(c(13), c(8), c(200), false), 1, {{{13, 8}, {8, 200}, {13, 200}}}},
+      {"dense, worth threads", Dense(c(32), c(64), c(160), true), 1, {{{32, 64}, {64, 160}, {160}, {32, 160}}}},
+      {"dense, symbolic columns",
+       Dense(c(9), c(8), N(), false),
+       1,
+       {{{9, 8}, {8, 21}, {9, 21}}, {{9, 8}, {8, 3}, {9, 3}}}},
+      {"matrix x vector", Dense(c(1), c(30), c(150), true), 1, {{{1, 30}, {30, 150}, {150}, {1, 150}}}},
+      {"batched matmul",
+       BatchedMatmul(N(), c(7), c(5), c(18)),
+       1,
+       {{{3, 7, 5}, {3, 5, 18}, {3, 7, 18}}, {{1, 7, 5}, {1, 5, 18}, {1, 7, 18}}}},
+      {"convolution, padded",
+       Conv(N(), 2, 8, 7, 3, 1, 1),
+       1,
+       {{{2, 2, 8, 8}, {7, 2, 3, 3}, {7}, {2, 7, 8, 8}}, {{1, 2, 8, 8}, {7, 2, 3, 3}, {7}, {1, 7, 8, 8}}}},
+      {"convolution, strided",
+       Conv(c(1), 3, 21, 16, 3, 2, 0),
+       1,
+       {{{1, 3, 21, 21}, {16, 3, 3, 3}, {16}, {1, 16, 10, 10}}}},
+      {"max pool", MaxPool(N(), 3, 8), 1, {{{2, 3, 8, 8}, {2, 3, 4, 4}}}},
+      {"softmax of ten", Softmax(N(), c(10)), 1, {{{1, 10}, {1, 10}}, {{5, 10}, {5, 10}}}},
+      {"softmax of hundred", Softmax(N(), c(100)), 1, {{{70, 100}, {70, 100}}}},
+      {"softmax, symbolic rows' length", Softmax(c(3), N()), 1, {{{3, 37}, {3, 37}}, {{3, 4}, {3, 4}}}},
+      {"row sum", RowSum(N(), c(50)), 1, {{{4, 50}, {4}}}},
+      {"global mean", GlobalMean(c(4), c(30)), 1, {{{4, 30}, {}}}},
+      {"elementwise", ElementwiseChain(N(), c(100)), 1, {{{3, 100}, {100}, {3, 100}}}},
+      {"elementwise, symbolic columns",
+       ElementwiseChain(c(5), N()),
+       1,
+       {{{5, 19}, {19}, {5, 19}}, {{5, 2}, {2}, {5, 2}}}},
+      {"transpose", Transpose(N(), c(12)), 1, {{{9, 12}, {12, 9}}}},
+      {"pad", Pad(N(), 20), 1, {{{4, 20}, {4, 23}}}},
+  };
+}
+
+Result<std::vector<std::vector<float>>> RunOnRandom(const PrimFunc& function,
+                                                    const std::vector<std::vector<int64_t>>& dims, int num_outputs,
+                                                    uint64_t seed, bool check_races) {
+  std::mt19937_64 generator(seed);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<std::vector<float>> data;
+  std::vector<interp::HostBuffer> buffers;
+  const size_t first_output = dims.size() - num_outputs;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t elements = 1;
+    for (int64_t d : dims[i]) elements *= d;
+    data.emplace_back(elements);
+    if (i >= first_output) continue;
+    for (float& value : data.back()) value = uniform(generator);
+  }
+  for (size_t i = 0; i < dims.size(); ++i) {
+    buffers.push_back({kFloat, dims[i], std::as_writable_bytes(std::span<float>(data[i])), i < first_output});
+  }
+  interp::InterpretOptions options;
+  options.check_races = check_races;
+  INGOT_RETURN_IF_ERROR(interp::Interpret(function, buffers, {}, options));
+  data.erase(data.begin(), data.begin() + first_output);
+  return data;
+}
+
+std::string Compare(const std::vector<std::vector<float>>& expected, const std::vector<std::vector<float>>& got) {
+  for (size_t o = 0; o < expected.size(); ++o) {
+    for (size_t i = 0; i < expected[o].size(); ++i) {
+      const float tolerance = 1e-5f * std::max(1.0f, std::fabs(expected[o][i]));
+      if (std::fabs(expected[o][i] - got[o][i]) <= tolerance) continue;
+      return "output " + std::to_string(o) + " at " + std::to_string(i) + ": expected " +
+             std::to_string(expected[o][i]) + ", got " + std::to_string(got[o][i]);
+    }
+  }
+  return "";
+}
+
+}  // namespace ingot::schedule::testing

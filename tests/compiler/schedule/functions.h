@@ -1,0 +1,46 @@
+// Tensor functions that the tests of schedules share, and running one on random inputs in the interpreter.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "runtime/status.h"
+
+namespace ingot::schedule::testing {
+
+// A function and the concrete sizes to run it with: one list of dims per buffer parameter, outputs last.
+struct Case {
+  std::string name;
+  ir::PrimFunc function;
+  int num_outputs;
+  std::vector<std::vector<std::vector<int64_t>>> shapes;
+};
+
+ir::PrimExpr N();  // the symbolic dimension that cases share within one function
+
+// relu(A[m, k] B[k, n] + bias[n]), or A B alone.
+ir::PrimFunc Dense(ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n, bool epilogue);
+ir::PrimFunc BatchedMatmul(ir::PrimExpr b, ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n);
+// relu(conv(X[n, ci, h, h], W[co, ci, ks, ks]) + bias[co]), padded.
+ir::PrimFunc Conv(ir::PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t stride, int64_t pad);
+ir::PrimFunc MaxPool(ir::PrimExpr n, int64_t c, int64_t h);
+ir::PrimFunc Softmax(ir::PrimExpr m, ir::PrimExpr n);
+ir::PrimFunc RowSum(ir::PrimExpr m, ir::PrimExpr n);
+ir::PrimFunc GlobalMean(ir::PrimExpr m, ir::PrimExpr n);  // of everything: a scalar
+// tanh(X[a, b] * Y[b] + 1): three stages.
+ir::PrimFunc ElementwiseChain(ir::PrimExpr a, ir::PrimExpr b);
+ir::PrimFunc Transpose(ir::PrimExpr a, ir::PrimExpr b);
+ir::PrimFunc Pad(ir::PrimExpr a, int64_t b);
+
+std::vector<Case> AllCases();
+
+// Buffers of the outputs after a run on inputs that depend on the seed alone.
+Result<std::vector<std::vector<float>>> RunOnRandom(const ir::PrimFunc& function,
+                                                    const std::vector<std::vector<int64_t>>& dims, int num_outputs,
+                                                    uint64_t seed, bool check_races);
+// Empty when equal up to reordered reductions, else the first difference.
+std::string Compare(const std::vector<std::vector<float>>& expected, const std::vector<std::vector<float>>& got);
+
+}  // namespace ingot::schedule::testing

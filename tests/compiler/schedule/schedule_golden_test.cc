@@ -1,0 +1,155 @@
+// Golden texts of schedules (tests/golden/schedule):
+//
+//   # RUN: primitives COMMAND; COMMAND; ...     the module's one PrimFunc after them, and the trace
+//   # RUN: default TARGET [trace|scheduled|lowered]
+//
+// A command is a primitive and its arguments: a block by name, a loop as BLOCK/INDEX (from the outermost, 0), "None", an
+// integer or a word: `split C/0 None 4`, `compute_at B C/1`.
+#include <array>
+#include <charconv>
+#include <sstream>
+
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/script/parser.h"
+#include "compiler/script/printer.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "doctest/doctest.h"
+#include "tests/golden.h"
+
+namespace ingot::schedule {
+namespace {
+
+struct Named {
+  std::string name;
+  ir::PrimFunc function;
+};
+Result<Named> OnlyFunction(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, script::ParseModule(golden.input, "input.py"));
+  if (module.functions().size() != 1) return Status(StatusCode::kBadInput, "expected one function");
+  const std::string& name = module.functions()[0].var->name;
+  return Named{name, module.FindPrimFunc(name)};
+}
+
+class Command {
+ public:
+  Command(Schedule& schedule, std::istringstream words) : s_(schedule), words_(std::move(words)) { words_ >> name_; }
+
+  Status Run() {
+    if (name_ == "split") {
+      const LoopRV loop = Loop();
+      std::vector<Factor> factors;
+      for (std::string word; words_ >> word;) factors.push_back(word == "None" ? Factor(kRest) : Factor(Number(word)));
+      s_.Split(loop, factors);
+    } else if (name_ == "fuse") {
+      s_.Fuse(Loops());
+    } else if (name_ == "reorder") {
+      s_.Reorder(Loops());
+    } else if (name_ == "loop_partition") {
+      const LoopRV loop = Loop();
+      s_.LoopPartition(loop, Number(Word()));
+    } else if (name_ == "parallel") {
+      s_.Parallel(Loop());
+    } else if (name_ == "vectorize") {
+      s_.Vectorize(Loop());
+    } else if (name_ == "unroll") {
+      s_.Unroll(Loop());
+    } else if (name_ == "annotate") {
+      const LoopRV loop = Loop();
+      const std::string key = Word();
+      s_.Annotate(loop, key, Number(Word()));
+    } else if (name_ == "compute_at") {
+      const BlockRV block = Block();
+      s_.ComputeAt(block, Loop());
+    } else if (name_ == "reverse_compute_at") {
+      const BlockRV block = Block();
+      s_.ReverseComputeAt(block, Loop());
+    } else if (name_ == "recompute_for") {
+      const BlockRV block = Block();
+      s_.RecomputeFor(block, Block());
+    } else if (name_ == "compute_inline") {
+      s_.ComputeInline(Block());
+    } else if (name_ == "reverse_compute_inline") {
+      s_.ReverseComputeInline(Block());
+    } else if (name_ == "cache_read") {
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      s_.CacheRead(block, index, Word());
+    } else if (name_ == "cache_write") {
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      s_.CacheWrite(block, index, Word());
+    } else if (name_ == "set_scope") {
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      s_.SetScope(block, index, Word());
+    } else if (name_ == "decompose_reduction") {
+      const BlockRV block = Block();
+      s_.DecomposeReduction(block, Loop());
+    } else if (name_ == "rfactor") {
+      s_.RFactor(Loop());
+    } else {
+      return Status(StatusCode::kInvalidArgument, "unknown command " + name_);
+    }
+    return s_.status();
+  }
+
+ private:
+  std::string Word() {
+    std::string word;
+    words_ >> word;
+    return word;
+  }
+  static int64_t Number(const std::string& text) {
+    int64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  }
+  BlockRV Block() { return s_.GetBlock(Word()); }
+  LoopRV Loop() { return LoopOf(Word()); }
+  LoopRV LoopOf(const std::string& word) {
+    const size_t slash = word.find('/');
+    const std::vector<LoopRV> loops = s_.GetLoops(s_.GetBlock(word.substr(0, slash)));
+    const size_t index = slash == std::string::npos ? 0 : Number(word.substr(slash + 1));
+    return index < loops.size() ? loops[index] : LoopRV{};
+  }
+  std::vector<LoopRV> Loops() {
+    std::vector<LoopRV> loops;
+    for (std::string word; words_ >> word;) loops.push_back(LoopOf(word));
+    return loops;
+  }
+
+  Schedule& s_;
+  std::istringstream words_;
+  std::string name_;
+};
+
+Result<std::string> Primitives(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const Named named, OnlyFunction(golden));
+  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(named.function));
+  std::istringstream commands(golden.arguments);
+  for (std::string command; std::getline(commands, command, ';');) {
+    INGOT_RETURN_IF_ERROR(Command(schedule, std::istringstream(command)).Run());
+  }
+  return script::PrintFunction(named.name, schedule.function()) + "\n" + schedule.trace().ToString();
+}
+
+Result<std::string> Default(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const Named named, OnlyFunction(golden));
+  std::istringstream words(golden.arguments);
+  std::string target_name, form;
+  words >> target_name >> form;
+  INGOT_ASSIGN_OR_RETURN(const TargetFamily family, ParseTarget(target_name));
+  INGOT_ASSIGN_OR_RETURN(const ScheduledFunction scheduled, ApplyDefaultSchedule(named.function, family.variants[0]));
+  if (form == "trace") return scheduled.trace.ToString();
+  if (form == "scheduled") return script::PrintFunction(named.name, scheduled.function);
+  if (form != "lowered") return Status(StatusCode::kInvalidArgument, "expected trace, scheduled or lowered");
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, family.variants[0]));
+  return script::PrintFunction(named.name, lowered);
+}
+
+constexpr std::array<golden::Directive, 2> kDirectives{{{"primitives", Primitives}, {"default", Default}}};
+
+TEST_CASE("schedule goldens") { golden::RunArea("schedule", kDirectives); }
+
+}  // namespace
+}  // namespace ingot::schedule
