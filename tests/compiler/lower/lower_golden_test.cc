@@ -1,0 +1,71 @@
+// From values to buffers to bytecode: golden texts (tests/golden/lower). Modules are given after the graph passes.
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/ir/structural.h"
+#include "compiler/lower/bytecode.h"
+#include "compiler/lower/pipeline.h"
+#include "compiler/script/parser.h"
+#include "compiler/script/printer.h"
+#include "compiler/transform/passes.h"
+#include "tests/golden.h"
+#include "vm/disassembler.h"
+#include "vm/verifier.h"
+
+namespace ingot::lower {
+namespace {
+
+// The module with types, after the lowering passes up to the named one.
+Result<ir::IRModule> Lowered(const golden::Case& golden, const std::string& last_pass) {
+  transform::PassContext context;
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
+  INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
+  std::vector<transform::PassRow> passes;
+  for (const transform::PassRow& row : LoweringPipeline()) {
+    passes.push_back(row);
+    if (row.name == last_pass) break;
+  }
+  return transform::RunPasses(std::move(module), passes, context);
+}
+
+// lower PASS: the module after PASS, which must read back.
+Result<std::string> RunLower(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, Lowered(golden, golden.arguments));
+  const std::string text = script::PrintModule(module);
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule again, script::ParseModule(text, "printed.py"));
+  CHECK_MESSAGE(ir::ExplainDifference(module, again) == "", golden.path);
+  // Tensor functions are as they were: only the graph functions are shown.
+  std::string shown;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::As<ir::FunctionNode>(entry.function) != nullptr) shown += script::PrintFunction(entry.var->name, entry.function) + "\n";
+  }
+  return shown;
+}
+
+// bytecode: the functions as assembler text; the program passes the verifier.
+Result<std::string> RunBytecode(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, Lowered(golden, "plan_memory"));
+  std::vector<vm::Kernel> kernels;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::PrimFunc prim = ir::AsRef<ir::PrimFuncNode>(entry.function)) {
+      INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(entry.var->name, prim));
+      kernels.push_back(std::move(description.kernel));
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(const vm::Program program, LowerToBytecode(module, std::move(kernels)));
+  INGOT_RETURN_IF_ERROR(vm::Verify(program));
+  std::string text;
+  for (const vm::Function& function : program.functions) text += vm::DisassembleFunction(program, function);
+  return text;
+}
+
+TEST_CASE("lowering: golden") {
+  static constexpr golden::Directive kDirectives[] = {{"lower", RunLower}, {"bytecode", RunBytecode}};
+  golden::RunArea("lower", kDirectives);
+}
+
+}  // namespace
+}  // namespace ingot::lower
