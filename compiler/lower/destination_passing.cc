@@ -40,32 +40,52 @@ class Rewriter : public ExprMutator {
       Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
       return;
     }
-    const Type& out = call->type_args.at(0);
-    std::vector<Expr> args;
-    for (const Expr& arg : Downcast<TupleNode>(call->args.at(1))->fields) args.push_back(MutateExpr(arg));
+    // Several outputs are listed one by one, or as one tuple.
+    const TupleTypeNode* tuple = As<TupleTypeNode>(call->type_args.at(0));
+    const bool is_single = call->type_args.size() == 1 && tuple == nullptr;
+    const std::vector<Type>& outs = tuple == nullptr ? call->type_args : tuple->fields;
+    std::vector<Expr> args = Inputs(MutateExpr(call->args.at(1)));
     std::vector<Expr> results;
-    if (const TupleTypeNode* tuple = As<TupleTypeNode>(out)) {
-      for (size_t i = 0; i < tuple->fields.size(); ++i) {
-        results.push_back(Allocate(tuple->fields[i], binding.var->name + "_" + std::to_string(i), binding.span));
-      }
-    } else {
-      results.push_back(Allocate(out, binding.var->name, binding.span));
+    for (size_t i = 0; i < outs.size(); ++i) {
+      results.push_back(
+          Allocate(outs[i], binding.var->name + (is_single ? "" : "_" + std::to_string(i)), binding.span));
     }
     args.insert(args.end(), results.begin(), results.end());
     if (call->args.size() > 2) {  // symbolic variables that no buffer binds
-      for (const PrimExpr& dim : Downcast<ShapeExprNode>(call->args[2])->dims) args.push_back(Make<PrimValueNode>(dim));
+      const ShapeExprNode* dims = As<ShapeExprNode>(call->args[2]);
+      if (dims == nullptr) return Fail(call->span, "R.call_tir: tir_vars must be written as R.shape([...])");
+      for (const PrimExpr& dim : dims->dims) args.push_back(Make<PrimValueNode>(dim));
     }
     auto kernel_call = CallNode(call->args[0], std::move(args), {}, {}, Make<TupleTypeNode>(std::vector<Type>{}));
     kernel_call.span = call->span;
     Emit({Make<VarNode>("_", kernel_call.type), Make<CallNode>(std::move(kernel_call)), nullptr, binding.span});
-    if (As<TupleTypeNode>(out) != nullptr) {
-      Emit({Rename(binding.var), Make<TupleNode>(std::move(results), out), nullptr, binding.span});
-    } else {
-      var_map_[binding.var] = results[0];
-    }
+    // A tuple of outputs is never made: whoever takes it apart finds its fields.
+    var_map_[binding.var] =
+        is_single ? results[0] : Expr(Make<TupleNode>(std::move(results), Make<TupleTypeNode>(outs)));
+  }
+
+  Expr Mutate(const Ref<TupleGetItemNode>& item) override {
+    const Expr tuple = MutateExpr(item->tuple);
+    if (const TupleNode* made = As<TupleNode>(tuple)) return made->fields.at(static_cast<size_t>(item->index));
+    return ExprMutator::Mutate(item);
   }
 
  private:
+  void Fail(const Span& span, const std::string& message) {
+    if (status_.ok()) status_ = Status(StatusCode::kUnsupportedModel, span.ToString() + ": " + message);
+  }
+
+  // The tensors of call_tir's tuple of arguments, one by one.
+  std::vector<Expr> Inputs(const Expr& tuple) {
+    if (const TupleNode* made = As<TupleNode>(tuple)) return made->fields;
+    std::vector<Expr> fields;
+    const std::vector<Type>& types = Downcast<TupleTypeNode>(tuple->type)->fields;
+    for (size_t i = 0; i < types.size(); ++i) {
+      fields.push_back(EmitValue(Make<TupleGetItemNode>(tuple, static_cast<int64_t>(i), types[i]), "field"));
+    }
+    return fields;
+  }
+
   // An ordinary variable in the place of a dataflow one.
   Var Rename(const Var& var) {
     if (!var->is_dataflow) return var;
@@ -77,10 +97,7 @@ class Rewriter : public ExprMutator {
   Expr Allocate(const Type& type, const std::string& name, const Span& span) {
     const TensorTypeNode* tensor = As<TensorTypeNode>(type);
     if (tensor == nullptr || !tensor->dims || !tensor->dtype) {
-      if (status_.ok()) {
-        status_ = Status(StatusCode::kUnsupportedModel,
-                         span.ToString() + ": the result \"" + name + "\" of a tensor function has no known shape");
-      }
+      Fail(span, "the result \"" + name + "\" of a tensor function has no known shape");
       return Make<TupleNode>(std::vector<Expr>{});
     }
     Var var = Make<VarNode>(name, type);
