@@ -52,10 +52,51 @@ class Legalizer : public ir::ExprMutator {
   }
 
   Expr LegalizeCall(const Call& call, const op::OpRow& row) {
-    const op::Implementation* best = nullptr;
-    double best_cost = 0;
     // Predicates and costs read the arguments' dims, so shapes are checked before.
     if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
+    const ir::GlobalVar var = FunctionFor(call, row);
+    if (var == nullptr) return call;
+    std::vector<ir::PrimExpr> shape_vars;
+    for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
+    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), {call->type}, std::move(shape_vars));
+    result.span = call->span;
+    return ir::Make<ir::CallNode>(std::move(result));
+  }
+
+  // The tensor function of a call; null after a problem. Calls of one operator with equal attributes on equal types have
+  // the same one, so that a model of 100,000 alike calls builds it once.
+  ir::GlobalVar FunctionFor(const Call& call, const op::OpRow& row) {
+    std::vector<ir::Type> types;
+    for (const Expr& arg : call->args) types.push_back(arg->type);
+    types.push_back(call->type);
+    const ir::Type signature = ir::Make<ir::TupleTypeNode>(std::move(types));
+    std::vector<Seen>& seen = seen_[&row][ir::StructuralHash(signature, /*map_free_vars=*/true)];
+    for (const Seen& other : seen) {
+      if (other.call->attrs.items() == call->attrs.items() && SameKinds(other.call->args, call->args) &&
+          ir::StructuralEqual(other.signature, signature, /*map_free_vars=*/true)) {
+        return other.var;
+      }
+    }
+    const ir::GlobalVar var = BuildFunction(call, row);
+    if (var != nullptr) seen.push_back({call, signature, var});
+    return var;
+  }
+
+  // What types do not say of arguments: which are constants, and the values of strings and dtypes.
+  static bool SameKinds(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i]->kind != b[i]->kind) return false;
+      const auto* fields = ir::As<ir::TupleNode>(a[i]);
+      if (fields != nullptr && !SameKinds(fields->fields, ir::As<ir::TupleNode>(b[i])->fields)) return false;
+      const bool is_text = a[i]->kind == ir::ExprKind::kStringValue || a[i]->kind == ir::ExprKind::kDataTypeValue;
+      if (is_text && !ir::StructuralEqual(a[i], b[i])) return false;
+    }
+    return true;
+  }
+
+  ir::GlobalVar BuildFunction(const Call& call, const op::OpRow& row) {
+    const op::Implementation* best = nullptr;
+    double best_cost = 0;
     for (const op::Implementation& implementation : row.implementations) {
       if (!implementation.predicate(call, target_)) continue;
       const double cost = implementation.cost(call, target_);
@@ -64,18 +105,14 @@ class Legalizer : public ir::ExprMutator {
         best_cost = cost;
       }
     }
-    if (best == nullptr) return Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
-    Result<ir::PrimFunc> function = best->build(call, target_);
-    if (!function.ok()) {
-      problems_.push_back(function.status().message());
-      return call;
+    if (best == nullptr) {
+      Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
+      return nullptr;
     }
-    const ir::GlobalVar var = Share(*std::move(function), row);
-    std::vector<ir::PrimExpr> shape_vars;
-    for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
-    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), {call->type}, std::move(shape_vars));
-    result.span = call->span;
-    return ir::Make<ir::CallNode>(std::move(result));
+    Result<ir::PrimFunc> function = best->build(call, target_);
+    if (function.ok()) return Share(*std::move(function), row);
+    problems_.push_back(function.status().message());
+    return nullptr;
   }
 
   static bool HasKnownShapes(const Call& call) {
@@ -112,8 +149,15 @@ class Legalizer : public ir::ExprMutator {
     return var;
   }
 
+  struct Seen {
+    Call call;
+    ir::Type signature;  // of the arguments and the result
+    ir::GlobalVar var;
+  };
+
   ir::IRModule& module_;
   const Target& target_;
+  std::unordered_map<const op::OpRow*, std::unordered_map<uint64_t, std::vector<Seen>>> seen_;
   std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
   std::vector<std::string> problems_;
 };
