@@ -76,7 +76,8 @@ class Vectorizer : public StmtMutator {
   }
   PrimExpr Mutate(const Ref<CastNode>& node) override {
     PrimExpr value = MutatePrim(node->value);
-    return Cast(node->dtype.with_lanes(value->dtype.lanes), std::move(value));
+    const DataType dtype = node->dtype.with_lanes(value->dtype.lanes);  // before the value moves
+    return Cast(dtype, std::move(value));
   }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
     const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);

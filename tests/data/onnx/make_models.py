@@ -1,8 +1,11 @@
-"""Makes the small ONNX models of this folder (they are committed; run it again after a change, with PyPI's onnx)."""
+"""Makes the small ONNX models of this folder, and for those that import, inputs and ONNX Runtime's outputs (NAME.npz).
+
+They are committed; run it again after a change, with PyPI's onnx and onnxruntime."""
 import pathlib
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto as T, helper as h, numpy_helper as nh
 
 here = pathlib.Path(__file__).parent
@@ -27,7 +30,28 @@ def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_op
     opsets = [h.make_opsetid("", opset)] + [h.make_opsetid(d, v) for d, v in extra_opsets]
     model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py")
     onnx.save(model, here / file)
-    return model
+    if not file.startswith("bad-"):
+        save_values(file, model)
+
+
+def save_values(file, model):
+    """Random inputs (symbolic dimensions are 2) and what ONNX Runtime computes from them."""
+    random = np.random.default_rng(0)
+    weights = {w.name for w in model.graph.initializer}
+    feeds = {}
+    for i in model.graph.input:
+        if i.name in weights:
+            continue
+        shape = [d.dim_value or 2 for d in i.type.tensor_type.shape.dim]
+        dtype = h.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
+        values = random.standard_normal(shape) * 2
+        feeds[i.name] = np.asarray(values > 0 if dtype == bool else values, dtype=dtype)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    outputs = dict(zip([o.name for o in model.graph.output], session.run(None, feeds)))
+    np.savez(here / (file[: -len(".onnx")] + ".npz"), **{"in:" + k: v for k, v in feeds.items()},
+             **{"out:" + k: v for k, v in outputs.items()})
 
 
 n = h.make_node
@@ -72,6 +96,46 @@ save("softmax_13.onnx", [n("Softmax", ["x"], ["y"], name="last"), n("Softmax", [
 save("batch_norm.onnx", [n("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.5), n("Dropout", ["y"], ["z"])],
      [info("x", ["n", 2, 3, 3])] + [info(name, [2]) for name in "sbmv"], [info("z", None)],
      [weight(name, 2) for name in "sbmv"], opset=9)
+
+# Operators that map to a row as they are, and their relatives.
+unary = ["Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Neg", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Tan", "Tanh",
+         "Gelu", "LeakyRelu"]
+save("unary.onnx", [n(op, ["x"], [op.lower()]) for op in unary] +
+     [n("Abs", ["x"], ["p"]), n("Sqrt", ["p"], ["sqrt"]), n("Log", ["p"], ["log"]),
+      n("Gelu", ["x"], ["gelu_tanh"], approximate="tanh"), n("LeakyRelu", ["x"], ["leaky_half"], alpha=0.5)],
+     [info("x", ["n", 5])],
+     [info(name, None) for name in [op.lower() for op in unary] + ["sqrt", "log", "gelu_tanh", "leaky_half"]], opset=20)
+compare = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"]
+logical = ["And", "Or", "Xor"]
+save("binary.onnx", [n(op, ["x", "y"], [op.lower()]) for op in ["Add", "Sub", "Mul", "Div"]] +
+     [n(op, ["x", "y"], [op.lower()]) for op in compare] + [n(op, ["less", "greaterorequal"], [op.lower()]) for op in logical] +
+     [n("Not", ["less"], ["not"]), n("Where", ["less", "x", "y"], ["where"]), n("Max", ["x", "y", "z"], ["max"]),
+      n("Min", ["x", "y"], ["min"]), n("Sum", ["x", "y", "z"], ["sum"]), n("Max", ["x"], ["one"]),
+      n("Pow", ["x", "two"], ["pow"]), n("Div", ["i", "j"], ["idiv"]), n("Clip", ["x", "low", "high"], ["clip"]),
+      n("Clip", ["x", "", "high"], ["clip_high"])],
+     [info("x", ["n", 3, 4]), info("y", [3, 1]), info("z", ["n", 1, 4]), info("i", [2, 6], T.INT32)],
+     [info(name, None) for name in ["add", "sub", "mul", "div", "where", "max", "min", "sum", "one", "pow", "clip", "clip_high"]] +
+     [info(name, None, T.BOOL) for name in [op.lower() for op in compare + logical] + ["not"]] +
+     [info("idiv", None, T.INT32)],
+     [nh.from_array(np.array(2, np.int64), "two"), nh.from_array(np.array([3, -2, 1, 5, -1, 4], np.int32), "j"),
+      nh.from_array(np.array(-1, np.float32), "low"), nh.from_array(np.array(0.5, np.float32), "high")])
+save("reduce.onnx", [n("ReduceSum", ["x", "axes"], ["sum"]), n("ReduceMean", ["x", "axes"], ["mean"], keepdims=0),
+                     n("ReduceMax", ["x"], ["max"]), n("ReduceMin", ["x", "axes"], ["min"]),
+                     n("ReduceProd", ["x", "axes"], ["prod"], keepdims=0),
+                     n("ReduceSum", ["x"], ["same"], noop_with_empty_axes=1), n("LogSoftmax", ["x"], ["ls"], axis=1),
+                     n("GlobalAveragePool", ["x"], ["gap"])],
+     [info("x", ["n", 3, 4])], [info(name, None) for name in ["sum", "mean", "max", "min", "prod", "same", "ls", "gap"]],
+     [ints("axes", 1, -1)])
+save("pools.onnx",
+     [n("AveragePool", ["x"], ["a"], kernel_shape=[2, 2], strides=[2, 2]),
+      n("AveragePool", ["x"], ["b"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+      n("AveragePool", ["x"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+      n("MaxPool", ["x"], ["d"], kernel_shape=[3, 2], strides=[2, 2], ceil_mode=1),
+      n("MaxPool", ["x"], ["e"], kernel_shape=[3, 3], auto_pad="SAME_LOWER"),
+      n("MaxPool", ["x"], ["f"], kernel_shape=[2, 2], dilations=[2, 2])],
+     [info("x", ["n", 2, 7, 6])], [info(name, None) for name in "abcdef"])
+save("join.onnx", [n("Concat", ["x", "y", "x"], ["c"], axis=-1), n("Expand", ["y", "to"], ["e"])],
+     [info("x", ["n", 3]), info("y", ["n", 1])], [info("c", None), info("e", None)], [ints("to", 4, 1, 3)])
 
 save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
      [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
