@@ -89,10 +89,10 @@ using KeepAlive = std::shared_ptr<const void>;
 // instance, and a tensor may outlive everything else that was made from it.
 Result<Tensor> Keeping(const Tensor& tensor, const KeepAlive& keep) {
   struct Holder {
+    KeepAlive keep;  // goes after the storage
     Ref<Storage> storage;
-    KeepAlive keep;
   };
-  auto holder = std::make_unique<Holder>(Holder{tensor.storage(), keep});
+  auto holder = std::make_unique<Holder>(Holder{keep, tensor.storage()});
   const auto release = [](void* context, void*, int64_t) { delete static_cast<Holder*>(context); };
   Holder* const raw = holder.release();  // Wrap takes it over, whatever it returns
   INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::Wrap(raw->storage->data(), raw->storage->size_bytes(),
@@ -164,17 +164,23 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
   return Status(StatusCode::kInvalidArgument, "a result of kind " + vm::DescribeValue(value) + " cannot leave the VM");
 }
 
+// Converted values, cleared unless they are handed out.
+struct OwnedValues {
+  std::vector<ingot_value> values;
+  explicit OwnedValues(size_t count) : values(count) {}
+  OwnedValues(const OwnedValues&) = delete;
+  ~OwnedValues() {
+    for (ingot_value& value : values) ingot_value_clear(&value);
+  }
+};
+
 // All of them, or none.
 Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
-  std::vector<ingot_value> converted(values.size());
-  Status status;
-  for (size_t i = 0; i < values.size() && status.ok(); ++i) status = FromValue(values[i], keep, &converted[i]);
-  if (status.ok()) {
-    std::copy(converted.begin(), converted.end(), out);
-  } else {
-    for (ingot_value& value : converted) ingot_value_clear(&value);
-  }
-  return status;
+  OwnedValues converted(values.size());
+  for (size_t i = 0; i < values.size(); ++i) INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i]));
+  std::copy(converted.values.begin(), converted.values.end(), out);
+  converted.values.clear();
+  return Status();
 }
 
 // What an external function of the embedder gives: tensors are taken over, also when something fails.
@@ -187,26 +193,29 @@ Result<vm::Value> TakeValue(ingot_value& value) {
   return vm::Value(std::move(tensor));
 }
 
-void DropTensor(ingot_value& value) {
-  if (value.kind == INGOT_KIND_TENSOR && value.as.owned_tensor != nullptr &&
-      value.as.owned_tensor->deleter != nullptr) {
-    value.as.owned_tensor->deleter(value.as.owned_tensor);
+// Results of an external function: what was not taken over is released, tensors alone being owned.
+struct ExternalResults {
+  std::vector<ingot_value> values;
+  explicit ExternalResults(size_t count) : values(count) {}
+  ExternalResults(const ExternalResults&) = delete;
+  ~ExternalResults() {
+    for (ingot_value& value : values) {
+      if (value.kind == INGOT_KIND_TENSOR) ingot_value_clear(&value);
+    }
   }
-  value = {};
-}
+};
 
 Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size_t num_results,
                                             std::span<const vm::Value> arguments) {
+  OwnedValues owned(arguments.size());
   std::vector<ingot_value> given(arguments.size());
   std::vector<ingot_dl_tensor> tensors(arguments.size());  // borrowed views, so nothing is exported
   std::vector<std::array<int64_t, 2 * kMaxRank>> extents(arguments.size());
-  Status status;
-  std::vector<bool> is_tensor(arguments.size());
-  for (size_t i = 0; i < arguments.size() && status.ok(); ++i) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&arguments[i]);
-    is_tensor[i] = tensor != nullptr;
     if (tensor == nullptr) {
-      status = FromValue(arguments[i], nullptr, &given[i]);
+      INGOT_RETURN_IF_ERROR(FromValue(arguments[i], nullptr, &owned.values[i]));
+      given[i] = owned.values[i];
       continue;
     }
     std::copy(tensor->dims().begin(), tensor->dims().end(), extents[i].begin());
@@ -222,27 +231,18 @@ Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size
     given[i].kind = INGOT_KIND_TENSOR;
     given[i].as.tensor = &tensors[i];
   }
-  std::vector<ingot_value> results(num_results);
-  if (status.ok()) {
-    if (ingot_status* failed =
-            external.call(external.user, given.data(), given.size(), results.data(), results.size())) {
-      status = Status(failed->code == StatusCode::kOk ? StatusCode::kFailed : failed->code, failed->message);
-      ingot_status_release(failed);
-    }
-  }
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (!is_tensor[i]) ingot_value_clear(&given[i]);
+  ExternalResults results(num_results);
+  ingot_status* failed =
+      external.call(external.user, given.data(), given.size(), results.values.data(), results.values.size());
+  if (failed != nullptr) {
+    const std::unique_ptr<ingot_status, void (*)(ingot_status*)> holder(failed, &ingot_status_release);
+    return Status(failed->code == StatusCode::kOk ? StatusCode::kFailed : failed->code, failed->message);
   }
   std::vector<vm::Value> values;
-  for (ingot_value& result : results) {
-    if (status.ok()) {
-      Result<vm::Value> value = TakeValue(result);
-      if (value.ok()) values.push_back(std::move(*value));
-      status = std::move(value).status();
-    }
-    DropTensor(result);
+  for (ingot_value& result : results.values) {
+    INGOT_ASSIGN_OR_RETURN(vm::Value value, TakeValue(result));
+    values.push_back(std::move(value));
   }
-  if (!status.ok()) return status;
   return values;
 }
 

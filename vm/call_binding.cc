@@ -11,6 +11,17 @@
 
 namespace ingot::vm {
 
+namespace {
+
+// The spans of memory have bytes in common.
+bool Overlap(const TensorView& a, const TensorView& b) {
+  if (a.num_elements == 0 || b.num_elements == 0) return false;
+  const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
+  return x < y ? y - x < static_cast<uintptr_t>(a.SpanBytes()) : x - y < static_cast<uintptr_t>(b.SpanBytes());
+}
+
+}  // namespace
+
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out) {
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -159,6 +170,26 @@ Status Interpreter::StageTensor(const LinkedFunction& linked, size_t parameter, 
   return Status();
 }
 
+// What a function writes may not be what it reads: native code relies on it.
+Status Interpreter::CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const {
+  const Function& function = *linked.function;
+  const std::vector<NamedType>& params = function.signature.params;
+  const auto view_of = [&](size_t i) {
+    return ViewOf(params[i].type, frame + linked.frame.offsets[function.signature.symbols.size() + i]);
+  };
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!params[i].type.is_tensor() || params[i].type.storage != Storage::kBorrowedMut) continue;
+    INGOT_ASSIGN_OR_RETURN(const TensorView written, view_of(i));
+    for (size_t k = 0; k < params.size(); ++k) {
+      if (k == i || !params[k].type.is_tensor()) continue;
+      INGOT_ASSIGN_OR_RETURN(const TensorView other, view_of(k));
+      if (Overlap(written, other))
+        return ParameterMismatch(function, i, "a tensor that overlaps parameter \"" + params[k].name + "\"");
+    }
+  }
+  return Status();
+}
+
 Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot) {
   const Type& type = linked.function->signature.params[parameter].type;
   if (type.is_tensor()) {
@@ -190,7 +221,8 @@ Status Interpreter::Enter(const LinkedFunction& linked, std::span<const Value> a
   for (size_t i = 0; i < arguments.size(); ++i) {
     INGOT_RETURN_IF_ERROR(PlaceArgument(linked, i, arguments[i], frame + linked.frame.offsets[num_symbols + i]));
   }
-  return BindParameters(record);
+  INGOT_RETURN_IF_ERROR(BindParameters(record));
+  return CheckWrittenParameters(linked, frame);
 }
 
 Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const TensorView> inputs,
@@ -213,6 +245,7 @@ Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const T
     INGOT_RETURN_IF_ERROR(StageTensor(linked, i, inputs[i], frame + linked.frame.offsets[num_symbols + i]));
   }
   INGOT_RETURN_IF_ERROR(BindParameters(record));
+  INGOT_RETURN_IF_ERROR(CheckWrittenParameters(linked, frame));
   return CheckOutputs(function, inputs, outputs);
 }
 
@@ -221,10 +254,6 @@ Status Interpreter::CheckOutputs(const Function& function, std::span<const Tenso
   const auto fail = [&](size_t i, const std::string& what) {
     return Status(StatusCode::kBadInput,
                   "function \"" + function.name + "\", output \"" + function.signature.results[i].name + "\": " + what);
-  };
-  const auto overlap = [](const TensorView& a, const TensorView& b) {
-    const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
-    return x < y ? y - x < static_cast<uintptr_t>(a.SpanBytes()) : x - y < static_cast<uintptr_t>(b.SpanBytes());
   };
   const std::span<const int64_t> symbols(FrameOf(records_.back()), function.signature.symbols.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -242,12 +271,10 @@ Status Interpreter::CheckOutputs(const Function& function, std::span<const Tenso
     if (view.is_read_only) return fail(i, "the tensor is read-only");
     if (!view.device.is_host_accessible()) return fail(i, "the tensor is on " + view.device.ToString());
     for (const TensorView& input : inputs) {
-      if (view.size_bytes > 0 && input.size_bytes > 0 && overlap(view, input))
-        return fail(i, "the tensor overlaps an input");
+      if (Overlap(view, input)) return fail(i, "the tensor overlaps an input");
     }
     for (size_t k = 0; k < i; ++k) {
-      if (view.size_bytes > 0 && outputs[k].size_bytes > 0 && overlap(view, outputs[k]))
-        return fail(i, "the tensor overlaps another output");
+      if (Overlap(view, outputs[k])) return fail(i, "the tensor overlaps another output");
     }
   }
   return Status();

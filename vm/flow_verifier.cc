@@ -67,7 +67,7 @@ class FlowVerifier {
   // Joins the bits into those at the entry of the block that begins with this instruction.
   void Flow(size_t instruction, const std::vector<uint64_t>& bits) {
     const uint32_t block = block_of_[instruction];
-    uint64_t* entry = &entry_bits_[block * words_];
+    uint64_t* entry = entry_bits_.data() + block * words_;
     bool changed = !reached_[block];
     for (size_t w = 0; w < words_; ++w) {
       const uint64_t joined = reached_[block] ? entry[w] & bits[w] : bits[w];
@@ -82,7 +82,7 @@ class FlowVerifier {
   }
 
   Verdict Visit(uint32_t block) {
-    const uint64_t* entry = &entry_bits_[block * words_];
+    const uint64_t* entry = entry_bits_.data() + block * words_;
     std::vector<uint64_t> bits(entry, entry + words_);
     const size_t end = block + 1 < leaders_.size() ? leaders_[block + 1] : function_.code.size();
     for (size_t i = leaders_[block]; i < end; ++i) INGOT_RETURN_UNLESS_PASSED(Step(i, bits));

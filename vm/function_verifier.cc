@@ -539,11 +539,10 @@ class FunctionVerifier {
         return Fail(Check::kWritable,
                     std::string("builtin ") + builtin.name + " writes " + Name(args[i]) + ", which is " + Show(type));
       }
-      for (size_t k = 0; k < i; ++k) {
-        const bool writes = builtin.arguments[std::min(k, builtin.arguments.size() - 1)].role == ArgumentRole::kOut;
-        if (writes && type.is_tensor() && TypeOf(args[k]).is_tensor() && MayShare(args[i], args[k])) {
-          return Fail(Check::kKernelAlias, std::string("builtin ") + builtin.name + ": its output is an input too");
-        }
+      for (size_t k = 0; k < std::min(i, fixed); ++k) {
+        if (builtin.arguments[k].role != ArgumentRole::kOut || !type.is_tensor() || !MayShare(args[i], args[k]))
+          continue;
+        return Fail(Check::kKernelAlias, std::string("builtin ") + builtin.name + ": its output is an input too");
       }
     }
     return Verdict();

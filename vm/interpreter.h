@@ -50,6 +50,7 @@ class Interpreter {
   // Arguments from outside.
   Status StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot);
   Status PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot);
+  Status CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const;
   Status CheckOutputs(const Function& function, std::span<const TensorView> inputs,
                       std::span<const TensorView> outputs);
 

@@ -8,7 +8,7 @@ namespace ingot::vm {
 
 inline constexpr int kMaxTensorRank = 8;
 inline constexpr int kMaxTypeDepth = 16;
-inline constexpr int64_t kMaxTypeWeight = 4096;  // types and formula steps that one type is made of
+inline constexpr int64_t kMaxTypeWeight = 512;  // types and formula steps that one type is made of
 // All tables together: registers, instructions, strings, plan entries, ... Each takes at most some hundred bytes of
 // memory, however little it takes in the file; and all copies of texts together.
 inline constexpr int64_t kMaxDecodedItems = 1 << 22;
@@ -17,7 +17,7 @@ inline constexpr int64_t kMaxDevices = 64;
 inline constexpr int64_t kMaxFunctions = 1 << 20;
 inline constexpr int64_t kMaxRegisters = 1 << 20;   // per function
 inline constexpr int64_t kMaxFrameWords = 1 << 21;  // 16 MiB of 8-byte words per activation
-inline constexpr int64_t kMaxKernelParams = 1024;
+inline constexpr int64_t kMaxKernelParams = 256;
 inline constexpr int64_t kMaxArenaBytes = int64_t{1} << 46;
 inline constexpr int64_t kMaxTensorBytes = int64_t{1} << 46;
 // Work of the written/released analysis: bits kept per function, and visits per basic block.

@@ -129,19 +129,29 @@ class FunctionLinker {
 
   void FindAligned() {
     unaligned_.assign(function_.registers.size(), false);
-    // Views may come in any order; each pass over the code can only add registers.
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const Instruction& in : function_.code) {
-        const bool passes_on = in.opcode == Opcode::kView || in.opcode == Opcode::kMove || in.opcode == Opcode::kMatch;
-        if (!passes_on || !TypeOf(in.reg(0)).is_tensor() || unaligned_[in.reg(0)]) continue;
-        bool unaligned = TypeOf(in.reg(1)).is_tensor() && unaligned_[in.reg(1)];
-        if (in.opcode == Opcode::kView) {
-          const Dim offset = facts_.OverSymbols(in.dim(2));
-          unaligned |= !offset || !offset->is_constant() || offset->constant() % kPlanAlignment != 0;
-        }
-        unaligned_[in.reg(0)] = unaligned;
-        changed |= unaligned;
+    // Who gets its address from whom; what is found unaligned makes those unaligned in turn.
+    std::vector<std::pair<uint32_t, uint32_t>> heirs;
+    std::vector<uint32_t> found;
+    const auto find = [&](uint32_t index) {
+      if (unaligned_[index]) return;
+      unaligned_[index] = true;
+      found.push_back(index);
+    };
+    for (const Instruction& in : function_.code) {
+      const bool passes_on = in.opcode == Opcode::kView || in.opcode == Opcode::kMove || in.opcode == Opcode::kMatch;
+      if (!passes_on || !TypeOf(in.reg(0)).is_tensor()) continue;
+      heirs.emplace_back(in.reg(1), in.reg(0));
+      if (in.opcode != Opcode::kView) continue;
+      const Dim offset = facts_.OverSymbols(in.dim(2));
+      if (!offset || !offset->is_constant() || offset->constant() % kPlanAlignment != 0) find(in.reg(0));
+    }
+    std::sort(heirs.begin(), heirs.end());
+    while (!found.empty()) {
+      const uint32_t from = found.back();
+      found.pop_back();
+      for (auto heir = std::lower_bound(heirs.begin(), heirs.end(), std::pair(from, uint32_t{0}));
+           heir != heirs.end() && heir->first == from; ++heir) {
+        find(heir->second);
       }
     }
   }

@@ -58,6 +58,10 @@ function @echo export (x: float32[16]) -> (y: float32[16], t: tuple(float32[16])
   tuple r2, [r1]
   return [r1, r2]
 }
+function @prim export (x: float32[16], y: borrowed_mut float32[16]) -> () {
+  call_kernel @add16, [r0, r0, r1], []
+  return []
+}
 function @wait export () -> () {
   call_kernel @spin, [], []
   return []
@@ -153,6 +157,24 @@ TEST_CASE("outputs are checked: dtype, dims, overlap, read-only") {
   constant.is_read_only = true;
   CHECK(code(constant) == "bad_input: chain: function \"main\", output \"y\": the tensor is read-only");
   CHECK(code(y.view()) == "ok");
+}
+
+TEST_CASE("a parameter that the function writes: in place, strided, but never over another parameter") {
+  Fixture f;
+  Buffer x;
+  alignas(64) float wide[32] = {};
+  const int64_t stride = 2;
+  for (float& value : x.data) value = 1;
+  const TensorView strided =
+      *TensorView::Make(wide, DataType::Float(32), std::vector<int64_t>{16}, &stride, DeviceId());
+  const TensorView good[] = {x.view(), strided};
+  REQUIRE(f.context->InvokeInto(f.function("prim"), good, {}).ok());
+  CHECK(wide[30] == 2);
+  CHECK(wide[31] == 0);
+  const TensorView same[] = {x.view(), x.view()};
+  CHECK(f.context->InvokeInto(f.function("prim"), same, {}).message() ==
+        "chain: function \"prim\", parameter \"y\": expected float32[16], got a tensor that overlaps parameter "
+        "\"x\"");
 }
 
 TEST_CASE("a tensor written into the caller's memory is copied where it would escape") {

@@ -24,7 +24,8 @@ inline std::vector<std::byte> MakeElfImage(std::initializer_list<int> code) {
   put(2, 1);           // 64 bits
   put(1, 1);           // little-endian
   put(1, 1);
-  put(0, 9);
+  put(0, 8);
+  put(0, 1);
   put(3, 2);  // ET_DYN
   put(vm::HostElfMachine(), 2);
   put(1, 4);
