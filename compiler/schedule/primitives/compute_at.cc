@@ -101,6 +101,23 @@ void Attach(ScheduleState& state, const LoopVar& loop, Stmt nest, bool at_start)
   state.Replace(site->loop, Make<ForNode>(std::move(copy)));
 }
 
+// Each part of the predicate says that an iteration variable is below the end of its domain.
+bool EndsAtDomain(const BlockRealizeNode& realize, const PrimExpr& predicate, arith::Analyzer& analyzer) {
+  if (IsTrue(predicate)) return true;
+  const auto* binary = As<BinaryNode>(predicate);
+  if (binary == nullptr) return false;
+  if (binary->op == BinaryOp::kAnd) {
+    return EndsAtDomain(realize, binary->a, analyzer) && EndsAtDomain(realize, binary->b, analyzer);
+  }
+  if (binary->op != BinaryOp::kLT) return false;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Range& domain = realize.block->iter_vars[i]->domain;
+    const PrimExpr left = domain.min + domain.extent - realize.iter_values[i];
+    if (analyzer.ProveEqual(binary->b - binary->a, left)) return true;
+  }
+  return false;
+}
+
 Stmt Outermost(const BlockSite& site) { return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front()); }
 
 bool Contains(const std::vector<BlockSite>& sites, const BlockSite& site) {
@@ -231,6 +248,10 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
         }
       }
       clamp |= !IsTrue(producer.realize->predicate);
+      if (!EndsAtDomain(*producer.realize, producer.realize->predicate, analyzer)) {
+        return Refuse("reverse_compute_at", Describe(site),
+                      "block \"" + producer.block().name + "\" leaves out more than what is beyond its domain");
+      }
     }
     for (size_t d = 0; d < read.region.size(); ++d) {
       const int iter = PlainIterVar(block, read.region[d]);

@@ -193,6 +193,13 @@ Status Reorder(ScheduleState& state, const std::vector<LoopVar>& order) {
       return Refuse("reorder", Describe(blocks[0]), "iteration " + iter->var->name + " is ordered");
     }
   }
+  // The initialisation runs at the reduction's first values: they must still come first for each element.
+  for (const For& loop : chain) {
+    if (blocks[0].block().init && Binds(*blocks[0].realize, loop->var, IterType::kSpatial) &&
+        Binds(*blocks[0].realize, loop->var, IterType::kReduce)) {
+      return Refuse("reorder", Describe(*top), "loop " + loop->var->name + " is both spatial and a reduction");
+    }
+  }
   std::vector<For> reordered = chain;
   for (size_t i = 0; i < slots.size(); ++i) {
     reordered[slots[i]] = std::find_if(sites.begin(), sites.end(), [&](const LoopSite& site) {

@@ -50,6 +50,12 @@ std::optional<Reduction> MatchReduction(const BlockNode& block) {
   return std::nullopt;
 }
 
+// The block makes its result alone (no part of its iterations was partitioned off).
+bool IsOnlyWriter(const ScheduleState& state, const BlockSite& site) {
+  return std::all_of(site.block().writes.begin(), site.block().writes.end(),
+                     [&](const BufferRegion& write) { return state.OnlyWriter(write.buffer).has_value(); });
+}
+
 std::vector<BufferRegion> Substituted(const std::vector<BufferRegion>& regions, const PrimVarMap& map) {
   std::vector<BufferRegion> result = regions;
   for (BufferRegion& region : result) {
@@ -65,6 +71,9 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
   const BlockNode& block = site.block();
   if (!block.init) return Refuse("decompose_reduction", Describe(site), "it has no initialisation");
   if (!state.IsRegular(name)) return Refuse("decompose_reduction", Describe(site), "its bindings are not simple");
+  if (!IsOnlyWriter(state, site)) {
+    return Refuse("decompose_reduction", Describe(site), "another block holds a part of the reduction");
+  }
   const std::optional<size_t> position = LoopPosition(site, loop);
   if (!position) return Refuse("decompose_reduction", Describe(site), "loop " + loop->name + " is not around it");
   for (size_t i = 0; i < *position; ++i) {
@@ -79,6 +88,10 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
   for (size_t i = *position; i < site.loops.size(); ++i) {
     const For& old = site.loops[i];
     if (Binds(*site.realize, old->var, IterType::kSpatial)) {
+      if (Binds(*site.realize, old->var, IterType::kReduce)) {
+        return Refuse("decompose_reduction", Describe(site),
+                      "loop " + old->var->name + " is both spatial and a reduction");
+      }
       ForNode copy = *old;
       copy.var = MakePrimVar(old->var->name + "_init", old->var->dtype);
       loop_map.emplace(old->var, copy.var);
@@ -135,6 +148,9 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop) {
   if (!reduction) return Refuse("rfactor", Describe(site), "it is no reduction by +, *, min or max");
   if (!state.IsRegular(block.name) || ScheduleState::BlocksIn(site.loops.front()).size() != 1) {
     return Refuse("rfactor", Describe(site), "it must have a nest of its own, with simple bindings");
+  }
+  if (!IsOnlyWriter(state, site)) {
+    return Refuse("rfactor", Describe(site), "another block holds a part of the reduction");
   }
   if (!BindsOnly(*site.realize, loop, IterType::kReduce)) {
     return Refuse("rfactor", Describe(site), "loop " + loop->name + " is not a reduction loop");

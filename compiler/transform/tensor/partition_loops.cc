@@ -161,10 +161,11 @@ class LoopPartitioner : public StmtMutator {
     if (c == nullptr || *c == 0) return std::nullopt;
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
-    for (const InnerVar& inner : guard.inner) {
-      for (const PrimVar& used : FreePrimVars(rest->min)) {
-        if (used.same_as(inner.var)) return std::nullopt;
-      }
+    // An inner loop's extent may name other loops, this one too.
+    for (const PrimVar& used : FreePrimVars(rest->min)) {
+      const bool inner =
+          std::any_of(guard.inner.begin(), guard.inner.end(), [&](const InnerVar& i) { return used.same_as(i.var); });
+      if (inner || used.same_as(var)) return std::nullopt;
     }
     const bool exact = IsConstInt(rest->span, 0);
     if (*c > 0) {  // var >= ceil(-rest / c)

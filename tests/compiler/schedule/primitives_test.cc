@@ -93,7 +93,7 @@ TEST_CASE("primitives: random sequences keep what a function computes") {
   const Target target = ParseTarget("cpu")->variants[0];
   const std::vector<Case> cases = testing::AllCases();
   int accepted = 0;
-  constexpr int kSequences = 133, kAttempts = 14;
+  constexpr int kSequences = 171, kAttempts = 14;
   for (int seed = 0; seed < kSequences; ++seed) {
     const Case& c = cases[seed % cases.size()];
     RandomPrimitives random(seed);
