@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "compiler/importer/onnx.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "formats/file.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
@@ -19,9 +21,8 @@ namespace {
 
 // The module after the named passes, or after all of them ("all"); notes of the log come first, as comments.
 // Options: keep_prepare, fold_max_bytes=N, fold_max_operations=N.
-Result<std::string> RunNamed(const golden::Case& golden) {
+Result<std::string> RunNamed(const golden::Case& golden, ir::IRModule module, std::istringstream words) {
   std::string names, option;
-  std::istringstream words(golden.arguments);
   words >> names;
   PassContext context;
   INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
@@ -52,13 +53,28 @@ Result<std::string> RunNamed(const golden::Case& golden) {
     if (again.ok()) CHECK_MESSAGE(ir::ExplainDifference(module, *again) == "", golden.path << ": after " << pass);
     return Status();
   };
-  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
   INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), passes, context));
   return notes + script::PrintModule(module, {.golden = true});
 }
 
+// pass NAMES [OPTIONS]: on the input.
+Result<std::string> RunOnText(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
+  return RunNamed(golden, std::move(module), std::istringstream(golden.arguments));
+}
+
+// pass_model FILE NAMES [OPTIONS]: on an ONNX model of tests/data.
+Result<std::string> RunOnModel(const golden::Case& golden) {
+  std::istringstream words(golden.arguments);
+  std::string file;
+  words >> file;
+  INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(golden::TestDirectory() + "/data/" + file));
+  INGOT_ASSIGN_OR_RETURN(importer::ImportResult imported, importer::ImportOnnx(bytes, file));
+  return RunNamed(golden, std::move(imported.module), std::move(words));
+}
+
 TEST_CASE("graph passes: golden") {
-  static constexpr golden::Directive kDirectives[] = {{"pass", RunNamed}};
+  static constexpr golden::Directive kDirectives[] = {{"pass", RunOnText}, {"pass_model", RunOnModel}};
   golden::RunArea("transform", kDirectives);
 }
 
