@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <functional>
 #include <map>
 
 #include "runtime/suggest.h"
+#include "vm/assembler_types.h"
 #include "vm/builtins.h"
 #include "vm/text_cursor.h"
 
@@ -81,7 +81,7 @@ class Assembler {
     External external;
     in_.Expect("@");
     external.name = in_.ExpectName();
-    external.signature = ParseSignature();
+    external.signature = types_.ParseSignature();
     if (in_.Take("effects")) external.effects = ParseEffects();
     program_.externals.push_back(std::move(external));
   }
@@ -89,7 +89,7 @@ class Assembler {
   void ParseConstant() {
     Constant constant;
     constant.name = in_.ExpectString();
-    constant.dtype = ParseDataType();
+    constant.dtype = types_.ParseDataType();
     constant.dims = ParseIntList();
     in_.Expect("=");
     const size_t at = in_.position();
@@ -142,7 +142,7 @@ class Assembler {
     vm::State state;
     in_.Expect("@");
     state.name = in_.ExpectName();
-    state.dtype = ParseDataType();
+    state.dtype = types_.ParseDataType();
     state.dims = ParseIntList();
     in_.Expect("device");
     state.device = ParseDeviceNumber();
@@ -214,17 +214,17 @@ class Assembler {
         KernelInt scalar;
         scalar.name = in_.ExpectName();
         in_.Expect(":");
-        scalar.dtype = ParseDataType();
+        scalar.dtype = types_.ParseDataType();
         names.push_back(scalar.name);
         kernel.ints.push_back(std::move(scalar));
       } else if (kWords[word] == "device") {
         kernel.device = ParseDeviceNumber();
       } else if (kWords[word] == "workspace") {
-        kernel.workspace = ParseDim("", names);
+        kernel.workspace = types_.ParseDim("", names);
       } else if (kWords[word] == "flops") {
-        kernel.flops = ParseDim("", names);
+        kernel.flops = types_.ParseDim("", names);
       } else if (kWords[word] == "bytes") {
-        kernel.bytes = ParseDim("", names);
+        kernel.bytes = types_.ParseDim("", names);
       } else if (kWords[word] == "effects") {
         kernel.effects = ParseEffects();
       } else if (kWords[word] == "launch") {
@@ -248,8 +248,8 @@ class Assembler {
   void ParseKernelParam(KernelParam& param, std::span<const std::string> names) {
     param.name = in_.ExpectName();
     in_.Expect(":");
-    param.dtype = ParseDataType();
-    param.extents = ParseDimList(names);
+    param.dtype = types_.ParseDataType();
+    param.extents = types_.ParseDimList(names);
     if (in_.Take("align")) param.alignment = in_.ExpectInt();
     if (in_.Take("in_place")) param.in_place = static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId));
   }
@@ -259,13 +259,13 @@ class Assembler {
     for (auto [word, dims] : {std::pair{"grid", &launch.grid}, std::pair{"block", &launch.block}}) {
       in_.Expect(word);
       const size_t at = in_.position();
-      const std::vector<DimCode> list = ParseDimList(names);
+      const std::vector<DimCode> list = types_.ParseDimList(names);
       if (in_.ok() && list.size() != 3) in_.FailAt(at, "expected three sizes");
       if (!in_.ok()) return;
       std::copy(list.begin(), list.end(), dims->begin());
     }
     in_.Expect("shared");
-    launch.shared_bytes = ParseDim("", names);
+    launch.shared_bytes = types_.ParseDim("", names);
     kernel.launch = std::move(launch);
   }
 
@@ -299,7 +299,7 @@ class Assembler {
     in_.Expect("@");
     function.name = in_.ExpectName();
     function.exported = in_.Take("export");
-    function.signature = ParseSignature();
+    function.signature = types_.ParseSignature();
     symbols_ = function.signature.symbol_names();
     for (size_t i = 0; i < symbols_.size(); ++i) function.registers.push_back(Type::Int());
     for (const NamedType& param : function.signature.params) function.registers.push_back(param.type);
@@ -332,7 +332,7 @@ class Assembler {
       arena.device = ParseDeviceNumber();
       in_.Expect(",");
       in_.Expect("size");
-      arena.size = ParseDim("", symbols_);
+      arena.size = types_.ParseDim("", symbols_);
       function.plan.arenas.push_back(std::move(arena));
     } else if (word == "entry") {
       ParsePlanEntry(function);
@@ -358,7 +358,7 @@ class Assembler {
       in_.FailAt(at, "the next register is r" + std::to_string(function.registers.size()));
     }
     in_.Expect(":");
-    function.registers.push_back(ParseType(symbols_, Storage::kOwned, 0));
+    function.registers.push_back(types_.ParseType(symbols_, Storage::kOwned, 0));
   }
 
   void ParsePlanEntry(Function& function) {
@@ -372,10 +372,10 @@ class Assembler {
     entry.arena = static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId));
     in_.Expect(",");
     in_.Expect("offset");
-    entry.offset = ParseDim(",", symbols_);
+    entry.offset = types_.ParseDim(",", symbols_);
     in_.Expect(",");
     in_.Expect("size");
-    entry.size = ParseDim(",", symbols_);
+    entry.size = types_.ParseDim(",", symbols_);
     in_.Expect(",");
     in_.Expect("live");
     entry.first = static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId));
@@ -441,7 +441,7 @@ class Assembler {
       case OperandKind::kText:
         return in_.ExpectString();
       case OperandKind::kDType:
-        return PackDataType(ParseDataType());
+        return PackDataType(types_.ParseDataType());
       case OperandKind::kDim:
         return ParseRegisterDim(",");
       case OperandKind::kDimList: {
@@ -495,7 +495,7 @@ class Assembler {
       number = std::min(number, kMaxRegisterNames);
       while (slots_.size() <= number) slots_.push_back("r" + std::to_string(slots_.size()));
     }
-    return ToDim(at, text, slots_);
+    return types_.ToDim(at, text, slots_);
   }
 
   uint32_t ParseRegisterName() {
@@ -511,124 +511,6 @@ class Assembler {
     return index;
   }
 
-  // ---- types
-
-  Signature ParseSignature() {
-    Signature signature;
-    if (in_.Take("[")) {
-      while (in_.ok() && !in_.Take("]")) {
-        Symbol symbol;
-        symbol.name = in_.ExpectName();
-        if (in_.Take("in")) {
-          symbol.min = in_.ExpectInt();
-          in_.Expect("..");
-          symbol.max = in_.ExpectInt();
-        }
-        signature.symbols.push_back(std::move(symbol));
-        if (!in_.Peek("]")) in_.Expect(",");
-      }
-    }
-    const std::vector<std::string> names = signature.symbol_names();
-    signature.params = ParseNamedTypes(names, Storage::kBorrowed);
-    in_.Expect("->");
-    signature.results = ParseNamedTypes(names, Storage::kOwned);
-    return signature;
-  }
-
-  std::vector<NamedType> ParseNamedTypes(std::span<const std::string> names, Storage usual) {
-    std::vector<NamedType> types;
-    in_.Expect("(");
-    while (in_.ok() && !in_.Take(")")) {
-      NamedType type;
-      type.name = in_.ExpectName();
-      in_.Expect(":");
-      type.type = ParseType(names, usual, 0);
-      types.push_back(std::move(type));
-      if (!in_.Peek(")")) in_.Expect(",");
-    }
-    return types;
-  }
-
-  std::vector<Type> ParseTypes(std::span<const std::string> names, int depth) {
-    std::vector<Type> types;
-    in_.Expect("(");
-    while (in_.ok() && !in_.Take(")")) {
-      types.push_back(ParseType(names, Storage::kOwned, depth + 1));
-      if (!in_.Peek(")")) in_.Expect(",");
-    }
-    return types;
-  }
-
-  Type ParseType(std::span<const std::string> names, Storage usual, int depth) {
-    const size_t at = in_.position();
-    if (depth > kMaxTypeDepth) in_.Fail("types nested deeper than " + std::to_string(kMaxTypeDepth));
-    std::string word = in_.ExpectWord("a type");
-    Storage storage = usual;
-    for (int i = 0; i < kNumStorages; ++i) {
-      if (word != StorageName(static_cast<Storage>(i))) continue;
-      storage = static_cast<Storage>(i);
-      word = in_.ExpectWord("an element type");
-      break;
-    }
-    if (!in_.ok()) return Type();
-    if (word == "shape") return Type::Shape(ParseTypeDims(names));
-    if (word == "tuple") return Type::Tuple(ParseTypes(names, depth));
-    if (word == "fn") {
-      std::vector<Type> params = ParseTypes(names, depth);
-      in_.Expect("->");
-      return Type::Closure(std::move(params), ParseTypes(names, depth));
-    }
-    if (word == "optional") {
-      std::vector<Type> types = ParseTypes(names, depth);
-      if (in_.ok() && types.size() != 1) in_.FailAt(at, "an optional has one type");
-      return in_.ok() ? Type::Optional(std::move(types[0])) : Type();
-    }
-    if (word == "object") {
-      in_.Expect("(");
-      std::string class_name = in_.ExpectString();
-      in_.Expect(")");
-      return Type::Object(std::move(class_name));
-    }
-    if (!in_.Peek("[")) {
-      for (ValueKind kind :
-           {ValueKind::kInt, ValueKind::kFloat, ValueKind::kBool, ValueKind::kString, ValueKind::kDataType}) {
-        if (word == ValueKindName(kind)) return Type::Scalar(kind);
-      }
-    }
-    const Result<DataType> dtype = DataType::Parse(word);
-    if (!dtype.ok()) {
-      in_.FailAt(at, "expected a type: " + dtype.status().message());
-      return Type();
-    }
-    std::vector<vm::Dim> dims = ParseTypeDims(names);
-    int device = 0;
-    if (in_.Take("@")) device = static_cast<int>(in_.ExpectUnsigned(UINT8_MAX));
-    return Type::Tensor(*dtype, std::move(dims), storage, device);
-  }
-
-  std::vector<vm::Dim> ParseTypeDims(std::span<const std::string> names) {
-    std::vector<vm::Dim> dims;
-    in_.Expect("[");
-    while (in_.ok() && !in_.Take("]")) {
-      if (in_.Take("?")) {
-        dims.emplace_back();
-      } else {
-        dims.emplace_back(ParseDim(",]", names));
-      }
-      if (!in_.Peek("]")) in_.Expect(",");
-    }
-    return dims;
-  }
-
-  DataType ParseDataType() {
-    const size_t at = in_.position();
-    const std::string word = in_.ExpectWord("an element type");
-    if (!in_.ok()) return {};
-    const Result<DataType> dtype = DataType::Parse(word);
-    if (!dtype.ok()) in_.FailAt(at, dtype.status().message());
-    return dtype.ok() ? *dtype : DataType();
-  }
-
   // ---- small parts
 
   uint8_t ParseDeviceNumber() { return static_cast<uint8_t>(in_.ExpectUnsigned(UINT8_MAX)); }
@@ -641,28 +523,6 @@ class Assembler {
       if (!in_.Peek("]")) in_.Expect(",");
     }
     return list;
-  }
-
-  DimCode ParseDim(std::string_view stops, std::span<const std::string> names) {
-    const size_t at = in_.position();
-    return ToDim(at, in_.TakeUntil(stops), names);
-  }
-
-  DimCode ToDim(size_t at, std::string_view text, std::span<const std::string> names) {
-    if (!in_.ok()) return DimCode();
-    Result<DimCode> code = DimCode::Parse(text, names);
-    if (!code.ok()) in_.FailAt(at, code.status().message());
-    return code.ok() ? std::move(*code) : DimCode();
-  }
-
-  std::vector<DimCode> ParseDimList(std::span<const std::string> names) {
-    std::vector<DimCode> dims;
-    in_.Expect("[");
-    while (in_.ok() && !in_.Take("]")) {
-      dims.push_back(ParseDim(",]", names));
-      if (!in_.Peek("]")) in_.Expect(",");
-    }
-    return dims;
   }
 
   // @name or #index, both stored at the end, when everything has its place.
@@ -712,10 +572,10 @@ class Assembler {
     size_t instruction;
     size_t operand;
   };
-  static constexpr int kMaxTypeDepth = 16;
   static constexpr size_t kMaxRegisterNames = 1 << 20;
 
   TextCursor in_;
+  TypeParser types_{in_};
   Program program_;
   std::vector<Reference> references_;
   // Of the function that is being read.

@@ -142,7 +142,10 @@ Status Interpreter::BindParameters(Record& record) {
       return ParameterMismatch(*linked.function, p, DescribeValue(value));
   }
   if (linked.needs_activation) {
-    INGOT_ASSIGN_OR_RETURN(record.activation, context_.Acquire(linked, frame));
+    Result<Context::Activation*> activation = context_.Acquire(linked, frame);
+    if (!activation.ok())
+      return std::move(activation).status().WithContext("function \"" + linked.function->name + "\"");
+    record.activation = *activation;
   }
   return Status();
 }

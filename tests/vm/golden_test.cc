@@ -37,6 +37,7 @@ Result<std::string> RunVerify(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const Program decoded, DecodeProgram(container, test::VmChecks()));
   CHECK(Disassemble(decoded) == Disassemble(program));
   CHECK(*EncodeProgram(decoded) == bytes);
+  CHECK(*EncodeProgram(*Assemble(Disassemble(decoded))) == bytes);
   INGOT_RETURN_IF_ERROR(Verify(decoded, test::VmChecks()));
   return std::string("verified");
 }
