@@ -13,6 +13,7 @@
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/op/registry.h"
 #include "runtime/suggest.h"
+#include "runtime/tensor.h"
 
 namespace ingot::importer {
 
@@ -254,7 +255,7 @@ Result<ir::Type> GraphImporter::InputType(const OnnxValueInfo& info, const Input
                   where + " has no shape; give one with --input-shape " + info.name + "=...");
   }
   const size_t rank = info.dims.has_value() ? info.dims->size() : override_shape->dims.size();
-  if (rank > 8)
+  if (rank > static_cast<size_t>(kMaxRank))
     return Status(StatusCode::kUnsupportedModel, where + " has rank " + std::to_string(rank) + "; 8 is the limit");
   if (override_shape != nullptr && override_shape->dims.size() != rank) {
     return Status(StatusCode::kInvalidArgument, "--input-shape: " + where + " has rank " + std::to_string(rank) +

@@ -4,6 +4,7 @@
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/type.h"
 #include "compiler/op/registry.h"
+#include "runtime/tensor.h"
 
 namespace ingot::importer {
 
@@ -13,6 +14,22 @@ namespace {
 
 Status WrongAttr(const OnnxAttribute& attribute, const char* expected) {
   return Status(StatusCode::kBadInput, "attribute \"" + attribute.name + "\": expected " + expected);
+}
+
+// What no tensor can be: too many dimensions, or too many elements to count.
+Status CheckSize(const ir::Type& type) {
+  const auto* tensor = ir::As<ir::TensorTypeNode>(type);
+  if (tensor == nullptr || !tensor->dims.has_value()) return Status();
+  if (tensor->rank > kMaxRank) {
+    return Status(StatusCode::kUnsupportedModel, "a tensor of rank " + std::to_string(tensor->rank) + "; " +
+                                                     std::to_string(kMaxRank) + " is the limit");
+  }
+  std::vector<int64_t> dims;
+  for (const ir::PrimExpr& dim : *tensor->dims) {
+    const int64_t* value = ir::AsConstInt(dim);
+    dims.push_back(value == nullptr ? 1 : *value);
+  }
+  return CountElements(dims).status();
 }
 
 }  // namespace
@@ -119,6 +136,7 @@ Result<std::vector<int64_t>> NodeImporter::Ints(std::string_view name, std::vect
 
 Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
   INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(row, std::move(args), std::move(attrs)));
+  INGOT_RETURN_IF_ERROR(CheckSize(call->type));
   ir::CallNode with_span = *call;
   with_span.span = span_;
   return Expr(ir::Make<ir::CallNode>(std::move(with_span)));

@@ -155,6 +155,10 @@ save("bad-output-type.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info(
 save("bad-opset.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])], opset=6)
 save("bad-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")], [info("x", [3, 4])], [info("y", None)],
      [ints("to", 5, -1)])
+save("bad-rank.onnx", [n("Unsqueeze", ["x", "axes"], ["y"], name="many")], [info("x", [2])], [info("y", None)],
+     [ints("axes", *range(9))])
+save("bad-count.onnx", [n("Expand", ["x", "to"], ["y"], name="large")], [info("x", [1])], [info("y", None)],
+     [ints("to", 2**62, 8)])
 save("bad-dynamic-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")],
      [info("x", [3, 4]), info("to", [2], T.INT64)], [info("y", None)])
 short = h.make_tensor("w", F, [2], [1.0, 2.0])
