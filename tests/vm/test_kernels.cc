@@ -32,7 +32,7 @@ int32_t FailAssert(const IngotKernelContext* ctx, void* const*, const int64_t*) 
 }
 
 int32_t Spin(const IngotKernelContext* ctx, void* const*, const int64_t*) {
-  while (*ctx->cancel == 0) {
+  while (__atomic_load_n(ctx->cancel, __ATOMIC_RELAXED) == 0) {
   }
   return ctx->fail(ctx, INGOT_KERNEL_CANCELLED, 0, 0);
 }
