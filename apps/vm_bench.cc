@@ -28,7 +28,7 @@ struct Options {
   InputArguments inputs;
   std::vector<std::string> input_arguments;
   std::vector<int> threads{1};
-  std::string warmup = "200ms", min_time = "1s", baseline, fail_if_slower;
+  std::string warmup = "200ms", min_time = "3s", baseline, fail_if_slower;
   std::vector<double> percentiles{50, 95};
   int64_t iterations = 0, number = 0, repeat = 0;
   bool csv = false, markdown = false;
@@ -116,9 +116,16 @@ Result<Measurement> Measure(const Options& options, int threads) {
   return result;
 }
 
+// "50", "99.9".
+std::string PercentileName(double p) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", p);
+  return text;
+}
+
 Json ToJson(const Options& options, const Measurement& m) {
   Json percentiles = Json::object();
-  for (double p : options.percentiles) percentiles[Json(p).dump()] = m.percentile(p);
+  for (double p : options.percentiles) percentiles[PercentileName(p)] = m.percentile(p);
   return {{"name", m.name},
           {"threads", m.threads},
           {"iterations", m.iterations},
@@ -141,7 +148,7 @@ void Print(const Tool& tool, const Options& options, const std::vector<Measureme
   const char* separator = options.csv ? "," : options.markdown ? " | " : "  ";
   std::string header = std::string("name") + separator + "threads" + separator + "calls" + separator + "min_ms" +
                        separator + "mean_ms" + separator + "median_ms" + separator + "std_ms";
-  for (double p : options.percentiles) header += separator + ("p" + Json(p).dump()) + "_ms";
+  for (double p : options.percentiles) header += separator + ("p" + PercentileName(p)) + "_ms";
   std::cout << (options.markdown ? "| " + header + " |\n|" : header + "\n");
   if (options.markdown) {
     for (size_t i = 0; i < 7 + options.percentiles.size(); ++i) std::cout << "---|";
