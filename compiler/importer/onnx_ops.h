@@ -65,8 +65,8 @@ class NodeImporter {
 };
 
 struct OnnxOpRow {
-  const char* op_type;  // of ONNX's own domain
-  const char* row;      // the operator row that takes the inputs as they are, without attributes; null: see import
+  std::string_view op_type;  // of ONNX's own domain
+  const char* row;           // the operator row that takes the inputs as they are, without attributes; null: see import
   Result<std::vector<ir::Expr>> (*import)(const NodeImporter& node) = nullptr;
 };
 // Every row, ordered by name; FindOnnxOp gives null for an unknown one.

@@ -1,0 +1,180 @@
+// Element by element, and what needs no work: identity, constants, casts.
+#include "compiler/importer/ops/families.h"
+
+#include <cstring>
+#include <limits>
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+namespace {
+
+Outputs Identity(const NodeImporter& node) { return One(node.Input(0)); }
+
+// At inference the identity; the mask (a second output) is not made.
+Outputs Dropout(const NodeImporter& node) {
+  if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
+    return node.Unsupported("the mask output of Dropout");
+  }
+  if (node.HasInput(2)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr training, node.Input(2));
+    const auto* constant = ir::As<ir::ConstantNode>(training);
+    if (constant == nullptr || constant->data->bytes().size() != 1 || constant->data->bytes()[0] != std::byte{0}) {
+      return node.Unsupported("Dropout in training mode");
+    }
+  }
+  return One(node.Input(0));
+}
+
+// Max, Min and Sum of any number of inputs: one after the other.
+template <const auto& kRow>
+Outputs Chain(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr result, node.Input(0));
+  for (size_t i = 1; i < node.num_inputs(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr next, node.Input(i));
+    const bool is_last = i + 1 == node.num_inputs();
+    INGOT_ASSIGN_OR_RETURN(result, is_last ? node.Call(kRow, {result, next}) : node.Bind(kRow, {result, next}));
+  }
+  return std::vector<Expr>{std::move(result)};
+}
+constexpr char kMaximum[] = "maximum";
+constexpr char kMinimum[] = "minimum";
+constexpr char kAdd[] = "add";
+
+// The exponent may have another type; the result has the base's.
+Outputs Pow(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr base, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr exponent, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* base_type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* exponent_type, node.InputType(1));
+  if (base_type->dtype != exponent_type->dtype) {
+    INGOT_ASSIGN_OR_RETURN(exponent, node.Bind("astype", {exponent}, {{"dtype", *base_type->dtype}}));
+  }
+  return One(node.Call("power", {base, exponent}));
+}
+
+Outputs Gelu(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::string approximate, node.String("approximate", "none"));
+  if (approximate == "none") return One(node.Call("nn.gelu", {x}));
+  if (approximate == "tanh") return One(node.Call("nn.gelu_tanh", {x}));
+  return node.Invalid("approximate is \"" + approximate + "\"");
+}
+
+Outputs LeakyRelu(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 0.01f));
+  return One(node.Call("nn.leakyrelu", {x}, {{"alpha", alpha}}));
+}
+
+// Bounds are attributes until opset 10 and inputs from 11 on; one that is left out bounds nothing.
+Outputs Clip(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (!type->dtype->is_floating()) return node.Unsupported("Clip of " + type->dtype->ToString());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  INGOT_ASSIGN_OR_RETURN(double low, node.Float("min", -kInfinity));
+  INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", kInfinity));
+  INGOT_ASSIGN_OR_RETURN(low, node.ConstantNumber(1, "the lower bound", low));
+  INGOT_ASSIGN_OR_RETURN(high, node.ConstantNumber(2, "the upper bound", high));
+  return One(node.Call("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, low)),
+                                ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, high))}));
+}
+
+Outputs Cast(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t to, node.Int("to", 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(to));
+  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
+  if (saturate == 0) return node.Unsupported("Cast with saturate=0");
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (type->dtype == dtype) return std::vector<Expr>{std::move(x)};
+  return One(node.Call("astype", {x}, {{"dtype", dtype}}));
+}
+
+Outputs Constant(const NodeImporter& node) {
+  const auto make = [&node](DataType dtype, std::vector<int64_t> dims, const void* data, size_t size) -> Outputs {
+    std::vector<std::byte> bytes(size);
+    if (size > 0) std::memcpy(bytes.data(), data, size);
+    const std::string name = node.node().outputs.empty() ? "" : node.node().outputs[0];
+    return std::vector<Expr>{
+        ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)), name)};
+  };
+  if (const OnnxAttribute* tensor = node.FindAttr("value")) {
+    const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
+    if (data == nullptr) return node.Invalid("attribute \"value\": expected a tensor");
+    return std::vector<Expr>{
+        ir::Make<ir::ConstantNode>(*data, node.node().outputs.empty() ? "" : node.node().outputs[0])};
+  }
+  if (node.HasAttr("value_int")) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t value, node.Int("value_int", 0));
+    return make(DataType::Int(64), {}, &value, sizeof(value));
+  }
+  if (node.HasAttr("value_float")) {
+    INGOT_ASSIGN_OR_RETURN(const double wide, node.Float("value_float", 0));
+    const float value = static_cast<float>(wide);
+    return make(DataType::Float(32), {}, &value, sizeof(value));
+  }
+  if (node.HasAttr("value_ints")) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, node.Ints("value_ints", {}));
+    return make(DataType::Int(64), {static_cast<int64_t>(values.size())}, values.data(), values.size() * 8);
+  }
+  if (const OnnxAttribute* floats = node.FindAttr("value_floats")) {
+    const auto* values = std::get_if<std::vector<float>>(&floats->value);
+    if (values == nullptr) return node.Invalid("attribute \"value_floats\": expected floats");
+    return make(DataType::Float(32), {static_cast<int64_t>(values->size())}, values->data(), values->size() * 4);
+  }
+  return node.Unsupported("a Constant that is no tensor of numbers");
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Abs", "abs"},
+    {"Add", "add"},
+    {"And", "logical_and"},
+    {"BitwiseNot", "bitwise_not"},
+    {"Cast", nullptr, Cast},
+    {"Ceil", "ceil"},
+    {"Clip", nullptr, Clip},
+    {"Constant", nullptr, Constant},
+    {"Cos", "cos"},
+    {"Div", "divide"},
+    {"Dropout", nullptr, Dropout},
+    {"Equal", "equal"},
+    {"Erf", "erf"},
+    {"Exp", "exp"},
+    {"Floor", "floor"},
+    {"Gelu", nullptr, Gelu},
+    {"Greater", "greater"},
+    {"GreaterOrEqual", "greater_equal"},
+    {"Identity", nullptr, Identity},
+    {"IsNaN", "isnan"},
+    {"LeakyRelu", nullptr, LeakyRelu},
+    {"Less", "less"},
+    {"LessOrEqual", "less_equal"},
+    {"Log", "log"},
+    {"Max", nullptr, Chain<kMaximum>},
+    {"Min", nullptr, Chain<kMinimum>},
+    {"Mul", "multiply"},
+    {"Neg", "negative"},
+    {"Not", "logical_not"},
+    {"Or", "logical_or"},
+    {"Pow", nullptr, Pow},
+    {"Relu", "nn.relu"},
+    {"Round", "round"},
+    {"Sigmoid", "sigmoid"},
+    {"Sign", "sign"},
+    {"Sin", "sin"},
+    {"Sqrt", "sqrt"},
+    {"Sub", "subtract"},
+    {"Sum", nullptr, Chain<kAdd>},
+    {"Tan", "tan"},
+    {"Tanh", "tanh"},
+    {"Where", "where"},
+    {"Xor", "logical_xor"},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> ElementwiseOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

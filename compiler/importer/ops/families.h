@@ -1,0 +1,18 @@
+// The families of the table of ONNX operators, one file each; onnx_ops.cc joins them. A new operator is a row in its
+// family's file; a new family is a file and one line here and in onnx_ops.cc.
+#pragma once
+
+#include <span>
+
+#include "compiler/importer/onnx_ops.h"
+
+namespace ingot::importer {
+
+std::span<const OnnxOpRow> ConvolutionOnnxOps();
+std::span<const OnnxOpRow> ElementwiseOnnxOps();
+std::span<const OnnxOpRow> LinearOnnxOps();
+std::span<const OnnxOpRow> NormalizationOnnxOps();
+std::span<const OnnxOpRow> ReductionOnnxOps();
+std::span<const OnnxOpRow> TransformOnnxOps();
+
+}  // namespace ingot::importer

@@ -1,0 +1,69 @@
+// Matrix products.
+#include "compiler/importer/ops/families.h"
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+namespace {
+
+Result<Expr> TransposedMatrix(const NodeImporter& node, Expr x) {
+  return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints({1, 0})}});
+}
+
+// alpha * A' * B' + beta * C. A constant B takes alpha (it is folded then), otherwise the product does.
+Outputs Gemm(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr a, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* a_type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* b_type, node.InputType(1));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
+  INGOT_ASSIGN_OR_RETURN(const double beta, node.Float("beta", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t trans_a, node.Int("transA", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t trans_b, node.Int("transB", 0));
+  if (a_type->rank != 2 || b_type->rank != 2) {
+    return node.Invalid("expected matrices, got ranks " + std::to_string(a_type->rank) + " and " +
+                        std::to_string(b_type->rank));
+  }
+  const DataType dtype = *a_type->dtype;
+  const bool has_bias = node.HasInput(2) && beta != 0;
+  const bool b_is_constant = ir::As<ir::ConstantNode>(b) != nullptr;
+  const auto scaled = [&node, dtype](Expr x, double factor) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(factor, dtype));
+    return node.Bind("multiply", {std::move(x), std::move(scalar)});
+  };
+  if (trans_a != 0) {
+    INGOT_ASSIGN_OR_RETURN(a, TransposedMatrix(node, std::move(a)));
+  }
+  if (alpha != 1 && b_is_constant) {
+    INGOT_ASSIGN_OR_RETURN(b, scaled(std::move(b), alpha));
+  }
+  if (trans_b != 0) {
+    INGOT_ASSIGN_OR_RETURN(b, TransposedMatrix(node, std::move(b)));
+  }
+  const bool scale_product = alpha != 1 && !b_is_constant;
+  if (!has_bias && !scale_product) return One(node.Call("matmul", {a, b}));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
+  if (scale_product) {
+    if (!has_bias) {
+      INGOT_ASSIGN_OR_RETURN(Expr scalar, node.Scalar(alpha, dtype));
+      return One(node.Call("multiply", {product, scalar}));
+    }
+    INGOT_ASSIGN_OR_RETURN(product, scaled(std::move(product), alpha));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr c, node.Input(2));
+  if (beta != 1) {
+    INGOT_ASSIGN_OR_RETURN(c, scaled(std::move(c), beta));
+  }
+  return One(node.Call("add", {product, c}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Gemm", nullptr, Gemm},
+    {"MatMul", "matmul"},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> LinearOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,121 @@
+// Shapes and layouts: the same elements under other dims or in another order.
+#include "compiler/importer/ops/families.h"
+
+#include <algorithm>
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+namespace {
+
+// -1 stands for what is left over, 0 for the input's dimension (unless allowzero).
+Outputs Reshape(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t allow_zero, node.Int("allowzero", 0));
+  if (std::count(shape.begin(), shape.end(), -1) > 1) return node.Invalid("the shape has more than one -1");
+  std::vector<PrimExpr> out;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < -1) return node.Invalid("the shape holds " + std::to_string(shape[i]));
+    const bool copies = shape[i] == 0 && allow_zero == 0;
+    if (copies && i >= in.size()) {
+      return node.Invalid("the shape copies dimension " + std::to_string(i) + ", which is not there");
+    }
+    out.push_back(copies ? in[i] : ir::Int64(shape[i]));
+  }
+  return One(ReshapeTo(node, std::move(x), std::move(out)));
+}
+
+Outputs Flatten(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 1));
+  INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size()), true));
+  const std::span<const PrimExpr> dims(in);
+  return One(ReshapeTo(node, std::move(x), {Product(dims.first(axis)), Product(dims.subspan(axis))}));
+}
+
+Outputs Squeeze(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, AxesOf(node));
+  std::vector<bool> drop(in.size());
+  for (int64_t axis : axes) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t index, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+    if (!ir::IsConstInt(in[index], 1)) return node.Invalid("axis " + std::to_string(axis) + " is not of size 1");
+    drop[index] = true;
+  }
+  std::vector<PrimExpr> out;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (axes.empty() ? !ir::IsConstInt(in[i], 1) : !drop[i]) out.push_back(in[i]);
+  }
+  return One(ReshapeTo(node, std::move(x), std::move(out)));
+}
+
+Outputs Unsqueeze(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, AxesOf(node));
+  const int64_t rank = static_cast<int64_t>(in.size() + axes.size());
+  std::vector<bool> added(rank);
+  for (int64_t axis : axes) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t index, NormaliseAxis(node, axis, rank));
+    if (added[index]) return node.Invalid("axis " + std::to_string(axis) + " is given twice");
+    added[index] = true;
+  }
+  std::vector<PrimExpr> out;
+  for (size_t i = 0, from = 0; i < added.size(); ++i) out.push_back(added[i] ? ir::Int64(1) : in[from++]);
+  return One(ReshapeTo(node, std::move(x), std::move(out)));
+}
+
+Outputs Transpose(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  std::vector<int64_t> reversed;
+  for (size_t i = in.size(); i-- > 0;) reversed.push_back(static_cast<int64_t>(i));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
+                         node.Ints("perm", std::move(reversed), static_cast<int64_t>(in.size())));
+  return One(node.Call("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}}));
+}
+
+Outputs Concat(const NodeImporter& node) {
+  std::vector<Expr> fields;
+  std::vector<ir::Type> types;
+  for (size_t i = 0; i < node.num_inputs(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr field, node.Input(i));
+    types.push_back(field->type);
+    fields.push_back(std::move(field));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 0));
+  INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+  const Expr tuple = ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+  return One(node.Call("concat", {tuple}, {{"axis", axis}}));
+}
+
+// NumPy's broadcasting both ways: a 1 in the shape keeps the input's dimension.
+Outputs Expand(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
+  std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1));
+  for (size_t i = 0; i < in.size(); ++i) out[out.size() - in.size() + i] = in[i];
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0) return node.Invalid("the shape holds " + std::to_string(shape[i]));
+    if (shape[i] != 1) out[out.size() - shape.size() + i] = ir::Int64(shape[i]);
+  }
+  return One(node.Call("broadcast_to", {x, ShapeOf(std::move(out))}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Concat", nullptr, Concat},       {"Expand", nullptr, Expand},   {"Flatten", nullptr, Flatten},
+    {"Reshape", nullptr, Reshape},     {"Squeeze", nullptr, Squeeze}, {"Transpose", nullptr, Transpose},
+    {"Unsqueeze", nullptr, Unsqueeze},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> TransformOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

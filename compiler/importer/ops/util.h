@@ -1,0 +1,30 @@
+// What the importers of several families use.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/importer/onnx_ops.h"
+#include "compiler/ir/type.h"
+#include "compiler/op/registry.h"
+
+namespace ingot::importer {
+
+using ir::AttrValue;
+using ir::Expr;
+using ir::PrimExpr;
+
+using Outputs = Result<std::vector<Expr>>;
+
+// An input's dims; unsupported when its rank is not known.
+Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
+Expr ShapeOf(std::vector<PrimExpr> dims);
+PrimExpr Product(std::span<const PrimExpr> dims);
+// Axes count from the end when negative; `end_allowed`: the rank itself is one too.
+Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t rank, bool end_allowed = false);
+Outputs One(Result<Expr> value);
+Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
+// The axes of an operator that takes them as an attribute before opset 13 and as an input since.
+Result<std::vector<int64_t>> AxesOf(const NodeImporter& node);
+
+}  // namespace ingot::importer
