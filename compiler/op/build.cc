@@ -1,5 +1,7 @@
 #include "compiler/op/build.h"
 
+#include "compiler/ir/verifier.h"
+
 namespace ingot::op {
 
 Result<TeArgs> TeArgs::Make(const ir::Call& call) {
@@ -10,9 +12,14 @@ Result<TeArgs> TeArgs::Make(const ir::Call& call) {
     }
     return ir::Substitute(expr, args.own_);
   };
-  const auto type = ir::As<ir::TensorTypeNode>(call->type);
-  if (type == nullptr || !type->dims || !type->dtype) {
-    return OpError(call, "the result needs a known shape and dtype, got " + Describe(call->type));
+  std::vector<ir::Type> results = {call->type};
+  if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) results = tuple->fields;
+  for (const ir::Type& result : results) {
+    const ir::TensorType type = ir::AsRef<ir::TensorTypeNode>(result);
+    if (type == nullptr || !type->dims || !type->dtype) {
+      return OpError(call, "the result needs a known shape and dtype, got " + Describe(call->type));
+    }
+    args.outputs_.push_back(type);
   }
   const std::vector<ir::Expr> inputs = InputTensors(call);
   const OpRow* row = RowOf(call);
@@ -27,42 +34,85 @@ Result<TeArgs> TeArgs::Make(const ir::Call& call) {
     if (i >= row->arg_names.size() || inputs.size() > call->args.size()) name += "_" + std::to_string(i);
     args.inputs_.push_back(te::Placeholder(std::move(dims), *tensor->dtype, std::move(name)));
   }
-  for (const ir::PrimExpr& dim : *type->dims) own(dim);
+  for (const ir::TensorType& type : args.outputs_) {
+    for (const ir::PrimExpr& dim : *type->dims) own(dim);
+  }
   for (const ir::PrimVar& var : UnboundShapeVars(call)) {
     args.scalars_.push_back(ir::Downcast<ir::PrimVarNode>(own(var)));
   }
   return args;
 }
 
-Dims TeArgs::out_dims() const {
+Dims TeArgs::out_dims(size_t i) const {
   Dims dims;
-  for (const ir::PrimExpr& dim : *ir::As<ir::TensorTypeNode>(call_->type)->dims) {
-    dims.push_back(ir::Substitute(dim, own_));
-  }
+  for (const ir::PrimExpr& dim : *outputs_.at(i)->dims) dims.push_back(Own(dim));
   return dims;
 }
 
-DataType TeArgs::out_dtype() const { return *ir::As<ir::TensorTypeNode>(call_->type)->dtype; }
+DataType TeArgs::out_dtype(size_t i) const { return *outputs_.at(i)->dtype; }
 
 ir::PrimExpr TeArgs::scalar(size_t i) const {
   Result<ir::PrimExpr> value = PrimArg(call_, i);
   INGOT_CHECK(value.ok(), "type inference accepted the scalar");
-  return ir::Substitute(*value, own_);
+  return Own(*value);
+}
+
+Result<ir::PrimFunc> BuildManyFromTe(const ir::Call& call,
+                                     const std::function<std::vector<te::Tensor>(const TeArgs&)>& define) {
+  INGOT_ASSIGN_OR_RETURN(const TeArgs args, TeArgs::Make(call));
+  std::vector<te::Tensor> tensors = args.inputs();
+  std::vector<te::Tensor> results = define(args);
+  INGOT_CHECK(results.size() == args.num_outputs(), "a definition that computes another number of results");
+  for (te::Tensor& result : results) {
+    INGOT_CHECK(!result->operation->is_placeholder(), "an operator that computes nothing");
+    tensors.push_back(std::move(result));
+  }
+  return te::CreatePrimFunc(tensors, args.scalars());
 }
 
 Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::Tensor(const TeArgs&)>& define) {
+  return BuildManyFromTe(call, [&](const TeArgs& args) { return std::vector<te::Tensor>{define(args)}; });
+}
+
+Result<ir::PrimFunc> BuildFromStatements(
+    const ir::Call& call,
+    const std::function<std::vector<ir::Stmt>(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>&
+        define,
+    const std::vector<std::string>& output_names) {
   INGOT_ASSIGN_OR_RETURN(const TeArgs args, TeArgs::Make(call));
-  std::vector<te::Tensor> tensors = args.inputs();
-  te::Tensor out = define(args);
-  INGOT_CHECK(!out->operation->is_placeholder(), "an operator that computes nothing");
-  tensors.push_back(std::move(out));
-  return te::CreatePrimFunc(tensors, args.scalars());
+  Buffers inputs;
+  Buffers outputs;
+  std::vector<ir::PrimFuncParam> params;
+  for (const te::Tensor& input : args.inputs()) {
+    inputs.push_back(ir::MakeBuffer(input->name, input->dtype, input->shape));
+    params.push_back({inputs.back()->data, inputs.back()});
+  }
+  for (size_t i = 0; i < args.num_outputs(); ++i) {
+    const std::string name = i < output_names.size() ? output_names[i] : "out";
+    outputs.push_back(ir::MakeBuffer(name, args.out_dtype(i), args.out_dims(i)));
+    params.push_back({outputs.back()->data, outputs.back()});
+  }
+  for (const ir::PrimVar& scalar : args.scalars()) params.push_back({scalar, nullptr});
+  const ir::Block root =
+      ir::Make<ir::BlockNode>("root", std::vector<ir::IterVar>{}, std::vector<ir::BufferRegion>{},
+                              std::vector<ir::BufferRegion>{}, ir::MakeSeq(define(args, inputs, outputs)));
+  const ir::Stmt body = ir::Make<ir::BlockRealizeNode>(std::vector<ir::PrimExpr>{}, ir::BoolImm(true), root);
+  const ir::PrimFunc function =
+      ir::Make<ir::PrimFuncNode>(std::move(params), body, false, ir::Attrs{{"tirx.noalias", ir::AttrValue(true)}});
+  const Status status = ir::VerifyPrimFunc(function);
+  if (!status.ok()) CheckFailed(__FILE__, __LINE__, "the statements make a valid function", status.message().c_str());
+  return function;
 }
 
 bool Always(const ir::Call&, const Target&) { return true; }
 
 double EstimateElements(const ir::Type& type) {
   double count = 1;
+  if (const auto* tuple = ir::As<ir::TupleTypeNode>(type)) {
+    count = 0;
+    for (const ir::Type& field : tuple->fields) count += EstimateElements(field);
+    return count;
+  }
   const auto* tensor = ir::As<ir::TensorTypeNode>(type);
   if (tensor == nullptr || !tensor->dims) return count;
   for (const ir::PrimExpr& dim : *tensor->dims) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "compiler/ir/stmt.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
@@ -20,11 +21,14 @@ class TeArgs {
   const ir::Call& call() const { return call_; }
   const std::vector<te::Tensor>& inputs() const { return inputs_; }
   const te::Tensor& input(size_t i) const { return inputs_.at(i); }
-  // The result's dims and dtype, in the PrimFunc's variables.
-  Dims out_dims() const;
-  DataType out_dtype() const;
+  // A result's dims and dtype, in the PrimFunc's variables; several results are the fields of a tuple.
+  size_t num_outputs() const { return outputs_.size(); }
+  Dims out_dims(size_t i = 0) const;
+  DataType out_dtype(size_t i = 0) const;
   // Argument i of the call, a scalar, in the PrimFunc's variables.
   ir::PrimExpr scalar(size_t i) const;
+  // An expression over the call's symbolic variables in the PrimFunc's.
+  ir::PrimExpr Own(const ir::PrimExpr& expr) const { return ir::Substitute(expr, own_); }
   // The PrimFunc's own variables for UnboundShapeVars, in order.
   const std::vector<ir::PrimVar>& scalars() const { return scalars_; }
 
@@ -33,17 +37,32 @@ class TeArgs {
   ir::Call call_;
   ir::PrimVarMap own_;
   std::vector<te::Tensor> inputs_;
+  std::vector<ir::TensorType> outputs_;
   std::vector<ir::PrimVar> scalars_;
 };
 
-// The PrimFunc of the tensor that define(args) computes.
+// The PrimFunc of the tensor that define(args) computes, or of several.
 Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::Tensor(const TeArgs&)>& define);
+Result<ir::PrimFunc> BuildManyFromTe(const ir::Call& call,
+                                     const std::function<std::vector<te::Tensor>(const TeArgs&)>& define);
+// The PrimFunc whose body are the statements of define(args, inputs, outputs), for what is no tensor expression: scans,
+// scatters, sorts. Outputs have the names given, or "out".
+using Buffers = std::vector<ir::Buffer>;
+Result<ir::PrimFunc> BuildFromStatements(
+    const ir::Call& call,
+    const std::function<std::vector<ir::Stmt>(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>&
+        define,
+    const std::vector<std::string>& output_names = {});
 
 // An Implementation that always applies and whose cost is an operation per element of the result. define is a plain
 // function.
 template <te::Tensor (*define)(const TeArgs&)>
 Result<ir::PrimFunc> Build(const ir::Call& call, const Target&) {
   return BuildFromTe(call, define);
+}
+template <std::vector<te::Tensor> (*define)(const TeArgs&)>
+Result<ir::PrimFunc> BuildMany(const ir::Call& call, const Target&) {
+  return BuildManyFromTe(call, define);
 }
 double ElementsOfResult(const ir::Call& call, const Target& target);
 bool Always(const ir::Call& call, const Target& target);
@@ -52,7 +71,7 @@ Implementation TeImplementation(const char* name = "te") {
   return {name, Always, ElementsOfResult, {}, Build<define>};
 }
 
-// The number of elements that a type has; symbolic dims count as 1.
+// The number of elements that a type has, of a tuple the sum of its fields'; symbolic dims count as 1.
 double EstimateElements(const ir::Type& type);
 
 }  // namespace ingot::op

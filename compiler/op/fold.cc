@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
 #include "runtime/host_ops.h"
 #include "runtime/tensor.h"
 
@@ -124,6 +125,19 @@ Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prep
 Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const ConstantPtr> inputs) {
   INGOT_ASSIGN_OR_RETURN(const PrepareCall prepare, RowOf(call)->prepare(call));
   return RunHostRoutine(call, prepare, inputs);
+}
+
+Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs) {
+  std::vector<ReferenceTensor> tensors;
+  for (const ConstantPtr& input : inputs) {
+    if (input->dtype().bits < 8 && !input->dtype().is_bool()) {
+      return OpError(call, "folding does not read " + input->dtype().ToString());
+    }
+    tensors.push_back(UnpackReference(input->dtype(), input->dims(), input->bytes()));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ReferenceTensor> results, RowOf(call)->reference(call, tensors));
+  INGOT_CHECK(results.size() == 1, "a row that folds has one result");
+  return ir::ConstantData::FromBytes(results[0].dtype, results[0].dims, PackReference(results[0]));
 }
 
 Result<ConstantPtr> FilledConstant(const ir::Call& call, double value) {

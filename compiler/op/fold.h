@@ -17,6 +17,8 @@ Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const Constant
 // Runs one host routine by the name of its builtin; the result has the type of the call.
 Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prepare,
                                    std::span<const ConstantPtr> inputs);
+// OpRow::fold of rows whose results are exact (moved elements, comparisons, integers): the reference evaluation.
+Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // A constant of the call's type with every element equal to value.
 Result<ConstantPtr> FilledConstant(const ir::Call& call, double value);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "runtime/check.h"
@@ -99,6 +100,39 @@ std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::spa
     if (dims[extra + axis] == 1) dims[extra + axis] = b[axis];
   }
   return dims;
+}
+
+std::vector<std::byte> PackReference(const ReferenceTensor& tensor) {
+  const int64_t count = CountOf(tensor.dims);
+  const auto width = static_cast<size_t>(tensor.dtype.bits / 8);
+  INGOT_CHECK(width > 0, "no tensor of packed elements");
+  std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const uint64_t bits = tensor.dtype.is_floating() ? EncodeFloat(tensor.dtype, tensor.floats[at])
+                                                     : static_cast<uint64_t>(tensor.ints[at]);
+    std::memcpy(bytes.data() + at * width, &bits, width);  // little-endian
+  }
+  return bytes;
+}
+
+ReferenceTensor UnpackReference(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes) {
+  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
+  const auto width = static_cast<size_t>(dtype.bits / 8);
+  for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
+    const auto at = static_cast<size_t>(i);
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + at * width, width);
+    if (dtype.is_floating()) {
+      tensor.floats[at] = DecodeFloat(dtype, bits);
+    } else if (dtype.is_int()) {
+      const int shift = 64 - dtype.bits;
+      tensor.ints[at] = static_cast<int64_t>(bits << shift) >> shift;
+    } else {
+      tensor.ints[at] = static_cast<int64_t>(bits);
+    }
+  }
+  return tensor;
 }
 
 }  // namespace ingot::op

@@ -2,6 +2,7 @@
 // in row-major order. Slow and obvious on purpose; shares nothing with kernels, tensor expressions or host routines.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -29,5 +30,9 @@ int64_t Flatten(std::span<const int64_t> dims, std::span<const int64_t> index);
 int64_t FlattenBroadcast(std::span<const int64_t> dims, std::span<const int64_t> index);
 // NumPy's broadcast of both (they do).
 std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::span<const int64_t> b);
+
+// Elements as they lie in memory, little-endian, and back; no dtypes below a byte besides bool.
+std::vector<std::byte> PackReference(const ReferenceTensor& tensor);
+ReferenceTensor UnpackReference(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes);
 
 }  // namespace ingot::op

@@ -313,7 +313,8 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
       return InferSignature(call, params, function->result_type);
     }
     // Called as it is, after destination passing: it writes the buffers that it is given.
-    if (module.FindPrimFunc(var->name) != nullptr) return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{}));
+    if (module.FindPrimFunc(var->name) != nullptr)
+      return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{}));
   }
   if (ir::As<ir::ExternFuncNode>(call->callee) != nullptr && !call->type_args.empty()) {
     if (call->type_args.size() == 1) return call->type_args[0];
@@ -375,6 +376,11 @@ std::vector<ir::PrimVar> UnboundShapeVars(const ir::Call& call) {
     if (const auto* shape = ir::As<ir::ShapeExprNode>(arg))
       dims.insert(dims.end(), shape->dims.begin(), shape->dims.end());
     if (const auto* value = ir::As<ir::PrimValueNode>(arg)) dims.push_back(value->value);
+    if (const auto* tuple = ir::As<ir::TupleNode>(arg)) {
+      for (const ir::Expr& field : tuple->fields) {
+        if (const auto* value = ir::As<ir::PrimValueNode>(field)) dims.push_back(value->value);
+      }
+    }
   }
   std::vector<ir::PrimVar> unbound;
   for (const ir::PrimExpr& dim : dims) {

@@ -58,7 +58,7 @@ class Legalizer : public ir::ExprMutator {
     if (var == nullptr) return call;
     std::vector<ir::PrimExpr> shape_vars;
     for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
-    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), {call->type}, std::move(shape_vars));
+    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), OutTypes(call), std::move(shape_vars));
     result.span = call->span;
     return ir::Make<ir::CallNode>(std::move(result));
   }
@@ -115,8 +115,20 @@ class Legalizer : public ir::ExprMutator {
     return nullptr;
   }
 
+  // One tensor, or the fields of a tuple of them.
+  static std::vector<ir::Type> ResultTypes(const Call& call) {
+    if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) return tuple->fields;
+    return {call->type};
+  }
+
+  // call_tir's out_ty: several results are a list, a tuple of one stands for itself.
+  static std::vector<ir::Type> OutTypes(const Call& call) {
+    std::vector<ir::Type> types = ResultTypes(call);
+    return types.size() == 1 ? std::vector<ir::Type>{call->type} : types;
+  }
+
   static bool HasKnownShapes(const Call& call) {
-    std::vector<ir::Type> types = {call->type};
+    std::vector<ir::Type> types = ResultTypes(call);
     for (const Expr& input : op::InputTensors(call)) types.push_back(input->type);
     for (const ir::Type& type : types) {
       const auto* tensor = ir::As<ir::TensorTypeNode>(type);

@@ -73,16 +73,14 @@ int Dump() {
     }
     Json inputs = Json::array();
     for (const ReferenceTensor& input : c.inputs) inputs.push_back(ToJson(input));
+    Json outputs = Json::array();
+    for (const ReferenceTensor& output : *result) outputs.push_back(ToJson(output));
     Json args = Json::array();
     for (const ir::Expr& arg : (*call)->args) args.push_back(ToJson(arg));
     Json attrs = Json::object();
     for (const auto& [name, value] : (*call)->attrs.items()) attrs[name] = ToJson(value);
-    cases.push_back({{"op", c.op},
-                     {"label", c.label},
-                     {"attrs", attrs},
-                     {"args", args},
-                     {"inputs", inputs},
-                     {"output", ToJson((*result)[0])}});
+    cases.push_back(
+        {{"op", c.op}, {"label", c.label}, {"attrs", attrs}, {"args", args}, {"inputs", inputs}, {"outputs", outputs}});
   }
   std::cout << cases.dump() << "\n";
   return 0;

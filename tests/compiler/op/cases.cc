@@ -1,12 +1,10 @@
 #include "tests/compiler/op/cases.h"
 
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
-#include "runtime/small_float.h"
+#include "tests/compiler/op/case_builder.h"
 
 namespace ingot::op {
 namespace {
@@ -14,92 +12,6 @@ namespace {
 using ir::Attrs;
 using ir::AttrValue;
 using ir::Expr;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
-const DataType kF16 = DataType::Float(16);
-const DataType kF32 = DataType::Float(32);
-const DataType kF64 = DataType::Float(64);
-const DataType kI32 = DataType::Int(32);
-const DataType kBool = DataType::Bool();
-
-using IntList = std::vector<int64_t>;
-
-// Values that repeat rarely, some negative, none near the ends of a dtype; exact in every dtype but the smallest.
-ReferenceTensor Data(DataType dtype, IntList dims, uint64_t seed = 1) {
-  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
-  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
-  for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    const auto step = static_cast<int64_t>((state >> 40) % 65) - 32;  // -32 .. 32
-    SetNumber(tensor, i, dtype.is_floating() ? static_cast<double>(step) / 8 : static_cast<double>(step));
-    if (dtype.is_bool()) tensor.ints[static_cast<size_t>(i)] = step & 1;
-    if (dtype.is_uint()) tensor.ints[static_cast<size_t>(i)] = std::abs(step);
-  }
-  return tensor;
-}
-ReferenceTensor Of(DataType dtype, IntList dims, const std::vector<double>& values) {
-  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
-  INGOT_CHECK(values.size() == static_cast<size_t>(CountOf(tensor.dims)));
-  for (size_t i = 0; i < values.size(); ++i) {
-    // Inputs are exact in their dtype.
-    const double value = dtype == kF32 ? static_cast<double>(static_cast<float>(values[i])) : values[i];
-    SetNumber(tensor, static_cast<int64_t>(i), value);
-  }
-  return tensor;
-}
-// Infinities, NaN, zeros of both signs, a subnormal and large numbers of float32.
-ReferenceTensor Specials(DataType dtype = kF32) {
-  return Of(dtype, {8}, {kInf, -kInf, kNan, 0.0, -0.0, 1e-40, 3e38, -3e38});
-}
-
-Expr ShapeOf(const IntList& dims) {
-  Dims exprs;
-  for (int64_t dim : dims) exprs.push_back(ir::Int64(dim));
-  return ir::Make<ir::ShapeExprNode>(std::move(exprs));
-}
-Expr Scalar(double value) {
-  if (value == std::floor(value)) return ir::Make<ir::PrimValueNode>(ir::Int64(static_cast<int64_t>(value)));
-  return ir::Make<ir::PrimValueNode>(ir::FloatImm(kF64, value));
-}
-Expr IntTuple(const IntList& values) {
-  std::vector<Expr> fields;
-  std::vector<ir::Type> types;
-  for (int64_t value : values) {
-    fields.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
-    types.push_back(fields.back()->type);
-  }
-  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
-}
-std::vector<Expr> AsTuple(const std::vector<Expr>& inputs) {
-  std::vector<ir::Type> types;
-  for (const Expr& input : inputs) types.push_back(input->type);
-  return {ir::Make<ir::TupleNode>(inputs, ir::Make<ir::TupleTypeNode>(std::move(types)))};
-}
-// The inputs and then more arguments.
-auto Then(std::vector<Expr> more) {
-  return [more](const std::vector<Expr>& inputs) {
-    std::vector<Expr> args = inputs;
-    args.insert(args.end(), more.begin(), more.end());
-    return args;
-  };
-}
-
-class Builder {
- public:
-  std::vector<OpCase> cases;
-
-  OpCase& Add(std::string op, std::string label, std::vector<ReferenceTensor> inputs, Attrs attrs = {},
-              std::function<std::vector<Expr>(const std::vector<Expr>&)> args = nullptr) {
-    cases.push_back({std::move(op), std::move(label), std::move(inputs), std::move(attrs), std::move(args)});
-    const std::vector<ReferenceTensor>& tensors = cases.back().inputs;
-    if (!tensors.empty() && tensors[0].dtype == kF16) {
-      cases.back().rtol = 2e-3;
-      cases.back().atol = 1e-3;
-    }
-    return cases.back();
-  }
-};
 
 // One tensor of every dtype of the row, a scalar, an empty one, special values.
 void UnaryCases(Builder& b, const OpRow& row, const Attrs& attrs = {},
@@ -148,12 +60,6 @@ void CreateCases(Builder& b) {
   }
   b.Add("full", "rank0", {Data(kF32, {}, 3)}, {{"dtype", "float32"}}, first({}));
   b.Add("full", "empty", {Data(kF32, {}, 3)}, {}, first({0}));
-}
-
-// For each dtype, and for the special shapes, one case made by a function of the input.
-void MoveCases(Builder& b, const char* op, const Attrs& attrs, const IntList& dims,
-               const std::function<std::vector<Expr>(const std::vector<Expr>&)>& args = nullptr) {
-  for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), {Data(dtype, dims)}, attrs, args);
 }
 
 void TransformCases(Builder& b) {
@@ -385,39 +291,6 @@ std::string Compare(const OpCase& op_case, const std::vector<ReferenceTensor>& e
     }
   }
   return "";
-}
-
-std::vector<std::byte> Pack(const ReferenceTensor& tensor) {
-  const int64_t count = CountOf(tensor.dims);
-  const auto width = static_cast<size_t>(tensor.dtype.bits / 8);
-  INGOT_CHECK(width > 0, "no case has packed elements");
-  std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
-  for (int64_t i = 0; i < count; ++i) {
-    const auto at = static_cast<size_t>(i);
-    const uint64_t bits = tensor.dtype.is_floating() ? EncodeFloat(tensor.dtype, tensor.floats[at])
-                                                     : static_cast<uint64_t>(tensor.ints[at]);
-    std::memcpy(bytes.data() + at * width, &bits, width);  // little-endian
-  }
-  return bytes;
-}
-
-ReferenceTensor Unpack(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes) {
-  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
-  const auto width = static_cast<size_t>(dtype.bits / 8);
-  for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
-    const auto at = static_cast<size_t>(i);
-    uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data() + at * width, width);
-    if (dtype.is_floating()) {
-      tensor.floats[at] = DecodeFloat(dtype, bits);
-    } else if (dtype.is_int()) {
-      const int shift = 64 - dtype.bits;
-      tensor.ints[at] = static_cast<int64_t>(bits << shift) >> shift;
-    } else {
-      tensor.ints[at] = static_cast<int64_t>(bits);
-    }
-  }
-  return tensor;
 }
 
 }  // namespace ingot::op

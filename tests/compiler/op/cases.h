@@ -45,8 +45,4 @@ std::span<const Evaluator> Evaluators();
 std::string Compare(const OpCase& op_case, const std::vector<ReferenceTensor>& expected,
                     const std::vector<ReferenceTensor>& got);
 
-// Packed elements of a reference tensor, and back.
-std::vector<std::byte> Pack(const ReferenceTensor& tensor);
-ReferenceTensor Unpack(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes);
-
 }  // namespace ingot::op

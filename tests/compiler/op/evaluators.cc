@@ -25,11 +25,11 @@ Result<std::vector<ReferenceTensor>> Fold(const ir::Call& call, std::span<const 
                                           std::span<const Dims64> out_dims) {
   std::vector<ConstantPtr> constants;
   for (const ReferenceTensor& input : inputs) {
-    constants.push_back(ir::ConstantData::FromBytes(input.dtype, input.dims, Pack(input)));
+    constants.push_back(ir::ConstantData::FromBytes(input.dtype, input.dims, PackReference(input)));
   }
   INGOT_ASSIGN_OR_RETURN(const ConstantPtr result, RowOf(call)->fold(call, constants));
   if (result->dims() != out_dims[0]) return Status(StatusCode::kFailed, "folding gives other dims than the reference");
-  return std::vector<ReferenceTensor>{Unpack(result->dtype(), result->dims(), result->bytes())};
+  return std::vector<ReferenceTensor>{UnpackReference(result->dtype(), result->dims(), result->bytes())};
 }
 
 // ---- Each implementation's tensor function, unscheduled: every one that takes the call has to agree.
@@ -42,11 +42,12 @@ bool HasImplementation(const ir::Call& call) {
 }
 
 using Bytes = codegen::testing::Tensor<std::byte>;
-struct Arguments {
-  std::vector<ReferenceTensor> tensors;  // inputs, then the result
+struct KernelArguments {
+  std::vector<ReferenceTensor> tensors;  // inputs, then the results
   std::vector<Bytes> bytes;              // theirs
+  size_t num_inputs;
 };
-using RunFunction = Status (*)(const ir::PrimFunc& function, Arguments& arguments);
+using RunFunction = Status (*)(const ir::PrimFunc& function, KernelArguments& arguments);
 
 template <RunFunction run>
 Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, std::span<const ReferenceTensor> inputs,
@@ -56,21 +57,30 @@ Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, st
   for (const Implementation& implementation : RowOf(call)->implementations) {
     if (!implementation.predicate(call, target)) continue;
     INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, implementation.build(call, target));
-    Arguments arguments{{inputs.begin(), inputs.end()}, {}};
-    const DataType dtype = *ir::As<ir::TensorTypeNode>(call->type)->dtype;
-    arguments.tensors.push_back(NewReference(dtype, out_dims[0]));
+    KernelArguments arguments{{inputs.begin(), inputs.end()}, {}, inputs.size()};
+    std::vector<ir::Type> types = {call->type};
+    if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) types = tuple->fields;
+    for (size_t i = 0; i < types.size(); ++i) {
+      arguments.tensors.push_back(NewReference(*ir::As<ir::TensorTypeNode>(types[i])->dtype, out_dims[i]));
+    }
     for (const ReferenceTensor& tensor : arguments.tensors) {
-      const std::vector<std::byte> packed = Pack(tensor);
+      const std::vector<std::byte> packed = PackReference(tensor);
       arguments.bytes.emplace_back(packed.begin(), packed.end());
     }
-    std::ranges::fill(arguments.bytes.back(), std::byte{0xaa});  // what is not written shows
+    for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
+      std::ranges::fill(arguments.bytes[i], std::byte{0xaa});  // what is not written shows
+    }
     INGOT_RETURN_IF_ERROR(run(function, arguments));
-    results = {Unpack(dtype, out_dims[0], arguments.bytes.back())};
+    results.clear();
+    for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
+      const ReferenceTensor& tensor = arguments.tensors[i];
+      results.push_back(UnpackReference(tensor.dtype, tensor.dims, arguments.bytes[i]));
+    }
   }
   return results;
 }
 
-Status RunCompiled(const ir::PrimFunc& function, Arguments& arguments) {
+Status RunCompiled(const ir::PrimFunc& function, KernelArguments& arguments) {
   const Target target = codegen::testing::TargetNamed("x86-64-v3");
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(function, target));
   codegen::CodegenOptions options;
@@ -95,12 +105,11 @@ Status RunCompiled(const ir::PrimFunc& function, Arguments& arguments) {
   return Status();
 }
 
-Status RunInterpreted(const ir::PrimFunc& function, Arguments& arguments) {
+Status RunInterpreted(const ir::PrimFunc& function, KernelArguments& arguments) {
   std::vector<interp::HostBuffer> buffers;
   for (size_t i = 0; i < arguments.tensors.size(); ++i) {
     const ReferenceTensor& tensor = arguments.tensors[i];
-    const bool is_output = i + 1 == arguments.tensors.size();
-    buffers.push_back({tensor.dtype, tensor.dims, arguments.bytes[i], !is_output});
+    buffers.push_back({tensor.dtype, tensor.dims, arguments.bytes[i], i < arguments.num_inputs});
   }
   return interp::Interpret(function, buffers);
 }

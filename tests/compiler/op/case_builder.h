@@ -1,0 +1,54 @@
+// What cases are written with: small tensors of known values, arguments that are no tensors, and the list that grows.
+// Families of cases stand in files of their own and add to one Builder (cases.cc joins them).
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/compiler/op/cases.h"
+
+namespace ingot::op {
+
+using IntList = std::vector<int64_t>;
+using Arguments = std::function<std::vector<ir::Expr>(const std::vector<ir::Expr>& inputs)>;
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline const DataType kF16 = DataType::Float(16);
+inline const DataType kBF16 = DataType::Bfloat16();
+inline const DataType kF32 = DataType::Float(32);
+inline const DataType kF64 = DataType::Float(64);
+inline const DataType kI8 = DataType::Int(8);
+inline const DataType kI32 = DataType::Int(32);
+inline const DataType kI64 = DataType::Int(64);
+inline const DataType kBool = DataType::Bool();
+
+// Values that repeat rarely, some negative, none near the ends of a dtype; exact in every dtype but the smallest.
+ReferenceTensor Data(DataType dtype, IntList dims, uint64_t seed = 1);
+ReferenceTensor Of(DataType dtype, IntList dims, const std::vector<double>& values);
+// Infinities, NaN, zeros of both signs, a subnormal and large numbers of float32.
+ReferenceTensor Specials(DataType dtype = kF32);
+
+ir::Expr ShapeOf(const IntList& dims);
+ir::Expr Scalar(double value);
+ir::Expr IntTuple(const IntList& values);
+// The inputs as one tuple.
+std::vector<ir::Expr> AsTuple(const std::vector<ir::Expr>& inputs);
+// The inputs and then more arguments.
+Arguments Then(std::vector<ir::Expr> more);
+
+class Builder {
+ public:
+  std::vector<OpCase> cases;
+
+  OpCase& Add(std::string op, std::string label, std::vector<ReferenceTensor> inputs, ir::Attrs attrs = {},
+              Arguments args = nullptr);
+};
+
+// For each dtype that the row lists, one case of these dims.
+void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList& dims,
+               const Arguments& args = nullptr);
+
+}  // namespace ingot::op
