@@ -11,6 +11,7 @@
 
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/shape_values.h"
 #include "compiler/op/registry.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
@@ -94,6 +95,12 @@ class Symbols {
     }
     return Status();
   }
+  void BindBounds(arith::Analyzer& analyzer) const {
+    for (const auto& [name, range] : ranges_) {
+      const auto var = vars_.find(name);
+      if (var != vars_.end()) analyzer.Bind(var->second, arith::Interval{range.min, range.max});
+    }
+  }
   // Function attributes for the bounded ones.
   ir::Attrs WithBounds(ir::Attrs attrs) const {
     ir::AttrDict lower, upper;
@@ -152,7 +159,9 @@ class GraphImporter {
       declared_.emplace(info.name, &info);
       output_names_.insert(info.name);
     }
+    symbols_.BindBounds(analyzer_);
     for (size_t i = 0; i < model_.nodes.size(); ++i) INGOT_RETURN_IF_ERROR(ImportNode(i));
+    INGOT_RETURN_IF_ERROR(MaterialiseResults());
     CountOperators();
     return Status();
   }
@@ -160,24 +169,25 @@ class GraphImporter {
   Result<ir::IRModule> Module();
 
  private:
-  struct Value {
-    Expr expr;              // null: a stand-in without a type
-    bool stand_in = false;  // made by an unsupported node, or from such a value
-  };
-
   Status CheckOpset();
   Status ImportInputs();
   Result<ir::Type> InputType(const OnnxValueInfo& info, const InputShape* override_shape);
   Result<ir::Type> DeclaredType(const OnnxValueInfo& info);
   Status ImportNode(size_t index);
-  void ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<Expr>& inputs,
+  void ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<ImportedValue*>& inputs,
                          std::string reason);
   Status DefineStandIns(const OnnxNode& node, const std::vector<Expr>& outputs = {});
   Status BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span);
-  Status Define(const std::string& name, Expr expr, bool stand_in = false) {
-    if (values_.emplace(name, Value{std::move(expr), stand_in}).second) return Status();
+  Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in);
+  Status Define(const std::string& name, ImportedValue value) {
+    if (values_.emplace(name, std::move(value)).second) return Status();
     return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");
   }
+  Status Define(const std::string& name, Expr expr) {
+    ir::Type type = expr->type;
+    return Define(name, ImportedValue{.expr = std::move(expr), .type = std::move(type)});
+  }
+  Status MaterialiseResults();
   void CountOperators();
 
   const OnnxModel& model_;
@@ -185,7 +195,8 @@ class GraphImporter {
   std::shared_ptr<const ir::SourceText> source_;
   Symbols symbols_;
   SupportReport report_;
-  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, ImportedValue> values_;
+  arith::Analyzer analyzer_;  // knows the symbols' bounds
   std::unordered_map<std::string, const OnnxValueInfo*> declared_;
   std::unordered_set<std::string> output_names_;
   std::vector<ir::Var> params_;
@@ -305,7 +316,7 @@ Result<ir::Type> GraphImporter::DeclaredType(const OnnxValueInfo& info) {
 Status GraphImporter::ImportNode(size_t index) {
   const OnnxNode& node = model_.nodes[index];
   const std::string label = node.name.empty() ? "#" + std::to_string(index) : node.name;
-  std::vector<Expr> inputs;
+  std::vector<ImportedValue*> inputs;
   bool has_stand_in = false, has_unknown = false;
   for (const std::string& name : node.inputs) {
     if (name.empty()) {
@@ -318,17 +329,22 @@ Status GraphImporter::ImportNode(size_t index) {
                                                "\" is not defined before it");
     }
     has_stand_in |= value->second.stand_in;
-    has_unknown |= value->second.expr == nullptr;
-    inputs.push_back(value->second.expr);
+    has_unknown |= value->second.type == nullptr;
+    inputs.push_back(&value->second);
   }
   const OnnxOpRow* row = node.domain.empty() ? FindOnnxOp(node.op_type) : nullptr;
+  const ir::Span span{source_, 0, 0, 0, std::make_shared<const std::string>(label)};
+  const NodeImporter importer(node, report_.opset, inputs, span, bindings_);
+  if (node.domain.empty() && !has_unknown) {
+    std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, analyzer_);
+    if (known.has_value()) return DefineKnown(node, *std::move(known), has_stand_in);
+  }
   if (row == nullptr) {
     ReportUnsupported(node, label, inputs, "no operator of this name is known");
     return DefineStandIns(node);
   }
   if (has_unknown) return DefineStandIns(node);
-  const ir::Span span{source_, 0, 0, 0, std::make_shared<const std::string>(label)};
-  Result<std::vector<Expr>> outputs = ImportOnnxNode(*row, NodeImporter(node, report_.opset, inputs, span, bindings_));
+  Result<std::vector<Expr>> outputs = ImportOnnxNode(*row, importer);
   if (outputs.ok()) {
     return has_stand_in ? DefineStandIns(node, *outputs) : BindOutputs(node, *outputs, span);
   }
@@ -340,8 +356,19 @@ Status GraphImporter::ImportNode(size_t index) {
   return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): " + outputs.status().message());
 }
 
-void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<Expr>& inputs,
-                                      std::string reason) {
+Status GraphImporter::DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in) {
+  for (size_t i = 0; i < std::min(node.outputs.size(), outputs.size()); ++i) {
+    if (node.outputs[i].empty()) continue;
+    ir::Type type = outputs[i].Type();
+    INGOT_RETURN_IF_ERROR(
+        Define(node.outputs[i],
+               {.expr = nullptr, .type = std::move(type), .known = std::move(outputs[i]), .stand_in = stand_in}));
+  }
+  return Status();
+}
+
+void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& label,
+                                      const std::vector<ImportedValue*>& inputs, std::string reason) {
   UnsupportedOperator& entry = report_.unsupported.emplace_back();
   entry.op_type = node.op_type;
   entry.domain = node.domain;
@@ -353,7 +380,7 @@ void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& l
     if (node.inputs[i].empty()) {
       entry.inputs.push_back("none");
     } else {
-      entry.inputs.push_back(inputs[i] == nullptr ? "?" : TypeText(inputs[i]->type));
+      entry.inputs.push_back(inputs[i]->type == nullptr ? "?" : TypeText(inputs[i]->type));
     }
   }
   entry.reason = std::move(reason);
@@ -369,9 +396,9 @@ Status GraphImporter::DefineStandIns(const OnnxNode& node, const std::vector<Exp
     if (type == nullptr && declared != declared_.end()) {
       INGOT_ASSIGN_OR_RETURN(type, DeclaredType(*declared->second));
     }
-    Expr expr;
-    if (type != nullptr) expr = ir::Make<ir::VarNode>(Identifier(name), type);
-    INGOT_RETURN_IF_ERROR(Define(name, std::move(expr), /*stand_in=*/true));
+    ImportedValue value{.expr = nullptr, .type = type, .known = std::nullopt, .stand_in = true};
+    if (type != nullptr) value.expr = ir::Make<ir::VarNode>(Identifier(name), type);
+    INGOT_RETURN_IF_ERROR(Define(name, std::move(value)));
   }
   return Status();
 }
@@ -395,6 +422,22 @@ Status GraphImporter::BindOutputs(const OnnxNode& node, const std::vector<Expr>&
     const ir::Var bound = ir::Make<ir::VarNode>(Identifier(name), value->type, /*dataflow=*/!is_result);
     bindings_.push_back({bound, value, nullptr, span});
     INGOT_RETURN_IF_ERROR(Define(name, bound));
+  }
+  return Status();
+}
+
+// A result that is known by its elements becomes a tensor, bound under its name.
+Status GraphImporter::MaterialiseResults() {
+  for (const OnnxValueInfo& info : model_.outputs) {
+    const auto found = values_.find(info.name);
+    if (found == values_.end() || found->second.expr != nullptr || !found->second.known.has_value()) continue;
+    ImportedValue& value = found->second;
+    const ir::Span span{source_, 0, 0, 0, std::make_shared<const std::string>(info.name)};
+    INGOT_ASSIGN_OR_RETURN(value.expr, Materialise(*value.known, bindings_, span));
+    if (ir::As<ir::VarNode>(value.expr) == nullptr) continue;
+    const ir::Var bound = ir::Make<ir::VarNode>(Identifier(info.name), value.type);
+    bindings_.push_back({bound, value.expr, nullptr, span});
+    value.expr = bound;
   }
   return Status();
 }

@@ -35,59 +35,69 @@ Status CheckSize(const ir::Type& type) {
 }  // namespace
 
 Result<Expr> NodeImporter::Input(size_t i) const {
-  if (HasInput(i)) return inputs_[i];
-  return Invalid("input " + std::to_string(i) + " is missing");
+  if (!HasInput(i)) return Invalid("input " + std::to_string(i) + " is missing");
+  ImportedValue& value = *inputs_[i];
+  if (value.expr == nullptr) {
+    INGOT_CHECK(value.known.has_value(), "an input without a value reached a row");
+    INGOT_ASSIGN_OR_RETURN(value.expr, Materialise(*value.known, bindings_, span_));
+  }
+  return value.expr;
 }
 
 Result<const ir::TensorTypeNode*> NodeImporter::InputType(size_t i) const {
-  INGOT_ASSIGN_OR_RETURN(const Expr input, Input(i));
-  const auto* type = ir::As<ir::TensorTypeNode>(input->type);
+  if (!HasInput(i)) return Invalid("input " + std::to_string(i) + " is missing");
+  const auto* type = ir::As<ir::TensorTypeNode>(inputs_[i]->type);
   if (type == nullptr || !type->dims.has_value() || !type->dtype.has_value()) {
     return Unsupported("input " + std::to_string(i) + " has no known rank or data type");
   }
   return type;
 }
 
-Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* what) const {
-  INGOT_ASSIGN_OR_RETURN(const Expr input, Input(i));
-  const auto* constant = ir::As<ir::ConstantNode>(input);
-  if (constant == nullptr) return Unsupported(std::string(what) + " is not a constant");
-  const ir::ConstantData& data = *constant->data;
-  const bool is_wide = data.dtype() == DataType::Int(64);
-  if ((!is_wide && data.dtype() != DataType::Int(32)) || data.dims().size() > 1) {
+bool NodeImporter::MayBeKnown(size_t i) const {
+  if (!HasInput(i)) return false;
+  if (inputs_[i]->known.has_value()) return true;
+  const auto* constant = ir::As<ir::ConstantNode>(inputs_[i]->expr);
+  return constant != nullptr && IsSmallConstant(*constant->data);
+}
+
+std::optional<ShapeValue> NodeImporter::Known(size_t i) const {
+  if (!MayBeKnown(i)) return std::nullopt;
+  if (inputs_[i]->known.has_value()) return inputs_[i]->known;
+  return KnownConstant(*ir::As<ir::ConstantNode>(inputs_[i]->expr)->data);
+}
+
+Result<std::vector<ir::PrimExpr>> NodeImporter::SymbolicInts(size_t i, const char* what) const {
+  if (!HasInput(i)) return Invalid("input " + std::to_string(i) + " is missing");
+  std::optional<ShapeValue> value = Known(i);
+  if (!value.has_value()) {
+    return Unsupported(std::string(what) + " is not a constant" +
+                       (ir::As<ir::ConstantNode>(inputs_[i]->expr) != nullptr ? " that can be read" : ""));
+  }
+  if (!value->is_integer() || value->dims.size() > 1) {
     return Invalid(std::string(what) + ": expected a vector of integers");
   }
-  std::vector<int64_t> values(static_cast<size_t>(data.num_elements()));
-  for (size_t k = 0; k < values.size(); ++k) {
-    int32_t narrow = 0;
-    if (is_wide) {
-      std::memcpy(&values[k], data.bytes().data() + k * sizeof(int64_t), sizeof(int64_t));
-    } else {
-      std::memcpy(&narrow, data.bytes().data() + k * sizeof(narrow), sizeof(narrow));
-      values[k] = narrow;
-    }
+  return std::move(value->elements);
+}
+
+Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* what) const {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> elements, SymbolicInts(i, what));
+  std::vector<int64_t> values;
+  for (const ir::PrimExpr& element : elements) {
+    const int64_t* value = ir::AsConstInt(element);
+    if (value == nullptr) return Unsupported(std::string(what) + " is not a constant");
+    values.push_back(*value);
   }
   return values;
 }
 
 Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double default_value) const {
   if (!HasInput(i)) return default_value;
-  const auto* constant = ir::As<ir::ConstantNode>(inputs_[i]);
-  if (constant == nullptr) return Unsupported(std::string(what) + " is not a constant");
-  const ir::ConstantData& data = *constant->data;
-  if (data.num_elements() != 1) return Invalid(std::string(what) + ": expected one number");
-  if (data.dtype() == DataType::Float(32)) {
-    float value = 0;
-    std::memcpy(&value, data.bytes().data(), sizeof(value));
-    return static_cast<double>(value);
-  }
-  if (data.dtype() == DataType::Float(64)) {
-    double value = 0;
-    std::memcpy(&value, data.bytes().data(), sizeof(value));
-    return value;
-  }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ConstantInts(i, what));
-  return static_cast<double>(values[0]);
+  const std::optional<ShapeValue> value = Known(i);
+  if (!value.has_value()) return Unsupported(std::string(what) + " is not a constant");
+  if (value->elements.size() != 1) return Invalid(std::string(what) + ": expected one number");
+  if (const auto* number = ir::As<ir::FloatImmNode>(value->elements[0])) return number->value;
+  if (const int64_t* number = ir::AsConstInt(value->elements[0])) return static_cast<double>(*number);
+  return Unsupported(std::string(what) + " is not a constant");
 }
 
 const OnnxAttribute* NodeImporter::FindAttr(std::string_view name) const {

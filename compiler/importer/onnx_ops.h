@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,17 +11,27 @@
 #include <vector>
 
 #include "compiler/importer/onnx_model.h"
+#include "compiler/importer/shape_values.h"
 #include "compiler/ir/expr.h"
 #include "runtime/status.h"
 
 namespace ingot::importer {
 
+// What a name of the graph stands for.
+struct ImportedValue {
+  ir::Expr expr;                    // null: known by its elements alone until a row wants it, or a stand-in
+  ir::Type type;                    // null: unknown
+  std::optional<ShapeValue> known;  // its elements, where shapes decide them; constants are read when asked for
+  bool stand_in = false;            // made by an unsupported node, or from such a value
+};
+
 // One node while it is imported: its inputs as expressions, its attributes with defaults, and the calls it makes.
 // Errors of kind kUnsupportedModel mean "report this node and go on"; all others end the import.
 class NodeImporter {
  public:
-  // inputs: null where left out. Bindings are appended to `bindings`.
-  NodeImporter(const OnnxNode& node, int64_t opset, std::vector<ir::Expr> inputs, ir::Span span,
+  // inputs: null where left out; one that is known by its elements gets its expression when a row asks for it.
+  // Bindings are appended to `bindings`.
+  NodeImporter(const OnnxNode& node, int64_t opset, std::vector<ImportedValue*> inputs, ir::Span span,
                std::vector<ir::Binding>& bindings)
       : node_(node), opset_(opset), inputs_(std::move(inputs)), span_(std::move(span)), bindings_(bindings) {}
 
@@ -28,7 +39,7 @@ class NodeImporter {
   int64_t opset() const { return opset_; }
 
   size_t num_inputs() const { return inputs_.size(); }
-  bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i].get() != nullptr; }
+  bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   Result<ir::Expr> Input(size_t i) const;
   // A tensor input's type; unsupported when rank or dtype are not known.
   Result<const ir::TensorTypeNode*> InputType(size_t i) const;
@@ -36,6 +47,17 @@ class NodeImporter {
   Result<double> ConstantNumber(size_t i, const char* what, double default_value) const;
   // The integers of a constant input of rank 0 or 1, int32 or int64; unsupported when it is no constant.
   Result<std::vector<int64_t>> ConstantInts(size_t i, const char* what) const;
+  // The integers of an input of rank 0 or 1 as expressions over the graph's symbols: a target shape, bounds, ... . They
+  // are constants, or follow from shapes by arithmetic (shape_values.h); unsupported when they depend on data.
+  Result<std::vector<ir::PrimExpr>> SymbolicInts(size_t i, const char* what) const;
+  // The elements of an input, where they are known.
+  std::optional<ShapeValue> Known(size_t i) const;
+  // The same without reading them: a constant that may be read, or a value known by its elements.
+  bool MayBeKnown(size_t i) const;
+  // The input is known, and no constant of the file.
+  bool IsFromShapes(size_t i) const { return HasInput(i) && inputs_[i]->known.has_value(); }
+  // The type of an input; null where it is unknown.
+  ir::Type TypeOf(size_t i) const { return HasInput(i) ? inputs_[i]->type : nullptr; }
 
   // Attributes; of another type than asked for is kBadInput.
   bool HasAttr(std::string_view name) const { return FindAttr(name) != nullptr; }
@@ -59,7 +81,7 @@ class NodeImporter {
  private:
   const OnnxNode& node_;
   int64_t opset_;
-  std::vector<ir::Expr> inputs_;
+  std::vector<ImportedValue*> inputs_;
   ir::Span span_;
   std::vector<ir::Binding>& bindings_;
 };

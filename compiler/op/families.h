@@ -11,6 +11,7 @@ namespace ingot::op {
 std::vector<OpRow> ElementwiseOps();  // one or more tensors, element by element
 std::vector<OpRow> BinaryOps();       // two tensors with broadcasting
 std::vector<OpRow> CreateOps();       // tensors from shapes and scalars
+std::vector<OpRow> ShapeOps();        // shapes as tensors
 std::vector<OpRow> TransformOps();    // the same elements elsewhere: reshape, permute, slice, pad, ...
 std::vector<OpRow> ReductionOps();    // sum, max, softmax, ...
 std::vector<OpRow> LinearOps();       // matmul

@@ -233,6 +233,7 @@ ORACLES = {
     "zeros": lambda c, x: np.zeros(c["args"][0]),
     "ones": lambda c, x: np.ones(c["args"][0]),
     "full": lambda c, x: np.full(c["args"][0], x[0]),
+    "shape_to_tensor": lambda c, x: np.array(c["args"][0], np.int64),
     "reshape": lambda c, x: np.reshape(x[0], c["args"][1]),
     "flatten": lambda c, x: x[0].reshape(-1),
     "expand_dims": expand_dims,

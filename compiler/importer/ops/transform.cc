@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
 
 namespace ingot::importer {
 namespace {
@@ -12,17 +14,19 @@ namespace {
 Outputs Reshape(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.SymbolicInts(1, "the shape"));
   INGOT_ASSIGN_OR_RETURN(const int64_t allow_zero, node.Int("allowzero", 0));
-  if (std::count(shape.begin(), shape.end(), -1) > 1) return node.Invalid("the shape has more than one -1");
+  const auto is_rest = [](const PrimExpr& dim) { return ir::IsConstInt(dim, -1); };
+  if (std::ranges::count_if(shape, is_rest) > 1) return node.Invalid("the shape has more than one -1");
   std::vector<PrimExpr> out;
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < -1) return node.Invalid("the shape holds " + std::to_string(shape[i]));
-    const bool copies = shape[i] == 0 && allow_zero == 0;
+    const int64_t* value = ir::AsConstInt(shape[i]);
+    if (value != nullptr && *value < -1) return node.Invalid("the shape holds " + std::to_string(*value));
+    const bool copies = ir::IsConstInt(shape[i], 0) && allow_zero == 0;
     if (copies && i >= in.size()) {
       return node.Invalid("the shape copies dimension " + std::to_string(i) + ", which is not there");
     }
-    out.push_back(copies ? in[i] : ir::Int64(shape[i]));
+    out.push_back(copies ? in[i] : shape[i]);
   }
   return One(ReshapeTo(node, std::move(x), std::move(out)));
 }
@@ -98,12 +102,23 @@ Outputs Concat(const NodeImporter& node) {
 Outputs Expand(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.SymbolicInts(1, "the shape"));
   std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1));
   for (size_t i = 0; i < in.size(); ++i) out[out.size() - in.size() + i] = in[i];
   for (size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 0) return node.Invalid("the shape holds " + std::to_string(shape[i]));
-    if (shape[i] != 1) out[out.size() - shape.size() + i] = ir::Int64(shape[i]);
+    const int64_t* value = ir::AsConstInt(shape[i]);
+    if (value != nullptr && *value < 0) return node.Invalid("the shape holds " + std::to_string(*value));
+    PrimExpr& dim = out[out.size() - shape.size() + i];
+    if (ir::IsConstInt(shape[i], 1)) continue;
+    if (ir::IsConstInt(dim, 1)) {
+      dim = shape[i];
+    } else if (value != nullptr ? ir::AsConstInt(dim) == nullptr : !arith::Analyzer().ProveEqual(dim, shape[i])) {
+      if (ir::AsConstInt(dim) != nullptr) continue;  // the symbol is 1 or the same
+      return node.Unsupported("dimension " + op::Describe(dim) + " may differ from its target " +
+                              op::Describe(shape[i]));
+    } else {
+      dim = shape[i];
+    }
   }
   return One(node.Call("broadcast_to", {x, ShapeOf(std::move(out))}));
 }

@@ -60,6 +60,9 @@ void CreateCases(Builder& b) {
   }
   b.Add("full", "rank0", {Data(kF32, {}, 3)}, {{"dtype", "float32"}}, first({}));
   b.Add("full", "empty", {Data(kF32, {}, 3)}, {}, first({0}));
+  b.Add("shape_to_tensor", "int64", {}, {}, shape({2, 0, 7, 1}));
+  b.Add("shape_to_tensor", "one", {}, {}, shape({5}));
+  b.Add("shape_to_tensor", "empty", {}, {}, shape({}));
 }
 
 void TransformCases(Builder& b) {

@@ -137,6 +137,31 @@ save("pools.onnx",
 save("join.onnx", [n("Concat", ["x", "y", "x"], ["c"], axis=-1), n("Expand", ["y", "to"], ["e"])],
      [info("x", ["n", 3]), info("y", ["n", 1])], [info("c", None), info("e", None)], [ints("to", 4, 1, 3)])
 
+# Chains of shape arithmetic: targets of Reshape and Expand, factors, and results that are shapes.
+save("shape_chains.onnx",
+     [n("Shape", ["x"], ["s"]), n("Gather", ["s", "zero"], ["b"], axis=0), n("Slice", ["s", "one", "two"], ["t"]),
+      n("Unsqueeze", ["b", "zero_axis"], ["b1"]), n("Concat", ["b1", "t", "heads"], ["to"], axis=0),
+      n("Reshape", ["x", "to"], ["r"]),
+      n("Split", ["s"], ["p0", "p1", "p2"], axis=0, num_outputs=3), n("Squeeze", ["p1"], ["length"]),
+      n("Cast", ["length"], ["length_f"], to=F), n("Mul", ["x", "length_f"], ["scaled"]),
+      n("Mul", ["b", "length"], ["rows"]), n("Add", ["rows", "one0"], ["rows1"]),
+      n("Reshape", ["rows", "zero_axis_list"], ["rows_1d"]), n("Concat", ["rows_1d", "minus"], ["flat_to"], axis=0),
+      n("Reshape", ["x", "flat_to"], ["flat"]),
+      n("ConstantOfShape", ["four"], ["ones"], value=h.make_tensor("v", T.INT64, [1], [1])),
+      n("Concat", ["minus", "s"], ["wish"], axis=0), n("Equal", ["wish", "minus"], ["free"]),
+      n("Where", ["free", "ones", "wish"], ["chosen"]), n("Expand", ["x", "chosen"], ["e"]),
+      n("Size", ["x"], ["size"]), n("Sub", ["size", "rows1"], ["left"]),
+      n("Shape", ["x"], ["tail"], start=-2), n("ReduceProd", ["tail"], ["volume"], keepdims=0),
+      n("Div", ["volume", "two0"], ["half"]), n("Cast", ["half"], ["half_i"], to=T.INT32),
+      n("Shape", ["w"], ["ws"]), n("Gather", ["ws", "zero"], ["w0"]), n("Cast", ["w0"], ["w0_f"], to=F),
+        n("Sqrt", ["w0_f"], ["root_w"]), n("Div", ["scaled", "root_w"], ["normal"])],
+     [info("x", ["batch", "seq", 6]), info("w", [4, 2])],
+     [info(name, None) for name in ["r", "scaled", "flat", "e", "normal"]] +
+     [info(name, None, T.INT64) for name in ["s", "left", "tail", "rows1"]] + [info("half_i", None, T.INT32)],
+     [nh.from_array(np.array(0, np.int64), "zero"), nh.from_array(np.array(1, np.int64), "one0"),
+      nh.from_array(np.array(2, np.int64), "two0"), ints("one", 1), ints("two", 2), ints("zero_axis", 0), ints("four", 4),
+      ints("heads", 2, 3), ints("minus", -1), ints("zero_axis_list", 1)])
+
 save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
      [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
 
