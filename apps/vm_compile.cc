@@ -31,7 +31,8 @@ struct Options {
   std::string model, output, params, emit = "executable", dump_dir, compress = "none";
   std::vector<std::string> targets, input_shapes, dims, print_after;
   int opt_level = 2, threads = 0;
-  bool time_passes = false, check = false, list_ops = false, list_passes = false, list_targets = false;
+  bool keep_prepare = false, time_passes = false, check = false, list_ops = false, list_passes = false,
+       list_targets = false;
 };
 
 // Writes a text form to -o, or to stdout.
@@ -97,6 +98,7 @@ class Compilation {
     }
     compile_.params_path = options_.params;
     compile_.opt_level = options_.opt_level;
+    compile_.keep_prepare = options_.keep_prepare;
     compile_.threads =
         options_.threads > 0 ? options_.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     std::vector<std::string_view> known{"all", "import"};
@@ -240,6 +242,8 @@ int main(int argc, char** argv) {
   app.add_option("--params", options.params, "Bind parameters of a TVMScript module by name (.npz, .safetensors)")
       ->type_name("FILE");
   app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
+  app.add_flag("--keep-prepare", options.keep_prepare,
+               "Keep the weights as they are in the file and pack them when it is loaded");
   app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
   app.add_option("--emit", options.emit, "What to write")
       ->check(CLI::IsMember({"executable", "relax", "tir", "llvm", "asm", "bytecode"}))

@@ -104,9 +104,14 @@ Json Describe(const formats::Container& container, const vm::Program& program) {
   document["images"] = images;
   Json constants = Json::array();
   for (const vm::Constant& constant : program.constants) {
-    constants.push_back({{"name", constant.name},
-                         {"type", ShapeToString(constant.dtype, constant.dims)},
-                         {"size", constant.bytes.size()}});
+    Json row = {{"name", constant.name},
+                {"type", ShapeToString(constant.dtype, constant.dims)},
+                {"size", constant.bytes.size()}};
+    if (const auto& by = constant.prepared_by) {
+      const size_t function = by->function.value;  // of a file that may be damaged
+      row["prepared_by"] = function < program.functions.size() ? program.functions[function].name : "?";
+    }
+    constants.push_back(std::move(row));
   }
   document["constants"] = constants;
   document["file_size"] = container.bytes().size();
@@ -157,7 +162,9 @@ void PrintConstants(const Json& document) {
   int64_t i = 0;
   for (const Json& constant : document["constants"]) {
     std::cout << "#" << i++ << " " << constant["type"].get<std::string>() << " " << constant["size"] << " bytes "
-              << constant["name"].get<std::string>() << "\n";
+              << constant["name"].get<std::string>();
+    if (constant.contains("prepared_by")) std::cout << ", prepared by " << constant["prepared_by"].get<std::string>();
+    std::cout << "\n";
   }
 }
 

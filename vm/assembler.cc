@@ -97,6 +97,11 @@ class Assembler {
       constant.bytes = SharedBytes::Own(std::vector<std::byte>(static_cast<size_t>(SizeOf(constant, at))));
     } else if (in_.Peek("hex")) {
       constant.bytes = ParseBlob();
+    } else if (in_.Take("prepared")) {
+      ParseReference(Table::kFunction, [this, index = program_.constants.size()](int64_t id) {
+        program_.constants[index].prepared_by->function = FunctionId(static_cast<uint32_t>(id));
+      });
+      constant.prepared_by = PreparedBy{FunctionId(0), static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId))};
     } else {
       constant.bytes = ParseElements(constant.dtype);
     }

@@ -16,18 +16,33 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
   context->options_ = std::move(options);
   const Executable& exe = *context->executable_;
   const auto in_file = [&](Status status) { return std::move(status).WithContext(exe.name()); };
+  INGOT_RETURN_IF_ERROR(exe.prepared_constants().Compute(context->executable_, context->options_.max_memory_bytes));
   if (Status status = context->CreateDevices(); !status.ok()) return in_file(std::move(status));
   if (Status status = context->CreateStates(); !status.ok()) return in_file(std::move(status));
   if (Status status = context->BindExternals(std::move(context->options_.externals)); !status.ok()) {
     return in_file(std::move(status));
   }
-  context->activations_.resize(exe.program().functions.size());
-  context->kernel_context_ = std::make_unique<KernelContext>(exe.instance()->pool(), &context->interrupt_);
-  context->kernel_context_->set_external(&Context::CallRawExternal, context.get());
+  context->CreateInterpreter();
   if (Status status = context->ReserveWorkspace(exe.linked().workspace_bytes); !status.ok())
     return in_file(std::move(status));
-  context->interpreter_ = std::make_unique<Interpreter>(*context);
   return context;
+}
+
+Result<std::unique_ptr<Context>> Context::CreateForPreparing(std::shared_ptr<const Executable> executable,
+                                                             int64_t max_memory_bytes) {
+  std::unique_ptr<Context> context(new Context());
+  context->executable_ = std::move(executable);
+  context->options_.max_memory_bytes = max_memory_bytes;
+  INGOT_RETURN_IF_ERROR(context->CreateDevices().WithContext(context->executable_->name()));
+  context->CreateInterpreter();
+  return context;
+}
+
+void Context::CreateInterpreter() {
+  activations_.resize(executable_->program().functions.size());
+  kernel_context_ = std::make_unique<KernelContext>(executable_->instance()->pool(), &interrupt_);
+  kernel_context_->set_external(&Context::CallRawExternal, this);
+  interpreter_ = std::make_unique<Interpreter>(*this);
 }
 
 Context::~Context() {
@@ -175,7 +190,7 @@ Status Context::Prepare(Activation& activation, const int64_t* symbols) {
   for (const FixedRegister& fixed : linked.fixed) {
     std::byte* base = nullptr;
     if (fixed.source == FixedSource::kConstant) {
-      base = const_cast<std::byte*>(executable_->program().constants[fixed.index].bytes.data());
+      base = const_cast<std::byte*>(executable_->ConstantData(fixed.index));
     } else if (fixed.source == FixedSource::kState) {
       base = static_cast<std::byte*>(states_[fixed.index].data());
     } else {

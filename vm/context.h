@@ -55,6 +55,9 @@ class Context {
  public:
   static Result<std::unique_ptr<Context>> Create(std::shared_ptr<const Executable> executable,
                                                  ContextOptions options = {});
+  // For PreparedConstants alone: runs functions that go straight through builtins.
+  static Result<std::unique_ptr<Context>> CreateForPreparing(std::shared_ptr<const Executable> executable,
+                                                             int64_t max_memory_bytes);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -106,6 +109,7 @@ class Context {
   };
   Context() = default;
   Status CreateDevices();
+  void CreateInterpreter();
   Status CreateStates();
   Status BindExternals(std::map<std::string, ExternalFunction> externals);
   Result<Activation*> Acquire(const LinkedFunction& function, const int64_t* symbols);

@@ -128,8 +128,11 @@ class Printer {
            EffectsText(external.effects));
     }
     for (const Constant& constant : program_.constants) {
+      const std::optional<PreparedBy>& prepared = constant.prepared_by;
       Line("constant " + Quote(constant.name) + " " + constant.dtype.ToString() + DimsText(constant.dims) + " = " +
-           Blob(constant.bytes));
+           (prepared ? "prepared " + Reference(program_.functions, prepared->function.value) + " " +
+                           std::to_string(prepared->result)
+                     : Blob(constant.bytes)));
     }
     for (const vm::State& state : program_.states) {
       Line("state @" + PlainOrQuoted(state.name) + " " + state.dtype.ToString() + DimsText(state.dims) + " device " +

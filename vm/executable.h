@@ -10,6 +10,7 @@
 #include "vm/checks.h"
 #include "vm/instance.h"
 #include "vm/linked_program.h"
+#include "vm/prepared_constants.h"
 #include "vm/program.h"
 
 namespace ingot::vm {
@@ -44,6 +45,12 @@ class Executable {
   const Program& program() const { return program_; }
   const LinkedProgram& linked() const { return linked_; }
   const std::shared_ptr<Instance>& instance() const { return instance_; }
+  PreparedConstants& prepared_constants() const { return prepared_constants_; }
+  // The elements of a constant, which a context may read.
+  const std::byte* ConstantData(size_t constant) const {
+    return program_.constants[constant].prepared_by ? prepared_constants_.data(constant)
+                                                    : program_.constants[constant].bytes.data();
+  }
   // An exported function; the error suggests a name and lists what there is.
   Result<const Function*> Find(std::string_view name) const;
   // Null for a program that was in no file.
@@ -61,6 +68,7 @@ class Executable {
   std::optional<formats::Container> container_;
   Program program_;
   LinkedProgram linked_;
+  mutable PreparedConstants prepared_constants_;
 };
 
 }  // namespace ingot::vm

@@ -48,8 +48,10 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
       frame[in.reg(0)] = WordOf(new StringObject(in.text(1)));
       return Status();
     case Opcode::kConstTensor: {
-      const Constant& constant = context_.executable_->program().constants[static_cast<size_t>(in.scalar(1))];
-      WriteTensor(frame + in.reg(0), const_cast<std::byte*>(constant.bytes.data()), nullptr, constant.dims);
+      const auto id = static_cast<size_t>(in.scalar(1));
+      const Executable& executable = *context_.executable_;
+      WriteTensor(frame + in.reg(0), const_cast<std::byte*>(executable.ConstantData(id)), nullptr,
+                  executable.program().constants[id].dims);
       return Status();
     }
     case Opcode::kState: {

@@ -149,11 +149,20 @@ struct External {
   friend bool operator==(const External&, const External&) = default;
 };
 
+// A result of a function of the program that takes nothing and goes straight through builtins.
+struct PreparedBy {
+  FunctionId function;
+  uint32_t result = 0;
+  friend bool operator==(const PreparedBy&, const PreparedBy&) = default;
+};
+
 struct Constant {
   std::string name;  // the weight's name, for people; may be empty
   DataType dtype;
   std::vector<int64_t> dims;
-  SharedBytes bytes;  // compact, row-major, little-endian
+  SharedBytes bytes;  // compact, row-major, little-endian; none of a prepared one
+  // Computed once per executable, before its first context runs (vm/prepared_constants.h).
+  std::optional<PreparedBy> prepared_by;
 };
 
 // A tensor that a context keeps between invocations.

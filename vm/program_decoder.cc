@@ -587,6 +587,13 @@ class Decoder {
       INGOT_RETURN_UNLESS_PASSED(Text(in, &constant.name));
       INGOT_RETURN_UNLESS_PASSED(ReadDataType(in, &constant.dtype));
       INGOT_RETURN_UNLESS_PASSED(ReadExtents(in, &constant.dims));
+      std::optional<uint32_t> function;
+      INGOT_RETURN_UNLESS_PASSED(OptionalIndex(in, &function));
+      if (function) {
+        constant.prepared_by = PreparedBy{FunctionId(*function), 0};
+        INGOT_RETURN_UNLESS_PASSED(Index(in, &constant.prepared_by->result));
+        continue;
+      }
       uint64_t block = 0, size = 0;
       INGOT_READ(block, in.Varint());
       INGOT_READ(size, in.Varint());

@@ -138,6 +138,11 @@ class Encoder {
       WriteDataType(out, constant.dtype);
       out.Varint(constant.dims.size());
       for (int64_t dim : constant.dims) out.Varint(static_cast<uint64_t>(dim));
+      out.Varint(constant.prepared_by ? uint64_t{constant.prepared_by->function.value} + 1 : 0);
+      if (constant.prepared_by) {
+        out.Varint(constant.prepared_by->result);
+        continue;
+      }
       const std::string_view content(reinterpret_cast<const char*>(constant.bytes.data()), constant.bytes.size());
       uint64_t offset = end;
       if (const auto known = offsets.find(content); known != offsets.end()) {

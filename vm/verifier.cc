@@ -30,7 +30,8 @@ class Verifier {
     INGOT_RETURN_UNLESS_PASSED(Each("kernel", program_.kernels, &Verifier::VerifyKernel));
     // Calls look at the signatures of any function, so those come first.
     INGOT_RETURN_UNLESS_PASSED(Each("function", program_.functions, &Verifier::VerifyFunctionSignature));
-    return Each("function", program_.functions, &Verifier::VerifyFunctionBody);
+    INGOT_RETURN_UNLESS_PASSED(Each("function", program_.functions, &Verifier::VerifyFunctionBody));
+    return Each("constant", program_.constants, &Verifier::VerifyPrepared);
   }
 
  private:
@@ -96,9 +97,49 @@ class Verifier {
   Verdict VerifyConstant(const Constant& constant) const {
     int64_t bytes = 0;
     INGOT_RETURN_UNLESS_PASSED(VerifyDims(constant.dtype, constant.dims, &bytes));
+    if (constant.prepared_by) bytes = 0;
     if (bytes == static_cast<int64_t>(constant.bytes.size())) return Verdict();
     return Fail(Check::kConstantSize,
                 "has " + std::to_string(constant.bytes.size()) + " bytes, expected " + std::to_string(bytes));
+  }
+
+  // After the functions: their code is known to be well formed.
+  Verdict VerifyPrepared(const Constant& constant) const {
+    if (!constant.prepared_by) return Verdict();
+    const PreparedBy& by = *constant.prepared_by;
+    if (by.function.value >= program_.functions.size()) {
+      return Fail(Check::kPreparedResult, "function " + std::to_string(by.function.value) + " does not exist");
+    }
+    const Function& function = program_.functions[by.function.value];
+    if (!function.signature.params.empty() || by.result >= function.signature.results.size()) {
+      return Fail(Check::kPreparedResult,
+                  "function \"" + function.name + "\" takes arguments, or has no result " + std::to_string(by.result));
+    }
+    const Type& type = function.signature.results[by.result].type;
+    if (type != Type::Tensor(constant.dtype, {constant.dims.begin(), constant.dims.end()}, Storage::kOwned)) {
+      return Fail(Check::kPreparedResult, "result " + std::to_string(by.result) + " of function \"" + function.name +
+                                              "\" is " + type.ToString({}));
+    }
+    return VerifyPreparingCode(function);
+  }
+
+  // It ends, and needs neither kernels nor what is prepared itself.
+  Verdict VerifyPreparingCode(const Function& function) const {
+    static constexpr Opcode kForbidden[] = {Opcode::kCallKernel,   Opcode::kCallFunction, Opcode::kCallClosure,
+                                            Opcode::kCallExternal, Opcode::kJump,         Opcode::kBranch,
+                                            Opcode::kState};
+    for (const Instruction& instruction : function.code) {
+      if (std::find(std::begin(kForbidden), std::end(kForbidden), instruction.opcode) != std::end(kForbidden)) {
+        return Fail(Check::kPreparedCode,
+                    "function \"" + function.name + "\" has the instruction " + InfoOf(instruction.opcode).name);
+      }
+      if (instruction.opcode != Opcode::kConstTensor) continue;
+      const Constant& constant = program_.constants[static_cast<size_t>(instruction.scalar(1))];
+      if (constant.prepared_by) {
+        return Fail(Check::kPreparedCode, "function \"" + function.name + "\" reads a prepared constant");
+      }
+    }
+    return Verdict();
   }
 
   Verdict VerifyState(const State& state) const {
@@ -110,6 +151,7 @@ class Verifier {
       return Fail(Check::kStateInitial, "constant " + std::to_string(state.initial->value) + " does not exist");
     }
     const Constant& initial = program_.constants[state.initial->value];
+    if (initial.prepared_by) return Fail(Check::kStateInitial, "its initial constant is a prepared one");
     if (initial.dtype == state.dtype && initial.dims == state.dims) return Verdict();
     return Fail(Check::kStateInitial, "its initial constant has another type");
   }

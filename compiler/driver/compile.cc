@@ -111,6 +111,7 @@ transform::PassContext MakePassContext(const CompileOptions& options, const Comp
   transform::PassContext context;
   context.options.opt_level = options.opt_level;
   context.options.target = options.target;
+  context.options.keep_prepare = options.keep_prepare;
   context.log = observer.log;
   context.after_pass = [&observer](std::string_view pass, const ir::IRModule& module, double seconds) -> Status {
     if (observer.time) observer.time(pass, seconds);

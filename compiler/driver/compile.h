@@ -28,7 +28,8 @@ struct CompileOptions {
   importer::ImportOptions import;   // --input-shape, --dim
   std::string params_path;          // tensors bound to parameters of "main" by name
   int opt_level = 2;
-  int threads = 1;  // for schedules and code generation
+  bool keep_prepare = false;  // what packs weights stays in the file and runs where the file is loaded
+  int threads = 1;            // for schedules and code generation
 };
 
 // What a caller may watch. All may be empty.

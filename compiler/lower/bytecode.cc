@@ -8,8 +8,11 @@
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/destination_passing.h"
 #include "compiler/lower/plan_memory.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
+#include "vm/builtins.h"
 #include "vm/program_builder.h"
 
 namespace ingot::lower {
@@ -53,8 +56,14 @@ class ProgramLowering {
     same_hash.push_back(id);
     constant_data_.push_back(constant.data);
     program_.constants.push_back({constant.name, constant.data->dtype(), constant.data->dims(),
-                                  SharedBytes(constant.data->owner(), constant.data->bytes())});
+                                  SharedBytes(constant.data->owner(), constant.data->bytes()), std::nullopt});
     return vm::ConstantId(id);
+  }
+  // A constant that is a result of a function of the program.
+  vm::ConstantId AddPreparedConstant(vm::Constant constant) {
+    program_.constants.push_back(std::move(constant));
+    constant_data_.push_back(nullptr);  // shared with none
+    return vm::ConstantId(static_cast<uint32_t>(program_.constants.size() - 1));
   }
 
  private:
@@ -161,10 +170,11 @@ class FunctionLowering {
 
   Result<vm::Function> Run() {
     INGOT_ASSIGN_OR_RETURN(vm::Signature signature, MakeSignature());
-    builder_.emplace(name_, std::move(signature), !function_->is_private);
+    const bool is_prepare = function_->attrs.Find(transform::kPrepareAttr) != nullptr;
+    builder_.emplace(name_, std::move(signature), !function_->is_private && !is_prepare);
     for (size_t i = 0; i < symbols_.vars().size(); ++i) BindInt(symbols_.vars()[i], builder_->symbol(i));
-    for (size_t i = 0; i < function_->params.size(); ++i)
-      values_[function_->params[i].get()] = {builder_->param(i), {}};
+    for (size_t i = 0; i < NumInputs(); ++i) values_[function_->params[i].get()] = {builder_->param(i), {}};
+    INGOT_RETURN_IF_ERROR(BindPacked());
     FindOutputs();
     for (const BindingBlock& block : function_->body->blocks) {
       for (const Binding& binding : block.bindings) {
@@ -191,12 +201,12 @@ class FunctionLowering {
   }
 
   Result<vm::Signature> MakeSignature() {
-    for (const Var& param : function_->params) {
-      for (const PrimVar& var : FreePrimVars(param->type)) symbols_.Add(var, function_->attrs);
+    for (size_t i = 0; i < NumInputs(); ++i) {
+      for (const PrimVar& var : FreePrimVars(function_->params[i]->type)) symbols_.Add(var, function_->attrs);
     }
     vm::Signature signature;
     signature.symbols = symbols_.symbols();
-    for (size_t i = 0; i < function_->params.size(); ++i) {
+    for (size_t i = 0; i < NumInputs(); ++i) {
       const Var& param = function_->params[i];
       INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(param->type, symbols_, vm::Storage::kBorrowed, param->span));
       signature.params.push_back({NameAt("input_names", i, param->name), std::move(type)});
@@ -208,6 +218,33 @@ class FunctionLowering {
       signature.results.push_back({NameAt("output_names", i, name), std::move(type)});
     }
     return signature;
+  }
+
+  // What the caller passes; the parameters after them are results of the function that prepares the weights.
+  size_t NumInputs() const {
+    const AttrValue* count = function_->attrs.Find("num_input");
+    if (function_->attrs.Find(transform::kPackedByAttr) == nullptr || count == nullptr) return function_->params.size();
+    return static_cast<size_t>(*count->get<int64_t>());
+  }
+
+  Status BindPacked() {
+    const AttrValue* packed_by = function_->attrs.Find(transform::kPackedByAttr);
+    if (packed_by == nullptr) return Status();
+    const vm::FunctionId prepare = program_.function_id(*packed_by->get<std::string>());
+    for (size_t i = NumInputs(); i < function_->params.size(); ++i) {
+      const Var& param = function_->params[i];
+      INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(param->type, symbols_, vm::Storage::kConstant, param->span));
+      if (!type.is_tensor() || !type.has_constant_dims()) {
+        return Unsupported(param->span, "the packed parameter \"" + param->name + "\" is no tensor of constant dims");
+      }
+      vm::Constant constant{
+          param->name, type.dtype, {}, {}, vm::PreparedBy{prepare, static_cast<uint32_t>(i - NumInputs())}};
+      for (const vm::Dim& dim : type.dims) constant.dims.push_back(dim->constant());
+      const vm::RegisterId dst = builder_->AddRegister(std::move(type));
+      builder_->ConstTensor(dst, program_.AddPreparedConstant(std::move(constant)));
+      values_[param.get()] = {dst, {}};
+    }
+    return Status();
   }
 
   // Entry i of a list of names among the function's attributes, or the fallback.
@@ -465,6 +502,7 @@ class FunctionLowering {
         return LowerKernelCall(call, *kernel, callee->name);
       return LowerFunctionCall(call, callee->name);
     }
+    if (const ExternFuncNode* external = As<ExternFuncNode>(call.callee)) return LowerBuiltinCall(call, external->name);
     const op::OpRow* row = op::RowOf(Ref<CallNode>(&call));
     if (row == op::FindOp("memory.alloc_storage")) return LowerStorage(call);
     if (row == op::FindOp("memory.alloc_tensor")) return LowerPlacedTensor(call);
@@ -513,6 +551,22 @@ class FunctionLowering {
       ints.push_back(reg);
     }
     builder_->CallKernel(kernel_id, std::move(buffers), std::move(ints), 0);
+    return Value{};
+  }
+
+  Result<Value> LowerBuiltinCall(const CallNode& call, std::string_view name) {
+    const vm::BuiltinInfo* builtin = nullptr;
+    if (name.starts_with(kBuiltinPrefix)) builtin = vm::FindBuiltin(name.substr(kBuiltinPrefix.size()));
+    if (builtin == nullptr) {
+      return Unsupported(call.span,
+                         "a call of the external function \"" + std::string(name) + "\" cannot be lowered to bytecode");
+    }
+    std::vector<vm::RegisterId> args;
+    for (const Expr& arg : call.args) {
+      INGOT_ASSIGN_OR_RETURN(const vm::RegisterId reg, Register(arg));
+      args.push_back(reg);
+    }
+    builder_->CallBuiltin({}, builtin->builtin, std::move(args), 0);
     return Value{};
   }
 

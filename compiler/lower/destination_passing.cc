@@ -5,6 +5,7 @@
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
 
 namespace ingot::lower {
 
@@ -14,6 +15,8 @@ namespace {
 
 class Rewriter : public ExprMutator {
  public:
+  // A function that prepares weights calls builtins; any other one, tensor functions.
+  explicit Rewriter(bool is_prepare) : is_prepare_(is_prepare) {}
   Status status() && { return std::move(status_); }
 
  protected:
@@ -36,6 +39,9 @@ class Rewriter : public ExprMutator {
   void MutateBinding(const Binding& binding) override {
     const CallNode* call = As<CallNode>(binding.value);
     const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
+    if (is_prepare_ && row != nullptr && row->prepare != nullptr && !row->is_view) {
+      return CallBuiltin(binding, Ref<CallNode>(call), *row);
+    }
     if (row == nullptr || row != op::FindOp("call_tir")) {
       Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
       return;
@@ -71,6 +77,37 @@ class Rewriter : public ExprMutator {
   }
 
  private:
+  // R.call_packed("vm.builtin.NAME", result, arguments...): what bytecode calls by number.
+  void CallBuiltin(const Binding& binding, const Ref<CallNode>& call, const op::OpRow& row) {
+    Result<op::PrepareCall> prepare = row.prepare(call);
+    if (!prepare.ok()) {
+      if (status_.ok()) status_ = std::move(prepare).status();
+      return;
+    }
+    const std::vector<Expr> inputs = op::InputTensors(call);
+    const Expr result = Allocate(call->type, binding.var->name, binding.span);
+    std::vector<Expr> args{result};
+    for (const op::PrepareArgument& argument : prepare->arguments) {
+      if (const auto* input = std::get_if<op::InputIndex>(&argument)) {
+        args.push_back(MutateExpr(inputs.at(input->index)));
+      } else if (const auto* number = std::get_if<int64_t>(&argument)) {
+        args.push_back(Make<PrimValueNode>(Int64(*number)));
+      } else if (const auto* value = std::get_if<double>(&argument)) {
+        args.push_back(Make<PrimValueNode>(FloatImm(DataType::Float(64), *value)));
+      } else {
+        std::vector<PrimExpr> extents;
+        for (int64_t extent : std::get<std::vector<int64_t>>(argument)) extents.push_back(Int64(extent));
+        args.push_back(Make<ShapeExprNode>(std::move(extents)));
+      }
+    }
+    const Type nothing = Make<TupleTypeNode>(std::vector<Type>{});
+    CallNode builtin(Make<ExternFuncNode>(std::string(kBuiltinPrefix) + std::string(prepare->builtin)), std::move(args),
+                     {}, {nothing}, nothing);
+    builtin.span = call->span;
+    Emit({Make<VarNode>("_", nothing), Make<CallNode>(std::move(builtin)), nullptr, binding.span});
+    var_map_[binding.var] = result;
+  }
+
   void Fail(const Span& span, const std::string& message) {
     if (status_.ok()) status_ = Status(StatusCode::kUnsupportedModel, span.ToString() + ": " + message);
   }
@@ -110,6 +147,7 @@ class Rewriter : public ExprMutator {
     return var;
   }
 
+  const bool is_prepare_;
   Status status_;
 };
 
@@ -120,7 +158,7 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    Rewriter rewriter;
+    Rewriter rewriter(function->attrs.Find(transform::kPrepareAttr) != nullptr);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
     rewritten.is_pure = false;  // it writes buffers, if only its own
     INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));

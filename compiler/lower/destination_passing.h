@@ -1,16 +1,22 @@
 // Destination passing: `y = R.call_tir(cls.f, (a, b), out_ty=T)` becomes an allocation and a plain call,
 //     y: T = R.builtin.alloc_tensor(R.shape([...]), R.dtype("..."), R.prim_value(0))
 //     cls.f(a, b, y)
+// and, in a function that prepares weights, a call of an operator becomes one of the VM's builtins in the same way,
+//     R.call_packed("vm.builtin.permute", y, a, R.shape([1, 0]), out_ty=R.Tuple)
 // Before: every operator is legalised and fused; values stand in dataflow blocks. After: no call_tir is left, every
 // buffer that a kernel writes has a binding of its own, and blocks and functions are not pure any more, since they
 // hold calls that write. It stands after the graph passes, which want purity, and before memory planning, which wants buffers.
 #pragma once
+
+#include <string_view>
 
 #include "compiler/ir/module.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"
 
 namespace ingot::lower {
+
+inline constexpr std::string_view kBuiltinPrefix = "vm.builtin.";  // before a name of vm/builtins.def
 
 Result<ir::IRModule> DestinationPassing(ir::IRModule module, transform::PassContext& context);
 

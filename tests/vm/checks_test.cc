@@ -112,8 +112,8 @@ TEST_SUITE("checks") {
         {"KnownOpcode", Code({0})},
         {"KnownOpcode", Code({250})},
         {"CodeExtent", Code({7, 0, 0})},
-        {"BlobExtent", RawSections::Empty().With(SectionKind::kConstants, {1, 0, 2, 32, 1, 0, 0, 0, 4, 0})},
-        {"BlobExtent", RawSections::Empty().With(SectionKind::kConstants, {1, 0, 2, 32, 1, 0, 0, 1, 0, 0})},
+        {"BlobExtent", RawSections::Empty().With(SectionKind::kConstants, {1, 0, 2, 32, 1, 0, 0, 0, 0, 4, 0})},
+        {"BlobExtent", RawSections::Empty().With(SectionKind::kConstants, {1, 0, 2, 32, 1, 0, 0, 0, 1, 0, 0})},
         {"TensorRank", RawSections::Empty().With(SectionKind::kSignatures, {1, 5, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})},
     };
     for (const Row& row : rows) ExpectFailure(row.raw.Decode(), row.check);

@@ -48,6 +48,27 @@ function @main export [n in 1..8](x: float32[n, 4]) -> (y: float32[n * 4]) {
   call_kernel @k, [r5, r3, r4], [r0]
   return [r4]
 })"},
+      {"prepared", R"(ingot 1
+constant "w" float32[2, 3] = 1, 2, 3, 4, 5, 6
+constant "packed" float32[3, 2] = prepared @prepare 0
+function @prepare () -> (p: float32[3, 2]) {
+  register r0: constant float32[2, 3]
+  register r1: float32[3, 2]
+  register r2: shape[?, ?]
+  const_tensor r0, #0
+  alloc_output r1, 0, [3, 2]
+  shape r2, [1, 0]
+  call_builtin [], permute, [r1, r0, r2]
+  return [r1]
+}
+function @main export (x: float32[3, 2]) -> (y: float32[3, 2]) {
+  register r1: constant float32[3, 2]
+  register r2: float32[3, 2]
+  const_tensor r1, #1
+  alloc_output r2, 0, [3, 2]
+  call_builtin [], mul, [r2, r0, r1]
+  return [r2]
+})"},
       {"values", R"(ingot 1
 state @s float32[2] device 0
 function @count (n: int, t: float32[2]) -> (m: int) {

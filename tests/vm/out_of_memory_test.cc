@@ -14,7 +14,16 @@ namespace {
 
 constexpr const char* kProgram = R"(ingot 1
 constant "w" float32[4] = 1, 2, 3, 4
+constant "twice" float32[4] = prepared @prepare 0
 state @s float32[4] device 0
+function @prepare () -> (twice: float32[4]) {
+  register r0: constant float32[4]
+  register r1: float32[4]
+  const_tensor r0, #0
+  alloc_output r1, 0, [4]
+  call_builtin [], add, [r1, r0, r0]
+  return [r1]
+}
 function @helper (t: float32[4], n: int) -> (u: tuple(float32[4], string)) {
   register r2: float32[4]
   register r3: string

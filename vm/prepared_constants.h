@@ -1,0 +1,32 @@
+// The constants of an executable that functions of its own compute (Constant::prepared_by): weights that are packed
+// where the file runs, because the file keeps them raw. They are computed once, when the first context is made, by
+// builtins alone and hence to the same bytes everywhere, and shared by all contexts from then on. Looking at a file
+// (opening, verifying, inspecting) computes nothing. In: the verified program. Out: bytes, aligned like other
+// constants'. Not here: what such functions may do, which the verifier proves.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/status.h"
+#include "runtime/tensor.h"
+
+namespace ingot::vm {
+
+class Executable;
+
+class PreparedConstants {
+ public:
+  // Does nothing once it went well. max_memory_bytes: a cap for what is computed; 0: none. Thread-safe.
+  Status Compute(const std::shared_ptr<const Executable>& executable, int64_t max_memory_bytes);
+  // Of a prepared constant, after Compute.
+  std::byte* data(size_t constant) const { return static_cast<std::byte*>(tensors_[constant].data()); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Tensor> tensors_;  // per constant; empty for others, and altogether until they are computed
+};
+
+}  // namespace ingot::vm
