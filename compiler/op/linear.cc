@@ -1,4 +1,5 @@
-// Matrix products: matmul after NumPy (batches broadcast; a vector is a row on the left, a column on the right).
+// Matrix products: matmul after NumPy (batches broadcast; a vector is a row on the left, a column on the right), and
+// matmul_packed, which the compiler makes of products with a weight (packing.h).
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
@@ -104,6 +105,59 @@ Result<PrepareCall> PrepareMatmul(const ir::Call& call) {
   return PrepareCall{"matmul", {InputIndex{0}, InputIndex{1}}};
 }
 
+// ---- matmul_packed: the weight w[k, n] in panels of c columns: panels[n / c, k, n % c], padded to whole panels.
+Result<ir::Type> InferMatmulPacked(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType panels, TensorArg(call, 1));
+  INGOT_ASSIGN_OR_RETURN(std::optional<DataType> dtype, CommonDataType(call, x, panels));
+  if (dtype && !dtype->is_floating()) return OpError(call, "expected floating-point numbers, got " + Describe(x));
+  if (const std::optional<DataType> out_dtype = DataTypeAttr(call, "out_dtype")) dtype = out_dtype;
+  const int64_t units = call->attrs.GetInt("units");
+  if (x->rank == 0 || (panels->rank >= 0 && panels->rank != 3)) {
+    return OpError(call, "expected x[.., k] and panels[p, k, c], got " + Describe(x) + " and " + Describe(panels));
+  }
+  if (!x->dims || !panels->dims) return TensorOfRank(x->rank, dtype, x);
+  Dims dims = *x->dims;
+  const ir::PrimExpr& columns = (*panels->dims)[2];
+  const int64_t* width = ir::AsConstInt(columns);
+  if (width == nullptr || *width < 1 || units < 1) {
+    return OpError(call, "expected panels of a constant width and units >= 1, got " + Describe(panels));
+  }
+  const ir::PrimExpr count = ir::Int64((units - 1) / *width + 1);
+  if (DimsDiffer(dims.back(), (*panels->dims)[1]) || DimsDiffer(count, (*panels->dims)[0])) {
+    return OpError(call, "expected " + Describe(count) + " panels of " + Describe(dims.back()) + " rows for " +
+                             std::to_string(units) + " units, got " + Describe(x) + " and " + Describe(panels));
+  }
+  dims.back() = ir::Int64(units);
+  return TensorOf(std::move(dims), dtype, x);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceMatmulPacked(const ir::Call& call,
+                                                           std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  const ReferenceTensor& panels = inputs[1];
+  const int64_t k = x.dims.back(), columns = panels.dims[2];
+  std::vector<int64_t> dims = x.dims;
+  dims.back() = call->attrs.GetInt("units");
+  ReferenceTensor out = NewReference(DataTypeAttr(call, "out_dtype").value_or(x.dtype), dims);
+  ForEachIndex(dims, [&](const Index& index, int64_t flat) {
+    Index left = index;
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i) {
+      left.back() = i;
+      const Index right{index.back() / columns, i, index.back() % columns};
+      sum += x.floats[static_cast<size_t>(Flatten(x.dims, left))] *
+             panels.floats[static_cast<size_t>(Flatten(panels.dims, right))];
+    }
+    SetNumber(out, flat, sum);
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineMatmulPacked(const TeArgs& args) {
+  return topi::MatmulPacked(args.input(0), args.input(1), args.call()->attrs.GetInt("units"), args.out_dtype());
+}
+
 }  // namespace
 
 std::vector<OpRow> LinearOps() {
@@ -120,7 +174,19 @@ std::vector<OpRow> LinearOps() {
                   .implementations = {{"direct", Always, MatmulCost, {}, Build<DefineMatmul>}},
                   .cases = {.rank0 = false,
                             .broadcast = true,
-                            .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Int(32)}}});
+                            .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16),
+                                       DataType::Bfloat16(), DataType::Int(32)}}});
+  rows.push_back(
+      {.name = "matmul_packed",
+       .summary = "out[.., n] = sum over k of x[.., k] * panels[n / c, k, n % c], n < units",
+       .arg_names = {"x", "panels"},
+       .attrs = {{"units", AttrType::kInt, {}, true}, {"out_dtype", AttrType::kDataType}},
+       .fusion = FusionClass::kOutFusible,
+       .infer = InferMatmulPacked,
+       .reference = ReferenceMatmulPacked,
+       .implementations = {{"direct", Always, MatmulCost, {}, Build<DefineMatmulPacked>}},
+       .cases = {.rank0 = false,
+                 .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()}}});
   return rows;
 }
 

@@ -17,6 +17,7 @@
 #include "compiler/transform/constant_folder.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/weight_bindings.h"
 
 namespace ingot::transform {
 
@@ -26,66 +27,6 @@ using ir::Binding;
 using ir::Expr;
 
 namespace {
-
-using VarSet = std::unordered_set<const ir::VarNode*>;
-
-// Chooses the bindings of a function's outermost blocks that `prepare` can compute.
-class Selection {
- public:
-  // keep: for a function that stays in the file, where a VM builtin must compute each call.
-  Selection(const ir::Function& function, bool keep) : keep_(keep) {
-    for (const ir::BindingBlock& block : function->body->blocks) {
-      if (!block.is_dataflow) continue;
-      for (const Binding& binding : block.bindings) {
-        if (!CanPrepare(binding)) continue;
-        vars_.insert(binding.var.get());
-        bindings_.push_back(binding);
-      }
-    }
-  }
-  const std::vector<Binding>& bindings() const { return bindings_; }
-  bool Contains(const ir::Var& var) const { return vars_.contains(var.get()); }
-
- private:
-  bool CanPrepare(const Binding& binding) const {
-    const auto* call = As<ir::CallNode>(binding.value);
-    if (call == nullptr || binding.is_match_cast()) return false;
-    const auto* op = As<ir::OpNode>(call->callee);
-    if (op == nullptr || op->row->effect != op::Effect::kPure) return false;
-    if (keep_ ? op->row->prepare == nullptr : op->row->fold == nullptr) return false;
-    bool uses_weight = false;
-    for (const Expr& arg : call->args) {
-      if (!DependsOnWeights(arg, uses_weight)) return false;
-    }
-    return uses_weight;
-  }
-  // True when the argument is known without the inputs; notes whether a weight is in it.
-  bool DependsOnWeights(const Expr& arg, bool& uses_weight) const {
-    if (const auto* var = As<ir::VarNode>(arg)) {
-      uses_weight |= vars_.contains(var);
-      return vars_.contains(var);
-    }
-    if (As<ir::ConstantNode>(arg) != nullptr) return uses_weight = true;
-    if (const auto* tuple = As<ir::TupleNode>(arg)) {
-      for (const Expr& field : tuple->fields) {
-        if (!DependsOnWeights(field, uses_weight)) return false;
-      }
-      return true;
-    }
-    if (const auto* shape = As<ir::ShapeExprNode>(arg)) {
-      for (const ir::PrimExpr& dim : shape->dims) {
-        if (ir::AsConstInt(dim) == nullptr) return false;
-      }
-      return true;
-    }
-    if (const auto* scalar = As<ir::PrimValueNode>(arg)) return ir::FreePrimVars(scalar->value).empty();
-    return As<ir::StringValueNode>(arg) != nullptr || As<ir::DataTypeValueNode>(arg) != nullptr;
-  }
-
-  bool keep_;
-  std::vector<Binding> bindings_;
-  VarSet vars_;
-};
 
 // Takes the given bindings out of a function and puts expressions in their variables' place.
 class Remover : public ir::ExprMutator {
@@ -102,7 +43,7 @@ class Remover : public ir::ExprMutator {
 
 // prepare() run now: every binding through the rows' host routines. What fails or is over the budget stays, with the
 // reason in the log.
-ir::Function Evaluate(const ir::Function& function, const Selection& selection, const std::string& name,
+ir::Function Evaluate(const ir::Function& function, const WeightBindings& selection, const std::string& name,
                       ConstantFolder& folder, PassContext& context) {
   std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> values;
   for (const Binding& binding : selection.bindings()) {
@@ -130,10 +71,10 @@ ir::Function Evaluate(const ir::Function& function, const Selection& selection, 
 
 // Makes prepare() of the bindings and gives the function its results as parameters.
 ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Function& function,
-                   const Selection& selection) {
+                   const WeightBindings& selection) {
   // The results: what a binding that stays, or the function's own result, uses.
   std::vector<ir::Var> results;
-  VarSet seen;
+  std::unordered_set<const ir::VarNode*> seen;
   const auto use = [&](const ir::Var& used) {
     if (selection.Contains(used) && seen.insert(used.get()).second) results.push_back(used);
   };
@@ -186,7 +127,7 @@ Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context) {
     if (function.get() == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
     // A private function has callers, which would have to pass what was prepared.
     const bool keep = context.options.keep_prepare && !function->is_private;
-    const Selection selection(function, keep);
+    const WeightBindings selection(function, keep);
     if (selection.bindings().empty()) continue;
     module.Set(entry.var, keep ? Split(module, entry.var, function, selection)
                                : Evaluate(function, selection, entry.var->name, folder, context));

@@ -16,7 +16,8 @@ constexpr PassRow kPipeline[] = {
     {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
      EliminateCommonSubexpressions},
     {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
-    // Before operators become tensor functions: weights are prepared by rows alone.
+    // Before operators become tensor functions: weights are packed and prepared by rows alone.
+    {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
     {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
     {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},
     {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},

@@ -61,6 +61,14 @@ te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64
                      std::move(name), {"ax0", "ax1", "ax2", "ax3"});
 }
 
+// Products of narrow floats are summed in float32.
+DataType SumType(DataType dtype) { return dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype; }
+te::Tensor RoundTo(const te::Tensor& sum, DataType dtype) {
+  if (sum.dtype() == dtype) return sum;
+  return te::Compute(
+      sum.shape(), [&](const te::Indices& i) { return ir::Cast(dtype, sum(i)); }, "cast");
+}
+
 }  // namespace
 
 te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
@@ -75,7 +83,8 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
   if (!a_vector) shape.push_back(x[x.size() - 2]);
   if (!b_vector) shape.push_back(y.back());
   const ir::IterVar k = te::ReduceAxis(x.back(), "k");
-  return te::Compute(
+  const DataType sum_dtype = SumType(dtype);
+  const te::Tensor sum = te::Compute(
       shape,
       [&](const te::Indices& out) {
         // The indices of one operand's batch axes: those of the result, 0 where it repeats.
@@ -94,9 +103,28 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
         left.push_back(k->var);
         right.push_back(k->var);
         if (!b_vector) right.push_back(out.back());
-        return ReduceOver(Reducer::kSum, ir::Cast(dtype, a(left)) * ir::Cast(dtype, b(right)), {k});
+        return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, a(left)) * ir::Cast(sum_dtype, b(right)), {k});
       },
       "matmul");
+  return RoundTo(sum, dtype);
+}
+
+te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t units, DataType dtype) {
+  Shape shape = a.shape();
+  shape.back() = ir::Int64(units);
+  const ir::IterVar k = te::ReduceAxis(a.shape().back(), "k");
+  const PrimExpr& columns = panels.shape()[2];
+  const DataType sum_dtype = SumType(dtype);
+  const te::Tensor sum = te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices left = out;
+        left.back() = k->var;
+        const PrimExpr weight = panels(ir::FloorDiv(out.back(), columns), k->var, ir::FloorMod(out.back(), columns));
+        return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, a(left)) * ir::Cast(sum_dtype, weight), {k});
+      },
+      "matmul");
+  return RoundTo(sum, dtype);
 }
 
 te::Tensor Conv2d(const te::Tensor& data, const te::Tensor& weight, const Window2d& window, int64_t groups,

@@ -11,6 +11,8 @@ namespace ingot::op::topi {
 
 // NumPy's matmul into dtype.
 te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype);
+// a[.., k] times a matrix of `units` columns in panels[ceil(units / c), k, c].
+te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t units, DataType dtype);
 
 // Two spatial axes; padding is [top, left, bottom, right].
 struct Window2d {

@@ -167,6 +167,21 @@ void LinearCases(Builder& b) {
   b.Add("matmul", "wider", {Data(DataType::Int(8), {2, 6}), Data(DataType::Int(8), {6, 2}, 2)},
         {{"out_dtype", "int32"}});
   b.Add("matmul", "specials", {Of(kF32, {2, 2}, {kInf, 0, kNan, 1}), Of(kF32, {2, 2}, {0, 1, 2, -1})});
+
+  // Sums in float16 itself would be off by more than a rounding of the result.
+  b.Add("matmul", "long_narrow_sum", {Data(kF16, {2, 300}), Data(kF16, {300, 20}, 2)});
+  const auto packed = [&](std::string label, DataType dtype, IntList x, int64_t units) {
+    const IntList panels{(units + 15) / 16, x.back(), 16};
+    b.Add("matmul_packed", std::move(label), {Data(dtype, std::move(x)), Data(dtype, panels, 2)}, {{"units", units}});
+  };
+  for (DataType dtype : FindOp("matmul_packed")->cases.dtypes) packed(dtype.ToString(), dtype, {5, 7}, 20);
+  packed("tiles", kF32, {29, 7}, 50);
+  packed("vector", kF32, {9}, 33);
+  packed("row", kF32, {1, 9}, 140);
+  packed("batch", kF32, {2, 13, 3}, 16);
+  packed("empty", kF32, {0, 3}, 17);
+  packed("nothing_to_sum", kF32, {2, 0}, 17);
+  b.Add("matmul_packed", "specials", {Of(kF32, {2, 2}, {kInf, 0, kNan, 1}), Data(kF32, {1, 2, 16})}, {{"units", 3}});
 }
 
 void ConvolutionCases(Builder& b) {

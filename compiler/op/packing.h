@@ -1,0 +1,30 @@
+// Which operators read a weight in another layout than it was given, and how a call is rewritten to do so: one row per
+// operator. transform/pack_weights.cc applies them; the packing is made of rows with a host routine, so that lift_params
+// runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/op/registry.h"
+
+namespace ingot::op {
+
+// Columns in a panel of a packed matrix.
+inline constexpr int64_t kPanelColumns = 16;
+
+// Binds a call of the named operator to a new variable.
+using EmitCall = std::function<Result<ir::Expr>(std::string_view op, std::vector<ir::Expr> args, ir::Attrs attrs)>;
+
+struct PackingRow {
+  const char* op;
+  size_t weight;  // the argument that is packed when it depends on weights alone, and the others do not
+  // The call over the packed weight; null where packing does not pay.
+  Result<ir::Expr> (*pack)(const ir::Call& call, const EmitCall& emit);
+};
+// Null when the operator takes its arguments as they are.
+const PackingRow* FindPacking(const OpRow& row);
+
+}  // namespace ingot::op

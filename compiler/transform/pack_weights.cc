@@ -1,0 +1,146 @@
+// pack_weights
+//   Before: normal form, operators still named by rows.
+//   After:  a call whose weight a kernel reads in a layout of its own (op/packing.h) is a call over the packed weight, and
+//           the packing is bindings that depend on weights alone. A weight that two calls of a block read is packed once.
+//   Right before lift_params, which computes the packing. A packed weight that would not fit its budget, for one result
+//   or for all of them, is left as it is.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/op/packing.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+#include "compiler/transform/weight_bindings.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+
+namespace {
+
+// What lift_params may still spend.
+class Budget {
+ public:
+  explicit Budget(const PassOptions& options) : options_(options), operations_(options.fold_max_operations) {}
+
+  bool Take(const ir::Type& type) {
+    const auto* tensor = As<ir::TensorTypeNode>(type);
+    if (tensor == nullptr || !tensor->dims || !tensor->dtype) return false;
+    int64_t elements = 1;
+    for (const ir::PrimExpr& dim : *tensor->dims) {
+      const int64_t* value = ir::AsConstInt(dim);
+      if (value == nullptr || __builtin_mul_overflow(elements, *value, &elements)) return false;
+    }
+    const Result<int64_t> bytes = tensor->dtype->SizeBytes(elements);
+    // Padding and permuting write each element and read it, reshaping does so at worst; a little is for the padding.
+    constexpr int64_t kOperationsPerElement = 8;
+    if (!bytes.ok() || *bytes > options_.fold_max_bytes - options_.fold_max_bytes / 16) return false;
+    if (elements > operations_ / kOperationsPerElement) return false;
+    operations_ -= elements * kOperationsPerElement;
+    return true;
+  }
+
+ private:
+  const PassOptions& options_;
+  int64_t operations_;
+};
+
+class Packer : public ir::ExprMutator {
+ public:
+  Packer(const ir::Function& function, Budget& budget, PassContext& context, const std::string& name)
+      : weights_(function, context.options.keep_prepare && !function->is_private),
+        budget_(budget),
+        context_(context),
+        name_(name) {}
+
+  Status status;
+
+ protected:
+  using ir::ExprMutator::Mutate;
+  Expr Mutate(const ir::Ref<ir::CallNode>& call) override {
+    const op::OpRow* row = op::RowOf(call);
+    const op::PackingRow* packing = row != nullptr ? op::FindPacking(*row) : nullptr;
+    const bool is_prepared = depth_ == 1 && current_block_ != nullptr && current_block_->is_dataflow;
+    if (packing == nullptr || !is_prepared || !OnlyWeightIs(*call, packing->weight)) {
+      return ir::ExprMutator::Mutate(call);
+    }
+    const Result<Expr> packed = packing->pack(call, [&](std::string_view op, std::vector<Expr> args, ir::Attrs attrs) {
+      return Emit(op, std::move(args), std::move(attrs));
+    });
+    if (!packed.ok()) {
+      status = packed.status();
+      return call;
+    }
+    if (*packed == nullptr) return call;
+    ir::CallNode result = *As<ir::CallNode>(*packed);
+    result.span = call->span;
+    return ir::ExprMutator::Mutate(ir::Make<ir::CallNode>(std::move(result)));
+  }
+  Expr Mutate(const ir::Ref<ir::SeqExprNode>& seq) override {
+    ++depth_;
+    Expr result = ir::ExprMutator::Mutate(seq);
+    --depth_;
+    return result;
+  }
+
+ private:
+  // The argument is a weight, some other one is not, and there is room to pack it.
+  bool OnlyWeightIs(const ir::CallNode& call, size_t argument) {
+    bool all = true;
+    for (const Expr& arg : call.args) all = all && weights_.IsWeight(arg);
+    if (all || argument >= call.args.size() || !weights_.IsWeight(call.args[argument])) return false;
+    if (budget_.Take(call.args[argument]->type)) return true;
+    if (context_.log)
+      context_.log("pack_weights: " + name_ + ": left a weight unpacked: it is over the folding budget");
+    return false;
+  }
+
+  Result<Expr> Emit(std::string_view op, std::vector<Expr> args, ir::Attrs attrs) {
+    const std::vector<ir::Binding>& bindings = current_block_->bindings;
+    for (const Made& made : made_) {
+      const bool is_here = made.index < bindings.size() && bindings[made.index].var.same_as(made.var);
+      if (is_here && made.op == op && made.input.same_as(args[0]) && made.attrs.items() == attrs.items()) {
+        return Expr(made.var);
+      }
+    }
+    Made made{std::string(op), args[0], attrs, bindings.size(), nullptr};
+    INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(op, std::move(args), std::move(attrs)));
+    made.var = EmitValue(call, "packed");
+    made_.push_back(made);
+    return Expr(made.var);
+  }
+
+  // A binding that packing made: shapes follow from the attributes and from what stands before.
+  struct Made {
+    std::string op;
+    Expr input;
+    ir::Attrs attrs;
+    size_t index;  // in its block
+    ir::Var var;
+  };
+  const WeightBindings weights_;
+  Budget& budget_;
+  PassContext& context_;
+  const std::string& name_;
+  std::vector<Made> made_;
+  int depth_ = 0;  // of sequences: only the function's own blocks are prepared
+};
+
+}  // namespace
+
+Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context) {
+  Budget budget(context.options);
+  return MapFunctions(std::move(module),
+                      [&](const ir::GlobalVar& var, const ir::Function& function) -> Result<ir::Function> {
+                        if (function->attrs.Find(kPrepareAttr) != nullptr) return function;
+                        Packer packer(function, budget, context, var->name);
+                        ir::Function packed = packer.MutateFunction(function);
+                        if (!packer.status.ok()) return packer.status;
+                        return packed;
+                      });
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,34 @@
+// The bindings of a function that depend on weights alone, through rows that have a host routine: what `prepare` can
+// compute. lift_params takes them out; passes that pack weights ask which arguments are weights.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace ingot::transform {
+
+class WeightBindings {
+ public:
+  // Of the function's outermost dataflow blocks. keep: for a `prepare` that stays in the file, where a VM builtin must
+  // compute each call.
+  WeightBindings(const ir::Function& function, bool keep);
+
+  // In order.
+  const std::vector<ir::Binding>& bindings() const { return bindings_; }
+  bool Contains(const ir::Var& var) const { return vars_.contains(var.get()); }
+  // A constant or one of these variables.
+  bool IsWeight(const ir::Expr& value) const;
+
+ private:
+  bool CanPrepare(const ir::Binding& binding) const;
+  // True when the argument is known without the inputs; notes whether a weight is in it.
+  bool DependsOnWeights(const ir::Expr& arg, bool& uses_weight) const;
+
+  bool keep_;
+  std::vector<ir::Binding> bindings_;
+  std::unordered_set<const ir::VarNode*> vars_;
+};
+
+}  // namespace ingot::transform
