@@ -50,9 +50,10 @@ Status AnnotateBlock(ScheduleState& state, const BlockName& block, const std::st
 Status ComputeAt(ScheduleState& state, const BlockName& block, const LoopVar& loop);
 // Moves a consumer under a loop of its producer, to the end of each iteration, where its input is complete.
 Status ReverseComputeAt(ScheduleState& state, const BlockName& block, const LoopVar& loop);
-// Gives one consumer its own copy of a producer (block and buffer), so that both may be placed apart from the others.
-// Returns the copy's name.
-Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer, const BlockName& consumer);
+// Gives some consumers (one at least) their own copy of a producer (block and buffer), so that they may be placed apart
+// from the others. Returns the copy's name.
+Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer,
+                               const std::vector<BlockName>& consumers);
 
 // ---- primitives/inline.cc
 // Replaces every read of what the block writes by its expression; the block goes.
@@ -66,6 +67,11 @@ Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
+
+// ---- primitives/layout.cc
+// Permutes the dimensions of an intermediate that the block writes: dimension i becomes the old one's axes[i].
+Status TransformLayout(ScheduleState& state, const BlockName& block, int64_t write_index,
+                       const std::vector<int64_t>& axes);
 
 // ---- primitives/reduction.cc
 // Puts the initialisation into a block of its own before the loop, which must hold all the reduction's loops.

@@ -149,7 +149,9 @@ struct Rows {
     return Done(schedule::ReverseComputeAt(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
   }
   static Outputs RecomputeFor(Schedule& s, const Arguments& a, Decision&) {
-    return OneBlock(schedule::RecomputeFor(s.state_, BlockAt(a, 0), BlockAt(a, 1)));
+    std::vector<BlockName> consumers;
+    for (size_t i = 1; i < a.size(); ++i) consumers.push_back(BlockAt(a, i));
+    return OneBlock(schedule::RecomputeFor(s.state_, BlockAt(a, 0), consumers));
   }
   static Outputs ComputeInline(Schedule& s, const Arguments& a, Decision&) {
     return Done(schedule::ComputeInline(s.state_, BlockAt(a, 0)));
@@ -165,6 +167,11 @@ struct Rows {
   }
   static Outputs SetScope(Schedule& s, const Arguments& a, Decision&) {
     return Done(schedule::SetScope(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
+  }
+  static Outputs TransformLayout(Schedule& s, const Arguments& a, Decision&) {
+    std::vector<int64_t> axes;
+    for (size_t i = 2; i < a.size(); ++i) axes.push_back(IntAt(a, i));
+    return Done(schedule::TransformLayout(s.state_, BlockAt(a, 0), IntAt(a, 1), axes));
   }
   static Outputs DecomposeReduction(Schedule& s, const Arguments& a, Decision&) {
     return OneBlock(schedule::DecomposeReduction(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
@@ -194,12 +201,13 @@ constexpr PrimitiveRow kPrimitives[] = {
     {"annotate", {"target", "key", "value"}, "", Rows::Annotate},
     {"compute_at", {"block", "loop"}, "", Rows::ComputeAt},
     {"reverse_compute_at", {"block", "loop"}, "", Rows::ReverseComputeAt},
-    {"recompute_for", {"producer", "consumer"}, "b", Rows::RecomputeFor},
+    {"recompute_for", {"producer", "*consumers?"}, "b", Rows::RecomputeFor},
     {"compute_inline", {"block"}, "", Rows::ComputeInline},
     {"reverse_compute_inline", {"block"}, "", Rows::ReverseComputeInline},
     {"cache_read", {"block", "read_index", "scope"}, "b", Rows::CacheRead},
     {"cache_write", {"block", "write_index", "scope"}, "b", Rows::CacheWrite},
     {"set_scope", {"block", "write_index", "scope"}, "", Rows::SetScope},
+    {"transform_layout", {"block", "write_index", "*axes"}, "", Rows::TransformLayout},
     {"decompose_reduction", {"block", "loop"}, "b", Rows::DecomposeReduction},
     {"rfactor", {"loop"}, "b", Rows::RFactor},
 };
@@ -226,7 +234,8 @@ std::string ArgumentsText(const Instruction& instruction) {
   size_t next = 0;
   for (const char* parameter : instruction.primitive->parameters) {
     if (parameter == nullptr) break;
-    const std::string_view name = parameter;
+    std::string_view name = parameter;
+    if (name.ends_with('?')) name.remove_suffix(1);
     if (name.starts_with('*')) {
       std::string list;
       for (; next < instruction.arguments.size(); ++next) {
@@ -309,12 +318,20 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
   const PrimitiveRow& row = *instruction.primitive;
   const std::string_view kinds = row.outputs;
   const bool any_number = kinds.ends_with('*');
+  // Void arguments of a list that tolerates them are left out; any other one, or a list of nothing else, makes all void.
+  size_t num_fixed = instruction.arguments.size();
+  for (size_t i = 0; i < row.parameters.size() && row.parameters[i] != nullptr; ++i) {
+    if (std::string_view(row.parameters[i]).ends_with('?')) num_fixed = i;
+  }
   std::vector<Entity> arguments;
   bool is_void = false;
-  for (const TraceValue& argument : instruction.arguments) {
-    arguments.push_back(Resolve(argument));
-    is_void |= std::holds_alternative<Void>(arguments.back());
+  for (size_t i = 0; i < instruction.arguments.size(); ++i) {
+    Entity argument = Resolve(instruction.arguments[i]);
+    const bool leave_out = std::holds_alternative<Void>(argument);
+    is_void |= leave_out && i < num_fixed;
+    if (!leave_out) arguments.push_back(std::move(argument));
   }
+  is_void |= num_fixed < instruction.arguments.size() && arguments.size() <= num_fixed;
   std::vector<Entity> outputs;
   if (is_void) {
     const size_t count = replay ? instruction.outputs.size() : any_number ? 0 : kinds.size();
@@ -427,8 +444,10 @@ void Schedule::Annotate(BlockRV block, const std::string& key, std::variant<int6
 }
 void Schedule::ComputeAt(BlockRV block, LoopRV loop) { Apply("compute_at", {block, loop}); }
 void Schedule::ReverseComputeAt(BlockRV block, LoopRV loop) { Apply("reverse_compute_at", {block, loop}); }
-BlockRV Schedule::RecomputeFor(BlockRV producer, BlockRV consumer) {
-  return ApplyForBlock("recompute_for", {producer, consumer});
+BlockRV Schedule::RecomputeFor(BlockRV producer, const std::vector<BlockRV>& consumers) {
+  std::vector<TraceValue> arguments{producer};
+  arguments.insert(arguments.end(), consumers.begin(), consumers.end());
+  return ApplyForBlock("recompute_for", std::move(arguments));
 }
 void Schedule::ComputeInline(BlockRV block) { Apply("compute_inline", {block}); }
 void Schedule::ReverseComputeInline(BlockRV block) { Apply("reverse_compute_inline", {block}); }
@@ -440,6 +459,11 @@ BlockRV Schedule::CacheWrite(BlockRV block, int64_t write_index, const std::stri
 }
 void Schedule::SetScope(BlockRV block, int64_t write_index, const std::string& scope) {
   Apply("set_scope", {block, write_index, scope});
+}
+void Schedule::TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes) {
+  std::vector<TraceValue> arguments{block, write_index};
+  arguments.insert(arguments.end(), axes.begin(), axes.end());
+  Apply("transform_layout", std::move(arguments));
 }
 BlockRV Schedule::DecomposeReduction(BlockRV block, LoopRV loop) {
   return ApplyForBlock("decompose_reduction", {block, loop});

@@ -61,12 +61,14 @@ class Schedule {
   void Annotate(BlockRV block, const std::string& key, std::variant<int64_t, std::string> value);
   void ComputeAt(BlockRV block, LoopRV loop);
   void ReverseComputeAt(BlockRV block, LoopRV loop);
-  BlockRV RecomputeFor(BlockRV producer, BlockRV consumer);
+  BlockRV RecomputeFor(BlockRV producer, BlockRV consumer) { return RecomputeFor(producer, std::vector{consumer}); }
+  BlockRV RecomputeFor(BlockRV producer, const std::vector<BlockRV>& consumers);  // void consumers do not count
   void ComputeInline(BlockRV block);
   void ReverseComputeInline(BlockRV block);
   BlockRV CacheRead(BlockRV block, int64_t read_index, const std::string& scope);
   BlockRV CacheWrite(BlockRV block, int64_t write_index, const std::string& scope);
   void SetScope(BlockRV block, int64_t write_index, const std::string& scope);
+  void TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes);
   BlockRV DecomposeReduction(BlockRV block, LoopRV loop);
   BlockRV RFactor(LoopRV loop);
 

@@ -316,17 +316,22 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
   return Status();
 }
 
-Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_name, const BlockName& consumer_name) {
+Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_name,
+                               const std::vector<BlockName>& consumers) {
   INGOT_ASSIGN_OR_RETURN(const BlockSite producer, state.FindBlock(producer_name));
-  INGOT_ASSIGN_OR_RETURN(const BlockSite consumer, state.FindBlock(consumer_name));
+  if (consumers.empty()) return Refuse("recompute_for", Describe(producer), "no consumer is given");
   if (producer.block().writes.size() != 1 || !state.IsAllocated(producer.block().writes[0].buffer)) {
     return Refuse("recompute_for", Describe(producer), "it does not write one intermediate buffer");
   }
   const Buffer& buffer = producer.block().writes[0].buffer;
   const std::optional<BlockSite> writer = state.OnlyWriter(buffer);
-  if (!writer || !ReadsFrom(consumer.block(), buffer)) {
-    return Refuse("recompute_for", Describe(producer), "it is not the only source of what " + consumer_name + " reads");
+  for (const BlockName& name : consumers) {
+    INGOT_ASSIGN_OR_RETURN(const BlockSite consumer, state.FindBlock(name));
+    if (!writer || !ReadsFrom(consumer.block(), buffer)) {
+      return Refuse("recompute_for", Describe(producer), "it is not the only source of what " + name + " reads");
+    }
   }
+  const BlockName& consumer_name = consumers.front();
   if (!state.IsRegular(producer_name))
     return Refuse("recompute_for", Describe(producer), "its bindings are not simple");
   for (const BufferRegion& read : producer.block().reads) {
@@ -364,14 +369,17 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
   arith::Analyzer analyzer;
   Stmt nest = MakeNest(block, std::vector<Subdomain>(block.iter_vars.size()), analyzer);
 
-  BlockRealizeNode reader = *consumer.realize;
-  BlockNode reader_block = consumer.block();
-  reader_block.body = Substitute(reader_block.body, {}, buffers);
-  for (BufferRegion& region : reader_block.reads) {
-    if (region.buffer.same_as(buffer)) region.buffer = fresh;
+  for (const BlockName& consumer : consumers) {
+    INGOT_ASSIGN_OR_RETURN(const BlockSite reader, state.FindBlock(consumer));
+    BlockNode reader_block = reader.block();
+    reader_block.body = Substitute(reader_block.body, {}, buffers);
+    for (BufferRegion& region : reader_block.reads) {
+      if (region.buffer.same_as(buffer)) region.buffer = fresh;
+    }
+    BlockRealizeNode realize = *reader.realize;
+    realize.block = Make<BlockNode>(std::move(reader_block));
+    state.Replace(reader.realize, Make<BlockRealizeNode>(std::move(realize)));
   }
-  reader.block = Make<BlockNode>(std::move(reader_block));
-  state.Replace(consumer.realize, Make<BlockRealizeNode>(std::move(reader)));
   // Before the outermost statement that holds the original: its inputs are complete there, and the consumer comes later.
   const Result<BlockSite> original = state.FindBlock(producer_name);
   INGOT_CHECK(original.ok(), "the producer vanished");

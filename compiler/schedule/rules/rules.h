@@ -5,6 +5,9 @@
 
 namespace ingot::schedule {
 
+// gemm.cc
+bool MatchesGemm(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyGemm(Schedule& schedule, const BlockName& block, const Target& target);
 // tile.cc
 bool MatchesTile(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockName& block, const Target& target);

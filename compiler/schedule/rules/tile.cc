@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/epilogue.h"
 #include "compiler/schedule/rules/rules.h"
 
 namespace ingot::schedule {
@@ -194,41 +195,6 @@ class TileBuilder {
   TileShape shape_;
 };
 
-// The consumers of the result that can run in the write-back: injective blocks that read it at the place they write,
-// one after the other up to the last one. Inlines all but the last one, and returns that; void where there is none.
-BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& handled) {
-  BlockRV last;
-  Buffer current = StoreOf(s.Block(reduction)).buffer;
-  for (;;) {
-    const std::vector<BlockSite> readers = s.state().Readers(current);
-    if (readers.size() != 1 || !s.state().IsAllocated(current)) break;
-    const BlockSite& reader = readers[0];
-    if (!IsInjective(s.state(), reader)) break;
-    // Dimension by dimension at its own indices.
-    const BufferStoreNode& store = StoreOf(reader);
-    const std::vector<LoadUse> loads = LoadsOf(reader);
-    const bool same_place = std::all_of(loads.begin(), loads.end(), [&](const LoadUse& use) {
-      if (!use.load->buffer.same_as(current)) return true;
-      if (use.load->indices.size() != store.indices.size()) return false;
-      for (size_t d = 0; d < store.indices.size(); ++d) {
-        if (use.load->indices[d].get() != store.indices[d].get() && !IsConstInt(current->shape[d], 1)) return false;
-      }
-      return true;
-    });
-    const bool inputs_ready = std::all_of(reader.block().reads.begin(), reader.block().reads.end(), [&](const auto& r) {
-      return r.buffer.same_as(current) || !s.state().IsAllocated(r.buffer) || s.state().OnlyWriter(r.buffer);
-    });
-    if (!same_place || !inputs_ready || ReadsUnderCondition(reader)) break;
-    const Buffer next = store.buffer;
-    if (last.id >= 0) s.ComputeInline(last);
-    if (!s.status().ok()) return {};
-    last = s.GetBlock(reader.block().name);
-    handled.push_back(reader.block().name);
-    current = next;
-  }
-  return last;
-}
-
 // What one iteration of loops over these iteration variables costs.
 int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) {
   int64_t instances = KnownInstances(reduction);
@@ -249,16 +215,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   const BlockSite site = s.Block(reduction);
   const TileAxes axes = *FindAxes(site);
   const TileShape shape = ChooseShape(site, axes, target);
-  // The block that writes the result back: the last consumer, or a plain copy.
-  BlockRV out = InlineEpilogue(s, reduction, handled);
+  const BlockRV out = WriteBack(s, reduction, handled);
   if (!s.status().ok()) return handled;
-  if (s.IsVoid(out)) {
-    out = s.CacheWrite(reduction, 0, "local");
-    if (!s.status().ok()) return handled;
-    handled.push_back(s.Block(out).block().name);
-  } else {
-    s.SetScope(reduction, 0, "local");
-  }
   // Its loops by dimension of the result: the others outside, then y and x.
   const std::vector<InnerLoop> loops = InnerLoops(s, out, LoopRV{});
   if (!s.status().ok()) return handled;

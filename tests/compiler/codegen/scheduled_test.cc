@@ -129,6 +129,75 @@ TEST_CASE("scheduled matrix products with an epilogue") {
   }
 }
 
+// How the right-hand side of a product lies in memory.
+enum class Right { kPanels, kRows, kColumns };
+
+// relu(a[batch, m, k] * b + bias[n]) for every dimension either constant or symbolic.
+ir::PrimFunc Product(Right right, bool batched, const std::array<int64_t, 3>& mnk, const std::array<bool, 3>& symbolic,
+                     std::vector<int64_t>& ints) {
+  const std::array<const char*, 3> names{"m", "n", "k"};
+  std::array<PrimExpr, 3> dims;
+  for (size_t i = 0; i < 3; ++i) dims[i] = symbolic[i] ? PrimExpr(ir::MakePrimVar(names[i])) : Int64(mnk[i]);
+  const auto& [m, n, k] = dims;
+  const int64_t panels = (mnk[1] + 15) / 16;
+  std::vector<PrimExpr> left{m, k};
+  std::vector<PrimExpr> shape = right == Right::kPanels ? std::vector<PrimExpr>{Int64(panels), k, Int64(16)}
+                                : right == Right::kRows ? std::vector<PrimExpr>{k, n}
+                                                        : std::vector<PrimExpr>{n, k};
+  std::vector<PrimExpr> out{m, n};
+  for (std::vector<PrimExpr>* batch : {&left, &shape, &out}) {
+    if (batched && (batch != &shape || right != Right::kPanels)) batch->insert(batch->begin(), Int64(3));
+  }
+  const te::Tensor a = te::Placeholder(left, kF32, "a"), b = te::Placeholder(shape, kF32, "b");
+  const te::Tensor bias = te::Placeholder({n}, kF32, "bias");
+  const ir::IterVar r = te::ReduceAxis(k, "k");
+  const te::Tensor product = te::Compute(
+      out,
+      [&](const te::Indices& i) {
+        const PrimExpr row = i[i.size() - 2], column = i.back();
+        std::vector<PrimExpr> at{row, r->var}, weight{r->var, column};
+        if (right == Right::kColumns) weight = {column, r->var};
+        if (right == Right::kPanels) {
+          weight = {ir::FloorDiv(column, Int64(16)), r->var, ir::FloorMod(column, Int64(16))};
+        }
+        if (batched) at.insert(at.begin(), i[0]);
+        if (batched && right != Right::kPanels) weight.insert(weight.begin(), i[0]);
+        return te::Sum(a(at) * b(weight), {r});
+      },
+      "matmul");
+  const te::Tensor relu = te::Compute(
+      out, [&](const te::Indices& i) { return ir::Max(product(i) + bias(i.back()), ir::FloatImm(kF32, 0)); }, "relu");
+  // Integer arguments by first occurrence: m and k of a, then n.
+  for (size_t i : {0, 2, 1}) {
+    if (symbolic[i]) ints.push_back(mnk[i]);
+  }
+  return te::CreatePrimFunc({a, b, bias, relu});
+}
+
+TEST_CASE("scheduled products over odd sizes, constant and symbolic") {
+  const std::vector<std::array<int64_t, 3>> sizes{{1, 140, 5},  {3, 70, 4},   {13, 31, 11},
+                                                  {200, 20, 3}, {29, 144, 5}, {0, 18, 4}};
+  for (const auto& mnk : sizes) {
+    for (Right right : {Right::kPanels, Right::kRows, Right::kColumns}) {
+      for (bool batched : {false, true}) {
+        const std::string name = std::to_string(mnk[0]) + "x" + std::to_string(mnk[1]) + "x" + std::to_string(mnk[2]) +
+                                 " right " + std::to_string(static_cast<int>(right)) + (batched ? " batched" : "");
+        for (const std::array<bool, 3>& symbolic :
+             {std::array{false, false, false}, std::array{true, false, false}, std::array{true, true, true}}) {
+          if (symbolic[1] && right == Right::kPanels) continue;  // a weight has constant dims
+          if (batched && mnk[0] != 13) continue;                 // each is a compilation for three targets
+          std::vector<int64_t> ints;
+          const ir::PrimFunc function = Product(right, batched, mnk, symbolic, ints);
+          CheckFunction(name + (symbolic[1]   ? " symbolic"
+                                : symbolic[0] ? " symbolic rows"
+                                              : ""),
+                        function, ints, 1e-3f);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("scheduled softmax") {
   const ir::PrimVar n = ir::MakePrimVar("n");
   const te::Tensor x = te::Placeholder({n, Int64(10)}, kF32, "x");

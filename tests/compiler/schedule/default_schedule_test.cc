@@ -65,7 +65,7 @@ TEST_CASE("default schedule: each kind of function gets its rule") {
     return text;
   };
   using ir::Int64;
-  CHECK(rules(testing::Dense(testing::N(), Int64(20), Int64(40), true)) == "inline(add) tile(matmul) ");
+  CHECK(rules(testing::Dense(testing::N(), Int64(20), Int64(40), true)) == "inline(add) gemm(matmul) ");
   CHECK(rules(testing::Dense(Int64(1), Int64(20), Int64(40), false)) == "tile(matmul) ");
   CHECK(rules(testing::Conv(testing::N(), 2, 8, 7, 3, 1, 1)) == "tile(conv) elementwise(pad) ");
   CHECK(rules(testing::MaxPool(testing::N(), 3, 8)) == "tile(pool) ");

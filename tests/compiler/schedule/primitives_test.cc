@@ -31,7 +31,7 @@ class RandomPrimitives {
     const LoopRV target = other_loops.empty() ? LoopRV{} : Pick(other_loops);
     const size_t first = Below(loops.size());
     const int64_t factor = 1 + static_cast<int64_t>(Below(5));
-    switch (Below(17)) {
+    switch (Below(18)) {
       case 0:
         s.Split(loop, {kRest, factor});
         return;
@@ -73,6 +73,9 @@ class RandomPrimitives {
         return;
       case 15:
         s.DecomposeReduction(block, loop);
+        return;
+      case 16:
+        s.TransformLayout(block, 0, Below(2) == 0 ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 2, 1});
         return;
       default:
         Below(2) == 0 ? s.RFactor(loop) : s.RecomputeFor(block, other);

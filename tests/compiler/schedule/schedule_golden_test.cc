@@ -65,7 +65,9 @@ class Command {
       s_.ReverseComputeAt(block, Loop());
     } else if (name_ == "recompute_for") {
       const BlockRV block = Block();
-      s_.RecomputeFor(block, Block());
+      std::vector<BlockRV> consumers;
+      for (std::string word; words_ >> word;) consumers.push_back(s_.GetBlock(word));
+      s_.RecomputeFor(block, consumers);
     } else if (name_ == "compute_inline") {
       s_.ComputeInline(Block());
     } else if (name_ == "reverse_compute_inline") {
@@ -82,6 +84,12 @@ class Command {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
       s_.SetScope(block, index, Word());
+    } else if (name_ == "transform_layout") {
+      const BlockRV block = Block();
+      const int64_t index = Number(Word());
+      std::vector<int64_t> axes;
+      for (std::string word; words_ >> word;) axes.push_back(Number(word));
+      s_.TransformLayout(block, index, axes);
     } else if (name_ == "decompose_reduction") {
       const BlockRV block = Block();
       s_.DecomposeReduction(block, Loop());

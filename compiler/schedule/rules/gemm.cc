@@ -1,0 +1,493 @@
+// Matrix products: out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], one or a batch of them, b as a weight in
+// panels[n / 16, k, n % 16], as rows [k, n] or as columns [n, k]; m and n may be symbolic, as may k.
+//
+// The result is cut into tiles of some rows times one or more panels of 16 columns, whose accumulators stay in registers
+// while k runs (tile.cc explains the tile). Around them
+//
+//   for task = (batch, block of rows, panel group):     parallel
+//     [pack: the panels of b, where b is no weight and there are rows enough to pay for it]
+//     for rows of the block in tiles:  for k:  tile;   write-back with the element-wise consumers
+//
+// so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first, and
+// a block of rows of a is small enough to stay there as well. What does not fill tiles goes to smaller ones: the rest of
+// a constant number of rows is one tile, that of a symbolic number is at most one tile of each power of two; likewise the
+// columns. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
+#include <algorithm>
+
+#include "compiler/op/packing.h"
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/epilogue.h"
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kPanel = op::kPanelColumns;
+
+enum class Right { kPanels, kRows, kColumns };  // how b lies in memory
+
+// A product found in a block: positions in its iter_vars.
+struct Product {
+  int m = -1;  // -1: no rows
+  int n, k;
+  int m_dimension = -1;  // of the result; n is the last one
+  Right right;
+  Buffer a, b;
+  int k_dimension, n_dimension;  // of b, unless in panels
+};
+
+bool IsVar(const PrimExpr& expr, const PrimVar& var) { return expr.get() == var.get(); }
+
+// floordiv(var, 16), floormod(var, 16)
+bool IsPanelIndex(const PrimExpr& expr, BinaryOp op, const PrimVar& var) {
+  const auto* binary = As<BinaryNode>(expr);
+  return binary != nullptr && binary->op == op && IsVar(binary->a, var) && IsConstInt(binary->b, kPanel);
+}
+
+// The two factors of a sum of products, casts aside.
+std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(const BufferStoreNode& store) {
+  const auto* sum = As<BinaryNode>(store.value);
+  if (sum == nullptr || sum->op != BinaryOp::kAdd) return std::nullopt;
+  const auto is_result = [&](const PrimExpr& expr) {
+    const auto* load = As<BufferLoadNode>(expr);
+    return load != nullptr && load->buffer.same_as(store.buffer);
+  };
+  const PrimExpr& term = is_result(sum->a) ? sum->b : sum->a;
+  const auto* product = As<BinaryNode>(term);
+  if (product == nullptr || product->op != BinaryOp::kMul || is_result(term)) return std::nullopt;
+  const auto load_of = [](PrimExpr expr) {
+    while (const auto* cast = As<CastNode>(expr)) expr = cast->value;
+    return As<BufferLoadNode>(expr);
+  };
+  const BufferLoadNode* a = load_of(product->a);
+  const BufferLoadNode* b = load_of(product->b);
+  if (a == nullptr || b == nullptr || a->buffer.same_as(store.buffer) || b->buffer.same_as(store.buffer)) {
+    return std::nullopt;
+  }
+  return std::pair{a, b};
+}
+
+// Where in a load's indices the variable stands, alone; -1: nowhere, -2: inside of an expression, or twice.
+int DimensionOf(const BufferLoadNode& load, const PrimVar& var) {
+  int found = -1;
+  for (size_t d = 0; d < load.indices.size(); ++d) {
+    if (!UsesVar(load.indices[d], var)) continue;
+    if (found != -1 || !IsVar(load.indices[d], var)) return -2;
+    found = static_cast<int>(d);
+  }
+  return found;
+}
+
+std::optional<Product> FindProduct(const BlockSite& site) {
+  const BufferStoreNode& store = StoreOf(site);
+  const auto factors = Factors(store);
+  const std::vector<int> reduce = ReduceIters(site);
+  if (!factors || reduce.size() != 1 || store.indices.empty()) return std::nullopt;
+  const auto& iters = site.block().iter_vars;
+  Product p;
+  p.k = reduce[0];
+  p.n = IterOfDimension(site, store.indices.size() - 1);
+  if (p.n < 0 || ConstantExtent(*iters[p.n]) == 1) return std::nullopt;
+  const PrimVar n = iters[p.n]->var, k = iters[p.k]->var;
+  const auto uses = [](const BufferLoadNode& load, const PrimVar& var) { return DimensionOf(load, var) != -1; };
+  const BufferLoadNode* a = factors->first;
+  const BufferLoadNode* b = factors->second;
+  if (uses(*a, n)) std::swap(a, b);
+  if (uses(*a, n) || !uses(*b, n) || DimensionOf(*a, k) < 0) return std::nullopt;
+  p.a = a->buffer;
+  p.b = b->buffer;
+  p.k_dimension = DimensionOf(*b, k);
+  if (p.k_dimension < 0) return std::nullopt;
+  const size_t rank = b->indices.size();
+  if (rank >= 3 && IsPanelIndex(b->indices[rank - 3], BinaryOp::kFloorDiv, n) && IsVar(b->indices[rank - 2], k) &&
+      IsPanelIndex(b->indices[rank - 1], BinaryOp::kFloorMod, n)) {
+    p.right = Right::kPanels;
+    p.n_dimension = static_cast<int>(rank) - 1;
+  } else {
+    p.n_dimension = DimensionOf(*b, n);
+    if (p.n_dimension < 0) return std::nullopt;
+    if (p.n_dimension == static_cast<int>(rank) - 1) {
+      p.right = Right::kRows;
+    } else if (p.k_dimension == static_cast<int>(rank) - 1) {
+      p.right = Right::kColumns;
+    } else {
+      return std::nullopt;
+    }
+  }
+  for (int d = static_cast<int>(store.indices.size()) - 2; d >= 0 && p.m < 0; --d) {  // the nearest one
+    const int iter = IterOfDimension(site, d);
+    if (iter < 0 || ConstantExtent(*iters[iter]) == 1) continue;
+    if (!uses(*a, iters[iter]->var) || uses(*b, iters[iter]->var)) continue;
+    p.m = iter;
+    p.m_dimension = d;
+  }
+  return p;
+}
+
+// A symbolic number of rows counts as this many where costs are compared.
+constexpr int64_t kLikelyRows = 32;
+// From this many rows on, packing b is repaid.
+constexpr int64_t kRowsWorthPacking = 16;
+
+// One tile nest of the write-back block, and where its parts go.
+struct Tile {
+  BlockRV block;
+  LoopRV attach, y, x;
+  size_t group;  // tiles of one group read the same panels
+};
+
+class GemmBuilder {
+ public:
+  GemmBuilder(Schedule& schedule, const BlockName& name, const Target& target)
+      : s_(schedule), reduction_(s_.GetBlock(name)), target_(target), handled_{name} {}
+
+  std::vector<BlockName> Build() {
+    const BlockSite site = s_.Block(reduction_);
+    product_ = *FindProduct(site);
+    const auto& iters = site.block().iter_vars;
+    rows_ = product_.m < 0 ? std::optional<int64_t>(1) : ConstantExtent(*iters[product_.m]);
+    columns_ = ConstantExtent(*iters[product_.n]);
+    depth_ = ConstantExtent(*iters[product_.k]).value_or(kLikelyRows);
+    lanes_ = target_.vector_lanes(StoreOf(site).buffer->dtype.bits);
+    element_bytes_ = (product_.a->dtype.bits + 7) / 8;
+    ChooseTile();
+    const BlockRV out = WriteBack(s_, reduction_, handled_);
+    if (!s_.status().ok()) return handled_;
+    CutRowBlocks(out);
+    if (!s_.status().ok()) return handled_;
+    PlaceReductions();
+    if (!s_.status().ok()) return handled_;
+    const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows));
+    for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
+    return handled_;
+  }
+
+ private:
+  // Registers hold rows x vectors accumulators, a row of b's vectors (unless it is used once) and an element of a.
+  bool Fits(int64_t rows, int64_t vectors) const {
+    return rows * vectors + (rows > 1 ? vectors : 0) + 1 <= target_.num_vector_registers;
+  }
+  int64_t VectorsOf(int64_t panels) const { return std::max<int64_t>(panels * kPanel / lanes_, 1); }
+
+  // As many rows as registers allow over two vectors (or a panel, if that is more), evenly; then panels until enough multiply-adds are in flight.
+  void ChooseTile() {
+    constexpr int64_t kLeastVectors = 2;
+    const int64_t vectors = std::max(kLeastVectors, VectorsOf(1));
+    const int64_t most = std::max<int64_t>((target_.num_vector_registers - vectors - 1) / vectors, 1);
+    tile_rows_ = most;
+    if (rows_ && *rows_ > 0) {
+      const int64_t count = (*rows_ + most - 1) / most;
+      tile_rows_ = (*rows_ + count - 1) / count;
+    }
+    panels_ = 1;
+    constexpr int64_t kInFlight = 10, kMostPanels = 8;
+    while (panels_ < kMostPanels && tile_rows_ * VectorsOf(panels_) < kInFlight &&
+           Fits(tile_rows_, VectorsOf(panels_ * 2)) && (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
+      panels_ *= 2;
+    }
+    // Two vectors a row, also where a panel is one.
+    if (VectorsOf(panels_) < kLeastVectors && tile_rows_ > 1 && Fits(tile_rows_, VectorsOf(panels_ * 2)) &&
+        (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
+      panels_ *= 2;
+    }
+    packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) &&
+             (!rows_ || *rows_ >= kRowsWorthPacking || product_.right == Right::kColumns);
+  }
+
+  // Rows in a block: what fits half of the second-level cache; fewer where the columns alone give too few tasks.
+  // Nothing: all rows are one block.
+  std::optional<int64_t> RowsOfBlock() const {
+    if (product_.m < 0) return std::nullopt;
+    constexpr int64_t kFewTasks = 8, kLeastTiles = 4;
+    const int64_t columns = columns_.value_or(kFewTasks * kPanel * panels_);
+    const bool few_tasks = columns < kFewTasks * kPanel * panels_;
+    const int64_t cached = target_.l2_bytes / 2 / std::max<int64_t>(depth_ * element_bytes_, 1) / tile_rows_;
+    int64_t tiles = std::max(cached, kLeastTiles);
+    if (few_tasks) tiles = kLeastTiles;
+    const int64_t rows = tiles * tile_rows_;
+    if (!rows_) return few_tasks ? std::optional<int64_t>(rows) : std::nullopt;
+    const bool fits = *rows_ * depth_ * element_bytes_ <= target_.l2_bytes;
+    return *rows_ >= 2 * rows && (few_tasks || !fits) ? std::optional<int64_t>(rows) : std::nullopt;
+  }
+
+  struct Loops {
+    LoopRV m, n;
+    std::vector<LoopRV> batch;
+  };
+  // The loops of a write-back block that nothing was split of yet.
+  Loops LoopsOf(BlockRV block) {
+    Loops loops;
+    const std::vector<InnerLoop> inner = InnerLoops(s_, block, LoopRV{});
+    if (!s_.status().ok()) return loops;
+    const BlockSite site = s_.Block(block);
+    const int n = IterOfDimension(site, StoreOf(site).indices.size() - 1);
+    const int m = product_.m < 0 ? -1 : IterOfDimension(site, product_.m_dimension);
+    for (const InnerLoop& entry : inner) {
+      if (entry.iter >= 0 && entry.iter == n) {
+        loops.n = entry.loop;
+      } else if (entry.iter >= 0 && entry.iter == m) {
+        loops.m = entry.loop;
+      } else {
+        loops.batch.push_back(entry.loop);
+      }
+    }
+    return loops;
+  }
+
+  void Order(std::vector<LoopRV> first, const std::vector<LoopRV>& rest) {
+    for (LoopRV loop : rest) {
+      if (loop.id >= 0) first.push_back(loop);
+    }
+    if (first.size() > 1) s_.Reorder(first);
+  }
+
+  void CutRowBlocks(BlockRV out) {
+    const Loops loops = LoopsOf(out);
+    const std::optional<int64_t> block_rows = RowsOfBlock();
+    if (!block_rows) return CutColumns(out, loops, LoopRV{}, LoopRV{});
+    std::vector<LoopRV> inside = loops.batch;
+    inside.push_back(loops.n);
+    Order({loops.m}, inside);
+    const Schedule::Parts parts = s_.LoopPartition(loops.m, *block_rows);
+    if (!s_.status().ok()) return;
+    if (!s_.IsVoid(parts.tail)) {
+      const BlockRV tail = s_.GetChildBlocks(parts.tail)[0];
+      CutColumns(tail, LoopsOf(tail), LoopRV{}, LoopRV{});
+    }
+    if (s_.IsVoid(parts.main)) return;
+    const std::vector<LoopRV> split = s_.Split(parts.main, {kRest, *block_rows});
+    CutColumns(out, loops, split[0], split[1]);
+  }
+
+  // m_block: around the rows, or void; m: the rows of a block (void: as in loops).
+  void CutColumns(BlockRV block, const Loops& loops, LoopRV m_block, LoopRV m) {
+    if (!s_.status().ok()) return;
+    if (m.id < 0) m = loops.m;
+    std::vector<LoopRV> rest = loops.batch;
+    rest.push_back(m_block);
+    rest.push_back(m);
+    Order({loops.n}, rest);
+    CutColumnsBy(block, loops.n, loops.batch, m_block, m, ColumnTiles());
+  }
+
+  // Widths of tiles, widest first: groups of panels, panels, and for a symbolic number of columns parts of one.
+  std::vector<int64_t> ColumnTiles() const {
+    std::vector<int64_t> widths;
+    for (int64_t panels = panels_; panels >= 1; panels /= 2) widths.push_back(panels * kPanel);
+    if (!columns_) {
+      for (int64_t width : {int64_t{8}, int64_t{4}, int64_t{1}}) widths.push_back(width);
+    }
+    return widths;
+  }
+
+  void CutColumnsBy(BlockRV block, LoopRV n, std::vector<LoopRV> batch, LoopRV m_block, LoopRV m,
+                    std::vector<int64_t> widths) {
+    if (!s_.status().ok()) return;
+    const int64_t* extent = AsConstInt(s_.Loop(n).loop->extent);
+    const bool is_rest = extent != nullptr && *extent < kPanel;  // the last columns, as one odd vector
+    const int64_t width = is_rest ? std::max<int64_t>(*extent, 1) : widths.front();
+    if (!is_rest) widths.erase(widths.begin());
+    const Schedule::Parts parts = s_.LoopPartition(n, width);
+    if (!s_.status().ok()) return;
+    if (!s_.IsVoid(parts.tail)) {
+      if (s_.IsVoid(parts.main)) return CutColumnsBy(block, n, batch, m_block, m, widths);
+      const BlockRV tail = s_.GetChildBlocks(parts.tail)[0];
+      // The copies of the loops around the rows, in their order: batch, block, rows.
+      const std::vector<InnerLoop> inner = InnerLoops(s_, tail, parts.tail);
+      if (!s_.status().ok()) return;
+      std::vector<LoopRV> copies;
+      for (const InnerLoop& entry : inner) copies.push_back(entry.loop);
+      std::vector<LoopRV> tail_batch(copies.begin(), copies.begin() + static_cast<ptrdiff_t>(batch.size()));
+      size_t next = batch.size();
+      const LoopRV tail_block = m_block.id >= 0 ? copies[next++] : LoopRV{};
+      const LoopRV tail_m = m.id >= 0 ? copies[next] : LoopRV{};
+      CutColumnsBy(tail, parts.tail, tail_batch, tail_block, tail_m, widths);
+      if (!s_.status().ok()) return;
+    }
+    const std::vector<LoopRV> split = s_.Split(parts.main, {kRest, width});
+    std::vector<LoopRV> around = batch;
+    if (m_block.id >= 0) around.push_back(m_block);
+    around.push_back(split[0]);
+    Order(around, {m, split[1]});
+    const LoopRV task = around.size() > 1 ? s_.Fuse(around) : around[0];
+    groups_.push_back({task, width, width >= kPanel || columns_.has_value()});
+    CutRows(block, task, m, split[1]);
+  }
+
+  void CutRows(BlockRV block, LoopRV task, LoopRV m, LoopRV x) {
+    if (!s_.status().ok()) return;
+    const size_t group = groups_.size() - 1;
+    if (m.id < 0) {  // one row
+      tiles_.push_back({block, task, LoopRV{}, x, group});
+      return;
+    }
+    const Schedule::Parts parts = s_.LoopPartition(m, tile_rows_);
+    if (!s_.status().ok()) return;
+    if (!s_.IsVoid(parts.main)) AddTile(block, parts.main, tile_rows_, x, group);
+    LoopRV tail = parts.tail;
+    int64_t rows = 1;
+    while (rows * 2 < tile_rows_) rows *= 2;
+    BlockRV tail_block = block;
+    if (!s_.IsVoid(tail) && !s_.IsVoid(parts.main)) tail_block = s_.GetChildBlocks(tail)[0];
+    while (s_.status().ok() && !s_.IsVoid(tail)) {
+      const LoopRV tail_x = InnerLoops(s_, tail_block, tail)[0].loop;
+      if (const int64_t* extent = AsConstInt(s_.Loop(tail).loop->extent)) {
+        AddTile(tail_block, tail, *extent, tail_x, group);
+        return;
+      }
+      if (groups_[group].width < kPanel) rows = 1;  // few columns: one more tile for all that is left of the rows
+      const Schedule::Parts halves = s_.LoopPartition(tail, rows);
+      if (!s_.status().ok()) return;
+      const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
+      if (!s_.IsVoid(halves.main)) AddTile(tail_block, halves.main, rows, tail_x, group);
+      tail = halves.tail;
+      tail_block = rest;
+      rows = std::max<int64_t>(rows / 2, 1);
+    }
+  }
+
+  // A loop over a multiple of `rows` rows, with x inside.
+  void AddTile(BlockRV block, LoopRV m, int64_t rows, LoopRV x, size_t group) {
+    const std::vector<LoopRV> split = s_.Split(m, {kRest, rows});
+    tiles_.push_back({block, split[0], split[1], x, group});
+  }
+
+  // Each tile nest gets its own copy of the reduction, each group of tiles that packs its own panels.
+  void PlaceReductions() {
+    std::vector<BlockRV> partial(tiles_.size());
+    const auto packs = [&](size_t group) { return packs_ && groups_[group].packs; };
+    // The original is the last one to be copied, and so the first one that packs.
+    size_t first = 0;
+    while (packs_ && first + 1 < tiles_.size() && !packs(tiles_[first].group)) ++first;
+    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+      if (i != first && !packs(tiles_[i].group)) partial[i] = s_.RecomputeFor(reduction_, tiles_[i].block);
+    }
+    partial[first] = reduction_;
+    std::vector<BlockRV> panels(groups_.size());
+    if (packs(tiles_[first].group)) {
+      const BlockRV packed = CacheRight();
+      for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+        if (i != first && packs(tiles_[i].group)) partial[i] = s_.RecomputeFor(reduction_, tiles_[i].block);
+      }
+      for (size_t g = groups_.size(); g-- > 0 && s_.status().ok();) {
+        std::vector<BlockRV> readers;
+        for (size_t i = 0; i < tiles_.size(); ++i) {
+          if (tiles_[i].group == g) readers.push_back(partial[i]);
+        }
+        if (packs(g)) panels[g] = g == tiles_[first].group ? packed : s_.RecomputeFor(packed, readers);
+      }
+    }
+    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) PlaceTile(tiles_[i], partial[i]);
+    for (size_t g = 0; g < groups_.size() && s_.status().ok(); ++g) {
+      if (panels[g].id >= 0) PlacePanels(panels[g], groups_[g].task);
+    }
+  }
+
+  // The copy of b that tiles read, with its columns innermost.
+  BlockRV CacheRight() {
+    const BlockSite site = s_.Block(reduction_);
+    int64_t read = 0;
+    while (!site.block().reads[read].buffer.same_as(product_.b)) ++read;
+    const BlockRV packed = s_.CacheRead(reduction_, read, "global");
+    if (product_.right == Right::kColumns) {
+      std::vector<int64_t> axes;
+      for (size_t d = 0; d < product_.b->shape.size(); ++d) axes.push_back(static_cast<int64_t>(d));
+      std::swap(axes[product_.k_dimension], axes[product_.n_dimension]);
+      s_.TransformLayout(packed, 0, axes);
+    }
+    return packed;
+  }
+
+  void PlaceTile(const Tile& tile, BlockRV partial) {
+    s_.ComputeAt(partial, tile.attach);
+    if (!s_.status().ok()) return;
+    handled_.push_back(s_.Block(partial).block().name);
+    handled_.push_back(s_.Block(tile.block).block().name);
+    std::vector<LoopRV> batch;
+    LoopRV k, y, x;
+    for (const InnerLoop& entry : InnerLoops(s_, partial, tile.attach)) {
+      LoopRV& place = entry.iter == product_.k ? k : entry.iter == product_.m ? y : x;
+      if (entry.iter == product_.k || entry.iter == product_.n || entry.iter == product_.m) {
+        place = entry.loop;
+      } else {
+        batch.push_back(entry.loop);
+      }
+    }
+    batch.push_back(k);
+    Order(batch, {y, x});
+    Vectors(x);
+    if (y.id >= 0) s_.Unroll(y);
+    if (s_.status().ok()) s_.DecomposeReduction(partial, k);
+    if (tile.y.id >= 0) s_.Unroll(tile.y);
+    Vectors(tile.x);
+  }
+
+  // Packed panels by panel and vector, anything narrower as one vector.
+  void Vectors(LoopRV x) {
+    if (!s_.status().ok() || s_.IsVoid(x)) return;
+    const int64_t* extent = AsConstInt(s_.Loop(x).loop->extent);
+    if (extent == nullptr || *extent < 2) return;
+    if (*extent % kPanel != 0 || lanes_ > kPanel || kPanel % lanes_ != 0) return VectorizeTile(s_, x, lanes_);
+    const std::vector<LoopRV> parts = s_.Split(x, {kRest, kPanel / lanes_, lanes_});
+    s_.Unroll(parts[0]);
+    s_.Unroll(parts[1]);
+    s_.Vectorize(parts[2]);
+  }
+
+  void PlacePanels(BlockRV packed, LoopRV task) {
+    s_.ComputeAt(packed, task);
+    if (!s_.status().ok()) return;
+    handled_.push_back(s_.Block(packed).block().name);
+    std::vector<LoopRV> order;
+    LoopRV k, x;
+    for (const InnerLoop& entry : InnerLoops(s_, packed, task)) {
+      LoopRV& place = entry.iter == product_.k_dimension ? k : x;
+      if (entry.iter == product_.k_dimension || entry.iter == product_.n_dimension) {
+        place = entry.loop;
+      } else {
+        order.push_back(entry.loop);
+      }
+    }
+    Order(order, {k, x});
+    if (product_.right == Right::kRows) {
+      VectorizeTile(s_, x, lanes_);
+    } else if (!s_.IsVoid(x) && AsConstInt(s_.Loop(x).loop->extent) != nullptr) {
+      s_.Unroll(x);
+    }
+  }
+
+  struct Group {
+    LoopRV task;
+    int64_t width;  // of its tiles
+    bool packs;     // if any does: not the fragments of a symbolic number of columns
+  };
+
+  Schedule& s_;
+  BlockRV reduction_;
+  const Target& target_;
+  std::vector<BlockName> handled_;
+  Product product_;
+  std::optional<int64_t> rows_, columns_;
+  int64_t depth_ = 1, lanes_ = 1, element_bytes_ = 4;
+  int64_t tile_rows_ = 1, panels_ = 1;
+  bool packs_ = false;
+  std::vector<Tile> tiles_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+bool MatchesGemm(const ScheduleState& state, const BlockSite& site, const Target&) {
+  if (!IsReduction(state, site)) return false;
+  const std::optional<Product> product = FindProduct(site);
+  return product && (product->right == Right::kPanels || product->m >= 0);
+}
+
+std::vector<BlockName> ApplyGemm(Schedule& s, const BlockName& name, const Target& target) {
+  return GemmBuilder(s, name, target).Build();
+}
+
+}  // namespace ingot::schedule
