@@ -1,5 +1,6 @@
-// Convolution and pooling over two spatial axes. Layouts are permutations of the letters N, C, H, W (data) and O, I, H,
-// W (kernel); padding is [top, left, bottom, right].
+// Convolution, transposed convolution and pooling over one, two or three spatial axes. Layouts are permutations of N, C
+// and the spatial letters (data), of O, I and these (kernel; I, O of transposed ones): W, HW or DHW. Padding is what
+// stands before each spatial axis, then what stands behind each.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,40 +14,47 @@
 namespace ingot::op {
 namespace {
 
-// [h, w] from a list of one or two numbers.
-Result<std::vector<int64_t>> Pair(const std::vector<int64_t>& values, const char* name, int64_t least) {
-  const bool fits = (values.size() == 1 || values.size() == 2) && values.front() >= least && values.back() >= least;
-  if (fits) return std::vector<int64_t>{values.front(), values.back()};
-  return Status(StatusCode::kBadInput, std::string(name) +
-                                           ": expected one or two integers >= " + std::to_string(least) + ", got " +
-                                           std::to_string(values.size()) + " values");
+// By the number of spatial axes.
+constexpr const char* kDataLayouts[] = {"", "NCW", "NCHW", "NCDHW"};
+constexpr const char* kKernelLayouts[] = {"", "OIW", "OIHW", "OIDHW"};
+constexpr const char* kTransposedKernelLayouts[] = {"", "IOW", "IOHW", "IODHW"};
+
+// One figure per spatial axis, from that many or from one for all.
+Result<std::vector<int64_t>> PerAxis(const std::vector<int64_t>& values, size_t rank, const char* name, int64_t least) {
+  const bool fits = (values.size() == 1 || values.size() == rank) &&
+                    std::ranges::all_of(values, [&](int64_t value) { return value >= least; });
+  if (fits) return values.size() == rank ? values : std::vector<int64_t>(rank, values[0]);
+  const std::string count = rank == 1 ? "one integer" : rank == 2 ? "one or two integers" : "one or three integers";
+  return Status(StatusCode::kBadInput, std::string(name) + ": expected " + count + " >= " + std::to_string(least) +
+                                           ", got " + std::to_string(values.size()) + " values");
 }
-// [top, left, bottom, right] from one, two or four numbers.
-Result<std::vector<int64_t>> Padding(const std::vector<int64_t>& values) {
+// Before each axis, then behind each: from all of these, from one for both sides of each axis, or from one number.
+Result<std::vector<int64_t>> Padding(const std::vector<int64_t>& values, size_t rank) {
   for (int64_t value : values) {
     if (value < 0)
       return Status(StatusCode::kBadInput, "padding: expected integers >= 0, got " + std::to_string(value));
   }
-  switch (values.size()) {
-    case 1:
-      return std::vector<int64_t>(4, values[0]);
-    case 2:
-      return std::vector<int64_t>{values[0], values[1], values[0], values[1]};
-    case 4:
-      return values;
-    default:
-      return Status(StatusCode::kBadInput,
-                    "padding: expected one, two or four integers, got " + std::to_string(values.size()) + " values");
+  if (values.size() == 2 * rank) return values;
+  if (values.size() == 1) return std::vector<int64_t>(2 * rank, values[0]);
+  if (values.size() == rank) {
+    std::vector<int64_t> both = values;
+    both.insert(both.end(), values.begin(), values.end());
+    return both;
   }
+  const char* count = rank == 1 ? "one or two" : rank == 2 ? "one, two or four" : "one, three or six";
+  return Status(StatusCode::kBadInput, std::string("padding: expected ") + count + " integers, got " +
+                                           std::to_string(values.size()) + " values");
 }
 
+template <size_t rank>
 Result<CallParts> NormalizeWindow(CallParts parts) {
-  for (const char* name : {"pool_size", "strides", "dilation"}) {
+  for (const char* name : {"pool_size", "strides", "dilation", "output_padding"}) {
     if (parts.attrs.Find(name) == nullptr) continue;
-    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> pair, Pair(parts.attrs.GetInts(name), name, 1));
-    parts.attrs = parts.attrs.With(name, ir::AttrValue::Ints(pair));
+    const int64_t least = name == std::string_view("output_padding") ? 0 : 1;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> values, PerAxis(parts.attrs.GetInts(name), rank, name, least));
+    parts.attrs = parts.attrs.With(name, ir::AttrValue::Ints(values));
   }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> padding, Padding(parts.attrs.GetInts("padding")));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> padding, Padding(parts.attrs.GetInts("padding"), rank));
   parts.attrs = parts.attrs.With("padding", ir::AttrValue::Ints(padding));
   if (parts.attrs.Find("out_layout")->is_none()) {
     const char* data_layout = parts.attrs.Find("data_layout") != nullptr ? "data_layout" : "layout";
@@ -55,101 +63,131 @@ Result<CallParts> NormalizeWindow(CallParts parts) {
   return parts;
 }
 
-// Where each of four letters stands in a layout.
-Result<std::vector<size_t>> LayoutAxes(const ir::Call& call, const char* attr, const char* letters) {
+// Where each of the letters stands in a layout.
+Result<std::vector<size_t>> LayoutAxes(const ir::Call& call, const char* attr, std::string_view letters) {
   const std::string& layout = call->attrs.GetString(attr);
   std::vector<size_t> axes;
-  for (const char* letter = letters; *letter != '\0'; ++letter) {
-    const size_t axis = layout.find(*letter);
-    if (axis == std::string::npos || layout.size() != 4) {
-      return OpError(call,
-                     std::string(attr) + ": expected a permutation of \"" + letters + "\", got \"" + layout + "\"");
+  for (char letter : letters) {
+    const size_t axis = layout.find(letter);
+    if (axis == std::string::npos || layout.size() != letters.size()) {
+      return OpError(call, std::string(attr) + ": expected a permutation of \"" + std::string(letters) + "\", got \"" +
+                               layout + "\"");
     }
     axes.push_back(axis);
   }
   return axes;
 }
 
-// How many windows fit: (in + padding - dilation * (window - 1) - 1) / stride + 1, rounded down, or up in ceil mode.
-ir::PrimExpr OutputExtent(const ir::PrimExpr& in, const ir::PrimExpr& window, int64_t padding, int64_t dilation,
-                          int64_t stride, bool ceil_mode) {
-  const ir::PrimExpr slack = in + padding - (window - 1) * dilation - 1 + (ceil_mode ? stride - 1 : 0);
-  return SimplifyDim(ir::FloorDiv(slack, ir::Int64(stride)) + 1);
+// The attributes of a window, and where the axes of each tensor stand: n, channels, spatial; or output channels, input
+// channels, spatial for the kernel (input channels first when it is transposed).
+struct Windows {
+  std::vector<int64_t> strides, padding, dilation;
+  std::vector<size_t> in, kernel, out;
+};
+Result<Windows> ReadWindows(const ir::Call& call, size_t rank, const char* const* kernel_layouts) {
+  Windows windows{
+      call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation"), {}, {}, {}};
+  const char* data_layout = kernel_layouts != nullptr ? "data_layout" : "layout";
+  INGOT_ASSIGN_OR_RETURN(windows.in, LayoutAxes(call, data_layout, kDataLayouts[rank]));
+  INGOT_ASSIGN_OR_RETURN(windows.out, LayoutAxes(call, "out_layout", kDataLayouts[rank]));
+  if (kernel_layouts != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(windows.kernel, LayoutAxes(call, "kernel_layout", kernel_layouts[rank]));
+  }
+  return windows;
 }
 
-Status CheckExtent(const ir::Call& call, const ir::PrimExpr& extent, const char* axis) {
+topi::Window WindowOf(const ir::Call& call) {
+  return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
+}
+
+// How many windows fit: (in + padding - dilation * (window - 1) - 1) / stride + 1, rounded down, or up in ceil mode,
+// where a window that would start behind the data and the padding before it does not count (ONNX, PyTorch).
+ir::PrimExpr OutputExtent(const ir::PrimExpr& in, const ir::PrimExpr& window, int64_t before, int64_t behind,
+                          int64_t dilation, int64_t stride, bool ceil_mode) {
+  const ir::PrimExpr reach = (window - 1) * dilation + 1;
+  const ir::PrimExpr slack = in + (before + behind) - reach + (ceil_mode ? stride - 1 : 0);
+  const ir::PrimExpr windows = SimplifyDim(ir::FloorDiv(slack, ir::Int64(stride)) + 1);
+  const int64_t* constant_reach = ir::AsConstInt(SimplifyDim(reach));
+  if (!ceil_mode || (constant_reach != nullptr && behind + stride <= *constant_reach)) return windows;
+  return SimplifyDim(ir::Min(windows, ir::FloorDiv(in + (before - 1), ir::Int64(stride)) + 1));
+}
+
+Status CheckExtent(const ir::Call& call, const ir::PrimExpr& extent, size_t rank, size_t axis) {
   const int64_t* value = ir::AsConstInt(extent);
   if (value == nullptr || *value >= 0) return Status();
-  return OpError(call, std::string("the window is larger than the padded input along ") + axis);
+  return OpError(call, std::string("the window is larger than the padded input along ") + kDataLayouts[rank][2 + axis]);
 }
 
-// ---- conv2d
-Result<ir::Type> InferConv2d(const ir::Call& call) {
+// ---- Convolution
+// What both kinds of convolution check: ranks, and channels in groups. The result's dtype.
+Result<std::optional<DataType>> CheckOperands(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType weight, TensorArg(call, 1));
   INGOT_ASSIGN_OR_RETURN(std::optional<DataType> dtype, CommonDataType(call, data, weight));
   if (const std::optional<DataType> out_dtype = DataTypeAttr(call, "out_dtype")) dtype = out_dtype;
   for (const ir::TensorType& tensor : {data, weight}) {
-    if (tensor->rank >= 0 && tensor->rank != 4) {
-      return OpError(call, "expected tensors of rank 4, got " + Describe(tensor));
+    if (tensor->rank >= 0 && tensor->rank != static_cast<int>(rank) + 2) {
+      return OpError(call, "expected tensors of rank " + std::to_string(rank + 2) + ", got " + Describe(tensor));
     }
   }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> in_axes, LayoutAxes(call, "data_layout", "NCHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> kernel_axes, LayoutAxes(call, "kernel_layout", "OIHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> out_axes, LayoutAxes(call, "out_layout", "NCHW"));
-  if (!data->dims || !weight->dims) return TensorOfRank(4, dtype, data);
+  const int64_t groups = call->attrs.GetInt("groups");
+  if (groups < 1) return OpError(call, "groups: expected an integer >= 1, got " + std::to_string(groups));
+  return dtype;
+}
+
+template <size_t rank>
+Result<ir::Type> InferConv(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, CheckOperands(call, rank));
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType weight, TensorArg(call, 1));
+  if (!data->dims || !weight->dims) return TensorOfRank(rank + 2, dtype, data);
   const Dims& in = *data->dims;
   const Dims& kernel = *weight->dims;
   const int64_t groups = call->attrs.GetInt("groups");
-  if (groups < 1) return OpError(call, "groups: expected an integer >= 1, got " + std::to_string(groups));
-  if (DimsDiffer(in[in_axes[1]], kernel[kernel_axes[1]] * groups)) {
-    return OpError(call, "expected " + Describe(in[in_axes[1]]) + " input channels of " + std::to_string(groups) +
+  if (DimsDiffer(in[windows.in[1]], kernel[windows.kernel[1]] * groups)) {
+    return OpError(call, "expected " + Describe(in[windows.in[1]]) + " input channels of " + std::to_string(groups) +
                              " groups in the weight, got " + Describe(data) + " and " + Describe(weight));
   }
-  const int64_t* out_channels = ir::AsConstInt(kernel[kernel_axes[0]]);
+  const int64_t* out_channels = ir::AsConstInt(kernel[windows.kernel[0]]);
   if (out_channels != nullptr && *out_channels % groups != 0) {
     return OpError(call,
                    "expected output channels in " + std::to_string(groups) + " equal groups, got " + Describe(weight));
   }
-  const std::vector<int64_t> strides = call->attrs.GetInts("strides");
-  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
-  const std::vector<int64_t> dilation = call->attrs.GetInts("dilation");
-  Dims out(4);
-  out[out_axes[0]] = in[in_axes[0]];
-  out[out_axes[1]] = kernel[kernel_axes[0]];
-  for (size_t i : {0, 1}) {
-    out[out_axes[2 + i]] = OutputExtent(in[in_axes[2 + i]], kernel[kernel_axes[2 + i]], padding[i] + padding[2 + i],
-                                        dilation[i], strides[i], false);
-    INGOT_RETURN_IF_ERROR(CheckExtent(call, out[out_axes[2 + i]], i == 0 ? "H" : "W"));
+  Dims out(rank + 2);
+  out[windows.out[0]] = in[windows.in[0]];
+  out[windows.out[1]] = kernel[windows.kernel[0]];
+  for (size_t i = 0; i < rank; ++i) {
+    ir::PrimExpr& extent = out[windows.out[2 + i]];
+    extent = OutputExtent(in[windows.in[2 + i]], kernel[windows.kernel[2 + i]], windows.padding[i],
+                          windows.padding[rank + i], windows.dilation[i], windows.strides[i], false);
+    INGOT_RETURN_IF_ERROR(CheckExtent(call, extent, rank, i));
   }
   return TensorOf(std::move(out), dtype, data);
 }
 
-Result<std::vector<ReferenceTensor>> ReferenceConv2d(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> in_axes, LayoutAxes(call, "data_layout", "NCHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> kernel_axes, LayoutAxes(call, "kernel_layout", "OIHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> out_axes, LayoutAxes(call, "out_layout", "NCHW"));
+template <size_t rank>
+Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
-  const std::vector<int64_t> strides = call->attrs.GetInts("strides");
-  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
-  const std::vector<int64_t> dilation = call->attrs.GetInts("dilation");
   const ReferenceTensor& data = inputs[0];
   const ReferenceTensor& weight = inputs[1];
-  const int64_t channels_per_group = weight.dims[kernel_axes[1]];
-  const int64_t outputs_per_group = weight.dims[kernel_axes[0]] / call->attrs.GetInt("groups");
+  const int64_t channels_per_group = weight.dims[windows.kernel[1]];
+  const int64_t outputs_per_group = weight.dims[windows.kernel[0]] / call->attrs.GetInt("groups");
   ReferenceTensor out = NewReference(*ir::As<ir::TensorTypeNode>(call->type)->dtype, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
-    const int64_t group = at[out_axes[1]] / outputs_per_group;
+    const int64_t group = at[windows.out[1]] / outputs_per_group;
     double sum = 0;
     ForEachIndex(weight.dims, [&](const Index& tap, int64_t weight_flat) {
-      if (tap[kernel_axes[0]] != at[out_axes[1]]) return;
-      Index from(4);
-      from[in_axes[0]] = at[out_axes[0]];
-      from[in_axes[1]] = group * channels_per_group + tap[kernel_axes[1]];
-      for (size_t i : {0, 1}) {
-        const int64_t position = at[out_axes[2 + i]] * strides[i] + tap[kernel_axes[2 + i]] * dilation[i] - padding[i];
-        if (position < 0 || position >= data.dims[in_axes[2 + i]]) return;
-        from[in_axes[2 + i]] = position;
+      if (tap[windows.kernel[0]] != at[windows.out[1]]) return;
+      Index from(rank + 2);
+      from[windows.in[0]] = at[windows.out[0]];
+      from[windows.in[1]] = group * channels_per_group + tap[windows.kernel[1]];
+      for (size_t i = 0; i < rank; ++i) {
+        const int64_t position = at[windows.out[2 + i]] * windows.strides[i] +
+                                 tap[windows.kernel[2 + i]] * windows.dilation[i] - windows.padding[i];
+        if (position < 0 || position >= data.dims[windows.in[2 + i]]) return;
+        from[windows.in[2 + i]] = position;
       }
       sum += GetNumber(data, Flatten(data.dims, from)) * GetNumber(weight, weight_flat);
     });
@@ -158,67 +196,143 @@ Result<std::vector<ReferenceTensor>> ReferenceConv2d(const ir::Call& call, std::
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-topi::Window2d WindowOf(const ir::Call& call) {
-  return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
-}
-
 bool HasLayout(const ir::Call& call, const char* attr, std::string_view layout) {
   return call->attrs.GetString(attr) == layout;
 }
-bool IsNchw(const ir::Call& call, const Target&) {
-  return HasLayout(call, "data_layout", "NCHW") && HasLayout(call, "kernel_layout", "OIHW") &&
-         HasLayout(call, "out_layout", "NCHW");
+template <size_t rank>
+bool IsPlainConv(const ir::Call& call, const Target&) {
+  return HasLayout(call, "data_layout", kDataLayouts[rank]) && HasLayout(call, "kernel_layout", kKernelLayouts[rank]) &&
+         HasLayout(call, "out_layout", kDataLayouts[rank]);
 }
 
-te::Tensor DefineConv2d(const TeArgs& args) {
-  return topi::Conv2d(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
-                      args.out_dtype());
+te::Tensor DefineConv(const TeArgs& args) {
+  return topi::Conv(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
+                    args.out_dtype());
 }
 
 // A multiplication and an addition per output element and tap.
-double Conv2dCost(const ir::Call& call, const Target&) {
+double ConvCost(const ir::Call& call, const Target&) {
   const auto* weight = ir::As<ir::TensorTypeNode>(call->args[1]->type);
   const Dims taps(weight->dims->begin() + 1, weight->dims->end());
   return 2 * EstimateElements(call->type) * EstimateElements(TensorOf(taps, weight->dtype, nullptr));
 }
 
-// ---- Pooling
-Result<ir::Type> InferPool2d(const ir::Call& call) {
+// ---- Transposed convolution: every element of the data adds the kernel, scaled, to the result.
+template <size_t rank>
+Result<ir::Type> InferConvTranspose(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, CheckOperands(call, rank));
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kTransposedKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
-  if (data->rank >= 0 && data->rank != 4) return OpError(call, "expected a tensor of rank 4, got " + Describe(data));
-  if (data->dtype && data->dtype->is_bool()) return OpError(call, "expected numbers, got " + Describe(data));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> in_axes, LayoutAxes(call, "layout", "NCHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> out_axes, LayoutAxes(call, "out_layout", "NCHW"));
-  if (!data->dims) return TensorOfRank(4, data->dtype, data);
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType weight, TensorArg(call, 1));
+  const std::vector<int64_t> extra = call->attrs.GetInts("output_padding");
+  for (size_t i = 0; i < rank; ++i) {
+    if (extra[i] >= std::max(windows.strides[i], windows.dilation[i])) {
+      return OpError(
+          call, "output_padding: expected integers below the stride or the dilation, got " + std::to_string(extra[i]));
+    }
+  }
+  if (!data->dims || !weight->dims) return TensorOfRank(rank + 2, dtype, data);
+  const Dims& in = *data->dims;
+  const Dims& kernel = *weight->dims;
+  const int64_t groups = call->attrs.GetInt("groups");
+  const int64_t* channels = ir::AsConstInt(kernel[windows.kernel[0]]);
+  if (DimsDiffer(in[windows.in[1]], kernel[windows.kernel[0]]) || (channels != nullptr && *channels % groups != 0)) {
+    return OpError(call, "expected " + Describe(in[windows.in[1]]) + " input channels in " + std::to_string(groups) +
+                             " equal groups in the weight, got " + Describe(data) + " and " + Describe(weight));
+  }
+  Dims out(rank + 2);
+  out[windows.out[0]] = in[windows.in[0]];
+  out[windows.out[1]] = SimplifyDim(kernel[windows.kernel[1]] * groups);
+  for (size_t i = 0; i < rank; ++i) {
+    const ir::PrimExpr reach = (kernel[windows.kernel[2 + i]] - 1) * windows.dilation[i] + 1;
+    const int64_t cut = windows.padding[i] + windows.padding[rank + i];
+    ir::PrimExpr& extent = out[windows.out[2 + i]];
+    extent = SimplifyDim((in[windows.in[2 + i]] - 1) * windows.strides[i] + reach + (extra[i] - cut));
+    INGOT_RETURN_IF_ERROR(CheckExtent(call, extent, rank, i));
+  }
+  return TensorOf(std::move(out), dtype, data);
+}
+
+template <size_t rank>
+Result<std::vector<ReferenceTensor>> ReferenceConvTranspose(const ir::Call& call,
+                                                            std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kTransposedKernelLayouts));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const ReferenceTensor& data = inputs[0];
+  const ReferenceTensor& weight = inputs[1];
+  const int64_t channels_per_group = weight.dims[windows.kernel[0]] / call->attrs.GetInt("groups");
+  const int64_t outputs_per_group = weight.dims[windows.kernel[1]];
+  std::vector<double> sums(static_cast<size_t>(CountOf(dims)), 0);
+  ForEachIndex(data.dims, [&](const Index& from, int64_t data_flat) {
+    ForEachIndex(weight.dims, [&](const Index& tap, int64_t weight_flat) {
+      if (tap[windows.kernel[0]] != from[windows.in[1]]) return;
+      Index at(rank + 2);
+      at[windows.out[0]] = from[windows.in[0]];
+      at[windows.out[1]] = from[windows.in[1]] / channels_per_group * outputs_per_group + tap[windows.kernel[1]];
+      for (size_t i = 0; i < rank; ++i) {
+        const int64_t position = from[windows.in[2 + i]] * windows.strides[i] +
+                                 tap[windows.kernel[2 + i]] * windows.dilation[i] - windows.padding[i];
+        if (position < 0 || position >= dims[windows.out[2 + i]]) return;
+        at[windows.out[2 + i]] = position;
+      }
+      sums[static_cast<size_t>(Flatten(dims, at))] += GetNumber(data, data_flat) * GetNumber(weight, weight_flat);
+    });
+  });
+  ReferenceTensor out = NewReference(*ir::As<ir::TensorTypeNode>(call->type)->dtype, dims);
+  for (size_t i = 0; i < sums.size(); ++i) SetNumber(out, static_cast<int64_t>(i), sums[i]);
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+template <size_t rank>
+bool IsPlainConvTranspose(const ir::Call& call, const Target&) {
+  return HasLayout(call, "data_layout", kDataLayouts[rank]) &&
+         HasLayout(call, "kernel_layout", kTransposedKernelLayouts[rank]) &&
+         HasLayout(call, "out_layout", kDataLayouts[rank]);
+}
+
+te::Tensor DefineConvTranspose(const TeArgs& args) {
+  return topi::ConvTranspose(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
+                             args.out_dims(), args.out_dtype());
+}
+
+// ---- Pooling
+enum class Pool : uint8_t { kMax, kAverage, kLp };
+
+template <size_t rank>
+Result<ir::Type> InferPool(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  if (data->rank >= 0 && data->rank != static_cast<int>(rank) + 2) {
+    return OpError(call, "expected a tensor of rank " + std::to_string(rank + 2) + ", got " + Describe(data));
+  }
+  const bool is_lp = call->attrs.Find("p") != nullptr;
+  if (data->dtype && (data->dtype->is_bool() || (is_lp && !data->dtype->is_floating()))) {
+    return OpError(call, std::string(is_lp ? "expected floats" : "expected numbers") + ", got " + Describe(data));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, nullptr));
+  if (is_lp && call->attrs.GetInt("p") < 1) {
+    return OpError(call, "p: expected an integer >= 1, got " + std::to_string(call->attrs.GetInt("p")));
+  }
+  if (!data->dims) return TensorOfRank(rank + 2, data->dtype, data);
   const std::vector<int64_t> window = call->attrs.GetInts("pool_size");
-  const std::vector<int64_t> strides = call->attrs.GetInts("strides");
-  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
-  const std::vector<int64_t> dilation = call->attrs.GetInts("dilation");
   const bool ceil_mode = call->attrs.GetBool("ceil_mode");
-  Dims out(4);
-  for (size_t i = 0; i < 4; ++i) {
-    const ir::PrimExpr& in = (*data->dims)[in_axes[i]];
-    const size_t j = i - 2;
-    out[out_axes[i]] =
-        i < 2 ? in
-              : OutputExtent(in, ir::Int64(window[j]), padding[j] + padding[2 + j], dilation[j], strides[j], ceil_mode);
-    INGOT_RETURN_IF_ERROR(CheckExtent(call, out[out_axes[i]], i == 2 ? "H" : "W"));
+  Dims out(rank + 2);
+  for (size_t i : {0, 1}) out[windows.out[i]] = (*data->dims)[windows.in[i]];
+  for (size_t i = 0; i < rank; ++i) {
+    ir::PrimExpr& extent = out[windows.out[2 + i]];
+    extent = OutputExtent((*data->dims)[windows.in[2 + i]], ir::Int64(window[i]), windows.padding[i],
+                          windows.padding[rank + i], windows.dilation[i], windows.strides[i], ceil_mode);
+    INGOT_RETURN_IF_ERROR(CheckExtent(call, extent, rank, i));
   }
   return TensorOf(std::move(out), data->dtype, data);
 }
 
-enum class Pool : uint8_t { kMax, kAverage };
-
-template <Pool pool>
-Result<std::vector<ReferenceTensor>> ReferencePool2d(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> in_axes, LayoutAxes(call, "layout", "NCHW"));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<size_t> out_axes, LayoutAxes(call, "out_layout", "NCHW"));
+template <Pool pool, size_t rank>
+Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, nullptr));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const std::vector<int64_t> window = call->attrs.GetInts("pool_size");
-  const std::vector<int64_t> strides = call->attrs.GetInts("strides");
-  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
-  const std::vector<int64_t> dilation = call->attrs.GetInts("dilation");
-  const bool count_padding = call->attrs.GetBool("count_include_pad");
+  const bool count_padding = pool == Pool::kAverage && call->attrs.GetBool("count_include_pad");
+  const double p = pool == Pool::kLp ? static_cast<double>(call->attrs.GetInt("p")) : 1;
   const ReferenceTensor& data = inputs[0];
   ReferenceTensor out = NewReference(data.dtype, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
@@ -228,102 +342,167 @@ Result<std::vector<ReferenceTensor>> ReferencePool2d(const ir::Call& call, std::
     int64_t inside = 0;
     int64_t padded = 0;
     ForEachIndex(window, [&](const Index& tap, int64_t) {
-      Index from(4);
+      Index from(rank + 2);
       bool is_inside = true;
       bool is_padded = true;
-      for (size_t i = 0; i < 2; ++i) {
-        from[in_axes[i]] = at[out_axes[i]];
-        const int64_t extent = data.dims[in_axes[2 + i]];
-        const int64_t position = at[out_axes[2 + i]] * strides[i] + tap[i] * dilation[i] - padding[i];
+      for (size_t i : {0, 1}) from[windows.in[i]] = at[windows.out[i]];
+      for (size_t i = 0; i < rank; ++i) {
+        const int64_t extent = data.dims[windows.in[2 + i]];
+        const int64_t position =
+            at[windows.out[2 + i]] * windows.strides[i] + tap[i] * windows.dilation[i] - windows.padding[i];
         is_inside = is_inside && position >= 0 && position < extent;
-        is_padded = is_padded && position < extent + padding[2 + i];
-        from[in_axes[2 + i]] = position;
+        is_padded = is_padded && position < extent + windows.padding[rank + i];
+        from[windows.in[2 + i]] = position;
       }
       padded += is_padded ? 1 : 0;
       if (!is_inside) return;
       const double value = GetNumber(data, Flatten(data.dims, from));
       best = std::isnan(value) || value > best ? value : best;
-      sum += value;
+      sum += pool == Pool::kLp ? std::pow(std::fabs(value), p) : value;
       ++inside;
     });
     const double count = static_cast<double>(std::max<int64_t>(count_padding ? padded : inside, 1));
-    SetNumber(out, flat, pool == Pool::kMax ? best : sum / count);
+    const double result = pool == Pool::kMax ? best : pool == Pool::kLp ? std::pow(sum, 1 / p) : sum / count;
+    SetNumber(out, flat, result);
   });
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
 template <Pool pool>
-te::Tensor DefinePool2d(const TeArgs& args) {
-  const std::vector<int64_t> pool_size = args.call()->attrs.GetInts("pool_size");
-  const topi::Window2d window = WindowOf(args.call());
-  if (pool == Pool::kMax) return topi::MaxPool2d(args.input(0), pool_size, window, args.out_dims());
-  return topi::AvgPool2d(args.input(0), pool_size, window, args.out_dims(),
-                         args.call()->attrs.GetBool("count_include_pad"));
+te::Tensor DefinePool(const TeArgs& args) {
+  const ir::Attrs& attrs = args.call()->attrs;
+  const std::vector<int64_t> pool_size = attrs.GetInts("pool_size");
+  const topi::Window window = WindowOf(args.call());
+  switch (pool) {
+    case Pool::kMax:
+      return topi::MaxPool(args.input(0), pool_size, window, args.out_dims());
+    case Pool::kAverage:
+      return topi::AvgPool(args.input(0), pool_size, window, args.out_dims(), attrs.GetBool("count_include_pad"));
+    case Pool::kLp:
+      return topi::LpPool(args.input(0), pool_size, window, args.out_dims(), attrs.GetInt("p"));
+  }
+  INGOT_UNREACHABLE();
 }
 
-bool IsPoolNchw(const ir::Call& call, const Target&) {
-  return HasLayout(call, "layout", "NCHW") && HasLayout(call, "out_layout", "NCHW");
+template <size_t rank>
+bool IsPlainPool(const ir::Call& call, const Target&) {
+  return HasLayout(call, "layout", kDataLayouts[rank]) && HasLayout(call, "out_layout", kDataLayouts[rank]);
 }
 
-double Pool2dCost(const ir::Call& call, const Target&) {
-  const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
-  return EstimateElements(call->type) * static_cast<double>(pool_size[0]) * static_cast<double>(pool_size[1]);
+double PoolCost(const ir::Call& call, const Target&) {
+  double cost = EstimateElements(call->type);
+  for (int64_t taps : call->attrs.GetInts("pool_size")) cost *= static_cast<double>(taps);
+  return cost;
 }
 
-std::vector<AttrSpec> PoolAttrs() {
-  const ir::AttrValue ones = ir::AttrValue::Ints({1, 1});
-  return {{"pool_size", AttrType::kInts, ones},  {"strides", AttrType::kInts, ones},
-          {"dilation", AttrType::kInts, ones},   {"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})},
-          {"ceil_mode", AttrType::kBool, false}, {"count_include_pad", AttrType::kBool, false},
-          {"layout", AttrType::kString, "NCHW"}, {"out_layout", AttrType::kString}};
+ir::AttrValue Each(size_t count, int64_t value) { return ir::AttrValue::Ints(std::vector<int64_t>(count, value)); }
+
+const DataType kFloats[] = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)};
+
+template <size_t rank>
+OpRow ConvRow(const char* name) {
+  OpRow row{.name = name,
+            .summary = "cross-correlation of images with a kernel per output channel",
+            .arg_names = {"data", "weight"},
+            .attrs = {{"strides", AttrType::kInts, Each(rank, 1)},
+                      {"padding", AttrType::kInts, Each(2 * rank, 0)},
+                      {"dilation", AttrType::kInts, Each(rank, 1)},
+                      {"groups", AttrType::kInt, 1},
+                      {"data_layout", AttrType::kString, kDataLayouts[rank]},
+                      {"kernel_layout", AttrType::kString, kKernelLayouts[rank]},
+                      {"out_layout", AttrType::kString},
+                      {"out_dtype", AttrType::kDataType}},
+            .fusion = FusionClass::kOutFusible,
+            .normalize = NormalizeWindow<rank>,
+            .infer = InferConv<rank>,
+            .reference = ReferenceConv<rank>,
+            .implementations = {{"direct",
+                                 IsPlainConv<rank>,
+                                 ConvCost,
+                                 {kDataLayouts[rank], kKernelLayouts[rank], kDataLayouts[rank]},
+                                 Build<DefineConv>}},
+            .cases = {.rank0 = false}};
+  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  return row;
 }
+
+template <size_t rank>
+OpRow ConvTransposeRow(const char* name) {
+  OpRow row{.name = name,
+            .summary = "the gradient of a convolution: every element adds its multiple of the kernel to the result",
+            .arg_names = {"data", "weight"},
+            .attrs = {{"strides", AttrType::kInts, Each(rank, 1)},
+                      {"padding", AttrType::kInts, Each(2 * rank, 0)},
+                      {"output_padding", AttrType::kInts, Each(rank, 0)},
+                      {"dilation", AttrType::kInts, Each(rank, 1)},
+                      {"groups", AttrType::kInt, 1},
+                      {"data_layout", AttrType::kString, kDataLayouts[rank]},
+                      {"kernel_layout", AttrType::kString, kTransposedKernelLayouts[rank]},
+                      {"out_layout", AttrType::kString},
+                      {"out_dtype", AttrType::kDataType}},
+            .fusion = FusionClass::kOutFusible,
+            .normalize = NormalizeWindow<rank>,
+            .infer = InferConvTranspose<rank>,
+            .reference = ReferenceConvTranspose<rank>,
+            .implementations = {{"direct",
+                                 IsPlainConvTranspose<rank>,
+                                 ConvCost,
+                                 {kDataLayouts[rank], kTransposedKernelLayouts[rank], kDataLayouts[rank]},
+                                 Build<DefineConvTranspose>}},
+            .cases = {.rank0 = false}};
+  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  return row;
+}
+
+template <Pool pool, size_t rank>
+OpRow PoolRow(const char* name, const char* summary) {
+  OpRow row{
+      .name = name,
+      .summary = summary,
+      .arg_names = {"data"},
+      .attrs = {{"pool_size", AttrType::kInts, Each(rank, 1)},
+                {"strides", AttrType::kInts, Each(rank, 1)},
+                {"dilation", AttrType::kInts, Each(rank, 1)},
+                {"padding", AttrType::kInts, Each(2 * rank, 0)},
+                {"ceil_mode", AttrType::kBool, false}},
+      .fusion = FusionClass::kOutFusible,
+      .normalize = NormalizeWindow<rank>,
+      .infer = InferPool<rank>,
+      .reference = ReferencePool<pool, rank>,
+      .implementations =
+          {{"direct", IsPlainPool<rank>, PoolCost, {kDataLayouts[rank], kDataLayouts[rank]}, Build<DefinePool<pool>>}},
+      .cases = {.rank0 = false}};
+  row.attrs.push_back(pool == Pool::kLp ? AttrSpec{"p", AttrType::kInt, 2}
+                                        : AttrSpec{"count_include_pad", AttrType::kBool, false});
+  row.attrs.push_back({"layout", AttrType::kString, kDataLayouts[rank]});
+  row.attrs.push_back({"out_layout", AttrType::kString});
+  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  if (pool == Pool::kMax) row.cases.dtypes.push_back(DataType::Int(32));
+  return row;
+}
+
+constexpr char kMaxSummary[] = "the greatest value under a window; padding never wins";
+constexpr char kAverageSummary[] = "the mean of the values under a window";
+constexpr char kLpSummary[] = "the p-norm of the values under a window";
 
 }  // namespace
 
 std::vector<OpRow> ConvolutionOps() {
-  const DataType f32 = DataType::Float(32);
-  const ir::AttrValue ones = ir::AttrValue::Ints({1, 1});
-  std::vector<OpRow> rows;
-  rows.push_back({.name = "nn.conv2d",
-                  .summary = "cross-correlation of images with a kernel per output channel",
-                  .arg_names = {"data", "weight"},
-                  .attrs = {{"strides", AttrType::kInts, ones},
-                            {"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})},
-                            {"dilation", AttrType::kInts, ones},
-                            {"groups", AttrType::kInt, 1},
-                            {"data_layout", AttrType::kString, "NCHW"},
-                            {"kernel_layout", AttrType::kString, "OIHW"},
-                            {"out_layout", AttrType::kString},
-                            {"out_dtype", AttrType::kDataType}},
-                  .fusion = FusionClass::kOutFusible,
-                  .normalize = NormalizeWindow,
-                  .infer = InferConv2d,
-                  .reference = ReferenceConv2d,
-                  .implementations = {{"direct", IsNchw, Conv2dCost, {"NCHW", "OIHW", "NCHW"}, Build<DefineConv2d>}},
-                  .cases = {.rank0 = false, .dtypes = {f32}}});
-  rows.push_back(
-      {.name = "nn.max_pool2d",
-       .summary = "the greatest value under a window; padding never wins",
-       .arg_names = {"data"},
-       .attrs = PoolAttrs(),
-       .fusion = FusionClass::kOutFusible,
-       .normalize = NormalizeWindow,
-       .infer = InferPool2d,
-       .reference = ReferencePool2d<Pool::kMax>,
-       .implementations = {{"direct", IsPoolNchw, Pool2dCost, {"NCHW", "NCHW"}, Build<DefinePool2d<Pool::kMax>>}},
-       .cases = {.rank0 = false, .dtypes = {f32, DataType::Int(32)}}});
-  rows.push_back(
-      {.name = "nn.avg_pool2d",
-       .summary = "the mean of the values under a window",
-       .arg_names = {"data"},
-       .attrs = PoolAttrs(),
-       .fusion = FusionClass::kOutFusible,
-       .normalize = NormalizeWindow,
-       .infer = InferPool2d,
-       .reference = ReferencePool2d<Pool::kAverage>,
-       .implementations = {{"direct", IsPoolNchw, Pool2dCost, {"NCHW", "NCHW"}, Build<DefinePool2d<Pool::kAverage>>}},
-       .cases = {.rank0 = false, .dtypes = {f32}}});
-  return rows;
+  return {ConvRow<1>("nn.conv1d"),
+          ConvRow<2>("nn.conv2d"),
+          ConvRow<3>("nn.conv3d"),
+          ConvTransposeRow<1>("nn.conv1d_transpose"),
+          ConvTransposeRow<2>("nn.conv2d_transpose"),
+          ConvTransposeRow<3>("nn.conv3d_transpose"),
+          PoolRow<Pool::kMax, 1>("nn.max_pool1d", kMaxSummary),
+          PoolRow<Pool::kMax, 2>("nn.max_pool2d", kMaxSummary),
+          PoolRow<Pool::kMax, 3>("nn.max_pool3d", kMaxSummary),
+          PoolRow<Pool::kAverage, 1>("nn.avg_pool1d", kAverageSummary),
+          PoolRow<Pool::kAverage, 2>("nn.avg_pool2d", kAverageSummary),
+          PoolRow<Pool::kAverage, 3>("nn.avg_pool3d", kAverageSummary),
+          PoolRow<Pool::kLp, 1>("nn.lp_pool1d", kLpSummary),
+          PoolRow<Pool::kLp, 2>("nn.lp_pool2d", kLpSummary),
+          PoolRow<Pool::kLp, 3>("nn.lp_pool3d", kLpSummary)};
 }
 
 }  // namespace ingot::op

@@ -184,7 +184,12 @@ Result<ConstantPtr> FoldRsqrt(const ir::Call& call, std::span<const ConstantPtr>
   return RunHostRoutine(call, {"div", {InputIndex{0}, InputIndex{1}}}, std::vector<ConstantPtr>{one, root});
 }
 
-te::Tensor DefineUnary(const TeArgs& args) { return topi::Map(args.input(0), UnaryOf(args.call()).expr); }
+// Functions of several steps round sixteen-bit floats once.
+te::Tensor DefineUnary(const TeArgs& args) {
+  const DataType dtype = args.out_dtype();
+  return topi::Map(args.input(0),
+                   [&](PrimExpr x) { return ir::Cast(dtype, UnaryOf(args.call()).expr(topi::Wide(std::move(x)))); });
+}
 
 OpRow UnaryRow(const Unary& unary) {
   OpRow row{.name = unary.name, .summary = unary.summary, .arg_names = {"x"}, .fusion = FusionClass::kElementwise};
@@ -194,7 +199,7 @@ OpRow UnaryRow(const Unary& unary) {
   if (unary.domain == Domain::kBools) {
     row.cases.dtypes = {kBool};
   } else {
-    if (unary.of_float != nullptr) row.cases.dtypes = {kF32, kF64};
+    if (unary.of_float != nullptr) row.cases.dtypes = {kF32, kF64, kF16, DataType::Bfloat16()};
     if (unary.of_int != nullptr) row.cases.dtypes.push_back(kI32);
   }
   row.cases.non_finite = unary.of_float != nullptr;

@@ -8,15 +8,17 @@
 
 namespace ingot::op {
 
-std::vector<OpRow> ElementwiseOps();  // one or more tensors, element by element
-std::vector<OpRow> BinaryOps();       // two tensors with broadcasting
-std::vector<OpRow> CreateOps();       // tensors from shapes and scalars
-std::vector<OpRow> ShapeOps();        // shapes as tensors
-std::vector<OpRow> TransformOps();    // the same elements elsewhere: reshape, permute, slice, pad, ...
-std::vector<OpRow> ReductionOps();    // sum, max, softmax, ...
-std::vector<OpRow> LinearOps();       // matmul
-std::vector<OpRow> ConvolutionOps();  // convolution and pooling
-std::vector<OpRow> CallOps();         // call_tir and its like, shape_of
-std::vector<OpRow> MemoryOps();       // buffers, from destination passing on
+std::vector<OpRow> ElementwiseOps();    // one or more tensors, element by element
+std::vector<OpRow> BinaryOps();         // two tensors with broadcasting
+std::vector<OpRow> CreateOps();         // tensors from shapes and scalars
+std::vector<OpRow> ShapeOps();          // shapes as tensors
+std::vector<OpRow> TransformOps();      // the same elements elsewhere: reshape, permute, slice, pad, ...
+std::vector<OpRow> ReductionOps();      // sum, max, softmax, ...
+std::vector<OpRow> ActivationOps();     // activation functions with parameters
+std::vector<OpRow> NormalizationOps();  // layer, RMS, group, instance and local response normalisation
+std::vector<OpRow> LinearOps();         // matmul
+std::vector<OpRow> ConvolutionOps();    // convolution and pooling
+std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
+std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 
 }  // namespace ingot::op

@@ -164,7 +164,7 @@ OpRow ReductionRow(const char* name, const char* summary, bool takes_integers) {
             .infer = InferReduction,
             .reference = ReferenceReduction<kind>,
             .implementations = {{"direct", Always, ReductionCost, {}, Build<DefineReduction<kind>>}}};
-  row.cases.dtypes = {DataType::Float(32), DataType::Float(64)};
+  row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()};
   if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
   return row;
 }
@@ -179,7 +179,8 @@ std::vector<OpRow> ReductionOps() {
   rows.push_back(ReductionRow<Kind::kMin>("min", "the least element over axes", true));
   rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", false));
   rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false));
-  const CaseTraits softmax{.rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64)}};
+  const CaseTraits softmax{
+      .rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()}};
   rows.push_back({.name = "nn.softmax",
                   .summary = "exp(x) / sum(exp(x)) along an axis",
                   .arg_names = {"data"},

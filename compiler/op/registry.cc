@@ -19,8 +19,8 @@ struct Table {
   std::vector<ir::Expr> nodes;
 
   Table() {
-    for (auto family : {ElementwiseOps, BinaryOps, CreateOps, ShapeOps, TransformOps, ReductionOps, LinearOps,
-                        ConvolutionOps, CallOps, MemoryOps}) {
+    for (auto family : {ElementwiseOps, BinaryOps, CreateOps, ShapeOps, TransformOps, ReductionOps, ActivationOps,
+                        NormalizationOps, LinearOps, ConvolutionOps, CallOps, MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

@@ -108,11 +108,19 @@ def ort_softmax(op):
     return lambda c, x: ort(op, x, axis=c["attrs"]["axis"]) if x[0].size else x[0]
 
 
-def conv2d(c, x):
+def conv(c, x):
     a = c["attrs"]
     if x[0].size == 0:
         return np.zeros(c["outputs"][0]["dims"], np.float32)
     return ort("Conv", x, strides=a["strides"], pads=a["padding"], dilations=a["dilation"], group=a["groups"])
+
+
+def conv_transpose(c, x):
+    a = c["attrs"]
+    if x[0].size == 0:
+        return np.zeros(c["outputs"][0]["dims"], np.float32)
+    attrs = dict(strides=a["strides"], pads=a["padding"], dilations=a["dilation"], group=a["groups"])
+    return ort("ConvTranspose", x, output_padding=a["output_padding"], **attrs)
 
 
 def pool(op):
@@ -122,11 +130,90 @@ def pool(op):
             return np.zeros(c["outputs"][0]["dims"], x[0].dtype)
         attrs = dict(kernel_shape=a["pool_size"], strides=a["strides"], pads=a["padding"], dilations=a["dilation"])
         attrs["ceil_mode"] = int(a["ceil_mode"])
+        if op == "LpPool":
+            attrs["p"] = a["p"]
         if op == "AveragePool":
             attrs["count_include_pad"] = int(a["count_include_pad"])
         return ort(op, x, **attrs)
 
     return run
+
+
+def normalise(x, axes, epsilon):
+    x = wide(x)
+    mean = x.mean(axis=axes, keepdims=True)
+    return (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis=axes, keepdims=True) + epsilon)
+
+
+def scale_and_shift(c, x, y, axes):
+    """gamma and beta have the dims of these axes."""
+    shape = [1] * y.ndim
+    for axis in axes:
+        shape[axis] = y.shape[axis]
+    if c["attrs"].get("scale", True):
+        y = y * wide(x[1]).reshape(shape)
+    if c["attrs"].get("center", True) and len(x) > 2:
+        y = y + wide(x[2]).reshape(shape)
+    return y
+
+
+def layer_norm(c, x):
+    axes = tuple(c["attrs"]["axes"])
+    return scale_and_shift(c, x, normalise(x[0], axes, c["attrs"]["epsilon"]), axes)
+
+
+def rms_norm(c, x):
+    axes = tuple(c["attrs"]["axes"])
+    a = wide(x[0])
+    y = a / np.sqrt((a**2).mean(axis=axes, keepdims=True) + c["attrs"]["epsilon"])
+    return scale_and_shift(c, x, y, axes)
+
+
+def group_norm(c, x):
+    a = c["attrs"]
+    channel = a["channel_axis"] % x[0].ndim
+    shape = list(x[0].shape)
+    shape[channel : channel + 1] = [a["num_groups"], shape[channel] // a["num_groups"]]
+    axes = (channel + 1,) + tuple(i + 1 if i > channel else i for i in a["axes"])
+    y = normalise(x[0].reshape(shape), axes, a["epsilon"]).reshape(x[0].shape)
+    return scale_and_shift(c, x, y, [channel])
+
+
+def instance_norm(c, x):
+    y = normalise(x[0], tuple(c["attrs"]["axes"]), c["attrs"]["epsilon"])
+    return scale_and_shift(c, x, y, [c["attrs"]["channel_axis"]])
+
+
+def lrn(c, x):
+    a = c["attrs"]
+    y = np.moveaxis(wide(x[0]), a["axis"], -1)
+    squares = np.pad(y**2, [(0, 0)] * (y.ndim - 1) + [((a["size"] - 1) // 2, a["size"] // 2)])
+    sums = sum(squares[..., i : i + y.shape[-1]] for i in range(a["size"]))
+    return np.moveaxis(y / (a["bias"] + a["alpha"] * sums / a["size"]) ** a["beta"], -1, a["axis"])
+
+
+def with_attrs(op, *names):
+    """An ONNX activation, whose attributes have our names."""
+    return lambda c, x: ort(op, x, opset=22, **{n: c["attrs"][n] for n in names}) if x[0].size else x[0]
+
+
+def selu(c, x):
+    return ort("Selu", x, alpha=c["attrs"]["alpha"], gamma=c["attrs"]["scale"]) if x[0].size else x[0]
+
+
+def softplus(c, x):
+    beta, a = c["attrs"]["beta"], wide(x[0])
+    return np.where(a * beta > c["attrs"]["threshold"], a, np.log1p(np.exp(a * beta)) / beta)
+
+
+def prelu(c, x):
+    shape = [1] * x[0].ndim
+    shape[c["attrs"]["axis"]] = -1
+    return np.where(x[0] < 0, wide(x[0]) * wide(x[1]).reshape(shape), x[0]) if x[0].size else x[0]
+
+
+def hardmax(c, x):
+    return ort("Hardmax", x, axis=c["attrs"]["axis"]) if x[0].size else x[0]
 
 
 def strided_slice(c, x):
@@ -252,15 +339,34 @@ ORACLES = {
     "nn.softmax": ort_softmax("Softmax"),
     "nn.log_softmax": ort_softmax("LogSoftmax"),
     "matmul": matmul,
-    "nn.conv2d": conv2d,
-    "nn.max_pool2d": pool("MaxPool"),
-    "nn.avg_pool2d": pool("AveragePool"),
+    "nn.celu": with_attrs("Celu", "alpha"),
+    "nn.elu": with_attrs("Elu", "alpha"),
+    "nn.hard_sigmoid": with_attrs("HardSigmoid", "alpha", "beta"),
+    "nn.hard_swish": with_attrs("HardSwish"),
+    "nn.mish": unary(lambda x: x * np.tanh(np.logaddexp(0, x))),
+    "nn.prelu": prelu,
+    "nn.selu": selu,
+    "nn.shrink": with_attrs("Shrink", "lambd", "bias"),
+    "nn.softplus": softplus,
+    "nn.softsign": unary(lambda x: x / (1 + abs(x))),
+    "nn.thresholded_relu": with_attrs("ThresholdedRelu", "alpha"),
+    "nn.layer_norm": layer_norm,
+    "nn.rms_norm": rms_norm,
+    "nn.group_norm": group_norm,
+    "nn.instance_norm": instance_norm,
+    "nn.lrn": lrn,
+    "nn.hardmax": hardmax,
+    **{f"nn.conv{n}d": conv for n in (1, 2, 3)},
+    **{f"nn.conv{n}d_transpose": conv_transpose for n in (1, 2, 3)},
+    **{f"nn.max_pool{n}d": pool("MaxPool") for n in (1, 2, 3)},
+    **{f"nn.avg_pool{n}d": pool("AveragePool") for n in (1, 2, 3)},
+    **{f"nn.lp_pool{n}d": pool("LpPool") for n in (1, 2, 3)},
 }
 
 # Where an oracle leaves the result open or is known to differ, with the reason.
 EXCEPTIONS = {
     "nn.max_pool2d/infinite_window": "ONNX Runtime starts from the lowest finite value",
-    "nn.max_pool2d/specials": "ONNX Runtime's maximum drops NaN",
+    **{f"nn.max_pool{n}d/specials": "ONNX Runtime's maximum drops NaN" for n in (1, 2, 3)},
 }
 
 
@@ -287,11 +393,13 @@ def main():
             print(f"{name}: {len(case['outputs'])} results, expected {len(results)}")
             failures += 1
             continue
-        for got, expected in zip(map(tensor, case["outputs"]), map(np.asarray, results)):
+        for spec, expected in zip(case["outputs"], map(np.asarray, results)):
+            got = tensor(spec)
+            rtol = {"float16": 1e-3, "bfloat16": 4e-3}.get(spec["dtype"], 2e-5)
             if expected.shape != got.shape:
                 print(f"{name}: shape {got.shape}, expected {expected.shape}")
                 failures += 1
-            elif not np.allclose(wide(got), expected.astype(got.dtype), rtol=2e-5, atol=1e-6, equal_nan=True):
+            elif not np.allclose(wide(got), expected.astype(got.dtype), rtol=rtol, atol=1e-6, equal_nan=True):
                 print(f"{name}: got {got.ravel()[:8]}, expected {expected.ravel()[:8]}")
                 failures += 1
     print(f"{len(cases)} cases, {skipped} left out, {failures} failed")

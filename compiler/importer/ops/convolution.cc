@@ -1,4 +1,4 @@
-// Convolution and pooling.
+// Convolution, transposed convolution and pooling over one, two or three spatial axes.
 #include "compiler/importer/ops/families.h"
 
 #include <algorithm>
@@ -8,106 +8,246 @@
 namespace ingot::importer {
 namespace {
 
-// The window attributes that Conv and the pools share, for two spatial dimensions.
-struct Window {
-  std::vector<int64_t> kernel, strides, dilations;
-  std::vector<int64_t> padding;  // top, left, bottom, right: ONNX's order of pads
-};
-
 constexpr int64_t kMaxWindow = int64_t{1} << 31;  // of each figure; keeps their products inside 64 bits
 
-Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel, std::span<const PrimExpr> spatial) {
+// The window attributes that convolutions and pools share.
+struct Window {
+  std::vector<int64_t> kernel, strides, dilations;
+  std::vector<int64_t> padding;  // ONNX's order of pads: before every axis, then behind every axis
+  size_t rank() const { return kernel.size(); }
+};
+
+Status CheckFigures(const NodeImporter& node, const std::vector<int64_t>& figures, int64_t least, const char* what) {
+  for (int64_t figure : figures) {
+    if (figure < least || figure > kMaxWindow) {
+      return node.Invalid(std::string(what) + (least > 0 ? " must be positive" : " must not be negative") + ", got " +
+                          std::to_string(figure));
+    }
+  }
+  return Status();
+}
+
+// "1d", "2d" or "3d" of an operator whose data has these dims.
+Result<std::string> SpatialSuffix(const NodeImporter& node, std::span<const PrimExpr> dims, const char* what) {
+  if (dims.size() < 3 || dims.size() > 5) {
+    return node.Unsupported(std::string(what) + " of rank " + std::to_string(dims.size()) + "; 1-D, 2-D and 3-D are");
+  }
+  return std::to_string(dims.size() - 2) + "d";
+}
+
+// Everything but the padding.
+Result<Window> ReadFigures(const NodeImporter& node, std::vector<int64_t> kernel) {
   Window window;
   window.kernel = std::move(kernel);
-  INGOT_ASSIGN_OR_RETURN(window.strides, node.Ints("strides", {1, 1}, 2));
-  INGOT_ASSIGN_OR_RETURN(window.dilations, node.Ints("dilations", {1, 1}, 2));
-  INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, node.String("auto_pad", "NOTSET"));
+  const std::vector<int64_t> ones(window.rank(), 1);
+  const auto count = static_cast<int64_t>(window.rank());
+  INGOT_ASSIGN_OR_RETURN(window.strides, node.Ints("strides", ones, count));
+  INGOT_ASSIGN_OR_RETURN(window.dilations, node.Ints("dilations", ones, count));
   for (const auto* figures : {&window.kernel, &window.strides, &window.dilations}) {
-    for (int64_t figure : *figures) {
-      if (figure < 1 || figure > kMaxWindow) {
-        return node.Invalid("kernel_shape, strides and dilations must be positive, got " + std::to_string(figure));
-      }
-    }
-  }
-  if (auto_pad == "NOTSET") {
-    INGOT_ASSIGN_OR_RETURN(window.padding, node.Ints("pads", {0, 0, 0, 0}, 4));
-    for (int64_t pad : window.padding) {
-      if (pad < 0 || pad > kMaxWindow) return node.Invalid("pads must not be negative, got " + std::to_string(pad));
-    }
-    return window;
-  }
-  window.padding = {0, 0, 0, 0};
-  if (auto_pad == "VALID") return window;
-  if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") return node.Invalid("auto_pad is \"" + auto_pad + "\"");
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t* size = ir::AsConstInt(spatial[i]);
-    if (size == nullptr) return node.Unsupported("auto_pad " + auto_pad + " with a symbolic height or width");
-    if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
-    const int64_t out = *size / window.strides[i] + (*size % window.strides[i] != 0 ? 1 : 0);
-    const int64_t needed = (out - 1) * window.strides[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
-    const int64_t total = std::max<int64_t>(needed - *size, 0);
-    const int64_t less = total / 2;
-    window.padding[i] = auto_pad == "SAME_UPPER" ? less : total - less;
-    window.padding[i + 2] = total - window.padding[i];
+    INGOT_RETURN_IF_ERROR(CheckFigures(node, *figures, 1, "kernel_shape, strides and dilations"));
   }
   return window;
+}
+
+// auto_pad, or "" with the padding of the pads attribute.
+Result<std::string> ReadPads(const NodeImporter& node, Window& window) {
+  INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, node.String("auto_pad", "NOTSET"));
+  window.padding.assign(2 * window.rank(), 0);
+  if (auto_pad == "VALID") return std::string();
+  if (auto_pad == "NOTSET" || auto_pad.empty()) {
+    INGOT_ASSIGN_OR_RETURN(window.padding,
+                           node.Ints("pads", window.padding, static_cast<int64_t>(window.padding.size())));
+    INGOT_RETURN_IF_ERROR(CheckFigures(node, window.padding, 0, "pads"));
+    return std::string();
+  }
+  if (auto_pad != "SAME_UPPER" && auto_pad != "SAME_LOWER") return node.Invalid("auto_pad is \"" + auto_pad + "\"");
+  return auto_pad;
+}
+
+// total is split in halves; the odd one stands behind (upper) or before.
+void SplitPadding(Window& window, size_t axis, int64_t total, bool upper) {
+  window.padding[axis] = upper ? total / 2 : total - total / 2;
+  window.padding[axis + window.rank()] = total - window.padding[axis];
+}
+
+Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel, std::span<const PrimExpr> spatial) {
+  INGOT_ASSIGN_OR_RETURN(Window window, ReadFigures(node, std::move(kernel)));
+  INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, ReadPads(node, window));
+  if (auto_pad.empty()) return window;
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    const int64_t* size = ir::AsConstInt(spatial[i]);
+    int64_t total = reach - 1;  // of stride 1, whatever the size
+    if (window.strides[i] > 1) {
+      if (size == nullptr) return node.Unsupported("auto_pad " + auto_pad + " with strides over a symbolic dimension");
+      if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
+      const int64_t out = *size / window.strides[i] + (*size % window.strides[i] != 0 ? 1 : 0);
+      total = std::max<int64_t>((out - 1) * window.strides[i] + reach - *size, 0);
+    }
+    SplitPadding(window, i, total, auto_pad == "SAME_UPPER");
+  }
+  return window;
+}
+
+// The kernel's spatial dims, which kernel_shape repeats.
+Result<std::vector<int64_t>> KernelShape(const NodeImporter& node, std::span<const PrimExpr> data,
+                                         std::span<const PrimExpr> weight) {
+  if (weight.size() != data.size()) {
+    return node.Invalid("weights of rank " + std::to_string(weight.size()) + ", expected " +
+                        std::to_string(data.size()));
+  }
+  std::vector<int64_t> kernel;
+  for (size_t i = 2; i < weight.size(); ++i) {
+    const int64_t* size = ir::AsConstInt(weight[i]);
+    if (size == nullptr) return node.Unsupported("a kernel of symbolic size");
+    kernel.push_back(*size);
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> stated,
+                         node.Ints("kernel_shape", kernel, static_cast<int64_t>(kernel.size())));
+  if (stated != kernel) return node.Invalid("kernel_shape differs from the weights' dimensions");
+  return kernel;
+}
+
+Outputs AddChannelBias(const NodeImporter& node, Expr product, size_t rank, const PrimExpr& channels) {
+  INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(2));
+  std::vector<PrimExpr> dims(rank, ir::Int64(1));
+  dims[1] = channels;
+  INGOT_ASSIGN_OR_RETURN(bias, node.Bind("reshape", {bias, ShapeOf(dims)}));
+  return One(node.Call("add", {product, bias}));
+}
+
+ir::Attrs ConvAttrs(const Window& window, int64_t groups) {
+  return {{"strides", AttrValue::Ints(window.strides)},
+          {"padding", AttrValue::Ints(window.padding)},
+          {"dilation", AttrValue::Ints(window.dilations)},
+          {"groups", groups}};
+}
+
+struct ConvCall {
+  std::string row;
+  ir::Attrs attrs;
+  std::vector<PrimExpr> data, weight;
+};
+Result<ConvCall> ReadConv(const NodeImporter& node) {
+  ConvCall conv;
+  INGOT_ASSIGN_OR_RETURN(conv.data, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(conv.weight, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const std::string suffix, SpatialSuffix(node, conv.data, "a convolution"));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, KernelShape(node, conv.data, conv.weight));
+  INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(conv.data).subspan(2)));
+  INGOT_ASSIGN_OR_RETURN(const int64_t groups, node.Int("group", 1));
+  conv.row = "nn.conv" + suffix;
+  conv.attrs = ConvAttrs(window, groups);
+  return conv;
 }
 
 Outputs Conv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> w, StaticRankDims(node, 1));
-  if (in.size() != 4) return node.Unsupported("a convolution of rank " + std::to_string(in.size()) + "; only 2-D is");
-  if (w.size() != 4) return node.Invalid("weights of rank " + std::to_string(w.size()) + ", expected 4");
-  std::vector<int64_t> kernel;
-  for (size_t i = 2; i < 4; ++i) {
-    const int64_t* size = ir::AsConstInt(w[i]);
-    if (size == nullptr) return node.Unsupported("a kernel of symbolic size");
-    kernel.push_back(*size);
-  }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> stated, node.Ints("kernel_shape", kernel, 2));
-  if (stated != kernel) return node.Invalid("kernel_shape differs from the weights' dimensions");
-  INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, kernel, std::span(in).subspan(2)));
-  INGOT_ASSIGN_OR_RETURN(const int64_t groups, node.Int("group", 1));
-  const ir::Attrs attrs = {{"strides", AttrValue::Ints(window.strides)},
-                           {"padding", AttrValue::Ints(window.padding)},
-                           {"dilation", AttrValue::Ints(window.dilations)},
-                           {"groups", groups}};
-  if (!node.HasInput(2)) return One(node.Call("nn.conv2d", {x, weight}, attrs));
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("nn.conv2d", {x, weight}, attrs));
-  INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(2));
-  INGOT_ASSIGN_OR_RETURN(bias, node.Bind("reshape", {bias, ShapeOf({ir::Int64(1), w[0], ir::Int64(1), ir::Int64(1)})}));
-  return One(node.Call("add", {product, bias}));
+  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node));
+  if (!node.HasInput(2)) return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);
 }
 
-template <const auto& kRow>
+// x less its zero point, in int32. A zero point per output channel stands along the first axis.
+Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point) {
+  const DataType int32 = DataType::Int(32);
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", int32}}));
+  if (!node.HasInput(zero_point)) return x;
+  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Input(zero_point));
+  INGOT_ASSIGN_OR_RETURN(zero, node.Bind("astype", {zero}, {{"dtype", int32}}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, zero_point));
+  if (!dims.empty()) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+    dims.resize(own.size(), ir::Int64(1));
+    INGOT_ASSIGN_OR_RETURN(zero, node.Bind("reshape", {zero, ShapeOf(dims)}));
+  }
+  return node.Bind("subtract", {x, zero});
+}
+
+Outputs ConvInteger(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node));
+  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2));
+  INGOT_ASSIGN_OR_RETURN(Expr weight, WithoutZeroPoint(node, 1, 3));
+  return One(node.Call(conv.row, {x, weight}, conv.attrs));
+}
+
+// output_shape decides the padding when it is given; so does auto_pad SAME, whose result is stride times as long.
+Outputs ConvTranspose(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> w, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const std::string suffix, SpatialSuffix(node, in, "a transposed convolution"));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, KernelShape(node, in, w));
+  INGOT_ASSIGN_OR_RETURN(Window window, ReadFigures(node, std::move(kernel)));
+  INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, ReadPads(node, window));
+  INGOT_ASSIGN_OR_RETURN(const int64_t groups, node.Int("group", 1));
+  const std::vector<int64_t> zeros(window.rank(), 0);
+  const auto count = static_cast<int64_t>(window.rank());
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> extra, node.Ints("output_padding", zeros, count));
+  INGOT_RETURN_IF_ERROR(CheckFigures(node, extra, 0, "output_padding"));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> shape, node.Ints("output_shape", {}));
+  if (shape.size() == window.rank() + 2) shape.erase(shape.begin(), shape.begin() + 2);  // with n and channels
+  if (!shape.empty() && shape.size() != window.rank()) return node.Invalid("output_shape of another rank");
+  for (size_t i = 0; i < window.rank() && (!shape.empty() || !auto_pad.empty()); ++i) {
+    const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t total = reach - window.strides[i] + extra[i];
+    if (!shape.empty()) {
+      const int64_t* size = ir::AsConstInt(in[2 + i]);
+      if (size == nullptr) return node.Unsupported("output_shape of data with a symbolic dimension");
+      if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
+      total = window.strides[i] * (*size - 1) + extra[i] + reach - shape[i];
+    }
+    if (total < 0) return node.Unsupported("a transposed convolution that is longer than its kernel reaches");
+    SplitPadding(window, i, total, auto_pad == "SAME_UPPER");
+  }
+  const ir::Attrs attrs = ConvAttrs(window, groups).With("output_padding", AttrValue::Ints(extra));
+  const std::string row = "nn.conv" + suffix + "_transpose";
+  if (!node.HasInput(2)) return One(node.Call(row, {x, weight}, attrs));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(row, {x, weight}, attrs));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> bias, StaticRankDims(node, 2));
+  if (bias.size() != 1) return node.Invalid("a bias of rank " + std::to_string(bias.size()) + ", expected 1");
+  return AddChannelBias(node, std::move(product), in.size(), bias[0]);
+}
+
+enum class PoolKind : uint8_t { kMax, kAverage, kLp };
+
+template <PoolKind kind>
 Outputs Pool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  if (in.size() != 4) return node.Unsupported("a pool of rank " + std::to_string(in.size()) + "; only 2-D is");
+  INGOT_ASSIGN_OR_RETURN(const std::string suffix, SpatialSuffix(node, in, "a pool"));
   if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
     return node.Unsupported("the indices output of a pool");
   }
-  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, node.Ints("kernel_shape", {}, 2));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel,
+                         node.Ints("kernel_shape", {}, static_cast<int64_t>(in.size()) - 2));
   INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(in).subspan(2)));
   INGOT_ASSIGN_OR_RETURN(const int64_t ceil_mode, node.Int("ceil_mode", 0));
+  ir::Attrs attrs = {{"pool_size", AttrValue::Ints(window.kernel)},
+                     {"strides", AttrValue::Ints(window.strides)},
+                     {"dilation", AttrValue::Ints(window.dilations)},
+                     {"padding", AttrValue::Ints(window.padding)},
+                     {"ceil_mode", ceil_mode != 0}};
+  if (kind == PoolKind::kLp) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
+    return One(node.Call("nn.lp_pool" + suffix, {x}, attrs.With("p", p)));
+  }
+  if (kind == PoolKind::kMax) return One(node.Call("nn.max_pool" + suffix, {x}, attrs));
   INGOT_ASSIGN_OR_RETURN(const int64_t count_include_pad, node.Int("count_include_pad", 0));
-  return One(node.Call(kRow, {x},
-                       {{"pool_size", AttrValue::Ints(window.kernel)},
-                        {"strides", AttrValue::Ints(window.strides)},
-                        {"dilation", AttrValue::Ints(window.dilations)},
-                        {"padding", AttrValue::Ints(window.padding)},
-                        {"ceil_mode", ceil_mode != 0},
-                        {"count_include_pad", count_include_pad != 0}}));
+  return One(node.Call("nn.avg_pool" + suffix, {x}, attrs.With("count_include_pad", count_include_pad != 0)));
 }
-constexpr char kAveragePool[] = "nn.avg_pool2d";
-constexpr char kMaxPool[] = "nn.max_pool2d";
 
 constexpr OnnxOpRow kRows[] = {
-    {"AveragePool", nullptr, Pool<kAveragePool>},
+    {"AveragePool", nullptr, Pool<PoolKind::kAverage>},
     {"Conv", nullptr, Conv},
-    {"MaxPool", nullptr, Pool<kMaxPool>},
+    {"ConvInteger", nullptr, ConvInteger},
+    {"ConvTranspose", nullptr, ConvTranspose},
+    {"LpPool", nullptr, Pool<PoolKind::kLp>},
+    {"MaxPool", nullptr, Pool<PoolKind::kMax>},
 };
 
 }  // namespace

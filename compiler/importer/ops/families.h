@@ -8,6 +8,7 @@
 
 namespace ingot::importer {
 
+std::span<const OnnxOpRow> ActivationOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();

@@ -1,4 +1,4 @@
-// Reductions over axes.
+// Reductions over axes, and pools over all spatial axes.
 #include "compiler/importer/ops/families.h"
 
 #include "compiler/importer/ops/util.h"
@@ -7,16 +7,30 @@ namespace ingot::importer {
 namespace {
 
 // Axes are an attribute, or an input from opset 18 on (ReduceSum: 13). Without any, all of them, or none with
-// noop_with_empty_axes.
-template <const auto& kRow>
-Outputs Reduce(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+// noop_with_empty_axes: what is done before and after the reduction is done nevertheless.
+Result<ir::Attrs> ReduceAttrs(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, AxesOf(node));
   INGOT_ASSIGN_OR_RETURN(const int64_t keep, node.Int("keepdims", 1));
   INGOT_ASSIGN_OR_RETURN(const int64_t noop, node.Int("noop_with_empty_axes", 0));
-  if (axes.empty() && noop != 0) return std::vector<Expr>{std::move(x)};
-  const AttrValue axis = axes.empty() ? AttrValue() : AttrValue::Ints(axes);
-  return One(node.Call(kRow, {x}, {{"axis", axis}, {"keepdims", keep != 0}}));
+  const AttrValue axis = axes.empty() && noop == 0 ? AttrValue() : AttrValue::Ints(axes);
+  return ir::Attrs{{"axis", axis}, {"keepdims", keep != 0}};
+}
+bool ReducesNothing(const ir::Attrs& attrs) {
+  const AttrValue* axis = attrs.Find("axis");
+  return !axis->is_none() && attrs.GetInts("axis").empty();
+}
+
+// max and min of bool are those of 0 and 1.
+template <const auto& kRow>
+Outputs Reduce(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
+  if (ReducesNothing(attrs)) return std::vector<Expr>{std::move(x)};
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (!type->dtype->is_bool()) return One(node.Call(kRow, {x}, attrs));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", DataType::UInt(8)}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind(kRow, {x}, attrs));
+  return One(node.Call("astype", {x}, {{"dtype", DataType::Bool()}}));
 }
 constexpr char kMax[] = "max";
 constexpr char kMean[] = "mean";
@@ -24,22 +38,108 @@ constexpr char kMin[] = "min";
 constexpr char kProd[] = "prod";
 constexpr char kSum[] = "sum";
 
-Outputs GlobalAveragePool(const NodeImporter& node) {
+// after(sum(before(x))); either may be "". Roots and logarithms of integers go through float64.
+template <const auto& kBefore, const auto& kAfter>
+Outputs ReduceBetween(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  const std::string_view before = kBefore;
+  const std::string_view after = kAfter;
+  const bool through_float = !after.empty() && !type->dtype->is_floating();
+  if (through_float) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", DataType::Float(64)}}));
+  }
+  if (!before.empty()) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind(before, {x}));
+  }
+  if (after.empty()) return One(node.Call("sum", {x}, attrs));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("sum", {x}, attrs));
+  if (!through_float) return One(node.Call(after, {x}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind(after, {x}));
+  return One(node.Call("astype", {x}, {{"dtype", *type->dtype}}));
+}
+constexpr char kNothing[] = "";
+constexpr char kAbs[] = "abs";
+constexpr char kSquare[] = "square";
+constexpr char kLog[] = "log";
+constexpr char kSqrt[] = "sqrt";
+
+// log(sum(exp(x - m))) + m with m the greatest element, or 0 where that is infinite.
+Outputs ReduceLogSumExp(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  const DataType dtype = *type->dtype;
+  const DataType wide = dtype.is_floating() ? dtype : DataType::Float(64);
+  if (wide != dtype) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", wide}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, wide));
+  const auto shift = [&](bool keepdims) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(Expr greatest, node.Bind("max", {x}, attrs.With("keepdims", keepdims)));
+    INGOT_ASSIGN_OR_RETURN(Expr finite, node.Bind("isfinite", {greatest}));
+    return node.Bind("where", {finite, greatest, zero});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr kept_shift, shift(true));
+  INGOT_ASSIGN_OR_RETURN(Expr shifted, node.Bind("subtract", {x, kept_shift}));
+  INGOT_ASSIGN_OR_RETURN(shifted, node.Bind("exp", {shifted}));
+  INGOT_ASSIGN_OR_RETURN(Expr sum, node.Bind("sum", {shifted}, attrs));
+  INGOT_ASSIGN_OR_RETURN(sum, node.Bind("log", {sum}));
+  Expr result_shift = kept_shift;
+  if (!attrs.GetBool("keepdims")) {
+    INGOT_ASSIGN_OR_RETURN(result_shift, shift(false));
+  }
+  if (wide == dtype) return One(node.Call("add", {sum, result_shift}));
+  INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, result_shift}));
+  return One(node.Call("astype", {sum}, {{"dtype", dtype}}));
+}
+
+// Over all spatial axes, which stay with extent 1.
+Result<ir::Attrs> SpatialAttrs(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   if (in.size() < 3) return node.Invalid("expected a rank of 3 or more, got " + std::to_string(in.size()));
   std::vector<int64_t> axes;
   for (size_t i = 2; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  return One(node.Call("mean", {x}, {{"axis", AttrValue::Ints(axes)}, {"keepdims", true}}));
+  return ir::Attrs{{"axis", AttrValue::Ints(axes)}, {"keepdims", true}};
+}
+template <const auto& kRow>
+Outputs GlobalPool(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, SpatialAttrs(node));
+  return One(node.Call(kRow, {x}, attrs));
+}
+
+Outputs GlobalLpPool(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, SpatialAttrs(node));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
+  if (p < 1) return node.Invalid("p must be positive, got " + std::to_string(p));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("abs", {x}));
+  if (p == 1) return One(node.Call("sum", {x}, attrs));
+  INGOT_ASSIGN_OR_RETURN(const Expr exponent, node.Scalar(static_cast<double>(p), *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("power", {x, exponent}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("sum", {x}, attrs));
+  if (p == 2) return One(node.Call("sqrt", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr root, node.Scalar(1.0 / static_cast<double>(p), *type->dtype));
+  return One(node.Call("power", {x, root}));
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"GlobalAveragePool", nullptr, GlobalAveragePool},
+    {"GlobalAveragePool", nullptr, GlobalPool<kMean>},
+    {"GlobalLpPool", nullptr, GlobalLpPool},
+    {"GlobalMaxPool", nullptr, GlobalPool<kMax>},
+    {"ReduceL1", nullptr, ReduceBetween<kAbs, kNothing>},
+    {"ReduceL2", nullptr, ReduceBetween<kSquare, kSqrt>},
+    {"ReduceLogSum", nullptr, ReduceBetween<kNothing, kLog>},
+    {"ReduceLogSumExp", nullptr, ReduceLogSumExp},
     {"ReduceMax", nullptr, Reduce<kMax>},
     {"ReduceMean", nullptr, Reduce<kMean>},
     {"ReduceMin", nullptr, Reduce<kMin>},
     {"ReduceProd", nullptr, Reduce<kProd>},
     {"ReduceSum", nullptr, Reduce<kSum>},
+    {"ReduceSumSquare", nullptr, ReduceBetween<kSquare, kNothing>},
 };
 
 }  // namespace

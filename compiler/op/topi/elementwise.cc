@@ -7,6 +7,19 @@
 
 namespace ingot::op::topi {
 
+DataType WideType(DataType dtype) {
+  const bool is_narrow = dtype.is_floating() && dtype.bits <= 16;
+  return is_narrow ? DataType::Float(32, dtype.lanes) : dtype;
+}
+
+PrimExpr Wide(PrimExpr x) { return ir::Cast(WideType(x->dtype), x); }
+
+te::Tensor CastTo(const te::Tensor& x, DataType dtype) {
+  if (x.dtype() == dtype) return x;
+  return Map(
+      x, [&](PrimExpr e) { return ir::Cast(dtype, std::move(e)); }, "T_cast");
+}
+
 te::Tensor Map(const te::Tensor& x, const std::function<PrimExpr(PrimExpr)>& fn, std::string name) {
   return te::Compute(
       x.shape(), [&](const te::Indices& i) { return fn(x(i)); }, std::move(name));

@@ -13,6 +13,11 @@ namespace ingot::op::topi {
 using ir::PrimExpr;
 using Shape = std::vector<PrimExpr>;
 
+// What elements of a dtype are computed in: float32 for float16 and bfloat16, else the dtype itself.
+DataType WideType(DataType dtype);
+PrimExpr Wide(PrimExpr x);
+// x itself when it has the dtype.
+te::Tensor CastTo(const te::Tensor& x, DataType dtype);
 // out[i] = fn(x[i])
 te::Tensor Map(const te::Tensor& x, const std::function<PrimExpr(PrimExpr)>& fn, std::string name = "compute");
 // out[i] = fn of the elements of several tensors that broadcast to shape.

@@ -1,6 +1,8 @@
 #include "compiler/op/topi/nn.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
 
 #include "compiler/op/infer.h"
 #include "compiler/op/topi/reduction.h"
@@ -11,21 +13,25 @@ namespace {
 
 // The data with every window inside, padded by value where needed. In ceil mode the last window may end behind the
 // padding by up to a stride.
-te::Tensor PadWindows(const te::Tensor& data, const Window2d& window, bool ceil_mode, const PrimExpr& value) {
-  std::vector<int64_t> before = {0, 0, window.padding[0], window.padding[1]};
-  std::vector<int64_t> after = {0, 0, window.padding[2], window.padding[3]};
-  for (size_t i = 0; i < 2; ++i) after[2 + i] += ceil_mode ? window.strides[i] - 1 : 0;
+te::Tensor PadWindows(const te::Tensor& data, const Window& window, bool ceil_mode, const PrimExpr& value) {
+  const size_t rank = window.rank();
+  std::vector<int64_t> before = {0, 0};
+  std::vector<int64_t> after = {0, 0};
+  for (size_t i = 0; i < rank; ++i) {
+    before.push_back(window.padding[i]);
+    after.push_back(window.padding[rank + i] + (ceil_mode ? window.strides[i] - 1 : 0));
+  }
   const auto is_zero = [](int64_t width) { return width == 0; };
   if (std::ranges::all_of(before, is_zero) && std::ranges::all_of(after, is_zero)) return data;
   return Pad(data, before, after, value, "pad_temp");
 }
 
-PrimExpr WindowPosition(const PrimExpr& out, const PrimExpr& tap, const Window2d& window, size_t axis) {
+PrimExpr WindowPosition(const PrimExpr& out, const PrimExpr& tap, const Window& window, size_t axis) {
   return out * window.strides[axis] + tap * window.dilation[axis];
 }
 
 // How many taps of the window at out lie in [low, high) of the unpadded axis.
-PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const Window2d& window, size_t axis, const PrimExpr& high,
+PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const Window& window, size_t axis, const PrimExpr& high,
                    bool from_padding) {
   const PrimExpr start = out * window.strides[axis] - window.padding[axis];
   const PrimExpr dilation = ir::Int64(window.dilation[axis]);
@@ -36,37 +42,62 @@ PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const Window2d& window, si
   return ir::Max(last - first + 1, ir::Int64(0));
 }
 
-bool IsCeil(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window, const Shape& shape) {
-  for (size_t i = 0; i < 2; ++i) {
+bool IsCeil(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, const Shape& shape) {
+  for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t reach = window.dilation[i] * (pool_size[i] - 1) + 1;
-    const PrimExpr padded = data.shape()[2 + i] + (window.padding[i] + window.padding[2 + i]);
+    const PrimExpr padded = data.shape()[2 + i] + (window.padding[i] + window.padding[window.rank() + i]);
     const PrimExpr floor = ir::FloorDiv(padded - reach, ir::Int64(window.strides[i])) + 1;
     if (!DimsEqual(floor, shape[2 + i])) return true;
   }
   return false;
 }
 
-te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window,
-                Shape shape, std::string name) {
-  const PrimExpr identity = Identity(reducer, data.dtype());
-  const te::Tensor padded = PadWindows(data, window, IsCeil(data, pool_size, window, shape), identity);
-  const ir::IterVar rv0 = te::ReduceAxis(ir::Int64(pool_size[0]), "rv0");
-  const ir::IterVar rv1 = te::ReduceAxis(ir::Int64(pool_size[1]), "rv1");
-  return te::Compute(std::move(shape),
-                     [&](const te::Indices& i) {
-                       const PrimExpr element = padded(i[0], i[1], WindowPosition(i[2], rv0->var, window, 0),
-                                                       WindowPosition(i[3], rv1->var, window, 1));
-                       return ReduceOver(reducer, element, {rv0, rv1});
-                     },
-                     std::move(name), {"ax0", "ax1", "ax2", "ax3"});
+// The reduction of fn(element) over every window; what is padded is such that fn of it changes nothing.
+te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window,
+                Shape shape, const std::function<PrimExpr(PrimExpr)>& fn, std::string name) {
+  const PrimExpr padding = Identity(reducer, data.dtype());
+  const te::Tensor padded = PadWindows(data, window, IsCeil(data, pool_size, window, shape), padding);
+  std::vector<ir::IterVar> taps;
+  std::vector<std::string> axis_names = {"ax0", "ax1"};
+  for (size_t i = 0; i < window.rank(); ++i) {
+    taps.push_back(te::ReduceAxis(ir::Int64(pool_size[i]), "rv" + std::to_string(i)));
+    axis_names.push_back("ax" + std::to_string(2 + i));
+  }
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        te::Indices index = out;
+        for (size_t i = 0; i < taps.size(); ++i) {
+          index[2 + i] = WindowPosition(out[2 + i], taps[i]->var, window, i);
+        }
+        return ReduceOver(reducer, fn(padded(index)), taps);
+      },
+      std::move(name), std::move(axis_names));
 }
 
-// Products of narrow floats are summed in float32.
-DataType SumType(DataType dtype) { return dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype; }
-te::Tensor RoundTo(const te::Tensor& sum, DataType dtype) {
-  if (sum.dtype() == dtype) return sum;
-  return te::Compute(
-      sum.shape(), [&](const te::Indices& i) { return ir::Cast(dtype, sum(i)); }, "cast");
+// The names of loops over spatial axes: x is the innermost.
+std::vector<std::string> SpatialNames(size_t rank, const char* format) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rank; ++i) {
+    std::string name = format;
+    for (char& letter : name) letter = letter == '_' ? "zyx"[3 - rank + i] : letter;
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// One reduction axis per dimension of the kernel: input channels of the group, then taps.
+std::vector<ir::IterVar> KernelAxes(const te::Tensor& weight, size_t channel_axis) {
+  std::vector<ir::IterVar> axes = {te::ReduceAxis(weight.shape()[channel_axis], "rc")};
+  const std::vector<std::string> names = SpatialNames(weight.shape().size() - 2, "r_");
+  for (size_t i = 0; i < names.size(); ++i) axes.push_back(te::ReduceAxis(weight.shape()[2 + i], names[i]));
+  return axes;
+}
+
+std::vector<std::string> ConvAxisNames(size_t rank) {
+  std::vector<std::string> names = {"nn", "ff"};
+  for (std::string& name : SpatialNames(rank, "__")) names.push_back(std::move(name));
+  return names;
 }
 
 }  // namespace
@@ -83,7 +114,7 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
   if (!a_vector) shape.push_back(x[x.size() - 2]);
   if (!b_vector) shape.push_back(y.back());
   const ir::IterVar k = te::ReduceAxis(x.back(), "k");
-  const DataType sum_dtype = SumType(dtype);
+  const DataType sum_dtype = WideType(dtype);
   const te::Tensor sum = te::Compute(
       shape,
       [&](const te::Indices& out) {
@@ -106,7 +137,7 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
         return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, a(left)) * ir::Cast(sum_dtype, b(right)), {k});
       },
       "matmul");
-  return RoundTo(sum, dtype);
+  return CastTo(sum, dtype);
 }
 
 te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t units, DataType dtype) {
@@ -114,7 +145,7 @@ te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t u
   shape.back() = ir::Int64(units);
   const ir::IterVar k = te::ReduceAxis(a.shape().back(), "k");
   const PrimExpr& columns = panels.shape()[2];
-  const DataType sum_dtype = SumType(dtype);
+  const DataType sum_dtype = WideType(dtype);
   const te::Tensor sum = te::Compute(
       shape,
       [&](const te::Indices& out) {
@@ -124,56 +155,138 @@ te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t u
         return ReduceOver(Reducer::kSum, ir::Cast(sum_dtype, a(left)) * ir::Cast(sum_dtype, weight), {k});
       },
       "matmul");
-  return RoundTo(sum, dtype);
+  return CastTo(sum, dtype);
 }
 
-te::Tensor Conv2d(const te::Tensor& data, const te::Tensor& weight, const Window2d& window, int64_t groups,
-                  DataType dtype) {
+te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
+                DataType dtype) {
+  constexpr const char* kLayouts[] = {"ncw", "nchw", "ncdhw"};
+  const size_t rank = window.rank();
   const te::Tensor padded = PadWindows(data, window, false, ir::MakeConst(data.dtype(), 0));
   Shape shape = {data.shape()[0], weight.shape()[0]};
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < rank; ++i) {
     const PrimExpr reach = (weight.shape()[2 + i] - 1) * window.dilation[i] + 1;
-    const PrimExpr room = data.shape()[2 + i] + (window.padding[i] + window.padding[2 + i]) - reach;
+    const PrimExpr room = data.shape()[2 + i] + (window.padding[i] + window.padding[rank + i]) - reach;
     shape.push_back(SimplifyDim(ir::FloorDiv(room, ir::Int64(window.strides[i])) + 1));
   }
-  const ir::IterVar rc = te::ReduceAxis(weight.shape()[1], "rc");
-  const ir::IterVar ry = te::ReduceAxis(weight.shape()[2], "ry");
-  const ir::IterVar rx = te::ReduceAxis(weight.shape()[3], "rx");
-  return te::Compute(shape,
-                     [&](const te::Indices& i) {
-                       PrimExpr channel = rc->var;
-                       if (groups > 1) {
-                         const PrimExpr outputs_per_group =
-                             SimplifyDim(ir::FloorDiv(weight.shape()[0], ir::Int64(groups)));
-                         channel = ir::FloorDiv(i[1], outputs_per_group) * weight.shape()[1] + channel;
-                       }
-                       const PrimExpr element = padded(i[0], channel, WindowPosition(i[2], ry->var, window, 0),
-                                                       WindowPosition(i[3], rx->var, window, 1));
-                       const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var);
-                       return ReduceOver(Reducer::kSum, ir::Cast(dtype, element) * ir::Cast(dtype, tap), {rc, ry, rx});
-                     },
-                     groups > 1 ? "group_conv2d_nchw" : "conv2d_nchw", {"nn", "ff", "yy", "xx"});
+  const DataType wide = WideType(dtype);
+  const std::vector<ir::IterVar> axes = KernelAxes(weight, 1);
+  const std::string name = "conv" + std::to_string(rank) + "d_" + kLayouts[rank - 1];
+  const te::Tensor sum = te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        PrimExpr channel = axes[0]->var;
+        if (groups > 1) {
+          const PrimExpr outputs_per_group = SimplifyDim(ir::FloorDiv(weight.shape()[0], ir::Int64(groups)));
+          channel = ir::FloorDiv(out[1], outputs_per_group) * weight.shape()[1] + channel;
+        }
+        te::Indices from = {out[0], channel};
+        te::Indices tap = {out[1], axes[0]->var};
+        for (size_t i = 0; i < rank; ++i) {
+          from.push_back(WindowPosition(out[2 + i], axes[1 + i]->var, window, i));
+          tap.push_back(axes[1 + i]->var);
+        }
+        return ReduceOver(Reducer::kSum, ir::Cast(wide, padded(from)) * ir::Cast(wide, weight(tap)), axes);
+      },
+      groups > 1 ? "group_" + name : name, ConvAxisNames(rank));
+  return CastTo(sum, dtype);
 }
 
-te::Tensor MaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window,
-                     Shape shape) {
-  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), "pool_max");
+te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
+                         const Shape& shape, DataType dtype) {
+  const size_t rank = window.rank();
+  // Tap t of the result at y falls on position y + dilation * t of the spread data; element i of the data lies at
+  // before + stride * i there.
+  Shape spread_shape = {data.shape()[0], data.shape()[1]};
+  std::vector<PrimExpr> before;
+  for (size_t i = 0; i < rank; ++i) {
+    const PrimExpr reach = (weight.shape()[2 + i] - 1) * window.dilation[i];
+    spread_shape.push_back(SimplifyDim(shape[2 + i] + reach));
+    before.push_back(SimplifyDim(reach - window.padding[i]));
+  }
+  const te::Tensor spread = te::Compute(
+      spread_shape,
+      [&](const te::Indices& out) {
+        te::Indices index = {out[0], out[1]};
+        PrimExpr is_element = ir::BoolImm(true);
+        for (size_t i = 0; i < rank; ++i) {
+          const PrimExpr position = out[2 + i] - before[i];
+          const PrimExpr stride = ir::Int64(window.strides[i]);
+          index.push_back(ir::FloorDiv(position, stride));
+          is_element = ir::And(is_element, position >= ir::Int64(0));
+          is_element = ir::And(is_element, index.back() < data.shape()[2 + i]);
+          if (window.strides[i] > 1) {
+            is_element = ir::And(is_element, ir::Equal(ir::FloorMod(position, stride), ir::Int64(0)));
+          }
+        }
+        return ir::IfThenElse(is_element, data(index), ir::MakeConst(data.dtype(), 0));
+      },
+      "data_dilate");
+  const DataType wide = WideType(dtype);
+  const PrimExpr channels_per_group = SimplifyDim(ir::FloorDiv(weight.shape()[0], ir::Int64(groups)));
+  std::vector<ir::IterVar> axes = KernelAxes(weight, 0);
+  axes[0] = te::ReduceAxis(channels_per_group, "rc");
+  const te::Tensor sum = te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        PrimExpr channel = axes[0]->var;
+        PrimExpr output = out[1];
+        if (groups > 1) {
+          channel = ir::FloorDiv(out[1], weight.shape()[1]) * channels_per_group + channel;
+          output = ir::FloorMod(out[1], weight.shape()[1]);
+        }
+        te::Indices from = {out[0], channel};
+        te::Indices tap = {channel, output};
+        for (size_t i = 0; i < rank; ++i) {
+          from.push_back(out[2 + i] + axes[1 + i]->var * window.dilation[i]);
+          tap.push_back(weight.shape()[2 + i] - 1 - axes[1 + i]->var);
+        }
+        return ReduceOver(Reducer::kSum, ir::Cast(wide, spread(from)) * ir::Cast(wide, weight(tap)), axes);
+      },
+      "conv" + std::to_string(rank) + "d_transpose", ConvAxisNames(rank));
+  return CastTo(sum, dtype);
 }
 
-te::Tensor AvgPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window, Shape shape,
-                     bool count_include_pad) {
-  const te::Tensor sum = Pool(Reducer::kSum, data, pool_size, window, std::move(shape), "pool_sum");
-  return te::Compute(sum.shape(),
-                     [&](const te::Indices& i) {
-                       PrimExpr count = ir::Int64(1);
-                       for (size_t axis = 0; axis < 2; ++axis) {
-                         const int64_t behind = count_include_pad ? window.padding[2 + axis] : 0;
-                         count = count * CountTaps(i[2 + axis], pool_size[axis], window, axis,
-                                                   data.shape()[2 + axis] + behind, count_include_pad);
-                       }
-                       return sum(i) / ir::Cast(data.dtype(), ir::Max(count, ir::Int64(1)));
-                     },
-                     "pool_avg", {"ax0", "ax1", "ax2", "ax3"});
+te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape) {
+  const auto same = [](PrimExpr e) { return e; };
+  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), same, "pool_max");
+}
+
+te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
+                   bool count_include_pad) {
+  const DataType wide = WideType(data.dtype());
+  const auto widen = [&](PrimExpr e) { return ir::Cast(wide, std::move(e)); };
+  const te::Tensor sum = Pool(Reducer::kSum, data, pool_size, window, std::move(shape), widen, "pool_sum");
+  std::vector<std::string> axis_names;
+  for (size_t i = 0; i < sum.shape().size(); ++i) axis_names.push_back("ax" + std::to_string(i));
+  return te::Compute(
+      sum.shape(),
+      [&](const te::Indices& i) {
+        PrimExpr count = ir::Int64(1);
+        for (size_t axis = 0; axis < window.rank(); ++axis) {
+          const int64_t behind = count_include_pad ? window.padding[window.rank() + axis] : 0;
+          count = count * CountTaps(i[2 + axis], pool_size[axis], window, axis, data.shape()[2 + axis] + behind,
+                                    count_include_pad);
+        }
+        return ir::Cast(data.dtype(), sum(i) / ir::Cast(wide, ir::Max(count, ir::Int64(1))));
+      },
+      "pool_avg", std::move(axis_names));
+}
+
+te::Tensor LpPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
+                  int64_t p) {
+  const DataType wide = WideType(data.dtype());
+  const auto power = [&](const PrimExpr& e) {
+    const PrimExpr x = ir::CallIntrinsic(ir::Intrinsic::kFabs, {ir::Cast(wide, e)});
+    return p == 1 ? x : ir::CallIntrinsic(ir::Intrinsic::kPow, {x, ir::MakeConst(wide, static_cast<double>(p))});
+  };
+  const te::Tensor sum = Pool(Reducer::kSum, data, pool_size, window, std::move(shape), power, "pool_sum");
+  const auto root = [&](PrimExpr e) {
+    if (p == 2) e = ir::CallIntrinsic(ir::Intrinsic::kSqrt, {e});
+    if (p > 2) e = ir::CallIntrinsic(ir::Intrinsic::kPow, {e, ir::MakeConst(wide, 1.0 / static_cast<double>(p))});
+    return ir::Cast(data.dtype(), std::move(e));
+  };
+  return Map(sum, root, "pool_lp");
 }
 
 }  // namespace ingot::op::topi

@@ -1,5 +1,6 @@
 // Tensor expressions of matrix products, convolution and pooling. Padding is a stage of its own, which schedules
-// inline. Results of a wider dtype than the operands add up in the wider one.
+// inline. Results of a wider dtype than the operands add up in the wider one; sixteen-bit floats add up in float32 and
+// are rounded by a stage of their own.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,24 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype);
 // a[.., k] times a matrix of `units` columns in panels[ceil(units / c), k, c].
 te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t units, DataType dtype);
 
-// Two spatial axes; padding is [top, left, bottom, right].
-struct Window2d {
+// One, two or three spatial axes; padding is what stands before each of them, then what stands behind.
+struct Window {
   std::vector<int64_t> strides, padding, dilation;
+  size_t rank() const { return strides.size(); }
 };
-// data NCHW, weight OIHW, result NCHW.
-te::Tensor Conv2d(const te::Tensor& data, const te::Tensor& weight, const Window2d& window, int64_t groups,
-                  DataType dtype);
-// data and result NCHW; the result's shape counts the windows, some of which may hang over the padding (ceil mode).
-te::Tensor MaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window,
-                     Shape shape);
-te::Tensor AvgPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window2d& window, Shape shape,
-                     bool count_include_pad);
+// data [n, channels, spatial...], weight [out channels, channels per group, spatial...].
+te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups, DataType dtype);
+// The transpose (gradient) of Conv: data [n, channels, spatial...], weight [channels, out channels per group,
+// spatial...]. Stages: the data with stride - 1 zeros between elements and zeros around, then a convolution of stride 1
+// with the reversed kernel.
+te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
+                         const Shape& shape, DataType dtype);
+// The result's shape counts the windows, some of which may hang over the padding (ceil mode).
+te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape);
+te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
+                   bool count_include_pad);
+// (sum of |x|^p)^(1 / p)
+te::Tensor LpPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
+                  int64_t p);
 
 }  // namespace ingot::op::topi

@@ -12,12 +12,14 @@ bool Contains(const std::vector<int>& axes, size_t axis) {
   return std::ranges::find(axes, static_cast<int>(axis)) != axes.end();
 }
 
-// The product of the extents of axes as a number of this dtype.
+// The product of the extents of axes as a number of the dtype that x is summed in.
 PrimExpr CountOf(const te::Tensor& x, const std::vector<int>& axes) {
   PrimExpr count = ir::Int64(1);
   for (int axis : axes) count = count * x.shape()[static_cast<size_t>(axis)];
-  return ir::Cast(x.dtype(), count);
+  return ir::Cast(WideType(x.dtype()), count);
 }
+
+PrimExpr WideElement(PrimExpr e, const te::Indices&) { return Wide(std::move(e)); }
 
 // The index of a tensor whose reduced axes were kept as 1.
 te::Indices KeptIndices(const te::Indices& index, const std::vector<int>& axes) {
@@ -26,15 +28,17 @@ te::Indices KeptIndices(const te::Indices& index, const std::vector<int>& axes) 
   return kept;
 }
 
-te::Indices Without(const te::Indices& index, int axis) {
-  te::Indices rest = index;
-  rest.erase(rest.begin() + axis);
-  return rest;
-}
-
 PrimExpr Exp(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {std::move(x)}); }
 
 }  // namespace
+
+te::Indices Without(const te::Indices& index, const std::vector<int>& axes) {
+  te::Indices rest;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (!Contains(axes, i)) rest.push_back(index[i]);
+  }
+  return rest;
+}
 
 PrimExpr Identity(Reducer reducer, DataType dtype) {
   const double infinity = std::numeric_limits<double>::infinity();
@@ -106,22 +110,36 @@ te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& 
 }
 
 te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims, std::string name) {
+  if (reducer == Reducer::kSum || reducer == Reducer::kProd) {
+    return CastTo(Reduce(reducer, x, axes, keepdims, WideElement, std::move(name)), x.dtype());
+  }
   return Reduce(
       reducer, x, axes, keepdims, [](PrimExpr e, const te::Indices&) { return e; }, std::move(name));
 }
 
-te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
-  const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, x->name + "_red");
+te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, WideElement, x->name + "_red");
   return Map(
       sum, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_divide");
 }
 
-te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
-  const te::Tensor mean = Mean(x, axes, true);
+te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  const auto square = [](const PrimExpr& e, const te::Indices&) { return Wide(e) * Wide(e); };
+  const te::Tensor sum = Reduce(Reducer::kSum, x, axes, keepdims, square, x->name + "_square");
+  return Map(
+      sum, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_divide");
+}
+
+te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return CastTo(WideMean(x, axes, keepdims), x.dtype());
+}
+
+te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::vector<int>& axes, bool keepdims) {
   const te::Tensor squares = Reduce(
       Reducer::kSum, x, axes, keepdims,
       [&](PrimExpr e, const te::Indices& index) {
-        const PrimExpr distance = e - mean(KeptIndices(index, axes));
+        const bool is_kept = mean.shape().size() == index.size();
+        const PrimExpr distance = Wide(e) - mean(is_kept ? KeptIndices(index, axes) : Without(index, axes));
         return distance * distance;
       },
       x->name + "_sqdiff");
@@ -129,25 +147,34 @@ te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keep
       squares, [&](PrimExpr e) { return e / CountOf(x, axes); }, "T_variance");
 }
 
+te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims) {
+  return CastTo(WideVariance(x, WideMean(x, axes, true), axes, keepdims), x.dtype());
+}
+
 te::Tensor Softmax(const te::Tensor& x, int axis) {
   const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
   const te::Tensor exponentials = te::Compute(
-      x.shape(), [&](const te::Indices& i) { return Exp(x(i) - greatest(Without(i, axis))); }, "T_softmax_exp");
+      x.shape(), [&](const te::Indices& i) { return Exp(Wide(x(i)) - Wide(greatest(Without(i, {axis})))); },
+      "T_softmax_exp");
   const te::Tensor sum = Reduce(Reducer::kSum, exponentials, {axis}, false, "T_softmax_expsum");
   return te::Compute(
-      x.shape(), [&](const te::Indices& i) { return exponentials(i) / sum(Without(i, axis)); }, "T_softmax_norm");
+      x.shape(), [&](const te::Indices& i) { return ir::Cast(x.dtype(), exponentials(i) / sum(Without(i, {axis}))); },
+      "T_softmax_norm");
 }
 
 te::Tensor LogSoftmax(const te::Tensor& x, int axis) {
   const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
-  const auto shifted = [&](const PrimExpr& e, const te::Indices& i) { return e - greatest(Without(i, axis)); };
+  const auto shifted = [&](const PrimExpr& e, const te::Indices& i) {
+    return Wide(e) - Wide(greatest(Without(i, {axis})));
+  };
   const te::Tensor sum = Reduce(
       Reducer::kSum, x, {axis}, false, [&](PrimExpr e, const te::Indices& i) { return Exp(shifted(e, i)); },
       "T_softmax_expsum");
   return te::Compute(
       x.shape(),
       [&](const te::Indices& i) {
-        return shifted(x(i), i) - ir::CallIntrinsic(ir::Intrinsic::kLog, {sum(Without(i, axis))});
+        const PrimExpr log_sum = ir::CallIntrinsic(ir::Intrinsic::kLog, {sum(Without(i, {axis}))});
+        return ir::Cast(x.dtype(), shifted(x(i), i) - log_sum);
       },
       "compute");
 }

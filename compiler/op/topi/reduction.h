@@ -1,5 +1,6 @@
 // Tensor expressions of reductions. A reduction over nothing (no axes, or an extent that is known to be 0) is spelled
-// without a reduction axis, so that its result is defined.
+// without a reduction axis, so that its result is defined. Sums and products of sixteen-bit floats are made in float32
+// and rounded by a stage of their own.
 #pragma once
 
 #include <functional>
@@ -22,6 +23,12 @@ te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& 
 te::Tensor Reduce(Reducer reducer, const te::Tensor& x, const std::vector<int>& axes, bool keepdims, std::string name);
 te::Tensor Mean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
+// The same, not rounded to x's dtype; mean was made with or without keepdims.
+te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
+te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
+te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::vector<int>& axes, bool keepdims);
+// The indices of what is left when axes are reduced without keepdims.
+te::Indices Without(const te::Indices& index, const std::vector<int>& axes);
 
 // Stable: the maximum is subtracted first. Stages: maximum, exponentials, their sum, quotient.
 te::Tensor Softmax(const te::Tensor& x, int axis);

@@ -76,6 +76,16 @@ OpCase& Builder::Add(std::string op, std::string label, std::vector<ReferenceTen
   return cases.back();
 }
 
+void UnaryCases(Builder& b, const OpRow& row, const Attrs& attrs, const Arguments& args) {
+  for (DataType dtype : row.cases.dtypes) {
+    b.Add(row.name, dtype.ToString(), {Data(dtype, {3, 5})}, attrs, args);
+  }
+  const DataType first = row.cases.dtypes.front();
+  b.Add(row.name, "rank0", {Data(first, {})}, attrs, args);
+  b.Add(row.name, "empty", {Data(first, {0, 3})}, attrs, args);
+  if (row.cases.non_finite) b.Add(row.name, "specials", {Specials()}, attrs, args);
+}
+
 void MoveCases(Builder& b, const char* op, const Attrs& attrs, const IntList& dims, const Arguments& args) {
   for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), {Data(dtype, dims)}, attrs, args);
 }

@@ -47,8 +47,13 @@ class Builder {
               Arguments args = nullptr);
 };
 
+// One tensor of every dtype of the row, a scalar, an empty one, special values.
+void UnaryCases(Builder& b, const OpRow& row, const ir::Attrs& attrs = {}, const Arguments& args = nullptr);
 // For each dtype that the row lists, one case of these dims.
 void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList& dims,
                const Arguments& args = nullptr);
+
+// The families that have files of their own.
+void NnCases(Builder& b);
 
 }  // namespace ingot::op

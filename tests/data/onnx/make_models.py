@@ -134,6 +134,49 @@ save("pools.onnx",
       n("MaxPool", ["x"], ["e"], kernel_shape=[3, 3], auto_pad="SAME_LOWER"),
       n("MaxPool", ["x"], ["f"], kernel_shape=[2, 2], dilations=[2, 2])],
      [info("x", ["n", 2, 7, 6])], [info(name, None) for name in "abcdef"])
+# Activations, normalisations, and the windows of convolutions and pools in one, two and three dimensions.
+activations = [("Celu", {"alpha": 0.5}), ("Elu", {"alpha": 2.0}), ("HardSigmoid", {"alpha": 0.25}), ("HardSwish", {}),
+               ("Mish", {}), ("Selu", {}), ("Shrink", {"lambd": 1.0, "bias": 0.25}), ("Softplus", {}), ("Softsign", {}),
+               ("ThresholdedRelu", {"alpha": 0.75}), ("Reciprocal", {}), ("Hardmax", {}), ("LogSoftmax", {"axis": 0})]
+save("activations.onnx", [n(op, ["x"], [op.lower()], **attrs) for op, attrs in activations] +
+     [n("PRelu", ["x", "slope"], ["prelu"]), n("PRelu", ["x", "x"], ["prelu_full"])],
+     [info("x", ["n", 5])], [info(name, None) for name in [op.lower() for op, _ in activations] + ["prelu", "prelu_full"]],
+     [weight("slope", 5)], opset=20)
+save("norms.onnx",
+     [n("LayerNormalization", ["x", "s", "b"], ["ln", "mean", "inv"], axis=2),
+      n("LayerNormalization", ["x", "t"], ["ln_all"], axis=1, epsilon=0.25),
+      n("RMSNormalization", ["x", "t"], ["rms"]), n("InstanceNormalization", ["x", "c", "d"], ["in"]),
+      n("GroupNormalization", ["x", "c", "d"], ["gn"], num_groups=2), n("LRN", ["x"], ["lrn"], size=3, alpha=0.5),
+      n("LpNormalization", ["x"], ["lp1"], p=1, axis=1), n("LpNormalization", ["x"], ["lp2"]),
+      n("MeanVarianceNormalization", ["x"], ["mvn"])],
+     [info("x", ["n", 4, 3, 5])],
+     [info(name, None) for name in ["ln", "mean", "inv", "ln_all", "rms", "in", "gn", "lrn", "lp1", "lp2", "mvn"]],
+     [weight("s", 3, 5), weight("b", 3, 5), weight("t", 5), weight("c", 4), weight("d", 4)], opset=23)
+save("group_norm_18.onnx", [n("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)], [info("x", ["n", 4, 3])],
+     [info("y", None)], [weight("s", 2), weight("b", 2)], opset=18)
+save("reduce_more.onnx",
+     [n(op, ["x", "axes"], [op.lower()], keepdims=0) for op in ["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare"]] +
+     [n("ReduceL2", ["x"], ["all"]), n("ReduceLogSumExp", ["x"], ["lse"]), n("ReduceSumSquare", ["x", "none"], ["squares"], noop_with_empty_axes=1),
+      n("Exp", ["x"], ["e"]), n("ReduceLogSum", ["e", "axes"], ["log_sum"]), n("GlobalMaxPool", ["x"], ["gmp"]),
+      n("GlobalLpPool", ["x"], ["glp"], p=3)],
+     [info("x", ["n", 3, 4])],
+     [info(name, None) for name in ["reducel1", "reducel2", "reducelogsumexp", "reducesumsquare", "all", "lse", "squares", "log_sum", "gmp", "glp"]],
+     [ints("axes", -1), ints("none")])
+save("windows.onnx",
+     [n("Conv", ["x1", "w1"], ["c1"], strides=[2], pads=[1, 2], dilations=[2]),
+      n("Conv", ["x3", "w3", "b"], ["c3"], auto_pad="SAME_LOWER", group=2),
+      n("Conv", ["x2", "w2"], ["c2"], group=4, auto_pad="SAME_UPPER"),
+      n("MaxPool", ["x1"], ["m1"], kernel_shape=[3], strides=[2], ceil_mode=1),
+      n("AveragePool", ["x3"], ["a3"], kernel_shape=[2, 3, 2], pads=[1, 1, 0, 0, 1, 1], count_include_pad=1),
+      n("AveragePool", ["x2"], ["a2"], kernel_shape=[2, 2], strides=[3, 3], pads=[1, 1, 1, 1], ceil_mode=1),
+      n("LpPool", ["x2"], ["l2"], kernel_shape=[2, 2], p=3),
+      n("ConvTranspose", ["x1", "w1"], ["t1"], strides=[3], pads=[1, 0], output_padding=[1]),
+      n("ConvTranspose", ["x2", "w2", "b"], ["t2"], group=4, strides=[2, 2], auto_pad="SAME_UPPER"),
+      n("ConvTranspose", ["x2", "v2"], ["t2s"], strides=[3, 2], output_shape=[12, 9]),
+      n("ConvTranspose", ["x3", "v3"], ["t3"], group=2, dilations=[1, 2, 1])],
+     [info("x1", ["n", 4, 9]), info("x2", ["n", 4, 4, 5]), info("x3", ["n", 4, 3, 4, 5])],
+     [info(name, None) for name in ["c1", "c2", "c3", "m1", "a3", "a2", "l2", "t1", "t2", "t2s", "t3"]],
+     [weight("w1", 4, 4, 3), weight("w2", 4, 1, 3, 3), weight("v2", 4, 2, 3, 3), weight("w3", 4, 2, 2, 3, 2), weight("v3", 4, 1, 2, 2, 1), weight("b", 4)])
 save("join.onnx", [n("Concat", ["x", "y", "x"], ["c"], axis=-1), n("Expand", ["y", "to"], ["e"])],
      [info("x", ["n", 3]), info("y", ["n", 1])], [info("c", None), info("e", None)], [ints("to", 4, 1, 3)])
 

@@ -1,0 +1,111 @@
+// Activation functions beyond those that map to a row as they are.
+#include "compiler/importer/ops/families.h"
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+namespace {
+
+// A row whose one attribute is ONNX's alpha. (Defaults are float32 numbers, as in the ONNX documents.)
+template <const auto& kRow, float default_alpha>
+Outputs WithAlpha(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", double{default_alpha}));
+  return One(node.Call(kRow, {x}, {{"alpha", alpha}}));
+}
+constexpr char kCelu[] = "nn.celu";
+constexpr char kElu[] = "nn.elu";
+constexpr char kThresholdedRelu[] = "nn.thresholded_relu";
+
+Outputs Selu(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1.67326319217681884765625));
+  INGOT_ASSIGN_OR_RETURN(const double gamma, node.Float("gamma", 1.05070102214813232421875));
+  return One(node.Call("nn.selu", {x}, {{"alpha", alpha}, {"scale", gamma}}));
+}
+
+Outputs HardSigmoid(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 0.2f));
+  INGOT_ASSIGN_OR_RETURN(const double beta, node.Float("beta", 0.5));
+  return One(node.Call("nn.hard_sigmoid", {x}, {{"alpha", alpha}, {"beta", beta}}));
+}
+
+Outputs Shrink(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double lambd, node.Float("lambd", 0.5));
+  INGOT_ASSIGN_OR_RETURN(const double bias, node.Float("bias", 0));
+  return One(node.Call("nn.shrink", {x}, {{"lambd", lambd}, {"bias", bias}}));
+}
+
+// The row switches to x early enough for TVM's users; here the sum is exact in every dtype until it makes no difference.
+Outputs Softplus(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  return One(node.Call("nn.softplus", {x}, {{"beta", 1.0}, {"threshold", 40.0}}));
+}
+
+Outputs Swish(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
+  if (alpha == 1) return One(node.Call("nn.silu", {x}));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Scalar(alpha, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr scaled, node.Bind("multiply", {x, scale}));
+  INGOT_ASSIGN_OR_RETURN(scaled, node.Bind("sigmoid", {scaled}));
+  return One(node.Call("multiply", {x, scaled}));
+}
+
+Outputs Reciprocal(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(Expr one, node.Scalar(1, *type->dtype));
+  return One(node.Call("divide", {one, x}));
+}
+
+// Slopes along one axis are the row's; others broadcast: where(x < 0, x * slope, x).
+Outputs PRelu(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr slope, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  int64_t axis = -1;
+  int64_t long_axes = 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (ir::IsConstInt(dims[i], 1)) continue;
+    axis = static_cast<int64_t>(in.size() - dims.size() + i);
+    ++long_axes;
+  }
+  if (long_axes == 1 && dims.size() <= in.size() && type->dtype->is_floating()) {
+    if (dims.size() > 1) {
+      INGOT_ASSIGN_OR_RETURN(slope, node.Bind("reshape", {slope, ShapeOf({in[static_cast<size_t>(axis)]})}));
+    }
+    return One(node.Call("nn.prelu", {x, slope}, {{"axis", axis}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr negative, node.Bind("less", {x, zero}));
+  INGOT_ASSIGN_OR_RETURN(Expr scaled, node.Bind("multiply", {x, slope}));
+  return One(node.Call("where", {negative, scaled, x}));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Celu", nullptr, WithAlpha<kCelu, 1.0f>},
+    {"Elu", nullptr, WithAlpha<kElu, 1.0f>},
+    {"HardSigmoid", nullptr, HardSigmoid},
+    {"HardSwish", "nn.hard_swish"},
+    {"Mish", "nn.mish"},
+    {"PRelu", nullptr, PRelu},
+    {"Reciprocal", nullptr, Reciprocal},
+    {"Selu", nullptr, Selu},
+    {"Shrink", nullptr, Shrink},
+    {"Softplus", nullptr, Softplus},
+    {"Softsign", "nn.softsign"},
+    {"Swish", nullptr, Swish},
+    {"ThresholdedRelu", nullptr, WithAlpha<kThresholdedRelu, 1.0f>},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> ActivationOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,212 @@
+// Cases of neural-network operators: activations, normalisations, convolutions, pools.
+#include <string>
+#include <string_view>
+
+#include "tests/compiler/op/case_builder.h"
+
+namespace ingot::op {
+namespace {
+
+using ir::Attrs;
+using ir::AttrValue;
+
+AttrValue Ints(const IntList& values) { return AttrValue::Ints(values); }
+
+void ActivationCases(Builder& b) {
+  for (const char* op :
+       {"nn.celu", "nn.elu", "nn.hard_sigmoid", "nn.selu", "nn.shrink", "nn.softplus", "nn.thresholded_relu"}) {
+    UnaryCases(b, *FindOp(op));
+  }
+  const auto other = [&](const char* op, Attrs attrs) { b.Add(op, "attributes", {Data(kF32, {7})}, std::move(attrs)); };
+  other("nn.celu", {{"alpha", 0.5}});
+  other("nn.elu", {{"alpha", 2.0}});
+  other("nn.hard_sigmoid", {{"alpha", 0.5}, {"beta", 0.25}});
+  other("nn.selu", {{"alpha", 1.5}, {"scale", 2.0}});
+  other("nn.shrink", {{"lambd", 1.5}, {"bias", 1.25}});
+  other("nn.softplus", {{"beta", 2.0}, {"threshold", 3.0}});
+  other("nn.thresholded_relu", {{"alpha", 2.5}});
+  for (const char* op : {"nn.celu", "nn.elu", "nn.selu"}) {  // where exp(x) - 1 cancels
+    OpCase& c = b.Add(op, "near_zero", {Of(kF32, {4}, {-1e-3, -1e-5, -1e-7, -1e-30})});
+    c.atol = 0;
+  }
+  for (DataType dtype : FindOp("nn.prelu")->cases.dtypes) {
+    b.Add("nn.prelu", dtype.ToString(), {Data(dtype, {2, 3, 4}), Data(dtype, {3}, 2)});
+  }
+  b.Add("nn.prelu", "last_axis", {Data(kF32, {2, 3}), Data(kF32, {3}, 2)}, {{"axis", -1}});
+  b.Add("nn.prelu", "empty", {Data(kF32, {2, 0}), Data(kF32, {0}, 2)});
+  b.Add("nn.prelu", "specials", {Specials(), Data(kF32, {8}, 2)}, {{"axis", 0}});
+}
+
+void NormalizationCases(Builder& b) {
+  const ReferenceTensor specials = Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, 4, 5});
+  const Attrs last = {{"axes", Ints({-1})}};
+  for (DataType dtype : FindOp("nn.layer_norm")->cases.dtypes) {
+    b.Add("nn.layer_norm", dtype.ToString(), {Data(dtype, {3, 8}), Data(dtype, {8}, 2), Data(dtype, {8}, 3)}, last);
+  }
+  const auto layer = [&](const char* label, IntList data, IntList params, Attrs attrs) {
+    b.Add("nn.layer_norm", label, {Data(kF32, std::move(data)), Data(kF32, params, 2), Data(kF32, params, 3)},
+          std::move(attrs));
+  };
+  layer("two_axes", {2, 3, 4}, {3, 4}, {{"axes", Ints({1, 2})}, {"epsilon", 0.5}});
+  layer("first_axis", {4, 3}, {4}, {{"axes", Ints({0})}});
+  layer("all_axes", {2, 3}, {2, 3}, {{"axes", Ints({0, 1})}});
+  layer("square", {5, 5}, {5}, last);
+  layer("no_center", {3, 4}, {4}, {{"axes", Ints({-1})}, {"center", false}});
+  layer("plain", {3, 4}, {4}, {{"axes", Ints({-1})}, {"center", false}, {"scale", false}});
+  layer("empty", {0, 4}, {4}, last);
+  b.Add("nn.layer_norm", "no_beta", {Data(kF32, {3, 4}), Data(kF32, {4}, 2)}, last);
+  b.Add("nn.layer_norm", "specials", {specials, Data(kF32, {2}, 2), Data(kF32, {2}, 3)}, last);
+
+  for (DataType dtype : FindOp("nn.rms_norm")->cases.dtypes) {
+    b.Add("nn.rms_norm", dtype.ToString(), {Data(dtype, {3, 8}), Data(dtype, {8}, 2)}, last);
+  }
+  b.Add("nn.rms_norm", "two_axes", {Data(kF32, {2, 3, 4}), Data(kF32, {3, 4}, 2)},
+        {{"axes", Ints({-2, -1})}, {"epsilon", 0.5}});
+  b.Add("nn.rms_norm", "empty", {Data(kF32, {0, 4}), Data(kF32, {4}, 2)}, last);
+  b.Add("nn.rms_norm", "specials", {specials, Data(kF32, {2}, 2)}, last);
+
+  const ReferenceTensor image = Of(kF32, {1, 2, 2}, {kInf, 1, 2, 3});
+  const auto channels = [&](const char* op, const char* label, DataType dtype, IntList data, int64_t count,
+                            Attrs attrs) {
+    b.Add(op, label, {Data(dtype, std::move(data)), Data(dtype, {count}, 2), Data(dtype, {count}, 3)},
+          std::move(attrs));
+  };
+  const Attrs spatial = {{"axes", Ints({2, 3})}};
+  for (const char* op : {"nn.group_norm", "nn.instance_norm"}) {
+    const auto with = [&](const Attrs& attrs, int64_t groups) {
+      return op == std::string_view("nn.group_norm") ? attrs.With("num_groups", groups) : attrs;
+    };
+    for (DataType dtype : FindOp(op)->cases.dtypes) {
+      channels(op, dtype.ToString().c_str(), dtype, {2, 6, 3, 4}, 6, with(spatial, 3));
+    }
+    channels(op, "one_axis", kF32, {3, 4, 5}, 4, with({{"axes", Ints({2})}, {"epsilon", 0.5}}, 4));
+    channels(op, "channels_last", kF32, {2, 3, 3, 4}, 4,
+             with({{"axes", Ints({1, 2})}, {"channel_axis", -1}, {"center", false}}, 2));
+    channels(op, "plain", kF32, {2, 4, 3}, 4, with({{"axes", Ints({2})}, {"center", false}, {"scale", false}}, 1));
+    channels(op, "empty", kF32, {0, 4, 3}, 4, with({{"axes", Ints({2})}}, 2));
+    b.Add(op, "specials", {image, Data(kF32, {2}, 2), Data(kF32, {2}, 3)}, with({{"axes", Ints({2})}}, 2));
+  }
+
+  MoveCases(b, "nn.lrn", {{"size", 3}, {"alpha", 0.5}}, {2, 5, 2});
+  b.Add("nn.lrn", "even_size", {Data(kF32, {1, 6, 2, 2})}, {{"size", 4}, {"beta", 0.5}, {"bias", 2.0}});
+  b.Add("nn.lrn", "wide", {Data(kF32, {2, 3})}, {{"size", 9}, {"axis", -1}});
+  b.Add("nn.lrn", "empty", {Data(kF32, {0, 4})}, {{"size", 3}});
+  b.Add("nn.lrn", "specials", {specials}, {{"size", 1}});
+
+  MoveCases(b, "nn.hardmax", {}, {3, 5});
+  b.Add("nn.hardmax", "first_axis", {Data(kF32, {4, 3, 2})}, {{"axis", 0}});
+  b.Add("nn.hardmax", "ties", {Of(kF32, {2, 3}, {1, 3, 3, 2, 2, 2})});
+  b.Add("nn.hardmax", "empty", {Data(kF32, {0, 3})});
+  b.Add("nn.hardmax", "specials", {Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, -kInf, -kInf})});
+}
+
+// An operator of data and a weight.
+void ConvCase(Builder& b, const char* op, const std::string& label, IntList data, IntList weight, Attrs attrs,
+              DataType dtype = kF32) {
+  b.Add(op, label, {Data(dtype, std::move(data)), Data(dtype, std::move(weight), 2)}, std::move(attrs));
+}
+
+// An image with an infinity and a NaN.
+ReferenceTensor BrokenImage(IntList dims) {
+  ReferenceTensor image = Data(kF32, std::move(dims));
+  image.floats[1] = kInf;
+  image.floats.back() = kNan;
+  return image;
+}
+
+void ConvolutionCases(Builder& b) {
+  for (DataType dtype : FindOp("nn.conv2d")->cases.dtypes) {
+    ConvCase(b, "nn.conv2d", dtype.ToString(), {1, 3, 6, 5}, {4, 3, 3, 3}, {}, dtype);
+    ConvCase(b, "nn.conv1d", dtype.ToString(), {2, 3, 9}, {4, 3, 3}, {{"padding", Ints({1, 2})}}, dtype);
+    ConvCase(b, "nn.conv3d", dtype.ToString(), {1, 2, 4, 5, 4}, {3, 2, 2, 3, 2}, {{"padding", 1}}, dtype);
+  }
+  ConvCase(b, "nn.conv2d", "same", {2, 1, 8, 8}, {4, 1, 3, 3}, {{"padding", Ints({1, 1})}});
+  ConvCase(b, "nn.conv2d", "strided", {1, 2, 9, 8}, {3, 2, 3, 2},
+           {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}});
+  ConvCase(b, "nn.conv2d", "dilated", {1, 2, 9, 9}, {2, 2, 3, 3}, {{"dilation", Ints({2, 3})}, {"padding", 2}});
+  ConvCase(b, "nn.conv2d", "groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {{"groups", 2}, {"padding", 1}});
+  ConvCase(b, "nn.conv2d", "depthwise", {1, 4, 5, 5}, {4, 1, 3, 3}, {{"groups", 4}});
+  ConvCase(b, "nn.conv2d", "pointwise", {1, 5, 4, 4}, {3, 5, 1, 1}, {});
+  ConvCase(b, "nn.conv2d", "empty", {0, 2, 4, 4}, {3, 2, 3, 3}, {});
+  ConvCase(b, "nn.conv2d", "integers", {1, 2, 4, 4}, {3, 2, 3, 3}, {}, kI32);
+  b.Add("nn.conv2d", "specials", {BrokenImage({1, 1, 4, 4}), Data(kF32, {2, 1, 2, 2}, 2)});
+  ConvCase(b, "nn.conv1d", "strided_dilated_groups", {2, 4, 12}, {6, 2, 3},
+           {{"strides", 2}, {"dilation", 2}, {"groups", 2}, {"padding", 3}});
+  ConvCase(b, "nn.conv1d", "empty", {0, 2, 4}, {3, 2, 3}, {});
+  b.Add("nn.conv1d", "specials", {BrokenImage({1, 1, 6}), Data(kF32, {2, 1, 2}, 2)});
+  ConvCase(b, "nn.conv3d", "strided_dilated_groups", {1, 4, 5, 6, 5}, {4, 2, 2, 2, 2},
+           {{"strides", Ints({1, 2, 1})},
+            {"dilation", Ints({2, 1, 2})},
+            {"groups", 2},
+            {"padding", Ints({0, 1, 0, 1, 0, 1})}});
+  ConvCase(b, "nn.conv3d", "empty", {0, 2, 3, 3, 3}, {3, 2, 2, 2, 2}, {});
+  b.Add("nn.conv3d", "specials", {BrokenImage({1, 1, 3, 3, 3}), Data(kF32, {1, 1, 2, 2, 2}, 2)});
+}
+
+void ConvTransposeCases(Builder& b) {
+  for (DataType dtype : FindOp("nn.conv2d_transpose")->cases.dtypes) {
+    ConvCase(b, "nn.conv1d_transpose", dtype.ToString(), {2, 3, 5}, {3, 2, 3}, {{"strides", 2}}, dtype);
+    ConvCase(b, "nn.conv2d_transpose", dtype.ToString(), {1, 3, 4, 3}, {3, 2, 3, 3}, {}, dtype);
+    ConvCase(b, "nn.conv3d_transpose", dtype.ToString(), {1, 2, 3, 2, 3}, {2, 3, 2, 3, 2}, {{"strides", 2}}, dtype);
+  }
+  ConvCase(b, "nn.conv2d_transpose", "strided", {1, 2, 4, 3}, {2, 3, 3, 2},
+           {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}, {"output_padding", Ints({1, 2})}});
+  ConvCase(b, "nn.conv2d_transpose", "dilated", {1, 2, 4, 4}, {2, 1, 3, 2}, {{"dilation", Ints({2, 3})}});
+  ConvCase(b, "nn.conv2d_transpose", "groups", {2, 4, 3, 3}, {4, 3, 3, 3},
+           {{"groups", 2}, {"strides", 2}, {"padding", 1}, {"output_padding", 1}});
+  ConvCase(b, "nn.conv2d_transpose", "cropped", {1, 2, 4, 4}, {2, 2, 2, 2}, {{"strides", 2}, {"padding", 3}});
+  ConvCase(b, "nn.conv2d_transpose", "empty", {0, 2, 3, 3}, {2, 1, 2, 2}, {});
+  ConvCase(b, "nn.conv1d_transpose", "groups", {2, 4, 5}, {4, 2, 4}, {{"groups", 2}, {"strides", 3}, {"padding", 1}});
+  ConvCase(b, "nn.conv1d_transpose", "empty", {0, 2, 3}, {2, 1, 2}, {});
+  ConvCase(b, "nn.conv3d_transpose", "padded", {1, 2, 3, 3, 3}, {2, 1, 3, 3, 3},
+           {{"padding", 1}, {"dilation", Ints({1, 2, 1})}});
+  ConvCase(b, "nn.conv3d_transpose", "empty", {0, 2, 2, 2, 2}, {2, 1, 2, 2, 2}, {});
+  b.Add("nn.conv1d_transpose", "specials", {BrokenImage({1, 1, 6}), Data(kF32, {1, 1, 1}, 2)});
+  b.Add("nn.conv2d_transpose", "specials", {BrokenImage({1, 1, 3, 3}), Data(kF32, {1, 1, 1, 1}, 2)});
+  b.Add("nn.conv3d_transpose", "specials", {BrokenImage({1, 1, 2, 2, 2}), Data(kF32, {1, 1, 1, 1, 1}, 2)});
+}
+
+void PoolCases(Builder& b) {
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.lp_pool2d"}) {
+    MoveCases(b, op, {{"pool_size", 2}, {"strides", 2}}, {2, 3, 6, 6});
+    b.Add(op, "padded", {Data(kF32, {1, 2, 7, 6})},
+          {{"pool_size", 3}, {"strides", Ints({2, 1})}, {"padding", Ints({1, 1, 0, 1})}});
+    b.Add(op, "dilated", {Data(kF32, {1, 2, 7, 7})}, {{"pool_size", 2}, {"dilation", Ints({2, 3})}, {"padding", 1}});
+    b.Add(op, "ceil", {Data(kF32, {1, 1, 6, 7})},
+          {{"pool_size", 3}, {"strides", 2}, {"ceil_mode", true}, {"padding", Ints({1, 0})}});
+    b.Add(op, "ceil_drops_a_window", {Data(kF32, {1, 1, 4, 4})},
+          {{"pool_size", 2}, {"strides", 3}, {"ceil_mode", true}, {"padding", 1}});
+    b.Add(op, "empty", {Data(kF32, {0, 3, 4, 4})}, {{"pool_size", 2}});
+    b.Add(op, "specials", {BrokenImage({1, 1, 4, 4})}, {{"pool_size", 2}, {"padding", Ints({1, 0})}});
+  }
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    b.Add(op, "infinite_window", {Of(kF32, {1, 1, 2, 2}, {-kInf, -kInf, -kInf, -kInf})}, {{"pool_size", 2}});
+    b.Add(op, "count_padding", {Data(kF32, {1, 1, 5, 5})},
+          {{"pool_size", 3}, {"strides", 2}, {"padding", 1}, {"count_include_pad", true}, {"ceil_mode", true}});
+  }
+  for (int64_t p : {1, 3}) {
+    b.Add("nn.lp_pool2d", "p" + std::to_string(p), {Data(kF32, {1, 2, 5, 5})}, {{"pool_size", 3}, {"p", p}});
+  }
+  for (const char* op : {"nn.max_pool1d", "nn.avg_pool1d", "nn.lp_pool1d"}) {
+    MoveCases(b, op, {{"pool_size", 3}, {"strides", 2}, {"padding", Ints({1, 0})}, {"ceil_mode", true}}, {2, 3, 8});
+    b.Add(op, "empty", {Data(kF32, {0, 3, 4})}, {{"pool_size", 2}});
+    b.Add(op, "specials", {BrokenImage({1, 1, 6})}, {{"pool_size", 2}});
+  }
+  for (const char* op : {"nn.max_pool3d", "nn.avg_pool3d", "nn.lp_pool3d"}) {
+    MoveCases(b, op, {{"pool_size", 2}, {"strides", Ints({2, 1, 2})}, {"padding", 1}}, {1, 2, 4, 3, 5});
+    b.Add(op, "empty", {Data(kF32, {0, 3, 2, 2, 2})}, {{"pool_size", 2}});
+    b.Add(op, "specials", {BrokenImage({1, 1, 3, 3, 3})}, {{"pool_size", 2}});
+  }
+}
+
+}  // namespace
+
+void NnCases(Builder& b) {
+  ActivationCases(b);
+  NormalizationCases(b);
+  ConvolutionCases(b);
+  ConvTransposeCases(b);
+  PoolCases(b);
+}
+
+}  // namespace ingot::op
