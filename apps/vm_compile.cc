@@ -163,8 +163,7 @@ class Compilation {
   }
 
   Result<int> Check() {
-    INGOT_ASSIGN_OR_RETURN(SharedBytes file, formats::MapFile(options_.model));
-    INGOT_ASSIGN_OR_RETURN(importer::SupportReport report, importer::CheckOnnx(file, options_.model, compile_.import));
+    INGOT_ASSIGN_OR_RETURN(const importer::SupportReport report, driver::CheckModel(options_.model, compile_));
     if (tool_.wants_json()) {
       Json unsupported = Json::array();
       for (const auto& op : report.unsupported) {
@@ -236,10 +235,13 @@ int main(int argc, char** argv) {
   app.add_option("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
   app.add_option("-o,--output", options.output, "Where the result goes (text forms: default stdout)")
       ->type_name("FILE");
-  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|...]");
-  app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions");
-  app.add_option("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension");
-  app.add_option("--params", options.params, "Bind parameters of a TVMScript module by name (.npz, .safetensors)")
+  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|...]")->allow_extra_args(false);
+  app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions")
+      ->allow_extra_args(false);
+  app.add_option("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension")
+      ->allow_extra_args(false);
+  app.add_option("--params", options.params,
+                 "Bind parameters of a module, or inputs of an ONNX model, by name (.npz, .safetensors)")
       ->type_name("FILE");
   app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_flag("--keep-prepare", options.keep_prepare,
@@ -249,7 +251,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"executable", "relax", "tir", "llvm", "asm", "bytecode"}))
       ->capture_default_str();
   app.add_option("--print-after", options.print_after, "Print the module to stderr after this pass, or all")
-      ->type_name("PASS");
+      ->type_name("PASS")
+      ->allow_extra_args(false);
   app.add_option("--dump-dir", options.dump_dir, "Write the module after every pass into this folder")
       ->type_name("DIR");
   app.add_flag("--time-passes", options.time_passes, "Print how long every stage took");

@@ -1,8 +1,10 @@
 #include "formats/file.h"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +42,32 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Opens a relative path without leaving the directory. Kernels before 5.6, and sandboxes, know no openat2: then one
+// component after the other, and no symbolic link is followed.
+int OpenInside(int directory, const std::string& relative) {
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a pipe must not stop us
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long opened = syscall(SYS_openat2, directory, relative.c_str(), &how, sizeof how);
+  if (opened >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(opened);
+  int at = directory;
+  for (size_t begin = 0; begin < relative.size();) {
+    const size_t end = std::min(relative.find('/', begin), relative.size());
+    const std::string component = relative.substr(begin, end - begin);
+    begin = end + 1;
+    if (component.empty()) continue;
+    const bool is_last = begin >= relative.size();
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | (is_last ? 0 : O_DIRECTORY);
+    const int next = openat(at, component.c_str(), flags);
+    const int error = errno;
+    if (at != directory) close(at);
+    errno = error;
+    if (next < 0) return next;
+    at = next;
+  }
+  return at == directory ? dup(directory) : at;
+}
+
 // A name beside the target that no other process or thread takes at the same time; O_EXCL settles the rest.
 std::string TemporaryName(const std::string& path, int attempt) {
   const size_t slash = path.rfind('/');
@@ -71,37 +99,74 @@ Result<std::shared_ptr<const InputFile>> InputFile::Open(const std::string& path
   file->path_ = path;
   file->fd_ = OpenRetrying(calls, path.c_str(), O_RDONLY, 0);
   if (file->fd_ < 0) return SystemError(path, "open");
+  INGOT_RETURN_IF_ERROR(file->Read(mode, calls));
+  return file;
+}
+
+Result<std::shared_ptr<const InputFile>> InputFile::OpenBeneath(const std::string& directory,
+                                                                const std::string& relative) {
+  const auto refuse = [&](const char* reason) {
+    return Status(StatusCode::kBadInput, "\"" + relative + "\" " + reason);
+  };
+  if (relative.empty() || relative[0] == '/' || relative.find('\0') != std::string::npos) {
+    return refuse("is no relative path");
+  }
+  for (size_t begin = 0; begin <= relative.size();) {
+    const size_t end = std::min(relative.find('/', begin), relative.size());
+    if (relative.compare(begin, end - begin, "..") == 0) return refuse("leads outside of the folder");
+    begin = end + 1;
+  }
+  std::shared_ptr<InputFile> file(new (std::nothrow) InputFile());
+  if (file == nullptr) return Status::OutOfMemory();
+  file->path_ = directory + "/" + relative;
+  const int folder = OpenRetrying(FileCalls::System(), directory.c_str(), O_RDONLY | O_DIRECTORY, 0);
+  if (folder < 0) return SystemError(directory, "open");
+  file->fd_ = OpenInside(folder, relative);
+  const int error = errno;
+  close(folder);
+  if (file->fd_ < 0 && (error == ELOOP || error == EXDEV)) return refuse("leads outside of the folder by a link");
+  errno = error;
+  if (file->fd_ < 0) return SystemError(file->path_, "open");
   struct stat info {};
-  if (fstat(file->fd_, &info) != 0) return SystemError(path, "read");
+  if (fstat(file->fd_, &info) != 0) return SystemError(file->path_, "read");
+  if (S_ISREG(info.st_mode) && info.st_nlink > 1)
+    return refuse("has several hard links: it may be another folder's file");
+  INGOT_RETURN_IF_ERROR(file->Read(ReadMode::kMap, FileCalls::System()));
+  return file;
+}
+
+Status InputFile::Read(ReadMode mode, FileCalls& calls) {
+  struct stat info {};
+  if (fstat(fd_, &info) != 0) return SystemError(path_, "read");
   if (S_ISDIR(info.st_mode)) {
     errno = EISDIR;
-    return SystemError(path, "read");
+    return SystemError(path_, "read");
   }
-  if (!S_ISREG(info.st_mode)) return Status(StatusCode::kIo, path + ": cannot read: not a regular file");
+  if (!S_ISREG(info.st_mode)) return Status(StatusCode::kIo, path_ + ": cannot read: not a regular file");
   const auto size = static_cast<size_t>(info.st_size);
   if (mode == ReadMode::kMap) {
-    if (size == 0) return file;
-    void* mapping = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->fd_, 0);
-    if (mapping == MAP_FAILED) return SystemError(path, "map");
-    file->mapping_ = mapping;
-    file->bytes_ = {static_cast<const std::byte*>(mapping), size};
-    return file;
+    if (size == 0) return Status();
+    void* mapping = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd_, 0);
+    if (mapping == MAP_FAILED) return SystemError(path_, "map");
+    mapping_ = mapping;
+    bytes_ = {static_cast<const std::byte*>(mapping), size};
+    return Status();
   }
-  file->copy_.reset(new (std::nothrow) std::byte[size]);
-  if (file->copy_ == nullptr) {
-    return Status::OutOfMemory(path + ": out of memory: " + std::to_string(size) + " bytes requested");
+  copy_.reset(new (std::nothrow) std::byte[size]);
+  if (copy_ == nullptr) {
+    return Status::OutOfMemory(path_ + ": out of memory: " + std::to_string(size) + " bytes requested");
   }
   size_t done = 0;
   while (done < size) {
-    const ssize_t count = calls.Read(file->fd_, file->copy_.get() + done, std::min(size - done, kMaxChunkBytes));
+    const ssize_t count = calls.Read(fd_, copy_.get() + done, std::min(size - done, kMaxChunkBytes));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return SystemError(path, "read");
-    if (count == 0) return Status(StatusCode::kIo, path + ": cannot read: the file became shorter meanwhile");
+    if (count < 0) return SystemError(path_, "read");
+    if (count == 0) return Status(StatusCode::kIo, path_ + ": cannot read: the file became shorter meanwhile");
     done += static_cast<size_t>(count);
   }
-  file->bytes_ = {file->copy_.get(), size};
-  close(std::exchange(file->fd_, -1));
-  return file;
+  bytes_ = {copy_.get(), size};
+  close(std::exchange(fd_, -1));
+  return Status();
 }
 
 InputFile::~InputFile() {

@@ -41,6 +41,10 @@ class InputFile {
  public:
   static Result<std::shared_ptr<const InputFile>> Open(const std::string& path, ReadMode mode = ReadMode::kMap,
                                                        FileCalls& calls = FileCalls::System());
+  // A file named by a relative path that a foreign file holds: it must lie beneath the directory. An absolute path, "..",
+  // a symbolic link that leads outside, and a file with other hard links (it may be anyone's) are kBadInput.
+  static Result<std::shared_ptr<const InputFile>> OpenBeneath(const std::string& directory,
+                                                              const std::string& relative);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -57,6 +61,7 @@ class InputFile {
 
  private:
   InputFile() = default;
+  Status Read(ReadMode mode, FileCalls& calls);  // of fd_
   std::string path_;
   std::span<const std::byte> bytes_;
   std::unique_ptr<std::byte[]> copy_;

@@ -29,12 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-Result<ir::IRModule> ReadOnnx(const std::string& path, const CompileOptions& options) {
-  INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(path));
-  INGOT_ASSIGN_OR_RETURN(importer::ImportResult imported, importer::ImportOnnx(bytes, path, options.import));
-  return std::move(imported.module);
-}
-
 Result<ir::IRModule> ReadScript(const std::string& path, const CompileOptions& options) {
   if (!options.import.input_shapes.empty() || !options.import.dims.empty()) {
     return Status(StatusCode::kInvalidArgument,
@@ -57,6 +51,27 @@ Result<ir::Expr> ConstantOf(const formats::NamedTensor& named) {
   const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   auto data = std::make_shared<const ir::ConstantData>(tensor.dtype(), dims, std::as_bytes(owner->bytes()), owner);
   return ir::Expr(ir::Make<ir::ConstantNode>(std::move(data), named.name));
+}
+
+// The options of an import that depend on files: where external data lies, and the inputs that --params binds.
+Result<importer::ImportOptions> ImportOptionsFor(const std::string& path, const CompileOptions& options) {
+  importer::ImportOptions import = options.import;
+  import.directory = std::filesystem::path(path).parent_path().string();
+  if (import.directory.empty()) import.directory = ".";
+  if (options.params_path.empty()) return import;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(options.params_path));
+  for (const formats::NamedTensor& named : tensors) {
+    INGOT_ASSIGN_OR_RETURN(const ir::Expr constant, ConstantOf(named));
+    import.constants.emplace_back(named.name, ir::Downcast<ir::ConstantNode>(constant)->data);
+  }
+  return import;
+}
+
+Result<ir::IRModule> ReadOnnx(const std::string& path, const CompileOptions& options) {
+  INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(path));
+  INGOT_ASSIGN_OR_RETURN(const importer::ImportOptions import, ImportOptionsFor(path, options));
+  INGOT_ASSIGN_OR_RETURN(importer::ImportResult imported, importer::ImportOnnx(bytes, path, import));
+  return std::move(imported.module);
 }
 
 class ParamBinder : public ir::ExprMutator {
@@ -128,6 +143,12 @@ std::string Hex(uint64_t value) {
 
 }  // namespace
 
+Result<importer::SupportReport> CheckModel(const std::string& path, const CompileOptions& options) {
+  INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(path));
+  INGOT_ASSIGN_OR_RETURN(const importer::ImportOptions import, ImportOptionsFor(path, options));
+  return importer::CheckOnnx(bytes, path, import);
+}
+
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options,
                                const CompileObserver& observer) {
   const Clock::time_point start = Clock::now();
@@ -137,7 +158,7 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
   if (extension == ".onnx") read = ReadOnnx(path, options);
   if (extension == ".py") read = ReadScript(path, options);
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, std::move(read));
-  if (!options.params_path.empty()) {
+  if (!options.params_path.empty() && extension != ".onnx") {
     INGOT_ASSIGN_OR_RETURN(module, BindParams(std::move(module), options.params_path));
   }
   transform::PassContext context = MakePassContext(options, {});

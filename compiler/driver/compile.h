@@ -26,7 +26,7 @@ struct CompileOptions {
   TargetFamily target;              // from ParseTarget
   std::string target_text = "cpu";  // as the user wrote it, for the metadata
   importer::ImportOptions import;   // --input-shape, --dim
-  std::string params_path;          // tensors bound to parameters of "main" by name
+  std::string params_path;          // tensors bound to parameters of "main", or a model's inputs, by name
   int opt_level = 2;
   bool keep_prepare = false;  // what packs weights stays in the file and runs where the file is loaded
   int threads = 1;            // for schedules and code generation
@@ -45,6 +45,9 @@ struct CompileObserver {
 // Reads model.onnx or module.py by its extension, binds --params, infers types, and brings the module into the form that
 // its own text has (names, order): compiling the printed text gives the same bytes.
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options, const CompileObserver& observer);
+
+// Which operators of an ONNX model are not supported; nothing is compiled.
+Result<importer::SupportReport> CheckModel(const std::string& path, const CompileOptions& options);
 
 // The graph passes: operators become tensor functions, fused; what --emit=tir shows once it is scheduled.
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,

@@ -1,4 +1,5 @@
-// The graph importer: walks the nodes once, in order, keeping what each ONNX value name stands for. A node that cannot
+// The graph importer: walks the nodes once, in order, keeping what each ONNX value name stands for. Functions of the model
+// and branches whose condition is known are expanded where they are called. A node that cannot
 // be imported is noted, and its outputs become stand-ins of the type that the file declares for them (or of none), so
 // that the walk goes on and finds every other such node; a stand-in never reaches a module, since there is none then.
 #include "compiler/importer/onnx.h"
@@ -12,6 +13,7 @@
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/importer/shape_values.h"
+#include "compiler/importer/symbols.h"
 #include "compiler/op/registry.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
@@ -22,17 +24,6 @@ using ir::Expr;
 using ir::PrimExpr;
 
 namespace {
-
-// A name that the text form can write as it is.
-std::string Identifier(std::string_view name) {
-  std::string out;
-  for (char c : name) {
-    const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    out += is_word ? c : '_';
-  }
-  if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(0, "v");
-  return out;
-}
 
 std::string DimText(const PrimExpr& dim) {
   if (const int64_t* value = ir::AsConstInt(dim)) return std::to_string(*value);
@@ -51,95 +42,32 @@ std::string TypeText(const ir::Type& type) {
   return text + "]";
 }
 
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
-  return text;
-}
+// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what is
+// around it).
+struct Scope {
+  Scope* outer = nullptr;  // of a branch
+  std::unordered_map<std::string, ImportedValue> values;
+  std::unordered_set<std::string> left_out;  // optional inputs of a function that the call does not give
+  std::unordered_map<std::string, const OnnxValueInfo*> declared;
+  std::string prefix;  // of node labels: "call/"
+  int64_t opset = 0;
+  const std::vector<OnnxAttribute>* attributes = nullptr;  // of a function's call, its defaults last
 
-// The symbols of a graph: one per name, with what the options say of them.
-class Symbols {
- public:
-  // A symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
-  Status Configure(const ImportOptions& options) {
-    for (const DimRange& range : options.dims) {
-      if (!ranges_.emplace(range.symbol, Range{range.min, range.max, false}).second) {
-        return Status(StatusCode::kInvalidArgument, "--dim names \"" + range.symbol + "\" twice");
-      }
+  ImportedValue* Find(const std::string& name) {
+    for (Scope* scope = this; scope != nullptr; scope = scope->outer) {
+      const auto found = scope->values.find(name);
+      if (found != scope->values.end()) return &found->second;
     }
-    return Status();
+    return nullptr;
   }
-  // --input-shape says that this symbol is a number or another symbol, everywhere.
-  Status Replace(const std::string& symbol, const InputShape::Dim& with) {
-    const auto [it, is_new] = replaced_.emplace(symbol, with);
-    if (is_new || (it->second.value == with.value && it->second.symbol == with.symbol)) return Status();
-    return Status(StatusCode::kInvalidArgument, "--input-shape gives the dimension \"" + symbol + "\" two values");
+  bool IsLeftOut(const std::string& name) const {
+    return name.empty() || left_out.contains(name) || (outer != nullptr && outer->IsLeftOut(name));
   }
-  PrimExpr Named(const std::string& symbol) {
-    const auto replaced = replaced_.find(symbol);
-    if (replaced == replaced_.end()) return Resolve(symbol);
-    return replaced->second.value.has_value() ? ir::Int64(*replaced->second.value) : Resolve(replaced->second.symbol);
-  }
-  // A symbol of its own for an unnamed dimension; it can be named in --dim too.
-  PrimExpr Fresh(const std::string& hint) { return Resolve(hint); }
-
-  // After all inputs are read: every --dim must have found its symbol.
-  Status CheckAllUsed() const {
-    std::vector<std::string> known = order_;
-    for (const auto& [name, range] : ranges_) {
-      if (range.used) continue;
-      std::vector<std::string_view> names(known.begin(), known.end());
-      return Status(StatusCode::kInvalidArgument, "--dim: no input has a symbolic dimension \"" + name + "\"" +
-                                                      DidYouMean(name, names) +
-                                                      (known.empty() ? "" : " (there are: " + QuotedList(known) + ")"));
-    }
-    return Status();
-  }
-  void BindBounds(arith::Analyzer& analyzer) const {
-    for (const auto& [name, range] : ranges_) {
-      const auto var = vars_.find(name);
-      if (var != vars_.end()) analyzer.Bind(var->second, arith::Interval{range.min, range.max});
-    }
-  }
-  // Function attributes for the bounded ones.
-  ir::Attrs WithBounds(ir::Attrs attrs) const {
-    ir::AttrDict lower, upper;
-    for (const auto& [name, range] : ranges_) {
-      if (range.min == range.max) continue;
-      lower.emplace_back(vars_.at(name)->name, range.min);
-      upper.emplace_back(vars_.at(name)->name, range.max);
-    }
-    if (lower.empty()) return attrs;
-    return attrs.With("tir_var_lower_bound", std::move(lower)).With("tir_var_upper_bound", std::move(upper));
-  }
-
- private:
-  struct Range {
-    int64_t min, max;
-    bool used;
-  };
-  PrimExpr Resolve(const std::string& symbol) {
-    const auto range = ranges_.find(symbol);
-    if (range != ranges_.end()) {
-      range->second.used = true;
-      if (range->second.min == range->second.max) return ir::Int64(range->second.min);
-    }
-    ir::PrimVar& var = vars_[symbol];
-    if (var == nullptr) {
-      std::string name = Identifier(symbol);
-      while (!taken_.insert(name).second) name += "_";
-      var = ir::MakePrimVar(name);
-      order_.push_back(symbol);
-    }
-    return var;
-  }
-
-  std::map<std::string, Range> ranges_;
-  std::map<std::string, InputShape::Dim> replaced_;
-  std::unordered_map<std::string, ir::PrimVar> vars_;
-  std::unordered_set<std::string> taken_;
-  std::vector<std::string> order_;
 };
+
+// Expansion of functions and branches, one in another.
+constexpr size_t kMaxNesting = 50;
+constexpr int64_t kMaxExpandedNodes = 1'000'000;
 
 class GraphImporter {
  public:
@@ -147,62 +75,82 @@ class GraphImporter {
       : model_(model), options_(options), source_(std::make_shared<ir::SourceText>(ir::SourceText{name, ""})) {}
 
   // Fills the report; a module comes only out of a graph without unsupported nodes.
-  Status Run() {
-    INGOT_RETURN_IF_ERROR(CheckOpset());
-    INGOT_RETURN_IF_ERROR(symbols_.Configure(options_));
-    for (const auto& [name, data] : model_.initializers) {
-      INGOT_RETURN_IF_ERROR(Define(name, ir::Make<ir::ConstantNode>(data, name)));
-    }
-    INGOT_RETURN_IF_ERROR(ImportInputs());
-    for (const OnnxValueInfo& info : model_.values) declared_.emplace(info.name, &info);
-    for (const OnnxValueInfo& info : model_.outputs) {
-      declared_.emplace(info.name, &info);
-      output_names_.insert(info.name);
-    }
-    symbols_.BindBounds(analyzer_);
-    for (size_t i = 0; i < model_.nodes.size(); ++i) INGOT_RETURN_IF_ERROR(ImportNode(i));
-    INGOT_RETURN_IF_ERROR(MaterialiseResults());
-    CountOperators();
-    return Status();
-  }
+  Status Run();
   SupportReport& report() { return report_; }
   Result<ir::IRModule> Module();
 
  private:
   Status CheckOpset();
+  Status BindConstants();
   Status ImportInputs();
   Result<ir::Type> InputType(const OnnxValueInfo& info, const InputShape* override_shape);
   Result<ir::Type> DeclaredType(const OnnxValueInfo& info);
-  Status ImportNode(size_t index);
+  Status ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope);
+  Status ImportNode(const OnnxNode& node, size_t index, Scope& scope);
+  Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
+  Status ImportBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer, Scope& scope);
+  Status ImportFunction(const OnnxFunction& function, const OnnxNode& node, const std::string& label,
+                        const std::vector<ImportedValue*>& inputs, Scope& scope);
+  Status Enter(const std::string& label, const std::vector<OnnxNode>& nodes);
+  Status TakeOutputs(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node,
+                     const std::string& label, Scope& scope);
+  const OnnxFunction* FindFunction(const OnnxNode& node) const;
   void ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<ImportedValue*>& inputs,
                          std::string reason);
-  Status DefineStandIns(const OnnxNode& node, const std::vector<Expr>& outputs = {});
-  Status BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span);
-  Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in);
-  Status Define(const std::string& name, ImportedValue value) {
-    if (values_.emplace(name, std::move(value)).second) return Status();
+  Status DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs = {});
+  Status BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span, Scope& scope);
+  Status BindOutput(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope);
+  Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
+  Status Define(Scope& scope, const std::string& name, ImportedValue value) {
+    if (scope.values.emplace(name, std::move(value)).second) return Status();
     return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");
   }
-  Status Define(const std::string& name, Expr expr) {
+  Status Define(Scope& scope, const std::string& name, Expr expr) {
     ir::Type type = expr->type;
-    return Define(name, ImportedValue{.expr = std::move(expr), .type = std::move(type)});
+    return Define(scope, name, ImportedValue{.expr = std::move(expr), .type = std::move(type)});
   }
   Status MaterialiseResults();
   void CountOperators();
+  ir::Span SpanOf(const std::string& label) const {
+    return {source_, 0, 0, 0, std::make_shared<const std::string>(label)};
+  }
 
   const OnnxModel& model_;
   const ImportOptions& options_;
   std::shared_ptr<const ir::SourceText> source_;
   Symbols symbols_;
   SupportReport report_;
-  std::unordered_map<std::string, ImportedValue> values_;
-  arith::Analyzer analyzer_;  // knows the symbols' bounds
-  std::unordered_map<std::string, const OnnxValueInfo*> declared_;
+  Scope graph_;
+  arith::Analyzer analyzer_;                           // knows the symbols' bounds
+  std::vector<const OnnxFunction*> active_functions_;  // being expanded
+  size_t nesting_ = 0;
+  int64_t expanded_nodes_ = 0;
   std::unordered_set<std::string> output_names_;
   std::vector<ir::Var> params_;
   std::vector<std::string> input_names_;
   std::vector<ir::Binding> bindings_;
 };
+
+Status GraphImporter::Run() {
+  INGOT_RETURN_IF_ERROR(CheckOpset());
+  INGOT_RETURN_IF_ERROR(symbols_.Configure(options_));
+  graph_.opset = report_.opset;
+  for (const auto& [name, data] : model_.graph.initializers) {
+    INGOT_RETURN_IF_ERROR(Define(graph_, name, ir::Make<ir::ConstantNode>(data, name)));
+  }
+  INGOT_RETURN_IF_ERROR(BindConstants());
+  INGOT_RETURN_IF_ERROR(ImportInputs());
+  symbols_.BindBounds(analyzer_);
+  for (const OnnxValueInfo& info : model_.graph.values) graph_.declared.emplace(info.name, &info);
+  for (const OnnxValueInfo& info : model_.graph.outputs) {
+    graph_.declared.emplace(info.name, &info);
+    output_names_.insert(info.name);
+  }
+  INGOT_RETURN_IF_ERROR(ImportNodes(model_.graph.nodes, graph_));
+  INGOT_RETURN_IF_ERROR(MaterialiseResults());
+  CountOperators();
+  return Status();
+}
 
 Status GraphImporter::CheckOpset() {
   report_.producer = model_.producer;
@@ -210,21 +158,52 @@ Status GraphImporter::CheckOpset() {
     if (domain.empty()) report_.opset = version;
   }
   if (report_.opset >= kMinOpset && report_.opset <= kMaxOpset) return Status();
+  // A model without operators of ONNX's own set needs no version of it.
+  const auto is_own = [](const OnnxNode& node) { return node.domain.empty(); };
+  if (report_.opset == 0 && std::ranges::none_of(model_.graph.nodes, is_own)) return Status();
   if (report_.opset == 0) return Status(StatusCode::kBadInput, "the model names no version of ONNX's operator set");
   return Status(StatusCode::kUnsupportedModel, "opset " + std::to_string(report_.opset) + " is not supported; " +
                                                    std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset) +
                                                    " are");
 }
 
+// Inputs that the options bind to constants.
+Status GraphImporter::BindConstants() {
+  std::vector<std::string_view> names;
+  for (const OnnxValueInfo& info : model_.graph.inputs) names.push_back(info.name);
+  for (const auto& [name, data] : options_.constants) {
+    const auto input = std::ranges::find(model_.graph.inputs, name, &OnnxValueInfo::name);
+    if (input == model_.graph.inputs.end()) {
+      return Status(StatusCode::kInvalidArgument,
+                    "--params: there is no input \"" + name + "\"" + DidYouMean(name, names));
+    }
+    const std::vector<OnnxDim> dims = input->dims.value_or(std::vector<OnnxDim>());
+    bool fits = input->dtype == data->dtype() && (!input->dims.has_value() || dims.size() == data->dims().size());
+    for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i].value.value_or(data->dims()[i]) == data->dims()[i];
+    if (!fits) {
+      return Status(StatusCode::kInvalidArgument, "--params: \"" + name + "\" does not fit its input: got " +
+                                                      ShapeToString(data->dtype(), data->dims()));
+    }
+    const Expr constant = ir::Make<ir::ConstantNode>(data, name);
+    graph_.values.insert_or_assign(name, ImportedValue{.expr = constant, .type = constant->type});
+  }
+  return Status();
+}
+
 Status GraphImporter::ImportInputs() {
   // Up to IR version 3 initialisers are listed as inputs too; they are no parameters.
   std::vector<const OnnxValueInfo*> inputs;
   std::vector<std::string_view> names;
-  for (const OnnxValueInfo& info : model_.inputs) {
-    if (values_.contains(info.name)) continue;
+  std::unordered_set<std::string> lone_dims;
+  for (const OnnxValueInfo& info : model_.graph.inputs) {
+    if (graph_.values.contains(info.name)) continue;
     inputs.push_back(&info);
     names.push_back(info.name);
+    for (const OnnxDim& dim : info.dims.value_or(std::vector<OnnxDim>())) {
+      if (!dim.value.has_value() && Identifier(dim.param) == dim.param) lone_dims.insert(dim.param);
+    }
   }
+  symbols_.Announce(std::move(lone_dims));
   std::unordered_map<std::string_view, const InputShape*> shapes;
   for (const InputShape& shape : options_.input_shapes) {
     const auto found = std::find(names.begin(), names.end(), shape.input);
@@ -250,7 +229,7 @@ Status GraphImporter::ImportInputs() {
     while (!taken.insert(name).second) name += "_";
     params_.push_back(ir::Make<ir::VarNode>(name, type));
     input_names_.push_back(info->name);
-    INGOT_RETURN_IF_ERROR(Define(info->name, params_.back()));
+    INGOT_RETURN_IF_ERROR(Define(graph_, info->name, params_.back()));
   }
   return symbols_.CheckAllUsed();
 }
@@ -313,55 +292,177 @@ Result<ir::Type> GraphImporter::DeclaredType(const OnnxValueInfo& info) {
   return ir::Type(ir::Make<ir::TensorTypeNode>(std::move(dims), info.dtype));
 }
 
-Status GraphImporter::ImportNode(size_t index) {
-  const OnnxNode& node = model_.nodes[index];
-  const std::string label = node.name.empty() ? "#" + std::to_string(index) : node.name;
+Status GraphImporter::ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
+  for (size_t i = 0; i < nodes.size(); ++i) INGOT_RETURN_IF_ERROR(ImportNode(nodes[i], i, scope));
+  return Status();
+}
+
+// Inside a function, attributes may refer to those of the call; one that the call does not have is left out.
+Status GraphImporter::ImportNode(const OnnxNode& node, size_t index, Scope& scope) {
+  const std::string label = scope.prefix + (node.name.empty() ? "#" + std::to_string(index) : node.name);
+  const auto refers = [](const OnnxAttribute& attribute) { return !attribute.reference.empty(); };
+  if (std::ranges::none_of(node.attributes, refers)) return ImportResolved(node, label, scope);
+  OnnxNode resolved = node;
+  std::erase_if(resolved.attributes, refers);
+  for (const OnnxAttribute& attribute : node.attributes) {
+    if (!refers(attribute) || scope.attributes == nullptr) continue;
+    const auto given = std::ranges::find(*scope.attributes, attribute.reference, &OnnxAttribute::name);
+    if (given != scope.attributes->end()) resolved.attributes.push_back({attribute.name, given->value, {}});
+  }
+  return ImportResolved(resolved, label, scope);
+}
+
+Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope) {
   std::vector<ImportedValue*> inputs;
   bool has_stand_in = false, has_unknown = false;
   for (const std::string& name : node.inputs) {
-    if (name.empty()) {
-      inputs.push_back(nullptr);
-      continue;
-    }
-    const auto value = values_.find(name);
-    if (value == values_.end()) {
+    ImportedValue* value = name.empty() ? nullptr : scope.Find(name);
+    if (value == nullptr && !scope.IsLeftOut(name)) {
       return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): its input \"" + name +
                                                "\" is not defined before it");
     }
-    has_stand_in |= value->second.stand_in;
-    has_unknown |= value->second.type == nullptr;
-    inputs.push_back(&value->second);
+    has_stand_in |= value != nullptr && value->stand_in;
+    has_unknown |= value != nullptr && value->type == nullptr;
+    inputs.push_back(value);
   }
-  const OnnxOpRow* row = node.domain.empty() ? FindOnnxOp(node.op_type) : nullptr;
-  const ir::Span span{source_, 0, 0, 0, std::make_shared<const std::string>(label)};
-  const NodeImporter importer(node, report_.opset, inputs, span, bindings_);
+  const ir::Span span = SpanOf(label);
+  const NodeImporter importer(node, scope.opset, inputs, span, bindings_);
   if (node.domain.empty() && !has_unknown) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, analyzer_);
-    if (known.has_value()) return DefineKnown(node, *std::move(known), has_stand_in);
+    if (known.has_value()) return DefineKnown(node, *std::move(known), has_stand_in, scope);
   }
+  const OnnxOpRow* row = node.domain.empty() ? FindOnnxOp(node.op_type) : nullptr;
   if (row == nullptr) {
+    if (const OnnxFunction* function = FindFunction(node)) return ImportFunction(*function, node, label, inputs, scope);
+    if (node.domain.empty() && node.op_type == "If") return ImportBranch(node, label, importer, scope);
     ReportUnsupported(node, label, inputs, "no operator of this name is known");
-    return DefineStandIns(node);
+    return DefineStandIns(node, scope);
   }
-  if (has_unknown) return DefineStandIns(node);
+  if (has_unknown) return DefineStandIns(node, scope);
   Result<std::vector<Expr>> outputs = ImportOnnxNode(*row, importer);
   if (outputs.ok()) {
-    return has_stand_in ? DefineStandIns(node, *outputs) : BindOutputs(node, *outputs, span);
+    return has_stand_in ? DefineStandIns(node, scope, *outputs) : BindOutputs(node, *outputs, span, scope);
   }
   if (outputs.status().code() == StatusCode::kUnsupportedModel) {
     ReportUnsupported(node, label, inputs, outputs.status().message());
-    return DefineStandIns(node);
+    return DefineStandIns(node, scope);
   }
-  if (has_stand_in) return DefineStandIns(node);  // the declared type may be what is wrong
+  if (has_stand_in) return DefineStandIns(node, scope);  // the declared type may be what is wrong
   return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): " + outputs.status().message());
 }
 
-Status GraphImporter::DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in) {
+// Counts what expansion adds: functions that call others twice grow exponentially.
+Status GraphImporter::Enter(const std::string& label, const std::vector<OnnxNode>& nodes) {
+  expanded_nodes_ += std::ssize(nodes);
+  if (nesting_ <= kMaxNesting && expanded_nodes_ <= kMaxExpandedNodes) return Status();
+  return Status(StatusCode::kUnsupportedModel, "node \"" + label + "\": functions and branches that nest more than " +
+                                                   std::to_string(kMaxNesting) + " deep, or expand to more than " +
+                                                   std::to_string(kMaxExpandedNodes) + " nodes");
+}
+
+// The results of an expanded body become the node's.
+Status GraphImporter::TakeOutputs(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node,
+                                  const std::string& label, Scope& scope) {
+  if (node.outputs.size() > names.size()) {
+    return Status(StatusCode::kBadInput,
+                  "node \"" + label + "\" (" + node.op_type + "): it has no output " + std::to_string(names.size()));
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    const ImportedValue* value = inner.Find(names[i]);
+    if (value == nullptr) {
+      return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): its result \"" + names[i] +
+                                               "\" is not made by any node");
+    }
+    INGOT_RETURN_IF_ERROR(BindOutput(node.outputs[i], *value, SpanOf(label), scope));
+  }
+  return Status();
+}
+
+// If: only where the condition follows from shapes and constants; then its branch stands in its place.
+Status GraphImporter::ImportBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer,
+                                   Scope& scope) {
+  const std::optional<ShapeValue> condition = importer.Known(0);
+  const int64_t* chosen =
+      condition.has_value() && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : nullptr;
+  if (chosen == nullptr) {
+    ReportUnsupported(node, label, {}, "the condition depends on data");
+    return DefineStandIns(node, scope);
+  }
+  const OnnxAttribute* attribute = importer.FindAttr(*chosen != 0 ? "then_branch" : "else_branch");
+  const auto* graph = attribute == nullptr ? nullptr : std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute->value);
+  if (graph == nullptr) {
+    return Status(StatusCode::kBadInput, "node \"" + label + "\" (If): expected two graphs as attributes");
+  }
+  const OnnxGraph& branch = **graph;
+  Scope inner;
+  inner.outer = &scope;
+  inner.prefix = label + "/";
+  inner.opset = scope.opset;
+  inner.attributes = scope.attributes;
+  for (const OnnxValueInfo& info : branch.values) inner.declared.emplace(info.name, &info);
+  for (const auto& [name, data] : branch.initializers) {
+    INGOT_RETURN_IF_ERROR(Define(inner, name, ir::Make<ir::ConstantNode>(data, name)));
+  }
+  ++nesting_;
+  INGOT_RETURN_IF_ERROR(Enter(label, branch.nodes));
+  INGOT_RETURN_IF_ERROR(ImportNodes(branch.nodes, inner));
+  --nesting_;
+  std::vector<std::string> names;
+  for (const OnnxValueInfo& info : branch.outputs) names.push_back(info.name);
+  return TakeOutputs(names, inner, node, label, scope);
+}
+
+const OnnxFunction* GraphImporter::FindFunction(const OnnxNode& node) const {
+  for (const OnnxFunction& function : model_.functions) {
+    if (function.name == node.op_type && function.domain == node.domain && function.overload == node.overload) {
+      return &function;
+    }
+  }
+  return nullptr;
+}
+
+Status GraphImporter::ImportFunction(const OnnxFunction& function, const OnnxNode& node, const std::string& label,
+                                     const std::vector<ImportedValue*>& inputs, Scope& scope) {
+  const std::string where = "node \"" + label + "\" (" + node.op_type + "): ";
+  if (std::ranges::find(active_functions_, &function) != active_functions_.end()) {
+    return Status(StatusCode::kBadInput, where + "the function calls itself");
+  }
+  if (inputs.size() > function.inputs.size()) {
+    return Status(StatusCode::kBadInput, where + "the function takes " + std::to_string(function.inputs.size()) +
+                                             " inputs, got " + std::to_string(inputs.size()));
+  }
+  Scope inner;
+  inner.prefix = label + "/";
+  inner.opset = scope.opset;
+  for (const auto& [domain, version] : function.opsets) {
+    if (domain.empty() && version >= kMinOpset && version <= kMaxOpset) inner.opset = version;
+  }
+  std::vector<OnnxAttribute> attributes = node.attributes;
+  attributes.insert(attributes.end(), function.defaults.begin(), function.defaults.end());
+  inner.attributes = &attributes;
+  for (size_t i = 0; i < function.inputs.size(); ++i) {
+    if (i >= inputs.size() || inputs[i] == nullptr) {
+      inner.left_out.insert(function.inputs[i]);
+    } else {
+      INGOT_RETURN_IF_ERROR(Define(inner, function.inputs[i], *inputs[i]));
+    }
+  }
+  active_functions_.push_back(&function);
+  ++nesting_;
+  INGOT_RETURN_IF_ERROR(Enter(label, function.nodes));
+  INGOT_RETURN_IF_ERROR(ImportNodes(function.nodes, inner));
+  --nesting_;
+  active_functions_.pop_back();
+  return TakeOutputs(function.outputs, inner, node, label, scope);
+}
+
+Status GraphImporter::DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope) {
   for (size_t i = 0; i < std::min(node.outputs.size(), outputs.size()); ++i) {
     if (node.outputs[i].empty()) continue;
     ir::Type type = outputs[i].Type();
     INGOT_RETURN_IF_ERROR(
-        Define(node.outputs[i],
+        Define(scope, node.outputs[i],
                {.expr = nullptr, .type = std::move(type), .known = std::move(outputs[i]), .stand_in = stand_in}));
   }
   return Status();
@@ -377,7 +478,7 @@ void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& l
     if (domain == node.domain) entry.opset = version;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (node.inputs[i].empty()) {
+    if (inputs[i] == nullptr) {
       entry.inputs.push_back("none");
     } else {
       entry.inputs.push_back(inputs[i]->type == nullptr ? "?" : TypeText(inputs[i]->type));
@@ -387,53 +488,59 @@ void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& l
 }
 
 // Stand-ins have the type of what would be there, or the declared one.
-Status GraphImporter::DefineStandIns(const OnnxNode& node, const std::vector<Expr>& outputs) {
+Status GraphImporter::DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& name = node.outputs[i];
     if (name.empty()) continue;
     ir::Type type = i < outputs.size() ? outputs[i]->type : nullptr;
-    const auto declared = declared_.find(name);
-    if (type == nullptr && declared != declared_.end()) {
+    const auto declared = scope.declared.find(name);
+    if (type == nullptr && declared != scope.declared.end()) {
       INGOT_ASSIGN_OR_RETURN(type, DeclaredType(*declared->second));
     }
     ImportedValue value{.expr = nullptr, .type = type, .known = std::nullopt, .stand_in = true};
     if (type != nullptr) value.expr = ir::Make<ir::VarNode>(Identifier(name), type);
-    INGOT_RETURN_IF_ERROR(Define(name, std::move(value)));
+    INGOT_RETURN_IF_ERROR(Define(scope, name, std::move(value)));
   }
   return Status();
 }
 
-Status GraphImporter::BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span) {
+Status GraphImporter::BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span,
+                                  Scope& scope) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const std::string& name = node.outputs[i];
-    if (name.empty()) continue;
+    if (node.outputs[i].empty()) continue;
     if (i >= outputs.size()) {
       return Status(StatusCode::kBadInput,
                     "node \"" + *span.operation + "\" (" + node.op_type + "): it has no output " + std::to_string(i));
     }
-    const Expr& value = outputs[i];
-    const bool is_result = output_names_.contains(name);
-    const auto* var = ir::As<ir::VarNode>(value);
-    // An alias needs no binding, except for a result: a dataflow variable cannot leave its block.
-    if (ir::As<ir::ConstantNode>(value) != nullptr || (var != nullptr && !(is_result && var->is_dataflow))) {
-      INGOT_RETURN_IF_ERROR(Define(name, value));
-      continue;
-    }
-    const ir::Var bound = ir::Make<ir::VarNode>(Identifier(name), value->type, /*dataflow=*/!is_result);
-    bindings_.push_back({bound, value, nullptr, span});
-    INGOT_RETURN_IF_ERROR(Define(name, bound));
+    INGOT_RETURN_IF_ERROR(BindOutput(node.outputs[i], {.expr = outputs[i], .type = outputs[i]->type}, span, scope));
   }
   return Status();
 }
 
+Status GraphImporter::BindOutput(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope) {
+  const bool is_result = &scope == &graph_ && output_names_.contains(name);
+  const auto* var = ir::As<ir::VarNode>(value.expr);
+  // An alias needs no binding, except for a result: a dataflow variable cannot leave its block.
+  const bool is_alias = value.stand_in || value.expr == nullptr || ir::As<ir::ConstantNode>(value.expr) != nullptr ||
+                        (var != nullptr && !(is_result && var->is_dataflow));
+  if (!is_alias) {
+    const ir::Var bound = ir::Make<ir::VarNode>(Identifier(name), value.type, /*dataflow=*/!is_result);
+    bindings_.push_back({bound, value.expr, nullptr, span});
+    value.expr = bound;
+  }
+  return Define(scope, name, std::move(value));
+}
+
 // A result that is known by its elements becomes a tensor, bound under its name.
 Status GraphImporter::MaterialiseResults() {
-  for (const OnnxValueInfo& info : model_.outputs) {
-    const auto found = values_.find(info.name);
-    if (found == values_.end() || found->second.expr != nullptr || !found->second.known.has_value()) continue;
+  for (const OnnxValueInfo& info : model_.graph.outputs) {
+    const auto found = graph_.values.find(info.name);
+    if (found == graph_.values.end() || !found->second.known.has_value() || found->second.stand_in) continue;
     ImportedValue& value = found->second;
-    const ir::Span span{source_, 0, 0, 0, std::make_shared<const std::string>(info.name)};
-    INGOT_ASSIGN_OR_RETURN(value.expr, Materialise(*value.known, bindings_, span));
+    const ir::Span span = SpanOf(info.name);
+    if (value.expr == nullptr) {
+      INGOT_ASSIGN_OR_RETURN(value.expr, Materialise(*value.known, bindings_, span));
+    }
     if (ir::As<ir::VarNode>(value.expr) == nullptr) continue;
     const ir::Var bound = ir::Make<ir::VarNode>(Identifier(info.name), value.type);
     bindings_.push_back({bound, value.expr, nullptr, span});
@@ -444,7 +551,7 @@ Status GraphImporter::MaterialiseResults() {
 
 void GraphImporter::CountOperators() {
   std::map<std::pair<std::string, std::string>, int64_t> counts;
-  for (const OnnxNode& node : model_.nodes) ++counts[{node.op_type, node.domain}];
+  for (const OnnxNode& node : model_.graph.nodes) ++counts[{node.op_type, node.domain}];
   for (const auto& [key, count] : counts) report_.operators.push_back({key.first, key.second, count});
 }
 
@@ -452,9 +559,9 @@ Result<ir::IRModule> GraphImporter::Module() {
   std::vector<Expr> results;
   std::vector<ir::Type> types;
   ir::AttrList inputs(input_names_.begin(), input_names_.end()), outputs;
-  for (const OnnxValueInfo& info : model_.outputs) {
-    const auto value = values_.find(info.name);
-    if (value == values_.end()) {
+  for (const OnnxValueInfo& info : model_.graph.outputs) {
+    const auto value = graph_.values.find(info.name);
+    if (value == graph_.values.end()) {
       return Status(StatusCode::kBadInput, "the output \"" + info.name + "\" is not made by any node");
     }
     const Expr& expr = value->second.expr;
@@ -503,7 +610,7 @@ std::string UnsupportedOperator::ToString() const {
 }
 
 Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options) {
-  Result<OnnxModel> model = ParseOnnxModel(file);
+  Result<OnnxModel> model = ParseOnnxModel(file, options.directory);
   if (!model.ok()) return std::move(model).status().WithContext(name);
   GraphImporter importer(*model, name, options);
   Status status = importer.Run();
@@ -515,7 +622,7 @@ Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name
 }
 
 Result<SupportReport> CheckOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options) {
-  Result<OnnxModel> model = ParseOnnxModel(file);
+  Result<OnnxModel> model = ParseOnnxModel(file, options.directory);
   if (!model.ok()) return std::move(model).status().WithContext(name);
   GraphImporter importer(*model, name, options);
   Status status = importer.Run();

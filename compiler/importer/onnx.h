@@ -6,13 +6,16 @@
 //   - Function attributes: "num_input", "input_names" and "output_names" (as in the file, any characters), and
 //     "tir_var_lower_bound"/"tir_var_upper_bound" (symbol name -> integer) for bounded symbols.
 //   - Every call's span names the file and the ONNX node.
-// Not here: control flow, model-local functions, external data.
+//   - Functions of the model are expanded; so is an If whose condition follows from shapes and constants.
+// Not here: loops, sequences, optional values, conditions that depend on data.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/module.h"
@@ -46,6 +49,10 @@ Result<DimRange> ParseDimRange(std::string_view text);
 struct ImportOptions {
   std::vector<InputShape> input_shapes;
   std::vector<DimRange> dims;
+  // Inputs that become constants, by name (--params).
+  std::vector<std::pair<std::string, std::shared_ptr<const ir::ConstantData>>> constants = {};
+  // The folder beneath which external data lies; empty: a model with external data is refused.
+  std::string directory = {};
 };
 
 // One node that cannot be imported.

@@ -1,6 +1,7 @@
 // An ONNX model as plain values: what ParseOnnxModel reads from the protobuf bytes and the importer works on. This is
-// the border to protobuf: onnx_model.cc alone includes its headers. Tensors are checked (dtype, dims, byte count) and
-// keep pointing into the parsed message; names, shapes and the order of nodes are as they stand in the file, unchecked.
+// the border to protobuf: onnx_model.cc and onnx_tensor.cc alone include its headers. Tensors are checked (dtype, dims,
+// byte count) and keep pointing into the model's file, the parsed message, or the file of external data; names, shapes
+// and the order of nodes are as they stand in the file, unchecked.
 #pragma once
 
 #include <cstdint>
@@ -31,32 +32,50 @@ struct OnnxValueInfo {
   std::optional<DataType> dtype;  // absent: none, or one that we do not know
   std::optional<std::vector<OnnxDim>> dims;
 };
+struct OnnxGraph;
 struct OnnxAttribute {
   std::string name;
-  std::variant<std::monostate,  // a graph, type, sparse tensor, or a reference: nothing that a supported operator takes
+  std::variant<std::monostate,  // a type, a list of tensors or graphs, or a reference
                int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
-               ConstantDataPtr>
+               ConstantDataPtr, std::shared_ptr<const OnnxGraph>>
       value;
+  std::string reference;  // inside a function: the attribute of the call whose value this one takes
 };
 struct OnnxNode {
   std::string op_type;
   std::string domain;               // "" is ONNX's own ("ai.onnx" is read as "")
+  std::string overload;             // which of several functions of one name
   std::string name;                 // may be empty
   std::vector<std::string> inputs;  // "" where an optional one is left out
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
 };
-struct OnnxModel {
-  std::string producer;
-  std::vector<std::pair<std::string, int64_t>> opsets;  // domain, version
+struct OnnxGraph {
   std::vector<OnnxNode> nodes;
   std::vector<std::pair<std::string, ConstantDataPtr>> initializers;
   std::vector<OnnxValueInfo> inputs, outputs, values;
 };
+using OnnxOpsets = std::vector<std::pair<std::string, int64_t>>;  // domain, version
+// An operator that the model defines by a graph of others.
+struct OnnxFunction {
+  std::string domain, name, overload;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> attributes;  // without a default
+  std::vector<OnnxAttribute> defaults;
+  std::vector<OnnxNode> nodes;
+  OnnxOpsets opsets;
+};
+struct OnnxModel {
+  std::string producer;
+  OnnxOpsets opsets;
+  OnnxGraph graph;
+  std::vector<OnnxFunction> functions;
+};
 
-// Reads any bytes: what is no ONNX model, or holds a malformed tensor, is kBadInput; external data, sparse tensors and
-// unknown dtypes are kUnsupportedModel. Messages nest at most 100 deep.
-Result<OnnxModel> ParseOnnxModel(const SharedBytes& file);
+// Reads any bytes: what is no ONNX model, or holds a malformed tensor, is kBadInput; unknown dtypes are
+// kUnsupportedModel. Messages nest at most 100 deep. External data lies in files beneath the directory, which are
+// mapped; without a directory it is refused.
+Result<OnnxModel> ParseOnnxModel(const SharedBytes& file, const std::string& directory);
 
 // TensorProto.DataType; an error names the number.
 Result<DataType> OnnxDataType(int64_t number);

@@ -100,9 +100,11 @@ Outputs Constant(const NodeImporter& node) {
     return std::vector<Expr>{
         ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)), name)};
   };
-  if (const OnnxAttribute* tensor = node.FindAttr("value")) {
+  const OnnxAttribute* tensor = node.FindAttr("value");
+  if (tensor == nullptr) tensor = node.FindAttr("sparse_value");
+  if (tensor != nullptr) {
     const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
-    if (data == nullptr) return node.Invalid("attribute \"value\": expected a tensor");
+    if (data == nullptr) return node.Invalid("attribute \"" + tensor->name + "\": expected a tensor");
     return std::vector<Expr>{
         ir::Make<ir::ConstantNode>(*data, node.node().outputs.empty() ? "" : node.node().outputs[0])};
   }

@@ -3,15 +3,20 @@
 
 #include <doctest/doctest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <vector>
 
+#include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
+#include "formats/file.h"
 #include "tests/golden.h"
 
 namespace ingot::importer {
@@ -31,6 +36,7 @@ Result<std::string> Import(const golden::Case& golden) {
   std::string file, option, value;
   words >> file;
   ImportOptions options;
+  options.directory = golden::TestDirectory() + "/data/onnx";
   while (words >> option >> value) {
     if (option == "--dim") {
       INGOT_ASSIGN_OR_RETURN(DimRange range, ParseDimRange(value));
@@ -92,6 +98,73 @@ TEST_CASE("a support report lists what is not supported without failing") {
   CHECK(report->operators.size() == 5);
 }
 
+// Weights of 4 KiB and more are split off the message before protobuf sees it.
+TEST_CASE("large weights stay where they are in the file; small and external ones are read all the same") {
+  const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/digits.onnx");
+  Result<OnnxModel> model = ParseOnnxModel(file, "");
+  REQUIRE(model.ok());
+  int num_in_file = 0;
+  for (const auto& [name, data] : model->graph.initializers) {
+    const bool is_in_file = data->bytes().data() >= file.data() && data->bytes().data() < file.data() + file.size();
+    CHECK(is_in_file == (data->bytes().size() >= 4096));
+    num_in_file += is_in_file ? 1 : 0;
+  }
+  CHECK(num_in_file > 0);
+}
+
+TEST_CASE("external data: only files beneath the folder") {
+  const std::filesystem::path root =
+      std::filesystem::temp_directory_path() / ("ingot-external-" + std::to_string(getpid()));
+  const std::filesystem::path folder = root / "model";
+  std::filesystem::create_directories(folder / "sub");
+  const auto write = [](const std::filesystem::path& path) { std::ofstream(path) << "12345678"; };
+  write(root / "outside.bin");
+  write(folder / "in.bin");
+  write(folder / "sub" / "in.bin");
+  write(folder / "twice.bin");
+  std::filesystem::create_hard_link(folder / "twice.bin", folder / "again.bin");
+  std::filesystem::create_symlink(root / "outside.bin", folder / "out_link.bin");
+  std::filesystem::create_symlink("..", folder / "up");
+  std::filesystem::create_symlink("in.bin", folder / "in_link.bin");
+  const auto open = [&](const std::string& relative) {
+    return formats::InputFile::OpenBeneath(folder.string(), relative).status();
+  };
+  for (const char* name : {"in.bin", "sub/in.bin", "./in.bin", "sub//in.bin", "in_link.bin"}) {
+    CAPTURE(name);
+    CHECK(open(name).ok());
+  }
+  for (const std::string& name :
+       {std::string(), std::string("../outside.bin"), std::string("sub/../../outside.bin"), std::string("sub/.."),
+        std::string(".."), (root / "outside.bin").string(), (folder / "in.bin").string(), std::string("out_link.bin"),
+        std::string("up/outside.bin"), std::string("again.bin"), std::string("in.bin\0x", 8)}) {
+    CAPTURE(name);
+    CHECK(open(name).code() == StatusCode::kBadInput);
+  }
+  for (const char* name : {"absent.bin", "sub", "."}) {
+    CAPTURE(name);
+    CHECK(open(name).code() == StatusCode::kIo);
+  }
+  std::filesystem::remove_all(root);
+}
+
+TEST_CASE("inputs that become constants decide shapes") {
+  const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/onnx/bad-dynamic-reshape.onnx");
+  const auto constant = [](std::vector<int64_t> values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return ir::ConstantData::FromBytes(DataType::Int(64), {static_cast<int64_t>(values.size())},
+                                       {bytes.begin(), bytes.end()});
+  };
+  ImportOptions options;
+  options.constants = {{"to", constant({2, 6})}};
+  Result<ImportResult> result = ImportOnnx(file, "m.onnx", options);
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  CHECK(result->module.FindFunction("main")->params.size() == 1);
+  options.constants = {{"two", constant({2, 6})}};
+  CHECK(ImportOnnx(file, "m.onnx", options).status().message().find("did you mean \"to\"") != std::string::npos);
+  options.constants = {{"to", constant({2, 6, 1})}};
+  CHECK(ImportOnnx(file, "m.onnx", options).status().code() == StatusCode::kInvalidArgument);
+}
+
 TEST_CASE("options: bad texts are refused") {
   for (const char* text : {"", "x", "=1", "x=1,", "x=,1", "x=a b", "x=-1", "x=99999999999999999999"}) {
     CAPTURE(text);
@@ -116,7 +189,8 @@ void ImportHostile(std::span<const std::byte> bytes) {
 }
 
 TEST_CASE("hostile bytes: every truncation and bit flip of the small models") {
-  for (const char* name : {"conv", "gemm", "shapes", "constants", "elementwise", "batch_norm", "softmax_7"}) {
+  for (const char* name : {"conv", "gemm", "shapes", "constants", "elementwise", "batch_norm", "softmax_7",
+                           "shape_chains", "functions", "sparse", "external"}) {
     const SharedBytes file = ReadModel(golden::TestDirectory() + "/data/onnx/" + name + ".onnx");
     std::vector<std::byte> bytes(file.bytes.begin(), file.bytes.end());
     for (size_t size = 0; size < bytes.size(); ++size) ImportHostile(std::span(bytes).first(size));

@@ -25,13 +25,13 @@ def ints(name, *values):
     return nh.from_array(np.array(values, dtype=np.int64), name)
 
 
-def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_opsets=()):
+def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_opsets=(), functions=(), **more):
     graph = h.make_graph(nodes, "g", inputs, outputs, list(weights), value_info=list(values))
     opsets = [h.make_opsetid("", opset)] + [h.make_opsetid(d, v) for d, v in extra_opsets]
-    model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py")
-    onnx.save(model, here / file)
+    model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py", functions=functions)
     if not file.startswith("bad-"):
         save_values(file, model)
+    onnx.save(model, here / file, **more)
 
 
 def save_values(file, model):
@@ -42,7 +42,7 @@ def save_values(file, model):
     for i in model.graph.input:
         if i.name in weights:
             continue
-        shape = [d.dim_value or 2 for d in i.type.tensor_type.shape.dim]
+        shape = [d.dim_value or 2 * len(d.dim_param.split("+")) for d in i.type.tensor_type.shape.dim]
         dtype = h.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
         values = random.standard_normal(shape) * 2
         feeds[i.name] = np.asarray(values > 0 if dtype == bool else values, dtype=dtype)
@@ -205,6 +205,53 @@ save("shape_chains.onnx",
       nh.from_array(np.array(2, np.int64), "two0"), ints("one", 1), ints("two", 2), ints("zero_axis", 0), ints("four", 4),
       ints("heads", 2, 3), ints("minus", -1), ints("zero_axis_list", 1)])
 
+# Functions of the model: attributes of the call, defaults, optional inputs, one function in another, and a branch.
+own = [h.make_opsetid("", 18), h.make_opsetid("own", 1)]
+
+
+def leaf(name, type, reference):
+    attribute = onnx.AttributeProto(name=name, type=type, ref_attr_name=reference)
+    return attribute
+
+
+scaled = n("Constant", [], ["s"])
+scaled.attribute.append(leaf("value_float", onnx.AttributeProto.FLOAT, "by"))
+softened = n("LeakyRelu", ["x"], ["y"])
+softened.attribute.append(leaf("alpha", onnx.AttributeProto.FLOAT, "slope"))  # absent in one call: its own default
+scale = h.make_function("own", "Scale", ["x", "bias"], ["y"], [scaled, n("Mul", ["x", "s"], ["m"]),
+                                                               n("Max", ["m", "bias"], ["y"])], own,
+                        attribute_protos=[h.make_attribute("by", 2.0)])
+soft = h.make_function("own", "Soft", ["x", "floor"], ["y", "twice"],
+                       [softened, n("Scale", ["y", "floor"], ["twice"], domain="own", by=3.0)], own, attributes=["slope"])
+branch = [h.make_graph([n(op, ["y", "z"], ["r"])], op, [], [info("r", None)]) for op in ("Add", "Sub")]
+save("functions.onnx",
+     [n("Soft", ["x", "low"], ["y", "z"], name="first", domain="own", slope=0.5),
+      n("Soft", ["z", "low"], ["u", "unused"], name="second", domain="own"), n("Scale", ["u", "low"], ["v"], domain="own"),
+      n("Shape", ["x"], ["s"]), n("Gather", ["s", "last"], ["width"]), n("Equal", ["width", "four"], ["is_four"]),
+      n("If", ["is_four"], ["w"], name="choice", then_branch=branch[0], else_branch=branch[1])],
+     [info("x", ["n", 4])], [info("y", None), info("v", None), info("w", None)],
+     [nh.from_array(np.array(-1, np.float32), "low"), nh.from_array(np.array(1, np.int64), "last"),
+      nh.from_array(np.array(4, np.int64), "four")], extra_opsets=[("own", 1)], functions=[scale, soft])
+again = h.make_function("own", "Again", ["x"], ["y"], [n("Relu", ["x"], ["r"]), n("Once", ["r"], ["y"], domain="own")], own)
+once = h.make_function("own", "Once", ["x"], ["y"], [n("Again", ["x"], ["y"], domain="own")], own)
+save("bad-recursion.onnx", [n("Once", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
+     extra_opsets=[("own", 1)], functions=[again, once])
+doubling = [h.make_function("own", f"F{i}", ["x"], ["y"], [n(f"F{i + 1}" if i < 40 else "Relu", ["x"], ["t"], domain="own" if i < 40 else ""),
+                                                            n(f"F{i + 1}" if i < 40 else "Relu", ["t"], ["y"], domain="own" if i < 40 else "")], own)
+            for i in range(41)]
+save("bad-doubling.onnx", [n("F0", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
+     extra_opsets=[("own", 1)], functions=doubling)
+
+# Sparse constants; external data; dimensions that are arithmetic on others.
+sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]), [2, 3])
+save("sparse.onnx", [n("Constant", [], ["c"], sparse_value=sparse), n("Add", ["x", "c"], ["y"])], [info("x", [2, 3])],
+     [info("y", None)])
+save("external.onnx", [n("MatMul", ["x", "w"], ["m"]), n("Add", ["m", "b"], ["y"])], [info("x", ["n", 16])],
+     [info("y", None)], [weight("w", 16, 8), weight("b", 8)], save_as_external_data=True, location="external.bin",
+     size_threshold=0)
+save("dims.onnx", [n("Concat", ["past", "now"], ["all"], axis=0), n("Add", ["all", "mask"], ["y"])],
+     [info("mask", ["past + now", 3]), info("past", ["past", 3]), info("now", ["now", 3])], [info("y", None)])
+
 save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
      [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
 
@@ -238,3 +285,7 @@ save("bad-huge.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [3])], [info("y"
 outside = T(name="w", data_type=F, dims=[2], data_location=T.EXTERNAL)
 outside.external_data.add(key="location", value="../weights.bin")
 save("bad-external.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [2])], [info("y", None)], [outside])
+far = T(name="w", data_type=F, dims=[2], data_location=T.EXTERNAL)
+far.external_data.add(key="location", value="external.bin")
+far.external_data.add(key="offset", value=str(2**63 - 1))
+save("bad-external-offset.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [2])], [info("y", None)], [far])

@@ -1,0 +1,153 @@
+#include "compiler/importer/symbols.h"
+
+#include <charconv>
+
+#include "runtime/suggest.h"
+
+namespace ingot::importer {
+
+using ir::PrimExpr;
+
+namespace {
+
+std::string QuotedList(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+bool IsWord(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+
+// Removes spaces and then the token, if it is next.
+bool Take(std::string_view& text, std::string_view token) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+  if (!text.starts_with(token)) return false;
+  text.remove_prefix(token.size());
+  return true;
+}
+
+}  // namespace
+
+std::string Identifier(std::string_view name) {
+  std::string out;
+  for (char c : name) out += IsWord(c) ? c : '_';
+  if (out.empty() || (out[0] >= '0' && out[0] <= '9')) out.insert(0, "v");
+  return out;
+}
+
+Status Symbols::Configure(const ImportOptions& options) {
+  for (const DimRange& range : options.dims) {
+    if (!ranges_.emplace(range.symbol, Range{range.min, range.max, false}).second) {
+      return Status(StatusCode::kInvalidArgument, "--dim names \"" + range.symbol + "\" twice");
+    }
+  }
+  return Status();
+}
+
+Status Symbols::Replace(const std::string& symbol, const InputShape::Dim& with) {
+  const auto [it, is_new] = replaced_.emplace(symbol, with);
+  if (is_new || (it->second.value == with.value && it->second.symbol == with.symbol)) return Status();
+  return Status(StatusCode::kInvalidArgument, "--input-shape gives the dimension \"" + symbol + "\" two values");
+}
+
+PrimExpr Symbols::Named(const std::string& text) {
+  if (!announced_.contains(text)) {
+    std::string_view rest = text;
+    const PrimExpr sum = ParseSum(rest);
+    if (sum != nullptr && Identifier(text) != text && rest.find_first_not_of(' ') == std::string_view::npos) {
+      return arith::Analyzer().Simplify(sum);
+    }
+  }
+  return Lone(text);
+}
+
+PrimExpr Symbols::Lone(const std::string& symbol) {
+  const auto replaced = replaced_.find(symbol);
+  if (replaced == replaced_.end()) return Resolve(symbol);
+  return replaced->second.value.has_value() ? ir::Int64(*replaced->second.value) : Resolve(replaced->second.symbol);
+}
+
+// sum = product {("+" | "-") product}; product = atom {("*" | "//") atom}; null where the text is something else.
+PrimExpr Symbols::ParseSum(std::string_view& text) {
+  PrimExpr sum = ParseProduct(text);
+  while (sum != nullptr) {
+    const bool adds = Take(text, "+");
+    if (!adds && !Take(text, "-")) break;
+    const PrimExpr next = ParseProduct(text);
+    if (next == nullptr) return nullptr;
+    sum = adds ? sum + next : sum - next;
+  }
+  return sum;
+}
+
+PrimExpr Symbols::ParseProduct(std::string_view& text) {
+  PrimExpr product = ParseAtom(text);
+  while (product != nullptr) {
+    const bool divides = Take(text, "//");
+    if (!divides && !Take(text, "*")) break;
+    const PrimExpr next = ParseAtom(text);
+    if (next == nullptr || (divides && ir::IsConstInt(next, 0))) return nullptr;
+    product = divides ? ir::FloorDiv(product, next) : product * next;
+  }
+  return product;
+}
+
+// A count or an announced name. No parentheses: nesting would need a limit, and no exporter writes them.
+PrimExpr Symbols::ParseAtom(std::string_view& text) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+  size_t size = 0;
+  while (size < text.size() && IsWord(text[size])) ++size;
+  const std::string_view word = text.substr(0, size);
+  text.remove_prefix(size);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (!word.empty() && error == std::errc() && end == word.data() + word.size()) return ir::Int64(value);
+  return announced_.contains(std::string(word)) ? Lone(std::string(word)) : nullptr;
+}
+
+Status Symbols::CheckAllUsed() const {
+  for (const auto& [name, range] : ranges_) {
+    if (range.used) continue;
+    std::vector<std::string_view> names(order_.begin(), order_.end());
+    return Status(StatusCode::kInvalidArgument, "--dim: no input has a symbolic dimension \"" + name + "\"" +
+                                                    DidYouMean(name, names) +
+                                                    (order_.empty() ? "" : " (there are: " + QuotedList(order_) + ")"));
+  }
+  return Status();
+}
+
+void Symbols::BindBounds(arith::Analyzer& analyzer) const {
+  for (const auto& [name, range] : ranges_) {
+    const auto var = vars_.find(name);
+    if (var != vars_.end()) analyzer.Bind(var->second, arith::Interval{range.min, range.max});
+  }
+}
+
+ir::Attrs Symbols::WithBounds(ir::Attrs attrs) const {
+  ir::AttrDict lower, upper;
+  for (const auto& [name, range] : ranges_) {
+    if (range.min == range.max) continue;
+    lower.emplace_back(vars_.at(name)->name, range.min);
+    upper.emplace_back(vars_.at(name)->name, range.max);
+  }
+  if (lower.empty()) return attrs;
+  return attrs.With("tir_var_lower_bound", std::move(lower)).With("tir_var_upper_bound", std::move(upper));
+}
+
+PrimExpr Symbols::Resolve(const std::string& symbol) {
+  const auto range = ranges_.find(symbol);
+  if (range != ranges_.end()) {
+    range->second.used = true;
+    if (range->second.min == range->second.max) return ir::Int64(range->second.min);
+  }
+  ir::PrimVar& var = vars_[symbol];
+  if (var == nullptr) {
+    std::string name = Identifier(symbol);
+    while (!taken_.insert(name).second) name += "_";
+    var = ir::MakePrimVar(name);
+    order_.push_back(symbol);
+  }
+  return var;
+}
+
+}  // namespace ingot::importer

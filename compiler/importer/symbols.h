@@ -1,0 +1,60 @@
+// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say of it. A dimension may
+// also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/importer/onnx.h"
+#include "compiler/ir/attrs.h"
+#include "compiler/ir/prim_expr.h"
+#include "runtime/status.h"
+
+namespace ingot::importer {
+
+// A name that the text form can write as it is.
+std::string Identifier(std::string_view name);
+
+class Symbols {
+ public:
+  // A symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
+  Status Configure(const ImportOptions& options);
+  // Names that are dimensions of their own: arithmetic on them binds nothing new.
+  void Announce(std::unordered_set<std::string> names) { announced_ = std::move(names); }
+  // --input-shape says that this symbol is a number or another symbol, everywhere.
+  Status Replace(const std::string& symbol, const InputShape::Dim& with);
+  // What a dimension's text stands for: a symbol, or arithmetic on announced ones.
+  ir::PrimExpr Named(const std::string& text);
+  // A symbol of its own for an unnamed dimension; it can be named in --dim too.
+  ir::PrimExpr Fresh(const std::string& hint) { return Resolve(hint); }
+
+  // After all inputs are read: every --dim must have found its symbol.
+  Status CheckAllUsed() const;
+  void BindBounds(arith::Analyzer& analyzer) const;
+  // Function attributes for the bounded ones.
+  ir::Attrs WithBounds(ir::Attrs attrs) const;
+
+ private:
+  struct Range {
+    int64_t min, max;
+    bool used;
+  };
+  ir::PrimExpr Resolve(const std::string& symbol);
+  ir::PrimExpr Lone(const std::string& symbol);
+  ir::PrimExpr ParseSum(std::string_view& text);
+  ir::PrimExpr ParseProduct(std::string_view& text);
+  ir::PrimExpr ParseAtom(std::string_view& text);
+
+  std::map<std::string, Range> ranges_;
+  std::map<std::string, InputShape::Dim> replaced_;
+  std::unordered_map<std::string, ir::PrimVar> vars_;
+  std::unordered_set<std::string> taken_, announced_;
+  std::vector<std::string> order_;
+};
+
+}  // namespace ingot::importer

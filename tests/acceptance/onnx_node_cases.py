@@ -1,0 +1,176 @@
+"""ONNX's own node cases (onnx.backend.test.loader, kind="node"), each compiled by vm-compile and run by vm-run.
+
+usage: onnx_node_cases.py BIN_DIR [--filter REGEX] [--jobs N] [--show STATE] [--markdown FILE] [--json FILE]
+                          [--minimum N] [--short]
+
+A case passes when the values are within its own tolerances. It is refused when vm-compile says that the model uses
+something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, sequences,
+optionals, 4-bit integers); everything else that goes wrong is a failure, and a bug. Node cases pass everything as an
+input; where an integer input decides a shape (the target of Reshape), vm-compile cannot know it. Such a case is
+compiled again with its integer inputs bound by --params, as a model's exporter would write them, and counts as passed
+"bound".
+
+--short runs a fixed part, one case of every operator. Exit code 1: a failure, or fewer passed than --minimum; 77
+(skipped) without numpy and onnx."""
+import argparse, collections, json, multiprocessing, pathlib, re, shutil, struct, subprocess, sys, tempfile, warnings
+
+try:
+    import numpy as np, onnx
+    from onnx.backend.test.loader import load_model_tests
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+SAFETENSORS = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
+               "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+               "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+TIMEOUT = 120
+UNSUPPORTED = 8
+
+
+class NotATensor(Exception):
+    """The value cannot be written to a tensor file."""
+
+
+def save(path, tensors):
+    header, data = {}, b""
+    for name, value in tensors.items():
+        value = value if isinstance(value, np.ndarray) else np.asarray(value)
+        kind = SAFETENSORS.get(value.dtype.name)
+        if kind is None:
+            raise NotATensor(f"a value of type {value.dtype}")
+        raw = np.ascontiguousarray(value).tobytes()
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def as_arrays(values):
+    if any(value is None or isinstance(value, (list, dict)) for value in values):
+        raise NotATensor("a sequence or an optional value")
+    return [value if isinstance(value, np.ndarray) else np.asarray(value) for value in values]
+
+
+def tool(name, *args):
+    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True, timeout=TIMEOUT, errors="replace")
+
+
+def last_line(result):
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    return (lines[-1] if lines else f"exit code {result.returncode}")[:300]
+
+
+def attempt(case, dir, bound):
+    """(state, why) of one case; bound names the inputs that become constants."""
+    graph = case.model.graph
+    compiled = ["--target", "cpu:x86-64-v3", dir / "m.onnx", "-o", dir / "m.ingot"]
+    names = [i.name for i in graph.input]
+    first = dict(zip(names, as_arrays(case.data_sets[0][0])))
+    if bound:
+        save(dir / "params.safetensors", {name: first[name] for name in bound})
+        compiled += ["--params", dir / "params.safetensors"]
+    made = tool("vm-compile", *compiled)
+    if made.returncode != 0:
+        return "refused" if made.returncode == UNSUPPORTED else "failed", "vm-compile: " + last_line(made)
+    for inputs, outputs in case.data_sets:
+        inputs = {k: v for k, v in zip(names, as_arrays(inputs)) if k not in bound}
+        save(dir / "in.safetensors", inputs)
+        save(dir / "out.safetensors", dict(zip([o.name for o in graph.output], as_arrays(outputs))))
+        arguments = [dir / "in.safetensors"] if inputs else []
+        ran = tool("vm-run", dir / "m.ingot", *arguments, "--expect", f"@{dir / 'out.safetensors'}", "--rtol", case.rtol,
+                   "--atol", case.atol)
+        if ran.returncode != 0:
+            return "failed", "vm-run: " + last_line(ran)
+    return "passed", ""
+
+
+def run(index):
+    case = CASES[index]
+    dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-node-case-"))
+    try:
+        onnx.save(case.model, dir / "m.onnx")
+        state, why = attempt(case, dir, ())
+        integers = [i.name for i, v in zip(case.model.graph.input, case.data_sets[0][0])
+                    if isinstance(v, np.ndarray) and v.dtype in (np.int64, np.int32) and v.ndim <= 1]
+        if state == "refused" and integers and "not a constant" in why:
+            state, second = attempt(case, dir, tuple(integers))
+            state, why = ("bound", "") if state == "passed" else (state, second)
+        return index, state, why
+    except NotATensor as error:
+        return index, "refused", str(error)
+    except subprocess.TimeoutExpired as error:
+        return index, "failed", f"more than {TIMEOUT} s: {pathlib.Path(error.cmd[0]).name}"
+    finally:
+        shutil.rmtree(dir)
+
+
+def operator_of(case, plain):
+    """The operator that a case tests: of its plain form where ONNX expanded it into its function's body."""
+    model = plain.get(re.sub(r"_expanded.*$", "", case.name), case.model)
+    node = max(model.graph.node, key=lambda n: n.op_type not in ("Constant", "Identity", "Cast"))
+    return (node.domain + "." if node.domain not in ("", "ai.onnx") else "") + node.op_type
+
+
+def table(rows):
+    head = ["operator", "cases", "passed", "of these bound", "refused", "failed"]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    total = collections.Counter()
+    for name in sorted(rows):
+        total.update(rows[name])
+        lines.append(line(name, rows[name]))
+    return "\n".join(lines + [line("**all**", total)])
+
+
+def line(name, count):
+    passed = count["passed"] + count["bound"]
+    cells = [name, sum(count.values()), passed, count["bound"], count["refused"], count["failed"]]
+    return "| " + " | ".join(str(cell) if cell != 0 else "" for cell in cells) + " |"
+
+
+def main():
+    global BIN, CASES
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin_dir", type=pathlib.Path)
+    parser.add_argument("--filter", default="", help="only cases whose name or operator matches")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--show", choices=["passed", "bound", "refused", "failed"], action="append", default=["failed"])
+    parser.add_argument("--markdown", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--minimum", type=int, default=0)
+    parser.add_argument("--short", action="store_true")
+    options = parser.parse_args()
+    BIN = options.bin_dir.resolve()
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    CASES = load_model_tests(kind="node")
+    plain = {case.name: case.model for case in CASES}
+    operators = [operator_of(case, plain) for case in CASES]
+    chosen = [i for i, case in enumerate(CASES) if re.search(options.filter, case.name) or re.search(options.filter, operators[i])]
+    if options.short:
+        first = {}
+        for i in chosen:
+            first.setdefault(operators[i], i)
+        chosen = sorted(first.values())
+    rows, states, results = collections.defaultdict(collections.Counter), collections.Counter(), {}
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for index, state, why in pool.imap_unordered(run, chosen, chunksize=1):
+            rows[operators[index]][state] += 1
+            states[state] += 1
+            results[CASES[index].name] = {"operator": operators[index], "state": state, "why": why}
+            if state in options.show:
+                print(f"{state}: {CASES[index].name}: {why}", flush=True)
+    text = table(rows)
+    print(text)
+    passed = states["passed"] + states["bound"]
+    print(f"{passed} of {len(chosen)} passed ({states['bound']} with bound inputs), {states['refused']} refused, {states['failed']} failed")
+    if options.markdown:
+        options.markdown.write_text(text + "\n")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1, sort_keys=True))
+    return 1 if states["failed"] or passed < options.minimum else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
