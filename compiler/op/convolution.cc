@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/op/blocked.h"
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
@@ -137,6 +138,7 @@ Result<std::optional<DataType>> CheckOperands(const ir::Call& call, size_t rank)
 
 template <size_t rank>
 Result<ir::Type> InferConv(const ir::Call& call) {
+  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferConv<rank>);
   INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, CheckOperands(call, rank));
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
@@ -168,6 +170,7 @@ Result<ir::Type> InferConv(const ir::Call& call) {
 
 template <size_t rank>
 Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferConv<rank>, ReferenceConv<rank>);
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const ReferenceTensor& data = inputs[0];
@@ -300,6 +303,7 @@ enum class Pool : uint8_t { kMax, kAverage, kLp };
 
 template <size_t rank>
 Result<ir::Type> InferPool(const ir::Call& call) {
+  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferPool<rank>);
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   if (data->rank >= 0 && data->rank != static_cast<int>(rank) + 2) {
     return OpError(call, "expected a tensor of rank " + std::to_string(rank + 2) + ", got " + Describe(data));
@@ -328,6 +332,7 @@ Result<ir::Type> InferPool(const ir::Call& call) {
 
 template <Pool pool, size_t rank>
 Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferPool<rank>, ReferencePool<pool, rank>);
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, nullptr));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const std::vector<int64_t> window = call->attrs.GetInts("pool_size");
@@ -423,6 +428,9 @@ OpRow ConvRow(const char* name) {
                                  Build<DefineConv>}},
             .cases = {.rank0 = false}};
   row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  if (rank == 2) {
+    for (Implementation& blocked : BlockedConv2d()) row.implementations.push_back(std::move(blocked));
+  }
   return row;
 }
 
@@ -478,6 +486,8 @@ OpRow PoolRow(const char* name, const char* summary) {
   row.attrs.push_back({"out_layout", AttrType::kString});
   row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
   if (pool == Pool::kMax) row.cases.dtypes.push_back(DataType::Int(32));
+  if (rank == 2 && pool == Pool::kMax) row.implementations.push_back(BlockedMaxPool2d());
+  if (rank == 2 && pool == Pool::kAverage) row.implementations.push_back(BlockedAvgPool2d());
   return row;
 }
 

@@ -112,6 +112,14 @@ te::Tensor DefineReduction(const TeArgs& args) {
 
 double ReductionCost(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
 
+// Over the places of images whose channels lie in blocks: the axes are the same as in NCHW.
+bool IsOverPlaces(const ir::Call& call, const Target&) {
+  const Result<ir::TensorType> x = TensorArg(call, 0);
+  if (!x.ok() || (*x)->rank != 5) return false;
+  const Result<std::vector<int>> axes = NormalizeAxes(call, IntsAttr(call, "axis"), 5);
+  return axes.ok() && *axes == std::vector<int>{2, 3};
+}
+
 // ---- softmax, log_softmax
 Result<ir::Type> InferSoftmax(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
@@ -163,7 +171,9 @@ OpRow ReductionRow(const char* name, const char* summary, bool takes_integers) {
             .fusion = FusionClass::kReduction,
             .infer = InferReduction,
             .reference = ReferenceReduction<kind>,
-            .implementations = {{"direct", Always, ReductionCost, {}, Build<DefineReduction<kind>>}}};
+            .implementations = {
+                {"direct", Always, ReductionCost, {}, Build<DefineReduction<kind>>},
+                {"blocked", IsOverPlaces, ReductionCost, {"NCHW16c", "NCHW16c"}, Build<DefineReduction<kind>>}}};
   row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()};
   if (takes_integers) row.cases.dtypes.push_back(DataType::Int(32));
   return row;

@@ -235,6 +235,12 @@ te::Tensor DefineConcat(const TeArgs& args) {
   return topi::Concatenate(args.inputs(), *axis);
 }
 
+// Of images whose channels lie in blocks: block after block.
+bool IsOfChannelBlocks(const ir::Call& call, const Target&) {
+  const auto* type = ir::As<ir::TensorTypeNode>(call->type);
+  return type != nullptr && type->rank == 5 && (call->attrs.GetInt("axis") == 1 || call->attrs.GetInt("axis") == -4);
+}
+
 Result<PrepareCall> PrepareConcat(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<ir::TensorType> tensors, TensorTupleArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call, call->attrs.GetInt("axis"), tensors[0]->rank));
@@ -491,7 +497,9 @@ std::vector<OpRow> TransformOps() {
                   .reference = ReferenceConcat,
                   .fold = FoldByPrepare,
                   .prepare = PrepareConcat,
-                  .implementations = {TeImplementation<DefineConcat>()},
+                  .implementations =
+                      {TeImplementation<DefineConcat>(),
+                       {"blocked", IsOfChannelBlocks, ElementsOfResult, {"NCHW16c", "NCHW16c"}, Build<DefineConcat>}},
                   .cases = axes});
   rows.push_back({.name = "strided_slice",
                   .summary = "x[begin:end:stride] of the given axes",

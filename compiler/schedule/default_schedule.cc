@@ -14,6 +14,8 @@ namespace {
 constexpr std::array kRules = {
     ScheduleRule{"inline", "a stage that costs nothing, or feeds element-wise stages alone, goes into its readers",
                  MatchesInline, ApplyInline},
+    ScheduleRule{"conv", "a window over channels in blocks: register tiles of columns, strips with their padding",
+                 MatchesConv, ApplyConv},
     ScheduleRule{"gemm", "a matrix product: panels of columns, blocks and tiles of rows, packing, fused write-back",
                  MatchesGemm, ApplyGemm},
     ScheduleRule{"tile", "a reduction along whose result's last axis an input lies: register tiles, fused write-back",

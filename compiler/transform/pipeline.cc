@@ -16,6 +16,7 @@ constexpr PassRow kPipeline[] = {
     {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
      EliminateCommonSubexpressions},
     {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
+    {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
     // Before operators become tensor functions: weights are packed and prepared by rows alone.
     {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
     {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},

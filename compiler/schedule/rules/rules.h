@@ -5,6 +5,9 @@
 
 namespace ingot::schedule {
 
+// conv.cc
+bool MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockName& block, const Target& target);
 // gemm.cc
 bool MatchesGemm(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyGemm(Schedule& schedule, const BlockName& block, const Target& target);

@@ -199,9 +199,42 @@ void PoolCases(Builder& b) {
   }
 }
 
+// Channels in blocks. The extents make tiles of several widths, tails, strips, and blocks of output channels side by side.
+void BlockedCases(Builder& b) {
+  const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
+    attrs = attrs.With("data_layout", data.size() == 4 ? "NCHW" : "NCHW16c").With("out_layout", "NCHW16c");
+    attrs = attrs.With("kernel_layout", weight.size() == 6 ? "OIHW16i16o" : "OIHW16o");
+    ConvCase(b, "nn.conv2d", label, std::move(data), std::move(weight), std::move(attrs));
+  };
+  conv("blocked", {1, 2, 3, 13, 16}, {1, 2, 3, 3, 16, 16}, {{"padding", 1}});
+  conv("blocked_strided", {2, 1, 5, 9, 16}, {3, 1, 2, 3, 16, 16},
+       {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}});
+  conv("blocked_dilated", {1, 1, 7, 7, 16}, {1, 1, 3, 3, 16, 16}, {{"dilation", Ints({2, 1})}, {"padding", 2}});
+  conv("blocked_groups", {1, 2, 2, 4, 16}, {2, 1, 1, 3, 16, 16}, {{"groups", 2}});
+  conv("blocked_pointwise", {1, 2, 1, 49, 16}, {3, 2, 1, 1, 16, 16}, {});
+  conv("blocked_wide", {2, 1, 1, 56, 16}, {2, 1, 1, 1, 16, 16}, {});
+  conv("blocked_point", {3, 2, 1, 1, 16}, {5, 2, 1, 1, 16, 16}, {});
+  conv("blocked_first", {1, 3, 5, 17}, {2, 3, 3, 3, 16}, {{"strides", 2}, {"padding", 1}});
+  conv("blocked_depthwise", {1, 2, 5, 13, 16}, {2, 1, 3, 3, 16}, {{"groups", 32}, {"padding", 1}});
+  conv("blocked_depthwise_strided", {2, 1, 7, 7, 16}, {1, 1, 5, 5, 16},
+       {{"groups", 16}, {"padding", Ints({2, 1, 2, 2})}, {"strides", 2}});
+  for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
+    for (const bool ceil : {false, true}) {
+      b.Add(op, ceil ? "blocked_ceil" : "blocked", {Data(kF32, {2, 1, 7, 9, 16})},
+            {{"pool_size", 3},
+             {"strides", 2},
+             {"padding", Ints({1, 0, 0, 1})},
+             {"ceil_mode", ceil},
+             {"count_include_pad", ceil},
+             {"layout", "NCHW16c"}});
+    }
+  }
+}
+
 }  // namespace
 
 void NnCases(Builder& b) {
+  BlockedCases(b);
   ActivationCases(b);
   NormalizationCases(b);
   ConvolutionCases(b);

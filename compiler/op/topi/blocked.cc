@@ -1,0 +1,118 @@
+#include "compiler/op/topi/blocked.h"
+
+#include <algorithm>
+
+#include "compiler/op/infer.h"
+#include "compiler/op/topi/reduction.h"
+#include "compiler/op/topi/transform.h"
+
+namespace ingot::op::topi {
+namespace {
+
+const std::vector<std::string> kAxisNames = {"nn", "oo", "yy", "xx", "vv"};
+
+// The data with every window inside: `out` windows of `taps` reach as far as they do, over padding or not at all.
+te::Tensor PadWindows(const te::Tensor& data, const std::vector<int64_t>& taps, const BlockedWindow& window,
+                      const Shape& out, const PrimExpr& value) {
+  std::vector<int64_t> before(data.shape().size(), 0), after = before;
+  for (size_t i = 0; i < 2; ++i) {
+    before[2 + i] = window.padding[i];
+    const PrimExpr reach = (out[2 + i] - 1) * window.strides[i] + ((taps[i] - 1) * window.dilation[i] + 1);
+    const int64_t* behind = ir::AsConstInt(SimplifyDim(reach - data.shape()[2 + i] - window.padding[i]));
+    after[2 + i] = behind != nullptr ? std::max<int64_t>(*behind, 0) : window.padding[2 + i] + window.strides[i] - 1;
+  }
+  const auto is_zero = [](int64_t width) { return width == 0; };
+  if (std::ranges::all_of(before, is_zero) && std::ranges::all_of(after, is_zero)) return data;
+  return Pad(data, before, after, value, "pad_temp");
+}
+
+PrimExpr Position(const PrimExpr& out, const PrimExpr& tap, const BlockedWindow& window, size_t axis) {
+  return out * window.strides[axis] + tap * window.dilation[axis];
+}
+
+te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64_t>& pool_size,
+                const BlockedWindow& window, Shape shape, std::string name) {
+  const te::Tensor padded = PadWindows(data, pool_size, window, shape, Identity(reducer, data.dtype()));
+  const ir::IterVar ry = te::ReduceAxis(ir::Int64(pool_size[0]), "ry");
+  const ir::IterVar rx = te::ReduceAxis(ir::Int64(pool_size[1]), "rx");
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& i) {
+        const PrimExpr element =
+            padded(i[0], i[1], Position(i[2], ry->var, window, 0), Position(i[3], rx->var, window, 1), i[4]);
+        return ReduceOver(reducer, element, {ry, rx});
+      },
+      std::move(name), kAxisNames);
+}
+
+// The taps of the window at `out` that lie in the data; with the padding behind it, where that counts.
+PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const BlockedWindow& window, size_t axis, const PrimExpr& extent,
+                   bool count_padding) {
+  const PrimExpr start = out * window.strides[axis] - window.padding[axis];
+  const int64_t dilation = window.dilation[axis];
+  const PrimExpr end = count_padding ? extent + window.padding[2 + axis] : extent;
+  const PrimExpr last = ir::Min(ir::FloorDiv(end - 1 - start, ir::Int64(dilation)), ir::Int64(taps - 1));
+  if (count_padding) return ir::Max(last + 1, ir::Int64(0));
+  const PrimExpr first = ir::Max(ir::FloorDiv(ir::Int64(dilation - 1) - start, ir::Int64(dilation)), ir::Int64(0));
+  return ir::Max(last - first + 1, ir::Int64(0));
+}
+
+}  // namespace
+
+te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const BlockedWindow& window, int64_t groups,
+                         Shape shape) {
+  const bool is_dense = weight.rank() == 6;
+  const bool is_depthwise = !is_dense && data.rank() == 5;
+  const Shape& kernel = weight.shape();
+  const std::vector<int64_t> taps = {*ir::AsConstInt(kernel[2]), *ir::AsConstInt(kernel[3])};
+  const te::Tensor padded = PadWindows(data, taps, window, shape, ir::MakeConst(data.dtype(), 0));
+  const ir::IterVar rc = te::ReduceAxis(kernel[1], "rc");
+  const ir::IterVar ry = te::ReduceAxis(kernel[2], "ry");
+  const ir::IterVar rx = te::ReduceAxis(kernel[3], "rx");
+  const ir::IterVar ri = te::ReduceAxis(is_dense ? kernel[4] : ir::Int64(1), "ri");
+  const char* name = is_depthwise ? "depthwise_conv2d_nchwc" : "conv2d_nchwc";
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& i) {
+        const PrimExpr y = Position(i[2], ry->var, window, 0), x = Position(i[3], rx->var, window, 1);
+        if (is_depthwise) {
+          const PrimExpr tap = weight(i[1], ir::Int64(0), ry->var, rx->var, i[4]);
+          return ReduceOver(Reducer::kSum, padded(i[0], i[1], y, x, i[4]) * tap, {ry, rx});
+        }
+        if (!is_dense) {
+          const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var, i[4]);
+          return ReduceOver(Reducer::kSum, padded(i[0], rc->var, y, x) * tap, {rc, ry, rx});
+        }
+        PrimExpr block = rc->var;
+        if (groups > 1) {
+          const PrimExpr blocks_per_group = SimplifyDim(ir::FloorDiv(kernel[0], ir::Int64(groups)));
+          block = ir::FloorDiv(i[1], blocks_per_group) * kernel[1] + block;
+        }
+        const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var, ri->var, i[4]);
+        return ReduceOver(Reducer::kSum, padded(i[0], block, y, x, ri->var) * tap, {rc, ry, rx, ri});
+      },
+      name, kAxisNames);
+}
+
+te::Tensor BlockedMaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
+                            Shape shape) {
+  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), "pool_max");
+}
+
+te::Tensor BlockedAvgPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
+                            Shape shape, bool count_include_pad) {
+  const te::Tensor sum = Pool(Reducer::kSum, data, pool_size, window, std::move(shape), "pool_sum");
+  return te::Compute(
+      sum.shape(),
+      [&](const te::Indices& i) {
+        PrimExpr count = ir::Int64(1);
+        for (size_t axis = 0; axis < 2; ++axis) {
+          count =
+              count * CountTaps(i[2 + axis], pool_size[axis], window, axis, data.shape()[2 + axis], count_include_pad);
+        }
+        return sum(i) / ir::Cast(data.dtype(), ir::Max(count, ir::Int64(1)));
+      },
+      "pool_avg", kAxisNames);
+}
+
+}  // namespace ingot::op::topi

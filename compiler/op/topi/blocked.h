@@ -1,0 +1,27 @@
+// Tensor expressions of convolution and pooling over channels in blocks: data [n, channel blocks, h, w, block], or
+// [n, channels, h, w] where each channel is used alone. The last axis of every result is the block, so that schedules
+// find their vectors there. Padding is a stage of its own. Shapes of results are given.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/op/topi/elementwise.h"
+
+namespace ingot::op::topi {
+
+// Two spatial axes; padding is [top, left, bottom, right].
+struct BlockedWindow {
+  std::vector<int64_t> strides, padding, dilation;
+};
+// weight [output blocks, input blocks per group, h, w, input block, output block]: every input channel of the group;
+// weight [output blocks, input channels, h, w, output block]: over data without blocks every channel, else (depthwise,
+// one input channel) the output's own one.
+te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const BlockedWindow& window, int64_t groups,
+                         Shape shape);
+te::Tensor BlockedMaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
+                            Shape shape);
+te::Tensor BlockedAvgPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,
+                            Shape shape, bool count_include_pad);
+
+}  // namespace ingot::op::topi

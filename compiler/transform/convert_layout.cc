@@ -1,0 +1,544 @@
+// convert_layout
+//   Before: operators named by rows; images are NCHW.
+//   After:  where an operator has a cheaper implementation over channels in blocks (NCHW16c), its call names these
+//           layouts; element-wise operators, and others whose rows list a blocked implementation, follow their inputs.
+//           Tensors are converted where a region of such calls begins and ends, and nowhere else. Channels are filled up
+//           with zeros to whole blocks; weights are laid out by rows that lift_params prepares.
+//   After the simplifications, which would see fewer equal calls behind it; before lift_params, for the weights.
+//
+// Bindings are taken in order. Each variable has the forms that were asked for: plain (its own), blocked [N, C / 16, H,
+// W, 16], and flat, the blocked one's view [N, C / 16, 1, H * W, 16]. A convolution of one tap computes the flat form:
+// its tiles then need not end with each row. What a binding computes in blocks gets its plain form, under its own
+// variable, only when something asks for it; so the dead conversions of a cautious rewrite are never made.
+//
+// Channels beyond the logical ones hold what the operators make of zeros; it never reaches a result, since weights are
+// zero there and plain forms leave it out, as long as it is finite (0 * inf is no zero). The value is followed through
+// element-wise operators by their rows' reference evaluation, and an operator that would make it infinite stays plain.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <ranges>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/op/blocked.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/layout.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+using op::Dims;
+using op::Layout;
+
+namespace {
+
+constexpr const char* kPlainLayout = "NCHW";
+constexpr const char* kBlockedLayout = "NCHW16c";
+constexpr int64_t kBlock = 16;
+// Operations, as implementations count them, that converting an element costs.
+constexpr double kConversionCost = 8;
+
+enum class Form : uint8_t { kBlocked, kFlat };
+
+// A tensor's forms, beside the plain one.
+struct Forms {
+  Expr blocked, flat;
+  bool has_plain = true;
+  std::optional<double> filling = 0.0;  // what its channels beyond the logical ones hold, where that is known
+};
+
+const Dims* DimsOf(const Expr& expr) {
+  const auto* type = As<ir::TensorTypeNode>(expr->type);
+  return type != nullptr && type->dims && type->dtype ? &*type->dims : nullptr;
+}
+
+bool SameDims(const Dims& a, const Dims& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) { return op::DimsEqual(x, y); });
+}
+
+double Elements(const Dims& dims) {
+  double count = 1;
+  for (const ir::PrimExpr& dim : dims) {
+    if (const int64_t* value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
+  }
+  return count;
+}
+
+bool IsScalar(const Dims& dims) {
+  return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
+}
+
+// The channels of an image, when their number is known.
+std::optional<int64_t> Channels(const Dims& dims) {
+  const int64_t* channels = dims.size() == 4 ? ir::AsConstInt(dims[1]) : nullptr;
+  return channels != nullptr && *channels > 0 ? std::optional<int64_t>(*channels) : std::nullopt;
+}
+
+Expr IntTuple(const std::vector<int64_t>& values) {
+  std::vector<Expr> fields;
+  std::vector<ir::Type> types;
+  for (int64_t value : values) {
+    fields.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
+    types.push_back(fields.back()->type);
+  }
+  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+}
+
+// Dims with each extent rounded up to the layout's blocks.
+Dims Filled(const Dims& dims, const Layout& layout) {
+  Dims filled;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t block = layout.Block(i);
+    filled.push_back(block == 1 ? dims[i]
+                                : op::SimplifyDim(ir::FloorDiv(dims[i] + (block - 1), ir::Int64(block)) * block));
+  }
+  return filled;
+}
+
+class Converter {
+ public:
+  explicit Converter(const Target& target) : target_(target) {}
+
+  Result<ir::Function> Convert(const ir::Function& function) {
+    ir::SeqExprNode body = *function->body;
+    for (ir::BindingBlock& block : body.blocks) {
+      if (!block.is_dataflow) continue;
+      bindings_.clear();
+      forms_.clear();
+      for (const ir::Binding& binding : block.bindings) INGOT_RETURN_IF_ERROR(ConvertBinding(binding));
+      for (const ir::Binding& binding : block.bindings) {
+        if (!binding.var->is_dataflow) INGOT_RETURN_IF_ERROR(MakePlain(binding.var));
+      }
+      block.bindings = std::move(bindings_);
+    }
+    if (!changed_) return function;
+    ir::FunctionNode copy = *function;
+    copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
+    return ir::Make<ir::FunctionNode>(std::move(copy));
+  }
+
+ private:
+  // ---- Bindings
+  Status ConvertBinding(const ir::Binding& binding) {
+    const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
+    const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
+    bool done = false;
+    if (row != nullptr && !binding.is_match_cast() && DimsOf(call) != nullptr) {
+      if (IsPrepared(*call, *row)) {
+        prepared_.insert(binding.var.get());
+      } else if (!op::LayoutNames(*row).empty()) {
+        INGOT_ASSIGN_OR_RETURN(done, ConvertWindow(binding, call, *row));
+      } else if (row->fusion <= op::FusionClass::kBroadcast && !row->is_view) {
+        INGOT_ASSIGN_OR_RETURN(done, ConvertElementwise(binding, call, *row));
+      } else {
+        INGOT_ASSIGN_OR_RETURN(done, ConvertFollower(binding, call, *row));
+      }
+    }
+    changed_ |= done;
+    if (done) return Status();
+    Status status;
+    ForEachUse(binding.value, [&](const ir::Var& used) {
+      if (status.ok()) status = MakePlain(used);
+    });
+    bindings_.push_back(binding);
+    return status;
+  }
+
+  // Depends on weights alone, through rows that lift_params can evaluate.
+  bool IsPrepared(const ir::CallNode& call, const op::OpRow& row) const {
+    if (row.fold == nullptr) return false;
+    return std::ranges::all_of(call.args, [&](const Expr& arg) { return IsWeight(arg) || As<ir::ShapeExprNode>(arg); });
+  }
+  bool IsWeight(const Expr& expr) const {
+    const auto* var = As<ir::VarNode>(expr);
+    return var != nullptr ? prepared_.contains(var) : As<ir::ConstantNode>(expr) != nullptr;
+  }
+
+  // ---- Rows whose calls name layouts: the cheapest implementation, conversions included.
+  struct Candidate {
+    const op::Implementation* implementation = nullptr;
+    std::vector<Layout> layouts;
+    ir::Attrs attrs;
+    double cost = 0;
+  };
+
+  Result<bool> ConvertWindow(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
+    const std::vector<op::LayoutName> names = op::LayoutNames(row);
+    for (const op::LayoutName& name : names) {
+      if (call->attrs.GetString(name.attr) != name.canonical) return false;  // laid out by hand
+    }
+    for (const Expr& arg : call->args) {
+      if (DimsOf(arg) == nullptr) return false;
+    }
+    Candidate best;
+    for (const op::Implementation& implementation : row.implementations) {
+      const std::optional<Candidate> candidate = Consider(call, implementation, names);
+      if (candidate && (best.implementation == nullptr || candidate->cost < best.cost)) best = *candidate;
+    }
+    if (best.implementation == nullptr || !best.layouts.back().IsBlocked()) return false;
+    // The arguments in their layouts.
+    const bool is_flat = IsOneTap(call) && best.layouts[0].IsBlocked();
+    std::vector<Expr> args;
+    for (size_t i = 0; i < call->args.size(); ++i) {
+      if (i > 0) {
+        INGOT_ASSIGN_OR_RETURN(const Expr weight, LayOut(call->args[i], best.layouts[i]));
+        args.push_back(weight);
+      } else if (best.layouts[0].IsBlocked()) {
+        INGOT_ASSIGN_OR_RETURN(const Expr data, Get(call->args[0], is_flat ? Form::kFlat : Form::kBlocked));
+        args.push_back(data);
+      } else {
+        INGOT_RETURN_IF_ERROR(MakePlain(call->args[0]));
+        args.push_back(call->args[0]);
+      }
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), best.attrs, binding));
+    // A pool's filling lies between its input's and that of the padding.
+    const std::optional<double> filling = call->args.size() > 1 ? 0.0 : FillingOf(call->args[0]);
+    Define(binding.var, result, is_flat ? Form::kFlat : Form::kBlocked,
+           filling == 0.0 ? filling : std::optional<double>());
+    return true;
+  }
+
+  // A call of one implementation: nothing when it does not take this one.
+  std::optional<Candidate> Consider(const ir::Call& call, const op::Implementation& implementation,
+                                    const std::vector<op::LayoutName>& names) const {
+    if (implementation.layouts.size() != names.size()) return std::nullopt;
+    Candidate candidate;
+    candidate.implementation = &implementation;
+    candidate.attrs = call->attrs;
+    std::vector<Expr> args = call->args;
+    double conversions = 0;
+    for (size_t i = 0; i < names.size(); ++i) {
+      std::optional<Layout> layout = Layout::Parse(implementation.layouts[i], names[i].canonical);
+      if (!layout) return std::nullopt;
+      candidate.attrs = candidate.attrs.With(names[i].attr, implementation.layouts[i]);
+      candidate.layouts.push_back(*layout);
+      if (i == args.size()) continue;
+      const Dims& dims = *DimsOf(args[i]);
+      if (!std::ranges::all_of(std::views::iota(size_t{0}, dims.size()),
+                               [&](size_t d) { return layout->Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
+        return std::nullopt;
+      }
+      if (i > 0 && layout->IsBlocked() && !IsWeight(args[i])) return std::nullopt;
+      if (i == 0 && layout->IsBlocked() != HasBlocks(args[0])) conversions += kConversionCost * Elements(dims);
+      const auto type = ir::Downcast<ir::TensorTypeNode>(args[i]->type);
+      args[i] = ir::Make<ir::VarNode>("x", op::TensorOf(layout->Physical(Filled(dims, *layout)), type->dtype, type));
+    }
+    if (!FillGroups(call, candidate)) return std::nullopt;
+    const Result<ir::Call> laid_out = op::MakeCall(op::RowOf(call)->name, std::move(args), candidate.attrs);
+    if (!laid_out.ok() || !implementation.predicate(*laid_out, target_)) return std::nullopt;
+    candidate.cost = implementation.cost(*laid_out, target_) + conversions;
+    return candidate;
+  }
+
+  // A group per channel stays one when channels are filled up. Other groups must be whole blocks.
+  static bool FillGroups(const ir::Call& call, Candidate& candidate) {
+    if (candidate.attrs.Find("groups") == nullptr || !candidate.layouts.back().IsBlocked()) return true;
+    const int64_t groups = candidate.attrs.GetInt("groups");
+    if (groups == 1) return true;
+    const Dims& data = *DimsOf(call->args[0]);
+    const Dims& weight = *DimsOf(call->args[1]);
+    const std::optional<int64_t> channels = Channels(data),
+                                 outputs = Channels({weight[1], weight[0], weight[2], weight[3]});
+    if (!channels || !outputs) return false;
+    if (groups == *channels && groups == *outputs) {
+      candidate.attrs = candidate.attrs.With("groups", (groups + kBlock - 1) / kBlock * kBlock);
+      return true;
+    }
+    return *channels / groups % kBlock == 0 && *outputs / groups % kBlock == 0;
+  }
+
+  // A convolution that takes one element for each.
+  static bool IsOneTap(const ir::Call& call) {
+    if (call->args.size() < 2) return false;
+    const Dims& weight = *DimsOf(call->args[1]);
+    const auto all = [&](const char* attr, int64_t value) {
+      return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
+    };
+    return ir::IsConstInt(weight[2], 1) && ir::IsConstInt(weight[3], 1) && all("strides", 1) && all("padding", 0);
+  }
+
+  // ---- Element-wise rows: as their inputs are.
+  Result<bool> ConvertElementwise(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
+    const Dims& out = *DimsOf(call);
+    if (!Channels(out)) return false;
+    for (const op::AttrSpec& spec : row.attrs) {
+      if (std::string_view(spec.name).starts_with("ax")) return false;  // it counts the axes
+    }
+    std::optional<Form> form;
+    for (const Expr& arg : call->args) {
+      if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+      const Dims* dims = DimsOf(arg);
+      if (dims == nullptr) return false;
+      const bool is_whole = SameDims(*dims, out);
+      if (!is_whole && !IsScalar(*dims) && !IsPerChannel(*dims, out)) return false;
+      if (is_whole && !form) form = FormOf(arg);
+    }
+    if (!form) return false;
+    const std::optional<double> filling = FillingOf(*call, row);
+    if (*Channels(out) % kBlock != 0 && (!filling || !std::isfinite(*filling))) return false;
+    std::vector<Expr> args = call->args;
+    for (Expr& arg : args) {
+      if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+      const Dims& dims = *DimsOf(arg);
+      if (SameDims(dims, out)) {
+        INGOT_ASSIGN_OR_RETURN(arg, Get(arg, *form));
+      } else if (IsScalar(dims)) {
+        INGOT_RETURN_IF_ERROR(MakePlain(arg));
+      } else {
+        INGOT_ASSIGN_OR_RETURN(arg, GetPerChannel(arg));
+      }
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), call->attrs, binding));
+    Define(binding.var, result, *form, filling);
+    return true;
+  }
+
+  // [1 or N, C, 1, 1], or [C, 1, 1].
+  static bool IsPerChannel(const Dims& dims, const Dims& out) {
+    if (dims.size() != 3 && dims.size() != 4) return false;
+    const size_t c = dims.size() - 3;
+    return op::DimsEqual(dims[c], out[1]) && ir::IsConstInt(dims[c + 1], 1) && ir::IsConstInt(dims[c + 2], 1);
+  }
+  // In blocks [., C / 16, 1, 1, 16], which is its flat form too.
+  Result<Expr> GetPerChannel(const Expr& x) {
+    const Dims& dims = *DimsOf(x);
+    if (dims.size() == 4) return Get(x, Form::kBlocked);
+    if (const auto found = forms_.find(x); found != forms_.end() && found->second.blocked) return found->second.blocked;
+    INGOT_RETURN_IF_ERROR(MakePlain(x));
+    INGOT_ASSIGN_OR_RETURN(const Expr image, Reshape(x, {ir::Int64(1), dims[0], dims[1], dims[2]}));
+    INGOT_ASSIGN_OR_RETURN(const Expr blocked, LayOut(image, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+    forms_[x].blocked = blocked;
+    return blocked;
+  }
+
+  // What an element-wise call makes of its inputs' fillings.
+  std::optional<double> FillingOf(const ir::CallNode& call, const op::OpRow& row) const {
+    if (row.reference == nullptr) return std::nullopt;
+    std::vector<Expr> args = call.args;
+    std::vector<op::ReferenceTensor> inputs;
+    for (Expr& arg : args) {
+      if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+      const std::optional<double> filling = IsScalar(*DimsOf(arg)) ? ScalarOf(arg) : FillingOf(arg);
+      if (!filling) return std::nullopt;
+      const auto type = ir::Downcast<ir::TensorTypeNode>(arg->type);
+      arg = ir::Make<ir::VarNode>("x", op::TensorOf({ir::Int64(1)}, type->dtype, type));
+      inputs.push_back(op::NewReference(*type->dtype, {1}));
+      op::SetNumber(inputs.back(), 0, *filling);
+    }
+    const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call.attrs);
+    if (!one.ok()) return std::nullopt;
+    const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);
+    if (!value.ok() || value->size() != 1) return std::nullopt;
+    return op::GetNumber((*value)[0], 0);
+  }
+  std::optional<double> FillingOf(const Expr& x) const {
+    const auto found = forms_.find(x);
+    return found != forms_.end() ? found->second.filling : std::optional<double>(0.0);
+  }
+  static std::optional<double> ScalarOf(const Expr& x) {
+    const auto* constant = As<ir::ConstantNode>(x);
+    if (constant == nullptr || constant->data->dtype() != DataType::Float(32)) return std::nullopt;
+    float value = 0;
+    std::memcpy(&value, constant->data->bytes().data(), sizeof value);
+    return value;
+  }
+
+  // ---- Other rows that take blocks with the same attributes: concatenation of channels, reductions over H and W.
+  Result<bool> ConvertFollower(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
+    const std::vector<Expr> inputs = op::InputTensors(call);
+    if (inputs.empty() || DimsOf(call)->size() != 4) return false;
+    bool any_blocked = false;
+    for (const Expr& input : inputs) {
+      const Dims* dims = DimsOf(input);
+      if (dims == nullptr || !Channels(*dims)) return false;
+      if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;  // blocks would hold two inputs' channels
+      any_blocked |= HasBlocks(input);
+    }
+    if (!any_blocked) return false;
+    const auto takes_blocks = [&](const op::Implementation& implementation) {
+      return !implementation.layouts.empty() &&
+             std::ranges::all_of(implementation.layouts,
+                                 [](const std::string& name) { return name == kBlockedLayout; });
+    };
+    const auto implementation = std::ranges::find_if(row.implementations, takes_blocks);
+    if (implementation == row.implementations.end()) return false;
+    const Layout layout = *Layout::Parse(kBlockedLayout, kPlainLayout);
+    const auto trial = [&](const Expr& x) -> Result<Expr> {
+      const auto type = ir::Downcast<ir::TensorTypeNode>(x->type);
+      const Dims dims = layout.Physical(Filled(*type->dims, layout));
+      return Expr(ir::Make<ir::VarNode>("x", op::TensorOf(dims, type->dtype, type)));
+    };
+    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> args, MapTensors(call->args, trial));
+    const Result<ir::Call> laid_out = op::MakeCall(row.name, std::move(args), call->attrs);
+    if (!laid_out.ok() || !implementation->predicate(*laid_out, target_)) return false;
+    const Dims expected = layout.Physical(Filled(*DimsOf(call), layout));
+    if (!SameDims(*DimsOf(*laid_out), expected)) return false;
+    INGOT_ASSIGN_OR_RETURN(args, MapTensors(call->args, [&](const Expr& x) { return Get(x, Form::kBlocked); }));
+    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), call->attrs, binding));
+    const std::optional<double> filling = FillingOf(inputs[0]);
+    Define(binding.var, result, Form::kBlocked, filling == 0.0 ? filling : std::optional<double>());
+    return true;
+  }
+
+  static Result<std::vector<Expr>> MapTensors(std::vector<Expr> args,
+                                              const std::function<Result<Expr>(const Expr&)>& map) {
+    for (Expr& arg : args) {
+      if (As<ir::TensorTypeNode>(arg->type) != nullptr) {
+        INGOT_ASSIGN_OR_RETURN(arg, map(arg));
+        continue;
+      }
+      const auto* tuple = As<ir::TupleNode>(arg);
+      if (tuple == nullptr) continue;
+      std::vector<Expr> fields = tuple->fields;
+      std::vector<ir::Type> types;
+      for (Expr& field : fields) {
+        if (As<ir::TensorTypeNode>(field->type) != nullptr) {
+          INGOT_ASSIGN_OR_RETURN(field, map(field));
+        }
+        types.push_back(field->type);
+      }
+      arg = ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+    }
+    return args;
+  }
+
+  // ---- Forms
+  bool HasBlocks(const Expr& x) const { return FormOf(x).has_value(); }
+  std::optional<Form> FormOf(const Expr& x) const {
+    const auto found = forms_.find(x);
+    if (found == forms_.end()) return std::nullopt;
+    if (found->second.blocked) return Form::kBlocked;
+    if (found->second.flat) return Form::kFlat;
+    return std::nullopt;
+  }
+
+  void Define(const ir::Var& var, const Expr& value, Form form, std::optional<double> filling) {
+    Forms& forms = forms_[var];
+    (form == Form::kFlat ? forms.flat : forms.blocked) = value;
+    forms.has_plain = false;
+    forms.filling = filling;
+  }
+
+  Result<Expr> Get(const Expr& x, Form form) {
+    const Forms& known = forms_[x];
+    if (const Expr& found = form == Form::kFlat ? known.flat : known.blocked; found) return found;
+    const Dims& dims = *DimsOf(x);
+    Expr blocked = known.blocked;
+    if (!blocked && !known.flat) {
+      INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+      forms_[x].blocked = blocked;
+      if (form == Form::kBlocked) return blocked;
+    }
+    const ir::PrimExpr size = op::SimplifyDim(dims[2] * dims[3]);
+    const Dims& from = *DimsOf(form == Form::kFlat ? blocked : known.flat);
+    const Dims view = form == Form::kFlat ? Dims{from[0], from[1], ir::Int64(1), size, from[4]}
+                                          : Dims{from[0], from[1], dims[2], dims[3], from[4]};
+    INGOT_ASSIGN_OR_RETURN(const Expr result, Reshape(form == Form::kFlat ? blocked : known.flat, view));
+    Forms& forms = forms_[x];
+    return (form == Form::kFlat ? forms.flat : forms.blocked) = result;
+  }
+
+  // A variable that exists in blocks alone gets its own value.
+  Status MakePlain(const Expr& x) {
+    const auto found = forms_.find(x);
+    if (found == forms_.end() || found->second.has_plain) return Status();
+    found->second.has_plain = true;
+    const Dims dims = *DimsOf(x);
+    Expr value = found->second.blocked ? found->second.blocked : found->second.flat;
+    const Dims from = *DimsOf(value);
+    const bool is_point = ir::IsConstInt(dims[2], 1) && ir::IsConstInt(dims[3], 1);
+    if (!is_point) {  // [N, C / 16, 16, H, W]; channels lie in order already where there is one place
+      INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 2, 3})}}));
+    }
+    const bool is_filled = *Channels(dims) % kBlock != 0;
+    const Dims whole = {dims[0], op::SimplifyDim(from[1] * kBlock), dims[2], dims[3]};
+    const ir::Var var = ir::Downcast<ir::VarNode>(x);
+    if (is_filled) {
+      INGOT_ASSIGN_OR_RETURN(value, Reshape(value, whole));
+      INGOT_ASSIGN_OR_RETURN(const ir::Call slice, op::MakeCall("strided_slice", {value, IntTuple({1}), IntTuple({0}),
+                                                                                  IntTuple({*Channels(dims)})}));
+      bindings_.push_back({var, slice, nullptr, {}});
+      return Status();
+    }
+    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape, op::MakeCall("reshape", {value, ShapeOf(whole)}));
+    bindings_.push_back({var, reshape, nullptr, {}});
+    return Status();
+  }
+
+  // ---- Conversions
+  // A plain tensor in a layout: filled up, cut into blocks, axes in their order.
+  Result<Expr> LayOut(const Expr& x, const Layout& layout) {
+    if (!layout.IsBlocked()) return x;
+    const Dims dims = *DimsOf(x);
+    const Dims filled = Filled(dims, layout);
+    Expr value = x;
+    if (!SameDims(dims, filled)) {
+      std::vector<int64_t> width;
+      for (size_t i = 0; i < dims.size(); ++i) {
+        const int64_t* missing = ir::AsConstInt(op::SimplifyDim(filled[i] - dims[i]));
+        width.push_back(0);
+        width.push_back(missing != nullptr ? *missing : 0);
+      }
+      INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(width)}}));
+    }
+    // Each blocked axis becomes two, in the order of the logical ones.
+    Dims cut;
+    std::vector<size_t> outer(dims.size());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      outer[i] = cut.size();
+      const int64_t block = layout.Block(i);
+      cut.push_back(block == 1 ? filled[i] : op::SimplifyDim(ir::FloorDiv(filled[i], ir::Int64(block))));
+      if (block != 1) cut.push_back(ir::Int64(block));
+    }
+    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, cut));
+    std::vector<int64_t> axes;
+    for (const Layout::Axis& axis : layout.axes()) {
+      axes.push_back(static_cast<int64_t>(outer[axis.logical]) + (axis.inner != 0 ? 1 : 0));
+    }
+    return Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints(axes)}});
+  }
+
+  static Expr ShapeOf(const Dims& dims) { return ir::Make<ir::ShapeExprNode>(dims); }
+  Result<Expr> Reshape(const Expr& x, const Dims& dims) {
+    if (SameDims(*DimsOf(x), dims)) return x;
+    return Emit("reshape", {x, ShapeOf(dims)}, {});
+  }
+
+  Result<Expr> Emit(const char* name, std::vector<Expr> args, ir::Attrs attrs, const ir::Binding& source = {}) {
+    INGOT_ASSIGN_OR_RETURN(const ir::Call made, op::MakeCall(name, std::move(args), std::move(attrs)));
+    ir::CallNode call = *made;
+    if (source.value) call.span = source.value->span;
+    const std::string hint = source.var ? source.var->name : "lv";
+    const ir::Var var = ir::Make<ir::VarNode>(hint, call.type, /*dataflow=*/true);
+    bindings_.push_back({var, ir::Make<ir::CallNode>(std::move(call)), nullptr, source.span});
+    return Expr(var);
+  }
+
+  const Target& target_;
+  std::vector<ir::Binding> bindings_;  // of the current block
+  std::unordered_map<Expr, Forms, ir::RefHash, ir::RefSame> forms_;
+  std::unordered_set<const ir::VarNode*> prepared_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
+  // Layouts are shared by all variants, so the least demanding one decides.
+  const Target default_target;
+  const std::vector<Target>& variants = context.options.target.variants;
+  const Target& target = variants.empty() ? default_target : variants.front();
+  return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
+    return Converter(target).Convert(function);
+  });
+}
+
+}  // namespace ingot::transform
