@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 #include "runtime/kernel_abi.h"
@@ -83,7 +84,8 @@ Status KernelEmitter::Emit() {
   EmitStmt(source_.lowered->body);
   b_.CreateRet(b_.getInt32(INGOT_KERNEL_OK));
   if (failed()) return std::move(status_);
-  Result<DimCode> workspace = LowerToDimCode(workspace_bytes_, ints_);
+  // In canonical form, workspaces of equal size are one term: formulas are short.
+  Result<DimCode> workspace = LowerToDimCode(arith::Analyzer().Simplify(workspace_bytes_), ints_);
   if (!workspace.ok()) Unsupported("the size of its workspaces: " + workspace.status().message());
   if (workspace.ok()) workspace_ = *std::move(workspace);
   return std::move(status_);

@@ -17,6 +17,7 @@ std::vector<OpRow> ReductionOps();      // sum, max, softmax, ...
 std::vector<OpRow> ActivationOps();     // activation functions with parameters
 std::vector<OpRow> NormalizationOps();  // layer, RMS, group, instance and local response normalisation
 std::vector<OpRow> LinearOps();         // matmul
+std::vector<OpRow> AttentionOps();      // scaled dot-product attention
 std::vector<OpRow> ConvolutionOps();    // convolution and pooling
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on

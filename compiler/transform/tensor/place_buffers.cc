@@ -105,7 +105,11 @@ class Placer {
     for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     const bool is_private = !loops_.empty() && IsPrivate(allocation);
     const std::vector<Range> whole = WholeBuffer();
-    const std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
+    std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
+    // A local buffer of which a varying part is touched (a last, shorter block) is as large as it was declared.
+    for (size_t d = 0; d < box.size(); ++d) {
+      if (buffer_->scope == "local" && AsConstInt(box[d].extent) == nullptr) box[d] = whole[d];
+    }
     const ForNode* parallel = nullptr;
     for (const ForNode* loop : loops_) parallel = loop->for_kind == ForKind::kParallel ? loop : parallel;
 

@@ -54,6 +54,7 @@ void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList
                const Arguments& args = nullptr);
 
 // The families that have files of their own.
+void AttentionCases(Builder& b);
 void NnCases(Builder& b);
 
 }  // namespace ingot::op

@@ -208,6 +208,7 @@ std::vector<OpCase> MakeCases() {
   TransformCases(b);
   ReductionCases(b);
   LinearCases(b);
+  AttentionCases(b);
   NnCases(b);
   return std::move(b.cases);
 }

@@ -36,6 +36,7 @@ struct Evaluator {
   const char* name;
   // False: this way does not know the call (no implementation, no folding); it is left out.
   bool (*applies)(const ir::Call& call);
+  // The results; of several implementations one after the other.
   Result<std::vector<ReferenceTensor>> (*evaluate)(const ir::Call& call, std::span<const ReferenceTensor> inputs,
                                                    std::span<const std::vector<int64_t>> out_dims);
 };

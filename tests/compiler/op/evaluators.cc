@@ -71,7 +71,6 @@ Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, st
       std::ranges::fill(arguments.bytes[i], std::byte{0xaa});  // what is not written shows
     }
     INGOT_RETURN_IF_ERROR(run(function, arguments));
-    results.clear();
     for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
       const ReferenceTensor& tensor = arguments.tensors[i];
       results.push_back(UnpackReference(tensor.dtype, tensor.dims, arguments.bytes[i]));

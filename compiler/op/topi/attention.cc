@@ -1,0 +1,568 @@
+// The fused kernel is a PrimFunc that is built scheduled, not a trace over the tensor expressions: its softmax is the
+// online one (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; blocked over keys as in
+// "FlashAttention", Dao et al., 2022), whose rescaled accumulators no primitive derives from the stages. Default rules
+// leave it as it is, since it has no blocks.
+//
+// A task is a few tiles of `rows` queries of one head. For a tile the keys go by in blocks that fit the first-level
+// cache with their scores: scores of a block into a small buffer, their greatest, exponentials and sum, then the tile's
+// result is rescaled and the block's share added. So nothing as large as [heads, queries, keys] is ever stored. When
+// the number of keys is a small constant there is one block and no rescaling.
+//
+// Scores are register tiles of rows x 16 over keys, which lie in panels [16 keys][depth][16] (packed once, by a first
+// parallel loop over key heads); values are read in place, or, where they are many and a tile's column of them would miss
+// the cache row by row, packed by columns. With few queries (decoding) packing would cost more than it saves: scores are
+// dot products along the depth instead.
+//
+// Tails: a key behind the last one is a copy of the last one with the score -inf; a query behind the last one is a copy
+// of the last one whose result is not written.
+#include "compiler/op/topi/attention.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "compiler/op/topi/reduction.h"
+#include "runtime/check.h"
+
+namespace ingot::op::topi {
+
+using ir::Buffer;
+using ir::ForKind;
+using ir::Int64;
+using ir::Intrinsic;
+using ir::Make;
+using ir::PrimVar;
+using ir::Stmt;
+using te::Indices;
+
+te::Indices AttentionIndices(const std::string& layout, PrimExpr batch, PrimExpr position, PrimExpr head,
+                             PrimExpr element) {
+  Indices indices;
+  for (char axis : layout) {
+    switch (axis) {
+      case 'B':
+        indices.push_back(batch);
+        break;
+      case 'S':
+        indices.push_back(position);
+        break;
+      case 'N':
+        indices.push_back(head);
+        break;
+      default:
+        indices.push_back(element);
+    }
+  }
+  return indices;
+}
+
+namespace {
+
+const DataType kFloat32 = DataType::Float(32);
+
+PrimExpr Exp(PrimExpr x) { return ir::CallIntrinsic(Intrinsic::kExp, {std::move(x)}); }
+
+PrimExpr MinusInfinity(DataType dtype) { return Identity(Reducer::kMax, dtype); }
+
+PrimExpr Softcap(PrimExpr score, double softcap) {
+  if (softcap == 0) return score;
+  const DataType dtype = score->dtype;
+  return ir::CallIntrinsic(Intrinsic::kTanh, {score * ir::MakeConst(dtype, 1 / softcap)}) *
+         ir::MakeConst(dtype, softcap);
+}
+
+// The first key that the query does not see because of the causal mask.
+PrimExpr CausalEnd(const AttentionConfig& config, const PrimExpr& query) {
+  PrimExpr end = query + 1;
+  if (config.causal == CausalMask::kBottomRight) end = end + (config.num_keys - config.num_queries);
+  return end;
+}
+
+// The element of the bias for a score.
+Indices BiasIndices(const std::vector<PrimExpr>& shape, const Indices& score) {
+  Indices indices;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const PrimExpr& index = score[score.size() - shape.size() + i];
+    indices.push_back(ir::IsConstInt(shape[i], 1) ? Int64(0) : index);
+  }
+  return indices;
+}
+
+// What is subtracted from scores whose greatest this is.
+PrimExpr Shift(const PrimExpr& greatest) {
+  return ir::Select(ir::Equal(greatest, MinusInfinity(greatest->dtype)), ir::MakeConst(greatest->dtype, 0), greatest);
+}
+// 1 / sum, or 0 where nothing was added up.
+PrimExpr Inverse(const PrimExpr& sum) {
+  const PrimExpr zero = ir::MakeConst(sum->dtype, 0);
+  return ir::Select(ir::Equal(sum, zero), zero, ir::MakeConst(sum->dtype, 1) / sum);
+}
+
+}  // namespace
+
+te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfig& config, DataType dtype) {
+  const DataType wide = dtype.bits < 32 ? kFloat32 : dtype;
+  const auto load = [&](size_t operand, const Indices& i) { return ir::Cast(wide, inputs[operand](i)); };
+  const auto key_head = [&](const PrimExpr& head) { return ir::FloorDiv(head, Int64(config.group)); };
+  const Shape rows = {config.batch, config.num_heads, config.num_queries};
+  Shape all = rows;
+  all.push_back(config.num_keys);
+
+  const ir::IterVar depth = te::ReduceAxis(config.depth, "h");
+  const te::Tensor products = te::Compute(
+      all,
+      [&](const Indices& i) {
+        return te::Sum(load(0, AttentionIndices(config.layouts[0], i[0], i[2], i[1], depth->var)) *
+                           load(1, AttentionIndices(config.layouts[1], i[0], i[3], key_head(i[1]), depth->var)),
+                       {depth});
+      },
+      "T_attention_product");
+  const te::Tensor scores = te::Compute(
+      all,
+      [&](const Indices& i) {
+        PrimExpr score = Softcap(products(i) * ir::MakeConst(wide, config.scale), config.softcap);
+        if (inputs.size() > 3) score = score + load(3, BiasIndices(inputs[3].shape(), i));
+        if (config.causal == CausalMask::kNone) return score;
+        return ir::Select(i[3] < CausalEnd(config, i[2]), score, MinusInfinity(wide));
+      },
+      "T_attention_score");
+  const te::Tensor greatest = Reduce(Reducer::kMax, scores, {3}, false, "T_attention_maxelem");
+  const auto row = [](const Indices& i) { return Indices(i.begin(), i.begin() + 3); };
+  const te::Tensor exponentials = te::Compute(
+      all, [&](const Indices& i) { return Exp(scores(i) - Shift(greatest(row(i)))); }, "T_attention_exp");
+  const te::Tensor sums = Reduce(Reducer::kSum, exponentials, {3}, false, "T_attention_expsum");
+  Shape result = rows;
+  result.push_back(config.value_depth);
+  const te::Tensor mixed = te::Compute(
+      result,
+      [&](const Indices& i) {
+        const ir::IterVar key = te::ReduceAxis(config.num_keys, "k");
+        return ReduceOver(Reducer::kSum,
+                          exponentials(i[0], i[1], i[2], key->var) *
+                              load(2, AttentionIndices(config.layouts[2], i[0], key->var, key_head(i[1]), i[3])),
+                          {key});
+      },
+      "T_attention_mix");
+  const Shape shape =
+      AttentionIndices(config.layouts[3], config.batch, config.num_queries, config.num_heads, config.value_depth);
+  return te::Compute(
+      shape,
+      [&](const Indices& i) {
+        const auto at = [&](char axis) { return i[config.layouts[3].find(axis)]; };
+        const PrimExpr value = mixed(at('B'), at('N'), at('S'), at('H'));
+        return ir::Cast(dtype, value * Inverse(sums(at('B'), at('N'), at('S'))));
+      },
+      "T_attention");
+}
+
+namespace {
+
+constexpr int64_t kLanes = 16;         // as the panels of matrix products: one layout for every vector width
+constexpr int64_t kMaxRows = 6;        // 6 x 16 accumulators fill the registers of AVX2
+constexpr int64_t kAccumulators = 96;  // elements of them
+constexpr int64_t kTilesPerTask = 4;
+constexpr int64_t kMaxSingleBlock = 512;  // keys of which the scores of a tile are kept at once
+constexpr int64_t kKeyBlock = 256;        // otherwise
+constexpr int64_t kMinPackedKeys = 192;   // from here on, values are packed as well
+constexpr int64_t kMaxDotQueries = 3;     // up to here, scores are dot products
+// Multiply-adds below which a fork-join costs more than it gains.
+constexpr int64_t kMinParallelProducts = 2 << 20;
+
+PrimExpr CeilDiv(const PrimExpr& a, int64_t b) { return ir::FloorDiv(a + (b - 1), Int64(b)); }
+
+int64_t GreatestDivisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, limit); d > 1; --d) {
+    if (n % d == 0) return d;
+  }
+  return 1;
+}
+
+using Body = std::function<Stmt(const PrimExpr&)>;
+Stmt Loop(const char* name, const PrimExpr& extent, ForKind kind, const Body& body) {
+  if (ir::IsConstInt(extent, 1)) return body(Int64(0));
+  const PrimVar var = ir::MakePrimVar(name);
+  return Make<ir::ForNode>(var, Int64(0), extent, kind, body(var));
+}
+Stmt Serial(const char* name, const PrimExpr& extent, const Body& body) {
+  return Loop(name, extent, ForKind::kSerial, body);
+}
+Stmt Unrolled(const char* name, int64_t extent, const Body& body) {
+  return Loop(name, Int64(extent), ForKind::kUnrolled, body);
+}
+Stmt Vector(int64_t lanes, const Body& body) { return Loop("lane", Int64(lanes), ForKind::kVectorized, body); }
+
+Stmt Let(const char* name, const PrimExpr& value, const Body& body) {
+  if (value->kind == ir::PrimKind::kIntImm) return body(value);
+  const PrimVar var = ir::MakePrimVar(name);
+  return Make<ir::LetStmtNode>(var, value, body(var));
+}
+Stmt Allocate(const Buffer& buffer, Stmt body) { return Make<ir::AllocateNode>(buffer, std::move(body)); }
+Buffer Local(const char* name, Indices shape) { return ir::MakeBuffer(name, kFloat32, std::move(shape), "local"); }
+
+PrimExpr Load(const Buffer& buffer, Indices indices) { return Make<ir::BufferLoadNode>(buffer, std::move(indices)); }
+Stmt Store(const Buffer& buffer, PrimExpr value, Indices indices) {
+  return Make<ir::BufferStoreNode>(buffer, std::move(value), std::move(indices));
+}
+Stmt Seq(std::vector<Stmt> stmts) { return ir::MakeSeq(std::move(stmts)); }
+
+class FusedKernel {
+ public:
+  FusedKernel(const std::vector<Buffer>& inputs, const Buffer& out, const AttentionConfig& config)
+      : query_(inputs[0]), key_(inputs[1]), value_(inputs[2]), out_(out), config_(config) {
+    if (inputs.size() > 3) bias_ = inputs[3];
+    depth_ = *ir::AsConstInt(config.depth);
+    value_depth_ = *ir::AsConstInt(config.value_depth);
+    const int64_t* queries = ir::AsConstInt(config.num_queries);
+    const int64_t* keys = ir::AsConstInt(config.num_keys);
+    uses_dots_ = queries != nullptr && *queries <= kMaxDotQueries;
+    rows_ = queries != nullptr ? ChooseRows(*queries) : kMaxRows;
+    queries_are_ragged_ = queries == nullptr || *queries % rows_ != 0;
+    keys_are_ragged_ = keys == nullptr || *keys % kLanes != 0;
+    is_single_block_ = keys != nullptr && *keys <= kMaxSingleBlock;
+    key_block_ = is_single_block_ ? (*keys + kLanes - 1) / kLanes * kLanes : kKeyBlock;
+    packs_values_ = !uses_dots_ && (keys == nullptr || *keys >= kMinPackedKeys);
+    lanes_ = GreatestDivisor(value_depth_, kLanes);
+    vectors_ = GreatestDivisor(value_depth_ / lanes_, std::max<int64_t>(kAccumulators / (rows_ * lanes_), 1));
+    num_tiles_ = CeilDiv(config.num_queries, rows_);
+    num_panels_ = CeilDiv(config.num_keys, kLanes);
+  }
+
+  Stmt Build() {
+    if (uses_dots_) return Tasks();
+    panels_ = ir::MakeBuffer("panels", kFloat32,
+                             {config_.batch * config_.num_key_heads, num_panels_, Int64(depth_), Int64(kLanes)});
+    if (!packs_values_) return Allocate(panels_, Seq({Pack(), Tasks()}));
+    columns_ = ir::MakeBuffer("columns", kFloat32,
+                              {config_.batch * config_.num_key_heads, Int64(value_depth_ / (vectors_ * lanes_)),
+                               config_.num_keys, Int64(vectors_ * lanes_)});
+    return Allocate(panels_, Allocate(columns_, Seq({Pack(), Tasks()})));
+  }
+
+ private:
+  // As few tiles as possible, then as small ones.
+  static int64_t ChooseRows(int64_t queries) {
+    const int64_t tiles = (queries + kMaxRows - 1) / kMaxRows;
+    return (queries + tiles - 1) / tiles;
+  }
+
+  // Small constant work is done by the caller; a symbolic amount counts as large.
+  ForKind TaskKind() const {
+    int64_t products = depth_ + value_depth_;
+    for (const PrimExpr& dim : {config_.batch, config_.num_heads, config_.num_queries, config_.num_keys}) {
+      const int64_t* extent = ir::AsConstInt(dim);
+      if (extent == nullptr || __builtin_mul_overflow(products, *extent, &products)) return ForKind::kParallel;
+    }
+    return products < kMinParallelProducts ? ForKind::kSerial : ForKind::kParallel;
+  }
+
+  Stmt Pack() {
+    return Loop("head", config_.batch * config_.num_key_heads, TaskKind(), [&](const PrimExpr& head) {
+      const PrimExpr batch = ir::FloorDiv(head, config_.num_key_heads);
+      const PrimExpr key_head = ir::FloorMod(head, config_.num_key_heads);
+      const Stmt keys = PackKeys(head, batch, key_head);
+      return packs_values_ ? Seq({keys, PackValues(head, batch, key_head)}) : keys;
+    });
+  }
+  // panels[head, p, h, l] := key(head, 16 p + l, h)
+  Stmt PackKeys(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) {
+    return Serial("p", num_panels_, [&](const PrimExpr& p) {
+      return Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
+        PrimExpr position = p * kLanes + l;
+        if (keys_are_ragged_) position = ir::Min(position, config_.num_keys - 1);
+        return Serial("h", Int64(depth_), [&](const PrimExpr& h) {
+          return Store(panels_, Load(key_, AttentionIndices(config_.layouts[1], batch, position, key_head, h)),
+                       {head, p, h, l});
+        });
+      });
+    });
+  }
+  // columns[head, c, k, x] := value(head, k, c * width + x)
+  Stmt PackValues(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) {
+    return Serial("k", config_.num_keys, [&](const PrimExpr& k) {
+      return Serial("c", columns_->shape[1], [&](const PrimExpr& c) {
+        return Unrolled("v", vectors_, [&](const PrimExpr& v) {
+          return Vector(lanes_, [&](const PrimExpr& x) {
+            const PrimExpr place = v * lanes_ + x;
+            const PrimExpr h = c * (vectors_ * lanes_) + place;
+            return Store(columns_, Load(value_, AttentionIndices(config_.layouts[2], batch, k, key_head, h)),
+                         {head, c, k, place});
+          });
+        });
+      });
+    });
+  }
+
+  Stmt Tasks() {
+    const PrimExpr num_chunks = CeilDiv(num_tiles_, kTilesPerTask);
+    const PrimExpr num_tasks = config_.batch * config_.num_heads * num_chunks;
+    return Loop("task", num_tasks, TaskKind(), [&](const PrimExpr& task) {
+      return Let("chunk", ir::FloorMod(task, num_chunks), [&](const PrimExpr& chunk) {
+        return Let("head", ir::FloorMod(ir::FloorDiv(task, num_chunks), config_.num_heads), [&](const PrimExpr& head) {
+          const PrimExpr batch = ir::FloorDiv(task, num_chunks * config_.num_heads);
+          return Let("batch", batch, [&](const PrimExpr& b) {
+            batch_ = b;
+            head_ = head;
+            const PrimExpr tiles = ir::Min(Int64(kTilesPerTask), num_tiles_ - chunk * kTilesPerTask);
+            return Serial("tile", ir::IsConstInt(num_tiles_, 1) ? Int64(1) : tiles, [&](const PrimExpr& tile) {
+              return Let("row", (chunk * kTilesPerTask + tile) * rows_, [&](const PrimExpr& row) {
+                row_ = row;
+                return Tile();
+              });
+            });
+          });
+        });
+      });
+    });
+  }
+
+  // A query of the tile: its number, and where it is read.
+  PrimExpr Query(const PrimExpr& i) const { return row_ + i; }
+  PrimExpr ReadableQuery(const PrimExpr& i) const {
+    return queries_are_ragged_ ? ir::Min(Query(i), config_.num_queries - 1) : Query(i);
+  }
+  PrimExpr KeyHead() const { return ir::FloorDiv(head_, Int64(config_.group)); }
+
+  Stmt Tile() {
+    scores_ = Local("scores", {Int64(rows_), Int64(key_block_)});
+    sum_ = Local("sum", {Int64(rows_)});
+    // The keys that some query of the tile sees.
+    PrimExpr end = config_.num_keys;
+    if (config_.causal != CausalMask::kNone) {
+      end = ir::Max(ir::Min(end, CausalEnd(config_, row_ + (rows_ - 1))), Int64(0));
+    }
+    if (is_single_block_) {
+      first_key_ = Int64(0);
+      block_panels_ = CeilDiv(end, kLanes);
+      return Allocate(scores_, Allocate(sum_, Seq({Scores(), Exponentials(nullptr, nullptr), Mix(nullptr, nullptr)})));
+    }
+    const Buffer greatest = Local("greatest", {Int64(rows_)});
+    const Buffer rescale = Local("rescale", {Int64(rows_)});
+    const Buffer result = Local("result", {Int64(rows_), Int64(value_depth_)});
+    const Stmt start = Unrolled("i", rows_, [&](const PrimExpr& i) {
+      return Seq({Store(greatest, MinusInfinity(kFloat32), {i}), Store(sum_, ir::MakeConst(kFloat32, 0), {i}),
+                  Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
+                    return Store(result, ir::MakeConst(kFloat32, 0), {i, h});
+                  })});
+    });
+    const Stmt blocks = Serial("key_block", CeilDiv(end, key_block_), [&](const PrimExpr& block) {
+      first_key_ = block * key_block_;
+      block_panels_ = ir::Min(Int64(key_block_ / kLanes), CeilDiv(end, kLanes) - block * (key_block_ / kLanes));
+      return Allocate(scores_,
+                      Allocate(rescale, Seq({Scores(), Exponentials(greatest, rescale), Mix(result, rescale)})));
+    });
+    const Stmt finish = Serial("i", Int64(rows_), [&](const PrimExpr& i) {
+      return WriteIfQuery(i, Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
+                            return Write(i, h, Load(result, {i, h}) * Inverse(Load(sum_, {i})));
+                          }));
+    });
+    return Allocate(greatest, Allocate(sum_, Allocate(result, Seq({start, blocks, finish}))));
+  }
+
+  Stmt WriteIfQuery(const PrimExpr& i, Stmt write) const {
+    if (!queries_are_ragged_) return write;
+    return Make<ir::IfStmtNode>(Query(i) < config_.num_queries, std::move(write), nullptr);
+  }
+  Stmt Write(const PrimExpr& i, const PrimExpr& h, PrimExpr value) const {
+    return Store(out_, std::move(value), AttentionIndices(config_.layouts[3], batch_, Query(i), head_, h));
+  }
+
+  // What a product of a query and a key becomes; key counts from the block's first.
+  PrimExpr Score(const PrimExpr& product, const PrimExpr& i, const PrimExpr& key) const {
+    PrimExpr score = Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap);
+    const PrimExpr position = first_key_ + key;
+    if (bias_) {
+      PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, {batch_, head_, ReadableQuery(i), position}));
+      const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
+      if (keys_are_ragged_ && varies) {
+        bias = ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(kFloat32, 0));
+      }
+      score = score + bias;
+    }
+    PrimExpr seen;
+    if (keys_are_ragged_) seen = position < config_.num_keys;
+    if (config_.causal != CausalMask::kNone) {
+      const PrimExpr causal = position < CausalEnd(config_, Query(i));
+      seen = seen ? ir::And(seen, causal) : causal;
+    }
+    return seen ? ir::Select(seen, score, MinusInfinity(kFloat32)) : score;
+  }
+
+  Stmt Scores() { return uses_dots_ ? ScoresByDots() : ScoresByPanels(); }
+
+  Stmt ScoresByPanels() {
+    const Buffer acc = Local("acc", {Int64(rows_), Int64(kLanes)});
+    const PrimExpr panel_head = batch_ * config_.num_key_heads + KeyHead();
+    return Serial("p", block_panels_, [&](const PrimExpr& p) {
+      const auto tile = [&](const std::function<Stmt(const PrimExpr&, const PrimExpr&)>& body) {
+        return Unrolled("i", rows_, [&](const PrimExpr& i) {
+          return Vector(kLanes, [&](const PrimExpr& l) { return body(i, l); });
+        });
+      };
+      const PrimExpr panel = ir::FloorDiv(first_key_, Int64(kLanes)) + p;
+      const Stmt clear = tile([&](const PrimExpr& i, const PrimExpr& l) {
+        return Store(acc, ir::MakeConst(kFloat32, 0), {i, l});
+      });
+      const Stmt multiply = Serial("h", Int64(depth_), [&](const PrimExpr& h) {
+        return tile([&](const PrimExpr& i, const PrimExpr& l) {
+          const PrimExpr q = Load(query_, AttentionIndices(config_.layouts[0], batch_, ReadableQuery(i), head_, h));
+          return Store(acc, Load(acc, {i, l}) + q * Load(panels_, {panel_head, panel, h, l}), {i, l});
+        });
+      });
+      const Stmt write = tile([&](const PrimExpr& i, const PrimExpr& l) {
+        return Store(scores_, Score(Load(acc, {i, l}), i, p * kLanes + l), {i, p * kLanes + l});
+      });
+      return Allocate(acc, Seq({clear, multiply, write}));
+    });
+  }
+
+  // One key at a time, its row in vectors, whose lanes are added up in halves.
+  Stmt ScoresByDots() {
+    const int64_t lanes = GreatestDivisor(depth_, kLanes);
+    return Serial("p", block_panels_, [&](const PrimExpr& p) {
+      return Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
+        const PrimExpr key = p * kLanes + l;
+        PrimExpr position = first_key_ + key;
+        if (keys_are_ragged_) position = ir::Min(position, config_.num_keys - 1);
+        return Unrolled("i", rows_, [&](const PrimExpr& i) {
+          const Buffer acc = Local("acc", {Int64(lanes)});
+          const Stmt clear =
+              Vector(lanes, [&](const PrimExpr& x) { return Store(acc, ir::MakeConst(kFloat32, 0), {x}); });
+          const Stmt multiply = Unrolled("h", depth_ / lanes, [&](const PrimExpr& h) {
+            return Vector(lanes, [&](const PrimExpr& x) {
+              const PrimExpr e = h * lanes + x;
+              return Store(acc,
+                           Load(acc, {x}) +
+                               Load(query_, AttentionIndices(config_.layouts[0], batch_, ReadableQuery(i), head_, e)) *
+                                   Load(key_, AttentionIndices(config_.layouts[1], batch_, position, KeyHead(), e)),
+                           {x});
+            });
+          });
+          const Stmt write = Store(scores_, Score(Load(acc, {Int64(0)}), i, key), {i, key});
+          return Allocate(acc, Seq({clear, multiply, JoinLanes(acc, lanes, ir::BinaryOp::kAdd), write}));
+        });
+      });
+    });
+  }
+
+  // buffer[0] := all lanes of buffer, combined in halves (an odd lane goes to the first).
+  static Stmt JoinLanes(const Buffer& buffer, int64_t lanes, ir::BinaryOp op) {
+    std::vector<Stmt> steps;
+    while (lanes > 1) {
+      const int64_t half = lanes / 2;
+      const auto join = [&](const PrimExpr& to, const PrimExpr& from) {
+        return Store(buffer, ir::MakeBinary(op, Load(buffer, {to}), Load(buffer, {from})), {to});
+      };
+      if (lanes % 2 != 0) steps.push_back(join(Int64(0), Int64(lanes - 1)));
+      steps.push_back(Vector(half, [&](const PrimExpr& x) { return join(x, x + half); }));
+      lanes = half;
+    }
+    return Seq(std::move(steps));
+  }
+
+  // scores := exp(scores - greatest of their row), sum of each row. With several blocks: the greatest so far, and by
+  // how much what was added up before is too large.
+  Stmt Exponentials(const Buffer& greatest, const Buffer& rescale) {
+    const Buffer partial = Local("partial", {Int64(kLanes)});
+    const Buffer total = Local("total", {Int64(kLanes)});
+    const Buffer shift = Local("shift", {Int64(1)});
+    const auto over_keys = [&](const std::function<Stmt(const PrimExpr& lane, const PrimExpr& key)>& body) {
+      return Serial("p", block_panels_, [&](const PrimExpr& p) {
+        return Vector(kLanes, [&](const PrimExpr& l) { return body(l, p * kLanes + l); });
+      });
+    };
+    const auto fill = [&](const Buffer& buffer, const PrimExpr& value) {
+      return Vector(kLanes, [&](const PrimExpr& l) { return Store(buffer, value, {l}); });
+    };
+    return Serial("i", Int64(rows_), [&](const PrimExpr& i) {
+      std::vector<Stmt> stmts;
+      stmts.push_back(fill(partial, MinusInfinity(kFloat32)));
+      stmts.push_back(over_keys([&](const PrimExpr& l, const PrimExpr& key) {
+        return Store(partial, ir::Max(Load(partial, {l}), Load(scores_, {i, key})), {l});
+      }));
+      stmts.push_back(JoinLanes(partial, kLanes, ir::BinaryOp::kMax));
+      PrimExpr largest = Load(partial, {Int64(0)});
+      if (greatest) largest = ir::Max(largest, Load(greatest, {i}));
+      stmts.push_back(Store(shift, Shift(largest), {Int64(0)}));
+      if (greatest) {
+        stmts.push_back(Store(rescale, Exp(Load(greatest, {i}) - Load(shift, {Int64(0)})), {i}));
+        stmts.push_back(Store(greatest, largest, {i}));
+      }
+      stmts.push_back(fill(total, ir::MakeConst(kFloat32, 0)));
+      stmts.push_back(over_keys([&](const PrimExpr& l, const PrimExpr& key) {
+        return Seq({Store(scores_, Exp(Load(scores_, {i, key}) - Load(shift, {Int64(0)})), {i, key}),
+                    Store(total, Load(total, {l}) + Load(scores_, {i, key}), {l})});
+      }));
+      stmts.push_back(JoinLanes(total, kLanes, ir::BinaryOp::kAdd));
+      PrimExpr sum = Load(total, {Int64(0)});
+      if (greatest) sum = sum + Load(sum_, {i}) * Load(rescale, {i});
+      stmts.push_back(Store(sum_, sum, {i}));
+      return Allocate(partial, Allocate(total, Allocate(shift, Seq(std::move(stmts)))));
+    });
+  }
+
+  // The block's exponentials times its values: into the result, or, where there is one block, divided by the sum and
+  // written.
+  Stmt Mix(const Buffer& result, const Buffer& rescale) {
+    const Buffer acc = Local("mix", {Int64(rows_), Int64(vectors_), Int64(lanes_)});
+    return Serial("column", Int64(value_depth_ / (vectors_ * lanes_)), [&](const PrimExpr& column) {
+      using TileBody = std::function<Stmt(const PrimExpr& i, const Indices& place, const PrimExpr& h)>;
+      const auto row = [&](const PrimExpr& i, const TileBody& body) {
+        return Unrolled("c", vectors_, [&](const PrimExpr& c) {
+          return Vector(lanes_, [&](const PrimExpr& x) {
+            return body(i, Indices{i, c, x}, (column * vectors_ + c) * lanes_ + x);
+          });
+        });
+      };
+      const auto tile = [&](const TileBody& body) {
+        return Unrolled("i", rows_, [&](const PrimExpr& i) { return row(i, body); });
+      };
+      const Stmt start = tile([&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
+        return Store(acc, result ? Load(result, {i, h}) * Load(rescale, {i}) : ir::MakeConst(kFloat32, 0), place);
+      });
+      const Stmt add = Serial("p", block_panels_, [&](const PrimExpr& p) {
+        return Serial("l", Int64(kLanes), [&](const PrimExpr& l) {
+          const PrimExpr key = p * kLanes + l;
+          const PrimExpr position = first_key_ + key;
+          const Stmt products = tile([&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
+            const PrimExpr value =
+                packs_values_ ? Load(columns_, {batch_ * config_.num_key_heads + KeyHead(), column, position,
+                                                place[1] * lanes_ + place[2]})
+                              : Load(value_, AttentionIndices(config_.layouts[2], batch_, position, KeyHead(), h));
+            return Store(acc, Load(acc, place) + Load(scores_, {i, key}) * value, place);
+          });
+          if (!keys_are_ragged_) return products;
+          return Stmt(Make<ir::IfStmtNode>(position < config_.num_keys, products, nullptr));
+        });
+      });
+      const TileBody keep = [&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
+        if (result) return Store(result, Load(acc, place), {i, h});
+        return Write(i, h, Load(acc, place) * Inverse(Load(sum_, {i})));
+      };
+      const Stmt finish = Unrolled(
+          "i", rows_, [&](const PrimExpr& i) { return result ? row(i, keep) : WriteIfQuery(i, row(i, keep)); });
+      return Allocate(acc, Seq({start, add, finish}));
+    });
+  }
+
+  const Buffer query_, key_, value_, out_;
+  Buffer bias_;
+  const AttentionConfig& config_;
+  int64_t depth_, value_depth_;
+  int64_t rows_;             // queries of a tile
+  int64_t key_block_;        // keys whose scores are kept at once
+  int64_t lanes_, vectors_;  // of a tile's result: vectors * lanes values at a time
+  bool uses_dots_, packs_values_, queries_are_ragged_, keys_are_ragged_, is_single_block_;
+  PrimExpr num_tiles_, num_panels_;
+  Buffer panels_, columns_, scores_, sum_;
+  // Of the place in the loops that is being built.
+  PrimExpr batch_, head_, row_, first_key_, block_panels_;
+};
+
+}  // namespace
+
+std::vector<ir::Stmt> FusedAttention(const std::vector<ir::Buffer>& inputs, const ir::Buffer& out,
+                                     const AttentionConfig& config) {
+  return {FusedKernel(inputs, out, config).Build()};
+}
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,45 @@
+// The two definitions of scaled dot-product attention, out = softmax(scale * Q K^T + bias) V per head: tensor
+// expressions of one stage per step, for any dtype and shape, and the fused CPU kernel as statements. Both let a query
+// that sees no key at all (every score is -inf) give zeros.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/stmt.h"
+#include "compiler/op/topi/elementwise.h"
+
+namespace ingot::op::topi {
+
+enum class CausalMask : uint8_t {
+  kNone,
+  kTopLeft,      // query i sees keys 0 .. i
+  kBottomRight,  // query i sees keys 0 .. i + num_keys - num_queries
+};
+
+// What the operands' axes mean, and everything that is no tensor.
+struct AttentionConfig {
+  // Of query, key, value and result: the order of the letters B (batch), S (sequence), N (heads) and H (depth).
+  std::array<std::string, 4> layouts;
+  PrimExpr batch, num_heads, num_key_heads, num_queries, num_keys, depth, value_depth;
+  int64_t group;  // query heads per key head
+  double scale;
+  double softcap;  // 0: none; else scores become softcap * tanh(score / softcap) before the bias
+  CausalMask causal = CausalMask::kNone;
+};
+
+// The operand's indices for one element, in its layout.
+te::Indices AttentionIndices(const std::string& layout, PrimExpr batch, PrimExpr position, PrimExpr head,
+                             PrimExpr element);
+
+// inputs: query, key, value and perhaps bias, whose dims broadcast to [batch, heads, queries, keys]. Small floats are
+// computed in float32.
+te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfig& config, DataType dtype);
+
+// The same for float32 with constant depths: see attention.cc for how.
+std::vector<ir::Stmt> FusedAttention(const std::vector<ir::Buffer>& inputs, const ir::Buffer& out,
+                                     const AttentionConfig& config);
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,81 @@
+// Cases of nn.attention: every way of the fused kernel (panels and dot products, one block of keys and several, ragged
+// tiles), layouts, masks, and what a query that sees nothing gives.
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "tests/compiler/op/case_builder.h"
+
+namespace ingot::op {
+namespace {
+
+ir::AttrValue Layouts(const char* query, const char* key, const char* value, const char* result) {
+  return ir::AttrList{query, key, value, result};
+}
+
+ReferenceTensor Filled(IntList dims, double value) {
+  ReferenceTensor tensor = NewReference(kF32, std::move(dims));
+  for (double& element : tensor.floats) element = value;
+  return tensor;
+}
+
+}  // namespace
+
+void AttentionCases(Builder& b) {
+  const char* op = "nn.attention";
+  for (DataType dtype : {kF32, kF64, kF16, kBF16}) {
+    b.Add(op, dtype.ToString(),
+          {Data(dtype, {2, 7, 2, 4}), Data(dtype, {2, 5, 2, 4}, 2), Data(dtype, {2, 5, 2, 3}, 3)});
+  }
+  b.Add(op, "empty", {Data(kF32, {2, 0, 2, 4}), Data(kF32, {2, 5, 2, 4}, 2), Data(kF32, {2, 5, 2, 4}, 3)});
+  b.Add(op, "one_query", {Data(kF32, {2, 1, 3, 32}), Data(kF32, {2, 21, 3, 32}, 2), Data(kF32, {2, 21, 3, 32}, 3)});
+  b.Add(op, "one_of_each", {Data(kF32, {1, 1, 1, 16}), Data(kF32, {1, 1, 1, 16}, 2), Data(kF32, {1, 1, 1, 16}, 3)});
+  b.Add(op, "odd_depths_few_queries",
+        {Data(kF32, {1, 3, 2, 10}), Data(kF32, {1, 18, 2, 10}, 2), Data(kF32, {1, 18, 2, 9}, 3)});
+  b.Add(op, "whole_tiles", {Data(kF32, {1, 12, 2, 16}), Data(kF32, {1, 32, 2, 16}, 2), Data(kF32, {1, 32, 2, 16}, 3)},
+        {{"scale", 0.5}});
+  b.Add(op, "several_blocks", {Data(kF32, {1, 5, 1, 4}), Data(kF32, {1, 530, 1, 4}, 2), Data(kF32, {1, 530, 1, 4}, 3)});
+  b.Add(op, "several_blocks_one_query",
+        {Data(kF32, {1, 1, 1, 4}), Data(kF32, {1, 530, 1, 4}, 2), Data(kF32, {1, 530, 1, 4}, 3)});
+  b.Add(op, "grouped_heads", {Data(kF32, {2, 4, 6, 8}), Data(kF32, {2, 9, 2, 8}, 2), Data(kF32, {2, 9, 2, 8}, 3)},
+        {{"softcap", 2.0}});
+  b.Add(op, "heads_first", {Data(kF32, {2, 3, 7, 8}), Data(kF32, {2, 3, 9, 8}, 2), Data(kF32, {2, 3, 9, 8}, 3)},
+        {{"layouts", Layouts("BNSH", "BNSH", "BNSH", "BSNH")}});
+  b.Add(op, "transposed_keys", {Data(kF32, {2, 3, 7, 8}), Data(kF32, {2, 3, 8, 9}, 2), Data(kF32, {9, 2, 3, 8}, 3)},
+        {{"layouts", Layouts("BNSH", "BNHS", "SBNH", "HNSB")}});
+  for (const char* mask : {"TopLeft", "BottomRight"}) {
+    b.Add(op, mask, {Data(kF32, {1, 9, 2, 4}), Data(kF32, {1, 21, 2, 4}, 2), Data(kF32, {1, 21, 2, 4}, 3)},
+          {{"causal_mask", mask}});
+    b.Add(op, std::string(mask) + "_more_queries",
+          {Data(kF32, {1, 21, 2, 4}), Data(kF32, {1, 9, 2, 4}, 2), Data(kF32, {1, 9, 2, 4}, 3)},
+          {{"causal_mask", mask}});
+    // With a symbolic first dim, queries and keys have a symbolic number.
+    b.Add(op, std::string(mask) + "_sequence_first",
+          {Data(kF32, {40, 1, 2, 4}), Data(kF32, {40, 1, 2, 4}, 2), Data(kF32, {1, 40, 2, 4}, 3)},
+          {{"causal_mask", mask}, {"layouts", Layouts("SBNH", "SBNH", "BSNH", "BSNH")}});
+  }
+  b.Add(op, "keys_as_batch", {Data(kF32, {5, 1, 2, 16}), Data(kF32, {5, 5, 2, 16}, 2), Data(kF32, {5, 5, 2, 16}, 3)});
+  const auto with_bias = [](IntList dims) {
+    return std::vector<ReferenceTensor>{Data(kF32, {2, 7, 3, 4}), Data(kF32, {2, 19, 3, 4}, 2),
+                                        Data(kF32, {2, 19, 3, 4}, 3), Data(kF32, std::move(dims), 4)};
+  };
+  b.Add(op, "bias", with_bias({2, 3, 7, 19}));
+  b.Add(op, "bias_of_keys", with_bias({2, 1, 1, 19}));
+  b.Add(op, "bias_of_queries", with_bias({7, 1}));
+  b.Add(op, "bias_rank0", with_bias({}));
+  b.Add(
+      op, "bias_sequence_first",
+      {Data(kF32, {19, 1, 2, 4}), Data(kF32, {19, 1, 2, 4}, 2), Data(kF32, {19, 1, 2, 4}, 3), Data(kF32, {19, 19}, 4)},
+      {{"layouts", Layouts("SBNH", "SBNH", "SBNH", "SBNH")}});
+  // The last queries see nothing, the others two keys; a NaN stays within its query.
+  std::vector<ReferenceTensor> masked = with_bias({7, 19});
+  masked[3] = Filled({7, 19}, -kInf);
+  for (size_t query = 0; query < 5; ++query) {
+    for (size_t key : {3, 18}) masked[3].floats[query * 19 + key] = 0.5;
+  }
+  b.Add(op, "masked", masked);
+  std::vector<ReferenceTensor> specials = with_bias({7, 19});
+  specials[0].floats[5] = kNan;
+  specials[3].floats[20] = -kInf;
+  b.Add(op, "specials", specials);
+}
+
+}  // namespace ingot::op
