@@ -6,9 +6,9 @@
 //   (x // b + k) // c       = (x + k*b) // (b*c)
 //   (x % m) // c            = (x // c) % (m/c)                 where c divides m
 //   k*(x % m) + r  mod c    = k*x + r mod c                    where c divides k*m
-// and sums come together again:
-//   k*c*(x // c) + k*(x % c)           = k*x
-//   k*(x % a) + k*a*((x // a) % b)     = k*(x % (a*b))
+// and sums come together again (c a constant, or a product of symbols):
+//   k*c*(x // c) + k*(y % c)           = k*x                where x - y is a multiple of c
+//   k*(y % a) + k*a*((x // a + r) % b) = k*((x + a*r) % (a*b))
 #include <algorithm>
 #include <numeric>
 
@@ -76,6 +76,22 @@ std::optional<int64_t> BlockOf(const Interval& interval, int64_t c) {
   if (!interval.is_bounded()) return std::nullopt;
   const auto first = ir::CheckedFloorDiv(interval.min, c);
   return first == ir::CheckedFloorDiv(interval.max, c) ? first : std::nullopt;
+}
+
+// Quotients and remainders anywhere in the sum.
+int CountDivisions(const LinearSum& sum) {
+  struct Counter : ir::PrimVisitor {
+    int count = 0;
+    using PrimVisitor::Visit;
+    void Visit(const BinaryNode& node) override {
+      count += node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod ? 1 : 0;
+      PrimVisitor::Visit(node);
+    }
+  } counter;
+  for (const LinearTerm& term : sum.terms) {
+    for (const PrimExpr& factor : term.factors) counter.VisitPrim(factor);
+  }
+  return counter.count;
 }
 
 }  // namespace
@@ -301,33 +317,87 @@ std::optional<LinearSum> Analyzer::Recombine(LinearSum sum) {
 }
 
 std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
-  const auto find = [&](const PrimExpr& factor, std::optional<int64_t> coefficient) -> const LinearTerm* {
-    for (const LinearTerm& term : sum.terms) {
-      if (term.coefficient == coefficient && term.only_factor() && SameExpr(*term.only_factor(), factor)) return &term;
-    }
-    return nullptr;
+  // Congruent by construction: the difference is a multiple of m term by term.
+  const auto is_congruent = [](const LinearSum& x, const LinearSum& y, int64_t m) {
+    const auto difference = AddScaled(x, y, -1);
+    return difference.has_value() && difference->constant % m == 0 &&
+           std::all_of(difference->terms.begin(), difference->terms.end(),
+                       [m](const LinearTerm& term) { return term.coefficient % m == 0; });
+  };
+  // Both terms go, the replacement comes; only where fewer divisions are left, so that this ends.
+  const auto replace = [&](const LinearTerm& a, const LinearTerm& b, const std::optional<LinearSum>& by,
+                           int64_t scale) -> std::optional<LinearSum> {
+    if (!by.has_value()) return std::nullopt;
+    const auto without = AddTerm(sum, a, -1);
+    auto next = Add(without.has_value() ? AddTerm(*without, b, -1) : std::nullopt, by, scale);
+    if (!next.has_value() || CountDivisions(*next) >= CountDivisions(sum)) return std::nullopt;
+    return next;
   };
   for (const LinearTerm& term : sum.terms) {
     const auto mod = term.only_factor() ? MatchByConstant(*term.only_factor(), BinaryOp::kFloorMod) : std::nullopt;
     if (!mod.has_value() || sum.terms.size() < 2) continue;
     const LinearSum dividend = Canonical(mod->dividend);
-    const auto quotient = FloorDivideBy(dividend, mod->divisor);
-    const PrimExpr* atom = quotient.has_value() ? quotient->only_atom() : nullptr;
     const auto scaled = ir::CheckedMul(term.coefficient, mod->divisor);
-    if (atom == nullptr || !scaled.has_value()) continue;
-    if (const LinearTerm* other = find(*atom, scaled)) {
-      const auto without = AddTerm(sum, term, -1);
-      return Add(without.has_value() ? AddTerm(*without, *other, -1) : std::nullopt, dividend, term.coefficient);
-    }
+    if (!scaled.has_value()) continue;
     for (const LinearTerm& other : sum.terms) {
       if (other.coefficient != scaled || !other.only_factor()) continue;
+      if (const auto div = MatchByConstant(*other.only_factor(), BinaryOp::kFloorDiv)) {
+        if (div->divisor != mod->divisor) continue;
+        const LinearSum whole = Canonical(div->dividend);
+        if (!is_congruent(whole, dividend, mod->divisor)) continue;
+        if (auto next = replace(term, other, whole, term.coefficient)) return next;
+      }
       const auto outer = MatchByConstant(*other.only_factor(), BinaryOp::kFloorMod);
-      if (!outer.has_value() || !SameExpr(outer->dividend, *atom)) continue;
-      const auto product = ir::CheckedMul(mod->divisor, outer->divisor);
+      const auto product = outer.has_value() ? ir::CheckedMul(mod->divisor, outer->divisor) : std::nullopt;
       if (!product.has_value()) continue;
-      const auto without = AddTerm(sum, term, -1);
-      return Add(without.has_value() ? AddTerm(*without, other, -1) : std::nullopt, FloorModuloBy(dividend, *product),
-                 term.coefficient);
+      // The outer dividend is (whole // m) + rest: both are of whole + m*rest.
+      const LinearSum outer_dividend = Canonical(outer->dividend);
+      for (const LinearTerm& part : outer_dividend.terms) {
+        const auto div = part.coefficient == 1 && part.only_factor()
+                             ? MatchByConstant(*part.only_factor(), BinaryOp::kFloorDiv)
+                             : std::nullopt;
+        if (!div.has_value() || div->divisor != mod->divisor) continue;
+        const LinearSum whole = Canonical(div->dividend);
+        if (!is_congruent(whole, dividend, mod->divisor)) continue;
+        const auto rest = AddTerm(outer_dividend, part, -1);
+        const auto joined = Add(whole, rest, mod->divisor);
+        if (!joined.has_value()) continue;
+        if (auto next = replace(term, other, FloorModuloBy(*joined, *product), term.coefficient)) return next;
+      }
+    }
+  }
+  // By a symbol n: k*(x % n) + k*n*(x // n) = k*x, with further symbols in k, too.
+  for (const LinearTerm& term : sum.terms) {
+    for (const PrimExpr& factor : term.factors) {
+      const auto* mod = As<BinaryNode>(factor);
+      if (mod == nullptr || mod->op != BinaryOp::kFloorMod || ir::AsConstInt(mod->b) != nullptr) continue;
+      const LinearSum n = Canonical(mod->b);
+      if (n.terms.size() != 1 || n.constant != 0 || n.terms[0].coefficient != 1) continue;
+      // The other term's factors: those of this one, with x // n in place of x % n, and n's.
+      std::vector<PrimExpr> wanted = n.terms[0].factors;
+      std::vector<PrimExpr> others;  // k's
+      for (const PrimExpr& other : term.factors) {
+        if (other.get() == factor.get()) continue;
+        wanted.push_back(other);
+        others.push_back(other);
+      }
+      const PrimExpr quotient = ir::FloorDiv(mod->a, mod->b);
+      wanted.push_back(quotient);
+      for (const LinearTerm& other : sum.terms) {
+        if (other.coefficient != term.coefficient || other.factors.size() != wanted.size()) continue;
+        const bool same = std::all_of(wanted.begin(), wanted.end(), [&](const PrimExpr& want) {
+          const auto is_want = [&](const PrimExpr& have) { return SameExpr(have, want); };
+          return std::count_if(other.factors.begin(), other.factors.end(), is_want) ==
+                 std::count_if(wanted.begin(), wanted.end(), is_want);
+        });
+        if (!same) continue;
+        LinearSum k = LinearSum::Constant(sum.dtype, 1);
+        if (!others.empty()) {
+          k.constant = 0;
+          k.terms.push_back({1, others});
+        }
+        if (auto next = replace(term, other, Multiply(Canonical(mod->a), k), term.coefficient)) return next;
+      }
     }
   }
   // A quotient whose remainder is known (by an assumption) is exact.

@@ -195,7 +195,7 @@ bool Analyzer::ProveByRange(const LinearSum& sum, int depth, int& budget) {
   return total.has_value() && ProveNonNegative(*total, depth - 1, budget);
 }
 
-// c*(x // c) lies in [x - c + 1, x]; a minimum is one of its operands and at most each of them.
+// c*(x // c) lies in [x - c + 1, x], x % n below n; a minimum is one of its operands and at most each of them.
 bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
   for (const LinearTerm& term : sum.terms) {
     const auto* node = term.only_factor() ? As<BinaryNode>(*term.only_factor()) : nullptr;
@@ -211,6 +211,19 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
       const bool first = replaced_by(node->a);
       if (either ? first || replaced_by(node->b) : first && replaced_by(node->b)) return true;
       continue;
+    }
+    // By a symbol n > 0: x % n <= n - 1, and t - x // n >= 0 where x <= t*n + n - 1.
+    if (ir::AsConstInt(node->b) == nullptr && term.coefficient < 0 && Bounds(node->b).min >= 0) {
+      const LinearSum n = Canonical(node->b);
+      const auto last = AddScaled(n, LinearSum::Constant(sum.dtype, 1), -1);
+      std::optional<LinearSum> total;
+      if (last.has_value() && node->op == BinaryOp::kFloorMod) total = AddScaled(*without, *last, term.coefficient);
+      if (last.has_value() && node->op == BinaryOp::kFloorDiv && term.coefficient == -1) {
+        const auto whole = Multiply(*without, n);
+        total = whole.has_value() ? AddScaled(*whole, *last, 1) : std::nullopt;
+        if (total.has_value()) total = AddScaled(*total, Canonical(node->a), -1);
+      }
+      if (total.has_value() && ProveNonNegative(*total, depth - 1, budget)) return true;
     }
     const int64_t* divisor = node->op == BinaryOp::kFloorDiv ? ir::AsConstInt(node->b) : nullptr;
     if (divisor == nullptr || *divisor <= 0) continue;

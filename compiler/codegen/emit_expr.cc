@@ -240,7 +240,7 @@ llvm::Value* KernelEmitter::EmitMinMax(const ir::BinaryNode& node, llvm::Value* 
     const auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(scalar);
     if (number != nullptr && !number->isNaN()) return chosen;
   }
-  return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, chosen);
+  return PropagatingMinMax(is_max, a, b);
 }
 
 // Rounds towards zero (kDiv, kTruncMod) or down (kFloorDiv, kFloorMod). Division by zero leaves the kernel; the

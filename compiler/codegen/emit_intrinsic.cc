@@ -165,10 +165,7 @@ llvm::Value* KernelEmitter::EmitPowByConstant(const ir::PrimCallNode& call) {
 }
 
 llvm::Value* KernelEmitter::EmitIfThenElse(const ir::PrimCallNode& call) {
-  if (!call.args[0]->dtype.is_scalar()) {
-    Unsupported("T.if_then_else with a condition per lane was not lowered");
-    return Error(call.dtype);
-  }
+  if (!call.args[0]->dtype.is_scalar()) return EmitMaskedValue(call);
   llvm::Value* condition = EmitExpr(call.args[0]);
   if (failed()) return Error(call.dtype);
   llvm::BasicBlock* then_block = NewBlock("if.then");
@@ -188,6 +185,32 @@ llvm::Value* KernelEmitter::EmitIfThenElse(const ir::PrimCallNode& call) {
   llvm::PHINode* result = b_.CreatePHI(then_value->getType(), 2);
   result->addIncoming(then_value, then_block);
   result->addIncoming(else_value, else_block);
+  return result;
+}
+
+// A condition per lane: the first value is computed where some lane wants it, its loads touch those lanes alone; the
+// second one is safe everywhere.
+llvm::Value* KernelEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
+  llvm::Value* condition = EmitExpr(call.args[0]);
+  llvm::Value* other = EmitExpr(call.args[2]);
+  if (failed()) return Error(call.dtype);
+  llvm::Value* outer = mask_;
+  mask_ = outer != nullptr ? b_.CreateAnd(outer, condition) : condition;
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* then_block = NewBlock("mask.some");
+  llvm::BasicBlock* done = NewBlock("mask.done");
+  b_.CreateCondBr(b_.CreateOrReduce(mask_), then_block, done);
+  b_.SetInsertPoint(then_block);
+  llvm::Value* value = EmitExpr(call.args[1]);
+  mask_ = outer;
+  if (failed()) return Error(call.dtype);
+  value = b_.CreateSelect(condition, value, other);
+  then_block = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+  llvm::PHINode* result = b_.CreatePHI(value->getType(), 2);
+  result->addIncoming(value, then_block);
+  result->addIncoming(other, before);
   return result;
 }
 
@@ -218,13 +241,19 @@ llvm::Value* KernelEmitter::EmitReinterpret(const ir::PrimCallNode& call) {
   return numeric_.FromMemory(b_.CreateBitCast(memory, numeric_.MemoryType(call.dtype)), call.dtype);
 }
 
+// A NaN on either side gives NaN; which zero is chosen of two does not matter.
+llvm::Value* KernelEmitter::PropagatingMinMax(bool is_max, llvm::Value* a, llvm::Value* b) {
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  llvm::FastMathFlags flags;
+  flags.setNoSignedZeros();
+  b_.setFastMathFlags(flags);
+  return b_.CreateBinaryIntrinsic(is_max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
+}
+
 llvm::Value* KernelEmitter::Combine(ir::BinaryOp op, DataType dtype, llvm::Value* a, llvm::Value* b) {
   if (op == ir::BinaryOp::kAdd) return dtype.is_floating() ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
   const bool is_max = op == ir::BinaryOp::kMax;
-  if (dtype.is_floating()) {
-    llvm::Value* chosen = b_.CreateSelect(is_max ? b_.CreateFCmpOGT(a, b) : b_.CreateFCmpOLT(a, b), a, b);
-    return b_.CreateSelect(b_.CreateFCmpUNO(a, a), a, chosen);
-  }
+  if (dtype.is_floating()) return PropagatingMinMax(is_max, a, b);
   if (dtype.is_bool()) return is_max ? b_.CreateOr(a, b) : b_.CreateAnd(a, b);
   const llvm::Intrinsic::ID id = dtype.is_int() ? (is_max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
                                                 : (is_max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);

@@ -99,6 +99,23 @@ llvm::Value* KernelEmitter::LaneOffset(const Address& address, int lane) {
   return b_.CreateNSWAdd(address.offset, b_.CreateNSWMul(address.stride, b_.getInt64(static_cast<uint64_t>(lane))));
 }
 
+llvm::Value* KernelEmitter::LanePointers(const Storage& storage, DataType dtype, const Address& address) {
+  llvm::Value* offsets = address.offset;
+  if (address.stride != nullptr) {
+    std::vector<llvm::Constant*> lanes;
+    for (int lane = 0; lane < address.lanes; ++lane) lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane)));
+    offsets =
+        b_.CreateAdd(numeric_.Broadcast(offsets, address.lanes),
+                     b_.CreateMul(numeric_.Broadcast(address.stride, address.lanes), llvm::ConstantVector::get(lanes)));
+  }
+  return b_.CreateGEP(numeric_.MemoryType(dtype.element_of()), storage.base, offsets);
+}
+
+bool KernelEmitter::IsMasked(int lanes) const {
+  if (mask_ == nullptr || lanes == 1) return false;
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(mask_->getType())->getNumElements()) == lanes;
+}
+
 llvm::Value* KernelEmitter::EmitLoad(const ir::BufferLoadNode& load) {
   const DataType dtype = load.dtype;
   const Storage* storage = FindStorage(load.buffer);
@@ -112,7 +129,15 @@ llvm::Value* KernelEmitter::EmitLoad(const ir::BufferLoadNode& load) {
   };
   llvm::Value* value = nullptr;
   const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
-  if (address.contiguous) {
+  if (IsMasked(address.lanes) && (stride == nullptr || !stride->isZero())) {
+    llvm::Type* type = numeric_.MemoryType(dtype);
+    llvm::Value* zero = llvm::Constant::getNullValue(type);
+    llvm::CallInst* access =
+        address.contiguous
+            ? b_.CreateMaskedLoad(type, ElementPointer(*storage, dtype, address.offset), alignment, mask_, zero)
+            : b_.CreateMaskedGather(type, LanePointers(*storage, dtype, address), alignment, mask_, zero);
+    value = Annotate(access, *storage);
+  } else if (address.contiguous) {
     value = load_at(address.offset, dtype);
   } else if (stride != nullptr && stride->isZero()) {
     value = numeric_.Broadcast(load_at(address.offset, dtype.element_of()), dtype.lanes);
@@ -139,6 +164,13 @@ void KernelEmitter::EmitStore(const ir::BufferStoreNode& store) {
   }
   value = numeric_.ToMemory(value, dtype);
   const llvm::Align alignment(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
+  if (IsMasked(address.lanes)) {
+    Annotate(address.contiguous
+                 ? b_.CreateMaskedStore(value, ElementPointer(*storage, dtype, address.offset), alignment, mask_)
+                 : b_.CreateMaskedScatter(value, LanePointers(*storage, dtype, address), alignment, mask_),
+             *storage);
+    return;
+  }
   if (address.contiguous) {
     Annotate(b_.CreateAlignedStore(value, ElementPointer(*storage, dtype, address.offset), alignment), *storage);
     return;

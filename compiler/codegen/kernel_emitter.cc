@@ -243,6 +243,11 @@ void KernelEmitter::EmitStmt(const ir::Stmt& stmt) {
 void KernelEmitter::EmitIf(const ir::IfStmtNode& node) {
   llvm::Value* condition = EmitExpr(node.condition);
   if (failed()) return;
+  llvm::Value* const outer_mask = mask_;
+  if (condition->getType()->isVectorTy()) {  // stores of the lanes where it holds
+    mask_ = outer_mask != nullptr ? b_.CreateAnd(outer_mask, condition) : condition;
+    condition = b_.CreateOrReduce(mask_);
+  }
   llvm::BasicBlock* then_block = NewBlock("then");
   llvm::BasicBlock* else_block = node.else_case ? NewBlock("else") : nullptr;
   llvm::BasicBlock* done = NewBlock("endif");
@@ -250,6 +255,7 @@ void KernelEmitter::EmitIf(const ir::IfStmtNode& node) {
   b_.SetInsertPoint(then_block);
   EmitStmt(node.then_case);
   b_.CreateBr(done);
+  mask_ = outer_mask;
   if (else_block != nullptr) {
     b_.SetInsertPoint(else_block);
     EmitStmt(node.else_case);

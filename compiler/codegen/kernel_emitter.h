@@ -80,6 +80,8 @@ class KernelEmitter {
   llvm::Value* ElementPointer(const Storage& storage, DataType dtype, llvm::Value* offset);
   llvm::Value* LaneOffset(const Address& address, int lane);
   llvm::Value* EmitLoad(const ir::BufferLoadNode& load);
+  llvm::Value* LanePointers(const Storage& storage, DataType dtype, const Address& address);
+  bool IsMasked(int lanes) const;  // an access of so many lanes
 
   // ---- Expressions (emit_expr.cc).
   llvm::Value* EmitExpr(const ir::PrimExpr& expr);
@@ -100,10 +102,12 @@ class KernelEmitter {
   llvm::Value* EmitMath(const ir::PrimCallNode& call);
   llvm::Value* EmitPowByConstant(const ir::PrimCallNode& call);
   llvm::Value* EmitIfThenElse(const ir::PrimCallNode& call);
+  llvm::Value* EmitMaskedValue(const ir::PrimCallNode& call);
   llvm::Value* EmitShift(const ir::PrimCallNode& call);
   llvm::Value* EmitReinterpret(const ir::PrimCallNode& call);
   llvm::Value* EmitVectorReduce(const ir::PrimCallNode& call);
   llvm::Value* EmitExternal(const ir::PrimCallNode& call);
+  llvm::Value* PropagatingMinMax(bool is_max, llvm::Value* a, llvm::Value* b);
   llvm::Value* Combine(ir::BinaryOp op, DataType dtype, llvm::Value* a, llvm::Value* b);
 
   llvm::Module& module_;
@@ -132,7 +136,8 @@ class KernelEmitter {
   StorageMap storage_;
   int64_t local_bytes_ = 0;
   bool in_task_ = false;
-  int index_depth_ = 0;  // inside of index arithmetic
+  llvm::Value* mask_ = nullptr;  // lanes that take part in vector accesses; null: all
+  int index_depth_ = 0;          // inside of index arithmetic
 };
 
 }  // namespace ingot::codegen

@@ -47,6 +47,7 @@ class Translator {
 
   std::unordered_map<const ir::PrimVarNode*, int> slots_;
   std::unordered_map<const ir::BufferNode*, int> views_;
+  std::unordered_map<const ir::PrimVarNode*, ir::Buffer> by_data_;  // the buffer that was defined with it
   int num_slots_ = 0;
   Status status_;
 };

@@ -101,6 +101,16 @@ bool Machine::Step() {
 int64_t Machine::ElementOf(const ir::BufferNode& buffer, const View& view, std::span<const int64_t> indices,
                            const char* what) {
   int64_t element = view.offset;
+  if (indices.size() == 1 && view.dims.size() != 1) {  // a view of a compact buffer numbers its elements
+    const std::optional<int64_t> size = NumElements(view.dims);
+    if (!size.has_value() || indices[0] < 0 || indices[0] >= *size) {
+      Fail(std::string(what) + " of a view of " + buffer.name + " is out of bounds: element " +
+           std::to_string(indices[0]));
+      return -1;
+    }
+    element += indices[0];
+    indices = {};
+  }
   for (size_t d = 0; d < indices.size(); ++d) {
     if (indices[d] < 0 || indices[d] >= view.dims[d]) {
       Fail(std::string(what) + " of " + buffer.name + IndicesText(indices) + " is out of bounds: dimension " +

@@ -102,6 +102,7 @@ struct Machine {
   Contexts contexts;
   Contexts::Id context = Contexts::kRoot;
   const std::string* block = nullptr;  // innermost block's name
+  std::vector<bool> mask;              // lanes whose stores count; empty: all
   int64_t steps = 0;
   Status status;
   bool failed = false;

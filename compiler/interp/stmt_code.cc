@@ -29,9 +29,13 @@ class StoreCode : public StmtCode {
       if (!machine.failed) machine.Write(*buffer_, view_, indices, value);
       return;
     }
+    const auto takes_part = [&](int lane) { return machine.mask.empty() || machine.mask[static_cast<size_t>(lane)]; };
     std::vector<Cell> values;
-    for (int lane = 0; lane < lanes_; ++lane) values.push_back(value_->Eval(machine, lane));
+    for (int lane = 0; lane < lanes_; ++lane) {
+      values.push_back(takes_part(lane) ? value_->Eval(machine, lane) : IntCell(0));
+    }
     for (int lane = 0; lane < lanes_ && !machine.failed; ++lane) {
+      if (!takes_part(lane)) continue;
       indices.back() = indices_.back()->Eval(machine, lane).i;
       machine.Write(*buffer_, view_, indices, values[static_cast<size_t>(lane)]);
     }
@@ -88,6 +92,26 @@ class IfCode : public StmtCode {
  private:
   ExprPtr condition_;
   StmtPtr then_, else_;
+};
+
+// A condition per lane: the stores below write the lanes where it holds.
+class MaskCode : public StmtCode {
+ public:
+  MaskCode(int lanes, ExprPtr condition, StmtPtr body)
+      : lanes_(lanes), condition_(std::move(condition)), body_(std::move(body)) {}
+  void Run(Machine& machine) const override {
+    std::vector<bool> mask;
+    for (int lane = 0; lane < lanes_; ++lane) mask.push_back(condition_->Eval(machine, lane).i != 0);
+    if (!machine.Step()) return;
+    machine.mask = std::move(mask);
+    body_->Run(machine);
+    machine.mask.clear();
+  }
+
+ private:
+  int lanes_;
+  ExprPtr condition_;
+  StmtPtr body_;
 };
 
 // Iterations of an unordered loop (parallel, vectorized, threads) run one after the other here, each in a context of
@@ -320,6 +344,7 @@ int Translator::DefineVar(const ir::PrimVar& var) {
 }
 
 int Translator::DefineBuffer(const ir::Buffer& buffer) {
+  by_data_[buffer->data.get()] = buffer;
   if (!buffer->dtype.is_scalar() || buffer->dtype.is_handle() || buffer->dtype.code == TypeCode::kComplex) {
     Fail("buffer " + buffer->name + " of " + buffer->dtype.ToString());
   }
@@ -329,6 +354,9 @@ int Translator::DefineBuffer(const ir::Buffer& buffer) {
 int Translator::ViewOf(const ir::Buffer& buffer) {
   const auto it = views_.find(buffer.get());
   if (it != views_.end()) return it->second;
+  // A view: the same data under one index.
+  const auto defined = by_data_.find(buffer->data.get());
+  if (defined != by_data_.end() && buffer->shape.size() == 1) return views_.at(defined->second.get());
   Fail("an access of buffer " + buffer->name + ", which is not defined here");
   return 0;
 }
@@ -352,6 +380,10 @@ StmtPtr Translator::Translate(const ir::Stmt& stmt) {
     }
     case ir::StmtKind::kIf: {
       const auto& node = static_cast<const ir::IfStmtNode&>(*stmt);
+      if (!node.condition->dtype.is_scalar()) {
+        return std::make_unique<MaskCode>(node.condition->dtype.lanes, Translate(node.condition),
+                                          Translate(node.then_case));
+      }
       return std::make_unique<IfCode>(Translate(node.condition), Translate(node.then_case),
                                       node.else_case ? Translate(node.else_case) : nullptr);
     }

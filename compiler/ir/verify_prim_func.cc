@@ -115,7 +115,7 @@ class PrimFuncVerifier : public StmtVisitor {
     StmtVisitor::Visit(node);
   }
   void Visit(const IfStmtNode& node) override {
-    Expect(node.condition->dtype == DataType::Bool(), "a bool condition", node.condition->dtype);
+    Expect(node.condition->dtype.is_bool(), "a bool condition", node.condition->dtype);
     StmtVisitor::Visit(node);
   }
   void Visit(const ForNode& node) override {
@@ -234,7 +234,9 @@ class PrimFuncVerifier : public StmtVisitor {
     vars_.erase(buffer->data);
   }
   void Access(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
-    if (!buffers_.contains(buffer)) return Fail("buffer " + buffer->name + " is not in scope");
+    // A view of a buffer in scope: its data variable, one dimension.
+    const bool is_view = buffer->shape.size() == 1 && vars_.contains(buffer->data);
+    if (!buffers_.contains(buffer) && !is_view) return Fail("buffer " + buffer->name + " is not in scope");
     if (indices.size() != buffer->shape.size()) {
       return Fail("buffer " + buffer->name + " has " + std::to_string(buffer->shape.size()) + " dimensions, got " +
                   std::to_string(indices.size()) + " indices");

@@ -21,7 +21,10 @@ constexpr std::array kRules = {
     ScheduleRule{"tile", "a reduction along whose result's last axis an input lies: register tiles, fused write-back",
                  MatchesTile, ApplyTile},
     ScheduleRule{"rows", "reductions of rows and what depends on them: all stages row by row", MatchesRows, ApplyRows},
-    ScheduleRule{"elementwise", "row by row in vectors along the last axis", MatchesElementwise, ApplyElementwise},
+    ScheduleRule{"transpose", "element-wise along another axis than it is stored: squares through registers",
+                 MatchesTranspose, ApplyTranspose},
+    ScheduleRule{"elementwise", "vectors along the last axes that are contiguous everywhere", MatchesElementwise,
+                 ApplyElementwise},
 };
 
 // The first block, in order, that no rule has handled and this rule takes.

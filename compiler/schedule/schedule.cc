@@ -123,6 +123,12 @@ struct Rows {
     INGOT_ASSIGN_OR_RETURN(const LoopParts parts, schedule::LoopPartition(s.state_, LoopAt(a, 0), IntAt(a, 1)));
     return std::vector<Entity>{OfLoop(parts.main), OfLoop(parts.tail)};
   }
+  static Outputs PartitionByConditions(Schedule& s, const Arguments& a, Decision&) {
+    INGOT_ASSIGN_OR_RETURN(const auto parts, schedule::PartitionByConditions(s.state_, LoopAt(a, 0)));
+    std::vector<Entity> loops;
+    for (const std::optional<LoopVar>& part : parts) loops.push_back(OfLoop(part));
+    return loops;
+  }
   static Outputs AddUnitLoop(Schedule& s, const Arguments& a, Decision&) {
     INGOT_ASSIGN_OR_RETURN(const LoopVar loop, schedule::AddUnitLoop(s.state_, BlockAt(a, 0)));
     return std::vector<Entity>{loop};
@@ -194,6 +200,7 @@ constexpr PrimitiveRow kPrimitives[] = {
     {"fuse", {"*"}, "l", Rows::Fuse},
     {"reorder", {"*"}, "", Rows::Reorder},
     {"loop_partition", {"loop", "multiple"}, "ll", Rows::LoopPartition},
+    {"partition_by_conditions", {"loop"}, "l*", Rows::PartitionByConditions},
     {"add_unit_loop", {"block"}, "l", Rows::AddUnitLoop},
     {"parallel", {"loop"}, "", Rows::Parallel},
     {"vectorize", {"loop"}, "", Rows::Vectorize},
@@ -428,6 +435,9 @@ Schedule::Parts Schedule::LoopPartition(LoopRV loop, int64_t multiple) {
   const std::vector<TraceValue> outputs = Apply("loop_partition", {loop, multiple});
   if (outputs.size() != 2) return {};
   return {std::get<LoopRV>(outputs[0]), std::get<LoopRV>(outputs[1])};
+}
+std::vector<LoopRV> Schedule::PartitionByConditions(LoopRV loop) {
+  return HandlesOf<LoopRV>(Apply("partition_by_conditions", {loop}));
 }
 LoopRV Schedule::AddUnitLoop(BlockRV block) {
   const std::vector<TraceValue> outputs = Apply("add_unit_loop", {block});

@@ -53,6 +53,7 @@ class Schedule {
     LoopRV main, tail;
   };
   Parts LoopPartition(LoopRV loop, int64_t multiple);
+  std::vector<LoopRV> PartitionByConditions(LoopRV loop);
   LoopRV AddUnitLoop(BlockRV block);
   void Parallel(LoopRV loop);
   void Vectorize(LoopRV loop);

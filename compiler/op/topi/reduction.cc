@@ -158,7 +158,11 @@ te::Tensor Softmax(const te::Tensor& x, int axis) {
       "T_softmax_exp");
   const te::Tensor sum = Reduce(Reducer::kSum, exponentials, {axis}, false, "T_softmax_expsum");
   return te::Compute(
-      x.shape(), [&](const te::Indices& i) { return ir::Cast(x.dtype(), exponentials(i) / sum(Without(i, {axis}))); },
+      x.shape(),
+      [&](const te::Indices& i) {  // one division a row
+        const PrimExpr total = sum(Without(i, {axis}));
+        return ir::Cast(x.dtype(), exponentials(i) * (ir::MakeConst(total->dtype, 1) / total));
+      },
       "T_softmax_norm");
 }
 

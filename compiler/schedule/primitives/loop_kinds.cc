@@ -58,6 +58,22 @@ Status CheckIndependent(const ScheduleState& state, const char* primitive, const
   return Status();
 }
 
+// A reduction by +, min or max without its initialisation, over this loop alone: lanes are joined before they are
+// combined with the result.
+bool JoinsLanes(const ScheduleState& state, const LoopSite& site) {
+  const auto* realize = As<BlockRealizeNode>(site.loop->body);
+  if (realize == nullptr || realize->block->init || !state.IsRegular(realize->block->name)) return false;
+  const auto* update = As<BufferStoreNode>(realize->block->body);
+  const auto* combined = update != nullptr ? As<BinaryNode>(update->value) : nullptr;
+  if (combined == nullptr ||
+      (combined->op != BinaryOp::kAdd && combined->op != BinaryOp::kMin && combined->op != BinaryOp::kMax)) {
+    return false;
+  }
+  const auto* out = As<BufferLoadNode>(combined->a);
+  return out != nullptr && out->buffer.same_as(update->buffer) && IsTrue(realize->predicate) &&
+         Binds(*realize, site.loop->var, IterType::kReduce) && BindsOnly(*realize, site.loop->var, IterType::kReduce);
+}
+
 Status SetKind(ScheduleState& state, const char* primitive, const LoopSite& site, ForKind kind) {
   if (site.loop->for_kind != ForKind::kSerial) return Refuse(primitive, Describe(site), "the loop has a kind already");
   ForNode copy = *site.loop;
@@ -76,11 +92,13 @@ Status Parallel(ScheduleState& state, const LoopVar& loop) {
 
 Status Vectorize(ScheduleState& state, const LoopVar& loop) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
-  INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
+  if (!JoinsLanes(state, site)) INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
   const int64_t* extent = AsConstInt(site.loop->extent);
   if (extent == nullptr) return Refuse("vectorize", Describe(site), "the extent is not constant");
   if (*extent < 1 || *extent > 1024) return Refuse("vectorize", Describe(site), "the extent is not in 1..1024");
-  if (As<BlockRealizeNode>(site.loop->body) == nullptr) {
+  const auto* inner = As<ForNode>(site.loop->body);
+  const bool is_square = inner != nullptr && inner->for_kind == ForKind::kVectorized;
+  if (As<BlockRealizeNode>(site.loop->body) == nullptr && !is_square) {
     return Refuse("vectorize", Describe(site), "the loop is not the innermost one around a single block");
   }
   return SetKind(state, "vectorize", site, ForKind::kVectorized);

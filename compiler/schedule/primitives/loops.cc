@@ -1,6 +1,8 @@
 // Primitives that change loops and nothing else: split, fuse, reorder, partition.
 #include <algorithm>
+#include <unordered_map>
 
+#include "compiler/ir/block_util.h"
 #include "compiler/schedule/primitives.h"
 
 namespace ingot::schedule {
@@ -152,11 +154,18 @@ Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& vars) {
   LoopVar fused = MakePrimVar(name, vars[0]->dtype);
   PrimVarMap map;
   PrimExpr rest = fused;
-  for (size_t i = nest.size(); i-- > 1;) {
-    map.emplace(vars[i], FloorMod(rest, nest[i]->extent));
-    rest = FloorDiv(rest, nest[i]->extent);
+  size_t first_long = 0;  // loops of one iteration are at 0, and divide nothing
+  while (first_long + 1 < nest.size() && IsConstInt(nest[first_long]->extent, 1)) ++first_long;
+  for (size_t i = nest.size(); i-- > 0;) {
+    if (i < first_long || (i > first_long && IsConstInt(nest[i]->extent, 1))) {
+      map.emplace(vars[i], IntImm(vars[i]->dtype, 0));
+    } else if (i == first_long) {
+      map.emplace(vars[i], rest);
+    } else {
+      map.emplace(vars[i], FloorMod(rest, nest[i]->extent));
+      rest = FloorDiv(rest, nest[i]->extent);
+    }
   }
-  map.emplace(vars[0], rest);
   Stmt loop = Nest({fused}, {extent}, Substitute(nest.back()->body, map));
   state.Replace(first.loop, SimplifyBindings(loop, first.outer));
   return fused;
@@ -312,6 +321,151 @@ Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_
   }
   state.Replace(site.loop, std::move(both));
   return LoopParts{var, tail_var};
+}
+
+namespace {
+
+// A comparison that holds from a place on, or before it.
+struct Threshold {
+  const PrimExprNode* comparison;
+  PrimExpr place;
+  bool holds_after;
+};
+
+// The comparisons in conditions of if_then_else that are about the variable and nothing else of the block.
+class ThresholdLister : public StmtVisitor {
+ public:
+  ThresholdLister(const BlockNode& block, const PrimVar& var, arith::Analyzer& analyzer)
+      : block_(block), var_(var), analyzer_(analyzer) {}
+  std::vector<Threshold> thresholds;
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const PrimCallNode& call) override {
+    if (call.op == Intrinsic::kIfThenElse) Add(call.args[0]);
+    StmtVisitor::Visit(call);
+  }
+
+ private:
+  void Add(const PrimExpr& condition) {
+    const auto* binary = As<BinaryNode>(condition);
+    if (binary == nullptr) return;
+    if (binary->op == BinaryOp::kAnd) {
+      Add(binary->a);
+      Add(binary->b);
+      return;
+    }
+    if (!binary->a->dtype.is_int() || !UsesVar(condition, var_)) return;
+    PrimExpr difference;  // >= 0
+    if (binary->op == BinaryOp::kLT) difference = binary->b - binary->a - 1;
+    if (binary->op == BinaryOp::kLE) difference = binary->b - binary->a;
+    if (binary->op == BinaryOp::kGT) difference = binary->a - binary->b - 1;
+    if (binary->op == BinaryOp::kGE) difference = binary->a - binary->b;
+    if (!difference) return;
+    const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var_});
+    const int64_t* c = linear ? AsConstInt(analyzer_.Simplify(linear->coefficients[0])) : nullptr;
+    if (c == nullptr || *c == 0) return;
+    for (const IterVar& iter : block_.iter_vars) {
+      if (UsesVar(linear->constant, iter->var)) return;
+    }
+    const PrimExpr& rest = linear->constant;
+    const DataType dtype = rest->dtype;
+    const PrimExpr place =
+        *c > 0 ? FloorDiv(IntImm(dtype, *c - 1) - rest, IntImm(dtype, *c)) : FloorDiv(rest, IntImm(dtype, -*c)) + 1;
+    thresholds.push_back({condition.get(), analyzer_.Simplify(place), *c > 0});
+  }
+  const BlockNode& block_;
+  const PrimVar& var_;
+  arith::Analyzer& analyzer_;
+};
+
+class ComparisonDecider : public StmtMutator {
+ public:
+  std::unordered_map<const PrimExprNode*, bool> values;
+  PrimExpr MutatePrim(const PrimExpr& expr) override {
+    const auto it = values.find(expr.get());
+    return it != values.end() ? BoolImm(it->second) : StmtMutator::MutatePrim(expr);
+  }
+};
+
+constexpr size_t kMaxConditionParts = 64;
+
+}  // namespace
+
+Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState& state, const LoopVar& var) {
+  constexpr const char* kName = "partition_by_conditions";
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
+  INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, kName, site));
+  const std::vector<BlockSite> inside = ScheduleState::BlocksIn(site.loop->body);
+  if (inside.size() != 1) return Refuse(kName, Describe(site), "there must be a single block inside");
+  const BlockRealizeNode& realize = *inside[0].realize;
+  const BlockNode& block = *realize.block;
+  PrimVar iter;
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    if (realize.iter_values[i].get() == var.get()) iter = block.iter_vars[i]->var;
+  }
+  if (!iter || block.init || !BindsOnly(realize, var, IterType::kSpatial)) {
+    return Refuse(kName, Describe(site), "the loop is not one iteration variable of a block without a reduction");
+  }
+  arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
+  ThresholdLister lister(block, iter, analyzer);
+  lister.VisitStmt(block.body);
+  // Different places, in order, within the loop.
+  const PrimExpr& extent = site.loop->extent;
+  std::vector<PrimExpr> places;
+  for (const Threshold& threshold : lister.thresholds) {
+    const PrimExpr place = analyzer.Simplify(Max(Min(threshold.place, extent), IntImm(extent->dtype, 0)));
+    size_t at = 0;
+    bool known = false;
+    for (; at < places.size() && !known; ++at) {
+      known = analyzer.ProveEqual(places[at], place);
+      if (known || analyzer.ProveLessEqual(place, places[at])) break;
+      if (!analyzer.ProveLessEqual(places[at], place)) {
+        return Refuse(kName, Describe(site), "the order of its conditions' bounds is not known");
+      }
+    }
+    if (!known) places.insert(places.begin() + static_cast<std::ptrdiff_t>(at), place);
+  }
+  if (places.size() >= kMaxConditionParts) return Refuse(kName, Describe(site), "it has too many conditions");
+  places.push_back(extent);
+  std::vector<std::optional<LoopVar>> loops;
+  std::vector<Stmt> parts;
+  PrimExpr begin = IntImm(extent->dtype, 0);
+  for (const PrimExpr& end : places) {
+    loops.emplace_back();
+    const PrimExpr length = analyzer.Simplify(end - begin);
+    if (analyzer.ProveLessEqual(length, IntImm(extent->dtype, 0))) continue;
+    ComparisonDecider decider;
+    for (const Threshold& threshold : lister.thresholds) {
+      if (analyzer.ProveLessEqual(threshold.place, begin)) {
+        decider.values.emplace(threshold.comparison, threshold.holds_after);
+      } else if (analyzer.ProveLessEqual(end, threshold.place)) {
+        decider.values.emplace(threshold.comparison, !threshold.holds_after);
+      }
+    }
+    const bool is_first = parts.empty();
+    BlockNode decided = block;
+    if (!is_first) decided.name += std::to_string(parts.size());
+    decided.body = decider.MutateStmt(block.body);
+    ReadWriteRegions regions = GetBlockReadWriteRegions(decided.body);
+    decided.reads = std::move(regions.reads);
+    BlockRealizeNode copy = realize;
+    copy.block = Make<BlockNode>(std::move(decided));
+    Stmt body = Make<BlockRealizeNode>(std::move(copy));
+    for (size_t i = inside[0].loops.size(); i-- > 0;) body = WithBody(inside[0].loops[i], std::move(body));
+    LoopVar part_var = is_first ? var : MakePrimVar(var->name + "_" + std::to_string(parts.size()), var->dtype);
+    if (!is_first) body = TailCopier(state, {}).MutateStmt(body);
+    body = Substitute(body, {{var, begin + PrimExpr(part_var)}});
+    ForNode part = *site.loop;
+    part.var = part_var;
+    part.extent = length;
+    part.body = std::move(body);
+    parts.push_back(SimplifyBindings(Make<ForNode>(std::move(part)), site.outer));
+    loops.back() = part_var;
+    begin = end;
+  }
+  state.Replace(site.loop, MakeSeq(std::move(parts)));
+  return loops;
 }
 
 Result<LoopVar> AddUnitLoop(ScheduleState& state, const BlockName& name) {

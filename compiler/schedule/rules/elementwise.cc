@@ -1,9 +1,11 @@
 // Element-wise work: what each element is made of lies at computable places. Stages that cost nothing, or feed nothing
-// but element-wise stages, are inlined, so that a fused group is one pass over memory; what is left runs row by row, in
-// vectors along the last axis, rows in parallel when there are enough of them.
+// but element-wise stages, are inlined, so that a fused group is one pass over memory. What is left runs in vectors
+// along the last axes that every access passes through evenly, fused into one loop: all axes of tensors of one shape,
+// the pixels of a channel where something is given per channel. Where elements come from different places (padding,
+// concatenation), the loops are cut there first, so that each part is a plain copy of runs.
 #include <algorithm>
 
-#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/contiguity.h"
 #include "compiler/schedule/rules/rules.h"
 
 namespace ingot::schedule {
@@ -27,39 +29,104 @@ bool MatchesElementwise(const ScheduleState& state, const BlockSite& site, const
   return IsInjective(state, site) && !site.loops.empty();
 }
 
-std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, const Target& target) {
-  const BlockRV block = s.GetBlock(name);
+namespace {
+
+// The loops around the block with the iteration variables that they are.
+std::vector<InnerLoop> LoopsAround(Schedule& s, BlockRV block) { return InnerLoops(s, block, LoopRV{}); }
+
+int64_t KnownExtent(const Schedule& s, LoopRV loop) {
+  const int64_t* extent = AsConstInt(s.Loop(loop).loop->extent);
+  return extent != nullptr ? *extent : 1;
+}
+
+LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, size_t end) {
+  std::vector<LoopRV> fused;
+  for (size_t i = begin; i < end; ++i) fused.push_back(loops[i].loop);
+  return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];
+}
+
+// One nest: its loops from position `first` on, the last of which run in vectors. Parallel when it is not under an outer
+// loop that is.
+void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
+  const std::vector<InnerLoop> loops = LoopsAround(s, block);
+  if (!s.status().ok() || loops.size() <= first) return;
   const BlockSite site = s.Block(block);
-  std::vector<LoopRV> loops = s.GetLoops(block);
-  if (!s.status().ok()) return {name};
-  const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   const int64_t element_cost = CostOfInstance(site);
-  const LoopRV inner = loops.back();
-  const int64_t* inner_extent = AsConstInt(s.Loop(inner).loop->extent);
-  const int64_t row_cost = element_cost * (inner_extent != nullptr ? *inner_extent : 1);
-  loops.pop_back();
-  // Padding reads under conditions: partition_loops makes the inside of each row free of them.
-  const bool vectorize = !ReadsUnderCondition(site);
-  if (loops.empty()) {
-    if (!vectorize) {
-      ParallelizeByCost(s, inner, element_cost);
-      return {name};
-    }
-    if (inner_extent != nullptr && *inner_extent <= 2 * lanes) {
-      VectorizeTile(s, inner, lanes);
-      return {name};
-    }
-    const Schedule::Parts parts = s.LoopPartition(inner, lanes);
-    const std::vector<LoopRV> tiles = s.Split(parts.main, {kRest, lanes});
-    s.Vectorize(tiles[1]);
-    ParallelizeByCost(s, tiles[0], element_cost * lanes);
-    VectorizeTile(s, parts.tail, lanes);
-    return {name};
+  std::vector<int> iters;
+  for (size_t i = first; i < loops.size(); ++i) {
+    if (loops[i].iter < 0) return;  // a loop that is no axis of the block
+    iters.push_back(loops[i].iter);
   }
-  const LoopRV rows = loops.size() > 1 ? s.Fuse(loops) : loops[0];
-  if (vectorize) VectorizeLong(s, inner, lanes);
-  ParallelizeByCost(s, rows, row_cost);
-  return {name};
+  const std::vector<std::vector<int>> runs = Contiguity(site).Runs(iters);
+  const size_t inner_begin = loops.size() - runs.back().size();
+  const VectorShape shape =
+      ReadsUnderCondition(site) ? VectorShape{ChooseVectors(site, target).lanes, 1} : ChooseVectors(site, target);
+  const LoopRV rows = FuseAll(s, loops, first, inner_begin);
+  const LoopRV inner = FuseAll(s, loops, inner_begin, loops.size());
+  if (!s.status().ok()) return;
+  const int64_t row_cost = element_cost * KnownExtent(s, inner);
+  const bool has_rows = !s.IsVoid(rows) && !IsConstInt(s.Loop(rows).loop->extent, 1);
+  const LoopRV tiles = VectorizeRun(s, inner, shape);
+  if (!parallel) return;
+  if (has_rows) {
+    ParallelizeByCost(s, rows, row_cost);
+  } else {
+    ParallelizeByCost(s, tiles, element_cost * shape.lanes * shape.registers);
+  }
+}
+
+}  // namespace
+
+std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, const Target& target) {
+  std::vector<BlockName> handled{name};
+  std::vector<BlockRV> parts{s.GetBlock(name)};
+  const BlockSite site = s.Block(parts[0]);
+  const std::vector<InnerLoop> loops = LoopsAround(s, parts[0]);
+  if (!s.status().ok()) return handled;
+  // Where conditions change, from the outside in. Loops outside of the first cut stay common to all parts.
+  size_t common = loops.size();
+  if (ReadsUnderCondition(site)) {
+    const Contiguity contiguity(site);
+    for (size_t i = 0; i < loops.size(); ++i) {
+      if (loops[i].iter < 0 || !contiguity.IsUsedAlone(loops[i].iter)) continue;
+      std::vector<BlockRV> next;
+      for (BlockRV part : parts) {
+        const std::vector<LoopRV> of_part = s.GetLoops(part);
+        Schedule attempt = s;
+        const std::vector<LoopRV> cut = attempt.PartitionByConditions(of_part[i]);
+        if (!attempt.status().ok()) {  // such as a bound that is not known: it stays a condition
+          next.push_back(part);
+          continue;
+        }
+        s = std::move(attempt);
+        common = std::min(common, i);
+        for (LoopRV loop : cut) {
+          if (!s.IsVoid(loop)) next.push_back(s.GetChildBlocks(loop)[0]);
+        }
+      }
+      parts = std::move(next);
+    }
+  }
+  if (common == loops.size()) {
+    ScheduleNest(s, parts[0], 0, true, target);
+    return handled;
+  }
+  int64_t outer_extent = 1, cost = CostOfInstance(site) * KnownInstances(site);
+  bool is_constant = true;
+  std::vector<LoopRV> outer;
+  for (size_t i = 0; i < common; ++i) {
+    outer.push_back(loops[i].loop);
+    outer_extent *= KnownExtent(s, loops[i].loop);
+    is_constant &= ConstantExtent(*site.block().iter_vars[loops[i].iter]).has_value();
+  }
+  const bool outer_is_one = is_constant && outer_extent == 1;
+  for (BlockRV part : parts) {
+    handled.push_back(s.Block(part).block().name);
+    ScheduleNest(s, part, common, outer_is_one, target);
+  }
+  if (outer_is_one || !s.status().ok()) return handled;
+  ParallelizeByCost(s, outer.size() > 1 ? s.Fuse(outer) : outer[0], cost / std::max<int64_t>(outer_extent, 1));
+  return handled;
 }
 
 }  // namespace ingot::schedule

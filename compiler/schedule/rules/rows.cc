@@ -1,10 +1,10 @@
 // Reductions along rows: softmax, layer normalisation, sums and means over the last axes. All stages of the function
 // run row by row, so that a row stays in the cache between them: every stage but the last is computed at the loop over
-// rows. A reduction whose innermost axis is contiguous keeps one partial result per vector lane (rfactor) and joins
-// them at the end.
+// rows. A reduction whose innermost axes are contiguous keeps one partial result per vector lane, in several registers
+// (rfactor), and joins them at the end; what a row leaves over is masked, so that any length runs in vectors.
 #include <algorithm>
 
-#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/contiguity.h"
 #include "compiler/schedule/rules/rules.h"
 
 namespace ingot::schedule {
@@ -42,27 +42,41 @@ bool ReducesWholeRows(const ScheduleState& state, const std::vector<BlockSite>& 
   return true;
 }
 
-// Its innermost reduction variable moves along the rows of its inputs one by one.
-bool ReducesContiguously(const BlockSite& site) {
-  const int k = ReduceIters(site).back();
-  const std::vector<LoadUse> loads = LoadsOf(site);
-  return std::all_of(loads.begin(), loads.end(), [&](const LoadUse& load) {
-    return !load.outside_last[k] && load.last_coefficient[k] && (*load.last_coefficient[k] == 1 || !load.uses[k]);
-  });
-}
+// How a reduction goes along its row. Its innermost axes, as far as every access passes through them evenly, are one loop.
+struct Lanes {
+  BlockName block;  // makes the partial results (rfactor), or is the reduction itself
+  BlockName last;   // joins them; the same where the whole loop is one vector
+  bool partial = false;
+};
 
-// Partial results by lane; returns the block that makes them, or a void one where vectors do not pay.
-BlockRV MakeLanes(Schedule& s, const BlockName& name, int64_t lanes) {
+// Partial results by lane where the row is long: as many registers of them as keep additions in flight. A row of one or
+// two registers is one vector, whose lanes are joined. Nothing where vectors do not pay.
+std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target& target) {
   const BlockRV block = s.GetBlock(name);
   const BlockSite site = s.Block(block);
-  const int k = ReduceIters(site).back();
-  const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[k]);
-  if (!ReducesContiguously(site) || (extent && *extent < 2 * lanes)) return {};
-  LoopRV loop;
-  for (const InnerLoop& entry : InnerLoops(s, block, LoopRV{})) {
-    if (entry.iter == k) loop = entry.loop;
+  Contiguity contiguity(site);
+  const std::vector<int> run = contiguity.Runs(ReduceIters(site)).back();
+  const int k = contiguity.Innermost(run);
+  if (contiguity.IsUsedAlone(k)) return std::nullopt;
+  for (const LinearAccess& access : contiguity.accesses()) {
+    const std::optional<int64_t> step = contiguity.Step(access, k);
+    if (!step || (*step != 0 && *step != 1)) return std::nullopt;
   }
-  return s.RFactor(s.Split(loop, {kRest, lanes})[1]);
+  std::optional<int64_t> extent = 1;
+  for (int iter : run) {
+    const std::optional<int64_t> length = ConstantExtent(*site.block().iter_vars[iter]);
+    extent = length && extent ? std::optional(*extent * *length) : std::nullopt;
+  }
+  const VectorShape shape = ChooseVectors(site, target);
+  constexpr int64_t kIterations = 3;  // of each accumulator, at least
+  if (extent && *extent < 4) return std::nullopt;
+  const LoopRV loop = FuseIters(s, InnerLoops(s, block, LoopRV{}), run);
+  if (extent && *extent <= 2 * shape.lanes) return Lanes{name, name};
+  const int64_t registers =
+      extent ? std::clamp<int64_t>(*extent / shape.lanes / kIterations, 1, shape.registers) : (shape.registers + 1) / 2;
+  const BlockRV partial = s.RFactor(s.Split(loop, {kRest, shape.lanes * registers})[1]);
+  if (!s.status().ok()) return std::nullopt;
+  return Lanes{s.Block(partial).block().name, name, true};
 }
 
 }  // namespace
@@ -84,7 +98,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   const BlockName last_name = sites.back().block().name;
   std::vector<BlockName> handled;
   int64_t row_cost = 0;
-  std::vector<std::pair<BlockRV, int64_t>> lane_blocks;
+  std::vector<Lanes> lanes;
   for (const BlockSite& site : sites) {
     handled.push_back(site.block().name);
     int64_t cost = KnownInstances(site) * CostOfInstance(site);
@@ -94,12 +108,11 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     }
     row_cost += cost;
     if (!IsReduction(s.state(), site)) continue;
-    const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
-    const BlockRV partial = MakeLanes(s, site.block().name, lanes);
+    const std::optional<Lanes> made = MakeLanes(s, site.block().name, target);
     if (!s.status().ok()) return handled;
-    if (s.IsVoid(partial)) continue;
-    lane_blocks.push_back({partial, lanes});
-    handled.push_back(s.Block(partial).block().name);
+    if (!made) continue;
+    lanes.push_back(*made);
+    handled.push_back(made->block);
   }
   // The loop over rows, of the last stage.
   const BlockRV last = s.GetBlock(last_name);
@@ -120,32 +133,43 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   } else {
     row = s.AddUnitLoop(last);
   }
-  std::vector<BlockSite> stages = s.state().Blocks();
+  const std::vector<BlockSite> stages = s.state().Blocks();
   for (size_t i = stages.size(); i-- > 0;) {
     if (!s.status().ok()) return handled;
     const BlockName& name = stages[i].block().name;
     if (name != last_name) s.ComputeAt(s.GetBlock(name), row);
   }
-  // Vectors along the row.
+  // Element-wise stages: vectors along the row.
   for (const BlockSite& stage : s.state().Blocks()) {
     if (!s.status().ok()) return handled;
-    if (!IsInjective(s.state(), stage) || ReadsUnderCondition(stage)) continue;
+    if (!IsInjective(s.state(), stage)) continue;
     const std::vector<InnerLoop> inner = InnerLoops(s, s.GetBlock(stage.block().name), row);
-    if (inner.empty()) continue;
-    VectorizeLong(s, inner.back().loop, target.vector_lanes(StoreOf(stage).buffer->dtype.bits));
+    std::vector<int> own;  // axes of the row
+    for (const InnerLoop& entry : inner) {
+      bool is_shared = entry.iter < 0;
+      for (int d = 0; d < shared; ++d) is_shared |= entry.iter == IterOfDimension(stage, d);
+      if (!is_shared) own.push_back(entry.iter);
+    }
+    if (own.empty()) continue;
+    VectorShape shape = ChooseVectors(stage, target);
+    if (ReadsUnderCondition(stage)) shape.registers = 1;
+    VectorizeRun(s, FuseIters(s, inner, Contiguity(stage).Runs(own).back()), shape);
   }
-  for (const auto& [block, lanes] : lane_blocks) {
-    std::vector<LoopRV> order;
-    LoopRV lane;
+  // Partial results: their lanes innermost.
+  for (const Lanes& entry : lanes) {
+    if (!entry.partial) continue;
+    const BlockRV block = s.GetBlock(entry.block);
     const std::vector<InnerLoop> inner = InnerLoops(s, block, row);
     if (!s.status().ok()) return handled;
     const BlockSite site = s.Block(block);
     const int lane_iter = IterOfDimension(site, StoreOf(site).indices.size() - 1);
-    for (const InnerLoop& entry : inner) {
-      if (entry.iter == lane_iter) {
-        lane = entry.loop;
+    std::vector<LoopRV> order;
+    LoopRV lane;
+    for (const InnerLoop& loop : inner) {
+      if (loop.iter == lane_iter) {
+        lane = loop.loop;
       } else {
-        order.push_back(entry.loop);
+        order.push_back(loop.loop);
       }
     }
     order.push_back(lane);
@@ -163,6 +187,12 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
       if (reduces && s.IsVoid(first)) first = entry.loop;
     }
     if (!s.IsVoid(first)) s.DecomposeReduction(block, first);
+  }
+  // Lanes joined at the end.
+  for (const Lanes& entry : lanes) {
+    const std::vector<InnerLoop> inner = InnerLoops(s, s.GetBlock(entry.last), row);
+    if (!s.status().ok()) return handled;
+    s.Vectorize(inner.back().loop);
   }
   ParallelizeByCost(s, row, row_cost);
   return handled;

@@ -22,5 +22,8 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& block, const Tar
 std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockName& block, const Target& target);
 bool MatchesElementwise(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyElementwise(Schedule& schedule, const BlockName& block, const Target& target);
+// transpose.cc
+bool MatchesTranspose(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyTranspose(Schedule& schedule, const BlockName& block, const Target& target);
 
 }  // namespace ingot::schedule

@@ -18,7 +18,12 @@ class Freshener : public StmtMutator {
   }
   Buffer MutateBuffer(const Buffer& buffer) override {
     const auto it = buffers_.find(buffer);
-    return it == buffers_.end() ? buffer : it->second;
+    if (it != buffers_.end()) return it->second;
+    const auto data = map_.find(buffer->data);
+    if (data == map_.end()) return buffer;
+    BufferNode view = *buffer;
+    view.data = AsRef<PrimVarNode>(data->second);
+    return buffers_[buffer] = Make<BufferNode>(std::move(view));
   }
   Stmt Mutate(const Ref<ForNode>& loop) override {
     ForNode copy = *loop;
@@ -39,7 +44,7 @@ class Freshener : public StmtMutator {
   }
   Stmt Mutate(const Ref<AllocateNode>& allocate) override {
     BufferNode copy = *allocate->buffer;
-    copy.data = MakePrimVar(copy.data->name, copy.data->dtype);
+    copy.data = Fresh(copy.data);
     Buffer fresh = Make<BufferNode>(std::move(copy));
     buffers_[allocate->buffer] = fresh;
     return Make<AllocateNode>(std::move(fresh), MutateStmt(allocate->body), allocate->annotations);

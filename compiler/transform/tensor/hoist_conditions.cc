@@ -27,7 +27,8 @@ class ConditionHoister : public StmtMutator {
     const auto* node = As<ForNode>(mutated);
     if (node->for_kind == ForKind::kParallel) return mutated;
     const auto* guard = As<IfStmtNode>(node->body);
-    if (guard == nullptr || guard->else_case || !IsInvariant(guard->condition, node->var)) return mutated;
+    if (guard == nullptr || guard->else_case || !guard->condition->dtype.is_scalar()) return mutated;
+    if (!IsInvariant(guard->condition, node->var)) return mutated;
     ForNode copy = *node;
     copy.body = guard->then_case;
     return Make<IfStmtNode>(guard->condition, Make<ForNode>(std::move(copy)), nullptr);

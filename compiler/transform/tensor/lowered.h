@@ -29,7 +29,8 @@
 //                  of a store are distinct addresses). n is any number >= 2: usually the target's vector width, its
 //                  multiple or a tail below it.
 //   If, Assert,    conditions are scalar bool. A condition may depend on any variable in scope; hot loops have none
-//   While          (tails were partitioned off). Where lanes would disagree the statement was scalarised.
+//   While          (tails were partitioned off). An If alone may have a condition per lane: then it holds nothing but
+//                  stores of as many lanes, and those touch memory, in their loads too, only where it is true.
 //   LetStmt, Let   each variable is bound once in the whole function.
 //   Evaluate       a PrimCall with an effect. Evaluate(0) only as a whole empty body.
 //   Seq            never nested directly, never of one.
@@ -37,8 +38,11 @@
 // and expressions of every PrimKind but Reduce and ProducerLoad, where
 //   - operands of Binary, Select, Cast, ... have equal lanes (scalars are broadcast explicitly); Select's condition is
 //     bool of the same lanes;
-//   - if_then_else has a scalar condition (its values may be vectors) and evaluates the chosen side alone: the other
-//     side may hold an out-of-bounds load. It is how padding reads;
+//   - if_then_else has a scalar condition (its values may be vectors) or one per lane. It evaluates the chosen side
+//     alone, lane by lane: the other side may hold an out-of-bounds load. It is how padding reads. With a condition per
+//     lane, what is chosen where it is false is safe to evaluate everywhere;
+//   - accesses may go to a view: a buffer of one dimension with the data variable of a compact one, whose elements it
+//     numbers in order;
 //   - Shuffle concatenates the lanes of its vectors or scalars; it appears where lanes were computed one by one;
 //   - index arithmetic is int64 and does not overflow for legal shapes.
 #pragma once

@@ -134,33 +134,33 @@ class TensorSimplifier : public StmtMutator {
 // Stores to local or workspace buffers that nothing loads do nothing.
 class LoadedBuffers : public StmtVisitor {
  public:
-  std::unordered_set<const BufferNode*> loaded;
+  std::unordered_set<const PrimVarNode*> loaded;  // data variables: views share them
 
  protected:
   using StmtVisitor::Visit;
   void Visit(const BufferLoadNode& load) override {
-    loaded.insert(load.buffer.get());
+    loaded.insert(load.buffer->data.get());
     StmtVisitor::Visit(load);
   }
 };
 class DeadStoreRemover : public StmtMutator {
  public:
-  explicit DeadStoreRemover(const std::unordered_set<const BufferNode*>& loaded) : loaded_(loaded) {}
+  explicit DeadStoreRemover(const std::unordered_set<const PrimVarNode*>& loaded) : loaded_(loaded) {}
 
  protected:
   using StmtMutator::Mutate;
   Stmt Mutate(const Ref<AllocateNode>& allocate) override {
-    if (loaded_.count(allocate->buffer.get()) != 0) return StmtMutator::Mutate(allocate);
-    dead_.insert(allocate->buffer.get());
+    if (loaded_.count(allocate->buffer->data.get()) != 0) return StmtMutator::Mutate(allocate);
+    dead_.insert(allocate->buffer->data.get());
     return MutateStmt(allocate->body);
   }
   Stmt Mutate(const Ref<BufferStoreNode>& store) override {
-    return dead_.count(store->buffer.get()) != 0 ? MakeSeq({}) : Stmt(store);
+    return dead_.count(store->buffer->data.get()) != 0 ? MakeSeq({}) : Stmt(store);
   }
 
  private:
-  const std::unordered_set<const BufferNode*>& loaded_;
-  std::unordered_set<const BufferNode*> dead_;
+  const std::unordered_set<const PrimVarNode*>& loaded_;
+  std::unordered_set<const PrimVarNode*> dead_;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ constexpr std::array kPipeline = {
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
     TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},
     TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
+    TensorPassRow{"flatten_accesses", "rows that a fused loop runs through become one", FlattenAccesses},
     TensorPassRow{"vectorize", "vectorized loops become vector expressions", VectorizeLoops},
     TensorPassRow{"unroll", "unrolled loops become straight code", UnrollLoops},
     TensorPassRow{"simplify", "once more, over constant indices and partitioned ranges", SimplifyTensor},

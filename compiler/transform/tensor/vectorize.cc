@@ -6,16 +6,26 @@
 //   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a transposition
 //     reads so), and such a store a serial loop;
 //   - if_then_else whose condition differs between lanes becomes a Select where both values are safe to evaluate (no
-//     load, no integer division), else the lanes are computed one by one and joined by a Shuffle: padding reads so;
-//   - an If whose condition differs between lanes, and anything with an effect, runs as a serial loop.
+//     load, no integer division), stays one with a condition per lane (masked loads) where its loads are vectors, else
+//     the lanes are computed one by one and joined by a Shuffle;
+//   - an If whose condition differs between lanes stays one where it holds nothing but stores of vectors (masked);
+//   - a reduction of all lanes into one element joins the lanes first;
+//   - two vectorized loops around a store that loads along the outer one are a square that is transposed in registers;
+//   - anything else, and anything with an effect, runs as a serial loop.
 // It comes before unrolling (one body instead of many) and after partitioning, which leaves few such conditions.
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
 
 namespace ingot::transform {
 
 using namespace ir;  // NOLINT
+using For = Ref<ForNode>;
 
 namespace {
 
@@ -43,6 +53,32 @@ bool SafeToEvaluate(const PrimExpr& expr) {
   return check.safe;
 }
 
+// A vector that may be computed for some of its lanes alone: its loads are vectors (masked), or one element that any
+// lane needs. Where lanes were computed one by one, the others' loads are not guarded.
+class MaskCheck : public PrimVisitor {
+ public:
+  bool can = true;
+
+ protected:
+  using PrimVisitor::Visit;
+  void Visit(const ShuffleNode&) override { can = false; }
+  void Visit(const BinaryNode& node) override {
+    const bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod ||
+                         node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+    if (divides && !node.dtype.is_floating() && !node.dtype.is_scalar()) can = false;
+    PrimVisitor::Visit(node);
+  }
+  void Visit(const PrimCallNode& call) override {
+    if (GetIntrinsicRow(call.op).traits == IntrinsicRow::kEffect) can = false;
+    PrimVisitor::Visit(call);
+  }
+};
+bool CanMask(const PrimExpr& expr) {
+  MaskCheck check;
+  check.VisitPrim(expr);
+  return check.can;
+}
+
 PrimExpr Widen(const PrimExpr& expr, int lanes) {
   return expr->dtype.lanes == lanes ? expr : PrimExpr(Make<BroadcastNode>(expr, lanes));
 }
@@ -53,10 +89,16 @@ class Vectorizer : public StmtMutator {
   Vectorizer(PrimVar var, int lanes, arith::Analyzer& analyzer)
       : var_(std::move(var)), lanes_(lanes), analyzer_(analyzer) {}
 
+  // These loads have this value (with lanes), and this variable has this one.
+  std::unordered_map<const PrimExprNode*, PrimExpr> given;
+  PrimVarMap fixed;
+
  protected:
   using StmtMutator::Mutate;
 
   PrimExpr Mutate(const Ref<PrimVarNode>& var) override {
+    const auto it = fixed.find(var);
+    if (it != fixed.end()) return it->second;
     if (!var.same_as(var_)) return var;
     return Make<RampNode>(IntImm(var->dtype, 0), IntImm(var->dtype, 1), lanes_);
   }
@@ -80,6 +122,8 @@ class Vectorizer : public StmtMutator {
     return Cast(dtype, std::move(value));
   }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    const auto it = given.find(load.get());
+    if (it != given.end()) return it->second;
     const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);
     return indices ? PrimExpr(Make<BufferLoadNode>(load->buffer, *indices)) : LaneByLane(load);
   }
@@ -102,8 +146,7 @@ class Vectorizer : public StmtMutator {
         PrimExpr yes = Widen(args[1], lanes_), no = Widen(args[2], lanes_);
         return Make<PrimCallNode>(yes->dtype, call->op, std::vector<PrimExpr>{args[0], yes, no});
       }
-      if (SafeToEvaluate(args[1]) && SafeToEvaluate(args[2])) return SelectLanes(args[0], args[1], args[2]);
-      return LaneByLane(call);
+      return Choose(call, args[0], args[1], args[2]);
     }
     const bool pure = GetIntrinsicRow(call->op).traits == IntrinsicRow::kPure;
     if (!pure || IsHorizontal(call->op)) return LaneByLane(call);
@@ -115,14 +158,20 @@ class Vectorizer : public StmtMutator {
     if (!indices) return Serial(store);
     PrimExpr value = MutatePrim(store->value);
     const bool vector_place = !indices->empty() && indices->back()->dtype.lanes == lanes_;
-    if (value->dtype.lanes == lanes_ && !vector_place) return Serial(store);  // lanes write one element in turn
+    if (value->dtype.lanes == lanes_ && !vector_place) {  // lanes write one element in turn
+      const std::optional<PrimExpr> joined = JoinLanes(*store);
+      return joined ? Stmt(Make<BufferStoreNode>(store->buffer, *joined, *indices)) : Serial(store);
+    }
     if (vector_place) value = Widen(value, lanes_);
     return Make<BufferStoreNode>(store->buffer, std::move(value), *indices);
   }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {
     PrimExpr condition = MutatePrim(node->condition);
-    if (!condition->dtype.is_scalar()) return Serial(node);
     Stmt then_case = MutateStmt(node->then_case);
+    if (!condition->dtype.is_scalar()) {
+      if (node->else_case || !StoresLanes(then_case)) return Serial(node);
+      return Make<IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
+    }
     Stmt else_case = node->else_case ? MutateStmt(node->else_case) : nullptr;
     return Make<IfStmtNode>(std::move(condition), std::move(then_case), std::move(else_case));
   }
@@ -196,6 +245,45 @@ class Vectorizer : public StmtMutator {
     return Make<SelectNode>(Widen(condition, lanes_), Widen(yes, lanes_), Widen(no, lanes_));
   }
 
+  // if_then_else under a condition per lane.
+  PrimExpr Choose(const Ref<PrimCallNode>& call, const PrimExpr& condition, const PrimExpr& yes, const PrimExpr& no) {
+    if (SafeToEvaluate(yes) && SafeToEvaluate(no)) return SelectLanes(condition, yes, no);
+    const auto masked = [&](PrimExpr mask, const PrimExpr& value, const PrimExpr& other) -> PrimExpr {
+      return Make<PrimCallNode>(call->dtype.with_lanes(lanes_), Intrinsic::kIfThenElse,
+                                std::vector<PrimExpr>{std::move(mask), Widen(value, lanes_), Widen(other, lanes_)});
+    };
+    if (!CanMask(yes)) return LaneByLane(call);
+    if (SafeToEvaluate(no)) return masked(condition, yes, no);
+    if (!CanMask(no)) return LaneByLane(call);
+    return masked(condition, yes, masked(Not(condition), no, MakeConst(call->dtype, 0)));
+  }
+  bool StoresLanes(const Stmt& stmt) const {
+    if (const auto* seq = As<SeqNode>(stmt)) {
+      return std::all_of(seq->stmts.begin(), seq->stmts.end(), [&](const Stmt& s) { return StoresLanes(s); });
+    }
+    const auto* store = As<BufferStoreNode>(stmt);
+    return store != nullptr && store->indices.back()->dtype.lanes == lanes_ && CanMask(store->value) &&
+           CanMask(store->indices.back());
+  }
+  // `out = out op lanes` with one out for all lanes: the lanes are joined first.
+  std::optional<PrimExpr> JoinLanes(const BufferStoreNode& store) {
+    const auto* binary = As<BinaryNode>(store.value);
+    if (binary == nullptr) return std::nullopt;
+    const std::optional<Intrinsic> join = binary->op == BinaryOp::kAdd   ? Intrinsic::kVectorReduceAdd
+                                          : binary->op == BinaryOp::kMax ? Intrinsic::kVectorReduceMax
+                                          : binary->op == BinaryOp::kMin ? std::optional(Intrinsic::kVectorReduceMin)
+                                                                         : std::nullopt;
+    const auto* out = As<BufferLoadNode>(binary->a);
+    if (!join || out == nullptr || !out->buffer.same_as(store.buffer)) return std::nullopt;
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      if (!StructuralEqual(out->indices[d], store.indices[d])) return std::nullopt;
+    }
+    const PrimExpr rest = MutatePrim(binary->b);
+    if (rest->dtype.lanes != lanes_) return std::nullopt;
+    return MakeBinary(binary->op, MutatePrim(binary->a),
+                      Make<PrimCallNode>(rest->dtype.element_of(), *join, std::vector<PrimExpr>{rest}));
+  }
+
   // The scalar expression of each lane, joined.
   PrimExpr LaneByLane(const PrimExpr& scalar) const {
     std::vector<PrimExpr> values;
@@ -218,6 +306,120 @@ class Vectorizer : public StmtMutator {
   arith::Analyzer& analyzer_;
 };
 
+// The columns of a square of n rows of n lanes each, by shuffles of two vectors at a time: first squares within blocks
+// of 128 bits, of which an instruction interleaves all at once, then whole blocks.
+class SquareTransposer {
+ public:
+  // Values in between are bound to variables, in order.
+  std::vector<std::pair<PrimVar, PrimExpr>> lets;
+
+  PrimExpr Bind(PrimExpr value) {
+    const PrimVar var = MakePrimVar("t" + std::to_string(lets.size()), value->dtype);
+    lets.emplace_back(var, std::move(value));
+    return var;
+  }
+  std::vector<PrimExpr> Columns(std::vector<PrimExpr> rows) {
+    const auto n = static_cast<int64_t>(rows.size());
+    const int64_t block = std::min<int64_t>(n, std::max<int64_t>(128 / rows[0]->dtype.bits, 1));
+    const int64_t groups = n / block;
+    for (int64_t group = 0; group < groups; ++group) {
+      for (int64_t done = 1; done < block; done *= 2) {
+        std::vector<PrimExpr> next(static_cast<size_t>(block));
+        for (int64_t i = 0; i < block / 2; ++i) {
+          const PrimExpr &a = rows[group * block + i], &b = rows[group * block + i + block / 2];
+          next[2 * i] = Interleave(a, b, block, 0);
+          next[2 * i + 1] = Interleave(a, b, block, block / 2);
+        }
+        std::move(next.begin(), next.end(), rows.begin() + group * block);
+      }
+    }
+    std::vector<PrimExpr> columns;
+    for (int64_t c = 0; c < n; ++c) {
+      std::vector<PrimExpr> parts;  // blocks c / block of these, joined two by two
+      for (int64_t group = 0; group < groups; ++group) parts.push_back(rows[group * block + c % block]);
+      int64_t width = block, position = c / block * block;
+      while (parts.size() > 1) {
+        std::vector<PrimExpr> joined;
+        for (size_t i = 0; i < parts.size(); i += 2) {
+          std::vector<int64_t> lanes;
+          for (int64_t lane = 0; lane < n; ++lane) {
+            lanes.push_back(position + lane % width + (lane / width % 2) * n);
+          }
+          joined.push_back(Bind(Make<ShuffleNode>(std::vector<PrimExpr>{parts[i], parts[i + 1]}, std::move(lanes))));
+        }
+        parts = std::move(joined);
+        width *= 2;
+        position = 0;
+      }
+      columns.push_back(parts[0]);
+    }
+    return columns;
+  }
+
+ private:
+  // Within each block: a[first], b[first], a[first + 1], b[first + 1], ...
+  PrimExpr Interleave(const PrimExpr& a, const PrimExpr& b, int64_t block, int64_t first) {
+    std::vector<int64_t> lanes;
+    for (int64_t lane = 0; lane < a->dtype.lanes; ++lane) {
+      const int64_t in_block = lane % block;
+      lanes.push_back(lane - in_block + first + in_block / 2 + in_block % 2 * a->dtype.lanes);
+    }
+    return Bind(Make<ShuffleNode>(std::vector<PrimExpr>{a, b}, std::move(lanes)));
+  }
+};
+
+// for y in vectorized(n): for x in vectorized(n): a store along x, of loads along y: the square goes through registers.
+// Nothing where it is something else.
+std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::Analyzer& analyzer) {
+  const int64_t* n = AsConstInt(inner->extent);
+  const auto* store = As<BufferStoreNode>(inner->body);
+  if (store == nullptr || n == nullptr || !AsConstInt(outer->extent) || *AsConstInt(outer->extent) != *n || *n < 2 ||
+      !std::has_single_bit(static_cast<uint64_t>(*n))) {
+    return std::nullopt;
+  }
+  const int lanes = static_cast<int>(*n);
+  const auto is_run = [&](const PrimExpr& expr) {
+    const auto* access = As<BufferLoadNode>(expr);
+    const auto* ramp = access != nullptr ? As<RampNode>(access->indices.back()) : nullptr;
+    return ramp != nullptr && IsConstInt(ramp->stride, 1);
+  };
+  struct Loads : PrimVisitor {
+    std::vector<const BufferLoadNode*> found;
+    using PrimVisitor::Visit;
+    void Visit(const BufferLoadNode& load) override { found.push_back(&load); }
+  } loads;
+  loads.VisitPrim(store->value);
+  SquareTransposer square;
+  std::vector<std::pair<const BufferLoadNode*, std::vector<PrimExpr>>> columns;
+  for (const BufferLoadNode* load : loads.found) {
+    const PrimExpr expr = Ref<BufferLoadNode>(load);
+    PrimExpr along_x = Vectorizer(inner->var, lanes, analyzer).MutatePrim(expr);
+    if (along_x->dtype.is_scalar() || is_run(along_x)) continue;
+    std::vector<PrimExpr> rows;
+    for (int i = 0; i < lanes; ++i) {
+      Vectorizer along_y(outer->var, lanes, analyzer);
+      along_y.fixed.emplace(inner->var, IntImm(inner->var->dtype, i));
+      rows.push_back(along_y.MutatePrim(expr));
+      if (!is_run(rows.back())) return std::nullopt;
+      rows.back() = square.Bind(std::move(rows.back()));
+    }
+    columns.emplace_back(load, square.Columns(std::move(rows)));
+  }
+  if (columns.empty()) return std::nullopt;
+  std::vector<Stmt> stores;
+  for (int j = 0; j < lanes; ++j) {
+    Vectorizer along_x(inner->var, lanes, analyzer);
+    along_x.fixed.emplace(outer->var, IntImm(outer->var->dtype, j));
+    for (const auto& [load, column] : columns) along_x.given.emplace(load, column[static_cast<size_t>(j)]);
+    stores.push_back(along_x.MutateStmt(inner->body));
+  }
+  Stmt body = MakeSeq(std::move(stores));
+  for (size_t i = square.lets.size(); i-- > 0;) {
+    body = Make<LetStmtNode>(square.lets[i].first, square.lets[i].second, std::move(body));
+  }
+  return body;
+}
+
 class VectorizeLoopsMutator : public StmtMutator {
  public:
   Status status;
@@ -233,6 +435,10 @@ class VectorizeLoopsMutator : public StmtMutator {
       return loop;
     }
     if (*extent == 1) return MutateStmt(Substitute(loop->body, {{loop->var, IntImm(loop->var->dtype, 0)}}));
+    if (const For inner = AsRef<ForNode>(loop->body); inner && inner->for_kind == ForKind::kVectorized) {
+      analyzer_.Bind(inner->var, Range{inner->min, inner->extent});
+      if (std::optional<Stmt> square = TransposeSquare(loop, inner, analyzer_)) return *square;
+    }
     if (HoldsVectors(loop->body)) {  // nested vector loops, or vectors written by hand: the outer loop stays a loop
       ForNode copy = *loop;
       copy.for_kind = ForKind::kSerial;

@@ -1,5 +1,6 @@
 // The rules of lowered.h, checked on one function. It judges form (kinds of statements, lanes, scopes, sizes), not
 // meaning: bounds and races are the interpreter's to find.
+#include <algorithm>
 #include <unordered_set>
 
 #include "compiler/ir/visitor.h"
@@ -71,7 +72,11 @@ class LoweredVerifier : public StmtVisitor {
     StmtVisitor::Visit(load);
   }
   void Visit(const IfStmtNode& node) override {
-    CheckCondition(node.condition, "an If");
+    if (node.condition->dtype.is_scalar()) {
+      CheckCondition(node.condition, "an If");
+    } else {
+      CheckMaskedStores(node);
+    }
     StmtVisitor::Visit(node);
   }
   void Visit(const WhileNode& node) override {
@@ -104,7 +109,12 @@ class LoweredVerifier : public StmtVisitor {
     StmtVisitor::Visit(node);
   }
   void Visit(const PrimCallNode& call) override {
-    if (call.op == Intrinsic::kIfThenElse) CheckCondition(call.args[0], "if_then_else");
+    if (call.op == Intrinsic::kIfThenElse) {
+      const DataType condition = call.args[0]->dtype;
+      if (!condition.is_bool() || (!condition.is_scalar() && condition.lanes != call.dtype.lanes)) {
+        Fail("if_then_else has a condition of " + condition.ToString());
+      }
+    }
     StmtVisitor::Visit(call);
   }
   void Visit(const ReduceNode&) override { Fail("a Reduce is left"); }
@@ -120,6 +130,17 @@ class LoweredVerifier : public StmtVisitor {
   void CheckCondition(const PrimExpr& condition, const std::string& where) {
     if (!condition->dtype.is_bool() || !condition->dtype.is_scalar()) {
       Fail(where + " has a condition of " + condition->dtype.ToString());
+    }
+  }
+  void CheckMaskedStores(const IfStmtNode& node) {
+    const auto* seq = As<SeqNode>(node.then_case);
+    const std::vector<Stmt> stmts = seq != nullptr ? seq->stmts : std::vector<Stmt>{node.then_case};
+    const bool stores_lanes = std::all_of(stmts.begin(), stmts.end(), [&](const Stmt& stmt) {
+      const auto* store = As<BufferStoreNode>(stmt);
+      return store != nullptr && store->value->dtype.lanes == node.condition->dtype.lanes;
+    });
+    if (!node.condition->dtype.is_bool() || node.else_case || !stores_lanes) {
+      Fail("an If of a condition per lane holds something other than stores of as many lanes");
     }
   }
   void CheckAccess(const Buffer& buffer, const std::vector<PrimExpr>& indices) {

@@ -1,0 +1,159 @@
+#include "compiler/schedule/rules/contiguity.h"
+
+#include <algorithm>
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+// Loads with their indices; variables used anywhere else.
+class AccessLister : public StmtVisitor {
+ public:
+  std::vector<const BufferLoadNode*> loads;
+  std::vector<const PrimVarNode*> alone;
+  int max_bits = 1;
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const BufferLoadNode& load) override {
+    loads.push_back(&load);
+    max_bits = std::max(max_bits, static_cast<int>(load.buffer->dtype.bits));
+    struct InnerLoads : PrimVisitor {  // an index that is itself read: its variables move nothing evenly
+      std::vector<const PrimVarNode*>* vars;
+      using PrimVisitor::Visit;
+      void Visit(const BufferLoadNode& inner) override {
+        for (const PrimExpr& index : inner.indices) {
+          for (const PrimVar& var : FreePrimVars(index)) vars->push_back(var.get());
+        }
+      }
+    } inner;
+    inner.vars = &alone;
+    for (const PrimExpr& index : load.indices) inner.VisitPrim(index);
+  }
+  void Visit(const PrimVarNode& var) override { alone.push_back(&var); }
+};
+
+PrimExpr ElementOf(const Buffer& buffer, const std::vector<PrimExpr>& indices, arith::Analyzer& analyzer) {
+  PrimExpr element = Int64(0);
+  PrimExpr stride = Int64(1);
+  for (size_t d = indices.size(); d-- > 0;) {
+    if (!buffer->strides.empty()) stride = Cast(DataType::Int(64), buffer->strides[d]);
+    element = element + Cast(DataType::Int(64), indices[d]) * stride;
+    if (buffer->strides.empty()) stride = analyzer.Simplify(stride * Cast(DataType::Int(64), buffer->shape[d]));
+  }
+  return analyzer.Simplify(element);
+}
+
+}  // namespace
+
+Contiguity::Contiguity(const BlockSite& site) : block_(site.block()), used_alone_(site.block().iter_vars.size()) {
+  for (const IterVar& iter : block_.iter_vars) analyzer_.Bind(iter->var, iter->domain);
+  const BufferStoreNode& store = StoreOf(site);
+  AccessLister lister;
+  lister.VisitPrim(store.value);
+  accesses_.push_back({nullptr, ElementOf(store.buffer, store.indices, analyzer_)});
+  for (const BufferLoadNode* load : lister.loads) {
+    accesses_.push_back({load, ElementOf(load->buffer, load->indices, analyzer_)});
+  }
+  for (size_t i = 0; i < block_.iter_vars.size(); ++i) {
+    const PrimVarNode* var = block_.iter_vars[i]->var.get();
+    used_alone_[i] = std::find(lister.alone.begin(), lister.alone.end(), var) != lister.alone.end();
+  }
+}
+
+bool Contiguity::Joins(int outer, int inner) {
+  if (used_alone_[outer] || used_alone_[inner]) return false;
+  const IterVarNode& a = *block_.iter_vars[outer];
+  const IterVarNode& b = *block_.iter_vars[inner];
+  return std::all_of(accesses_.begin(), accesses_.end(), [&](const LinearAccess& access) {
+    const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {a.var, b.var});
+    return form && analyzer_.ProveEqual(form->coefficients[0],
+                                        form->coefficients[1] * Cast(DataType::Int(64), b.domain.extent));
+  });
+}
+
+std::vector<std::vector<int>> Contiguity::Runs(const std::vector<int>& iters) {
+  std::vector<std::vector<int>> runs;
+  int last = -1;  // the last variable longer than 1
+  for (int iter : iters) {
+    const bool is_unit = ConstantExtent(*block_.iter_vars[iter]) == 1;
+    if (runs.empty() || (!is_unit && last >= 0 && !Joins(last, iter))) runs.emplace_back();
+    runs.back().push_back(iter);
+    if (!is_unit) last = iter;
+  }
+  return runs;
+}
+
+std::optional<int64_t> Contiguity::Step(const LinearAccess& access, int iter) {
+  const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {block_.iter_vars[iter]->var});
+  const int64_t* step = form ? AsConstInt(analyzer_.Simplify(form->coefficients[0])) : nullptr;
+  return step != nullptr ? std::optional<int64_t>(*step) : std::nullopt;
+}
+
+int Contiguity::Innermost(const std::vector<int>& run) const {
+  for (size_t i = run.size(); i-- > 0;) {
+    if (ConstantExtent(*block_.iter_vars[run[i]]) != 1) return run[i];
+  }
+  return run.back();
+}
+
+VectorShape ChooseVectors(const BlockSite& site, const Target& target) {
+  const BufferStoreNode& store = StoreOf(site);
+  AccessLister lister;
+  lister.VisitPrim(store.value);
+  int bits = std::max(lister.max_bits, static_cast<int>(store.buffer->dtype.bits));
+  const int64_t cost = CostOfInstance(site);
+  if (!IsPlainMove(site)) bits = std::max(bits, 32);  // smaller numbers are computed in 32 bits
+  constexpr int64_t kLight = 8, kHeavy = 80;          // some additions; several exponentials
+  return {std::max<int64_t>(target.vector_bits / std::max(bits, 8), 1), cost <= kLight ? 4 : cost <= kHeavy ? 2 : 1};
+}
+
+LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
+  if (!s.status().ok() || s.IsVoid(loop)) return {};
+  const int64_t* constant = AsConstInt(s.Loop(loop).loop->extent);
+  int64_t registers = shape.registers;
+  if (constant != nullptr) {
+    const int64_t extent = *constant;
+    if (extent < 2) return {};
+    const int64_t whole = extent / shape.lanes;
+    if (whole <= 1 && extent <= 2 * shape.lanes) {  // one vector, of an odd length perhaps
+      s.Vectorize(loop);
+      return {};
+    }
+    registers = std::min(registers, whole);
+    // Full iterations alone, if they need not be much shorter.
+    for (int64_t fewer = registers; 2 * fewer >= registers && fewer > 0; --fewer) {
+      if (extent % (shape.lanes * fewer) != 0) continue;
+      registers = fewer;
+      break;
+    }
+  }
+  const int64_t width = shape.lanes * registers;
+  const Schedule::Parts parts = s.LoopPartition(loop, width);
+  if (!s.status().ok()) return {};
+  LoopRV tiles;
+  if (!s.IsVoid(parts.main)) {
+    const std::vector<LoopRV> loops = s.Split(parts.main, {kRest, width});
+    s.Vectorize(loops[1]);
+    tiles = loops[0];
+  }
+  if (s.IsVoid(parts.tail)) return tiles;
+  if (constant != nullptr) {
+    VectorizeRun(s, parts.tail, {shape.lanes, registers});
+  } else {
+    s.Vectorize(s.Split(parts.tail, {kRest, shape.lanes})[1]);
+  }
+  return tiles;
+}
+
+LoopRV FuseIters(Schedule& s, const std::vector<InnerLoop>& loops, const std::vector<int>& run) {
+  std::vector<LoopRV> fused;
+  for (const InnerLoop& entry : loops) {
+    if (std::find(run.begin(), run.end(), entry.iter) != run.end()) fused.push_back(entry.loop);
+  }
+  return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];
+}
+
+}  // namespace ingot::schedule

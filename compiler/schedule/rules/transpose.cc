@@ -1,0 +1,159 @@
+// Element-wise work that reads along another axis than it writes (transpositions, layout conversions, also with
+// arithmetic on the way). The axes fall into runs that every access passes through evenly; the run along which it
+// stores, x, and the one along which it loads, y, are cut into squares of one vector register's lanes, which are
+// transposed in registers (vectorize.cc), in blocks of two by two so that cache lines are used up. What is left at the
+// borders runs in vectors along either axis.
+#include <algorithm>
+
+#include "compiler/schedule/rules/contiguity.h"
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+struct TransposeRuns {
+  std::vector<std::vector<int>> runs;
+  size_t y = 0;  // of runs; x is the last one
+};
+
+std::vector<int> AllDimensions(const BlockSite& site) {
+  std::vector<int> iters;
+  for (size_t d = 0; d < StoreOf(site).indices.size(); ++d) {
+    const int iter = IterOfDimension(site, d);
+    if (iter >= 0) iters.push_back(iter);
+  }
+  return iters;
+}
+
+std::optional<TransposeRuns> FindRuns(const BlockSite& site) {
+  Contiguity contiguity(site);
+  TransposeRuns result{contiguity.Runs(AllDimensions(site)), 0};
+  if (result.runs.size() < 2) return std::nullopt;
+  const int x = contiguity.Innermost(result.runs.back());
+  bool found = false;
+  for (const LinearAccess& access : contiguity.accesses()) {
+    const std::optional<int64_t> step = contiguity.Step(access, x);
+    if (access.load == nullptr) {
+      if (step != 1) return std::nullopt;
+      continue;
+    }
+    if (step && (*step == 0 || *step == 1)) continue;  // one element, or along x like the store
+    size_t y = result.runs.size();
+    for (size_t r = 0; r + 1 < result.runs.size(); ++r) {
+      if (contiguity.Step(access, contiguity.Innermost(result.runs[r])) == 1) y = r;
+    }
+    if (y == result.runs.size() || (found && y != result.y)) return std::nullopt;
+    result.y = y;
+    found = true;
+  }
+  if (!found) return std::nullopt;
+  for (size_t r : {result.y, result.runs.size() - 1}) {
+    const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[contiguity.Innermost(result.runs[r])]);
+    if (result.runs[r].size() == 1 && extent && *extent < 4) return std::nullopt;
+  }
+  return result;
+}
+
+// As many rows as lanes: a register of the elements' width, at most 16.
+int64_t SquareSide(const BlockSite& site, const Target& target) {
+  int bits = std::max(static_cast<int>(StoreOf(site).buffer->dtype.bits), 8);
+  for (const LoadUse& use : LoadsOf(site)) bits = std::max(bits, static_cast<int>(use.load->buffer->dtype.bits));
+  const int64_t lanes = target.vector_lanes(bits);
+  return bits >= 32 ? lanes : std::min<int64_t>(lanes, 128 / bits);
+}
+
+// The loop cut into pairs of `side`, then ones, or only ones: outer, middle (void: none), inner.
+struct Cut {
+  LoopRV outer, middle, inner;
+};
+Cut CutInSquares(Schedule& s, LoopRV loop, int64_t side) {
+  const int64_t* extent = AsConstInt(s.Loop(loop).loop->extent);
+  if (extent != nullptr && *extent % (2 * side) == 0) {
+    const std::vector<LoopRV> loops = s.Split(loop, {kRest, int64_t{2}, side});
+    return {loops[0], loops[1], loops[2]};
+  }
+  const std::vector<LoopRV> loops = s.Split(loop, {kRest, side});
+  return {loops[0], LoopRV{}, loops[1]};
+}
+
+}  // namespace
+
+bool MatchesTranspose(const ScheduleState& state, const BlockSite& site, const Target&) {
+  return IsInjective(state, site) && !ReadsUnderCondition(site) && FindRuns(site).has_value();
+}
+
+std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const Target& target) {
+  const BlockRV block = s.GetBlock(name);
+  const BlockSite site = s.Block(block);
+  const TransposeRuns runs = *FindRuns(site);
+  const std::vector<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
+  if (!s.status().ok()) return {name};
+  std::vector<LoopRV> order, others;
+  LoopRV x, y;
+  for (size_t r = 0; r < runs.runs.size(); ++r) {
+    const LoopRV loop = FuseIters(s, loops, runs.runs[r]);
+    if (r == runs.y) {
+      y = loop;
+    } else if (r + 1 == runs.runs.size()) {
+      x = loop;
+    } else {
+      others.push_back(loop);
+    }
+  }
+  order = others;
+  order.push_back(y);
+  order.push_back(x);
+  s.Reorder(order);
+  if (!s.status().ok()) return {name};
+  const int64_t side = SquareSide(site, target);
+  const int64_t element_cost = CostOfInstance(site);
+  const LoopRV around = others.size() > 1 ? s.Fuse(others) : others.empty() ? LoopRV{} : others[0];
+  const Schedule::Parts rows = s.LoopPartition(y, side);
+  LoopRV strips;
+  if (!s.IsVoid(rows.main)) {
+    const Cut cut_y = CutInSquares(s, rows.main, side);
+    strips = cut_y.outer;
+    // Below the strip: x, then its rows.
+    std::vector<LoopRV> below{cut_y.outer, x};
+    if (!s.IsVoid(cut_y.middle)) below.push_back(cut_y.middle);
+    below.push_back(cut_y.inner);
+    s.Reorder(below);
+    const Schedule::Parts columns = s.LoopPartition(x, side);
+    if (!s.IsVoid(columns.main)) {
+      const Cut cut_x = CutInSquares(s, columns.main, side);
+      std::vector<LoopRV> square{cut_x.outer};
+      if (!s.IsVoid(cut_y.middle)) square.push_back(cut_y.middle);
+      if (!s.IsVoid(cut_x.middle)) square.push_back(cut_x.middle);
+      square.push_back(cut_y.inner);
+      square.push_back(cut_x.inner);
+      s.Reorder(square);
+      s.Vectorize(cut_x.inner);
+      s.Vectorize(cut_y.inner);
+    }
+    if (!s.IsVoid(columns.tail)) {  // along y: contiguous loads, elements stored one by one
+      const BlockRV tail = s.GetChildBlocks(columns.tail)[0];
+      const std::vector<LoopRV> tail_loops = s.GetLoops(tail);
+      if (s.status().ok()) s.Vectorize(tail_loops.back());
+    }
+  }
+  if (!s.IsVoid(rows.tail) && s.status().ok()) {  // along x
+    const std::vector<BlockRV> tail = s.GetChildBlocks(rows.tail);
+    const std::vector<LoopRV> tail_loops = s.GetLoops(tail[0]);
+    if (s.status().ok()) VectorizeRun(s, tail_loops.back(), {side, 1});
+  }
+  if (!s.status().ok()) return {name};
+  int64_t cost = element_cost * KnownInstances(site);
+  if (!s.IsVoid(around) && !IsConstInt(s.Loop(around).loop->extent, 1)) {
+    const int64_t* extent = AsConstInt(s.Loop(around).loop->extent);
+    ParallelizeByCost(s, around, cost / std::max<int64_t>(extent != nullptr ? *extent : 1, 1));
+  } else if (!s.IsVoid(strips)) {
+    const int64_t* extent = AsConstInt(s.Loop(strips).loop->extent);
+    ParallelizeByCost(s, strips, cost / std::max<int64_t>(extent != nullptr ? *extent : 1, 1));
+  }
+  return {name};
+}
+
+}  // namespace ingot::schedule

@@ -1,0 +1,92 @@
+// Before: a loop that was fused from several has quotients and remainders of its variable as the indices of what it
+// accesses. After: where they vanish in the element's number, the access goes to a view of the buffer: one dimension,
+// the same data variable (lowered.h). Such a loop runs through rows of any length in whole vectors, and its scalar code
+// divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at regions.
+#include <unordered_map>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+bool Divides(const PrimExpr& expr) {
+  struct Finder : PrimVisitor {
+    bool found = false;
+    using PrimVisitor::Visit;
+    void Visit(const BinaryNode& node) override {
+      found |= node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+      PrimVisitor::Visit(node);
+    }
+    void Visit(const BufferLoadNode&) override {}  // an index that is read is the same in both forms
+  } finder;
+  finder.VisitPrim(expr);
+  return finder.found;
+}
+
+class AccessFlattener : public StmtMutator {
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+    return StmtMutator::Mutate(loop);
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    const PrimExpr mutated = StmtMutator::Mutate(load);
+    const auto* node = As<BufferLoadNode>(mutated);
+    const std::optional<PrimExpr> element = Element(node->buffer, node->indices);
+    if (!element) return mutated;
+    return Make<BufferLoadNode>(ViewOf(node->buffer), std::vector<PrimExpr>{*element});
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    const Stmt mutated = StmtMutator::Mutate(store);
+    const auto* node = As<BufferStoreNode>(mutated);
+    const std::optional<PrimExpr> element = Element(node->buffer, node->indices);
+    if (!element) return mutated;
+    return Make<BufferStoreNode>(ViewOf(node->buffer), node->value, std::vector<PrimExpr>{*element});
+  }
+
+ private:
+  // The element's number, where that is simpler than the indices.
+  std::optional<PrimExpr> Element(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+    if (indices.size() < 2 || !buffer->strides.empty() || buffer->elem_offset) return std::nullopt;
+    bool divides = false;
+    for (const PrimExpr& index : indices) {
+      if (!index->dtype.is_scalar()) return std::nullopt;
+      divides |= Divides(index);
+    }
+    if (!divides) return std::nullopt;
+    PrimExpr element = Cast(DataType::Int(64), indices[0]);
+    for (size_t d = 1; d < indices.size(); ++d) {
+      element = element * Cast(DataType::Int(64), buffer->shape[d]) + Cast(DataType::Int(64), indices[d]);
+    }
+    element = analyzer_.Simplify(element);
+    if (Divides(element)) return std::nullopt;
+    return element;
+  }
+  Buffer ViewOf(const Buffer& buffer) {
+    Buffer& view = views_[buffer];
+    if (view) return view;
+    PrimExpr size = Int64(1);
+    for (const PrimExpr& dim : buffer->shape) size = size * Cast(DataType::Int(64), dim);
+    BufferNode node(buffer->name, buffer->dtype, {analyzer_.Simplify(size)}, buffer->scope);
+    node.data = buffer->data;
+    node.alignment = buffer->alignment;
+    return view = Make<BufferNode>(std::move(node));
+  }
+
+  arith::Analyzer analyzer_;
+  BufferMap views_;
+};
+
+}  // namespace
+
+Result<PrimFunc> FlattenAccesses(const PrimFunc& function, const Target&) {
+  return WithBody(function, AccessFlattener().MutateStmt(function->body));
+}
+
+}  // namespace ingot::transform
