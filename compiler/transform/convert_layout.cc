@@ -20,7 +20,6 @@
 #include <functional>
 #include <ranges>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
@@ -28,6 +27,7 @@
 #include "compiler/op/layout.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/weight_bindings.h"
 
 namespace ingot::transform {
 
@@ -41,8 +41,8 @@ namespace {
 constexpr const char* kPlainLayout = "NCHW";
 constexpr const char* kBlockedLayout = "NCHW16c";
 constexpr int64_t kBlock = 16;
-// Operations, as implementations count them, that converting an element costs.
-constexpr double kConversionCost = 8;
+// Operations, as implementations count them, that converting an element costs, and a conversion at all.
+constexpr double kConversionCost = 8, kConversionCall = 16 << 10;
 
 enum class Form : uint8_t { kBlocked, kFlat };
 
@@ -104,7 +104,8 @@ Dims Filled(const Dims& dims, const Layout& layout) {
 
 class Converter {
  public:
-  explicit Converter(const Target& target) : target_(target) {}
+  Converter(const ir::Function& function, bool keep, const Target& target)
+      : weights_(function, keep), target_(target) {}
 
   Result<ir::Function> Convert(const ir::Function& function) {
     ir::SeqExprNode body = *function->body;
@@ -130,10 +131,9 @@ class Converter {
     const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
     bool done = false;
-    if (row != nullptr && !binding.is_match_cast() && DimsOf(call) != nullptr) {
-      if (IsPrepared(*call, *row)) {
-        prepared_.insert(binding.var.get());
-      } else if (!op::LayoutNames(*row).empty()) {
+    const bool is_weight = weights_.Contains(binding.var);
+    if (row != nullptr && !is_weight && !binding.is_match_cast() && DimsOf(call) != nullptr) {
+      if (!op::LayoutNames(*row).empty()) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertWindow(binding, call, *row));
       } else if (row->fusion <= op::FusionClass::kBroadcast && !row->is_view) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertElementwise(binding, call, *row));
@@ -149,16 +149,6 @@ class Converter {
     });
     bindings_.push_back(binding);
     return status;
-  }
-
-  // Depends on weights alone, through rows that lift_params can evaluate.
-  bool IsPrepared(const ir::CallNode& call, const op::OpRow& row) const {
-    if (row.fold == nullptr) return false;
-    return std::ranges::all_of(call.args, [&](const Expr& arg) { return IsWeight(arg) || As<ir::ShapeExprNode>(arg); });
-  }
-  bool IsWeight(const Expr& expr) const {
-    const auto* var = As<ir::VarNode>(expr);
-    return var != nullptr ? prepared_.contains(var) : As<ir::ConstantNode>(expr) != nullptr;
   }
 
   // ---- Rows whose calls name layouts: the cheapest implementation, conversions included.
@@ -226,8 +216,10 @@ class Converter {
                                [&](size_t d) { return layout->Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
         return std::nullopt;
       }
-      if (i > 0 && layout->IsBlocked() && !IsWeight(args[i])) return std::nullopt;
-      if (i == 0 && layout->IsBlocked() != HasBlocks(args[0])) conversions += kConversionCost * Elements(dims);
+      if (i > 0 && layout->IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
+      if (i == 0 && layout->IsBlocked() != HasBlocks(args[0])) {
+        conversions += kConversionCall + kConversionCost * Elements(dims);
+      }
       const auto type = ir::Downcast<ir::TensorTypeNode>(args[i]->type);
       args[i] = ir::Make<ir::VarNode>("x", op::TensorOf(layout->Physical(Filled(dims, *layout)), type->dtype, type));
     }
@@ -377,15 +369,27 @@ class Converter {
       return Expr(ir::Make<ir::VarNode>("x", op::TensorOf(dims, type->dtype, type)));
     };
     INGOT_ASSIGN_OR_RETURN(std::vector<Expr> args, MapTensors(call->args, trial));
-    const Result<ir::Call> laid_out = op::MakeCall(row.name, std::move(args), call->attrs);
+    const ir::Attrs attrs = AxesFromFront(call->attrs);
+    const Result<ir::Call> laid_out = op::MakeCall(row.name, std::move(args), attrs);
     if (!laid_out.ok() || !implementation->predicate(*laid_out, target_)) return false;
     const Dims expected = layout.Physical(Filled(*DimsOf(call), layout));
     if (!SameDims(*DimsOf(*laid_out), expected)) return false;
     INGOT_ASSIGN_OR_RETURN(args, MapTensors(call->args, [&](const Expr& x) { return Get(x, Form::kBlocked); }));
-    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), call->attrs, binding));
+    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), attrs, binding));
     const std::optional<double> filling = FillingOf(inputs[0]);
     Define(binding.var, result, Form::kBlocked, filling == 0.0 ? filling : std::optional<double>());
     return true;
+  }
+
+  // Axes 0 to 3 are the same in blocks; those that are counted from the end are not.
+  static ir::Attrs AxesFromFront(ir::Attrs attrs) {
+    const ir::AttrValue* axis = attrs.Find("axis");
+    const auto from_front = [](int64_t a) { return a < 0 ? a + 4 : a; };
+    if (axis == nullptr || axis->is_none()) return attrs;
+    if (const int64_t* one = axis->get<int64_t>()) return attrs.With("axis", from_front(*one));
+    std::vector<int64_t> axes = attrs.GetInts("axis");
+    for (int64_t& a : axes) a = from_front(a);
+    return attrs.With("axis", ir::AttrValue::Ints(axes));
   }
 
   static Result<std::vector<Expr>> MapTensors(std::vector<Expr> args,
@@ -522,10 +526,10 @@ class Converter {
     return Expr(var);
   }
 
+  WeightBindings weights_;
   const Target& target_;
   std::vector<ir::Binding> bindings_;  // of the current block
   std::unordered_map<Expr, Forms, ir::RefHash, ir::RefSame> forms_;
-  std::unordered_set<const ir::VarNode*> prepared_;
   bool changed_ = false;
 };
 
@@ -537,7 +541,7 @@ Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
   const std::vector<Target>& variants = context.options.target.variants;
   const Target& target = variants.empty() ? default_target : variants.front();
   return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return Converter(target).Convert(function);
+    return Converter(function, context.options.keep_prepare && !function->is_private, target).Convert(function);
   });
 }
 

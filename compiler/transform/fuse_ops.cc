@@ -80,8 +80,12 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
     for (const Expr& arg : call->args) {
       const auto it = node_of.find(AsRef<ir::VarNode>(arg));
       if (it == node_of.end()) continue;
-      const bool same_shape = fusion == FusionClass::kBroadcast && SameShape(arg->type, call->results[0]);
-      nodes[it->second].readers.push_back({index, same_shape ? FusionClass::kElementwise : fusion});
+      // Element by element where the shapes are equal; else the argument is repeated, which is no epilogue of what
+      // computes it.
+      const bool is_map = fusion <= FusionClass::kBroadcast;
+      const bool same_shape = is_map && SameShape(arg->type, call->results[0]);
+      const FusionClass reading = same_shape ? FusionClass::kElementwise : is_map ? FusionClass::kBroadcast : fusion;
+      nodes[it->second].readers.push_back({index, reading});
     }
     // A variable that leaves the block is read outside.
     nodes.push_back({fusion, {}, /*is_visible=*/!bindings[i].var->is_dataflow});

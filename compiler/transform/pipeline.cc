@@ -15,6 +15,7 @@ constexpr PassRow kPipeline[] = {
     {"fold_constants", "evaluate calls over constants by the rows' host routines", 1, FoldConstants},
     {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
      EliminateCommonSubexpressions},
+    {"fold_scales", "scales and shifts behind convolutions become part of their weights", 1, FoldScales},
     {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
     {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
     // Before operators become tensor functions: weights are packed and prepared by rows alone.

@@ -1,0 +1,197 @@
+// fold_scales
+//   Before: normal form, operators named by rows; a batch norm is a multiplication and an addition of constants.
+//   After:  where the only reader of a convolution, or of a convolution plus a bias, multiplies it by a weight per
+//           output channel, the convolution's own weights (and the bias) are multiplied instead; two biases that follow
+//           each other are one. The products depend on weights alone, so that lift_params prepares them.
+//   Before dead code elimination, which takes what is left behind, and before convert_layout.
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/op/blocked.h"
+#include "compiler/op/infer.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+#include "compiler/transform/weight_bindings.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+using op::Dims;
+
+namespace {
+
+const Dims* DimsOf(const Expr& expr) {
+  const auto* type = As<ir::TensorTypeNode>(expr->type);
+  return type != nullptr && type->dims && type->dtype ? &*type->dims : nullptr;
+}
+
+// One element, or one for each channel of a tensor [N, C, ...] of this rank.
+bool IsPerChannel(const Dims& dims, size_t rank) {
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool is_channel = i + rank == dims.size() + 1;
+    if (!is_channel && !ir::IsConstInt(dims[i], 1)) return false;
+  }
+  return dims.size() <= rank;
+}
+
+// The operator of a binding with two operands.
+struct Operands {
+  Expr value, weight;
+};
+
+class Folder {
+ public:
+  Folder(const ir::Function& function, bool keep) : weights_(function, keep) {
+    const auto count = [&](const ir::Var& var) { ++uses_[var.get()]; };
+    for (const ir::BindingBlock& block : function->body->blocks) {
+      for (const ir::Binding& binding : block.bindings) ForEachUse(binding.value, count);
+    }
+    ForEachUse(function->body->body, count);
+  }
+
+  Result<ir::Function> Fold(const ir::Function& function) {
+    ir::SeqExprNode body = *function->body;
+    for (ir::BindingBlock& block : body.blocks) {
+      if (!block.is_dataflow) continue;
+      bindings_.clear();
+      definitions_.clear();
+      for (const ir::Binding& binding : block.bindings) INGOT_RETURN_IF_ERROR(FoldBinding(binding));
+      block.bindings = std::move(bindings_);
+    }
+    if (!changed_) return function;
+    ir::FunctionNode copy = *function;
+    copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
+    return ir::Make<ir::FunctionNode>(std::move(copy));
+  }
+
+ private:
+  Status FoldBinding(const ir::Binding& binding) {
+    if (!binding.is_match_cast() && !weights_.Contains(binding.var)) {
+      if (const std::optional<Operands> product = AsOperation(binding.value, "multiply")) {
+        INGOT_ASSIGN_OR_RETURN(const bool done, FoldScale(binding, *product));
+        if (done) return Status();
+      }
+      if (const std::optional<Operands> sum = AsOperation(binding.value, "add")) {
+        INGOT_ASSIGN_OR_RETURN(const bool done, JoinBiases(binding, *sum));
+        if (done) return Status();
+      }
+    }
+    definitions_[binding.var.get()] = binding.value;
+    bindings_.push_back(binding);
+    return Status();
+  }
+
+  // (convolution [+ bias]) * scale
+  Result<bool> FoldScale(const ir::Binding& binding, const Operands& product) {
+    const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), "add");
+    const ir::Call convolution = AsConvolution(DefinitionOf(sum ? sum->value : product.value));
+    if (convolution == nullptr) return false;
+    const Dims& kernel = *DimsOf(convolution->args[1]);
+    Dims column(kernel.size(), ir::Int64(1));
+    if (!op::DimsEqual(op::ProductOf(*DimsOf(product.weight)), ir::Int64(1))) column[0] = kernel[0];
+    INGOT_ASSIGN_OR_RETURN(const Expr scale,
+                           Emit("reshape", {product.weight, ir::Make<ir::ShapeExprNode>(std::move(column))}));
+    INGOT_ASSIGN_OR_RETURN(const Expr weight, Emit("multiply", {convolution->args[1], scale}));
+    INGOT_ASSIGN_OR_RETURN(const ir::Call scaled, op::MakeCall(op::RowOf(convolution)->name,
+                                                               {convolution->args[0], weight}, convolution->attrs));
+    changed_ = true;
+    if (!sum) {
+      Push(binding.var, scaled, convolution->span);
+      return true;
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, Emit("multiply", {sum->weight, product.weight}));
+    const ir::Var var = ir::Make<ir::VarNode>(binding.var->name, scaled->type, /*dataflow=*/true);
+    uses_[var.get()] = 1;
+    Push(var, scaled, convolution->span);
+    INGOT_ASSIGN_OR_RETURN(const ir::Call result, op::MakeCall("add", {var, bias}));
+    Push(binding.var, result, binding.span);
+    return true;
+  }
+
+  // (convolution + bias) + bias
+  Result<bool> JoinBiases(const ir::Binding& binding, const Operands& sum) {
+    const std::optional<Operands> inner = AsOperation(DefinitionOf(sum.value), "add");
+    if (!inner || AsConvolution(DefinitionOf(inner->value)) == nullptr) return false;
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, Emit("add", {inner->weight, sum.weight}));
+    INGOT_ASSIGN_OR_RETURN(const ir::Call result, op::MakeCall("add", {inner->value, bias}));
+    changed_ = true;
+    Push(binding.var, result, binding.span);
+    return true;
+  }
+
+  // A call of this row on a variable and a weight per channel, in either order.
+  std::optional<Operands> AsOperation(const Expr& value, const char* name) const {
+    const auto* call = value != nullptr ? As<ir::CallNode>(value) : nullptr;
+    if (call == nullptr || call->callee.get() != op::GetOp(name).get()) return std::nullopt;
+    const Dims* out = DimsOf(value);
+    for (size_t i : {0, 1}) {
+      const Expr& weight = call->args[i];
+      const Dims* dims = DimsOf(weight);
+      if (out == nullptr || dims == nullptr || !IsWeight(weight) || !IsPerChannel(*dims, out->size())) continue;
+      return Operands{call->args[1 - i], weight};
+    }
+    return std::nullopt;
+  }
+  // A convolution of a weight that lies in the canonical layout, output channels first.
+  ir::Call AsConvolution(const Expr& value) const {
+    const ir::Call call = value != nullptr ? ir::AsRef<ir::CallNode>(value) : nullptr;
+    const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
+    if (row == nullptr || call->args.size() != 2 || !IsWeight(call->args[1]) || DimsOf(call->args[1]) == nullptr) {
+      return nullptr;
+    }
+    const std::vector<op::LayoutName> names = op::LayoutNames(*row);
+    if (names.size() != 3 || names[1].canonical[0] != 'O') return nullptr;
+    for (const op::LayoutName& name : names) {
+      if (call->attrs.GetString(name.attr) != name.canonical) return nullptr;
+    }
+    const bool same_dtype =
+        As<ir::TensorTypeNode>(call->args[1]->type)->dtype == As<ir::TensorTypeNode>(call->type)->dtype;
+    return same_dtype ? call : nullptr;
+  }
+
+  bool IsWeight(const Expr& x) const {
+    const auto* var = As<ir::VarNode>(x);
+    return weights_.IsWeight(x) || (var != nullptr && made_.contains(var));
+  }
+  // What a variable with one reader stands for.
+  Expr DefinitionOf(const Expr& x) const {
+    const auto* var = As<ir::VarNode>(x);
+    if (var == nullptr || !var->is_dataflow) return nullptr;
+    const auto uses = uses_.find(var);
+    const auto found = definitions_.find(var);
+    return found != definitions_.end() && uses != uses_.end() && uses->second == 1 ? found->second : nullptr;
+  }
+
+  void Push(const ir::Var& var, const Expr& value, const ir::Span& span) {
+    definitions_[var.get()] = value;
+    bindings_.push_back({var, value, nullptr, span});
+  }
+  // A weight made of weights.
+  Result<Expr> Emit(const char* name, std::vector<Expr> args) {
+    INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(name, std::move(args)));
+    const ir::Var var = ir::Make<ir::VarNode>("lv", call->type, /*dataflow=*/true);
+    bindings_.push_back({var, call, nullptr, {}});
+    made_.insert(var.get());
+    return Expr(var);
+  }
+
+  WeightBindings weights_;
+  std::unordered_map<const ir::VarNode*, int64_t> uses_;
+  std::unordered_map<const ir::VarNode*, Expr> definitions_;
+  std::unordered_set<const ir::VarNode*> made_;
+  std::vector<ir::Binding> bindings_;
+  bool changed_ = false;
+};
+
+}  // namespace
+
+Result<ir::IRModule> FoldScales(ir::IRModule module, PassContext& context) {
+  return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
+    return Folder(function, context.options.keep_prepare && !function->is_private).Fold(function);
+  });
+}
+
+}  // namespace ingot::transform
