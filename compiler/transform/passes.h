@@ -12,6 +12,7 @@ Result<ir::IRModule> Normalize(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FoldConstants(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateCommonSubexpressions(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FoldScales(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);

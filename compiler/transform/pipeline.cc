@@ -15,6 +15,8 @@ constexpr PassRow kPipeline[] = {
     {"fold_constants", "evaluate calls over constants by the rows' host routines", 1, FoldConstants},
     {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
      EliminateCommonSubexpressions},
+    {"rewrite_patterns", "name what exporters spelled out: normalisations, activations, attention", 1, RewritePatterns},
+    {"merge_after_rewrites", "merge what rewriting made equal", 1, EliminateCommonSubexpressions},
     {"fold_scales", "scales and shifts behind convolutions become part of their weights", 1, FoldScales},
     {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
     {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},

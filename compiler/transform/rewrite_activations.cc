@@ -1,0 +1,158 @@
+// Activations and normalisations that exporters spell out: GELU in its erf and tanh forms, SiLU, hard swish, layer and
+// RMS normalisation. Powers arrive as products, since arithmetic rewrites come first.
+#include <numbers>
+
+#include "compiler/op/infer.h"
+#include "compiler/transform/rewrite.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+
+namespace {
+
+template <const auto& kRow>
+Expr Unary(const Match& match, RewriteContext& context) {
+  return context.Call(kRow, {match.Get("x")});
+}
+constexpr char kGelu[] = "nn.gelu";
+constexpr char kGeluTanh[] = "nn.gelu_tanh";
+constexpr char kSilu[] = "nn.silu";
+constexpr char kHardSwish[] = "nn.hard_swish";
+
+// x * 0.5 * factor in every order of multiplication.
+Pattern HalfOf(const Pattern& factor) {
+  const Pattern x = Any("x");
+  const Pattern half = Number(0.5);
+  return OneOf({Product(x, Product(half, factor)), Product(Product(x, half), factor), Product(Product(x, factor), half),
+                Op("divide", {Product(x, factor), Number(2.0)})});
+}
+
+Pattern GeluPattern() {
+  const Pattern x = Any("x");
+  const Pattern scaled =
+      OneOf({Op("divide", {x, Number(std::numbers::sqrt2)}), Product(x, Number(1 / std::numbers::sqrt2))});
+  return HalfOf(Sum(Op("erf", {scaled}), Number(1.0)));
+}
+
+// x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
+Pattern GeluTanhPattern() {
+  const Pattern x = Any("x");
+  const Pattern square = OneOf({Product(x, x), Op("square", {x})});
+  const Pattern cube = OneOf({Product(square, x), Op("power", {x, Number(3.0)})});
+  const Pattern small = Number(0.044715);
+  const double root = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+  const Pattern inner = OneOf({Sum(x, Product(cube, small)), Sum(x, Product(Product(x, small), square)),
+                               Product(x, Sum(Product(square, small), Number(1.0)))});
+  const Pattern argument = OneOf(
+      {Product(inner, Number(root)), Product(Product(x, Number(root)), Sum(Product(square, small), Number(1.0)))});
+  return HalfOf(Sum(Op("tanh", {argument}), Number(1.0)));
+}
+
+bool IsClip(const ir::Call& call, double low, double high) {
+  const auto is = [&](size_t i, double expected) {
+    const Result<ir::PrimExpr> value = op::PrimArg(call, i);
+    if (!value.ok()) return false;
+    const auto* number = As<ir::FloatImmNode>(*value);
+    const int64_t* integer = ir::AsConstInt(*value);
+    return number != nullptr ? number->value == expected
+                             : integer != nullptr && static_cast<double>(*integer) == expected;
+  };
+  return is(1, low) && is(2, high);
+}
+
+// x * relu6(x + 3) / 6, or x * hard_sigmoid(x) with its slope of 1/6.
+Pattern HardSwishPattern() {
+  const Pattern x = Any("x");
+  const Pattern relu6 =
+      Op("clip", {Sum(x, Number(3.0)), Any(), Any()}).Where([](const ir::Call& call) { return IsClip(call, 0, 6); });
+  const Pattern gate = OneOf({Op("divide", {relu6, Number(6.0)}), Product(relu6, Number(1.0 / 6)),
+                              Op("nn.hard_sigmoid", {x}).Where([](const ir::Call& call) {
+                                const double alpha = call->attrs.GetFloat("alpha"), beta = call->attrs.GetFloat("beta");
+                                return alpha > 1.0 / 6 - 1e-6 && alpha < 1.0 / 6 + 1e-6 && beta == 0.5;
+                              })});
+  return OneOf(
+      {Product(x, gate), Op("divide", {Product(x, relu6), Number(6.0)}), Product(Product(x, relu6), Number(1.0 / 6))});
+}
+
+// The axes of a mean that keeps its dims, as a list; nothing for another one.
+std::optional<std::vector<int64_t>> KeptAxes(const ir::Call& mean) {
+  if (!mean->attrs.GetBool("keepdims")) return std::nullopt;
+  return op::IntsAttr(mean, "axis");
+}
+
+// A parameter of the normalised axes: as many dims as there are axes, which are the last ones.
+bool IsParameter(const Expr& parameter, const Expr& x, const std::vector<int64_t>& axes) {
+  const auto* own = DimsOf(parameter);
+  const auto* dims = DimsOf(x);
+  if (own == nullptr || dims == nullptr || own->size() != axes.size() || own->size() > dims->size()) return false;
+  const int64_t rank = std::ssize(*dims);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+    if (axis != rank - std::ssize(axes) + static_cast<int64_t>(i)) return false;
+    if (!op::DimsEqual((*own)[i], (*dims)[static_cast<size_t>(axis)])) return false;
+  }
+  return true;
+}
+
+// d / sqrt(variance + epsilon), or times its reciprocal.
+Pattern OverRoot(const Pattern& d, const Pattern& mean_of_squares) {
+  const Pattern biased = Sum(mean_of_squares, Number("epsilon"));
+  return OneOf({Op("divide", {d, Op("sqrt", {biased})}), Product(d, Op("rsqrt", {biased}))});
+}
+Pattern SquareOf(const Pattern& x) { return OneOf({Product(x, x), Op("square", {x}), Op("power", {x, Number(2.0)})}); }
+
+// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * gamma; beta joins by the next row.
+Pattern LayerNormPattern() {
+  const Pattern distance = Op("subtract", {Any("x"), Op("mean", {Any("x")}).As("mean")}).As("d");
+  const Pattern variance = OneOf({Op("mean", {SquareOf(distance)}), Op("variance", {Any("x")})}).As("variance");
+  return Product(OverRoot(distance, variance), Any("gamma"));
+}
+
+Expr LayerNorm(const Match& match, RewriteContext& context) {
+  const Expr x = match.Get("x"), gamma = match.Get("gamma");
+  const std::optional<std::vector<int64_t>> axes = KeptAxes(match.GetCall("mean"));
+  if (!axes || axes != KeptAxes(match.GetCall("variance")) || !IsParameter(gamma, x, *axes)) return nullptr;
+  return context.Call(
+      "nn.layer_norm", {x, gamma},
+      {{"axes", ir::AttrValue::Ints(*axes)}, {"epsilon", match.GetNumber("epsilon")}, {"center", false}});
+}
+
+Expr LayerNormBeta(const Match& match, RewriteContext& context) {
+  const ir::Call norm = match.GetCall("norm");
+  if (norm->attrs.GetBool("center")) return nullptr;
+  if (!IsParameter(match.Get("beta"), norm, norm->attrs.GetInts("axes"))) return nullptr;
+  return context.Call("nn.layer_norm", {match.Get("x"), match.Get("gamma"), match.Get("beta")},
+                      norm->attrs.With("center", true));
+}
+
+Pattern RmsNormPattern() {
+  const Pattern squares = Op("mean", {SquareOf(Any("x"))}).As("mean");
+  return Product(OverRoot(Any("x"), squares), Any("weight"));
+}
+
+Expr RmsNorm(const Match& match, RewriteContext& context) {
+  const Expr x = match.Get("x"), weight = match.Get("weight");
+  const std::optional<std::vector<int64_t>> axes = KeptAxes(match.GetCall("mean"));
+  if (!axes || !IsParameter(weight, x, *axes)) return nullptr;
+  return context.Call("nn.rms_norm", {x, weight},
+                      {{"axes", ir::AttrValue::Ints(*axes)}, {"epsilon", match.GetNumber("epsilon")}});
+}
+
+}  // namespace
+
+std::vector<RewriteRow> ActivationRewrites() {
+  return {
+      {"gelu", "x * 0.5 * (1 + erf(x / sqrt(2)))", GeluPattern(), Unary<kGelu>},
+      {"gelu_tanh", "GELU approximated by tanh", GeluTanhPattern(), Unary<kGeluTanh>},
+      {"silu", "x * sigmoid(x)", Product(Any("x"), Op("sigmoid", {Any("x")})), Unary<kSilu>},
+      {"hard_swish", "x * relu6(x + 3) / 6", HardSwishPattern(), Unary<kHardSwish>},
+      {"layer_norm", "(x - mean) / sqrt(variance + epsilon) * gamma", LayerNormPattern(), LayerNorm},
+      {"layer_norm_beta", "layer_norm(x, gamma) + beta",
+       Sum(Op("nn.layer_norm", {Any("x"), Any("gamma")}).As("norm"), Any("beta")), LayerNormBeta},
+      {"rms_norm", "x / sqrt(mean(x^2) + epsilon) * weight", RmsNormPattern(), RmsNorm},
+  };
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,217 @@
+// rewrite_patterns
+//   Before: normal form, types; constants folded and equal computations merged, so that a value has one name.
+//   After:  what exporters spelled out in small operators is named by the operator it is: normalisations, activations,
+//           attention; arithmetic that changes nothing, and views and permutations that undo each other, are gone.
+//           Bindings that became unused stay for dead code elimination, new duplicates for another merging.
+//   After folding, whose results patterns read; before weights are packed and operators legalised, which lose names.
+//
+// One walk in order of the bindings: a value's inputs are in their final form when it is asked about, so patterns need
+// to know the canonical spelling alone. Rows are tried in the order of the table until none applies; what a rewrite
+// makes on the way goes through the table itself.
+#include <unordered_map>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/op/fold.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+#include "compiler/transform/rewrite.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+
+ir::Call RewriteContext::ResolveCall(const Expr& expr) const {
+  const ir::Call call = ir::AsRef<ir::CallNode>(Resolve(expr));
+  return call && op::RowOf(call) != nullptr ? call : nullptr;
+}
+
+Expr RewriteContext::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
+  for (const Expr& arg : args) {
+    if (!arg) return nullptr;
+  }
+  Result<ir::Call> call = op::MakeCall(row, std::move(args), std::move(attrs));
+  return call.ok() ? Expr(*call) : nullptr;
+}
+
+Expr RewriteContext::Bind(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) {
+  return AsArgument(Call(row, std::move(args), std::move(attrs)));
+}
+
+Expr RewriteContext::AsArgument(const Expr& expr) {
+  if (!expr || As<ir::CallNode>(expr) == nullptr) return expr;
+  const ir::Var var = ir::Make<ir::VarNode>("lv", expr->type, is_dataflow_);
+  pending_.push_back({var, expr, nullptr, {}});
+  return var;
+}
+
+const std::vector<ir::PrimExpr>* DimsOf(const Expr& expr) {
+  const auto* type = expr ? As<ir::TensorTypeNode>(expr->type) : nullptr;
+  return type != nullptr && type->dims ? &*type->dims : nullptr;
+}
+
+bool EqualDims(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExpr>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!op::DimsEqual(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+bool SameType(const ir::Type& a, const ir::Type& b) {
+  if (ir::StructuralEqual(a, b)) return true;
+  const auto* x = As<ir::TensorTypeNode>(a);
+  const auto* y = As<ir::TensorTypeNode>(b);
+  return x != nullptr && y != nullptr && x->dims && y->dims && x->dtype && x->dtype == y->dtype &&
+         x->virtual_device == y->virtual_device && EqualDims(*x->dims, *y->dims);
+}
+
+bool IsFilledWith(const Expr& expr, double value) {
+  const auto* constant = As<ir::ConstantNode>(expr);
+  if (constant == nullptr) return false;
+  const ir::ConstantData& data = *constant->data;
+  const size_t count = static_cast<size_t>(data.num_elements());
+  // Elements of whole bytes are compared as bytes with the first one, which alone is read.
+  const size_t size = count > 0 ? data.bytes().size() / count : 0;
+  if (size == 0 || size * count != data.bytes().size()) return false;
+  for (size_t i = size; i < data.bytes().size(); ++i) {
+    if (data.bytes()[i] != data.bytes()[i - size]) return false;
+  }
+  const op::ReferenceTensor first = op::UnpackReference(data.dtype(), {1}, data.bytes().first(size));
+  return op::GetNumber(first, 0) == value;
+}
+
+Expr NumberConstant(double value, DataType dtype) {
+  op::ReferenceTensor tensor = op::NewReference(dtype, {});
+  op::SetNumber(tensor, 0, value);
+  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, {}, op::PackReference(tensor)));
+}
+
+Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::PrimExpr>& dims) {
+  const std::vector<ir::PrimExpr>* own = DimsOf(x);
+  if (own == nullptr) return nullptr;
+  if (EqualDims(*own, dims)) return x;
+  return context.Call("reshape", {x, ir::Make<ir::ShapeExprNode>(dims)});
+}
+
+namespace {
+
+// Rows by the operator at their root, in order of the table.
+class Table {
+ public:
+  Table() {
+    for (auto family : {ArithmeticRewrites, ActivationRewrites, ViewRewrites, AttentionRewrites}) {
+      for (RewriteRow& row : family()) rows_.push_back(std::move(row));
+    }
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const std::vector<std::string_view> roots = RootsOf(rows_[i].pattern);
+      if (roots.empty()) any_.push_back(i);
+      for (std::string_view root : roots) {
+        std::vector<size_t>& list = by_root_[root];
+        if (list.empty() || list.back() != i) list.push_back(i);
+      }
+    }
+  }
+
+  // Calls fn(row) for the rows that a call of this operator may match until one returns true.
+  template <typename Fn>
+  bool ForEach(std::string_view root, const Fn& fn) const {
+    const auto found = by_root_.find(root);
+    static const std::vector<size_t> kNone;
+    const std::vector<size_t>& own = found == by_root_.end() ? kNone : found->second;
+    size_t i = 0, j = 0;
+    while (i < own.size() || j < any_.size()) {
+      const bool takes_own = j == any_.size() || (i < own.size() && own[i] < any_[j]);
+      if (fn(rows_[takes_own ? own[i++] : any_[j++]])) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::vector<RewriteRow> rows_;
+  std::vector<size_t> any_;
+  std::unordered_map<std::string_view, std::vector<size_t>> by_root_;
+};
+
+class PatternRewriter : public ir::ExprMutator {
+ public:
+  explicit PatternRewriter(const Table& table) : table_(table) {}
+
+ protected:
+  void MutateBinding(const ir::Binding& binding) override {
+    Expr value = MutateExpr(binding.value);
+    if (binding.is_match_cast()) return Emit({binding.var, value, binding.match_cast, binding.span});
+    Expr rewritten = Rewrite(value, binding.span);
+    // Equal dims, spelled otherwise, change the variable's type; a result of the block keeps its own.
+    const bool keeps_type = ir::StructuralEqual(rewritten->type, binding.var->type);
+    if (keeps_type || binding.var->is_dataflow) value = std::move(rewritten);
+    if (!ir::StructuralEqual(value->type, binding.var->type)) {
+      const ir::Var var = ir::Make<ir::VarNode>(binding.var->name, value->type, binding.var->is_dataflow);
+      var_map_[binding.var] = var;
+      return Define({var, value, nullptr, binding.span});
+    }
+    const auto* other = As<ir::VarNode>(value);
+    const bool leaves_its_block = other != nullptr && other->is_dataflow && !binding.var->is_dataflow;
+    if ((other != nullptr || As<ir::ConstantNode>(value) != nullptr) && !leaves_its_block) {
+      var_map_[binding.var] = value;
+      return;
+    }
+    Define({binding.var, value, nullptr, binding.span});
+  }
+
+ private:
+  // More would be rows that undo each other.
+  static constexpr int kMaxSteps = 64;
+
+  void Define(ir::Binding binding) {
+    definitions_[binding.var] = Resolve(binding.value, definitions_);
+    Emit(std::move(binding));
+  }
+
+  Expr Rewrite(Expr value, const ir::Span& span) {
+    for (int step = 0; step < kMaxSteps; ++step) {
+      const ir::Call call = ir::AsRef<ir::CallNode>(value);
+      const op::OpRow* row = call ? op::RowOf(call) : nullptr;
+      if (row == nullptr || row->effect != op::Effect::kPure || row->is_primitive) return value;
+      Expr next;
+      table_.ForEach(row->name, [&](const RewriteRow& rewrite) {
+        const std::optional<Match> match = MatchPattern(rewrite.pattern, value, definitions_);
+        if (!match) return false;
+        RewriteContext context(definitions_, current_block_->is_dataflow);
+        const Expr result = rewrite.rewrite(*match, context);
+        if (!result || !SameType(result->type, value->type) || !CanReplace(value, result)) return false;
+        for (const ir::Binding& pending : context.pending()) {
+          Define({pending.var, Rewrite(pending.value, span), nullptr, span});
+        }
+        next = result;
+        return true;
+      });
+      if (!next) return value;
+      value = next;
+    }
+    return value;
+  }
+  // A type that is spelled otherwise would change the function's own one.
+  static bool CanReplace(const Expr& value, const Expr& result) {
+    return ir::StructuralEqual(value->type, result->type) || As<ir::CallNode>(result) != nullptr;
+  }
+
+  const Table& table_;
+  Definitions definitions_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext&) {
+  const Table table;
+  return MapFunctions(std::move(module),
+                      [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
+                        return PatternRewriter(table).MutateFunction(function);
+                      });
+}
+
+}  // namespace ingot::transform
