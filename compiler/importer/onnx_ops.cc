@@ -15,8 +15,8 @@ const std::vector<OnnxOpRow>& Rows() {
   static const std::vector<OnnxOpRow> rows = [] {
     std::vector<OnnxOpRow> all;
     for (const std::span<const OnnxOpRow> family :
-         {ActivationOnnxOps(), ConvolutionOnnxOps(), ElementwiseOnnxOps(), LinearOnnxOps(), NormalizationOnnxOps(),
-          ReductionOnnxOps(), TransformOnnxOps()}) {
+         {ActivationOnnxOps(), AttentionOnnxOps(), ConvolutionOnnxOps(), ElementwiseOnnxOps(), LinearOnnxOps(),
+          NormalizationOnnxOps(), ReductionOnnxOps(), TransformOnnxOps()}) {
       all.insert(all.end(), family.begin(), family.end());
     }
     std::sort(all.begin(), all.end(), [](const OnnxOpRow& a, const OnnxOpRow& b) { return a.op_type < b.op_type; });

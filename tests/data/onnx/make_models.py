@@ -214,6 +214,22 @@ def leaf(name, type, reference):
     return attribute
 
 
+# Attention in both forms of its operands: grouped heads, masks, a cache; rotated positions in halves and in pairs.
+save("attention.onnx",
+     [n("Attention", ["q", "k", "v", "mask"], ["y"], is_causal=1, scale=0.5),
+      n("Attention", ["q", "k", "v", "seen"], ["capped"], softcap=1.5),
+      n("Attention", ["q3", "k3", "v3", "", "past_k", "past_v"], ["y3", "present_k", "present_v"], q_num_heads=4, kv_num_heads=2)],
+     [info("q", ["n", 4, 3, 8]), info("k", ["n", 2, 5, 8]), info("v", ["n", 2, 5, 6]), info("mask", [3, 5]),
+      info("seen", ["n", 1, 3, 5], T.BOOL), info("q3", [2, 3, 32]), info("k3", [2, 3, 16]), info("v3", [2, 3, 16]),
+      info("past_k", [2, 2, "past", 8]), info("past_v", [2, 2, "past", 8])],
+     [info(name, None) for name in ["y", "capped", "y3", "present_k", "present_v"]], opset=23)
+save("rotary.onnx",
+     [n("RotaryEmbedding", ["x", "cos", "sin"], ["y"]), n("RotaryEmbedding", ["x3", "cos", "sin"], ["y3"], num_heads=2),
+      n("RotaryEmbedding", ["x", "cos2", "sin2"], ["pairs"], interleaved=1, rotary_embedding_dim=4)],
+     [info("x", ["n", 2, 3, 8]), info("x3", ["n", 3, 16])] +
+     [info(name, ["n", 3, 4]) for name in ["cos", "sin"]] + [info(name, ["n", 3, 2]) for name in ["cos2", "sin2"]],
+     [info(name, None) for name in ["y", "y3", "pairs"]], opset=23)
+
 scaled = n("Constant", [], ["s"])
 scaled.attribute.append(leaf("value_float", onnx.AttributeProto.FLOAT, "by"))
 softened = n("LeakyRelu", ["x"], ["y"])
