@@ -11,6 +11,9 @@
 // its tiles then need not end with each row. What a binding computes in blocks gets its plain form, under its own
 // variable, only when something asks for it; so the dead conversions of a cautious rewrite are never made.
 //
+// A permutation to or from channels last (NHWC) joins with a conversion, since both only move elements: channels of a
+// block lie side by side in either.
+//
 // Channels beyond the logical ones hold what the operators make of zeros; it never reaches a result, since weights are
 // zero there and plain forms leave it out, as long as it is finite (0 * inf is no zero). The value is followed through
 // element-wise operators by their rows' reference evaluation, and an operator that would make it infinite stays plain.
@@ -50,6 +53,7 @@ enum class Form : uint8_t { kBlocked, kFlat };
 struct Forms {
   Expr blocked, flat;
   bool has_plain = true;
+  Expr channels_last;                   // [N, H, W, C], of which the plain form is a permutation
   std::optional<double> filling = 0.0;  // what its channels beyond the logical ones hold, where that is known
 };
 
@@ -133,7 +137,9 @@ class Converter {
     bool done = false;
     const bool is_weight = weights_.Contains(binding.var);
     if (row != nullptr && !is_weight && !binding.is_match_cast() && DimsOf(call) != nullptr) {
-      if (!op::LayoutNames(*row).empty()) {
+      if (row == op::FindOp("permute_dims")) {
+        INGOT_ASSIGN_OR_RETURN(done, ConvertPermutation(binding, call));
+      } else if (!op::LayoutNames(*row).empty()) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertWindow(binding, call, *row));
       } else if (row->fusion <= op::FusionClass::kBroadcast && !row->is_view) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertElementwise(binding, call, *row));
@@ -343,6 +349,36 @@ class Converter {
     return value;
   }
 
+  // ---- Permutations to and from channels last.
+  Result<bool> ConvertPermutation(const ir::Binding& binding, const ir::Call& call) {
+    const Expr& x = call->args[0];
+    const Dims* dims = DimsOf(x);
+    const auto is = [&](const std::vector<int64_t>& axes) {
+      return call->attrs.Find("axes")->is_none() ? false : call->attrs.GetInts("axes") == axes;
+    };
+    if (dims == nullptr || dims->size() != 4) return false;
+    if (is({0, 3, 1, 2})) {
+      const std::optional<int64_t> channels = Channels(*DimsOf(call));
+      if (!channels || *channels % kBlock != 0) return false;
+      INGOT_RETURN_IF_ERROR(MakePlain(x));
+      Forms& forms = forms_[binding.var];
+      forms.channels_last = x;
+      forms.has_plain = false;
+      return true;
+    }
+    const auto found = forms_.find(x);
+    if (!is({0, 2, 3, 1}) || found == forms_.end() || found->second.has_plain || !HasBlocks(x) ||
+        *Channels(*dims) % kBlock != 0) {
+      return false;
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr blocked, Get(x, Form::kBlocked));
+    INGOT_ASSIGN_OR_RETURN(const Expr permuted,
+                           Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 2, 3, 1, 4})}}));
+    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape, op::MakeCall("reshape", {permuted, ShapeOf(*DimsOf(call))}));
+    bindings_.push_back({binding.var, reshape, nullptr, binding.span});
+    return true;
+  }
+
   // ---- Other rows that take blocks with the same attributes: concatenation of channels, reductions over H and W.
   Result<bool> ConvertFollower(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
     const std::vector<Expr> inputs = op::InputTensors(call);
@@ -437,7 +473,15 @@ class Converter {
     const Dims& dims = *DimsOf(x);
     Expr blocked = known.blocked;
     if (!blocked && !known.flat) {
-      INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+      if (known.channels_last) {
+        const Expr last = known.channels_last;
+        const Dims cut = {dims[0], dims[2], dims[3], ir::Int64(*Channels(dims) / kBlock), ir::Int64(kBlock)};
+        INGOT_ASSIGN_OR_RETURN(blocked, Reshape(last, cut));
+        INGOT_ASSIGN_OR_RETURN(blocked,
+                               Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 3, 1, 2, 4})}}));
+      } else {
+        INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+      }
       forms_[x].blocked = blocked;
       if (form == Form::kBlocked) return blocked;
     }
@@ -456,6 +500,13 @@ class Converter {
     if (found == forms_.end() || found->second.has_plain) return Status();
     found->second.has_plain = true;
     const Dims dims = *DimsOf(x);
+    const ir::Var var = ir::Downcast<ir::VarNode>(x);
+    if (found->second.channels_last) {
+      INGOT_ASSIGN_OR_RETURN(const ir::Call permute, op::MakeCall("permute_dims", {found->second.channels_last},
+                                                                  {{"axes", ir::AttrValue::Ints({0, 3, 1, 2})}}));
+      bindings_.push_back({var, permute, nullptr, {}});
+      return Status();
+    }
     Expr value = found->second.blocked ? found->second.blocked : found->second.flat;
     const Dims from = *DimsOf(value);
     const bool is_point = ir::IsConstInt(dims[2], 1) && ir::IsConstInt(dims[3], 1);
@@ -464,7 +515,6 @@ class Converter {
     }
     const bool is_filled = *Channels(dims) % kBlock != 0;
     const Dims whole = {dims[0], op::SimplifyDim(from[1] * kBlock), dims[2], dims[3]};
-    const ir::Var var = ir::Downcast<ir::VarNode>(x);
     if (is_filled) {
       INGOT_ASSIGN_OR_RETURN(value, Reshape(value, whole));
       INGOT_ASSIGN_OR_RETURN(const ir::Call slice, op::MakeCall("strided_slice", {value, IntTuple({1}), IntTuple({0}),
