@@ -163,6 +163,7 @@ class Converter {
     std::vector<Layout> layouts;
     ir::Attrs attrs;
     double cost = 0;
+    int64_t narrow_group = 0;  // channels of groups that share blocks; 0: no groups do
   };
 
   Result<bool> ConvertWindow(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
@@ -184,7 +185,11 @@ class Converter {
     std::vector<Expr> args;
     for (size_t i = 0; i < call->args.size(); ++i) {
       if (i > 0) {
-        INGOT_ASSIGN_OR_RETURN(const Expr weight, LayOut(call->args[i], best.layouts[i]));
+        Expr weight = call->args[i];
+        if (best.narrow_group > 0) {
+          INGOT_ASSIGN_OR_RETURN(weight, SpreadGroups(weight, best.narrow_group));
+        }
+        INGOT_ASSIGN_OR_RETURN(weight, LayOut(weight, best.layouts[i]));
         args.push_back(weight);
       } else if (best.layouts[0].IsBlocked()) {
         INGOT_ASSIGN_OR_RETURN(const Expr data, Get(call->args[0], is_flat ? Form::kFlat : Form::kBlocked));
@@ -212,31 +217,37 @@ class Converter {
     std::vector<Expr> args = call->args;
     double conversions = 0;
     for (size_t i = 0; i < names.size(); ++i) {
-      std::optional<Layout> layout = Layout::Parse(implementation.layouts[i], names[i].canonical);
-      if (!layout) return std::nullopt;
+      std::optional<Layout> parsed = Layout::Parse(implementation.layouts[i], names[i].canonical);
+      if (!parsed) return std::nullopt;
+      candidate.layouts.push_back(*std::move(parsed));
+    }
+    if (!FillGroups(call, candidate)) return std::nullopt;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Layout& layout = candidate.layouts[i];
       candidate.attrs = candidate.attrs.With(names[i].attr, implementation.layouts[i]);
-      candidate.layouts.push_back(*layout);
       if (i == args.size()) continue;
-      const Dims& dims = *DimsOf(args[i]);
+      Dims dims = *DimsOf(args[i]);
+      if (i == 1 && candidate.narrow_group > 0) dims[1] = ir::Int64(kBlock);
       if (!std::ranges::all_of(std::views::iota(size_t{0}, dims.size()),
-                               [&](size_t d) { return layout->Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
+                               [&](size_t d) { return layout.Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
         return std::nullopt;
       }
-      if (i > 0 && layout->IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
-      if (i == 0 && layout->IsBlocked() != HasBlocks(args[0])) {
+      if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
+      if (i == 0 && layout.IsBlocked() != HasBlocks(args[0])) {
         conversions += kConversionCall + kConversionCost * Elements(dims);
       }
       const auto type = ir::Downcast<ir::TensorTypeNode>(args[i]->type);
-      args[i] = ir::Make<ir::VarNode>("x", op::TensorOf(layout->Physical(Filled(dims, *layout)), type->dtype, type));
+      args[i] = ir::Make<ir::VarNode>("x", op::TensorOf(layout.Physical(Filled(dims, layout)), type->dtype, type));
     }
-    if (!FillGroups(call, candidate)) return std::nullopt;
     const Result<ir::Call> laid_out = op::MakeCall(op::RowOf(call)->name, std::move(args), candidate.attrs);
     if (!laid_out.ok() || !implementation.predicate(*laid_out, target_)) return std::nullopt;
     candidate.cost = implementation.cost(*laid_out, target_) + conversions;
     return candidate;
   }
 
-  // A group per channel stays one when channels are filled up. Other groups must be whole blocks.
+  // A group per channel stays one when channels are filled up. Groups narrower than a block, as many channels out as
+  // in, share blocks: a block's channels are one dense group whose weights between different groups are zero. Other
+  // groups must be whole blocks.
   static bool FillGroups(const ir::Call& call, Candidate& candidate) {
     if (candidate.attrs.Find("groups") == nullptr || !candidate.layouts.back().IsBlocked()) return true;
     const int64_t groups = candidate.attrs.GetInt("groups");
@@ -250,7 +261,39 @@ class Converter {
       candidate.attrs = candidate.attrs.With("groups", (groups + kBlock - 1) / kBlock * kBlock);
       return true;
     }
-    return *channels / groups % kBlock == 0 && *outputs / groups % kBlock == 0;
+    const int64_t width = *channels / groups;
+    if (width % kBlock == 0 && *outputs / groups % kBlock == 0) return true;
+    if (*channels != *outputs || kBlock % width != 0 || candidate.layouts[1].Block(1) != kBlock) return false;
+    candidate.narrow_group = width;
+    candidate.attrs = candidate.attrs.With("groups", (*channels + kBlock - 1) / kBlock);
+    return true;
+  }
+
+  // Weights [O, width, h, w] of narrow groups -> [O, 16, h, w], zero between the groups of a block.
+  Result<Expr> SpreadGroups(const Expr& weight, int64_t width) {
+    const Dims dims = *DimsOf(weight);
+    const int64_t outputs = *ir::AsConstInt(dims[0]), blocks = (outputs + kBlock - 1) / kBlock;
+    Expr value = weight;
+    if (outputs % kBlock != 0) {
+      const std::vector<int64_t> pad = {0, blocks * kBlock - outputs, 0, 0, 0, 0, 0, 0};
+      INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(pad)}}));
+    }
+    const std::vector<Expr> copies(static_cast<size_t>(kBlock / width), value);
+    const std::vector<ir::Type> types(copies.size(), value->type);
+    const Expr tuple = ir::Make<ir::TupleNode>(copies, ir::Make<ir::TupleTypeNode>(types));
+    INGOT_ASSIGN_OR_RETURN(value, Emit("concat", {tuple}, {{"axis", int64_t{1}}}));
+    std::vector<float> mask;
+    for (int64_t o = 0; o < kBlock; ++o) {
+      for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
+    }
+    std::vector<std::byte> bytes(mask.size() * sizeof(float));
+    std::memcpy(bytes.data(), mask.data(), bytes.size());
+    const Expr same_group = ir::Make<ir::ConstantNode>(
+        ir::ConstantData::FromBytes(DataType::Float(32), {1, kBlock, kBlock, 1, 1}, std::move(bytes)));
+    const ir::PrimExpr block = ir::Int64(kBlock);
+    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
+    INGOT_ASSIGN_OR_RETURN(value, Emit("multiply", {value, same_group}, {}));
+    return Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
   }
 
   // A convolution that takes one element for each.
