@@ -123,6 +123,11 @@ Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prep
 }
 
 Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const ConstantPtr> inputs) {
+  if (RowOf(call)->is_view) {  // the same bytes under other dims
+    INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> dims, ConstantDims(call, call->type));
+    const ConstantPtr& data = inputs[0];
+    return std::make_shared<const ir::ConstantData>(data->dtype(), std::move(dims), data->bytes(), data->owner());
+  }
   INGOT_ASSIGN_OR_RETURN(const PrepareCall prepare, RowOf(call)->prepare(call));
   return RunHostRoutine(call, prepare, inputs);
 }

@@ -42,10 +42,12 @@ class Remover : public ir::ExprMutator {
 };
 
 // prepare() run now: every binding through the rows' host routines. What fails or is over the budget stays, with the
-// reason in the log.
+// reason in the log. A value is given up after its last use, so that steps of packing do not pile up in memory.
 ir::Function Evaluate(const ir::Function& function, const WeightBindings& selection, const std::string& name,
                       ConstantFolder& folder, PassContext& context) {
   std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> values;
+  std::unordered_map<const ir::VarNode*, int64_t> uses;
+  ForEachUse(function->body, [&](const ir::Var& used) { ++uses[used.get()]; });
   for (const Binding& binding : selection.bindings()) {
     ir::CallNode call = *As<ir::CallNode>(binding.value);
     for (Expr& arg : call.args) {
@@ -61,6 +63,10 @@ ir::Function Evaluate(const ir::Function& function, const WeightBindings& select
     const ConstantFolder::Outcome outcome = folder.Fold(ir::Make<ir::CallNode>(std::move(call)));
     if (outcome.value.get() != nullptr) {
       values.emplace(binding.var, outcome.value);
+      ForEachUse(binding.value, [&](const ir::Var& used) {
+        const auto value = values.find(used);
+        if (--uses[used.get()] == 0 && value != values.end()) value->second = nullptr;
+      });
     } else if (context.log) {
       context.log("lift_params: " + name + ": left \"" + binding.var->name +
                   "\" unprepared: " + (outcome.reason.empty() ? "it depends on one that was left" : outcome.reason));
