@@ -8,10 +8,11 @@
 //     [pack: the panels of b, where b is no weight and there are rows enough to pay for it]
 //     for rows of the block in tiles:  for k:  tile;   write-back with the element-wise consumers
 //
-// so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first, and
-// a block of rows of a is small enough to stay there as well. What does not fill tiles goes to smaller ones: the rest of
-// a constant number of rows is one tile, that of a symbolic number is at most one tile of each power of two; likewise the
-// columns. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
+// so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first; a
+// is read again by every task, and cut into blocks of rows where it would leave the last cache. What does not fill tiles goes to smaller ones: the rest of
+// a constant number of rows is one tile, that of a symbolic number is one tile of as many rows, or a few; likewise the
+// columns. Where k is so long that the panels of one task would fill the cache, it is cut into blocks: the tiles of each
+// block add to the task's results in memory, which the write-back reads at the end. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
 #include <algorithm>
 
 #include "compiler/op/packing.h"
@@ -127,10 +128,13 @@ std::optional<Product> FindProduct(const BlockSite& site) {
   return p;
 }
 
-// A symbolic number of rows counts as this many where costs are compared.
-constexpr int64_t kLikelyRows = 32;
+// Symbolic numbers of rows and of batches count as this many where costs are compared.
+constexpr int64_t kLikelyRows = 32, kLikelyBatches = 4;
 // From this many rows on, packing b is repaid.
 constexpr int64_t kRowsWorthPacking = 16;
+
+// Steps of k in one iteration of a tile's loop: short loops end where the processor expects it.
+constexpr int64_t kUnrolledSteps = 4;
 
 // One tile nest of the write-back block, and where its parts go.
 struct Tile {
@@ -150,15 +154,26 @@ class GemmBuilder {
     const auto& iters = site.block().iter_vars;
     rows_ = product_.m < 0 ? std::optional<int64_t>(1) : ConstantExtent(*iters[product_.m]);
     columns_ = ConstantExtent(*iters[product_.n]);
-    depth_ = ConstantExtent(*iters[product_.k]).value_or(kLikelyRows);
+    for (int iter : SpatialIters(site)) {
+      if (iter == product_.m || iter == product_.n) continue;
+      batches_ *= std::max<int64_t>(ConstantExtent(*iters[iter]).value_or(kLikelyBatches), 1);
+    }
+    constant_depth_ = ConstantExtent(*iters[product_.k]);
+    depth_ = constant_depth_.value_or(kLikelyRows);
     lanes_ = target_.vector_lanes(StoreOf(site).buffer->dtype.bits);
     element_bytes_ = (product_.a->dtype.bits + 7) / 8;
     ChooseTile();
+    CutDepth();
+    if (!s_.status().ok()) return handled_;
     const BlockRV out = WriteBack(s_, reduction_, handled_);
     if (!s_.status().ok()) return handled_;
     CutRowBlocks(out);
     if (!s_.status().ok()) return handled_;
-    PlaceReductions();
+    if (s_.IsVoid(depth_partial_)) {
+      PlaceReductions();
+    } else {
+      PlaceDepthBlocks();
+    }
     if (!s_.status().ok()) return handled_;
     const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows));
     for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
@@ -197,20 +212,45 @@ class GemmBuilder {
              (!rows_ || *rows_ >= kRowsWorthPacking || product_.right == Right::kColumns);
   }
 
-  // Rows in a block: what fits half of the second-level cache; fewer where the columns alone give too few tasks.
-  // Nothing: all rows are one block.
+  // Rows in a block; nothing: all rows are one. Fewer rows make more tasks where panels and batches are few. Rows that
+  // do not fit the last cache go by blocks that fit half of the second one, unless b had to be packed for each.
   std::optional<int64_t> RowsOfBlock() const {
     if (product_.m < 0) return std::nullopt;
     constexpr int64_t kFewTasks = 8, kLeastTiles = 4;
-    const int64_t columns = columns_.value_or(kFewTasks * kPanel * panels_);
-    const bool few_tasks = columns < kFewTasks * kPanel * panels_;
+    const int64_t width = kPanel * panels_;
+    const bool few_tasks = columns_ && (*columns_ + width - 1) / width * batches_ < kFewTasks;
+    const bool fits = rows_.value_or(0) * depth_ * element_bytes_ <= target_.l3_bytes;
+    if (!few_tasks && (fits || packs_)) return std::nullopt;
     const int64_t cached = target_.l2_bytes / 2 / std::max<int64_t>(depth_ * element_bytes_, 1) / tile_rows_;
-    int64_t tiles = std::max(cached, kLeastTiles);
-    if (few_tasks) tiles = kLeastTiles;
-    const int64_t rows = tiles * tile_rows_;
-    if (!rows_) return few_tasks ? std::optional<int64_t>(rows) : std::nullopt;
-    const bool fits = *rows_ * depth_ * element_bytes_ <= target_.l2_bytes;
-    return *rows_ >= 2 * rows && (few_tasks || !fits) ? std::optional<int64_t>(rows) : std::nullopt;
+    const int64_t rows = tile_rows_ * (few_tasks ? kLeastTiles : std::max(cached, kLeastTiles));
+    return !rows_ || *rows_ >= 2 * rows ? std::optional<int64_t>(rows) : std::nullopt;
+  }
+
+  // Blocks of k, with the sums of each block as an intermediate. A block's panels take an eighth of the second-level
+  // cache, and there are none before all panels take half of it.
+  void CutDepth() {
+    if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_) return;
+    const int64_t row_bytes = kPanel * panels_ * element_bytes_;
+    if (*constant_depth_ * row_bytes <= target_.l2_bytes / 2) return;
+    const int64_t most = std::max<int64_t>(target_.l2_bytes / 8 / row_bytes, 1);
+    int64_t block = most;
+    while (block > most / 2 && *constant_depth_ % block != 0) --block;
+    if (*constant_depth_ % block != 0) return;
+    LoopRV k;
+    for (const InnerLoop& entry : InnerLoops(s_, reduction_, LoopRV{})) {
+      if (entry.iter == product_.k) k = entry.loop;
+    }
+    depth_partial_ = s_.RFactor(s_.Split(k, {kRest, block})[0]);
+    if (!s_.status().ok()) return;
+    handled_.push_back(s_.Block(depth_partial_).block().name);
+    const BlockSite partial = s_.Block(depth_partial_);
+    product_.k = static_cast<int>(partial.block().iter_vars.size()) - 1;
+    // The new axis outermost: columns stay vectors.
+    std::vector<int64_t> axes{static_cast<int64_t>(StoreOf(partial).indices.size()) - 1};
+    for (int64_t axis = 0; axis < axes[0]; ++axis) axes.push_back(axis);
+    s_.TransformLayout(depth_partial_, 0, axes);
+    s_.SetScope(depth_partial_, 0, "local");
+    constant_depth_ = block;
   }
 
   struct Loops {
@@ -313,30 +353,35 @@ class GemmBuilder {
     around.push_back(split[0]);
     Order(around, {m, split[1]});
     const LoopRV task = around.size() > 1 ? s_.Fuse(around) : around[0];
-    groups_.push_back({task, width, width >= kPanel || columns_.has_value()});
-    CutRows(block, task, m, split[1]);
+    groups_.push_back({block, task, m, split[1], width, width >= kPanel || columns_.has_value()});
+    if (s_.IsVoid(depth_partial_)) CutRows(block, task, m, split[1], groups_.size() - 1);
   }
 
-  void CutRows(BlockRV block, LoopRV task, LoopRV m, LoopRV x) {
+  void CutRows(BlockRV block, LoopRV task, LoopRV m, LoopRV x, size_t group) {
     if (!s_.status().ok()) return;
-    const size_t group = groups_.size() - 1;
     if (m.id < 0) {  // one row
       tiles_.push_back({block, task, LoopRV{}, x, group});
       return;
     }
-    const Schedule::Parts parts = s_.LoopPartition(m, tile_rows_);
+    const Schedule::Parts parts = s_.LoopPartition(m, RowsInFullTiles(m));
     if (!s_.status().ok()) return;
     if (!s_.IsVoid(parts.main)) AddTile(block, parts.main, tile_rows_, x, group);
     LoopRV tail = parts.tail;
-    int64_t rows = 1;
-    while (rows * 2 < tile_rows_) rows *= 2;
+    int64_t rows = NextFewer(tile_rows_);
     BlockRV tail_block = block;
     if (!s_.IsVoid(tail) && !s_.IsVoid(parts.main)) tail_block = s_.GetChildBlocks(tail)[0];
     while (s_.status().ok() && !s_.IsVoid(tail)) {
       const LoopRV tail_x = InnerLoops(s_, tail_block, tail)[0].loop;
       if (const int64_t* extent = AsConstInt(s_.Loop(tail).loop->extent)) {
-        AddTile(tail_block, tail, *extent, tail_x, group);
-        return;
+        const int64_t left = *extent;
+        if (left <= tile_rows_) return AddTile(tail_block, tail, left, tail_x, group);
+        const int64_t height = (left + 1) / 2;
+        const Schedule::Parts halves = s_.LoopPartition(tail, height);
+        if (!s_.status().ok()) return;
+        const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
+        AddTile(tail_block, halves.main, height, tail_x, group);
+        if (s_.IsVoid(halves.tail)) return;
+        return AddTile(rest, halves.tail, left - height, InnerLoops(s_, rest, halves.tail)[0].loop, group);
       }
       if (groups_[group].width < kPanel) rows = 1;  // few columns: one more tile for all that is left of the rows
       const Schedule::Parts halves = s_.LoopPartition(tail, rows);
@@ -345,8 +390,26 @@ class GemmBuilder {
       if (!s_.IsVoid(halves.main)) AddTile(tail_block, halves.main, rows, tail_x, group);
       tail = halves.tail;
       tail_block = rest;
-      rows = std::max<int64_t>(rows / 2, 1);
+      rows = NextFewer(rows);
     }
+  }
+
+  // A multiple of the tile's rows, of which the loop has one at most or as many as there are: what is left is enough for
+  // a tile of its own, or for two of less than full height.
+  int64_t RowsInFullTiles(LoopRV m) const {
+    constexpr int64_t kLeast = 4;  // below, the accumulators of two vectors wait for each other
+    const int64_t* extent = AsConstInt(s_.Loop(m).loop->extent);
+    if (extent == nullptr || *extent % tile_rows_ == 0 || *extent % tile_rows_ >= kLeast || *extent < 2 * tile_rows_) {
+      return tile_rows_;
+    }
+    return (*extent / tile_rows_ - 1) * tile_rows_;
+  }
+
+  // The height of the tile that is tried next on a symbolic number of rows: one by one where tiles are low, so that the
+  // rest is one tile whatever it is; in larger steps where they are high, which leaves two or three.
+  static int64_t NextFewer(int64_t rows) {
+    constexpr int64_t kLow = 6;
+    return std::max<int64_t>(rows <= kLow ? rows - 1 : rows * 5 / 7, 1);
   }
 
   // A loop over a multiple of `rows` rows, with x inside.
@@ -386,6 +449,37 @@ class GemmBuilder {
     }
   }
 
+  // Under each task: its results set to zero; for each block of k, tiles that add to them; the write-back.
+  void PlaceDepthBlocks() {
+    std::vector<BlockRV> sums(groups_.size());
+    for (size_t g = groups_.size(); g-- > 0 && s_.status().ok();) {
+      sums[g] = g == 0 ? reduction_ : s_.RecomputeFor(reduction_, groups_[g].block);
+    }
+    for (size_t g = 0; g < groups_.size() && s_.status().ok(); ++g) {
+      const Group& group = groups_[g];
+      s_.ComputeAt(sums[g], group.task);
+      if (!s_.status().ok()) return;
+      const BlockSite site = s_.Block(sums[g]);
+      const int depth = ReduceIters(site)[0];
+      std::vector<LoopRV> order;
+      LoopRV k, m, x;
+      for (const InnerLoop& entry : InnerLoops(s_, sums[g], group.task)) {
+        if (entry.iter == depth) k = entry.loop;
+        if (entry.iter == product_.m) m = entry.loop;
+        if (entry.iter == product_.n) x = entry.loop;
+        if (entry.iter != depth && entry.iter != product_.m && entry.iter != product_.n) order.push_back(entry.loop);
+      }
+      order.insert(order.end(), {k, m});
+      Order(order, {x});
+      s_.DecomposeReduction(sums[g], k);
+      CutRows(sums[g], LoopRV{}, m, x, g);
+      Vectors(group.x);
+    }
+    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+      PlaceTile(tiles_[i], i == 0 ? depth_partial_ : s_.RecomputeFor(depth_partial_, tiles_[i].block));
+    }
+  }
+
   // The copy of b that tiles read, with its columns innermost.
   BlockRV CacheRight() {
     const BlockSite site = s_.Block(reduction_);
@@ -416,8 +510,14 @@ class GemmBuilder {
         batch.push_back(entry.loop);
       }
     }
-    batch.push_back(k);
+    std::vector<LoopRV> steps{k};
+    if (constant_depth_ && *constant_depth_ % kUnrolledSteps == 0 && *constant_depth_ > kUnrolledSteps) {
+      steps = s_.Split(k, {kRest, kUnrolledSteps});
+    }
+    k = steps[0];
+    batch.insert(batch.end(), steps.begin(), steps.end());
     Order(batch, {y, x});
+    if (steps.size() > 1) s_.Unroll(steps[1]);
     Vectors(x);
     if (y.id >= 0) s_.Unroll(y);
     if (s_.status().ok()) s_.DecomposeReduction(partial, k);
@@ -460,18 +560,20 @@ class GemmBuilder {
   }
 
   struct Group {
-    LoopRV task;
+    BlockRV block;  // of the write-back
+    LoopRV task, m, x;
     int64_t width;  // of its tiles
     bool packs;     // if any does: not the fragments of a symbolic number of columns
   };
 
   Schedule& s_;
   BlockRV reduction_;
+  BlockRV depth_partial_;  // sums over a block of k; void: k is whole
   const Target& target_;
   std::vector<BlockName> handled_;
   Product product_;
-  std::optional<int64_t> rows_, columns_;
-  int64_t depth_ = 1, lanes_ = 1, element_bytes_ = 4;
+  std::optional<int64_t> rows_, columns_, constant_depth_;
+  int64_t batches_ = 1, depth_ = 1, lanes_ = 1, element_bytes_ = 4;
   int64_t tile_rows_ = 1, panels_ = 1;
   bool packs_ = false;
   std::vector<Tile> tiles_;

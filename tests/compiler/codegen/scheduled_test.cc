@@ -198,6 +198,14 @@ TEST_CASE("scheduled products over odd sizes, constant and symbolic") {
   }
 }
 
+TEST_CASE("scheduled products whose sums are cut into blocks") {
+  for (const std::array<bool, 3>& symbolic : {std::array{false, false, false}, std::array{true, false, false}}) {
+    std::vector<int64_t> ints;
+    const ir::PrimFunc function = Product(Right::kPanels, false, {9, 35, 4608}, symbolic, ints);
+    CheckFunction(symbolic[0] ? "symbolic rows" : "constant", function, ints, 5e-2f);
+  }
+}
+
 TEST_CASE("scheduled softmax") {
   const ir::PrimVar n = ir::MakePrimVar("n");
   const te::Tensor x = te::Placeholder({n, Int64(10)}, kF32, "x");
