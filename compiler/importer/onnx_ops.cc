@@ -11,13 +11,24 @@
 namespace ingot::importer {
 namespace {
 
+constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
+    ActivationOnnxOps,     //
+    AttentionOnnxOps,      //
+    CompositeOnnxOps,      //
+    ConvolutionOnnxOps,    //
+    ElementwiseOnnxOps,    //
+    LinearOnnxOps,         //
+    NormalizationOnnxOps,  //
+    ReductionOnnxOps,      //
+    TransformOnnxOps,      //
+};
+
 const std::vector<OnnxOpRow>& Rows() {
   static const std::vector<OnnxOpRow> rows = [] {
     std::vector<OnnxOpRow> all;
-    for (const std::span<const OnnxOpRow> family :
-         {ActivationOnnxOps(), AttentionOnnxOps(), ConvolutionOnnxOps(), ElementwiseOnnxOps(), LinearOnnxOps(),
-          NormalizationOnnxOps(), ReductionOnnxOps(), TransformOnnxOps()}) {
-      all.insert(all.end(), family.begin(), family.end());
+    for (const auto family : kFamilies) {
+      const std::span<const OnnxOpRow> rows_of = family();
+      all.insert(all.end(), rows_of.begin(), rows_of.end());
     }
     std::sort(all.begin(), all.end(), [](const OnnxOpRow& a, const OnnxOpRow& b) { return a.op_type < b.op_type; });
     for (size_t i = 1; i < all.size(); ++i) {

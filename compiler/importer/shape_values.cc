@@ -321,7 +321,7 @@ Element Logic(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimEx
 
 Element Negate(const Evaluation&, DataType dtype, const PrimExpr& x) {
   if (dtype.is_bool()) return std::nullopt;
-  if (x->kind == ir::PrimKind::kFloatImm || ir::IsConstInt(x, 0)) return FloatOf(dtype, -NumberOf(x));
+  if (dtype.is_floating() && IsConstant(x)) return FloatOf(dtype, -NumberOf(x));  // of 0 too: -0
   return ir::Int64(0) - x;
 }
 Element Absolute(const Evaluation& e, DataType dtype, const PrimExpr& x) {

@@ -9,6 +9,12 @@
 namespace ingot::interp {
 namespace {
 
+// The exact remainder, with the sign of the divisor.
+double FloorModulo(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 using ir::BinaryOp;
 using ir::Intrinsic;
 
@@ -53,7 +59,7 @@ class FloatBinaryCode : public ExprCode {
       case BinaryOp::kFloorDiv:
         return Rounded(std::floor(a / b));
       case BinaryOp::kFloorMod:
-        return Rounded(a - b * std::floor(a / b));
+        return Rounded(FloorModulo(a, b));
       // A NaN on either side gives NaN, as in the operator table.
       case BinaryOp::kMin:
         return FloatCell(std::isnan(a) || a < b ? a : b);

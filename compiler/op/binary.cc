@@ -31,11 +31,66 @@ int64_t FloorDivide(int64_t a, int64_t b) {
   if (b == 0) return 0;
   return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
-PrimExpr IntrinPower(PrimExpr a, PrimExpr b) { return ir::CallIntrinsic(ir::Intrinsic::kPow, {a, b}); }
+double FloorModulo(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// Shifts by less than nothing or by all bits: nothing is left but the sign.
+int64_t ShiftLeft(int64_t a, int64_t b) {
+  return b >= 0 && b < 64 ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : 0;
+}
+int64_t ShiftRight(int64_t a, int64_t b) { return b >= 0 && b < 64 ? a >> b : a < 0 ? -1 : 0; }
+template <ir::Intrinsic op>
+PrimExpr Shift(PrimExpr a, PrimExpr b) {
+  const PrimExpr zero = ir::MakeConst(a->dtype, 0), last = ir::MakeConst(b->dtype, a->dtype.bits - 1);
+  const PrimExpr in_range = ir::And(b >= ir::MakeConst(b->dtype, 0), b <= last);
+  const PrimExpr shifted = ir::CallIntrinsic(op, {a, ir::Min(ir::Max(b, ir::MakeConst(b->dtype, 0)), last)});
+  const bool has_sign = op == ir::Intrinsic::kShiftRight && a->dtype.is_int();
+  return ir::Select(in_range, shifted, has_sign ? ir::Select(a < zero, ir::MakeConst(a->dtype, -1), zero) : zero);
+}
+
+// Integers by squaring: of an exponent above 63 only -1, 0 and 1 have a power that fits, of one below 0 only -1 and 1.
+constexpr int kExponentBits = 6;
+int64_t IntPower(int64_t a, int64_t b) {
+  if (b < 0 || b >= int64_t{1} << kExponentBits) {
+    const int64_t of_minus_one = b % 2 == 0 ? 1 : -1;
+    return a == 1 ? 1 : a == -1 ? of_minus_one : 0;
+  }
+  uint64_t power = 1;
+  for (int64_t i = 0; i < b; ++i) power *= static_cast<uint64_t>(a);
+  return static_cast<int64_t>(power);
+}
+PrimExpr Power(PrimExpr a, PrimExpr b) {
+  if (a->dtype.is_floating()) return ir::CallIntrinsic(ir::Intrinsic::kPow, {a, b});
+  const auto constant = [&](int64_t value) { return ir::IntImm(a->dtype, value); };
+  const auto bit = [&](int i) {
+    const PrimExpr shifted = ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {b, constant(i)});
+    return ir::NotEqual(ir::CallIntrinsic(ir::Intrinsic::kBitwiseAnd, {shifted, constant(1)}), constant(0));
+  };
+  PrimExpr power = ir::Select(bit(0), a, constant(1)), square = a;
+  for (int i = 1; i < kExponentBits; ++i) {
+    square = square * square;
+    power = ir::Select(bit(i), power * square, power);
+  }
+  const PrimExpr in_range = ir::And(b >= constant(0), b < constant(int64_t{1} << kExponentBits));
+  PrimExpr others = ir::Select(ir::Equal(a, constant(1)), constant(1), constant(0));
+  if (a->dtype.is_int()) {
+    others = ir::Select(ir::Equal(a, constant(-1)), ir::Select(bit(0), constant(-1), constant(1)), others);
+  }
+  return ir::Select(in_range, power, others);
+}
+template <ir::Intrinsic op>
+PrimExpr Intrin(PrimExpr a, PrimExpr b) {
+  return ir::CallIntrinsic(op, {std::move(a), std::move(b)});
+}
 
 const Binary kBinary[] = {
     {"add", "x1 + x2", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return a + b; },
      [](PrimExpr a, PrimExpr b) { return a + b; }, false, false, "add"},
+    {"bitwise_and", "x1 & x2", nullptr, [](int64_t a, int64_t b) { return a & b; }, Intrin<ir::Intrinsic::kBitwiseAnd>},
+    {"bitwise_or", "x1 | x2", nullptr, [](int64_t a, int64_t b) { return a | b; }, Intrin<ir::Intrinsic::kBitwiseOr>},
+    {"bitwise_xor", "x1 ^ x2", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, Intrin<ir::Intrinsic::kBitwiseXor>},
     {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; },
      [](int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }, [](PrimExpr a, PrimExpr b) { return a / b; }, false,
      false, "div"},
@@ -46,16 +101,13 @@ const Binary kBinary[] = {
        if (!a->dtype.is_floating()) return ir::FloorDiv(a, b);
        return ir::CallIntrinsic(ir::Intrinsic::kFloor, {a / b});
      }},
-    {"floor_mod", "x1 - floor(x1 / x2) * x2", [](double a, double b) { return a - std::floor(a / b) * b; },
-     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; },
-     [](PrimExpr a, PrimExpr b) {
-       if (!a->dtype.is_floating()) return ir::FloorMod(a, b);
-       return a - ir::CallIntrinsic(ir::Intrinsic::kFloor, {a / b}) * b;
-     }},
+    {"floor_mod", "the exact remainder with the sign of x2", FloorModulo,
+     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, ir::FloorMod},
     {"greater", "x1 > x2", [](double a, double b) { return a > b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a > b}; }, [](PrimExpr a, PrimExpr b) { return a > b; }, true},
     {"greater_equal", "x1 >= x2", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a >= b}; }, [](PrimExpr a, PrimExpr b) { return a >= b; }, true},
+    {"left_shift", "x1 << x2", nullptr, ShiftLeft, Shift<ir::Intrinsic::kShiftLeft>},
     {"less", "x1 < x2", [](double a, double b) { return a < b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a < b}; }, [](PrimExpr a, PrimExpr b) { return a < b; }, true},
     {"less_equal", "x1 <= x2", [](double a, double b) { return a <= b ? 1.0 : 0.0; },
@@ -70,11 +122,18 @@ const Binary kBinary[] = {
      false, "maximum"},
     {"minimum", "the lesser one; NaN wins", NanMin, [](int64_t a, int64_t b) { return a < b ? a : b; }, ir::Min, false,
      false, "minimum"},
+    {"mod", "x1 - trunc(x1 / x2) * x2", [](double a, double b) { return std::fmod(a, b); },
+     [](int64_t a, int64_t b) { return b == 0 ? 0 : a % b; },
+     [](PrimExpr a, PrimExpr b) {
+       if (!a->dtype.is_floating()) return ir::MakeBinary(ir::BinaryOp::kTruncMod, a, b);
+       return ir::CallIntrinsic(ir::Intrinsic::kFmod, {a, b});
+     }},
     {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return a * b; },
      [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul"},
     {"not_equal", "x1 != x2", [](double a, double b) { return a != b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a != b}; }, ir::NotEqual, true, true},
-    {"power", "x1 to the power of x2", [](double a, double b) { return std::pow(a, b); }, nullptr, IntrinPower},
+    {"power", "x1 to the power of x2", [](double a, double b) { return std::pow(a, b); }, IntPower, Power},
+    {"right_shift", "x1 >> x2", nullptr, ShiftRight, Shift<ir::Intrinsic::kShiftRight>},
     {"subtract", "x1 - x2", [](double a, double b) { return a - b; }, [](int64_t a, int64_t b) { return a - b; },
      [](PrimExpr a, PrimExpr b) { return a - b; }, false, false, "sub"},
 };
@@ -110,6 +169,13 @@ Result<ir::Type> InferBinary(const ir::Call& call) {
   return TensorOfRank(a->rank >= 0 && b->rank >= 0 ? std::max(a->rank, b->rank) : -1, dtype, a);
 }
 
+// The low bits of an integer, as its dtype holds them.
+int64_t Wrap(DataType dtype, int64_t value) {
+  const int shift = 64 - dtype.bits;
+  const auto bits = static_cast<uint64_t>(value) << shift;
+  return dtype.is_int() ? static_cast<int64_t>(bits) >> shift : static_cast<int64_t>(bits >> shift);
+}
+
 Result<std::vector<ReferenceTensor>> ReferenceBinary(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const Binary& binary = BinaryOf(call);
   const ReferenceTensor& a = inputs[0];
@@ -122,7 +188,8 @@ Result<std::vector<ReferenceTensor>> ReferenceBinary(const ir::Call& call, std::
     if (a.dtype.is_floating()) {
       SetNumber(out, flat, binary.of_float(a.floats[i], b.floats[j]));
     } else {
-      out.ints[static_cast<size_t>(flat)] = binary.of_int(a.ints[i], b.ints[j]);
+      const int64_t value = binary.of_int(a.ints[i], b.ints[j]);
+      out.ints[static_cast<size_t>(flat)] = out.dtype.is_bool() ? value : Wrap(out.dtype, value);
     }
   });
   return std::vector<ReferenceTensor>{std::move(out)};

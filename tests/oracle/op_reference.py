@@ -77,7 +77,7 @@ def truncating_divide(a, b):
 
 def floor_mod(a, b):
     if a.dtype.kind == "f":
-        return a - np.floor(a / b) * b
+        return np.mod(a, b)
     return np.where(b == 0, 0, np.mod(a, np.where(b == 0, 1, b)))
 
 
@@ -260,6 +260,14 @@ def matmul(c, x):
     return np.matmul(x[0].astype(dtype), x[1].astype(dtype))
 
 
+def power(c, x):
+    if x[0].dtype.kind == "f":
+        return np.power(wide(x[0]), wide(x[1]))
+    exponent = np.abs(x[1])  # NumPy takes no negative ones: 1 over the power, rounded towards zero
+    positive = np.power(x[0], exponent)
+    return np.where(x[1] >= 0, positive, np.where(np.abs(positive) == 1, positive, 0)).astype(x[0].dtype)
+
+
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
@@ -315,7 +323,13 @@ ORACLES = {
     "minimum": binary(np.minimum),
     "multiply": binary(np.multiply),
     "not_equal": binary(np.not_equal),
-    "power": binary(np.power),
+    "power": power,
+    "mod": binary(np.fmod),
+    "bitwise_and": binary(np.bitwise_and),
+    "bitwise_or": binary(np.bitwise_or),
+    "bitwise_xor": binary(np.bitwise_xor),
+    "left_shift": lambda c, x: np.left_shift(x[0], x[1]),
+    "right_shift": lambda c, x: np.right_shift(x[0], x[1]),
     "subtract": binary(np.subtract),
     "zeros": lambda c, x: np.zeros(c["args"][0]),
     "ones": lambda c, x: np.ones(c["args"][0]),

@@ -11,17 +11,20 @@ namespace {
 
 Outputs Identity(const NodeImporter& node) { return One(node.Input(0)); }
 
-// At inference the identity; the mask (a second output) is not made.
+// At inference the identity, and its mask keeps everything.
 Outputs Dropout(const NodeImporter& node) {
-  if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
-    return node.Unsupported("the mask output of Dropout");
-  }
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(const Expr training, node.Input(2));
     const auto* constant = ir::As<ir::ConstantNode>(training);
     if (constant == nullptr || constant->data->bytes().size() != 1 || constant->data->bytes()[0] != std::byte{0}) {
       return node.Unsupported("Dropout in training mode");
     }
+  }
+  if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
+    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+    INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+    INGOT_ASSIGN_OR_RETURN(Expr mask, node.Call("ones", {ShapeOf(std::move(dims))}, {{"dtype", DataType::Bool()}}));
+    return std::vector<Expr>{std::move(x), std::move(mask)};
   }
   return One(node.Input(0));
 }
@@ -41,12 +44,20 @@ constexpr char kMaximum[] = "maximum";
 constexpr char kMinimum[] = "minimum";
 constexpr char kAdd[] = "add";
 
-// The exponent may have another type; the result has the base's.
+// The exponent may have another type; the result has the base's. Integers to the power of floats are computed in
+// float64.
 Outputs Pow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr base, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr exponent, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* base_type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* exponent_type, node.InputType(1));
+  if (!base_type->dtype->is_floating() && exponent_type->dtype->is_floating()) {
+    const DataType wide = DataType::Float(64);
+    INGOT_ASSIGN_OR_RETURN(base, node.Bind("astype", {base}, {{"dtype", wide}}));
+    INGOT_ASSIGN_OR_RETURN(exponent, node.Bind("astype", {exponent}, {{"dtype", wide}}));
+    INGOT_ASSIGN_OR_RETURN(base, node.Bind("power", {base, exponent}));
+    return One(node.Call("astype", {base}, {{"dtype", *base_type->dtype}}));
+  }
   if (base_type->dtype != exponent_type->dtype) {
     INGOT_ASSIGN_OR_RETURN(exponent, node.Bind("astype", {exponent}, {{"dtype", *base_type->dtype}}));
   }

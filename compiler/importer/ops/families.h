@@ -10,6 +10,7 @@ namespace ingot::importer {
 
 std::span<const OnnxOpRow> ActivationOnnxOps();
 std::span<const OnnxOpRow> AttentionOnnxOps();
+std::span<const OnnxOpRow> CompositeOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();

@@ -24,7 +24,7 @@ void BinaryCases(Builder& b, const OpRow& row) {
   b.Add(row.name, "empty", {Data(first, {0, 3}), Data(first, {1, 3}, 2)});
   if (!row.cases.non_finite) return;
   // Rounding down the quotient of a tiny and a huge number depends on whether it underflows.
-  const bool floors = std::string_view(row.name).starts_with("floor");
+  const bool floors = std::string_view(row.name).starts_with("floor") || row.name == std::string_view("mod");
   ReferenceTensor values = floors ? Of(kF32, {8}, {kInf, -kInf, kNan, 0.0, -0.0, 2, -3, 0.5}) : Specials();
   ReferenceTensor column = values;
   column.dims = {8, 1};

@@ -31,6 +31,7 @@ def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_op
     model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py", functions=functions)
     if not file.startswith("bad-"):
         save_values(file, model)
+    (here / more.get("location", "none")).unlink(missing_ok=True)  # or it would grow
     onnx.save(model, here / file, **more)
 
 
@@ -257,6 +258,28 @@ doubling = [h.make_function("own", f"F{i}", ["x"], ["y"], [n(f"F{i + 1}" if i < 
             for i in range(41)]
 save("bad-doubling.onnx", [n("F0", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
      extra_opsets=[("own", 1)], functions=doubling)
+
+# Operators that are several rows: bits, remainders, blocks of space and depth, windows, constants.
+save("composite.onnx",
+     [n("Mod", ["i", "j"], ["mod"]), n("Mod", ["x", "y"], ["fmod"], fmod=1), n("Pow", ["j", "two"], ["ipow"]),
+      n("BitwiseAnd", ["i", "j"], ["band"]), n("BitwiseOr", ["i", "j"], ["bor"]), n("BitwiseXor", ["i", "j"], ["bxor"]),
+      n("BitShift", ["u", "us"], ["left"], direction="LEFT"), n("BitShift", ["u", "us"], ["right"], direction="RIGHT"),
+      n("Div", ["x", "zero"], ["inf"]), n("IsInf", ["inf"], ["is_inf"]), n("IsInf", ["inf"], ["is_pos"], detect_negative=0),
+      n("IsInf", ["inf"], ["is_neg"], detect_positive=0), n("Mean", ["x", "y", "x"], ["mean"]),
+      n("CastLike", ["x", "i"], ["like"]), n("SpaceToDepth", ["image"], ["depth"], blocksize=2),
+      n("DepthToSpace", ["image"], ["space"], blocksize=2), n("DepthToSpace", ["image"], ["crd"], blocksize=2, mode="CRD"),
+      n("EyeLike", ["square"], ["eye"], k=1, dtype=T.INT32), n("HannWindow", ["seven"], ["hann"]),
+      n("HammingWindow", ["seven"], ["hamming"], periodic=0), n("BlackmanWindow", ["seven"], ["blackman"]),
+      n("Shape", ["x"], ["sx"]), n("ConstantOfShape", ["sx"], ["filled"], value=h.make_tensor("v", F, [1], [2.5])),
+      n("Dropout", ["x"], ["same", "mask"])],
+     [info("x", ["n", 4]), info("y", [4]), info("i", [6], T.INT32), info("image", [1, 4, 4, 6]), info("square", [3, 5])],
+     [info(k, None, T.INT32) for k in ["mod", "ipow", "band", "bor", "bxor", "like", "eye"]] +
+     [info(k, None) for k in ["fmod", "mean", "depth", "space", "crd", "hann", "hamming", "blackman", "filled", "same"]] +
+     [info(k, None, T.BOOL) for k in ["is_inf", "is_pos", "is_neg", "mask"]] +
+     [info(k, None, T.UINT8) for k in ["left", "right"]],
+     [nh.from_array(np.array([3, -2, 1, 5, -1, 4], np.int32), "j"), nh.from_array(np.array(2, np.int32), "two"),
+      nh.from_array(np.array([16, 4, 255], np.uint8), "u"), nh.from_array(np.array([1, 7, 3], np.uint8), "us"),
+      nh.from_array(np.array(0, np.float32), "zero"), nh.from_array(np.array(7, np.int64), "seven")])
 
 # Sparse constants; external data; dimensions that are arithmetic on others.
 sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]), [2, 3])

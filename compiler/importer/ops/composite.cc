@@ -1,0 +1,234 @@
+// Operators that ONNX defines by a function of others, and small ones that are one row with another spelling: written as
+// calls of rows. ONNX's own bodies are data of its library, which is not needed to run the compiler.
+#include "compiler/importer/ops/families.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+Result<DataType> DtypeOf(const NodeImporter& node, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+  return *type->dtype;
+}
+
+Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  if (type != nullptr && type->dtype == dtype) return x;
+  return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
+}
+
+template <typename T>
+Expr ConstantOf(DataType dtype, std::vector<int64_t> dims, const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)));
+}
+
+// ---- conversions and comparisons
+
+Outputs CastLike(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const DataType from, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
+  if (saturate == 0) return node.Unsupported("CastLike with saturate=0");
+  if (from == dtype) return std::vector<Expr>{std::move(x)};
+  return One(node.Call("astype", {x}, {{"dtype", dtype}}));
+}
+
+Outputs IsInf(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t positive, node.Int("detect_positive", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t negative, node.Int("detect_negative", 1));
+  if (positive != 0 && negative != 0) return One(node.Call("isinf", {x}));
+  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr infinite, node.Bind("isinf", {x}));
+  if (positive == 0 && negative == 0) {
+    INGOT_ASSIGN_OR_RETURN(Expr finite, node.Bind("logical_not", {infinite}));
+    return One(node.Call("logical_and", {infinite, finite}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr sign, node.Bind(positive != 0 ? "greater" : "less", {x, zero}));
+  return One(node.Call("logical_and", {infinite, sign}));
+}
+
+// ---- arithmetic
+
+Outputs Mod(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr y, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t fmod, node.Int("fmod", 0));
+  return One(node.Call(fmod != 0 ? "mod" : "floor_mod", {x, y}));
+}
+
+Outputs BitShift(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr y, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::string direction, node.String("direction", ""));
+  if (direction != "LEFT" && direction != "RIGHT") return node.Invalid("direction is \"" + direction + "\"");
+  return One(node.Call(direction == "LEFT" ? "left_shift" : "right_shift", {x, y}));
+}
+
+Outputs Mean(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr sum, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  for (size_t i = 1; i < node.num_inputs(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr next, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, next}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr count, node.Scalar(static_cast<double>(node.num_inputs()), dtype));
+  return One(node.Call("divide", {sum, count}));
+}
+
+// Split in halves along an axis: one half times the swish of the other.
+Outputs SwiGlu(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr gate, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Scalar(alpha, dtype));
+  INGOT_ASSIGN_OR_RETURN(Expr scaled, node.Bind("multiply", {gate, scale}));
+  INGOT_ASSIGN_OR_RETURN(scaled, node.Bind("sigmoid", {scaled}));
+  INGOT_ASSIGN_OR_RETURN(scaled, node.Bind("multiply", {gate, scaled}));
+  return One(node.Call("multiply", {scaled, x}));
+}
+
+// ---- blocks of space and depth
+
+struct BlockDims {
+  PrimExpr n, c, h, w;
+  int64_t block = 1;
+};
+Result<BlockDims> ReadBlocks(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t block, node.Int("blocksize", 0));
+  if (in.size() != 4) return node.Invalid("expected a rank of 4, got " + std::to_string(in.size()));
+  if (block < 1 || block > 65536) return node.Invalid("blocksize is " + std::to_string(block));
+  return BlockDims{in[0], in[1], in[2], in[3], block};
+}
+
+Outputs DepthToSpace(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const BlockDims d, ReadBlocks(node));
+  INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return node.Invalid("mode is \"" + mode + "\"");
+  const PrimExpr b = ir::Int64(d.block), depth = op::SimplifyDim(ir::FloorDiv(d.c, ir::Int64(d.block * d.block)));
+  if (!op::DimsEqual(depth * (d.block * d.block), d.c)) return node.Invalid("the depth is no multiple of the block");
+  const bool depth_last = mode == "DCR";
+  const std::vector<PrimExpr> split = depth_last ? std::vector<PrimExpr>{d.n, b, b, depth, d.h, d.w}
+                                                 : std::vector<PrimExpr>{d.n, depth, b, b, d.h, d.w};
+  const std::vector<int64_t> order =
+      depth_last ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3};
+  INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Bind("reshape", {x, ShapeOf(split)}));
+  INGOT_ASSIGN_OR_RETURN(blocks, node.Bind("permute_dims", {blocks}, {{"axes", AttrValue::Ints(order)}}));
+  return One(ReshapeTo(node, blocks, {d.n, depth, op::SimplifyDim(d.h * d.block), op::SimplifyDim(d.w * d.block)}));
+}
+
+Outputs SpaceToDepth(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const BlockDims d, ReadBlocks(node));
+  const PrimExpr b = ir::Int64(d.block);
+  const PrimExpr h = op::SimplifyDim(ir::FloorDiv(d.h, b)), w = op::SimplifyDim(ir::FloorDiv(d.w, b));
+  if (!op::DimsEqual(h * d.block, d.h) || !op::DimsEqual(w * d.block, d.w)) {
+    return node.Invalid("height or width is no multiple of the block");
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Bind("reshape", {x, ShapeOf({d.n, d.c, h, b, w, b})}));
+  INGOT_ASSIGN_OR_RETURN(blocks, node.Bind("permute_dims", {blocks}, {{"axes", AttrValue::Ints({0, 3, 5, 1, 2, 4})}}));
+  return One(ReshapeTo(node, blocks, {d.n, op::SimplifyDim(d.c * (d.block * d.block)), h, w}));
+}
+
+// ---- constants
+
+// Ones on a diagonal; of constant dims only.
+Outputs EyeLike(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType own, DtypeOf(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("dtype", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t k, node.Int("k", 0));
+  DataType dtype = own;
+  if (number != 0) {
+    INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(number));
+  }
+  if (in.size() != 2) return node.Invalid("expected a rank of 2, got " + std::to_string(in.size()));
+  const int64_t *rows = ir::AsConstInt(in[0]), *columns = ir::AsConstInt(in[1]);
+  constexpr int64_t kMaxSide = 16384;
+  if (rows == nullptr || columns == nullptr || *rows > kMaxSide || *columns > kMaxSide) {
+    return node.Unsupported("dimensions that are symbols, or above " + std::to_string(kMaxSide));
+  }
+  std::vector<float> values(static_cast<size_t>(*rows * *columns), 0.0f);
+  for (int64_t i = 0; i < *rows; ++i) {
+    const int64_t j = k > *columns || k < -*rows ? -1 : i + k;
+    if (j >= 0 && j < *columns) values[static_cast<size_t>(i * *columns + j)] = 1;
+  }
+  return One(CastTo(node, ConstantOf<float>(DataType::Float(32), {*rows, *columns}, values), dtype));
+}
+
+// One value everywhere, float32 zero by default.
+Outputs ConstantOfShape(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.SymbolicInts(0, "the shape"));
+  Expr value = ConstantOf<float>(DataType::Float(32), {}, {0});
+  if (const OnnxAttribute* attribute = node.FindAttr("value")) {
+    const auto* tensor = std::get_if<ConstantDataPtr>(&attribute->value);
+    if (tensor == nullptr || (*tensor)->num_elements() != 1)
+      return node.Invalid("value: expected a tensor of one element");
+    const std::span<const std::byte> bytes = (*tensor)->bytes();
+    value =
+        ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes((*tensor)->dtype(), {}, {bytes.begin(), bytes.end()}));
+  }
+  return One(node.Call("full", {ShapeOf(std::move(dims)), value}));
+}
+
+// Windows of a constant length: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N).
+struct WindowCoefficients {
+  double a0, a1, a2;
+};
+constexpr WindowCoefficients kHann = {0.5, 0.5, 0};
+constexpr WindowCoefficients kHamming = {25.0 / 46.0, 21.0 / 46.0, 0};
+constexpr WindowCoefficients kBlackman = {0.42, 0.5, 0.08};
+template <const auto& kCoefficients>
+Outputs Window(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(0, "the size"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("output_datatype", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t periodic, node.Int("periodic", 1));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(number));
+  constexpr int64_t kMaxSize = int64_t{1} << 24;
+  if (size.size() != 1 || size[0] < 0 || size[0] > kMaxSize) return node.Invalid("the size is no length of a window");
+  const double period = static_cast<double>(periodic != 0 ? size[0] : std::max<int64_t>(size[0] - 1, 1));
+  std::vector<double> values;
+  for (int64_t i = 0; i < size[0]; ++i) {
+    const double angle = 2 * 3.14159265358979323846 * static_cast<double>(i) / period;
+    values.push_back(kCoefficients.a0 - kCoefficients.a1 * std::cos(angle) + kCoefficients.a2 * std::cos(2 * angle));
+  }
+  return One(CastTo(node, ConstantOf<double>(DataType::Float(64), {size[0]}, values), dtype));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"BitShift", nullptr, BitShift},
+    {"BitwiseAnd", "bitwise_and"},
+    {"BitwiseOr", "bitwise_or"},
+    {"BitwiseXor", "bitwise_xor"},
+    {"BlackmanWindow", nullptr, Window<kBlackman>},
+    {"CastLike", nullptr, CastLike},
+    {"ConstantOfShape", nullptr, ConstantOfShape},
+    {"DepthToSpace", nullptr, DepthToSpace},
+    {"EyeLike", nullptr, EyeLike},
+    {"HammingWindow", nullptr, Window<kHamming>},
+    {"HannWindow", nullptr, Window<kHann>},
+    {"IsInf", nullptr, IsInf},
+    {"Mean", nullptr, Mean},
+    {"Mod", nullptr, Mod},
+    {"SpaceToDepth", nullptr, SpaceToDepth},
+    {"SwiGLU", nullptr, SwiGlu},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> CompositeOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer
