@@ -17,6 +17,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
     ElementwiseOnnxOps,    //
+    IndexingOnnxOps,       //
     LinearOnnxOps,         //
     NormalizationOnnxOps,  //
     ReductionOnnxOps,      //

@@ -13,6 +13,7 @@ std::span<const OnnxOpRow> AttentionOnnxOps();
 std::span<const OnnxOpRow> CompositeOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
+std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();
