@@ -19,6 +19,7 @@ std::vector<OpRow> NormalizationOps();  // layer, RMS, group, instance and local
 std::vector<OpRow> LinearOps();         // matmul
 std::vector<OpRow> AttentionOps();      // scaled dot-product attention
 std::vector<OpRow> ConvolutionOps();    // convolution and pooling
+std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 

@@ -14,6 +14,8 @@ namespace {
 constexpr std::array kRules = {
     ScheduleRule{"inline", "a stage that costs nothing, or feeds element-wise stages alone, goes into its readers",
                  MatchesInline, ApplyInline},
+    ScheduleRule{"phases", "element-wise by cases of an index: the cases unrolled, vectors along the last axis",
+                 MatchesPhases, ApplyPhases},
     ScheduleRule{"conv", "a window over channels in blocks: register tiles of columns, strips with their padding",
                  MatchesConv, ApplyConv},
     ScheduleRule{"gemm", "a matrix product: panels of columns, blocks and tiles of rows, packing, fused write-back",

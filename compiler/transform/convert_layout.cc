@@ -28,6 +28,7 @@
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/layout.h"
+#include "compiler/op/topi/winograd.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/weight_bindings.h"
@@ -180,6 +181,10 @@ class Converter {
       if (candidate && (best.implementation == nullptr || candidate->cost < best.cost)) best = *candidate;
     }
     if (best.implementation == nullptr || !best.layouts.back().IsBlocked()) return false;
+    if (PaysWinograd(call, best)) {
+      INGOT_RETURN_IF_ERROR(ConvertWinograd(binding, call));
+      return true;
+    }
     // The arguments in their layouts.
     const bool is_flat = IsOneTap(call) && best.layouts[0].IsBlocked();
     std::vector<Expr> args;
@@ -286,10 +291,7 @@ class Converter {
     for (int64_t o = 0; o < kBlock; ++o) {
       for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
     }
-    std::vector<std::byte> bytes(mask.size() * sizeof(float));
-    std::memcpy(bytes.data(), mask.data(), bytes.size());
-    const Expr same_group = ir::Make<ir::ConstantNode>(
-        ir::ConstantData::FromBytes(DataType::Float(32), {1, kBlock, kBlock, 1, 1}, std::move(bytes)));
+    const Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
     const ir::PrimExpr block = ir::Int64(kBlock);
     INGOT_ASSIGN_OR_RETURN(value, Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
     INGOT_ASSIGN_OR_RETURN(value, Emit("multiply", {value, same_group}, {}));
@@ -304,6 +306,88 @@ class Converter {
       return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
     };
     return ir::IsConstInt(weight[2], 1) && ir::IsConstInt(weight[3], 1) && all("strides", 1) && all("padding", 0);
+  }
+
+  // ---- Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two passes
+  // over memory and four times the weights.
+  bool PaysWinograd(const ir::Call& call, const Candidate& best) const {
+    constexpr int64_t kFewestTiles = 12, kFewestChannels = 32;
+    constexpr double kLeastUse = 0.7;  // of the places that tiles cover
+    if (!best.layouts[0].IsBlocked() || call->args.size() != 2) return false;
+    const Dims& in = *DimsOf(call->args[0]);
+    const Dims& out = *DimsOf(call);
+    const Dims& weight = *DimsOf(call->args[1]);
+    const auto all_one = [&](const char* attr) {
+      return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
+    };
+    const int64_t* height = ir::AsConstInt(out[2]);
+    const int64_t* width = ir::AsConstInt(out[3]);
+    if (!ir::IsConstInt(weight[2], 3) || !ir::IsConstInt(weight[3], 3) || call->attrs.GetInt("groups") != 1 ||
+        !all_one("strides") || !all_one("dilation") || height == nullptr || width == nullptr) {
+      return false;
+    }
+    const int64_t tiles = TilesOf(*height) * TilesOf(*width),
+                  covered = tiles * op::topi::kWinogradTile * op::topi::kWinogradTile;
+    return tiles >= kFewestTiles && static_cast<double>(*height * *width) >= kLeastUse * static_cast<double>(covered) &&
+           Channels(in).value_or(0) >= kFewestChannels && Channels(out).value_or(0) >= kFewestChannels;
+  }
+  static int64_t TilesOf(int64_t extent) { return (extent + op::topi::kWinogradTile - 1) / op::topi::kWinogradTile; }
+
+  Status ConvertWinograd(const ir::Binding& binding, const ir::Call& call) {
+    constexpr int64_t kPlaces = op::topi::kWinogradPlaces, kAll = kPlaces * kPlaces;
+    INGOT_ASSIGN_OR_RETURN(const Expr weight, WinogradWeight(call->args[1]));
+    INGOT_ASSIGN_OR_RETURN(const Expr data, Get(call->args[0], Form::kBlocked));
+    INGOT_ASSIGN_OR_RETURN(const Expr tiles,
+                           Emit("nn.winograd_input", {data}, {{"padding", *call->attrs.Find("padding")}}, binding));
+    const Dims t = *DimsOf(tiles);
+    const ir::PrimExpr count = op::SimplifyDim(t[4] * t[5]);
+    const Dims flat = {t[0], op::SimplifyDim(t[3] * kAll), ir::Int64(1), count, t[6]};
+    INGOT_ASSIGN_OR_RETURN(const Expr places, Reshape(tiles, flat));
+    INGOT_ASSIGN_OR_RETURN(const Expr products, Emit("nn.conv2d", {places, weight},
+                                                     {{"groups", kAll},
+                                                      {"data_layout", kBlockedLayout},
+                                                      {"kernel_layout", "OIHW16i16o"},
+                                                      {"out_layout", kBlockedLayout}},
+                                                     binding));
+    const Dims& out = *DimsOf(call);
+    const ir::PrimExpr blocks = ir::Int64((*Channels(out) + kBlock - 1) / kBlock);
+    INGOT_ASSIGN_OR_RETURN(const Expr result_tiles,
+                           Reshape(products, {t[0], ir::Int64(kPlaces), ir::Int64(kPlaces), blocks, t[4], t[5], t[6]}));
+    const std::vector<int64_t> size = {*ir::AsConstInt(out[2]), *ir::AsConstInt(out[3])};
+    INGOT_ASSIGN_OR_RETURN(const Expr result,
+                           Emit("nn.winograd_output", {result_tiles}, {{"size", ir::AttrValue::Ints(size)}}, binding));
+    Define(binding.var, result, Form::kBlocked, 0.0);
+    return Status();
+  }
+
+  // [O, I, 3, 3] -> G g G^T of each kernel as [36 * O / 16, I / 16, 1, 1, 16, 16].
+  Result<Expr> WinogradWeight(const Expr& weight) {
+    constexpr int64_t kPlaces = op::topi::kWinogradPlaces, kAll = kPlaces * kPlaces, kTaps = 9;
+    std::vector<float> both;  // [9, 36]: both sides of the product at once
+    for (int64_t tap = 0; tap < kTaps; ++tap) {
+      for (int64_t place = 0; place < kAll; ++place) {
+        both.push_back(static_cast<float>(op::topi::kWinogradKernel[place / kPlaces][tap / 3] *
+                                          op::topi::kWinogradKernel[place % kPlaces][tap % 3]));
+      }
+    }
+    const Layout layout = *Layout::Parse("OIHW16i16o", "OIHW");
+    INGOT_ASSIGN_OR_RETURN(const Expr laid_out, LayOut(weight, layout));
+    const Dims dims = *DimsOf(laid_out);  // [O / 16, I / 16, 3, 3, 16, 16]
+    INGOT_ASSIGN_OR_RETURN(Expr value,
+                           Emit("permute_dims", {laid_out}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 5, 2, 3})}}));
+    const ir::PrimExpr kernels = op::SimplifyDim(dims[0] * dims[1] * (kBlock * kBlock));
+    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, {kernels, ir::Int64(kTaps)}));
+    INGOT_ASSIGN_OR_RETURN(value, Emit("matmul", {value, ConstantOf(both, {kTaps, kAll})}, {}));
+    INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({1, 0})}}));
+    const ir::PrimExpr one = ir::Int64(1), block = ir::Int64(kBlock);
+    return Reshape(value, {op::SimplifyDim(dims[0] * kAll), dims[1], one, one, block, block});
+  }
+
+  static Expr ConstantOf(const std::vector<float>& values, std::vector<int64_t> dims) {
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return ir::Make<ir::ConstantNode>(
+        ir::ConstantData::FromBytes(DataType::Float(32), std::move(dims), std::move(bytes)));
   }
 
   // ---- Element-wise rows: as their inputs are.

@@ -10,8 +10,8 @@
 //
 // Rows (columns, where there is but one row: 1x1 convolutions over flattened images) come in strips. A strip's input
 // stays in the second-level cache while all blocks of o pass over it; padding is a stage that is computed strip by
-// strip, so that it costs a copy within the cache and no pass over memory. Tasks are strips of one image, with a part of
-// the blocks of o each where strips are few.
+// strip, so that it costs a copy within the cache and no pass over memory. Tasks are strips of one image and group,
+// with a part of the blocks of o each where strips are few.
 //
 // A row of x is cut into tiles of nearly equal width: 14 columns become 5 + 5 + 4 rather than 6 + 6 + 2, which has too
 // few multiply-adds in flight to hide their latency.
@@ -36,7 +36,8 @@ int64_t ExtentOf(const BlockSite& site, int dimension) {
 
 // What the loads of the reduction say.
 struct Window {
-  bool broadcasts = false;   // some input that moves with x is the same for all of o and v
+  bool broadcasts = false;   // some input that moves with x is the same for all of v, and of o within a group
+  int64_t groups = 1;        // of o
   int64_t input_bytes = 0;   // of one image: all that moves with x; for one block of o where that follows o
   int64_t weight_bytes = 0;  // all that does not move with x
 };
@@ -54,10 +55,18 @@ Window AnalyzeWindow(const BlockSite& site) {
       window.weight_bytes += bytes;
       continue;
     }
-    window.broadcasts |= !load.uses[o] && !load.uses[v];
+    window.broadcasts |= !load.uses[v];
+    if (!load.uses[v] && load.uses[o]) {  // dimension 1 holds every group's channels (blocks)
+      const int64_t* channels = AsConstInt(load.load->buffer->shape[1]);
+      const int64_t own = ConstantExtent(*site.block().iter_vars[ReduceIters(site)[0]]).value_or(0);
+      if (channels != nullptr && own > 0) window.groups = *channels / own;
+    }
     const int64_t images = std::max<int64_t>(ExtentOf(site, kN), 1);
     window.input_bytes += bytes / images / (load.uses[v] ? std::max<int64_t>(ExtentOf(site, kO), 1) : 1);
   }
+  if (ExtentOf(site, kO) % window.groups != 0) window.groups = 1;
+  window.input_bytes /= window.groups;
+  window.weight_bytes /= window.groups;
   return window;
 }
 
@@ -274,12 +283,18 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
     }
   }
   const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
-  const int64_t blocks = ExtentOf(site, kO), height = ExtentOf(site, kY);
+  const int64_t blocks = ExtentOf(site, kO) / window.groups, height = ExtentOf(site, kY);
   const std::optional<int64_t> rows = ConstantExtent(*site.block().iter_vars[IterOfDimension(site, kY)]);
   int64_t width = ExtentOf(site, kX);
   const int64_t cost = KnownInstances(site) * CostOfInstance(site);
 
-  // Strips and tasks.
+  // Strips and tasks, group by group.
+  LoopRV groups;
+  if (window.groups > 1) {
+    const std::vector<LoopRV> split = s.Split(loops[kO], {kRest, blocks});
+    groups = split[0];
+    loops[kO] = split[1];
+  }
   const bool by_columns = rows == 1;
   const int64_t along = by_columns ? width : height;
   const int64_t strip = !rows               ? 1
@@ -297,7 +312,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
     loops[kY] = parts[1];
   }
   const TileChoice tile = ChooseTile(width, blocks, ExtentOf(site, kV) / lanes, window, target);
-  const int64_t strips_in_all = ExtentOf(site, kN) * (along / strip);
+  const int64_t strips_in_all = ExtentOf(site, kN) * window.groups * (along / strip);
   const int64_t parts = window.broadcasts ? ChooseParts(blocks / tile.blocks, strips_in_all, cost) : blocks;
   LoopRV o = loops[kO], tile_blocks, task_blocks;
   if (tile.blocks > 1) {
@@ -312,8 +327,8 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
       task_blocks = split[0];
       o = split[1];
     }
-    tasks = {loops[kN], strips, task_blocks};
-    order = {loops[kN], strips, task_blocks, o, loops[kY], loops[kX], tile_blocks, loops[kV]};
+    tasks = {loops[kN], groups, strips, task_blocks};
+    order = {loops[kN], groups, strips, task_blocks, o, loops[kY], loops[kX], tile_blocks, loops[kV]};
   } else {
     tasks = {loops[kN], o, strips};
     order = {loops[kN], o, strips, loops[kY], loops[kX], loops[kV]};

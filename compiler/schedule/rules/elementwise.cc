@@ -17,7 +17,11 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Targ
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
-  return !readers.empty() && (only_injective || (IsPlainMove(site) && !ReadsUnderCondition(site)));
+  // A reader by cases reads each element several times.
+  const bool repeats = std::any_of(readers.begin(), readers.end(), [&](const BlockSite& reader) {
+    return ReadsUnderCondition(site) && HasPhases(state, reader);
+  });
+  return !readers.empty() && !repeats && (only_injective || (IsPlainMove(site) && !ReadsUnderCondition(site)));
 }
 
 std::vector<BlockName> ApplyInline(Schedule& s, const BlockName& name, const Target&) {

@@ -5,6 +5,11 @@
 
 namespace ingot::schedule {
 
+// phases.cc
+// An element-wise block whose formula depends on an index by cases.
+bool HasPhases(const ScheduleState& state, const BlockSite& block);
+bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockName& block, const Target& target);
 // conv.cc
 bool MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockName& block, const Target& target);

@@ -1,0 +1,132 @@
+// The transformations around the products of Winograd's convolution (op/topi/winograd.h) over channels in blocks of 16.
+// convert_layout makes these calls where they pay.
+#include "compiler/op/topi/winograd.h"
+#include "compiler/op/build.h"
+#include "compiler/op/families.h"
+#include "compiler/op/reference.h"
+
+namespace ingot::op {
+namespace {
+
+constexpr int64_t kTile = topi::kWinogradTile, kPlaces = topi::kWinogradPlaces;
+
+Result<Dims> KnownDims(const ir::Call& call, size_t rank) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  if (!data->dims || data->dims->size() != rank || (data->dtype && data->dtype != DataType::Float(32))) {
+    return OpError(call, "expected float32 of rank " + std::to_string(rank) + " and known dims, got " + Describe(data));
+  }
+  return *data->dims;
+}
+
+Result<ir::Type> InferInput(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 5));
+  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
+  if (padding.size() != 4) return OpError(call, "padding: expected four integers");
+  Dims out = {in[0], ir::Int64(kPlaces), ir::Int64(kPlaces), in[1], nullptr, nullptr, in[4]};
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t* extent = ir::AsConstInt(in[2 + i]);
+    const int64_t results = extent != nullptr ? *extent + padding[i] + padding[2 + i] - (kPlaces - kTile) : 0;
+    if (results < 1 || padding[i] < 0 || padding[2 + i] < 0) {
+      return OpError(call, "expected constant extents of at least a window, got " + Describe(call->args[0]->type));
+    }
+    out[4 + i] = ir::Int64((results + kTile - 1) / kTile);
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  return TensorOf(std::move(out), data->dtype, data);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const std::vector<int64_t> padding = call->attrs.GetInts("padding");
+  const ReferenceTensor& data = inputs[0];
+  ReferenceTensor out = NewReference(data.dtype, dims);
+  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
+    double sum = 0;
+    for (int64_t y = 0; y < kPlaces; ++y) {
+      for (int64_t x = 0; x < kPlaces; ++x) {
+        const int64_t row = at[4] * kTile + y - padding[0], column = at[5] * kTile + x - padding[1];
+        if (row < 0 || row >= data.dims[2] || column < 0 || column >= data.dims[3]) continue;
+        const Index from = {at[0], at[3], row, column, at[6]};
+        sum +=
+            topi::kWinogradInput[at[1]][y] * topi::kWinogradInput[at[2]][x] * GetNumber(data, Flatten(data.dims, from));
+      }
+    }
+    SetNumber(out, flat, sum);
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineInput(const TeArgs& args) {
+  return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims());
+}
+// It reads what it transforms several times, so nothing may be computed in its place.
+Result<ir::PrimFunc> BuildInput(const ir::Call& call, const Target&) {
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, DefineInput));
+  ir::PrimFuncNode copy = *function;
+  copy.attrs = copy.attrs.With("op_pattern", static_cast<int64_t>(FusionClass::kOpaque));
+  return ir::Make<ir::PrimFuncNode>(std::move(copy));
+}
+
+Result<ir::Type> InferOutput(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 7));
+  const std::vector<int64_t> size = call->attrs.GetInts("size");
+  if (size.size() != 2 || !ir::IsConstInt(in[1], kPlaces) || !ir::IsConstInt(in[2], kPlaces)) {
+    return OpError(call, "expected 6 x 6 places and a size of two extents, got " + Describe(call->args[0]->type));
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t* tiles = ir::AsConstInt(in[4 + i]);
+    if (tiles == nullptr || size[i] < 0 || size[i] > *tiles * kTile) {
+      return OpError(call, "expected a size that the tiles cover, got " + Describe(call->args[0]->type));
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
+  return TensorOf({in[0], in[3], ir::Int64(size[0]), ir::Int64(size[1]), in[6]}, data->dtype, data);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceOutput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const ReferenceTensor& data = inputs[0];
+  ReferenceTensor out = NewReference(data.dtype, dims);
+  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
+    double sum = 0;
+    for (int64_t y = 0; y < kPlaces; ++y) {
+      for (int64_t x = 0; x < kPlaces; ++x) {
+        const Index from = {at[0], y, x, at[1], at[2] / kTile, at[3] / kTile, at[4]};
+        sum += topi::kWinogradOutput[at[2] % kTile][y] * topi::kWinogradOutput[at[3] % kTile][x] *
+               GetNumber(data, Flatten(data.dims, from));
+      }
+    }
+    SetNumber(out, flat, sum);
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineOutput(const TeArgs& args) { return topi::WinogradOutput(args.input(0), args.out_dims()); }
+
+}  // namespace
+
+std::vector<OpRow> WinogradOps() {
+  const CaseTraits cases{.rank0 = false, .non_finite = false, .dtypes = {DataType::Float(32)}};
+  std::vector<OpRow> rows;
+  rows.push_back({.name = "nn.winograd_input",
+                  .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
+                  .arg_names = {"data"},
+                  .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
+                  .fusion = FusionClass::kOpaque,
+                  .infer = InferInput,
+                  .reference = ReferenceInput,
+                  .implementations = {{"te", Always, ElementsOfResult, {}, BuildInput}},
+                  .cases = cases});
+  rows.push_back({.name = "nn.winograd_output",
+                  .summary = "an image in blocks of channels from the tiles of Winograd's products",
+                  .arg_names = {"data"},
+                  .attrs = {{"size", AttrType::kInts, {}, true}},
+                  .fusion = FusionClass::kInjective,
+                  .infer = InferOutput,
+                  .reference = ReferenceOutput,
+                  .implementations = {TeImplementation<DefineOutput>()},
+                  .cases = cases});
+  return rows;
+}
+
+}  // namespace ingot::op

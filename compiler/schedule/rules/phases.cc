@@ -1,0 +1,118 @@
+// Element-wise work whose formula depends on a place by cases: an index is compared with constants, itself or its rest
+// modulo a constant (the transformations of Winograd's convolution). Those indices are unrolled inside of all others, so
+// that the cases are decided by the compiler and what the formulas share is computed once; vectors lie along the last
+// axis. A producer that is read more than once, such as padding, is computed for each row of tiles.
+#include <algorithm>
+#include <map>
+
+#include "compiler/schedule/rules/analysis.h"
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+constexpr int64_t kMostPhases = 8;  // of one index
+
+// Iteration variables (by position) that are compared with constants -> how many phases each has.
+class PhaseFinder : public StmtVisitor {
+ public:
+  explicit PhaseFinder(const BlockSite& site) : site_(site) {}
+  std::map<int, int64_t> phases;
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const PrimCallNode& call) override {
+    const auto* equal = call.op == Intrinsic::kIfThenElse ? As<BinaryNode>(call.args[0]) : nullptr;
+    if (equal != nullptr && equal->op == BinaryOp::kEQ && AsConstInt(equal->b) != nullptr) Add(equal->a);
+    StmtVisitor::Visit(call);
+  }
+
+ private:
+  void Add(const PrimExpr& index) {
+    const auto* rest = As<BinaryNode>(index);
+    const bool is_rest = rest != nullptr && rest->op == BinaryOp::kFloorMod && AsConstInt(rest->b) != nullptr;
+    const PrimExpr& var = is_rest ? rest->a : index;
+    for (size_t i = 0; i < site_.block().iter_vars.size(); ++i) {
+      const IterVarNode& iter = *site_.block().iter_vars[i];
+      if (iter.var.get() != var.get()) continue;
+      const int64_t count = is_rest ? *AsConstInt(rest->b) : ConstantExtent(iter).value_or(kMostPhases + 1);
+      if (count >= 1 && count <= kMostPhases) phases[static_cast<int>(i)] = count;
+    }
+  }
+  const BlockSite& site_;
+};
+
+std::map<int, int64_t> PhasesOf(const BlockSite& site) {
+  PhaseFinder finder(site);
+  finder.VisitStmt(site.block().body);
+  return finder.phases;
+}
+
+}  // namespace
+
+bool HasPhases(const ScheduleState& state, const BlockSite& site) {
+  return IsInjective(state, site) && !PhasesOf(site).empty();
+}
+
+bool MatchesPhases(const ScheduleState& state, const BlockSite& site, const Target&) {
+  if (!HasPhases(state, site) || StoreOf(site).indices.size() < 3) return false;
+  const int last = IterOfDimension(site, StoreOf(site).indices.size() - 1);
+  return last >= 0 && !PhasesOf(site).contains(last);
+}
+
+std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Target& target) {
+  std::vector<BlockName> handled{name};
+  const BlockRV block = s.GetBlock(name);
+  const BlockSite site = s.Block(block);
+  const std::vector<BlockRV> producers = s.GetProducers(block);
+  const std::map<int, int64_t> phases = PhasesOf(site);
+  const std::vector<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
+  if (!s.status().ok()) return handled;
+  const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
+  std::vector<LoopRV> around, unrolled;
+  for (size_t i = 0; i + 1 < loops.size(); ++i) {
+    const auto found = phases.find(loops[i].iter);
+    const int64_t* extent = AsConstInt(s.Loop(loops[i].loop).loop->extent);
+    if (found == phases.end()) {
+      around.push_back(loops[i].loop);
+    } else if (extent != nullptr && *extent <= found->second) {
+      unrolled.push_back(loops[i].loop);
+    } else {
+      const std::vector<LoopRV> parts = s.Split(loops[i].loop, {kRest, found->second});
+      around.push_back(parts[0]);
+      unrolled.push_back(parts[1]);
+    }
+  }
+  // One vector at a time, so that what its phases share fits the registers better.
+  LoopRV vector = loops.back().loop;
+  const int64_t* width = AsConstInt(s.Loop(vector).loop->extent);
+  if (width != nullptr && *width > lanes && *width % lanes == 0) {
+    const std::vector<LoopRV> parts = s.Split(vector, {kRest, lanes});
+    around.push_back(parts[0]);
+    vector = parts[1];
+  }
+  std::vector<LoopRV> order = around;
+  order.insert(order.end(), unrolled.begin(), unrolled.end());
+  order.push_back(vector);
+  s.Reorder(order);
+  VectorizeTile(s, vector, lanes);
+  for (LoopRV loop : unrolled) s.Unroll(loop);
+  if (!s.status().ok() || around.size() < 3) return handled;
+  for (BlockRV producer : producers) {
+    if (!IsInjective(s.state(), s.Block(producer))) continue;
+    handled.push_back(s.Block(producer).block().name);
+    s.ComputeAt(producer, around[2]);
+    s.SetScope(producer, 0, "local");
+    if (!s.status().ok()) return handled;
+    VectorizeTile(s, InnerLoops(s, producer, around[2]).back().loop, lanes);
+  }
+  const LoopRV task = s.Fuse({around[0], around[1]});
+  const int64_t tasks = ConstantExtent(*site.block().iter_vars[loops[0].iter]).value_or(1);
+  ParallelizeByCost(s, task, KnownInstances(site) / std::max<int64_t>(tasks, 1) * lanes / 64);
+  return handled;
+}
+
+}  // namespace ingot::schedule
