@@ -6,6 +6,7 @@
 //
 //   for task = (batch, block of rows, panel group):     parallel
 //     [pack: the panels of b, where b is no weight and there are rows enough to pay for it]
+//     [for batch, where the weight is large]
 //     for rows of the block in tiles:  for k:  tile;   write-back with the element-wise consumers
 //
 // so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first; a
@@ -133,6 +134,9 @@ constexpr int64_t kLikelyRows = 32, kLikelyBatches = 4;
 // From this many rows on, packing b is repaid.
 constexpr int64_t kRowsWorthPacking = 16;
 
+// Fewer tasks than these may leave threads without work.
+constexpr int64_t kFewTasks = 8;
+
 // Steps of k in one iteration of a tile's loop: short loops end where the processor expects it.
 constexpr int64_t kUnrolledSteps = 4;
 
@@ -175,7 +179,7 @@ class GemmBuilder {
       PlaceDepthBlocks();
     }
     if (!s_.status().ok()) return handled_;
-    const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows));
+    const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows)) * (batch_inside_ ? batches_ : 1);
     for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
     return handled_;
   }
@@ -210,15 +214,20 @@ class GemmBuilder {
     }
     packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) &&
              (!rows_ || *rows_ >= kRowsWorthPacking || product_.right == Right::kColumns);
+    // A weight that does not stay in the second-level cache is read once for all batches, not once for each.
+    const int64_t columns = columns_.value_or(0);
+    batch_inside_ = product_.right == Right::kPanels && batches_ > 1 && columns >= kFewTasks * kPanel * panels_ &&
+                    columns * depth_ * element_bytes_ > target_.l2_bytes / 2;
   }
 
   // Rows in a block; nothing: all rows are one. Fewer rows make more tasks where panels and batches are few. Rows that
   // do not fit the last cache go by blocks that fit half of the second one, unless b had to be packed for each.
   std::optional<int64_t> RowsOfBlock() const {
     if (product_.m < 0) return std::nullopt;
-    constexpr int64_t kFewTasks = 8, kLeastTiles = 4;
+    constexpr int64_t kLeastTiles = 4;
     const int64_t width = kPanel * panels_;
-    const bool few_tasks = columns_ && (*columns_ + width - 1) / width * batches_ < kFewTasks;
+    const int64_t batch_tasks = batch_inside_ ? 1 : batches_;
+    const bool few_tasks = columns_ && (*columns_ + width - 1) / width * batch_tasks < kFewTasks;
     const bool fits = rows_.value_or(0) * depth_ * element_bytes_ <= target_.l3_bytes;
     if (!few_tasks && (fits || packs_)) return std::nullopt;
     const int64_t cached = target_.l2_bytes / 2 / std::max<int64_t>(depth_ * element_bytes_, 1) / tile_rows_;
@@ -348,10 +357,12 @@ class GemmBuilder {
       if (!s_.status().ok()) return;
     }
     const std::vector<LoopRV> split = s_.Split(parts.main, {kRest, width});
-    std::vector<LoopRV> around = batch;
+    std::vector<LoopRV> around, inside;
+    (batch_inside_ ? inside : around) = batch;
     if (m_block.id >= 0) around.push_back(m_block);
     around.push_back(split[0]);
-    Order(around, {m, split[1]});
+    inside.insert(inside.end(), {m, split[1]});
+    Order(around, inside);
     const LoopRV task = around.size() > 1 ? s_.Fuse(around) : around[0];
     groups_.push_back({block, task, m, split[1], width, width >= kPanel || columns_.has_value()});
     if (s_.IsVoid(depth_partial_)) CutRows(block, task, m, split[1], groups_.size() - 1);
@@ -576,6 +587,7 @@ class GemmBuilder {
   int64_t batches_ = 1, depth_ = 1, lanes_ = 1, element_bytes_ = 4;
   int64_t tile_rows_ = 1, panels_ = 1;
   bool packs_ = false;
+  bool batch_inside_ = false;  // of a task
   std::vector<Tile> tiles_;
   std::vector<Group> groups_;
 };

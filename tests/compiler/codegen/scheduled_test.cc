@@ -206,6 +206,12 @@ TEST_CASE("scheduled products whose sums are cut into blocks") {
   }
 }
 
+TEST_CASE("scheduled products of a batch with a large weight") {
+  std::vector<int64_t> ints;
+  const ir::PrimFunc function = Product(Right::kPanels, true, {8, 148, 512}, {false, false, false}, ints);
+  CheckFunction("batched", function, ints, 2e-2f);
+}
+
 TEST_CASE("scheduled softmax") {
   const ir::PrimVar n = ir::MakePrimVar("n");
   const te::Tensor x = te::Placeholder({n, Int64(10)}, kF32, "x");
