@@ -76,7 +76,7 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.4, help="of each measurement")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     unknown = [name for name in arguments.names if name not in SHAPES]
     if unknown:
         parser.error(f"unknown names {unknown}; known: {', '.join(SHAPES)}")
@@ -101,7 +101,7 @@ def main():
             np.savez(inputs, **feeds)
             np.savez(outputs, y=session.run(None, feeds)[0])
             check = [arguments.tools / "vm-run", executable, inputs, "--expect", f"@{outputs}", "--rtol", "1e-3"]
-            if subprocess.run([*check, "--atol", "1e-4"], stdout=subprocess.DEVNULL).returncode != 0:
+            if subprocess.run([*check, "--atol", "1e-4"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
                 print(f"{name:20} other numbers than ONNX Runtime")
                 failed = True
                 continue

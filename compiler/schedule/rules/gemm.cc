@@ -212,12 +212,18 @@ class GemmBuilder {
         (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
       panels_ *= 2;
     }
-    packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) &&
-             (!rows_ || *rows_ >= kRowsWorthPacking || product_.right == Right::kColumns);
+    packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) && PackingPays();
     // A weight that does not stay in the second-level cache is read once for all batches, not once for each.
     const int64_t columns = columns_.value_or(0);
     batch_inside_ = product_.right == Right::kPanels && batches_ > 1 && columns >= kFewTasks * kPanel * panels_ &&
                     columns * depth_ * element_bytes_ > target_.l2_bytes / 2;
+  }
+
+  // Columns are read by vectors only once they are rows. Rows of one panel are packed already, and a few rows of a do
+  // not repay the copy.
+  bool PackingPays() const {
+    if (product_.right == Right::kColumns) return true;
+    return (!columns_ || *columns_ > kPanel) && (!rows_ || *rows_ >= kRowsWorthPacking);
   }
 
   // Rows in a block; nothing: all rows are one. Fewer rows make more tasks where panels and batches are few. Rows that
