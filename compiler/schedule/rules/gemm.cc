@@ -10,10 +10,11 @@
 //     for rows of the block in tiles:  for k:  tile;   write-back with the element-wise consumers
 //
 // so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first; a
-// is read again by every task, and cut into blocks of rows where it would leave the last cache. What does not fill tiles goes to smaller ones: the rest of
-// a constant number of rows is one tile, that of a symbolic number is one tile of as many rows, or a few; likewise the
-// columns. Where k is so long that the panels of one task would fill the cache, it is cut into blocks: the tiles of each
-// block add to the task's results in memory, which the write-back reads at the end. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
+// is read again by every task, and cut into blocks of rows where it would leave the last cache. What does not fill
+// tiles goes to smaller ones: the rest of a constant number of rows is one tile, that of a symbolic number is one tile
+// of as many rows, or a few; likewise the columns. Where k is so long that the panels of one task would fill the cache,
+// it is cut into blocks: the tiles of each block add to the task's results in memory, which the write-back reads at the
+// end. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
 #include <algorithm>
 
 #include "compiler/op/packing.h"

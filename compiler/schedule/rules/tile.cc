@@ -1,5 +1,5 @@
-// Register tiles: reductions whose result is contiguous along an axis that some input follows too: matrix products, one
-// matrix or a batch of them, matrix x vector, direct convolutions over NCHW, pooling.
+// Register tiles: reductions whose result is contiguous along an axis that some input follows too: direct convolutions
+// over NCHW, pooling, matrix x vector, and products that are none of gemm.cc's.
 //
 //   out[..., y, ..., x] = reduce over k of f(a[.. y .. k ..], b[.. k .. x ..])
 //
