@@ -155,10 +155,13 @@ Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir
 Result<Expr> NodeImporter::Bind(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
   INGOT_ASSIGN_OR_RETURN(const Expr call, Call(row, std::move(args), std::move(attrs)));
   const size_t dot = row.rfind('.');
-  const std::string hint(dot == std::string_view::npos ? row : row.substr(dot + 1));
-  const ir::Var var = ir::Make<ir::VarNode>(hint, call->type, /*dataflow=*/true);
-  bindings_.push_back({var, call, nullptr, span_});
-  return Expr(var);
+  return BindValue(call, std::string(dot == std::string_view::npos ? row : row.substr(dot + 1)));
+}
+
+Expr NodeImporter::BindValue(Expr value, std::string name) const {
+  const ir::Var var = ir::Make<ir::VarNode>(std::move(name), value->type, /*dataflow=*/true);
+  bindings_.push_back({var, std::move(value), nullptr, span_});
+  return var;
 }
 
 Result<Expr> NodeImporter::Scalar(double value, DataType dtype) const {

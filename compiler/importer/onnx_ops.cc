@@ -20,6 +20,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
     NormalizationOnnxOps,  //
+    RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
     TransformOnnxOps,      //
 };

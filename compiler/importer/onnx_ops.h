@@ -72,6 +72,8 @@ class NodeImporter {
   // A checked call of an operator row with this node's span; Bind gives it a variable of its own.
   Result<ir::Expr> Call(std::string_view row, std::vector<ir::Expr> args, ir::Attrs attrs = {}) const;
   Result<ir::Expr> Bind(std::string_view row, std::vector<ir::Expr> args, ir::Attrs attrs = {}) const;
+  // A variable of its own for any other value, such as a field of a tuple.
+  ir::Expr BindValue(ir::Expr value, std::string name) const;
   // A rank-0 constant of the dtype: as float32, cast by a call where the dtype is another.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
 

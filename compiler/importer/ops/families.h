@@ -16,6 +16,7 @@ std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
+std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
 

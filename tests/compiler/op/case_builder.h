@@ -56,5 +56,6 @@ void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList
 // The families that have files of their own.
 void AttentionCases(Builder& b);
 void NnCases(Builder& b);
+void RecurrentCases(Builder& b);
 
 }  // namespace ingot::op

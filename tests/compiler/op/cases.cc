@@ -210,6 +210,7 @@ std::vector<OpCase> MakeCases() {
   LinearCases(b);
   AttentionCases(b);
   NnCases(b);
+  RecurrentCases(b);
   return std::move(b.cases);
 }
 

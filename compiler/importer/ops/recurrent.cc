@@ -1,0 +1,286 @@
+// LSTM, GRU and RNN: the inputs' products of all steps as one matrix product, then the scan of op/recurrent.h. Weights
+// are packed by pads, reshapes and permutations, which fold for constants.
+#include <algorithm>
+
+#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/util.h"
+#include "compiler/op/recurrent.h"
+
+namespace ingot::importer {
+namespace {
+
+using op::Cell;
+
+// What ONNX's inputs and attributes say, before any call is made.
+struct Layer {
+  Cell cell;
+  const char* row;
+  int64_t gates, directions, hidden, lanes, panels;
+  PrimExpr steps, batch, inputs;
+  bool batch_first;
+  DataType dtype;
+};
+
+Expr Dims(std::initializer_list<int64_t> dims) {
+  std::vector<PrimExpr> exprs;
+  for (int64_t dim : dims) exprs.push_back(ir::Int64(dim));
+  return ShapeOf(std::move(exprs));
+}
+Result<Expr> Reshaped(const NodeImporter& node, Expr x, Expr shape) {
+  return node.Bind("reshape", {std::move(x), std::move(shape)});
+}
+Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes) {
+  return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
+}
+
+// Panels hold 16 units: a vector of AVX-512, two of AVX2. Fewer where a layer is smaller than that.
+int64_t LanesFor(int64_t hidden) {
+  int64_t lanes = 2;
+  while (lanes < 16 && lanes < hidden) lanes *= 2;
+  return lanes;
+}
+
+Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* x, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> w, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> r, StaticRankDims(node, 2));
+  if (x->rank != 3 || w.size() != 3 || r.size() != 3) {
+    return node.Invalid("expected X, W and R of rank 3, got " + std::to_string(x->rank) + ", " +
+                        std::to_string(w.size()) + " and " + std::to_string(r.size()));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::string direction, node.String("direction", "forward"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t layout, node.Int("layout", 0));
+  Layer layer{.cell = cell, .row = row};
+  layer.gates = cell == Cell::kRnn ? 1 : cell == Cell::kGru ? 3 : 4;
+  layer.directions = direction == "bidirectional" ? 2 : 1;
+  const int64_t* hidden = ir::AsConstInt(r[2]);
+  if (hidden == nullptr) return node.Unsupported("a hidden size that is symbolic");
+  layer.hidden = *hidden;
+  INGOT_ASSIGN_OR_RETURN(const int64_t stated, node.Int("hidden_size", layer.hidden));
+  if (layer.hidden < 1 || layer.hidden > (1 << 20) || stated != layer.hidden) {
+    return node.Invalid("hidden_size is " + std::to_string(stated) + ", R has " + std::to_string(layer.hidden) +
+                        " columns");
+  }
+  layer.lanes = LanesFor(layer.hidden);
+  layer.panels = (layer.hidden + layer.lanes - 1) / layer.lanes;
+  const PrimExpr rows = ir::Int64(layer.gates * layer.hidden), directions = ir::Int64(layer.directions);
+  if (!ir::IsConstInt(w[0], layer.directions) || !ir::IsConstInt(r[0], layer.directions) ||
+      op::DimsDiffer(w[1], rows) || op::DimsDiffer(r[1], rows)) {
+    return node.Invalid("W and R do not fit " + std::to_string(layer.directions) + " directions of " +
+                        std::to_string(layer.gates) + " gates of " + std::to_string(layer.hidden) + " units");
+  }
+  layer.batch_first = layout != 0;
+  layer.steps = (*x->dims)[layer.batch_first ? 1 : 0];
+  layer.batch = (*x->dims)[layer.batch_first ? 0 : 1];
+  layer.inputs = (*x->dims)[2];
+  layer.dtype = *x->dtype;
+  return layer;
+}
+
+// Axis `axis` of x, the hidden units, as panels of lanes.
+Result<Expr> InPanels(const NodeImporter& node, const Layer& layer, Expr x, std::vector<PrimExpr> dims, size_t axis) {
+  const int64_t missing = layer.panels * layer.lanes - layer.hidden;
+  if (missing > 0) {
+    std::vector<int64_t> width(2 * dims.size(), 0);
+    width[2 * axis + 1] = missing;
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("nn.pad", {std::move(x)}, {{"pad_width", AttrValue::Ints(width)}}));
+  }
+  dims[axis] = ir::Int64(layer.panels);
+  dims.insert(dims.begin() + static_cast<ptrdiff_t>(axis) + 1, ir::Int64(layer.lanes));
+  return Reshaped(node, std::move(x), ShapeOf(std::move(dims)));
+}
+
+// [D, rows * H] as [D, P, rows, L].
+Result<Expr> PackRows(const NodeImporter& node, const Layer& layer, Expr x, int64_t rows) {
+  INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), Dims({layer.directions, rows, layer.hidden})));
+  INGOT_ASSIGN_OR_RETURN(x, InPanels(node, layer, std::move(x),
+                                     {ir::Int64(layer.directions), ir::Int64(rows), ir::Int64(layer.hidden)}, 2));
+  return Permuted(node, std::move(x), {0, 2, 1, 3});
+}
+
+// [D, G * H, n] as [D, G, P, L, n].
+Result<Expr> PackMatrix(const NodeImporter& node, const Layer& layer, Expr x, const PrimExpr& columns) {
+  const std::vector<PrimExpr> dims = {ir::Int64(layer.directions), ir::Int64(layer.gates), ir::Int64(layer.hidden),
+                                      columns};
+  INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), ShapeOf(dims)));
+  return InPanels(node, layer, std::move(x), dims, 2);
+}
+
+// Columns [begin, end) of a matrix of constant dims.
+Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t end) {
+  const auto tuple = [](int64_t value) {
+    const Expr field = ir::Make<ir::PrimValueNode>(ir::Int64(value));
+    return Expr(ir::Make<ir::TupleNode>(std::vector<Expr>{field},
+                                        ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{field->type})));
+  };
+  return node.Bind("strided_slice", {std::move(x), tuple(1), tuple(begin), tuple(end)});
+}
+
+// x * W + biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds behind its reset.
+Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bias, Expr* state_bias) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr w, node.Input(1));
+  const int64_t columns = layer.directions * layer.panels * layer.gates * layer.lanes;
+  INGOT_ASSIGN_OR_RETURN(w, PackMatrix(node, layer, std::move(w), layer.inputs));
+  INGOT_ASSIGN_OR_RETURN(w, Permuted(node, std::move(w), {4, 0, 2, 1, 3}));
+  INGOT_ASSIGN_OR_RETURN(w, Reshaped(node, std::move(w), ShapeOf({layer.inputs, ir::Int64(columns)})));
+  if (layer.batch_first) {
+    INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
+  }
+  // One matrix of all steps, where the number of its rows is no product of symbols.
+  const bool is_matrix = (ir::AsConstInt(layer.steps) != nullptr && ir::AsConstInt(layer.batch) != nullptr) ||
+                         ir::IsConstInt(layer.steps, 1) || ir::IsConstInt(layer.batch, 1);
+  if (is_matrix) {
+    const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
+    INGOT_ASSIGN_OR_RETURN(x, Reshaped(node, std::move(x), ShapeOf({Product(rows), layer.inputs})));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr gates, node.Bind("matmul", {x, w}));
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(3));
+    const int64_t half = layer.gates * layer.hidden;
+    INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({layer.directions, 2 * half})));
+    INGOT_ASSIGN_OR_RETURN(Expr of_input, Columns(node, bias, 0, half));
+    INGOT_ASSIGN_OR_RETURN(Expr of_state, Columns(node, bias, half, 2 * half));
+    if (splits_bias) {  // the candidate's: the last of three gates
+      INGOT_ASSIGN_OR_RETURN(*state_bias, Columns(node, of_state, 2 * layer.hidden, half));
+      INGOT_ASSIGN_OR_RETURN(of_state, Columns(node, of_state, 0, 2 * layer.hidden));
+      INGOT_ASSIGN_OR_RETURN(
+          of_state, node.Bind("nn.pad", {of_state}, {{"pad_width", AttrValue::Ints({0, 0, 0, layer.hidden})}}));
+      INGOT_ASSIGN_OR_RETURN(*state_bias, PackRows(node, layer, *state_bias, 1));
+      INGOT_ASSIGN_OR_RETURN(*state_bias,
+                             Reshaped(node, *state_bias, Dims({layer.directions, layer.panels, layer.lanes})));
+    }
+    INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {of_input, of_state}));
+    INGOT_ASSIGN_OR_RETURN(bias, PackRows(node, layer, std::move(bias), layer.gates));
+    INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({columns})));
+    INGOT_ASSIGN_OR_RETURN(gates, node.Bind("add", {gates, bias}));
+  }
+  if (!is_matrix) return gates;
+  return Reshaped(node, std::move(gates), ShapeOf({layer.steps, layer.batch, ir::Int64(columns)}));
+}
+
+// The state before the first step, [D, B, H].
+Result<Expr> InitialState(const NodeImporter& node, const Layer& layer, size_t input) {
+  if (!node.HasInput(input)) {
+    const Expr shape = ShapeOf({ir::Int64(layer.directions), layer.batch, ir::Int64(layer.hidden)});
+    return node.Bind("zeros", {shape}, {{"dtype", layer.dtype}});
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr state, node.Input(input));
+  if (!layer.batch_first) return state;
+  return Permuted(node, std::move(state), {1, 0, 2});
+}
+
+// Lengths that are all the number of steps say nothing.
+bool AreWhole(const NodeImporter& node, const Layer& layer) {
+  const int64_t* steps = ir::AsConstInt(layer.steps);
+  if (steps == nullptr || !node.MayBeKnown(4)) return false;
+  const Result<std::vector<int64_t>> lengths = node.ConstantInts(4, "the lengths");
+  return lengths.ok() && std::ranges::all_of(*lengths, [&](int64_t length) { return length == *steps; });
+}
+
+template <typename T>
+Result<std::vector<T>> ListAttr(const NodeImporter& node, const char* name) {
+  const OnnxAttribute* attribute = node.FindAttr(name);
+  if (attribute == nullptr) return std::vector<T>();
+  const auto* values = std::get_if<std::vector<T>>(&attribute->value);
+  if (values == nullptr) return node.Invalid(std::string("attribute \"") + name + "\" is no list of its type");
+  return *values;
+}
+
+// Names, and an alpha and a beta for each: those that take one use up the lists in order.
+Result<ir::Attrs> Activations(const NodeImporter& node, ir::Attrs attrs) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListAttr<std::string>(node, "activations"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> alphas, ListAttr<float>(node, "activation_alpha"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> betas, ListAttr<float>(node, "activation_beta"));
+  if (names.empty()) return attrs;
+  ir::AttrList functions, all_alphas, all_betas;
+  auto alpha = alphas.begin();
+  auto beta = betas.begin();
+  for (const std::string& name : names) {
+    std::optional<op::ActivationFunction> function = op::FindActivation(name);
+    if (!function) return node.Unsupported("the activation \"" + name + "\"");
+    if (op::TakesAlpha(function->kind) && alpha != alphas.end()) function->alpha = double{*alpha++};
+    if (op::TakesBeta(function->kind) && beta != betas.end()) function->beta = double{*beta++};
+    functions.push_back(name);
+    all_alphas.push_back(function->alpha);
+    all_betas.push_back(function->beta);
+  }
+  return attrs.With("activations", std::move(functions))
+      .With("activation_alpha", std::move(all_alphas))
+      .With("activation_beta", std::move(all_betas));
+}
+
+Result<ir::Attrs> Attributes(const NodeImporter& node, const Layer& layer) {
+  INGOT_ASSIGN_OR_RETURN(std::string direction, node.String("direction", "forward"));
+  INGOT_ASSIGN_OR_RETURN(ir::Attrs attrs, Activations(node, {{"direction", std::move(direction)}}));
+  if (node.HasAttr("clip")) {
+    INGOT_ASSIGN_OR_RETURN(const double clip, node.Float("clip", 0));
+    attrs = attrs.With("clip", clip);
+  }
+  if (layer.cell == Cell::kLstm) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t couples, node.Int("input_forget", 0));
+    attrs = attrs.With("input_forget", couples != 0);
+  }
+  if (layer.cell == Cell::kGru) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t linear, node.Int("linear_before_reset", 0));
+    attrs = attrs.With("linear_before_reset", linear != 0);
+  }
+  return attrs;
+}
+
+template <Cell cell, const auto& kRow>
+Outputs Recurrent(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Layer layer, ReadLayer(node, cell, kRow));
+  INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, Attributes(node, layer));
+  const bool splits_bias = cell == Cell::kGru && attrs.GetBool("linear_before_reset");
+  Expr state_bias;
+  INGOT_ASSIGN_OR_RETURN(const Expr gates, Gates(node, layer, splits_bias, &state_bias));
+  INGOT_ASSIGN_OR_RETURN(Expr recurrence, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(recurrence, PackMatrix(node, layer, std::move(recurrence), ir::Int64(layer.hidden)));
+  INGOT_ASSIGN_OR_RETURN(recurrence, Permuted(node, std::move(recurrence), {0, 2, 4, 1, 3}));
+  std::vector<Expr> args = {gates, recurrence};
+  for (size_t input = 5; input < (cell == Cell::kLstm ? 7 : 6); ++input) {
+    INGOT_ASSIGN_OR_RETURN(Expr state, InitialState(node, layer, input));
+    args.push_back(std::move(state));
+  }
+  if (node.HasInput(4) && !AreWhole(node, layer)) {
+    INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(4));
+    args.push_back(std::move(lengths));
+  }
+  if (state_bias.get() != nullptr) args.push_back(state_bias);
+  if (cell == Cell::kLstm && node.HasInput(7)) {
+    INGOT_ASSIGN_OR_RETURN(Expr peepholes, node.Input(7));
+    INGOT_ASSIGN_OR_RETURN(peepholes, PackRows(node, layer, std::move(peepholes), 3));
+    args.push_back(std::move(peepholes));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr scan, node.Bind(layer.row, std::move(args), attrs));
+  const auto* results = ir::As<ir::TupleTypeNode>(scan->type);
+  std::vector<Expr> outputs;
+  for (size_t i = 0; i < results->fields.size(); ++i) {
+    Expr output = ir::Make<ir::TupleGetItemNode>(scan, static_cast<int64_t>(i), results->fields[i]);
+    const bool is_wanted = i < node.node().outputs.size() && !node.node().outputs[i].empty();
+    if (layer.batch_first && is_wanted) {
+      output = node.BindValue(std::move(output), "y");
+      INGOT_ASSIGN_OR_RETURN(
+          output,
+          Permuted(node, std::move(output), i == 0 ? std::vector<int64_t>{2, 0, 1, 3} : std::vector<int64_t>{1, 0, 2}));
+    }
+    outputs.push_back(std::move(output));
+  }
+  return outputs;
+}
+constexpr char kGruRow[] = "nn.gru";
+constexpr char kLstmRow[] = "nn.lstm";
+constexpr char kRnnRow[] = "nn.rnn";
+
+constexpr OnnxOpRow kRows[] = {
+    {"GRU", nullptr, Recurrent<Cell::kGru, kGruRow>},
+    {"LSTM", nullptr, Recurrent<Cell::kLstm, kLstmRow>},
+    {"RNN", nullptr, Recurrent<Cell::kRnn, kRnnRow>},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> RecurrentOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

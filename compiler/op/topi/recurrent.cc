@@ -1,0 +1,373 @@
+// One step of one direction, for the sequences that still run:
+//   for each panel p (in tasks) and sequence b:  acc[g, :] = gates[t, b, p, g, :] + sum over k of h[b, k] * R[p, k, g, :]
+//                                                then the cell's formulas on whole vectors, into next[b, p] (and c[b, p])
+//   for each sequence b:                         h[b] = next[b], which is a row of the result too
+// The accumulators are small local tiles of constant indices, that is, registers. The weights of a panel are read in
+// order, once per step and sequence. A GRU that resets before the product takes two rounds over the panels.
+#include "compiler/op/topi/recurrent.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace ingot::op::topi {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+constexpr int64_t kUnroll = 4;                       // of the loop over the previous state's units
+constexpr int64_t kTaskProducts = int64_t{1} << 17;  // multiplications that are worth a task
+
+using BodyFn = std::function<Stmt(const PrimExpr& index)>;
+
+Stmt Loop(const char* name, PrimExpr extent, ForKind kind, const BodyFn& body) {
+  PrimVar var = MakePrimVar(name);
+  Stmt inside = body(var);
+  return Make<ForNode>(std::move(var), Int64(0), std::move(extent), kind, std::move(inside));
+}
+Stmt Serial(const char* name, PrimExpr extent, const BodyFn& body) {
+  return Loop(name, std::move(extent), ForKind::kSerial, body);
+}
+Stmt Unrolled(const char* name, int64_t extent, const BodyFn& body) {
+  return Loop(name, Int64(extent), ForKind::kUnrolled, body);
+}
+PrimExpr Load(const Buffer& buffer, std::vector<PrimExpr> indices) {
+  return Make<BufferLoadNode>(buffer, std::move(indices));
+}
+Stmt Store(const Buffer& buffer, std::vector<PrimExpr> indices, PrimExpr value) {
+  return Make<BufferStoreNode>(buffer, ir::Cast(buffer->dtype, std::move(value)), std::move(indices));
+}
+PrimExpr Call(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
+
+PrimExpr Apply(const ActivationFunction& f, const PrimExpr& x) {
+  const auto number = [&](double value) { return MakeConst(x->dtype, value); };
+  const PrimExpr zero = number(0), one = number(1);
+  switch (f.kind) {
+    case Activation::kRelu:
+      return Max(x, zero);
+    case Activation::kTanh:
+      return Call(Intrinsic::kTanh, x);
+    case Activation::kSigmoid:
+      return Call(Intrinsic::kSigmoid, x);
+    case Activation::kAffine:
+      return number(f.alpha) * x + number(f.beta);
+    case Activation::kLeakyRelu:
+      return Select(x < zero, number(f.alpha) * x, x);
+    case Activation::kThresholdedRelu:
+      return Select(x > number(f.alpha), x, zero);
+    case Activation::kScaledTanh:
+      return number(f.alpha) * Call(Intrinsic::kTanh, number(f.beta) * x);
+    case Activation::kHardSigmoid:
+      return Min(Max(number(f.alpha) * x + number(f.beta), zero), one);
+    case Activation::kElu:
+      return Select(x < zero, number(f.alpha) * (Call(Intrinsic::kExp, x) - one), x);
+    case Activation::kSoftsign:
+      return x / (one + Call(Intrinsic::kFabs, x));
+    case Activation::kSoftplus:  // without overflow
+      return Max(x, zero) + Call(Intrinsic::kLog1p, Call(Intrinsic::kExp, zero - Call(Intrinsic::kFabs, x)));
+  }
+  INGOT_UNREACHABLE();
+}
+
+// The scan of one direction. Buffers of the state have whole panels, [B, P * L].
+class DirectionScan {
+ public:
+  DirectionScan(const Recurrence& r, const Buffers& inputs, const Buffers& outputs, int64_t direction)
+      : r_(r),
+        direction_(direction),
+        gates_(inputs[0]),
+        recurrence_(inputs[1]),
+        initial_h_(inputs[2]),
+        initial_c_(r.cell == Cell::kLstm ? inputs[3] : nullptr),
+        lengths_(r.lengths ? inputs[*r.lengths] : nullptr),
+        extra_(r.extra ? inputs[*r.extra] : nullptr),
+        outputs_(outputs),
+        steps_(gates_->shape[0]),
+        batch_(gates_->shape[1]),
+        dtype_(gates_->dtype.bits == 16 ? DataType::Float(32) : gates_->dtype) {
+    const auto state = [&](const char* name) { return MakeBuffer(name, dtype_, {batch_, Int64(Padded())}); };
+    h_ = state("h");
+    next_ = state("next");
+    if (r.cell == Cell::kLstm) c_ = state("c");
+    if (ResetsFirst()) {
+      update_ = state("update");
+      reset_ = state("reset");
+    }
+  }
+
+  Stmt Run() {
+    std::vector<Stmt> body;
+    body.push_back(Start(h_, initial_h_));
+    if (c_) body.push_back(Start(c_, initial_c_));
+    body.push_back(Serial("s", steps_, [&](const PrimExpr& s) { return Step(s); }));
+    const PrimExpr d = Int64(direction_);
+    const auto last = [&](const Buffer& from, const Buffer& to) {
+      return Serial("b", batch_, [&](const PrimExpr& b) {
+        return Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, Load(from, {b, j})); });
+      });
+    };
+    body.push_back(last(h_, outputs_[1]));
+    if (c_) body.push_back(last(c_, outputs_[2]));
+    Stmt scan = MakeSeq(std::move(body));
+    for (const Buffer& buffer : {h_, next_, c_, update_, reset_}) {
+      if (buffer) scan = Make<AllocateNode>(buffer, std::move(scan));
+    }
+    return scan;
+  }
+
+ private:
+  int64_t Padded() const { return r_.panels * r_.lanes; }
+  bool ResetsFirst() const { return r_.cell == Cell::kGru && !r_.linear_before_reset; }
+
+  // The H units of a row, in vectors as far as they go.
+  Stmt Row(const BodyFn& element) const {
+    const int64_t whole = r_.hidden / r_.lanes, rest = r_.hidden % r_.lanes;
+    std::vector<Stmt> parts;
+    if (whole > 0) {
+      parts.push_back(Serial("p", Int64(whole), [&](const PrimExpr& p) {
+        return Lanes([&](const PrimExpr& l) { return element(p * r_.lanes + l); });
+      }));
+    }
+    if (rest > 0) {
+      parts.push_back(
+          Serial("j", Int64(rest), [&](const PrimExpr& j) { return element(j + Int64(whole * r_.lanes)); }));
+    }
+    return MakeSeq(std::move(parts));
+  }
+  Stmt Lanes(const BodyFn& element) const { return Loop("l", Int64(r_.lanes), ForKind::kVectorized, element); }
+
+  // The state before the first step; lanes that fill up the last panel are 0.
+  Stmt Start(const Buffer& state, const Buffer& initial) const {
+    return Serial("b", batch_, [&](const PrimExpr& b) {
+      std::vector<Stmt> parts;
+      if (Padded() != r_.hidden) {
+        parts.push_back(Lanes([&](const PrimExpr& l) {
+          return Store(state, {b, l + Int64(Padded() - r_.lanes)}, MakeConst(dtype_, 0));
+        }));
+      }
+      parts.push_back(Row([&](const PrimExpr& j) {
+        return Store(state, {b, j}, Load(initial, {Int64(direction_), b, j}));
+      }));
+      return MakeSeq(std::move(parts));
+    });
+  }
+
+  PrimExpr LengthOf(const PrimExpr& b) const {
+    if (!lengths_) return steps_;
+    return Min(Max(ir::Cast(DataType::Int(64), Load(lengths_, {b})), Int64(0)), steps_);
+  }
+  // Which step of the sequence b is computed in round s.
+  PrimExpr TimeOf(const PrimExpr& s, const PrimExpr& b) const {
+    return r_.IsReversed(direction_) ? LengthOf(b) - 1 - s : s;
+  }
+  // Where the sequence still runs.
+  Stmt Guarded(const PrimExpr& s, const PrimExpr& b, Stmt body, Stmt otherwise = nullptr) const {
+    if (!lengths_) return body;
+    return Make<IfStmtNode>(s < LengthOf(b), std::move(body), std::move(otherwise));
+  }
+
+  Stmt Step(const PrimExpr& s) {
+    std::vector<Stmt> rounds;
+    if (ResetsFirst()) {
+      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
+        return Gated(t, p, b, 0, 2, h_, [&](Tile& tile) { ResetGates(tile, p, b); });
+      }));
+      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
+        return Gated(t, p, b, 2, 1, reset_, [&](Tile& tile) { Candidate(tile, p, b); });
+      }));
+    } else {
+      rounds.push_back(Panels(s, [&](const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) {
+        return Gated(t, p, b, 0, r_.gates, h_, [&](Tile& tile) { Formulas(tile, t, p, b); });
+      }));
+    }
+    rounds.push_back(Serial("b", batch_, [&](const PrimExpr& b) {
+      const PrimExpr d = Int64(direction_);
+      std::vector<Stmt> taken{Serial("p", Int64(r_.panels), [&](const PrimExpr& p) {
+        return Lanes([&](const PrimExpr& l) {
+          return Store(h_, {b, p * r_.lanes + l}, Load(next_, {b, p * r_.lanes + l}));
+        });
+      })};
+      taken.push_back(Row([&](const PrimExpr& j) {
+        return Store(outputs_[0], {TimeOf(s, b), d, b, j}, Load(next_, {b, j}));
+      }));
+      // Behind the end of a sequence there is padding, whichever way it runs.
+      Stmt padding = !lengths_ ? nullptr : Row([&](const PrimExpr& j) {
+        return Store(outputs_[0], {s, d, b, j}, MakeConst(outputs_[0]->dtype, 0));
+      });
+      return Guarded(s, b, MakeSeq(std::move(taken)), std::move(padding));
+    }));
+    return MakeSeq(std::move(rounds));
+  }
+
+  // body(t, p, b) for every panel and every sequence that runs in round s.
+  Stmt Panels(const PrimExpr& s,
+              const std::function<Stmt(const PrimExpr& t, const PrimExpr& p, const PrimExpr& b)>& body) {
+    const auto panel = [&](const PrimExpr& p) {
+      return Serial("b", batch_, [&](const PrimExpr& b) { return Guarded(s, b, body(TimeOf(s, b), p, b)); });
+    };
+    const int64_t* sequences = AsConstInt(batch_);
+    const int64_t products =
+        r_.hidden * Padded() * r_.gates * (sequences != nullptr ? std::max<int64_t>(*sequences, 1) : 1);
+    const int64_t wanted = std::clamp<int64_t>(products / kTaskProducts, 1, r_.panels);
+    const int64_t per_task = (r_.panels + wanted - 1) / wanted;
+    const int64_t tasks = (r_.panels + per_task - 1) / per_task;
+    if (tasks == 1) return Serial("p", Int64(r_.panels), panel);
+    return Loop("task", Int64(tasks), ForKind::kParallel, [&](const PrimExpr& task) {
+      const PrimExpr first = task * per_task;
+      return Serial("p", Min(Int64(per_task), Int64(r_.panels) - first),
+                    [&](const PrimExpr& p) { return panel(first + p); });
+    });
+  }
+
+  // Statements on the vectors of one panel of one sequence.
+  struct Tile {
+    const DirectionScan& scan;
+    Buffer acc;  // [gates of this round, L]
+    int64_t first_gate;
+    std::vector<Stmt> stmts;
+
+    PrimExpr Get(int64_t gate, const PrimExpr& l) const { return Load(acc, {Int64(gate - first_gate), l}); }
+    // acc[gate] = value(l), lane by lane.
+    void Set(int64_t gate, const std::function<PrimExpr(const PrimExpr& l)>& value) {
+      stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
+        return Store(acc, {Int64(gate - first_gate), l}, value(l));
+      }));
+    }
+    void SetState(const Buffer& state, const PrimExpr& p, const PrimExpr& b,
+                  const std::function<PrimExpr(const PrimExpr& l)>& value) {
+      stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
+        return Store(state, {b, p * scan.r_.lanes + l}, value(l));
+      }));
+    }
+  };
+
+  // Gates [first, first + count) of a panel: their input's part plus the product with `state`, then finish.
+  Stmt Gated(const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, int64_t first, int64_t count, const Buffer& state,
+             const std::function<void(Tile& tile)>& finish) {
+    Tile tile{*this, MakeBuffer("acc", dtype_, {Int64(count), Int64(r_.lanes)}, "local"), first, {}};
+    for (int64_t gate = first; gate < first + count; ++gate) {
+      tile.Set(gate, [&](const PrimExpr& l) { return StartOf(gate, t, p, b, l); });
+    }
+    const auto products = [&](const PrimExpr& k) {
+      std::vector<Stmt> gates;
+      for (int64_t gate = first; gate < first + count; ++gate) {
+        gates.push_back(Lanes([&](const PrimExpr& l) {
+          const PrimExpr weight = ir::Cast(dtype_, Load(recurrence_, {Int64(direction_), p, k, Int64(gate), l}));
+          const PrimExpr sum = CallIntrinsic(Intrinsic::kFma, {weight, Load(state, {b, k}), tile.Get(gate, l)});
+          return Store(tile.acc, {Int64(gate - first), l}, sum);
+        }));
+      }
+      return MakeSeq(std::move(gates));
+    };
+    const int64_t whole = r_.hidden / kUnroll, rest = r_.hidden % kUnroll;
+    if (whole > 0) {
+      tile.stmts.push_back(Serial("k", Int64(whole), [&](const PrimExpr& k) {
+        return Unrolled("u", kUnroll, [&](const PrimExpr& u) { return products(k * kUnroll + u); });
+      }));
+    }
+    if (rest > 0) {
+      tile.stmts.push_back(
+          Unrolled("k", rest, [&](const PrimExpr& k) { return products(k + Int64(whole * kUnroll)); }));
+    }
+    finish(tile);
+    return Make<AllocateNode>(tile.acc, MakeSeq(std::move(tile.stmts)));
+  }
+
+  PrimExpr InputOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
+    const PrimExpr column = ((p + Int64(direction_ * r_.panels)) * r_.gates + Int64(gate)) * r_.lanes + l;
+    return ir::Cast(dtype_, Load(gates_, {t, b, column}));
+  }
+  // What the product is added to: a GRU that resets behind the product keeps the input's part apart.
+  PrimExpr StartOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
+    if (r_.cell != Cell::kGru || !r_.linear_before_reset || gate != 2) return InputOf(gate, t, p, b, l);
+    if (!extra_) return MakeConst(dtype_, 0);
+    return ir::Cast(dtype_, Load(extra_, {Int64(direction_), p, l}));
+  }
+
+  PrimExpr Activate(int64_t which, PrimExpr x) const {
+    if (r_.clip) x = Min(Max(std::move(x), MakeConst(dtype_, -*r_.clip)), MakeConst(dtype_, *r_.clip));
+    return Apply(r_.activation(direction_, which), x);
+  }
+  PrimExpr State(const Buffer& state, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
+    return Load(state, {b, p * r_.lanes + l});
+  }
+
+  // Everything behind the products, for cells of one round.
+  void Formulas(Tile& tile, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) const {
+    switch (r_.cell) {
+      case Cell::kRnn:
+        tile.SetState(next_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(0, l)); });
+        return;
+      case Cell::kLstm:
+        return LstmFormulas(tile, p, b);
+      case Cell::kGru:
+        for (int64_t gate : {0, 1}) {
+          tile.Set(gate, [&](const PrimExpr& l) { return Activate(0, tile.Get(gate, l)); });
+        }
+        tile.Set(2, [&](const PrimExpr& l) {
+          return Activate(1, InputOf(2, t, p, b, l) + tile.Get(1, l) * tile.Get(2, l));
+        });
+        tile.SetState(next_, p, b, [&](const PrimExpr& l) { return Mixed(tile.Get(0, l), tile.Get(2, l), p, b, l); });
+        return;
+    }
+    INGOT_UNREACHABLE();
+  }
+
+  void LstmFormulas(Tile& tile, const PrimExpr& p, const PrimExpr& b) const {
+    enum Gate : int64_t { kInput, kOutput, kForget, kCandidate };
+    const auto peeped = [&](int64_t gate, const PrimExpr& l) {
+      const PrimExpr x = tile.Get(gate, l);
+      if (!extra_) return x;
+      const PrimExpr weight = ir::Cast(dtype_, Load(extra_, {Int64(direction_), p, Int64(gate), l}));
+      return x + weight * State(c_, p, b, l);
+    };
+    tile.Set(kInput, [&](const PrimExpr& l) { return Activate(0, peeped(kInput, l)); });
+    tile.Set(kForget, [&](const PrimExpr& l) {
+      return r_.input_forget ? MakeConst(dtype_, 1) - tile.Get(kInput, l) : Activate(0, peeped(kForget, l));
+    });
+    tile.Set(kCandidate, [&](const PrimExpr& l) { return Activate(1, tile.Get(kCandidate, l)); });
+    tile.SetState(c_, p, b, [&](const PrimExpr& l) {
+      return tile.Get(kForget, l) * State(c_, p, b, l) + tile.Get(kInput, l) * tile.Get(kCandidate, l);
+    });
+    tile.Set(kOutput, [&](const PrimExpr& l) { return Activate(0, peeped(kOutput, l)); });
+    tile.SetState(next_, p, b, [&](const PrimExpr& l) {
+      return tile.Get(kOutput, l) * Apply(r_.activation(direction_, 2), State(c_, p, b, l));
+    });
+  }
+
+  // z * h + (1 - z) * candidate
+  PrimExpr Mixed(const PrimExpr& z, const PrimExpr& candidate, const PrimExpr& p, const PrimExpr& b,
+                 const PrimExpr& l) const {
+    return z * State(h_, p, b, l) + (MakeConst(dtype_, 1) - z) * candidate;
+  }
+  void ResetGates(Tile& tile, const PrimExpr& p, const PrimExpr& b) const {
+    tile.SetState(update_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(0, l)); });
+    tile.SetState(reset_, p, b, [&](const PrimExpr& l) { return Activate(0, tile.Get(1, l)) * State(h_, p, b, l); });
+  }
+  void Candidate(Tile& tile, const PrimExpr& p, const PrimExpr& b) const {
+    tile.Set(2, [&](const PrimExpr& l) { return Activate(1, tile.Get(2, l)); });
+    tile.SetState(next_, p, b,
+                  [&](const PrimExpr& l) { return Mixed(State(update_, p, b, l), tile.Get(2, l), p, b, l); });
+  }
+
+  const Recurrence& r_;
+  const int64_t direction_;
+  const Buffer gates_, recurrence_, initial_h_, initial_c_, lengths_, extra_;
+  const Buffers& outputs_;
+  const PrimExpr steps_, batch_;
+  const DataType dtype_;  // of sums and states
+  Buffer h_, next_, c_;
+  Buffer update_, reset_;  // between the two rounds of a GRU
+};
+
+}  // namespace
+
+std::vector<Stmt> Scan(const Recurrence& recurrence, const Buffers& inputs, const Buffers& outputs) {
+  std::vector<Stmt> stmts;
+  for (int64_t d = 0; d < recurrence.directions; ++d) {
+    stmts.push_back(DirectionScan(recurrence, inputs, outputs, d).Run());
+  }
+  return stmts;
+}
+
+}  // namespace ingot::op::topi

@@ -1,0 +1,89 @@
+// Cases of the recurrent layers: each cell in each direction, whole and broken panels, all activations, lengths.
+#include "tests/compiler/op/case_builder.h"
+
+namespace ingot::op {
+namespace {
+
+using ir::AttrList;
+using ir::Attrs;
+
+struct Sizes {
+  int64_t steps = 5, batch = 2, hidden = 3, lanes = 2, directions = 1;
+  int64_t panels() const { return (hidden + lanes - 1) / lanes; }
+};
+
+// Small numbers: the state is fed back, and its differences with it.
+ReferenceTensor Small(DataType dtype, IntList dims, uint64_t seed) {
+  ReferenceTensor tensor = Data(dtype, std::move(dims), seed);
+  for (double& value : tensor.floats) value /= 4;
+  return tensor;
+}
+
+std::vector<ReferenceTensor> Inputs(DataType dtype, const Sizes& s, int64_t gates) {
+  std::vector<ReferenceTensor> inputs = {
+      Small(dtype, {s.steps, s.batch, s.directions * s.panels() * gates * s.lanes}, 1),
+      Small(dtype, {s.directions, s.panels(), s.hidden, gates, s.lanes}, 2),
+      Small(dtype, {s.directions, s.batch, s.hidden}, 3)};
+  if (gates == 4) inputs.push_back(Small(dtype, {s.directions, s.batch, s.hidden}, 4));
+  return inputs;
+}
+
+ReferenceTensor Lengths(const IntList& lengths, DataType dtype = kI32) {
+  ReferenceTensor tensor = Data(dtype, {static_cast<int64_t>(lengths.size())});
+  tensor.ints = lengths;
+  return tensor;
+}
+
+void CellCases(Builder& b, const char* op, int64_t gates) {
+  const int64_t num_functions = gates == 1 ? 1 : gates - 1;
+  for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), Inputs(dtype, {}, gates));
+  b.Add(op, "reverse", Inputs(kF32, {}, gates), {{"direction", "reverse"}});
+  b.Add(op, "bidirectional", Inputs(kF32, {.directions = 2}, gates), {{"direction", "bidirectional"}});
+  b.Add(op, "whole_panels", Inputs(kF32, {.hidden = 16, .lanes = 8}, gates));
+  b.Add(op, "tasks", Inputs(kF32, {.steps = 2, .batch = 1, .hidden = 400, .lanes = 16}, gates)).atol = 1e-5;
+  b.Add(op, "no_steps", Inputs(kF32, {.steps = 0}, gates));
+  b.Add(op, "no_sequences", Inputs(kF32, {.batch = 0}, gates));
+  for (const char* direction : {"forward", "reverse"}) {
+    std::vector<ReferenceTensor> inputs = Inputs(kF32, {.batch = 4}, gates);
+    inputs.push_back(Lengths({5, 0, 3, 1}));
+    b.Add(op, std::string("lengths_") + direction, inputs, {{"direction", direction}});
+  }
+  b.Add(op, "clip", Inputs(kF32, {}, gates), {{"clip", 0.25}});
+  std::vector<ReferenceTensor> special = Inputs(kF32, {.steps = 1, .batch = 3}, gates);
+  for (size_t i = 0; i < special[0].floats.size(); i += 3) special[0].floats[i] = i % 2 == 0 ? kInf : -kInf;
+  special[0].floats[1] = kNan;
+  b.Add(op, "specials", special);
+  for (const char* name : {"Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
+                           "HardSigmoid", "Elu", "Softsign", "Softplus"}) {
+    const auto all = static_cast<size_t>(num_functions);
+    b.Add(op, name, Inputs(kF32, {.steps = 2}, gates), {{"activations", AttrList(all, name)}});
+    b.Add(op, std::string(name) + "_alpha_beta", Inputs(kF32, {.steps = 2}, gates),
+          {{"activations", AttrList(all, name)},
+           {"activation_alpha", AttrList(all, 0.75)},
+           {"activation_beta", AttrList(all, 0.125)}});
+  }
+}
+
+}  // namespace
+
+void RecurrentCases(Builder& b) {
+  CellCases(b, "nn.rnn", 1);
+  CellCases(b, "nn.gru", 3);
+  CellCases(b, "nn.lstm", 4);
+
+  const Attrs linear = {{"linear_before_reset", true}};
+  b.Add("nn.gru", "linear_before_reset", Inputs(kF32, {.hidden = 4}, 3), linear);
+  std::vector<ReferenceTensor> gru = Inputs(kF32, {}, 3);
+  gru.push_back(Lengths({2, 5}, kI64));
+  gru.push_back(Small(kF32, {1, 2, 2}, 5));
+  b.Add("nn.gru", "state_bias", gru, linear);
+
+  b.Add("nn.lstm", "input_forget", Inputs(kF32, {}, 4), {{"input_forget", true}});
+  std::vector<ReferenceTensor> lstm = Inputs(kF32, {.directions = 2}, 4);
+  lstm.push_back(Small(kF32, {2, 2, 3, 2}, 5));
+  b.Add("nn.lstm", "peepholes", lstm, {{"direction", "bidirectional"}});
+  lstm.push_back(Lengths({4, 2}));
+  b.Add("nn.lstm", "peepholes_lengths", lstm, {{"direction", "bidirectional"}, {"clip", 0.5}});
+}
+
+}  // namespace ingot::op
