@@ -240,6 +240,7 @@ class ReferenceScan {
         SetNumber(outputs_[0], ((t * r_.directions + d_) * batch + b_) * r_.hidden + j, h[static_cast<size_t>(j)]);
       }
     }
+    if (r_.lengths && length == 0) return;  // zeros
     for (int64_t j = 0; j < r_.hidden; ++j) {
       SetNumber(outputs_[1], row + j, h[static_cast<size_t>(j)]);
       if (!c.empty()) SetNumber(outputs_[2], row + j, c[static_cast<size_t>(j)]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/rules.h"
 
 namespace ingot::schedule {
@@ -53,6 +54,22 @@ std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleStat
   return names;
 }
 
+// A reduction that may have no iteration starts its result in front of its loops, so that a sum of nothing is 0.
+void StartEmptyReductions(Schedule& schedule) {
+  for (const BlockSite& site : schedule.state().Blocks()) {
+    const LoopVar loop = LoopOfEmptyReduction(site);
+    if (!loop) continue;
+    Schedule attempt = schedule;
+    const BlockRV block = attempt.GetBlock(site.block().name);
+    for (const LoopRV candidate : attempt.GetLoops(block)) {
+      if (!attempt.Loop(candidate).loop->var.same_as(loop)) continue;
+      attempt.DecomposeReduction(block, candidate);
+      break;
+    }
+    if (attempt.status().ok()) schedule = std::move(attempt);
+  }
+}
+
 }  // namespace
 
 std::span<const ScheduleRule> DefaultRules() { return kRules; }
@@ -77,6 +94,7 @@ Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, con
       result.rules.push_back(std::string(rule.name) + "(" + *name + ")");
     }
   }
+  StartEmptyReductions(schedule);
   result.function = schedule.function();
   result.trace = schedule.trace();
   return result;

@@ -103,7 +103,10 @@ class DirectionScan {
     const PrimExpr d = Int64(direction_);
     const auto last = [&](const Buffer& from, const Buffer& to) {
       return Serial("b", batch_, [&](const PrimExpr& b) {
-        return Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, Load(from, {b, j})); });
+        Stmt taken = Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, Load(from, {b, j})); });
+        if (!lengths_) return taken;
+        Stmt nothing = Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, MakeConst(to->dtype, 0)); });
+        return Stmt(Make<IfStmtNode>(Int64(0) < LengthOf(b), std::move(taken), std::move(nothing)));
       });
     };
     body.push_back(last(h_, outputs_[1]));

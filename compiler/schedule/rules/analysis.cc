@@ -195,4 +195,22 @@ std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV oute
   return inner;
 }
 
+LoopVar LoopOfEmptyReduction(const BlockSite& site) {
+  const BlockNode& block = site.block();
+  if (!block.init) return nullptr;
+  arith::Analyzer analyzer;
+  const bool may_be_empty = std::ranges::any_of(block.iter_vars, [&](const IterVar& iter) {
+    return iter->type == IterType::kReduce && !analyzer.ProveLess(Int64(0), iter->domain.extent);
+  });
+  if (!may_be_empty) return nullptr;
+  for (const For& loop : site.loops) {
+    for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+      if (block.iter_vars[i]->type != IterType::kReduce) continue;
+      const std::vector<PrimVar> used = FreePrimVars(site.realize->iter_values[i]);
+      if (std::ranges::any_of(used, [&](const PrimVar& var) { return var.same_as(loop->var); })) return loop->var;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace ingot::schedule

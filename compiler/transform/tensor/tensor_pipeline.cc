@@ -8,6 +8,7 @@ namespace ingot::transform {
 namespace {
 
 constexpr std::array kPipeline = {
+    TensorPassRow{"separate_inits", "reductions over what may be empty start in front of their loops", SeparateInits},
     TensorPassRow{"lower_blocks", "blocks become loops, conditions and allocations", LowerBlocks},
     TensorPassRow{"fuse_parallel", "nested parallel loops become one", FuseParallelLoops},
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},

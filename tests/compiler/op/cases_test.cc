@@ -106,8 +106,9 @@ TEST_CASE("definitions agree with the reference when dims are symbolic") {
       if (!lone || !HasDims((*call)->type) || !evaluator.applies(*call)) continue;
       // Shapes behave alike for all dtypes, and every case costs a compilation.
       if (!c.inputs.empty() && c.inputs[0].dtype != DataType::Float(32)) continue;
-      // A reduction over a symbolic axis that turns out empty has no defined result yet.
-      if (c.label == "empty" || c.label == "nothing_to_sum") continue;
+      // The init of a block that never runs is the tensor pipeline's work.
+      const bool reduces_nothing = c.label == "empty" || c.label == "nothing_to_sum";
+      if (reduces_nothing && way == "interpreted definition") continue;
       ++evaluated;
       const Result<std::vector<ReferenceTensor>> expected = EvaluateReference(c);
       const Result<std::vector<ReferenceTensor>> got = evaluator.evaluate(*call, c.inputs, DimsOf(*expected));

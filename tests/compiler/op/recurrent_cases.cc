@@ -1,4 +1,5 @@
-// Cases of the recurrent layers: each cell in each direction, whole and broken panels, all activations, lengths.
+// Cases of the recurrent layers (each cell in each direction, whole and broken panels, all activations, lengths) and of
+// einsum.
 #include "tests/compiler/op/case_builder.h"
 
 namespace ingot::op {
@@ -64,9 +65,30 @@ void CellCases(Builder& b, const char* op, int64_t gates) {
   }
 }
 
+void EinsumCases(Builder& b) {
+  const auto add = [&](std::string label, const char* subscripts, std::vector<ReferenceTensor> inputs) {
+    b.Add("einsum", std::move(label), std::move(inputs), {{"subscripts", subscripts}}, AsTuple);
+  };
+  for (DataType dtype : FindOp("einsum")->cases.dtypes) {
+    add(dtype.ToString(), "bij,bjk->bik", {Data(dtype, {2, 3, 4}), Data(dtype, {2, 4, 5}, 2)});
+  }
+  add("outer", "i,j", {Data(kF32, {3}), Data(kF32, {4}, 2)});
+  add("rank0", "...,...", {Data(kF32, {}), Data(kF32, {}, 2)});
+  add("trace", "ii", {Data(kF32, {4, 4})});
+  add("diagonal", "...ii->...i", {Data(kF32, {2, 3, 3})});
+  add("transpose", "ij->ji", {Data(kF32, {2, 5})});
+  add("sum_all", "ijk->", {Data(kF32, {2, 3, 4})});
+  add("three", "ij,jk,kl->il", {Data(kF32, {2, 3}), Data(kF32, {3, 4}, 2), Data(kF32, {4, 5}, 3)});
+  add("ellipsis", "...ij,...jk->...ik", {Data(kF32, {7, 2, 3, 4}), Data(kF32, {2, 4, 5}, 2)});
+  add("repeated_ones", "ij,ij->ij", {Data(kF32, {6, 1}), Data(kF32, {1, 5}, 2)});
+  add("empty", "ij,jk->ik", {Data(kF32, {2, 0}), Data(kF32, {0, 3}, 2)});
+  add("specials", "i,j->ij", {Specials(), Data(kF32, {3}, 2)});
+}
+
 }  // namespace
 
 void RecurrentCases(Builder& b) {
+  EinsumCases(b);
   CellCases(b, "nn.rnn", 1);
   CellCases(b, "nn.gru", 3);
   CellCases(b, "nn.lstm", 4);

@@ -230,6 +230,42 @@ save("rotary.onnx",
      [info("x", ["n", 2, 3, 8]), info("x3", ["n", 3, 16])] +
      [info(name, ["n", 3, 4]) for name in ["cos", "sin"]] + [info(name, ["n", 3, 2]) for name in ["cos2", "sin2"]],
      [info(name, None) for name in ["y", "y3", "pairs"]], opset=23)
+# Recurrent layers: both directions with lengths and peepholes, batch first, symbolic sizes; weights that are inputs.
+def small(name, *shape):
+    return nh.from_array((np.random.default_rng(len(name)).standard_normal(shape) * 0.4).astype(np.float32), name)
+
+
+lengths = nh.from_array(np.array([3, 5], np.int32), "lengths")
+save("recurrent.onnx",
+     [n("LSTM", ["x", "lw", "lrr", "lbbb", "lengths", "", "", "lppppp"], ["ly", "lh", "lc"], direction="bidirectional", hidden_size=5),
+      n("GRU", ["x", "gw", "grr", "gbbb", "lengths"], ["gy", "gh"], direction="reverse", hidden_size=5,
+        linear_before_reset=1),
+      n("RNN", ["x", "rw", "rrr", "rbbb"], ["ry"], hidden_size=5, activations=["LeakyRelu"], activation_alpha=[0.1])],
+     [info("x", [5, 2, 3])], [info(name, None) for name in ("ly", "lh", "lc", "gy", "gh", "ry")],
+     [small("lw", 2, 20, 3), small("lrr", 2, 20, 5), small("lbbb", 2, 40), small("lppppp", 2, 15), small("gw", 1, 15, 3),
+      small("grr", 1, 15, 5), small("gbbb", 1, 30), small("rw", 1, 5, 3), small("rrr", 1, 5, 5), small("rbbb", 1, 10),
+      lengths], opset=14)
+save("recurrent_symbolic.onnx",
+     [n("LSTM", ["x", "w", "r", "", "", "h", "c"], ["y", "yh", "yc"], hidden_size=16),
+      n("GRU", ["x", "v", "s"], ["z", "zh"], hidden_size=16)],
+     [info("x", ["steps", "batch", 3]), info("h", [1, "batch", 16]), info("c", [1, "batch", 16]), info("v", [1, 48, 3])],
+     [info(name, None) for name in ("y", "yh", "yc", "z", "zh")],
+     [small("w", 1, 64, 3), small("r", 1, 64, 16), small("s", 1, 48, 16)], opset=14)
+save("einsum.onnx",
+     [n("Einsum", ["x", "y"], ["product"], equation="bhqd,bhkd->bhqk"),
+      n("Einsum", ["x", "y"], ["outer"], equation="bhqd,bhkd->qbk"),
+      n("Einsum", ["x"], ["sums"], equation="...d->..."), n("Einsum", ["x", "v"], ["scaled"], equation="...d,d->d..."),
+      n("Einsum", ["s", "s"], ["trace"], equation="ii,jj")],
+     [info("x", ["b", 2, 3, 4]), info("y", ["b", 2, 5, 4]), info("s", [3, 3])],
+     [info(name, None) for name in ("product", "outer", "sums", "scaled", "trace")], [weight("v", 4)])
+save("matmul_shapes.onnx",
+     [n("MatMul", ["v", "m"], ["vm"]), n("MatMul", ["m", "v"], ["mv"]), n("MatMul", ["v", "v"], ["vv"]),
+      n("MatMul", ["b", "m"], ["bm"]), n("MatMul", ["b", "v"], ["bv"]), n("MatMul", ["v", "b"], ["vb"]),
+      n("MatMul", ["b", "t"], ["bt"]), n("MatMul", ["t", "w"], ["tw"]),
+      n("Gemm", ["m", "m", "v"], ["row"], transA=1), n("Gemm", ["m", "m", "one"], ["scalar"], transB=1, beta=0.5)],
+     [info("v", [4]), info("m", [4, 4]), info("b", ["n", 1, 4, 4]), info("t", [3, 4, 4])],
+     [info(name, None) for name in ("vm", "mv", "vv", "bm", "bv", "vb", "bt", "tw", "row", "scalar")],
+     [weight("w", 4, 2), weight("one")])
 
 scaled = n("Constant", [], ["s"])
 scaled.attribute.append(leaf("value_float", onnx.AttributeProto.FLOAT, "by"))
@@ -296,7 +332,7 @@ save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
 
 save("bad-unsupported.onnx",
      [n("Relu", ["x"], ["a"], name="fine"), n("MyOp", ["a"], ["b"], name="custom", domain="acme"),
-      n("Einsum", ["b", "x"], ["c"], name="einsum", equation="ij,jk->ik"), n("Relu", ["c"], ["d"], name="after"),
+      n("StringConcat", ["b", "x"], ["c"], name="concatenate"), n("Relu", ["c"], ["d"], name="after"),
       n("Cast", ["d"], ["e"], name="to string", to=T.STRING), n("NonZero", ["d"], ["y"])],
      [info("x", ["batch", 3])], [info("y", None)], values=[info("c", ["batch", 3])], extra_opsets=[("acme", 1)])
 save("bad-undefined.onnx", [n("Add", ["x", "y"], ["z"], name="add")], [info("x", [3])], [info("z", [3])])
