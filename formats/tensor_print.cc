@@ -5,7 +5,6 @@
 #include "formats/tensor_print.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -37,23 +36,17 @@ std::string Format(const char* format, int precision, double value) {
 
 // Digits after the first one in the shortest scientific text that reads back to the same element.
 int ShortestDigits(DataType dtype, double value) {
-  char buffer[64];
-  char* end = buffer;
-  if (dtype.bits == 64) {
-    end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
-  } else if (dtype == DataType::Float(32)) {
-    end = std::to_chars(buffer, buffer + sizeof(buffer), static_cast<float>(value), std::chars_format::scientific).ptr;
-  } else {
-    constexpr int kEnough = 8;  // for every type of at most 16 bits
-    const uint64_t bits = EncodeFloat(dtype, value);
-    for (int digits = 0; digits < kEnough; ++digits) {
-      if (EncodeFloat(dtype, std::strtod(Format("%.*e", digits, value).c_str(), nullptr)) == bits) return digits;
-    }
-    return kEnough;
+  // By trying (std::to_chars brings 100 KB of tables into every program that prints).
+  const int enough = dtype.bits == 64 ? 16 : 8;
+  const auto reads_back = [&](const std::string& text) {
+    if (dtype.bits == 64) return std::strtod(text.c_str(), nullptr) == value;
+    if (dtype.bits == 32) return std::strtof(text.c_str(), nullptr) == static_cast<float>(value);
+    return EncodeFloat(dtype, std::strtod(text.c_str(), nullptr)) == EncodeFloat(dtype, value);
+  };
+  for (int digits = 0; digits < enough; ++digits) {
+    if (reads_back(Format("%.*e", digits, value))) return digits;
   }
-  const std::string_view text(buffer, static_cast<size_t>(end - buffer));
-  const size_t point = text.find('.');
-  return point == std::string_view::npos ? 0 : static_cast<int>(text.find('e') - point - 1);
+  return enough;
 }
 
 FloatText Split(const std::string& text) {

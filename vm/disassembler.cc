@@ -1,8 +1,12 @@
 #include "vm/disassembler.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 
 #include "runtime/check.h"
@@ -48,8 +52,21 @@ std::string Reference(const std::vector<Row>& rows, int64_t index) {
 std::string FloatText(int64_t bits) {
   const double value = std::bit_cast<double>(bits);
   if (!std::isfinite(value)) return "bits " + Hex(static_cast<uint64_t>(bits));
-  char buffer[40];
-  return std::string(buffer, std::to_chars(std::begin(buffer), std::end(buffer), value).ptr);
+  // The shorter of positional and scientific form, of the fewest digits that read back as the same number. (Not
+  // std::to_chars, which brings 100 KB of tables.)
+  char text[64];
+  for (int precision = 0; precision <= 16; ++precision) {
+    std::snprintf(text, sizeof text, "%.*e", precision, value);
+    if (std::strtod(text, nullptr) == value) break;
+  }
+  const std::string scientific = text;
+  const size_t e = scientific.find('e');
+  const int exponent = std::atoi(scientific.c_str() + e + 1);
+  const auto digits = static_cast<int>(std::count_if(scientific.begin(), scientific.begin() + static_cast<ptrdiff_t>(e),
+                                                     [](char c) { return c >= '0' && c <= '9'; }));
+  if (std::abs(exponent) > 20) return scientific;  // positional text is longer
+  std::snprintf(text, sizeof text, "%.*f", std::max(digits - 1 - exponent, 0), value);
+  return std::strlen(text) <= scientific.size() ? std::string(text) : scientific;
 }
 
 std::string JoinDims(const std::vector<DimCode>& dims, std::span<const std::string> names) {
