@@ -147,6 +147,42 @@ Expr AbsorbResultPermute(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", attention->args, attention->attrs.With("layouts", LayoutsAttr(layouts)));
 }
 
+// x where operand shows each head of x several times, one after the other, as a view of a broadcast; null otherwise.
+Expr Repeated(RewriteContext& context, const Expr& operand, size_t head_axis) {
+  const auto view_of = [&](const Expr& expr) {
+    const ir::Call call = context.ResolveCall(expr);
+    return call && op::RowOf(call)->is_view ? call : nullptr;
+  };
+  const ir::Call joined = view_of(operand);
+  const ir::Call broadcast = joined ? context.ResolveCall(joined->args[0]) : nullptr;
+  if (!broadcast || op::RowOf(broadcast) != op::FindOp("broadcast_to")) return nullptr;
+  const ir::Call split = view_of(broadcast->args[0]);
+  if (!split || DimsOf(split->args[0]) == nullptr || DimsOf(split->args[0])->size() != 4) return nullptr;
+  Dims dims = *DimsOf(split->args[0]), one = dims, many = dims, all = dims;
+  const int64_t* heads = ir::AsConstInt(dims[head_axis]);
+  const int64_t* shown = ir::AsConstInt((*DimsOf(operand))[head_axis]);
+  if (heads == nullptr || shown == nullptr || *heads == 0 || *shown % *heads != 0) return nullptr;
+  const auto behind_heads = static_cast<ptrdiff_t>(head_axis) + 1;
+  one.insert(one.begin() + behind_heads, ir::Int64(1));
+  many.insert(many.begin() + behind_heads, ir::Int64(*shown / *heads));
+  all[head_axis] = ir::Int64(*shown);
+  const bool repeats =
+      EqualDims(*DimsOf(split), one) && EqualDims(*DimsOf(broadcast), many) && EqualDims(*DimsOf(operand), all);
+  return repeats ? split->args[0] : nullptr;
+}
+
+// Keys and values of grouped heads, which attention repeats by itself.
+Expr AbsorbRepeatedHeads(const Match& match, RewriteContext& context) {
+  const ir::Call attention = match.GetCall("attention");
+  const std::array<std::string, 4> layouts = LayoutsOf(attention);
+  std::vector<Expr> args = attention->args;
+  for (size_t i : {1, 2}) {
+    args[i] = Repeated(context, args[i], layouts[i].find('N'));
+    if (!args[i]) return nullptr;
+  }
+  return context.Call("nn.attention", std::move(args), attention->attrs);
+}
+
 // A constant mask: none at all, or the causal one.
 Expr KnownBias(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
@@ -202,6 +238,8 @@ std::vector<RewriteRow> AttentionRewrites() {
       {"permute_attention", "permuted operands of attention", attention, AbsorbOperandPermute},
       {"attention_permute", "a permuted result of attention", Op("permute_dims", {attention}).As("permute"),
        AbsorbResultPermute},
+      {"repeated_heads", "keys and values of grouped heads that are repeated before attention", attention,
+       AbsorbRepeatedHeads},
       {"known_mask", "a constant mask that is zero or causal",
        Op("nn.attention", {Any(), Any(), Any(), Constant("bias")}).As("attention"), KnownBias},
   };
