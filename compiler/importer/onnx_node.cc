@@ -1,8 +1,11 @@
 // NodeImporter: typed access to a node's inputs and attributes, and the calls that are made for it.
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/type.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "runtime/tensor.h"
 
@@ -30,6 +33,23 @@ Status CheckSize(const ir::Type& type) {
     dims.push_back(value == nullptr ? 1 : *value);
   }
   return CountElements(dims).status();
+}
+
+// The dims that an operand of a broadcasting operator has to have beside the other one, where that is not proved:
+// unlike symbolic dims (seq beside min(seq, 512)) are equal, or the model fails when it runs. Nothing when all is known.
+std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimExpr>& dims,
+                                                    const std::vector<ir::PrimExpr>& other) {
+  std::vector<ir::PrimExpr> result = dims;
+  bool changed = false;
+  for (size_t i = 1; i <= std::min(dims.size(), other.size()); ++i) {
+    ir::PrimExpr& own = result[dims.size() - i];
+    const ir::PrimExpr& theirs = other[other.size() - i];
+    if (ir::AsConstInt(own) != nullptr || ir::AsConstInt(theirs) != nullptr || op::DimsEqual(own, theirs)) continue;
+    if (own->kind == ir::PrimKind::kPrimVar) continue;  // the simpler one stays
+    own = theirs;
+    changed = true;
+  }
+  return changed ? std::optional(std::move(result)) : std::nullopt;
 }
 
 }  // namespace
@@ -145,11 +165,28 @@ Result<std::vector<int64_t>> NodeImporter::Ints(std::string_view name, std::vect
 }
 
 Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
+  MatchBroadcastDims(row, args);
   INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(row, std::move(args), std::move(attrs)));
   INGOT_RETURN_IF_ERROR(CheckSize(call->type));
   ir::CallNode with_span = *call;
   with_span.span = span_;
   return Expr(ir::Make<ir::CallNode>(std::move(with_span)));
+}
+
+void NodeImporter::MatchBroadcastDims(std::string_view name, std::vector<Expr>& args) const {
+  const op::OpRow* row = op::FindOp(name);
+  if (row == nullptr || row->fusion != op::FusionClass::kBroadcast || args.size() != 2) return;
+  for (size_t i : {0, 1}) {
+    const auto* own = args[i] ? ir::As<ir::TensorTypeNode>(args[i]->type) : nullptr;
+    const auto* other = args[1 - i] ? ir::As<ir::TensorTypeNode>(args[1 - i]->type) : nullptr;
+    if (own == nullptr || other == nullptr || !own->dims || !other->dims) continue;
+    std::optional<std::vector<ir::PrimExpr>> dims = DimsBeside(*own->dims, *other->dims);
+    if (!dims) continue;
+    const ir::Type type = ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device);
+    const ir::Var var = ir::Make<ir::VarNode>("matched", type, /*dataflow=*/true);
+    bindings_.push_back({var, args[i], type, span_});
+    args[i] = var;
+  }
 }
 
 Result<Expr> NodeImporter::Bind(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {

@@ -81,6 +81,9 @@ class NodeImporter {
   Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
 
  private:
+  // Symbolic dims of a broadcasting operator's operands that are not proved to be equal are checked at run time.
+  void MatchBroadcastDims(std::string_view row, std::vector<ir::Expr>& args) const;
+
   const OnnxNode& node_;
   int64_t opset_;
   std::vector<ImportedValue*> inputs_;

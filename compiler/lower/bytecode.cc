@@ -455,6 +455,7 @@ class FunctionLowering {
     INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(binding.match_cast, symbols_, storage, binding.span));
     const vm::RegisterId dst = builder_->AddRegister(std::move(type));
     builder_->Match(dst, src);
+    if (auto it = entry_of_.find(src.value); it != entry_of_.end()) entry_of_[dst.value] = it->second;
     values_[binding.var.get()] = {dst, {}};
     const std::vector<PrimExpr>* dims = nullptr;
     const bool is_tensor = As<TensorTypeNode>(binding.match_cast) != nullptr;

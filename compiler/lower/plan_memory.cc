@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 
@@ -51,6 +52,13 @@ std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<Planne
   return {std::move(offsets), peak};
 }
 
+// A formula of the file has a limited number of steps.
+bool FitsFormula(const PrimExpr& expr) {
+  const std::vector<PrimVar> vars = FreePrimVars(expr);
+  return codegen::LowerToDimCode(expr, vars).ok();
+}
+
+// What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
 Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
   arith::Analyzer analyzer;
   Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
@@ -79,14 +87,17 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
         break;
       }
     }
-    result.offsets[i] = offset;
-    placed.push_back(i);
     const PrimExpr end = analyzer.Simplify(offset + size);
-    if (analyzer.ProveLessEqual(result.peak, end)) {
-      result.peak = end;
-    } else if (!analyzer.ProveLessEqual(end, result.peak)) {
-      result.peak = analyzer.Simplify(Max(result.peak, end));
+    PrimExpr peak = result.peak;
+    if (analyzer.ProveLessEqual(peak, end)) {
+      peak = end;
+    } else if (!analyzer.ProveLessEqual(end, peak)) {
+      peak = analyzer.Simplify(Max(peak, end));
     }
+    if (!FitsFormula(offset) || !FitsFormula(peak)) continue;
+    result.offsets[i] = offset;
+    result.peak = peak;
+    placed.push_back(i);
   }
   return result;
 }
@@ -171,7 +182,9 @@ class Rewriter : public ExprMutator {
  public:
   Rewriter(const std::vector<Liveness::Tensor>& tensors, const std::vector<size_t>& planned, const Placement& placement)
       : placement_(placement) {
-    for (size_t i = 0; i < planned.size(); ++i) index_of_[tensors[planned[i]].var.get()] = i;
+    for (size_t i = 0; i < planned.size(); ++i) {
+      if (placement.offsets[i]) index_of_[tensors[planned[i]].var.get()] = i;
+    }
   }
 
  protected:

@@ -31,7 +31,7 @@ struct PlannedTensor {
   int64_t first = 0, last = 0;
 };
 struct Placement {
-  std::vector<ir::PrimExpr> offsets;
+  std::vector<ir::PrimExpr> offsets;  // null: not placed, since no formula of the file could say where
   ir::PrimExpr peak;
 };
 Placement PlaceTensors(const std::vector<PlannedTensor>& tensors);

@@ -166,13 +166,15 @@ class PatternRewriter : public ir::ExprMutator {
  private:
   // More would be rows that undo each other.
   static constexpr int kMaxSteps = 64;
+  static constexpr int kMaxDepth = 8;
 
   void Define(ir::Binding binding) {
     definitions_[binding.var] = Resolve(binding.value, definitions_);
     Emit(std::move(binding));
   }
 
-  Expr Rewrite(Expr value, const ir::Span& span) {
+  Expr Rewrite(Expr value, const ir::Span& span, int depth = 0) {
+    if (depth > kMaxDepth) return value;
     for (int step = 0; step < kMaxSteps; ++step) {
       const ir::Call call = ir::AsRef<ir::CallNode>(value);
       const op::OpRow* row = call ? op::RowOf(call) : nullptr;
@@ -185,7 +187,7 @@ class PatternRewriter : public ir::ExprMutator {
         const Expr result = rewrite.rewrite(*match, context);
         if (!result || !SameType(result->type, value->type) || !CanReplace(value, result)) return false;
         for (const ir::Binding& pending : context.pending()) {
-          Define({pending.var, Rewrite(pending.value, span), nullptr, span});
+          Define({pending.var, Rewrite(pending.value, span, depth + 1), nullptr, span});
         }
         next = result;
         return true;

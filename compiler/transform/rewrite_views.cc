@@ -178,7 +178,8 @@ Expr OtherOperand(RewriteContext& context, const Expr& other, const Dims& x, con
     return NumberConstant(*number, *As<ir::TensorTypeNode>(other->type)->dtype);
   }
   if (own->size() == 1 && SameLastDim(*own, dims) && SameLastDim(x, dims)) return other;
-  if (!EqualDims(*own, dims)) return nullptr;
+  // Towards fewer dims alone: the other operand gets a view, which must not move back.
+  if (!EqualDims(*own, dims) || x.size() >= dims.size()) return nullptr;
   return context.AsArgument(ReshapeTo(context, other, x));
 }
 
