@@ -1,8 +1,10 @@
 """The nine light models inside PyPI's onnx, whose weights are constants: each compiles as it is; and with its weights
 replaced by random ones of sensible scale, each gives ONNX Runtime's values within 1e-3.
 
-usage: onnx_light_models.py BIN_DIR [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
-import pathlib, subprocess, sys, tempfile, time
+usage: onnx_light_models.py BIN_DIR [--short] [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime
+
+--short: the smallest ones alone, unless INGOT_LONG_TESTS is set."""
+import os, pathlib, subprocess, sys, tempfile, time
 
 try:
     import numpy as np, onnx, onnxruntime
@@ -11,7 +13,9 @@ except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
+onnxruntime.set_default_logger_severity(3)
 LIGHT = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+SHORT = ["squeezenet", "shufflenet"]
 TOLERANCE = 1e-3
 
 
@@ -88,7 +92,10 @@ def check(path, dir):
 def main():
     global BIN
     BIN = pathlib.Path(sys.argv[1]).resolve()
-    paths = sorted(p for p in LIGHT.glob("light_*.onnx") if not sys.argv[2:] or any(name in p.name for name in sys.argv[2:]))
+    names = [name for name in sys.argv[2:] if name != "--short"]
+    if "--short" in sys.argv and not os.environ.get("INGOT_LONG_TESTS"):
+        names += SHORT
+    paths = sorted(p for p in LIGHT.glob("light_*.onnx") if not names or any(name in p.name for name in names))
     failures = 0
     for path in paths:
         begin = time.time()

@@ -130,16 +130,21 @@ Outputs DepthToSpace(const NodeImporter& node) {
   return One(ReshapeTo(node, blocks, {d.n, depth, op::SimplifyDim(d.h * d.block), op::SimplifyDim(d.w * d.block)}));
 }
 
+// The blocks' places come before the channels (DCR), or from opset 28 on after them if the mode says so (CRD).
 Outputs SpaceToDepth(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const BlockDims d, ReadBlocks(node));
+  INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", "DCR"));
+  if (mode != "DCR" && mode != "CRD") return node.Invalid("mode is \"" + mode + "\"");
   const PrimExpr b = ir::Int64(d.block);
   const PrimExpr h = op::SimplifyDim(ir::FloorDiv(d.h, b)), w = op::SimplifyDim(ir::FloorDiv(d.w, b));
   if (!op::DimsEqual(h * d.block, d.h) || !op::DimsEqual(w * d.block, d.w)) {
     return node.Invalid("height or width is no multiple of the block");
   }
+  const std::vector<int64_t> order =
+      mode == "DCR" ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
   INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Bind("reshape", {x, ShapeOf({d.n, d.c, h, b, w, b})}));
-  INGOT_ASSIGN_OR_RETURN(blocks, node.Bind("permute_dims", {blocks}, {{"axes", AttrValue::Ints({0, 3, 5, 1, 2, 4})}}));
+  INGOT_ASSIGN_OR_RETURN(blocks, node.Bind("permute_dims", {blocks}, {{"axes", AttrValue::Ints(order)}}));
   return One(ReshapeTo(node, blocks, {d.n, op::SimplifyDim(d.c * (d.block * d.block)), h, w}));
 }
 

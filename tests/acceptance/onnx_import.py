@@ -1,0 +1,161 @@
+"""The import of ONNX models end to end: the support report, options that fix and bound dimensions and bind inputs, and
+weights in other files or beyond 2 GiB.
+
+usage: onnx_import.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
+import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
+
+try:
+    import numpy as np, onnx, onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def tool(name, *args):
+    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
+
+
+def model(nodes, inputs, outputs, weights=(), opset=18):
+    value = lambda v: helper.make_tensor_value_info(v[0], v[2] if len(v) > 2 else FLOAT, v[1])
+    graph = helper.make_graph(nodes, "g", [value(v) for v in inputs], [value(v) for v in outputs], list(weights))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+
+
+def external(name, dims, location, offset=0, length=None):
+    tensor = TensorProto(name=name, data_type=FLOAT, dims=dims, data_location=TensorProto.EXTERNAL)
+    for key, value in [("location", location), ("offset", offset), ("length", length)]:
+        if value is not None:
+            tensor.external_data.add(key=key, value=str(value))
+    return tensor
+
+
+class OnnxImport(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-import-"))
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def save(self, proto, name="m.onnx"):
+        path = self.dir / name
+        path.write_bytes(proto.SerializeToString())
+        return path
+
+    def check(self, result, code, *messages):
+        self.assertEqual(result.returncode, code, result.stderr)
+        for message in messages:
+            self.assertIn(message, result.stdout + result.stderr)
+
+    def signature(self, path, *options):
+        self.check(tool("vm-compile", *options, path, "-o", self.dir / "m.ingot"), 0)
+        return tool("vm-inspect", self.dir / "m.ingot").stdout
+
+    def test_report(self):
+        nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("NoSuchOp", ["a"], ["b"], name="strange"),
+                 helper.make_node("Other", ["b"], ["y"], name="custom", domain="acme")]
+        proto = model(nodes, [("x", ["batch", 3])], [("y", None)])
+        proto.opset_import.append(helper.make_opsetid("acme", 2))
+        path = self.save(proto)
+        self.check(tool("vm-compile", "--check", path), 8, "Relu x 1", "unsupported: NoSuchOp", "strange", "float32[batch, 3]",
+                   "acme.Other")
+        result = tool("vm-compile", "--check", "--json", "-", path)
+        self.assertEqual(result.returncode, 8)
+        report = json.loads(result.stdout)
+        self.assertEqual([(u["op"], u["node"], u["opset"]) for u in report["unsupported"]], [("NoSuchOp", "strange", 18), ("Other", "custom", 2)])
+        self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 8, "2 operators are not supported")
+        self.assertFalse((self.dir / "m.ingot").exists())
+
+    def test_dimensions(self):
+        path = self.save(model([helper.make_node("Add", ["x", "y"], ["z"])], [("x", ["n", "m"]), ("y", ["n", "m"])], [("z", None)]))
+        self.assertIn("float32[n, m]", self.signature(path))
+        self.assertIn("float32[4, m]", self.signature(path, "--dim", "n=4"))
+        self.assertIn("float32[4, 5]", self.signature(path, "--input-shape", "x=4,5"))
+        self.assertIn("float32[rows, m]", self.signature(path, "--input-shape", "x=rows,?"))
+        self.signature(path, "--dim", "n=1..8")
+        np.savez(self.dir / "nine.npz", x=np.ones((9, 2), np.float32), y=np.ones((9, 2), np.float32))
+        self.check(tool("vm-run", self.dir / "m.ingot", self.dir / "nine.npz"), 3, "9")
+        for option, value, message in [("--dim", "k=4", 'no input has a symbolic dimension "k"'), ("--dim", "n=4..1", "expected"),
+                                       ("--input-shape", "z=4,5", 'no input "z"'), ("--input-shape", "x=4", "rank 2")]:
+            self.check(tool("vm-compile", option, value, path, "-o", self.dir / "m.ingot"), 2, message)
+
+    def test_bound_inputs(self):
+        path = self.save(model([helper.make_node("Reshape", ["x", "to"], ["y"])], [("x", [3, 4]), ("to", [2], INT64)], [("y", None)]))
+        self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 8, "the shape is not a constant")
+        np.savez(self.dir / "params.npz", to=np.array([2, -1]))
+        self.assertIn("float32[2, 6]", self.signature(path, "--params", self.dir / "params.npz"))
+        np.savez(self.dir / "params.npz", two=np.array([2, -1]))
+        self.check(tool("vm-compile", path, "--params", self.dir / "params.npz", "-o", self.dir / "m.ingot"), 2, 'no input "two"')
+
+    def with_external(self, tensor):
+        nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+        return self.save(model(nodes, [("x", [4])], [("y", [4])], [tensor]))
+
+    def test_external_data(self):
+        weights = np.arange(6, dtype=np.float32)
+        (self.dir / "sub").mkdir()
+        (self.dir / "sub" / "w.bin").write_bytes(weights.tobytes())
+        path = self.with_external(external("w", [4], "sub/w.bin", 8, 16))
+        self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 0)
+        ran = tool("vm-run", self.dir / "m.ingot", "--input", "x=4xf32=1 1 1 1", "--output", f"y=@{self.dir / 'y.npy'}")
+        self.check(ran, 0)
+        np.testing.assert_array_equal(np.load(self.dir / "y.npy"), weights[2:] + 1)
+        # The file's folder counts, not the working directory.
+        here = subprocess.run([BIN / "vm-compile", "--check", "m.onnx"], cwd=self.dir, capture_output=True, text=True)
+        self.assertEqual(here.returncode, 0, here.stderr)
+
+    def test_external_data_that_is_refused(self):
+        outside = pathlib.Path(tempfile.mkdtemp(prefix="ingot-outside-"))
+        self.addCleanup(shutil.rmtree, outside)
+        (outside / "w.bin").write_bytes(bytes(16))
+        (self.dir / "w.bin").write_bytes(bytes(16))
+        os.symlink(outside / "w.bin", self.dir / "link.bin")
+        os.symlink(outside, self.dir / "folder")
+        os.mkfifo(self.dir / "pipe")
+        for location, code in [(f"../{outside.name}/w.bin", 3), (outside / "w.bin", 3), ("a/../../w.bin", 3), ("link.bin", 3),
+                               ("folder/w.bin", 3), ("pipe", 3), (".", 3), ("absent.bin", 3), ("", 3)]:
+            with self.subTest(location=str(location)):
+                self.check(tool("vm-compile", "--check", self.with_external(external("w", [4], str(location)))), code)
+        for offset, length in [(4, 16), (2**63 - 1, 16), (-1, 16), ("0x10", 16), (0, 12), (0, 2**62), (0, -16), (2**64, 16)]:
+            with self.subTest(offset=offset, length=length):
+                self.check(tool("vm-compile", "--check", self.with_external(external("w", [4], "w.bin", offset, length))), 3)
+
+    def test_more_than_two_gib(self):
+        count = 600 * 2**20  # floats: 2.3 GiB, in a file of holes
+        with open(self.dir / "w.bin", "wb") as file:
+            file.truncate(4 * count)
+        nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
+        path = self.save(model(nodes, [("x", [1])], [("y", None)], [external("w", [count], "w.bin")]))
+        self.check(tool("vm-compile", "--check", path), 0, "all operators are supported")
+        # The same inside of the model: protobuf could not hold it.
+        small = model(nodes, [("x", [1])], [("y", None)])
+        tensor = TensorProto(name="w", data_type=FLOAT, dims=[count]).SerializeToString()
+
+        def varint(value):
+            out = bytearray()
+            while value > 127:
+                out.append(value & 127 | 128)
+                value >>= 7
+            return bytes(out + bytes([value]))
+
+        graph = small.graph.SerializeToString()
+        raw = bytes([9 << 3 | 2]) + varint(4 * count)
+        initializer = bytes([5 << 3 | 2]) + varint(len(tensor) + len(raw) + 4 * count) + tensor + raw
+        small.ClearField("graph")
+        with open(self.dir / "large.onnx", "wb") as file:
+            file.write(small.SerializeToString() + bytes([7 << 3 | 2]) + varint(len(graph) + len(initializer) + 4 * count))
+            file.write(graph + initializer)
+            file.truncate(file.tell() + 4 * count)
+        self.check(tool("vm-compile", "--check", self.dir / "large.onnx"), 0, "all operators are supported")
+
+    def test_options_leave_the_model_alone(self):
+        path = self.save(model([helper.make_node("Relu", ["x"], ["y"])], [("x", ["n"])], [("y", None)]))
+        for option in (["--target", "cpu:x86-64-v3"], ["--dim", "n=3"], ["--input-shape", "x=3"], ["--print-after", "import"]):
+            self.check(tool("vm-compile", *option, path, "-o", self.dir / "m.ingot"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
