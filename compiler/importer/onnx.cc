@@ -129,6 +129,7 @@ class GraphImporter {
   std::vector<ir::Var> params_;
   std::vector<std::string> input_names_;
   std::vector<ir::Binding> bindings_;
+  ImpliedBounds implied_bounds_;
 };
 
 Status GraphImporter::Run() {
@@ -326,7 +327,7 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     inputs.push_back(value);
   }
   const ir::Span span = SpanOf(label);
-  const NodeImporter importer(node, scope.opset, inputs, span, bindings_);
+  const NodeImporter importer(node, scope.opset, inputs, span, bindings_, implied_bounds_);
   if (node.domain.empty() && !has_unknown) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, analyzer_);
     if (known.has_value()) return DefineKnown(node, *std::move(known), has_stand_in, scope);
@@ -585,7 +586,7 @@ Result<ir::IRModule> GraphImporter::Module() {
                      {"output_names", std::move(outputs)}};
   ir::IRModule module;
   module.Add("main", ir::Make<ir::FunctionNode>(params_, body, result_type, /*pure=*/true, /*priv=*/false,
-                                                symbols_.WithBounds(std::move(attrs))));
+                                                symbols_.WithBounds(std::move(attrs), implied_bounds_)));
   return module;
 }
 

@@ -25,6 +25,9 @@ struct ImportedValue {
   bool stand_in = false;            // made by an unsupported node, or from such a value
 };
 
+// Symbols that a node takes to be at most so large; the function's signature then says so, and callers are checked.
+using ImpliedBounds = std::vector<std::pair<ir::PrimVar, int64_t>>;
+
 // One node while it is imported: its inputs as expressions, its attributes with defaults, and the calls it makes.
 // Errors of kind kUnsupportedModel mean "report this node and go on"; all others end the import.
 class NodeImporter {
@@ -32,8 +35,13 @@ class NodeImporter {
   // inputs: null where left out; one that is known by its elements gets its expression when a row asks for it.
   // Bindings are appended to `bindings`.
   NodeImporter(const OnnxNode& node, int64_t opset, std::vector<ImportedValue*> inputs, ir::Span span,
-               std::vector<ir::Binding>& bindings)
-      : node_(node), opset_(opset), inputs_(std::move(inputs)), span_(std::move(span)), bindings_(bindings) {}
+               std::vector<ir::Binding>& bindings, ImpliedBounds& bounds)
+      : node_(node),
+        opset_(opset),
+        inputs_(std::move(inputs)),
+        span_(std::move(span)),
+        bindings_(bindings),
+        bounds_(bounds) {}
 
   const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
@@ -77,6 +85,8 @@ class NodeImporter {
   // A rank-0 constant of the dtype: as float32, cast by a call where the dtype is another.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
 
+  void ImplyAtMost(ir::PrimVar symbol, int64_t max) const { bounds_.emplace_back(std::move(symbol), max); }
+
   Status Unsupported(const std::string& reason) const { return Status(StatusCode::kUnsupportedModel, reason); }
   Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
 
@@ -89,6 +99,7 @@ class NodeImporter {
   std::vector<ImportedValue*> inputs_;
   ir::Span span_;
   std::vector<ir::Binding>& bindings_;
+  ImpliedBounds& bounds_;
 };
 
 struct OnnxOpRow {

@@ -1,6 +1,8 @@
 #include "compiler/importer/symbols.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "runtime/suggest.h"
 
@@ -123,12 +125,19 @@ void Symbols::BindBounds(arith::Analyzer& analyzer) const {
   }
 }
 
-ir::Attrs Symbols::WithBounds(ir::Attrs attrs) const {
+ir::Attrs Symbols::WithBounds(ir::Attrs attrs, const std::vector<std::pair<ir::PrimVar, int64_t>>& implied) const {
   ir::AttrDict lower, upper;
-  for (const auto& [name, range] : ranges_) {
-    if (range.min == range.max) continue;
-    lower.emplace_back(vars_.at(name)->name, range.min);
-    upper.emplace_back(vars_.at(name)->name, range.max);
+  for (const std::string& symbol : order_) {
+    const ir::PrimVar& var = vars_.at(symbol);
+    const auto range = ranges_.find(symbol);
+    int64_t min = range != ranges_.end() ? range->second.min : 0;
+    int64_t max = range != ranges_.end() ? range->second.max : std::numeric_limits<int64_t>::max();
+    for (const auto& [bounded, bound] : implied) {
+      if (bounded.same_as(var)) max = std::min(max, bound);
+    }
+    if (range == ranges_.end() && max == std::numeric_limits<int64_t>::max()) continue;
+    lower.emplace_back(var->name, min);
+    upper.emplace_back(var->name, max);
   }
   if (lower.empty()) return attrs;
   return attrs.With("tir_var_lower_bound", std::move(lower)).With("tir_var_upper_bound", std::move(upper));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -36,8 +37,8 @@ class Symbols {
   // After all inputs are read: every --dim must have found its symbol.
   Status CheckAllUsed() const;
   void BindBounds(arith::Analyzer& analyzer) const;
-  // Function attributes for the bounded ones.
-  ir::Attrs WithBounds(ir::Attrs attrs) const;
+  // Function attributes for the bounded ones: by the options, or because a node needs it.
+  ir::Attrs WithBounds(ir::Attrs attrs, const std::vector<std::pair<ir::PrimVar, int64_t>>& implied) const;
 
  private:
   struct Range {
