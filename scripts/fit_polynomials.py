@@ -99,6 +99,16 @@ def main():
             return 2 / mp.sqrt(mp.pi) * (1 - z / 3)
         x = mp.sqrt(z)
         return mp.erf(x) / x
+    def atan_tail(z):
+        if z < tiny:
+            return -mp.mpf(1) / 3 + z / 5
+        x = mp.sqrt(z)
+        return (mp.atan(x) - x) / (x * z)
+    def asin_tail(z):
+        if z < tiny:
+            return mp.mpf(1) / 6 + 3 * z / 40
+        x = mp.sqrt(z)
+        return (mp.asin(x) - x) / (x * z)
     log_erfc = lambda c: lambda t: mp.log(mp.erfc(t + c))
     lo, hi = mp.sqrt(mp.mpf(1) / 2) - 1, mp.sqrt(2) - 1
     quarter = (mp.pi / 4) ** 2 * mp.mpf("1.01")
@@ -118,6 +128,9 @@ def main():
         top = mp.mpf("4.0") if kind == "float32" else mp.mpf("6.0")
         fit(f"log(erfc(a)) = P(a - {center})", log_erfc(center), lambda t: mp.erfc(t + center), 1 - center, top - center,
             degrees[6][0], rounding)
+    eighth = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.001")  # tan(pi / 8)^2
+    fit("atan(x) = x + x z P(z)", atan_tail, lambda z: z, mp.mpf(0), eighth, 10, to_float64)
+    fit("asin(x) = x + x z P(z)", asin_tail, lambda z: z, mp.mpf(0), mp.mpf("0.25"), 13, to_float64)
 
 
 if __name__ == "__main__":

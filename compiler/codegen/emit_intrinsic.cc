@@ -11,20 +11,15 @@ namespace ingot::codegen {
 
 llvm::Value* KernelEmitter::EmitCall(const ir::PrimCallNode& call) {
   switch (call.op) {
-    case ir::Intrinsic::kExp:
-    case ir::Intrinsic::kExp2:
-    case ir::Intrinsic::kLog:
-    case ir::Intrinsic::kLog2:
-    case ir::Intrinsic::kLog1p:
-    case ir::Intrinsic::kSin:
-    case ir::Intrinsic::kCos:
-    case ir::Intrinsic::kTan:
-    case ir::Intrinsic::kTanh:
-    case ir::Intrinsic::kSigmoid:
-    case ir::Intrinsic::kErf:
-    case ir::Intrinsic::kFmod:
-      return EmitMath(call);
-    case ir::Intrinsic::kPow: {
+#define INGOT_CASE_Plain(id)
+#define INGOT_CASE_Elementary(id) case ir::Intrinsic::k##id:
+#define INGOT_CASE_WideElementary(id) case ir::Intrinsic::k##id:
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#include "compiler/ir/intrinsics.def"
+#undef INGOT_CASE_Plain
+#undef INGOT_CASE_Elementary
+#undef INGOT_CASE_WideElementary
+    {
       llvm::Value* simple = EmitPowByConstant(call);
       return simple != nullptr ? simple : EmitMath(call);
     }
@@ -145,9 +140,9 @@ llvm::Value* KernelEmitter::EmitMath(const ir::PrimCallNode& call) {
   return numeric_.Narrow(EmitVectorMath(b_, call.op, arguments), call.dtype);
 }
 
-// Small constant exponents as multiplications; null: the exponent is something else. x^3 is within 1 ULP.
+// Small constant exponents as multiplications; null: no power, or the exponent is something else. x^3 is within 1 ULP.
 llvm::Value* KernelEmitter::EmitPowByConstant(const ir::PrimCallNode& call) {
-  if (!call.dtype.is_floating()) return nullptr;
+  if (call.op != ir::Intrinsic::kPow || !call.dtype.is_floating()) return nullptr;
   ir::PrimExpr exponent = call.args[1];
   if (const auto* broadcast = ir::As<ir::BroadcastNode>(exponent)) exponent = broadcast->value;
   const auto* number = ir::As<ir::FloatImmNode>(exponent);

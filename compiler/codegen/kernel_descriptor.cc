@@ -16,19 +16,14 @@ constexpr int64_t kMathFlops = 10;
 
 int64_t FlopsOf(ir::Intrinsic op) {
   switch (op) {
-    case ir::Intrinsic::kExp:
-    case ir::Intrinsic::kExp2:
-    case ir::Intrinsic::kLog:
-    case ir::Intrinsic::kLog2:
-    case ir::Intrinsic::kLog1p:
-    case ir::Intrinsic::kSin:
-    case ir::Intrinsic::kCos:
-    case ir::Intrinsic::kTan:
-    case ir::Intrinsic::kTanh:
-    case ir::Intrinsic::kSigmoid:
-    case ir::Intrinsic::kErf:
-    case ir::Intrinsic::kPow:
-    case ir::Intrinsic::kFmod:
+#define INGOT_CASE_Plain(id)
+#define INGOT_CASE_Elementary(id) case ir::Intrinsic::k##id:
+#define INGOT_CASE_WideElementary(id) case ir::Intrinsic::k##id:
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#include "compiler/ir/intrinsics.def"
+#undef INGOT_CASE_Plain
+#undef INGOT_CASE_Elementary
+#undef INGOT_CASE_WideElementary
     case ir::Intrinsic::kSqrt:
     case ir::Intrinsic::kRsqrt:
       return kMathFlops;

@@ -11,6 +11,10 @@
 //   erf        |x| < 1: x P(x^2); else 1 - exp(P(|x|)), the polynomial fitting log(erfc).
 //   sin, cos   x - n pi/2, in float64 for float32 arguments; float32 arguments of 2^28 and more multiply the bits of
 //              2 / pi that matter (Payne and Hanek), in a branch that is hardly ever taken.
+//   sinh, cosh from exp(|x|) / 2 and exp(|x|) - 1, which come from one reduction.
+//   asinh, acosh, atanh  log1p of what is exact near the zero; log(2 x) where squares would overflow.
+//   atan       x, (x - 1) / (x + 1) or -1 / x, whichever is in [-tan(pi/8), tan(pi/8)]: t + t z P(z).
+//   asin, acos |x| <= 1/2: x + x z P(z); else 2 asin(sqrt((1 - |x|) / 2)) from pi / 2.
 //   pow        exp(y log(x)) with the logarithm as an unevaluated sum of two float64; float32 through float64.
 //   fmod       in float64, exactly: quotients of up to 50 bits at a time.
 #include "compiler/codegen/vector_math.h"
@@ -19,6 +23,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "compiler/codegen/numeric.h"
 #include "runtime/check.h"
@@ -71,6 +76,13 @@ constexpr double kSin64[] = {-0.16666666666666666,    0.008333333333332955,   -0
 constexpr double kCos64[] = {0.041666666666666664,   -0.0013888888888888243, 2.4801587300901479e-5,
                              -2.7557318854144929e-7, 2.0876645518691461e-9,  -1.1451711681231845e-11,
                              3.0573569565811119e-14, 6.2614119595145608e-15};
+constexpr double kAtan64[] = {-0.33333333333333198,  0.19999999999953771,  -0.14285714280212822,  0.11111110784186982,
+                              -0.090908977765131224, 0.076920605137623485, -0.066631070437332851, 0.058479080078911609,
+                              -0.050393740351652186, 0.038065913083225565, -0.017908209148338985};
+constexpr double kAsin64[] = {0.1666666666666666,    0.075000000000023978, 0.044642857139804433,  0.030381944639259757,
+                              0.022372151757761676,  0.017352942304522608, 0.013961913648134381,  0.011585598186332145,
+                              0.0094844770374312715, 0.010007955015487414, 0.0006850589905728966, 0.024828097913223907,
+                              -0.026163706947764272, 0.033659907699678825};
 constexpr double kErf64[] = {0.1283791670955126,     -0.37612638903183271,   0.1128379167092534,
                              -0.026866170637621551,  0.0052239775256722066,  -0.00085483190609068915,
                              0.00012054921072233257, -1.4911192122130828e-5, 1.6108708646746733e-6,
@@ -241,7 +253,77 @@ class VectorMath {
     return Select(b_.CreateFCmpOEQ(x, F(0)), x, result);
   }
 
-  // float64 alone.
+  // The following are for float64 alone.
+  Value* Sinh(Value* x) {
+    Value *half_exp = nullptr, *expm1 = nullptr;
+    Value* a = Abs(x);
+    HalfExpAndExpMinus1(a, &half_exp, &expm1);
+    Value* quotient = b_.CreateFDiv(expm1, b_.CreateFAdd(expm1, F(1)));
+    Value* small = b_.CreateFMul(F(0.5), b_.CreateFAdd(expm1, quotient));
+    return CopySign(Select(b_.CreateFCmpOLT(a, F(22)), small, half_exp), x);
+  }
+
+  Value* Cosh(Value* x) {
+    Value *half_exp = nullptr, *expm1 = nullptr;
+    Value* a = Abs(x);
+    HalfExpAndExpMinus1(a, &half_exp, &expm1);
+    Value* small = b_.CreateFAdd(half_exp, b_.CreateFDiv(F(0.25), half_exp));
+    return Select(b_.CreateFCmpOLT(a, F(22)), small, half_exp);
+  }
+
+  Value* Asinh(Value* x) {
+    Value* a = Abs(x);
+    Value* square = b_.CreateFMul(a, a);
+    Value* root = Sqrt(b_.CreateFAdd(square, F(1)));
+    Value* sum = b_.CreateFAdd(a, b_.CreateFDiv(square, b_.CreateFAdd(root, F(1))));
+    return CopySign(Select(b_.CreateFCmpOGT(a, F(0x1p28)), LogOfTwice(a), Log1p(sum)), x);
+  }
+
+  Value* Acosh(Value* x) {
+    Value* t = b_.CreateFSub(x, F(1));
+    Value* root = Sqrt(Fma(t, t, b_.CreateFAdd(t, t)));
+    Value* result = Select(b_.CreateFCmpOGT(x, F(0x1p28)), LogOfTwice(x), Log1p(b_.CreateFAdd(t, root)));
+    return Select(b_.CreateFCmpOLT(x, F(1)), NaN(), result);
+  }
+
+  Value* Atanh(Value* x) {
+    Value* a = Abs(x);
+    Value* twice = b_.CreateFAdd(a, a);
+    Value* rest = b_.CreateFSub(F(1), a);
+    Value* small = b_.CreateFAdd(twice, b_.CreateFDiv(b_.CreateFMul(twice, a), rest));
+    Value* argument = Select(b_.CreateFCmpOLT(a, F(0.5)), small, b_.CreateFDiv(twice, rest));
+    return CopySign(b_.CreateFMul(F(0.5), Log1p(argument)), x);
+  }
+
+  Value* Atan(Value* x) {
+    Value* a = Abs(x);
+    Value* is_middle = b_.CreateFCmpOGT(a, F(0.41421356237309503));  // tan(pi / 8)
+    Value* is_large = b_.CreateFCmpOGT(a, F(2.4142135623730949));    // tan(3 pi / 8)
+    Value* numerator = Select(is_large, F(-1), Select(is_middle, b_.CreateFSub(a, F(1)), a));
+    Value* denominator = Select(is_large, a, Select(is_middle, b_.CreateFAdd(a, F(1)), F(1)));
+    Value* base = Select(is_large, F(kHalfPi1), Select(is_middle, F(kHalfPi1 / 2), F(0)));
+    Value* base_rest = Select(is_large, F(kHalfPi2), Select(is_middle, F(kHalfPi2 / 2), F(0)));
+    Value* t = b_.CreateFDiv(numerator, denominator);
+    Value* z = b_.CreateFMul(t, t);
+    Value* tail = Fma(b_.CreateFMul(t, z), Polynomial(kAtan64, z), base_rest);
+    return CopySign(b_.CreateFAdd(base, b_.CreateFAdd(t, tail)), x);
+  }
+
+  Value* Asin(Value* x) {
+    Value *is_small = nullptr, *tail = nullptr, *far = nullptr;
+    ArcSineParts(x, &is_small, &tail, &far);
+    Value* large = b_.CreateFSub(F(kHalfPi1), b_.CreateFSub(far, F(kHalfPi2)));
+    return Select(is_small, b_.CreateFAdd(x, tail), CopySign(large, x));
+  }
+
+  Value* Acos(Value* x) {
+    Value *is_small = nullptr, *tail = nullptr, *far = nullptr;
+    ArcSineParts(x, &is_small, &tail, &far);
+    Value* small = b_.CreateFSub(F(kHalfPi1), b_.CreateFSub(x, b_.CreateFSub(F(kHalfPi2), tail)));
+    Value* negative = b_.CreateFSub(F(2 * kHalfPi1), b_.CreateFSub(far, F(2 * kHalfPi2)));
+    return Select(is_small, small, Select(b_.CreateFCmpOLT(x, F(0)), negative, far));
+  }
+
   Value* Pow(Value* x, Value* y) {
     Value* a = Abs(x);
     Value* e = nullptr;
@@ -289,7 +371,6 @@ class VectorMath {
     return Select(is_one, F(1), result);
   }
 
-  // float64 alone.
   Value* Fmod(Value* x, Value* y) {
     Value* is_nan = b_.CreateOr(b_.CreateFCmpUNO(x, y),
                                 b_.CreateOr(b_.CreateFCmpOEQ(Abs(x), F(kInfinity)), b_.CreateFCmpOEQ(y, F(0))));
@@ -335,6 +416,7 @@ class VectorMath {
     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z});
   }
   Value* Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
+  Value* Sqrt(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* Trunc(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x); }
   Value* CopySign(Value* x, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
@@ -370,6 +452,32 @@ class VectorMath {
   Value* ScaleTwice(Value* x, Value* n) {
     Value* half = b_.CreateAShr(n, 1);
     return b_.CreateFMul(b_.CreateFMul(x, PowerOfTwo(half)), PowerOfTwo(b_.CreateSub(n, half)));
+  }
+
+  // exp(a) / 2 and exp(a) - 1 for a >= 0; the second for a below the format's half-way to overflow alone.
+  void HalfExpAndExpMinus1(Value* a, Value** half_exp, Value** expm1) {
+    Value* clamped = Select(b_.CreateFCmpOGT(a, F(711)), F(711), a);
+    Value* n = nullptr;
+    Value* p = ExpMinus1OfReduced(ReduceByLn2(clamped, &n));
+    *half_exp = ScaleTwice(b_.CreateFAdd(p, F(1)), b_.CreateSub(n, Int(1)));
+    Value* scale = PowerOfTwo(n);
+    *expm1 = Fma(scale, p, b_.CreateFSub(scale, F(1)));
+  }
+
+  Value* LogOfTwice(Value* x) { return b_.CreateFAdd(Log(x), F(format_.ln2)); }
+
+  // |x| <= 1/2: asin(x) = x + tail. Beyond, far = 2 asin(s) = acos(|x|) with s = sqrt((1 - |x|) / 2).
+  void ArcSineParts(Value* x, Value** is_small, Value** tail, Value** far) {
+    Value* a = Abs(x);
+    *is_small = b_.CreateFCmpOLE(a, F(0.5));
+    Value* half_rest = b_.CreateFMul(F(0.5), b_.CreateFSub(F(1), a));
+    Value* z = Select(*is_small, b_.CreateFMul(x, x), half_rest);
+    Value* s = Select(*is_small, x, Sqrt(half_rest));
+    *tail = b_.CreateFMul(b_.CreateFMul(s, z), Polynomial(kAsin64, z));
+    // What the root's rounding lost.
+    Value* lost = b_.CreateFDiv(Fma(b_.CreateFNeg(s), s, z), b_.CreateFAdd(s, s));
+    lost = Select(b_.CreateFCmpOEQ(z, F(0)), F(0), lost);
+    *far = b_.CreateFMul(F(2), b_.CreateFAdd(s, b_.CreateFAdd(*tail, lost)));
   }
 
   // An integer of at most mantissa_bits - 1 bits as a float.
@@ -514,50 +622,35 @@ class VectorMath {
 
 }  // namespace
 
-bool IsVectorMath(ir::Intrinsic op) {
-  switch (op) {
-    case ir::Intrinsic::kExp:
-    case ir::Intrinsic::kExp2:
-    case ir::Intrinsic::kLog:
-    case ir::Intrinsic::kLog2:
-    case ir::Intrinsic::kLog1p:
-    case ir::Intrinsic::kSin:
-    case ir::Intrinsic::kCos:
-    case ir::Intrinsic::kTan:
-    case ir::Intrinsic::kTanh:
-    case ir::Intrinsic::kSigmoid:
-    case ir::Intrinsic::kErf:
-    case ir::Intrinsic::kPow:
-    case ir::Intrinsic::kFmod:
-      return true;
-    default:  // NOLINT: the other rows are expanded one to one by the emitter's exhaustive switch
-      return false;
-  }
-}
+bool IsVectorMath(ir::Intrinsic op) { return ir::GetIntrinsicRow(op).expansion != ir::IntrinsicRow::kPlain; }
 
 llvm::Value* EmitVectorMath(llvm::IRBuilderBase& builder, ir::Intrinsic op, llvm::ArrayRef<llvm::Value*> arguments) {
-  Value* x = arguments[0];
-  llvm::Type* type = x->getType();
-  if (op == ir::Intrinsic::kPow || op == ir::Intrinsic::kFmod) {
-    llvm::Type* wide_type = WithLanesOf(builder.getDoubleTy(), x);
-    VectorMath wide(builder, wide_type);
-    Value* wide_x = builder.CreateFPExt(x, wide_type);
-    Value* wide_y = builder.CreateFPExt(arguments[1], wide_type);
-    Value* result = op == ir::Intrinsic::kPow ? wide.Pow(wide_x, wide_y) : wide.Fmod(wide_x, wide_y);
-    return builder.CreateFPTrunc(result, type);
+  llvm::Type* type = arguments[0]->getType();
+  const bool is_wide = ir::GetIntrinsicRow(op).expansion == ir::IntrinsicRow::kWideElementary;
+  llvm::Type* work_type = is_wide ? WithLanesOf(builder.getDoubleTy(), arguments[0]) : type;
+  VectorMath math(builder, work_type);
+  llvm::SmallVector<Value*, 2> x;
+  for (Value* argument : arguments) x.push_back(builder.CreateFPExt(argument, work_type));
+  const auto apply = [&]<typename... Values>(Value* (VectorMath::*function)(Values...)) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      return builder.CreateFPTrunc((math.*function)(x[i]...), type);
+    }
+    (std::index_sequence_for<Values...>());
+  };
+  switch (op) {
+#define INGOT_CASE_Plain(id) \
+  case ir::Intrinsic::k##id: \
+    break;
+#define INGOT_CASE_Elementary(id) \
+  case ir::Intrinsic::k##id:      \
+    return apply(&VectorMath::id);
+#define INGOT_CASE_WideElementary(id) INGOT_CASE_Elementary(id)
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#include "compiler/ir/intrinsics.def"
+#undef INGOT_CASE_Plain
+#undef INGOT_CASE_Elementary
+#undef INGOT_CASE_WideElementary
   }
-  VectorMath math(builder, type);
-  if (op == ir::Intrinsic::kExp) return math.Exp(x);
-  if (op == ir::Intrinsic::kExp2) return math.Exp2(x);
-  if (op == ir::Intrinsic::kLog) return math.Log(x);
-  if (op == ir::Intrinsic::kLog2) return math.Log2(x);
-  if (op == ir::Intrinsic::kLog1p) return math.Log1p(x);
-  if (op == ir::Intrinsic::kSin) return math.Sin(x);
-  if (op == ir::Intrinsic::kCos) return math.Cos(x);
-  if (op == ir::Intrinsic::kTan) return math.Tan(x);
-  if (op == ir::Intrinsic::kTanh) return math.Tanh(x);
-  if (op == ir::Intrinsic::kSigmoid) return math.Sigmoid(x);
-  if (op == ir::Intrinsic::kErf) return math.Erf(x);
   INGOT_UNREACHABLE("not an intrinsic of vector math");
 }
 

@@ -372,6 +372,22 @@ double FloatFunction(Intrinsic op, double x, double y) {
       return std::tan(x);
     case Intrinsic::kTanh:
       return std::tanh(x);
+    case Intrinsic::kAsin:
+      return std::asin(x);
+    case Intrinsic::kAcos:
+      return std::acos(x);
+    case Intrinsic::kAtan:
+      return std::atan(x);
+    case Intrinsic::kSinh:
+      return std::sinh(x);
+    case Intrinsic::kCosh:
+      return std::cosh(x);
+    case Intrinsic::kAsinh:
+      return std::asinh(x);
+    case Intrinsic::kAcosh:
+      return std::acosh(x);
+    case Intrinsic::kAtanh:
+      return std::atanh(x);
     case Intrinsic::kSigmoid:
       return 1 / (1 + std::exp(-x));
     case Intrinsic::kErf:

@@ -142,7 +142,7 @@ struct LetNode : PrimExprNode {
 
 // One number per row of intrinsics.def.
 enum class Intrinsic : uint8_t {
-#define INGOT_INTRINSIC(id, name, arity, result, traits) k##id,
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) k##id,
 #include "compiler/ir/intrinsics.def"
 };
 struct IntrinsicRow {
@@ -151,6 +151,7 @@ struct IntrinsicRow {
   int arity;         // -1: any number
   enum Result { kSameAsFirst, kSameAsSecond, kBoolLanes, kGiven } result;
   enum Traits { kPure, kReads, kEffect } traits;
+  enum Expansion { kPlain, kElementary, kWideElementary } expansion;
 };
 const IntrinsicRow& GetIntrinsicRow(Intrinsic id);
 const IntrinsicRow* FindIntrinsic(std::string_view name);

@@ -1,4 +1,4 @@
-// Activation functions beyond those that map to a row as they are.
+// Activation functions and the hyperbolic and inverse trigonometric functions.
 #include "compiler/importer/ops/families.h"
 
 #include "compiler/importer/ops/util.h"
@@ -89,7 +89,14 @@ Outputs PRelu(const NodeImporter& node) {
 }
 
 constexpr OnnxOpRow kRows[] = {
+    {"Acos", "acos"},
+    {"Acosh", "acosh"},
+    {"Asin", "asin"},
+    {"Asinh", "asinh"},
+    {"Atan", "atan"},
+    {"Atanh", "atanh"},
     {"Celu", nullptr, WithAlpha<kCelu, 1.0f>},
+    {"Cosh", "cosh"},
     {"Elu", nullptr, WithAlpha<kElu, 1.0f>},
     {"HardSigmoid", nullptr, HardSigmoid},
     {"HardSwish", "nn.hard_swish"},
@@ -98,6 +105,7 @@ constexpr OnnxOpRow kRows[] = {
     {"Reciprocal", nullptr, Reciprocal},
     {"Selu", nullptr, Selu},
     {"Shrink", nullptr, Shrink},
+    {"Sinh", "sinh"},
     {"Softplus", nullptr, Softplus},
     {"Softsign", "nn.softsign"},
     {"Swish", nullptr, Swish},

@@ -25,6 +25,14 @@ long double Log2Of(long double x) { return std::log2(x); }
 long double Log1pOf(long double x) { return std::log1p(x); }
 long double TanhOf(long double x) { return std::tanh(x); }
 long double ErfOf(long double x) { return std::erf(x); }
+long double AsinOf(long double x) { return std::asin(x); }
+long double AcosOf(long double x) { return std::acos(x); }
+long double AtanOf(long double x) { return std::atan(x); }
+long double SinhOf(long double x) { return std::sinh(x); }
+long double CoshOf(long double x) { return std::cosh(x); }
+long double AsinhOf(long double x) { return std::asinh(x); }
+long double AcoshOf(long double x) { return std::acosh(x); }
+long double AtanhOf(long double x) { return std::atanh(x); }
 long double SinOf(long double x) { return std::sin(x); }
 long double CosOf(long double x) { return std::cos(x); }
 long double TanOf(long double x) { return std::tan(x); }
@@ -45,6 +53,14 @@ const Row kRows[] = {
     {ir::Intrinsic::kTanh, "tanh", TanhOf, 4, 4, 1e308},
     {ir::Intrinsic::kSigmoid, "sigmoid", SigmoidOf, 4, 4, 1e308},
     {ir::Intrinsic::kErf, "erf", ErfOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAsin, "asin", AsinOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAcos, "acos", AcosOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAtan, "atan", AtanOf, 4, 4, 1e308},
+    {ir::Intrinsic::kSinh, "sinh", SinhOf, 4, 4, 1e308},
+    {ir::Intrinsic::kCosh, "cosh", CoshOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAsinh, "asinh", AsinhOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAcosh, "acosh", AcoshOf, 4, 4, 1e308},
+    {ir::Intrinsic::kAtanh, "atanh", AtanhOf, 4, 4, 1e308},
     {ir::Intrinsic::kSin, "sin", SinOf, 4, 4, 0x1p30},
     {ir::Intrinsic::kCos, "cos", CosOf, 4, 4, 0x1p30},
     {ir::Intrinsic::kTan, "tan", TanOf, 4, 4, 0x1p30},
@@ -105,6 +121,8 @@ Tensor<float> FloatArguments() {
   std::mt19937 random(1);  // where networks live
   std::uniform_real_distribution<float> near_zero(-20, 20);
   for (int i = 0; i < 20000; ++i) values.push_back(near_zero(random));
+  std::uniform_real_distribution<float> near_one(-1.25f, 1.25f);
+  for (int i = 0; i < 10000; ++i) values.push_back(near_one(random));
   while (values.size() % 8 != 3) values.push_back(0.25f);  // a tail
   return values;
 }
@@ -115,6 +133,8 @@ Tensor<double> DoubleArguments(double limit) {
   std::mt19937_64 random(2);
   std::uniform_real_distribution<double> near_zero(-30, 30);
   for (int i = 0; i < 20000; ++i) values.push_back(near_zero(random));
+  std::uniform_real_distribution<double> near_one(-1.25, 1.25);
+  for (int i = 0; i < 10000; ++i) values.push_back(near_one(random));
   for (int i = 0; i < 20000; ++i) {
     const double any = std::bit_cast<double>(random());
     if (std::fabs(any) <= limit) values.push_back(any);
