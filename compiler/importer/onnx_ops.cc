@@ -20,10 +20,14 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ElementwiseOnnxOps,    //
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
+    LossOnnxOps,           //
     NormalizationOnnxOps,  //
+    QuantizationOnnxOps,   //
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
+    ResizeOnnxOps,         //
     TransformOnnxOps,      //
+    VisionOnnxOps,         //
 };
 
 const std::vector<OnnxOpRow>& Rows() {

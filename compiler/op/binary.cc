@@ -199,10 +199,14 @@ Result<PrepareCall> PrepareBinary(const ir::Call& call) {
   return PrepareCall{BinaryOf(call).prepare_builtin, {InputIndex{0}, InputIndex{1}}};
 }
 
+// Functions of several steps round sixteen-bit floats once.
 te::Tensor DefineBinary(const TeArgs& args) {
   const Binary& binary = BinaryOf(args.call());
   return topi::BroadcastMap(
-      args.inputs(), args.out_dims(), [&](const std::vector<PrimExpr>& e) { return binary.expr(e[0], e[1]); },
+      args.inputs(), args.out_dims(),
+      [&](const std::vector<PrimExpr>& e) {
+        return ir::Cast(args.out_dtype(), binary.expr(topi::Wide(e[0]), topi::Wide(e[1])));
+      },
       "T_" + std::string(binary.name));
 }
 
@@ -220,8 +224,8 @@ std::vector<OpRow> BinaryOps() {
               .implementations = {TeImplementation<DefineBinary>()}};
     row.cases.broadcast = true;
     row.cases.non_finite = binary.of_float != nullptr;
-    for (DataType dtype :
-         {DataType::Float(32), DataType::Float(64), DataType::Int(32), DataType::Int(64), DataType::Bool()}) {
+    for (DataType dtype : {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16(),
+                           DataType::Int(32), DataType::Int(64), DataType::Bool()}) {
       if (TakesDataType(binary, dtype)) row.cases.dtypes.push_back(dtype);
     }
     if (binary.prepare_builtin != nullptr) {

@@ -22,6 +22,8 @@ std::vector<OpRow> AttentionOps();      // scaled dot-product attention
 std::vector<OpRow> ConvolutionOps();    // convolution and pooling
 std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
+std::vector<OpRow> VisionOps();         // object detection
+std::vector<OpRow> ResizeOps();         // resize, grid sampling
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 

@@ -20,8 +20,8 @@ struct Table {
 
   Table() {
     for (auto family : {ElementwiseOps, BinaryOps, CreateOps, ShapeOps, TransformOps, ReductionOps, ActivationOps,
-                        NormalizationOps, LinearOps, EinsumOps, AttentionOps, ConvolutionOps, WinogradOps,
-                        RecurrentOps, CallOps, MemoryOps}) {
+                        NormalizationOps, LinearOps, EinsumOps, AttentionOps, ConvolutionOps, WinogradOps, RecurrentOps,
+                        ResizeOps, VisionOps, CallOps, MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

@@ -1,9 +1,9 @@
 // Convolution, transposed convolution and pooling over one, two or three spatial axes.
-#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/convolution.h"
 
 #include <algorithm>
 
-#include "compiler/importer/ops/util.h"
+#include "compiler/importer/ops/families.h"
 
 namespace ingot::importer {
 namespace {
@@ -123,15 +123,12 @@ ir::Attrs ConvAttrs(const Window& window, int64_t groups) {
           {"groups", groups}};
 }
 
-struct ConvCall {
-  std::string row;
-  ir::Attrs attrs;
-  std::vector<PrimExpr> data, weight;
-};
-Result<ConvCall> ReadConv(const NodeImporter& node) {
+}  // namespace
+
+Result<ConvCall> ReadConv(const NodeImporter& node, size_t data, size_t weight) {
   ConvCall conv;
-  INGOT_ASSIGN_OR_RETURN(conv.data, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(conv.weight, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(conv.data, StaticRankDims(node, data));
+  INGOT_ASSIGN_OR_RETURN(conv.weight, StaticRankDims(node, weight));
   INGOT_ASSIGN_OR_RETURN(const std::string suffix, SpatialSuffix(node, conv.data, "a convolution"));
   INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel, KernelShape(node, conv.data, conv.weight));
   INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(conv.data).subspan(2)));
@@ -141,37 +138,15 @@ Result<ConvCall> ReadConv(const NodeImporter& node) {
   return conv;
 }
 
+namespace {
+
 Outputs Conv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node));
+  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
   if (!node.HasInput(2)) return One(node.Call(conv.row, {x, weight}, conv.attrs));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
   return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);
-}
-
-// x less its zero point, in int32. A zero point per output channel stands along the first axis.
-Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point) {
-  const DataType int32 = DataType::Int(32);
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", int32}}));
-  if (!node.HasInput(zero_point)) return x;
-  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Input(zero_point));
-  INGOT_ASSIGN_OR_RETURN(zero, node.Bind("astype", {zero}, {{"dtype", int32}}));
-  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, zero_point));
-  if (!dims.empty()) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
-    dims.resize(own.size(), ir::Int64(1));
-    INGOT_ASSIGN_OR_RETURN(zero, node.Bind("reshape", {zero, ShapeOf(dims)}));
-  }
-  return node.Bind("subtract", {x, zero});
-}
-
-Outputs ConvInteger(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node));
-  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2));
-  INGOT_ASSIGN_OR_RETURN(Expr weight, WithoutZeroPoint(node, 1, 3));
-  return One(node.Call(conv.row, {x, weight}, conv.attrs));
 }
 
 // output_shape decides the padding when it is given; so does auto_pad SAME, whose result is stride times as long.
@@ -187,7 +162,7 @@ Outputs ConvTranspose(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t groups, node.Int("group", 1));
   const std::vector<int64_t> zeros(window.rank(), 0);
   const auto count = static_cast<int64_t>(window.rank());
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> extra, node.Ints("output_padding", zeros, count));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> extra, node.Ints("output_padding", zeros, count));
   INGOT_RETURN_IF_ERROR(CheckFigures(node, extra, 0, "output_padding"));
   INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> shape, node.Ints("output_shape", {}));
   if (shape.size() == window.rank() + 2) shape.erase(shape.begin(), shape.begin() + 2);  // with n and channels
@@ -201,7 +176,10 @@ Outputs ConvTranspose(const NodeImporter& node) {
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       total = window.strides[i] * (*size - 1) + extra[i] + reach - shape[i];
     }
-    if (total < 0) return node.Unsupported("a transposed convolution that is longer than its kernel reaches");
+    if (total < 0) {  // longer than the kernel reaches: zeros behind
+      extra[i] -= total;
+      total = 0;
+    }
     SplitPadding(window, i, total, auto_pad == "SAME_UPPER");
   }
   const ir::Attrs attrs = ConvAttrs(window, groups).With("output_padding", AttrValue::Ints(extra));
@@ -242,11 +220,8 @@ Outputs Pool(const NodeImporter& node) {
 }
 
 constexpr OnnxOpRow kRows[] = {
-    {"AveragePool", nullptr, Pool<PoolKind::kAverage>},
-    {"Conv", nullptr, Conv},
-    {"ConvInteger", nullptr, ConvInteger},
-    {"ConvTranspose", nullptr, ConvTranspose},
-    {"LpPool", nullptr, Pool<PoolKind::kLp>},
+    {"AveragePool", nullptr, Pool<PoolKind::kAverage>}, {"Conv", nullptr, Conv},
+    {"ConvTranspose", nullptr, ConvTranspose},          {"LpPool", nullptr, Pool<PoolKind::kLp>},
     {"MaxPool", nullptr, Pool<PoolKind::kMax>},
 };
 

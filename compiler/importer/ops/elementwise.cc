@@ -78,11 +78,29 @@ Outputs LeakyRelu(const NodeImporter& node) {
   return One(node.Call("nn.leakyrelu", {x}, {{"alpha", alpha}}));
 }
 
+// A bound that is computed, or one of integers.
+Outputs ClipByTensors(const NodeImporter& node, Expr x) {
+  Expr low, high;
+  if (node.HasInput(1)) {
+    INGOT_ASSIGN_OR_RETURN(low, node.Input(1));
+  }
+  if (node.HasInput(2)) {
+    INGOT_ASSIGN_OR_RETURN(high, node.Input(2));
+  }
+  if (low == nullptr && high == nullptr) return std::vector<Expr>{std::move(x)};
+  if (high == nullptr) return One(node.Call("maximum", {x, low}));
+  if (low != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("maximum", {x, low}));
+  }
+  return One(node.Call("minimum", {x, high}));
+}
+
 // Bounds are attributes until opset 10 and inputs from 11 on; one that is left out bounds nothing.
 Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  if (!type->dtype->is_floating()) return node.Unsupported("Clip of " + type->dtype->ToString());
+  const auto is_constant = [&](size_t i) { return !node.HasInput(i) || node.Known(i).has_value(); };
+  if (!type->dtype->is_floating() || !is_constant(1) || !is_constant(2)) return ClipByTensors(node, std::move(x));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   INGOT_ASSIGN_OR_RETURN(double low, node.Float("min", -kInfinity));
   INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", kInfinity));

@@ -16,9 +16,13 @@ std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
+std::span<const OnnxOpRow> LossOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
+std::span<const OnnxOpRow> QuantizationOnnxOps();
 std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();
+std::span<const OnnxOpRow> ResizeOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
+std::span<const OnnxOpRow> VisionOnnxOps();
 
 }  // namespace ingot::importer

@@ -240,6 +240,87 @@ void WinogradCases(Builder& b) {
   b.Add("nn.winograd_output", "empty", {Data(kF32, {0, 6, 6, 1, 1, 1, 16})}, {{"size", Ints({4, 4})}});
 }
 
+AttrValue Floats(const std::vector<double>& values) {
+  ir::AttrList list;
+  for (double value : values) list.emplace_back(value);
+  return AttrValue(list);
+}
+
+void ResizeCases(Builder& b) {
+  const auto resize = [&](const std::string& label, IntList dims, IntList size, Attrs attrs, DataType dtype = kF32) {
+    b.Add("image.resize", label, {Data(dtype, std::move(dims))}, std::move(attrs), Then({ShapeOf(size)}));
+  };
+  const Attrs spatial = {{"axes", Ints({2, 3})}};
+  for (DataType dtype : FindOp("image.resize")->cases.dtypes) {
+    resize(dtype.ToString(), {2, 3, 4, 5}, {2, 3, 8, 15}, spatial, dtype);
+    if (dtype.is_floating()) {
+      resize(dtype.ToString() + "_linear", {1, 2, 4, 5}, {1, 2, 7, 3}, spatial.With("method", "linear"), dtype);
+    }
+  }
+  for (const char* places : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                             "tf_half_pixel_for_nn", "tf_crop_and_resize"}) {
+    Attrs attrs = spatial.With("coordinate_transformation_mode", places);
+    if (std::string_view(places) == "tf_crop_and_resize") {
+      attrs = attrs.With("roi", Floats({0.25, 0.5, 0.75, 1.25})).With("extrapolation_value", 9.0);
+    }
+    for (const char* rounding : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
+      const std::string label = std::string(places) + "_" + rounding;
+      resize(label, {1, 1, 5, 4}, {1, 1, 8, 6}, attrs.With("rounding_method", rounding));
+    }
+    for (const char* method : {"linear", "cubic"}) {
+      resize(std::string(places) + "_" + method, {1, 2, 5, 4}, {1, 2, 3, 9}, attrs.With("method", method));
+    }
+    resize(std::string(places) + "_to_one", {1, 1, 5, 4}, {1, 1, 1, 3}, attrs.With("method", "linear"));
+  }
+  resize("scales", {1, 1, 3, 5}, {1, 1, 4, 3},
+         spatial.With("scales", Floats({1.5, 0.65})).With("method", "cubic").With("cubic_alpha", -0.5));
+  resize("scales_symmetric", {1, 1, 3, 5}, {1, 1, 4, 3},
+         spatial.With("scales", Floats({1.5, 0.65}))
+             .With("method", "linear")
+             .With("coordinate_transformation_mode", "half_pixel_symmetric"));
+  resize("exclude_outside", {1, 1, 4, 3}, {1, 1, 6, 7}, spatial.With("method", "cubic").With("cubic_exclude", true));
+  resize("all_axes", {2, 3, 2}, {3, 2, 4}, {{"method", "linear"}});
+  resize("unchanged", {2, 3}, {2, 3}, {{"method", "linear"}});
+  resize("empty", {0, 2, 3}, {0, 2, 6}, {{"axes", Ints({2})}});
+  b.Add("image.resize", "specials", {Specials()}, {}, Then({ShapeOf({16})}));
+
+  const auto grid = [](IntList dims) {  // somewhat beyond -1 .. 1
+    ReferenceTensor places = Data(kF32, std::move(dims), 5);
+    for (double& place : places.floats) place = place * 0.3 + 0.0625;
+    return places;
+  };
+  for (DataType dtype : FindOp("image.grid_sample")->cases.dtypes) {
+    b.Add("image.grid_sample", dtype.ToString(), {Data(dtype, {2, 3, 4, 5}), grid({2, 3, 2, 2})});
+  }
+  for (const char* method : {"nearest", "linear", "cubic"}) {
+    for (const char* padding : {"zeros", "border", "reflection"}) {
+      for (bool align : {false, true}) {
+        b.Add("image.grid_sample", std::string(method) + "_" + padding + (align ? "_corners" : ""),
+              {Data(kF32, {1, 2, 4, 3}), grid({1, 3, 4, 2})},
+              {{"method", method}, {"padding_mode", padding}, {"align_corners", align}});
+      }
+    }
+  }
+  b.Add("image.grid_sample", "volume", {Data(kF32, {1, 2, 3, 4, 2}), grid({1, 2, 2, 3, 3})});
+  b.Add("image.grid_sample", "empty", {Data(kF32, {0, 2, 3, 3}), grid({0, 2, 2, 2})});
+  b.Add("image.grid_sample", "specials", {BrokenImage({1, 1, 3, 3}), Of(kF32, {1, 1, 2, 2}, {0, 0, 0.5, 0.25})});
+}
+
+void VisionCases(Builder& b) {
+  const Attrs bins = {{"pooled_size", Ints({3, 2})}, {"sample_ratio", 2}, {"spatial_scale", 0.5}};
+  const auto align = [&](const std::string& label, const Attrs& attrs, DataType dtype = kF32) {
+    b.Add("vision.roi_align", label,
+          {Data(dtype, {2, 3, 5, 6}), Of(dtype, {3, 4}, {1, 2, 7.5, 8, -4, -3, 14, 12, 3, 3, 3.25, 3.5}),
+           Of(kI64, {3}, {1, 0, 1})},
+          attrs);
+  };
+  for (DataType dtype : FindOp("vision.roi_align")->cases.dtypes) align(dtype.ToString(), bins, dtype);
+  align("aligned", bins.With("aligned", true));
+  align("max", bins.With("mode", "max"));
+  align("one_sample", {{"pooled_size", Ints({1, 1})}, {"sample_ratio", 1}});
+  b.Add("vision.roi_align", "empty", {Data(kF32, {1, 2, 3, 3}), Data(kF32, {0, 4}), Of(kI64, {0}, {})}, bins);
+}
+
 }  // namespace
 
 void NnCases(Builder& b) {
@@ -250,6 +331,8 @@ void NnCases(Builder& b) {
   ConvolutionCases(b);
   ConvTransposeCases(b);
   PoolCases(b);
+  ResizeCases(b);
+  VisionCases(b);
 }
 
 }  // namespace ingot::op

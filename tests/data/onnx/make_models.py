@@ -178,6 +178,44 @@ save("windows.onnx",
      [info("x1", ["n", 4, 9]), info("x2", ["n", 4, 4, 5]), info("x3", ["n", 4, 3, 4, 5])],
      [info(name, None) for name in ["c1", "c2", "c3", "m1", "a3", "a2", "l2", "t1", "t2", "t2s", "t3"]],
      [weight("w1", 4, 4, 3), weight("w2", 4, 1, 3, 3), weight("v2", 4, 2, 3, 3), weight("w3", 4, 2, 2, 3, 2), weight("v3", 4, 1, 2, 2, 1), weight("b", 4)])
+# Resampling and quantised numbers.
+floats = lambda name, *values: nh.from_array(np.array(values, np.float32), name)
+save("resize.onnx",
+     [n("Resize", ["x", "", "", "to"], ["nearest"]), n("Resize", ["x", "", "s"], ["linear"], mode="linear", axes=[2, 3]),
+      n("Resize", ["x", "", "s2"], ["cubic"], mode="cubic", axes=[2, 3], exclude_outside=1),
+      n("Resize", ["x", "", "", "sq"], ["ratio"], axes=[3, 2], keep_aspect_ratio_policy="not_larger", mode="linear"),
+      n("Resize", ["x", "", "twice"], ["up"], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+      n("Resize", ["x", "roi", "", "to"], ["crop"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=1.0),
+      n("GridSample", ["x", "g"], ["grid"], padding_mode="border"), n("AffineGrid", ["t", "size"], ["affine"])],
+     [info("x", [2, 2, 4, 5]), info("g", [2, 3, 2, 2]), info("t", [2, 2, 3])],
+     [info(name, None) for name in ["nearest", "linear", "cubic", "ratio", "up", "crop", "grid", "affine"]],
+     [ints("to", 2, 2, 7, 3), floats("s", 1.5, 2.0), floats("s2", 2.0, 4.0), ints("sq", 8, 9), floats("twice", 1, 1, 2, 2), ints("size", 2, 2, 3, 4),
+      floats("roi", 0, 0, 0.25, -0.25, 1, 1, 0.75, 0.5)], opset=20)
+save("upsample_9.onnx", [n("Upsample", ["x", "s"], ["y"]), n("Upsample", ["x", "s"], ["z"], mode="linear")],
+     [info("x", ["n", 2, 3, 4])], [info("y", None), info("z", None)], [floats("s", 1, 1, 2, 3)], opset=9)
+q = lambda name, dtype, *values: nh.from_array(np.array(values, dtype), name)
+save("quantized.onnx",
+     [n("QuantizeLinear", ["x", "xs", "xz"], ["xq"]), n("QuantizeLinear", ["x", "cs"], ["xc"], axis=1),
+      n("DequantizeLinear", ["xq", "xs", "xz"], ["xd"]), n("DequantizeLinear", ["xc", "cs"], ["xcd"], axis=1),
+      n("DynamicQuantizeLinear", ["x"], ["dq", "dscale", "dzero"]),
+      n("MatMulInteger", ["xq", "w", "xz", "wz"], ["mi"]),
+      n("QLinearMatMul", ["xq", "xs", "xz", "w", "cs3", "wz", "ys", "xz"], ["qm"]),
+      n("Reshape", ["xq", "to"], ["image"]), n("ConvInteger", ["image", "k", "xz"], ["ci"], pads=[1, 1, 1, 1]),
+      n("QLinearConv", ["image", "xs", "xz", "k", "cs3", "kz", "ys", "xz", "kb"], ["qc"])],
+     [info("x", [6, 4])],
+     [info("xq", None, T.UINT8), info("xc", None, T.UINT8), info("xd", None), info("xcd", None), info("dq", None, T.UINT8),
+      info("dscale", None), info("dzero", None, T.UINT8), info("mi", None, T.INT32), info("qm", None, T.UINT8),
+      info("ci", None, T.INT32), info("qc", None, T.UINT8)],
+     [nh.from_array(np.array(0.05, np.float32), "xs"), nh.from_array(np.array(120, np.uint8), "xz"),
+      floats("cs", 0.01, 0.02, 0.03, 0.04), floats("cs3", 0.01, 0.02, 0.03), nh.from_array(np.array(0.5, np.float32), "ys"),
+      nh.from_array((np.arange(12).reshape(4, 3) * 7 - 40).astype(np.int8), "w"), q("wz", np.int8, 1, -2, 3), ints("to", 1, 2, 3, 4),
+      nh.from_array((np.arange(24).reshape(3, 2, 2, 2) * 5 - 60).astype(np.int8), "k"), q("kz", np.int8, 0, 0, 0),
+      q("kb", np.int32, 10, -20, 30)], opset=19)
+save("losses.onnx",
+     [n("NegativeLogLikelihoodLoss", ["x", "t", "w"], ["nll"], ignore_index=1), n("NegativeLogLikelihoodLoss", ["x", "t"], ["none"], reduction="none"),
+      n("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["sce", "log"]), n("SoftmaxCrossEntropyLoss", ["x", "t"], ["sum"], reduction="sum")],
+     [info("x", [3, 4, 2])], [info(name, None) for name in ["nll", "none", "sce", "log", "sum"]],
+     [floats("w", 1.0, 0.5, 2.0, 0.25), nh.from_array(np.array([[0, 1], [2, 3], [1, 0]], np.int64), "t")], opset=13)
 save("join.onnx", [n("Concat", ["x", "y", "x"], ["c"], axis=-1), n("Expand", ["y", "to"], ["e"])],
      [info("x", ["n", 3]), info("y", ["n", 1])], [info("c", None), info("e", None)], [ints("to", 4, 1, 3)])
 

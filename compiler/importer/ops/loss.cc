@@ -1,0 +1,105 @@
+// Losses over classes: negative log likelihood and softmax cross entropy, as calls of arithmetic rows. The classes'
+// scores are picked by comparing the target with every class, so that no index can lie outside.
+#include "compiler/importer/ops/families.h"
+
+#include <cstring>
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+namespace {
+
+constexpr int64_t kMaxClasses = int64_t{1} << 24;
+
+// 0, 1, ... as a constant [1, count, 1, ...] of this rank.
+Result<Expr> Classes(const NodeImporter& node, int64_t count, size_t rank, DataType dtype) {
+  std::vector<int64_t> values(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = i;
+  std::vector<std::byte> bytes(values.size() * sizeof(int64_t));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  std::vector<int64_t> dims(rank, 1);
+  dims[1] = count;
+  const DataType int64 = DataType::Int(64);
+  const Expr classes =
+      ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(int64, std::move(dims), std::move(bytes)));
+  if (dtype == int64) return classes;
+  return node.Bind("astype", {classes}, {{"dtype", dtype}});
+}
+
+// The loss of log likelihoods [n, classes, ...] (bound) for the target at input 1 and the weights at input 2.
+Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
+  INGOT_ASSIGN_OR_RETURN(const Expr target, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* target_type, node.InputType(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const std::string reduction, node.String("reduction", "mean"));
+  const int64_t* count = dims.size() < 2 ? nullptr : ir::AsConstInt(dims[1]);
+  if (count == nullptr || *count > kMaxClasses) return node.Unsupported("an unknown number of classes");
+  const DataType dtype = *type->dtype;
+
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr classes, Classes(node, *count, dims.size(), *target_type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr wanted, node.Bind("expand_dims", {target}, {{"axis", AttrValue::Ints({1})}}));
+  INGOT_ASSIGN_OR_RETURN(Expr chosen, node.Bind("equal", {wanted, classes}));
+  const bool ignores = node.HasAttr("ignore_index");
+  if (ignores) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t ignored, node.Int("ignore_index", 0));
+    INGOT_ASSIGN_OR_RETURN(const Expr index, node.Scalar(static_cast<double>(ignored), *target_type->dtype));
+    INGOT_ASSIGN_OR_RETURN(const Expr counts, node.Bind("not_equal", {wanted, index}));
+    INGOT_ASSIGN_OR_RETURN(chosen, node.Bind("logical_and", {chosen, counts}));
+  }
+  const ir::Attrs over_classes = {{"axis", AttrValue::Ints({1})}};
+  // The weight of each place: its class's, 1 without weights, 0 where it is ignored.
+  Expr weight;
+  if (node.HasInput(2) || ignores) {
+    Expr weights;
+    if (node.HasInput(2)) {
+      INGOT_ASSIGN_OR_RETURN(weights, node.Input(2));
+      std::vector<PrimExpr> spread(dims.size(), ir::Int64(1));
+      spread[1] = dims[1];
+      INGOT_ASSIGN_OR_RETURN(weights, node.Bind("reshape", {weights, ShapeOf(spread)}));
+    } else {
+      INGOT_ASSIGN_OR_RETURN(weights, node.Scalar(1, dtype));
+    }
+    INGOT_ASSIGN_OR_RETURN(weight, node.Bind("where", {chosen, weights, zero}));
+    INGOT_ASSIGN_OR_RETURN(weight, node.Bind("sum", {weight}, over_classes));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr loss, node.Bind("where", {chosen, likelihood, zero}));
+  INGOT_ASSIGN_OR_RETURN(loss, node.Bind("sum", {loss}, over_classes));
+  if (weight != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(loss, node.Bind("multiply", {loss, weight}));
+  }
+  if (reduction == "none") return One(node.Call("negative", {loss}));
+  INGOT_ASSIGN_OR_RETURN(loss, node.Bind("negative", {loss}));
+  if (reduction == "sum") return One(node.Call("sum", {loss}));
+  if (reduction != "mean") return node.Invalid("reduction is \"" + reduction + "\"");
+  if (weight == nullptr) return One(node.Call("mean", {loss}));
+  INGOT_ASSIGN_OR_RETURN(loss, node.Bind("sum", {loss}));
+  INGOT_ASSIGN_OR_RETURN(weight, node.Bind("sum", {weight}));
+  return One(node.Call("divide", {loss, weight}));
+}
+
+Outputs NegativeLogLikelihoodLoss(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  return Loss(node, x);
+}
+
+// The second output is the logarithm of the softmax.
+Outputs SoftmaxCrossEntropyLoss(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr likelihood, node.Bind("nn.log_softmax", {x}, {{"axis", int64_t{1}}}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> outputs, Loss(node, likelihood));
+  if (node.node().outputs.size() > 1) outputs.push_back(likelihood);
+  return outputs;
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"NegativeLogLikelihoodLoss", nullptr, NegativeLogLikelihoodLoss},
+    {"SoftmaxCrossEntropyLoss", nullptr, SoftmaxCrossEntropyLoss},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> LossOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

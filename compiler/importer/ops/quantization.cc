@@ -1,0 +1,234 @@
+// Quantised numbers: to and from them, and products of integers. All are calls of arithmetic rows: scaling in the
+// dtype of the scale (float32 where dtypes differ), products in int32.
+#include <array>
+#include <limits>
+
+#include "compiler/importer/ops/convolution.h"
+#include "compiler/importer/ops/families.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+const DataType kFloat = DataType::Float(32);
+const DataType kInt32 = DataType::Int(32);
+
+Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
+  if (ir::As<ir::TensorTypeNode>(x->type)->dtype == dtype) return x;
+  return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
+}
+
+// 8- and 16-bit integers, and int32 to dequantise.
+Status CheckQuantised(const NodeImporter& node, DataType dtype) {
+  const bool is_known = dtype.is_integral() && !dtype.is_bool() && dtype.bits >= 8 && dtype.bits <= 32;
+  return is_known ? Status() : node.Unsupported("quantised numbers of " + dtype.ToString());
+}
+
+// A scale or zero point (an input) as it broadcasts to x, whose dims are given: one number, one per index of an axis, or
+// one per block of indices.
+Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
+  INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  if (own.empty() || (own.size() == 1 && ir::IsConstInt(own[0], 1))) return param;
+  INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 1));
+  INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(dims.size())));
+  INGOT_ASSIGN_OR_RETURN(const int64_t block, node.Int("block_size", 0));
+  const auto at = static_cast<size_t>(axis);
+  if (block == 0) {
+    if (own.size() != 1) return node.Invalid("a scale or zero point of rank " + std::to_string(own.size()));
+    std::vector<PrimExpr> spread(dims.size(), ir::Int64(1));
+    spread[at] = own[0];
+    return node.Bind("reshape", {param, ShapeOf(spread)});
+  }
+  if (block < 0 || own.size() != dims.size() || !op::DimsEqual(own[at] * block, dims[at])) {
+    return node.Unsupported("blocks of " + std::to_string(block) + " that do not divide their axis");
+  }
+  std::vector<PrimExpr> blocks = own;
+  blocks.insert(blocks.begin() + axis + 1, ir::Int64(1));
+  INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(blocks)}));
+  blocks[at + 1] = ir::Int64(block);
+  INGOT_ASSIGN_OR_RETURN(param, node.Bind("broadcast_to", {param, ShapeOf(blocks)}));
+  return node.Bind("reshape", {param, ShapeOf(dims)});
+}
+
+// The nearest integers (halves to even) of x plus a zero point (null: 0), limited to what the dtype holds: in float32.
+Result<Expr> RoundInto(const NodeImporter& node, Expr x, Expr zero_point, DataType dtype) {
+  INGOT_RETURN_IF_ERROR(CheckQuantised(node, dtype));
+  if (dtype.bits > 16) return node.Unsupported("quantised numbers of " + dtype.ToString());
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("round", {x}));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kFloat));  // sums of narrow floats are not exact
+  if (zero_point != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(zero_point, CastTo(node, std::move(zero_point), kFloat));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("add", {x, zero_point}));
+  }
+  const double high = static_cast<double>((int64_t{1} << (dtype.is_int() ? dtype.bits - 1 : dtype.bits)) - 1);
+  const double low = dtype.is_int() ? -high - 1 : 0;
+  return node.Bind("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(kFloat, low)),
+                            ir::Make<ir::PrimValueNode>(ir::FloatImm(kFloat, high))});
+}
+Outputs RoundTo(const NodeImporter& node, Expr x, Expr zero_point, DataType dtype) {
+  INGOT_ASSIGN_OR_RETURN(const Expr rounded, RoundInto(node, std::move(x), std::move(zero_point), dtype));
+  return One(node.Call("astype", {rounded}, {{"dtype", dtype}}));
+}
+
+Outputs QuantizeLinear(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, Parameter(node, 1, dims));
+  INGOT_ASSIGN_OR_RETURN(const int64_t output, node.Int("output_dtype", 0));
+  DataType dtype = DataType::UInt(8);
+  Expr zero_point;
+  if (node.HasInput(2)) {
+    INGOT_ASSIGN_OR_RETURN(zero_point, Parameter(node, 2, dims));
+    dtype = *ir::As<ir::TensorTypeNode>(zero_point->type)->dtype;
+  } else if (output != 0) {
+    INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(output));
+  }
+  if (ir::As<ir::TensorTypeNode>(x->type)->dtype != ir::As<ir::TensorTypeNode>(scale->type)->dtype) {
+    INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kFloat));
+    INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, std::move(scale), kFloat));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr quotient, node.Bind("divide", {x, scale}));
+  return RoundTo(node, std::move(quotient), std::move(zero_point), dtype);
+}
+
+Outputs DequantizeLinear(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_RETURN_IF_ERROR(CheckQuantised(node, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, Parameter(node, 1, dims));
+  INGOT_ASSIGN_OR_RETURN(const int64_t output, node.Int("output_dtype", 0));
+  DataType dtype = *ir::As<ir::TensorTypeNode>(scale->type)->dtype;
+  if (output != 0) {
+    INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(output));
+  }
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kFloat));
+  if (node.HasInput(2)) {
+    INGOT_ASSIGN_OR_RETURN(Expr zero_point, Parameter(node, 2, dims));
+    INGOT_ASSIGN_OR_RETURN(zero_point, CastTo(node, std::move(zero_point), kFloat));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("subtract", {x, zero_point}));
+  }
+  INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, std::move(scale), kFloat));
+  if (dtype == kFloat) return One(node.Call("multiply", {x, scale}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, scale}));
+  return One(node.Call("astype", {x}, {{"dtype", dtype}}));
+}
+
+// y, its scale and its zero point: the range of x with 0 in it goes to 0 .. 255.
+Outputs DynamicQuantizeLinear(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  const DataType uint8 = DataType::UInt(8);
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr steps, node.Scalar(255, kFloat));
+  INGOT_ASSIGN_OR_RETURN(Expr low, node.Bind("min", {x}));
+  INGOT_ASSIGN_OR_RETURN(low, node.Bind("minimum", {low, zero}));
+  INGOT_ASSIGN_OR_RETURN(Expr high, node.Bind("max", {x}));
+  INGOT_ASSIGN_OR_RETURN(high, node.Bind("maximum", {high, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr range, node.Bind("subtract", {high, low}));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("divide", {range, steps}));
+  INGOT_ASSIGN_OR_RETURN(Expr start, node.Bind("subtract", {zero, low}));
+  INGOT_ASSIGN_OR_RETURN(start, node.Bind("divide", {start, scale}));
+  INGOT_ASSIGN_OR_RETURN(start, RoundInto(node, std::move(start), nullptr, uint8));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero_point, node.Bind("astype", {start}, {{"dtype", uint8}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr quotient, node.Bind("divide", {x, scale}));
+  INGOT_ASSIGN_OR_RETURN(const Expr rounded, RoundInto(node, quotient, zero_point, uint8));
+  INGOT_ASSIGN_OR_RETURN(Expr y, node.Call("astype", {rounded}, {{"dtype", uint8}}));
+  return std::vector<Expr>{std::move(y), scale, zero_point};
+}
+
+// Where the zero points (or scales) of a matrix or a kernel vary: its rows, its columns, its output channels.
+enum class Along : uint8_t { kRows, kColumns, kOutputs };
+
+// A vector input as it broadcasts to the tensor that it belongs to.
+Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along along) {
+  INGOT_ASSIGN_OR_RETURN(const Expr param, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  if (own.size() != 1 || ir::IsConstInt(own[0], 1) || along == Along::kColumns) return param;
+  std::vector<PrimExpr> dims(along == Along::kRows ? 2 : rank, ir::Int64(1));
+  dims[0] = own[0];
+  return node.Bind("reshape", {param, ShapeOf(dims)});
+}
+
+// An input less its zero point, in int32.
+Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kInt32));
+  if (!node.HasInput(zero_point)) return x;
+  INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, dims.size(), along));
+  INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), kInt32));
+  return node.Bind("subtract", {x, zero});
+}
+
+Outputs MatMulInteger(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
+  INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 1, 3, Along::kColumns));
+  return One(node.Call("matmul", {a, b}));
+}
+
+Outputs ConvInteger(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 1, 3, Along::kOutputs));
+  return One(node.Call(conv.row, {x, weight}, conv.attrs));
+}
+
+// product * (a_scale * b_scale / y_scale) + y_zero_point; the scales are expressions that broadcast to the product.
+Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr, 3>& scales, size_t zero_point) {
+  std::array<Expr, 3> wide;
+  for (size_t i = 0; i < 3; ++i) {
+    INGOT_ASSIGN_OR_RETURN(wide[i], CastTo(node, scales[i], kFloat));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr factor, node.Bind("multiply", {wide[0], wide[1]}));
+  INGOT_ASSIGN_OR_RETURN(factor, node.Bind("divide", {factor, wide[2]}));
+  INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kFloat));
+  INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, factor}));
+  INGOT_ASSIGN_OR_RETURN(Expr zero, node.Input(zero_point));
+  const DataType dtype = *ir::As<ir::TensorTypeNode>(zero->type)->dtype;
+  return RoundTo(node, std::move(product), std::move(zero), dtype);
+}
+
+// Inputs: a, its scale, its zero point, b, its scale, its zero point, the result's scale and zero point.
+Outputs QLinearMatMul(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
+  INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 3, 5, Along::kColumns));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
+  INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, 2, Along::kRows));
+  INGOT_ASSIGN_OR_RETURN(Expr b_scale, Spread(node, 4, 2, Along::kColumns));
+  INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, 2, Along::kRows));
+  return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, 7);
+}
+
+// The same with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per output channel.
+Outputs QLinearConv(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 3, 5, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  const size_t rank = conv.data.size();
+  if (node.HasInput(8)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, rank - 1, Along::kOutputs));
+    INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, bias}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr x_scale, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(Expr w_scale, Spread(node, 4, rank - 1, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr y_scale, node.Input(6));
+  return Requantize(node, std::move(product), {x_scale, w_scale, y_scale}, 7);
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"ConvInteger", nullptr, ConvInteger},
+    {"DequantizeLinear", nullptr, DequantizeLinear},
+    {"DynamicQuantizeLinear", nullptr, DynamicQuantizeLinear},
+    {"MatMulInteger", nullptr, MatMulInteger},
+    {"QLinearConv", nullptr, QLinearConv},
+    {"QLinearMatMul", nullptr, QLinearMatMul},
+    {"QuantizeLinear", nullptr, QuantizeLinear},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> QuantizationOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

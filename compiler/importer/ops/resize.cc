@@ -1,0 +1,249 @@
+// Resize, Upsample, GridSample, AffineGrid.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+constexpr double kMaxLength = 2147483648.0;  // of a resized dimension
+
+// The numbers of a constant input; none when it is left out or empty.
+Result<std::vector<double>> ConstantNumbers(const NodeImporter& node, size_t input, const char* what) {
+  std::vector<double> numbers;
+  if (!node.HasInput(input)) return numbers;
+  const std::optional<ShapeValue> known = node.Known(input);
+  if (!known || !known->is_constant()) return node.Unsupported(std::string(what) + " are not constant");
+  for (const PrimExpr& element : known->elements) {
+    const auto* number = ir::As<ir::FloatImmNode>(element);
+    numbers.push_back(number != nullptr ? number->value : static_cast<double>(*ir::AsConstInt(element)));
+  }
+  return numbers;
+}
+
+ir::AttrValue Floats(const std::vector<double>& values) {
+  ir::AttrList list;
+  for (double value : values) list.emplace_back(value);
+  return ir::AttrValue(std::move(list));
+}
+
+// floor(dim * scale); a symbolic dimension takes whole scales.
+Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
+  if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
+  if (const int64_t* length = ir::AsConstInt(dim)) {
+    const double scaled = std::floor(static_cast<double>(*length) * scale);
+    if (scaled > kMaxLength) return node.Invalid("a dimension scaled to " + std::to_string(scaled));
+    return ir::Int64(static_cast<int64_t>(scaled));
+  }
+  if (scale == std::floor(scale)) return op::SimplifyDim(dim * static_cast<int64_t>(scale));
+  return node.Unsupported("a symbolic dimension scaled by " + std::to_string(scale));
+}
+
+// What the scales or the sizes of a node say, over all axes of the data or those that the attribute `axes` names.
+struct Sizes {
+  std::vector<int64_t> axes;
+  std::vector<double> scales;  // none: the quotients of the lengths
+  std::vector<PrimExpr> dims;  // of the result
+};
+
+Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axes, std::vector<double> scales) {
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  if (scales.size() != axes.size()) {
+    return node.Invalid("expected " + std::to_string(axes.size()) + " scales, got " + std::to_string(scales.size()));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    PrimExpr& dim = dims[static_cast<size_t>(axes[i])];
+    INGOT_ASSIGN_OR_RETURN(dim, Scaled(node, dim, scales[i]));
+  }
+  return Sizes{std::move(axes), std::move(scales), std::move(dims)};
+}
+
+Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> axes) {
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.SymbolicInts(3, "sizes"));
+  if (lengths.size() != axes.size()) {
+    return node.Invalid("expected " + std::to_string(axes.size()) + " sizes, got " + std::to_string(lengths.size()));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::string policy, node.String("keep_aspect_ratio_policy", "stretch"));
+  if (policy == "stretch") {
+    for (size_t i = 0; i < axes.size(); ++i) dims[static_cast<size_t>(axes[i])] = lengths[i];
+    return Sizes{std::move(axes), {}, std::move(dims)};
+  }
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return node.Invalid("keep_aspect_ratio_policy is \"" + policy + "\"");
+  }
+  // One scale for all axes; lengths are rounded, halves up.
+  double scale = 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t* in = ir::AsConstInt(dims[static_cast<size_t>(axes[i])]);
+    const int64_t* out = ir::AsConstInt(lengths[i]);
+    if (in == nullptr || out == nullptr || *in < 1) return node.Unsupported(policy + " of symbolic dimensions");
+    const double own = static_cast<double>(*out) / static_cast<double>(*in);
+    const bool replaces = i == 0 || (policy == "not_larger" ? own < scale : own > scale);
+    if (replaces) scale = own;
+  }
+  for (int64_t axis : axes) {
+    PrimExpr& dim = dims[static_cast<size_t>(axis)];
+    const double length = std::floor(static_cast<double>(*ir::AsConstInt(dim)) * scale + 0.5);
+    if (!(length >= 0 && length <= kMaxLength)) return node.Invalid("a dimension resized to " + std::to_string(length));
+    dim = ir::Int64(static_cast<int64_t>(length));
+  }
+  const std::vector<double> scales(axes.size(), scale);
+  return Sizes{std::move(axes), scales, std::move(dims)};
+}
+
+// The row's name of an interpolation mode.
+Result<std::string> Method(const NodeImporter& node, const char* default_mode) {
+  INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", default_mode));
+  if (mode == "bilinear") return std::string("linear");
+  if (mode == "bicubic") return std::string("cubic");
+  if (mode == "nearest" || mode == "linear" || mode == "cubic") return mode;
+  return node.Invalid("mode is \"" + mode + "\"");
+}
+
+Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (attrs.GetString("method") != "nearest" && !type->dtype->is_floating()) {
+    return node.Unsupported("interpolation of " + type->dtype->ToString());
+  }
+  attrs = attrs.With("axes", AttrValue::Ints(sizes.axes));
+  if (!sizes.scales.empty()) attrs = attrs.With("scales", Floats(sizes.scales));
+  return One(node.Call("image.resize", {x, ShapeOf(std::move(sizes.dims))}, attrs));
+}
+
+// Until opset 10: places are those of the asymmetric mode, and nearest rounds down.
+Outputs ResizeByScales(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, 1, "scales"));
+  if (const OnnxAttribute* attribute = node.FindAttr("scales")) {  // Upsample until opset 8
+    const auto* values = std::get_if<std::vector<float>>(&attribute->value);
+    if (values == nullptr) return node.Invalid("attribute \"scales\": expected floats");
+    scales.assign(values->begin(), values->end());
+  }
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < in.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  INGOT_ASSIGN_OR_RETURN(Sizes sizes, SizesFromScales(node, std::move(axes), std::move(scales)));
+  INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "nearest"));
+  return ResizeTo(node, std::move(sizes),
+                  {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}});
+}
+
+// antialias matters where the result is smaller.
+Status CheckAntialias(const NodeImporter& node, const Sizes& sizes) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t antialias, node.Int("antialias", 0));
+  if (antialias == 0) return Status();
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  for (int64_t axis : sizes.axes) {
+    const int64_t* from = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    const int64_t* to = ir::AsConstInt(sizes.dims[static_cast<size_t>(axis)]);
+    if (from == nullptr || to == nullptr || *to < *from) return node.Unsupported("antialias of a smaller result");
+  }
+  return Status();
+}
+
+Outputs Resize(const NodeImporter& node) {
+  if (node.opset() < 11) return ResizeByScales(node);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  const auto rank = static_cast<int64_t>(in.size());
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  INGOT_ASSIGN_OR_RETURN(axes, node.Ints("axes", axes));
+  for (int64_t& axis : axes) {
+    INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
+  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, 2, "scales"));
+  Sizes sizes;
+  if (!scales.empty()) {
+    INGOT_ASSIGN_OR_RETURN(sizes, SizesFromScales(node, axes, std::move(scales)));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(sizes, SizesFromLengths(node, axes));
+  }
+  INGOT_RETURN_IF_ERROR(CheckAntialias(node, sizes));
+  INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "nearest"));
+  INGOT_ASSIGN_OR_RETURN(const std::string places, node.String("coordinate_transformation_mode", "half_pixel"));
+  INGOT_ASSIGN_OR_RETURN(const std::string rounding, node.String("nearest_mode", "round_prefer_floor"));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("cubic_coeff_a", -0.75));
+  INGOT_ASSIGN_OR_RETURN(const int64_t exclude, node.Int("exclude_outside", 0));
+  INGOT_ASSIGN_OR_RETURN(const double outside, node.Float("extrapolation_value", 0));
+  ir::Attrs attrs = {{"method", method},
+                     {"coordinate_transformation_mode", places},
+                     {"rounding_method", rounding},
+                     {"cubic_alpha", alpha},
+                     {"cubic_exclude", exclude != 0},
+                     {"extrapolation_value", outside}};
+  if (places == "tf_crop_and_resize") {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<double> roi, ConstantNumbers(node, 1, "roi"));
+    attrs = attrs.With("roi", Floats(roi));
+  }
+  return ResizeTo(node, std::move(sizes), attrs);
+}
+
+Outputs GridSample(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr grid, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "linear"));
+  INGOT_ASSIGN_OR_RETURN(const std::string padding, node.String("padding_mode", "zeros"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t align_corners, node.Int("align_corners", 0));
+  return One(node.Call("image.grid_sample", {x, grid},
+                       {{"method", method}, {"padding_mode", padding}, {"align_corners", align_corners != 0}}));
+}
+
+// The places of the unmoved grid as rows (x, y, 1) or (x, y, z, 1), then theta times each. The grid is a constant.
+Outputs AffineGrid(const NodeImporter& node) {
+  constexpr int64_t kMaxPlaces = int64_t{1} << 24;
+  INGOT_ASSIGN_OR_RETURN(Expr theta, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(1, "the size"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t align_corners, node.Int("align_corners", 0));
+  if (size.size() != 4 && size.size() != 5) return node.Invalid("expected a size of 4 or 5 numbers");
+  const std::vector<int64_t> spatial(size.begin() + 2, size.end());
+  int64_t places = 1;
+  for (int64_t length : spatial) {
+    if (length < 1 || length > kMaxPlaces / places) return node.Unsupported("a grid of this size");
+    places *= length;
+  }
+  const size_t columns = spatial.size() + 1;
+  std::vector<float> base(static_cast<size_t>(places) * columns, 1.0f);
+  for (int64_t place = 0; place < places; ++place) {
+    int64_t rest = place;
+    for (size_t axis = spatial.size(); axis-- > 0;) {
+      const auto at = static_cast<double>(rest % spatial[axis]);
+      rest /= spatial[axis];
+      const auto length = static_cast<double>(spatial[axis]);
+      double normal = (2 * at + 1) / length - 1;
+      if (align_corners != 0) normal = spatial[axis] > 1 ? 2 * at / (length - 1) - 1 : -1;
+      base[static_cast<size_t>(place) * columns + spatial.size() - 1 - axis] = static_cast<float>(normal);
+    }
+  }
+  std::vector<std::byte> bytes(base.size() * sizeof(float));
+  std::memcpy(bytes.data(), base.data(), bytes.size());
+  Expr grid = ir::Make<ir::ConstantNode>(
+      ir::ConstantData::FromBytes(DataType::Float(32), {places, static_cast<int64_t>(columns)}, std::move(bytes)));
+  if (*type->dtype != DataType::Float(32)) {
+    INGOT_ASSIGN_OR_RETURN(grid, node.Bind("astype", {grid}, {{"dtype", *type->dtype}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(theta, node.Bind("permute_dims", {theta}, {{"axes", AttrValue::Ints({0, 2, 1})}}));
+  INGOT_ASSIGN_OR_RETURN(Expr moved, node.Bind("matmul", {grid, theta}));
+  std::vector<PrimExpr> dims = {(*type->dims)[0]};
+  for (int64_t length : spatial) dims.push_back(ir::Int64(length));
+  dims.push_back(ir::Int64(static_cast<int64_t>(spatial.size())));
+  return One(ReshapeTo(node, std::move(moved), std::move(dims)));
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"AffineGrid", nullptr, AffineGrid},
+    {"GridSample", nullptr, GridSample},
+    {"Resize", nullptr, Resize},
+    {"Upsample", nullptr, ResizeByScales},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> ResizeOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,377 @@
+// Resampling: image.resize along any axes, and image.grid_sample at given places. Names of modes and attributes are
+// TVM's where it has them, their meaning is ONNX's (Resize, GridSample).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "compiler/op/build.h"
+#include "compiler/op/families.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "compiler/op/topi/resize.h"
+
+namespace ingot::op {
+namespace {
+
+using topi::Coordinates;
+using topi::GridPadding;
+using topi::Interpolation;
+using topi::Rounding;
+
+template <typename Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+constexpr Named<Interpolation> kMethods[] = {
+    {"nearest", Interpolation::kNearest}, {"linear", Interpolation::kLinear}, {"cubic", Interpolation::kCubic}};
+constexpr Named<Coordinates> kCoordinates[] = {{"half_pixel", Coordinates::kHalfPixel},
+                                               {"half_pixel_symmetric", Coordinates::kHalfPixelSymmetric},
+                                               {"pytorch_half_pixel", Coordinates::kPytorchHalfPixel},
+                                               {"align_corners", Coordinates::kAlignCorners},
+                                               {"asymmetric", Coordinates::kAsymmetric},
+                                               {"tf_half_pixel_for_nn", Coordinates::kTfHalfPixelForNn},
+                                               {"tf_crop_and_resize", Coordinates::kTfCropAndResize}};
+constexpr Named<Rounding> kRoundings[] = {{"round_prefer_floor", Rounding::kPreferFloor},
+                                          {"round_prefer_ceil", Rounding::kPreferCeil},
+                                          {"floor", Rounding::kFloor},
+                                          {"ceil", Rounding::kCeil}};
+constexpr Named<GridPadding> kGridPaddings[] = {
+    {"zeros", GridPadding::kZeros}, {"border", GridPadding::kBorder}, {"reflection", GridPadding::kReflection}};
+
+// The value that an attribute names.
+template <typename Table>
+auto Find(const ir::Call& call, const char* attr, const Table& table) -> Result<decltype(table[0].value)> {
+  const std::string& name = call->attrs.GetString(attr);
+  std::string known;
+  for (const auto& row : table) {
+    if (row.name == name) return row.value;
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
+  }
+  return OpError(call, std::string(attr) + ": expected one of " + known + ", got \"" + name + "\"");
+}
+
+// ---- image.resize
+// An attribute that is None or that many numbers.
+Result<std::vector<double>> Numbers(const ir::Call& call, const char* attr, size_t count) {
+  const ir::AttrValue* value = call->attrs.Find(attr);
+  if (value->is_none()) return std::vector<double>();
+  std::vector<double> numbers;
+  if (const auto* list = value->get<ir::AttrList>()) {
+    for (const ir::AttrValue& item : *list) {
+      if (const auto* number = item.get<double>()) numbers.push_back(*number);
+      if (const auto* number = item.get<int64_t>()) numbers.push_back(static_cast<double>(*number));
+    }
+    if (numbers.size() == count && list->size() == count) return numbers;
+  }
+  return OpError(call, std::string(attr) + ": expected " + std::to_string(count) + " numbers");
+}
+
+struct ResizeCall {
+  std::vector<topi::ResizeAxis> axes;
+  topi::ResizeMode mode;
+};
+Result<ResizeCall> ReadResize(const ir::Call& call, int rank) {
+  ResizeCall resize;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int> axes, NormalizeAxes(call, IntsAttr(call, "axes"), rank));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> scales, Numbers(call, "scales", axes.size()));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> roi, Numbers(call, "roi", 2 * axes.size()));
+  for (size_t i = 0; i < axes.size(); ++i) {
+    topi::ResizeAxis axis{static_cast<size_t>(axes[i]), std::nullopt};
+    if (!scales.empty()) {
+      if (!(scales[i] > 0) || std::isinf(scales[i])) {
+        return OpError(call, "scales: expected positive numbers, got " + std::to_string(scales[i]));
+      }
+      axis.scale = scales[i];
+    }
+    if (!roi.empty()) {
+      axis.roi_begin = roi[i];
+      axis.roi_end = roi[axes.size() + i];
+    }
+    resize.axes.push_back(axis);
+  }
+  INGOT_ASSIGN_OR_RETURN(resize.mode.interpolation, Find(call, "method", kMethods));
+  INGOT_ASSIGN_OR_RETURN(resize.mode.coordinates, Find(call, "coordinate_transformation_mode", kCoordinates));
+  INGOT_ASSIGN_OR_RETURN(resize.mode.rounding, Find(call, "rounding_method", kRoundings));
+  resize.mode.cubic_alpha = call->attrs.GetFloat("cubic_alpha");
+  resize.mode.exclude_outside = call->attrs.GetBool("cubic_exclude");
+  resize.mode.extrapolation = call->attrs.GetFloat("extrapolation_value");
+  return resize;
+}
+
+Result<ir::Type> InferResize(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  int rank = -1;
+  INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> size, ShapeArg(call, 1, &rank));
+  if (x->rank >= 0 && rank >= 0 && x->rank != rank) {
+    return OpError(call, "expected a size of rank " + std::to_string(x->rank) + ", got rank " + std::to_string(rank));
+  }
+  if (x->rank >= 0) {
+    INGOT_ASSIGN_OR_RETURN(const ResizeCall resize, ReadResize(call, x->rank));
+    const bool is_nearest = resize.mode.interpolation == Interpolation::kNearest;
+    if (!is_nearest && x->dtype && !x->dtype->is_floating())
+      return OpError(call, "expected floats, got " + Describe(x));
+    for (size_t i = 0; size && x->dims && i < size->size(); ++i) {
+      const bool resized = std::ranges::any_of(resize.axes, [&](const auto& axis) { return axis.axis == i; });
+      if (!resized && DimsDiffer((*size)[i], (*x->dims)[i])) {
+        return OpError(call, "size: axis " + std::to_string(i) + " is not resized, expected " +
+                                 Describe((*x->dims)[i]) + ", got " + Describe((*size)[i]));
+      }
+      if (resized && ir::IsConstInt((*x->dims)[i], 0) && !ir::IsConstInt((*size)[i], 0)) {
+        return OpError(call, "nothing can be resized to something");
+      }
+    }
+  }
+  if (size) return TensorOf(*size, x->dtype, x);
+  return TensorOfRank(x->rank, x->dtype, x);
+}
+
+// One place along an axis of the input and what it counts.
+struct Tap {
+  int64_t position;
+  double weight;
+};
+
+double CubicWeight(double distance, double a) {
+  const double d = std::fabs(distance);
+  if (d <= 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+// The taps around a place, which may lie outside.
+std::vector<Tap> TapsAt(double place, Interpolation interpolation, double cubic_alpha) {
+  const double first = std::floor(place);
+  std::vector<Tap> taps;
+  const bool is_cubic = interpolation == Interpolation::kCubic;
+  for (int64_t tap = is_cubic ? -1 : 0; tap <= (is_cubic ? 2 : 1); ++tap) {
+    const double distance = std::fabs(place - first - static_cast<double>(tap));
+    taps.push_back({static_cast<int64_t>(first) + tap, is_cubic ? CubicWeight(distance, cubic_alpha) : 1 - distance});
+  }
+  return taps;
+}
+
+double PlaceOf(double x, const topi::ResizeAxis& axis, Coordinates coordinates, double in, double out) {
+  const double scale = axis.scale.value_or(out / in);
+  switch (coordinates) {
+    case Coordinates::kHalfPixel:
+      return (x + 0.5) / scale - 0.5;
+    case Coordinates::kHalfPixelSymmetric:
+      return in / 2 * (1 - out / (scale * in)) + (x + 0.5) / scale - 0.5;
+    case Coordinates::kPytorchHalfPixel:
+      return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
+    case Coordinates::kAlignCorners:
+      return out > 1 ? x * (in - 1) / (out - 1) : 0;
+    case Coordinates::kAsymmetric:
+      return x / scale;
+    case Coordinates::kTfHalfPixelForNn:
+      return (x + 0.5) / scale;
+    case Coordinates::kTfCropAndResize:
+      if (out <= 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
+      return axis.roi_begin * (in - 1) + x * (axis.roi_end - axis.roi_begin) * (in - 1) / (out - 1);
+  }
+  INGOT_UNREACHABLE();
+}
+
+double RoundPlace(double place, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kPreferFloor:
+      return std::ceil(place - 0.5);
+    case Rounding::kPreferCeil:
+      return std::floor(place + 0.5);
+    case Rounding::kFloor:
+      return std::floor(place);
+    case Rounding::kCeil:
+      return std::ceil(place);
+  }
+  INGOT_UNREACHABLE();
+}
+
+// The sum over all combinations of one tap per axis: index holds the other axes.
+double SumTaps(const ReferenceTensor& x, const std::vector<std::pair<size_t, std::vector<Tap>>>& taps, Index index,
+               size_t next = 0) {
+  if (next == taps.size()) return GetNumber(x, Flatten(x.dims, index));
+  double sum = 0;
+  const auto& [axis, list] = taps[next];
+  for (const Tap& tap : list) {
+    index[axis] = std::clamp<int64_t>(tap.position, 0, x.dims[axis] - 1);
+    sum += tap.weight * SumTaps(x, taps, index, next + 1);
+  }
+  return sum;
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  INGOT_ASSIGN_OR_RETURN(const ResizeCall resize, ReadResize(call, static_cast<int>(x.dims.size())));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const topi::ResizeMode& mode = resize.mode;
+  ReferenceTensor out = NewReference(x.dtype, dims);
+  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
+    std::vector<std::pair<size_t, std::vector<Tap>>> all;
+    bool is_inside = true;
+    for (const topi::ResizeAxis& axis : resize.axes) {
+      const auto in = static_cast<double>(x.dims[axis.axis]);
+      const double place =
+          PlaceOf(static_cast<double>(at[axis.axis]), axis, mode.coordinates, in, static_cast<double>(dims[axis.axis]));
+      is_inside = is_inside && place >= 0 && place <= in - 1;
+      std::vector<Tap> taps;
+      if (mode.interpolation == Interpolation::kNearest) {
+        taps = {{static_cast<int64_t>(RoundPlace(place, mode.rounding)), 1.0}};
+      } else {
+        taps = TapsAt(place, mode.interpolation, mode.cubic_alpha);
+      }
+      if (mode.interpolation == Interpolation::kCubic && mode.exclude_outside) {
+        double total = 0;
+        for (Tap& tap : taps) {
+          if (tap.position < 0 || tap.position >= x.dims[axis.axis]) tap.weight = 0;
+          total += tap.weight;
+        }
+        for (Tap& tap : taps) tap.weight /= total;
+      }
+      all.emplace_back(axis.axis, std::move(taps));
+    }
+    if (mode.coordinates == Coordinates::kTfCropAndResize && !is_inside) {
+      SetNumber(out, flat, mode.extrapolation);
+    } else {
+      SetNumber(out, flat, SumTaps(x, all, at));
+    }
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineResize(const TeArgs& args) {
+  const ResizeCall resize = *ReadResize(args.call(), args.input(0).rank());
+  return topi::Resize(args.input(0), resize.axes, resize.mode, args.out_dims());
+}
+
+// ---- image.grid_sample
+struct GridCall {
+  Interpolation method;
+  GridPadding padding;
+  bool align_corners;
+};
+Result<GridCall> ReadGrid(const ir::Call& call) {
+  GridCall grid{};
+  INGOT_ASSIGN_OR_RETURN(grid.method, Find(call, "method", kMethods));
+  INGOT_ASSIGN_OR_RETURN(grid.padding, Find(call, "padding_mode", kGridPaddings));
+  grid.align_corners = call->attrs.GetBool("align_corners");
+  return grid;
+}
+
+Result<ir::Type> InferGridSample(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType grid, TensorArg(call, 1));
+  INGOT_RETURN_IF_ERROR(ReadGrid(call).status());
+  for (const ir::TensorType& tensor : {x, grid}) {
+    if (tensor->dtype && !tensor->dtype->is_floating())
+      return OpError(call, "expected floats, got " + Describe(tensor));
+  }
+  if (!x->dims || !grid->dims) return TensorOfRank(x->rank, x->dtype, x);
+  const Dims& in = *x->dims;
+  const Dims& places = *grid->dims;
+  if (in.size() < 3 || places.size() != in.size() || DimsDiffer(places[0], in[0]) ||
+      DimsDiffer(places.back(), ir::Int64(static_cast<int64_t>(in.size()) - 2))) {
+    return OpError(call, "expected data [n, c, spatial...] and a grid [n, ..., coordinates], got " + Describe(x) +
+                             " and " + Describe(grid));
+  }
+  Dims dims = {in[0], in[1]};
+  dims.insert(dims.end(), places.begin() + 1, places.end() - 1);
+  return TensorOf(std::move(dims), x->dtype, x);
+}
+
+double Reflect(double x, double low, double high) {
+  if (high <= low) return low;
+  while (x < low || x > high) x = x < low ? 2 * low - x : 2 * high - x;
+  return x;
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceGridSample(const ir::Call& call,
+                                                         std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const GridCall mode, ReadGrid(call));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const ReferenceTensor& x = inputs[0];
+  const ReferenceTensor& grid = inputs[1];
+  const size_t rank = dims.size() - 2;
+  ReferenceTensor out = NewReference(x.dtype, dims);
+  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
+    std::vector<std::pair<size_t, std::vector<Tap>>> all;
+    for (size_t axis = 0; axis < rank; ++axis) {
+      Index at_grid(at.begin() + 1, at.end());
+      at_grid[0] = at[0];
+      at_grid.push_back(static_cast<int64_t>(rank - 1 - axis));
+      const auto length = static_cast<double>(x.dims[2 + axis]);
+      const double low = mode.align_corners ? 0 : -0.5;
+      const double high = mode.align_corners ? length - 1 : length - 0.5;
+      // From -1 .. 1 to low .. high.
+      double place = low + (GetNumber(grid, Flatten(grid.dims, at_grid)) + 1) / 2 * (high - low);
+      if (mode.method == Interpolation::kNearest) place = std::nearbyint(place);
+      if (!(place >= low && place <= high)) {
+        if (mode.padding == GridPadding::kBorder) place = std::clamp(place, 0.0, length - 1);
+        if (mode.padding == GridPadding::kReflection) place = Reflect(place, low, high);
+      }
+      std::vector<Tap> taps = {{static_cast<int64_t>(place), 1.0}};
+      if (mode.method != Interpolation::kNearest) taps = TapsAt(place, mode.method, -0.75);
+      for (Tap& tap : taps) {
+        const auto position = static_cast<double>(tap.position);
+        const bool is_outside = tap.position < 0 || tap.position >= x.dims[2 + axis];
+        if (is_outside && mode.padding == GridPadding::kZeros) tap.weight = 0;
+        if (mode.padding == GridPadding::kReflection) {
+          tap.position = static_cast<int64_t>(Reflect(position, low, high));
+        }
+      }
+      all.emplace_back(2 + axis, std::move(taps));
+    }
+    Index index(at.size(), 0);
+    index[0] = at[0];
+    index[1] = at[1];
+    SetNumber(out, flat, SumTaps(x, all, index));
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+te::Tensor DefineGridSample(const TeArgs& args) {
+  const GridCall mode = *ReadGrid(args.call());
+  return topi::GridSample(args.input(0), args.input(1), mode.method, mode.padding, mode.align_corners, args.out_dims());
+}
+
+const std::vector<DataType> kFloats = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(),
+                                       DataType::Float(64)};
+
+}  // namespace
+
+std::vector<OpRow> ResizeOps() {
+  std::vector<OpRow> rows;
+  rows.push_back({.name = "image.resize",
+                  .summary = "x resampled along axes to a size",
+                  .arg_names = {"x", "size"},
+                  .attrs = {{"axes", AttrType::kInts},
+                            {"scales", AttrType::kAny},
+                            {"roi", AttrType::kAny},
+                            {"method", AttrType::kString, "nearest"},
+                            {"coordinate_transformation_mode", AttrType::kString, "half_pixel"},
+                            {"rounding_method", AttrType::kString, "round_prefer_floor"},
+                            {"cubic_alpha", AttrType::kFloat, -0.75},
+                            {"cubic_exclude", AttrType::kBool, false},
+                            {"extrapolation_value", AttrType::kFloat, 0.0}},
+                  .fusion = FusionClass::kInjective,
+                  .infer = InferResize,
+                  .reference = ReferenceResize,
+                  .implementations = {TeImplementation<DefineResize>()},
+                  .cases = {.rank0 = false}});
+  rows.back().cases.dtypes = kFloats;
+  rows.back().cases.dtypes.push_back(DataType::Int(32));
+  rows.push_back({.name = "image.grid_sample",
+                  .summary = "data [n, c, spatial...] at the places of grid [n, ..., coordinates from -1 to 1]",
+                  .arg_names = {"data", "grid"},
+                  .attrs = {{"method", AttrType::kString, "linear"},
+                            {"padding_mode", AttrType::kString, "zeros"},
+                            {"align_corners", AttrType::kBool, false}},
+                  .infer = InferGridSample,
+                  .reference = ReferenceGridSample,
+                  .implementations = {TeImplementation<DefineGridSample>()},
+                  .cases = {.rank0 = false}});
+  rows.back().cases.dtypes = kFloats;
+  return rows;
+}
+
+}  // namespace ingot::op

@@ -1,0 +1,254 @@
+#include "compiler/op/topi/resize.h"
+
+#include <cmath>
+
+#include "compiler/op/infer.h"
+#include "compiler/op/topi/reduction.h"
+
+namespace ingot::op::topi {
+namespace {
+
+const DataType kDouble = DataType::Float(64);
+
+PrimExpr D(double value) { return ir::FloatImm(kDouble, value); }
+PrimExpr Double(PrimExpr x) { return ir::Cast(kDouble, std::move(x)); }
+PrimExpr Floor(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kFloor, {std::move(x)}); }
+PrimExpr Ceil(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kCeil, {std::move(x)}); }
+PrimExpr Int(PrimExpr x) { return ir::Cast(DataType::Int(64), std::move(x)); }
+PrimExpr Clamp(PrimExpr x, const PrimExpr& extent) { return ir::Max(ir::Min(std::move(x), extent - 1), ir::Int64(0)); }
+
+// The place of the input, in float64, that place x of the result stands for.
+PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinates, const PrimExpr& in,
+               const PrimExpr& out) {
+  const PrimExpr scale = axis.scale ? D(*axis.scale) : Double(out) / Double(in);
+  const PrimExpr half_pixel = (Double(x) + D(0.5)) / scale - D(0.5);
+  const PrimExpr is_one = ir::Equal(out, ir::Int64(1));
+  const PrimExpr steps = Double(ir::Max(out - 1, ir::Int64(1)));
+  switch (coordinates) {
+    case Coordinates::kHalfPixel:
+      return half_pixel;
+    case Coordinates::kHalfPixelSymmetric: {
+      const PrimExpr rounded = Double(out) / (scale * Double(in));
+      return half_pixel + Double(in) * D(0.5) * (D(1) - rounded);
+    }
+    case Coordinates::kPytorchHalfPixel:
+      return ir::Select(is_one, D(0), half_pixel);
+    case Coordinates::kAlignCorners:
+      return Double(x) * Double(in - 1) / steps;
+    case Coordinates::kAsymmetric:
+      return Double(x) / scale;
+    case Coordinates::kTfHalfPixelForNn:
+      return (Double(x) + D(0.5)) / scale;
+    case Coordinates::kTfCropAndResize: {
+      const PrimExpr last = Double(in - 1);
+      const PrimExpr place = D(axis.roi_begin) * last + Double(x) * D(axis.roi_end - axis.roi_begin) * last / steps;
+      return ir::Select(is_one, D(0.5 * (axis.roi_begin + axis.roi_end)) * last, place);
+    }
+  }
+  INGOT_UNREACHABLE();
+}
+
+PrimExpr Round(const PrimExpr& place, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::kPreferFloor:
+      return Ceil(place - D(0.5));
+    case Rounding::kPreferCeil:
+      return Floor(place + D(0.5));
+    case Rounding::kFloor:
+      return Floor(place);
+    case Rounding::kCeil:
+      return Ceil(place);
+  }
+  INGOT_UNREACHABLE();
+}
+
+// Growing by a whole number repeats elements: no floating-point arithmetic.
+bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
+                     int64_t* times) {
+  const int64_t* in_length = ir::AsConstInt(in);
+  const int64_t* out_length = ir::AsConstInt(out);
+  double scale = 0;
+  if (axis.scale) {
+    scale = *axis.scale;
+  } else if (in_length != nullptr && out_length != nullptr && *in_length > 0) {
+    scale = static_cast<double>(*out_length) / static_cast<double>(*in_length);
+  }
+  if (scale < 1 || scale > 1e6 || scale != std::floor(scale)) return false;
+  *times = static_cast<int64_t>(scale);
+  const bool is_exact = DimsEqual(in * *times, out);
+  const bool nearest_half = mode.rounding == Rounding::kPreferFloor || mode.rounding == Rounding::kPreferCeil;
+  return is_exact && ((mode.coordinates == Coordinates::kHalfPixel && nearest_half) ||
+                      (mode.coordinates == Coordinates::kAsymmetric && mode.rounding == Rounding::kFloor));
+}
+
+// Keys' cubic convolution at distance d >= 0 from the tap.
+PrimExpr CubicWeight(const PrimExpr& d, double a) {
+  const PrimExpr near = ((D(a + 2) * d - D(a + 3)) * d) * d + D(1);
+  const PrimExpr far = ((D(a) * d - D(5 * a)) * d + D(8 * a)) * d - D(4 * a);
+  return ir::Select(d <= D(1), near, far);
+}
+
+// x resampled along one axis.
+te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& out) {
+  const size_t at = axis.axis;
+  const PrimExpr in = x.shape()[at];
+  Shape shape = x.shape();
+  shape[at] = out;
+  const auto element = [&](te::Indices index, PrimExpr place) {
+    index[at] = std::move(place);
+    return x(index);
+  };
+  int64_t times = 0;
+  if (mode.interpolation == Interpolation::kNearest) {
+    const bool repeats = RepeatsElements(axis, mode, in, out, &times);
+    return te::Compute(
+        shape,
+        [&](const te::Indices& i) {
+          if (repeats) return element(i, ir::FloorDiv(i[at], ir::Int64(times)));
+          const PrimExpr place = Place(i[at], axis, mode.coordinates, in, out);
+          return element(i, Clamp(Int(Round(place, mode.rounding)), in));
+        },
+        "resize_nearest");
+  }
+  const bool is_cubic = mode.interpolation == Interpolation::kCubic;
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        const PrimExpr place = Place(i[at], axis, mode.coordinates, in, out);
+        const PrimExpr first = Floor(place);
+        const PrimExpr fraction = place - first;
+        PrimExpr sum, weights;
+        for (int64_t tap = is_cubic ? -1 : 0; tap <= (is_cubic ? 2 : 1); ++tap) {
+          const auto offset = static_cast<double>(tap);
+          const PrimExpr position = Int(first) + tap;
+          // The fraction lies in [0, 1): which side of a tap it is on is known.
+          const PrimExpr distance = tap <= 0 ? fraction - D(offset) : D(offset) - fraction;
+          PrimExpr weight = is_cubic ? CubicWeight(distance, mode.cubic_alpha) : D(1) - distance;
+          if (is_cubic && mode.exclude_outside) {
+            const PrimExpr inside = ir::And(position >= ir::Int64(0), position < in);
+            weight = ir::Select(inside, weight, D(0));
+            weights = weights == nullptr ? weight : weights + weight;
+          }
+          const PrimExpr value = Wide(element(i, Clamp(position, in)));
+          const PrimExpr term = value * ir::Cast(value->dtype, weight);
+          sum = sum == nullptr ? term : sum + term;
+        }
+        return weights == nullptr ? sum : sum / ir::Cast(sum->dtype, weights);
+      },
+      is_cubic ? "resize_cubic" : "resize_linear");
+}
+
+}  // namespace
+
+te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, const ResizeMode& mode,
+                  const Shape& shape) {
+  te::Tensor result = x;
+  for (const ResizeAxis& axis : axes) {
+    // What keeps its length under its own scale stays as it is, unless a part is cut out.
+    const bool keeps = mode.coordinates != Coordinates::kTfCropAndResize && (!axis.scale || *axis.scale == 1) &&
+                       DimsEqual(x.shape()[axis.axis], shape[axis.axis]);
+    if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis]);
+  }
+  const bool is_cropped = mode.coordinates == Coordinates::kTfCropAndResize;
+  if (!is_cropped && !result.same_as(x)) return CastTo(result, x.dtype());
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        const PrimExpr value = ir::Cast(x.dtype(), result(i));
+        if (!is_cropped) return value;
+        PrimExpr inside = ir::BoolImm(true);
+        for (const ResizeAxis& axis : axes) {
+          const PrimExpr& in = x.shape()[axis.axis];
+          const PrimExpr place = Place(i[axis.axis], axis, mode.coordinates, in, shape[axis.axis]);
+          inside = ir::And(inside, ir::And(place >= D(0), place <= Double(in - 1)));
+        }
+        return ir::Select(inside, value, ir::MakeConst(x.dtype(), mode.extrapolation));
+      },
+      "resize");
+}
+
+namespace {
+
+// x mirrored at low and high until it lies between them.
+PrimExpr Reflect(const PrimExpr& x, const PrimExpr& low, const PrimExpr& high) {
+  const PrimExpr range = ir::Max(high - low, D(1e-30));
+  const PrimExpr distance = ir::CallIntrinsic(ir::Intrinsic::kFabs, {x - low});
+  const PrimExpr turns = Floor(distance / range);
+  const PrimExpr rest = distance - turns * range;
+  const PrimExpr is_even = ir::Equal(turns * D(0.5), Floor(turns * D(0.5)));
+  return ir::Select(is_even, low + rest, high - rest);
+}
+
+}  // namespace
+
+te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation interpolation, GridPadding padding,
+                      bool align_corners, const Shape& shape) {
+  const size_t rank = x.shape().size() - 2;
+  const int64_t taps = interpolation == Interpolation::kNearest ? 1 : interpolation == Interpolation::kLinear ? 2 : 4;
+  const auto low_of = [&](size_t) { return D(align_corners ? 0 : -0.5); };
+  const auto high_of = [&](size_t axis) { return Double(x.shape()[2 + axis]) - D(align_corners ? 1 : 0.5); };
+  // The places in the input, one tensor per spatial axis: [n, out...].
+  Shape grid_shape(grid.shape().begin(), grid.shape().end() - 1);
+  std::vector<te::Tensor> places;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    places.push_back(te::Compute(
+        grid_shape,
+        [&](const te::Indices& i) {
+          te::Indices index = i;
+          index.push_back(ir::Int64(static_cast<int64_t>(rank - 1 - axis)));
+          const PrimExpr normal = Double(grid(index));
+          const PrimExpr length = Double(x.shape()[2 + axis]);
+          PrimExpr place =
+              align_corners ? (normal + D(1)) * D(0.5) * (length - D(1)) : ((normal + D(1)) * length - D(1)) * D(0.5);
+          if (interpolation == Interpolation::kNearest) {
+            place = ir::CallIntrinsic(ir::Intrinsic::kNearbyInt, {place});
+          }
+          if (padding == GridPadding::kZeros) return place;
+          const PrimExpr low = low_of(axis), high = high_of(axis);
+          const PrimExpr moved = padding == GridPadding::kBorder ? ir::Max(ir::Min(place, length - D(1)), D(0))
+                                                                 : Reflect(place, low, high);
+          return ir::Select(ir::And(place >= low, place <= high), place, moved);
+        },
+        "grid_places"));
+  }
+  std::vector<ir::IterVar> axes;
+  for (size_t axis = 0; axis < rank && taps > 1; ++axis) {
+    axes.push_back(te::ReduceAxis(ir::Int64(taps), "k" + std::to_string(axis)));
+  }
+  const te::Tensor sum = te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices at_grid = out;
+        at_grid.erase(at_grid.begin() + 1);
+        te::Indices index = {out[0], out[1]};
+        PrimExpr inside = ir::BoolImm(true);
+        PrimExpr weight = D(1);
+        for (size_t axis = 0; axis < rank; ++axis) {
+          const PrimExpr place = places[axis](at_grid);
+          PrimExpr position = place;
+          if (taps > 1) {
+            const PrimExpr first = Floor(place);
+            const PrimExpr tap = Double(axes[axis]->var) - D(taps == 4 ? 1 : 0);
+            position = first + tap;
+            const PrimExpr distance = ir::CallIntrinsic(ir::Intrinsic::kFabs, {place - position});
+            weight = weight * (taps == 4 ? CubicWeight(distance, -0.75) : D(1) - distance);
+          }
+          const PrimExpr& extent = x.shape()[2 + axis];
+          if (padding == GridPadding::kReflection) {
+            const PrimExpr low = low_of(axis), high = high_of(axis);
+            position = ir::Select(ir::And(position >= low, position <= high), position, Reflect(position, low, high));
+          }
+          if (padding == GridPadding::kZeros) {
+            inside = ir::And(inside, ir::And(position >= D(0), position <= Double(extent) - D(1)));
+          }
+          index.push_back(Clamp(Int(position), extent));
+        }
+        const PrimExpr element = Wide(x(index));
+        const PrimExpr value = ir::Select(inside, element, ir::MakeConst(element->dtype, 0));
+        return taps == 1 ? value : ReduceOver(Reducer::kSum, value * ir::Cast(value->dtype, weight), axes);
+      },
+      "grid_sample");
+  return CastTo(sum, x.dtype());
+}
+
+}  // namespace ingot::op::topi
