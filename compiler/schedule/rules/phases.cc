@@ -14,7 +14,8 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr int64_t kMostPhases = 8;  // of one index
+constexpr int64_t kMostPhases = 8;      // of one index
+constexpr int64_t kCostOfInstance = 4;  // of one case, what it shares with others computed once
 
 // Iteration variables (by position) that are compared with constants -> how many phases each has.
 class PhaseFinder : public StmtVisitor {
@@ -110,8 +111,10 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
     VectorizeTile(s, InnerLoops(s, producer, around[2]).back().loop, lanes);
   }
   const LoopRV task = s.Fuse({around[0], around[1]});
-  const int64_t tasks = ConstantExtent(*site.block().iter_vars[loops[0].iter]).value_or(1);
-  ParallelizeByCost(s, task, KnownInstances(site) / std::max<int64_t>(tasks, 1) * lanes / 64);
+  if (!s.status().ok()) return handled;
+  const int64_t* tasks = AsConstInt(s.Loop(task).loop->extent);
+  ParallelizeByCost(s, task,
+                    KnownInstances(site) * kCostOfInstance / (tasks != nullptr ? std::max<int64_t>(*tasks, 1) : 1));
   return handled;
 }
 
