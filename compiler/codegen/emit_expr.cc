@@ -164,6 +164,11 @@ llvm::Value* KernelEmitter::TryFusedMultiplyAdd(const ir::BinaryNode& node) {
 llvm::Value* KernelEmitter::EmitBinary(const ir::BinaryNode& node) {
   if (llvm::Value* fused = TryFusedMultiplyAdd(node)) return fused;
   const DataType operands = node.a->dtype;
+  if (!operands.is_scalar()) {
+    if (llvm::Value* count = CountOfFirstLanes(ir::PrimExpr(ir::Ref<ir::BinaryNode>(&node)))) {
+      return FirstLanes(count, operands.lanes);
+    }
+  }
   llvm::Value* a = EmitExpr(node.a);
   llvm::Value* b = EmitExpr(node.b);
   if (failed()) return Error(node.dtype);

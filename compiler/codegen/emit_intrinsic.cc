@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/vector_math.h"
@@ -190,6 +191,7 @@ llvm::Value* KernelEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
   llvm::Value* other = EmitExpr(call.args[2]);
   if (failed()) return Error(call.dtype);
   llvm::Value* outer = mask_;
+  llvm::Value* outer_count = std::exchange(mask_count_, nullptr);
   mask_ = outer != nullptr ? b_.CreateAnd(outer, condition) : condition;
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* then_block = NewBlock("mask.some");
@@ -198,6 +200,7 @@ llvm::Value* KernelEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
   b_.SetInsertPoint(then_block);
   llvm::Value* value = EmitExpr(call.args[1]);
   mask_ = outer;
+  mask_count_ = outer_count;
   if (failed()) return Error(call.dtype);
   value = b_.CreateSelect(condition, value, other);
   then_block = b_.GetInsertBlock();

@@ -1,6 +1,7 @@
 // Accesses of buffers: addresses from multi-dimensional indices, contiguous, strided and gathered vectors, and the
 // alias scopes that tell LLVM which accesses cannot meet.
 #include <algorithm>
+#include <bit>
 
 #include "compiler/codegen/kernel_emitter.h"
 
@@ -111,6 +112,63 @@ llvm::Value* KernelEmitter::LanePointers(const Storage& storage, DataType dtype,
   return b_.CreateGEP(numeric_.MemoryType(dtype.element_of()), storage.base, offsets);
 }
 
+// A ramp of step 1 below a bound: so many lanes from the first one on.
+llvm::Value* KernelEmitter::CountOfFirstLanes(const ir::PrimExpr& condition) {
+  const auto* less = ir::As<ir::BinaryNode>(condition);
+  if (less == nullptr || less->op != ir::BinaryOp::kLT) return nullptr;
+  const auto* ramp = ir::As<ir::RampNode>(less->a);
+  const auto* bound = ir::As<ir::BroadcastNode>(less->b);
+  if (ramp == nullptr || bound == nullptr || !ir::IsConstInt(ramp->stride, 1) || less->a->dtype.bits != 64) {
+    return nullptr;
+  }
+  ++index_depth_;
+  llvm::Value* rest = b_.CreateNSWSub(EmitExpr(bound->value), EmitExpr(ramp->base));
+  --index_depth_;
+  rest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, b_.getInt64(0));
+  rest = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, rest, b_.getInt64(static_cast<uint64_t>(ramp->lanes)));
+  return b_.CreateTrunc(rest, b_.getInt32Ty());
+}
+
+llvm::Value* KernelEmitter::FirstLanes(llvm::Value* count, int lanes) {
+  std::vector<llvm::Constant*> numbers;
+  for (int lane = 0; lane < lanes; ++lane) numbers.push_back(b_.getInt32(static_cast<uint32_t>(lane)));
+  return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), numeric_.Broadcast(count, lanes));
+}
+
+// The halves, quarters, ... that the count is made of, one after the other: masked stores are slow where the machine
+// has no mask registers, and a count that is the same for each row makes these branches predictable.
+void KernelEmitter::StoreFirstLanes(const Storage& storage, llvm::Value* value, llvm::Value* offset, DataType dtype) {
+  const llvm::Align alignment(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
+  const auto lanes_of = [&](llvm::Value* vector, int first, int count) -> llvm::Value* {
+    if (count == 1) return b_.CreateExtractElement(vector, static_cast<uint64_t>(first));
+    std::vector<int> lanes(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) lanes[static_cast<size_t>(i)] = first + i;
+    return b_.CreateShuffleVector(vector, lanes);
+  };
+  const auto store_if = [&](llvm::Value* condition, llvm::Value* part, llvm::BasicBlock* after) {
+    llvm::BasicBlock* store = NewBlock("store");
+    llvm::BasicBlock* next = NewBlock("next");
+    b_.CreateCondBr(condition, store, next);
+    b_.SetInsertPoint(store);
+    Annotate(b_.CreateAlignedStore(part, ElementPointer(storage, dtype, offset), alignment), storage);
+    b_.CreateBr(after != nullptr ? after : next);
+    b_.SetInsertPoint(next);
+  };
+  llvm::BasicBlock* done = NewBlock("stored");
+  store_if(b_.CreateICmpEQ(mask_count_, b_.getInt32(static_cast<uint32_t>(dtype.lanes))), value, done);
+  for (int width = dtype.lanes / 2; width > 0; width /= 2) {
+    llvm::Value* low = lanes_of(value, 0, width);
+    llvm::Value* high = lanes_of(value, width, width);
+    llvm::Value* takes =
+        b_.CreateICmpNE(b_.CreateAnd(mask_count_, b_.getInt32(static_cast<uint32_t>(width))), b_.getInt32(0));
+    store_if(takes, low, nullptr);
+    value = b_.CreateSelect(takes, high, low);
+    offset = b_.CreateSelect(takes, b_.CreateNSWAdd(offset, b_.getInt64(static_cast<uint64_t>(width))), offset);
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
 bool KernelEmitter::IsMasked(int lanes) const {
   if (mask_ == nullptr || lanes == 1) return false;
   return static_cast<int>(llvm::cast<llvm::FixedVectorType>(mask_->getType())->getNumElements()) == lanes;
@@ -164,6 +222,11 @@ void KernelEmitter::EmitStore(const ir::BufferStoreNode& store) {
   }
   value = numeric_.ToMemory(value, dtype);
   const llvm::Align alignment(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
+  const bool has_mask_registers = target_.vector_bits >= 512;
+  if (IsMasked(address.lanes) && address.contiguous && mask_count_ != nullptr && !has_mask_registers &&
+      std::has_single_bit(static_cast<unsigned>(address.lanes))) {
+    return StoreFirstLanes(*storage, value, address.offset, dtype);
+  }
   if (IsMasked(address.lanes)) {
     Annotate(address.contiguous
                  ? b_.CreateMaskedStore(value, ElementPointer(*storage, dtype, address.offset), alignment, mask_)

@@ -241,13 +241,19 @@ void KernelEmitter::EmitStmt(const ir::Stmt& stmt) {
 }
 
 void KernelEmitter::EmitIf(const ir::IfStmtNode& node) {
-  llvm::Value* condition = EmitExpr(node.condition);
-  if (failed()) return;
   llvm::Value* const outer_mask = mask_;
-  if (condition->getType()->isVectorTy()) {  // stores of the lanes where it holds
+  llvm::Value* const outer_count = mask_count_;
+  llvm::Value* condition = nullptr;
+  if (node.condition->dtype.is_scalar()) {
+    condition = EmitExpr(node.condition);
+  } else {  // stores of the lanes where it holds
+    mask_count_ = outer_mask == nullptr ? CountOfFirstLanes(node.condition) : nullptr;
+    condition = EmitExpr(node.condition);
+    if (failed()) return;
     mask_ = outer_mask != nullptr ? b_.CreateAnd(outer_mask, condition) : condition;
-    condition = b_.CreateOrReduce(mask_);
+    condition = mask_count_ != nullptr ? b_.CreateICmpSGT(mask_count_, b_.getInt32(0)) : b_.CreateOrReduce(mask_);
   }
+  if (failed()) return;
   llvm::BasicBlock* then_block = NewBlock("then");
   llvm::BasicBlock* else_block = node.else_case ? NewBlock("else") : nullptr;
   llvm::BasicBlock* done = NewBlock("endif");
@@ -256,6 +262,7 @@ void KernelEmitter::EmitIf(const ir::IfStmtNode& node) {
   EmitStmt(node.then_case);
   b_.CreateBr(done);
   mask_ = outer_mask;
+  mask_count_ = outer_count;
   if (else_block != nullptr) {
     b_.SetInsertPoint(else_block);
     EmitStmt(node.else_case);

@@ -81,6 +81,9 @@ class KernelEmitter {
   llvm::Value* LaneOffset(const Address& address, int lane);
   llvm::Value* EmitLoad(const ir::BufferLoadNode& load);
   llvm::Value* LanePointers(const Storage& storage, DataType dtype, const Address& address);
+  llvm::Value* CountOfFirstLanes(const ir::PrimExpr& condition);  // null: it is not about the first lanes
+  llvm::Value* FirstLanes(llvm::Value* count, int lanes);
+  void StoreFirstLanes(const Storage& storage, llvm::Value* value, llvm::Value* offset, DataType dtype);
   bool IsMasked(int lanes) const;  // an access of so many lanes
 
   // ---- Expressions (emit_expr.cc).
@@ -136,8 +139,9 @@ class KernelEmitter {
   StorageMap storage_;
   int64_t local_bytes_ = 0;
   bool in_task_ = false;
-  llvm::Value* mask_ = nullptr;  // lanes that take part in vector accesses; null: all
-  int index_depth_ = 0;          // inside of index arithmetic
+  llvm::Value* mask_ = nullptr;        // lanes that take part in vector accesses; null: all
+  llvm::Value* mask_count_ = nullptr;  // where these are the first ones: how many (i32)
+  int index_depth_ = 0;                // inside of index arithmetic
 };
 
 }  // namespace ingot::codegen

@@ -41,13 +41,14 @@ struct Format {
   double ln2, ln2_rest;     // ln2 rounded to the format, and what that misses
   double smallest_normal;
   int64_t sqrt_half_bits;
-  double tanh_max;             // above it tanh rounds to 1
-  double erf_center, erf_max;  // of the polynomial for log(erfc)
-  llvm::ArrayRef<double> exp, log, sin, cos, erf, log_erfc;
+  double tanh_max;                                                  // above it tanh rounds to 1
+  double erf_center, erf_max;                                       // of the polynomial for log(erfc)
+  llvm::ArrayRef<double> exp, expm1, log, sin, cos, erf, log_erfc;  // expm1 also keeps small results exact
 };
 
 // float32
-constexpr double kExp32[] = {0.5, 0.166665182, 0.0416662022, 0.00836902484, 0.00139507046};
+constexpr double kExp32[] = {0.499991387, 0.166664556, 0.041899208, 0.00837477949};
+constexpr double kExpm132[] = {0.5, 0.166665182, 0.0416662022, 0.00836902484, 0.00139507046};
 constexpr double kLog32[] = {0.333333164, -0.250008106, 0.200022861, -0.16624555,
                              0.141811863, -0.13128747,  0.128816843, -0.0785967335};
 constexpr double kSin32[] = {-0.166666672, 0.0083333794, -0.000198530048, 2.83123904e-6};
@@ -97,8 +98,9 @@ constexpr double kLogErfc64[] = {
     -1.1743853134903664e-13, -1.224647836897123e-14,  -4.7930147538312366e-16};
 
 const Format kFloat32 = {
-    23,         127,  0x1.8p23, -104.0, 89.0,   0x1.62e4p-1, 0x1.7f7d1cp-20, 0x1.62e43p-1, -0x1.05c61p-29, 0x1p-126,
-    0x3F3504F3, 10.0, 2.5,      4.0,    kExp32, kLog32,      kSin32,         kCos32,       kErf32,         kLogErfc32};
+    23,       127,        0x1.8p23,  -104.0, 89.0, 0x1.62e4p-1, 0x1.7f7d1cp-20, 0x1.62e43p-1, -0x1.05c61p-29,
+    0x1p-126, 0x3F3504F3, 10.0,      2.5,    4.0,  kExp32,      kExpm132,       kLog32,       kSin32,
+    kCos32,   kErf32,     kLogErfc32};
 const Format kFloat64 = {52,
                          1023,
                          0x1.8p52,
@@ -113,6 +115,7 @@ const Format kFloat64 = {52,
                          22.0,
                          3.5,
                          6.0,
+                         kExp64,
                          kExp64,
                          kLog64,
                          kSin64,
@@ -143,12 +146,21 @@ class VectorMath {
     }
   }
 
-  Value* Exp(Value* x) {
-    Value* clamped = Select(b_.CreateFCmpOGT(x, F(format_.exp_max)), F(format_.exp_max), x);
-    clamped = Select(b_.CreateFCmpOLT(clamped, F(format_.exp_min)), F(format_.exp_min), clamped);
-    Value* n = nullptr;
-    Value* r = ReduceByLn2(clamped, &n);
-    return ScaleTwice(b_.CreateFAdd(ExpMinus1OfReduced(r), F(1)), n);
+  Value* Exp(Value* x) { return ExpBelowMax(Select(b_.CreateFCmpOGT(x, F(format_.exp_max)), F(format_.exp_max), x)); }
+
+  // Of what is not above exp_max.
+  Value* ExpBelowMax(Value* x) {
+    Value* clamped = Select(b_.CreateFCmpOLT(x, F(format_.exp_min)), F(format_.exp_min), x);
+    Value* shifted = nullptr;
+    Value* r = ReduceByLn2(clamped, &shifted);
+    return ScaleByShifted(ExpOfReduced(r), shifted);
+  }
+
+  // Of arguments whose result is a normal number: nothing is clamped, and one factor scales.
+  Value* ExpOfModerate(Value* x) {
+    Value* shifted = nullptr;
+    Value* r = ReduceByLn2(x, &shifted);
+    return b_.CreateFMul(ExpOfReduced(r), PowerOfShifted(shifted));
   }
 
   Value* Exp2(Value* x) {
@@ -156,10 +168,8 @@ class VectorMath {
     Value* clamped = Select(b_.CreateFCmpOGT(x, F(max)), F(max), x);
     clamped = Select(b_.CreateFCmpOLT(clamped, F(min)), F(min), clamped);
     Value* shifted = b_.CreateFAdd(clamped, F(format_.round_magic));
-    Value* n = b_.CreateSub(Bits(shifted), Bits(F(format_.round_magic)));
     Value* fraction = b_.CreateFSub(clamped, b_.CreateFSub(shifted, F(format_.round_magic)));
-    Value* r = b_.CreateFMul(fraction, F(format_.ln2));
-    return ScaleTwice(b_.CreateFAdd(ExpMinus1OfReduced(r), F(1)), n);
+    return ScaleByShifted(ExpOfReduced(b_.CreateFMul(fraction, F(format_.ln2))), shifted);
   }
 
   Value* Log(Value* x) {
@@ -212,15 +222,15 @@ class VectorMath {
   Value* Tanh(Value* x) {
     Value* a = Abs(x);
     a = Select(b_.CreateFCmpOGT(a, F(format_.tanh_max)), F(format_.tanh_max), a);
-    Value* n = nullptr;
-    Value* r = ReduceByLn2(b_.CreateFAdd(a, a), &n);
-    Value* scale = PowerOfTwo(n);
+    Value* shifted = nullptr;
+    Value* r = ReduceByLn2(b_.CreateFAdd(a, a), &shifted);
+    Value* scale = PowerOfShifted(shifted);
     Value* t = Fma(scale, ExpMinus1OfReduced(r), b_.CreateFSub(scale, F(1)));
     return CopySign(b_.CreateFDiv(t, b_.CreateFAdd(t, F(2))), x);
   }
 
   Value* Sigmoid(Value* x) {
-    Value* e = Exp(b_.CreateFNeg(Abs(x)));
+    Value* e = ExpBelowMax(b_.CreateFNeg(Abs(x)));
     Value* numerator = Select(b_.CreateFCmpOLT(x, F(0)), e, F(1));
     return b_.CreateFDiv(numerator, b_.CreateFAdd(e, F(1)));
   }
@@ -230,7 +240,7 @@ class VectorMath {
     Value* small = Fma(x, Polynomial(format_.erf, b_.CreateFMul(x, x)), x);
     Value* clamped = Select(b_.CreateFCmpOGT(a, F(format_.erf_max)), F(format_.erf_max), a);
     Value* log_erfc = Polynomial(format_.log_erfc, b_.CreateFSub(clamped, F(format_.erf_center)));
-    Value* large = CopySign(b_.CreateFSub(F(1), Exp(log_erfc)), x);
+    Value* large = CopySign(b_.CreateFSub(F(1), ExpOfModerate(log_erfc)), x);
     return Select(b_.CreateFCmpOLT(a, F(1)), small, large);
   }
 
@@ -350,9 +360,9 @@ class VectorMath {
     product_rest = Select(in_range, product_rest, F(0));
     Value* clamped = Select(b_.CreateFCmpOGT(product, F(format_.exp_max)), F(format_.exp_max), product);
     clamped = Select(b_.CreateFCmpOLT(clamped, F(format_.exp_min)), F(format_.exp_min), clamped);
-    Value* n = nullptr;
-    Value* r = b_.CreateFAdd(ReduceByLn2(clamped, &n), product_rest);
-    Value* result = ScaleTwice(b_.CreateFAdd(ExpMinus1OfReduced(r), F(1)), n);
+    Value* shifted = nullptr;
+    Value* r = b_.CreateFAdd(ReduceByLn2(clamped, &shifted), product_rest);
+    Value* result = ScaleByShifted(ExpOfReduced(r), shifted);
 
     Value* y_is_positive = b_.CreateFCmpOGT(y, F(0));
     Value* y_is_integer = b_.CreateFCmpOEQ(Trunc(y), y);
@@ -420,10 +430,22 @@ class VectorMath {
   Value* Trunc(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x); }
   Value* CopySign(Value* x, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
-  // Coefficients from the lowest degree up.
+  // Coefficients from the lowest degree up. Long ones of float32 in two chains, of even and odd degrees, since the
+  // latency of one would bound the whole.
   Value* Polynomial(llvm::ArrayRef<double> c, Value* x) {
-    Value* sum = llvm::ConstantFP::get(x->getType(), c.back());
-    for (size_t i = c.size() - 1; i-- > 0;) sum = Fma(sum, x, llvm::ConstantFP::get(x->getType(), c[i]));
+    constexpr size_t kLong = 6;
+    if (!is_float32() || c.size() < kLong) return Horner(c, x, 0, 1);
+    Value* square = b_.CreateFMul(x, x);
+    return Fma(Horner(c, square, 1, 2), x, Horner(c, square, 0, 2));
+  }
+  // c[first] + c[first + step] x + c[first + 2 step] x^2 + ...
+  Value* Horner(llvm::ArrayRef<double> c, Value* x, size_t first, size_t step) {
+    size_t i = first + (c.size() - 1 - first) / step * step;
+    Value* sum = llvm::ConstantFP::get(x->getType(), c[i]);
+    while (i != first) {
+      i -= step;
+      sum = Fma(sum, x, llvm::ConstantFP::get(x->getType(), c[i]));
+    }
     return sum;
   }
 
@@ -435,15 +457,30 @@ class VectorMath {
     return sum;
   }
 
-  // r = x - n ln2 with n = round(x / ln2), |x| small enough for the exponent range.
-  Value* ReduceByLn2(Value* x, Value** n) {
-    Value* shifted = Fma(x, F(1.4426950408889634074), F(format_.round_magic));
-    *n = b_.CreateSub(Bits(shifted), Bits(F(format_.round_magic)));
-    Value* minus_n = b_.CreateFSub(F(format_.round_magic), shifted);
+  // r = x - n ln2 with n = round(x / ln2), |x| small enough for the exponent range; shifted holds n in its low bits.
+  Value* ReduceByLn2(Value* x, Value** shifted) {
+    *shifted = Fma(x, F(1.4426950408889634074), F(format_.round_magic));
+    Value* minus_n = b_.CreateFSub(F(format_.round_magic), *shifted);
     return Fma(minus_n, F(format_.ln2_rest), Fma(minus_n, F(format_.ln2), x));
   }
 
-  Value* ExpMinus1OfReduced(Value* r) { return Fma(b_.CreateFMul(r, r), Polynomial(format_.exp, r), r); }
+  // The low bits of shifted, moved to the exponent: the rest of it falls off.
+  Value* ExponentOfShifted(Value* shifted) { return b_.CreateShl(Bits(shifted), format_.mantissa_bits); }
+  Value* PowerOfShifted(Value* shifted) {  // n in the exponent range of normal numbers
+    return FromBits(b_.CreateAdd(ExponentOfShifted(shifted), Int(int64_t{format_.bias} << format_.mantissa_bits)));
+  }
+  // x 2^n in two halves.
+  Value* ScaleByShifted(Value* x, Value* shifted) {
+    Value* exponent = ExponentOfShifted(shifted);
+    Value* one = Int(int64_t{format_.bias} << format_.mantissa_bits);
+    Value* half = b_.CreateAnd(b_.CreateAShr(exponent, 1), Int(-(int64_t{1} << format_.mantissa_bits)));
+    Value* rest = b_.CreateSub(b_.CreateAdd(exponent, one), half);
+    return b_.CreateFMul(b_.CreateFMul(x, FromBits(b_.CreateAdd(half, one))), FromBits(rest));
+  }
+
+  Value* ExpOfReduced(Value* r) { return Fma(Fma(Polynomial(format_.exp, r), r, F(1)), r, F(1)); }
+
+  Value* ExpMinus1OfReduced(Value* r) { return Fma(b_.CreateFMul(r, r), Polynomial(format_.expm1, r), r); }
 
   Value* PowerOfTwo(Value* n) {  // n in the exponent range of normal numbers
     return FromBits(b_.CreateShl(b_.CreateAdd(n, Int(format_.bias)), format_.mantissa_bits));

@@ -24,6 +24,7 @@ constexpr PassRow kPipeline[] = {
     {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
     {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
     {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},
+    {"bind_scalars", "constants of one number are immediates of what reads them", 1, BindScalars},
     {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},
     {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
     {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},

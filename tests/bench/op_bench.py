@@ -112,6 +112,36 @@ def concat(axis, *shapes):
     return Case({n: ("f32", s) for n, s in zip(names, shapes)}, [("Concat", names, ["y"], {"axis": axis})], ["y"])
 
 
+def concat_norm_relu(parts, channels, size):
+    names = [f"x{i}" for i in range(parts)]
+    total = parts * channels
+    return Case({n: ("f32", [1, channels, size, size]) for n in names},
+                [("Concat", names, ["c"], {"axis": 1}), ("Mul", ["c", "s"], ["m"], {}), ("Add", ["m", "b"], ["a"], {}),
+                 ("Relu", ["a"], ["y"], {})], ["y"],
+                {"s": floats(total, 1, 1), "b": floats(total, 1, 1)})
+
+
+def group_norm(groups, channels, size):
+    return Case({"x": ("f32", [1, channels, size, size])},
+                [("Reshape", ["x", "r"], ["g"], {}), ("InstanceNormalization", ["g", "one", "zero"], ["n"], {}),
+                 ("Reshape", ["n", "back"], ["m"], {}), ("Mul", ["m", "w"], ["p"], {}), ("Add", ["p", "b"], ["y"], {})],
+                ["y"], {"r": ints(0, groups, -1), "back": ints(1, channels, size, size),
+                        "one": numpy.ones(groups, numpy.float32), "zero": numpy.zeros(groups, numpy.float32),
+                        "w": floats(channels, 1, 1), "b": floats(channels, 1, 1)})
+
+
+def silu(dims):
+    return Case({"x": ("f32", dims)}, [("Sigmoid", ["x"], ["s"], {}), ("Mul", ["x", "s"], ["y"], {})], ["y"])
+
+
+def rms_norm(rows, width):
+    return Case({"x": ("f32", [1, rows, width])},
+                [("Pow", ["x", "two"], ["q"], {}), ("ReduceMean", ["q", "axes"], ["v"], {}),
+                 ("Add", ["v", "eps"], ["e"], {}), ("Sqrt", ["e"], ["r"], {}), ("Div", ["x", "r"], ["n"], {}),
+                 ("Mul", ["n", "w"], ["y"], {})], ["y"],
+                {"two": numpy.float32(2), "axes": ints(-1), "eps": numpy.float32(1e-5), "w": floats(width)})
+
+
 def split(dims, axis, parts):
     outputs = [f"y{i}" for i in range(parts)]
     return Case({"x": ("f32", dims)}, [("Split", ["x"], outputs, {"axis": axis, "num_outputs": parts})], outputs)
@@ -164,7 +194,10 @@ CASES = {
     "tanh_128x3072": unary("Tanh", [1, 128, 3072]),
     "exp_128x3072": unary("Exp", [1, 128, 3072]),
     "gelu_128x3072": gelu([1, 128, 3072]),
-    "sqrt_i_7": unary("Sqrt", [1, 7]),
+    "silu_96x112x112": silu([1, 96, 112, 112]),
+    "pow3_128x3072": Case({"x": ("f32", [1, 128, 3072])}, [("Pow", ["x", "p"], ["y"], {})], ["y"],
+                          {"p": numpy.float32(3)}),
+    "sqrt_7": unary("Sqrt", [1, 7]),
     "add_i32_128x768": binary("Add", [128, 768], [128, 768], "i32"),
     "cast_f16_128x768": unary("Cast", [128, 768], to=TensorProto.FLOAT16),
     "chain_100": chain(100, [1]),
@@ -184,6 +217,8 @@ CASES = {
     "instance_norm_64x56x56": Case({"x": ("f32", [1, 64, 56, 56])},
                                    [("InstanceNormalization", ["x", "w", "b"], ["y"], {})], ["y"],
                                    {"w": floats(64), "b": floats(64)}),
+    "group_norm_32x320x32": group_norm(32, 320, 32),
+    "rms_norm_128x2048": rms_norm(128, 2048),
     "softmax_dyn": Case({"x": ("f32", [1, 12, "n", "m"])}, [("Softmax", ["x"], ["y"], {"axis": -1})], ["y"],
                         symbols={"n": 128, "m": 127}),
     "layer_norm_dyn": layer_norm([1, "n", 768], {"n": 128}),
@@ -211,6 +246,8 @@ CASES = {
     "concat_channels_28x28": concat(1, [1, 256, 28, 28], [1, 32, 28, 28]),
     "concat_last_64x2": concat(-1, [1, 12, 128, 32], [1, 12, 128, 32]),
     "concat_past_63x1": concat(2, [1, 12, 63, 64], [1, 12, 1, 64]),
+    "concat_norm_relu_12x32x28": concat_norm_relu(12, 32, 28),
+    "argmax_128x1000": unary("ArgMax", [128, 1000], axis=-1),
     "split_3x768": split([1, 64, 2304], 2, 3),
     "split_channels_2x58": split([1, 116, 28, 28], 1, 2),
     "slice_64x112x112": slices([1, 64, 112, 112], [8, 3], [56, 100], [1, 3], [1, 1]),

@@ -97,6 +97,10 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
       loop_map.emplace(old->var, copy.var);
       loops.push_back(Make<ForNode>(std::move(copy)));
     } else {
+      if (!Binds(*site.realize, old->var, IterType::kReduce) && !IsConstInt(old->extent, 1)) {
+        return Refuse("decompose_reduction", Describe(site),
+                      "loop " + old->var->name + " repeats the reduction, each time from its initialisation");
+      }
       loop_map.emplace(old->var, old->min);
     }
   }

@@ -12,9 +12,45 @@ namespace ingot::schedule {
 
 using namespace ir;  // NOLINT
 
+namespace {
+
+// Nodes of a block's expression, and loads of one buffer in it.
+struct ExpressionSize : PrimVisitor {
+  const BufferNode* buffer = nullptr;
+  int64_t nodes = 0, loads = 0;
+  void VisitPrim(const PrimExpr& expr) override {
+    ++nodes;
+    PrimVisitor::VisitPrim(expr);
+  }
+  using PrimVisitor::Visit;
+  void Visit(const BufferLoadNode& load) override {
+    loads += load.buffer.get() == buffer ? 1 : 0;
+    PrimVisitor::Visit(load);
+  }
+};
+
+// A stage that is read several times is written several times into its reader: without a limit a chain of such stages
+// would double at every step.
+bool FitsInto(const BlockSite& producer, const BlockSite& reader) {
+  constexpr int64_t kMaxNodes = 4096;
+  const BufferStoreNode& store = StoreOf(producer);
+  ExpressionSize own, of_reader;
+  own.VisitPrim(store.value);
+  of_reader.buffer = store.buffer.get();
+  const auto* reading = As<BufferStoreNode>(reader.block().body);
+  if (reading == nullptr) return true;
+  of_reader.VisitPrim(reading->value);
+  return of_reader.loads <= 1 || of_reader.nodes + own.nodes * of_reader.loads <= kMaxNodes;
+}
+
+}  // namespace
+
 bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
   if (!IsInjective(state, site) || WritesOutput(state, site)) return false;
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
+  if (!std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return FitsInto(site, reader); })) {
+    return false;
+  }
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
   // A reader by cases reads each element several times.
@@ -83,9 +119,13 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
 
 std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, const Target& target) {
   std::vector<BlockName> handled{name};
-  std::vector<BlockRV> parts{s.GetBlock(name)};
-  const BlockSite site = s.Block(parts[0]);
-  const std::vector<InnerLoop> loops = LoopsAround(s, parts[0]);
+  struct Part {
+    BlockRV block;
+    size_t first = 0;  // its loops from here on are its own
+  };
+  std::vector<Part> parts{{s.GetBlock(name)}};
+  const BlockSite site = s.Block(parts[0].block);
+  const std::vector<InnerLoop> loops = LoopsAround(s, parts[0].block);
   if (!s.status().ok()) return handled;
   // Where conditions change, from the outside in. Loops outside of the first cut stay common to all parts.
   size_t common = loops.size();
@@ -93,9 +133,9 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
     const Contiguity contiguity(site);
     for (size_t i = 0; i < loops.size(); ++i) {
       if (loops[i].iter < 0 || !contiguity.IsUsedAlone(loops[i].iter)) continue;
-      std::vector<BlockRV> next;
-      for (BlockRV part : parts) {
-        const std::vector<LoopRV> of_part = s.GetLoops(part);
+      std::vector<Part> next;
+      for (const Part& part : parts) {
+        const std::vector<LoopRV> of_part = s.GetLoops(part.block);
         Schedule attempt = s;
         const std::vector<LoopRV> cut = attempt.PartitionByConditions(of_part[i]);
         if (!attempt.status().ok()) {  // such as a bound that is not known: it stays a condition
@@ -103,16 +143,17 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
           continue;
         }
         s = std::move(attempt);
-        common = std::min(common, i);
+        const auto num_parts = std::count_if(cut.begin(), cut.end(), [&](LoopRV loop) { return !s.IsVoid(loop); });
+        if (num_parts > 1) common = std::min(common, i);
         for (LoopRV loop : cut) {
-          if (!s.IsVoid(loop)) next.push_back(s.GetChildBlocks(loop)[0]);
+          if (!s.IsVoid(loop)) next.push_back({s.GetChildBlocks(loop)[0], num_parts > 1 ? i : part.first});
         }
       }
       parts = std::move(next);
     }
   }
   if (common == loops.size()) {
-    ScheduleNest(s, parts[0], 0, true, target);
+    ScheduleNest(s, parts[0].block, 0, true, target);
     return handled;
   }
   int64_t outer_extent = 1, cost = CostOfInstance(site) * KnownInstances(site);
@@ -124,9 +165,9 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
     is_constant &= ConstantExtent(*site.block().iter_vars[loops[i].iter]).has_value();
   }
   const bool outer_is_one = is_constant && outer_extent == 1;
-  for (BlockRV part : parts) {
-    handled.push_back(s.Block(part).block().name);
-    ScheduleNest(s, part, common, outer_is_one, target);
+  for (const Part& part : parts) {
+    handled.push_back(s.Block(part.block).block().name);
+    ScheduleNest(s, part.block, part.first, outer_is_one && part.first == common, target);
   }
   if (outer_is_one || !s.status().ok()) return handled;
   ParallelizeByCost(s, outer.size() > 1 ? s.Fuse(outer) : outer[0], cost / std::max<int64_t>(outer_extent, 1));

@@ -79,6 +79,19 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
   return Lanes{s.Block(partial).block().name, name, true};
 }
 
+// Of what the stage does in one row, whose symbolic axes count as usual rows do.
+int64_t CostOfRow(const BlockSite& site, int shared) {
+  constexpr int64_t kUsualExtent = 64;
+  int64_t cost = CostOfInstance(site);
+  for (size_t i = 0; i < site.block().iter_vars.size(); ++i) {
+    bool is_shared = false;
+    for (int d = 0; d < shared; ++d) is_shared |= IterOfDimension(site, static_cast<size_t>(d)) == static_cast<int>(i);
+    const int64_t extent = is_shared ? 1 : ConstantExtent(*site.block().iter_vars[i]).value_or(kUsualExtent);
+    if (__builtin_mul_overflow(cost, extent, &cost)) return INT64_MAX / 16;
+  }
+  return cost;
+}
+
 }  // namespace
 
 bool MatchesRows(const ScheduleState& state, const BlockSite& site, const Target&) {
@@ -101,12 +114,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   std::vector<Lanes> lanes;
   for (const BlockSite& site : sites) {
     handled.push_back(site.block().name);
-    int64_t cost = KnownInstances(site) * CostOfInstance(site);
-    for (int d = 0; d < shared; ++d) {
-      const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[IterOfDimension(site, d)]);
-      cost /= std::max<int64_t>(extent.value_or(1), 1);
-    }
-    row_cost += cost;
+    row_cost += CostOfRow(site, shared);
     if (!IsReduction(s.state(), site)) continue;
     const std::optional<Lanes> made = MakeLanes(s, site.block().name, target);
     if (!s.status().ok()) return handled;

@@ -1,5 +1,5 @@
 // Before: a loop that was fused from several has quotients and remainders of its variable as the indices of what it
-// accesses. After: where they vanish in the element's number, the access goes to a view of the buffer: one dimension,
+// accesses. After: where some of them vanish in the element's number, the access goes to a view of the buffer: one dimension,
 // the same data variable (lowered.h). Such a loop runs through rows of any length in whole vectors, and its scalar code
 // divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at regions.
 #include <unordered_map>
@@ -14,12 +14,12 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-bool Divides(const PrimExpr& expr) {
+int CountDivisions(const PrimExpr& expr) {
   struct Finder : PrimVisitor {
-    bool found = false;
+    int found = 0;
     using PrimVisitor::Visit;
     void Visit(const BinaryNode& node) override {
-      found |= node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+      found += node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod ? 1 : 0;
       PrimVisitor::Visit(node);
     }
     void Visit(const BufferLoadNode&) override {}  // an index that is read is the same in both forms
@@ -54,18 +54,18 @@ class AccessFlattener : public StmtMutator {
   // The element's number, where that is simpler than the indices.
   std::optional<PrimExpr> Element(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     if (indices.size() < 2 || !buffer->strides.empty() || buffer->elem_offset) return std::nullopt;
-    bool divides = false;
+    int divisions = 0;
     for (const PrimExpr& index : indices) {
       if (!index->dtype.is_scalar()) return std::nullopt;
-      divides |= Divides(index);
+      divisions += CountDivisions(index);
     }
-    if (!divides) return std::nullopt;
+    if (divisions == 0) return std::nullopt;
     PrimExpr element = Cast(DataType::Int(64), indices[0]);
     for (size_t d = 1; d < indices.size(); ++d) {
       element = element * Cast(DataType::Int(64), buffer->shape[d]) + Cast(DataType::Int(64), indices[d]);
     }
     element = analyzer_.Simplify(element);
-    if (Divides(element)) return std::nullopt;
+    if (CountDivisions(element) >= divisions) return std::nullopt;
     return element;
   }
   Buffer ViewOf(const Buffer& buffer) {

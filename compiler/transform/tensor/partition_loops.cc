@@ -75,6 +75,17 @@ class ComparisonReplacer : public StmtMutator {
     return StmtMutator::MutatePrim(expr);
   }
 
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<IfStmtNode>& node) override {  // so that later passes see what it guards
+    const Stmt mutated = StmtMutator::Mutate(node);
+    const auto* decided = As<IfStmtNode>(mutated);
+    const int64_t* value = decided != nullptr ? AsConstInt(decided->condition) : nullptr;
+    if (value == nullptr) return mutated;
+    if (*value != 0) return decided->then_case;
+    return decided->else_case ? decided->else_case : MakeSeq({});
+  }
+
  private:
   const std::unordered_set<const PrimExprNode*>& comparisons_;
   bool value_;

@@ -67,6 +67,11 @@ TEST_CASE_FIXTURE(Fixture, "indices of fused and split loops come apart") {
   Becomes(FloorDiv(x, Int64(4)) * 4 + FloorMod(x, Int64(4)), x);
   Becomes(FloorDiv(x, Int64(12)) * 12 + FloorMod(FloorDiv(x, Int64(4)), Int64(3)) * 4 + FloorMod(x, Int64(4)), x);
   Becomes(FloorMod(FloorMod(x, Int64(12)), Int64(4)), FloorMod(x, Int64(4)));
+  // Where a part of the quotient was taken out, and over three levels.
+  const PrimExpr y = x * 40 + i;
+  Becomes(FloorDiv(y, Int64(7)) * 7 + FloorMod(y, Int64(7)), y);
+  Becomes(FloorDiv(y, Int64(49)) * 49 + FloorMod(FloorDiv(y, Int64(7)), Int64(7)) * 7 + FloorMod(y, Int64(7)), y);
+  Becomes(FloorDiv(x, n) * n + FloorMod(x, n), x);
   Becomes(FloorMod(Int64(7) - FloorMod(x, Int64(8)), Int64(8)), Int64(7) - FloorMod(x, Int64(8)));
   Becomes(FloorDiv(x * 6 + 3, Int64(4)), x + FloorDiv(x + 1, Int64(2)));
 }
@@ -86,6 +91,10 @@ TEST_CASE_FIXTURE(Fixture, "symbolic extents divide") {
 TEST_CASE_FIXTURE(Fixture, "conditions are decided by ranges") {
   analyzer.Bind(k, {Int64(0), n});
   CHECK(analyzer.Prove(k < n));
+  CHECK(analyzer.Prove(FloorMod(x, n) < n));
+  analyzer.Bind(x, {Int64(0), n * 12});
+  CHECK(analyzer.Prove(FloorDiv(x, n) < Int64(12)));
+  CHECK_FALSE(analyzer.Prove(FloorDiv(x, n) < Int64(11)));
   CHECK(analyzer.Prove(k * 4 + j < n * 4));
   CHECK(analyzer.Prove(i * 4 + j < Int64(64)));
   CHECK_FALSE(analyzer.Prove(i * 4 + j < Int64(63)));

@@ -71,6 +71,9 @@ TEST_CASE("default schedule: each kind of function gets its rule") {
   CHECK(rules(testing::MaxPool(testing::N(), 3, 8)) == "tile(pool) ");
   CHECK(rules(testing::Softmax(testing::N(), Int64(10))) == "rows(max) ");
   CHECK(rules(testing::RowSum(testing::N(), Int64(50))) == "rows(sum) ");
+  CHECK(rules(testing::TransposeInner(testing::N(), Int64(32), Int64(64))) == "transpose(transpose_add) ");
+  CHECK(rules(testing::MeanOfPixels(Int64(6), Int64(7), Int64(7))) == "rows(sum) ");
+  CHECK(rules(testing::ConcatRelu(Int64(2), testing::N(), Int64(1), Int64(3))) == "inline(concat) elementwise(relu) ");
   CHECK(rules(testing::ElementwiseChain(testing::N(), Int64(100))) == "inline(mul) inline(add) elementwise(tanh) ");
 }
 

@@ -1,6 +1,7 @@
 #include "tests/compiler/schedule/functions.h"
 
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "compiler/interp/interpreter.h"
@@ -137,6 +138,53 @@ PrimFunc Transpose(PrimExpr a, PrimExpr b) {
   return te::CreatePrimFunc({x, y});
 }
 
+PrimFunc TransposeInner(PrimExpr a, PrimExpr b, PrimExpr c) {
+  const te::Tensor x = te::Placeholder({a, b, c}, kFloat, "X"), y = te::Placeholder({a, c, b}, kFloat, "Y");
+  const te::Tensor z = te::Compute(
+      {a, c, b}, [&](const Indices& i) { return x(i[0], i[2], i[1]) + y(i[0], i[1], i[2]); }, "transpose_add");
+  return te::CreatePrimFunc({x, y, z});
+}
+
+PrimFunc ScaleOfChannels(PrimExpr c, PrimExpr h, PrimExpr w) {
+  const te::Tensor x = te::Placeholder({c, h, w}, kFloat, "X"),
+                   s = te::Placeholder({c, Int64(1), Int64(1)}, kFloat, "S");
+  const te::Tensor y = te::Compute(
+      {c, h, w}, [&](const Indices& i) { return x(i[0], i[1], i[2]) * s(i[0], Int64(0), Int64(0)); }, "scale");
+  return te::CreatePrimFunc({x, s, y});
+}
+
+PrimFunc AddAll(PrimExpr a, PrimExpr b, PrimExpr c) {
+  const te::Tensor x = te::Placeholder({a, b, c}, kFloat, "X"), y = te::Placeholder({a, b, c}, kFloat, "Y");
+  const te::Tensor z = te::Compute(
+      {a, b, c}, [&](const Indices& i) { return x(i[0], i[1], i[2]) + y(i[0], i[1], i[2]); }, "add");
+  return te::CreatePrimFunc({x, y, z});
+}
+
+PrimFunc ConcatRelu(PrimExpr rows, PrimExpr a, PrimExpr b, PrimExpr inner) {
+  const te::Tensor x = te::Placeholder({rows, a, inner}, kFloat, "X"),
+                   y = te::Placeholder({rows, b, inner}, kFloat, "Y");
+  const te::Tensor z = te::Compute(
+      {rows, a + b, inner},
+      [&](const Indices& i) { return IfThenElse(i[1] < a, x(i[0], i[1], i[2]), y(i[0], i[1] - a, i[2])); }, "concat");
+  const te::Tensor r = te::Compute(
+      {rows, a + b, inner}, [&](const Indices& i) { return Max(z(i[0], i[1], i[2]), Zero()); }, "relu");
+  return te::CreatePrimFunc({x, y, r});
+}
+
+PrimFunc MeanOfPixels(PrimExpr c, PrimExpr h, PrimExpr w) {
+  const te::Tensor x = te::Placeholder({c, h, w}, kFloat, "X");
+  const IterVar r = te::ReduceAxis(h, "r"), k = te::ReduceAxis(w, "k");
+  const te::Tensor sum = te::Compute(
+      {c},
+      [&](const Indices& i) {
+        return te::Sum(x(i[0], r->var, k->var), {r, k});
+      },
+      "sum");
+  const te::Tensor mean = te::Compute(
+      {c}, [&](const Indices& i) { return sum(i[0]) / Cast(kFloat, h * w); }, "mean");
+  return te::CreatePrimFunc({x, mean});
+}
+
 PrimFunc Pad(PrimExpr a, int64_t b) {
   const te::Tensor x = te::Placeholder({a, Int64(b)}, kFloat, "X");
   const te::Tensor y = te::Compute(
@@ -150,7 +198,7 @@ PrimFunc Pad(PrimExpr a, int64_t b) {
 
 std::vector<Case> AllCases() {
   const auto c = [](int64_t v) { return Int64(v); };
-  return {
+  std::vector<Case> cases = {
       {"dense, symbolic rows",
        Dense(N(), c(20), c(40), true),
        1,
@@ -194,7 +242,41 @@ std::vector<Case> AllCases() {
        {{{5, 19}, {19}, {5, 19}}, {{5, 2}, {2}, {5, 2}}}},
       {"transpose", Transpose(N(), c(12)), 1, {{{9, 12}, {12, 9}}}},
       {"pad", Pad(N(), 20), 1, {{{4, 20}, {4, 23}}}},
+      {"transpose in squares", TransposeInner(c(2), c(35), c(19)), 1, {{{2, 35, 19}, {2, 19, 35}, {2, 19, 35}}}},
+      {"transpose in pairs of squares",
+       TransposeInner(c(1), c(32), c(64)),
+       1,
+       {{{1, 32, 64}, {1, 64, 32}, {1, 64, 32}}}},
+      {"transpose, symbolic", TransposeInner(c(2), c(24), N()), 1, {{{2, 24, 21}, {2, 21, 24}, {2, 21, 24}}}},
+      {"scale of channels", ScaleOfChannels(N(), c(7), c(7)), 1, {{{3, 7, 7}, {3, 1, 1}, {3, 7, 7}}}},
+      {"add, all axes one", AddAll(c(5), c(7), c(9)), 1, {{{5, 7, 9}, {5, 7, 9}, {5, 7, 9}}}},
+      {"concat", ConcatRelu(c(2), c(5), c(3), c(7)), 1, {{{2, 5, 7}, {2, 3, 7}, {2, 8, 7}}}},
+      {"mean of pixels", MeanOfPixels(c(6), c(7), c(7)), 1, {{{6, 7, 7}, {6}}}},
+      {"mean of few pixels", MeanOfPixels(c(6), c(3), c(3)), 1, {{{6, 3, 3}, {6}}}},
   };
+  // One function for every length.
+  const std::vector<int64_t> lengths = {1, 2, 7, 8, 9, 17, 128};
+  const auto with_lengths = [&](std::string name, PrimFunc function,
+                                const std::function<std::vector<std::vector<int64_t>>(int64_t)>& dims) {
+    Case one{std::move(name), std::move(function), 1, {}};
+    for (int64_t n : lengths) one.shapes.push_back(dims(n));
+    cases.push_back(std::move(one));
+  };
+  using Dims = std::vector<std::vector<int64_t>>;
+  with_lengths("softmax of any length", Softmax(c(2), N()), [](int64_t n) { return Dims{{2, n}, {2, n}}; });
+  with_lengths("row sum of any length", RowSum(c(2), N()), [](int64_t n) { return Dims{{2, n}, {2}}; });
+  with_lengths("chain of any length", ElementwiseChain(c(2), N()), [](int64_t n) { return Dims{{2, n}, {n}, {2, n}}; });
+  with_lengths("add of any length", AddAll(c(3), N(), c(5)), [](int64_t n) {
+    return Dims{{3, n, 5}, {3, n, 5}, {3, n, 5}};
+  });
+  with_lengths("concat of any length", ConcatRelu(c(2), N(), c(1), c(3)), [](int64_t n) {
+    return Dims{{2, n, 3}, {2, 1, 3}, {2, n + 1, 3}};
+  });
+  with_lengths("mean of any picture", MeanOfPixels(c(2), N(), c(3)), [](int64_t n) { return Dims{{2, n, 3}, {2}}; });
+  with_lengths("transpose of any length", TransposeInner(c(1), N(), c(10)), [](int64_t n) {
+    return Dims{{1, n, 10}, {1, 10, n}, {1, 10, n}};
+  });
+  return cases;
 }
 
 Result<std::vector<std::vector<float>>> RunOnRandom(const PrimFunc& function,

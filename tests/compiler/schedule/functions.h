@@ -32,6 +32,13 @@ ir::PrimFunc GlobalMean(ir::PrimExpr m, ir::PrimExpr n);  // of everything: a sc
 // tanh(X[a, b] * Y[b] + 1): three stages.
 ir::PrimFunc ElementwiseChain(ir::PrimExpr a, ir::PrimExpr b);
 ir::PrimFunc Transpose(ir::PrimExpr a, ir::PrimExpr b);
+// X[a, b, c] transposed, plus Y[a, c, b].
+ir::PrimFunc TransposeInner(ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr c);
+ir::PrimFunc ScaleOfChannels(ir::PrimExpr c, ir::PrimExpr h, ir::PrimExpr w);
+ir::PrimFunc AddAll(ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr c);
+// relu of X[rows, a, inner] followed by Y[rows, b, inner].
+ir::PrimFunc ConcatRelu(ir::PrimExpr rows, ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr inner);
+ir::PrimFunc MeanOfPixels(ir::PrimExpr c, ir::PrimExpr h, ir::PrimExpr w);
 ir::PrimFunc Pad(ir::PrimExpr a, int64_t b);
 
 std::vector<Case> AllCases();

@@ -47,6 +47,8 @@ class Command {
     } else if (name_ == "loop_partition") {
       const LoopRV loop = Loop();
       s_.LoopPartition(loop, Number(Word()));
+    } else if (name_ == "partition_by_conditions") {
+      s_.PartitionByConditions(Loop());
     } else if (name_ == "parallel") {
       s_.Parallel(Loop());
     } else if (name_ == "vectorize") {

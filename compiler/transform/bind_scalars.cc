@@ -1,0 +1,131 @@
+// bind_scalars
+//   Before: tensor functions take every operand as a tensor, constants of one element, too (an epsilon, an exponent, the
+//           0.5 of an activation).
+//   After:  constants of one number are immediates of the functions that read them, which are specialised for each
+//           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared.
+//   After legalising, since rows have no bodies; before classes and fusion, which then see one operand less.
+#include <cstring>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::AsRef;
+using ir::Buffer;
+using ir::Expr;
+using ir::PrimExpr;
+
+namespace {
+
+// The number of a constant of one element; nothing for others and for formats that are hardly worth it.
+std::optional<PrimExpr> NumberOf(const Expr& arg) {
+  const auto* constant = As<ir::ConstantNode>(arg);
+  if (constant == nullptr || constant->data->num_elements() != 1) return std::nullopt;
+  const DataType dtype = constant->data->dtype();
+  const std::byte* bytes = constant->data->bytes().data();
+  const auto read = [bytes](auto value) {
+    std::memcpy(&value, bytes, sizeof(value));
+    return value;
+  };
+  if (dtype == DataType::Float(32)) return ir::FloatImm(dtype, read(float()));
+  if (dtype == DataType::Float(64)) return ir::FloatImm(dtype, read(double()));
+  if (dtype == DataType::Int(32)) return ir::IntImm(dtype, read(int32_t()));
+  if (dtype == DataType::Int(64)) return ir::IntImm(dtype, read(int64_t()));
+  return std::nullopt;
+}
+
+// Puts numbers in the place of loads, and forgets the regions that were read.
+class Binder : public ir::StmtMutator {
+ public:
+  std::unordered_map<Buffer, PrimExpr, ir::RefHash, ir::RefSame> numbers;
+  bool fits = true;  // nothing but loads touches these buffers
+
+ protected:
+  using StmtMutator::Mutate;
+  PrimExpr Mutate(const ir::Ref<ir::BufferLoadNode>& load) override {
+    const auto it = numbers.find(load->buffer);
+    return it != numbers.end() ? it->second : StmtMutator::Mutate(load);
+  }
+  ir::Stmt Mutate(const ir::Ref<ir::BufferStoreNode>& store) override {
+    fits &= !numbers.contains(store->buffer);
+    return StmtMutator::Mutate(store);
+  }
+  ir::Stmt Mutate(const ir::Block& block) override {
+    ir::BlockNode copy = *block;
+    std::erase_if(copy.reads, [&](const ir::BufferRegion& region) { return numbers.contains(region.buffer); });
+    for (const ir::MatchBufferRegion& match : copy.match_buffers) fits &= !numbers.contains(match.source.buffer);
+    return StmtMutator::Mutate(ir::Make<ir::BlockNode>(std::move(copy)));
+  }
+};
+
+class ScalarBinder : public ir::ExprMutator {
+ public:
+  explicit ScalarBinder(ir::IRModule& module) : module_(module) {}
+
+ protected:
+  using ExprMutator::Mutate;
+  Expr Mutate(const ir::Call& call) override {
+    const std::optional<CallTir> tir = AsCallTir(call);
+    if (!tir.has_value() || tir->tir_vars.get() != nullptr) return ExprMutator::Mutate(call);
+    const ir::PrimFunc function = module_.FindPrimFunc(tir->callee->name);
+    if (function == nullptr || function->params.size() < tir->args.size()) return call;
+    Binder binder;
+    std::vector<Expr> args;
+    ir::PrimFuncNode bound = *function;
+    bound.params.clear();
+    for (size_t i = 0; i < function->params.size(); ++i) {
+      const ir::PrimFuncParam& param = function->params[i];
+      const std::optional<PrimExpr> number = i < tir->args.size() ? NumberOf(tir->args[i]) : std::nullopt;
+      const bool binds = number.has_value() && param.buffer != nullptr && param.buffer->dtype == (*number)->dtype;
+      if (binds) {
+        binder.numbers.emplace(param.buffer, *number);
+      } else {
+        bound.params.push_back(param);
+        if (i < tir->args.size()) args.push_back(tir->args[i]);
+      }
+    }
+    if (binder.numbers.empty() || args.empty()) return call;
+    bound.body = binder.MutateStmt(function->body);
+    if (!binder.fits) return call;
+    ir::CallNode result =
+        *op::MakeCallTIR(Share(ir::Make<ir::PrimFuncNode>(std::move(bound)), tir->callee), args, tir->results);
+    result.span = call->span;
+    return ir::Make<ir::CallNode>(std::move(result));
+  }
+
+ private:
+  ir::GlobalVar Share(const ir::PrimFunc& function, const ir::GlobalVar& origin) {
+    std::vector<ir::GlobalVar>& candidates = made_[ir::StructuralHash(Expr(function))];
+    for (const ir::GlobalVar& candidate : candidates) {
+      if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
+    }
+    candidates.push_back(module_.Add(origin->name, function));
+    return candidates.back();
+  }
+
+  ir::IRModule& module_;
+  std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext&) {
+  ScalarBinder binder(module);
+  const std::vector<ir::IRModule::Entry> entries = module.functions();
+  for (const ir::IRModule::Entry& entry : entries) {
+    const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
+    if (function == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
+    module.Set(entry.var, binder.MutateFunction(function));
+  }
+  return module;
+}
+
+}  // namespace ingot::transform
