@@ -231,6 +231,8 @@ std::vector<OpRow> BinaryOps() {
     if (binary.prepare_builtin != nullptr) {
       row.prepare = PrepareBinary;
       row.fold = FoldByPrepare;
+    } else if (binary.returns_bool || binary.of_float == nullptr) {
+      row.fold = FoldByReference;  // exact
     }
     rows.push_back(std::move(row));
   }

@@ -76,8 +76,7 @@ Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::T
 
 Result<ir::PrimFunc> BuildFromStatements(
     const ir::Call& call,
-    const std::function<std::vector<ir::Stmt>(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>&
-        define,
+    const std::function<Statements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>& define,
     const std::vector<std::string>& output_names) {
   INGOT_ASSIGN_OR_RETURN(const TeArgs args, TeArgs::Make(call));
   Buffers inputs;
@@ -93,10 +92,11 @@ Result<ir::PrimFunc> BuildFromStatements(
     params.push_back({outputs.back()->data, outputs.back()});
   }
   for (const ir::PrimVar& scalar : args.scalars()) params.push_back({scalar, nullptr});
-  const ir::Block root =
-      ir::Make<ir::BlockNode>("root", std::vector<ir::IterVar>{}, std::vector<ir::BufferRegion>{},
-                              std::vector<ir::BufferRegion>{}, ir::MakeSeq(define(args, inputs, outputs)));
-  const ir::Stmt body = ir::Make<ir::BlockRealizeNode>(std::vector<ir::PrimExpr>{}, ir::BoolImm(true), root);
+  Statements statements = define(args, inputs, outputs);
+  ir::BlockNode root("root", {}, {}, {}, ir::MakeSeq(std::move(statements.nests)));
+  root.alloc_buffers = std::move(statements.workspace);
+  const ir::Stmt body = ir::Make<ir::BlockRealizeNode>(std::vector<ir::PrimExpr>{}, ir::BoolImm(true),
+                                                       ir::Make<ir::BlockNode>(std::move(root)));
   const ir::PrimFunc function =
       ir::Make<ir::PrimFuncNode>(std::move(params), body, false, ir::Attrs{{"tirx.noalias", ir::AttrValue(true)}});
   const Status status = ir::VerifyPrimFunc(function);

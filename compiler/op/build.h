@@ -45,13 +45,18 @@ class TeArgs {
 Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::Tensor(const TeArgs&)>& define);
 Result<ir::PrimFunc> BuildManyFromTe(const ir::Call& call,
                                      const std::function<std::vector<te::Tensor>(const TeArgs&)>& define);
-// The PrimFunc whose body are the statements of define(args, inputs, outputs), for what is no tensor expression: scans,
-// scatters, sorts. Outputs have the names given, or "out".
+// The PrimFunc of the statements of define(args, inputs, outputs), for what is no tensor expression: scans, scatters,
+// sorts. Outputs have the names given, or "out".
 using Buffers = std::vector<ir::Buffer>;
+struct Statements {
+  std::vector<ir::Stmt> nests;                         // in order
+  Buffers workspace;                                   // that they share
+  Statements(std::vector<ir::Stmt> n, Buffers w = {})  // NOLINT: implicit on purpose
+      : nests(std::move(n)), workspace(std::move(w)) {}
+};
 Result<ir::PrimFunc> BuildFromStatements(
     const ir::Call& call,
-    const std::function<std::vector<ir::Stmt>(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>&
-        define,
+    const std::function<Statements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>& define,
     const std::vector<std::string>& output_names = {});
 
 // An Implementation that always applies and whose cost is an operation per element of the result. define is a plain
@@ -63,6 +68,10 @@ Result<ir::PrimFunc> Build(const ir::Call& call, const Target&) {
 template <std::vector<te::Tensor> (*define)(const TeArgs&)>
 Result<ir::PrimFunc> BuildMany(const ir::Call& call, const Target&) {
   return BuildManyFromTe(call, define);
+}
+template <Statements (*define)(const TeArgs&, const Buffers&, const Buffers&)>
+Result<ir::PrimFunc> BuildStatements(const ir::Call& call, const Target&) {
+  return BuildFromStatements(call, define);
 }
 double ElementsOfResult(const ir::Call& call, const Target& target);
 bool Always(const ir::Call& call, const Target& target);

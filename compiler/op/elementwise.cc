@@ -391,6 +391,7 @@ std::vector<OpRow> ElementwiseOps() {
                   .fusion = FusionClass::kBroadcast,
                   .infer = InferWhere,
                   .reference = ReferenceWhere,
+                  .fold = FoldByReference,
                   .implementations = {TeImplementation<DefineWhere>()},
                   .cases = {.broadcast = true, .dtypes = {kBool}}});
   return rows;

@@ -25,6 +25,10 @@ std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recu
 std::vector<OpRow> VisionOps();         // object detection
 std::vector<OpRow> ResizeOps();         // resize, grid sampling
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
+std::vector<OpRow> IndexingOps();       // elements at places that data decide: take, gather, one_hot
+std::vector<OpRow> MovementOps();       // split, tile, flip, ..., arange
+std::vector<OpRow> OrderingOps();       // arg-max, sort, top-k, cumulative sums
+std::vector<OpRow> ScatterOps();        // elements to places that data decide
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 
 }  // namespace ingot::op

@@ -161,21 +161,31 @@ Result<ir::PrimExpr> PrimArg(const ir::Call& call, size_t i) {
   return OpError(call, ArgName(call, i) + ": expected a known scalar, got " + Describe(call->args[i]->type));
 }
 
-Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i) {
+Result<std::vector<ir::PrimExpr>> PrimTupleArg(const ir::Call& call, size_t i) {
   INGOT_CHECK(HasArg(call, i), "arity was checked before");
   const auto* tuple = ir::As<ir::TupleNode>(call->args[i]);
-  std::vector<int64_t> values;
+  std::vector<ir::PrimExpr> values;
   if (tuple != nullptr) {
     for (const ir::Expr& field : tuple->fields) {
       const auto* prim = ir::As<ir::PrimValueNode>(field);
-      const int64_t* value = prim != nullptr ? ir::AsConstInt(prim->value) : nullptr;
-      if (value == nullptr) break;
-      values.push_back(*value);
+      if (prim == nullptr || !prim->value->dtype.is_integral()) break;
+      values.push_back(ir::Cast(DataType::Int(64), prim->value));
     }
   }
-  if (tuple == nullptr || values.size() != tuple->fields.size()) {
-    return OpError(call,
-                   ArgName(call, i) + ": expected a tuple of constant integers, got " + Describe(call->args[i]->type));
+  if (tuple != nullptr && values.size() == tuple->fields.size()) return values;
+  return OpError(call, ArgName(call, i) + ": expected a tuple of integers, got " + Describe(call->args[i]->type));
+}
+
+Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> exprs, PrimTupleArg(call, i));
+  std::vector<int64_t> values;
+  for (const ir::PrimExpr& expr : exprs) {
+    const int64_t* value = ir::AsConstInt(expr);
+    if (value == nullptr) {
+      return OpError(
+          call, ArgName(call, i) + ": expected a tuple of constant integers, got " + Describe(call->args[i]->type));
+    }
+    values.push_back(*value);
   }
   return values;
 }

@@ -10,6 +10,12 @@
 
 namespace ingot::op {
 
+std::vector<DataType> MovedDataTypes() {
+  return {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16(), DataType::Int(8),
+          DataType::Int(16),   DataType::Int(32),   DataType::Int(64),   DataType::UInt(8),    DataType::UInt(16),
+          DataType::UInt(32),  DataType::UInt(64),  DataType::Bool()};
+}
+
 int64_t CountOf(std::span<const int64_t> dims) {
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;

@@ -14,6 +14,9 @@ namespace ingot::op {
 
 using Index = std::vector<int64_t>;
 
+// What rows that only move elements take, for CaseTraits: every width of integers and floats, and bool.
+std::vector<DataType> MovedDataTypes();
+
 // Zeros.
 ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims);
 int64_t CountOf(std::span<const int64_t> dims);

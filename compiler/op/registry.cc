@@ -19,9 +19,10 @@ struct Table {
   std::vector<ir::Expr> nodes;
 
   Table() {
-    for (auto family : {ElementwiseOps, BinaryOps, CreateOps, ShapeOps, TransformOps, ReductionOps, ActivationOps,
-                        NormalizationOps, LinearOps, EinsumOps, AttentionOps, ConvolutionOps, WinogradOps, RecurrentOps,
-                        ResizeOps, VisionOps, CallOps, MemoryOps}) {
+    for (auto family : {ElementwiseOps, BinaryOps,        CreateOps,  ShapeOps,  TransformOps, ReductionOps,
+                        ActivationOps,  NormalizationOps, LinearOps,  EinsumOps, AttentionOps, ConvolutionOps,
+                        WinogradOps,    RecurrentOps,     ResizeOps,  VisionOps, CallOps,      IndexingOps,
+                        MovementOps,    OrderingOps,      ScatterOps, MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

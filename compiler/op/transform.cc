@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
@@ -249,15 +250,16 @@ Result<PrepareCall> PrepareConcat(const ir::Call& call) {
   return prepare;
 }
 
-// ---- strided_slice: NumPy's x[begin:end:stride] for each of axes.
+// ---- strided_slice: NumPy's x[begin:end:stride] for each of axes; bounds may be symbolic.
 struct SliceAxis {
   int axis;
-  int64_t begin, end, stride;
+  ir::PrimExpr begin, end;
+  int64_t stride;
 };
 Result<std::vector<SliceAxis>> SliceAxes(const ir::Call& call, int rank) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, IntTupleArg(call, 1));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IntTupleArg(call, 2));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> end, IntTupleArg(call, 3));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> begin, PrimTupleArg(call, 2));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> end, PrimTupleArg(call, 3));
   std::vector<int64_t> strides(axes.size(), 1);
   if (HasArg(call, 4)) {
     INGOT_ASSIGN_OR_RETURN(strides, IntTupleArg(call, 4));
@@ -275,11 +277,15 @@ Result<std::vector<SliceAxis>> SliceAxes(const ir::Call& call, int rank) {
 }
 
 // A bound as NumPy reads it: from the end when negative, then limited to what a walk in this direction can use.
-ir::PrimExpr SliceBound(int64_t bound, const ir::PrimExpr& extent, bool forwards) {
+ir::PrimExpr SliceBound(const ir::PrimExpr& bound, const ir::PrimExpr& extent, bool forwards) {
+  const ir::PrimExpr zero = ir::Int64(0);
+  const ir::PrimExpr low = ir::Int64(forwards ? 0 : -1);
   const ir::PrimExpr high = forwards ? extent : extent - 1;
-  if (bound >= 0) return ir::Min(ir::Int64(bound), high);
+  arith::Analyzer analyzer;
+  if (analyzer.ProveLessEqual(zero, bound)) return ir::Min(bound, high);
   // Counted from the end it is below the extent anyway.
-  return ir::Max(extent + bound, ir::Int64(forwards ? 0 : -1));
+  if (analyzer.ProveLess(bound, zero)) return ir::Max(extent + bound, low);
+  return ir::Max(ir::Min(ir::Select(bound < zero, extent + bound, bound), high), low);
 }
 
 struct SliceRange {
@@ -292,7 +298,10 @@ SliceRange RangeOf(const SliceAxis& slice, const ir::PrimExpr& extent) {
   const ir::PrimExpr length = forwards ? end - begin : begin - end;
   const int64_t step = forwards ? slice.stride : -slice.stride;
   ir::PrimExpr count = SimplifyDim(ir::FloorDiv(length + (step - 1), ir::Int64(step)));
-  if (slice.begin != 0 || !forwards || slice.end < 0) count = SimplifyDim(ir::Max(count, ir::Int64(0)));
+  const bool from_start = ir::IsConstInt(slice.begin, 0) && forwards;
+  if (!from_start || !arith::Analyzer().ProveLessEqual(ir::Int64(0), slice.end)) {
+    count = SimplifyDim(ir::Max(count, ir::Int64(0)));
+  }
   return {begin, count};
 }
 
@@ -318,7 +327,10 @@ Result<Walk> WalkOf(const ir::Call& call, std::span<const int64_t> dims) {
   Walk walk{std::vector<int64_t>(dims.size(), 0), std::vector<int64_t>(dims.size(), 1)};
   for (const SliceAxis& slice : slices) {
     const auto at = static_cast<size_t>(slice.axis);
-    walk.starts[at] = *ir::AsConstInt(RangeOf(slice, ir::Int64(dims[at])).begin);
+    const SliceRange range = RangeOf(slice, ir::Int64(dims[at]));
+    const int64_t* start = ir::AsConstInt(range.begin);
+    if (start == nullptr) return OpError(call, "expected constant bounds, got " + Describe(range.begin));
+    walk.starts[at] = *start;
     walk.steps[at] = slice.stride;
   }
   return walk;
@@ -345,7 +357,8 @@ te::Tensor DefineStridedSlice(const TeArgs& args) {
   std::vector<int64_t> strides(x.shape().size(), 1);
   for (const SliceAxis& slice : *slices) {
     const auto at = static_cast<size_t>(slice.axis);
-    begin[at] = RangeOf(slice, x.shape()[at]).begin;
+    const SliceAxis own{slice.axis, args.Own(slice.begin), args.Own(slice.end), slice.stride};
+    begin[at] = RangeOf(own, x.shape()[at]).begin;
     strides[at] = slice.stride;
   }
   return topi::StridedSlice(x, begin, strides, args.out_dims());
@@ -358,6 +371,14 @@ Result<PrepareCall> PrepareStridedSlice(const ir::Call& call) {
 }
 
 // ---- nn.pad: pad_width is [before, after] of each axis in turn.
+std::optional<topi::PadMode> PadModeOf(std::string_view name) {
+  if (name == "constant") return topi::PadMode::kConstant;
+  if (name == "reflect") return topi::PadMode::kReflect;
+  if (name == "replicate") return topi::PadMode::kReplicate;
+  if (name == "circular") return topi::PadMode::kCircular;
+  return std::nullopt;
+}
+
 Result<ir::Type> InferPad(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   const std::vector<int64_t> width = call->attrs.GetInts("pad_width");
@@ -368,13 +389,37 @@ Result<ir::Type> InferPad(const ir::Call& call) {
   if (std::ranges::any_of(width, [](int64_t w) { return w < 0; })) {
     return OpError(call, "pad_width: expected integers >= 0");
   }
-  if (call->attrs.GetString("pad_mode") != "constant") {
-    return OpError(call, "pad_mode: expected \"constant\", got \"" + call->attrs.GetString("pad_mode") + "\"");
+  const std::string mode = call->attrs.GetString("pad_mode");
+  if (!PadModeOf(mode)) {
+    return OpError(call,
+                   "pad_mode: expected \"constant\", \"reflect\", \"replicate\" or \"circular\", got \"" + mode + "\"");
   }
   if (!x->dims) return TensorOfRank(x->rank, x->dtype, x);
   Dims dims = *x->dims;
-  for (size_t i = 0; i < dims.size(); ++i) dims[i] = SimplifyDim(dims[i] + (width[2 * i] + width[2 * i + 1]));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t added = width[2 * i] + width[2 * i + 1];
+    if (mode != "constant" && added > 0 && ir::IsConstInt(dims[i], 0)) {
+      return OpError(call, "axis " + std::to_string(i) + " of " + Describe(x) + " has no elements to repeat");
+    }
+    dims[i] = SimplifyDim(dims[i] + added);
+  }
   return TensorOf(std::move(dims), x->dtype, x);
+}
+
+// What a place of a padded axis repeats; -1: the constant.
+int64_t PaddedPlace(int64_t place, int64_t extent, topi::PadMode mode) {
+  switch (mode) {
+    case topi::PadMode::kConstant:
+      return place >= 0 && place < extent ? place : -1;
+    case topi::PadMode::kReplicate:
+      return std::clamp<int64_t>(place, 0, extent - 1);
+    case topi::PadMode::kCircular:
+      return (place % extent + extent) % extent;
+    case topi::PadMode::kReflect:
+      while (extent > 1 && (place < 0 || place >= extent)) place = place < 0 ? -place : 2 * (extent - 1) - place;
+      return extent > 1 ? place : 0;
+  }
+  INGOT_UNREACHABLE();
 }
 
 Result<std::vector<ReferenceTensor>> ReferencePad(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
@@ -382,11 +427,15 @@ Result<std::vector<ReferenceTensor>> ReferencePad(const ir::Call& call, std::spa
   const std::vector<int64_t> width = call->attrs.GetInts("pad_width");
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   ReferenceTensor out = NewReference(x.dtype, dims);
-  for (int64_t i = 0; i < CountOf(dims); ++i) SetNumber(out, i, call->attrs.GetFloat("pad_value"));
-  ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
-    Index to = index;
-    for (size_t i = 0; i < to.size(); ++i) to[i] += width[2 * i];
-    CopyElement(x, flat, out, Flatten(dims, to));
+  const topi::PadMode mode = *PadModeOf(call->attrs.GetString("pad_mode"));
+  ForEachIndex(dims, [&](const Index& index, int64_t flat) {
+    Index from = index;
+    for (size_t i = 0; i < from.size(); ++i) from[i] = PaddedPlace(index[i] - width[2 * i], x.dims[i], mode);
+    if (std::ranges::find(from, -1) == from.end()) {
+      CopyElement(x, Flatten(x.dims, from), out, flat);
+    } else {
+      SetNumber(out, flat, call->attrs.GetFloat("pad_value"));
+    }
   });
   return One(std::move(out));
 }
@@ -401,11 +450,19 @@ te::Tensor DefinePad(const TeArgs& args) {
   }
   const double value = args.call()->attrs.GetFloat("pad_value");
   const DataType dtype = args.out_dtype();
+  const topi::PadMode mode = *PadModeOf(args.call()->attrs.GetString("pad_mode"));
+  if (mode != topi::PadMode::kConstant) return topi::PadByRepeating(args.input(0), before, after, mode);
   return topi::Pad(args.input(0), before, after,
                    dtype.is_bool() ? ir::BoolImm(value != 0) : ir::MakeConst(dtype, value));
 }
 
+Result<ConstantPtr> FoldPad(const ir::Call& call, std::span<const ConstantPtr> inputs) {
+  return call->attrs.GetString("pad_mode") == "constant" ? FoldByPrepare(call, inputs) : FoldByReference(call, inputs);
+}
+
 Result<PrepareCall> PreparePad(const ir::Call& call) {
+  const std::string mode = call->attrs.GetString("pad_mode");
+  if (mode != "constant") return OpError(call, "no host routine pads by mode \"" + mode + "\"");
   const std::vector<int64_t> width = call->attrs.GetInts("pad_width");
   std::vector<int64_t> before;
   for (size_t i = 0; i < width.size(); i += 2) before.push_back(width[i]);
@@ -415,8 +472,7 @@ Result<PrepareCall> PreparePad(const ir::Call& call) {
 }  // namespace
 
 std::vector<OpRow> TransformOps() {
-  const DataType f32 = DataType::Float(32);
-  const CaseTraits moves{.dtypes = {DataType::Int(8), DataType::Float(16), f32, DataType::Float(64), DataType::Bool()}};
+  const CaseTraits moves{.dtypes = MovedDataTypes()};
   CaseTraits axes = moves;
   axes.rank0 = false;
   std::vector<OpRow> rows;
@@ -514,7 +570,7 @@ std::vector<OpRow> TransformOps() {
                   .implementations = {TeImplementation<DefineStridedSlice>()},
                   .cases = axes});
   rows.push_back({.name = "nn.pad",
-                  .summary = "surrounded by a value",
+                  .summary = "surrounded by a value, or by its own elements",
                   .arg_names = {"data"},
                   .attrs = {{"pad_width", AttrType::kInts, {}, true},
                             {"pad_value", AttrType::kFloat, 0.0},
@@ -522,7 +578,7 @@ std::vector<OpRow> TransformOps() {
                   .fusion = FusionClass::kInjective,
                   .infer = InferPad,
                   .reference = ReferencePad,
-                  .fold = FoldByPrepare,
+                  .fold = FoldPad,
                   .prepare = PreparePad,
                   .implementations = {TeImplementation<DefinePad>()},
                   .cases = moves});

@@ -345,7 +345,146 @@ def strided_slice(c, x):
 
 def pad(c, x):
     width = np.array(c["attrs"]["pad_width"], dtype=int).reshape(-1, 2)
-    return np.pad(x[0], width, constant_values=x[0].dtype.type(c["attrs"]["pad_value"])) if len(width) else x[0]
+    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[c["attrs"]["pad_mode"]]
+    if not len(width):
+        return x[0]
+    if mode == "constant":
+        return np.pad(x[0], width, constant_values=x[0].dtype.type(c["attrs"]["pad_value"]))
+    return np.pad(x[0], width, mode=mode)
+
+
+def places(indices, extent, from_end=True):
+    """Indices count from the end below 0, and are limited to the axis."""
+    indices = indices.astype(np.int64)
+    if from_end:
+        indices = np.where(indices < 0, indices + extent, indices)
+    return np.clip(indices, 0, max(extent - 1, 0))
+
+
+def take(c, x):
+    axis = c["attrs"]["axis"]
+    return np.take(x[0], places(x[1], x[0].shape[axis], c["attrs"]["mode"] == "fast"), axis=axis)
+
+
+def gather_elements(c, x):
+    axis = c["attrs"]["axis"] % x[0].ndim
+    index = list(np.indices(x[1].shape))
+    index[axis] = places(x[1], x[0].shape[axis])
+    return x[0][tuple(index)]
+
+
+def gather_nd(c, x):
+    batch = c["attrs"]["batch_dims"]
+    index = [np.indices(x[1].shape[:-1])[i] for i in range(batch)]
+    index += [places(x[1][..., k], x[0].shape[batch + k]) for k in range(x[1].shape[-1])]
+    return x[0][tuple(index)]
+
+
+def one_hot(c, x):
+    on, off = c["args"][1], c["args"][2]
+    depth, axis = c["attrs"]["depth"], c["attrs"]["axis"]
+    indices = np.expand_dims(x[0].astype(np.int64), axis)
+    shape = [1] * indices.ndim
+    shape[axis] = depth
+    place = np.arange(depth).reshape(shape)
+    return np.where((place == indices) | (place == indices + depth), on, off)
+
+
+SCATTER = {
+    "update": lambda a, b: b,
+    "add": lambda a, b: a + b,
+    "mul": lambda a, b: a * b,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def scatter_elements(c, x):
+    out, axis, combine = x[0].copy(), c["attrs"]["axis"], SCATTER[c["attrs"]["reduction"]]
+    for at in np.ndindex(*x[1].shape):
+        to = list(at)
+        to[axis] = x[1][at]
+        out[tuple(to)] = combine(out[tuple(to)], x[2][at])
+    return out
+
+
+def scatter_nd(c, x):
+    out, combine = x[0].copy(), SCATTER[c["attrs"]["reduction"]]
+    for at in np.ndindex(*x[1].shape[:-1]):
+        to = tuple(x[1][at])
+        out[to] = combine(out[to], x[2][at])
+    return out
+
+
+def split(c, x):
+    how, axis = c["attrs"]["indices_or_sections"], c["attrs"]["axis"]
+    if isinstance(how, int):
+        part = -(-x[0].shape[axis] // how)
+        how = [part * i for i in range(1, how)]
+    return np.split(x[0], how, axis)
+
+
+def reverse_sequence(c, x):
+    seq, batch = c["attrs"]["seq_axis"], c["attrs"]["batch_axis"]
+    out = np.moveaxis(x[0], (batch, seq), (0, 1)).copy()
+    for i, length in enumerate(x[1]):
+        length = np.clip(length, 0, out.shape[1])
+        out[i, :length] = out[i, :length][::-1].copy()
+    return np.moveaxis(out, (0, 1), (batch, seq))
+
+
+def arange(c, x):
+    start, end, step = c["args"]
+    return np.arange(start, end, step, dtype=np.float64)
+
+
+def arg(least):
+    def run(c, x):
+        axis, keepdims = c["attrs"]["axis"], c["attrs"]["keepdims"]
+        axis = axis[0] if axis else 0
+        if x[0].size == 0:
+            return np.zeros(c["outputs"][0]["dims"])
+        # NaN is the greatest: ranks instead of values.
+        ranks = np.unique(wide(x[0]), return_inverse=True)[1].reshape(x[0].shape)
+        if c["attrs"]["select_last_index"]:
+            best = x[0].shape[axis] - 1 - (np.argmin if least else np.argmax)(np.flip(ranks, axis), axis)
+        else:
+            best = (np.argmin if least else np.argmax)(ranks, axis)
+        return np.expand_dims(best, axis) if keepdims else best
+
+    return run
+
+
+def scan(fn, start):
+    def run(c, x):
+        a, axis = wide(x[0]), c["attrs"]["axis"]
+        out = fn(a if a.dtype.kind == "f" else a.astype(np.int64), axis=axis)
+        if c["attrs"]["exclusive"] and a.shape[axis]:
+            out = np.delete(np.insert(out, 0, start, axis), -1, axis)
+        return out
+
+    return run
+
+
+def order(x, axis, descending):
+    """Stable; NaN is the greatest."""
+    ranks = np.unique(wide(x), return_inverse=True)[1].reshape(x.shape)
+    return np.argsort(-ranks if descending else ranks, axis=axis, kind="stable")
+
+
+def sort(c, x):
+    return np.take_along_axis(x[0], order(x[0], c["attrs"]["axis"], c["attrs"]["descending"]), c["attrs"]["axis"])
+
+
+def argsort(c, x):
+    return order(x[0], c["attrs"]["axis"], c["attrs"]["descending"])
+
+
+def topk(c, x):
+    a = c["attrs"]
+    indices = np.take(order(x[0], a["axis"], a["largest"]), np.arange(a["k"]), a["axis"])
+    values = np.take_along_axis(x[0], indices, a["axis"])
+    return {"both": [values, indices], "values": values, "indices": indices}[a["ret_type"]]
 
 
 def expand_dims(c, x):
@@ -547,6 +686,28 @@ ORACLES = {
     "concat": lambda c, x: np.concatenate(x, c["attrs"]["axis"]),
     "strided_slice": strided_slice,
     "nn.pad": pad,
+    "take": take,
+    "gather_elements": gather_elements,
+    "gather_nd": gather_nd,
+    "one_hot": one_hot,
+    "scatter_elements": scatter_elements,
+    "scatter_nd": scatter_nd,
+    "split": split,
+    "tile": lambda c, x: np.tile(x[0], c["attrs"]["repeats"]),
+    "repeat": lambda c, x: np.repeat(x[0], c["attrs"]["repeats"], c["attrs"]["axis"] and c["attrs"]["axis"][0]),
+    "flip": lambda c, x: np.flip(x[0], c["attrs"]["axis"]),
+    "reverse_sequence": reverse_sequence,
+    "tril": lambda c, x: np.tril(x[0], c["args"][1]),
+    "triu": lambda c, x: np.triu(x[0], c["args"][1]),
+    "arange": arange,
+    "eye": lambda c, x: np.eye(*c["args"]),
+    "argmax": arg(False),
+    "argmin": arg(True),
+    "cumsum": scan(np.cumsum, 0),
+    "cumprod": scan(np.cumprod, 1),
+    "sort": sort,
+    "argsort": argsort,
+    "topk": topk,
     "sum": reduction(np.sum),
     "prod": reduction(np.prod),
     "max": reduction(extremum(np.maximum, -np.inf)),

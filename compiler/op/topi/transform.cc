@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/op/infer.h"
+#include "compiler/op/topi/indexing.h"
 
 namespace ingot::op::topi {
 
@@ -90,6 +91,37 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
         return inside == nullptr ? x(index) : ir::IfThenElse(inside, x(index), value);
       },
       std::move(name));
+}
+
+te::Tensor PadByRepeating(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                          PadMode mode) {
+  Shape shape;
+  std::vector<int> padded;
+  for (size_t i = 0; i < before.size(); ++i) {
+    shape.push_back(SimplifyDim(x.shape()[i] + (before[i] + after[i])));
+    if (before[i] + after[i] > 0) padded.push_back(static_cast<int>(i));
+  }
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        te::Indices index = out;
+        for (int axis : padded) {
+          const auto i = static_cast<size_t>(axis);
+          const PrimExpr& extent = x.shape()[i];
+          const PrimExpr place = out[i] - before[i];
+          if (mode == PadMode::kReplicate) {
+            index[i] = ir::Max(ir::Min(place, extent - 1), ir::Int64(0));
+          } else if (mode == PadMode::kCircular) {
+            index[i] = ir::FloorMod(place, ir::Max(extent, ir::Int64(1)));
+          } else {
+            const PrimExpr period = ir::Max((extent - 1) * 2, ir::Int64(1));
+            const PrimExpr inside = ir::FloorMod(place, period);
+            index[i] = ir::Min(inside, (extent - 1) * 2 - inside);
+          }
+        }
+        return ReadUnlessEmpty(x, std::move(index), padded);
+      },
+      "T_pad");
 }
 
 }  // namespace ingot::op::topi

@@ -1,6 +1,7 @@
 // Tensor expressions that move elements: reshape, transpose, slice, concatenate, pad.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,10 @@ te::Tensor StridedSlice(const te::Tensor& x, const Shape& begin, const std::vect
 // x surrounded by value; the stage reads x only where it lies inside.
 te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                const PrimExpr& value, std::string name = "PadInput");
+// Surrounded by its own elements: mirrored at the ends without repeating them, the end itself again and again, or from
+// the other end on. A place outside of the mirror image is mirrored again.
+enum class PadMode : uint8_t { kConstant, kReflect, kReplicate, kCircular };
+te::Tensor PadByRepeating(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+                          PadMode mode);
 
 }  // namespace ingot::op::topi

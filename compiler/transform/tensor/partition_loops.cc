@@ -100,6 +100,11 @@ struct Held {
 class LoopPartitioner : public StmtMutator {
  protected:
   using StmtMutator::Mutate;
+  // Names stand for anything: they are no symbolic dimensions.
+  Stmt Mutate(const Ref<LetStmtNode>& let) override {
+    analyzer_.Bind(let->var, arith::Interval::Everything());
+    return StmtMutator::Mutate(let);
+  }
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     const Stmt mutated = StmtMutator::Mutate(loop);

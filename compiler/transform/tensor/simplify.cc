@@ -50,6 +50,15 @@ class TensorSimplifier : public StmtMutator {
     if (IsEmptyStmt(copy.body)) return copy.body;
     return Make<ForNode>(std::move(copy));
   }
+  // What a name stands for may be anything: it is no symbolic dimension, which would be at least 0.
+  Stmt Mutate(const Ref<LetStmtNode>& let) override {
+    analyzer_.Bind(let->var, arith::Interval::Everything());
+    return StmtMutator::Mutate(let);
+  }
+  PrimExpr Mutate(const Ref<LetNode>& let) override {
+    analyzer_.Bind(let->var, arith::Interval::Everything());
+    return StmtMutator::Mutate(let);
+  }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {
     PrimExpr condition = MutatePrim(node->condition);
     if (const int64_t* value = AsConstInt(condition)) {

@@ -55,6 +55,7 @@ void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList
 
 // The families that have files of their own.
 void AttentionCases(Builder& b);
+void MovementCases(Builder& b);
 void NnCases(Builder& b);
 void RecurrentCases(Builder& b);
 

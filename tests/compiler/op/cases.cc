@@ -209,6 +209,7 @@ std::vector<OpCase> MakeCases() {
   ReductionCases(b);
   LinearCases(b);
   AttentionCases(b);
+  MovementCases(b);
   NnCases(b);
   RecurrentCases(b);
   return std::move(b.cases);

@@ -1,0 +1,460 @@
+// Along one axis, in its order: argmax, argmin, cumsum, cumprod, sort, argsort, topk. NaN counts as greater than every
+// number; of equal elements the first one goes first (argmax and argmin may ask for the last one).
+//
+// Sorting is a merge sort of indices, bottom-up: runs of 1, 2, 4, ... elements are merged from one half of the workspace
+// to the other, left run first when elements are equal, so it is stable and takes n log n steps whatever the data are.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/op/build.h"
+#include "compiler/op/families.h"
+#include "compiler/op/fold.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "compiler/op/statements.h"
+
+namespace ingot::op {
+namespace {
+
+const DataType kIndex = DataType::Int(64);
+
+Result<int> AxisOf(const ir::Call& call, int rank) { return NormalizeAxis(call, call->attrs.GetInt("axis"), rank); }
+size_t AxisOf(const TeArgs& args) { return static_cast<size_t>(*AxisOf(args.call(), args.input(0).rank())); }
+
+// Calls fn(the flat places of one row along the axis) for every row.
+void ForEachRow(std::span<const int64_t> dims, size_t axis,
+                const std::function<void(const std::vector<int64_t>&)>& fn) {
+  std::vector<int64_t> others(dims.begin(), dims.end());
+  others[axis] = 1;
+  ForEachIndex(others, [&](const Index& index, int64_t) {
+    std::vector<int64_t> places;
+    Index at = index;
+    for (at[axis] = 0; at[axis] < dims[axis]; ++at[axis]) places.push_back(Flatten(dims, at));
+    fn(places);
+  });
+}
+
+// Whether element i of the reference is less than element j; NaN is the greatest.
+bool IsLess(const ReferenceTensor& x, int64_t i, int64_t j) {
+  if (!x.dtype.is_floating()) return x.ints[static_cast<size_t>(i)] < x.ints[static_cast<size_t>(j)];
+  const double a = GetNumber(x, i);
+  const double b = GetNumber(x, j);
+  return a < b || (std::isnan(b) && !std::isnan(a));
+}
+PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
+  if (a->dtype.is_bool()) return ir::And(ir::Not(a), b);
+  if (!a->dtype.is_floating()) return a < b;
+  const auto is_nan = [](const PrimExpr& x) { return ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}); };
+  return ir::Or(a < b, ir::And(is_nan(b), ir::Not(is_nan(a))));
+}
+
+// ---- argmax, argmin
+Result<ir::Type> InferArg(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  const bool keepdims = call->attrs.GetBool("keepdims");
+  const std::optional<std::vector<int64_t>> axis = IntsAttr(call, "axis");
+  if (axis && axis->size() != 1) return OpError(call, "expected one axis, got " + std::to_string(axis->size()));
+  if (!axis && x->rank >= 0 && x->rank != 1) {
+    return OpError(call, "axis None needs a tensor of rank 1, got " + Describe(x));
+  }
+  if (x->rank < 0) return TensorOfRank(-1, kIndex, x);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int> axes, NormalizeAxes(call, axis, x->rank));
+  if (!x->dims) return TensorOfRank(keepdims ? x->rank : x->rank - 1, kIndex, x);
+  Dims dims = *x->dims;
+  const auto at = static_cast<size_t>(axes[0]);
+  dims[at] = ir::Int64(1);
+  const bool nothing = std::ranges::any_of(dims, [](const PrimExpr& dim) { return ir::IsConstInt(dim, 0); });
+  if (ir::IsConstInt((*x->dims)[at], 0) && !nothing) {
+    return OpError(call, "axis " + std::to_string(axes[0]) + " of " + Describe(x) + " has no elements");
+  }
+  if (!keepdims) dims.erase(dims.begin() + axes[0]);
+  return TensorOf(std::move(dims), kIndex, x);
+}
+
+size_t ArgAxis(const ir::Call& call, int rank) {
+  return static_cast<size_t>((*NormalizeAxes(call, IntsAttr(call, "axis"), rank))[0]);
+}
+
+template <bool greatest>
+Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  const bool last = call->attrs.GetBool("select_last_index");
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  ReferenceTensor out = NewReference(kIndex, dims);
+  size_t row = 0;
+  ForEachRow(x.dims, ArgAxis(call, static_cast<int>(x.dims.size())), [&](const std::vector<int64_t>& places) {
+    size_t best = 0;
+    for (size_t i = 1; i < places.size(); ++i) {
+      const bool better = greatest ? IsLess(x, places[best], places[i]) : IsLess(x, places[i], places[best]);
+      const bool worse = greatest ? IsLess(x, places[i], places[best]) : IsLess(x, places[best], places[i]);
+      if (better || (last && !worse)) best = i;
+    }
+    out.ints[row++] = static_cast<int64_t>(best);
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+// A reduction over pairs of an index and its element; an index of -1 stands for no element yet.
+template <bool greatest>
+te::Tensor DefineArg(const TeArgs& args) {
+  const te::Tensor& x = args.input(0);
+  const size_t axis = ArgAxis(args.call(), x.rank());
+  const bool keepdims = args.call()->attrs.GetBool("keepdims");
+  const bool last = args.call()->attrs.GetBool("select_last_index");
+  const ir::IterVar k = te::ReduceAxis(x.shape()[axis], "k");
+  const auto combine = [&](const te::Indices& lhs, const te::Indices& rhs) {
+    const PrimExpr better = greatest ? IsLess(lhs[1], rhs[1]) : IsLess(rhs[1], lhs[1]);
+    const PrimExpr worse = greatest ? IsLess(rhs[1], lhs[1]) : IsLess(lhs[1], rhs[1]);
+    const PrimExpr further = last ? lhs[0] < rhs[0] : rhs[0] < lhs[0];
+    const PrimExpr chosen = ir::Or(better, ir::And(ir::Not(worse), further));
+    const PrimExpr none = ir::Int64(0);
+    const PrimExpr right = ir::And(none <= rhs[0], ir::Or(lhs[0] < none, chosen));
+    return std::vector<PrimExpr>{ir::Select(right, rhs[0], lhs[0]), ir::Select(right, rhs[1], lhs[1])};
+  };
+  const PrimExpr zero = x.dtype().is_bool() ? ir::BoolImm(false) : ir::MakeConst(x.dtype(), 0);
+  return te::ComputeMany(
+      args.out_dims(),
+      [&](const te::Indices& out) {
+        te::Indices index = out;
+        if (keepdims) index.erase(index.begin() + static_cast<std::ptrdiff_t>(axis));
+        index.insert(index.begin() + static_cast<std::ptrdiff_t>(axis), k->var);
+        return te::Reduce({k->var, x(index)}, {k}, combine, {ir::Int64(-1), zero});
+      },
+      greatest ? "T_argmax" : "T_argmin")[0];
+}
+
+double InputElements(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
+
+// ---- cumsum, cumprod
+Result<ir::Type> InferScan(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  const std::optional<DataType> given = DataTypeAttr(call, "dtype");
+  const std::optional<DataType> dtype = given ? given : x->dtype;
+  if (dtype && dtype->is_bool()) return OpError(call, "expected numbers, got " + Describe(x));
+  if (x->rank >= 0) INGOT_RETURN_IF_ERROR(AxisOf(call, x->rank).status());
+  return x->dims ? TensorOf(*x->dims, dtype, x) : TensorOfRank(x->rank, dtype, x);
+}
+
+template <bool product>
+Result<std::vector<ReferenceTensor>> ReferenceScan(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  const bool exclusive = call->attrs.GetBool("exclusive");
+  INGOT_ASSIGN_OR_RETURN(const int axis, AxisOf(call, static_cast<int>(x.dims.size())));
+  ReferenceTensor out = NewReference(*ir::As<ir::TensorTypeNode>(call->type)->dtype, x.dims);
+  ForEachRow(x.dims, static_cast<size_t>(axis), [&](const std::vector<int64_t>& places) {
+    double total = product ? 1 : 0;
+    for (int64_t place : places) {
+      if (exclusive) SetNumber(out, place, total);
+      total = product ? total * GetNumber(x, place) : total + GetNumber(x, place);
+      if (!exclusive) SetNumber(out, place, total);
+    }
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+// The dims without the axis; and the place of a row's element i.
+Dims Others(const Dims& dims, size_t axis) {
+  Dims others = dims;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));
+  return others;
+}
+Places At(Places row, size_t axis, const PrimExpr& i) {
+  row.insert(row.begin() + static_cast<std::ptrdiff_t>(axis), i);
+  return row;
+}
+
+template <bool product>
+Statements DefineScan(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& x = inputs[0];
+  const Buffer& out = outputs[0];
+  const size_t axis = AxisOf(args);
+  const bool exclusive = args.call()->attrs.GetBool("exclusive");
+  // Narrow floats add up in float32.
+  const DataType wide = out->dtype.is_floating() && out->dtype.bits < 32 ? DataType::Float(32) : out->dtype;
+  const Buffer total = ir::MakeBuffer("total", wide, {ir::Int64(1)}, "local");
+  const Places first = {ir::Int64(0)};
+  const Stmt scan = SpatialNest(
+      "scan", Others(x->shape, axis),
+      [&](const Places& row) {
+        const Stmt start = Store(total, ir::MakeConst(wide, product ? 1 : 0), first);
+        const Stmt steps = Loop(x->shape[axis], [&](const PrimExpr& i) {
+          const Places at = At(row, axis, i);
+          const PrimExpr element = ir::Cast(wide, Load(x, at));
+          const Stmt add = Store(total, product ? Load(total, first) * element : Load(total, first) + element, first);
+          const Stmt write = Store(out, ir::Cast(out->dtype, Load(total, first)), at);
+          return ir::MakeSeq(exclusive ? std::vector<Stmt>{write, add} : std::vector<Stmt>{add, write});
+        });
+        return ir::MakeSeq({start, steps});
+      },
+      {total});
+  return std::vector<Stmt>{scan};
+}
+
+// ---- sort, argsort, topk
+Result<DataType> IndexDataType(const ir::Call& call) {
+  const std::optional<DataType> dtype = DataTypeAttr(call, "dtype");
+  if (dtype && dtype->is_int() && dtype->bits >= 32) return *dtype;
+  return OpError(call, "dtype: expected int32 or int64");
+}
+
+Result<ir::Type> InferSort(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  if (x->rank >= 0) INGOT_RETURN_IF_ERROR(AxisOf(call, x->rank).status());
+  return ir::Type(x);
+}
+
+Result<ir::Type> InferArgsort(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::Type type, InferSort(call));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, IndexDataType(call));
+  const ir::TensorType x = ir::AsRef<ir::TensorTypeNode>(type);
+  return x->dims ? TensorOf(*x->dims, dtype, x) : TensorOfRank(x->rank, dtype, x);
+}
+
+Result<ir::Type> InferTopk(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, IndexDataType(call));
+  const int64_t k = call->attrs.GetInt("k");
+  if (k < 0) return OpError(call, "k: expected an integer >= 0, got " + std::to_string(k));
+  ir::Type values = TensorOfRank(x->rank, x->dtype, x);
+  ir::Type indices = TensorOfRank(x->rank, dtype, x);
+  if (x->rank >= 0) {
+    INGOT_ASSIGN_OR_RETURN(const int axis, AxisOf(call, x->rank));
+    if (x->dims) {
+      Dims dims = *x->dims;
+      PrimExpr& extent = dims[static_cast<size_t>(axis)];
+      const int64_t* count = ir::AsConstInt(extent);
+      if (count != nullptr && *count < k) {
+        return OpError(call, "k: expected at most " + std::to_string(*count) + ", got " + std::to_string(k));
+      }
+      extent = ir::Int64(k);
+      values = TensorOf(dims, x->dtype, x);
+      indices = TensorOf(std::move(dims), dtype, x);
+    }
+  }
+  const std::string results = call->attrs.GetString("ret_type");
+  if (results == "values") return values;
+  if (results == "indices") return indices;
+  if (results == "both") return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{values, indices}));
+  return OpError(call, "ret_type: expected \"both\", \"values\" or \"indices\", got \"" + results + "\"");
+}
+
+// Which results a call has, and whether the greatest element goes first.
+struct SortKind {
+  bool values, indices, descending;
+};
+SortKind SortKindOf(const ir::Call& call) {
+  if (call->attrs.Find("ret_type") == nullptr) {
+    const bool indices = call->attrs.Find("dtype") != nullptr;
+    return {!indices, indices, call->attrs.GetBool("descending")};
+  }
+  const std::string results = call->attrs.GetString("ret_type");
+  return {results != "indices", results != "values", call->attrs.GetBool("largest")};
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  const SortKind kind = SortKindOf(call);
+  INGOT_ASSIGN_OR_RETURN(const int axis, AxisOf(call, static_cast<int>(x.dims.size())));
+  std::vector<ir::Type> types = {call->type};
+  if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) types = tuple->fields;
+  std::vector<ReferenceTensor> results;
+  for (const ir::Type& type : types) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, type));
+    results.push_back(NewReference(*ir::As<ir::TensorTypeNode>(type)->dtype, dims));
+  }
+  std::vector<std::vector<int64_t>> to;
+  ForEachRow(results[0].dims, static_cast<size_t>(axis),
+             [&](const std::vector<int64_t>& places) { to.push_back(places); });
+  size_t row = 0;
+  ForEachRow(x.dims, static_cast<size_t>(axis), [&](const std::vector<int64_t>& places) {
+    std::vector<size_t> order(places.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return kind.descending ? IsLess(x, places[b], places[a]) : IsLess(x, places[a], places[b]);
+    });
+    const std::vector<int64_t>& targets = to[row++];
+    for (size_t i = 0; i < targets.size(); ++i) {
+      if (kind.values) CopyElement(x, places[order[i]], results.front(), targets[i]);
+      if (kind.indices) results.back().ints[static_cast<size_t>(targets[i])] = static_cast<int64_t>(order[i]);
+    }
+  });
+  return results;
+}
+
+// One merge sort: indices of a row of x in order[half][0..n), the half that holds the result in state[kHalf].
+class MergeSort {
+ public:
+  MergeSort(const Buffer& x, size_t axis, bool descending)
+      : x_(x),
+        axis_(axis),
+        descending_(descending),
+        n_(x->shape[axis]),
+        order_(ir::MakeBuffer("order", kIndex, {ir::Int64(2), x->shape[axis]})),
+        state_(ir::MakeBuffer("state", kIndex, {ir::Int64(kStates)}, "local")) {}
+
+  const Buffer& order() const { return order_; }
+  const Buffer& state() const { return state_; }
+  PrimExpr Sorted(const PrimExpr& i) const { return Load(order_, {Get(kHalf), i}); }
+
+  Stmt Sort(const Places& row) const {
+    const Stmt merge = ir::MakeSeq({MergeNext(row), Set(kBegin, Get(kBegin) + Get(kRun) * 2)});
+    const Stmt pass = ir::MakeSeq({Set(kBegin, ir::Int64(0)), While(Get(kBegin) < n_, merge),
+                                   Set(kHalf, ir::Int64(1) - Get(kHalf)), Set(kRun, Get(kRun) * 2)});
+    return ir::MakeSeq({Loop(n_,
+                             [&](const PrimExpr& i) {
+                               return Store(order_, i, {ir::Int64(0), i});
+                             }),
+                        Set(kHalf, ir::Int64(0)), Set(kRun, ir::Int64(1)), While(Get(kRun) < n_, pass)});
+  }
+
+ private:
+  enum State : int64_t { kHalf, kRun, kBegin, kLeft, kRight, kStates };
+  PrimExpr Get(State state) const { return Load(state_, {ir::Int64(state)}); }
+  Stmt Set(State state, PrimExpr value) const { return Store(state_, std::move(value), {ir::Int64(state)}); }
+  PrimExpr Element(const Places& row, const PrimExpr& i) const { return Load(x_, At(row, axis_, i)); }
+
+  // Merges the runs [begin, middle) and [middle, end) of one half into the other.
+  Stmt MergeNext(const Places& row) const {
+    return Let("begin", Get(kBegin), [&](const PrimExpr& begin) {
+      return Let("middle", ir::Min(begin + Get(kRun), n_), [&](const PrimExpr& middle) {
+        return Let("end", ir::Min(middle + Get(kRun), n_), [&](const PrimExpr& end) {
+          const Stmt steps = Loop(end - begin, [&](const PrimExpr& i) { return Step(row, begin + i, middle, end); });
+          return ir::MakeSeq({Set(kLeft, begin), Set(kRight, middle), steps});
+        });
+      });
+    });
+  }
+
+  Stmt Step(const Places& row, const PrimExpr& to, const PrimExpr& middle, const PrimExpr& end) const {
+    return Let("left", Get(kLeft), [&](const PrimExpr& left) {
+      return Let("right", Get(kRight), [&](const PrimExpr& right) {
+        // A run that is used up is read at its last place, which then does not count.
+        const PrimExpr last = n_ - 1;
+        return Let("a", Load(order_, {Get(kHalf), ir::Min(left, last)}), [&](const PrimExpr& a) {
+          return Let("b", Load(order_, {Get(kHalf), ir::Min(right, last)}), [&](const PrimExpr& b) {
+            const PrimExpr x = Element(row, a);
+            const PrimExpr y = Element(row, b);
+            const PrimExpr right_first = descending_ ? IsLess(x, y) : IsLess(y, x);
+            const PrimExpr takes_left = ir::And(left < middle, ir::Or(end <= right, ir::Not(right_first)));
+            return Let("takes_left", ir::Cast(kIndex, takes_left), [&](const PrimExpr& taken) {
+              const PrimExpr is_left = ir::Equal(taken, ir::Int64(1));
+              return ir::MakeSeq({Store(order_, ir::Select(is_left, a, b), {ir::Int64(1) - Get(kHalf), to}),
+                                  Set(kLeft, left + taken), Set(kRight, right + (ir::Int64(1) - taken))});
+            });
+          });
+        });
+      });
+    });
+  }
+
+  Buffer x_;
+  size_t axis_;
+  bool descending_;
+  PrimExpr n_;
+  Buffer order_, state_;
+};
+
+Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& x = inputs[0];
+  const size_t axis = AxisOf(args);
+  const SortKind kind = SortKindOf(args.call());
+  const PrimExpr& count = outputs[0]->shape[axis];
+  const MergeSort sort(x, axis, kind.descending);
+  const Stmt nest = SpatialNest(
+      "sort", Others(x->shape, axis),
+      [&](const Places& row) {
+        const Stmt write = Loop(count, [&](const PrimExpr& i) {
+          return Let("from", sort.Sorted(i), [&](const PrimExpr& from) {
+            std::vector<Stmt> stores;
+            if (kind.values) stores.push_back(Store(outputs.front(), Load(x, At(row, axis, from)), At(row, axis, i)));
+            if (kind.indices) {
+              const Buffer& out = outputs.back();
+              stores.push_back(Store(out, ir::Cast(out->dtype, from), At(row, axis, i)));
+            }
+            return ir::MakeSeq(std::move(stores));
+          });
+        });
+        const Stmt steps = ir::MakeSeq({sort.Sort(row), write});
+        const PrimExpr enough = DimsEqual(count, x->shape[axis]) ? ir::BoolImm(true) : count <= x->shape[axis];
+        return Assert(enough, "top-k of fewer than k elements", steps);
+      },
+      {sort.state()});
+  return {std::vector<Stmt>{nest}, {sort.order()}};
+}
+
+double SortCost(const ir::Call& call, const Target&) {
+  const double elements = EstimateElements(call->args[0]->type);
+  return elements * std::max(1.0, std::log2(elements));
+}
+
+template <bool greatest>
+OpRow ArgRow(const char* name, const char* summary, const CaseTraits& cases) {
+  return {.name = name,
+          .summary = summary,
+          .arg_names = {"x"},
+          .attrs = {{"axis", AttrType::kInts},
+                    {"keepdims", AttrType::kBool, false},
+                    {"select_last_index", AttrType::kBool, false}},
+          .infer = InferArg,
+          .reference = ReferenceArg<greatest>,
+          .fold = FoldByReference,
+          .implementations = {{"direct", Always, InputElements, {}, Build<DefineArg<greatest>>}},
+          .cases = cases};
+}
+
+template <bool product>
+OpRow ScanRow(const char* name, const char* summary, const CaseTraits& cases) {
+  OpRow row{.name = name,
+            .summary = summary,
+            .arg_names = {"data"},
+            .attrs = {{"axis", AttrType::kInt, {}, true},
+                      {"dtype", AttrType::kDataType},
+                      {"exclusive", AttrType::kBool, false}},
+            .infer = InferScan,
+            .reference = ReferenceScan<product>,
+            .implementations = {{"direct", Always, InputElements, {}, BuildStatements<DefineScan<product>>}},
+            .cases = cases};
+  row.cases.dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16(),
+                      DataType::Int(8),    DataType::Int(32),   DataType::Int(64),   DataType::UInt(8)};
+  return row;
+}
+
+OpRow SortRow(const char* name, const char* summary, std::vector<AttrSpec> attrs,
+              Result<ir::Type> (*infer)(const ir::Call& call), const CaseTraits& cases) {
+  return {.name = name,
+          .summary = summary,
+          .arg_names = {"data"},
+          .attrs = std::move(attrs),
+          .infer = infer,
+          .reference = ReferenceSort,
+          .implementations = {{"merge", Always, SortCost, {}, BuildStatements<DefineSort>}},
+          .cases = cases};
+}
+
+}  // namespace
+
+std::vector<OpRow> OrderingOps() {
+  const CaseTraits cases{.rank0 = false, .dtypes = MovedDataTypes()};
+  const AttrSpec axis = {"axis", AttrType::kInt, -1};
+  const AttrSpec descending = {"descending", AttrType::kBool, false};
+  const AttrSpec dtype = {"dtype", AttrType::kDataType, DataType::Int(32)};
+  std::vector<OpRow> rows;
+  rows.push_back(ArgRow<true>("argmax", "the place of the greatest element along an axis", cases));
+  rows.push_back(ArgRow<false>("argmin", "the place of the least element along an axis", cases));
+  rows.push_back(ScanRow<false>("cumsum", "the sums of the elements so far along an axis", cases));
+  rows.push_back(ScanRow<true>("cumprod", "the products of the elements so far along an axis", cases));
+  rows.push_back(SortRow("sort", "the elements of an axis in order", {axis, descending}, InferSort, cases));
+  rows.push_back(SortRow("argsort", "the places of the elements of an axis in order", {axis, descending, dtype},
+                         InferArgsort, cases));
+  rows.push_back(SortRow("topk", "the k greatest or least elements of an axis in order, and their places",
+                         {{"k", AttrType::kInt, 1},
+                          axis,
+                          {"ret_type", AttrType::kString, "both"},
+                          {"largest", AttrType::kBool, true},
+                          dtype},
+                         InferTopk, cases));
+  return rows;
+}
+
+}  // namespace ingot::op
