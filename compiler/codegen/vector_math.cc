@@ -494,10 +494,10 @@ class VectorMath {
   // exp(a) / 2 and exp(a) - 1 for a >= 0; the second for a below the format's half-way to overflow alone.
   void HalfExpAndExpMinus1(Value* a, Value** half_exp, Value** expm1) {
     Value* clamped = Select(b_.CreateFCmpOGT(a, F(711)), F(711), a);
-    Value* n = nullptr;
-    Value* p = ExpMinus1OfReduced(ReduceByLn2(clamped, &n));
-    *half_exp = ScaleTwice(b_.CreateFAdd(p, F(1)), b_.CreateSub(n, Int(1)));
-    Value* scale = PowerOfTwo(n);
+    Value* shifted = nullptr;
+    Value* p = ExpMinus1OfReduced(ReduceByLn2(clamped, &shifted));
+    *half_exp = ScaleByShifted(b_.CreateFMul(b_.CreateFAdd(p, F(1)), F(0.5)), shifted);
+    Value* scale = PowerOfShifted(shifted);
     *expm1 = Fma(scale, p, b_.CreateFSub(scale, F(1)));
   }
 
