@@ -517,6 +517,68 @@ def matmul(c, x):
     return np.matmul(x[0].astype(dtype), x[1].astype(dtype))
 
 
+def matmul_packed(c, x):
+    """The panels [p, k, c] beside each other are the weight [k, p * c], filled up with columns beyond the units."""
+    panels = x[1].astype(np.float64)
+    weight = panels.transpose(1, 0, 2).reshape(panels.shape[1], panels.shape[0] * panels.shape[2])
+    return np.matmul(x[0].astype(np.float64), weight)[..., : c["attrs"]["units"]]
+
+
+def attention(c, x):
+    """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0."""
+    a = c["attrs"]
+    layouts = a.get("layouts") or ["BSNH"] * 4
+    q, k, v = (t.astype(np.float64).transpose([layout.index(axis) for axis in "BNSH"]) for t, layout in zip(x[:3], layouts))
+    group = max(q.shape[1] // k.shape[1], 1) if k.shape[1] else 1
+    k, v = (t.repeat(group, axis=1) for t in (k, v))
+    queries, keys = q.shape[2], k.shape[2]
+    scores = q @ k.swapaxes(2, 3) * (q.shape[3] ** -0.5 if a.get("scale") is None else a["scale"])
+    if a.get("softcap"):
+        scores = a["softcap"] * np.tanh(scores / a["softcap"])
+    if len(x) > 3:
+        scores = scores + x[3]
+    if a.get("causal_mask"):
+        first = 0 if a["causal_mask"] == "TopLeft" else keys - queries
+        scores = np.where(np.tri(queries, keys, first, dtype=bool), scores, -np.inf)
+    greatest = scores.max(axis=3, keepdims=True, initial=-np.inf)
+    weights = np.where(np.isneginf(greatest), 0, np.exp(scores - greatest))
+    total = weights.sum(axis=3, keepdims=True)
+    y = np.where(total == 0, 0, (weights @ v) / np.where(total == 0, 1, total))
+    return y.transpose(["BNSH".index(axis) for axis in layouts[3]])
+
+
+# F(4x4, 3x3) over the points 0, 1, -1, 2, -2 and infinity: Lavin and Gray, "Fast Algorithms for Convolutional Neural
+# Networks" (2016), section 4.3.
+WINOGRAD_INPUT = np.array([[4, 0, -5, 0, 1, 0], [0, -4, -4, 1, 1, 0], [0, 4, -4, -1, 1, 0],
+                           [0, -2, -1, 2, 1, 0], [0, 2, -1, -2, 1, 0], [0, 4, 0, -5, 0, 1]], np.float64)
+WINOGRAD_OUTPUT = np.array([[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]],
+                           np.float64)
+
+
+def winograd_input(c, x):
+    """[n, C, h, w, c] to [n, 6, 6, C, tiles of h, tiles of w, c]."""
+    top, left, _, _ = c["attrs"]["padding"]
+    dims = c["outputs"][0]["dims"]
+    rows, columns = dims[4], dims[5]
+    n, blocks, h, w, inner = x[0].shape
+    whole = np.zeros((n, blocks, max(4 * rows + 2, top + h), max(4 * columns + 2, left + w), inner))
+    whole[:, :, top : top + h, left : left + w] = x[0]
+    y = np.empty(dims)
+    for i in range(rows):
+        for j in range(columns):
+            tile = whole[:, :, 4 * i : 4 * i + 6, 4 * j : 4 * j + 6]
+            y[:, :, :, :, i, j] = np.einsum("ay,bx,nCyxc->nabCc", WINOGRAD_INPUT, WINOGRAD_INPUT, tile)
+    return y
+
+
+def winograd_output(c, x):
+    """The way back, cut to the size."""
+    y = np.einsum("ay,bx,nyxCijc->nCiajbc", WINOGRAD_OUTPUT, WINOGRAD_OUTPUT, x[0].astype(np.float64))
+    n, blocks, rows, _, columns, _, inner = y.shape
+    h, w = c["attrs"]["size"]
+    return y.reshape(n, blocks, 4 * rows, 4 * columns, inner)[:, :, :h, :w]
+
+
 def power(c, x):
     if x[0].dtype.kind == "f":
         return np.power(wide(x[0]), wide(x[1]))
@@ -717,6 +779,10 @@ ORACLES = {
     "nn.softmax": ort_softmax("Softmax"),
     "nn.log_softmax": ort_softmax("LogSoftmax"),
     "matmul": matmul,
+    "matmul_packed": matmul_packed,
+    "nn.attention": attention,
+    "nn.winograd_input": winograd_input,
+    "nn.winograd_output": winograd_output,
     "nn.celu": with_attrs("Celu", "alpha"),
     "nn.elu": with_attrs("Elu", "alpha"),
     "nn.hard_sigmoid": with_attrs("HardSigmoid", "alpha", "beta"),
