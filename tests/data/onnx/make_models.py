@@ -359,6 +359,7 @@ save("composite.onnx",
 sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]), [2, 3])
 save("sparse.onnx", [n("Constant", [], ["c"], sparse_value=sparse), n("Add", ["x", "c"], ["y"])], [info("x", [2, 3])],
      [info("y", None)])
+(here / "external.bin").unlink(missing_ok=True)  # a writer of external data appends
 save("external.onnx", [n("MatMul", ["x", "w"], ["m"]), n("Add", ["m", "b"], ["y"])], [info("x", ["n", 16])],
      [info("y", None)], [weight("w", 16, 8), weight("b", 8)], save_as_external_data=True, location="external.bin",
      size_threshold=0)
