@@ -15,7 +15,7 @@ llvm::Value* KernelEmitter::EmitCall(const ir::PrimCallNode& call) {
 #define INGOT_CASE_Plain(id)
 #define INGOT_CASE_Elementary(id) case ir::Intrinsic::k##id:
 #define INGOT_CASE_WideElementary(id) case ir::Intrinsic::k##id:
-#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) INGOT_CASE_##expansion(id)
 #include "compiler/ir/intrinsics.def"
 #undef INGOT_CASE_Plain
 #undef INGOT_CASE_Elementary

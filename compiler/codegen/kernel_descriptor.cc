@@ -11,49 +11,13 @@
 namespace ingot::codegen {
 namespace {
 
-// An elementary function counts as this many operations.
-constexpr int64_t kMathFlops = 10;
-
+// What one evaluation counts in the cost estimate.
 int64_t FlopsOf(ir::Intrinsic op) {
   switch (op) {
-#define INGOT_CASE_Plain(id)
-#define INGOT_CASE_Elementary(id) case ir::Intrinsic::k##id:
-#define INGOT_CASE_WideElementary(id) case ir::Intrinsic::k##id:
-#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) \
+  case ir::Intrinsic::k##id:                                                    \
+    return operations;
 #include "compiler/ir/intrinsics.def"
-#undef INGOT_CASE_Plain
-#undef INGOT_CASE_Elementary
-#undef INGOT_CASE_WideElementary
-    case ir::Intrinsic::kSqrt:
-    case ir::Intrinsic::kRsqrt:
-      return kMathFlops;
-    case ir::Intrinsic::kFma:
-      return 2;
-    case ir::Intrinsic::kFabs:
-    case ir::Intrinsic::kAbs:
-    case ir::Intrinsic::kFloor:
-    case ir::Intrinsic::kCeil:
-    case ir::Intrinsic::kTrunc:
-    case ir::Intrinsic::kRound:
-    case ir::Intrinsic::kNearbyInt:
-    case ir::Intrinsic::kIsNan:
-    case ir::Intrinsic::kIsInf:
-    case ir::Intrinsic::kVectorReduceAdd:
-    case ir::Intrinsic::kVectorReduceMax:
-    case ir::Intrinsic::kVectorReduceMin:
-      return 1;
-    case ir::Intrinsic::kIfThenElse:
-    case ir::Intrinsic::kLikely:
-    case ir::Intrinsic::kShiftLeft:
-    case ir::Intrinsic::kShiftRight:
-    case ir::Intrinsic::kBitwiseAnd:
-    case ir::Intrinsic::kBitwiseOr:
-    case ir::Intrinsic::kBitwiseXor:
-    case ir::Intrinsic::kBitwiseNot:
-    case ir::Intrinsic::kReinterpret:
-    case ir::Intrinsic::kCallExtern:
-    case ir::Intrinsic::kCallPacked:
-      return 0;
   }
   INGOT_UNREACHABLE("Intrinsic");
 }

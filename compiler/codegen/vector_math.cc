@@ -682,7 +682,7 @@ llvm::Value* EmitVectorMath(llvm::IRBuilderBase& builder, ir::Intrinsic op, llvm
   case ir::Intrinsic::k##id:      \
     return apply(&VectorMath::id);
 #define INGOT_CASE_WideElementary(id) INGOT_CASE_Elementary(id)
-#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) INGOT_CASE_##expansion(id)
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) INGOT_CASE_##expansion(id)
 #include "compiler/ir/intrinsics.def"
 #undef INGOT_CASE_Plain
 #undef INGOT_CASE_Elementary

@@ -217,12 +217,12 @@ PrimExpr WithLanes(PrimExpr scalar, int lanes) {
 
 using Result = IntrinsicRow::Result;
 constexpr std::array kIntrinsics = {
-#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) \
-  IntrinsicRow{Intrinsic::k##id,                                    \
-               name,                                                \
-               arity,                                               \
-               Result::k##result,                                   \
-               IntrinsicRow::Traits::k##traits,                     \
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) \
+  IntrinsicRow{Intrinsic::k##id,                                                \
+               name,                                                            \
+               arity,                                                           \
+               Result::k##result,                                               \
+               IntrinsicRow::Traits::k##traits,                                 \
                IntrinsicRow::Expansion::k##expansion},
 #include "compiler/ir/intrinsics.def"
 };

@@ -142,7 +142,7 @@ struct LetNode : PrimExprNode {
 
 // One number per row of intrinsics.def.
 enum class Intrinsic : uint8_t {
-#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion) k##id,
+#define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) k##id,
 #include "compiler/ir/intrinsics.def"
 };
 struct IntrinsicRow {

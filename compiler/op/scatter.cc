@@ -16,6 +16,9 @@
 namespace ingot::op {
 namespace {
 
+constexpr char kShapesMessage[] = "the shapes of a scatter's data, indices and updates do not fit each other";
+constexpr char kIndexMessage[] = "an index of a scatter lies outside of the axis";
+
 enum class Combine : uint8_t { kUpdate, kAdd, kMul, kMax, kMin };
 std::optional<Combine> CombineOf(const ir::Call& call) {
   const std::string name = call->attrs.GetString("reduction");
@@ -70,6 +73,30 @@ void CombineElement(Combine how, const ReferenceTensor& updates, int64_t from, R
   }
 }
 
+// Combines every update with the element that target(index of the update, its flat place) names, in row-major order.
+// An index below 0 counts from the end; one outside of the data is an error.
+Result<std::vector<ReferenceTensor>> ReferenceScatter(
+    const ir::Call& call, std::span<const ReferenceTensor> inputs,
+    const std::function<Index(const Index& index, int64_t flat)>& target) {
+  ReferenceTensor out = inputs[0];
+  const ReferenceTensor& updates = inputs[2];
+  const Combine how = *CombineOf(call);
+  bool is_inside = true;
+  ForEachIndex(updates.dims, [&](const Index& index, int64_t flat) {
+    Index to = target(index, flat);
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (to[i] < 0) to[i] += out.dims[i];
+      if (to[i] < 0 || to[i] >= out.dims[i]) {
+        is_inside = false;
+        return;
+      }
+    }
+    CombineElement(how, updates, flat, out, Flatten(out.dims, to));
+  });
+  if (!is_inside) return OpError(call, kIndexMessage);
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
 // What both operators expect of their arguments.
 struct ScatterTypes {
   ir::TensorType data, indices, updates;
@@ -102,9 +129,6 @@ PrimExpr LessEqual(const PrimExpr& a, const PrimExpr& b) {
 PrimExpr SameExtent(const PrimExpr& a, const PrimExpr& b) {
   return DimsEqual(a, b) ? ir::BoolImm(true) : ir::Equal(a, b);
 }
-
-constexpr char kShapesMessage[] = "the shapes of a scatter's data, indices and updates do not fit each other";
-constexpr char kIndexMessage[] = "an index of a scatter lies outside of the axis";
 
 // body(place) with the index as a place of an axis of this extent.
 Stmt AtPlace(const PrimExpr& index, const PrimExpr& extent, const std::function<Stmt(const PrimExpr&)>& body) {
@@ -148,23 +172,13 @@ Result<ir::Type> InferScatterElements(const ir::Call& call) {
 
 Result<std::vector<ReferenceTensor>> ReferenceScatterElements(const ir::Call& call,
                                                               std::span<const ReferenceTensor> inputs) {
-  ReferenceTensor out = inputs[0];
   INGOT_ASSIGN_OR_RETURN(const int axis,
-                         NormalizeAxis(call, call->attrs.GetInt("axis"), static_cast<int>(out.dims.size())));
-  const auto at = static_cast<size_t>(axis);
-  Status status;
-  ForEachIndex(inputs[1].dims, [&](const Index& index, int64_t flat) {
+                         NormalizeAxis(call, call->attrs.GetInt("axis"), static_cast<int>(inputs[0].dims.size())));
+  return ReferenceScatter(call, inputs, [&](const Index& index, int64_t flat) {
     Index to = index;
-    to[at] = inputs[1].ints[static_cast<size_t>(flat)];
-    if (to[at] < 0) to[at] += out.dims[at];
-    if (to[at] < 0 || to[at] >= out.dims[at]) {
-      status = OpError(call, kIndexMessage);
-    } else {
-      CombineElement(*CombineOf(call), inputs[2], flat, out, Flatten(out.dims, to));
-    }
+    to[static_cast<size_t>(axis)] = inputs[1].ints[static_cast<size_t>(flat)];
+    return to;
   });
-  INGOT_RETURN_IF_ERROR(std::move(status));
-  return std::vector<ReferenceTensor>{std::move(out)};
 }
 
 Statements DefineScatterElements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
@@ -212,28 +226,18 @@ Result<ir::Type> InferScatterNd(const ir::Call& call) {
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceScatterNd(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  ReferenceTensor out = inputs[0];
   const ReferenceTensor& indices = inputs[1];
   const std::ptrdiff_t outer = std::ssize(indices.dims) - 1;
-  Status status;
-  ForEachIndex(inputs[2].dims, [&](const Index& index, int64_t flat) {
+  return ReferenceScatter(call, inputs, [&](const Index& index, int64_t) {
     Index to;
     for (int64_t k = 0; k < indices.dims.back(); ++k) {
       Index which(index.begin(), index.begin() + outer);
       which.push_back(k);
-      int64_t place = indices.ints[static_cast<size_t>(Flatten(indices.dims, which))];
-      if (place < 0) place += out.dims[to.size()];
-      if (place < 0 || place >= out.dims[to.size()]) {
-        status = OpError(call, kIndexMessage);
-        return;
-      }
-      to.push_back(place);
+      to.push_back(indices.ints[static_cast<size_t>(Flatten(indices.dims, which))]);
     }
     to.insert(to.end(), index.begin() + outer, index.end());
-    CombineElement(*CombineOf(call), inputs[2], flat, out, Flatten(out.dims, to));
+    return to;
   });
-  INGOT_RETURN_IF_ERROR(std::move(status));
-  return std::vector<ReferenceTensor>{std::move(out)};
 }
 
 Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {

@@ -18,6 +18,33 @@ Result<Dims> KnownDims(const ir::Call& call, size_t rank) {
   return *data->dims;
 }
 
+// Both transformations: a result is the sum over the places (y, x) of a tile of weight(result, y, x) times the element
+// that from(result, y, x) names; outside of the data are zeros.
+Result<std::vector<ReferenceTensor>> ReferenceTransform(
+    const ir::Call& call, const ReferenceTensor& data,
+    const std::function<double(const Index& at, int64_t y, int64_t x)>& weight,
+    const std::function<Index(const Index& at, int64_t y, int64_t x)>& from) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  const auto is_inside = [&](const Index& index) {
+    for (size_t i = 0; i < index.size(); ++i) {
+      if (index[i] < 0 || index[i] >= data.dims[i]) return false;
+    }
+    return true;
+  };
+  ReferenceTensor out = NewReference(data.dtype, dims);
+  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
+    double sum = 0;
+    for (int64_t y = 0; y < kPlaces; ++y) {
+      for (int64_t x = 0; x < kPlaces; ++x) {
+        const Index index = from(at, y, x);
+        if (is_inside(index)) sum += weight(at, y, x) * GetNumber(data, Flatten(data.dims, index));
+      }
+    }
+    SetNumber(out, flat, sum);
+  });
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
 Result<ir::Type> InferInput(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 5));
   const std::vector<int64_t> padding = call->attrs.GetInts("padding");
@@ -36,24 +63,15 @@ Result<ir::Type> InferInput(const ir::Call& call) {
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const std::vector<int64_t> padding = call->attrs.GetInts("padding");
-  const ReferenceTensor& data = inputs[0];
-  ReferenceTensor out = NewReference(data.dtype, dims);
-  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
-    double sum = 0;
-    for (int64_t y = 0; y < kPlaces; ++y) {
-      for (int64_t x = 0; x < kPlaces; ++x) {
-        const int64_t row = at[4] * kTile + y - padding[0], column = at[5] * kTile + x - padding[1];
-        if (row < 0 || row >= data.dims[2] || column < 0 || column >= data.dims[3]) continue;
-        const Index from = {at[0], at[3], row, column, at[6]};
-        sum +=
-            topi::kWinogradInput[at[1]][y] * topi::kWinogradInput[at[2]][x] * GetNumber(data, Flatten(data.dims, from));
-      }
-    }
-    SetNumber(out, flat, sum);
-  });
-  return std::vector<ReferenceTensor>{std::move(out)};
+  return ReferenceTransform(
+      call, inputs[0],
+      [](const Index& at, int64_t y, int64_t x) {
+        return topi::kWinogradInput[at[1]][y] * topi::kWinogradInput[at[2]][x];
+      },
+      [&](const Index& at, int64_t y, int64_t x) {
+        return Index{at[0], at[3], at[4] * kTile + y - padding[0], at[5] * kTile + x - padding[1], at[6]};
+      });
 }
 
 te::Tensor DefineInput(const TeArgs& args) {
@@ -84,21 +102,14 @@ Result<ir::Type> InferOutput(const ir::Call& call) {
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceOutput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
-  const ReferenceTensor& data = inputs[0];
-  ReferenceTensor out = NewReference(data.dtype, dims);
-  ForEachIndex(dims, [&](const Index& at, int64_t flat) {
-    double sum = 0;
-    for (int64_t y = 0; y < kPlaces; ++y) {
-      for (int64_t x = 0; x < kPlaces; ++x) {
-        const Index from = {at[0], y, x, at[1], at[2] / kTile, at[3] / kTile, at[4]};
-        sum += topi::kWinogradOutput[at[2] % kTile][y] * topi::kWinogradOutput[at[3] % kTile][x] *
-               GetNumber(data, Flatten(data.dims, from));
-      }
-    }
-    SetNumber(out, flat, sum);
-  });
-  return std::vector<ReferenceTensor>{std::move(out)};
+  return ReferenceTransform(
+      call, inputs[0],
+      [](const Index& at, int64_t y, int64_t x) {
+        return topi::kWinogradOutput[at[2] % kTile][y] * topi::kWinogradOutput[at[3] % kTile][x];
+      },
+      [](const Index& at, int64_t y, int64_t x) {
+        return Index{at[0], y, x, at[1], at[2] / kTile, at[3] / kTile, at[4]};
+      });
 }
 
 te::Tensor DefineOutput(const TeArgs& args) { return topi::WinogradOutput(args.input(0), args.out_dims()); }

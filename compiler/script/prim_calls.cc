@@ -177,7 +177,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
 
   std::vector<std::string_view> known(std::begin(kOtherFunctions), std::end(kOtherFunctions));
   for (const NamedOp& named : kNamedOps) known.push_back(named.name);
-#define INGOT_INTRINSIC(id, text, arity, result, traits, expansion) known.push_back(text);
+#define INGOT_INTRINSIC(id, text, arity, result, traits, expansion, operations) known.push_back(text);
 #include "compiler/ir/intrinsics.def"
   const std::string_view near = NearestName(function, known);
   return context_.Error(call[0], "unknown function \"" + name + "\"" +

@@ -113,21 +113,16 @@ class Converter {
       : weights_(function, keep), target_(target) {}
 
   Result<ir::Function> Convert(const ir::Function& function) {
-    ir::SeqExprNode body = *function->body;
-    for (ir::BindingBlock& block : body.blocks) {
-      if (!block.is_dataflow) continue;
+    return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
       bindings_.clear();
       forms_.clear();
-      for (const ir::Binding& binding : block.bindings) INGOT_RETURN_IF_ERROR(ConvertBinding(binding));
-      for (const ir::Binding& binding : block.bindings) {
+      for (const ir::Binding& binding : bindings) INGOT_RETURN_IF_ERROR(ConvertBinding(binding));
+      for (const ir::Binding& binding : bindings) {
         if (!binding.var->is_dataflow) INGOT_RETURN_IF_ERROR(MakePlain(binding.var));
       }
-      block.bindings = std::move(bindings_);
-    }
-    if (!changed_) return function;
-    ir::FunctionNode copy = *function;
-    copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
-    return ir::Make<ir::FunctionNode>(std::move(copy));
+      bindings = std::move(bindings_);
+      return changed_;
+    });
   }
 
  private:

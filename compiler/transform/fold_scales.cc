@@ -53,18 +53,13 @@ class Folder {
   }
 
   Result<ir::Function> Fold(const ir::Function& function) {
-    ir::SeqExprNode body = *function->body;
-    for (ir::BindingBlock& block : body.blocks) {
-      if (!block.is_dataflow) continue;
+    return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
       bindings_.clear();
       definitions_.clear();
-      for (const ir::Binding& binding : block.bindings) INGOT_RETURN_IF_ERROR(FoldBinding(binding));
-      block.bindings = std::move(bindings_);
-    }
-    if (!changed_) return function;
-    ir::FunctionNode copy = *function;
-    copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
-    return ir::Make<ir::FunctionNode>(std::move(copy));
+      for (const ir::Binding& binding : bindings) INGOT_RETURN_IF_ERROR(FoldBinding(binding));
+      bindings = std::move(bindings_);
+      return changed_;
+    });
   }
 
  private:

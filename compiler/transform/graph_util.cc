@@ -92,6 +92,21 @@ void ForEachGlobalVar(const Expr& expr, const std::function<void(const ir::Globa
   GlobalVarVisitor(use).VisitExpr(expr);
 }
 
+Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
+                                       const std::function<Result<bool>(std::vector<ir::Binding>&)>& rewrite) {
+  ir::SeqExprNode body = *function->body;
+  bool is_changed = false;
+  for (ir::BindingBlock& block : body.blocks) {
+    if (!block.is_dataflow) continue;
+    INGOT_ASSIGN_OR_RETURN(const bool changed, rewrite(block.bindings));
+    is_changed |= changed;
+  }
+  if (!is_changed) return function;
+  ir::FunctionNode copy = *function;
+  copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
+  return ir::Make<ir::FunctionNode>(std::move(copy));
+}
+
 Result<ir::IRModule> MapFunctions(
     ir::IRModule module,
     const std::function<Result<ir::Function>(const ir::GlobalVar&, const ir::Function&)>& rewrite) {

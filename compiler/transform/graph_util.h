@@ -35,6 +35,11 @@ std::optional<CallTir> AsCallTir(const ir::Expr& value);
 void ForEachUse(const ir::Expr& expr, const std::function<void(const ir::Var&)>& use);
 void ForEachGlobalVar(const ir::Expr& expr, const std::function<void(const ir::GlobalVar&)>& use);
 
+// The function with `rewrite` applied to the bindings of each dataflow block of its body; it says whether it changed
+// them. The same function when none changed.
+Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
+                                       const std::function<Result<bool>(std::vector<ir::Binding>&)>& rewrite);
+
 // The module with `rewrite` applied to its graph functions, in order.
 Result<ir::IRModule> MapFunctions(
     ir::IRModule module, const std::function<Result<ir::Function>(const ir::GlobalVar&, const ir::Function&)>& rewrite);

@@ -2,6 +2,7 @@
 // what its consumers read (compute_at) or of what its producers wrote (reverse_compute_at) in one iteration.
 #include <algorithm>
 
+#include "compiler/ir/condition.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
 
@@ -101,15 +102,11 @@ void Attach(ScheduleState& state, const LoopVar& loop, Stmt nest, bool at_start)
   state.Replace(site->loop, Make<ForNode>(std::move(copy)));
 }
 
-// Each part of the predicate says that an iteration variable is below the end of its domain.
-bool EndsAtDomain(const BlockRealizeNode& realize, const PrimExpr& predicate, arith::Analyzer& analyzer) {
-  if (IsTrue(predicate)) return true;
-  const auto* binary = As<BinaryNode>(predicate);
-  if (binary == nullptr) return false;
-  if (binary->op == BinaryOp::kAnd) {
-    return EndsAtDomain(realize, binary->a, analyzer) && EndsAtDomain(realize, binary->b, analyzer);
-  }
-  if (binary->op != BinaryOp::kLT) return false;
+// A part of the predicate says that an iteration variable is below the end of its domain.
+bool EndsAtDomain(const BlockRealizeNode& realize, const PrimExpr& part, arith::Analyzer& analyzer) {
+  if (IsTrue(part)) return true;
+  const auto* binary = As<BinaryNode>(part);
+  if (binary == nullptr || binary->op != BinaryOp::kLT) return false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     const Range& domain = realize.block->iter_vars[i]->domain;
     const PrimExpr left = domain.min + domain.extent - realize.iter_values[i];
@@ -248,7 +245,9 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
         }
       }
       clamp |= !IsTrue(producer.realize->predicate);
-      if (!EndsAtDomain(*producer.realize, producer.realize->predicate, analyzer)) {
+      const std::vector<PrimExpr> parts = ConjunctsOf(producer.realize->predicate);
+      if (!std::all_of(parts.begin(), parts.end(),
+                       [&](const PrimExpr& part) { return EndsAtDomain(*producer.realize, part, analyzer); })) {
         return Refuse("reverse_compute_at", Describe(site),
                       "block \"" + producer.block().name + "\" leaves out more than what is beyond its domain");
       }

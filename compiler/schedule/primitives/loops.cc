@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "compiler/ir/block_util.h"
+#include "compiler/ir/condition.h"
 #include "compiler/schedule/primitives.h"
 
 namespace ingot::schedule {
@@ -342,20 +343,16 @@ class ThresholdLister : public StmtVisitor {
  protected:
   using StmtVisitor::Visit;
   void Visit(const PrimCallNode& call) override {
-    if (call.op == Intrinsic::kIfThenElse) Add(call.args[0]);
+    if (call.op == Intrinsic::kIfThenElse) {
+      for (const PrimExpr& part : ConjunctsOf(call.args[0])) Add(part);
+    }
     StmtVisitor::Visit(call);
   }
 
  private:
   void Add(const PrimExpr& condition) {
     const auto* binary = As<BinaryNode>(condition);
-    if (binary == nullptr) return;
-    if (binary->op == BinaryOp::kAnd) {
-      Add(binary->a);
-      Add(binary->b);
-      return;
-    }
-    if (!binary->a->dtype.is_int() || !UsesVar(condition, var_)) return;
+    if (binary == nullptr || !binary->a->dtype.is_int() || !UsesVar(condition, var_)) return;
     PrimExpr difference;  // >= 0
     if (binary->op == BinaryOp::kLT) difference = binary->b - binary->a - 1;
     if (binary->op == BinaryOp::kLE) difference = binary->b - binary->a;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
@@ -54,13 +55,8 @@ class GuardCollector : public StmtVisitor {
 
  private:
   void Add(const PrimExpr& condition) {
-    const auto* binary = As<BinaryNode>(condition);
-    if (binary == nullptr) return;
-    if (binary->op == BinaryOp::kAnd) {
-      Add(binary->a);
-      Add(binary->b);
-    } else {
-      guards.push_back({condition, inner_});
+    for (const PrimExpr& part : ConjunctsOf(condition)) {
+      if (As<BinaryNode>(part) != nullptr) guards.push_back({part, inner_});
     }
   }
   std::vector<InnerVar> inner_;

@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/condition.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
@@ -219,13 +220,12 @@ class Placer {
     return true;
   }
   bool IsFirstIterationOfOuter(const PrimExpr& condition) const {
-    const auto* binary = As<BinaryNode>(condition);
-    if (binary == nullptr) return false;
-    if (binary->op == BinaryOp::kAnd) {
-      return IsFirstIterationOfOuter(binary->a) || IsFirstIterationOfOuter(binary->b);
-    }
-    return binary->op == BinaryOp::kEQ &&
-           std::any_of(loops_.begin(), loops_.end(), [&](const ForNode* loop) { return Uses(condition, loop->var); });
+    const std::vector<PrimExpr> parts = ConjunctsOf(condition);
+    return std::any_of(parts.begin(), parts.end(), [&](const PrimExpr& part) {
+      const auto* binary = As<BinaryNode>(part);
+      return binary != nullptr && binary->op == BinaryOp::kEQ &&
+             std::any_of(loops_.begin(), loops_.end(), [&](const ForNode* loop) { return Uses(part, loop->var); });
+    });
   }
 
   std::vector<Range> WholeBuffer() const {
