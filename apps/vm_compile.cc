@@ -25,11 +25,14 @@ constexpr const char* kExamples =
     "  vm-compile model.onnx --dim batch=1..64 --input-shape image=batch,3,224,224 -o model.ingot\n"
     "  vm-compile module.py --params weights.npz -o model.ingot\n"
     "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
+    "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
     "  vm-compile model.onnx --print-after=fuse_ops -o model.ingot";
+
+constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"};  // of --emit, for --kernel
 
 struct Options {
   std::string model, output, params, emit = "executable", dump_dir, compress = "none";
-  std::vector<std::string> targets, input_shapes, dims, print_after;
+  std::vector<std::string> targets, input_shapes, dims, print_after, kernels;
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, time_passes = false, check = false, list_ops = false, list_passes = false,
        list_targets = false;
@@ -54,6 +57,11 @@ class Compilation {
     INGOT_RETURN_IF_ERROR(Prepare());
     if (options_.check) return Check();
     INGOT_ASSIGN_OR_RETURN(ir::IRModule module, driver::LoadModel(options_.model, compile_, observer_));
+    const bool emits_kernels =
+        std::find(std::begin(kKernelForms), std::end(kKernelForms), options_.emit) != std::end(kKernelForms);
+    if (!options_.kernels.empty() && !emits_kernels) {
+      return Status(StatusCode::kInvalidArgument, "--kernel chooses what --emit=tir, schedule, llvm or asm shows");
+    }
     if (options_.emit == "relax") return EmitModule(module);
     if (options_.emit == "executable" || options_.emit == "bytecode") {
       if (options_.emit == "executable" && options_.output.empty()) {
@@ -69,15 +77,7 @@ class Compilation {
       return Report();
     }
     INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), compile_, observer_));
-    if (options_.emit == "tir") {
-      INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, lower::ScheduleModule(module, compile_.target.variants.front()));
-      return EmitModule(scheduled);
-    }
-    const auto kind = options_.emit == "llvm" ? lower::AssemblyKind::kLlvm : lower::AssemblyKind::kAssembly;
-    INGOT_ASSIGN_OR_RETURN(std::string text, lower::EmitAssembly(module, compile_.target.variants.front(), kind,
-                                                                 {compile_.opt_level, compile_.threads, nullptr}));
-    INGOT_RETURN_IF_ERROR(WriteText(options_.output, text));
-    return Report();
+    return EmitKernels(std::move(module));
   }
 
  private:
@@ -135,6 +135,28 @@ class Compilation {
     const std::string path = options_.dump_dir + "/" + number + std::string(pass) + ".py";
     INGOT_RETURN_IF_ERROR(WriteText(path, text));
     return constants.constants().empty() ? Status() : script::WriteSideFile(script::SideFilePath(path), constants);
+  }
+
+  // All kernels, or those that --kernel names, for the first variant of the target.
+  Result<int> EmitKernels(ir::IRModule module) {
+    const Target& target = compile_.target.variants.front();
+    if (!options_.kernels.empty()) {
+      INGOT_ASSIGN_OR_RETURN(module, lower::SelectKernels(module, options_.kernels));
+    }
+    if (options_.emit == "tir") {
+      INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, lower::ScheduleModule(module, target));
+      return EmitModule(scheduled);
+    }
+    std::string text;
+    if (options_.emit == "schedule") {
+      INGOT_ASSIGN_OR_RETURN(text, lower::EmitSchedules(module, target));
+    } else {
+      const auto kind = options_.emit == "llvm" ? lower::AssemblyKind::kLlvm : lower::AssemblyKind::kAssembly;
+      const lower::KernelOptions kernel_options{compile_.opt_level, compile_.threads, nullptr};
+      INGOT_ASSIGN_OR_RETURN(text, lower::EmitAssembly(module, target, kind, kernel_options));
+    }
+    INGOT_RETURN_IF_ERROR(WriteText(options_.output, text));
+    return Report();
   }
 
   Result<int> EmitModule(const ir::IRModule& module) {
@@ -248,8 +270,11 @@ int main(int argc, char** argv) {
                "Keep the weights as they are in the file and pack them when it is loaded");
   app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
   app.add_option("--emit", options.emit, "What to write")
-      ->check(CLI::IsMember({"executable", "relax", "tir", "llvm", "asm", "bytecode"}))
+      ->check(CLI::IsMember({"executable", "relax", "tir", "schedule", "llvm", "asm", "bytecode"}))
       ->capture_default_str();
+  app.add_option("--kernel", options.kernels, "Show these kernels alone (with --emit=tir, schedule, llvm or asm)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   app.add_option("--print-after", options.print_after, "Print the module to stderr after this pass, or all")
       ->type_name("PASS")
       ->allow_extra_args(false);

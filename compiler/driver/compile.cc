@@ -122,6 +122,13 @@ Result<ir::IRModule> Canonical(const ir::IRModule& module) {
   return script::ParseModule(text, "module.py", &constants);
 }
 
+// Every expression typed, in A-normal form, as its own text says it.
+Result<ir::IRModule> InferTypes(ir::IRModule module) {
+  transform::PassContext context;
+  INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
+  return Canonical(module);
+}
+
 transform::PassContext MakePassContext(const CompileOptions& options, const CompileObserver& observer) {
   transform::PassContext context;
   context.options.opt_level = options.opt_level;
@@ -149,6 +156,12 @@ Result<importer::SupportReport> CheckModel(const std::string& path, const Compil
   return importer::CheckOnnx(bytes, path, import);
 }
 
+Result<ir::IRModule> PrepareModule(ir::IRModule module) {
+  INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
+  INGOT_RETURN_IF_ERROR(ir::VerifyModule(module));
+  return module;
+}
+
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options,
                                const CompileObserver& observer) {
   const Clock::time_point start = Clock::now();
@@ -161,9 +174,7 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
   if (!options.params_path.empty() && extension != ".onnx") {
     INGOT_ASSIGN_OR_RETURN(module, BindParams(std::move(module), options.params_path));
   }
-  transform::PassContext context = MakePassContext(options, {});
-  INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
-  INGOT_ASSIGN_OR_RETURN(module, Canonical(module));
+  INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(module).WithContext(path));
   if (observer.time) observer.time("import", SecondsSince(start));
   if (observer.after_pass) INGOT_RETURN_IF_ERROR(observer.after_pass("import", module));

@@ -46,6 +46,10 @@ struct CompileObserver {
 // its own text has (names, order): compiling the printed text gives the same bytes.
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options, const CompileObserver& observer);
 
+// What LoadModel does with a module once it is read: types inferred, A-normal form, the form of its own text, verified.
+// For modules that a builder made.
+Result<ir::IRModule> PrepareModule(ir::IRModule module);
+
 // Which operators of an ONNX model are not supported; nothing is compiled.
 Result<importer::SupportReport> CheckModel(const std::string& path, const CompileOptions& options);
 

@@ -1,5 +1,6 @@
 #include "compiler/lower/kernels.h"
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <thread>
@@ -7,6 +8,7 @@
 
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/tensor/lowered.h"
+#include "runtime/suggest.h"
 
 namespace ingot::lower {
 
@@ -116,6 +118,34 @@ Result<ir::IRModule> ScheduleModule(const ir::IRModule& module, const Target& ta
     scheduled_module.Set(entry.var, scheduled.function);
   }
   return scheduled_module;
+}
+
+Result<ir::IRModule> SelectKernels(const ir::IRModule& module, std::span<const std::string> names) {
+  std::vector<std::string_view> known;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::As<ir::PrimFuncNode>(entry.function) != nullptr) known.push_back(entry.var->name);
+  }
+  for (const std::string& name : names) {
+    if (module.FindPrimFunc(name) != nullptr) continue;
+    return Status(StatusCode::kNotFound, "the module has no kernel \"" + name + "\"" + DidYouMean(name, known));
+  }
+  ir::IRModule selected;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    const bool is_named = std::find(names.begin(), names.end(), entry.var->name) != names.end();
+    if (is_named) selected.Set(entry.var, entry.function);
+  }
+  return selected;
+}
+
+Result<std::string> EmitSchedules(const ir::IRModule& module, const Target& target) {
+  std::string text;
+  for (const auto& [name, function] : PrimFuncsOf(module)) {
+    INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, schedule::ApplyDefaultSchedule(function, target));
+    text += "# " + name + " for " + target.name + ":";
+    for (const std::string& rule : scheduled.rules) text += " " + rule;
+    text += (scheduled.rules.empty() ? " as it is\n" : "\n") + scheduled.trace.ToString();
+  }
+  return text;
 }
 
 Result<std::string> EmitAssembly(const ir::IRModule& module, const Target& target, AssemblyKind kind,

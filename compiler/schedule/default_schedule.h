@@ -17,7 +17,11 @@ struct ScheduledFunction {
   Trace trace;
   std::vector<std::string> rules;  // that were applied, in order, for messages and tests
 };
-// A function that has no root block, or is scheduled already, comes back as it is with an empty trace.
+// True of a function that somebody scheduled: the rules leave it alone, whatever its loops look like.
+inline constexpr const char* kIsScheduledAttr = "tirx.is_scheduled";
+ir::PrimFunc MarkScheduled(const ir::PrimFunc& function);
+
+// A function that has no root block, or is marked as scheduled, comes back as it is with an empty trace.
 Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target);
 
 // One rule. It is asked about each block that no rule has handled yet, in order of the table and, within a row, of the
