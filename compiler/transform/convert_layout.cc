@@ -6,10 +6,10 @@
 //           with zeros to whole blocks; weights are laid out by rows that lift_params prepares.
 //   After the simplifications, which would see fewer equal calls behind it; before lift_params, for the weights.
 //
-// Bindings are taken in order. Each variable has the forms that were asked for: plain (its own), blocked [N, C / 16, H,
-// W, 16], and flat, the blocked one's view [N, C / 16, 1, H * W, 16]. A convolution of one tap computes the flat form:
-// its tiles then need not end with each row. What a binding computes in blocks gets its plain form, under its own
-// variable, only when something asks for it; so the dead conversions of a cautious rewrite are never made.
+// Bindings are taken in order. Each variable has the forms (blocked_forms.h) that were asked for: plain, blocked and
+// flat. A convolution of one tap computes the flat form: its tiles then need not end with each row. What a binding
+// computes in blocks gets its plain form, under its own variable, only when something asks for it; so the dead
+// conversions of a cautious rewrite are never made.
 //
 // A permutation to or from channels last (NHWC) joins with a conversion, since both only move elements: channels of a
 // block lie side by side in either.
@@ -22,13 +22,13 @@
 #include <cstring>
 #include <functional>
 #include <ranges>
-#include <unordered_map>
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/layout.h"
 #include "compiler/op/topi/winograd.h"
+#include "compiler/transform/blocked_forms.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/weight_bindings.h"
@@ -42,31 +42,8 @@ using op::Layout;
 
 namespace {
 
-constexpr const char* kPlainLayout = "NCHW";
-constexpr const char* kBlockedLayout = "NCHW16c";
-constexpr int64_t kBlock = 16;
 // Operations, as implementations count them, that converting an element costs, and a conversion at all.
 constexpr double kConversionCost = 8, kConversionCall = 16 << 10;
-
-enum class Form : uint8_t { kBlocked, kFlat };
-
-// A tensor's forms, beside the plain one.
-struct Forms {
-  Expr blocked, flat;
-  bool has_plain = true;
-  Expr channels_last;                   // [N, H, W, C], of which the plain form is a permutation
-  std::optional<double> filling = 0.0;  // what its channels beyond the logical ones hold, where that is known
-};
-
-const Dims* DimsOf(const Expr& expr) {
-  const auto* type = As<ir::TensorTypeNode>(expr->type);
-  return type != nullptr && type->dims && type->dtype ? &*type->dims : nullptr;
-}
-
-bool SameDims(const Dims& a, const Dims& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) { return op::DimsEqual(x, y); });
-}
 
 double Elements(const Dims& dims) {
   double count = 1;
@@ -80,33 +57,6 @@ bool IsScalar(const Dims& dims) {
   return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
 }
 
-// The channels of an image, when their number is known.
-std::optional<int64_t> Channels(const Dims& dims) {
-  const int64_t* channels = dims.size() == 4 ? ir::AsConstInt(dims[1]) : nullptr;
-  return channels != nullptr && *channels > 0 ? std::optional<int64_t>(*channels) : std::nullopt;
-}
-
-Expr IntTuple(const std::vector<int64_t>& values) {
-  std::vector<Expr> fields;
-  std::vector<ir::Type> types;
-  for (int64_t value : values) {
-    fields.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(value)));
-    types.push_back(fields.back()->type);
-  }
-  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
-}
-
-// Dims with each extent rounded up to the layout's blocks.
-Dims Filled(const Dims& dims, const Layout& layout) {
-  Dims filled;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t block = layout.Block(i);
-    filled.push_back(block == 1 ? dims[i]
-                                : op::SimplifyDim(ir::FloorDiv(dims[i] + (block - 1), ir::Int64(block)) * block));
-  }
-  return filled;
-}
-
 class Converter {
  public:
   Converter(const ir::Function& function, bool keep, const Target& target)
@@ -114,13 +64,12 @@ class Converter {
 
   Result<ir::Function> Convert(const ir::Function& function) {
     return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
-      bindings_.clear();
-      forms_.clear();
+      forms_ = BlockedForms();
       for (const ir::Binding& binding : bindings) INGOT_RETURN_IF_ERROR(ConvertBinding(binding));
       for (const ir::Binding& binding : bindings) {
-        if (!binding.var->is_dataflow) INGOT_RETURN_IF_ERROR(MakePlain(binding.var));
+        if (!binding.var->is_dataflow) INGOT_RETURN_IF_ERROR(forms_.MakePlain(binding.var));
       }
-      bindings = std::move(bindings_);
+      bindings = std::move(forms_.bindings);
       return changed_;
     });
   }
@@ -132,7 +81,7 @@ class Converter {
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
     bool done = false;
     const bool is_weight = weights_.Contains(binding.var);
-    if (row != nullptr && !is_weight && !binding.is_match_cast() && DimsOf(call) != nullptr) {
+    if (row != nullptr && !is_weight && !binding.is_match_cast() && TypedDimsOf(call) != nullptr) {
       if (row == op::FindOp("permute_dims")) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertPermutation(binding, call));
       } else if (!op::LayoutNames(*row).empty()) {
@@ -147,9 +96,9 @@ class Converter {
     if (done) return Status();
     Status status;
     ForEachUse(binding.value, [&](const ir::Var& used) {
-      if (status.ok()) status = MakePlain(used);
+      if (status.ok()) status = forms_.MakePlain(used);
     });
-    bindings_.push_back(binding);
+    forms_.bindings.push_back(binding);
     return status;
   }
 
@@ -168,7 +117,7 @@ class Converter {
       if (call->attrs.GetString(name.attr) != name.canonical) return false;  // laid out by hand
     }
     for (const Expr& arg : call->args) {
-      if (DimsOf(arg) == nullptr) return false;
+      if (TypedDimsOf(arg) == nullptr) return false;
     }
     Candidate best;
     for (const op::Implementation& implementation : row.implementations) {
@@ -189,21 +138,21 @@ class Converter {
         if (best.narrow_group > 0) {
           INGOT_ASSIGN_OR_RETURN(weight, SpreadGroups(weight, best.narrow_group));
         }
-        INGOT_ASSIGN_OR_RETURN(weight, LayOut(weight, best.layouts[i]));
+        INGOT_ASSIGN_OR_RETURN(weight, forms_.LayOut(weight, best.layouts[i]));
         args.push_back(weight);
       } else if (best.layouts[0].IsBlocked()) {
-        INGOT_ASSIGN_OR_RETURN(const Expr data, Get(call->args[0], is_flat ? Form::kFlat : Form::kBlocked));
+        INGOT_ASSIGN_OR_RETURN(const Expr data, forms_.Get(call->args[0], is_flat ? Form::kFlat : Form::kBlocked));
         args.push_back(data);
       } else {
-        INGOT_RETURN_IF_ERROR(MakePlain(call->args[0]));
+        INGOT_RETURN_IF_ERROR(forms_.MakePlain(call->args[0]));
         args.push_back(call->args[0]);
       }
     }
-    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), best.attrs, binding));
+    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(row.name, std::move(args), best.attrs, binding));
     // A pool's filling lies between its input's and that of the padding.
-    const std::optional<double> filling = call->args.size() > 1 ? 0.0 : FillingOf(call->args[0]);
-    Define(binding.var, result, is_flat ? Form::kFlat : Form::kBlocked,
-           filling == 0.0 ? filling : std::optional<double>());
+    const std::optional<double> filling = call->args.size() > 1 ? 0.0 : forms_.FillingOf(call->args[0]);
+    forms_.Define(binding.var, result, is_flat ? Form::kFlat : Form::kBlocked,
+                  filling == 0.0 ? filling : std::optional<double>());
     return true;
   }
 
@@ -226,14 +175,14 @@ class Converter {
       const Layout& layout = candidate.layouts[i];
       candidate.attrs = candidate.attrs.With(names[i].attr, implementation.layouts[i]);
       if (i == args.size()) continue;
-      Dims dims = *DimsOf(args[i]);
+      Dims dims = *TypedDimsOf(args[i]);
       if (i == 1 && candidate.narrow_group > 0) dims[1] = ir::Int64(kBlock);
       if (!std::ranges::all_of(std::views::iota(size_t{0}, dims.size()),
                                [&](size_t d) { return layout.Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
         return std::nullopt;
       }
       if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
-      if (i == 0 && layout.IsBlocked() != HasBlocks(args[0])) {
+      if (i == 0 && layout.IsBlocked() != forms_.FormOf(args[0]).has_value()) {
         conversions += kConversionCall + kConversionCost * Elements(dims);
       }
       const auto type = ir::Downcast<ir::TensorTypeNode>(args[i]->type);
@@ -252,8 +201,8 @@ class Converter {
     if (candidate.attrs.Find("groups") == nullptr || !candidate.layouts.back().IsBlocked()) return true;
     const int64_t groups = candidate.attrs.GetInt("groups");
     if (groups == 1) return true;
-    const Dims& data = *DimsOf(call->args[0]);
-    const Dims& weight = *DimsOf(call->args[1]);
+    const Dims& data = *TypedDimsOf(call->args[0]);
+    const Dims& weight = *TypedDimsOf(call->args[1]);
     const std::optional<int64_t> channels = Channels(data),
                                  outputs = Channels({weight[1], weight[0], weight[2], weight[3]});
     if (!channels || !outputs) return false;
@@ -271,32 +220,32 @@ class Converter {
 
   // Weights [O, width, h, w] of narrow groups -> [O, 16, h, w], zero between the groups of a block.
   Result<Expr> SpreadGroups(const Expr& weight, int64_t width) {
-    const Dims dims = *DimsOf(weight);
+    const Dims dims = *TypedDimsOf(weight);
     const int64_t outputs = *ir::AsConstInt(dims[0]), blocks = (outputs + kBlock - 1) / kBlock;
     Expr value = weight;
     if (outputs % kBlock != 0) {
       const std::vector<int64_t> pad = {0, blocks * kBlock - outputs, 0, 0, 0, 0, 0, 0};
-      INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(pad)}}));
+      INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(pad)}}));
     }
     const std::vector<Expr> copies(static_cast<size_t>(kBlock / width), value);
     const std::vector<ir::Type> types(copies.size(), value->type);
     const Expr tuple = ir::Make<ir::TupleNode>(copies, ir::Make<ir::TupleTypeNode>(types));
-    INGOT_ASSIGN_OR_RETURN(value, Emit("concat", {tuple}, {{"axis", int64_t{1}}}));
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("concat", {tuple}, {{"axis", int64_t{1}}}));
     std::vector<float> mask;
     for (int64_t o = 0; o < kBlock; ++o) {
       for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
     }
     const Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
     const ir::PrimExpr block = ir::Int64(kBlock);
-    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
-    INGOT_ASSIGN_OR_RETURN(value, Emit("multiply", {value, same_group}, {}));
-    return Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("multiply", {value, same_group}, {}));
+    return forms_.Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
   }
 
   // A convolution that takes one element for each.
   static bool IsOneTap(const ir::Call& call) {
     if (call->args.size() < 2) return false;
-    const Dims& weight = *DimsOf(call->args[1]);
+    const Dims& weight = *TypedDimsOf(call->args[1]);
     const auto all = [&](const char* attr, int64_t value) {
       return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
     };
@@ -309,9 +258,9 @@ class Converter {
     constexpr int64_t kFewestTiles = 12, kFewestChannels = 32;
     constexpr double kLeastUse = 0.7;  // of the places that tiles cover
     if (!best.layouts[0].IsBlocked() || call->args.size() != 2) return false;
-    const Dims& in = *DimsOf(call->args[0]);
-    const Dims& out = *DimsOf(call);
-    const Dims& weight = *DimsOf(call->args[1]);
+    const Dims& in = *TypedDimsOf(call->args[0]);
+    const Dims& out = *TypedDimsOf(call);
+    const Dims& weight = *TypedDimsOf(call->args[1]);
     const auto all_one = [&](const char* attr) {
       return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
     };
@@ -331,27 +280,28 @@ class Converter {
   Status ConvertWinograd(const ir::Binding& binding, const ir::Call& call) {
     constexpr int64_t kPlaces = op::topi::kWinogradPlaces, kAll = kPlaces * kPlaces;
     INGOT_ASSIGN_OR_RETURN(const Expr weight, WinogradWeight(call->args[1]));
-    INGOT_ASSIGN_OR_RETURN(const Expr data, Get(call->args[0], Form::kBlocked));
-    INGOT_ASSIGN_OR_RETURN(const Expr tiles,
-                           Emit("nn.winograd_input", {data}, {{"padding", *call->attrs.Find("padding")}}, binding));
-    const Dims t = *DimsOf(tiles);
+    INGOT_ASSIGN_OR_RETURN(const Expr data, forms_.Get(call->args[0], Form::kBlocked));
+    INGOT_ASSIGN_OR_RETURN(const Expr tiles, forms_.Emit("nn.winograd_input", {data},
+                                                         {{"padding", *call->attrs.Find("padding")}}, binding));
+    const Dims t = *TypedDimsOf(tiles);
     const ir::PrimExpr count = op::SimplifyDim(t[4] * t[5]);
     const Dims flat = {t[0], op::SimplifyDim(t[3] * kAll), ir::Int64(1), count, t[6]};
-    INGOT_ASSIGN_OR_RETURN(const Expr places, Reshape(tiles, flat));
-    INGOT_ASSIGN_OR_RETURN(const Expr products, Emit("nn.conv2d", {places, weight},
-                                                     {{"groups", kAll},
-                                                      {"data_layout", kBlockedLayout},
-                                                      {"kernel_layout", "OIHW16i16o"},
-                                                      {"out_layout", kBlockedLayout}},
-                                                     binding));
-    const Dims& out = *DimsOf(call);
+    INGOT_ASSIGN_OR_RETURN(const Expr places, forms_.Reshape(tiles, flat));
+    INGOT_ASSIGN_OR_RETURN(const Expr products, forms_.Emit("nn.conv2d", {places, weight},
+                                                            {{"groups", kAll},
+                                                             {"data_layout", kBlockedLayout},
+                                                             {"kernel_layout", "OIHW16i16o"},
+                                                             {"out_layout", kBlockedLayout}},
+                                                            binding));
+    const Dims& out = *TypedDimsOf(call);
     const ir::PrimExpr blocks = ir::Int64((*Channels(out) + kBlock - 1) / kBlock);
-    INGOT_ASSIGN_OR_RETURN(const Expr result_tiles,
-                           Reshape(products, {t[0], ir::Int64(kPlaces), ir::Int64(kPlaces), blocks, t[4], t[5], t[6]}));
+    INGOT_ASSIGN_OR_RETURN(
+        const Expr result_tiles,
+        forms_.Reshape(products, {t[0], ir::Int64(kPlaces), ir::Int64(kPlaces), blocks, t[4], t[5], t[6]}));
     const std::vector<int64_t> size = {*ir::AsConstInt(out[2]), *ir::AsConstInt(out[3])};
-    INGOT_ASSIGN_OR_RETURN(const Expr result,
-                           Emit("nn.winograd_output", {result_tiles}, {{"size", ir::AttrValue::Ints(size)}}, binding));
-    Define(binding.var, result, Form::kBlocked, 0.0);
+    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit("nn.winograd_output", {result_tiles},
+                                                          {{"size", ir::AttrValue::Ints(size)}}, binding));
+    forms_.Define(binding.var, result, Form::kBlocked, 0.0);
     return Status();
   }
 
@@ -366,16 +316,16 @@ class Converter {
       }
     }
     const Layout layout = *Layout::Parse("OIHW16i16o", "OIHW");
-    INGOT_ASSIGN_OR_RETURN(const Expr laid_out, LayOut(weight, layout));
-    const Dims dims = *DimsOf(laid_out);  // [O / 16, I / 16, 3, 3, 16, 16]
-    INGOT_ASSIGN_OR_RETURN(Expr value,
-                           Emit("permute_dims", {laid_out}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 5, 2, 3})}}));
+    INGOT_ASSIGN_OR_RETURN(const Expr laid_out, forms_.LayOut(weight, layout));
+    const Dims dims = *TypedDimsOf(laid_out);  // [O / 16, I / 16, 3, 3, 16, 16]
+    INGOT_ASSIGN_OR_RETURN(
+        Expr value, forms_.Emit("permute_dims", {laid_out}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 5, 2, 3})}}));
     const ir::PrimExpr kernels = op::SimplifyDim(dims[0] * dims[1] * (kBlock * kBlock));
-    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, {kernels, ir::Int64(kTaps)}));
-    INGOT_ASSIGN_OR_RETURN(value, Emit("matmul", {value, ConstantOf(both, {kTaps, kAll})}, {}));
-    INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({1, 0})}}));
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, {kernels, ir::Int64(kTaps)}));
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("matmul", {value, ConstantOf(both, {kTaps, kAll})}, {}));
+    INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({1, 0})}}));
     const ir::PrimExpr one = ir::Int64(1), block = ir::Int64(kBlock);
-    return Reshape(value, {op::SimplifyDim(dims[0] * kAll), dims[1], one, one, block, block});
+    return forms_.Reshape(value, {op::SimplifyDim(dims[0] * kAll), dims[1], one, one, block, block});
   }
 
   static Expr ConstantOf(const std::vector<float>& values, std::vector<int64_t> dims) {
@@ -387,7 +337,7 @@ class Converter {
 
   // ---- Element-wise rows: as their inputs are.
   Result<bool> ConvertElementwise(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
-    const Dims& out = *DimsOf(call);
+    const Dims& out = *TypedDimsOf(call);
     if (!Channels(out)) return false;
     for (const op::AttrSpec& spec : row.attrs) {
       if (std::string_view(spec.name).starts_with("ax")) return false;  // it counts the axes
@@ -395,11 +345,11 @@ class Converter {
     std::optional<Form> form;
     for (const Expr& arg : call->args) {
       if (As<ir::PrimValueNode>(arg) != nullptr) continue;
-      const Dims* dims = DimsOf(arg);
+      const Dims* dims = TypedDimsOf(arg);
       if (dims == nullptr) return false;
-      const bool is_whole = SameDims(*dims, out);
+      const bool is_whole = EqualDims(*dims, out);
       if (!is_whole && !IsScalar(*dims) && !IsPerChannel(*dims, out)) return false;
-      if (is_whole && !form) form = FormOf(arg);
+      if (is_whole && !form) form = forms_.FormOf(arg);
     }
     if (!form) return false;
     const std::optional<double> filling = FillingOf(*call, row);
@@ -407,17 +357,17 @@ class Converter {
     std::vector<Expr> args = call->args;
     for (Expr& arg : args) {
       if (As<ir::PrimValueNode>(arg) != nullptr) continue;
-      const Dims& dims = *DimsOf(arg);
-      if (SameDims(dims, out)) {
-        INGOT_ASSIGN_OR_RETURN(arg, Get(arg, *form));
+      const Dims& dims = *TypedDimsOf(arg);
+      if (EqualDims(dims, out)) {
+        INGOT_ASSIGN_OR_RETURN(arg, forms_.Get(arg, *form));
       } else if (IsScalar(dims)) {
-        INGOT_RETURN_IF_ERROR(MakePlain(arg));
+        INGOT_RETURN_IF_ERROR(forms_.MakePlain(arg));
       } else {
-        INGOT_ASSIGN_OR_RETURN(arg, GetPerChannel(arg));
+        INGOT_ASSIGN_OR_RETURN(arg, forms_.GetPerChannel(arg));
       }
     }
-    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), call->attrs, binding));
-    Define(binding.var, result, *form, filling);
+    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(row.name, std::move(args), call->attrs, binding));
+    forms_.Define(binding.var, result, *form, filling);
     return true;
   }
 
@@ -427,18 +377,6 @@ class Converter {
     const size_t c = dims.size() - 3;
     return op::DimsEqual(dims[c], out[1]) && ir::IsConstInt(dims[c + 1], 1) && ir::IsConstInt(dims[c + 2], 1);
   }
-  // In blocks [., C / 16, 1, 1, 16], which is its flat form too.
-  Result<Expr> GetPerChannel(const Expr& x) {
-    const Dims& dims = *DimsOf(x);
-    if (dims.size() == 4) return Get(x, Form::kBlocked);
-    if (const auto found = forms_.find(x); found != forms_.end() && found->second.blocked) return found->second.blocked;
-    INGOT_RETURN_IF_ERROR(MakePlain(x));
-    INGOT_ASSIGN_OR_RETURN(const Expr image, Reshape(x, {ir::Int64(1), dims[0], dims[1], dims[2]}));
-    INGOT_ASSIGN_OR_RETURN(const Expr blocked, LayOut(image, *Layout::Parse(kBlockedLayout, kPlainLayout)));
-    forms_[x].blocked = blocked;
-    return blocked;
-  }
-
   // What an element-wise call makes of its inputs' fillings.
   std::optional<double> FillingOf(const ir::CallNode& call, const op::OpRow& row) const {
     if (row.reference == nullptr) return std::nullopt;
@@ -446,7 +384,7 @@ class Converter {
     std::vector<op::ReferenceTensor> inputs;
     for (Expr& arg : args) {
       if (As<ir::PrimValueNode>(arg) != nullptr) continue;
-      const std::optional<double> filling = IsScalar(*DimsOf(arg)) ? ScalarOf(arg) : FillingOf(arg);
+      const std::optional<double> filling = IsScalar(*TypedDimsOf(arg)) ? ScalarOf(arg) : forms_.FillingOf(arg);
       if (!filling) return std::nullopt;
       const auto type = ir::Downcast<ir::TensorTypeNode>(arg->type);
       arg = ir::Make<ir::VarNode>("x", op::TensorOf({ir::Int64(1)}, type->dtype, type));
@@ -459,10 +397,6 @@ class Converter {
     if (!value.ok() || value->size() != 1) return std::nullopt;
     return op::GetNumber((*value)[0], 0);
   }
-  std::optional<double> FillingOf(const Expr& x) const {
-    const auto found = forms_.find(x);
-    return found != forms_.end() ? found->second.filling : std::optional<double>(0.0);
-  }
   static std::optional<double> ScalarOf(const Expr& x) {
     const auto* constant = As<ir::ConstantNode>(x);
     if (constant == nullptr || constant->data->dtype() != DataType::Float(32)) return std::nullopt;
@@ -474,43 +408,38 @@ class Converter {
   // ---- Permutations to and from channels last.
   Result<bool> ConvertPermutation(const ir::Binding& binding, const ir::Call& call) {
     const Expr& x = call->args[0];
-    const Dims* dims = DimsOf(x);
+    const Dims* dims = TypedDimsOf(x);
     const auto is = [&](const std::vector<int64_t>& axes) {
       return call->attrs.Find("axes")->is_none() ? false : call->attrs.GetInts("axes") == axes;
     };
     if (dims == nullptr || dims->size() != 4) return false;
     if (is({0, 3, 1, 2})) {
-      const std::optional<int64_t> channels = Channels(*DimsOf(call));
+      const std::optional<int64_t> channels = Channels(*TypedDimsOf(call));
       if (!channels || *channels % kBlock != 0) return false;
-      INGOT_RETURN_IF_ERROR(MakePlain(x));
-      Forms& forms = forms_[binding.var];
-      forms.channels_last = x;
-      forms.has_plain = false;
+      INGOT_RETURN_IF_ERROR(forms_.MakePlain(x));
+      forms_.DefineChannelsLast(binding.var, x);
       return true;
     }
-    const auto found = forms_.find(x);
-    if (!is({0, 2, 3, 1}) || found == forms_.end() || found->second.has_plain || !HasBlocks(x) ||
-        *Channels(*dims) % kBlock != 0) {
-      return false;
-    }
-    INGOT_ASSIGN_OR_RETURN(const Expr blocked, Get(x, Form::kBlocked));
+    if (!is({0, 2, 3, 1}) || forms_.HasPlain(x) || !forms_.FormOf(x) || *Channels(*dims) % kBlock != 0) return false;
+    INGOT_ASSIGN_OR_RETURN(const Expr blocked, forms_.Get(x, Form::kBlocked));
     INGOT_ASSIGN_OR_RETURN(const Expr permuted,
-                           Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 2, 3, 1, 4})}}));
-    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape, op::MakeCall("reshape", {permuted, ShapeOf(*DimsOf(call))}));
-    bindings_.push_back({binding.var, reshape, nullptr, binding.span});
+                           forms_.Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 2, 3, 1, 4})}}));
+    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape,
+                           op::MakeCall("reshape", {permuted, ir::Make<ir::ShapeExprNode>(*TypedDimsOf(call))}));
+    forms_.bindings.push_back({binding.var, reshape, nullptr, binding.span});
     return true;
   }
 
   // ---- Other rows that take blocks with the same attributes: concatenation of channels, reductions over H and W.
   Result<bool> ConvertFollower(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
     const std::vector<Expr> inputs = op::InputTensors(call);
-    if (inputs.empty() || DimsOf(call)->size() != 4) return false;
+    if (inputs.empty() || TypedDimsOf(call)->size() != 4) return false;
     bool any_blocked = false;
     for (const Expr& input : inputs) {
-      const Dims* dims = DimsOf(input);
+      const Dims* dims = TypedDimsOf(input);
       if (dims == nullptr || !Channels(*dims)) return false;
       if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;  // blocks would hold two inputs' channels
-      any_blocked |= HasBlocks(input);
+      any_blocked |= forms_.FormOf(input).has_value();
     }
     if (!any_blocked) return false;
     const auto takes_blocks = [&](const op::Implementation& implementation) {
@@ -530,12 +459,12 @@ class Converter {
     const ir::Attrs attrs = AxesFromFront(call->attrs);
     const Result<ir::Call> laid_out = op::MakeCall(row.name, std::move(args), attrs);
     if (!laid_out.ok() || !implementation->predicate(*laid_out, target_)) return false;
-    const Dims expected = layout.Physical(Filled(*DimsOf(call), layout));
-    if (!SameDims(*DimsOf(*laid_out), expected)) return false;
-    INGOT_ASSIGN_OR_RETURN(args, MapTensors(call->args, [&](const Expr& x) { return Get(x, Form::kBlocked); }));
-    INGOT_ASSIGN_OR_RETURN(const Expr result, Emit(row.name, std::move(args), attrs, binding));
-    const std::optional<double> filling = FillingOf(inputs[0]);
-    Define(binding.var, result, Form::kBlocked, filling == 0.0 ? filling : std::optional<double>());
+    const Dims expected = layout.Physical(Filled(*TypedDimsOf(call), layout));
+    if (!EqualDims(*TypedDimsOf(*laid_out), expected)) return false;
+    INGOT_ASSIGN_OR_RETURN(args, MapTensors(call->args, [&](const Expr& x) { return forms_.Get(x, Form::kBlocked); }));
+    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(row.name, std::move(args), attrs, binding));
+    const std::optional<double> filling = forms_.FillingOf(inputs[0]);
+    forms_.Define(binding.var, result, Form::kBlocked, filling == 0.0 ? filling : std::optional<double>());
     return true;
   }
 
@@ -572,136 +501,9 @@ class Converter {
     return args;
   }
 
-  // ---- Forms
-  bool HasBlocks(const Expr& x) const { return FormOf(x).has_value(); }
-  std::optional<Form> FormOf(const Expr& x) const {
-    const auto found = forms_.find(x);
-    if (found == forms_.end()) return std::nullopt;
-    if (found->second.blocked) return Form::kBlocked;
-    if (found->second.flat) return Form::kFlat;
-    return std::nullopt;
-  }
-
-  void Define(const ir::Var& var, const Expr& value, Form form, std::optional<double> filling) {
-    Forms& forms = forms_[var];
-    (form == Form::kFlat ? forms.flat : forms.blocked) = value;
-    forms.has_plain = false;
-    forms.filling = filling;
-  }
-
-  Result<Expr> Get(const Expr& x, Form form) {
-    const Forms& known = forms_[x];
-    if (const Expr& found = form == Form::kFlat ? known.flat : known.blocked; found) return found;
-    const Dims& dims = *DimsOf(x);
-    Expr blocked = known.blocked;
-    if (!blocked && !known.flat) {
-      if (known.channels_last) {
-        const Expr last = known.channels_last;
-        const Dims cut = {dims[0], dims[2], dims[3], ir::Int64(*Channels(dims) / kBlock), ir::Int64(kBlock)};
-        INGOT_ASSIGN_OR_RETURN(blocked, Reshape(last, cut));
-        INGOT_ASSIGN_OR_RETURN(blocked,
-                               Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 3, 1, 2, 4})}}));
-      } else {
-        INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
-      }
-      forms_[x].blocked = blocked;
-      if (form == Form::kBlocked) return blocked;
-    }
-    const ir::PrimExpr size = op::SimplifyDim(dims[2] * dims[3]);
-    const Dims& from = *DimsOf(form == Form::kFlat ? blocked : known.flat);
-    const Dims view = form == Form::kFlat ? Dims{from[0], from[1], ir::Int64(1), size, from[4]}
-                                          : Dims{from[0], from[1], dims[2], dims[3], from[4]};
-    INGOT_ASSIGN_OR_RETURN(const Expr result, Reshape(form == Form::kFlat ? blocked : known.flat, view));
-    Forms& forms = forms_[x];
-    return (form == Form::kFlat ? forms.flat : forms.blocked) = result;
-  }
-
-  // A variable that exists in blocks alone gets its own value.
-  Status MakePlain(const Expr& x) {
-    const auto found = forms_.find(x);
-    if (found == forms_.end() || found->second.has_plain) return Status();
-    found->second.has_plain = true;
-    const Dims dims = *DimsOf(x);
-    const ir::Var var = ir::Downcast<ir::VarNode>(x);
-    if (found->second.channels_last) {
-      INGOT_ASSIGN_OR_RETURN(const ir::Call permute, op::MakeCall("permute_dims", {found->second.channels_last},
-                                                                  {{"axes", ir::AttrValue::Ints({0, 3, 1, 2})}}));
-      bindings_.push_back({var, permute, nullptr, {}});
-      return Status();
-    }
-    Expr value = found->second.blocked ? found->second.blocked : found->second.flat;
-    const Dims from = *DimsOf(value);
-    const bool is_point = ir::IsConstInt(dims[2], 1) && ir::IsConstInt(dims[3], 1);
-    if (!is_point) {  // [N, C / 16, 16, H, W]; channels lie in order already where there is one place
-      INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 2, 3})}}));
-    }
-    const bool is_filled = *Channels(dims) % kBlock != 0;
-    const Dims whole = {dims[0], op::SimplifyDim(from[1] * kBlock), dims[2], dims[3]};
-    if (is_filled) {
-      INGOT_ASSIGN_OR_RETURN(value, Reshape(value, whole));
-      INGOT_ASSIGN_OR_RETURN(const ir::Call slice, op::MakeCall("strided_slice", {value, IntTuple({1}), IntTuple({0}),
-                                                                                  IntTuple({*Channels(dims)})}));
-      bindings_.push_back({var, slice, nullptr, {}});
-      return Status();
-    }
-    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape, op::MakeCall("reshape", {value, ShapeOf(whole)}));
-    bindings_.push_back({var, reshape, nullptr, {}});
-    return Status();
-  }
-
-  // ---- Conversions
-  // A plain tensor in a layout: filled up, cut into blocks, axes in their order.
-  Result<Expr> LayOut(const Expr& x, const Layout& layout) {
-    if (!layout.IsBlocked()) return x;
-    const Dims dims = *DimsOf(x);
-    const Dims filled = Filled(dims, layout);
-    Expr value = x;
-    if (!SameDims(dims, filled)) {
-      std::vector<int64_t> width;
-      for (size_t i = 0; i < dims.size(); ++i) {
-        const int64_t* missing = ir::AsConstInt(op::SimplifyDim(filled[i] - dims[i]));
-        width.push_back(0);
-        width.push_back(missing != nullptr ? *missing : 0);
-      }
-      INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(width)}}));
-    }
-    // Each blocked axis becomes two, in the order of the logical ones.
-    Dims cut;
-    std::vector<size_t> outer(dims.size());
-    for (size_t i = 0; i < dims.size(); ++i) {
-      outer[i] = cut.size();
-      const int64_t block = layout.Block(i);
-      cut.push_back(block == 1 ? filled[i] : op::SimplifyDim(ir::FloorDiv(filled[i], ir::Int64(block))));
-      if (block != 1) cut.push_back(ir::Int64(block));
-    }
-    INGOT_ASSIGN_OR_RETURN(value, Reshape(value, cut));
-    std::vector<int64_t> axes;
-    for (const Layout::Axis& axis : layout.axes()) {
-      axes.push_back(static_cast<int64_t>(outer[axis.logical]) + (axis.inner != 0 ? 1 : 0));
-    }
-    return Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints(axes)}});
-  }
-
-  static Expr ShapeOf(const Dims& dims) { return ir::Make<ir::ShapeExprNode>(dims); }
-  Result<Expr> Reshape(const Expr& x, const Dims& dims) {
-    if (SameDims(*DimsOf(x), dims)) return x;
-    return Emit("reshape", {x, ShapeOf(dims)}, {});
-  }
-
-  Result<Expr> Emit(const char* name, std::vector<Expr> args, ir::Attrs attrs, const ir::Binding& source = {}) {
-    INGOT_ASSIGN_OR_RETURN(const ir::Call made, op::MakeCall(name, std::move(args), std::move(attrs)));
-    ir::CallNode call = *made;
-    if (source.value) call.span = source.value->span;
-    const std::string hint = source.var ? source.var->name : "lv";
-    const ir::Var var = ir::Make<ir::VarNode>(hint, call.type, /*dataflow=*/true);
-    bindings_.push_back({var, ir::Make<ir::CallNode>(std::move(call)), nullptr, source.span});
-    return Expr(var);
-  }
-
   WeightBindings weights_;
   const Target& target_;
-  std::vector<ir::Binding> bindings_;  // of the current block
-  std::unordered_map<Expr, Forms, ir::RefHash, ir::RefSame> forms_;
+  BlockedForms forms_;  // of the current block's variables
   bool changed_ = false;
 };
 

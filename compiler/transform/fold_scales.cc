@@ -23,11 +23,6 @@ using op::Dims;
 
 namespace {
 
-const Dims* DimsOf(const Expr& expr) {
-  const auto* type = As<ir::TensorTypeNode>(expr->type);
-  return type != nullptr && type->dims && type->dtype ? &*type->dims : nullptr;
-}
-
 // One element, or one for each channel of a tensor [N, C, ...] of this rank.
 bool IsPerChannel(const Dims& dims, size_t rank) {
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -84,9 +79,9 @@ class Folder {
     const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), "add");
     const ir::Call convolution = AsConvolution(DefinitionOf(sum ? sum->value : product.value));
     if (convolution == nullptr) return false;
-    const Dims& kernel = *DimsOf(convolution->args[1]);
+    const Dims& kernel = *TypedDimsOf(convolution->args[1]);
     Dims column(kernel.size(), ir::Int64(1));
-    if (!op::DimsEqual(op::ProductOf(*DimsOf(product.weight)), ir::Int64(1))) column[0] = kernel[0];
+    if (!op::DimsEqual(op::ProductOf(*TypedDimsOf(product.weight)), ir::Int64(1))) column[0] = kernel[0];
     INGOT_ASSIGN_OR_RETURN(const Expr scale,
                            Emit("reshape", {product.weight, ir::Make<ir::ShapeExprNode>(std::move(column))}));
     INGOT_ASSIGN_OR_RETURN(const Expr weight, Emit("multiply", {convolution->args[1], scale}));
@@ -121,10 +116,10 @@ class Folder {
   std::optional<Operands> AsOperation(const Expr& value, const char* name) const {
     const auto* call = value != nullptr ? As<ir::CallNode>(value) : nullptr;
     if (call == nullptr || call->callee.get() != op::GetOp(name).get()) return std::nullopt;
-    const Dims* out = DimsOf(value);
+    const Dims* out = TypedDimsOf(value);
     for (size_t i : {0, 1}) {
       const Expr& weight = call->args[i];
-      const Dims* dims = DimsOf(weight);
+      const Dims* dims = TypedDimsOf(weight);
       if (out == nullptr || dims == nullptr || !IsWeight(weight) || !IsPerChannel(*dims, out->size())) continue;
       return Operands{call->args[1 - i], weight};
     }
@@ -134,7 +129,7 @@ class Folder {
   ir::Call AsConvolution(const Expr& value) const {
     const ir::Call call = value != nullptr ? ir::AsRef<ir::CallNode>(value) : nullptr;
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
-    if (row == nullptr || call->args.size() != 2 || !IsWeight(call->args[1]) || DimsOf(call->args[1]) == nullptr) {
+    if (row == nullptr || call->args.size() != 2 || !IsWeight(call->args[1]) || TypedDimsOf(call->args[1]) == nullptr) {
       return nullptr;
     }
     const std::vector<op::LayoutName> names = op::LayoutNames(*row);

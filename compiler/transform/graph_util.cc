@@ -92,6 +92,18 @@ void ForEachGlobalVar(const Expr& expr, const std::function<void(const ir::Globa
   GlobalVarVisitor(use).VisitExpr(expr);
 }
 
+const op::Dims* DimsOf(const Expr& expr) {
+  const auto* type = expr ? As<ir::TensorTypeNode>(expr->type) : nullptr;
+  return type != nullptr && type->dims ? &*type->dims : nullptr;
+}
+
+const op::Dims* TypedDimsOf(const Expr& expr) {
+  const op::Dims* dims = DimsOf(expr);
+  return dims != nullptr && As<ir::TensorTypeNode>(expr->type)->dtype ? dims : nullptr;
+}
+
+bool EqualDims(const op::Dims& a, const op::Dims& b) { return std::ranges::equal(a, b, op::DimsEqual); }
+
 Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
                                        const std::function<Result<bool>(std::vector<ir::Binding>&)>& rewrite) {
   ir::SeqExprNode body = *function->body;

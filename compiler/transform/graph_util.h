@@ -9,6 +9,7 @@
 
 #include "compiler/ir/expr.h"
 #include "compiler/ir/module.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "runtime/status.h"
 
@@ -39,6 +40,11 @@ void ForEachGlobalVar(const ir::Expr& expr, const std::function<void(const ir::G
 // them. The same function when none changed.
 Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
                                        const std::function<Result<bool>(std::vector<ir::Binding>&)>& rewrite);
+
+// The dims of a tensor of known shape; null otherwise. TypedDimsOf: of known dtype, too.
+const op::Dims* DimsOf(const ir::Expr& expr);
+const op::Dims* TypedDimsOf(const ir::Expr& expr);
+bool EqualDims(const op::Dims& a, const op::Dims& b);
 
 // The module with `rewrite` applied to its graph functions, in order.
 Result<ir::IRModule> MapFunctions(

@@ -50,9 +50,6 @@ std::vector<RewriteRow> ViewRewrites();        // rewrite_views.cc
 std::vector<RewriteRow> AttentionRewrites();   // rewrite_attention.cc
 
 // ---- What several families ask.
-// The dims of a tensor of known shape; null otherwise.
-const std::vector<ir::PrimExpr>* DimsOf(const ir::Expr& expr);
-bool EqualDims(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExpr>& b);
 // Tensors of one dtype and provably equal dims.
 bool SameType(const ir::Type& a, const ir::Type& b);
 // A constant with one value everywhere.

@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "compiler/op/infer.h"
+#include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
 
 namespace ingot::transform {

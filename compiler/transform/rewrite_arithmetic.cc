@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/op/infer.h"
+#include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
 
 namespace ingot::transform {

@@ -7,6 +7,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
 
 namespace ingot::transform {

@@ -49,19 +49,6 @@ Expr RewriteContext::AsArgument(const Expr& expr) {
   return var;
 }
 
-const std::vector<ir::PrimExpr>* DimsOf(const Expr& expr) {
-  const auto* type = expr ? As<ir::TensorTypeNode>(expr->type) : nullptr;
-  return type != nullptr && type->dims ? &*type->dims : nullptr;
-}
-
-bool EqualDims(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExpr>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (!op::DimsEqual(a[i], b[i])) return false;
-  }
-  return true;
-}
-
 bool SameType(const ir::Type& a, const ir::Type& b) {
   if (ir::StructuralEqual(a, b)) return true;
   const auto* x = As<ir::TensorTypeNode>(a);

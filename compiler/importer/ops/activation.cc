@@ -6,37 +6,31 @@
 namespace ingot::importer {
 namespace {
 
-// A row whose one attribute is ONNX's alpha. (Defaults are float32 numbers, as in the ONNX documents.)
-template <const auto& kRow, float default_alpha>
-Outputs WithAlpha(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", double{default_alpha}));
-  return One(node.Call(kRow, {x}, {{"alpha", alpha}}));
-}
-constexpr char kCelu[] = "nn.celu";
-constexpr char kElu[] = "nn.elu";
-constexpr char kThresholdedRelu[] = "nn.thresholded_relu";
+// An attribute that is a number: ONNX's name, the row's, ONNX's default (float32 where its documents round).
+struct NumberAttr {
+  const char* onnx;
+  const char* row;
+  double value;
+};
 
-Outputs Selu(const NodeImporter& node) {
+// A row of one argument whose attributes are numbers.
+template <const auto& kRow, const auto& kAttrs>
+Outputs WithNumbers(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1.67326319217681884765625));
-  INGOT_ASSIGN_OR_RETURN(const double gamma, node.Float("gamma", 1.05070102214813232421875));
-  return One(node.Call("nn.selu", {x}, {{"alpha", alpha}, {"scale", gamma}}));
+  ir::Attrs attrs;
+  for (const NumberAttr& attr : kAttrs) {
+    INGOT_ASSIGN_OR_RETURN(const double number, node.Float(attr.onnx, attr.value));
+    attrs = attrs.With(attr.row, number);
+  }
+  return One(node.Call(kRow, {x}, std::move(attrs)));
 }
-
-Outputs HardSigmoid(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 0.2f));
-  INGOT_ASSIGN_OR_RETURN(const double beta, node.Float("beta", 0.5));
-  return One(node.Call("nn.hard_sigmoid", {x}, {{"alpha", alpha}, {"beta", beta}}));
-}
-
-Outputs Shrink(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const double lambd, node.Float("lambd", 0.5));
-  INGOT_ASSIGN_OR_RETURN(const double bias, node.Float("bias", 0));
-  return One(node.Call("nn.shrink", {x}, {{"lambd", lambd}, {"bias", bias}}));
-}
+constexpr char kCelu[] = "nn.celu", kElu[] = "nn.elu", kHardSigmoid[] = "nn.hard_sigmoid", kSelu[] = "nn.selu",
+               kShrink[] = "nn.shrink", kThresholdedRelu[] = "nn.thresholded_relu";
+constexpr NumberAttr kAlpha[] = {{"alpha", "alpha", 1}};
+constexpr NumberAttr kHardSigmoidAttrs[] = {{"alpha", "alpha", 0.2f}, {"beta", "beta", 0.5}};
+constexpr NumberAttr kSeluAttrs[] = {{"alpha", "alpha", 1.67326319217681884765625},
+                                     {"gamma", "scale", 1.05070102214813232421875}};
+constexpr NumberAttr kShrinkAttrs[] = {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}};
 
 // The row switches to x early enough for TVM's users; here the sum is exact in every dtype until it makes no difference.
 Outputs Softplus(const NodeImporter& node) {
@@ -95,21 +89,21 @@ constexpr OnnxOpRow kRows[] = {
     {"Asinh", "asinh"},
     {"Atan", "atan"},
     {"Atanh", "atanh"},
-    {"Celu", nullptr, WithAlpha<kCelu, 1.0f>},
+    {"Celu", nullptr, WithNumbers<kCelu, kAlpha>},
     {"Cosh", "cosh"},
-    {"Elu", nullptr, WithAlpha<kElu, 1.0f>},
-    {"HardSigmoid", nullptr, HardSigmoid},
+    {"Elu", nullptr, WithNumbers<kElu, kAlpha>},
+    {"HardSigmoid", nullptr, WithNumbers<kHardSigmoid, kHardSigmoidAttrs>},
     {"HardSwish", "nn.hard_swish"},
     {"Mish", "nn.mish"},
     {"PRelu", nullptr, PRelu},
     {"Reciprocal", nullptr, Reciprocal},
-    {"Selu", nullptr, Selu},
-    {"Shrink", nullptr, Shrink},
+    {"Selu", nullptr, WithNumbers<kSelu, kSeluAttrs>},
+    {"Shrink", nullptr, WithNumbers<kShrink, kShrinkAttrs>},
     {"Sinh", "sinh"},
     {"Softplus", nullptr, Softplus},
     {"Softsign", "nn.softsign"},
     {"Swish", nullptr, Swish},
-    {"ThresholdedRelu", nullptr, WithAlpha<kThresholdedRelu, 1.0f>},
+    {"ThresholdedRelu", nullptr, WithNumbers<kThresholdedRelu, kAlpha>},
 };
 
 }  // namespace
