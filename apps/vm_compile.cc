@@ -4,16 +4,19 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "apps/common/tool.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/write.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
 #include "compiler/transform/pass.h"
 #include "formats/file.h"
 #include "runtime/suggest.h"
+#include "runtime/utf8.h"
 #include "vm/disassembler.h"
 #include "vm/program_codec.h"
 
@@ -26,12 +29,14 @@ constexpr const char* kExamples =
     "  vm-compile module.py --params weights.npz -o model.ingot\n"
     "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
     "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
+    "  vm-compile model.onnx --emit=program -o model      # a program that needs nothing: ./model image.npy\n"
+    "  vm-compile model.onnx --emit=object -o model.o     # and model.h, to link into an application\n"
     "  vm-compile model.onnx --print-after=fuse_ops -o model.ingot";
 
 constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"};  // of --emit, for --kernel
 
 struct Options {
-  std::string model, output, params, emit = "executable", dump_dir, compress = "none";
+  std::string model, output, params, emit = "executable", dump_dir, compress = "none", labels, launcher;
   std::vector<std::string> targets, input_shapes, dims, print_after, kernels;
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, time_passes = false, check = false, list_ops = false, list_passes = false,
@@ -45,6 +50,15 @@ Status WriteText(const std::string& path, const std::string& text) {
     return Status();
   }
   return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)));
+}
+
+// The forms of --emit that hold an executable.
+std::optional<driver::FileKind> FileKindOf(std::string_view emit) {
+  if (emit == "executable") return driver::FileKind::kExecutable;
+  if (emit == "program") return driver::FileKind::kProgram;
+  if (emit == "object") return driver::FileKind::kObject;
+  if (emit == "shared") return driver::FileKind::kShared;
+  return std::nullopt;
 }
 
 class Compilation {
@@ -63,16 +77,17 @@ class Compilation {
       return Status(StatusCode::kInvalidArgument, "--kernel chooses what --emit=tir, schedule, llvm or asm shows");
     }
     if (options_.emit == "relax") return EmitModule(module);
-    if (options_.emit == "executable" || options_.emit == "bytecode") {
-      if (options_.emit == "executable" && options_.output.empty()) {
-        return Status(StatusCode::kInvalidArgument, "no -o OUT was given for the executable");
+    const std::optional<driver::FileKind> file_kind = FileKindOf(options_.emit);
+    if (file_kind || options_.emit == "bytecode") {
+      if (file_kind && options_.output.empty()) {
+        return Status(StatusCode::kInvalidArgument, "no -o OUT was given for --emit=" + options_.emit);
       }
       INGOT_ASSIGN_OR_RETURN(vm::Program program, driver::CompileModule(module, compile_, observer_));
-      if (options_.emit == "bytecode") {
-        INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program)));
+      INGOT_RETURN_IF_ERROR(AddLabels(program));
+      if (file_kind) {
+        INGOT_RETURN_IF_ERROR(WriteProgram(program, *file_kind));
       } else {
-        INGOT_ASSIGN_OR_RETURN(vm::EncodeOptions encoding, Encoding());
-        INGOT_RETURN_IF_ERROR(vm::WriteProgram(program, options_.output, encoding));
+        INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program)));
       }
       return Report();
     }
@@ -166,6 +181,25 @@ class Compilation {
       INGOT_RETURN_IF_ERROR(script::WriteSideFile(script::SideFilePath(options_.output), constants));
     }
     return Report();
+  }
+
+  Status AddLabels(vm::Program& program) const {
+    if (options_.labels.empty()) return Status();
+    INGOT_ASSIGN_OR_RETURN(const SharedBytes text, formats::MapFile(options_.labels));
+    std::string labels(reinterpret_cast<const char*>(text.data()), text.size());
+    if (!IsUtf8(labels)) return Status(StatusCode::kBadInput, options_.labels + ": the labels are no UTF-8 text");
+    program.metadata["labels"] = std::move(labels);
+    return Status();
+  }
+
+  Status WriteProgram(const vm::Program& program, driver::FileKind kind) const {
+    driver::WriteOptions write;
+    write.kind = kind;
+    INGOT_ASSIGN_OR_RETURN(write.encoding, Encoding());
+    const std::string& triple = compile_.target.variants.front().triple;
+    write.architecture = triple.substr(0, triple.find('-'));
+    write.launcher = options_.launcher;
+    return driver::WriteProgramAs(program, options_.output, write);
   }
 
   Result<vm::EncodeOptions> Encoding() const {
@@ -270,7 +304,8 @@ int main(int argc, char** argv) {
                "Keep the weights as they are in the file and pack them when it is loaded");
   app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
   app.add_option("--emit", options.emit, "What to write")
-      ->check(CLI::IsMember({"executable", "relax", "tir", "schedule", "llvm", "asm", "bytecode"}))
+      ->check(CLI::IsMember(
+          {"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"}))
       ->capture_default_str();
   app.add_option("--kernel", options.kernels, "Show these kernels alone (with --emit=tir, schedule, llvm or asm)")
       ->type_name("NAME")
@@ -284,6 +319,10 @@ int main(int argc, char** argv) {
   app.add_flag("--check", options.check, "Only report which operators are not supported");
   app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")
       ->capture_default_str();
+  app.add_option("--labels", options.labels, "Names of classes, one a line, to keep in the executable")
+      ->type_name("FILE");
+  app.add_option("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
+      ->type_name("FILE");
   app.add_flag("--list-ops", options.list_ops, "List the operators");
   app.add_flag("--list-passes", options.list_passes, "List the passes in order");
   app.add_flag("--list-targets", options.list_targets, "List the targets");

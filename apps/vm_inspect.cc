@@ -15,6 +15,7 @@
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
 #include "vm/program_codec.h"
+#include "vm/slim_program.h"
 #include "vm/verifier.h"
 
 namespace ingot::apps {
@@ -25,12 +26,14 @@ constexpr const char* kExamples =
     "  vm-inspect model.ingot --verify                   # every check and every hash\n"
     "  vm-inspect model.ingot --disasm main\n"
     "  vm-inspect model.ingot --extract x86-64-v3 -o kernels.so\n"
+    "  vm-inspect model.ingot --thin --strip -o small.ingot   # only what this machine's CPU runs, no debug map\n"
+    "  vm-inspect model.ingot --thin x86-64-v3 -o v3.ingot\n"
     "  vm-inspect --assemble model.ingotasm -o model.ingot";
 
 struct Options {
   std::string path, output, assemble, extract, format = "text";
-  std::optional<std::string> disasm;
-  bool constants = false, kernels = false, sections = false, verify = false;
+  std::optional<std::string> disasm, thin;
+  bool strip = false, constants = false, kernels = false, sections = false, verify = false;
 };
 
 std::string Join(const std::vector<std::string>& parts, const char* separator) {
@@ -193,8 +196,11 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
               << "): " << image["size"] << " bytes, needs " << image["features"].get<std::string>() << "\n";
   }
   if (document.contains("metadata")) {
-    for (const auto& [key, value] : document["metadata"].items())
-      std::cout << key << ": " << value.get<std::string>() << "\n";
+    for (const auto& [key, value] : document["metadata"].items()) {
+      const std::string text = value.get<std::string>();
+      const auto num_lines = std::count(text.begin(), text.end(), '\n');
+      std::cout << key << ": " << (num_lines > 0 ? std::to_string(num_lines) + " lines" : text) << "\n";
+    }
   }
   PrintSections(sections);
 }
@@ -206,9 +212,9 @@ class Inspection {
   Result<int> Run() {
     if (!options_.assemble.empty()) return AssembleFile();
     if (options_.path.empty()) return Status(StatusCode::kInvalidArgument, "no EXE was given");
-    INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(options_.path));
+    INGOT_ASSIGN_OR_RETURN(file_, formats::MapFile(options_.path));
     std::vector<formats::ContainerFinding> findings;
-    Result<formats::Container> opened = formats::Container::Inspect(bytes, {}, &findings);
+    Result<formats::Container> opened = formats::Container::Inspect(file_, {}, &findings);
     if (!opened.ok()) return std::move(opened).status().WithContext(options_.path);
     const formats::Container& container = *opened;
     Status damage;
@@ -235,6 +241,7 @@ class Inspection {
  private:
   Status Show(const formats::Container& container, const vm::Program& program, const Json& sections,
               const Status& damage) {
+    if (options_.thin || options_.strip) return damage.ok() ? WriteSlim(container, program) : Status();
     if (!options_.extract.empty()) return Extract(program);
     if (options_.disasm) return Disassemble(program);
     Json document = Describe(container, program);
@@ -276,6 +283,17 @@ class Inspection {
                   "there is no kernel image \"" + options_.extract + "\"" + DidYouMean(options_.extract, names));
   }
 
+  Status WriteSlim(const formats::Container& container, const vm::Program& program) {
+    if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--thin, --strip: no -o FILE was given");
+    vm::SlimOptions slim;
+    slim.drop_debug_map = options_.strip;
+    if (options_.thin) slim.only_for = CpuFeatures::Detect();
+    if (options_.thin && !options_.thin->empty()) {
+      INGOT_ASSIGN_OR_RETURN(slim.only_for, CpuFeatures::Parse(*options_.thin));
+    }
+    return vm::WriteSlimProgram(container, file_.bytes, program, slim, options_.output);
+  }
+
   Result<int> AssembleFile() {
     if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--assemble: no -o FILE was given");
     INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(options_.assemble));
@@ -294,6 +312,7 @@ class Inspection {
 
   Tool& tool_;
   const Options& options_;
+  SharedBytes file_;
 };
 
 }  // namespace
@@ -305,7 +324,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App& app = tool.app();
   app.add_option("EXE", options.path, "The executable, or a program that holds one");
-  app.add_option("-o,--output", options.output, "Where --disasm, --extract and --assemble write")->type_name("FILE");
+  app.add_option("-o,--output", options.output, "Where --disasm, --extract, --thin, --strip and --assemble write")
+      ->type_name("FILE");
   app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
       ->expected(0, 1)
       ->type_name("[FN]");
@@ -314,6 +334,11 @@ int main(int argc, char** argv) {
   app.add_flag("--sections", options.sections, "List the sections of the file");
   app.add_flag("--verify", options.verify, "Check everything, the hashes of large constants too");
   app.add_option("--extract", options.extract, "Write a kernel image (an ELF file) to -o")->type_name("IMAGE");
+  app.add_option("--thin", options.thin,
+                 "Write it without kernels for other CPUs than this one, or one of these features")
+      ->expected(0, 1)
+      ->type_name("[FEATURES]");
+  app.add_flag("--strip", options.strip, "Write it without its debug map");
   app.add_option("--assemble", options.assemble, "Turn assembler text into an executable at -o")->type_name("FILE");
   app.add_option("--format", options.format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))

@@ -2,16 +2,13 @@
 // options; the work is in apps/common/session and formats/.
 
 #include <algorithm>
-#include <fstream>
-#include <iostream>
-#include <numeric>
+#include <cstdio>
 
+#include "apps/common/outputs.h"
 #include "apps/common/session.h"
 #include "apps/common/tool.h"
 #include "formats/tensor_compare.h"
 #include "formats/tensor_files.h"
-#include "formats/tensor_print.h"
-#include "runtime/suggest.h"
 
 namespace ingot::apps {
 namespace {
@@ -33,49 +30,6 @@ struct Options {
 };
 
 using Output = Session::Output;
-
-Status PrintOutput(const Output& output) {
-  if (!output.tensor) {
-    std::cout << output.name << ": " << output.text << "\n";
-    return Status();
-  }
-  INGOT_ASSIGN_OR_RETURN(std::string text, formats::TensorToText(output.tensor));
-  std::cout << output.name << ": " << output.tensor.TypeToString() << "\n" << text << "\n";
-  return Status();
-}
-
-// "NAME=@file", "@file", "NAME=-": which outputs go where.
-Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Output>& outputs) {
-  std::vector<std::string_view> names;
-  for (const Output& output : outputs) names.push_back(output.name);
-  for (const std::string& argument : arguments) {
-    std::vector<const Output*> chosen;
-    std::string target = argument;
-    for (const Output& output : outputs) {
-      if (argument.starts_with(output.name + "=")) {
-        chosen = {&output};
-        target = argument.substr(output.name.size() + 1);
-      }
-    }
-    if (chosen.empty() && target != "-" && !target.starts_with("@")) {
-      const std::string name = argument.substr(0, argument.find('='));
-      return Status(StatusCode::kNotFound, "--output: there is no output \"" + name + "\"" + DidYouMean(name, names));
-    }
-    if (chosen.empty()) {
-      for (const Output& output : outputs) chosen.push_back(&output);
-    }
-    if (target == "-") {
-      for (const Output* output : chosen) INGOT_RETURN_IF_ERROR(PrintOutput(*output));
-      continue;
-    }
-    std::vector<formats::NamedTensor> tensors;
-    for (const Output* output : chosen) {
-      if (output->tensor) tensors.push_back({output->name, output->tensor});
-    }
-    INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(target.substr(1), tensors));
-  }
-  return Status();
-}
 
 struct ExpectResult {
   bool equal = true;
@@ -120,45 +74,13 @@ Result<ExpectResult> CompareWithReference(const Tool& tool, const Options& optio
   return result;
 }
 
-// The k largest of each row of the first output, as lines and as JSON.
-struct TopK {
-  std::string text;
-  Json json = Json::array();
-};
-Result<TopK> FindTopK(const Options& options, const std::vector<Output>& outputs) {
-  std::vector<std::string> labels;
-  if (!options.labels.empty()) {
-    std::ifstream file(options.labels);
-    if (!file) return Status(StatusCode::kIo, options.labels + ": cannot be read");
-    for (std::string line; std::getline(file, line);) labels.push_back(line);
+Json TopKJson(const std::vector<ClassScore>& scores) {
+  Json rows = Json::array();
+  for (const ClassScore& score : scores) {
+    if (rows.size() <= static_cast<size_t>(score.row)) rows.push_back(Json::array());
+    rows.back().push_back({{"class", score.label}, {"probability", score.probability}});
   }
-  if (outputs.empty() || !outputs[0].tensor || outputs[0].tensor.rank() == 0) {
-    return Status(StatusCode::kInvalidArgument, "--top-k: the first output is no tensor with classes");
-  }
-  INGOT_ASSIGN_OR_RETURN(const Tensor scores, outputs[0].tensor.Compact());
-  const int64_t classes = scores.dim(scores.rank() - 1);
-  const int64_t rows = classes == 0 ? 0 : scores.num_elements() / classes;
-  const int64_t k = std::min(options.top_k, classes);
-  TopK result;
-  for (int64_t row = 0; row < rows; ++row) {
-    std::vector<int64_t> order(static_cast<size_t>(classes));
-    std::iota(order.begin(), order.end(), int64_t{0});
-    auto score = [&](int64_t c) { return formats::ElementAsDouble(scores, row * classes + c); };
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score(a) > score(b); });
-    Json best = Json::array();
-    for (int64_t i = 0; i < k; ++i) {
-      const int64_t c = order[static_cast<size_t>(i)];
-      const std::string label =
-          static_cast<size_t>(c) < labels.size() ? labels[static_cast<size_t>(c)] : std::to_string(c);
-      char probability[32];
-      std::snprintf(probability, sizeof probability, "%.6f", score(c));
-      best.push_back({{"class", label}, {"probability", score(c)}});
-      result.text += (rows > 1 ? "[" + std::to_string(row) + "] " : "") + "class='" + label +
-                     "' with probability=" + probability + "\n";
-    }
-    result.json.push_back(best);
-  }
-  return result;
+  return rows;
 }
 
 Result<int> Run(Tool& tool, Options& options) {
@@ -182,9 +104,10 @@ Result<int> Run(Tool& tool, Options& options) {
 
   INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs));
   if (options.top_k > 0) {
-    INGOT_ASSIGN_OR_RETURN(TopK best, FindTopK(options, outputs));
-    document["top_k"] = best.json;
-    if (!tool.json_to_stdout()) std::cout << best.text;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, session->Labels(options.labels));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
+    document["top_k"] = TopKJson(best);
+    if (!tool.json_to_stdout()) std::fputs(TopKText(best).c_str(), stdout);
   }
   int exit_code = kExitOk;
   if (!options.expect.empty()) {
@@ -215,7 +138,8 @@ int main(int argc, char** argv) {
   app.add_option("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
   app.add_option("--threads", options.session.threads, "Threads of the pool (default: all processors)");
   app.add_option("--top-k", options.top_k, "Print the K best classes of the first output");
-  app.add_option("--labels", options.labels, "Names of classes, one a line")->type_name("FILE");
+  app.add_option("--labels", options.labels, "Names of classes, one a line (default: the executable's own)")
+      ->type_name("FILE");
   app.add_option("--seed", options.inputs.seed, "Of rand and randint")->capture_default_str();
   app.add_option("--expect", options.expect, "@FILE: compare outputs with it; exit 1 when they differ");
   app.add_option("--rtol", options.rtol, "Relative tolerance of --expect")->capture_default_str();

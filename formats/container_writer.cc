@@ -94,6 +94,12 @@ std::vector<std::byte> ContainerWriter::Layout(std::vector<uint64_t>* offsets, u
   return table.Take();
 }
 
+uint64_t ContainerWriter::Alignment() const {
+  uint64_t alignment = kTrailerAlignment;
+  for (const Entry& entry : entries_) alignment = std::max(alignment, uint64_t{1} << entry.section.alignment_log2);
+  return alignment;
+}
+
 uint64_t ContainerWriter::FileSize() const {
   std::vector<uint64_t> offsets;
   uint64_t file_size = 0;

@@ -34,6 +34,9 @@ class ContainerWriter {
     return Add(kind, index, std::move(pieces), Options());
   }
 
+  // The largest alignment of a section: where the container starts in a file is a multiple of it, if sections are to be
+  // mapped.
+  uint64_t Alignment() const;
   // Bytes of the whole container.
   uint64_t FileSize() const;
   Result<std::vector<std::byte>> ToBytes() const;

@@ -1,5 +1,6 @@
 #include "apps/common/session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -8,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "formats/file.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_spec.h"
 #include "runtime/dlpack.h"
@@ -129,6 +131,29 @@ Session::~Session() {
   ingot_context_release(context_);
   ingot_executable_release(executable_);
   ingot_instance_release(instance_);
+}
+
+Result<std::vector<std::string>> Session::Labels(const std::string& path) const {
+  std::string_view text;
+  SharedBytes file;
+  if (!path.empty()) {
+    INGOT_ASSIGN_OR_RETURN(file, formats::MapFile(path));
+    text = {reinterpret_cast<const char*>(file.data()), file.size()};
+  } else {
+    for (size_t i = 0; i < ingot_executable_metadata_count(executable_); ++i) {
+      const std::string_view key = ingot_executable_metadata_key(executable_, i);
+      if (key == "labels") text = ingot_executable_metadata_value(executable_, i);
+    }
+  }
+  std::vector<std::string> labels;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    labels.emplace_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return labels;
 }
 
 std::string Session::Signature() const {

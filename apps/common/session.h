@@ -42,6 +42,9 @@ class Session {
   ingot_executable* executable() const { return executable_; }
   ingot_context* context() const { return context_; }
 
+  // The lines of a file of labels, or, with an empty path, the labels that the executable holds; none is no failure.
+  Result<std::vector<std::string>> Labels(const std::string& path) const;
+
   // Binds every input by name, or in order; messages show the signature and suggest names.
   Status BindInputs(const InputArguments& arguments);
   const std::vector<Tensor>& inputs() const { return inputs_; }

@@ -13,35 +13,6 @@
 
 namespace ingot::apps {
 
-int ExitCodeOf(StatusCode code) {
-  switch (code) {
-    case StatusCode::kOk:
-      return kExitOk;
-    case StatusCode::kInvalidArgument:
-    case StatusCode::kNotFound:
-      return kExitUsage;
-    case StatusCode::kBadInput:
-    case StatusCode::kIo:
-      return kExitBadInput;
-    case StatusCode::kCorrupt:
-    case StatusCode::kUnsupportedFile:
-      return kExitCorrupt;
-    case StatusCode::kNotTrusted:
-      return kExitNotTrusted;
-    case StatusCode::kOutOfMemory:
-      return kExitOutOfMemory;
-    case StatusCode::kDeadlineExceeded:
-      return kExitDeadline;
-    case StatusCode::kUnsupportedModel:
-      return kExitUnsupportedModel;
-    case StatusCode::kCancelled:
-      return kExitInterrupted;
-    case StatusCode::kFailed:
-      return kExitDiffers;
-  }
-  return kExitDiffers;
-}
-
 Tool::Tool(std::string name, std::string description, std::string examples)
     : name_(std::move(name)), app_(std::move(description), name_) {
   app_.footer("Examples:\n" + examples);

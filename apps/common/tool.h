@@ -10,24 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "apps/common/exit_code.h"
 #include "runtime/status.h"
 
 namespace ingot::apps {
-
-// Exit codes of all tools.
-enum ExitCode : int {
-  kExitOk = 0,
-  kExitDiffers = 1,  // a comparison or self-test failed
-  kExitUsage = 2,
-  kExitBadInput = 3,
-  kExitCorrupt = 4,  // or unsupported
-  kExitNotTrusted = 5,
-  kExitOutOfMemory = 6,
-  kExitDeadline = 7,
-  kExitUnsupportedModel = 8,
-  kExitInterrupted = 130,
-};
-int ExitCodeOf(StatusCode code);
 
 using Json = nlohmann::ordered_json;
 

@@ -1,0 +1,93 @@
+#include "apps/common/outputs.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <string_view>
+
+#include "formats/tensor_compare.h"
+#include "formats/tensor_files.h"
+#include "formats/tensor_print.h"
+#include "runtime/suggest.h"
+
+namespace ingot::apps {
+
+using Output = Session::Output;
+
+Status PrintOutput(const Output& output) {
+  std::string text = output.name + ": " + output.text;
+  if (output.tensor) {
+    INGOT_ASSIGN_OR_RETURN(const std::string elements, formats::TensorToText(output.tensor));
+    text = output.name + ": " + output.tensor.TypeToString() + "\n" + elements;
+  }
+  std::puts(text.c_str());
+  return Status();
+}
+
+Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Output>& outputs) {
+  std::vector<std::string_view> names;
+  for (const Output& output : outputs) names.push_back(output.name);
+  for (const std::string& argument : arguments) {
+    std::vector<const Output*> chosen;
+    std::string target = argument;
+    for (const Output& output : outputs) {
+      if (argument.starts_with(output.name + "=")) {
+        chosen = {&output};
+        target = argument.substr(output.name.size() + 1);
+      }
+    }
+    if (chosen.empty() && target != "-" && !target.starts_with("@")) {
+      const std::string name = argument.substr(0, argument.find('='));
+      return Status(StatusCode::kNotFound, "--output: there is no output \"" + name + "\"" + DidYouMean(name, names));
+    }
+    if (chosen.empty()) {
+      for (const Output& output : outputs) chosen.push_back(&output);
+    }
+    if (target == "-") {
+      for (const Output* output : chosen) INGOT_RETURN_IF_ERROR(PrintOutput(*output));
+      continue;
+    }
+    std::vector<formats::NamedTensor> tensors;
+    for (const Output* output : chosen) {
+      if (output->tensor) tensors.push_back({output->name, output->tensor});
+    }
+    INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(target.substr(1), tensors));
+  }
+  return Status();
+}
+
+Result<std::vector<ClassScore>> FindTopK(int64_t k, const std::vector<std::string>& labels,
+                                         const std::vector<Output>& outputs) {
+  if (outputs.empty() || !outputs[0].tensor || outputs[0].tensor.rank() == 0) {
+    return Status(StatusCode::kInvalidArgument, "--top-k: the first output is no tensor with classes");
+  }
+  INGOT_ASSIGN_OR_RETURN(const Tensor scores, outputs[0].tensor.Compact());
+  const int64_t classes = scores.dim(scores.rank() - 1);
+  const int64_t rows = classes == 0 ? 0 : scores.num_elements() / classes;
+  std::vector<ClassScore> best;
+  std::vector<int64_t> order(static_cast<size_t>(classes));
+  for (int64_t row = 0; row < rows; ++row) {
+    std::iota(order.begin(), order.end(), int64_t{0});
+    auto score = [&](int64_t c) { return formats::ElementAsDouble(scores, row * classes + c); };
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return score(a) > score(b); });
+    for (size_t i = 0; i < order.size() && static_cast<int64_t>(i) < k; ++i) {
+      const auto c = static_cast<size_t>(order[i]);
+      best.push_back({row, c < labels.size() ? labels[c] : std::to_string(c), score(order[i])});
+    }
+  }
+  return best;
+}
+
+std::string TopKText(const std::vector<ClassScore>& scores) {
+  std::string text;
+  const bool has_rows = !scores.empty() && scores.back().row > 0;
+  for (const ClassScore& score : scores) {
+    char probability[32];
+    std::snprintf(probability, sizeof probability, "%.6f", score.probability);
+    if (has_rows) text += "[" + std::to_string(score.row) + "] ";
+    text += "class='" + score.label + "' with probability=" + probability + "\n";
+  }
+  return text;
+}
+
+}  // namespace ingot::apps

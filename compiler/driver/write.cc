@@ -1,0 +1,92 @@
+#include "compiler/driver/write.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "compiler/driver/elf_embedding.h"
+#include "formats/file.h"
+#include "formats/packed_program.h"
+
+namespace ingot::driver {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders that hold this code: of the running program, and of the shared library when it is in one.
+std::vector<fs::path> OwnFolders() {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path());
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&FindLauncher), &info) != 0 && info.dli_fname != nullptr) {
+    const fs::path library = fs::canonical(info.dli_fname, error);
+    if (!error) folders.push_back(library.parent_path());
+  }
+  return folders;
+}
+
+// What an application includes to reach the executable inside of it.
+std::string Header(const std::string& symbol, const vm::Program& program) {
+  std::string functions;
+  for (const vm::Function& function : program.functions) {
+    if (function.exported) functions += "\n *     " + function.name + function.signature.ToString();
+  }
+  // A name from a model may hold what ends a comment.
+  for (size_t at; (at = functions.find("*/")) != std::string::npos;) functions.insert(at + 1, " ");
+  return "/* An Ingot executable inside of this program:" + functions +
+         "\n *\n *     ingot_executable_open_memory(instance, " + symbol + ".data, " + symbol + ".size, \"" + symbol +
+         "\", &options, &executable)\n */\n#ifndef INGOT_EMBEDDED_" + symbol + "\n#define INGOT_EMBEDDED_" + symbol +
+         "\n#include <stddef.h>\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n#ifndef INGOT_EMBEDDED\n#define "
+         "INGOT_EMBEDDED\nstruct ingot_embedded {\n  const void* data;\n  size_t size; /* bytes */\n};\n#endif\nextern "
+         "const struct ingot_embedded " +
+         symbol + ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+}
+
+}  // namespace
+
+Result<std::string> FindLauncher(const std::string& architecture) {
+  std::string tried;
+  for (const fs::path& folder : OwnFolders()) {
+    for (const fs::path& base : {folder.parent_path(), folder.parent_path().parent_path()}) {
+      const fs::path candidate = base / "libexec/ingot" / ("launcher-" + architecture);
+      if (access(candidate.c_str(), R_OK) == 0) return candidate.string();
+      tried += (tried.empty() ? "" : ", ") + candidate.string();
+    }
+  }
+  return Status(StatusCode::kIo, "there is no launcher for " + architecture + " (tried " + tried + ")");
+}
+
+std::string SymbolFor(std::string_view path) {
+  std::string symbol = fs::path(path).stem().string();
+  for (char& c : symbol) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+    if (!is_letter && !(c >= '0' && c <= '9')) c = '_';
+  }
+  if (symbol.empty() || (symbol[0] >= '0' && symbol[0] <= '9')) symbol.insert(0, "_");
+  return symbol;
+}
+
+Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options) {
+  INGOT_ASSIGN_OR_RETURN(const vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
+  if (options.kind == FileKind::kExecutable) return encoded.container().WriteFile(path);
+  if (options.kind == FileKind::kProgram) {
+    std::string launcher = options.launcher;
+    if (launcher.empty()) {
+      INGOT_ASSIGN_OR_RETURN(launcher, FindLauncher(options.architecture));
+    }
+    INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(launcher));
+    return formats::WritePackedProgram(bytes.bytes, encoded.container(), path);
+  }
+  const ElfEmbedding embedding{SymbolFor(path), options.architecture, options.kind == FileKind::kShared,
+                               fs::path(path).filename().string()};
+  INGOT_RETURN_IF_ERROR(WriteElfEmbedding(embedding, encoded.container(), path));
+  const std::string header = Header(embedding.symbol, program);
+  return formats::WriteFileAtomically(fs::path(path).replace_extension(".h").string(),
+                                      std::as_bytes(std::span(header)));
+}
+
+}  // namespace ingot::driver

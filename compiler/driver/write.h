@@ -1,0 +1,34 @@
+// Writing what was compiled: an executable, a native program (launcher and executable in one file), or the executable
+// inside an ELF object or shared library that an application links, with a C header beside it. No compiler or linker is
+// started for any of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/status.h"
+#include "vm/program.h"
+#include "vm/program_codec.h"
+
+namespace ingot::driver {
+
+enum class FileKind { kExecutable, kProgram, kObject, kShared };
+
+struct WriteOptions {
+  FileKind kind = FileKind::kExecutable;
+  vm::EncodeOptions encoding;
+  std::string architecture = "x86_64";  // of the launcher, the object or the library: as KernelImage::arch
+  std::string launcher;                 // a launcher's path; empty: FindLauncher
+};
+
+// Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.
+Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options);
+
+// The launcher that belongs to this build: ../libexec/ingot/launcher-ARCH as seen from the folder (or the one above it)
+// of the running program or of the library that this code is in. A failure names the places that were tried.
+Result<std::string> FindLauncher(const std::string& architecture);
+
+// The file's name without folder and extension, as a C identifier.
+std::string SymbolFor(std::string_view path);
+
+}  // namespace ingot::driver
