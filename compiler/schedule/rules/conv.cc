@@ -59,7 +59,7 @@ Window AnalyzeWindow(const BlockSite& site) {
     if (!load.uses[v] && load.uses[o]) {  // dimension 1 holds every group's channels (blocks)
       const int64_t* channels = AsConstInt(load.load->buffer->shape[1]);
       const int64_t own = ConstantExtent(*site.block().iter_vars[ReduceIters(site)[0]]).value_or(0);
-      if (channels != nullptr && own > 0) window.groups = *channels / own;
+      if (channels != nullptr && own > 0 && *channels % own == 0) window.groups = *channels / own;
     }
     const int64_t images = std::max<int64_t>(ExtentOf(site, kN), 1);
     window.input_bytes += bytes / images / (load.uses[v] ? std::max<int64_t>(ExtentOf(site, kO), 1) : 1);
@@ -246,6 +246,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const Tile& tile, int64_t lane
 
 bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target& target) {
   if (!IsReduction(state, site) || StoreOf(site).indices.size() != kRank) return false;
+  if (ReduceIters(site).size() < 2) return false;  // a batched product, which has no window
   for (int d = 0; d < kRank; ++d) {
     if (IterOfDimension(site, d) < 0) return false;
   }

@@ -2,7 +2,8 @@
 // comparison is linear in a serial loop's variable, the loop is split into the iterations in which all of them hold for
 // every inner iteration, without the conditions, and the rest before and after, which keep them; a rest in which all of
 // them fail for certain has them as false, so that the predicate of a last, shorter chunk becomes its loop's extent. It
-// comes before vectorisation, so that the long middle part is plain vectors, and works from the inside out.
+// comes before vectorisation, so that the long middle part is plain vectors, and works from the inside out. Large local
+// buffers are shared by the parts, since all copies of a kernel's buffers stand on the stack together.
 #include <algorithm>
 #include <unordered_set>
 
@@ -21,6 +22,8 @@ namespace {
 
 // A body of more statements than this is not copied for the sake of a condition.
 constexpr int kMaxCopiedStatements = 64;
+// Smaller buffers are copied with the body: registers hold them, which accesses of several loops would hinder.
+constexpr int64_t kSmallBufferBytes = 4 << 10;
 
 // Comparisons that guard an If or an if_then_else (one by one where they are joined by And), with the loops between.
 struct Guard {
@@ -87,6 +90,35 @@ class ComparisonReplacer : public StmtMutator {
   bool value_;
 };
 
+// Takes the allocations of large local buffers out of a serial loop's body; those of inner parallel tasks stay.
+class LargeBufferHoister : public StmtMutator {
+ public:
+  std::vector<Buffer> buffers;
+
+ protected:
+  using StmtMutator::Mutate;
+  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
+    if (!IsLarge(*allocate->buffer)) return StmtMutator::Mutate(allocate);
+    buffers.push_back(allocate->buffer);
+    return MutateStmt(allocate->body);
+  }
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    return loop->for_kind == ForKind::kParallel ? Stmt(loop) : StmtMutator::Mutate(loop);
+  }
+
+ private:
+  static bool IsLarge(const BufferNode& buffer) {
+    if (buffer.scope != "local") return false;
+    int64_t elements = 1;
+    for (const PrimExpr& extent : buffer.shape) {
+      const int64_t* constant = AsConstInt(extent);
+      if (constant == nullptr || __builtin_mul_overflow(elements, *constant, &elements)) return false;
+    }
+    const Result<int64_t> bytes = buffer.dtype.SizeBytes(elements);
+    return bytes.ok() && *bytes > kSmallBufferBytes;
+  }
+};
+
 // The iterations [low, high) of a loop in which a comparison holds; an absent end is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
@@ -136,13 +168,17 @@ class LoopPartitioner : public StmtMutator {
     // 0 <= first <= last <= extent
     const PrimExpr first = analyzer_.Simplify(Min(low, loop.extent));
     const PrimExpr last = analyzer_.Simplify(Max(first, high));
-    const Stmt middle = ComparisonReplacer(held, true).MutateStmt(loop.body);
-    const Stmt after = shared ? ComparisonReplacer(held, false).MutateStmt(loop.body) : loop.body;
+    LargeBufferHoister hoister;
+    const Stmt body = hoister.MutateStmt(loop.body);
+    const Stmt middle = ComparisonReplacer(held, true).MutateStmt(body);
+    const Stmt after = shared ? ComparisonReplacer(held, false).MutateStmt(body) : body;
     std::vector<Stmt> parts;
-    AddPart(parts, loop, loop.body, Int64(0), first);
+    AddPart(parts, loop, body, Int64(0), first);
     AddPart(parts, loop, middle, first, last);
     AddPart(parts, loop, after, last, loop.extent);
-    return MakeSeq(std::move(parts));
+    Stmt whole = MakeSeq(std::move(parts));
+    for (const Buffer& buffer : hoister.buffers) whole = Make<AllocateNode>(buffer, std::move(whole));
+    return whole;
   }
 
   void AddPart(std::vector<Stmt>& parts, const ForNode& loop, const Stmt& body, const PrimExpr& begin,

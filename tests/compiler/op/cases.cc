@@ -150,6 +150,7 @@ void LinearCases(Builder& b) {
   b.Add("matmul", "vector_vector", {Data(kF32, {5}), Data(kF32, {5}, 2)});
   b.Add("matmul", "vector_matrix", {Data(kF32, {5}), Data(kF32, {2, 5, 3}, 2)});
   b.Add("matmul", "matrix_vector", {Data(kF32, {2, 3, 5}), Data(kF32, {5}, 2)});
+  b.Add("matmul", "rank_5", {Data(kF32, {1, 4, 2, 9, 9}), Data(kF32, {1, 4, 2, 9, 16}, 2)});
   b.Add("matmul", "empty", {Data(kF32, {0, 3}), Data(kF32, {3, 2}, 2)});
   b.Add("matmul", "nothing_to_sum", {Data(kF32, {2, 0}), Data(kF32, {0, 3}, 2)});
   b.Add("matmul", "wider", {Data(DataType::Int(8), {2, 6}), Data(DataType::Int(8), {6, 2}, 2)},

@@ -234,6 +234,7 @@ void BlockedCases(Builder& b) {
 void WinogradCases(Builder& b) {
   b.Add("nn.winograd_input", "whole_tiles", {Data(kF32, {1, 2, 8, 12, 16})}, {{"padding", Ints({1, 1, 1, 1})}});
   b.Add("nn.winograd_input", "rest", {Data(kF32, {2, 1, 7, 9, 16})}, {{"padding", Ints({0, 2, 1, 0})}});
+  b.Add("nn.winograd_input", "wide_rows", {Data(kF32, {1, 1, 10, 109, 16})}, {{"padding", Ints({1, 1, 1, 1})}});
   b.Add("nn.winograd_input", "empty", {Data(kF32, {0, 1, 8, 8, 16})}, {});
   b.Add("nn.winograd_output", "whole_tiles", {Data(kF32, {1, 6, 6, 2, 2, 3, 16})}, {{"size", Ints({8, 12})}});
   b.Add("nn.winograd_output", "rest", {Data(kF32, {4, 6, 6, 1, 2, 3, 16})}, {{"size", Ints({6, 11})}});
