@@ -9,6 +9,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "apps/common/profile.h"
 #include "apps/common/session.h"
 #include "apps/common/tool.h"
 
@@ -31,7 +32,7 @@ struct Options {
   std::string warmup = "200ms", min_time = "3s", baseline, fail_if_slower;
   std::vector<double> percentiles{50, 95};
   int64_t iterations = 0, number = 0, repeat = 0;
-  bool csv = false, markdown = false;
+  bool csv = false, markdown = false, profile = false;
 };
 
 // "200ms", "3s", "50us": seconds.
@@ -51,6 +52,8 @@ struct Measurement {
   int threads = 1;
   std::vector<double> nanoseconds;  // per call, one entry per sample; sorted
   int64_t iterations = 0;
+  std::string profile_table;  // of --profile
+  Json profile_json;
 
   double mean() const {
     return std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) / static_cast<double>(nanoseconds.size());
@@ -71,6 +74,22 @@ struct Measurement {
   // The middle half of the samples spreads over more than a tenth of the median.
   bool is_unstable() const { return percentile(75) - percentile(25) > 0.1 * percentile(50); }
 };
+
+// After the measurement, whose times the profiler's clock readings would distort: as many calls again, within its time.
+Status AddProfile(Session& session, double seconds, Measurement& result) {
+  Profile profile;
+  INGOT_RETURN_IF_ERROR(profile.Attach(session.context(), /*keep_trace=*/false));
+  const Clock::time_point start = Clock::now();
+  int64_t calls = 0;
+  do {
+    profile.BeginInvocation();
+    INGOT_RETURN_IF_ERROR(session.InvokeInto());
+    profile.EndInvocation();
+  } while (++calls < result.iterations && std::chrono::duration<double>(Clock::now() - start).count() < seconds);
+  result.profile_table = profile.ToTable();
+  result.profile_json = profile.ToJson();
+  return Status();
+}
 
 // A sample is `number` calls timed together, so that the clock's own cost stays below a hundredth.
 Result<Measurement> Measure(const Options& options, int threads) {
@@ -113,6 +132,7 @@ Result<Measurement> Measure(const Options& options, int threads) {
     result.iterations += number;
   }
   std::sort(result.nanoseconds.begin(), result.nanoseconds.end());
+  if (options.profile) INGOT_RETURN_IF_ERROR(AddProfile(*session, min_time, result));
   return result;
 }
 
@@ -126,16 +146,18 @@ std::string PercentileName(double p) {
 Json ToJson(const Options& options, const Measurement& m) {
   Json percentiles = Json::object();
   for (double p : options.percentiles) percentiles[PercentileName(p)] = m.percentile(p);
-  return {{"name", m.name},
-          {"threads", m.threads},
-          {"iterations", m.iterations},
-          {"time_unit", "ns"},
-          {"real_time", m.percentile(50)},
-          {"min_time", m.nanoseconds.front()},
-          {"mean_time", m.mean()},
-          {"stddev_time", m.deviation()},
-          {"percentiles", percentiles},
-          {"unstable", m.is_unstable()}};
+  Json json{{"name", m.name},
+            {"threads", m.threads},
+            {"iterations", m.iterations},
+            {"time_unit", "ns"},
+            {"real_time", m.percentile(50)},
+            {"min_time", m.nanoseconds.front()},
+            {"mean_time", m.mean()},
+            {"stddev_time", m.deviation()},
+            {"percentiles", percentiles},
+            {"unstable", m.is_unstable()}};
+  if (options.profile) json["profile"] = m.profile_json;
+  return json;
 }
 
 std::string Milliseconds(double nanoseconds) {
@@ -163,6 +185,9 @@ void Print(const Tool& tool, const Options& options, const std::vector<Measureme
     if (m.is_unstable())
       tool.Note(m.name + ", " + std::to_string(m.threads) +
                 " threads: the time is unstable; measure again on a quiet machine");
+  }
+  for (const Measurement& m : measurements) {
+    if (options.profile) std::cout << "\n" << m.name << ", " << m.threads << " threads:\n" << m.profile_table;
   }
 }
 
@@ -252,6 +277,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
+  app.add_flag("--profile", options.profile, "Then as many calls again, and their times by instruction");
   app.add_flag("--csv", options.csv, "Print comma-separated values");
   app.add_flag("--md", options.markdown, "Print a Markdown table");
   app.add_option("--baseline", options.baseline, "JSON of an earlier run to compare with")->type_name("FILE");

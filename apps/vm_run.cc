@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "apps/common/outputs.h"
+#include "apps/common/profile.h"
 #include "apps/common/session.h"
 #include "apps/common/tool.h"
 #include "formats/tensor_compare.h"
@@ -18,7 +19,8 @@ constexpr const char* kExamples =
     "  vm-run model.ingot --input x=4xf32='1 2 3 4' --output y=@y.npy\n"
     "  vm-run model.ingot inputs.npz --expect @outputs.npz --rtol 1e-4 --atol 1e-5\n"
     "  vm-run classifier.ingot image.npy --top-k 5 --labels labels.txt\n"
-    "  vm-run model.ingot --input x=rand --seed 7 --output @all.safetensors";
+    "  vm-run model.ingot --input x=rand --seed 7 --output @all.safetensors\n"
+    "  vm-run model.ingot inputs.npz --profile --repeat 20 --trace trace.json";
 
 struct Options {
   SessionOptions session;
@@ -27,6 +29,8 @@ struct Options {
   std::string expect, labels, kernels = "native";
   double rtol = 1e-5, atol = 1e-8;
   int64_t top_k = 0, repeat = 1;
+  bool profile = false;
+  std::string trace;
 };
 
 using Output = Session::Output;
@@ -83,6 +87,24 @@ Json TopKJson(const std::vector<ClassScore>& scores) {
   return rows;
 }
 
+// --repeat calls, of which the last one's outputs count. What is profiled is warm, when there is more than one call.
+Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, Profile& profile) {
+  const bool observes = options.profile || !options.trace.empty();
+  CancelOnInterrupt(session);
+  std::vector<Output> outputs;
+  for (int64_t i = 0; i < options.repeat; ++i) {
+    if (observes && i == (options.repeat > 1 ? 1 : 0)) {
+      INGOT_RETURN_IF_ERROR(profile.Attach(session.context(), !options.trace.empty()));
+    }
+    profile.BeginInvocation();
+    INGOT_ASSIGN_OR_RETURN(outputs, session.Invoke());
+    if (profile.is_attached()) profile.EndInvocation();
+  }
+  profile.Detach();
+  DieOnInterrupt();
+  return outputs;
+}
+
 Result<int> Run(Tool& tool, Options& options) {
   if (options.kernels != "native" && options.kernels != "stub") {
     return Status(StatusCode::kInvalidArgument, "--kernels: expected native or stub");
@@ -90,11 +112,8 @@ Result<int> Run(Tool& tool, Options& options) {
   options.session.stub_kernels = options.kernels == "stub";
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Open(options.session));
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
-  CancelOnInterrupt(*session);
-  std::vector<Output> outputs;
-  for (int64_t i = 0; i < options.repeat; ++i) {
-    INGOT_ASSIGN_OR_RETURN(outputs, session->Invoke());
-  }
+  Profile profile;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Output> outputs, InvokeAll(*session, options, profile));
   Json document{{"executable", options.session.path}, {"entry", options.session.entry}};
   Json described = Json::array();
   for (const Output& output : outputs) {
@@ -115,8 +134,12 @@ Result<int> Run(Tool& tool, Options& options) {
     document["expect"] = expected.report;
     if (!expected.equal) exit_code = kExitDiffers;
   }
+  if (options.profile) document["profile"] = profile.ToJson();
+  if (!options.trace.empty()) INGOT_RETURN_IF_ERROR(profile.WriteTrace(options.trace));
   if (tool.wants_json()) INGOT_RETURN_IF_ERROR(tool.WriteJson(1, document));
-  if (!tool.json_to_stdout() && options.outputs.empty() && options.top_k == 0 && options.expect.empty()) {
+  if (options.profile && !tool.json_to_stdout()) std::fputs(profile.ToTable().c_str(), stdout);
+  const bool has_printed = options.top_k > 0 || options.profile || !options.expect.empty();
+  if (!tool.json_to_stdout() && options.outputs.empty() && !has_printed) {
     for (const Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));
   }
   return exit_code;
@@ -144,8 +167,13 @@ int main(int argc, char** argv) {
   app.add_option("--expect", options.expect, "@FILE: compare outputs with it; exit 1 when they differ");
   app.add_option("--rtol", options.rtol, "Relative tolerance of --expect")->capture_default_str();
   app.add_option("--atol", options.atol, "Absolute tolerance of --expect")->capture_default_str();
+  app.add_flag("--check-finite", options.session.check_finite, "Fail at the first operation that makes a NaN or Inf");
+  app.add_flag("--profile", options.profile,
+               "Print times, GFLOP/s and GB/s by instruction (with --repeat: of all calls but the first)");
+  app.add_option("--trace", options.trace, "Write a Chrome trace of the same calls")->type_name("FILE");
   app.add_option("--max-memory", options.session.max_memory_bytes, "Cap of arenas and tensors")->type_name("BYTES");
   app.add_option("--deadline", options.session.deadline_seconds, "Stop after so long")->type_name("SECONDS");
+  app.add_option("--fuel", options.session.fuel, "Stop after so many calls and back edges")->type_name("N");
   app.add_option("--repeat", options.repeat, "Call so many times")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--kernels", options.kernels, "native, or stub: no native code, results without meaning")
       ->capture_default_str();

@@ -7,17 +7,6 @@
 #include "runtime/suggest.h"
 #include "vm/c_api_types.h"
 
-struct ingot_context {
-  std::unique_ptr<ingot::vm::Context> context;
-  // Of invoke_into: kept, so that warm calls allocate nothing.
-  std::vector<ingot::TensorView> inputs;
-  std::vector<ingot::TensorView> outputs;
-  // Of the stateful way.
-  const ingot_function* function = nullptr;
-  std::vector<ingot::Tensor> set_inputs;
-  std::vector<ingot::vm::Value> results;
-};
-
 namespace ingot::capi {
 namespace {
 
@@ -174,15 +163,6 @@ struct OwnedValues {
   }
 };
 
-// All of them, or none.
-Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
-  OwnedValues converted(values.size());
-  for (size_t i = 0; i < values.size(); ++i) INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i]));
-  std::copy(converted.values.begin(), converted.values.end(), out);
-  converted.values.clear();
-  return Status();
-}
-
 // What an external function of the embedder gives: tensors are taken over, also when something fails.
 Result<vm::Value> TakeValue(ingot_value& value) {
   if (value.kind != INGOT_KIND_TENSOR) return ToValue(value);
@@ -276,9 +256,17 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   return Status();
 }
 
-// The function belongs to the context's executable.
-Status CheckCall(const ingot_context* context, const ingot_function* function) {
+}  // namespace
+
+Status CheckIdle(const ingot_context* context) {
   if (context == nullptr) return NullArgument("context");
+  if (context->task == nullptr) return Status();
+  return Status(StatusCode::kInvalidArgument,
+                "the context is in use: an asynchronous invocation was started and not waited for");
+}
+
+Status CheckCall(const ingot_context* context, const ingot_function* function) {
+  INGOT_RETURN_IF_ERROR(CheckIdle(context));
   if (function == nullptr) return NullArgument("function");
   const auto& functions = context->context->executable().program().functions;
   const auto address = reinterpret_cast<uintptr_t>(function->function);
@@ -287,20 +275,31 @@ Status CheckCall(const ingot_context* context, const ingot_function* function) {
   return Status(StatusCode::kInvalidArgument, "the function belongs to another executable than the context");
 }
 
-// Guard for calls: a failure carries the place where it happened.
-template <typename Function>
-ingot_status* GuardCall(ingot_context* context, const ingot_function* function, Function call) {
-  try {
-    Status status = CheckCall(context, function);
-    if (!status.ok()) return ToStatus(std::move(status));
-    status = call();
-    if (status.ok()) return nullptr;
-    return ToStatus(std::move(status), &context->context->failure_place());
-  } catch (const std::bad_alloc&) {
-    return ToStatus(Status::OutOfMemory());
-  } catch (const std::exception& error) {
-    return ToStatus(Status(StatusCode::kFailed, error.what()));
+Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num_arguments) {
+  if (arguments == nullptr && num_arguments > 0) return NullArgument("arguments");
+  std::vector<vm::Value> values;
+  for (size_t i = 0; i < num_arguments; ++i) {
+    Result<vm::Value> value = ToValue(arguments[i]);
+    if (!value.ok()) return std::move(value).status().WithContext("argument " + std::to_string(i));
+    values.push_back(std::move(*value));
   }
+  return values;
+}
+
+Status CheckResultCount(const ingot_function* function, const ingot_value* results, size_t num_results) {
+  if (results == nullptr && num_results > 0) return NullArgument("results");
+  if (num_results == function->outputs.size()) return Status();
+  return Status(StatusCode::kInvalidArgument, "function \"" + function->function->name + "\" has " +
+                                                  std::to_string(function->outputs.size()) + " results, room is for " +
+                                                  std::to_string(num_results));
+}
+
+Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
+  OwnedValues converted(values.size());
+  for (size_t i = 0; i < values.size(); ++i) INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i]));
+  std::copy(converted.values.begin(), converted.values.end(), out);
+  converted.values.clear();
+  return Status();
 }
 
 Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
@@ -315,7 +314,6 @@ Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const ch
   return Status();
 }
 
-}  // namespace
 }  // namespace ingot::capi
 
 using namespace ingot;        // NOLINT: this file implements a C header
@@ -362,19 +360,8 @@ void ingot_context_release(ingot_context* context) { delete context; }
 ingot_status* ingot_invoke(ingot_context* context, const ingot_function* function, const ingot_value* arguments,
                            size_t num_arguments, ingot_value* results, size_t num_results) {
   return GuardCall(context, function, [&]() -> Status {
-    if ((arguments == nullptr && num_arguments > 0) || (results == nullptr && num_results > 0))
-      return NullArgument("arguments or results");
-    if (num_results != function->outputs.size()) {
-      return Status(StatusCode::kInvalidArgument, "function \"" + function->function->name + "\" has " +
-                                                      std::to_string(function->outputs.size()) +
-                                                      " results, room is for " + std::to_string(num_results));
-    }
-    std::vector<vm::Value> values;
-    for (size_t i = 0; i < num_arguments; ++i) {
-      Result<vm::Value> value = ToValue(arguments[i]);
-      if (!value.ok()) return std::move(value).status().WithContext("argument " + std::to_string(i));
-      values.push_back(std::move(*value));
-    }
+    INGOT_RETURN_IF_ERROR(CheckResultCount(function, results, num_results));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> values, ToValues(arguments, num_arguments));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> out, context->context->Invoke(*function->function, values));
     return FromValues(out, context->context->executable().instance(), results);
   });
@@ -451,7 +438,7 @@ ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ing
 
 ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) {
   return Guard([&]() -> Status {
-    if (context == nullptr) return NullArgument("context");
+    INGOT_RETURN_IF_ERROR(CheckIdle(context));
     constexpr double kLongest = 1e9;  // seconds; the clock's own range is not far above
     if (!(seconds >= 0 && seconds <= kLongest))
       return Status(StatusCode::kInvalidArgument, "a deadline is a number of seconds >= 0");
@@ -461,32 +448,6 @@ ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds)
 }
 void ingot_context_cancel(ingot_context* context) {
   if (context != nullptr) context->context->Cancel();
-}
-
-void ingot_context_set_profiler(ingot_context* context, void (*profiler)(void* user, const ingot_kernel_event* event),
-                                void* user) {
-  if (context == nullptr) return;
-  if (profiler == nullptr) {
-    context->context->set_profiler(nullptr);
-    return;
-  }
-  context->context->set_profiler([profiler, user](const vm::KernelEvent& event) {
-    const Result<int64_t> flops = event.kernel->flops.Evaluate(event.ints);
-    const Result<int64_t> bytes = event.kernel->bytes.Evaluate(event.ints);
-    const char* operation = "";
-    for (const vm::DebugNote& note : event.function->notes) {
-      if (note.instruction <= event.instruction) operation = note.text.c_str();
-    }
-    const ingot_kernel_event out = {sizeof(ingot_kernel_event),
-                                    event.function->name.c_str(),
-                                    operation,
-                                    event.kernel->name.c_str(),
-                                    event.begin_ns,
-                                    event.end_ns,
-                                    flops.ok() ? *flops : 0,
-                                    bytes.ok() ? *bytes : 0};
-    profiler(user, &out);
-  });
 }
 
 int64_t ingot_context_memory_in_use(const ingot_context* context) {

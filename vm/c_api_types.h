@@ -43,6 +43,19 @@ struct ingot_executable {
   std::vector<std::unique_ptr<ingot_function>> functions;  // the exported ones
 };
 
+struct ingot_context {
+  std::unique_ptr<ingot::vm::Context> context;
+  // Of invoke_into: kept, so that warm calls allocate nothing.
+  std::vector<ingot::TensorView> inputs;
+  std::vector<ingot::TensorView> outputs;
+  // Of the stateful way.
+  const ingot_function* function = nullptr;
+  std::vector<ingot::Tensor> set_inputs;
+  std::vector<ingot::vm::Value> results;
+  // The asynchronous invocation that has the context, until it is waited for.
+  ingot_task* task = nullptr;
+};
+
 namespace ingot::capi {
 
 // Never null for a failure, also when memory for the message is short.
@@ -63,6 +76,36 @@ ingot_status* Guard(Function function) {
 inline Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
 }
+
+// There is a context, and no asynchronous invocation has it.
+Status CheckIdle(const ingot_context* context);
+// So too, and the function belongs to its executable.
+Status CheckCall(const ingot_context* context, const ingot_function* function);
+
+// Guard for calls: a failure carries the place where it happened.
+template <typename Function>
+ingot_status* GuardCall(ingot_context* context, const ingot_function* function, Function call) {
+  try {
+    Status status = CheckCall(context, function);
+    if (!status.ok()) return ToStatus(std::move(status));
+    status = call();
+    if (status.ok()) return nullptr;
+    return ToStatus(std::move(status), &context->context->failure_place());
+  } catch (const std::bad_alloc&) {
+    return ToStatus(Status::OutOfMemory());
+  } catch (const std::exception& error) {
+    return ToStatus(Status(StatusCode::kFailed, error.what()));
+  }
+}
+
+// Arguments of a call; tensors are borrowed.
+Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num_arguments);
+// Converted results, all of them or none. `keep` lives as long as their tensors.
+Status FromValues(std::span<const vm::Value> values, const std::shared_ptr<const void>& keep, ingot_value* out);
+// There is room for the function's results.
+Status CheckResultCount(const ingot_function* function, const ingot_value* results, size_t num_results);
+Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
+                   std::vector<TensorView>* views);
 
 // A copy of an options struct of this or an older version of the header; fields it does not have keep T's defaults.
 template <typename T>

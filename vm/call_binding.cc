@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "vm/failure_text.h"
 #include "vm/frame_words.h"
 #include "vm/interpreter.h"
 #include "vm/limits.h"
@@ -36,8 +37,14 @@ Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int6
 Status Interpreter::PushFrame(const LinkedFunction& linked) {
   const int64_t base = records_.empty() ? 0 : records_.back().base + records_.back().linked->frame.num_words;
   const int64_t end = base + linked.frame.num_words;
-  if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth || end > kMaxStackWords) {
-    return Status(StatusCode::kFailed, "calls nest too deep");
+  if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth) {
+    return Status(StatusCode::kFailed, "calls nest deeper than " + std::to_string(kMaxCallDepth) + ", at function \"" +
+                                           linked.function->name + "\"");
+  }
+  if (end > kMaxStackWords) {
+    return Status(StatusCode::kFailed, "the frames of " + std::to_string(records_.size() + 1) +
+                                           " nested calls take more than " + std::to_string(kMaxStackWords * 8) +
+                                           " bytes, at function \"" + linked.function->name + "\"");
   }
   std::vector<int64_t>& stack = context_.stack_;
   if (end > static_cast<int64_t>(stack.size()))
@@ -269,7 +276,8 @@ Status Interpreter::CheckOutputs(const Function& function, std::span<const Tenso
       agrees = view.dims[static_cast<size_t>(axis)] == expected;
     }
     if (!agrees) {
-      return fail(i, "expected " + type.ToString(function.signature.symbol_names()) + ", got " + view.TypeToString());
+      return fail(i,
+                  "expected " + DescribeExpected(type, function.signature, symbols) + ", got " + view.TypeToString());
     }
     if (view.is_read_only) return fail(i, "the tensor is read-only");
     if (!view.device.is_host_accessible()) return fail(i, "the tensor is on " + view.device.ToString());

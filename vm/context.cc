@@ -239,13 +239,20 @@ Status Context::ReserveArenas(Activation& activation) {
 
 // ---- invocations
 
-Status Context::Start() {
+Status Context::Start(const std::atomic<bool>* cancelled) {
   if (running_)
     return Status(StatusCode::kInvalidArgument,
                   "the context is running already; an external function may not call into it");
   running_ = true;
   failure_place_ = {};
-  interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
+  if (cancelled == nullptr) {
+    interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
+  } else {
+    // Either this sees the flag, or the Cancel that follows it comes behind this store: all four accesses are in the one
+    // order of sequentially consistent ones.
+    interrupt_.store(kNotInterrupted);
+    if (cancelled->load()) interrupt_.store(kInterruptCancelled);
+  }
   if (deadline_seconds_ <= 0) return Status();
   const auto duration =
       std::chrono::duration_cast<DeadlineTimer::Clock::duration>(std::chrono::duration<double>(deadline_seconds_));
@@ -259,7 +266,20 @@ Status Context::Stop(Status status) {
   staging_.clear();
   running_ = false;
   if (status.ok()) return status;
-  return std::move(status).WithContext(executable_->name());
+  try {
+    return std::move(status).WithContext(executable_->name());
+  } catch (const std::bad_alloc&) {
+    return Status::OutOfMemory();
+  }
+}
+
+// With the place where it happened, when there is memory to say so.
+Status Context::OutOfMemoryInCall() {
+  try {
+    return interpreter_->AtPlace(Status::OutOfMemory("out of memory"));
+  } catch (const std::bad_alloc&) {
+    return Status::OutOfMemory();
+  }
 }
 
 // Our own code throws nothing, but running out of memory does; it is a status here, and leaves nothing behind.
@@ -269,14 +289,15 @@ Status Context::Guarded(Body body) {
   try {
     status = body();
   } catch (const std::bad_alloc&) {
-    status = Status::OutOfMemory();
+    status = OutOfMemoryInCall();
   }
   interpreter_->Unwind();
   return Stop(std::move(status));
 }
 
-Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<const Value> arguments) {
-  INGOT_RETURN_IF_ERROR(Start());
+Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<const Value> arguments,
+                                           const std::atomic<bool>* cancelled) {
+  INGOT_RETURN_IF_ERROR(Start(cancelled));
   const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
   const LinkedFunction& linked = *executable_->linked().functions[index];
   std::vector<Value> results;
@@ -289,8 +310,8 @@ Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<c
 }
 
 Status Context::InvokeInto(const Function& function, std::span<const TensorView> inputs,
-                           std::span<const TensorView> outputs) {
-  INGOT_RETURN_IF_ERROR(Start());
+                           std::span<const TensorView> outputs, const std::atomic<bool>* cancelled) {
+  INGOT_RETURN_IF_ERROR(Start(cancelled));
   const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
   const LinkedFunction& linked = *executable_->linked().functions[index];
   return Guarded([&]() -> Status {

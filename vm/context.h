@@ -16,6 +16,7 @@
 #include "runtime/kernel_context.h"
 #include "runtime/memory_pool.h"
 #include "vm/executable.h"
+#include "vm/observation.h"
 #include "vm/plan_check.h"
 #include "vm/value.h"
 
@@ -33,16 +34,6 @@ struct ContextOptions {
   int64_t max_memory_bytes = 0;  // of what this context allocates, per device; 0: no cap
   int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
   std::map<std::string, ExternalFunction> externals;
-};
-
-// One kernel call, for profilers.
-struct KernelEvent {
-  const Function* function;
-  uint32_t instruction;
-  const Kernel* kernel;
-  int64_t begin_ns;  // steady clock
-  int64_t end_ns;
-  std::span<const int64_t> ints;
 };
 
 // Where the last invocation failed; empty when it was outside of any function.
@@ -65,17 +56,25 @@ class Context {
   const Executable& executable() const { return *executable_; }
 
   // Arguments in the signature's order. Tensors at top level are borrowed (any strides), those inside tuples copied.
-  // A borrowed_mut parameter is written.
-  Result<std::vector<Value>> Invoke(const Function& function, std::span<const Value> arguments);
+  // A borrowed_mut parameter is written. `cancelled`, where given, stops the invocation when it is set before the start
+  // already; whoever sets it later calls Cancel too.
+  Result<std::vector<Value>> Invoke(const Function& function, std::span<const Value> arguments,
+                                    const std::atomic<bool>* cancelled = nullptr);
   // For functions of tensors. Each output is written by the function itself where it can (compact, 64-byte aligned),
   // else copied to; outputs may not overlap inputs or each other.
-  Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                    const std::atomic<bool>* cancelled = nullptr);
 
   // From the start of each invocation; 0: none.
   void set_deadline(double seconds) { deadline_seconds_ = seconds; }
   // Stops the running invocation at its next call or back edge. From any thread or a signal handler.
-  void Cancel() { interrupt_.store(kInterruptCancelled, std::memory_order_relaxed); }
-  void set_profiler(std::function<void(const KernelEvent&)> profiler) { profiler_ = std::move(profiler); }
+  void Cancel() { interrupt_.store(kInterruptCancelled); }
+  // Observers of the invocations to come; empty functions: none. Not while one is running.
+  void set_profiler(Profiler profiler) { profiler_ = std::move(profiler); }
+  void set_instrument(Instrument instrument) { instrument_ = std::move(instrument); }
+  // Invocations fail at the first kernel, builtin or external function that makes a NaN out of tensors without one, or
+  // an infinity out of finite ones; and at their start when a parameter holds a NaN.
+  void set_check_finite(bool on) { checks_finite_ = on; }
   const FailurePlace& failure_place() const { return failure_place_; }
 
   // Sets a state to its initial value, or to a tensor of its type.
@@ -116,8 +115,9 @@ class Context {
   Status Prepare(Activation& activation, const int64_t* symbols);
   Status ReserveArenas(Activation& activation);
   Status ReserveWorkspace(int64_t bytes);
-  Status Start();
+  Status Start(const std::atomic<bool>* cancelled);
   Status Stop(Status status);
+  Status OutOfMemoryInCall();
   template <typename Body>
   Status Guarded(Body body);
   static int32_t CallRawExternal(void* context, const IngotKernelContext* ctx, int32_t index, void* const* buffers,
@@ -138,7 +138,9 @@ class Context {
   std::atomic<int32_t> interrupt_{kNotInterrupted};
   double deadline_seconds_ = 0;
   bool running_ = false;
-  std::function<void(const KernelEvent&)> profiler_;
+  Profiler profiler_;
+  Instrument instrument_;
+  bool checks_finite_ = false;
   FailurePlace failure_place_;
   std::unique_ptr<class Interpreter> interpreter_;
 };

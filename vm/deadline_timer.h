@@ -1,13 +1,11 @@
 // DeadlineTimer: sets flags at given times. One thread, started when the first deadline is asked for. An invocation
-// registers its context's flag at its start and takes it back at its end; what runs only ever tests the flag.
+// registers its context's flag at its start and takes it back at its end; what runs only ever tests the flag. Warm, that
+// allocates nothing and wakes nobody, unless the deadline is the nearest of all. After fork() the child's first deadline
+// starts a thread of its own; what the parent's held is left alone.
 #pragma once
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <map>
-#include <mutex>
-#include <thread>
 
 #include "runtime/status.h"
 
@@ -33,12 +31,9 @@ class DeadlineTimer {
   void Disarm(std::atomic<int32_t>* flag);
 
  private:
-  void Run();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::multimap<Clock::time_point, std::atomic<int32_t>*> deadlines_;
-  std::thread thread_;
-  bool stopping_ = false;
+  struct Watch;
+  Result<Watch*> LiveWatch();
+  std::atomic<Watch*> watch_{nullptr};
 };
 
 }  // namespace ingot::vm

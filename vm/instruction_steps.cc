@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "vm/failure_text.h"
 #include "vm/frame_words.h"
 #include "vm/interpreter.h"
 #include "vm/limits.h"
@@ -21,6 +22,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
   const Function& function = *record.linked->function;
   const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
   const auto type_of = [&](size_t operand) -> const Type& { return function.registers[source.reg(operand)]; };
+  const auto name_of = [&](size_t operand) { return DescribeRegister(function, source.reg(operand)); };
   switch (in.opcode) {
     case Opcode::kCallKernel:
     case Opcode::kCallFunction:
@@ -75,12 +77,11 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
       return Status();
     }
     case Opcode::kMatch:
-      return Match(type_of(0), frame + in.reg(0), type_of(1), frame + in.reg(1),
-                   frame + (record.linked->frame.offsets.empty() ? 0 : record.linked->frame.offsets[0]));
+      return Match(record, in, source, frame);
     case Opcode::kLoadInt:
     case Opcode::kLoadFloat:
     case Opcode::kLoadBool:
-      return Load(type_of(1), frame + in.reg(1), in.dim(2), words, frame + in.reg(0));
+      return Load(record, in, source, frame);
     case Opcode::kTensorDim:
       frame[in.reg(0)] = frame[in.reg(1) + kTensorHeadWords + in.scalar(2)];
       return Status();
@@ -108,7 +109,10 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
     case Opcode::kAllocOutput: {
       const bool is_bound = records_.size() == 1 && !outputs.empty();
       const TensorView* bound = is_bound ? &outputs[static_cast<size_t>(in.scalar(1))] : nullptr;
-      return Allocate(type_of(0), in.dims(2), frame, record.linked->frame.num_words, frame + in.reg(0), bound);
+      Status status = Allocate(type_of(0), in.dims(2), frame, record.linked->frame.num_words, frame + in.reg(0), bound);
+      if (status.ok()) return status;
+      const NamedType& result = function.signature.results[static_cast<size_t>(in.scalar(1))];
+      return std::move(status).WithContext("output \"" + result.name + "\"");
     }
     case Opcode::kCopy: {
       INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type_of(1), frame + in.reg(1)));
@@ -172,7 +176,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
     }
     case Opcode::kUnwrap: {
       const Value value = static_cast<const TupleObject*>(ObjectOf(frame[in.reg(1)]))->elements[0];
-      if (std::holds_alternative<std::monostate>(value)) return Failed("an optional is empty");
+      if (std::holds_alternative<std::monostate>(value)) return Failed(name_of(1) + ": the optional is empty");
       Drop(type_of(0), frame + in.reg(0));
       return Unbox(type_of(0), frame + in.reg(0), value);
     }
@@ -188,8 +192,8 @@ Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, in
   const std::span<const int64_t> shape(extents, dims.size());
   if (bound != nullptr) {
     if (!std::equal(shape.begin(), shape.end(), bound->dims.begin(), bound->dims.begin() + bound->rank)) {
-      return Status(StatusCode::kBadInput, "an output tensor is " + bound->TypeToString() + ", the result is " +
-                                               ShapeToString(type.dtype, shape));
+      return Status(StatusCode::kBadInput,
+                    "expected " + ShapeToString(type.dtype, shape) + ", got a tensor " + bound->TypeToString());
     }
     // One that cannot be written as it is gets a copy at the end.
     if (bound->is_compact && bound->IsAligned(kPlanAlignment)) {
@@ -217,7 +221,7 @@ Status Interpreter::MakeView(const Record& record, const Instruction& in, const 
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(from, from_slot));
   if (offset < 0 || offset > view.size_bytes || bytes > view.size_bytes - offset) {
     return Failed("a view of " + std::to_string(bytes) + " bytes at byte " + std::to_string(offset) + " of " +
-                  view.TypeToString());
+                  DescribeRegister(function, source.reg(1)) + ", " + view.TypeToString());
   }
   if (offset % std::max(1, to.dtype.total_bits() / 8) != 0) {
     return Failed("a view at byte " + std::to_string(offset) + " is not aligned to its elements");
@@ -259,12 +263,16 @@ Status Interpreter::CopyTensor(const Type& to, const int64_t* to_slot, const Typ
   return Failed("copies between two devices that are not the host");
 }
 
-Status Interpreter::Load(const Type& type, const int64_t* slot, const DimCode& index, std::span<const int64_t> words,
-                         int64_t* out) const {
-  INGOT_ASSIGN_OR_RETURN(const int64_t at, index.Evaluate(words));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
+Status Interpreter::Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const {
+  const Function& function = *record.linked->function;
+  const Type& type = function.registers[source.reg(1)];
+  int64_t* const out = frame + in.reg(0);
+  const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
+  INGOT_ASSIGN_OR_RETURN(const int64_t at, in.dim(2).Evaluate(words));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, frame + in.reg(1)));
   if (at < 0 || at >= view.num_elements) {
-    return Failed("loads element " + std::to_string(at) + " of " + view.TypeToString());
+    return Failed("loads element " + std::to_string(at) + " of " + DescribeRegister(function, source.reg(1)) + ", " +
+                  view.TypeToString());
   }
   const int width = type.dtype.bits / 8;
   uint64_t bits = 0;
@@ -283,19 +291,21 @@ Status Interpreter::Load(const Type& type, const int64_t* slot, const DimCode& i
 }
 
 // Narrowing: dims that the declared type knows are compared, an object becomes what it is declared to be.
-Status Interpreter::Match(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot,
-                          const int64_t* symbols) {
-  const std::span<const int64_t> slots(symbols, records_.back().linked->function->signature.symbols.size());
+Status Interpreter::Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) {
+  const Function& function = *record.linked->function;
+  const Type& to = function.registers[source.reg(0)];
+  const Type& from = function.registers[source.reg(1)];
+  int64_t* const to_slot = frame + in.reg(0);
+  const int64_t* const from_slot = frame + in.reg(1);
+  const std::span<const int64_t> slots(frame, function.signature.symbols.size());  // symbols are a frame's first words
   const auto mismatch = [&](const std::string& got) {
-    return Status(
-        StatusCode::kBadInput,
-        "expected " + to.ToString(records_.back().linked->function->signature.symbol_names()) + ", got " + got);
+    return Status(StatusCode::kBadInput, DescribeRegister(function, source.reg(1)) + ": expected " +
+                                             DescribeExpected(to, function.signature, slots) + ", got " + got);
   };
   if (IsCountedKind(from.kind)) {
     const Value value = Ref<Object>::Share(ObjectOf(*from_slot));
-    Value held = value;
     if (IsAnyObject(from) && !IsCountedKind(to.kind)) return mismatch(DescribeValue(value));
-    if (!HasType(held, to, slots)) return mismatch(DescribeValue(value));
+    if (!HasType(value, to, slots)) return mismatch(DescribeValue(value));
     Drop(to, to_slot);
     return Unbox(to, to_slot, value);
   }

@@ -1,22 +1,16 @@
 #include "vm/interpreter.h"
 
 #include <bit>
-#include <chrono>
 #include <cstring>
 
 #include "vm/builtins.h"
-#include "vm/disassembler.h"
+#include "vm/failure_text.h"
 #include "vm/frame_words.h"
 #include "vm/limits.h"
 #include "vm/type_rules.h"
 
 namespace ingot::vm {
 namespace {
-
-int64_t NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 Status Failed(std::string message) { return Status(StatusCode::kFailed, std::move(message)); }
 
@@ -30,7 +24,9 @@ int64_t ScalarBits(int64_t word, DataType dtype) {
 
 Status Interpreter::Run(std::span<const TensorView> outputs) {
   fuel_left_ = context_.options_.fuel > 0 ? context_.options_.fuel : INT64_MAX;
-  Status status = context_.profiler_ ? Loop<true>(outputs) : Loop<false>(outputs);
+  const bool is_observed = context_.profiler_ || context_.instrument_ || context_.checks_finite_;
+  if (context_.checks_finite_) INGOT_RETURN_IF_ERROR(CheckParametersFinite());
+  Status status = is_observed ? Loop<true>(outputs) : Loop<false>(outputs);
   if (!status.ok()) return AtPlace(std::move(status));
   for (const WriteBack& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.staged, back.original));
   return status;
@@ -44,16 +40,12 @@ Status Interpreter::AtPlace(Status status) {
   // The loop leaves pc behind the instruction that failed.
   const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
   const uint32_t source = record.linked->code.empty() ? 0 : record.linked->code[at].source;
-  std::string operation = InfoOf(function.code[source].opcode).name;
-  operation += " (instruction " + std::to_string(source) + ")";
-  for (const DebugNote& note : function.notes) {
-    if (note.instruction <= source) operation = note.text + ", instruction " + std::to_string(source);
-  }
+  const std::string operation = DescribeInstruction(function, source);
   context_.failure_place_ = {function.name, operation};
   return std::move(status).WithContext("function \"" + function.name + "\", " + operation);
 }
 
-template <bool kProfiled>
+template <bool kObserved>
 Status Interpreter::Loop(std::span<const TensorView> outputs) {
   KernelContext& kernels = *context_.kernel_context_;
   for (;;) {  // once per change of frame
@@ -77,18 +69,14 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
             at();
             return Interrupted();
           }
-          const int64_t begin = kProfiled ? NowNs() : 0;
+          if constexpr (kObserved) {
+            at();
+            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame, outputs));
+            break;
+          }
           if (kernels.Call(call.function, arguments + call.first_argument, ints + call.first_int) != 0) [[unlikely]] {
             at();
             return KernelFailed(*call.kernel);
-          }
-          if constexpr (kProfiled) {
-            context_.profiler_({linked.function,
-                                op.source,
-                                call.kernel,
-                                begin,
-                                NowNs(),
-                                {ints + call.first_int, call.kernel->ints.size()}});
           }
           break;
         }
@@ -98,19 +86,13 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
             at();
             return Interrupted();
           }
-          const int64_t begin = kProfiled ? NowNs() : 0;
-          if (Status status = RunKernel(call, *activation, frame); !status.ok()) [[unlikely]] {
+          if constexpr (kObserved) {
             at();
-            return status;
+            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame, outputs));
+            break;
           }
-          if constexpr (kProfiled) {
-            context_.profiler_({linked.function,
-                                op.source,
-                                call.kernel,
-                                begin,
-                                NowNs(),
-                                {ints + call.first_int, call.kernel->ints.size()}});
-          }
+          at();
+          INGOT_RETURN_IF_ERROR(RunKernel(call, *activation, frame));
           break;
         }
         case LinkedOp::kJump:
@@ -164,7 +146,8 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
               same_frame = false;
               break;
             default: {
-              Status status = Step(*record, in, source, frame, outputs);
+              Status status =
+                  kObserved ? StepObserved(op, *record, frame, outputs) : Step(*record, in, source, frame, outputs);
               if (!status.ok()) return status;
               break;
             }
@@ -183,11 +166,18 @@ Status Interpreter::Interrupted() const {
     case kInterruptDeadline:
       return Status(StatusCode::kDeadlineExceeded, "the deadline has passed");
     default:
-      return Status(StatusCode::kDeadlineExceeded, "the fuel is used up");
+      return Status(StatusCode::kDeadlineExceeded,
+                    "the fuel of " + std::to_string(context_.options_.fuel) + " calls and back edges is used up");
   }
 }
 
 Status Interpreter::RunKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame) {
+  INGOT_RETURN_IF_ERROR(PrepareKernel(call, activation, frame));
+  return LaunchKernel(call, activation);
+}
+
+// Arguments from the frame, and everything that has to be compared at each call.
+Status Interpreter::PrepareKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame) {
   const Kernel& kernel = *call.kernel;
   for (const PointerGather& gather : call.pointers)
     activation.arguments[gather.index] = PointerOf(frame[gather.frame_offset]);
@@ -218,6 +208,13 @@ Status Interpreter::RunKernel(const KernelCall& call, Context::Activation& activ
     INGOT_ASSIGN_OR_RETURN(const int64_t bytes, kernel.workspace.Evaluate(slots));
     INGOT_RETURN_IF_ERROR(context_.ReserveWorkspace(bytes));
   }
+  return Status();
+}
+
+Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activation& activation) {
+  const Kernel& kernel = *call.kernel;
+  void* const* arguments = activation.arguments.data() + call.first_argument;
+  const int64_t* ints = activation.ints.data() + call.first_int;
   if (call.function == nullptr) return RunStubKernel(kernel, arguments, ints);
   context_.running_kernel_ = kernel.externals.empty() ? nullptr : &kernel;
   const int32_t code = context_.kernel_context_->Call(call.function, arguments, ints);
@@ -254,7 +251,13 @@ Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction&
     CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
   }
   if (args_operand == 2 && in.opcode == Opcode::kCallClosure) return Status();  // EnterClosure goes on
-  return BindParameters(record);
+  return Begun(BindParameters(record));
+}
+
+// A call that did not begin failed where it was made: in the caller.
+Status Interpreter::Begun(Status status) {
+  if (!status.ok()) PopFrame();
+  return status;
 }
 
 Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
@@ -271,10 +274,10 @@ Status Interpreter::EnterClosure(const Instruction& in, const Instruction& sourc
       const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
       WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
     } else {
-      INGOT_RETURN_IF_ERROR(Unbox(param, slot, closure->captures[i]));
+      INGOT_RETURN_IF_ERROR(Begun(Unbox(param, slot, closure->captures[i])));
     }
   }
-  return BindParameters(record);
+  return Begun(BindParameters(record));
 }
 
 // Results into the caller's registers, then the frame goes.
@@ -328,7 +331,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
     if (HasType(arguments[i], external.signature.params[i].type, symbols)) continue;
     return Status(StatusCode::kBadInput,
                   where + ", parameter \"" + external.signature.params[i].name + "\": expected " +
-                      external.signature.params[i].type.ToString(external.signature.symbol_names()) + ", got " +
+                      DescribeExpected(external.signature.params[i].type, external.signature, symbols) + ", got " +
                       DescribeValue(arguments[i]));
   }
   Result<std::vector<Value>> results = context_.externals_[id]->call(arguments);
@@ -340,7 +343,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
   for (size_t i = 0; i < results->size(); ++i) {
     if (!HasType((*results)[i], external.signature.results[i].type, symbols)) {
       return Failed(where + ", result \"" + external.signature.results[i].name + "\": expected " +
-                    external.signature.results[i].type.ToString(external.signature.symbol_names()) + ", got " +
+                    DescribeExpected(external.signature.results[i].type, external.signature, symbols) + ", got " +
                     DescribeValue((*results)[i]));
     }
     const Type& to = function.registers[source.registers(0)[i]];
@@ -352,6 +355,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
 
 Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, const Instruction& source,
                                 int64_t* frame) {
+  if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
   std::vector<Value> arguments;
   for (size_t i = 0; i < in.registers(2).size(); ++i) {
     const Type& type = record.linked->function->registers[source.registers(2)[i]];

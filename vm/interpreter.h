@@ -22,6 +22,8 @@ class Interpreter {
                       std::span<const TensorView> outputs);
   // `outputs` is empty, or has a tensor for each result of the function that was entered.
   Status Run(std::span<const TensorView> outputs);
+  // For failures that leave Run as exceptions.
+  Status AtPlace(Status status);
   Status TakeResults(std::vector<Value>* results);
   Status CopyResults(std::span<const TensorView> outputs);
   // Drops all frames that are left and what they hold.
@@ -65,16 +67,19 @@ class Interpreter {
   void CopyRegister(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot) const;
 
   // Execution.
-  template <bool kProfiled>
+  template <bool kObserved>
   Status Loop(std::span<const TensorView> outputs);
   Status Step(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame,
               std::span<const TensorView> outputs);
   Status RunKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame);
+  Status PrepareKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame);
+  Status LaunchKernel(const KernelCall& call, const Context::Activation& activation);
   Status KernelFailed(const Kernel& kernel);
   Status Interrupted() const;
   Status EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
                      size_t args_operand);
   Status EnterClosure(const Instruction& in, const Instruction& source);
+  Status Begun(Status status);
   Status Leave(const Instruction& in, const Instruction& source);
   Status CallExternal(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
   Status CallBuiltin(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
@@ -83,10 +88,17 @@ class Interpreter {
                   const TensorView* bound);
   Status MakeView(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
   Status CopyTensor(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot);
-  Status Load(const Type& type, const int64_t* slot, const DimCode& index, std::span<const int64_t> words,
-              int64_t* out) const;
-  Status Match(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot, const int64_t* symbols);
-  Status AtPlace(Status status);
+  Status Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const;
+  Status Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+
+  // Execution that somebody watches (vm/observed_steps.cc): runs a kernel call or an instruction that stays in its frame,
+  // and tells the context's observers.
+  Status StepObserved(const LinkedInstruction& op, const Record& record, int64_t* frame,
+                      std::span<const TensorView> outputs);
+  Event DescribeEvent(const LinkedInstruction& op, const Record& record) const;
+  Result<std::vector<EventArgument>> EventArguments(EventPhase phase, const LinkedInstruction& op, const Record& record,
+                                                    const int64_t* frame) const;
+  Status CheckParametersFinite();
 
   struct WriteBack {
     TensorView staged;

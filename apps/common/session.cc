@@ -82,9 +82,15 @@ Status CollectOutputs(const std::string& name, ingot_value& value, std::vector<S
 }
 
 std::atomic<ingot_context*> interrupted_context{nullptr};
-void OnInterrupt(int) {
+std::atomic<bool> interrupted{false};
+void OnInterrupt(int signal) {
+  interrupted = true;
+  std::signal(signal, SIG_DFL);
   if (ingot_context* context = interrupted_context.load()) ingot_context_cancel(context);
 }
+
+// A signal between two invocations would be forgotten by the second.
+Status CheckInterrupted() { return interrupted.load() ? Status(StatusCode::kCancelled, "interrupted") : Status(); }
 
 }  // namespace
 
@@ -99,6 +105,12 @@ void CancelOnInterrupt(Session& session) {
   interrupted_context = session.context();
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
+}
+
+void DieOnInterrupt() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+  interrupted_context = nullptr;
 }
 
 Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
@@ -117,10 +129,12 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
       FromC(ingot_executable_find_function(session->executable_, options.entry.c_str(), &session->function_)));
   ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
   context.max_memory_bytes = options.max_memory_bytes;
+  context.fuel = options.fuel;
   INGOT_RETURN_IF_ERROR(FromC(ingot_context_create(session->executable_, &context, &session->context_)));
   if (options.deadline_seconds > 0) {
     INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_deadline(session->context_, options.deadline_seconds)));
   }
+  if (options.check_finite) INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_check_finite(session->context_, 1)));
   return session;
 }
 
@@ -283,6 +297,7 @@ Status Session::BindInputs(const InputArguments& arguments) {
 }
 
 Result<std::vector<Session::Output>> Session::Invoke() {
+  INGOT_RETURN_IF_ERROR(CheckInterrupted());
   std::vector<ingot_dl_tensor> views;
   for (const Tensor& tensor : inputs_) views.push_back(tensor ? ViewOf(tensor) : ingot_dl_tensor{});
   std::vector<ingot_value> arguments = scalars_;
@@ -310,6 +325,7 @@ Result<std::vector<Session::Output>> Session::Invoke() {
 }
 
 Status Session::InvokeInto() {
+  INGOT_RETURN_IF_ERROR(CheckInterrupted());
   if (outputs_.size() != ingot_function_output_count(function_)) {
     INGOT_ASSIGN_OR_RETURN(std::vector<Output> first, Invoke());
     outputs_.clear();

@@ -23,6 +23,8 @@ struct SessionOptions {
   bool stub_kernels = false;
   int64_t max_memory_bytes = 0;
   double deadline_seconds = 0;
+  int64_t fuel = 0;  // calls and back edges per invocation; 0: no limit
+  bool check_finite = false;
 };
 
 // What the command line says of inputs: positional files, then [NAME=]SPEC.
@@ -81,7 +83,10 @@ class Session {
   std::vector<ingot_dl_tensor*> output_pointers_;
 };
 
-// Stops the session's invocation on Ctrl-C from now on.
+// From now on Ctrl-C stops the session's invocation, and the ones after it before they begin; a second one ends the
+// process.
 void CancelOnInterrupt(Session& session);
+// From now on Ctrl-C ends the process as usual.
+void DieOnInterrupt();
 
 }  // namespace ingot::apps

@@ -94,6 +94,7 @@ Result<std::string> RunRun(const golden::Case& golden) {
   OpenOptions open;
   ContextOptions options;
   int times = 1;
+  bool checks_finite = false;
   for (const std::string& word : Split(golden.arguments, ' ')) {
     if (entry.empty()) {
       entry = word;
@@ -101,6 +102,8 @@ Result<std::string> RunRun(const golden::Case& golden) {
       open.stub_kernels = true;
     } else if (word == "--twice") {
       times = 2;
+    } else if (word == "--check-finite") {
+      checks_finite = true;
     } else if (word.starts_with("--fuel=")) {
       options.fuel = std::stoll(word.substr(7));
     } else {
@@ -125,6 +128,7 @@ Result<std::string> RunRun(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const auto executable,
                          Executable::OpenMemory(instance, SharedBytes::Own(std::move(bytes)), name, open));
   INGOT_ASSIGN_OR_RETURN(const auto context, Context::Create(executable, std::move(options)));
+  context->set_check_finite(checks_finite);
   INGOT_ASSIGN_OR_RETURN(const Function* function, executable->Find(entry));
   std::string first;
   for (int i = 0; i < times; ++i) {

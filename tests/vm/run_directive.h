@@ -1,6 +1,6 @@
 // The golden directive "run": assembles a program and calls a function of it.
 //
-//   # RUN: run ENTRY ARG... [--stub] [--fuel=N] [--twice]
+//   # RUN: run ENTRY ARG... [--stub] [--fuel=N] [--twice] [--check-finite]
 //
 // An ARG is int:3, float:1.5, bool:true, str:text, shape:2,3 or DTYPE[2, 3]:1,2,3,4,5,6 without spaces. The output is
 // what the builtin `print` logged, then a line per result. --twice calls it twice in one context, and the second call

@@ -273,24 +273,90 @@ INGOT_API ingot_status* ingot_context_set_deadline(ingot_context* context, doubl
  * handler. */
 INGOT_API void ingot_context_cancel(ingot_context* context);
 
-/* One kernel call, as a profiler sees it. Strings are borrowed from the executable. */
-typedef struct ingot_kernel_event {
-  size_t struct_size;
-  const char* function;  /* of the VM */
-  const char* operation; /* of the source; "" when it is not known */
-  const char* kernel;
-  int64_t begin_ns; /* steady clock */
-  int64_t end_ns;
-  int64_t flops; /* as the descriptor estimates them; 0: not known */
-  int64_t bytes;
-} ingot_kernel_event;
-/* Called after each kernel call, on the thread of the invocation. NULL: none. */
-INGOT_API void ingot_context_set_profiler(ingot_context* context,
-                                          void (*profiler)(void* user, const ingot_kernel_event* event), void* user);
-
 /* Bytes of arenas and tensors that the context holds now, and the most it ever held. */
 INGOT_API int64_t ingot_context_memory_in_use(const ingot_context* context);
 INGOT_API int64_t ingot_context_memory_peak(const ingot_context* context);
+
+/* ---- Asynchronous invocations: an invocation on a thread of its own, which ends with it. */
+
+typedef struct ingot_task ingot_task;
+
+/* Starts ingot_invoke, or ingot_invoke_into, and returns. What arguments point to is looked at before it returns; the
+ * memory of tensors is borrowed until the task is done. From now on the context belongs to the task, and other calls on
+ * it fail, until ingot_task_wait has given the outcome or the task is released. own: *task. */
+INGOT_API ingot_status* ingot_invoke_async(ingot_context* context, const ingot_function* function,
+                                           const ingot_value* arguments, size_t num_arguments,
+                                           ingot_task** task) INGOT_WARN_UNUSED;
+INGOT_API ingot_status* ingot_invoke_into_async(ingot_context* context, const ingot_function* function,
+                                                const ingot_dl_tensor* const* inputs, size_t num_inputs,
+                                                ingot_dl_tensor* const* outputs, size_t num_outputs,
+                                                ingot_task** task) INGOT_WARN_UNUSED;
+/* Non-zero when the invocation has ended, well or not. From any thread. */
+INGOT_API int32_t ingot_task_is_done(const ingot_task* task);
+/* Waits at most so many seconds for the end (a negative number: for ever) and says whether it came, as
+ * ingot_task_is_done does. From any thread. */
+INGOT_API int32_t ingot_task_wait_for(const ingot_task* task, double seconds);
+/* Stops the invocation at its next call or back edge with INGOT_CANCELLED, also one that has not got going yet. From any
+ * thread or a signal handler. */
+INGOT_API void ingot_task_cancel(ingot_task* task);
+/* Waits for the end, gives the context back and says how the invocation went, once: as ingot_invoke returns. Results of
+ * ingot_invoke_async are moved to results (own); of ingot_invoke_into_async there are none. On the thread that the
+ * context belongs to. */
+INGOT_API ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num_results) INGOT_WARN_UNUSED;
+/* Cancels and waits for what still runs, and gives the context back. Before the context is released. */
+INGOT_API void ingot_task_release(ingot_task* task);
+
+/* ---- Observation: what an invocation does, instruction by instruction. Observers are set between invocations, stay
+ * until they are replaced (NULL: none), and are called on the thread of the invocation; they may not call into the
+ * context, but for ingot_context_cancel. Without observers nothing of this costs anything. */
+
+typedef enum ingot_event_kind {
+  INGOT_EVENT_KERNEL = 0,
+  INGOT_EVENT_BUILTIN = 1,  /* a host routine of the VM */
+  INGOT_EVENT_EXTERNAL = 2, /* a function of the embedder */
+  INGOT_EVENT_OTHER = 3     /* allocations, copies, views, arithmetic on dimensions, ... */
+} ingot_event_kind;
+
+/* One instruction. Strings are borrowed from the executable. */
+typedef struct ingot_event {
+  size_t struct_size;
+  ingot_event_kind kind;
+  const char* name;      /* of the kernel, builtin or external function; else the opcode */
+  const char* function;  /* of the VM */
+  int64_t instruction;   /* its index there */
+  const char* operation; /* of the source; "" when it is not known */
+  int64_t begin_ns;      /* steady clock; 0 before it has run */
+  int64_t end_ns;
+  int64_t flops; /* of a kernel, as the compiler estimates them; 0: not known */
+  int64_t bytes; /* read and written: a kernel's estimate, else the size of its tensors; 0: not known */
+} ingot_event;
+
+/* Called after each instruction but jumps, returns and calls of functions of the executable. */
+INGOT_API ingot_status* ingot_context_set_profiler(ingot_context* context,
+                                                   void (*profiler)(void* user, const ingot_event* event),
+                                                   void* user) INGOT_WARN_UNUSED;
+
+typedef enum ingot_role { INGOT_ROLE_IN = 0, INGOT_ROLE_OUT = 1, INGOT_ROLE_INOUT = 2 } ingot_role;
+typedef struct ingot_event_argument {
+  const char* name; /* of the parameter */
+  ingot_role role;
+  ingot_dl_tensor tensor; /* compact; borrowed for the call; an instrument may write it */
+} ingot_event_argument;
+
+typedef enum ingot_phase { INGOT_BEFORE = 0, INGOT_AFTER = 1 } ingot_phase;
+/* INGOT_SKIP, before: the routine does not run and its outputs keep the bytes that were there; refused where results
+ * would be missing (external functions that have some). INGOT_STOP: the invocation ends with INGOT_CANCELLED. */
+typedef enum ingot_decision { INGOT_RUN = 0, INGOT_SKIP = 1, INGOT_STOP = 2 } ingot_decision;
+typedef ingot_decision (*ingot_instrument)(void* user, ingot_phase phase, const ingot_event* event,
+                                           const ingot_event_argument* arguments, size_t num_arguments);
+/* Called before and after each kernel, builtin and external function with its tensors (of an external function: its
+ * arguments before, its results after). Asked after, only INGOT_STOP matters. */
+INGOT_API ingot_status* ingot_context_set_instrument(ingot_context* context, ingot_instrument instrument,
+                                                     void* user) INGOT_WARN_UNUSED;
+
+/* on: invocations fail with INGOT_FAILED at the first kernel, builtin or external function that makes a NaN out of
+ * tensors without one, or an infinity out of finite ones, and name it; a NaN in an argument is INGOT_BAD_INPUT. */
+INGOT_API ingot_status* ingot_context_set_check_finite(ingot_context* context, int32_t on) INGOT_WARN_UNUSED;
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,0 +1,73 @@
+// Profile: what --profile and --trace show of the invocations of a context: a table of instructions by time, the same as
+// JSON, and a trace for chrome://tracing or Perfetto. It listens through the C API's profiler; one context at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ingot/ingot.h"
+#include "runtime/status.h"
+
+namespace ingot::apps {
+
+class Profile {
+ public:
+  // Events beyond this many are counted, not kept for the trace.
+  static constexpr size_t kMaxTraceEvents = size_t{1} << 20;
+
+  Profile() = default;
+  ~Profile();
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  // From now on the context's invocations are counted. The context outlives this, or Detach comes first.
+  Status Attach(ingot_context* context, bool keep_trace);
+  void Detach();
+  bool is_attached() const { return context_ != nullptr; }
+  // Around each invocation: its whole time, of which the instructions' times are shares.
+  void BeginInvocation();
+  void EndInvocation();
+
+  // Rows by falling time. Kernels, builtins and external functions have a row per instruction, everything else one per
+  // opcode. Shares are of the invocations' whole time; rates come from the compiler's estimates.
+  std::string ToTable() const;
+  nlohmann::ordered_json ToJson() const;
+  Status WriteTrace(const std::string& path) const;
+
+ private:
+  struct Row {
+    ingot_event event;  // the first; its strings are the executable's
+    int64_t calls = 0;
+    int64_t total_ns = 0;
+    double flops = 0;  // of all calls
+    double bytes = 0;
+  };
+  struct Span {
+    size_t row;  // kInvocation: a whole invocation
+    int64_t begin_ns;
+    int64_t end_ns;
+  };
+  static constexpr size_t kInvocation = SIZE_MAX;
+
+  static void OnEvent(void* self, const ingot_event* event);
+  void Add(const ingot_event& event);
+  void Keep(const Span& span);
+  std::vector<const Row*> SortedRows() const;
+  double ShareOf(int64_t ns) const;
+
+  ingot_context* context_ = nullptr;
+  bool keep_trace_ = false;
+  std::vector<Row> rows_;
+  std::map<std::pair<const char*, int64_t>, size_t> row_of_;  // by function and instruction, or by opcode and -1
+  std::vector<Span> spans_;
+  int64_t dropped_spans_ = 0;
+  int64_t invocations_ = 0;
+  int64_t invocation_begin_ns_ = 0;
+  int64_t total_ns_ = 0;
+};
+
+}  // namespace ingot::apps

@@ -1,0 +1,24 @@
+// Looking for NaN and infinity in tensors of floating elements, for --check-finite. Reads host memory; changes nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/tensor.h"
+
+namespace ingot {
+
+enum class Finiteness : uint8_t { kFinite = 0, kHasInfinity = 1, kHasNaN = 2 };
+
+struct FiniteReport {
+  Finiteness worst = Finiteness::kFinite;
+  int64_t element = -1;  // the first of that kind, in row-major order
+};
+
+// Of a compact tensor in host memory; tensors of other dtypes are finite.
+FiniteReport CheckFinite(const TensorView& view);
+
+// "element [0, 3] is NaN".
+std::string DescribeElement(const TensorView& view, const FiniteReport& report);
+
+}  // namespace ingot
