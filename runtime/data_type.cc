@@ -1,6 +1,7 @@
 #include "runtime/data_type.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <iterator>
 #include <limits>
@@ -57,6 +58,17 @@ const NamedType* FindRow(TypeCode code, int bits) {
   return nullptr;
 }
 
+// For each code the widths that have a row, or-ed: all are powers of two below 256. Every tensor that comes from outside is
+// judged by it.
+struct KnownWidths {
+  static constexpr size_t kNumCodes = 16;
+  uint8_t of_code[kNumCodes] = {};
+  constexpr KnownWidths() {
+    for (const NamedType& row : kNamedTypes) of_code[static_cast<size_t>(row.code)] |= row.bits;
+  }
+};
+constexpr KnownWidths kKnownWidths;
+
 Status UnknownType(std::string_view text) {
   std::string message = "unknown data type \"" + std::string(text.substr(0, 40)) + "\"";
   std::vector<std::string_view> names;
@@ -87,7 +99,11 @@ Result<DataType> DataType::Parse(std::string_view text) {
   return DataType(row->code, row->bits, lanes);
 }
 
-bool DataType::IsKnown() const { return lanes >= 1 && FindRow(code, bits) != nullptr; }
+bool DataType::IsKnown() const {
+  const auto index = static_cast<size_t>(code);
+  return lanes >= 1 && std::has_single_bit(bits) && index < KnownWidths::kNumCodes &&
+         (kKnownWidths.of_code[index] & bits) != 0;
+}
 
 std::string DataType::ToString() const {
   const NamedType* row = FindRow(code, bits);

@@ -244,7 +244,8 @@ Status Context::Start(const std::atomic<bool>* cancelled) {
     return Status(StatusCode::kInvalidArgument,
                   "the context is running already; an external function may not call into it");
   running_ = true;
-  failure_place_ = {};
+  failure_place_.function.clear();
+  failure_place_.operation.clear();
   if (cancelled == nullptr) {
     interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
   } else {

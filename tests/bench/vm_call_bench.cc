@@ -2,7 +2,7 @@
 // call_kernel instructions to a 16-float addition runs against a C loop that makes the same calls with the same pointers;
 // both are timed in turns, so that the machine's moods hit both. Prints the medians and the difference per call, then the
 // medians of invocations of functions that do nothing; exit code 1 when the difference is above the first limit on the
-// command line or an invocation of nothing above the second (nanoseconds; 40 and 200 by default).
+// command line or an invocation of nothing above the second (nanoseconds; 15 and 100 by default).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -167,7 +167,7 @@ int MeasureInvocations(double limit_ns) {
 }  // namespace ingot
 
 int main(int argc, char** argv) {
-  const int calls = ingot::MeasureCalls(argc > 1 ? std::atof(argv[1]) : 40);
-  const int invocations = ingot::MeasureInvocations(argc > 2 ? std::atof(argv[2]) : 200);
+  const int calls = ingot::MeasureCalls(argc > 1 ? std::atof(argv[1]) : 15);
+  const int invocations = ingot::MeasureInvocations(argc > 2 ? std::atof(argv[2]) : 100);
   return calls > invocations ? calls : invocations;
 }
