@@ -1,5 +1,6 @@
 #include "runtime/finite_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -8,20 +9,25 @@
 namespace ingot {
 namespace {
 
-// IEEE formats: without its sign, an infinity is the exponent mask, a NaN is above it.
+// IEEE formats: without its sign, an infinity is the exponent mask, a NaN is above it. Blocks are judged by their largest
+// element first.
 template <typename Bits>
 FiniteReport CheckIeee(const void* data, int64_t count, Bits exponent) {
-  constexpr Bits kWithoutSign = static_cast<Bits>(~Bits{0}) >> 1;
-  const auto* bytes = static_cast<const std::byte*>(data);
-  FiniteReport report;
-  for (int64_t i = 0; i < count; ++i) {
+  constexpr int64_t kBlock = 256;
+  const auto magnitude = [data](int64_t i) {
     Bits bits;
-    std::memcpy(&bits, bytes + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
-    bits &= kWithoutSign;
-    if (bits < exponent) [[likely]]
-      continue;
-    if (bits > exponent) return {Finiteness::kHasNaN, i};
-    if (report.element < 0) report = {Finiteness::kHasInfinity, i};
+    std::memcpy(&bits, static_cast<const std::byte*>(data) + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
+    return static_cast<Bits>(bits & (static_cast<Bits>(~Bits{0}) >> 1));
+  };
+  FiniteReport report;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(count, begin + kBlock);
+    Bits largest = 0;
+    for (int64_t i = begin; i < end; ++i) largest = std::max(largest, magnitude(i));
+    for (int64_t i = begin; i < end && largest >= exponent; ++i) {
+      if (magnitude(i) > exponent) return {Finiteness::kHasNaN, i};
+      if (magnitude(i) == exponent && report.element < 0) report = {Finiteness::kHasInfinity, i};
+    }
   }
   return report;
 }

@@ -12,16 +12,11 @@
 
 namespace ingot::vm {
 
-namespace {
-
-// The spans of memory have bytes in common.
 bool Overlap(const TensorView& a, const TensorView& b) {
   if (a.num_elements == 0 || b.num_elements == 0) return false;
   const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
   return x < y ? y - x < static_cast<uintptr_t>(a.SpanBytes()) : x - y < static_cast<uintptr_t>(b.SpanBytes());
 }
-
-}  // namespace
 
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out) {

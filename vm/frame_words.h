@@ -31,4 +31,7 @@ inline void WriteTensor(int64_t* slot, const void* data, ingot::Storage* owner, 
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out);
 
+// The spans of memory have bytes in common.
+bool Overlap(const TensorView& a, const TensorView& b);
+
 }  // namespace ingot::vm

@@ -240,12 +240,8 @@ Status Interpreter::CopyTensor(const Type& to, const int64_t* to_slot, const Typ
   if (!std::equal(target.shape().begin(), target.shape().end(), origin.shape().begin(), origin.shape().end())) {
     return Failed("copies " + origin.TypeToString() + " into " + target.TypeToString());
   }
-  const auto overlaps = [](const TensorView& a, const TensorView& b) {
-    const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
-    return x < y ? y - x < static_cast<uintptr_t>(a.size_bytes) : x - y < static_cast<uintptr_t>(b.size_bytes);
-  };
   if (target.size_bytes == 0 || target.data == origin.data) return Status();
-  if (overlaps(target, origin)) return Failed("copies between overlapping tensors");
+  if (Overlap(target, origin)) return Failed("copies between overlapping tensors");
   const auto size = target.size_bytes;
   Device& target_device = *context_.devices_[to.device].device;
   Device& origin_device = *context_.devices_[from.device].device;

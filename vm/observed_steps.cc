@@ -2,6 +2,7 @@
 // part of vm/interpreter.h that costs nothing while nobody looks: the plain loop does not call it.
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "runtime/finite_check.h"
 #include "vm/failure_text.h"
@@ -50,12 +51,26 @@ Finiteness WorstInput(std::span<const EventArgument> arguments) {
   return worst;
 }
 
-// Fails when an output is worse than every input was.
-Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arguments, Finiteness inputs) {
+bool WritesItsInputs(std::span<const EventArgument> arguments) {
+  for (const EventArgument& out : arguments) {
+    if (out.role == ParamRole::kIn) continue;
+    for (const EventArgument& in : arguments) {
+      if (in.role != ParamRole::kOut && Overlap(out.view, in.view)) return true;
+    }
+  }
+  return false;
+}
+
+// Fails when an output is worse than every input was. Inputs that still are what they were are looked at only when an
+// output is suspect: weights are large.
+Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arguments,
+                          std::optional<Finiteness> inputs) {
   for (const EventArgument& argument : arguments) {
     if (argument.role == ParamRole::kIn || !argument.view.device.is_host_accessible()) continue;
     const FiniteReport report = CheckFinite(argument.view);
-    if (report.worst <= inputs) continue;
+    if (report.worst == Finiteness::kFinite) continue;
+    if (!inputs) inputs = WorstInput(arguments);
+    if (report.worst <= *inputs) continue;
     return Status(StatusCode::kFailed, NameOf(event) + ", output \"" + argument.name +
                                            "\": " + DescribeElement(argument.view, report) + ", its inputs have none");
   }
@@ -153,11 +168,11 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& reco
   const bool asks = calls && context_.instrument_;
   const bool checks = calls && context_.checks_finite_;
   std::vector<EventArgument> arguments;
-  Finiteness inputs = Finiteness::kFinite;
+  std::optional<Finiteness> inputs;
   Decision decision = Decision::kRun;
   if (asks || checks) {
     INGOT_ASSIGN_OR_RETURN(arguments, EventArguments(EventPhase::kBefore, op, record, frame));
-    if (checks) inputs = WorstInput(arguments);
+    if (checks && (event.kind == EventKind::kExternal || WritesItsInputs(arguments))) inputs = WorstInput(arguments);
     if (asks) decision = context_.instrument_(EventPhase::kBefore, event, arguments);
     if (decision == Decision::kStop) {
       return Status(StatusCode::kCancelled, NameOf(event) + ": stopped by the instrument");
