@@ -33,12 +33,12 @@ Status Interpreter::PushFrame(const LinkedFunction& linked) {
   const int64_t base = records_.empty() ? 0 : records_.back().base + records_.back().linked->frame.num_words;
   const int64_t end = base + linked.frame.num_words;
   if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth) {
-    return Status(StatusCode::kFailed, "calls nest deeper than " + std::to_string(kMaxCallDepth) + ", at function \"" +
-                                           linked.function->name + "\"");
+    return Status(StatusCode::kFailed, "calls nest too deep: more than " + std::to_string(kMaxCallDepth) +
+                                           ", at function \"" + linked.function->name + "\"");
   }
   if (end > kMaxStackWords) {
-    return Status(StatusCode::kFailed, "the frames of " + std::to_string(records_.size() + 1) +
-                                           " nested calls take more than " + std::to_string(kMaxStackWords * 8) +
+    return Status(StatusCode::kFailed, "calls nest too deep: the frames of " + std::to_string(records_.size() + 1) +
+                                           " take more than " + std::to_string(kMaxStackWords * 8) +
                                            " bytes, at function \"" + linked.function->name + "\"");
   }
   std::vector<int64_t>& stack = context_.stack_;

@@ -261,7 +261,7 @@ TEST_CASE("after every kind of failure the next run gives the same bits, and not
       {StatusCode::kCancelled, "\"wait\", call_kernel (instruction 0): cancelled", cancelled},
       {StatusCode::kDeadlineExceeded, "\"wait\", call_kernel (instruction 0): the deadline has passed", late},
       {StatusCode::kDeadlineExceeded, "the fuel of 200000 calls and back edges", call("forever")},
-      {StatusCode::kFailed, "calls nest deeper than 10000", call("down", n(1'000'000))},
+      {StatusCode::kFailed, "calls nest too deep: more than 10000", call("down", n(1'000'000))},
       {StatusCode::kFailed, "loads element 3 of parameter \"a\", int64[3]",
        call("index", {Ints({1, 2, 3}), Value(int64_t{3})})},
       {StatusCode::kFailed, "loads element -1 of parameter \"a\"",
@@ -309,7 +309,8 @@ TEST_CASE("a recursion up to the limit works; its frames live off the C stack") 
   CHECK(std::get<int64_t>((*results)[0]) == kMaxCallDepth - 1);
   const Value more = kMaxCallDepth;
   CHECK(f.context->Invoke(f.function("down"), {&more, 1}).status().message() ==
-        "m: function \"down\", call_function (instruction 3): calls nest deeper than 10000, at function \"down\"");
+        "m: function \"down\", call_function (instruction 3): calls nest too deep: more than 10000, at function "
+        "\"down\"");
   f.CheckUnharmed();
 }
 
