@@ -14,6 +14,7 @@
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
 #include "compiler/transform/pass.h"
+#include "compiler/transform/pass_options.h"
 #include "formats/file.h"
 #include "runtime/suggest.h"
 #include "runtime/utf8.h"
@@ -31,16 +32,18 @@ constexpr const char* kExamples =
     "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
     "  vm-compile model.onnx --emit=program -o model      # a program that needs nothing: ./model image.npy\n"
     "  vm-compile model.onnx --emit=object -o model.o     # and model.h, to link into an application\n"
+    "  vm-compile model.onnx --pipeline=zero --emit=schedule    # passes by name; --passes for a list of one's own\n"
     "  vm-compile model.onnx --print-after=fuse_ops -o model.ingot";
 
 constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"};  // of --emit, for --kernel
 
 struct Options {
-  std::string model, output, params, emit = "executable", dump_dir, compress = "none", labels, launcher;
-  std::vector<std::string> targets, input_shapes, dims, print_after, kernels;
+  std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
+                                                            launcher;
+  std::vector<std::string> targets, input_shapes, dims, print_after, kernels, passes, disabled_passes, pass_options;
   int opt_level = 2, threads = 0;
-  bool keep_prepare = false, time_passes = false, check = false, list_ops = false, list_passes = false,
-       list_targets = false;
+  bool keep_prepare = false, keep_params = false, time_passes = false, check = false, list_ops = false,
+       list_passes = false, list_pipelines = false, list_targets = false;
 };
 
 // Writes a text form to -o, or to stdout.
@@ -66,7 +69,7 @@ class Compilation {
   Compilation(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
 
   Result<int> Run() {
-    if (options_.list_ops || options_.list_passes || options_.list_targets) return List();
+    if (options_.list_ops || options_.list_passes || options_.list_pipelines || options_.list_targets) return List();
     if (options_.model.empty()) return Status(StatusCode::kInvalidArgument, "no MODEL was given");
     INGOT_RETURN_IF_ERROR(Prepare());
     if (options_.check) return Check();
@@ -114,10 +117,14 @@ class Compilation {
     compile_.params_path = options_.params;
     compile_.opt_level = options_.opt_level;
     compile_.keep_prepare = options_.keep_prepare;
+    compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
+    compile_.detached_params_path = options_.emit_params;
+    INGOT_RETURN_IF_ERROR(PreparePasses());
     compile_.threads =
         options_.threads > 0 ? options_.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     std::vector<std::string_view> known{"all", "import"};
-    for (const transform::PassRow& row : driver::AllPasses()) known.push_back(row.name);
+    const std::vector<transform::Pass> passes = driver::AllPasses();
+    for (const transform::Pass& pass : passes) known.push_back(pass.name);
     for (const std::string& name : options_.print_after) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       return Status(StatusCode::kInvalidArgument,
@@ -131,6 +138,25 @@ class Compilation {
       return AfterPass(pass, module);
     };
     observer_.time = [this](std::string_view stage, double seconds) { times_.emplace_back(stage, seconds); };
+    return Status();
+  }
+
+  Status PreparePasses() {
+    if (!options_.pipeline.empty() && !options_.passes.empty()) {
+      return Status(StatusCode::kInvalidArgument, "--pipeline and --passes: choose one");
+    }
+    if (!options_.pipeline.empty()) {
+      INGOT_ASSIGN_OR_RETURN(compile_.passes, transform::FindPipeline(options_.pipeline));
+    }
+    if (!options_.passes.empty()) {
+      INGOT_ASSIGN_OR_RETURN(compile_.passes, transform::FindPasses(options_.passes));
+    }
+    INGOT_RETURN_IF_ERROR(transform::FindPasses(options_.disabled_passes).status().WithContext("--disable-pass"));
+    compile_.pass_options.disabled_passes = options_.disabled_passes;
+    for (const std::string& assignment : options_.pass_options) {
+      INGOT_RETURN_IF_ERROR(transform::SetPassOption(assignment, compile_.pass_options).WithContext("--pass-option"));
+    }
+    compile_.keep_prepare |= compile_.pass_options.keep_prepare;
     return Status();
   }
 
@@ -243,8 +269,19 @@ class Compilation {
       for (const op::OpRow* row : op::AllOps()) std::cout << row->name << "  " << row->summary << "\n";
     }
     if (options_.list_passes) {
-      for (const transform::PassRow& row : driver::AllPasses()) {
-        std::cout << row.name << " (-O" << row.min_opt_level << ")  " << row.summary << "\n";
+      for (const transform::Pass& pass : driver::AllPasses()) {
+        std::cout << pass.name << " (-O" << pass.min_opt_level << ")  " << pass.summary << "\n";
+      }
+      std::cout << "\noptions of passes, for --pass-option\n";
+      for (const transform::PassOptionRow& row : transform::PassOptionTable()) {
+        const std::string value = transform::PassOptionText(row, {});
+        std::cout << row.name << "=" << (value.empty() ? "..." : value) << "  " << row.summary << "\n";
+      }
+    }
+    if (options_.list_pipelines) {
+      for (const transform::PipelineRow& row : transform::Pipelines()) {
+        std::cout << row.name << "  " << row.summary << "\n";
+        for (const std::string& pass : row.passes) std::cout << "  " << pass << "\n";
       }
     }
     if (options_.list_targets) {
@@ -299,6 +336,11 @@ int main(int argc, char** argv) {
   app.add_option("--params", options.params,
                  "Bind parameters of a module, or inputs of an ONNX model, by name (.npz, .safetensors)")
       ->type_name("FILE");
+  app.add_flag("--keep-params-in-input", options.keep_params,
+               "The weights of an ONNX model become inputs behind its own");
+  app.add_option("--emit-params", options.emit_params,
+                 "Write those weights by name (.npz, .safetensors); implies --keep-params-in-input")
+      ->type_name("FILE");
   app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_flag("--keep-prepare", options.keep_prepare,
                "Keep the weights as they are in the file and pack them when it is loaded");
@@ -307,6 +349,18 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(
           {"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"}))
       ->capture_default_str();
+  app.add_option("--pipeline", options.pipeline, "Graph passes by the pipeline's name (default: default)")
+      ->type_name("NAME");
+  app.add_option("--passes", options.passes, "Graph passes in this order, in place of a pipeline")
+      ->type_name("PASS,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--disable-pass", options.disabled_passes, "Leave out this graph pass")
+      ->type_name("PASS")
+      ->allow_extra_args(false);
+  app.add_option("--pass-option", options.pass_options, "Configure a pass (--list-passes shows what there is)")
+      ->type_name("PASS.OPTION=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--kernel", options.kernels, "Show these kernels alone (with --emit=tir, schedule, llvm or asm)")
       ->type_name("NAME")
       ->allow_extra_args(false);
@@ -324,7 +378,8 @@ int main(int argc, char** argv) {
   app.add_option("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
       ->type_name("FILE");
   app.add_flag("--list-ops", options.list_ops, "List the operators");
-  app.add_flag("--list-passes", options.list_passes, "List the passes in order");
+  app.add_flag("--list-passes", options.list_passes, "List the passes, and their options");
+  app.add_flag("--list-pipelines", options.list_pipelines, "List the pipelines and their passes");
   app.add_flag("--list-targets", options.list_targets, "List the targets");
   return tool.Run(argc, argv, [&] { return Compilation(tool, options).Run(); });
 }

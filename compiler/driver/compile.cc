@@ -6,19 +6,18 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "compiler/ir/structural.h"
 #include "compiler/ir/verifier.h"
-#include "compiler/ir/visitor.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
+#include "compiler/transform/instruments.h"
+#include "compiler/transform/params.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/passes.h"
 #include "formats/file.h"
 #include "formats/tensor_files.h"
-#include "runtime/suggest.h"
 #include "runtime/version.h"
 
 namespace ingot::driver {
@@ -44,13 +43,15 @@ Result<ir::IRModule> ReadScript(const std::string& path, const CompileOptions& o
   return script::ParseModule(std::move(text), path, &constants);
 }
 
-// The elements of a tensor file as a constant, without a copy.
-Result<ir::Expr> ConstantOf(const formats::NamedTensor& named) {
-  INGOT_ASSIGN_OR_RETURN(const Tensor tensor, named.tensor.Compact());
-  auto owner = std::make_shared<const Tensor>(tensor);
-  const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
-  auto data = std::make_shared<const ir::ConstantData>(tensor.dtype(), dims, std::as_bytes(owner->bytes()), owner);
-  return ir::Expr(ir::Make<ir::ConstantNode>(std::move(data), named.name));
+// The tensors of a file as constants, without a copy.
+Result<std::vector<transform::NamedConstant>> ReadConstants(const std::string& path) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(path));
+  std::vector<transform::NamedConstant> constants;
+  for (const formats::NamedTensor& named : tensors) {
+    INGOT_ASSIGN_OR_RETURN(const Tensor tensor, named.tensor.Compact());
+    constants.push_back({named.name, transform::ConstantOf(tensor)});
+  }
+  return constants;
 }
 
 // The options of an import that depend on files: where external data lies, and the inputs that --params binds.
@@ -58,11 +59,10 @@ Result<importer::ImportOptions> ImportOptionsFor(const std::string& path, const 
   importer::ImportOptions import = options.import;
   import.directory = std::filesystem::path(path).parent_path().string();
   if (import.directory.empty()) import.directory = ".";
-  if (options.params_path.empty()) return import;
-  INGOT_ASSIGN_OR_RETURN(const std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(options.params_path));
-  for (const formats::NamedTensor& named : tensors) {
-    INGOT_ASSIGN_OR_RETURN(const ir::Expr constant, ConstantOf(named));
-    import.constants.emplace_back(named.name, ir::Downcast<ir::ConstantNode>(constant)->data);
+  if (options.params_path.empty() || options.keep_params_in_input) return import;
+  INGOT_ASSIGN_OR_RETURN(std::vector<transform::NamedConstant> constants, ReadConstants(options.params_path));
+  for (transform::NamedConstant& constant : constants) {
+    import.constants.emplace_back(std::move(constant.name), std::move(constant.data));
   }
   return import;
 }
@@ -74,45 +74,25 @@ Result<ir::IRModule> ReadOnnx(const std::string& path, const CompileOptions& opt
   return std::move(imported.module);
 }
 
-class ParamBinder : public ir::ExprMutator {
- public:
-  void Bind(const ir::Var& var, ir::Expr value) { var_map_[var] = std::move(value); }
-};
+// The model's weights as parameters, written where the options say.
+Result<ir::IRModule> DetachWeights(ir::IRModule module, const CompileOptions& options) {
+  INGOT_ASSIGN_OR_RETURN(transform::DetachedParams detached, transform::DetachParams(std::move(module), "main"));
+  if (options.detached_params_path.empty()) return std::move(detached.module);
+  std::vector<formats::NamedTensor> tensors;
+  for (const transform::NamedConstant& param : detached.params) {
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, transform::TensorOf(*param.data));
+    tensors.push_back({param.name, std::move(tensor)});
+  }
+  INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(options.detached_params_path, tensors));
+  return std::move(detached.module);
+}
 
-// Parameters of main that the file names become constants. Every tensor of the file must be one.
-Result<ir::IRModule> BindParams(ir::IRModule module, const std::string& path) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(path));
-  const ir::Function main_function = module.FindFunction("main");
-  if (!main_function) return Status(StatusCode::kInvalidArgument, "--params: the module has no function \"main\"");
-  std::vector<std::string_view> names;
-  for (const ir::Var& param : main_function->params) names.push_back(param->name);
-  ParamBinder binder;
-  std::vector<bool> is_bound(names.size(), false);
-  for (const formats::NamedTensor& named : tensors) {
-    const auto found = std::find(names.begin(), names.end(), named.name);
-    if (found == names.end()) {
-      return Status(StatusCode::kBadInput,
-                    path + ": \"" + named.name + "\" is no parameter of \"main\"" + DidYouMean(named.name, names));
-    }
-    const size_t i = static_cast<size_t>(found - names.begin());
-    const ir::Var& param = main_function->params[i];
-    INGOT_ASSIGN_OR_RETURN(ir::Expr constant, ConstantOf(named));
-    if (!ir::StructuralEqual(param->type, constant->type)) {
-      return Status(StatusCode::kBadInput, path + ": \"" + named.name + "\": expected " +
-                                               script::PrintType(param->type) + ", got " +
-                                               script::PrintType(constant->type));
-    }
-    binder.Bind(param, std::move(constant));
-    is_bound[i] = true;
-  }
-  ir::FunctionNode bound = *binder.MutateFunction(main_function);
-  std::vector<ir::Var> params;
-  for (size_t i = 0; i < bound.params.size(); ++i) {
-    if (!is_bound[i]) params.push_back(bound.params[i]);
-  }
-  bound.params = std::move(params);
-  module.Set(module.FindGlobalVar("main"), ir::Make<ir::FunctionNode>(std::move(bound)));
-  return module;
+// Parameters of main that the file names become constants.
+Result<ir::IRModule> BindFromFile(ir::IRModule module, const std::string& path) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<transform::NamedConstant> constants, ReadConstants(path));
+  Result<ir::IRModule> bound = transform::BindParams(std::move(module), "main", constants);
+  if (!bound.ok()) return std::move(bound).status().WithContext(path);
+  return bound;
 }
 
 // The module as its own text says it: names of variables as printed, constants shared by content.
@@ -129,18 +109,34 @@ Result<ir::IRModule> InferTypes(ir::IRModule module) {
   return Canonical(module);
 }
 
-transform::PassContext MakePassContext(const CompileOptions& options, const CompileObserver& observer) {
-  transform::PassContext context;
-  context.options.opt_level = options.opt_level;
-  context.options.target = options.target;
-  context.options.keep_prepare = options.keep_prepare;
-  context.log = observer.log;
-  context.after_pass = [&observer](std::string_view pass, const ir::IRModule& module, double seconds) -> Status {
-    if (observer.time) observer.time(pass, seconds);
-    return observer.after_pass ? observer.after_pass(pass, module) : Status();
-  };
-  return context;
-}
+// Runs passes as the options say, verified and observed.
+class PassRun {
+ public:
+  PassRun(const CompileOptions& options, const CompileObserver& observer)
+      : observe_([&observer](const transform::Pass& pass, const ir::IRModule& module, double seconds) -> Status {
+          if (observer.time) observer.time(pass.name, seconds);
+          return observer.after_pass ? observer.after_pass(pass.name, module) : Status();
+        }) {
+    context_.options = options.pass_options;
+    context_.options.opt_level = options.opt_level;
+    context_.options.target = options.target;
+    context_.options.keep_prepare = options.keep_prepare;
+    context_.log = observer.log;
+    context_.instruments = options.instruments;
+    context_.instruments.insert(context_.instruments.end(), {&verify_, &observe_});
+  }
+  PassRun(const PassRun&) = delete;
+  PassRun& operator=(const PassRun&) = delete;
+
+  Result<ir::IRModule> Run(ir::IRModule module, std::span<const transform::Pass> passes) {
+    return transform::RunPasses(std::move(module), passes, context_);
+  }
+
+ private:
+  transform::VerifyPasses verify_;
+  transform::CallAfterPasses observe_;
+  transform::PassContext context_;
+};
 
 std::string Hex(uint64_t value) {
   char text[17];
@@ -171,8 +167,11 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
   if (extension == ".onnx") read = ReadOnnx(path, options);
   if (extension == ".py") read = ReadScript(path, options);
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, std::move(read));
-  if (!options.params_path.empty() && extension != ".onnx") {
-    INGOT_ASSIGN_OR_RETURN(module, BindParams(std::move(module), options.params_path));
+  if (options.keep_params_in_input) {
+    INGOT_ASSIGN_OR_RETURN(module, DetachWeights(std::move(module), options));
+  }
+  if (!options.params_path.empty() && (extension != ".onnx" || options.keep_params_in_input)) {
+    INGOT_ASSIGN_OR_RETURN(module, BindFromFile(std::move(module), options.params_path));
   }
   INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(module).WithContext(path));
@@ -183,14 +182,16 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
 
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
                                     const CompileObserver& observer) {
-  transform::PassContext context = MakePassContext(options, observer);
-  return transform::RunPasses(std::move(module), transform::Pipeline(), context);
+  PassRun run(options, observer);
+  if (options.passes) return run.Run(std::move(module), *options.passes);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<transform::Pass> passes, transform::FindPipeline("default"));
+  return run.Run(std::move(module), passes);
 }
 
-std::vector<transform::PassRow> AllPasses() {
-  const auto graph = transform::Pipeline();
+std::vector<transform::Pass> AllPasses() {
+  const auto graph = transform::GraphPasses();
   const auto lowering = lower::LoweringPipeline();
-  std::vector<transform::PassRow> passes(graph.begin(), graph.end());
+  std::vector<transform::Pass> passes(graph.begin(), graph.end());
   passes.insert(passes.end(), lowering.begin(), lowering.end());
   return passes;
 }
@@ -199,9 +200,8 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
                                   const CompileObserver& observer) {
   script::ConstantStore constants;
   const std::string text = script::PrintModule(loaded, {}, &constants);
-  transform::PassContext context = MakePassContext(options, observer);
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, OptimizeModule(loaded, options, observer));
-  INGOT_ASSIGN_OR_RETURN(module, transform::RunPasses(std::move(module), lower::LoweringPipeline(), context));
+  INGOT_ASSIGN_OR_RETURN(module, PassRun(options, observer).Run(std::move(module), lower::LoweringPipeline()));
 
   Clock::time_point start = Clock::now();
   lower::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};

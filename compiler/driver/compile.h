@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,13 @@ struct CompileOptions {
   int opt_level = 2;
   bool keep_prepare = false;  // what packs weights stays in the file and runs where the file is loaded
   int threads = 1;            // for schedules and code generation
+  // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
+  bool keep_params_in_input = false;
+  std::string detached_params_path;  // where those weights are written, by name (.npz, .safetensors); empty: nowhere
+  // The graph passes, in order; absent: the pipeline "default". Passes over buffers and code generation follow.
+  std::optional<std::vector<transform::Pass>> passes;
+  transform::PassOptions pass_options;  // of single passes; target, opt_level and keep_prepare are those above
+  std::vector<transform::PassInstrument*> instruments;  // borrowed; what passes give is always verified
 };
 
 // What a caller may watch. All may be empty.
@@ -57,8 +65,8 @@ Result<importer::SupportReport> CheckModel(const std::string& path, const Compil
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
                                     const CompileObserver& observer);
 
-// The passes over the whole module that CompileModule runs, in order.
-std::vector<transform::PassRow> AllPasses();
+// Every pass over the whole module: the graph passes, then those that CompileModule runs over buffers.
+std::vector<transform::Pass> AllPasses();
 
 // The whole way from a loaded module to an executable in memory.
 Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptions& options,

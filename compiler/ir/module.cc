@@ -43,6 +43,17 @@ Expr IRModule::Find(std::string_view name) const {
   const auto it = rep_->index.find(std::string(name));
   return it == rep_->index.end() ? Expr() : rep_->functions[it->second].function;
 }
+Expr IRModule::Find(const GlobalVar& var) const {
+  const auto it = rep_->index.find(var->name);
+  if (it == rep_->index.end()) return Expr();
+  const Entry& entry = rep_->functions[it->second];
+  return entry.var.same_as(var) ? entry.function : Expr();
+}
+std::vector<GlobalVar> IRModule::GlobalVars() const {
+  std::vector<GlobalVar> vars;
+  for (const Entry& entry : rep_->functions) vars.push_back(entry.var);
+  return vars;
+}
 Function IRModule::FindFunction(std::string_view name) const { return AsRef<FunctionNode>(Find(name)); }
 PrimFunc IRModule::FindPrimFunc(std::string_view name) const { return AsRef<PrimFuncNode>(Find(name)); }
 

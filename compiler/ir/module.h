@@ -22,12 +22,18 @@ class IRModule {
 
   IRModule();
   const std::vector<Entry>& functions() const;  // in order of addition
+  std::vector<Entry>::const_iterator begin() const { return functions().begin(); }
+  std::vector<Entry>::const_iterator end() const { return functions().end(); }
+  size_t size() const { return functions().size(); }
+  std::vector<GlobalVar> GlobalVars() const;  // in order of addition
   const Attrs& attrs() const;
   void SetAttrs(Attrs attrs);
 
   // Null when there is none.
   GlobalVar FindGlobalVar(std::string_view name) const;
   Expr Find(std::string_view name) const;
+  Expr Find(const GlobalVar& var) const;  // of this very GlobalVar, not of another module's with its name
+  bool Contains(std::string_view name) const { return FindGlobalVar(name) != nullptr; }
   Function FindFunction(std::string_view name) const;
   PrimFunc FindPrimFunc(std::string_view name) const;
 

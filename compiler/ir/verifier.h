@@ -7,6 +7,9 @@
 
 namespace ingot::ir {
 
+// What may be an argument: anything that is evaluated without a step of its own, tuples of such included.
+bool IsLeaf(const Expr& expr);
+
 // Graph level: A-normal form, every variable defined once before its use, dataflow variables inside their block,
 // dataflow blocks pure, GlobalVars present, types present (when require_types) and arity as declared.
 Status VerifyFunction(const IRModule& module, const Function& function, bool require_types = true);

@@ -5,16 +5,13 @@
 
 namespace ingot::lower {
 
-namespace {
-
-// In order. Columns: name, what it does, least -O level, function.
-constexpr transform::PassRow kPipeline[] = {
-    {"destination_passing", "give every result of a tensor function a buffer of its own", 0, DestinationPassing},
-    {"plan_memory", "place the buffers that stay inside a function in one arena", 0, PlanMemory},
-};
-
-}  // namespace
-
-std::span<const transform::PassRow> LoweringPipeline() { return kPipeline; }
+std::span<const transform::Pass> LoweringPipeline() {
+  // In order. Columns: name, what it does, least -O level, function.
+  static const std::vector<transform::Pass> pipeline = {
+      {"destination_passing", "give every result of a tensor function a buffer of its own", 0, DestinationPassing},
+      {"plan_memory", "place the buffers that stay inside a function in one arena", 0, PlanMemory},
+  };
+  return pipeline;
+}
 
 }  // namespace ingot::lower

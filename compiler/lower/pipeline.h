@@ -7,6 +7,6 @@
 
 namespace ingot::lower {
 
-std::span<const transform::PassRow> LoweringPipeline();
+std::span<const transform::Pass> LoweringPipeline();
 
 }  // namespace ingot::lower

@@ -116,6 +116,8 @@ struct OpRow {
   // operator stays outside of prepare.
   Result<PrepareCall> (*prepare)(const ir::Call& call) = nullptr;
   std::vector<Implementation> implementations = {};
+  // What legalising calls its tensor functions; null: the part of the name behind the last dot.
+  const char* function_name = nullptr;
   CaseTraits cases = {};
 };
 

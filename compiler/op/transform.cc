@@ -533,6 +533,7 @@ std::vector<OpRow> TransformOps() {
                   .fold = FoldByPrepare,
                   .prepare = PreparePermuteDims,
                   .implementations = {TeImplementation<DefinePermuteDims>()},
+                  .function_name = "transpose",
                   .cases = moves});
   rows.push_back({.name = "broadcast_to",
                   .summary = "repeated along dims of 1 and new dims",

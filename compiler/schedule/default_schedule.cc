@@ -54,15 +54,6 @@ std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleStat
   return names;
 }
 
-// TVM writes 1 or True.
-bool IsMarkedScheduled(const ir::PrimFunc& function) {
-  const ir::AttrValue* mark = function->attrs.Find(kIsScheduledAttr);
-  if (mark == nullptr) return false;
-  const bool* flag = mark->get<bool>();
-  const int64_t* number = mark->get<int64_t>();
-  return (flag != nullptr && *flag) || (number != nullptr && *number != 0);
-}
-
 // A reduction that may have no iteration starts its result in front of its loops, so that a sum of nothing is 0.
 void StartEmptyReductions(Schedule& schedule) {
   for (const BlockSite& site : schedule.state().Blocks()) {
@@ -81,6 +72,15 @@ void StartEmptyReductions(Schedule& schedule) {
 
 }  // namespace
 
+// TVM writes 1 or True.
+bool IsScheduled(const ir::PrimFunc& function) {
+  const ir::AttrValue* mark = function->attrs.Find(kIsScheduledAttr);
+  if (mark == nullptr) return false;
+  const bool* flag = mark->get<bool>();
+  const int64_t* number = mark->get<int64_t>();
+  return (flag != nullptr && *flag) || (number != nullptr && *number != 0);
+}
+
 ir::PrimFunc MarkScheduled(const ir::PrimFunc& function) {
   ir::PrimFuncNode marked = *function;
   marked.attrs = marked.attrs.With(kIsScheduledAttr, true);
@@ -90,13 +90,18 @@ ir::PrimFunc MarkScheduled(const ir::PrimFunc& function) {
 std::span<const ScheduleRule> DefaultRules() { return kRules; }
 
 Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target) {
+  return ApplySchedule(function, target, kRules);
+}
+
+Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
+                                        std::span<const ScheduleRule> rules) {
   ScheduledFunction result{function, {}, {}};
-  if (IsMarkedScheduled(function)) return result;
+  if (IsScheduled(function)) return result;
   const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
   if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) return result;
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(function));
   std::vector<BlockName> handled;
-  for (const ScheduleRule& rule : kRules) {
+  for (const ScheduleRule& rule : rules) {
     std::vector<BlockName> seen = handled;  // and what this rule could not do
     while (const std::optional<BlockName> name = FindMatch(schedule.state(), rule, target, seen)) {
       Schedule attempt = schedule;

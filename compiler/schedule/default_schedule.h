@@ -19,10 +19,8 @@ struct ScheduledFunction {
 };
 // True of a function that somebody scheduled: the rules leave it alone, whatever its loops look like.
 inline constexpr const char* kIsScheduledAttr = "tirx.is_scheduled";
+bool IsScheduled(const ir::PrimFunc& function);
 ir::PrimFunc MarkScheduled(const ir::PrimFunc& function);
-
-// A function that has no root block, or is marked as scheduled, comes back as it is with an empty trace.
-Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target);
 
 // One rule. It is asked about each block that no rule has handled yet, in order of the table and, within a row, of the
 // function; apply schedules the block and those that it takes along, and returns the names of all of them. A rule that
@@ -34,5 +32,11 @@ struct ScheduleRule {
   std::vector<BlockName> (*apply)(Schedule& schedule, const BlockName& block, const Target& target);
 };
 std::span<const ScheduleRule> DefaultRules();
+
+// A function that has no root block, or is marked as scheduled, comes back as it is with an empty trace.
+Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target);
+// The same with these rules, in their order.
+Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
+                                        std::span<const ScheduleRule> rules);
 
 }  // namespace ingot::schedule

@@ -41,14 +41,9 @@ void CollectConstants(const Expr& arg, std::vector<const ir::ConstantNode*>& out
 
 // Nothing when the dims are not all constants, or their product overflows.
 std::optional<int64_t> CountOf(const ir::TensorTypeNode& type) {
-  if (!type.dims.has_value()) return std::nullopt;
-  std::vector<int64_t> dims;
-  for (const ir::PrimExpr& dim : *type.dims) {
-    const int64_t* value = ir::AsConstInt(dim);
-    if (value == nullptr) return std::nullopt;
-    dims.push_back(*value);
-  }
-  Result<int64_t> count = CountElements(dims);
+  const std::optional<std::vector<int64_t>> dims = KnownDims(type);
+  if (!dims.has_value()) return std::nullopt;
+  Result<int64_t> count = CountElements(*dims);
   if (!count.ok()) return std::nullopt;
   return *count;
 }
@@ -70,6 +65,17 @@ double OperationsOf(const ir::Call& call, const op::OpRow& row, int64_t result_e
 }
 
 }  // namespace
+
+std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type) {
+  if (!type.dims.has_value()) return std::nullopt;
+  std::vector<int64_t> dims;
+  for (const ir::PrimExpr& dim : *type.dims) {
+    const int64_t* value = ir::AsConstInt(dim);
+    if (value == nullptr) return std::nullopt;
+    dims.push_back(*value);
+  }
+  return dims;
+}
 
 bool IsConstantCall(const ir::Call& call) { return std::all_of(call->args.begin(), call->args.end(), IsConstantArg); }
 

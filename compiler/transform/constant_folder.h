@@ -1,12 +1,15 @@
-// Evaluates operator calls over constants by the rows' host routines (runtime/host_ops.h), which give equal bytes on
-// every host, within a budget of result bytes and operations. What folding, and preparing weights at compile time,
-// share.
+// Evaluates operator calls over constants by the rows' host routines (runtime/host_ops.h), and calls of tensor functions
+// by the interpreter, which give equal bytes on every host, within a budget of result bytes and operations. What folding,
+// and preparing weights at compile time, share.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/module.h"
 #include "compiler/transform/pass.h"
 
 namespace ingot::transform {
@@ -21,12 +24,17 @@ class ConstantFolder {
     std::string reason;  // why a call over constants was left; empty for a call that has other arguments
   };
   Outcome Fold(const ir::Call& call);
+  // A call_tir of a function of the module, interpreted (fold_tensor_function.cc).
+  Outcome FoldTir(const ir::IRModule& module, const ir::Call& call);
 
  private:
   const PassOptions& options_;
   int64_t operations_ = 0;  // spent
+  int64_t steps_ = 0;       // spent
 };
 
+// Nothing when they are not all constants.
+std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type);
 // True when every argument is known now: constants, shapes and scalars of constants, tuples of such.
 bool IsConstantCall(const ir::Call& call);
 

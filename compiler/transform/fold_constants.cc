@@ -1,10 +1,12 @@
 // fold_constants
 //   Before: normal form, types.
 //   After:  a pure operator call whose arguments are all constants is the constant, as long as its row has a host
-//   routine
-//           and the budget lasts; the log says what was left and why. With PassOptions::keep_prepare, calls on weights
+//           routine and the budget lasts; so is a call of a tensor function that moves elements or does plain
+//           arithmetic. The log says what was left and why. With PassOptions::keep_prepare, calls on weights
 //           (constants with a name) are left for lift_params.
 //   Before CSE and dead code, which then see fewer and simpler bindings.
+#include <algorithm>
+
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/constant_folder.h"
 #include "compiler/transform/graph_util.h"
@@ -29,8 +31,8 @@ bool UsesWeights(const Expr& expr) {
 
 class FoldMutator : public ir::ExprMutator {
  public:
-  FoldMutator(ConstantFolder& folder, PassContext& context, const std::string& function)
-      : folder_(folder), context_(context), function_(function) {}
+  FoldMutator(ConstantFolder& folder, const ir::IRModule& module, PassContext& context, const std::string& function)
+      : folder_(folder), module_(module), context_(context), function_(function) {}
 
  protected:
   void MutateBinding(const ir::Binding& binding) override {
@@ -38,7 +40,7 @@ class FoldMutator : public ir::ExprMutator {
       return ir::ExprMutator::MutateBinding(binding);
     }
     const ir::Call call = ir::Downcast<ir::CallNode>(MutateExpr(binding.value));
-    const ConstantFolder::Outcome outcome = MayFold(call) ? folder_.Fold(call) : ConstantFolder::Outcome();
+    const ConstantFolder::Outcome outcome = Fold(call);
     if (outcome.value.get() != nullptr) {
       var_map_[binding.var] = outcome.value;
       return;
@@ -50,14 +52,17 @@ class FoldMutator : public ir::ExprMutator {
   }
 
  private:
+  ConstantFolder::Outcome Fold(const ir::Call& call) {
+    if (!MayFold(call)) return {};
+    return AsCallTir(call) ? folder_.FoldTir(module_, call) : folder_.Fold(call);
+  }
   bool MayFold(const ir::Call& call) const {
     if (!context_.options.keep_prepare) return true;
-    for (const Expr& arg : call->args) {
-      if (UsesWeights(arg)) return false;
-    }
-    return true;
+    return std::none_of(call->args.begin(), call->args.end(), UsesWeights);
   }
+
   ConstantFolder& folder_;
+  const ir::IRModule& module_;
   PassContext& context_;
   const std::string& function_;
 };
@@ -66,10 +71,11 @@ class FoldMutator : public ir::ExprMutator {
 
 Result<ir::IRModule> FoldConstants(ir::IRModule module, PassContext& context) {
   ConstantFolder folder(context.options);
+  const ir::IRModule original = module;
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar& var, const ir::Function& function) -> Result<ir::Function> {
                         if (function->attrs.Find(kPrepareAttr) != nullptr) return function;
-                        return FoldMutator(folder, context, var->name).MutateFunction(function);
+                        return FoldMutator(folder, original, context, var->name).MutateFunction(function);
                       });
 }
 

@@ -4,6 +4,8 @@
 //           and nothing else; equal groups share a function. Constants become arguments.
 //   After legalising and classes; before fuse_tir, which turns each group into one tensor function.
 // What is grouped is decided by fusion_partition.cc; only calls with one result and without tir_vars take part.
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +13,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/fusion_class.h"
 #include "compiler/transform/fusion_partition.h"
 #include "compiler/transform/graph_util.h"
@@ -26,28 +29,25 @@ using op::FusionClass;
 
 namespace {
 
-bool HasShape(const ir::Type& type) {
-  const auto* tensor = As<ir::TensorTypeNode>(type);
-  return tensor != nullptr && tensor->dims.has_value() && tensor->dtype.has_value();
-}
-
 // A call that may join a group, or nothing.
 std::optional<CallTir> AsFusible(const ir::IRModule& module, const Binding& binding) {
   if (binding.is_match_cast()) return std::nullopt;
   std::optional<CallTir> call = AsCallTir(binding.value);
   if (!call.has_value() || call->tir_vars.get() != nullptr || call->results.size() != 1 ||
-      !HasShape(call->results[0])) {
+      !HasKnownShape(call->results[0])) {
     return std::nullopt;
   }
   const ir::PrimFunc function = module.FindPrimFunc(call->callee->name);
   if (function == nullptr || FusionClassOf(function) > FusionClass::kOutFusible) return std::nullopt;
+  // Whatever its annotation says: what is no sequence of blocks, or is scheduled, stays as it is.
+  if (As<ir::BlockRealizeNode>(function->body) == nullptr || schedule::IsScheduled(function)) return std::nullopt;
   if (function->params.size() != call->args.size() + 1) return std::nullopt;
   for (const ir::PrimFuncParam& param : function->params) {
     if (param.buffer == nullptr) return std::nullopt;
   }
   for (const Expr& arg : call->args) {
     const bool is_leaf = As<ir::VarNode>(arg) != nullptr || As<ir::ConstantNode>(arg) != nullptr;
-    if (!is_leaf || !HasShape(arg->type)) return std::nullopt;
+    if (!is_leaf || !HasKnownShape(arg->type)) return std::nullopt;
   }
   return call;
 }
@@ -63,7 +63,7 @@ bool SameShape(const ir::Type& a, const ir::Type& b) {
 }
 
 // The groups of one block: for each binding the index of its group's last binding (its own index: not grouped).
-std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings) {
+std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings, int32_t max_group) {
   std::vector<FusionNode> nodes;
   std::vector<size_t> binding_of;
   std::unordered_map<ir::Var, int32_t, ir::RefHash, ir::RefSame> node_of;
@@ -94,7 +94,7 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
   }
   std::vector<size_t> last(bindings.size());
   for (size_t i = 0; i < last.size(); ++i) last[i] = i;
-  const std::vector<int32_t> groups = PartitionFusion(nodes);
+  const std::vector<int32_t> groups = PartitionFusion(nodes, max_group);
   for (size_t n = 0; n < groups.size(); ++n) last[binding_of[n]] = binding_of[groups[n]];
   return last;
 }
@@ -166,7 +166,7 @@ std::optional<Group> BuildGroup(const std::vector<const Binding*>& members) {
 
 class Fuser : public ir::ExprMutator {
  public:
-  explicit Fuser(ir::IRModule module) : module_(std::move(module)) {}
+  Fuser(ir::IRModule module, int32_t max_group) : module_(std::move(module)), max_group_(max_group) {}
 
   ir::IRModule Run() {
     const std::vector<ir::IRModule::Entry> entries = module_.functions();
@@ -190,7 +190,7 @@ class Fuser : public ir::ExprMutator {
 
  private:
   std::vector<Binding> FuseBlock(std::vector<Binding> bindings) {
-    const std::vector<size_t> last = GroupBindings(module_, bindings);
+    const std::vector<size_t> last = GroupBindings(module_, bindings, max_group_);
     std::vector<std::vector<const Binding*>> members(bindings.size());
     for (size_t i = 0; i < bindings.size(); ++i) members[last[i]].push_back(&bindings[i]);
     std::vector<std::optional<Binding>> fused(bindings.size());
@@ -227,11 +227,15 @@ class Fuser : public ir::ExprMutator {
   }
 
   ir::IRModule module_;
+  const int32_t max_group_;
   std::unordered_multimap<uint64_t, std::pair<ir::GlobalVar, ir::Function>> functions_;
 };
 
 }  // namespace
 
-Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext&) { return Fuser(std::move(module)).Run(); }
+Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context) {
+  const int64_t max_group = std::min<int64_t>(context.options.fuse_max_group, std::numeric_limits<int32_t>::max());
+  return Fuser(std::move(module), static_cast<int32_t>(max_group)).Run();
+}
 
 }  // namespace ingot::transform

@@ -5,6 +5,8 @@
 //           was passed between them in buffers that the root block allocates. Nothing is inlined here; schedules do
 //           that.
 //   After fuse_ops. Members whose functions are unused now go with the next dead code elimination.
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -121,6 +123,36 @@ Buffer BufferOf(const std::string& name, const ir::Type& type) {
   return ir::MakeBuffer(name, *tensor->dtype, *tensor->dims);
 }
 
+// The tensor function that a member of a group calls; null when such a call cannot be merged.
+ir::PrimFunc MemberFunction(const ir::IRModule& module, const ir::Binding& binding) {
+  const std::optional<CallTir> call = AsCallTir(binding.value);
+  if (!call || call->tir_vars != nullptr || call->results.size() != 1 || binding.is_match_cast()) return nullptr;
+  const ir::PrimFunc function = module.FindPrimFunc(call->callee->name);
+  if (function == nullptr || function->params.size() != call->args.size() + 1) return nullptr;
+  const auto* root = As<ir::BlockRealizeNode>(function->body);
+  if (root == nullptr || !root->block->iter_vars.empty() || root->block->init != nullptr) return nullptr;
+  const bool takes_tensors =
+      std::ranges::all_of(function->params, [](const ir::PrimFuncParam& param) { return param.buffer != nullptr; });
+  const bool gives_tensor = HasKnownShape(call->results[0]);
+  const bool takes_variables = std::ranges::all_of(
+      call->args, [](const Expr& arg) { return As<ir::VarNode>(arg) != nullptr && HasKnownShape(arg->type); });
+  return takes_tensors && takes_variables && gives_tensor ? function : nullptr;
+}
+
+// A group as fuse_ops makes it: private, tensors in, one dataflow block of calls, its last one the result.
+bool IsGroup(const ir::IRModule& module, const ir::Function& group) {
+  if (!group->is_private || group->body->blocks.size() != 1 || !group->body->blocks[0].is_dataflow) return false;
+  for (const ir::Var& param : group->params) {
+    if (!HasKnownShape(param->type)) return false;
+  }
+  const std::vector<ir::Binding>& bindings = group->body->blocks[0].bindings;
+  for (const ir::Binding& binding : bindings) {
+    const bool is_last = &binding == &bindings.back();
+    if (MemberFunction(module, binding) == nullptr || binding.var->is_dataflow == is_last) return false;
+  }
+  return !bindings.empty() && As<ir::VarNode>(group->body->body) == bindings.back().var.get();
+}
+
 ir::PrimFunc MergeGroup(const ir::IRModule& module, const ir::Function& group) {
   std::unordered_map<ir::Var, Buffer, ir::RefHash, ir::RefSame> buffers;
   std::vector<ir::PrimFuncParam> params;
@@ -134,10 +166,9 @@ ir::PrimFunc MergeGroup(const ir::IRModule& module, const ir::Function& group) {
   std::unordered_set<std::string> block_names = {"root"};
   std::vector<Buffer> allocated;
   std::vector<Stmt> stmts;
-  for (const ir::Binding& binding : group->body->blocks.at(0).bindings) {
+  for (const ir::Binding& binding : group->body->blocks[0].bindings) {
     const CallTir call = *AsCallTir(binding.value);
-    const ir::PrimFunc function = module.FindPrimFunc(call.callee->name);
-    INGOT_CHECK(function != nullptr && function->params.size() == call.args.size() + 1);
+    const ir::PrimFunc function = MemberFunction(module, binding);
     const bool is_result = !binding.var->is_dataflow;
     const std::string& inner_name = function->params.back().buffer->name;
     const Buffer result = buffers[binding.var] =
@@ -192,6 +223,10 @@ Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext&) {
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
     if (function == nullptr || function->attrs.Find(kPrimitiveAttr) == nullptr) continue;
+    if (!IsGroup(module, function)) {
+      return UnmetPrecondition("function \"" + entry.var->name +
+                               "\" is marked as Primitive, and is no private group of call_tir as fuse_ops makes it");
+    }
     module.Set(entry.var, MergeGroup(module, function));
     merged.insert(entry.var.get());
   }

@@ -31,7 +31,7 @@ struct PostDominator {
   FusionClass path = FusionClass::kElementwise;  // the most rigid reading on the way to it
 };
 
-std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nodes) {
+std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nodes, int32_t max_group) {
   std::vector<PostDominator> tree(nodes.size());
   for (size_t i = nodes.size(); i-- > 0;) {
     const FusionNode& node = nodes[i];
@@ -44,7 +44,7 @@ std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nod
     for (size_t r = 1; r < node.readers.size() && common != kNone; ++r) {
       int32_t other = node.readers[r].node;
       path = std::max(path, node.readers[r].fusion);
-      while (common != other && common != kNone && other != kNone && ++steps <= kMaxFusionGroup) {
+      while (common != other && common != kNone && other != kNone && ++steps <= max_group) {
         int32_t& deeper = tree[common].depth >= tree[other].depth ? common : other;
         path = std::max(path, tree[deeper].path);
         deeper = tree[deeper].parent;
@@ -59,9 +59,10 @@ std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nod
 
 class Partition {
  public:
-  explicit Partition(const std::vector<FusionNode>& nodes)
+  Partition(const std::vector<FusionNode>& nodes, int32_t max_group)
       : nodes_(nodes),
-        tree_(FindPostDominators(nodes)),
+        max_group_(max_group),
+        tree_(FindPostDominators(nodes, max_group)),
         group_(nodes.size()),
         size_(nodes.size(), 1),
         visited_(nodes.size(), 0) {
@@ -120,7 +121,7 @@ class Partition {
         visited_[reader.node] = visit_;
         if (!condition(class_[Find(reader.node)], reader.node == sink)) return;
         if (reader.node != sink) between.push_back(reader.node);
-        if (std::ssize(between) > kMaxFusionGroup) return;
+        if (std::ssize(between) > max_group_) return;
       }
     }
     const int32_t target = Find(sink);
@@ -132,7 +133,7 @@ class Partition {
       groups.push_back(group);
       total += size_[group];
     }
-    if (total > kMaxFusionGroup) return;
+    if (total > max_group_) return;
     for (int32_t group : groups) {
       group_[group] = target;
       if (class_[group] == FusionClass::kOutFusible) class_[target] = FusionClass::kOutFusible;
@@ -141,6 +142,7 @@ class Partition {
   }
 
   const std::vector<FusionNode>& nodes_;
+  const int32_t max_group_;
   std::vector<PostDominator> tree_;
   std::vector<int32_t> group_, size_;
   std::vector<FusionClass> class_;
@@ -150,6 +152,8 @@ class Partition {
 
 }  // namespace
 
-std::vector<int32_t> PartitionFusion(const std::vector<FusionNode>& nodes) { return Partition(nodes).Run(); }
+std::vector<int32_t> PartitionFusion(const std::vector<FusionNode>& nodes, int32_t max_group) {
+  return Partition(nodes, max_group).Run();
+}
 
 }  // namespace ingot::transform

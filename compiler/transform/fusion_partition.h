@@ -26,6 +26,6 @@ inline constexpr int32_t kMaxFusionGroup = 64;
 
 // For each node the number of the last node of its group (its own for a node that stays alone). Nodes are in order of
 // execution. Only the last node of a group is read from outside of it.
-std::vector<int32_t> PartitionFusion(const std::vector<FusionNode>& nodes);
+std::vector<int32_t> PartitionFusion(const std::vector<FusionNode>& nodes, int32_t max_group = kMaxFusionGroup);
 
 }  // namespace ingot::transform

@@ -64,6 +64,11 @@ class GlobalVarVisitor : public ir::ExprVisitor {
 
 }  // namespace
 
+bool HasKnownShape(const ir::Type& type) {
+  const auto* tensor = As<ir::TensorTypeNode>(type);
+  return tensor != nullptr && tensor->dims.has_value() && tensor->dtype.has_value();
+}
+
 Effect EffectOf(const ir::IRModule& module, const Expr& value) {
   EffectVisitor visitor(module);
   visitor.VisitExpr(value);

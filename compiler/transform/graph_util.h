@@ -20,6 +20,9 @@ inline constexpr const char* kPrimitiveAttr = "Primitive";  // 1: a group made b
 inline constexpr const char* kPrepareAttr = "prepare";      // true: computes packed weights, by host routines alone
 inline constexpr const char* kPackedByAttr = "packed_by";   // the function whose results are the last parameters
 
+// A tensor of known dims, symbolic ones included, and known dtype.
+bool HasKnownShape(const ir::Type& type);
+
 // The effect of evaluating a binding's value once: the strongest of everything inside.
 op::Effect EffectOf(const ir::IRModule& module, const ir::Expr& value);
 

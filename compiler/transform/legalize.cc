@@ -145,7 +145,7 @@ class Legalizer : public ir::ExprMutator {
   }
 
   // The function of the module that is equal to this one, which is added when there is none. Names come from the
-  // operator: "conv2d" for nn.conv2d.
+  // operator's row: "conv2d" for nn.conv2d.
   ir::GlobalVar Share(ir::PrimFunc function, const op::OpRow& row) {
     ir::PrimFuncNode owned = *function;
     owned.is_private = true;
@@ -154,9 +154,9 @@ class Legalizer : public ir::ExprMutator {
     for (const ir::GlobalVar& candidate : candidates) {
       if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
     }
-    const std::string_view name = row.name;
-    const size_t dot = name.rfind('.');
-    const ir::GlobalVar var = module_.Add(dot == std::string_view::npos ? name : name.substr(dot + 1), function);
+    std::string_view name = row.name;
+    name = row.function_name != nullptr ? row.function_name : name.substr(name.rfind('.') + 1);  // npos + 1 is 0
+    const ir::GlobalVar var = module_.Add(name, function);
     candidates.push_back(var);
     return var;
   }

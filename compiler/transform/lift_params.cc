@@ -115,9 +115,8 @@ ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Fun
     if (!parameters.contains(binding.var)) parameters.emplace(binding.var, binding.var);  // unused from here on
   }
   ir::FunctionNode copy = *Remover(std::move(parameters)).MutateFunction(function);
-  if (copy.attrs.Find("num_input") == nullptr) {
-    copy.attrs = copy.attrs.With("num_input", static_cast<int64_t>(copy.params.size()));
-  }
+  // Whatever a front end counted as inputs: from here on, what the caller passes.
+  copy.attrs = copy.attrs.With("num_input", static_cast<int64_t>(copy.params.size()));
   copy.attrs = copy.attrs.With(kPackedByAttr, prepare->name);
   copy.params.insert(copy.params.end(), packed.begin(), packed.end());
   return ir::Make<ir::FunctionNode>(std::move(copy));

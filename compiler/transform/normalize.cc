@@ -5,6 +5,7 @@
 //           expression and variable has its inferred type, and an annotation that contradicts it is an error.
 //   First, since every other pass relies on it. Types that are already there are kept where nothing below them changed.
 #include "compiler/ir/structural.h"
+#include "compiler/ir/type_join.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
@@ -51,26 +52,6 @@ bool Compatible(const Type& annotated, const Type& inferred) {
   }
   if (const auto* a = As<ir::PrimTypeNode>(annotated)) return a->dtype == As<ir::PrimTypeNode>(inferred)->dtype;
   return true;
-}
-
-// The type of a value that is one or the other.
-Type Join(const Type& a, const Type& b) {
-  if (ir::StructuralEqual(a, b)) return a;
-  const auto* x = As<ir::TensorTypeNode>(a);
-  const auto* y = As<ir::TensorTypeNode>(b);
-  if (x != nullptr && y != nullptr) {
-    return ir::Make<ir::TensorTypeNode>(x->rank == y->rank ? x->rank : -1,
-                                        x->dtype == y->dtype ? x->dtype : std::nullopt,
-                                        x->virtual_device == y->virtual_device ? x->virtual_device : "");
-  }
-  const auto* s = As<ir::TupleTypeNode>(a);
-  const auto* t = As<ir::TupleTypeNode>(b);
-  if (s != nullptr && t != nullptr && s->fields.size() == t->fields.size()) {
-    std::vector<Type> fields;
-    for (size_t i = 0; i < s->fields.size(); ++i) fields.push_back(Join(s->fields[i], t->fields[i]));
-    return ir::Make<ir::TupleTypeNode>(std::move(fields));
-  }
-  return ir::Make<ir::ObjectTypeNode>();
 }
 
 bool IsLeaf(const Expr& expr) {
@@ -189,7 +170,7 @@ class Normalizer : public ir::ExprMutator {
     if (!changed) return node;
     copy.then_branch = ir::Downcast<ir::SeqExprNode>(then_branch);
     copy.else_branch = ir::Downcast<ir::SeqExprNode>(else_branch);
-    copy.type = Join(then_branch->type, else_branch->type);
+    copy.type = ir::JoinTypes(then_branch->type, else_branch->type);
     return ir::Make<ir::IfNode>(std::move(copy));
   }
   Expr Mutate(const ir::SeqExpr& seq) override {

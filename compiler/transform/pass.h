@@ -1,5 +1,14 @@
-// Passes: IRModule -> IRModule on verified input. The pipeline is one readable table (pipeline.cc); a pass is its file
-// and one row there. Diagnostics go to the context's log; results depend on the module and the options alone.
+// Passes: IRModule -> IRModule on verified input. A pass takes every legal module, in any order and repeatedly, or names
+// the precondition that is not met. The built-in ones stand in one table, pipelines are lists of their names
+// (pipeline.cc); a program that embeds the compiler makes passes and pipelines of its own from the same types. Notes go
+// to the context's log; results depend on the module and the options alone.
+//
+//     transform::PassContext context;
+//     INGOT_ASSIGN_OR_RETURN(auto passes, transform::FindPipeline("zero"));
+//     passes.push_back({"mine", "what it does", 0, MyPass});
+//     transform::TimePasses times;
+//     context.instruments = {&times};
+//     INGOT_ASSIGN_OR_RETURN(module, transform::RunPasses(module, passes, context));
 #pragma once
 
 #include <cstdint>
@@ -15,30 +24,63 @@
 
 namespace ingot::transform {
 
+// What passes are told. The fields that belong to one pass can be set by name, too (pass_options.h).
 struct PassOptions {
   int opt_level = 2;
   TargetFamily target;
   int64_t fold_max_bytes = int64_t{256} << 20;     // of one folded result
   int64_t fold_max_operations = int64_t{4} << 30;  // of one folding run
+  int64_t fold_max_steps = int64_t{16} << 20;      // statements of tensor functions that one folding run interprets
   bool keep_prepare = false;                       // weights stay external: prepare() stays in the file
+  int64_t fuse_max_group = 64;                     // calls that fuse_ops puts into one function
+  std::vector<std::string> schedule_rules;         // of default_schedule, in this order; empty: all
+  std::vector<std::string> disabled_passes;        // are left out
 };
+
+struct Pass;
+
+// Watches passes from outside. All may be left as they are.
+class PassInstrument {
+ public:
+  virtual ~PassInstrument() = default;
+  // False: the pass is left out.
+  virtual bool ShouldRun(const Pass& pass, const ir::IRModule& module);
+  virtual Status BeforePass(const Pass& pass, const ir::IRModule& module);
+  virtual Status AfterPass(const Pass& pass, const ir::IRModule& module, double seconds);
+};
+
 struct PassContext {
   PassOptions options;
   std::function<void(std::string_view)> log;  // notes, such as what folding left unfolded; may be null
-  // Called after each pass with its name; used by --print-after, --dump-dir and --time-passes. May be null.
-  std::function<Status(std::string_view pass, const ir::IRModule& module, double seconds)> after_pass;
-};
-struct PassRow {
-  const char* name;
-  const char* summary;
-  int min_opt_level;
-  Result<ir::IRModule> (*run)(ir::IRModule module, PassContext& context);
+  std::vector<PassInstrument*> instruments;   // asked in order; borrowed
 };
 
-// Every pass in the order of the default pipeline.
-std::span<const PassRow> Pipeline();
-const PassRow* FindPass(std::string_view name);
-// Runs the rows whose level allows, verifying the module after each.
-Result<ir::IRModule> RunPasses(ir::IRModule module, std::span<const PassRow> passes, PassContext& context);
+struct Pass {
+  std::string name;
+  std::string summary;
+  int min_opt_level = 0;
+  std::function<Result<ir::IRModule>(ir::IRModule module, PassContext& context)> run;
+};
+
+// A list of passes by name.
+struct PipelineRow {
+  const char* name;
+  const char* summary;
+  std::vector<std::string> passes;
+};
+
+// Every graph pass, the default pipeline's first, in its order.
+std::span<const Pass> GraphPasses();
+const Pass* FindPass(std::string_view name);  // null when there is none
+std::span<const PipelineRow> Pipelines();
+// Errors suggest a name.
+Result<std::vector<Pass>> FindPipeline(std::string_view name);
+Result<std::vector<Pass>> FindPasses(std::span<const std::string> names);
+
+// Runs the passes that the options' level allows; a failure begins with the pass's name.
+Result<ir::IRModule> RunPasses(ir::IRModule module, std::span<const Pass> passes, PassContext& context);
+
+// For a pass that cannot take this module: "unmet precondition: WHAT".
+Status UnmetPrecondition(std::string_view what);
 
 }  // namespace ingot::transform

@@ -21,5 +21,6 @@ Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> AnnotateFusionClass(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context);
 
 }  // namespace ingot::transform

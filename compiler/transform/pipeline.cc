@@ -1,60 +1,132 @@
-// The graph pipeline: one table, and the loop that runs it. Every pass takes and gives a verified module.
+// The graph passes and their pipelines: two tables, and the loop that runs a pipeline. Every pass takes and gives a
+// verified module.
+#include <algorithm>
 #include <chrono>
 
-#include "compiler/ir/verifier.h"
 #include "compiler/transform/legalize.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/passes.h"
+#include "runtime/suggest.h"
 
 namespace ingot::transform {
+
 namespace {
 
-// In order. Columns: name, what it does, least -O level, function.
-constexpr PassRow kPipeline[] = {
-    {"normalize", "infer every type; A-normal form", 0, Normalize},
-    {"fold_constants", "evaluate calls over constants by the rows' host routines", 1, FoldConstants},
-    {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
-     EliminateCommonSubexpressions},
-    {"rewrite_patterns", "name what exporters spelled out: normalisations, activations, attention", 1, RewritePatterns},
-    {"merge_after_rewrites", "merge what rewriting made equal", 1, EliminateCommonSubexpressions},
-    {"fold_scales", "scales and shifts behind convolutions become part of their weights", 1, FoldScales},
-    {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
-    {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
-    // Before operators become tensor functions: weights are packed and prepared by rows alone.
-    {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
-    {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
-    {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},
-    {"bind_scalars", "constants of one number are immediates of what reads them", 1, BindScalars},
-    {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},
-    {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
-    {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
-    {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
-};
+// Columns: name, what it does, least -O level, function.
+const std::vector<Pass>& PassTable() {
+  static const std::vector<Pass> table = {
+      {"normalize", "infer every type; A-normal form", 0, Normalize},
+      {"fold_constants", "evaluate calls over constants", 1, FoldConstants},
+      {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
+       EliminateCommonSubexpressions},
+      {"rewrite_patterns", "name what exporters spelled out: normalisations, activations, attention", 1,
+       RewritePatterns},
+      {"merge_after_rewrites", "merge what rewriting made equal", 1, EliminateCommonSubexpressions},
+      {"fold_scales", "scales and shifts behind convolutions become part of their weights", 1, FoldScales},
+      {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
+      {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
+      // Before operators become tensor functions: weights are packed and prepared by rows alone.
+      {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
+      {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
+      {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},
+      {"bind_scalars", "constants of one number are immediates of what reads them", 1, BindScalars},
+      {"annotate_fusion_class", "find how each tensor function may be fused", 1, AnnotateFusionClass},
+      {"fuse_ops", "group calls of tensor functions that run as one", 1, FuseOps},
+      {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
+      {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
+      // Not in the default pipeline: kernels are scheduled for each variant of the target when they are compiled.
+      {"default_schedule", "schedule tensor functions for the target's first variant by an ordered list of rules", 0,
+       DefaultSchedule},
+  };
+  return table;
+}
+
+const std::vector<PipelineRow>& PipelineTable() {
+  static const std::vector<PipelineRow> table = {
+      {"default",
+       "what vm-compile does",
+       {"normalize", "fold_constants", "eliminate_common_subexpressions", "rewrite_patterns", "merge_after_rewrites",
+        "fold_scales", "eliminate_dead_code", "convert_layout", "pack_weights", "lift_params", "legalize",
+        "bind_scalars", "annotate_fusion_class", "fuse_ops", "fuse_tir", "eliminate_dead_code_after_fusion"}},
+      {"zero",
+       "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
+       {"normalize", "legalize", "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir",
+        "eliminate_dead_code_after_fusion"}},
+  };
+  return table;
+}
+
+bool Contains(std::span<const std::string> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Result<ir::IRModule> RunPass(ir::IRModule module, const Pass& pass, PassContext& context) {
+  const std::vector<PassInstrument*>& instruments = context.instruments;
+  for (PassInstrument* instrument : instruments) {
+    if (!instrument->ShouldRun(pass, module)) return module;
+  }
+  for (PassInstrument* instrument : instruments) INGOT_RETURN_IF_ERROR(instrument->BeforePass(pass, module));
+  const auto start = std::chrono::steady_clock::now();
+  INGOT_ASSIGN_OR_RETURN(module, pass.run(std::move(module), context));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (PassInstrument* instrument : instruments) INGOT_RETURN_IF_ERROR(instrument->AfterPass(pass, module, seconds));
+  return module;
+}
 
 }  // namespace
 
-std::span<const PassRow> Pipeline() { return kPipeline; }
+bool PassInstrument::ShouldRun(const Pass&, const ir::IRModule&) { return true; }
+Status PassInstrument::BeforePass(const Pass&, const ir::IRModule&) { return Status(); }
+Status PassInstrument::AfterPass(const Pass&, const ir::IRModule&, double) { return Status(); }
 
-const PassRow* FindPass(std::string_view name) {
-  for (const PassRow& row : kPipeline) {
-    if (name == row.name) return &row;
+std::span<const Pass> GraphPasses() { return PassTable(); }
+
+const Pass* FindPass(std::string_view name) {
+  for (const Pass& pass : PassTable()) {
+    if (name == pass.name) return &pass;
   }
   return nullptr;
 }
 
-Result<ir::IRModule> RunPasses(ir::IRModule module, std::span<const PassRow> passes, PassContext& context) {
-  for (const PassRow& pass : passes) {
+std::span<const PipelineRow> Pipelines() { return PipelineTable(); }
+
+Result<std::vector<Pass>> FindPipeline(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const PipelineRow& row : PipelineTable()) {
+    if (name == row.name) return FindPasses(row.passes);
+    known.emplace_back(row.name);
+  }
+  return Status(StatusCode::kNotFound, "there is no pipeline \"" + std::string(name) + "\"" + DidYouMean(name, known));
+}
+
+Result<std::vector<Pass>> FindPasses(std::span<const std::string> names) {
+  std::vector<Pass> passes;
+  for (const std::string& name : names) {
+    const Pass* pass = FindPass(name);
+    if (pass != nullptr) {
+      passes.push_back(*pass);
+      continue;
+    }
+    std::vector<std::string_view> known;
+    for (const Pass& row : PassTable()) known.push_back(row.name);
+    return Status(StatusCode::kNotFound, "there is no pass \"" + name + "\"" + DidYouMean(name, known));
+  }
+  return passes;
+}
+
+Result<ir::IRModule> RunPasses(ir::IRModule module, std::span<const Pass> passes, PassContext& context) {
+  for (const Pass& pass : passes) {
     if (context.options.opt_level < pass.min_opt_level) continue;
-    const auto start = std::chrono::steady_clock::now();
-    Result<ir::IRModule> result = pass.run(std::move(module), context);
+    if (Contains(context.options.disabled_passes, pass.name)) continue;
+    Result<ir::IRModule> result = RunPass(std::move(module), pass, context);
     if (!result.ok()) return std::move(result).status().WithContext(pass.name);
     module = *std::move(result);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    Status valid = ir::VerifyModule(module);
-    if (!valid.ok()) return std::move(valid).WithContext("after " + std::string(pass.name));
-    if (context.after_pass) INGOT_RETURN_IF_ERROR(context.after_pass(pass.name, module, seconds));
   }
   return module;
+}
+
+Status UnmetPrecondition(std::string_view what) {
+  return Status(StatusCode::kInvalidArgument, "unmet precondition: " + std::string(what));
 }
 
 }  // namespace ingot::transform

@@ -57,7 +57,8 @@ TEST_CASE("the text after every pass reads back structurally equal") {
     REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
     const Result<vm::Program> program = CompileModule(*loaded, options, observer);
     REQUIRE_MESSAGE(program.ok(), program.status().message());
-    CHECK(num_passes == 1 + std::ssize(transform::Pipeline()) + std::ssize(lower::LoweringPipeline()));
+    const std::ptrdiff_t num_graph_passes = std::ssize(transform::FindPipeline("default").value());
+    CHECK(num_passes == 1 + num_graph_passes + std::ssize(lower::LoweringPipeline()));
     const Result<ir::IRModule> optimized = OptimizeModule(*loaded, options, {});
     REQUIRE(optimized.ok());
     for (const Target& target : options.target.variants) {

@@ -10,6 +10,7 @@
 #include "compiler/lower/pipeline.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
 #include "tests/golden.h"
 #include "vm/disassembler.h"
@@ -23,11 +24,13 @@ Result<ir::IRModule> Lowered(const golden::Case& golden, const std::string& last
   transform::PassContext context;
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
   INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
-  std::vector<transform::PassRow> passes;
-  for (const transform::PassRow& row : LoweringPipeline()) {
-    passes.push_back(row);
-    if (row.name == last_pass) break;
+  std::vector<transform::Pass> passes;
+  for (const transform::Pass& pass : LoweringPipeline()) {
+    passes.push_back(pass);
+    if (pass.name == last_pass) break;
   }
+  transform::VerifyPasses verify;
+  context.instruments = {&verify};
   return transform::RunPasses(std::move(module), passes, context);
 }
 
@@ -40,7 +43,8 @@ Result<std::string> RunLower(const golden::Case& golden) {
   // Tensor functions are as they were: only the graph functions are shown.
   std::string shown;
   for (const ir::IRModule::Entry& entry : module.functions()) {
-    if (ir::As<ir::FunctionNode>(entry.function) != nullptr) shown += script::PrintFunction(entry.var->name, entry.function) + "\n";
+    if (ir::As<ir::FunctionNode>(entry.function) != nullptr)
+      shown += script::PrintFunction(entry.var->name, entry.function) + "\n";
   }
   return shown;
 }

@@ -3,57 +3,57 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "compiler/driver/compile.h"
 #include "compiler/importer/onnx.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/verifier.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "compiler/transform/instruments.h"
+#include "compiler/transform/pass_options.h"
 #include "formats/file.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
 namespace {
 
-// The module after the named passes, or after all of them ("all"); notes of the log come first, as comments.
-// Options: keep_prepare, fold_max_bytes=N, fold_max_operations=N.
+// The module after the named passes, or after a pipeline (its name); notes of the log come first, as comments.
+// Options: those of pass_options.h.
 Result<std::string> RunNamed(const golden::Case& golden, ir::IRModule module, std::istringstream words) {
   std::string names, option;
   words >> names;
   PassContext context;
   INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
-  while (words >> option) {
-    const size_t equals = option.find('=');
-    if (option == "keep_prepare") context.options.keep_prepare = true;
-    if (option.starts_with("fold_max_bytes=")) context.options.fold_max_bytes = std::stoll(option.substr(equals + 1));
-    if (option.starts_with("fold_max_operations=")) {
-      context.options.fold_max_operations = std::stoll(option.substr(equals + 1));
-    }
+  while (words >> option) INGOT_RETURN_IF_ERROR(SetPassOption(option, context.options));
+  Result<std::vector<Pass>> passes = FindPipeline(names);
+  if (!passes.ok()) {
+    std::vector<std::string> list;
+    std::istringstream items(names);
+    for (std::string name; std::getline(items, name, ',');) list.push_back(name);
+    passes = FindPasses(list);
   }
-  std::vector<PassRow> passes;
-  if (names == "all") passes.assign(Pipeline().begin(), Pipeline().end());
-  std::istringstream list(names);
-  for (std::string name; names != "all" && std::getline(list, name, ',');) {
-    const PassRow* row = FindPass(name);
-    if (row == nullptr) return Status(StatusCode::kNotFound, "no pass \"" + name + "\"");
-    passes.push_back(*row);
-  }
+  if (!passes.ok()) return passes.status();
   std::string notes;
   context.log = [&notes](std::string_view note) { notes += "# " + std::string(note) + "\n"; };
   // What every pass makes can be written and read again.
-  context.after_pass = [&golden](std::string_view pass, const ir::IRModule& module, double) {
+  CallAfterPasses read_back([&golden](const Pass& pass, const ir::IRModule& module, double) {
     script::ConstantStore constants;
     const std::string text = script::PrintModule(module, {}, &constants);
     const Result<ir::IRModule> again = script::ParseModule(text, "printed.py", &constants);
-    CHECK_MESSAGE(again.ok(), golden.path << ": after " << pass << ": " << again.status().message());
-    if (again.ok()) CHECK_MESSAGE(ir::ExplainDifference(module, *again) == "", golden.path << ": after " << pass);
+    CHECK_MESSAGE(again.ok(), golden.path << ": after " << pass.name << ": " << again.status().message());
+    if (again.ok()) CHECK_MESSAGE(ir::ExplainDifference(module, *again) == "", golden.path << ": after " << pass.name);
     return Status();
-  };
-  INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), passes, context));
+  });
+  VerifyPasses verify;
+  context.instruments = {&verify, &read_back};
+  INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), *passes, context));
   return notes + script::PrintModule(module, {.golden = true});
 }
 
@@ -78,9 +78,37 @@ TEST_CASE("graph passes: golden") {
   golden::RunArea("transform", kDirectives);
 }
 
-TEST_CASE("a pass is found by its name, and the pipeline's names differ") {
-  for (const PassRow& row : Pipeline()) CHECK(FindPass(row.name) == &row);
-  CHECK(FindPass("no_such_pass") == nullptr);
+// The passes that golden texts of a folder are about: the last one of each, and the one before those that only tidy up.
+void CollectTested(const std::string& folder, std::set<std::string>& tested) {
+  for (const auto& file : std::filesystem::directory_iterator(golden::TestDirectory() + "/golden/" + folder)) {
+    std::ifstream text(file.path());
+    std::string hash, run, directive, names;
+    text >> hash >> run >> directive >> names;
+    if (directive != "pass" && directive != "lower") continue;
+    for (bool tidies = true; tidies && !names.empty();) {
+      const size_t comma = names.rfind(',');
+      const std::string last = names.substr(comma + 1);  // npos + 1 is 0
+      tested.insert(last);
+      tidies = last.starts_with("eliminate_dead_code") || last == "merge_after_rewrites";
+      names.resize(comma == std::string::npos ? 0 : comma);
+    }
+  }
+}
+
+TEST_CASE("every pass has a golden text") {
+  std::set<std::string> tested;
+  CollectTested("transform", tested);
+  CollectTested("lower", tested);
+  for (const Pass& pass : driver::AllPasses()) CHECK_MESSAGE(tested.contains(pass.name), pass.name);
+}
+
+Result<ir::IRModule> RunDefault(ir::IRModule module) {
+  PassContext context;
+  INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
+  VerifyPasses verify;
+  context.instruments = {&verify};
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Pass> passes, FindPipeline("default"));
+  return RunPasses(std::move(module), passes, context);
 }
 
 // main(x) = relu(sin(relu(...))), `length` calls.
@@ -106,11 +134,7 @@ ir::IRModule Chain(int length) {
 
 TEST_CASE("a chain of 100,000 bindings goes through every pass") {
   constexpr int kLength = 100'000;
-  PassContext context;
-  Result<TargetFamily> target = ParseTarget("cpu:x86-64-v3");
-  REQUIRE(target.ok());
-  context.options.target = *target;
-  Result<ir::IRModule> result = RunPasses(Chain(kLength), Pipeline(), context);
+  Result<ir::IRModule> result = RunDefault(Chain(kLength));
   REQUIRE_MESSAGE(result.ok(), result.status().message());
   // Groups of 64, alike but for the last one.
   CHECK(result->FindFunction("main")->body->blocks.at(0).bindings.size() == kLength / 64 + 1);
@@ -158,11 +182,7 @@ TEST_CASE("normalize gives nested and untyped expressions names and types") {
 TEST_CASE("a module that a pass is given is not changed") {
   const ir::IRModule module = Chain(8);
   const std::string before = script::PrintModule(module);
-  PassContext context;
-  Result<TargetFamily> target = ParseTarget("cpu:x86-64-v3");
-  REQUIRE(target.ok());
-  context.options.target = *target;
-  REQUIRE(RunPasses(module, Pipeline(), context).ok());
+  REQUIRE(RunDefault(module).ok());
   CHECK(script::PrintModule(module) == before);
 }
 
