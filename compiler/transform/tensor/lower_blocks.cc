@@ -1,6 +1,7 @@
 // Before: a function of blocks, scheduled or not. After: no block is left; iteration variables are replaced by what
 // they were bound to, initialisations stand under "every reduction variable is at its first value", predicates under
-// Ifs, buffers of blocks in Allocate statements where the block stood; every loop starts at 0. It comes first, because
+// Ifs, buffers of blocks in Allocate statements where the block stood; every loop starts at 0; loops and indices count in
+// int64. It comes first, because
 // all later passes think in loops.
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
@@ -79,12 +80,24 @@ class BlockLowerer : public StmtMutator {
     ForNode copy = *loop;
     copy.body = MutateStmt(loop->body);
     copy.annotations = {};
-    if (!IsConstInt(loop->min, 0)) {
-      copy.var = MakePrimVar(loop->var->name, loop->var->dtype);
-      copy.min = IntImm(loop->var->dtype, 0);
-      copy.body = Substitute(copy.body, {{loop->var, loop->min + PrimExpr(copy.var)}});
+    const DataType dtype = loop->var->dtype;
+    if (!IsConstInt(loop->min, 0) || dtype != DataType::Int(64)) {
+      copy.var = MakePrimVar(loop->var->name);
+      copy.min = Int64(0);
+      copy.extent = Wide(loop->extent);
+      copy.body = Substitute(copy.body, {{loop->var, loop->min + Cast(dtype, PrimExpr(copy.var))}});
     }
     return Make<ForNode>(std::move(copy));
+  }
+  Stmt Mutate(const Ref<BufferStoreNode>& store) override {
+    BufferStoreNode copy = *Downcast<BufferStoreNode>(StmtMutator::Mutate(store));
+    for (PrimExpr& index : copy.indices) index = Wide(index);
+    return Make<BufferStoreNode>(std::move(copy));
+  }
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
+    BufferLoadNode copy = *Downcast<BufferLoadNode>(StmtMutator::Mutate(load));
+    for (PrimExpr& index : copy.indices) index = Wide(index);
+    return Make<BufferLoadNode>(std::move(copy));
   }
 
   Stmt Mutate(const Ref<AttrStmtNode>& attr) override {
@@ -93,6 +106,12 @@ class BlockLowerer : public StmtMutator {
   }
 
  private:
+  // The same number as int64.
+  static PrimExpr Wide(const PrimExpr& expr) {
+    if (const int64_t* value = AsConstInt(expr)) return expr->dtype.is_scalar() ? Int64(*value) : expr;
+    const DataType wide = DataType::Int(64).with_lanes(expr->dtype.lanes);
+    return expr->dtype == wide ? expr : Cast(wide, expr);
+  }
   Stmt ReplaceView(const MatchBufferRegion& view, const Stmt& body) {
     if (view.buffer->shape.size() != view.source.region.size()) {
       return Fail(body, "buffer " + view.buffer->name + " matches a region of another rank");

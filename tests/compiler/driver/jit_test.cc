@@ -71,6 +71,29 @@ TEST_CASE("a schedule by hand is compiled as it is") {
   }
 }
 
+TEST_CASE("loops that count in int32 run") {
+  const auto module = script::ParseModule(R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def main(A: T.Buffer((5, 3), "float32"), B: T.Buffer((5, 3), "float32")):
+        for i in range(T.int32(1), T.int32(5)):
+            for j in T.grid(T.int64(3)):
+                B[i, j] = A[i - T.int32(1), j] + T.float32(i)
+)",
+                                          "module.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  const auto jit = JitModule::Compile(*module);
+  REQUIRE_MESSAGE(jit.ok(), jit.status().message());
+  const Tensor a = Filled({5, 3}, 0.5F), b = Filled({5, 3}, 0);
+  const Status status = (*jit)->CallInto("main", {a}, {b});
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  for (int64_t i = 0; i < 5; ++i) {
+    const float expected = i == 0 ? 1 : a.Elements<float>()[(i - 1) * 3 + 2] + static_cast<float>(i);
+    CHECK(b.Elements<float>()[i * 3 + 2] == expected);
+  }
+}
+
 constexpr const char* kGraph = R"(
 from tvm.script import ir as I
 from tvm.script import relax as R
