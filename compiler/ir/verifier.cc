@@ -149,10 +149,8 @@ class FunctionVerifier {
     if (const auto* op = As<OpNode>(call.callee)) {
       const size_t most = op->row->arg_names.size();
       const size_t least = most - static_cast<size_t>(op->row->num_optional_args) - (op->row->variadic ? 1 : 0);
-      if (got < least || (got > most && !op->row->variadic)) {
-        return Fail(op->name + " takes " + std::to_string(most) + " arguments, got " + std::to_string(got));
-      }
-      return op->row == op::FindOp("call_tir") ? VerifyCallTir(call) : Status();
+      if (got >= least && (got <= most || op->row->variadic)) return {};
+      return Fail(op->name + " takes " + std::to_string(most) + " arguments, got " + std::to_string(got));
     }
     size_t expected = got;
     if (const auto* global = As<GlobalVarNode>(call.callee)) {
@@ -168,28 +166,6 @@ class FunctionVerifier {
     }
     if (got == expected) return {};
     return Fail("the function takes " + std::to_string(expected) + " arguments, got " + std::to_string(got));
-  }
-
-  // The tensor function takes the inputs, then the outputs, then the symbolic variables.
-  Status VerifyCallTir(const CallNode& call) const {
-    const auto* global = As<GlobalVarNode>(call.args[0]);
-    const PrimFunc function = global == nullptr ? nullptr : module_.FindPrimFunc(global->name);
-    if (function == nullptr) return Fail("call_tir of what is no tensor function of the module");
-    const auto fields_of = [](const Type& type) -> size_t {
-      const auto* tuple = As<TupleTypeNode>(type);
-      return tuple == nullptr ? 1 : tuple->fields.size();
-    };
-    const auto* inputs = As<TupleNode>(call.args[1]);
-    size_t got = inputs != nullptr ? inputs->fields.size() : fields_of(call.args[1]->type);
-    for (const Type& output : call.type_args) got += fields_of(output);
-    if (call.args.size() > 2) {
-      const auto* scalars = As<ShapeExprNode>(call.args[2]);
-      if (scalars == nullptr) return {};  // a shape that is known when it runs
-      got += scalars->dims.size();
-    }
-    if (got == function->params.size()) return {};
-    return Fail("tensor function " + global->name + " takes " + std::to_string(function->params.size()) +
-                " inputs, outputs and symbolic variables, got " + std::to_string(got));
   }
 
   bool IsPure(const CallNode& call) const {

@@ -16,7 +16,7 @@ namespace {
 class Rewriter : public ExprMutator {
  public:
   // A function that prepares weights calls builtins; any other one, tensor functions.
-  explicit Rewriter(bool is_prepare) : is_prepare_(is_prepare) {}
+  Rewriter(const IRModule& module, bool is_prepare) : module_(module), is_prepare_(is_prepare) {}
   Status status() && { return std::move(status_); }
 
  protected:
@@ -62,6 +62,9 @@ class Rewriter : public ExprMutator {
       if (dims == nullptr) return Fail(call->span, "R.call_tir: tir_vars must be written as R.shape([...])");
       for (const PrimExpr& dim : dims->dims) args.push_back(Make<PrimValueNode>(dim));
     }
+    const GlobalVar callee = AsRef<GlobalVarNode>(call->args[0]);
+    const PrimFunc function = callee == nullptr ? nullptr : module_.FindPrimFunc(callee->name);
+    if (function == nullptr || function->params.size() != args.size()) return FailArity(*call, function, args.size());
     auto kernel_call = CallNode(call->args[0], std::move(args), {}, {}, Make<TupleTypeNode>(std::vector<Type>{}));
     kernel_call.span = call->span;
     Emit({Make<VarNode>("_", kernel_call.type), Make<CallNode>(std::move(kernel_call)), nullptr, binding.span});
@@ -112,6 +115,15 @@ class Rewriter : public ExprMutator {
     if (status_.ok()) status_ = Status(StatusCode::kUnsupportedModel, span.ToString() + ": " + message);
   }
 
+  void FailArity(const CallNode& call, const PrimFunc& function, size_t got) {
+    if (!status_.ok()) return;
+    const std::string expected = function == nullptr ? "a tensor function of the module"
+                                                     : "inputs, outputs and tir_vars for its " +
+                                                           std::to_string(function->params.size()) +
+                                                           " parameters, got " + std::to_string(got);
+    status_ = transform::UnmetPrecondition(call.span.ToString() + ": R.call_tir: expected " + expected);
+  }
+
   // The tensors of call_tir's tuple of arguments, one by one.
   std::vector<Expr> Inputs(const Expr& tuple) {
     if (const TupleNode* made = As<TupleNode>(tuple)) return made->fields;
@@ -147,6 +159,7 @@ class Rewriter : public ExprMutator {
     return var;
   }
 
+  const IRModule& module_;
   const bool is_prepare_;
   Status status_;
 };
@@ -154,11 +167,12 @@ class Rewriter : public ExprMutator {
 }  // namespace
 
 Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
+  const IRModule original = module;
   const std::vector<IRModule::Entry> entries = module.functions();
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    Rewriter rewriter(function->attrs.Find(transform::kPrepareAttr) != nullptr);
+    Rewriter rewriter(original, function->attrs.Find(transform::kPrepareAttr) != nullptr);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
     rewritten.is_pure = false;  // it writes buffers, if only its own
     INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));
