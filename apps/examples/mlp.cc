@@ -4,9 +4,9 @@
 //
 //   mlp MODEL.onnx MODULE.py PARAMS.npz RESULTS.npz
 //
-// PARAMS.npz holds the input x and the parameters fc1_weight, fc1_bias, fc2_weight, fc2_bias. The results of each form go
-// to RESULTS.npz: its name as the parameters are inputs, NAME_bound as they are constants. Prints the functions of each
-// form after legalising and after the pipeline "zero", and how many calls main makes.
+// PARAMS.npz holds the input x and the parameters fc1_weight, fc1_bias, fc2_weight, fc2_bias. The results of each form
+// go to RESULTS.npz: its name as the parameters are inputs, NAME_bound as they are constants. Prints the functions of
+// each form after legalising and after the pipeline "zero", and how many calls main makes.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// BlockBuilder: graph functions written in C++. Scopes (function, dataflow block, branch, local function) are callbacks,
-// so that none is left open; what is emitted is brought into A-normal form and typed at once, by the operators' rows.
-// Out comes a verified IRModule. Nothing is optimised here.
+// BlockBuilder: graph functions written in C++. Scopes (function, dataflow block, branch, local function) are
+// callbacks, so that none is left open; what is emitted is brought into A-normal form and typed at once, by the
+// operators' rows. Out comes a verified IRModule. Nothing is optimised here.
 //
 //     builder::BlockBuilder b;
 //     ir::Var x = builder::TensorVar("x", {n, 784}), w = builder::TensorVar("w", {784, 10});

@@ -1,5 +1,5 @@
-// nn: models as C++ classes. A Module owns named parameters and named children in order of definition; a Layer takes one
-// value and gives one. Export runs the forward functions once over symbolic values and gives an IRModule, whose
+// nn: models as C++ classes. A Module owns named parameters and named children in order of definition; a Layer takes
+// one value and gives one. Export runs the forward functions once over symbolic values and gives an IRModule, whose
 // functions take the inputs and then every parameter, and the list of parameters with their data, as far as it is set.
 //
 //     struct Mlp : nn::Layer {

@@ -50,12 +50,14 @@ class Mlp(unittest.TestCase):
         cls.values = {name: (random.standard_normal(shape) / 16).astype(np.float32) for name, shape in SHAPES.items()}
         cls.values["x"] = random.random((1, 784), dtype=np.float32)
         np.savez(cls.dir / "params.npz", **cls.values)
-        nodes = [helper.make_node("Gemm", ["x", "fc1_weight", "fc1_bias"], ["h"], transB=1), helper.make_node("Relu", ["h"], ["r"]),
+        nodes = [helper.make_node("Gemm", ["x", "fc1_weight", "fc1_bias"], ["h"], transB=1),
+                 helper.make_node("Relu", ["h"], ["r"]),
                  helper.make_node("Gemm", ["r", "fc2_weight", "fc2_bias"], ["y"], transB=1)]
         value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         weights = [numpy_helper.from_array(cls.values[name], name) for name in SHAPES]
         graph = helper.make_graph(nodes, "mlp", [value("x", (1, 784))], [value("y", (1, 10))], weights)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), cls.dir / "mlp.onnx")
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        onnx.save(model, cls.dir / "mlp.onnx")
         run = subprocess.run([BIN / "mlp", cls.dir / "mlp.onnx", DATA / "mlp_call_tir.py", cls.dir / "params.npz",
                               cls.dir / "results.npz"], capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
@@ -77,7 +79,8 @@ class Mlp(unittest.TestCase):
         v = {name: array.astype(np.float64) for name, array in self.values.items()}
         hidden = np.maximum(v["x"] @ v["fc1_weight"].T + v["fc1_bias"], 0)
         expected = hidden @ v["fc2_weight"].T + v["fc2_bias"]
-        self.assertEqual(sorted(self.results.files), sorted(f + b for f in ("onnx", "nn", "script") for b in ("", "_bound")))
+        names = [form + bound for form in ("nn", "onnx", "script") for bound in ("", "_bound")]
+        self.assertEqual(sorted(self.results.files), names)
         for form in ("onnx", "nn", "script"):
             np.testing.assert_array_equal(self.results[form], self.results["nn"], form)
             np.testing.assert_array_equal(self.results[form + "_bound"], self.results["nn_bound"], form)

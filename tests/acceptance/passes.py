@@ -56,7 +56,8 @@ class Passes(unittest.TestCase):
                        ["--passes", "normalize,legalize,default_schedule"], ["--disable-pass=fuse_ops"], ["-O0"]):
             self.good(self.model, "-o", exe, *choice)
             self.runs(exe, self.dir / "x.npz")
-        names = lambda *args: [line.split()[-1] for line in self.good(self.model, "-o", exe, "--time-passes", *args).stderr.splitlines()]
+        times = lambda *args: self.good(self.model, "-o", exe, "--time-passes", *args).stderr.splitlines()
+        names = lambda *args: [line.split()[-1] for line in times(*args)]
         self.assertIn("fuse_ops", names("--pipeline=zero"))
         self.assertNotIn("lift_params", names("--pipeline=zero"))
         self.assertNotIn("fuse_ops", names("--disable-pass=fuse_ops"))

@@ -46,11 +46,17 @@ std::vector<Tensor> RunExported(const Exported& exported, const std::string& nam
 TEST_CASE("an exported model takes inputs, then parameters in order of definition") {
   const auto exported = Export(Mlp(), {"x", {ir::Int64(1), ir::Int64(6)}});
   REQUIRE_MESSAGE(exported.ok(), exported.status().message());
-  CHECK(script::PrintFunction("forward", exported->module.Find("forward")) == R"(# from tvm.script import relax as R
-
-@R.function
-def forward(x: R.Tensor((1, 6), dtype="float32"), fc1_weight: R.Tensor((5, 6), dtype="float32"), fc1_bias: R.Tensor((5,), dtype="float32"), fc2_weight: R.Tensor((3, 5), dtype="float32"), fc2_bias: R.Tensor((3,), dtype="float32")) -> R.Tensor((1, 3), dtype="float32"):
-    R.func_attr({"num_input": 1})
+  const ir::Function forward = exported->module.FindFunction("forward");
+  std::string params;
+  for (const ir::Var& param : forward->params) params += param->name + ": " + script::PrintType(param->type) + "\n";
+  CHECK(params == R"(x: R.Tensor((1, 6), dtype="float32")
+fc1_weight: R.Tensor((5, 6), dtype="float32")
+fc1_bias: R.Tensor((5,), dtype="float32")
+fc2_weight: R.Tensor((3, 5), dtype="float32")
+fc2_bias: R.Tensor((3,), dtype="float32")
+)");
+  const std::string text = script::PrintFunction("forward", forward);
+  CHECK(text.substr(text.find("    R.func_attr(")) == R"(    R.func_attr({"num_input": 1})
     with R.dataflow():
         permute_dims: R.Tensor((6, 5), dtype="float32") = R.permute_dims(fc1_weight, axes=None)
         matmul: R.Tensor((1, 5), dtype="float32") = R.matmul(x, permute_dims, out_dtype=None)

@@ -15,7 +15,9 @@ constexpr const char* kModule = R"(
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32"), b: R.Tensor((4,), "float32")) -> R.Tensor((2, 4), "float32"):
+    def main(
+        x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32"), b: R.Tensor((4,), "float32")
+    ) -> R.Tensor((2, 4), "float32"):
         R.func_attr({"num_input": 1, "input_names": ["x", "w", "b"]})
         with R.dataflow():
             product: R.Tensor((2, 4), "float32") = R.matmul(x, w)
