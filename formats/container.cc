@@ -1,8 +1,5 @@
 #include "formats/container.h"
 
-#define XXH_STATIC_LINKING_ONLY  // a hash state on the stack
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -11,6 +8,7 @@
 
 #include "formats/byte_reader.h"
 #include "formats/container_layout.h"
+#include "formats/hash.h"
 #include "formats/zstd_codec.h"
 
 namespace ingot::formats {
@@ -22,7 +20,12 @@ constexpr ContainerCheckRow kChecks[] = {
 };
 static_assert(std::size(kChecks) <= 64);
 
-const char* CheckName(ContainerCheck check) { return kChecks[static_cast<int>(check)].name; }
+// Apart from the rows, which only tests look at: the linker drops them from what ships.
+constexpr const char* kCheckNames[] = {
+#define INGOT_CONTAINER_CHECK(id, name, proves) name,
+#include "formats/container_checks.def"
+};
+const char* CheckName(ContainerCheck check) { return kCheckNames[static_cast<int>(check)]; }
 
 bool HasMagicAt(std::span<const std::byte> bytes, uint64_t offset, const std::array<uint8_t, 8>& magic) {
   return offset <= bytes.size() && bytes.size() - offset >= magic.size() &&
@@ -86,12 +89,9 @@ uint64_t HashTable(std::span<const std::byte> container, uint64_t num_sections) 
   const uint64_t end = std::min<uint64_t>(kHeaderBytes + num_sections * kSectionEntryBytes, container.size());
   const uint64_t before = std::min(end, kTableHashOffset);
   const uint64_t after = std::min(end, kTableHashOffset + sizeof(kZeroField));
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, container.data(), before);
-  XXH3_64bits_update(&state, kZeroField, sizeof(kZeroField));
-  XXH3_64bits_update(&state, container.data() + after, end - after);
-  return XXH3_64bits_digest(&state);
+  const std::span<const std::byte> pieces[] = {container.first(before), kZeroField,
+                                               container.subspan(after, end - after)};
+  return Hash(pieces);
 }
 
 uint64_t ContainerId(std::span<const std::byte> container) {
@@ -129,20 +129,20 @@ class Container::Opener {
  private:
   std::span<const std::byte> bytes() const { return container_.bytes_.bytes; }
 
-  // A failed check. `message` is a function, so that nothing is put together for the others.
+  // A check. `message` is a function, so that nothing is put together for those that hold.
   template <typename Message>
   Status Check(ContainerCheck check, bool holds, Message message, StatusCode code = StatusCode::kCorrupt) {
-    if (holds || options_.left_out.Has(check)) return Status();
-    Status status(code, std::string(message()) + " [" + CheckName(check) + "]");
+    return holds || options_.left_out.Has(check) ? Status() : Refuse(check, message(), code);
+  }
+  // The same for a status that says it all already.
+  Status Check(ContainerCheck check, const Status& status) {
+    return status.ok() || options_.left_out.Has(check) ? Status() : Refuse(check, status.message(), status.code());
+  }
+  [[gnu::noinline]] Status Refuse(ContainerCheck check, std::string message, StatusCode code) {
+    Status status(code, std::move(message) + " [" + CheckName(check) + "]");
     if (findings_ == nullptr) return status;
     findings_->push_back({check, std::move(status)});
     return Status();
-  }
-  // The same for a status that says it all already.
-  Status Check(ContainerCheck check, Status status) {
-    if (status.ok()) return status;
-    return Check(
-        check, false, [&] { return status.message(); }, status.code());
   }
 
   Status ReadHeader() {
@@ -311,9 +311,9 @@ class Container::Opener {
     const bool is_left_unread =
         s.kind == SectionKind::kConstantData && s.codec == Codec::kNone && s.stored_size > kUnhashedConstantBytes;
     if (!is_left_unread) {
-      INGOT_RETURN_IF_ERROR(
-          Check(ContainerCheck::kSectionHash, XXH3_64bits(stored.data(), stored.size()) == s.hash,
-                [&] { return "section " + s.Label() + ": its bytes do not have the hash that the table says"; }));
+      INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionHash, Hash(stored) == s.hash, [&] {
+        return "section " + s.Label() + ": its bytes do not have the hash that the table says";
+      }));
     }
     if (s.codec != Codec::kZstd) return Status();
     const ZstdFrameInfo frame = InspectZstdFrame(stored);
@@ -381,7 +381,7 @@ Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
 Status Container::VerifyHashes() const {
   for (const Section& section : sections_) {
     const std::span<const std::byte> stored = StoredBytes(section);
-    if (XXH3_64bits(stored.data(), stored.size()) == section.hash) continue;
+    if (Hash(stored) == section.hash) continue;
     return Status(StatusCode::kCorrupt, "section " + section.Label() +
                                             ": its bytes do not have the hash that the table says [" +
                                             CheckName(ContainerCheck::kSectionHash) + "]");

@@ -1,8 +1,5 @@
 #include "formats/container_writer.h"
 
-#define XXH_STATIC_LINKING_ONLY  // a hash state on the stack
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -11,6 +8,7 @@
 #include "formats/byte_writer.h"
 #include "formats/container_layout.h"
 #include "formats/file.h"
+#include "formats/hash.h"
 #include "formats/zstd_codec.h"
 
 namespace ingot::formats {
@@ -48,10 +46,7 @@ Status ContainerWriter::Add(SectionKind kind, uint32_t index, std::vector<std::s
     }
   }
   section.stored_size = TotalSize(entry.pieces);
-  XXH3_state_t hash;
-  XXH3_64bits_reset(&hash);
-  for (const std::span<const std::byte> piece : entry.pieces) XXH3_64bits_update(&hash, piece.data(), piece.size());
-  section.hash = XXH3_64bits_digest(&hash);
+  section.hash = Hash(entry.pieces);
   const auto key = [](const Entry& e) { return std::pair(e.section.kind, e.section.index); };
   const auto place = std::lower_bound(entries_.begin(), entries_.end(), entry,
                                       [&](const Entry& a, const Entry& b) { return key(a) < key(b); });

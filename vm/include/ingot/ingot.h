@@ -214,6 +214,26 @@ struct ingot_value {
 /* Releases what a result holds and makes it the int 0. Not for arguments, which hold nothing of their own. */
 INGOT_API void ingot_value_clear(ingot_value* value);
 
+/* ---- Tensors: counted handles, for callers that pass results on, to other libraries too (DLPack). What they share is
+ * memory: none of these functions copies. A handle may be released while what was exported from it lives on. */
+
+typedef struct ingot_tensor ingot_tensor;
+
+/* Takes over a managed tensor, whatever is returned: its deleter runs once. own: *tensor. */
+INGOT_API ingot_status* ingot_tensor_from_dlpack(ingot_dl_managed_tensor_versioned* managed,
+                                                 ingot_tensor** tensor) INGOT_WARN_UNUSED;
+INGOT_API ingot_status* ingot_tensor_from_legacy_dlpack(ingot_dl_managed_tensor* managed,
+                                                        ingot_tensor** tensor) INGOT_WARN_UNUSED;
+/* Another handle's worth of the same memory, as DLPack's newer or older form; the older cannot say read-only, so it is
+ * refused for such tensors. own: *managed; its deleter is called once. */
+INGOT_API ingot_status* ingot_tensor_to_dlpack(const ingot_tensor* tensor,
+                                               ingot_dl_managed_tensor_versioned** managed) INGOT_WARN_UNUSED;
+INGOT_API ingot_status* ingot_tensor_to_legacy_dlpack(const ingot_tensor* tensor,
+                                                      ingot_dl_managed_tensor** managed) INGOT_WARN_UNUSED;
+/* Borrowed from the handle. */
+INGOT_API const ingot_dl_tensor* ingot_tensor_view(const ingot_tensor* tensor);
+INGOT_API void ingot_tensor_release(ingot_tensor* tensor);
+
 /* ---- Context: one activation's memory; cheap, for one thread at a time. */
 
 typedef struct ingot_context ingot_context;
