@@ -39,7 +39,7 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"}; 
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
-                                                            launcher;
+                                                            launcher, softmax;
   std::vector<std::string> targets, input_shapes, dims, print_after, kernels, passes, disabled_passes, pass_options;
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, keep_params = false, time_passes = false, check = false, list_ops = false,
@@ -115,6 +115,7 @@ class Compilation {
       compile_.import.dims.push_back(std::move(range));
     }
     compile_.params_path = options_.params;
+    compile_.softmax_output = options_.softmax;
     compile_.opt_level = options_.opt_level;
     compile_.keep_prepare = options_.keep_prepare;
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
@@ -375,6 +376,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--labels", options.labels, "Names of classes, one a line, to keep in the executable")
       ->type_name("FILE");
+  app.add_option("--softmax", options.softmax, "Turn this output's scores into probabilities")->type_name("OUTPUT");
   app.add_option("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
       ->type_name("FILE");
   app.add_flag("--list-ops", options.list_ops, "List the operators");

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "compiler/driver/add_softmax.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/lower/pipeline.h"
@@ -174,6 +175,10 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
     INGOT_ASSIGN_OR_RETURN(module, BindFromFile(std::move(module), options.params_path));
   }
   INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
+  if (!options.softmax_output.empty()) {
+    INGOT_ASSIGN_OR_RETURN(module, AddSoftmax(std::move(module), options.softmax_output));
+    INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
+  }
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(module).WithContext(path));
   if (observer.time) observer.time("import", SecondsSince(start));
   if (observer.after_pass) INGOT_RETURN_IF_ERROR(observer.after_pass("import", module));

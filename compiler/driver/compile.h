@@ -28,6 +28,7 @@ struct CompileOptions {
   std::string target_text = "cpu";  // as the user wrote it, for the metadata
   importer::ImportOptions import;   // --input-shape, --dim
   std::string params_path;          // tensors bound to parameters of "main", or a model's inputs, by name
+  std::string softmax_output;       // a result of "main" that becomes probabilities; empty: none
   int opt_level = 2;
   bool keep_prepare = false;  // what packs weights stays in the file and runs where the file is loaded
   int threads = 1;            // for schedules and code generation

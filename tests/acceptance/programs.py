@@ -1,8 +1,9 @@
 """Programs that vm-compile packs, and executables inside of other programs: they run with nothing installed, take what
 vm-run takes, open with every tool, and say what is wrong when they were stripped or thinned too far.
 
-usage: programs.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need root, a C compiler or a Debian
-tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""
+usage: programs.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need root, a C compiler or a
+Debian tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""
+
 import os, pathlib, shutil, subprocess, sys, tempfile, time, unittest
 
 try:
@@ -86,7 +87,13 @@ class Programs(unittest.TestCase):
             self.assertNotIn("INTERP", run("readelf", "-l", self.program).stdout)
 
     def test_help_shows_the_typed_signature(self):
-        self.check(run(self.program, "--help"), 0, "image: float32[batch, 1, 8, 8]", "probabilities: float32[batch, 10]", "batch is 0 or more")
+        self.check(
+            run(self.program, "--help"),
+            0,
+            "image: float32[batch, 1, 8, 8]",
+            "probabilities: float32[batch, 10]",
+            "batch is 0 or more",
+        )
         self.check(run(self.program, "--version"), 0, "digits: a program of Ingot")
 
     def test_it_computes_what_vm_run_computes(self):
@@ -97,8 +104,12 @@ class Programs(unittest.TestCase):
         self.assertEqual(own.argmax(), self.label)
         self.check(run(self.program, self.dir / "image.npy"), 0, "probabilities: float32[1, 10]")
         npz = DATA / "digits_test.npz"
-        self.check(run(self.program, "--input", f"image=@{npz}:image", "--output", f"@{self.dir}/all.npz", "--threads", "2"), 0)
-        np.testing.assert_allclose(np.load(self.dir / "all.npz")["probabilities"], np.load(npz)["probabilities"], atol=1e-5)
+        self.check(
+            run(self.program, "--input", f"image=@{npz}:image", "--output", f"@{self.dir}/all.npz", "--threads", "2"), 0
+        )
+        np.testing.assert_allclose(
+            np.load(self.dir / "all.npz")["probabilities"], np.load(npz)["probabilities"], atol=1e-5
+        )
 
     def test_every_tool_opens_it(self):
         self.check(run(BIN / "vm-inspect", self.program, "--verify"), 0, "every check and every hash passed")
@@ -142,11 +153,17 @@ class Programs(unittest.TestCase):
         sections = run(BIN / "vm-inspect", thin, "--sections").stdout
         self.assertNotIn("debug_map", sections)
         self.assertNotIn("kernel_image[1]", sections)
-        self.check(run(BIN / "vm-inspect", self.program, "--thin", "sse4.2", "-o", thin), 4, "has no variant for a CPU with")
+        self.check(
+            run(BIN / "vm-inspect", self.program, "--thin", "sse4.2", "-o", thin), 4, "has no variant for a CPU with"
+        )
         self.check(run(BIN / "vm-inspect", self.program, "--thin", "sse9", "-o", thin), 2, "sse9")
 
     def test_the_launcher_is_found_or_named(self):
-        self.check(self.compile("--emit=program", "--launcher", self.dir / "image.npy", "-o", self.dir / "x"), 3, "no ELF program")
+        self.check(
+            self.compile("--emit=program", "--launcher", self.dir / "image.npy", "-o", self.dir / "x"),
+            3,
+            "no ELF program",
+        )
         self.check(self.compile("--emit=program", "--launcher", self.dir / "none", "-o", self.dir / "x"), 3, "none")
         alone = self.dir / "alone"
         alone.mkdir()
@@ -201,8 +218,22 @@ class Programs(unittest.TestCase):
         self.check(self.compile(f"--emit={kind}", "-o", folder / f"model.{extension}"), 0)
         (folder / "main.c").write_text(APPLICATION)
         library = BIN.parent / "vm"
-        built = run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}", "main.c", f"./model.{extension}",
-                    f"-L{library}", "-lingot", f"-Wl,-rpath,{library}:{folder}", "-o", "application", cwd=folder)
+        built = run(
+            "cc",
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            f"-I{ROOT}",
+            "main.c",
+            f"./model.{extension}",
+            f"-L{library}",
+            "-lingot",
+            f"-Wl,-rpath,{library}:{folder}",
+            "-o",
+            "application",
+            cwd=folder,
+        )
         self.check(built, 0)
         self.check(run(folder / "application"), 0, "(image: float32[batch, 1, 8, 8])")
 

@@ -1,0 +1,155 @@
+// The C API to compile (ingot/compiler.h): options of C in, the driver's out, and its results behind an opaque handle. The
+// library links libingot, whose ingot_status_create makes every status.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "compiler/driver/compile.h"
+#include "compiler/driver/write.h"
+#include "ingot/compiler.h"
+#include "runtime/utf8.h"
+
+struct ingot_compiled {
+  ingot::vm::Program program;
+  std::vector<std::byte> bytes;
+  std::string architecture;
+};
+
+namespace ingot::driver {
+namespace {
+
+ingot_status* ToC(const Status& status) {
+  if (status.ok()) return nullptr;
+  return ingot_status_create(static_cast<ingot_status_code>(status.code()), status.message().c_str());
+}
+
+// Runs a function that gives a Status; what libraries throw ends here.
+template <typename Function>
+ingot_status* Guard(Function function) {
+  try {
+    return ToC(function());
+  } catch (const std::bad_alloc&) {
+    return ToC(Status::OutOfMemory());
+  } catch (const std::exception& error) {
+    return ToC(Status(StatusCode::kFailed, error.what()));
+  }
+}
+
+Status NullArgument(const char* name) {
+  return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
+}
+
+// An options struct of this or an older version of the header.
+Result<ingot_compile_options> CopyOptions(const ingot_compile_options* given) {
+  ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;
+  if (given == nullptr) return options;
+  if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof options) {
+    return Status(StatusCode::kInvalidArgument, "struct_size of the options is not one of this library's");
+  }
+  std::memcpy(&options, given, given->struct_size);
+  return options;
+}
+
+Result<CompileOptions> Convert(const ingot_compile_options& given) {
+  CompileOptions options;
+  if (given.target != nullptr) options.target_text = given.target;
+  INGOT_ASSIGN_OR_RETURN(options.target, ParseTarget(options.target_text));
+  if (given.opt_level < 0 || given.opt_level > 3) {
+    return Status(StatusCode::kInvalidArgument, "opt_level: expected 0 to 3, got " + std::to_string(given.opt_level));
+  }
+  options.opt_level = given.opt_level;
+  options.threads =
+      given.num_threads > 0 ? given.num_threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.keep_prepare = given.keep_prepare != 0;
+  if (given.params_path != nullptr) options.params_path = given.params_path;
+  for (size_t i = 0; i < given.num_input_shapes; ++i) {
+    INGOT_ASSIGN_OR_RETURN(importer::InputShape shape, importer::ParseInputShape(given.input_shapes[i]));
+    options.import.input_shapes.push_back(std::move(shape));
+  }
+  for (size_t i = 0; i < given.num_dims; ++i) {
+    INGOT_ASSIGN_OR_RETURN(importer::DimRange range, importer::ParseDimRange(given.dims[i]));
+    options.import.dims.push_back(std::move(range));
+  }
+  return options;
+}
+
+CompileObserver Observe(const ingot_compile_options& given) {
+  CompileObserver observer;
+  if (given.log != nullptr) {
+    observer.log = [given](std::string_view note) { given.log(given.user, std::string(note).c_str()); };
+  }
+  if (given.progress != nullptr) {
+    observer.progress = [given](std::string_view step, int64_t done, int64_t total) {
+      given.progress(given.user, std::string(step).c_str(), done, total);
+    };
+  }
+  return observer;
+}
+
+Status Compile(const char* model_path, const ingot_compile_options* given, ingot_compiled** out) {
+  if (out == nullptr) return NullArgument("compiled");
+  *out = nullptr;
+  if (model_path == nullptr) return NullArgument("model_path");
+  INGOT_ASSIGN_OR_RETURN(const ingot_compile_options copied, CopyOptions(given));
+  INGOT_ASSIGN_OR_RETURN(const CompileOptions options, Convert(copied));
+  const CompileObserver observer = Observe(copied);
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, LoadModel(model_path, options, observer));
+  auto compiled = std::make_unique<ingot_compiled>();
+  INGOT_ASSIGN_OR_RETURN(compiled->program, CompileModule(module, options, observer));
+  if (copied.labels != nullptr) {
+    if (!IsUtf8(copied.labels)) return Status(StatusCode::kBadInput, "the labels are no UTF-8 text");
+    compiled->program.metadata["labels"] = copied.labels;
+  }
+  INGOT_ASSIGN_OR_RETURN(compiled->bytes, vm::EncodeProgram(compiled->program));
+  const std::string& triple = options.target.variants.front().triple;
+  compiled->architecture = triple.substr(0, triple.find('-'));
+  *out = compiled.release();
+  return Status();
+}
+
+}  // namespace
+}  // namespace ingot::driver
+
+using namespace ingot;          // NOLINT: this file implements a C header
+using namespace ingot::driver;  // NOLINT
+
+extern "C" {
+
+ingot_status* ingot_compile(const char* model_path, const ingot_compile_options* options, ingot_compiled** compiled) {
+  return Guard([&] { return Compile(model_path, options, compiled); });
+}
+const void* ingot_compiled_data(const ingot_compiled* compiled) {
+  return compiled == nullptr ? nullptr : compiled->bytes.data();
+}
+size_t ingot_compiled_size(const ingot_compiled* compiled) { return compiled == nullptr ? 0 : compiled->bytes.size(); }
+ingot_status* ingot_compiled_write(const ingot_compiled* compiled, ingot_form form, const char* path) {
+  return Guard([&]() -> Status {
+    if (compiled == nullptr) return NullArgument("compiled");
+    if (path == nullptr) return NullArgument("path");
+    WriteOptions write;
+    write.architecture = compiled->architecture;
+    switch (form) {
+      case INGOT_FORM_EXECUTABLE:
+        break;
+      case INGOT_FORM_PROGRAM:
+        write.kind = FileKind::kProgram;
+        break;
+      case INGOT_FORM_OBJECT:
+        write.kind = FileKind::kObject;
+        break;
+      case INGOT_FORM_SHARED:
+        write.kind = FileKind::kShared;
+        break;
+      default:
+        return Status(StatusCode::kInvalidArgument, "an unknown form " + std::to_string(form));
+    }
+    return WriteProgramAs(compiled->program, path, write);
+  });
+}
+void ingot_compiled_release(ingot_compiled* compiled) { delete compiled; }
+
+}  // extern "C"

@@ -1,0 +1,63 @@
+/* Ingot's C API to compile: a model file in, an executable out, in memory or as a file. C11, usable from C++. In a library
+ * of its own (libingot-compiler), which needs LLVM; what it makes runs with ingot.h alone. Statuses are ingot.h's.
+ *
+ *     ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;
+ *     ingot_compiled* compiled = NULL;
+ *     status = ingot_compile("model.onnx", &options, &compiled);
+ *     status = ingot_compiled_write(compiled, INGOT_FORM_PROGRAM, "model");
+ *
+ * Running out of memory ends the process in here (LLVM cannot do otherwise). Calls may come from several threads. */
+#ifndef INGOT_COMPILER_H_
+#define INGOT_COMPILER_H_
+
+#include "ingot/ingot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ingot_compiled ingot_compiled;
+
+typedef struct ingot_compile_options {
+  size_t struct_size;
+  const char* target;              /* as --target: "cpu", "cpu:native", "cpu:x86-64-v3"; NULL: "cpu" */
+  int32_t opt_level;               /* 0 to 3 */
+  int32_t num_threads;             /* 0: all processors; the result is the same */
+  const char* const* input_shapes; /* as --input-shape: "image=batch,3,224,224" */
+  size_t num_input_shapes;
+  const char* const* dims; /* as --dim: "batch=1..64" */
+  size_t num_dims;
+  const char* params_path; /* tensors for parameters of a module, or inputs of a model, by name; NULL: none */
+  const char* labels;      /* names of classes, a line each, to keep in the executable; NULL: none */
+  int32_t keep_prepare;    /* non-zero: weights are packed when the executable is loaded */
+  /* NULL: silent. */
+  void (*log)(void* user, const char* message);
+  void (*progress)(void* user, const char* step, int64_t done, int64_t total);
+  void* user;
+} ingot_compile_options;
+#define INGOT_COMPILE_OPTIONS_INIT \
+  { sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL }
+
+/* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. own: *compiled. */
+INGOT_API ingot_status* ingot_compile(const char* model_path, const ingot_compile_options* options,
+                                      ingot_compiled** compiled) INGOT_WARN_UNUSED;
+
+/* The executable's bytes, for ingot_executable_open_memory; borrowed from `compiled`. */
+INGOT_API const void* ingot_compiled_data(const ingot_compiled* compiled);
+INGOT_API size_t ingot_compiled_size(const ingot_compiled* compiled);
+
+typedef enum ingot_form {
+  INGOT_FORM_EXECUTABLE = 0, /* a file for ingot_executable_open */
+  INGOT_FORM_PROGRAM = 1,    /* a native program */
+  INGOT_FORM_OBJECT = 2,     /* an ELF object, and a C header beside it */
+  INGOT_FORM_SHARED = 3      /* the same as a shared library */
+} ingot_form;
+/* Writes it whole or not at all. */
+INGOT_API ingot_status* ingot_compiled_write(const ingot_compiled* compiled, ingot_form form,
+                                             const char* path) INGOT_WARN_UNUSED;
+INGOT_API void ingot_compiled_release(ingot_compiled* compiled);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#endif

@@ -1,0 +1,118 @@
+"""Files are written whole or not at all: the disk is full, a system call fails, or the process is killed, at every
+system call on the way (strace's fault injection). Afterwards the old file is there or the new one, whole,
+and, unless the process was killed, no temporary.
+
+usage: atomic_writes.py BIN_DIR    exits 77 (skipped) without strace, or where it may not trace"""
+
+import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+CALLS = "openat,write,pwrite64,fsync,fchmod,rename,close,fstat,newfstatat"
+
+if (
+    not shutil.which("strace")
+    or subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode != 0
+):
+    print("SKIP: no strace, or it may not trace")
+    sys.exit(77)
+
+
+class AtomicWrites(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-atomic-"))
+        self.source = self.dir / "digits.ingot"
+        subprocess.run([BIN / "vm-compile", DATA / "digits.onnx", "-o", self.source], check=True, capture_output=True)
+        program = self.dir / "program"
+        subprocess.run(
+            [BIN / "vm-compile", DATA / "digits.onnx", "--emit=program", "-o", program], check=True, capture_output=True
+        )
+        # The same writer as vm-compile's, behind less that is not its matter: executables and packed programs.
+        self.cases = {"executable": (self.source, self.dir / "e/x.ingot"), "program": (program, self.dir / "p/x")}
+        for _, target in self.cases.values():
+            target.parent.mkdir()
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def write(self, source, target, *strace):
+        return subprocess.run(
+            [*strace, BIN / "vm-inspect", source, "--strip", "-o", target], capture_output=True, text=True
+        )
+
+    def calls_on_the_way(self, source, target):
+        """The numbers, per call, of those made from opening the temporary to the end."""
+        log = self.dir / "log"
+        self.assertEqual(self.write(source, target, "strace", "-f", "-o", log, "-e", f"trace={CALLS}").returncode, 0)
+        seen, chosen, started = {}, [], False
+        for line in log.read_text().splitlines():
+            call = re.match(r"(?:\d+ +)?(\w+)\(", line)
+            if call is None:
+                continue
+            name = call.group(1)
+            seen[name] = seen.get(name, 0) + 1
+            started = started or (name == "openat" and ".tmp" in line)
+            if started:
+                chosen.append((name, seen[name]))
+        self.assertGreater(len(chosen), 5)
+        return chosen
+
+    def each_fault(self, case, faults):
+        source, target = self.cases[case]
+        self.assertEqual(self.write(source, target).returncode, 0)
+        new = target.read_bytes()
+        outcomes = {"old": 0, "new": 0}
+        for name, number in self.calls_on_the_way(source, target):
+            for fault in faults:
+                old = b"the old file"
+                target.write_bytes(old)
+                result = self.write(
+                    source, target, "strace", "-f", "-o", "/dev/null", "-e", f"inject={name}:{fault}:when={number}"
+                )
+                found = target.read_bytes()
+                where = f"{case}: {name} number {number}, {fault}: {result.stderr}"
+                self.assertIn(found, (old, new), where)
+                outcomes["old" if found == old else "new"] += 1
+                rest = [p for p in target.parent.iterdir() if p != target]
+                if fault.startswith("error"):
+                    self.assertEqual(rest, [], where)
+                    if found == old:
+                        self.assertNotEqual(result.returncode, 0, where)
+                for path in rest:
+                    path.unlink()
+        print(case, outcomes)
+        self.assertGreater(outcomes["old"], 0)
+        self.assertGreater(outcomes["new"], 0)
+
+    def test_calls_that_fail(self):
+        for case in self.cases:
+            self.each_fault(case, ["error=ENOSPC", "error=EIO"])
+
+    def test_killed_at_every_call(self):
+        for case in self.cases:
+            self.each_fault(case, ["signal=KILL"])
+
+    def test_a_full_disk(self):
+        """A real one, where mounting is allowed."""
+        disk = self.dir / "disk"
+        disk.mkdir()
+        if (
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode
+            != 0
+        ):
+            print("SKIP: no mounting")
+            self.skipTest("no mounting")
+        try:
+            target = disk / "x"
+            target.write_bytes(b"the old file")
+            full = self.write(self.cases["program"][0], target)
+            self.assertEqual(full.returncode, 3, full.stderr)
+            self.assertIn("No space left on device", full.stderr)
+            self.assertEqual(target.read_bytes(), b"the old file")
+            self.assertEqual([p.name for p in disk.iterdir()], ["x"])
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
