@@ -1,0 +1,246 @@
+"""Ingot from Python: runs executables by the C API, with tensors of NumPy, PyTorch or any library of DLPack, in and out
+without a copy.
+
+    import ingot, numpy
+    m = ingot.load("model.ingot")
+    y = m(image=array)                # or m(array); an ingot.Tensor
+    numpy.asarray(y), torch.from_dlpack(y)
+
+Loading a file is trust in its native code, as with any program; trust=False refuses it. A Module is for one thread at a
+time; m.new_context() gives another thread its own over the same weights. Failures are ingot.IngotError, and ValueError,
+KeyError, MemoryError or TimeoutError where that fits."""
+
+import ctypes as c
+
+from . import _capi
+from ._capi import BadInput, DeadlineExceeded, IngotError, NotFound, OutOfMemory, lib
+from ._dlpack import Borrowed, Tensor
+
+__all__ = ["load", "Module", "Tensor", "IngotError", "BadInput", "NotFound", "OutOfMemory", "DeadlineExceeded"]
+__version__ = lib.ingot_version().decode()
+
+
+class _Handle:
+    """Owns an object of the C API."""
+
+    def __init__(self, release):
+        self.value = c.c_void_p()
+        self._release = release
+
+    def __del__(self):
+        self._release(self.value)
+
+
+def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, log=None):
+    """Opens an executable: a path (mapped), or its bytes, which must not change. threads=0: all processors. log: called
+    with each message."""
+    instance = _Handle(lib.ingot_instance_release)
+    options = _capi.InstanceOptions(c.sizeof(_capi.InstanceOptions), threads)
+    if log is not None:
+        options.log = _capi.LogFunction(lambda _user, message: log(message.decode()))
+    instance.keep = options
+    lib.ingot_instance_create(c.byref(options), c.byref(instance.value))
+    executable = _Handle(lib.ingot_executable_release)
+    opening = _capi.OpenOptions(c.sizeof(_capi.OpenOptions), 1 if trust else 0)
+    if isinstance(path_or_bytes, (bytes, bytearray, memoryview)):
+        view = memoryview(path_or_bytes).cast("B")
+        data = (c.c_char * len(view)).from_buffer(view) if not view.readonly else c.c_char_p(bytes(view))
+        executable.keep = (instance, view, data)
+        lib.ingot_executable_open_memory(
+            instance.value, c.cast(data, c.c_void_p), len(view), b"<bytes>", c.byref(opening), c.byref(executable.value)
+        )
+    else:
+        import os
+
+        executable.keep = instance
+        lib.ingot_executable_open(
+            instance.value, os.fsencode(path_or_bytes), c.byref(opening), c.byref(executable.value)
+        )
+    return Module(executable, max_memory)
+
+
+def _text(value):
+    return None if value is None else value.decode()
+
+
+class Function:
+    """One function of an executable: .name, .signature, .inputs and .outputs (names to types, as text)."""
+
+    def __init__(self, pointer):
+        self._pointer = pointer
+        self.name = _text(lib.ingot_function_name(pointer))
+        self.signature = _text(lib.ingot_function_signature(pointer))
+        self._types = [
+            lib.ingot_function_input_type(pointer, i) for i in range(lib.ingot_function_input_count(pointer))
+        ]
+        names = [_text(lib.ingot_function_input_name(pointer, i)) for i in range(len(self._types))]
+        self.inputs = dict(zip(names, (_text(lib.ingot_type_text(t)) for t in self._types)))
+        self._input_names = names
+        self.outputs = [
+            _text(lib.ingot_function_output_name(pointer, i)) for i in range(lib.ingot_function_output_count(pointer))
+        ]
+
+    def __repr__(self):
+        return self.name + self.signature
+
+
+class Module:
+    def __init__(self, executable, max_memory=0):
+        self._executable, self._max_memory = executable, max_memory
+        self._context = _Handle(lib.ingot_context_release)
+        options = _capi.ContextOptions(c.sizeof(_capi.ContextOptions), max_memory_bytes=max_memory)
+        lib.ingot_context_create(executable.value, c.byref(options), c.byref(self._context.value))
+        self._functions = {}
+
+    def new_context(self):
+        """For another thread: the same weights and threads, memory of its own."""
+        return Module(self._executable, self._max_memory)
+
+    def function(self, name="main"):
+        if name not in self._functions:
+            found = c.c_void_p()
+            lib.ingot_executable_find_function(self._executable.value, name.encode(), c.byref(found))
+            self._functions[name] = Function(found)
+        return self._functions[name]
+
+    @property
+    def functions(self):
+        count = lib.ingot_executable_function_count(self._executable.value)
+        return [
+            _text(lib.ingot_function_name(lib.ingot_executable_function(self._executable.value, i)))
+            for i in range(count)
+        ]
+
+    @property
+    def metadata(self):
+        e = self._executable.value
+        return {
+            _text(lib.ingot_executable_metadata_key(e, i)): _text(lib.ingot_executable_metadata_value(e, i))
+            for i in range(lib.ingot_executable_metadata_count(e))
+        }
+
+    def __call__(self, *inputs, **named):
+        return self.call("main", *inputs, **named)
+
+    def call(self, function, *inputs, **named):
+        """The result, or a tuple of them when the function has several."""
+        f = self.function(function)
+        values = list(inputs) + [None] * (len(f._input_names) - len(inputs))
+        if len(inputs) > len(f._input_names):
+            raise TypeError(f"{f}: {len(inputs)} inputs given")
+        for name, value in named.items():
+            if name not in f.inputs:
+                raise TypeError(f"{f}: there is no input {name!r}")
+            at = f._input_names.index(name)
+            if at < len(inputs):
+                raise TypeError(f"{f}: input {name!r} is given twice")
+            values[at] = value
+        missing = [name for name, value in zip(f._input_names, values) if value is None]
+        if missing:
+            raise TypeError(f"{f}: no value for {', '.join(missing)}")
+        keep = []
+        arguments = (_capi.Value * len(values))()
+        for argument, value, declared in zip(arguments, values, f._types):
+            keep.append(_fill(argument, value, lib.ingot_type_kind(declared)))
+        results = (_capi.Value * len(f.outputs))()
+        lib.ingot_invoke(self._context.value, f._pointer, arguments, len(values), results, len(f.outputs))
+        taken = [_take(result) for result in results]
+        return taken[0] if len(taken) == 1 else tuple(taken)
+
+    # ---- The stateful way: set_input, run, get_output.
+
+    def set_input(self, name, value, function="main"):
+        """Copied."""
+        lib.ingot_context_set_input(
+            self._context.value, self.function(function)._pointer, name.encode(), c.byref(Borrowed(value).tensor)
+        )
+
+    def run(self, function="main"):
+        lib.ingot_context_run(self._context.value, self.function(function)._pointer)
+
+    def get_output(self, index=0):
+        result = _capi.Value()
+        lib.ingot_context_get_output(self._context.value, index, c.byref(result))
+        return _take(result)
+
+    def set_deadline(self, seconds):
+        lib.ingot_context_set_deadline(self._context.value, seconds)
+
+    def cancel(self):
+        """Stops the call that runs now; from another thread."""
+        lib.ingot_context_cancel(self._context.value)
+
+    @property
+    def memory_peak(self):
+        return lib.ingot_context_memory_peak(self._context.value)
+
+    def __repr__(self):
+        return f"ingot.Module({', '.join(self.functions)})"
+
+
+def _fill(argument, value, kind):
+    """Fills an argument; returns what must live as long as the call."""
+    argument.kind = kind
+    if kind == _capi.KIND_TENSOR:
+        borrowed = Borrowed(value)
+        argument.as_.tensor = c.pointer(borrowed.tensor)
+        return borrowed
+    if kind == _capi.KIND_INT:
+        argument.as_.i = int(value)
+    elif kind == _capi.KIND_FLOAT:
+        argument.as_.f = float(value)
+    elif kind == _capi.KIND_BOOL:
+        argument.as_.b = bool(value)
+    elif kind == _capi.KIND_STRING:
+        argument.as_.string = value.encode()
+    elif kind == _capi.KIND_SHAPE:
+        extents = (c.c_int64 * len(value))(*value)
+        argument.as_.shape.extents, argument.as_.shape.rank = extents, len(value)
+        return extents
+    elif kind == _capi.KIND_TUPLE:
+        elements = (_capi.Value * len(value))()
+        kept = [_fill(element, part, _kind_of(part)) for element, part in zip(elements, value)]
+        argument.as_.tuple.elements, argument.as_.tuple.count = elements, len(value)
+        return elements, kept
+    else:
+        raise TypeError("values of this kind cannot be passed")
+    return value
+
+
+def _kind_of(value):
+    if isinstance(value, bool):
+        return _capi.KIND_BOOL
+    for type_, kind in (
+        (int, _capi.KIND_INT),
+        (float, _capi.KIND_FLOAT),
+        (str, _capi.KIND_STRING),
+        (tuple, _capi.KIND_TUPLE),
+    ):
+        if isinstance(value, type_):
+            return kind
+    return _capi.KIND_TENSOR
+
+
+def _take(result):
+    """A result as Python has it; what it held is released, or belongs to the Tensor."""
+    kind, value = result.kind, result.as_
+    if kind == _capi.KIND_TENSOR:
+        managed = value.owned_tensor
+        result.kind = _capi.KIND_INT
+        return Tensor(managed)
+    try:
+        if kind == _capi.KIND_INT:
+            return value.i
+        if kind == _capi.KIND_FLOAT:
+            return value.f
+        if kind == _capi.KIND_BOOL:
+            return bool(value.b)
+        if kind == _capi.KIND_STRING:
+            return value.string.decode()
+        if kind == _capi.KIND_SHAPE:
+            return tuple(value.shape.extents[i] for i in range(value.shape.rank))
+        if kind == _capi.KIND_TUPLE:
+            return tuple(_take(value.tuple.elements[i]) for i in range(value.tuple.count))
+        raise TypeError("a result of this kind has no form in Python")
+    finally:
+        lib.ingot_value_clear(c.byref(result))

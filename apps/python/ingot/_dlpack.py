@@ -1,0 +1,167 @@
+"""Tensors across the border by DLPack, without a copy: capsules of other libraries in, capsules out. An argument is
+borrowed for the call; a result is a Tensor, which exports as often as asked."""
+
+import ctypes as c
+
+from . import _capi
+from ._capi import lib
+
+_api = c.pythonapi
+_api.PyCapsule_New.restype = c.py_object
+_api.PyCapsule_New.argtypes = [c.c_void_p, c.c_char_p, c.c_void_p]
+_api.PyCapsule_IsValid.restype = c.c_int
+_api.PyCapsule_IsValid.argtypes = [c.py_object, c.c_char_p]
+_api.PyCapsule_GetPointer.restype = c.c_void_p
+_api.PyCapsule_GetPointer.argtypes = [c.py_object, c.c_char_p]
+# The same functions for a capsule that is being destroyed: no new reference to it may be made.
+_is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", _api))
+_get_pointer = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_GetPointer", _api))
+
+LEGACY, VERSIONED = b"dltensor", b"dltensor_versioned"
+_STRUCTS = {LEGACY: _capi.Managed, VERSIONED: _capi.ManagedVersioned}
+_Deleter = c.CFUNCTYPE(None, c.c_void_p)
+
+
+def _release(managed, struct):
+    deleter = struct.from_address(managed).deleter
+    if deleter:
+        _Deleter(deleter)(managed)
+
+
+@c.PYFUNCTYPE(None, c.c_void_p)
+def _destroy(capsule):
+    """Of a capsule that nobody consumed (a consumer renames it)."""
+    for name, struct in _STRUCTS.items():
+        if _is_valid(capsule, name):
+            _release(_get_pointer(capsule, name), struct)
+
+
+def capsule_of(managed, name):
+    return _api.PyCapsule_New(managed, name, c.cast(_destroy, c.c_void_p))
+
+
+class Borrowed:
+    """An argument as a DLTensor, with what keeps it alive."""
+
+    def __init__(self, value):
+        interface = getattr(value, "__array_interface__", None)
+        if interface is not None and _dtype(interface["typestr"]) is not None:
+            self._from_array(value, interface)
+        elif hasattr(value, "__dlpack__"):
+            self._from_dlpack(value)
+        else:
+            import numpy
+
+            array = numpy.asarray(value)
+            self._from_array(array, array.__array_interface__)
+
+    def _from_array(self, array, interface):
+        dtype = _dtype(interface["typestr"])
+        if dtype is None:
+            raise TypeError(f"elements of type {interface['typestr']} cannot be passed")
+        code, bits = dtype
+        shape = interface["shape"]
+        strides = interface.get("strides")
+        size = bits // 8
+        if strides is not None and any(s < 0 or s % size for s in strides):  # which DLPack cannot say
+            import numpy
+
+            array = numpy.ascontiguousarray(array)
+            interface, strides = array.__array_interface__, None
+        if strides is not None:
+            strides = (c.c_int64 * len(shape))(*(s // size for s in strides))
+        self.keep = (array, (c.c_int64 * len(shape))(*shape), strides)
+        self.tensor = _capi.DLTensor(
+            interface["data"][0],
+            _capi.Device(_capi.CPU, 0),
+            len(shape),
+            _capi.DataType(code, bits, 1),
+            self.keep[1],
+            strides,
+            0,
+        )
+
+    def _from_dlpack(self, value):
+        try:
+            capsule = value.__dlpack__(max_version=(1, 1))
+        except TypeError:  # a library of before DLPack 1.0
+            capsule = value.__dlpack__()
+        name = VERSIONED if _api.PyCapsule_IsValid(capsule, VERSIONED) else LEGACY
+        managed = _STRUCTS[name].from_address(_api.PyCapsule_GetPointer(capsule, name))
+        self.keep = (value, capsule)
+        self.tensor = managed.dl_tensor
+
+
+def _dtype(typestr):
+    """(code, bits) of NumPy's description; None for what DLPack names otherwise (ml_dtypes) or not at all."""
+    codes = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+    if typestr[0] == ">" or typestr[1] not in codes:
+        return None
+    return codes[typestr[1]], int(typestr[2:]) * 8
+
+
+_TYPESTR = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+_NAMES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+
+
+class Tensor:
+    """A result. numpy.asarray(t) and torch.from_dlpack(t) share its memory; so does t.numpy()."""
+
+    def __init__(self, managed):
+        handle = c.c_void_p()
+        self._handle = None
+        lib.ingot_tensor_from_dlpack(managed, c.byref(handle))
+        self._handle = handle
+        self._view = lib.ingot_tensor_view(handle).contents
+
+    def __del__(self):
+        if self._handle:
+            lib.ingot_tensor_release(self._handle)
+
+    @property
+    def shape(self):
+        return tuple(self._view.shape[i] for i in range(self._view.ndim))
+
+    @property
+    def dtype(self):
+        d = self._view.dtype
+        return "bool" if d.code == 6 else _NAMES.get(d.code, f"type{d.code}_") + str(d.bits)
+
+    @property
+    def data_ptr(self):
+        return (self._view.data or 0) + self._view.byte_offset
+
+    @property
+    def __array_interface__(self):
+        d = self._view.dtype
+        if d.code not in _TYPESTR or d.bits % 8:
+            raise AttributeError(f"NumPy has no {self.dtype}; use torch.from_dlpack")
+        strides = tuple(self._view.strides[i] * (d.bits // 8) for i in range(self._view.ndim))
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": ("|" if d.bits == 8 else "<") + _TYPESTR[d.code] + str(d.bits // 8),
+            "data": (self.data_ptr, False),
+            "strides": strides,
+        }
+
+    def numpy(self):
+        import numpy
+
+        return numpy.asarray(self)
+
+    def __dlpack_device__(self):
+        return (self._view.device.device_type, self._view.device.device_id)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("only the tensor's own memory can be exported")
+        managed = c.c_void_p()
+        if max_version is not None and max_version[0] >= 1:
+            lib.ingot_tensor_to_dlpack(self._handle, c.byref(managed))
+            return capsule_of(managed, VERSIONED)
+        lib.ingot_tensor_to_legacy_dlpack(self._handle, c.byref(managed))
+        return capsule_of(managed, LEGACY)
+
+    def __repr__(self):
+        return f"ingot.Tensor({self.dtype}{list(self.shape)})"

@@ -1,0 +1,167 @@
+"""The Python module: calls by name and in order, NumPy, PyTorch and DLPack in and out without a copy (pointers are
+equal), the stateful way, contexts in threads, and what failures raise.
+
+usage: python_module.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need torch print
+SKIP without. The module is apps/python, or the installed one when INGOT_WHEEL is set."""
+
+import gc, os, pathlib, shutil, subprocess, sys, tempfile, threading, unittest
+
+try:
+    import numpy as np
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+try:
+    import torch
+except ImportError:
+    torch = None
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+if not os.environ.get("INGOT_WHEEL"):
+    sys.path.insert(0, str(ROOT / "apps/python"))
+    os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
+import ingot
+
+SCALARS = """ingot 1
+function @scalars export (x: float32[2], i: int, f: float, b: bool) -> (y: float32[2], i: int, f: float, b: bool) {
+  register r4: float32[2]
+  copy r4, r0
+  return [r4, r1, r2, r3]
+}
+"""
+
+
+class PythonModule(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-python-"))
+        cls.path = cls.dir / "digits.ingot"
+        subprocess.run(
+            [BIN / "vm-compile", ROOT / "tests/data/digits.onnx", "-o", cls.path], check=True, capture_output=True
+        )
+        (cls.dir / "scalars.txt").write_text(SCALARS)
+        subprocess.run(
+            [BIN / "vm-inspect", "--assemble", cls.dir / "scalars.txt", "-o", cls.dir / "scalars.ingot"], check=True
+        )
+        cls.test = np.load(ROOT / "tests/data/digits_test.npz")
+        cls.image, cls.expected = cls.test["image"], cls.test["probabilities"]
+        cls.m = ingot.load(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def test_numpy_in_and_out(self):
+        y = self.m(image=self.image)
+        np.testing.assert_allclose(np.asarray(y), self.expected, atol=1e-5)
+        np.testing.assert_array_equal(np.asarray(self.m(self.image)), y.numpy())
+        self.assertEqual((y.shape, y.dtype), ((450, 10), "float32"))
+
+    def test_results_share_their_memory(self):
+        y = self.m(self.image[:3])
+        a, b = np.asarray(y), np.from_dlpack(y)
+        self.assertEqual(a.__array_interface__["data"][0], y.data_ptr)
+        self.assertEqual(b.__array_interface__["data"][0], y.data_ptr)
+        kept = a.copy()
+        del y, b
+        gc.collect()
+        np.testing.assert_array_equal(a, kept)  # the memory lives as long as what was made from it
+
+    def test_unconsumed_capsules_release_what_they_hold(self):
+        y = self.m(self.image[:1])
+        for version in (None, (1, 1)):
+            for _ in range(100):
+                y.__dlpack__(max_version=version)
+        self.assertEqual(np.asarray(y).shape, (1, 10))
+        with self.assertRaises(BufferError):
+            y.__dlpack__(copy=True)
+
+    def test_memory_is_given_back(self):
+        m = self.m.new_context()
+        for _ in range(20):
+            m(self.image)
+        peak = m.memory_peak
+        for _ in range(100):
+            np.from_dlpack(m(self.image))
+        self.assertEqual(m.memory_peak, peak)
+
+    def test_torch_in_and_out(self):
+        if torch is None:
+            print("SKIP: no torch")
+            self.skipTest("no torch")
+        x = torch.from_numpy(self.image[:5].copy())
+        y = self.m(x)
+        t = torch.from_dlpack(y)
+        self.assertEqual(t.data_ptr(), y.data_ptr)
+        np.testing.assert_allclose(t.numpy(), self.expected[:5], atol=1e-5)
+        np.testing.assert_allclose(
+            torch.from_dlpack(self.m(x.expand(5, 1, 8, 8).transpose(2, 3).contiguous().transpose(2, 3))).numpy(),
+            t.numpy(),
+            atol=1e-6,
+        )
+
+    def test_strided_and_read_only_inputs(self):
+        backwards = self.image[::-1]
+        np.testing.assert_allclose(np.asarray(self.m(backwards)), self.expected[::-1], atol=1e-5)
+        fortran = np.asfortranarray(self.image[:7])
+        fortran.flags.writeable = False
+        np.testing.assert_allclose(np.asarray(self.m(fortran)), self.expected[:7], atol=1e-5)
+
+    def test_the_stateful_way(self):
+        self.m.set_input("image", self.image[:2])
+        self.m.run()
+        np.testing.assert_allclose(np.asarray(self.m.get_output(0)), self.expected[:2], atol=1e-5)
+
+    def test_scalars_and_several_results(self):
+        y, i, f, b = ingot.load(self.dir / "scalars.ingot").call("scalars", np.float32([1, 2]), 3, f=0.5, b=True)
+        self.assertEqual((np.asarray(y).tolist(), i, f, b), ([1, 2], 3, 0.5, True))
+
+    def test_from_bytes(self):
+        m = ingot.load(self.path.read_bytes(), threads=1)
+        np.testing.assert_allclose(m(self.image[:1]).numpy(), self.expected[:1], atol=1e-5)
+
+    def test_what_it_says_of_itself(self):
+        main = self.m.function()
+        self.assertEqual(main.inputs, {"image": "float32[batch, 1, 8, 8]"})
+        self.assertEqual(main.outputs, ["probabilities"])
+        self.assertIn("main", self.m.functions)
+        self.assertIn("producer", self.m.metadata)
+
+    def test_threads_have_contexts_of_their_own(self):
+        results = [None] * 4
+
+        def work(i):
+            m = self.m.new_context()
+            for _ in range(20):
+                results[i] = m(self.image).numpy()
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for r in results:
+            np.testing.assert_array_equal(r, results[0])
+
+    def test_failures(self):
+        with self.assertRaisesRegex(ValueError, r"expected float32\[batch, 1, 8, 8\]"):
+            self.m(self.image.astype(np.float64))
+        with self.assertRaisesRegex(TypeError, "no input 'imagee'"):
+            self.m(imagee=self.image)
+        with self.assertRaisesRegex(TypeError, "no value for image"):
+            self.m()
+        with self.assertRaises(KeyError):
+            self.m.call("mian", self.image)
+        with self.assertRaisesRegex(ingot.IngotError, "none.ingot"):
+            ingot.load("none.ingot")
+        with self.assertRaises(ingot.IngotError) as refused:
+            ingot.load(self.path, trust=False)
+        self.assertEqual(refused.exception.code, 6)
+        with self.assertRaises(MemoryError):
+            ingot.load(self.path, max_memory=1000)(self.image)
+        np.testing.assert_allclose(self.m(self.image[:1]).numpy(), self.expected[:1], atol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
