@@ -19,9 +19,11 @@ using LoopVar = ir::PrimVar;
 
 // ---- primitives/loops.cc
 // Loop of extent n -> nested loops; one factor may be absent (ceil(n / product of the others)). Where the product
-// is not provably n, blocks get the predicate that the index is below n. Every block inside must be regular.
+// is not provably n, blocks get the predicate that the index is below n. A factor is a constant or an expression over
+// the function's symbolic variables; unless the product divides n for certain, it must be 1 at least for certain. Every
+// block inside must be regular.
 Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& loop,
-                                   const std::vector<std::optional<int64_t>>& factors);
+                                   const std::vector<std::optional<ir::PrimExpr>>& factors);
 // Perfectly nested loops, outermost first -> one loop.
 Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& loops);
 // Puts the loops (of one nest around a single block) in this order; the others stay where they are.
@@ -42,10 +44,13 @@ Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState&
 Result<LoopVar> AddUnitLoop(ScheduleState& state, const BlockName& block);
 
 // ---- primitives/loop_kinds.cc
-// Iterations of parallel and vectorized loops must be independent.
+// Iterations of parallel, vectorized and bound loops must be independent.
 Status Parallel(ScheduleState& state, const LoopVar& loop);
 Status Vectorize(ScheduleState& state, const LoopVar& loop);  // constant extent, one block, innermost
 Status Unroll(ScheduleState& state, const LoopVar& loop);     // constant extent
+// Runs the loop's iterations as the threads of an axis: blockIdx.x, .y, .z, threadIdx.x, .y, .z, vthread.x, .y, .z. The
+// axis may stand around a block once; its extent is the same wherever it stands.
+Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread_axis);
 Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, ir::AttrValue value);
 Status AnnotateBlock(ScheduleState& state, const BlockName& block, const std::string& key, ir::AttrValue value);
 
@@ -72,6 +77,11 @@ Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
+// Spreads the rows of an intermediate in memory: axis must be the last but one, and the distance between its elements
+// becomes the least one that leaves `offset` when divided by `factor` and holds a row, wherever and however small the
+// buffer is in the end.
+Status StorageAlign(ScheduleState& state, const BlockName& block, int64_t write_index, int64_t axis, int64_t factor,
+                    int64_t offset);
 
 // ---- primitives/layout.cc
 // Permutes the dimensions of an intermediate that the block writes: dimension i becomes the old one's axes[i].
@@ -86,7 +96,28 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& bloc
 // axis is the intermediate's last one.
 Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
 
+// ---- primitives/pad_einsum.cc
+// A sum of products over iterations that run to the next multiple each (one per iteration variable): operands are
+// copied into buffers with zeros at the end, the result out of one. Before anything else is done to the block.
+Status PadEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& multiples);
+
+// ---- primitives/tensorize.cc
+// The nest that begins at the loop, whose loops are those of a registered intrinsic's description around a single block
+// that computes the same, becomes its implementation: one block without loops.
+Status Tensorize(ScheduleState& state, const LoopVar& loop, const std::string& intrinsic);
+// An annotation of blocks that hold an implementation: loops of their own, which primitives for single stores leave
+// alone.
+inline constexpr const char* kTensorized = "tensorized";
+bool IsTensorized(const ir::BlockNode& block);
+
 // ---- Shared by several.
+// `out[i] = out[i] op source`, started from `out[i] = identity`; op is +, *, min or max.
+struct Reduction {
+  const ir::BufferStoreNode* update;
+  ir::BinaryOp op;
+  ir::PrimExpr source, identity;
+};
+std::optional<Reduction> MatchReduction(const ir::BlockNode& block);
 // The iteration variables of the block whose binding uses the loop are all of type spatial (reduce).
 bool BindsOnly(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
 bool Binds(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);

@@ -12,6 +12,10 @@
 
 namespace ingot::schedule {
 
+// The annotation of a block whose results have spread rows: [[output, axis, factor, offset], ...], as storage_align
+// writes and lowering reads it.
+inline constexpr const char* kBufferDimAlign = "buffer_dim_align";
+
 // A variable that runs over [min, min + extent) inside of the place in question.
 struct InnerVar {
   ir::PrimVar var;

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/ir/visitor.h"
+#include "compiler/script/printer.h"
+
 namespace ingot::schedule {
 
 using Entity = Schedule::Entity;
@@ -12,7 +15,7 @@ using Entity = Schedule::Entity;
 // one: it takes the rest, as a list), outputs := a letter per handle that it makes ("*" after one: any number).
 struct PrimitiveRow {
   const char* name;
-  std::array<const char*, 3> parameters;
+  std::array<const char*, 5> parameters;
   const char* outputs;
   Result<std::vector<Entity>> (*run)(Schedule& schedule, const std::vector<Entity>& arguments,
                                      std::vector<int64_t>& decision);
@@ -42,6 +45,43 @@ struct Rows {
   static Outputs OneBlock(Result<BlockName> name) {
     if (!name.ok()) return std::move(name).status();
     return std::vector<Entity>{OfBlock(*name)};
+  }
+
+  // The expression over this function's symbolic variables of the same names.
+  static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& expr) {
+    std::vector<ir::PrimVar> known = ir::FreePrimVars(function);
+    for (const ir::PrimFuncParam& param : function->params) {
+      if (!param.buffer) known.push_back(param.var);
+    }
+    ir::PrimVarMap map;
+    for (const ir::PrimVar& var : ir::FreePrimVars(expr)) {
+      const auto it = std::find_if(known.begin(), known.end(), [&](const ir::PrimVar& v) {
+        return v->name == var->name && v->dtype == var->dtype;
+      });
+      if (it == known.end()) {
+        return Status(StatusCode::kInvalidArgument,
+                      "split: the function has no symbolic variable " + var->name + " for the factor");
+      }
+      map.emplace(var, *it);
+    }
+    return ir::Substitute(expr, map);
+  }
+
+  // An instruction of the trace was to place the block, at a loop that does not exist here.
+  static bool WasLeftInPlace(const Schedule& s, const Entity& entity) {
+    const auto* block = std::get_if<Schedule::BlockRef>(&entity);
+    if (block == nullptr) return false;
+    for (const Instruction& instruction : s.trace_.instructions) {
+      bool has_void = false, has_block = false;
+      for (const TraceValue& argument : instruction.arguments) {
+        const Entity value = s.Resolve(argument);
+        const auto* ref = std::get_if<Schedule::BlockRef>(&value);
+        has_void |= std::holds_alternative<Schedule::Void>(value);
+        has_block |= ref != nullptr && ref->name == block->name;
+      }
+      if (has_void && has_block) return true;
+    }
+    return false;
   }
 
   static Outputs GetBlock(Schedule& s, const Arguments& a, Decision&) {
@@ -104,10 +144,16 @@ struct Rows {
     return std::vector<Entity>{IntAt(a, decision[0])};
   }
   static Outputs Split(Schedule& s, const Arguments& a, Decision&) {
-    std::vector<std::optional<int64_t>> factors;
+    std::vector<std::optional<ir::PrimExpr>> factors;
     for (size_t i = 1; i < a.size(); ++i) {
-      const auto* value = std::get_if<int64_t>(&a[i]);
-      factors.push_back(value != nullptr ? std::optional<int64_t>(*value) : std::nullopt);
+      if (const auto* value = std::get_if<int64_t>(&a[i])) {
+        factors.push_back(ir::Int64(*value));
+      } else if (const auto* symbolic = std::get_if<ir::PrimExpr>(&a[i])) {
+        INGOT_ASSIGN_OR_RETURN(ir::PrimExpr factor, OfFunction(s.function(), *symbolic));
+        factors.push_back(std::move(factor));
+      } else {
+        factors.push_back(std::nullopt);
+      }
     }
     INGOT_ASSIGN_OR_RETURN(const std::vector<LoopVar> loops, schedule::Split(s.state_, LoopAt(a, 0), factors));
     return std::vector<Entity>(loops.begin(), loops.end());
@@ -142,6 +188,9 @@ struct Rows {
   static Outputs Unroll(Schedule& s, const Arguments& a, Decision&) {
     return Done(schedule::Unroll(s.state_, LoopAt(a, 0)));
   }
+  static Outputs Bind(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Bind(s.state_, LoopAt(a, 0), TextAt(a, 1)));
+  }
   static Outputs Annotate(Schedule& s, const Arguments& a, Decision&) {
     const auto* text = std::get_if<std::string>(&a[2]);
     ir::AttrValue value = text != nullptr ? ir::AttrValue(*text) : ir::AttrValue(IntAt(a, 2));
@@ -174,6 +223,9 @@ struct Rows {
   static Outputs SetScope(Schedule& s, const Arguments& a, Decision&) {
     return Done(schedule::SetScope(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
   }
+  static Outputs StorageAlign(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::StorageAlign(s.state_, BlockAt(a, 0), IntAt(a, 1), IntAt(a, 2), IntAt(a, 3), IntAt(a, 4)));
+  }
   static Outputs TransformLayout(Schedule& s, const Arguments& a, Decision&) {
     std::vector<int64_t> axes;
     for (size_t i = 2; i < a.size(); ++i) axes.push_back(IntAt(a, i));
@@ -184,6 +236,14 @@ struct Rows {
   }
   static Outputs RFactor(Schedule& s, const Arguments& a, Decision&) {
     return OneBlock(schedule::RFactor(s.state_, LoopAt(a, 0)));
+  }
+  static Outputs PadEinsum(Schedule& s, const Arguments& a, Decision&) {
+    std::vector<int64_t> multiples;
+    for (size_t i = 1; i < a.size(); ++i) multiples.push_back(IntAt(a, i));
+    return Done(schedule::PadEinsum(s.state_, BlockAt(a, 0), multiples));
+  }
+  static Outputs Tensorize(Schedule& s, const Arguments& a, Decision&) {
+    return Done(schedule::Tensorize(s.state_, LoopAt(a, 0), TextAt(a, 1)));
   }
 };
 
@@ -205,6 +265,7 @@ constexpr PrimitiveRow kPrimitives[] = {
     {"parallel", {"loop"}, "", Rows::Parallel},
     {"vectorize", {"loop"}, "", Rows::Vectorize},
     {"unroll", {"loop"}, "", Rows::Unroll},
+    {"bind", {"loop", "thread_axis"}, "", Rows::Bind},
     {"annotate", {"target", "key", "value"}, "", Rows::Annotate},
     {"compute_at", {"block", "loop"}, "", Rows::ComputeAt},
     {"reverse_compute_at", {"block", "loop"}, "", Rows::ReverseComputeAt},
@@ -214,9 +275,12 @@ constexpr PrimitiveRow kPrimitives[] = {
     {"cache_read", {"block", "read_index", "scope"}, "b", Rows::CacheRead},
     {"cache_write", {"block", "write_index", "scope"}, "b", Rows::CacheWrite},
     {"set_scope", {"block", "write_index", "scope"}, "", Rows::SetScope},
+    {"storage_align", {"block", "write_index", "axis", "factor", "offset"}, "", Rows::StorageAlign},
     {"transform_layout", {"block", "write_index", "*axes"}, "", Rows::TransformLayout},
     {"decompose_reduction", {"block", "loop"}, "b", Rows::DecomposeReduction},
     {"rfactor", {"loop"}, "b", Rows::RFactor},
+    {"pad_einsum", {"block", "*padding"}, "", Rows::PadEinsum},
+    {"tensorize", {"loop", "tensor_intrin"}, "", Rows::Tensorize},
 };
 
 const PrimitiveRow& FindPrimitive(std::string_view name) {
@@ -232,6 +296,7 @@ std::string ValueText(const TraceValue& value) {
   if (const auto* integer = std::get_if<IntRV>(&value)) return "v" + std::to_string(integer->id);
   if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
+  if (const auto* expr = std::get_if<ir::PrimExpr>(&value)) return script::PrintExpr(*expr);
   return "None";
 }
 
@@ -297,9 +362,21 @@ std::string Trace::ToString() const {
   return text;
 }
 
-Result<Schedule> Schedule::Create(ir::PrimFunc function) {
+std::vector<std::string> Trace::PrimitiveNames() const {
+  std::vector<std::string> names;
+  for (const Instruction& instruction : instructions) names.emplace_back(instruction.primitive->name);
+  return names;
+}
+
+std::vector<std::string_view> PrimitiveNames() {
+  std::vector<std::string_view> names;
+  for (const PrimitiveRow& row : kPrimitives) names.emplace_back(row.name);
+  return names;
+}
+
+Result<Schedule> Schedule::Create(ir::PrimFunc function, std::vector<TensorIntrin> intrinsics) {
   Schedule schedule;
-  INGOT_ASSIGN_OR_RETURN(schedule.state_, ScheduleState::Create(std::move(function)));
+  INGOT_ASSIGN_OR_RETURN(schedule.state_, ScheduleState::Create(std::move(function), std::move(intrinsics)));
   return schedule;
 }
 
@@ -310,6 +387,7 @@ Entity Schedule::Resolve(const TraceValue& value) const {
   }
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* expr = std::get_if<ir::PrimExpr>(&value)) return *expr;
   return std::monostate{};
 }
 
@@ -344,17 +422,49 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
     const size_t count = replay ? instruction.outputs.size() : any_number ? 0 : kinds.size();
     outputs.assign(count, Void{});
   } else {
+    const ScheduleState before = state_;
     INGOT_ASSIGN_OR_RETURN(outputs, row.run(*this, arguments, instruction.decision));
+    // Where the recorded function had one part alone, the trace has nothing to say of a second one; and where the first
+    // part is missing here, handles made before the cut are the first part's. So the loop stays whole, and what is
+    // split of it gets a predicate.
+    if (replay && row.run == Rows::LoopPartition && instruction.is_void.size() == 2) {
+      const bool had_one = instruction.is_void[0] != instruction.is_void[1];
+      if (had_one || (!instruction.is_void[0] && std::holds_alternative<Void>(outputs[0]))) {
+        state_ = before;
+        outputs.assign(2, Void{});
+        outputs[instruction.is_void[0] ? 1 : 0] = arguments[0];
+      }
+    }
   }
   // Recorded of a void argument: the trace has no use for what exists here.
   if (replay && any_number && instruction.outputs.empty()) outputs.clear();
-  if (replay && outputs.size() != instruction.outputs.size()) {
+  if (replay && !instruction.blocks.empty() && outputs.size() != instruction.blocks.size()) {
+    // The recorded blocks by their names: others stand between them here, or some are missing.
+    std::vector<Entity> found;
+    for (const std::string& name : instruction.blocks) {
+      const bool exists = std::any_of(outputs.begin(), outputs.end(), [&](const Entity& output) {
+        const auto* block = std::get_if<BlockRef>(&output);
+        return block != nullptr && block->name == name;
+      });
+      found.push_back(exists ? Entity(BlockRef{name}) : Entity(Void{}));
+    }
+    outputs = std::move(found);
+  }
+  const bool other_number = replay && outputs.size() != instruction.outputs.size();
+  if (other_number && row.run == Rows::GetLoops && Rows::WasLeftInPlace(*this, arguments[0])) {
+    outputs.assign(instruction.outputs.size(), Void{});
+  } else if (other_number) {
     return Status(StatusCode::kInvalidArgument, std::string(row.name) + ": the trace expects " +
                                                     std::to_string(instruction.outputs.size()) +
                                                     " results, this function gives " + std::to_string(outputs.size()));
   }
+  for (size_t i = 0; !replay && any_number && i < outputs.size(); ++i) {
+    if (const auto* block = std::get_if<BlockRef>(&outputs[i])) instruction.blocks.push_back(block->name);
+  }
   instruction.outputs.clear();
+  instruction.is_void.clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
+    instruction.is_void.push_back(std::holds_alternative<Void>(outputs[i]));
     instruction.outputs.push_back(NewHandle(outputs[i], any_number ? kinds[0] : kinds[i]));
   }
   return Status();
@@ -363,15 +473,15 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
 std::vector<TraceValue> Schedule::Apply(const char* primitive, std::vector<TraceValue> arguments,
                                         std::vector<int64_t> decision) {
   if (!status_.ok()) return {};
-  Instruction instruction{&FindPrimitive(primitive), std::move(arguments), {}, std::move(decision)};
+  Instruction instruction{&FindPrimitive(primitive), std::move(arguments), {}, std::move(decision), {}, {}};
   status_ = Run(instruction, false);
   if (!status_.ok()) return {};
   trace_.instructions.push_back(instruction);
   return instruction.outputs;
 }
 
-Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function) {
-  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(std::move(function)));
+Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics) {
+  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(std::move(function), std::move(intrinsics)));
   for (Instruction instruction : trace.instructions) {
     INGOT_RETURN_IF_ERROR(schedule.Run(instruction, true));
     schedule.trace_.instructions.push_back(std::move(instruction));
@@ -431,6 +541,11 @@ LoopRV Schedule::Fuse(const std::vector<LoopRV>& loops) {
   return outputs.empty() ? LoopRV{} : std::get<LoopRV>(outputs[0]);
 }
 void Schedule::Reorder(const std::vector<LoopRV>& loops) { Apply("reorder", Values(loops)); }
+Schedule::Tiled Schedule::Tile(LoopRV x, LoopRV y, const Factor& x_factor, const Factor& y_factor) {
+  const std::vector<LoopRV> xs = Split(x, {kRest, x_factor}), ys = Split(y, {kRest, y_factor});
+  Reorder({xs[0], ys[0], xs[1], ys[1]});
+  return {xs[0], ys[0], xs[1], ys[1]};
+}
 Schedule::Parts Schedule::LoopPartition(LoopRV loop, int64_t multiple) {
   const std::vector<TraceValue> outputs = Apply("loop_partition", {loop, multiple});
   if (outputs.size() != 2) return {};
@@ -446,6 +561,7 @@ LoopRV Schedule::AddUnitLoop(BlockRV block) {
 void Schedule::Parallel(LoopRV loop) { Apply("parallel", {loop}); }
 void Schedule::Vectorize(LoopRV loop) { Apply("vectorize", {loop}); }
 void Schedule::Unroll(LoopRV loop) { Apply("unroll", {loop}); }
+void Schedule::Bind(LoopRV loop, const std::string& thread_axis) { Apply("bind", {loop, thread_axis}); }
 void Schedule::Annotate(LoopRV loop, const std::string& key, std::variant<int64_t, std::string> value) {
   std::visit([&](const auto& v) { Apply("annotate", {loop, key, v}); }, value);
 }
@@ -470,6 +586,9 @@ BlockRV Schedule::CacheWrite(BlockRV block, int64_t write_index, const std::stri
 void Schedule::SetScope(BlockRV block, int64_t write_index, const std::string& scope) {
   Apply("set_scope", {block, write_index, scope});
 }
+void Schedule::StorageAlign(BlockRV block, int64_t write_index, int64_t axis, int64_t factor, int64_t offset) {
+  Apply("storage_align", {block, write_index, axis, factor, offset});
+}
 void Schedule::TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes) {
   std::vector<TraceValue> arguments{block, write_index};
   arguments.insert(arguments.end(), axes.begin(), axes.end());
@@ -479,5 +598,11 @@ BlockRV Schedule::DecomposeReduction(BlockRV block, LoopRV loop) {
   return ApplyForBlock("decompose_reduction", {block, loop});
 }
 BlockRV Schedule::RFactor(LoopRV loop) { return ApplyForBlock("rfactor", {loop}); }
+void Schedule::PadEinsum(BlockRV block, const std::vector<int64_t>& multiples) {
+  std::vector<TraceValue> arguments{block};
+  arguments.insert(arguments.end(), multiples.begin(), multiples.end());
+  Apply("pad_einsum", std::move(arguments));
+}
+void Schedule::Tensorize(LoopRV loop, const std::string& intrinsic) { Apply("tensorize", {loop, intrinsic}); }
 
 }  // namespace ingot::schedule

@@ -15,13 +15,14 @@
 
 namespace ingot::schedule {
 
-// A factor of split: absent (at most one), an integer, or a sampled one.
-using Factor = std::variant<std::monostate, int64_t, IntRV>;
+// A factor of split: absent (at most one), an integer, a sampled one, or an expression over symbolic variables.
+using Factor = std::variant<std::monostate, int64_t, IntRV, ir::PrimExpr>;
 inline constexpr std::monostate kRest{};
 
 class Schedule {
  public:
-  static Result<Schedule> Create(ir::PrimFunc function);
+  // Intrinsics are those that tensorize may name besides the built-in ones (tensor_intrin.h).
+  static Result<Schedule> Create(ir::PrimFunc function, std::vector<TensorIntrin> intrinsics = {});
 
   const ir::PrimFunc& function() const { return state_.function(); }
   const ScheduleState& state() const { return state_; }
@@ -49,6 +50,11 @@ class Schedule {
   std::vector<LoopRV> Split(LoopRV loop, const std::vector<Factor>& factors);
   LoopRV Fuse(const std::vector<LoopRV>& loops);
   void Reorder(const std::vector<LoopRV>& loops);
+  // Two nested loops in tiles: split both, and the tiles' loops inside. Recorded as what it consists of.
+  struct Tiled {
+    LoopRV x_outer, y_outer, x_inner, y_inner;
+  };
+  Tiled Tile(LoopRV x, LoopRV y, const Factor& x_factor, const Factor& y_factor);
   struct Parts {
     LoopRV main, tail;
   };
@@ -58,6 +64,7 @@ class Schedule {
   void Parallel(LoopRV loop);
   void Vectorize(LoopRV loop);
   void Unroll(LoopRV loop);
+  void Bind(LoopRV loop, const std::string& thread_axis);
   void Annotate(LoopRV loop, const std::string& key, std::variant<int64_t, std::string> value);
   void Annotate(BlockRV block, const std::string& key, std::variant<int64_t, std::string> value);
   void ComputeAt(BlockRV block, LoopRV loop);
@@ -69,9 +76,12 @@ class Schedule {
   BlockRV CacheRead(BlockRV block, int64_t read_index, const std::string& scope);
   BlockRV CacheWrite(BlockRV block, int64_t write_index, const std::string& scope);
   void SetScope(BlockRV block, int64_t write_index, const std::string& scope);
+  void StorageAlign(BlockRV block, int64_t write_index, int64_t axis, int64_t factor, int64_t offset);
   void TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes);
   BlockRV DecomposeReduction(BlockRV block, LoopRV loop);
   BlockRV RFactor(LoopRV loop);
+  void PadEinsum(BlockRV block, const std::vector<int64_t>& multiples);
+  void Tensorize(LoopRV loop, const std::string& intrinsic);
 
  private:
   struct Void {};
@@ -81,12 +91,12 @@ class Schedule {
 
  public:
   // What a TraceValue stands for in this function.
-  using Entity = std::variant<std::monostate, Void, BlockRef, LoopVar, int64_t, std::string>;
+  using Entity = std::variant<std::monostate, Void, BlockRef, LoopVar, int64_t, std::string, ir::PrimExpr>;
 
  private:
   friend struct PrimitiveRow;
   friend struct Rows;
-  friend Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function);
+  friend Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics);
 
   // Resolves, runs the row, makes handles and records; the handles are as many as the row made.
   std::vector<TraceValue> Apply(const char* primitive, std::vector<TraceValue> arguments,
@@ -103,7 +113,9 @@ class Schedule {
 };
 
 // Runs the trace's instructions on another function. A decision that does not fit there (a tile that does not divide)
-// is taken anew by default.
-Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function);
+// is taken anew by default; a loop of which loop_partition left one part there stays whole here; blocks that an
+// instruction found there and that do not exist here, such as those of a tail, are void, and those that it did not find
+// there are left as they are.
+Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics = {});
 
 }  // namespace ingot::schedule

@@ -122,13 +122,14 @@ bool IsLeaf(const BlockNode& block) {
 
 }  // namespace
 
-Result<ScheduleState> ScheduleState::Create(PrimFunc function) {
+Result<ScheduleState> ScheduleState::Create(PrimFunc function, std::vector<TensorIntrin> intrinsics) {
   const auto* realize = As<BlockRealizeNode>(function->body);
   if (realize == nullptr || !realize->block->iter_vars.empty() || realize->block->init) {
     return Status(StatusCode::kInvalidArgument, "a schedule needs a function whose body is a root block");
   }
   ScheduleState state;
   state.function_ = std::move(function);
+  state.intrinsics_ = std::move(intrinsics);
   std::unordered_set<std::string> names;
   arith::Analyzer analyzer;
   for (const BlockSite& site : state.Blocks()) {
@@ -174,6 +175,13 @@ Result<LoopSite> ScheduleState::FindLoop(const PrimVar& var) const {
     if (site.loop->var.same_as(var)) return std::move(site);
   }
   return Status(StatusCode::kNotFound, "loop " + var->name + " is gone: a later primitive replaced it");
+}
+
+TensorIntrin ScheduleState::FindIntrinsic(std::string_view name) const {
+  for (const TensorIntrin& intrin : intrinsics_) {
+    if (intrin->name == name) return intrin;
+  }
+  return FindBuiltinIntrin(name);
 }
 
 std::optional<BlockSite> ScheduleState::OnlyWriter(const Buffer& buffer) const {

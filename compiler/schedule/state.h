@@ -17,6 +17,7 @@
 #include "compiler/ir/expr.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/tensor_intrin.h"
 #include "runtime/status.h"
 
 namespace ingot::schedule {
@@ -39,7 +40,7 @@ struct LoopSite {
 class ScheduleState {
  public:
   // The function's body must be a root block without iteration variables. Blocks of equal names are renamed.
-  static Result<ScheduleState> Create(ir::PrimFunc function);
+  static Result<ScheduleState> Create(ir::PrimFunc function, std::vector<TensorIntrin> intrinsics = {});
 
   const ir::PrimFunc& function() const { return function_; }
   const ir::BlockNode& root() const;
@@ -56,6 +57,8 @@ class ScheduleState {
   // compute_at moved the block: iterations around it may run the same instances again.
   bool IsRecomputed(std::string_view block) const { return recomputed_.count(std::string(block)) != 0; }
   void MarkRecomputed(std::string block) { recomputed_.insert(std::move(block)); }
+  // One that was registered, or is built in; null otherwise.
+  TensorIntrin FindIntrinsic(std::string_view name) const;
   // The block that writes the buffer, if exactly one does.
   std::optional<BlockSite> OnlyWriter(const ir::Buffer& buffer) const;
   std::vector<BlockSite> Readers(const ir::Buffer& buffer) const;
@@ -80,6 +83,7 @@ class ScheduleState {
 
   ir::PrimFunc function_;
   std::unordered_set<std::string> irregular_, recomputed_;
+  std::vector<TensorIntrin> intrinsics_;
 };
 
 // ---- Small questions about expressions and statements.

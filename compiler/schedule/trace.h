@@ -5,8 +5,11 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
+
+#include "compiler/ir/prim_expr.h"
 
 namespace ingot::schedule {
 
@@ -25,18 +28,24 @@ struct IntRV {  // a sampled integer
 
 struct PrimitiveRow;  // one row of the table in schedule.cc
 
-using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string>;
+// A PrimExpr is over the function's symbolic variables; in another function they are those of the same names.
+using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string, ir::PrimExpr>;
 struct Instruction {
   const PrimitiveRow* primitive = nullptr;
   std::vector<TraceValue> arguments;
   std::vector<TraceValue> outputs;  // handles
   std::vector<int64_t> decision;    // of sampling instructions
+  std::vector<bool> is_void;        // of the outputs, in the function at hand
+  std::vector<std::string> blocks;  // names of the outputs, of an instruction that makes any number of blocks
 };
 
 struct Trace {
   std::vector<Instruction> instructions;
   // One line per instruction: `l4, l5 = sch.split(l1, factors=[None, 8])`.
   std::string ToString() const;
+  std::vector<std::string> PrimitiveNames() const;  // of the instructions, in order
 };
+// Of all primitives that a trace may hold.
+std::vector<std::string_view> PrimitiveNames();
 
 }  // namespace ingot::schedule

@@ -133,4 +133,32 @@ Status SetScope(ScheduleState& state, const BlockName& name, int64_t write_index
   return Status();
 }
 
+Status StorageAlign(ScheduleState& state, const BlockName& name, int64_t write_index, int64_t axis, int64_t factor,
+                    int64_t offset) {
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+  const auto no = [&](const std::string& what) { return Refuse("storage_align", Describe(site), what); };
+  if (write_index < 0 || write_index >= static_cast<int64_t>(site.block().writes.size())) {
+    return no("it has no output " + std::to_string(write_index));
+  }
+  const Buffer& buffer = site.block().writes[write_index].buffer;
+  if (!state.IsAllocated(buffer)) return no(buffer->name + " is a parameter");
+  if (factor < 1 || offset < 0 || offset >= factor) return no("needs a factor >= 1 and an offset below it");
+  const auto rank = static_cast<int64_t>(buffer->shape.size());
+  if (axis < 0) axis += rank;
+  if (rank < 2 || axis != rank - 2) {
+    return no("only rows can be spread: the axis of " + buffer->name + " must be the last but one");
+  }
+  // Other outputs' entries stay, this one's is replaced.
+  AttrList aligns;
+  const AttrValue* old = site.block().annotations.Find(kBufferDimAlign);
+  const auto* entries = old != nullptr ? old->get<AttrList>() : nullptr;
+  for (size_t i = 0; entries != nullptr && i < entries->size(); ++i) {
+    const auto* numbers = (*entries)[i].get<AttrList>();
+    const int64_t* output = numbers != nullptr && !numbers->empty() ? numbers->front().get<int64_t>() : nullptr;
+    if (output == nullptr || *output != write_index) aligns.push_back((*entries)[i]);
+  }
+  aligns.push_back(AttrValue::Ints({write_index, axis, factor, offset}));
+  return AnnotateBlock(state, name, kBufferDimAlign, AttrValue(std::move(aligns)));
+}
+
 }  // namespace ingot::schedule

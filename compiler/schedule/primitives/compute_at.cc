@@ -330,6 +330,7 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
       return Refuse("recompute_for", Describe(producer), "it is not the only source of what " + name + " reads");
     }
   }
+  if (IsTensorized(producer.block())) return Refuse("recompute_for", Describe(producer), "it is tensorized");
   const BlockName& consumer_name = consumers.front();
   if (!state.IsRegular(producer_name))
     return Refuse("recompute_for", Describe(producer), "its bindings are not simple");

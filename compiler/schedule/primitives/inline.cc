@@ -115,6 +115,10 @@ Status ComputeInline(ScheduleState& state, const BlockName& name) {
   const std::optional<std::vector<PrimVar>> vars = PlainIndices(site.block(), buffer, store->indices);
   if (!vars) return Refuse("compute_inline", Describe(site), "its indices are not iteration variables, each once");
   if (ReadsFrom(site.block(), buffer)) return Refuse("compute_inline", Describe(site), "it reads its own result");
+  for (const BlockSite& reader : state.Readers(buffer)) {
+    if (!IsTensorized(reader.block())) continue;
+    return Refuse("compute_inline", Describe(site), "its reader \"" + reader.block().name + "\" is tensorized");
+  }
   PrimVarMap units;  // iteration variables that no index names have one value
   for (const IterVar& iter : site.block().iter_vars) {
     const bool indexed =

@@ -1,5 +1,7 @@
-// Primitives that say how a loop runs (parallel, vectorized, unrolled), and annotations.
+// Primitives that say how a loop runs (parallel, vectorized, unrolled, as threads), and annotations.
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "compiler/schedule/primitives.h"
 
@@ -92,6 +94,10 @@ Status Parallel(ScheduleState& state, const LoopVar& loop) {
 
 Status Vectorize(ScheduleState& state, const LoopVar& loop) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  for (const BlockSite& block : ScheduleState::BlocksIn(site.loop->body)) {
+    if (!IsTensorized(block.block())) continue;
+    return Refuse("vectorize", Describe(site), "block \"" + block.block().name + "\" is tensorized");
+  }
   if (!JoinsLanes(state, site)) INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
   const int64_t* extent = AsConstInt(site.loop->extent);
   if (extent == nullptr) return Refuse("vectorize", Describe(site), "the extent is not constant");
@@ -110,6 +116,41 @@ Status Unroll(ScheduleState& state, const LoopVar& loop) {
     return Refuse("unroll", Describe(site), "the extent is not constant");
   }
   return SetKind(state, "unroll", site, ForKind::kUnrolled);
+}
+
+Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread_axis) {
+  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
+  static constexpr std::string_view kAxes[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+                                               "threadIdx.z", "vthread.x",  "vthread.y",  "vthread.z"};
+  if (std::find(std::begin(kAxes), std::end(kAxes), thread_axis) == std::end(kAxes)) {
+    return Refuse(
+        "bind", Describe(site),
+        "there is no thread axis \"" + thread_axis + "\"; expected blockIdx, threadIdx or vthread with .x, .y or .z");
+  }
+  INGOT_RETURN_IF_ERROR(CheckIndependent(state, "bind", site));
+  for (const BlockSite& block : state.Blocks()) {
+    const bool inside = std::any_of(block.loops.begin(), block.loops.end(),
+                                    [&](const For& around) { return around.same_as(site.loop); });
+    for (const For& other : block.loops) {
+      if (other->for_kind != ForKind::kThreadBinding || other->thread_tag != thread_axis) continue;
+      if (inside) {
+        return Refuse(
+            "bind", Describe(site),
+            "loop " + other->var->name + " around block \"" + block.block().name + "\" is " + thread_axis + " already");
+      }
+      arith::Analyzer analyzer;
+      if (analyzer.ProveEqual(other->extent, site.loop->extent)) continue;
+      return Refuse("bind", Describe(site),
+                    thread_axis + " has another extent in loop " + other->var->name + " around block \"" +
+                        block.block().name + "\"");
+    }
+  }
+  if (site.loop->for_kind != ForKind::kSerial) return Refuse("bind", Describe(site), "the loop has a kind already");
+  ForNode copy = *site.loop;
+  copy.for_kind = ForKind::kThreadBinding;
+  copy.thread_tag = thread_axis;
+  state.Replace(site.loop, Make<ForNode>(std::move(copy)));
+  return Status();
 }
 
 Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, AttrValue value) {

@@ -38,6 +38,11 @@ class BindingSimplifier : public StmtMutator {
 };
 
 // extent / divisor where it is exact.
+std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, const PrimExpr& symbolic, arith::Analyzer& analyzer) {
+  const PrimExpr quotient = analyzer.Simplify(FloorDiv(extent, symbolic));
+  if (!analyzer.ProveEqual(quotient * symbolic, extent)) return std::nullopt;
+  return quotient;
+}
 std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, int64_t divisor, arith::Analyzer& analyzer) {
   if (const int64_t* constant = AsConstInt(extent)) {
     if (*constant % divisor != 0) return std::nullopt;
@@ -86,27 +91,40 @@ Stmt Nest(const std::vector<LoopVar>& vars, const std::vector<PrimExpr>& extents
 }
 
 Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& var,
-                                   const std::vector<std::optional<int64_t>>& factors) {
+                                   const std::vector<std::optional<PrimExpr>>& given) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
   INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "split", site));
-  int64_t product = 1;
+  const DataType dtype = var->dtype;
+  std::vector<std::optional<PrimExpr>> factors;
+  int64_t constant = 1;
+  PrimExpr product = IntImm(dtype, 1);
   int absent = 0;
-  for (const std::optional<int64_t>& factor : factors) {
-    if (factor && *factor < 1) return Refuse("split", Describe(site), "factors must be at least 1");
-    if (factor && __builtin_mul_overflow(product, *factor, &product)) {
+  for (const std::optional<PrimExpr>& factor : given) {
+    factors.push_back(factor ? std::optional<PrimExpr>(Cast(dtype, *factor)) : std::nullopt);
+    absent += factor ? 0 : 1;
+    if (!factor) continue;
+    const int64_t* value = AsConstInt(*factor);
+    if (value != nullptr && *value < 1) return Refuse("split", Describe(site), "factors must be at least 1");
+    if (value != nullptr && __builtin_mul_overflow(constant, *value, &constant)) {
       return Refuse("split", Describe(site), "the factors' product overflows");
     }
-    absent += factor ? 0 : 1;
+    product = product * *factors.back();
   }
   if (factors.empty() || absent > 1) return Refuse("split", Describe(site), "give factors, all but one at most");
   const PrimExpr& extent = site.loop->extent;
-  const DataType dtype = var->dtype;
   arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
-  const std::optional<PrimExpr> quotient = DivideExactly(extent, product, analyzer);
-  const bool exact = absent == 1 ? quotient.has_value() : analyzer.ProveEqual(extent, IntImm(dtype, product));
-  if (absent == 0 && !exact && !analyzer.ProveLessEqual(extent, IntImm(dtype, product))) {
+  product = analyzer.Simplify(product);
+  const bool is_constant = AsConstInt(product) != nullptr;
+  const std::optional<PrimExpr> quotient =
+      is_constant ? DivideExactly(extent, constant, analyzer) : DivideExactly(extent, product, analyzer);
+  const bool exact = absent == 1 ? quotient.has_value() : analyzer.ProveEqual(extent, product);
+  if (!exact && !is_constant && !analyzer.ProveLessEqual(IntImm(dtype, 1), product)) {
+    return Refuse("split", Describe(site), "a symbolic factor may be 0, and does not divide the extent for certain");
+  }
+  if (absent == 0 && !exact && !analyzer.ProveLessEqual(extent, product)) {
     return Refuse("split", Describe(site),
-                  "the factors' product " + std::to_string(product) + " may be below the extent");
+                  "the factors' product " + (is_constant ? std::to_string(constant) + " " : std::string()) +
+                      "may be below the extent");
   }
   std::vector<LoopVar> vars;
   std::vector<PrimExpr> extents;
@@ -114,10 +132,9 @@ Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& var,
   for (size_t i = 0; i < factors.size(); ++i) {
     vars.push_back(MakePrimVar(var->name + "_" + std::to_string(i), dtype));
     if (factors[i]) {
-      extents.push_back(IntImm(dtype, *factors[i]));
+      extents.push_back(*factors[i]);
     } else {
-      extents.push_back(quotient ? *quotient
-                                 : analyzer.Simplify(FloorDiv(extent + (product - 1), IntImm(dtype, product))));
+      extents.push_back(quotient ? *quotient : analyzer.Simplify(FloorDiv(extent + (product - 1), product)));
     }
     index = index * extents.back() + vars.back();
   }
@@ -255,6 +272,14 @@ class TailCopier : public StmtMutator {
     copy.var = var;
     return Make<ForNode>(std::move(copy));
   }
+  // Of a tensorized block.
+  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
+    BufferNode copy = *allocate->buffer;
+    copy.data = MakePrimVar(copy.name, DataType::Handle());
+    const Buffer fresh = Make<BufferNode>(std::move(copy));
+    buffers_.emplace(allocate->buffer, fresh);
+    return Make<AllocateNode>(fresh, MutateStmt(allocate->body), allocate->annotations);
+  }
   Stmt Mutate(const Ref<BlockRealizeNode>& realize) override {
     BlockRealizeNode copy = *AsRef<BlockRealizeNode>(StmtMutator::Mutate(realize));
     BlockNode block = *copy.block;
@@ -286,6 +311,18 @@ class TailCopier : public StmtMutator {
 
 }  // namespace
 
+namespace {
+
+// An iteration goes on with what the one before left: the loop reduces into the buffer.
+bool IsCarried(const LoopSite& site, const Buffer& buffer) {
+  const std::vector<BlockSite> inside = ScheduleState::BlocksIn(site.loop->body);
+  return std::any_of(inside.begin(), inside.end(), [&](const BlockSite& block) {
+    return WritesTo(block.block(), buffer) && Binds(*block.realize, site.loop->var, IterType::kReduce);
+  });
+}
+
+}  // namespace
+
 Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_t multiple) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(var));
   INGOT_RETURN_IF_ERROR(CheckPlainLoop(state, "loop_partition", site));
@@ -300,7 +337,7 @@ Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_
   const PrimExpr main_extent = tiles * multiple;
   BufferMap copies;
   for (const Buffer& buffer : state.root().alloc_buffers) {
-    if (!LivesInside(state, buffer, site.loop)) continue;
+    if (!LivesInside(state, buffer, site.loop) || IsCarried(site, buffer)) continue;
     BufferNode copy = *buffer;
     copy.name = state.FreshBufferName(buffer->name + "_tail");
     copy.data = MakePrimVar(copy.name, DataType::Handle());

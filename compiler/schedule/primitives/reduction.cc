@@ -20,12 +20,6 @@ std::optional<size_t> LoopPosition(const BlockSite& site, const LoopVar& loop) {
   return std::nullopt;
 }
 
-// `out[i] = out[i] op source`, started from `out[i] = identity`.
-struct Reduction {
-  const BufferStoreNode* update;
-  BinaryOp op;
-  PrimExpr source, identity;
-};
 bool IsLoadOf(const PrimExpr& expr, const BufferStoreNode& store) {
   const auto* load = As<BufferLoadNode>(expr);
   if (load == nullptr || !load->buffer.same_as(store.buffer)) return false;
@@ -34,6 +28,9 @@ bool IsLoadOf(const PrimExpr& expr, const BufferStoreNode& store) {
   }
   return true;
 }
+
+}  // namespace
+
 std::optional<Reduction> MatchReduction(const BlockNode& block) {
   const auto* update = As<BufferStoreNode>(block.body);
   const auto* init = As<BufferStoreNode>(block.init);
@@ -49,6 +46,8 @@ std::optional<Reduction> MatchReduction(const BlockNode& block) {
   if (IsLoadOf(binary->b, *update)) return Reduction{update, binary->op, binary->a, init->value};
   return std::nullopt;
 }
+
+namespace {
 
 // The block makes its result alone (no part of its iterations was partitioned off).
 bool IsOnlyWriter(const ScheduleState& state, const BlockSite& site) {

@@ -1,9 +1,10 @@
 // Before: a function of blocks, scheduled or not. After: no block is left; iteration variables are replaced by what
 // they were bound to, initialisations stand under "every reduction variable is at its first value", predicates under
-// Ifs, buffers of blocks in Allocate statements where the block stood; every loop starts at 0; loops and indices count in
-// int64. It comes first, because
-// all later passes think in loops.
+// Ifs, buffers of blocks in Allocate statements where the block stood, with the alignment of rows that their writers
+// asked for (storage_align); every loop starts at 0; loops and indices count in int64. It comes first, because all later
+// passes think in loops.
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
 
 namespace ingot::transform {
@@ -49,6 +50,7 @@ class BlockLowerer : public StmtMutator {
 
   Stmt Mutate(const Ref<BlockRealizeNode>& realize) override {
     const BlockNode& block = *realize->block;
+    NoteAlignment(block);
     PrimVarMap bindings;
     PrimExpr first = BoolImm(true);  // the first iteration of the reduction
     for (size_t i = 0; i < block.iter_vars.size(); ++i) {
@@ -68,7 +70,10 @@ class BlockLowerer : public StmtMutator {
     body = Substitute(body, bindings);
     if (!IsConstInt(realize->predicate, 1)) body = Make<IfStmtNode>(realize->predicate, std::move(body), nullptr);
     for (size_t i = block.alloc_buffers.size(); i-- > 0;) {
-      body = Make<AllocateNode>(block.alloc_buffers[i], std::move(body));
+      const auto align = row_align_.find(block.alloc_buffers[i]);
+      Attrs annotations;
+      if (align != row_align_.end()) annotations = Attrs{{schedule::kBufferDimAlign, align->second}};
+      body = Make<AllocateNode>(block.alloc_buffers[i], std::move(body), std::move(annotations));
     }
     return body;
   }
@@ -112,6 +117,26 @@ class BlockLowerer : public StmtMutator {
     const DataType wide = DataType::Int(64).with_lanes(expr->dtype.lanes);
     return expr->dtype == wide ? expr : Cast(wide, expr);
   }
+
+  // [[output, axis, factor, offset], ...] -> [factor, offset] of the output's rows.
+  void NoteAlignment(const BlockNode& block) {
+    const AttrValue* aligns = block.annotations.Find(schedule::kBufferDimAlign);
+    const auto* list = aligns != nullptr ? aligns->get<AttrList>() : nullptr;
+    if (list == nullptr) return;
+    for (const AttrValue& entry : *list) {
+      const auto* numbers = entry.get<AttrList>();
+      if (numbers == nullptr || numbers->size() != 4) continue;
+      const int64_t* output = numbers->at(0).get<int64_t>();
+      const int64_t* factor = numbers->at(2).get<int64_t>();
+      const int64_t* offset = numbers->at(3).get<int64_t>();
+      if (output == nullptr || *output < 0 || *output >= static_cast<int64_t>(block.writes.size())) continue;
+      if (factor == nullptr || offset == nullptr || *factor < 1 || *offset < 0 || *offset >= *factor) continue;
+      row_align_[block.writes[static_cast<size_t>(*output)].buffer] = AttrList{numbers->at(2), numbers->at(3)};
+    }
+  }
+
+  std::unordered_map<Buffer, AttrList, RefHash, RefSame> row_align_;
+
   Stmt ReplaceView(const MatchBufferRegion& view, const Stmt& body) {
     if (view.buffer->shape.size() != view.source.region.size()) {
       return Fail(body, "buffer " + view.buffer->name + " matches a region of another rank");

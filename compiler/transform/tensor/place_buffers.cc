@@ -4,6 +4,7 @@
 //           around it), as large as the hull of what is touched there. Accumulator tiles end up so;
 //   global  outermost, over the function's symbolic variables alone. One that is private to an iteration of a parallel
 //           loop gets that loop's variable as its first index.
+// An Allocate that says how its rows are aligned gets rows that much longer.
 //
 // A buffer may shrink to what one iteration touches only if no iteration reads what another one left. That is so when,
 // in one iteration, the first access is a store that the iteration always makes, and every element that is read lies in
@@ -35,7 +36,8 @@ struct Access {
 };
 struct Allocation {
   Buffer buffer;
-  std::vector<Access> accesses;  // in order of execution
+  std::vector<Access> accesses;            // in order of execution
+  int64_t row_factor = 1, row_offset = 0;  // the length of a row leaves row_offset when divided by row_factor
 };
 
 // Takes the Allocate statements out and lists every access of what they allocate.
@@ -46,7 +48,12 @@ class Collector : public StmtMutator {
  protected:
   using StmtMutator::Mutate;
   Stmt Mutate(const Ref<AllocateNode>& allocate) override {
-    allocations.push_back({allocate->buffer, {}});
+    Allocation allocation{allocate->buffer, {}};
+    if (const AttrValue* align = allocate->annotations.Find(schedule::kBufferDimAlign)) {
+      allocation.row_factor = *align->get<AttrList>()->at(0).get<int64_t>();
+      allocation.row_offset = *align->get<AttrList>()->at(1).get<int64_t>();
+    }
+    allocations.push_back(std::move(allocation));
     return MutateStmt(allocate->body);
   }
 };
@@ -111,6 +118,7 @@ class Placer {
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && AsConstInt(box[d].extent) == nullptr) box[d] = whole[d];
     }
+    AlignRows(allocation, box);
     const ForNode* parallel = nullptr;
     for (const ForNode* loop : loops_) parallel = loop->for_kind == ForKind::kParallel ? loop : parallel;
 
@@ -127,6 +135,7 @@ class Placer {
                                        [&](const ForNode* loop) { return Uses(box[d].extent, loop->var); });
       if (depends) outer[d] = whole[d];
     }
+    AlignRows(allocation, outer);
     if (parallel == nullptr || !is_private) return Finish(outer, "global", nullptr, nullptr);
     for (const ForNode* loop : loops_) {
       if (Uses(parallel->extent, loop->var)) {
@@ -142,6 +151,13 @@ class Placer {
   }
 
  private:
+  void AlignRows(const Allocation& allocation, std::vector<Range>& box) {
+    if (allocation.row_factor == 1 || box.empty()) return;
+    PrimExpr& length = box.back().extent;
+    const PrimExpr rest = IntImm(length->dtype, allocation.row_offset) - length;
+    length = analyzer_.Simplify(length + FloorMod(rest, IntImm(length->dtype, allocation.row_factor)));
+  }
+
   // The innermost statement that holds all accesses, and the loops around what it repeats.
   void FindPlace(const Allocation& allocation) {
     const std::vector<Stmt>& path = allocation.accesses.front().path;

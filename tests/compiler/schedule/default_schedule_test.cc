@@ -96,5 +96,25 @@ TEST_CASE("trace: replay on another shape gives what the rule would have done, a
   }
 }
 
+TEST_CASE("trace: replay where other rows are left over than in the recorded function") {
+  const Target v3 = BothTargets()[0];
+  using ir::Int64;
+  const auto dense = [](int64_t m) { return testing::Dense(Int64(m), Int64(9), Int64(64), true); };
+  const std::vector<int64_t> rows{5, 12, 17, 36, 37, 65};
+  for (int64_t from : rows) {
+    const Result<ScheduledFunction> origin = ApplyDefaultSchedule(dense(from), v3);
+    REQUIRE(origin.ok());
+    for (int64_t m : rows) {
+      CAPTURE(from);
+      CAPTURE(m);
+      CAPTURE(origin->trace.ToString());
+      Case other{"replayed", dense(m), 1, {{{m, 9}, {9, 64}, {64}, {m, 64}}}};
+      const Result<Schedule> replayed = Replay(origin->trace, other.function);
+      REQUIRE_MESSAGE(replayed.ok(), replayed.status().message());
+      CheckEqual(other, replayed->function(), false, "replayed");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ingot::schedule

@@ -279,21 +279,27 @@ std::vector<Case> AllCases() {
   return cases;
 }
 
-Result<std::vector<std::vector<float>>> RunOnRandom(const PrimFunc& function,
-                                                    const std::vector<std::vector<int64_t>>& dims, int num_outputs,
-                                                    uint64_t seed, bool check_races) {
+std::vector<std::vector<float>> RandomBuffers(const std::vector<std::vector<int64_t>>& dims, int num_outputs,
+                                              uint64_t seed) {
   std::mt19937_64 generator(seed);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   std::vector<std::vector<float>> data;
-  std::vector<interp::HostBuffer> buffers;
-  const size_t first_output = dims.size() - num_outputs;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t elements = 1;
     for (int64_t d : dims[i]) elements *= d;
     data.emplace_back(elements);
-    if (i >= first_output) continue;
+    if (i + num_outputs >= dims.size()) continue;
     for (float& value : data.back()) value = uniform(generator);
   }
+  return data;
+}
+
+Result<std::vector<std::vector<float>>> RunOnRandom(const PrimFunc& function,
+                                                    const std::vector<std::vector<int64_t>>& dims, int num_outputs,
+                                                    uint64_t seed, bool check_races) {
+  std::vector<std::vector<float>> data = RandomBuffers(dims, num_outputs, seed);
+  std::vector<interp::HostBuffer> buffers;
+  const size_t first_output = dims.size() - num_outputs;
   for (size_t i = 0; i < dims.size(); ++i) {
     buffers.push_back({kFloat, dims[i], std::as_writable_bytes(std::span<float>(data[i])), i < first_output});
   }

@@ -43,6 +43,9 @@ ir::PrimFunc Pad(ir::PrimExpr a, int64_t b);
 
 std::vector<Case> AllCases();
 
+// Inputs that depend on the seed alone, and outputs of zeros.
+std::vector<std::vector<float>> RandomBuffers(const std::vector<std::vector<int64_t>>& dims, int num_outputs,
+                                              uint64_t seed);
 // Buffers of the outputs after a run on inputs that depend on the seed alone.
 Result<std::vector<std::vector<float>>> RunOnRandom(const ir::PrimFunc& function,
                                                     const std::vector<std::vector<int64_t>>& dims, int num_outputs,

@@ -4,11 +4,12 @@
 //   # RUN: default TARGET [trace|scheduled|lowered]
 //
 // A command is a primitive and its arguments: a block by name, a loop as BLOCK/INDEX (from the outermost, 0), "None", an
-// integer or a word: `split C/0 None 4`, `compute_at B C/1`.
+// integer, a symbolic variable or a word: `split C/0 None 4`, `split C/0 None m`, `compute_at B C/1`.
 #include <array>
 #include <charconv>
 #include <sstream>
 
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
@@ -38,12 +39,16 @@ class Command {
     if (name_ == "split") {
       const LoopRV loop = Loop();
       std::vector<Factor> factors;
-      for (std::string word; words_ >> word;) factors.push_back(word == "None" ? Factor(kRest) : Factor(Number(word)));
+      for (std::string word; words_ >> word;) factors.push_back(FactorOf(word));
       s_.Split(loop, factors);
     } else if (name_ == "fuse") {
       s_.Fuse(Loops());
     } else if (name_ == "reorder") {
       s_.Reorder(Loops());
+    } else if (name_ == "tile") {
+      const LoopRV x = Loop(), y = Loop();
+      const Factor x_factor = FactorOf(Word());
+      s_.Tile(x, y, x_factor, FactorOf(Word()));
     } else if (name_ == "loop_partition") {
       const LoopRV loop = Loop();
       s_.LoopPartition(loop, Number(Word()));
@@ -55,6 +60,9 @@ class Command {
       s_.Vectorize(Loop());
     } else if (name_ == "unroll") {
       s_.Unroll(Loop());
+    } else if (name_ == "bind") {
+      const LoopRV loop = Loop();
+      s_.Bind(loop, Word());
     } else if (name_ == "annotate") {
       const LoopRV loop = Loop();
       const std::string key = Word();
@@ -86,12 +94,20 @@ class Command {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
       s_.SetScope(block, index, Word());
+    } else if (name_ == "storage_align") {
+      const BlockRV block = Block();
+      const std::vector<int64_t> numbers = Numbers();
+      s_.StorageAlign(block, numbers.at(0), numbers.at(1), numbers.at(2), numbers.at(3));
+    } else if (name_ == "pad_einsum") {
+      const BlockRV block = Block();
+      s_.PadEinsum(block, Numbers());
+    } else if (name_ == "tensorize") {
+      const LoopRV loop = Loop();
+      s_.Tensorize(loop, Word());
     } else if (name_ == "transform_layout") {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
-      std::vector<int64_t> axes;
-      for (std::string word; words_ >> word;) axes.push_back(Number(word));
-      s_.TransformLayout(block, index, axes);
+      s_.TransformLayout(block, index, Numbers());
     } else if (name_ == "decompose_reduction") {
       const BlockRV block = Block();
       s_.DecomposeReduction(block, Loop());
@@ -113,6 +129,18 @@ class Command {
     int64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
     return value;
+  }
+  std::vector<int64_t> Numbers() {
+    std::vector<int64_t> numbers;
+    for (std::string word; words_ >> word;) numbers.push_back(Number(word));
+    return numbers;
+  }
+  Factor FactorOf(const std::string& word) const {
+    if (word == "None") return kRest;
+    for (const ir::PrimVar& symbol : ir::FreePrimVars(s_.function())) {
+      if (symbol->name == word) return ir::PrimExpr(symbol);
+    }
+    return Number(word);
   }
   BlockRV Block() { return s_.GetBlock(Word()); }
   LoopRV Loop() { return LoopOf(Word()); }

@@ -1,0 +1,290 @@
+// Primitives keep the meaning of a function: random legal traces on the functions of functions.h. Each result is run in
+// the interpreter, scheduled and lowered, and compiled to machine code, and compared with the unscheduled function; its
+// trace is replayed and gives the same function. A refusal changes nothing and is no failure; how often each primitive
+// was applied is counted and printed.
+//
+// 90 traces by default; INGOT_LONG_TESTS=1 makes them 1,000, of which each primitive must be in 50 places at least.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <random>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/schedule/schedule.h"
+#include "compiler/script/printer.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "doctest/doctest.h"
+#include "tests/compiler/codegen/jit.h"
+#include "tests/compiler/schedule/functions.h"
+
+namespace ingot::schedule {
+namespace {
+
+using testing::Case;
+
+// A small micro-kernel: 2 x 4 results.
+constexpr const char* kSmallGemm = "gemm_f32_2x4_v4";
+std::vector<TensorIntrin> Intrinsics() { return {GemmMicroKernel(2, 4, 4, false)}; }
+
+class RandomPrimitives {
+ public:
+  explicit RandomPrimitives(uint64_t seed) : generator_(seed) {}
+
+  // Applies one random primitive to random places.
+  void Apply(Schedule& s) {
+    const std::vector<BlockSite> sites = s.state().Blocks();
+    const BlockRV block = s.GetBlock(Pick(sites).block().name);
+    const BlockRV other = s.GetBlock(Pick(sites).block().name);
+    const std::vector<LoopRV> loops = s.GetLoops(block), other_loops = s.GetLoops(other);
+    if (!s.status().ok() || loops.empty()) return;
+    const LoopRV loop = Pick(loops);
+    if (Below(4) == 0) s.GetProducers(block);
+    if (Below(4) == 0) s.GetChildBlocks(loop);
+    const LoopRV target = other_loops.empty() ? LoopRV{} : Pick(other_loops);
+    const size_t first = Below(loops.size());
+    const int64_t factor = 1 + static_cast<int64_t>(Below(5));
+    switch (Below(23)) {
+      case 0:
+        return SplitSomehow(s, loop, factor);
+      case 1: {
+        const std::vector<IntRV> tile = s.SamplePerfectTile(loop, 2, 1 + static_cast<int64_t>(Below(8)));
+        if (s.status().ok()) s.Split(loop, {tile[0], tile[1]});
+        return;
+      }
+      case 2:
+        s.Fuse({loops.begin() + static_cast<std::ptrdiff_t>(first), loops.end()});
+        return;
+      case 3: {
+        std::vector<LoopRV> order = loops;
+        std::shuffle(order.begin(), order.end(), generator_);
+        order.resize(1 + Below(order.size()));
+        return s.Reorder(order);
+      }
+      case 4:
+        s.LoopPartition(loop, factor);
+        return;
+      case 5:
+        return s.Parallel(loop);
+      case 6:
+        return s.Vectorize(loops.back());
+      case 7:
+        return s.Unroll(loop);
+      case 8:
+      case 9:
+        return target.id < 0 ? void() : s.ComputeAt(block, target);
+      case 10:
+        return UnderProducer(s, block);
+      case 11:
+        return s.ComputeInline(block);
+      case 12:
+        return s.ReverseComputeInline(block);
+      case 13:
+        s.CacheRead(block, 0, Below(2) == 0 ? "global" : "local");
+        return;
+      case 14:
+        s.CacheWrite(block, 0, "global");
+        return;
+      case 15:
+        s.DecomposeReduction(block, loop);
+        return;
+      case 16:
+        s.TransformLayout(block, 0, Below(2) == 0 ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 2, 1});
+        return;
+      case 17:
+        s.RFactor(loop);
+        return;
+      case 18:
+        s.RecomputeFor(block, other);
+        return;
+      case 19:
+        s.PartitionByConditions(loop);
+        return;
+      case 20:
+        s.AddUnitLoop(block);
+        return;
+      case 21:
+        return Below(2) == 0 ? s.SetScope(block, 0, Below(2) == 0 ? "local" : "global")
+                             : s.StorageAlign(block, 0, -2, 8, static_cast<int64_t>(Below(8)));
+      default:
+        return Below(2) == 0 ? s.Annotate(block, "note", factor) : s.Annotate(loop, "note", "text");
+    }
+  }
+
+  // Only before anything else: a padded product, in tiles that the small micro-kernel takes.
+  void PadAndTensorize(Schedule& s) {
+    const BlockRV block = s.GetBlock("matmul");
+    const size_t rank = s.GetLoops(block).size();
+    if (!s.status().ok() || rank < 3) return;
+    std::vector<int64_t> multiples(rank, 1);
+    multiples[rank - 3] = 2 + 2 * static_cast<int64_t>(Below(2));
+    multiples[rank - 2] = 4;
+    multiples[rank - 1] = 1 + static_cast<int64_t>(Below(3));
+    Schedule padded = s;
+    padded.PadEinsum(block, multiples);
+    if (padded.status().ok()) s = std::move(padded);
+    if (Below(4) == 0) return;  // the rest at random
+    std::vector<LoopRV> loops = s.GetLoops(block);
+    const Schedule::Tiled tiled = s.Tile(loops[rank - 3], loops[rank - 2], int64_t{2}, int64_t{4});
+    s.DecomposeReduction(block, s.GetLoops(block)[0]);
+    s.Tensorize(tiled.x_inner, kSmallGemm);
+  }
+
+  // Only at the end: what a CPU does not have, for the interpreter alone.
+  void BindAxes(Schedule& s) {
+    for (const BlockSite& site : s.state().Blocks()) {
+      Schedule attempt = s;
+      const std::vector<LoopRV> loops = attempt.GetLoops(attempt.GetBlock(site.block().name));
+      if (loops.empty()) continue;
+      constexpr const char* kAxes[] = {"blockIdx.x", "threadIdx.x", "threadIdx.y"};
+      attempt.Bind(Pick(loops), kAxes[Below(3)]);
+      if (attempt.status().ok()) s = std::move(attempt);
+    }
+  }
+
+  size_t Below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(generator_); }
+
+ private:
+  void SplitSomehow(Schedule& s, LoopRV loop, int64_t factor) {
+    switch (Below(5)) {
+      case 0:
+        s.Split(loop, {kRest, factor, int64_t{2}});
+        return;
+      case 1:
+        s.Split(loop, {factor, kRest});
+        return;
+      case 2: {  // a symbolic factor where there is a symbol
+        const std::vector<ir::PrimVar> symbols = ir::FreePrimVars(s.function());
+        s.Split(loop, {kRest, symbols.empty() ? Factor(factor) : Factor(ir::Max(symbols[0], ir::Int64(1)))});
+        return;
+      }
+      case 3:
+        s.Split(loop, {kRest, s.SampleCategorical({2, 3, 4, 8}, static_cast<int64_t>(Below(4)))});
+        return;
+      default:
+        s.Split(loop, {kRest, factor});
+        return;
+    }
+  }
+
+  // The consumer moves under a loop of one of its producers.
+  void UnderProducer(Schedule& s, BlockRV consumer) {
+    const std::vector<BlockRV> producers = s.GetProducers(consumer);
+    if (producers.empty()) return;
+    const std::vector<LoopRV> loops = s.GetLoops(Pick(producers));
+    if (!loops.empty()) s.ReverseComputeAt(consumer, loops[Below(std::min<size_t>(loops.size(), 2))]);
+  }
+
+  template <typename T>
+  const T& Pick(const std::vector<T>& items) {
+    return items[Below(items.size())];
+  }
+  std::mt19937_64 generator_;
+};
+
+// The values of the function's symbols with buffers of these dims.
+std::vector<int64_t> SymbolValues(const ir::PrimFunc& function, const std::vector<std::vector<int64_t>>& dims) {
+  std::vector<int64_t> values;
+  for (const ir::PrimVar& symbol : ir::FreePrimVars(function)) {
+    for (size_t i = 0; i < dims.size() && values.empty(); ++i) {
+      const auto& shape = function->params[i].buffer->shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (shape[d].get() == symbol.get()) values.push_back(dims[i][d]);
+      }
+    }
+  }
+  values.resize(std::min<size_t>(values.size(), 1));
+  return values;
+}
+
+std::vector<std::vector<float>> RunCompiled(const ir::PrimFunc& function, const ir::PrimFunc& lowered,
+                                            const Target& target, const std::vector<std::vector<int64_t>>& dims,
+                                            int num_outputs, uint64_t seed) {
+  std::vector<codegen::testing::Tensor<float>> buffers;
+  for (const std::vector<float>& values : testing::RandomBuffers(dims, num_outputs, seed)) {
+    buffers.emplace_back(values.begin(), values.end());
+  }
+  std::vector<void*> pointers;
+  for (auto& buffer : buffers) pointers.push_back(buffer.data());
+  codegen::testing::Kernel kernel(lowered, target);
+  REQUIRE(kernel.Run(pointers, SymbolValues(function, dims)) == 0);
+  std::vector<std::vector<float>> results;
+  for (size_t i = buffers.size() - static_cast<size_t>(num_outputs); i < buffers.size(); ++i) {
+    results.emplace_back(buffers[i].begin(), buffers[i].end());
+  }
+  return results;
+}
+
+void CountPrimitives(const Schedule& s, std::map<std::string, int>& counts) {
+  for (const std::string& name : s.trace().PrimitiveNames()) ++counts[name];
+}
+
+TEST_CASE("random legal traces keep what a function computes, interpreted and compiled") {
+  const char* mode = std::getenv("INGOT_LONG_TESTS");
+  const bool is_long = mode != nullptr && *mode == '1';
+  const int num_traces = is_long ? 1000 : 90;
+  const Target target = codegen::testing::TargetNamed("x86-64-v3");
+  const bool runs = codegen::testing::HostRuns(target);
+  if (!runs) MESSAGE("SKIP: this machine does not run " << target.name << "; nothing is compiled");
+  const std::vector<Case> cases = testing::AllCases();
+  std::map<std::string, int> counts;
+  constexpr int kAttempts = 16;
+  for (int seed = 0; seed < num_traces; ++seed) {
+    const Case& c = cases[static_cast<size_t>(seed) % cases.size()];
+    RandomPrimitives random(static_cast<uint64_t>(seed));
+    Schedule schedule = Schedule::Create(c.function, Intrinsics()).value();
+    const auto attempt = [&](const auto& change) {
+      Schedule changed = schedule;
+      change(changed);
+      if (changed.status().ok()) schedule = std::move(changed);
+    };
+    if (random.Below(8) != 0) attempt([&](Schedule& s) { random.PadAndTensorize(s); });
+    for (int i = 0; i < kAttempts; ++i) attempt([&](Schedule& s) { random.Apply(s); });
+    CAPTURE(seed);
+    CAPTURE(c.name);
+    CAPTURE(schedule.trace().ToString());
+    const std::string text = script::PrintFunction("f", schedule.function());
+    CAPTURE(text);
+    const auto& dims = c.shapes[static_cast<size_t>(seed) / cases.size() % c.shapes.size()];
+    const auto data = static_cast<uint64_t>(seed);
+    const auto expected = testing::RunOnRandom(c.function, dims, c.num_outputs, data, false);
+    REQUIRE(expected.ok());
+    const auto got = testing::RunOnRandom(schedule.function(), dims, c.num_outputs, data, false);
+    REQUIRE_MESSAGE(got.ok(), got.status().message());
+    REQUIRE(testing::Compare(*expected, *got) == "");
+    // A local buffer may be too large or of symbolic size: then the lowering makes it workspace, or says why not.
+    const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(schedule.function(), target);
+    REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+    const std::string lowered_text = script::PrintFunction("f", *lowered);
+    CAPTURE(lowered_text);
+    const auto ran = testing::RunOnRandom(*lowered, dims, c.num_outputs, data, true);
+    REQUIRE_MESSAGE(ran.ok(), ran.status().message());
+    REQUIRE(testing::Compare(*expected, *ran) == "");
+    if (runs) {
+      const auto compiled = RunCompiled(c.function, *lowered, target, dims, c.num_outputs, data);
+      REQUIRE(testing::Compare(*expected, compiled) == "");
+    }
+    // Thread axes run one after the other, and their races are found.
+    Schedule bound = schedule;
+    random.BindAxes(bound);
+    const auto sequential = testing::RunOnRandom(bound.function(), dims, c.num_outputs, data, false);
+    REQUIRE_MESSAGE(sequential.ok(), sequential.status().message());
+    REQUIRE(testing::Compare(*expected, *sequential) == "");
+    // The trace alone makes the same function again.
+    const Result<Schedule> replayed = Replay(bound.trace(), c.function, Intrinsics());
+    REQUIRE_MESSAGE(replayed.ok(), replayed.status().message());
+    REQUIRE(ir::StructuralEqual(ir::Expr(replayed->function()), ir::Expr(bound.function()), true));
+    CountPrimitives(bound, counts);
+  }
+  std::string table;
+  for (const std::string_view name : PrimitiveNames()) {
+    const int count = counts[std::string(name)];
+    table += "\n  " + std::string(name) + " " + std::to_string(count);
+    CAPTURE(name);
+    CHECK(count >= (is_long ? 50 : 1));
+  }
+  MESSAGE(num_traces << " traces on " << cases.size() << " functions; times applied:" << table);
+}
+
+}  // namespace
+}  // namespace ingot::schedule
