@@ -7,6 +7,7 @@
 #include "compiler/ir/block_util.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/te/stages.h"
 #include "compiler/te/tensor.h"
 
 namespace ingot::te {
@@ -194,10 +195,24 @@ class StageBuilder {
 
 }  // namespace
 
+std::vector<NamedStage> StagesOf(std::span<const Tensor> args) {
+  std::vector<NamedStage> stages;
+  std::unordered_set<std::string> names;
+  for (Operation& operation : OrderStages(args)) {
+    std::string block;
+    if (!operation->is_placeholder()) {
+      block = operation->name;
+      for (int n = 1; !names.insert(block).second; ++n) block = operation->name + "_" + std::to_string(n);
+    }
+    stages.push_back({std::move(operation), std::move(block)});
+  }
+  return stages;
+}
+
 ir::PrimFunc CreatePrimFunc(std::span<const Tensor> args, std::vector<PrimVar> scalars) {
-  const std::vector<Operation> stages = OrderStages(args);
+  const std::vector<NamedStage> stages = StagesOf(args);
   Results results;
-  for (const Operation& stage : stages) results[stage].resize(std::max<size_t>(stage->bodies.size(), 1));
+  for (const auto& [stage, _] : stages) results[stage].resize(std::max<size_t>(stage->bodies.size(), 1));
 
   std::vector<ir::PrimFuncParam> params;
   for (const Tensor& arg : args) {
@@ -210,8 +225,7 @@ ir::PrimFunc CreatePrimFunc(std::span<const Tensor> args, std::vector<PrimVar> s
 
   std::vector<Buffer> intermediates;
   std::vector<Stmt> nests;
-  std::unordered_set<std::string> names;
-  for (const Operation& stage : stages) {
+  for (const auto& [stage, block_name] : stages) {
     if (stage->is_placeholder()) continue;
     std::vector<Buffer>& buffers = results.at(stage);
     for (size_t i = 0; i < buffers.size(); ++i) {
@@ -222,9 +236,7 @@ ir::PrimFunc CreatePrimFunc(std::span<const Tensor> args, std::vector<PrimVar> s
       buffers[i] = ir::MakeBuffer(std::move(name), stage->bodies[i]->dtype, std::move(shape));
       intermediates.push_back(buffers[i]);
     }
-    std::string block_name = stage->name;
-    for (int n = 1; !names.insert(block_name).second; ++n) block_name = stage->name + "_" + std::to_string(n);
-    nests.push_back(StageBuilder(stage, results, std::move(block_name)).Build());
+    nests.push_back(StageBuilder(stage, results, block_name).Build());
   }
 
   ir::BlockNode root("root", {}, {}, {}, ir::MakeSeq(std::move(nests)));
