@@ -4,6 +4,27 @@
 
 namespace ingot::op {
 
+Status TeArgs::FindOutputs() {
+  std::vector<ir::Type> results = {call_->type};
+  if (const auto* tuple = ir::As<ir::TupleTypeNode>(call_->type)) results = tuple->fields;
+  for (const ir::Type& result : results) {
+    const ir::TensorType type = ir::AsRef<ir::TensorTypeNode>(result);
+    if (type == nullptr || !type->dims || !type->dtype) {
+      return OpError(call_, "the result needs a known shape and dtype, got " + Describe(call_->type));
+    }
+    outputs_.push_back(type);
+  }
+  return Status();
+}
+
+Result<TeArgs> TeArgs::Over(const ir::Call& call, std::vector<te::Tensor> inputs) {
+  TeArgs args(call);
+  INGOT_RETURN_IF_ERROR(args.FindOutputs());
+  args.inputs_ = std::move(inputs);
+  args.scalars_ = UnboundShapeVars(call);
+  return args;
+}
+
 Result<TeArgs> TeArgs::Make(const ir::Call& call) {
   TeArgs args(call);
   const auto own = [&](const ir::PrimExpr& expr) {
@@ -12,15 +33,7 @@ Result<TeArgs> TeArgs::Make(const ir::Call& call) {
     }
     return ir::Substitute(expr, args.own_);
   };
-  std::vector<ir::Type> results = {call->type};
-  if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) results = tuple->fields;
-  for (const ir::Type& result : results) {
-    const ir::TensorType type = ir::AsRef<ir::TensorTypeNode>(result);
-    if (type == nullptr || !type->dims || !type->dtype) {
-      return OpError(call, "the result needs a known shape and dtype, got " + Describe(call->type));
-    }
-    args.outputs_.push_back(type);
-  }
+  INGOT_RETURN_IF_ERROR(args.FindOutputs());
   const std::vector<ir::Expr> inputs = InputTensors(call);
   const OpRow* row = RowOf(call);
   for (size_t i = 0; i < inputs.size(); ++i) {

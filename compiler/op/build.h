@@ -17,6 +17,8 @@ class TeArgs {
  public:
   // Every input is a tensor of known shape and dtype, or a status says which one is not.
   static Result<TeArgs> Make(const ir::Call& call);
+  // The same over tensors of a larger expression, one for each of InputTensors, in their symbolic variables.
+  static Result<TeArgs> Over(const ir::Call& call, std::vector<te::Tensor> inputs);
 
   const ir::Call& call() const { return call_; }
   const std::vector<te::Tensor>& inputs() const { return inputs_; }
@@ -34,6 +36,7 @@ class TeArgs {
 
  private:
   explicit TeArgs(ir::Call call) : call_(std::move(call)) {}
+  Status FindOutputs();
   ir::Call call_;
   ir::PrimVarMap own_;
   std::vector<te::Tensor> inputs_;
@@ -62,17 +65,19 @@ Result<ir::PrimFunc> BuildFromStatements(
 // An Implementation that always applies and whose cost is an operation per element of the result. define is a plain
 // function.
 template <te::Tensor (*define)(const TeArgs&)>
-Result<ir::PrimFunc> Build(const ir::Call& call, const Target&) {
-  return BuildFromTe(call, define);
-}
+inline constexpr Builder Build = {
+    [](const ir::Call& call, const Target&) { return BuildFromTe(call, define); },
+    [](const TeArgs& args) { return std::vector<te::Tensor>{define(args)}; },
+};
 template <std::vector<te::Tensor> (*define)(const TeArgs&)>
-Result<ir::PrimFunc> BuildMany(const ir::Call& call, const Target&) {
-  return BuildManyFromTe(call, define);
-}
+inline constexpr Builder BuildMany = {
+    [](const ir::Call& call, const Target&) { return BuildManyFromTe(call, define); },
+    define,
+};
 template <Statements (*define)(const TeArgs&, const Buffers&, const Buffers&)>
-Result<ir::PrimFunc> BuildStatements(const ir::Call& call, const Target&) {
-  return BuildFromStatements(call, define);
-}
+inline constexpr Builder BuildStatements = {
+    [](const ir::Call& call, const Target&) { return BuildFromStatements(call, define); },
+};
 double ElementsOfResult(const ir::Call& call, const Target& target);
 bool Always(const ir::Call& call, const Target& target);
 template <te::Tensor (*define)(const TeArgs&)>

@@ -273,6 +273,20 @@ ir::Expr GetOp(std::string_view name) {
   return table.nodes[at];
 }
 
+const Implementation* CheapestImplementation(const ir::Call& call, const Target& target, bool of_tensors) {
+  const Implementation* best = nullptr;
+  double best_cost = 0;
+  for (const Implementation& implementation : RowOf(call)->implementations) {
+    if (of_tensors && implementation.build.tensors == nullptr) continue;
+    if (!implementation.predicate(call, target)) continue;
+    const double cost = implementation.cost(call, target);
+    if (best != nullptr && cost >= best_cost) continue;
+    best = &implementation;
+    best_cost = cost;
+  }
+  return best;
+}
+
 const OpRow* RowOf(const ir::Call& call) {
   const auto* op = ir::As<ir::OpNode>(call->callee);
   return op != nullptr ? op->row : nullptr;

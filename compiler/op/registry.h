@@ -15,7 +15,13 @@
 #include "compiler/target/target.h"
 #include "runtime/status.h"
 
+namespace ingot::te {
+class Tensor;
+}
+
 namespace ingot::op {
+
+class TeArgs;  // build.h
 
 // How FuseOps may combine an operator with its neighbours: TVM's pattern kinds with their numbers ("op_pattern" of a
 // PrimFunc), from free to rigid.
@@ -58,6 +64,15 @@ struct PrepareCall {
   std::vector<PrepareArgument> arguments;
 };
 
+// What makes an implementation.
+struct Builder {
+  // The unscheduled PrimFunc: InputTensors in order, outputs last, then the scalars of UnboundShapeVars.
+  Result<ir::PrimFunc> (*function)(const ir::Call& call, const Target& target);
+  // The results as tensor expressions of the arguments; null where it is made of statements.
+  std::vector<te::Tensor> (*tensors)(const TeArgs& args) = nullptr;
+  Result<ir::PrimFunc> operator()(const ir::Call& call, const Target& target) const { return function(call, target); }
+};
+
 // One way of computing an operator. The first row whose predicate holds and whose cost is least is taken.
 struct Implementation {
   const char* name;  // "direct", "blocked", "winograd", ...
@@ -65,8 +80,7 @@ struct Implementation {
   double (*cost)(const ir::Call& call, const Target& target);  // in operations; only compared with each other
   // The operator's layouts here, "NCHW" and the like, in order of arguments then result; empty: plain row-major.
   std::vector<std::string> layouts;
-  // Builds the unscheduled PrimFunc: InputTensors in order, outputs last, then the scalars of UnboundShapeVars.
-  Result<ir::PrimFunc> (*build)(const ir::Call& call, const Target& target);
+  Builder build;
 };
 
 // Which of the special cases of tests make sense for an operator (tests/compiler/op demands them then).
@@ -130,6 +144,9 @@ std::string SuggestOp(std::string_view name);
 // The one node for a row; INGOT_CHECKs that the name exists.
 ir::Expr GetOp(std::string_view name);
 const OpRow* RowOf(const ir::Call& call);  // null when the callee is no Op
+// The one with the least cost among those that take the call of an operator, or among those of them that are tensor
+// expressions; null when none does.
+const Implementation* CheapestImplementation(const ir::Call& call, const Target& target, bool of_tensors = false);
 
 // A checked call: attributes completed from the row's defaults, in its order; unknown names, missing required ones and
 // wrong types are errors with a suggestion; the type is inferred. Arguments have types.

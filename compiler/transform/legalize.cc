@@ -95,16 +95,7 @@ class Legalizer : public ir::ExprMutator {
   }
 
   ir::GlobalVar BuildFunction(const Call& call, const op::OpRow& row) {
-    const op::Implementation* best = nullptr;
-    double best_cost = 0;
-    for (const op::Implementation& implementation : row.implementations) {
-      if (!implementation.predicate(call, target_)) continue;
-      const double cost = implementation.cost(call, target_);
-      if (best == nullptr || cost < best_cost) {
-        best = &implementation;
-        best_cost = cost;
-      }
-    }
+    const op::Implementation* best = op::CheapestImplementation(call, target_);
     if (best == nullptr) {
       Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
       return nullptr;

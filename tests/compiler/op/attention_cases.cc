@@ -19,7 +19,7 @@ ReferenceTensor Filled(IntList dims, double value) {
 
 }  // namespace
 
-void AttentionCases(Builder& b) {
+void AttentionCases(CaseBuilder& b) {
   const char* op = "nn.attention";
   for (DataType dtype : {kF32, kF64, kF16, kBF16}) {
     b.Add(op, dtype.ToString(),

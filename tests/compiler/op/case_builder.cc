@@ -65,8 +65,8 @@ Arguments Then(std::vector<Expr> more) {
   };
 }
 
-OpCase& Builder::Add(std::string op, std::string label, std::vector<ReferenceTensor> inputs, Attrs attrs,
-                     Arguments args) {
+OpCase& CaseBuilder::Add(std::string op, std::string label, std::vector<ReferenceTensor> inputs, Attrs attrs,
+                         Arguments args) {
   cases.push_back({std::move(op), std::move(label), std::move(inputs), std::move(attrs), std::move(args)});
   for (const ReferenceTensor& input : cases.back().inputs) {
     if (!input.dtype.is_floating() || input.dtype.bits != 16) continue;
@@ -76,7 +76,7 @@ OpCase& Builder::Add(std::string op, std::string label, std::vector<ReferenceTen
   return cases.back();
 }
 
-void UnaryCases(Builder& b, const OpRow& row, const Attrs& attrs, const Arguments& args) {
+void UnaryCases(CaseBuilder& b, const OpRow& row, const Attrs& attrs, const Arguments& args) {
   for (DataType dtype : row.cases.dtypes) {
     b.Add(row.name, dtype.ToString(), {Data(dtype, {3, 5})}, attrs, args);
   }
@@ -86,7 +86,7 @@ void UnaryCases(Builder& b, const OpRow& row, const Attrs& attrs, const Argument
   if (row.cases.non_finite) b.Add(row.name, "specials", {Specials()}, attrs, args);
 }
 
-void MoveCases(Builder& b, const char* op, const Attrs& attrs, const IntList& dims, const Arguments& args) {
+void MoveCases(CaseBuilder& b, const char* op, const Attrs& attrs, const IntList& dims, const Arguments& args) {
   for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), {Data(dtype, dims)}, attrs, args);
 }
 

@@ -1,5 +1,5 @@
 // What cases are written with: small tensors of known values, arguments that are no tensors, and the list that grows.
-// Families of cases stand in files of their own and add to one Builder (cases.cc joins them).
+// Families of cases stand in files of their own and add to one CaseBuilder (cases.cc joins them).
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ std::vector<ir::Expr> AsTuple(const std::vector<ir::Expr>& inputs);
 // The inputs and then more arguments.
 Arguments Then(std::vector<ir::Expr> more);
 
-class Builder {
+class CaseBuilder {
  public:
   std::vector<OpCase> cases;
 
@@ -48,15 +48,15 @@ class Builder {
 };
 
 // One tensor of every dtype of the row, a scalar, an empty one, special values.
-void UnaryCases(Builder& b, const OpRow& row, const ir::Attrs& attrs = {}, const Arguments& args = nullptr);
+void UnaryCases(CaseBuilder& b, const OpRow& row, const ir::Attrs& attrs = {}, const Arguments& args = nullptr);
 // For each dtype that the row lists, one case of these dims.
-void MoveCases(Builder& b, const char* op, const ir::Attrs& attrs, const IntList& dims,
+void MoveCases(CaseBuilder& b, const char* op, const ir::Attrs& attrs, const IntList& dims,
                const Arguments& args = nullptr);
 
 // The families that have files of their own.
-void AttentionCases(Builder& b);
-void MovementCases(Builder& b);
-void NnCases(Builder& b);
-void RecurrentCases(Builder& b);
+void AttentionCases(CaseBuilder& b);
+void MovementCases(CaseBuilder& b);
+void NnCases(CaseBuilder& b);
+void RecurrentCases(CaseBuilder& b);
 
 }  // namespace ingot::op

@@ -13,7 +13,7 @@ using ir::Attrs;
 using ir::AttrValue;
 using ir::Expr;
 
-void BinaryCases(Builder& b, const OpRow& row) {
+void BinaryCases(CaseBuilder& b, const OpRow& row) {
   for (DataType dtype : row.cases.dtypes) {
     b.Add(row.name, dtype.ToString(), {Data(dtype, {3, 5}), Data(dtype, {3, 5}, 2)});
     b.Add(row.name, dtype.ToString() + "_broadcast", {Data(dtype, {3, 1, 5}), Data(dtype, {4, 1}, 2)});
@@ -31,7 +31,7 @@ void BinaryCases(Builder& b, const OpRow& row) {
   b.Add(row.name, "specials", {column, values});
 }
 
-void CreateCases(Builder& b) {
+void CreateCases(CaseBuilder& b) {
   const auto shape = [](IntList dims) { return Then({ShapeOf(dims)}); };
   for (const char* op : {"zeros", "ones"}) {
     for (const char* dtype : {"float32", "int64", "bool"}) {
@@ -53,7 +53,7 @@ void CreateCases(Builder& b) {
   b.Add("shape_to_tensor", "empty", {}, {}, shape({}));
 }
 
-void TransformCases(Builder& b) {
+void TransformCases(CaseBuilder& b) {
   const auto shape = [](IntList dims) { return Then({ShapeOf(dims)}); };
   const auto ints = [](IntList values) { return AttrValue::Ints(values); };
   MoveCases(b, "reshape", {}, {2, 6}, shape({3, -1}));
@@ -112,7 +112,7 @@ void TransformCases(Builder& b) {
   b.Add("nn.pad", "specials", {Specials()}, {{"pad_width", ints({2, 1})}});
 }
 
-void ReductionCases(Builder& b) {
+void ReductionCases(CaseBuilder& b) {
   for (const char* op : {"sum", "prod", "max", "min", "mean", "variance"}) {
     const std::string_view name = op;
     const OpRow& row = *FindOp(op);
@@ -141,7 +141,7 @@ void ReductionCases(Builder& b) {
   }
 }
 
-void LinearCases(Builder& b) {
+void LinearCases(CaseBuilder& b) {
   for (DataType dtype : FindOp("matmul")->cases.dtypes) {
     b.Add("matmul", dtype.ToString(), {Data(dtype, {3, 7}), Data(dtype, {7, 4}, 2)});
   }
@@ -173,7 +173,7 @@ void LinearCases(Builder& b) {
   b.Add("matmul_packed", "specials", {Of(kF32, {2, 2}, {kInf, 0, kNan, 1}), Data(kF32, {1, 2, 16})}, {{"units", 3}});
 }
 
-void ElementwiseCases(Builder& b) {
+void ElementwiseCases(CaseBuilder& b) {
   UnaryCases(b, *FindOp("clip"), {}, Then({Scalar(-1.5), Scalar(2)}));
   UnaryCases(b, *FindOp("nn.leakyrelu"), {{"alpha", 0.125}});
   for (DataType from : FindOp("astype")->cases.dtypes) {
@@ -197,7 +197,7 @@ void ElementwiseCases(Builder& b) {
 }
 
 std::vector<OpCase> MakeCases() {
-  Builder b;
+  CaseBuilder b;
   for (const OpRow* row : AllOps()) {
     const bool plain = row->attrs.empty() && row->num_optional_args == 0 && !row->is_primitive && !row->is_view;
     if (plain && row->fusion == FusionClass::kElementwise && row->arg_names.size() == 1) UnaryCases(b, *row);

@@ -21,7 +21,7 @@ ReferenceTensor SpecialsOf(IntList dims) {
   return tensor;
 }
 
-void IndexingCases(Builder& b) {
+void IndexingCases(CaseBuilder& b) {
   const ReferenceTensor places = Indices({2, 2}, {0, -1, 2, 1});
   for (DataType dtype : DataTypesOf("take")) {
     b.Add("take", dtype.ToString(), {Data(dtype, {4, 3}), places}, {{"axis", 0}});
@@ -67,7 +67,7 @@ void IndexingCases(Builder& b) {
   b.Add("one_hot", "empty", {Indices({0}, {})}, {{"depth", 2}}, values(1, 0));
 }
 
-void ScatterCases(Builder& b) {
+void ScatterCases(CaseBuilder& b) {
   const ReferenceTensor places = Indices({2, 2}, {2, 0, -3, 2});
   for (DataType dtype : DataTypesOf("scatter_elements")) {
     b.Add("scatter_elements", dtype.ToString(), {Data(dtype, {3, 2}), places, Data(dtype, {2, 2}, 2)});
@@ -100,7 +100,7 @@ void ScatterCases(Builder& b) {
   b.Add("scatter_nd", "specials", {Specials(), Indices({2, 1}, {3, 2}), Of(kF32, {2}, {kNan, kInf})});
 }
 
-void MovedCases(Builder& b) {
+void MovedCases(CaseBuilder& b) {
   MoveCases(b, "split", {{"indices_or_sections", Ints({1, 3})}, {"axis", -1}}, {2, 4});
   b.Add("split", "sections", {Data(kF32, {6, 2})}, {{"indices_or_sections", 3}});
   b.Add("split", "uneven", {Data(kF32, {5, 2})}, {{"indices_or_sections", 2}});
@@ -176,7 +176,7 @@ void MovedCases(Builder& b) {
   }
 }
 
-void OrderingCases(Builder& b) {
+void OrderingCases(CaseBuilder& b) {
   const ReferenceTensor ties = Of(kF32, {2, 6}, {1, 3, 2, 3, 1, 0, -kInf, -kInf, kInf, 0, kInf, 0});
   const ReferenceTensor nans = Of(kF32, {2, 5}, {1, kNan, 3, kNan, -kInf, kNan, kNan, kNan, kNan, kNan});
   for (const char* op : {"argmax", "argmin"}) {
@@ -226,7 +226,7 @@ void OrderingCases(Builder& b) {
 
 }  // namespace
 
-void MovementCases(Builder& b) {
+void MovementCases(CaseBuilder& b) {
   IndexingCases(b);
   ScatterCases(b);
   MovedCases(b);

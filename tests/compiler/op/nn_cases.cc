@@ -12,7 +12,7 @@ using ir::AttrValue;
 
 AttrValue Ints(const IntList& values) { return AttrValue::Ints(values); }
 
-void ActivationCases(Builder& b) {
+void ActivationCases(CaseBuilder& b) {
   for (const char* op :
        {"nn.celu", "nn.elu", "nn.hard_sigmoid", "nn.selu", "nn.shrink", "nn.softplus", "nn.thresholded_relu"}) {
     UnaryCases(b, *FindOp(op));
@@ -37,7 +37,7 @@ void ActivationCases(Builder& b) {
   b.Add("nn.prelu", "specials", {Specials(), Data(kF32, {8}, 2)}, {{"axis", 0}});
 }
 
-void NormalizationCases(Builder& b) {
+void NormalizationCases(CaseBuilder& b) {
   const ReferenceTensor specials = Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, 4, 5});
   const Attrs last = {{"axes", Ints({-1})}};
   for (DataType dtype : FindOp("nn.layer_norm")->cases.dtypes) {
@@ -101,7 +101,7 @@ void NormalizationCases(Builder& b) {
 }
 
 // An operator of data and a weight.
-void ConvCase(Builder& b, const char* op, const std::string& label, IntList data, IntList weight, Attrs attrs,
+void ConvCase(CaseBuilder& b, const char* op, const std::string& label, IntList data, IntList weight, Attrs attrs,
               DataType dtype = kF32) {
   b.Add(op, label, {Data(dtype, std::move(data)), Data(dtype, std::move(weight), 2)}, std::move(attrs));
 }
@@ -114,7 +114,7 @@ ReferenceTensor BrokenImage(IntList dims) {
   return image;
 }
 
-void ConvolutionCases(Builder& b) {
+void ConvolutionCases(CaseBuilder& b) {
   for (DataType dtype : FindOp("nn.conv2d")->cases.dtypes) {
     ConvCase(b, "nn.conv2d", dtype.ToString(), {1, 3, 6, 5}, {4, 3, 3, 3}, {}, dtype);
     ConvCase(b, "nn.conv1d", dtype.ToString(), {2, 3, 9}, {4, 3, 3}, {{"padding", Ints({1, 2})}}, dtype);
@@ -143,7 +143,7 @@ void ConvolutionCases(Builder& b) {
   b.Add("nn.conv3d", "specials", {BrokenImage({1, 1, 3, 3, 3}), Data(kF32, {1, 1, 2, 2, 2}, 2)});
 }
 
-void ConvTransposeCases(Builder& b) {
+void ConvTransposeCases(CaseBuilder& b) {
   for (DataType dtype : FindOp("nn.conv2d_transpose")->cases.dtypes) {
     ConvCase(b, "nn.conv1d_transpose", dtype.ToString(), {2, 3, 5}, {3, 2, 3}, {{"strides", 2}}, dtype);
     ConvCase(b, "nn.conv2d_transpose", dtype.ToString(), {1, 3, 4, 3}, {3, 2, 3, 3}, {}, dtype);
@@ -166,7 +166,7 @@ void ConvTransposeCases(Builder& b) {
   b.Add("nn.conv3d_transpose", "specials", {BrokenImage({1, 1, 2, 2, 2}), Data(kF32, {1, 1, 1, 1, 1}, 2)});
 }
 
-void PoolCases(Builder& b) {
+void PoolCases(CaseBuilder& b) {
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d", "nn.lp_pool2d"}) {
     MoveCases(b, op, {{"pool_size", 2}, {"strides", 2}}, {2, 3, 6, 6});
     b.Add(op, "padded", {Data(kF32, {1, 2, 7, 6})},
@@ -200,7 +200,7 @@ void PoolCases(Builder& b) {
 }
 
 // Channels in blocks. The extents make tiles of several widths, tails, strips, and blocks of output channels side by side.
-void BlockedCases(Builder& b) {
+void BlockedCases(CaseBuilder& b) {
   const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
     attrs = attrs.With("data_layout", data.size() == 4 ? "NCHW" : "NCHW16c").With("out_layout", "NCHW16c");
     attrs = attrs.With("kernel_layout", weight.size() == 6 ? "OIHW16i16o" : "OIHW16o");
@@ -231,7 +231,7 @@ void BlockedCases(Builder& b) {
   }
 }
 
-void WinogradCases(Builder& b) {
+void WinogradCases(CaseBuilder& b) {
   b.Add("nn.winograd_input", "whole_tiles", {Data(kF32, {1, 2, 8, 12, 16})}, {{"padding", Ints({1, 1, 1, 1})}});
   b.Add("nn.winograd_input", "rest", {Data(kF32, {2, 1, 7, 9, 16})}, {{"padding", Ints({0, 2, 1, 0})}});
   b.Add("nn.winograd_input", "wide_rows", {Data(kF32, {1, 1, 10, 109, 16})}, {{"padding", Ints({1, 1, 1, 1})}});
@@ -247,7 +247,7 @@ AttrValue Floats(const std::vector<double>& values) {
   return AttrValue(list);
 }
 
-void ResizeCases(Builder& b) {
+void ResizeCases(CaseBuilder& b) {
   const auto resize = [&](const std::string& label, IntList dims, IntList size, Attrs attrs, DataType dtype = kF32) {
     b.Add("image.resize", label, {Data(dtype, std::move(dims))}, std::move(attrs), Then({ShapeOf(size)}));
   };
@@ -307,7 +307,7 @@ void ResizeCases(Builder& b) {
   b.Add("image.grid_sample", "specials", {BrokenImage({1, 1, 3, 3}), Of(kF32, {1, 1, 2, 2}, {0, 0, 0.5, 0.25})});
 }
 
-void VisionCases(Builder& b) {
+void VisionCases(CaseBuilder& b) {
   const Attrs bins = {{"pooled_size", Ints({3, 2})}, {"sample_ratio", 2}, {"spatial_scale", 0.5}};
   const auto align = [&](const std::string& label, const Attrs& attrs, DataType dtype = kF32) {
     b.Add("vision.roi_align", label,
@@ -324,7 +324,7 @@ void VisionCases(Builder& b) {
 
 }  // namespace
 
-void NnCases(Builder& b) {
+void NnCases(CaseBuilder& b) {
   WinogradCases(b);
   BlockedCases(b);
   ActivationCases(b);

@@ -35,7 +35,7 @@ ReferenceTensor Lengths(const IntList& lengths, DataType dtype = kI32) {
   return tensor;
 }
 
-void CellCases(Builder& b, const char* op, int64_t gates) {
+void CellCases(CaseBuilder& b, const char* op, int64_t gates) {
   const int64_t num_functions = gates == 1 ? 1 : gates - 1;
   for (DataType dtype : FindOp(op)->cases.dtypes) b.Add(op, dtype.ToString(), Inputs(dtype, {}, gates));
   b.Add(op, "reverse", Inputs(kF32, {}, gates), {{"direction", "reverse"}});
@@ -65,7 +65,7 @@ void CellCases(Builder& b, const char* op, int64_t gates) {
   }
 }
 
-void EinsumCases(Builder& b) {
+void EinsumCases(CaseBuilder& b) {
   const auto add = [&](std::string label, const char* subscripts, std::vector<ReferenceTensor> inputs) {
     b.Add("einsum", std::move(label), std::move(inputs), {{"subscripts", subscripts}}, AsTuple);
   };
@@ -87,7 +87,7 @@ void EinsumCases(Builder& b) {
 
 }  // namespace
 
-void RecurrentCases(Builder& b) {
+void RecurrentCases(CaseBuilder& b) {
   EinsumCases(b);
   CellCases(b, "nn.rnn", 1);
   CellCases(b, "nn.gru", 3);
