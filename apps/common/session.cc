@@ -281,8 +281,12 @@ Status Session::BindInputs(const InputArguments& arguments) {
   }
   std::string missing;
   for (size_t i = 0; i < count; ++i) {
+    const bool is_written = ingot_function_input_is_written(function_, i) != 0;
+    if (bound_[i] && is_written && inputs_[i].is_read_only()) {  // of a mapped file
+      INGOT_ASSIGN_OR_RETURN(inputs_[i], Tensor::FromBytes(inputs_[i].dtype(), inputs_[i].dims(), inputs_[i].bytes()));
+    }
     if (bound_[i]) continue;
-    if (ingot_function_input_is_written(function_, i) != 0) {
+    if (is_written) {
       INGOT_RETURN_IF_ERROR(Bind(i, "zeros", arguments.seed));
     } else if (!arguments.missing_spec.empty()) {
       INGOT_RETURN_IF_ERROR(Bind(i, arguments.missing_spec, arguments.seed));
@@ -326,7 +330,9 @@ Result<std::vector<Session::Output>> Session::Invoke() {
 
 Status Session::InvokeInto() {
   INGOT_RETURN_IF_ERROR(CheckInterrupted());
-  if (outputs_.size() != ingot_function_output_count(function_)) {
+  const bool is_prepared =
+      outputs_.size() == ingot_function_output_count(function_) && input_pointers_.size() == inputs_.size();
+  if (!is_prepared) {
     INGOT_ASSIGN_OR_RETURN(std::vector<Output> first, Invoke());
     outputs_.clear();
     const size_t num_results = ingot_function_output_count(function_);
@@ -341,6 +347,9 @@ Status Session::InvokeInto() {
         return Status(StatusCode::kInvalidArgument, "a function with scalar inputs cannot be called this way");
     }
     input_views_.clear();
+    output_views_.clear();
+    input_pointers_.clear();
+    output_pointers_.clear();
     for (const Tensor& tensor : inputs_) input_views_.push_back(ViewOf(tensor));
     for (const Tensor& tensor : outputs_) output_views_.push_back(ViewOf(tensor));
     for (ingot_dl_tensor& view : input_views_) input_pointers_.push_back(&view);
