@@ -1,0 +1,82 @@
+"""The tutorial programs of apps/examples/tutorials, run as a reader of them would, and their results beside NumPy's.
+
+usage: tutorials.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy"""
+import pathlib, shutil, subprocess, sys, tempfile, unittest
+
+try:
+    import numpy as np
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+# What each primitive must leave in the printed function.
+LOOPS = {
+    "split": "for i_0, i_1, j, k in T.grid(T.int64(5), T.int64(8), ",
+    "tile": "for i_0, j_0, i_1, j_1, k in T.grid(",
+    "fuse": "for i_j_fused, k in T.grid(T.int64(1110), ",
+    "reorder": "for k, j, i in T.grid(",
+    "compute_at": "for ax0, ax1 in T.grid(T.int64(1), T.int64(23))",
+    "compute_inline": "(A[v_i, v_k] + T.float32(1.0))",
+    "compute_root": 'sblock("shifted")',
+    "parallel": "T.parallel(T.int64(37))",
+    "vectorize": "T.vectorized(T.int64(8))",
+    "unroll": "T.unroll(T.int64(4))",
+    "bind": 'T.thread_binding(T.int64(16), thread="threadIdx.x")',
+}
+
+
+class Tutorials(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-tutorials-"))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def run_program(self, name, *args):
+        result = subprocess.run([BIN / f"tutorial_{name}", *map(str, args)], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_vector_add(self):
+        module, results = self.dir / "add.ingot", self.dir / "add.npz"
+        printed = self.run_program("vector_add", module)
+        self.assertIn("myadd: ", printed)
+        for function, lengths in {"matrix_add": [1, 1024, 1000003], "myadd": [1024, 1023]}.items():
+            for length in lengths:
+                printed = self.run_program("call_saved", module, function, length, results)
+                self.assertIn("refused: ", printed)
+                self.assertIn("expected float32[n], got float64", printed)
+                saved = np.load(results)
+                self.assertEqual(saved["c"].shape, (length,))
+                np.testing.assert_allclose(saved["c"], saved["a"] + saved["b"], rtol=1e-7)
+
+    def check_matmul(self, n, m, k):
+        results = self.dir / "matmul.npz"
+        print(f"\n{n} x {m} x {k}\n" + self.run_program("matmul", n, m, k, results))
+        saved = np.load(results)
+        expected = saved["a"].astype(np.float64) @ saved["b"].astype(np.float64)
+        for step in ["parallel", "tiled", "vectorised", "cached", "default"]:
+            np.testing.assert_allclose(saved[step], expected, rtol=1e-5, err_msg=step)
+
+    def test_matmul(self):
+        self.check_matmul(1024, 1024, 1024)
+
+    def test_matmul_of_odd_sizes(self):
+        self.check_matmul(17, 31, 29)
+        self.check_matmul(1, 1, 1)
+
+    def test_primitives(self):
+        for name in LOOPS:
+            with self.subTest(name):
+                results = self.dir / f"{name}.npz"
+                printed = self.run_program("primitives", name, results)
+                self.assertIn(LOOPS[name], printed)
+                saved = np.load(results)
+                np.testing.assert_allclose(saved["c"], (saved["a"] + 1) @ saved["b"], rtol=1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
