@@ -3,6 +3,7 @@
 
 #include "runtime/host_ops.h"
 #include "vm/interpreter.h"
+#include "vm/value_text.h"
 
 namespace ingot::vm {
 namespace {
@@ -15,24 +16,12 @@ const std::string& TextAt(Arguments arguments, size_t i) {
   return static_cast<const StringObject*>(std::get<Ref<Object>>(arguments[i]).get())->text;
 }
 
-// A value for the log: scalars and texts as they are, tensors with their first elements' bytes left out.
-std::string ShowValue(const Value& value) {
-  if (const auto* i = std::get_if<int64_t>(&value)) return std::to_string(*i);
-  if (const auto* f = std::get_if<double>(&value)) return std::to_string(*f);
-  if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
-  if (const auto* d = std::get_if<DataType>(&value)) return d->ToString();
-  if (const auto* object = std::get_if<Ref<Object>>(&value)) {
-    if (const auto* text = dynamic_cast<const StringObject*>(object->get())) return text->text;
-  }
-  return DescribeValue(value);
-}
-
 Status BuiltinPrint(Arguments a, Instance& instance) {
-  instance.Log(TextAt(a, 0) + ShowValue(a[1]));
+  instance.Log(FormatValues(TextAt(a, 0), a.subspan(1)));
   return Status();
 }
 Status BuiltinAssert(Arguments a, Instance&) {
-  return std::get<bool>(a[0]) ? Status() : Status(StatusCode::kFailed, TextAt(a, 1));
+  return std::get<bool>(a[0]) ? Status() : Status(StatusCode::kFailed, FormatValues(TextAt(a, 1), a.subspan(2)));
 }
 Status BuiltinPermute(Arguments a, Instance&) { return host::Permute(TensorAt(a, 1), ShapeAt(a, 2), TensorAt(a, 0)); }
 Status BuiltinPad(Arguments a, Instance&) {

@@ -241,14 +241,24 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   converted.fuel = given.fuel;
   for (size_t i = 0; i < given.num_externals; ++i) {
     const ingot_external external = given.externals[i];
-    if (external.name == nullptr || external.call == nullptr) return NullArgument("external function");
+    if (external.name == nullptr || (external.call == nullptr && external.call_raw == nullptr)) {
+      return NullArgument("external function");
+    }
     size_t num_results = 0;
     for (const vm::External& declared : executable->executable->program().externals) {
       if (declared.name == external.name) num_results = declared.signature.results.size();
     }
-    converted.externals[external.name].call = [external, num_results](std::span<const vm::Value> arguments) {
-      return CallExternal(external, num_results, arguments);
-    };
+    vm::ExternalFunction& function = converted.externals[external.name];
+    if (external.call != nullptr) {
+      function.call = [external, num_results](std::span<const vm::Value> arguments) {
+        return CallExternal(external, num_results, arguments);
+      };
+    }
+    if (external.call_raw != nullptr) {
+      function.call_raw = [external](void* const* buffers, const int64_t* ints) {
+        return external.call_raw(external.user, buffers, ints);
+      };
+    }
   }
   auto out = std::make_unique<ingot_context>();
   INGOT_ASSIGN_OR_RETURN(out->context, vm::Context::Create(executable->executable, std::move(converted)));

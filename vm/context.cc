@@ -103,6 +103,21 @@ Status Context::ResetState(StateId id) {
   return device->Synchronize({});
 }
 
+namespace {
+
+bool IsCalledByInstructions(const Program& program, size_t external) {
+  for (const Function& function : program.functions) {
+    for (const Instruction& instruction : function.code) {
+      if (instruction.opcode == Opcode::kCallExternal && static_cast<size_t>(instruction.scalar(1)) == external) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Status Context::BindExternals(std::map<std::string, ExternalFunction> externals) {
   options_.externals = std::move(externals);
   std::vector<bool> called_by_kernel(executable_->program().externals.size(), false);
@@ -118,6 +133,10 @@ Status Context::BindExternals(std::map<std::string, ExternalFunction> externals)
     if (called_by_kernel[externals_.size()] && !found->second.call_raw) {
       return Status(StatusCode::kInvalidArgument,
                     "external function \"" + external.name + "\" is called by kernels and has no raw form");
+    }
+    if (!found->second.call && IsCalledByInstructions(executable_->program(), externals_.size())) {
+      return Status(StatusCode::kInvalidArgument,
+                    "external function \"" + external.name + "\" has a raw form alone, which is for kernels");
     }
     externals_.push_back(&found->second);
   }

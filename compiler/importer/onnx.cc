@@ -10,10 +10,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "compiler/importer/onnx_model.h"
-#include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/graph_importer.h"
 #include "compiler/importer/shape_values.h"
-#include "compiler/importer/symbols.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
@@ -42,26 +41,17 @@ std::string TypeText(const ir::Type& type) {
   return text + "]";
 }
 
-// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what is
-// around it).
-struct Scope {
-  Scope* outer = nullptr;  // of a branch
-  std::unordered_map<std::string, ImportedValue> values;
-  std::unordered_set<std::string> left_out;  // optional inputs of a function that the call does not give
-  std::unordered_map<std::string, const OnnxValueInfo*> declared;
-  std::string prefix;  // of node labels: "call/"
-  int64_t opset = 0;
-  const std::vector<OnnxAttribute>* attributes = nullptr;  // of a function's call, its defaults last
-
-  ImportedValue* Find(const std::string& name) {
-    for (Scope* scope = this; scope != nullptr; scope = scope->outer) {
-      const auto found = scope->values.find(name);
-      if (found != scope->values.end()) return &found->second;
+// Ordinary variables in the place of dataflow variables.
+class PlainVariables : public ir::ExprMutator {
+ protected:
+  void MutateBinding(const ir::Binding& binding) override {
+    ir::Binding plain = binding;
+    plain.value = MutateExpr(binding.value);
+    if (binding.var->is_dataflow) {
+      plain.var = ir::Make<ir::VarNode>(binding.var->name, binding.var->type);
+      var_map_[binding.var] = plain.var;
     }
-    return nullptr;
-  }
-  bool IsLeftOut(const std::string& name) const {
-    return name.empty() || left_out.contains(name) || (outer != nullptr && outer->IsLeftOut(name));
+    Emit(std::move(plain));
   }
 };
 
@@ -69,68 +59,7 @@ struct Scope {
 constexpr size_t kMaxNesting = 50;
 constexpr int64_t kMaxExpandedNodes = 1'000'000;
 
-class GraphImporter {
- public:
-  GraphImporter(const OnnxModel& model, const std::string& name, const ImportOptions& options)
-      : model_(model), options_(options), source_(std::make_shared<ir::SourceText>(ir::SourceText{name, ""})) {}
-
-  // Fills the report; a module comes only out of a graph without unsupported nodes.
-  Status Run();
-  SupportReport& report() { return report_; }
-  Result<ir::IRModule> Module();
-
- private:
-  Status CheckOpset();
-  Status BindConstants();
-  Status ImportInputs();
-  Result<ir::Type> InputType(const OnnxValueInfo& info, const InputShape* override_shape);
-  Result<ir::Type> DeclaredType(const OnnxValueInfo& info);
-  Status ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope);
-  Status ImportNode(const OnnxNode& node, size_t index, Scope& scope);
-  Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
-  Status ImportBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer, Scope& scope);
-  Status ImportFunction(const OnnxFunction& function, const OnnxNode& node, const std::string& label,
-                        const std::vector<ImportedValue*>& inputs, Scope& scope);
-  Status Enter(const std::string& label, const std::vector<OnnxNode>& nodes);
-  Status TakeOutputs(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node,
-                     const std::string& label, Scope& scope);
-  const OnnxFunction* FindFunction(const OnnxNode& node) const;
-  void ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<ImportedValue*>& inputs,
-                         std::string reason);
-  Status DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs = {});
-  Status BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span, Scope& scope);
-  Status BindOutput(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope);
-  Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
-  Status Define(Scope& scope, const std::string& name, ImportedValue value) {
-    if (scope.values.emplace(name, std::move(value)).second) return Status();
-    return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");
-  }
-  Status Define(Scope& scope, const std::string& name, Expr expr) {
-    ir::Type type = expr->type;
-    return Define(scope, name, ImportedValue{.expr = std::move(expr), .type = std::move(type)});
-  }
-  Status MaterialiseResults();
-  void CountOperators();
-  ir::Span SpanOf(const std::string& label) const {
-    return {source_, 0, 0, 0, std::make_shared<const std::string>(label)};
-  }
-
-  const OnnxModel& model_;
-  const ImportOptions& options_;
-  std::shared_ptr<const ir::SourceText> source_;
-  Symbols symbols_;
-  SupportReport report_;
-  Scope graph_;
-  arith::Analyzer analyzer_;                           // knows the symbols' bounds
-  std::vector<const OnnxFunction*> active_functions_;  // being expanded
-  size_t nesting_ = 0;
-  int64_t expanded_nodes_ = 0;
-  std::unordered_set<std::string> output_names_;
-  std::vector<ir::Var> params_;
-  std::vector<std::string> input_names_;
-  std::vector<ir::Binding> bindings_;
-  ImpliedBounds implied_bounds_;
-};
+}  // namespace
 
 Status GraphImporter::Run() {
   INGOT_RETURN_IF_ERROR(CheckOpset());
@@ -335,7 +264,14 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   const OnnxOpRow* row = node.domain.empty() ? FindOnnxOp(node.op_type) : nullptr;
   if (row == nullptr) {
     if (const OnnxFunction* function = FindFunction(node)) return ImportFunction(*function, node, label, inputs, scope);
-    if (node.domain.empty() && node.op_type == "If") return ImportBranch(node, label, importer, scope);
+    if (node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan")) {
+      if (has_unknown) return DefineStandIns(node, scope);
+      const std::optional<ShapeValue> condition = node.op_type == "If" ? importer.Known(0) : std::nullopt;
+      const int64_t* chosen =
+          condition && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : nullptr;
+      if (chosen != nullptr) return ImportKnownBranch(node, label, importer, *chosen != 0, scope);
+      return ImportControlFlow(node, label, importer, scope);
+    }
     ReportUnsupported(node, label, inputs, "no operator of this name is known");
     return DefineStandIns(node, scope);
   }
@@ -380,35 +316,15 @@ Status GraphImporter::TakeOutputs(const std::vector<std::string>& names, Scope& 
   return Status();
 }
 
-// If: only where the condition follows from shapes and constants; then its branch stands in its place.
-Status GraphImporter::ImportBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer,
-                                   Scope& scope) {
-  const std::optional<ShapeValue> condition = importer.Known(0);
-  const int64_t* chosen =
-      condition.has_value() && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : nullptr;
-  if (chosen == nullptr) {
-    ReportUnsupported(node, label, {}, "the condition depends on data");
-    return DefineStandIns(node, scope);
-  }
-  const OnnxAttribute* attribute = importer.FindAttr(*chosen != 0 ? "then_branch" : "else_branch");
-  const auto* graph = attribute == nullptr ? nullptr : std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute->value);
-  if (graph == nullptr) {
-    return Status(StatusCode::kBadInput, "node \"" + label + "\" (If): expected two graphs as attributes");
-  }
+// An If whose condition follows from shapes and constants: its branch stands in its place.
+Status GraphImporter::ImportKnownBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer,
+                                        bool condition, Scope& scope) {
+  Result<const OnnxGraph*> graph = GraphOf(importer, condition ? "then_branch" : "else_branch");
+  if (!graph.ok()) return std::move(graph).status().WithContext("node \"" + label + "\" (If)");
   const OnnxGraph& branch = **graph;
   Scope inner;
-  inner.outer = &scope;
-  inner.prefix = label + "/";
-  inner.opset = scope.opset;
-  inner.attributes = scope.attributes;
-  for (const OnnxValueInfo& info : branch.values) inner.declared.emplace(info.name, &info);
-  for (const auto& [name, data] : branch.initializers) {
-    INGOT_RETURN_IF_ERROR(Define(inner, name, ir::Make<ir::ConstantNode>(data, name)));
-  }
-  ++nesting_;
-  INGOT_RETURN_IF_ERROR(Enter(label, branch.nodes));
-  INGOT_RETURN_IF_ERROR(ImportNodes(branch.nodes, inner));
-  --nesting_;
+  INGOT_RETURN_IF_ERROR(OpenGraph(branch, label, scope, inner));
+  INGOT_RETURN_IF_ERROR(ImportGraph(branch, label, inner));
   std::vector<std::string> names;
   for (const OnnxValueInfo& info : branch.outputs) names.push_back(info.name);
   return TakeOutputs(names, inner, node, label, scope);
@@ -578,9 +494,14 @@ Result<ir::IRModule> GraphImporter::Module() {
   if (results.empty()) return Status(StatusCode::kBadInput, "the graph has no outputs");
   const ir::Type result_type = types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(types));
   const Expr result = results.size() == 1 ? results[0] : Expr(ir::Make<ir::TupleNode>(results, result_type));
+  // Branches and loops stand in no dataflow block, and use what is around them.
+  const bool is_straight = std::ranges::none_of(bindings_, [](const ir::Binding& binding) {
+    return ir::As<ir::IfNode>(binding.value) != nullptr || ir::As<ir::FunctionNode>(binding.value) != nullptr;
+  });
   std::vector<ir::BindingBlock> blocks;
-  if (!bindings_.empty()) blocks.push_back({std::move(bindings_), /*is_dataflow=*/true});
-  const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::move(blocks), result, result_type);
+  if (!bindings_.empty()) blocks.push_back({std::move(bindings_), is_straight});
+  ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::move(blocks), result, result_type);
+  if (!is_straight) body = ir::Downcast<ir::SeqExprNode>(PlainVariables().MutateExpr(body));
   ir::Attrs attrs = {{"num_input", static_cast<int64_t>(params_.size())},
                      {"input_names", std::move(inputs)},
                      {"output_names", std::move(outputs)}};
@@ -589,6 +510,8 @@ Result<ir::IRModule> GraphImporter::Module() {
                                                 symbols_.WithBounds(std::move(attrs), implied_bounds_)));
   return module;
 }
+
+namespace {
 
 Status UnsupportedError(const SupportReport& report) {
   constexpr size_t kMaxListed = 100;

@@ -19,10 +19,10 @@ namespace ingot::importer {
 
 // What a name of the graph stands for.
 struct ImportedValue {
-  ir::Expr expr;                    // null: known by its elements alone until a row wants it, or a stand-in
-  ir::Type type;                    // null: unknown
-  std::optional<ShapeValue> known;  // its elements, where shapes decide them; constants are read when asked for
-  bool stand_in = false;            // made by an unsupported node, or from such a value
+  ir::Expr expr;                         // null: known by its elements alone until a row wants it, or a stand-in
+  ir::Type type;                         // null: unknown
+  std::optional<ShapeValue> known = {};  // its elements, where shapes decide them; constants are read when asked for
+  bool stand_in = false;                 // made by an unsupported node, or from such a value
 };
 
 // Symbols that a node takes to be at most so large; the function's signature then says so, and callers are checked.

@@ -471,10 +471,16 @@ class Sequence {
   }
   void Add(const Binding& binding) {
     if (with_marks_) Mark("binding " + binding.var->name);
+    // A function may call itself by its variable.
+    const bool is_function = As<FunctionNode>(binding.value) != nullptr;
+    if (is_function) {
+      DefineSymbols(binding.var->type);
+      Define(binding.var);
+    }
     Add(binding.value);
     DefineSymbols(binding.match_cast);
     Add(binding.match_cast);
-    Define(binding.var);
+    if (!is_function) Define(binding.var);
   }
 
   void Use(const Node* node, const std::string& name) {

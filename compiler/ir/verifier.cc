@@ -148,7 +148,7 @@ class FunctionVerifier {
     const size_t got = call.args.size();
     if (const auto* op = As<OpNode>(call.callee)) {
       const size_t most = op->row->arg_names.size();
-      const size_t least = most - static_cast<size_t>(op->row->num_optional_args) - (op->row->variadic ? 1 : 0);
+      const size_t least = most - static_cast<size_t>(op->row->num_optional_args);
       if (got >= least && (got <= most || op->row->variadic)) return {};
       return Fail(op->name + " takes " + std::to_string(most) + " arguments, got " + std::to_string(got));
     }

@@ -3,12 +3,14 @@
 // functions, memory plans, constants and debug notes; images are added by the driver.
 //
 // Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. A constant is shared by
-// content and never copied. What leaves a function is counted memory: a tensor that the function computes goes straight
-// into the caller's result, a parameter or constant that is returned is copied.
+// content and never copied. What leaves a function is counted memory: a tensor that an entry point computes goes straight
+// into the caller's result, a parameter or constant that is returned is copied. Branches are jumps, and self tail calls
+// are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
 #pragma once
 
 #include <vector>
 
+#include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/module.h"
 #include "runtime/status.h"
 #include "vm/program.h"
@@ -18,6 +20,6 @@ namespace ingot::lower {
 // Function attributes that lowering reads: "input_names" and "output_names" (lists: the names that the signature
 // shows), and TVM's "tir_var_lower_bound"/"tir_var_upper_bound" (dict: name of a symbolic dimension -> bound).
 
-Result<vm::Program> LowerToBytecode(const ir::IRModule& module, std::vector<vm::Kernel> kernels);
+Result<vm::Program> LowerToBytecode(const ir::IRModule& module, std::vector<codegen::KernelDescription> kernels);
 
 }  // namespace ingot::lower

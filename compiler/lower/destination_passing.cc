@@ -1,9 +1,16 @@
 #include "compiler/lower/destination_passing.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/program_lowering.h"
+#include "compiler/lower/tail_calls.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 
@@ -13,11 +20,57 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
+// Whose memory a variable's tensor is. A tensor that an operation of this function made, and that nothing else reads,
+// may be written in place; so may a loop's parameter that every turn gives such a tensor.
+class Owners {
+ public:
+  Owners(std::string_view name, const Function& function) {
+    transform::ForEachUse(function->body, [this](const Var& var) { ++uses_[var.get()]; });
+    Visit(*function->body);
+    const TailCalls jumps = FindTailCalls(name, function);
+    for (size_t i = 0; i < function->params.size(); ++i) {
+      const auto is_handed_over = [&](const CallNode* call) { return MayWrite(call->args[i]); };
+      if (jumps.is_carried[i] && std::ranges::all_of(jumps.calls, is_handed_over)) {
+        made_.insert(function->params[i].get());
+      }
+    }
+  }
+
+  bool MayWrite(const Expr& tensor) const {
+    const VarNode* var = As<VarNode>(tensor);
+    return var != nullptr && made_.contains(var) && uses_.at(var) == 1;
+  }
+
+ private:
+  void Visit(const SeqExprNode& seq) {
+    for (const BindingBlock& block : seq.blocks) {
+      for (const Binding& binding : block.bindings) {
+        if (const IfNode* branch = As<IfNode>(binding.value)) {
+          Visit(*branch->then_branch);
+          Visit(*branch->else_branch);
+        }
+        const CallNode* call = As<CallNode>(binding.value);
+        const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
+        const bool is_made = row != nullptr && (row == op::FindOp("call_tir") || row == op::FindOp("call_dps_packed") ||
+                                                row->effect == op::Effect::kWritesInPlace);
+        if (is_made && !binding.is_match_cast()) made_.insert(binding.var.get());
+      }
+    }
+  }
+
+  std::unordered_map<const VarNode*, int64_t> uses_;
+  std::unordered_set<const VarNode*> made_;
+};
+
 class Rewriter : public ExprMutator {
  public:
-  // A function that prepares weights calls builtins; any other one, tensor functions.
-  Rewriter(const IRModule& module, bool is_prepare) : module_(module), is_prepare_(is_prepare) {}
+  Rewriter(const IRModule& module, std::string_view name, const Function& function)
+      : module_(module),
+        is_prepare_(function->attrs.Find(transform::kPrepareAttr) != nullptr),
+        owners_(name, function) {}
   Status status() && { return std::move(status_); }
+  // Tensor functions that were called in place -> the buffer parameters that they read and write.
+  const std::map<std::string, std::set<int64_t>>& in_place() const { return in_place_; }
 
  protected:
   using ExprMutator::Mutate;
@@ -42,35 +95,12 @@ class Rewriter : public ExprMutator {
     if (is_prepare_ && row != nullptr && row->prepare != nullptr && !row->is_view) {
       return CallBuiltin(binding, Ref<CallNode>(call), *row);
     }
-    if (row == nullptr || row != op::FindOp("call_tir")) {
-      Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
-      return;
-    }
-    // Several outputs are listed one by one, or as one tuple.
-    const TupleTypeNode* tuple = As<TupleTypeNode>(call->type_args.at(0));
-    const bool is_single = call->type_args.size() == 1 && tuple == nullptr;
-    const std::vector<Type>& outs = tuple == nullptr ? call->type_args : tuple->fields;
-    std::vector<Expr> args = Inputs(MutateExpr(call->args.at(1)));
-    std::vector<Expr> results;
-    for (size_t i = 0; i < outs.size(); ++i) {
-      results.push_back(
-          Allocate(outs[i], binding.var->name + (is_single ? "" : "_" + std::to_string(i)), binding.span));
-    }
-    args.insert(args.end(), results.begin(), results.end());
-    if (call->args.size() > 2) {  // symbolic variables that no buffer binds
-      const ShapeExprNode* dims = As<ShapeExprNode>(call->args[2]);
-      if (dims == nullptr) return Fail(call->span, "R.call_tir: tir_vars must be written as R.shape([...])");
-      for (const PrimExpr& dim : dims->dims) args.push_back(Make<PrimValueNode>(dim));
-    }
-    const GlobalVar callee = AsRef<GlobalVarNode>(call->args[0]);
-    const PrimFunc function = callee == nullptr ? nullptr : module_.FindPrimFunc(callee->name);
-    if (function == nullptr || function->params.size() != args.size()) return FailArity(*call, function, args.size());
-    auto kernel_call = CallNode(call->args[0], std::move(args), {}, {}, Make<TupleTypeNode>(std::vector<Type>{}));
-    kernel_call.span = call->span;
-    Emit({Make<VarNode>("_", kernel_call.type), Make<CallNode>(std::move(kernel_call)), nullptr, binding.span});
-    // A tuple of outputs is never made: whoever takes it apart finds its fields.
-    var_map_[binding.var] =
-        is_single ? results[0] : Expr(Make<TupleNode>(std::move(results), Make<TupleTypeNode>(outs)));
+    if (row == op::FindOp("call_tir") && row != nullptr) return CallKernel(binding, *call);
+    if (row == op::FindOp("call_tir_inplace") && row != nullptr) return CallInPlace(binding, *call);
+    if (row == op::FindOp("memory.write_row") && row != nullptr) return WriteRow(binding, *call);
+    if (row == op::FindOp("call_dps_packed") && row != nullptr) return CallDpsPacked(binding, *call);
+    if (row == op::FindOp("call_pure_packed") && row != nullptr) return CallPurePacked(binding, *call);
+    Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
   }
 
   Expr Mutate(const Ref<TupleGetItemNode>& item) override {
@@ -80,6 +110,113 @@ class Rewriter : public ExprMutator {
   }
 
  private:
+  static std::vector<Type> OutTypes(const CallNode& call) {
+    const TupleTypeNode* tuple = As<TupleTypeNode>(call.type_args.at(0));
+    return tuple == nullptr ? call.type_args : tuple->fields;
+  }
+
+  // Outputs are listed one by one, or as one tuple, which is never made: whoever takes it apart finds its fields.
+  void DefineResults(const Binding& binding, const CallNode& call, std::vector<Expr> results) {
+    const bool is_single = call.type_args.size() == 1 && As<TupleTypeNode>(call.type_args[0]) == nullptr;
+    var_map_[binding.var] =
+        is_single ? results.at(0) : Expr(Make<TupleNode>(std::move(results), Make<TupleTypeNode>(OutTypes(call))));
+  }
+
+  Expr AllocateResult(const Binding& binding, const std::vector<Type>& types, size_t i) {
+    const std::string suffix = types.size() == 1 ? "" : "_" + std::to_string(i);
+    return Allocate(types[i], binding.var->name + suffix, binding.span);
+  }
+
+  void EmitKernelCall(const Binding& binding, const CallNode& call, std::vector<Expr> args) {
+    if (call.args.size() > 2) {  // symbolic variables that no buffer binds
+      const ShapeExprNode* dims = As<ShapeExprNode>(call.args[2]);
+      if (dims == nullptr) return Fail(call.span, "R.call_tir: tir_vars must be written as R.shape([...])");
+      for (const PrimExpr& dim : dims->dims) args.push_back(Make<PrimValueNode>(dim));
+    }
+    const GlobalVar callee = AsRef<GlobalVarNode>(call.args[0]);
+    const PrimFunc function = callee == nullptr ? nullptr : module_.FindPrimFunc(callee->name);
+    if (function == nullptr || function->params.size() != args.size()) return FailArity(call, function, args.size());
+    CallNode kernel_call(call.args[0], std::move(args), {}, {}, Nothing());
+    kernel_call.span = call.span;
+    Emit({Make<VarNode>("_", Nothing()), Make<CallNode>(std::move(kernel_call)), nullptr, binding.span});
+  }
+
+  void CallKernel(const Binding& binding, const CallNode& call) {
+    const std::vector<Type> outs = OutTypes(call);
+    std::vector<Expr> args = Inputs(MutateExpr(call.args.at(1)));
+    std::vector<Expr> results;
+    for (size_t i = 0; i < outs.size(); ++i) results.push_back(AllocateResult(binding, outs, i));
+    args.insert(args.end(), results.begin(), results.end());
+    EmitKernelCall(binding, call, std::move(args));
+    DefineResults(binding, call, std::move(results));
+  }
+
+  // An output in place is the argument itself, or a copy of it where somebody else may still read it.
+  void CallInPlace(const Binding& binding, const CallNode& call) {
+    const TupleNode* inputs = As<TupleNode>(call.args.at(1));
+    if (inputs == nullptr) return Fail(call.span, "R.call_tir_inplace: expected its arguments as a list");
+    const std::vector<Type> outs = OutTypes(call);
+    const std::vector<int64_t> indices = call.attrs.GetInts("inplace_indices");
+    std::vector<Expr> args = Inputs(MutateExpr(call.args[1])), results, fresh;
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (indices[i] < 0) {
+        fresh.push_back(AllocateResult(binding, outs, i));
+        results.push_back(fresh.back());
+        continue;
+      }
+      const auto index = static_cast<size_t>(indices[i]);
+      if (!owners_.MayWrite(inputs->fields[index])) args[index] = CopyOf(args[index], binding);
+      in_place_[As<GlobalVarNode>(call.args[0])->name].insert(indices[i]);
+      results.push_back(args[index]);
+    }
+    args.insert(args.end(), fresh.begin(), fresh.end());
+    EmitKernelCall(binding, call, std::move(args));
+    DefineResults(binding, call, std::move(results));
+  }
+
+  void WriteRow(const Binding& binding, const CallNode& call) {
+    CallNode write = *Downcast<CallNode>(MutateExpr(binding.value));
+    if (!owners_.MayWrite(call.args[0])) write.args[0] = CopyOf(write.args[0], binding);
+    Emit({Rename(binding.var), Make<CallNode>(std::move(write)), nullptr, binding.span});
+  }
+
+  // A function of the embedding program, its outputs last among its arguments.
+  void CallDpsPacked(const Binding& binding, const CallNode& call) {
+    const std::vector<Type> outs = OutTypes(call);
+    std::vector<Expr> args = Inputs(MutateExpr(call.args.at(1)));
+    std::vector<Expr> results;
+    for (size_t i = 0; i < outs.size(); ++i) results.push_back(AllocateResult(binding, outs, i));
+    args.insert(args.end(), results.begin(), results.end());
+    const Attrs attrs({{kNumOutputsAttr, static_cast<int64_t>(results.size())}, {kPureAttr, true}});
+    CallNode external(call.args[0], std::move(args), attrs, {Nothing()}, Nothing());
+    external.span = call.span;
+    Emit({Make<VarNode>("_", Nothing()), Make<CallNode>(std::move(external)), nullptr, binding.span});
+    DefineResults(binding, call, std::move(results));
+  }
+
+  void CallPurePacked(const Binding& binding, const CallNode& call) {
+    std::vector<Expr> args;
+    for (size_t i = 1; i < call.args.size(); ++i) args.push_back(MutateExpr(call.args[i]));
+    CallNode external(call.args[0], std::move(args), Attrs({{kPureAttr, true}}), call.type_args, call.type);
+    external.span = call.span;
+    Emit({Rename(binding.var), Make<CallNode>(std::move(external)), nullptr, binding.span});
+  }
+
+  static Type Nothing() { return Make<TupleTypeNode>(std::vector<Type>{}); }
+
+  void EmitBuiltin(std::string_view name, std::vector<Expr> args, const Span& place, const Span& span) {
+    CallNode builtin(Make<ExternFuncNode>(std::string(kBuiltinPrefix) + std::string(name)), std::move(args), {},
+                     {Nothing()}, Nothing());
+    builtin.span = span;
+    Emit({Make<VarNode>("_", Nothing()), Make<CallNode>(std::move(builtin)), nullptr, place});
+  }
+
+  Expr CopyOf(const Expr& tensor, const Binding& binding) {
+    Expr copy = Allocate(tensor->type, binding.var->name, binding.span);
+    EmitBuiltin("reshape", {copy, tensor}, binding.span, binding.value->span);
+    return copy;
+  }
+
   // R.call_packed("vm.builtin.NAME", result, arguments...): what bytecode calls by number.
   void CallBuiltin(const Binding& binding, const Ref<CallNode>& call, const op::OpRow& row) {
     Result<op::PrepareCall> prepare = row.prepare(call);
@@ -103,11 +240,7 @@ class Rewriter : public ExprMutator {
         args.push_back(Make<ShapeExprNode>(std::move(extents)));
       }
     }
-    const Type nothing = Make<TupleTypeNode>(std::vector<Type>{});
-    CallNode builtin(Make<ExternFuncNode>(std::string(kBuiltinPrefix) + std::string(prepare->builtin)), std::move(args),
-                     {}, {nothing}, nothing);
-    builtin.span = call->span;
-    Emit({Make<VarNode>("_", nothing), Make<CallNode>(std::move(builtin)), nullptr, binding.span});
+    EmitBuiltin(prepare->builtin, std::move(args), binding.span, call->span);
     var_map_[binding.var] = result;
   }
 
@@ -160,7 +293,9 @@ class Rewriter : public ExprMutator {
   }
 
   const IRModule& module_;
-  const bool is_prepare_;
+  const bool is_prepare_;  // it calls builtins; any other function calls tensor functions
+  const Owners owners_;
+  std::map<std::string, std::set<int64_t>> in_place_;
   Status status_;
 };
 
@@ -169,14 +304,21 @@ class Rewriter : public ExprMutator {
 Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   const IRModule original = module;
   const std::vector<IRModule::Entry> entries = module.functions();
+  std::map<std::string, std::set<int64_t>> in_place;
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    Rewriter rewriter(original, function->attrs.Find(transform::kPrepareAttr) != nullptr);
+    Rewriter rewriter(original, entry.var->name, function);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
     rewritten.is_pure = false;  // it writes buffers, if only its own
+    for (const auto& [name, params] : rewriter.in_place()) in_place[name].insert(params.begin(), params.end());
     INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));
     module.Set(entry.var, Make<FunctionNode>(std::move(rewritten)));
+  }
+  for (const auto& [name, params] : in_place) {
+    PrimFuncNode prim = *module.FindPrimFunc(name);
+    prim.attrs = prim.attrs.With("ingot.in_out", AttrList(params.begin(), params.end()));
+    module.Set(module.FindGlobalVar(name), Make<PrimFuncNode>(std::move(prim)));
   }
   return module;
 }

@@ -81,20 +81,13 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
   for (size_t v = 0; v < family.variants.size(); ++v) {
     const Target& target = family.variants[v];
     INGOT_ASSIGN_OR_RETURN(std::vector<codegen::KernelSource> sources, MakeSources(functions, target, options));
-    for (const codegen::KernelSource& source : sources) {
-      if (!source.description.externals.empty()) {
-        return Status(StatusCode::kUnsupportedModel,
-                      "prim function \"" + source.name + "\" calls the external function \"" +
-                          source.description.externals[0] + "\": kernels cannot call external functions yet");
-      }
-    }
     INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image,
                            codegen::CompileKernels(sources, target, CodegenOptionsOf(options)));
     if (result.kernels.empty()) {
-      for (const codegen::KernelSource& source : sources) result.kernels.push_back(source.description.kernel);
+      for (const codegen::KernelSource& source : sources) result.kernels.push_back(source.description);
     }
     for (size_t i = 0; i < result.kernels.size(); ++i) {
-      codegen::AddVariant(image.kernels[i], target, static_cast<uint32_t>(v), &result.kernels[i]);
+      codegen::AddVariant(image.kernels[i], target, static_cast<uint32_t>(v), &result.kernels[i].kernel);
     }
     vm::KernelImage stored;
     stored.name = target.name;

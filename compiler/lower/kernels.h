@@ -25,7 +25,7 @@ struct KernelOptions {
 };
 
 struct KernelSet {
-  std::vector<vm::Kernel> kernels;  // in the order of the module's PrimFuncs, variants best first
+  std::vector<codegen::KernelDescription> kernels;  // in the order of the module's PrimFuncs, variants best first
   std::vector<vm::KernelImage> images;
 };
 Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamily& family,

@@ -8,6 +8,9 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/lower/program_lowering.h"
+#include "compiler/lower/tail_calls.h"
+#include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 
 namespace ingot::lower {
@@ -102,17 +105,12 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
   return result;
 }
 
-// What one straight-line function allocates and where each tensor is used last.
+// What a function allocates and where each tensor is used last. Branches stand one after the other, as they do in
+// bytecode, so that what lives in one of them alone may share memory with what lives in the other.
 class Liveness {
  public:
-  explicit Liveness(const Function& function) {
-    for (const BindingBlock& block : function->body->blocks) {
-      for (const Binding& binding : block.bindings) {
-        VisitBinding(binding);
-        ++index_;
-      }
-    }
-    Escape(function->body->body);
+  Liveness(std::string_view name, const Function& function) : tail_calls_(FindTailCalls(name, function)) {
+    VisitSeq(*function->body);
   }
 
   struct Tensor {
@@ -123,7 +121,25 @@ class Liveness {
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
+  // What a sequence gives outlives it: a function's result, or a branch's value.
+  void VisitSeq(const SeqExprNode& seq) {
+    for (const BindingBlock& block : seq.blocks) {
+      for (const Binding& binding : block.bindings) {
+        VisitBinding(binding);
+        ++index_;
+      }
+    }
+    Escape(seq.body);
+  }
+
   void VisitBinding(const Binding& binding) {
+    if (const IfNode* branch = As<IfNode>(binding.value)) {
+      Use(branch->condition);
+      VisitSeq(*branch->then_branch);
+      return VisitSeq(*branch->else_branch);
+    }
+    // The next turn of a loop keeps its arguments.
+    if (tail_calls_.Contains(binding.value)) return Escape(binding.value);
     if (const CallNode* call = As<CallNode>(binding.value)) {
       const op::OpRow* row = op::RowOf(Ref<CallNode>(call));
       if (row == op::FindOp("builtin.alloc_tensor")) {
@@ -132,7 +148,9 @@ class Liveness {
         return;
       }
       for (const Expr& arg : call->args) Use(arg);
-      if (row != nullptr && row->is_view) Alias(binding.var, call->args.at(0));
+      if (row == op::FindOp("make_closure")) Escape(call->args.at(1));
+      const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
+      if (shows_argument) Alias(binding.var, call->args.at(0));
       return;
     }
     if (As<VarNode>(binding.value) != nullptr) {
@@ -144,7 +162,7 @@ class Liveness {
       Use(item->tuple);
       return;
     }
-    Escape(binding.value);  // tuples, functions, branches: whatever they mention is counted
+    Escape(binding.value);  // tuples, functions: whatever they mention is counted
   }
 
   void Use(const Expr& expr) {
@@ -173,6 +191,7 @@ class Liveness {
     Marker(*this).VisitExpr(expr);
   }
 
+  const TailCalls tail_calls_;
   int64_t index_ = 0;
   std::vector<Tensor> tensors_;
   std::unordered_map<const VarNode*, size_t> base_;  // a variable -> the tensor whose memory it shows
@@ -267,15 +286,25 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    const Liveness liveness(function);
+    const Liveness liveness(entry.var->name, function);
+    const std::vector<PrimVar> symbols = SignatureSymbols(std::span(function->params.data(), NumInputs(*function)));
+    // The arena's size is known when the function is called: what depends on a value that is computed later has none.
+    const auto is_known_at_entry = [&](const PrimExpr& size) {
+      const std::vector<PrimVar> free = FreePrimVars(size);
+      return std::ranges::all_of(free, [&](const PrimVar& var) {
+        return std::ranges::any_of(symbols, [&](const PrimVar& symbol) { return symbol.same_as(var); });
+      });
+    };
     std::vector<size_t> planned;
     std::vector<PlannedTensor> tensors;
     for (size_t i = 0; i < liveness.tensors().size(); ++i) {
       const Liveness::Tensor& tensor = liveness.tensors()[i];
       if (tensor.leaves) continue;
       const auto type = Downcast<TensorTypeNode>(tensor.var->type);
+      PrimExpr size = AlignedSizeBytes(*type->dims, *type->dtype);
+      if (!is_known_at_entry(size)) continue;
       planned.push_back(i);
-      tensors.push_back({AlignedSizeBytes(*type->dims, *type->dtype), tensor.first, tensor.last});
+      tensors.push_back({std::move(size), tensor.first, tensor.last});
     }
     if (planned.empty()) continue;
     const Placement placement = PlaceTensors(tensors);

@@ -97,7 +97,7 @@ std::vector<OpRow> CallOps() {
                   .infer = InferCallDpsPacked});
   rows.push_back({.name = "call_pure_packed",
                   .summary = "a function of the embedding program without effects",
-                  .arg_names = {"func", "args"},
+                  .arg_names = {"func", "values"},
                   .num_optional_args = 1,
                   .variadic = true,
                   .is_primitive = true,

@@ -24,6 +24,7 @@ std::vector<OpRow> WinogradOps();       // the transformations of Winograd's con
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
 std::vector<OpRow> VisionOps();         // object detection
 std::vector<OpRow> ResizeOps();         // resize, grid sampling
+std::vector<OpRow> ControlOps();        // closures, messages, assertions, shapes out of tensors
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
 std::vector<OpRow> IndexingOps();       // elements at places that data decide: take, gather, one_hot
 std::vector<OpRow> MovementOps();       // split, tile, flip, ..., arange

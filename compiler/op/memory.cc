@@ -31,6 +31,16 @@ Result<ir::Type> InferPlacedTensor(const ir::Call& call) {
   return TensorOfArgs(call, 2, 3);
 }
 
+Result<ir::Type> InferWriteRow(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType buffer, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType row, TensorArg(call, 1));
+  INGOT_RETURN_IF_ERROR(PrimArg(call, 2).status());
+  bool fits = buffer->dtype == row->dtype && buffer->rank == row->rank + 1 && buffer->dims && row->dims;
+  for (size_t i = 0; fits && i < row->dims->size(); ++i) fits = !DimsDiffer((*buffer->dims)[i + 1], (*row->dims)[i]);
+  if (fits) return call->args[0]->type;
+  return OpError(call, Describe(call->args[1]->type) + " is no row of " + Describe(call->args[0]->type));
+}
+
 }  // namespace
 
 std::vector<OpRow> MemoryOps() {
@@ -53,6 +63,13 @@ std::vector<OpRow> MemoryOps() {
                   .effect = Effect::kEffect,
                   .is_primitive = true,
                   .infer = InferPlacedTensor});
+  rows.push_back(
+      {.name = "memory.write_row",
+       .summary = "a tensor with one row along its first axis replaced, in its own memory where nobody else reads it",
+       .arg_names = {"buffer", "row", "index"},
+       .effect = Effect::kWritesInPlace,
+       .is_primitive = true,
+       .infer = InferWriteRow});
   return rows;
 }
 

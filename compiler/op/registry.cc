@@ -19,10 +19,10 @@ struct Table {
   std::vector<ir::Expr> nodes;
 
   Table() {
-    for (auto family : {ElementwiseOps, BinaryOps,        CreateOps,  ShapeOps,  TransformOps, ReductionOps,
-                        ActivationOps,  NormalizationOps, LinearOps,  EinsumOps, AttentionOps, ConvolutionOps,
-                        WinogradOps,    RecurrentOps,     ResizeOps,  VisionOps, CallOps,      IndexingOps,
-                        MovementOps,    OrderingOps,      ScatterOps, MemoryOps}) {
+    for (auto family : {ElementwiseOps, BinaryOps,        CreateOps,   ShapeOps,   TransformOps, ReductionOps,
+                        ActivationOps,  NormalizationOps, LinearOps,   EinsumOps,  AttentionOps, ConvolutionOps,
+                        WinogradOps,    RecurrentOps,     ResizeOps,   VisionOps,  CallOps,      ControlOps,
+                        IndexingOps,    MovementOps,      OrderingOps, ScatterOps, MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });
@@ -171,7 +171,8 @@ Result<ir::Attrs> CompleteAttrs(const OpRow& row, const ir::Attrs& attrs) {
 // ---- Calls of functions: parameters' symbolic variables take the values of the arguments' dims.
 class Signature {
  public:
-  explicit Signature(const ir::Call& call) : call_(call) {}
+  // of_closure: its types also name the variables of the function that it stands in.
+  Signature(const ir::Call& call, bool of_closure) : call_(call), of_closure_(of_closure) {}
 
   Status Match(const ir::Type& parameter, const ir::Type& argument) {
     if (parameter == nullptr || argument == nullptr) return Status();
@@ -215,7 +216,7 @@ class Signature {
       return ir::Make<ir::TupleTypeNode>(std::move(fields));
     }
     for (const ir::PrimVar& var : ir::FreePrimVars(type)) {
-      if (bound_.contains(var)) continue;
+      if (bound_.contains(var) || of_closure_) continue;
       if (const auto* tensor = ir::As<ir::TensorTypeNode>(type)) {
         return ir::Make<ir::TensorTypeNode>(tensor->rank, tensor->dtype, tensor->virtual_device);
       }
@@ -239,15 +240,17 @@ class Signature {
   }
 
   const ir::Call& call_;
+  const bool of_closure_;
   ir::PrimVarMap bound_;
 };
 
-Result<ir::Type> InferSignature(const ir::Call& call, const std::vector<ir::Type>& params, const ir::Type& result) {
+Result<ir::Type> InferSignature(const ir::Call& call, const std::vector<ir::Type>& params, const ir::Type& result,
+                                bool of_closure) {
   if (params.size() != call->args.size()) {
     return OpError(
         call, "expected " + std::to_string(params.size()) + " arguments, got " + std::to_string(call->args.size()));
   }
-  Signature signature(call);
+  Signature signature(call, of_closure);
   for (size_t i = 0; i < params.size(); ++i) {
     INGOT_RETURN_IF_ERROR(signature.Match(params[i], call->args[i]->type));
   }
@@ -326,7 +329,7 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
     if (const ir::Function function = module.FindFunction(var->name)) {
       std::vector<ir::Type> params;
       for (const ir::Var& param : function->params) params.push_back(param->type);
-      return InferSignature(call, params, function->result_type);
+      return InferSignature(call, params, function->result_type, /*of_closure=*/false);
     }
     // Called as it is, after destination passing: it writes the buffers that it is given.
     if (module.FindPrimFunc(var->name) != nullptr)
@@ -337,7 +340,10 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
     return ir::Type(ir::Make<ir::TupleTypeNode>(call->type_args));
   }
   if (const auto* callable = ir::As<ir::CallableTypeNode>(call->callee->type)) {
-    if (callable->params) return InferSignature(call, *callable->params, callable->result);
+    if (callable->params) {
+      const bool of_closure = ir::As<ir::VarNode>(call->callee) != nullptr;
+      return InferSignature(call, *callable->params, callable->result, of_closure);
+    }
     return callable->result != nullptr ? callable->result : ir::Type(ir::Make<ir::ObjectTypeNode>());
   }
   if (ir::As<ir::ExternFuncNode>(call->callee) != nullptr) return ir::Type(ir::Make<ir::ObjectTypeNode>());

@@ -284,7 +284,8 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
   for (const op::AttrSpec& spec : row->attrs) {
     const Syntax* syntax = args.Get(place++, spec.name);
     if (syntax == nullptr) continue;
-    const bool wrapped = CalleeName(*syntax) == "R.prim_value" && syntax->children.size() == 2;
+    const std::string wrapper = CalleeName(*syntax);
+    const bool wrapped = (wrapper == "R.prim_value" || wrapper == "R.str") && syntax->children.size() == 2;
     if (wrapped) syntax = &(*syntax)[1];
     std::optional<AttrValue> value;
     if (spec.type == op::AttrType::kDataType) {

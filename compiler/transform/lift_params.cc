@@ -127,11 +127,15 @@ ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Fun
 Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context) {
   ConstantFolder folder(context.options);
   const std::vector<ir::IRModule::Entry> entries = module.functions();
+  std::unordered_set<std::string> called;
+  for (const ir::IRModule::Entry& entry : entries) {
+    ForEachGlobalVar(entry.function, [&](const ir::GlobalVar& callee) { called.insert(callee->name); });
+  }
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
     if (function.get() == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
-    // A private function has callers, which would have to pass what was prepared.
-    const bool keep = context.options.keep_prepare && !function->is_private;
+    // Callers in the module would have to pass what was prepared.
+    const bool keep = context.options.keep_prepare && !function->is_private && !called.contains(entry.var->name);
     const WeightBindings selection(function, keep);
     if (selection.bindings().empty()) continue;
     module.Set(entry.var, keep ? Split(module, entry.var, function, selection)

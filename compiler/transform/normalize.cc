@@ -54,6 +54,12 @@ bool Compatible(const Type& annotated, const Type& inferred) {
   return true;
 }
 
+Type TypeOf(const ir::FunctionNode& function) {
+  std::vector<Type> params;
+  for (const ir::Var& param : function.params) params.push_back(param->type);
+  return ir::Make<ir::CallableTypeNode>(std::move(params), function.result_type, function.is_pure);
+}
+
 bool IsLeaf(const Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kVar:
@@ -103,7 +109,10 @@ class Normalizer : public ir::ExprMutator {
     Binding result = binding;
     result.value = MutateExpr(binding.value);
     place_ = &binding;
-    const Type type = binding.is_match_cast() ? binding.match_cast : result.value->type;
+    const auto* function = As<ir::FunctionNode>(result.value);
+    const Type type = binding.is_match_cast() ? binding.match_cast
+                      : function != nullptr   ? TypeOf(*function)
+                                              : result.value->type;
     if (!status_.ok()) return;
     if (type == nullptr) return Fail("its type cannot be inferred");
     if (!binding.is_match_cast() && binding.var->type.get() != nullptr && !Compatible(binding.var->type, type)) {

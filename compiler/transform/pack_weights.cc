@@ -51,7 +51,8 @@ class Budget {
 class Packer : public ir::ExprMutator {
  public:
   Packer(const ir::Function& function, Budget& budget, PassContext& context, const std::string& name)
-      : weights_(function, context.options.keep_prepare && !function->is_private),
+      : keeps_(context.options.keep_prepare && !function->is_private),
+        weights_(function, keeps_),
         budget_(budget),
         context_(context),
         name_(name) {}
@@ -63,7 +64,7 @@ class Packer : public ir::ExprMutator {
   Expr Mutate(const ir::Ref<ir::CallNode>& call) override {
     const op::OpRow* row = op::RowOf(call);
     const op::PackingRow* packing = row != nullptr ? op::FindPacking(*row) : nullptr;
-    const bool is_prepared = depth_ == 1 && current_block_ != nullptr && current_block_->is_dataflow;
+    const bool is_prepared = current_block_ != nullptr && (!keeps_ || (depth_ == 1 && current_block_->is_dataflow));
     if (packing == nullptr || !is_prepared || !OnlyWeightIs(*call, packing->weight)) {
       return ir::ExprMutator::Mutate(call);
     }
@@ -121,12 +122,13 @@ class Packer : public ir::ExprMutator {
     size_t index;  // in its block
     ir::Var var;
   };
+  const bool keeps_;
   const WeightBindings weights_;
   Budget& budget_;
   PassContext& context_;
   const std::string& name_;
   std::vector<Made> made_;
-  int depth_ = 0;  // of sequences: only the function's own blocks are prepared
+  int depth_ = 0;  // of sequences: a `prepare` that stays is of the function's own blocks alone
 };
 
 }  // namespace

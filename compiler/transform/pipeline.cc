@@ -16,6 +16,9 @@ namespace {
 const std::vector<Pass>& PassTable() {
   static const std::vector<Pass> table = {
       {"normalize", "infer every type; A-normal form", 0, Normalize},
+      {"lambda_lift", "functions in functions become functions of the module", 0, LambdaLift},
+      {"convert_to_dataflow", "straight-line computations without effects become dataflow blocks", 1,
+       ConvertToDataflow},
       {"fold_constants", "evaluate calls over constants", 1, FoldConstants},
       {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
        EliminateCommonSubexpressions},
@@ -45,13 +48,14 @@ const std::vector<PipelineRow>& PipelineTable() {
   static const std::vector<PipelineRow> table = {
       {"default",
        "what vm-compile does",
-       {"normalize", "fold_constants", "eliminate_common_subexpressions", "rewrite_patterns", "merge_after_rewrites",
-        "fold_scales", "eliminate_dead_code", "convert_layout", "pack_weights", "lift_params", "legalize",
-        "bind_scalars", "annotate_fusion_class", "fuse_ops", "fuse_tir", "eliminate_dead_code_after_fusion"}},
+       {"normalize", "lambda_lift", "convert_to_dataflow", "fold_constants", "eliminate_common_subexpressions",
+        "rewrite_patterns", "merge_after_rewrites", "fold_scales", "eliminate_dead_code", "convert_layout",
+        "pack_weights", "lift_params", "legalize", "bind_scalars", "annotate_fusion_class", "fuse_ops", "fuse_tir",
+        "eliminate_dead_code_after_fusion"}},
       {"zero",
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
-       {"normalize", "legalize", "annotate_fusion_class", "fold_constants", "fuse_ops", "fuse_tir",
-        "eliminate_dead_code_after_fusion"}},
+       {"normalize", "lambda_lift", "convert_to_dataflow", "legalize", "annotate_fusion_class", "fold_constants",
+        "fuse_ops", "fuse_tir", "eliminate_dead_code_after_fusion"}},
   };
   return table;
 }

@@ -9,13 +9,20 @@ using ir::As;
 using ir::Binding;
 using ir::Expr;
 
-WeightBindings::WeightBindings(const ir::Function& function, bool keep) : keep_(keep) {
-  for (const ir::BindingBlock& block : function->body->blocks) {
-    if (!block.is_dataflow) continue;
+WeightBindings::WeightBindings(const ir::Function& function, bool keep) : keep_(keep) { Collect(*function->body); }
+
+void WeightBindings::Collect(const ir::SeqExprNode& seq) {
+  for (const ir::BindingBlock& block : seq.blocks) {
+    if (keep_ && !block.is_dataflow) continue;
     for (const Binding& binding : block.bindings) {
-      if (!CanPrepare(binding)) continue;
-      vars_.insert(binding.var.get());
-      bindings_.push_back(binding);
+      const auto* branch = As<ir::IfNode>(binding.value);
+      if (branch != nullptr) {
+        Collect(*branch->then_branch);
+        Collect(*branch->else_branch);
+      } else if (CanPrepare(binding)) {
+        vars_.insert(binding.var.get());
+        bindings_.push_back(binding);
+      }
     }
   }
 }

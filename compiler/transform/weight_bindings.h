@@ -11,8 +11,8 @@ namespace ingot::transform {
 
 class WeightBindings {
  public:
-  // Of the function's outermost dataflow blocks. keep: for a `prepare` that stays in the file, where a VM builtin must
-  // compute each call.
+  // Of the whole function, branches included. keep: for a `prepare` that stays in the file, where a VM builtin must
+  // compute each call; of the function's outermost dataflow blocks alone then, which run once per call.
   WeightBindings(const ir::Function& function, bool keep);
 
   // In order.
@@ -22,6 +22,7 @@ class WeightBindings {
   bool IsWeight(const ir::Expr& value) const;
 
  private:
+  void Collect(const ir::SeqExprNode& seq);
   bool CanPrepare(const ir::Binding& binding) const;
   // True when the argument is known without the inputs; notes whether a weight is in it.
   bool DependsOnWeights(const ir::Expr& arg, bool& uses_weight) const;

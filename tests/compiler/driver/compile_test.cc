@@ -43,7 +43,7 @@ void CheckReadsBack(std::string_view pass, const ir::IRModule& module) {
 }
 
 TEST_CASE("the text after every pass reads back structurally equal") {
-  for (const char* model : {"digits.onnx", "mlp.py"}) {
+  for (const char* model : {"digits.onnx", "mlp.py", "onnx/control_flow.onnx"}) {
     CAPTURE(model);
     const CompileOptions options = DefaultOptions();
     int num_passes = 0;
@@ -71,19 +71,22 @@ TEST_CASE("the text after every pass reads back structurally equal") {
 
 TEST_CASE("what is compiled verifies, and its disassembly assembles to the same bytes") {
   const CompileOptions options = DefaultOptions();
-  const Result<ir::IRModule> loaded = LoadModel(ModelPath("digits.onnx"), options, {});
-  REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
-  for (int opt_level : {0, 1, 2, 3}) {
-    CAPTURE(opt_level);
-    CompileOptions with_level = options;
-    with_level.opt_level = opt_level;
-    const Result<vm::Program> program = CompileModule(*loaded, with_level, {});
-    REQUIRE_MESSAGE(program.ok(), program.status().message());
-    const Status verified = vm::Verify(*program);
-    CHECK_MESSAGE(verified.ok(), verified.message());
-    const Result<vm::Program> again = vm::Assemble(vm::Disassemble(*program));
-    REQUIRE_MESSAGE(again.ok(), again.status().message());
-    CHECK(vm::EncodeProgram(*again).value() == vm::EncodeProgram(*program).value());
+  for (const char* model : {"digits.onnx", "onnx/control_flow.onnx"}) {
+    CAPTURE(model);
+    const Result<ir::IRModule> loaded = LoadModel(ModelPath(model), options, {});
+    REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
+    for (int opt_level : {0, 1, 2, 3}) {
+      CAPTURE(opt_level);
+      CompileOptions with_level = options;
+      with_level.opt_level = opt_level;
+      const Result<vm::Program> program = CompileModule(*loaded, with_level, {});
+      REQUIRE_MESSAGE(program.ok(), program.status().message());
+      const Status verified = vm::Verify(*program);
+      CHECK_MESSAGE(verified.ok(), verified.message());
+      const Result<vm::Program> again = vm::Assemble(vm::Disassemble(*program));
+      REQUIRE_MESSAGE(again.ok(), again.status().message());
+      CHECK(vm::EncodeProgram(*again).value() == vm::EncodeProgram(*program).value());
+    }
   }
 }
 

@@ -52,11 +52,11 @@ Result<std::string> RunLower(const golden::Case& golden) {
 // bytecode: the functions as assembler text; the program passes the verifier.
 Result<std::string> RunBytecode(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, Lowered(golden, "plan_memory"));
-  std::vector<vm::Kernel> kernels;
+  std::vector<codegen::KernelDescription> kernels;
   for (const ir::IRModule::Entry& entry : module.functions()) {
     if (ir::PrimFunc prim = ir::AsRef<ir::PrimFuncNode>(entry.function)) {
       INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(entry.var->name, prim));
-      kernels.push_back(std::move(description.kernel));
+      kernels.push_back(std::move(description));
     }
   }
   INGOT_ASSIGN_OR_RETURN(const vm::Program program, LowerToBytecode(module, std::move(kernels)));

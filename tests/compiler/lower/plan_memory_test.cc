@@ -42,7 +42,8 @@ TEST_CASE("random tensors of constant size never overlap while both are alive") 
     std::vector<PlannedTensor> tensors;
     for (int i = 0; i < 30; ++i) {
       const int64_t first = static_cast<int64_t>(random() % 40);
-      tensors.push_back({Int64(64 * static_cast<int64_t>(1 + random() % 50)), first, first + static_cast<int64_t>(random() % 10)});
+      tensors.push_back(
+          {Int64(64 * static_cast<int64_t>(1 + random() % 50)), first, first + static_cast<int64_t>(random() % 10)});
     }
     CheckPlacement(tensors, PlaceTensors(tensors), {});
   }
@@ -55,7 +56,8 @@ TEST_CASE("tensors of symbolic size share memory when their sizes compare, for e
     std::vector<PlannedTensor> tensors;
     for (int i = 0; i < 12; ++i) {
       const int64_t first = static_cast<int64_t>(random() % 12);
-      const PrimExpr size = random() % 3 == 0 ? Int64(640) : PrimExpr(n) * (64 * static_cast<int64_t>(1 + random() % 9));
+      const PrimExpr size =
+          random() % 3 == 0 ? Int64(640) : PrimExpr(n) * (64 * static_cast<int64_t>(1 + random() % 9));
       tensors.push_back({size, first, first + static_cast<int64_t>(random() % 4)});
     }
     const Placement placement = PlaceTensors(tensors);

@@ -333,6 +333,21 @@ doubling = [h.make_function("own", f"F{i}", ["x"], ["y"], [n(f"F{i + 1}" if i < 
 save("bad-doubling.onnx", [n("F0", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
      extra_opsets=[("own", 1)], functions=doubling)
 
+# A branch that data choose, a loop with a scanned output, and a scan from the last row on.
+turn = h.make_graph([n("Add", ["v_in", "x"], ["v_out"]), n("Identity", ["go"], ["go_out"]), n("Neg", ["v_out"], ["row"])], "turn",
+                    [info("i", [], T.INT64), info("go", [], T.BOOL), info("v_in", ["n", 2])],
+                    [info("go_out", [], T.BOOL), info("v_out", ["n", 2]), info("row", ["n", 2])])
+step = h.make_graph([n("Mul", ["s_in", "r"], ["s_out"]), n("Add", ["s_out", "r"], ["t"])], "step",
+                    [info("s_in", [2]), info("r", [2])], [info("s_out", [2]), info("t", [2])])
+chosen = [h.make_graph([n(op, ["x"], ["c"])], op, [], [info("c", ["n", 2])]) for op in ("Exp", "Abs")]
+save("control_flow.onnx",
+     [n("If", ["yes"], ["a"], name="choice", then_branch=chosen[0], else_branch=chosen[1]),
+      n("Loop", ["three", "", "a"], ["b", "rows"], name="loop", body=turn),
+      n("Scan", ["start", "b"], ["last", "all"], name="scan", body=step, num_scan_inputs=1, scan_input_directions=[1])],
+     [info("x", ["n", 2]), info("yes", [], T.BOOL)],
+     [info("rows", None), info("last", None), info("all", None)],
+     [nh.from_array(np.array(3, np.int64), "three"), nh.from_array(np.array([1, 2], np.float32), "start")])
+
 # Operators that are several rows: bits, remainders, blocks of space and depth, windows, constants.
 save("composite.onnx",
      [n("Mod", ["i", "j"], ["mod"]), n("Mod", ["x", "y"], ["fmod"], fmod=1), n("Pow", ["j", "two"], ["ipow"]),

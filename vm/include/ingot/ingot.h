@@ -247,6 +247,9 @@ typedef struct ingot_external {
   ingot_status* (*call)(void* user, const ingot_value* arguments, size_t num_arguments, ingot_value* results,
                         size_t num_results);
   void* user;
+  /* For calls out of kernels, which pass addresses of buffers and integers alone (T.call_packed); anything but 0 fails
+   * the kernel. Called from any thread of the pool. NULL: kernels do not call it. `call` may be NULL when they alone do. */
+  int32_t (*call_raw)(void* user, void* const* buffers, const int64_t* ints);
 } ingot_external;
 /* own: the result. For external functions that fail. */
 INGOT_API ingot_status* ingot_status_create(ingot_status_code code, const char* message) INGOT_WARN_UNUSED;

@@ -1,0 +1,164 @@
+// The walk over an ONNX graph: its state, and what its parts share. onnx.cc walks nodes, functions and what is not
+// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans. A part of compiler/importer/onnx.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/importer/onnx.h"
+#include "compiler/importer/onnx_model.h"
+#include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/symbols.h"
+#include "compiler/ir/visitor.h"
+
+namespace ingot::importer {
+
+using ir::Expr;
+
+// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what is
+// around it).
+struct Scope {
+  Scope* outer = nullptr;  // of a branch
+  std::unordered_map<std::string, ImportedValue> values;
+  std::unordered_set<std::string> left_out;  // optional inputs of a function that the call does not give
+  std::unordered_map<std::string, const OnnxValueInfo*> declared;
+  std::string prefix;  // of node labels: "call/"
+  int64_t opset = 0;
+  const std::vector<OnnxAttribute>* attributes = nullptr;  // of a function's call, its defaults last
+
+  // A branch or a loop's body: what is computed in it is not there outside.
+  bool has_bindings = false;
+  std::unordered_map<std::string, ImportedValue> captured;  // from outside, known by their elements
+
+  ImportedValue* Find(const std::string& name) {
+    if (const auto found = values.find(name); found != values.end()) return &found->second;
+    if (const auto found = captured.find(name); found != captured.end()) return &found->second;
+    ImportedValue* value = outer == nullptr ? nullptr : outer->Find(name);
+    if (value == nullptr || !has_bindings || value->expr != nullptr || !value->known) return value;
+    return &captured.emplace(name, *value).first->second;  // it gets a binding of its own in here
+  }
+  bool IsLeftOut(const std::string& name) const {
+    return name.empty() || left_out.contains(name) || (outer != nullptr && outer->IsLeftOut(name));
+  }
+};
+
+class GraphImporter {
+ public:
+  GraphImporter(const OnnxModel& model, const std::string& name, const ImportOptions& options)
+      : model_(model), options_(options), source_(std::make_shared<ir::SourceText>(ir::SourceText{name, ""})) {}
+
+  // Fills the report; a module comes only out of a graph without unsupported nodes.
+  Status Run();
+  SupportReport& report() { return report_; }
+  Result<ir::IRModule> Module();
+
+ private:
+  Status CheckOpset();
+  Status BindConstants();
+  Status ImportInputs();
+  Result<ir::Type> InputType(const OnnxValueInfo& info, const InputShape* override_shape);
+  Result<ir::Type> DeclaredType(const OnnxValueInfo& info);
+  Status ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope);
+  Status ImportNode(const OnnxNode& node, size_t index, Scope& scope);
+  Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
+  Status ImportKnownBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer, bool condition,
+                           Scope& scope);
+  Status ImportFunction(const OnnxFunction& function, const OnnxNode& node, const std::string& label,
+                        const std::vector<ImportedValue*>& inputs, Scope& scope);
+  Status Enter(const std::string& label, const std::vector<OnnxNode>& nodes);
+  Status TakeOutputs(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node,
+                     const std::string& label, Scope& scope);
+  const OnnxFunction* FindFunction(const OnnxNode& node) const;
+  void ReportUnsupported(const OnnxNode& node, const std::string& label, const std::vector<ImportedValue*>& inputs,
+                         std::string reason);
+  Status DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs = {});
+  Status BindOutputs(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span, Scope& scope);
+  Status BindOutput(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope);
+
+  // ---- Nodes that hold graphs (control_flow.cc)
+  // One trip: what it makes of the carried values.
+  struct Turn {
+    Expr condition;  // null: it goes on
+    std::vector<Expr> carried, rows;
+    bool is_imported = true;  // false: something in it is not supported, and was reported
+  };
+
+  struct LoopPlan {
+    std::string label;
+    ir::PrimExpr trips;  // null: as long as the condition holds
+    Expr condition;      // null: always
+    std::vector<Expr> initial;
+    std::vector<bool> is_row_reversed;  // one per stacked value: rows from the last one on
+    std::function<Result<Turn>(const ir::PrimVar& i, const Expr& condition, const std::vector<Expr>& carried)> turn;
+  };
+  struct LoopBody;
+  struct LoopArguments;
+  using LooseDims = std::vector<bool>;  // which dims of a value change from trip to trip, or from branch to branch
+  // An If with a condition that depends on data, a Loop or a Scan.
+  Status ImportControlFlow(const OnnxNode& node, const std::string& label, const NodeImporter& importer, Scope& scope);
+  static Result<const OnnxGraph*> GraphOf(const NodeImporter& importer, const char* attribute_name);
+  Status OpenGraph(const OnnxGraph& graph, const std::string& label, Scope& outer, Scope& inner);
+  Status ImportGraph(const OnnxGraph& graph, const std::string& label, Scope& inner);
+  // The graph's outputs; none when one of them stands for what is not supported.
+  Result<std::vector<Expr>> ResultsOf(const OnnxGraph& graph, const std::string& label, Scope& inner);
+  // control_flow.cc. Empty results: what is not supported was reported.
+  Result<std::vector<Expr>> ImportIf(const std::string& label, const NodeImporter& importer, Scope& scope);
+  Result<std::vector<Expr>> ImportLoop(const std::string& label, const NodeImporter& importer, Scope& scope);
+  Result<std::vector<Expr>> ImportScan(const std::string& label, const NodeImporter& importer, Scope& scope);
+  // loops.cc: the last values of what is carried, then what is stacked.
+  Result<std::vector<Expr>> BuildLoop(LoopPlan plan);
+  // The body once, for what its turn notes; nothing else stays of it.
+  Status TryLoopBody(const LoopPlan& plan);
+  Result<LoopBody> ImportLoopBody(const LoopPlan& plan, const std::vector<LooseDims>& loose);
+  Result<std::vector<Expr>> FinishLoop(const LoopPlan& plan, LoopBody body, const std::vector<LooseDims>& loose,
+                                       const ir::Span& span);
+  Status StackRow(const LoopPlan& plan, size_t k, LoopBody& body, LoopArguments& arguments, const ir::Span& span);
+  Expr CallLoop(const LoopPlan& plan, LoopBody body, const LoopArguments& arguments, const ir::Span& span);
+  Result<Expr> BindCall(std::string_view row, std::vector<Expr> args, ir::Attrs attrs, const ir::Span& span);
+  Expr BindExpr(Expr value, const std::string& name, const ir::Span& span);
+  Expr MatchType(Expr value, ir::Type type, const std::string& name, const ir::Span& span);
+  Expr WithNewSymbols(const Expr& value, const std::vector<ir::PrimExpr>& dims, const LooseDims& loose, DataType dtype,
+                      const std::string& name, const ir::Span& span);
+  Expr AsDeclared(const Expr& value, const ir::Type& before, const OnnxValueInfo& info, const ir::Span& span);
+  Result<ir::PrimExpr> ReadInteger(Expr tensor, const std::string& name, const ir::Span& span);
+  Result<Expr> SliceAt(const Expr& tensor, const ir::PrimExpr& place, int64_t axis, const ir::Span& span);
+
+  Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
+  Status Define(Scope& scope, const std::string& name, ImportedValue value) {
+    if (scope.values.emplace(name, std::move(value)).second) return Status();
+    return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");
+  }
+  Status Define(Scope& scope, const std::string& name, Expr expr) {
+    ir::Type type = expr->type;
+    return Define(scope, name, ImportedValue{.expr = std::move(expr), .type = std::move(type), .known = std::nullopt});
+  }
+  Status MaterialiseResults();
+  void CountOperators();
+  ir::Span SpanOf(const std::string& label) const {
+    return {source_, 0, 0, 0, std::make_shared<const std::string>(label)};
+  }
+
+  const OnnxModel& model_;
+  const ImportOptions& options_;
+  std::shared_ptr<const ir::SourceText> source_;
+  Symbols symbols_;
+  SupportReport report_;
+  Scope graph_;
+  arith::Analyzer analyzer_;                           // knows the symbols' bounds
+  std::vector<const OnnxFunction*> active_functions_;  // being expanded
+  size_t nesting_ = 0;
+  int64_t expanded_nodes_ = 0;
+  std::unordered_set<std::string> output_names_;
+  std::vector<ir::Var> params_;
+  std::vector<std::string> input_names_;
+  std::vector<ir::Binding> bindings_;
+  ImpliedBounds implied_bounds_;
+};
+
+}  // namespace ingot::importer

@@ -1,0 +1,249 @@
+// Loops: functions that call themselves at their end. A part of compiler/importer/graph_importer.h.
+//     def loop(i, condition, carried..., stacked...):
+//         if i < trips:
+//             ...                       # the body
+//             r = loop(i + 1, ...)
+//         else:
+//             r = (carried..., stacked...)
+//         return r
+// The body sees what is around it, as ONNX has it; lambda lifting and lowering make a jump of the call. What a loop
+// stacks up is written row by row into tensors that are as long as there are trips, where that is known before the first
+// one; where a condition ends the loop, it is appended. A carried value whose dims change from trip to trip has new
+// symbols for them in each: which dims do is found by importing the body until nothing new is found.
+#include <algorithm>
+#include <utility>
+
+#include "compiler/importer/build.h"
+#include "compiler/importer/graph_importer.h"
+#include "compiler/importer/ops/util.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+
+using ir::PrimExpr;
+using ir::PrimVar;
+using ir::Type;
+
+namespace {
+
+// Symbols that get their values inside of these bindings.
+void CollectLocalSymbols(const std::vector<ir::Binding>& bindings, std::vector<PrimVar>& symbols) {
+  for (const ir::Binding& binding : bindings) {
+    if (!binding.is_match_cast()) continue;
+    for (const PrimVar& var : ir::FreePrimVars(binding.match_cast)) symbols.push_back(var);
+  }
+}
+
+}  // namespace
+
+struct GraphImporter::LoopBody {
+  PrimVar i;
+  ir::Var index, condition;  // parameters; condition is null where there is none
+  std::vector<ir::Var> carried;
+  std::vector<Expr> carried_values;  // with their dims
+  std::vector<ir::Binding> bindings;
+  Turn turn;
+};
+
+// The body once, with the carried dims that are known to change.
+Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& plan,
+                                                              const std::vector<LooseDims>& loose) {
+  const ir::Span span = SpanOf(plan.label);
+  LoopBody body;
+  body.i = ir::MakePrimVar("i");
+  if (plan.trips) {
+    analyzer_.Bind(body.i, ir::Range{ir::Int64(0), plan.trips});
+  } else {
+    analyzer_.Bind(body.i, arith::Interval{0, INT64_MAX});
+  }
+  body.index = ir::Make<ir::VarNode>("index", ir::Make<ir::PrimTypeNode>(PrimExpr(body.i)));
+  if (plan.condition) body.condition = ir::Make<ir::VarNode>("condition", plan.condition->type);
+  std::vector<ir::Binding> outer = std::exchange(bindings_, {});
+  for (size_t k = 0; k < plan.initial.size(); ++k) {
+    const auto* tensor = KnownTensor(plan.initial[k]->type);
+    const std::string name = "carried_" + std::to_string(k);
+    if (std::ranges::find(loose[k], true) == loose[k].end()) {
+      body.carried.push_back(ir::Make<ir::VarNode>(name, plan.initial[k]->type));
+      body.carried_values.push_back(body.carried.back());
+      continue;
+    }
+    body.carried.push_back(ir::Make<ir::VarNode>(name, ir::Make<ir::TensorTypeNode>(tensor->rank, *tensor->dtype)));
+    body.carried_values.push_back(
+        WithNewSymbols(body.carried.back(), *tensor->dims, loose[k], *tensor->dtype, name, span));
+  }
+  INGOT_ASSIGN_OR_RETURN(body.turn, plan.turn(body.i, body.condition, body.carried_values));
+  body.bindings = std::exchange(bindings_, std::move(outer));
+  return body;
+}
+
+namespace {
+
+// No dim changes, as far as it is known yet.
+Result<std::vector<std::vector<bool>>> NoLooseDims(const std::vector<Expr>& initial) {
+  std::vector<std::vector<bool>> loose;
+  for (const Expr& value : initial) {
+    const auto* tensor = KnownTensor(value->type);
+    if (tensor == nullptr) return Status(StatusCode::kUnsupportedModel, "a carried value of unknown rank or type");
+    loose.emplace_back(static_cast<size_t>(tensor->rank), false);
+  }
+  return loose;
+}
+
+}  // namespace
+
+Status GraphImporter::TryLoopBody(const LoopPlan& plan) {
+  const size_t num_reported = report_.unsupported.size();
+  INGOT_ASSIGN_OR_RETURN(const std::vector<LooseDims> loose, NoLooseDims(plan.initial));
+  INGOT_RETURN_IF_ERROR(ImportLoopBody(plan, loose).status());
+  report_.unsupported.resize(num_reported);
+  return Status();
+}
+
+Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
+  const ir::Span span = SpanOf(plan.label);
+  INGOT_ASSIGN_OR_RETURN(std::vector<LooseDims> loose, NoLooseDims(plan.initial));
+  const size_t num_reported = report_.unsupported.size();
+  LoopBody body;
+  for (bool is_found = false; !is_found;) {
+    INGOT_ASSIGN_OR_RETURN(body, ImportLoopBody(plan, loose));
+    if (!body.turn.is_imported) return std::vector<Expr>();
+    is_found = true;
+    // A condition of its own: the body decides when the loop ends.
+    if (body.turn.condition && !plan.condition) {
+      const std::vector<std::byte> yes{std::byte{1}};
+      plan.condition = ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Bool(), {}, yes));
+      is_found = false;
+    }
+    for (size_t k = 0; k < plan.initial.size(); ++k) {
+      const auto *in = KnownTensor(body.carried_values[k]->type), *out = KnownTensor(body.turn.carried[k]->type);
+      if (*in->dtype != *out->dtype || in->rank != out->rank) {
+        return Status(StatusCode::kUnsupportedModel,
+                      "the carried value " + std::to_string(k) + " changes its rank or its type");
+      }
+      for (size_t axis = 0; axis < loose[k].size(); ++axis) {
+        if (loose[k][axis] || op::DimsEqual((*in->dims)[axis], (*out->dims)[axis])) continue;
+        loose[k][axis] = true;
+        is_found = false;
+      }
+    }
+    if (!is_found) report_.unsupported.resize(num_reported);
+  }
+  return FinishLoop(plan, std::move(body), loose, span);
+}
+
+// What the function takes, and what is passed for it before the first trip, after a trip, and given after the last one.
+struct GraphImporter::LoopArguments {
+  std::vector<ir::Var> params;
+  std::vector<Expr> first, next, last;
+};
+
+Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBody body,
+                                                    const std::vector<LooseDims>& loose, const ir::Span& span) {
+  if (!plan.condition && !plan.trips) return Status(StatusCode::kUnsupportedModel, "it never ends");
+  LoopArguments arguments{{body.index}, {Number(ir::Int64(0))}, {Number(PrimExpr(body.i) + 1)}, {}};
+  const auto add = [&](const ir::Var& param, const Expr& first, const Expr& next) {
+    arguments.params.push_back(param);
+    arguments.first.push_back(first);
+    arguments.next.push_back(next);
+  };
+  if (plan.condition) {
+    add(body.condition, plan.condition, body.turn.condition ? body.turn.condition : Expr(body.condition));
+  }
+  for (size_t k = 0; k < body.carried.size(); ++k) {
+    add(body.carried[k], plan.initial[k], body.turn.carried[k]);
+    arguments.last.push_back(body.carried[k]);
+  }
+  for (size_t k = 0; k < body.turn.rows.size(); ++k) {
+    INGOT_RETURN_IF_ERROR(StackRow(plan, k, body, arguments, span));
+  }
+  const Expr results = CallLoop(plan, std::move(body), arguments, span);
+  std::vector<Expr> values;
+  for (size_t k = 0; k < arguments.last.size(); ++k) {
+    const std::string name = "result_" + std::to_string(k);
+    Expr value =
+        BindExpr(ir::Make<ir::TupleGetItemNode>(results, static_cast<int64_t>(k), arguments.last[k]->type), name, span);
+    const bool is_row = k >= loose.size();
+    const auto* begin = KnownTensor(arguments.first[arguments.first.size() - arguments.last.size() + k]->type);
+    LooseDims changed = is_row ? LooseDims(begin->dims->size(), false) : loose[k];
+    if (is_row) changed[0] = plan.condition != nullptr;
+    if (std::ranges::find(changed, true) != changed.end()) {
+      value = WithNewSymbols(value, *begin->dims, changed, *begin->dtype, name, span);
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+// A row of a scanned output goes to its place, where there are as many rows as trips, or behind the others.
+Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, LoopArguments& arguments,
+                               const ir::Span& span) {
+  const bool is_exact = !plan.condition;
+  const Expr& row = body.turn.rows[k];
+  const auto* tensor = KnownTensor(row->type);
+  std::vector<PrimVar> local{body.i};
+  CollectLocalSymbols(body.bindings, local);
+  for (const PrimVar& var : ir::FreePrimVars(row->type)) {
+    if (std::ranges::any_of(local, [&](const PrimVar& v) { return v.same_as(var); })) {
+      return Status(StatusCode::kUnsupportedModel, "a scanned output whose shape changes from trip to trip");
+    }
+  }
+  std::vector<PrimExpr> dims{is_exact ? plan.trips : ir::Int64(0)};
+  dims.insert(dims.end(), tensor->dims->begin(), tensor->dims->end());
+  INGOT_ASSIGN_OR_RETURN(const Expr empty, BindCall("zeros", {ShapeOf(dims)}, {{"dtype", *tensor->dtype}}, span));
+  const Type type = is_exact ? empty->type : Type(ir::Make<ir::TensorTypeNode>(tensor->rank + 1, *tensor->dtype));
+  const ir::Var stacked = ir::Make<ir::VarNode>("stacked_" + std::to_string(k), type);
+  std::vector<ir::Binding> outer = std::exchange(bindings_, std::move(body.bindings));
+  Result<Expr> longer = Expr();
+  if (is_exact) {
+    const PrimExpr place = plan.is_row_reversed[k] ? plan.trips - 1 - PrimExpr(body.i) : PrimExpr(body.i);
+    longer = BindCall("memory.write_row", {stacked, row, Number(place)}, {}, span);
+  } else {
+    LooseDims length(dims.size(), false);
+    length[0] = true;
+    const Expr rows = WithNewSymbols(stacked, dims, length, *tensor->dtype, stacked->name, span);
+    longer = BindCall("expand_dims", {row}, {{"axis", ir::AttrValue::Ints({0})}}, span);
+    if (longer.ok()) longer = BindCall("concat", {TupleOf({rows, *longer})}, {{"axis", int64_t{0}}}, span);
+  }
+  body.bindings = std::exchange(bindings_, std::move(outer));
+  INGOT_RETURN_IF_ERROR(longer.status());
+  arguments.params.push_back(stacked);
+  arguments.first.push_back(empty);
+  arguments.next.push_back(*longer);
+  arguments.last.push_back(stacked);
+  return Status();
+}
+
+// The function, from the inside out, and its first call.
+Expr GraphImporter::CallLoop(const LoopPlan& plan, LoopBody body, const LoopArguments& arguments,
+                             const ir::Span& span) {
+  const Expr finals = TupleOf(arguments.last);
+  std::vector<Type> param_types;
+  for (const ir::Var& param : arguments.params) param_types.push_back(param->type);
+  const ir::Var loop =
+      ir::Make<ir::VarNode>("loop", ir::Make<ir::CallableTypeNode>(param_types, finals->type, /*pure=*/true));
+  const auto call = [&](const std::vector<Expr>& args) {
+    ir::CallNode node(loop, args, {}, {}, finals->type);
+    node.span = span;
+    return Expr(ir::Make<ir::CallNode>(std::move(node)));
+  };
+  const auto bind_last = [&](std::vector<ir::Binding> bindings, Expr value) {
+    const ir::Var var = ir::Make<ir::VarNode>("results", finals->type);
+    bindings.push_back({var, std::move(value), nullptr, span});
+    return Sequence(std::move(bindings), var);
+  };
+  ir::SeqExpr sequence = bind_last(std::move(body.bindings), call(arguments.next));
+  const auto guard = [&](const Expr& condition) {
+    ir::IfNode branch(condition, sequence, Sequence({}, finals), finals->type);
+    branch.span = span;
+    sequence = bind_last({}, ir::Make<ir::IfNode>(std::move(branch)));
+  };
+  if (plan.condition) guard(body.condition);
+  if (plan.trips) guard(Number(PrimExpr(body.i) < plan.trips));
+  ir::FunctionNode function(arguments.params, sequence, finals->type);
+  function.span = span;
+  bindings_.push_back({loop, ir::Make<ir::FunctionNode>(std::move(function)), nullptr, span});
+  return BindExpr(call(arguments.first), "results", span);
+}
+
+}  // namespace ingot::importer

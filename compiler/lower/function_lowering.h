@@ -1,0 +1,169 @@
+// One graph function to bytecode. A part of LowerToBytecode, in four files by what they lower: function_lowering.cc
+// (bindings, values, results), control_flow_lowering.cc (branches, loops), call_lowering.cc (everything that is called),
+// and match_lowering.cc (types that are compared when the program runs).
+//
+// A value of the graph is one register, or a tuple that was never made: its fields' values. Registers have one type for
+// the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a register
+// whose type takes both. What leaves an activation is owned; what does not is borrowed, constant, or in the arena.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "compiler/lower/program_lowering.h"
+#include "compiler/lower/tail_calls.h"
+#include "compiler/op/registry.h"
+#include "runtime/status.h"
+#include "vm/program_builder.h"
+
+namespace ingot::lower {
+
+class FunctionLowering {
+ public:
+  FunctionLowering(ProgramLowering& program, const std::string& name, const ir::Function& function);
+  Result<vm::Function> Run();
+
+ private:
+  struct Value {
+    std::optional<vm::RegisterId> reg;
+    std::vector<Value> fields;
+  };
+
+  // ---- Bindings and values (function_lowering.cc)
+
+  Status BindPacked();
+  // The allocation behind each result, where there is one: it is made as the caller's output.
+  void FindOutputs(const ir::SeqExprNode& seq);
+  Status LowerBinding(const ir::Binding& binding);
+  Status LowerAlloc(const ir::Binding& binding, const ir::CallNode& call);
+  Result<Value> LowerStorage(const ir::CallNode& call);
+  Result<Value> LowerPlacedTensor(const ir::CallNode& call);
+  Result<Value> LowerView(const ir::CallNode& call);
+  Result<Value> LowerRowWrite(const ir::CallNode& call);
+  // Operands of bindings and results: variables, constants and the small values.
+  Result<Value> LowerValue(const ir::Expr& expr);
+  Result<Value> LowerPrimValue(const ir::PrimExpr& value);
+  Result<Value> LowerField(const ir::TupleGetItemNode& item);
+  Status LowerReturn(const ir::SeqExprNode& seq);
+  // A parameter, a constant, a view, or a tensor that is returned twice: its elements go into the result's own tensor.
+  Result<vm::RegisterId> CopiedToOutput(vm::RegisterId src, int64_t index);
+  // Live ranges: from the view's instruction to the last one that mentions a register that shows the entry.
+  void FinishPlan();
+
+  Result<vm::RegisterId> Register(const ir::Expr& expr);
+  Result<std::vector<vm::RegisterId>> Registers(const std::vector<ir::Expr>& exprs);
+  // One register: a tuple is made now.
+  Result<vm::RegisterId> Materialise(const Value& value);
+  // The fields of a value whose type is a tuple.
+  std::vector<Value> FieldsOf(const Value& value);
+  vm::RegisterId Copied(vm::RegisterId src);
+  // Owned, so that it may leave the activation.
+  vm::RegisterId Owned(vm::RegisterId src);
+  // A view or another name of an arena tensor belongs to its plan entry.
+  void FollowEntry(vm::RegisterId to, vm::RegisterId from);
+
+  void BindInt(const ir::PrimVar& var, vm::RegisterId reg);
+  Result<DimCode> Dim(const ir::PrimExpr& dim);
+  Result<std::vector<DimCode>> Dims(const std::vector<ir::PrimExpr>& dims);
+  // A register that holds the value of an integer expression.
+  Result<vm::RegisterId> IntRegister(const ir::PrimExpr& expr);
+
+  // ---- Control flow (control_flow_lowering.cc)
+
+  // A sequence whose result is the function's.
+  Status LowerTail(const ir::SeqExprNode& seq);
+  Status LowerTailIf(const ir::IfNode& node);
+  // Registers for the parameters that a self tail call writes anew, and the label that it jumps to.
+  Status EnterLoop();
+  Status LowerBackEdge(const ir::CallNode& call);
+  Result<Value> LowerIf(const ir::IfNode& node, const ir::Type& type);
+  Status LowerBranch(const ir::SeqExprNode& seq, const Value& target);
+  // A bool register.
+  Result<vm::RegisterId> Condition(const ir::Expr& expr);
+  // Registers that take any value of the type, tuples field by field.
+  Result<Value> MakeTarget(const ir::Type& type, const ir::Span& span);
+  Status Store(const Value& target, const Value& value);
+  Status Assign(vm::RegisterId to, vm::RegisterId from);
+
+  // What is computed in a branch is not there on other paths: registers of constants, dims and symbols are forgotten.
+  struct ScopeMark {
+    size_t constants, dims, ints;
+  };
+  ScopeMark EnterScope() const { return {constant_keys_.size(), dim_keys_.size(), int_keys_.size()}; }
+  void LeaveScope(const ScopeMark& mark);
+
+  // ---- Types that are compared when the program runs (match_lowering.cc)
+
+  // Checks the type; symbolic variables that it names for the first time get their values from the dims.
+  Status LowerMatchCast(const ir::Binding& binding);
+  // The same for what a call's check of its arguments leaves: elements of tuples, scalars that are symbols.
+  Status BindParameterDims();
+  struct PendingDim {
+    ir::PrimExpr expected;
+    vm::RegisterId value;
+    int64_t axis;  // of a tensor or shape; -1: the value is the integer
+    std::string what;
+  };
+  void BindDims(const ir::Type& type, const Value& value, const std::string& what, std::vector<PendingDim>& pending);
+  Status CompareDims(const std::vector<PendingDim>& pending);
+  vm::RegisterId ExtentOf(vm::RegisterId value, int64_t axis);
+  // A register of the wanted type: the same one, or what is left of it after a comparison.
+  Result<vm::RegisterId> Narrowed(vm::RegisterId src, const vm::Type& wanted, const ir::Span& span);
+
+  // ---- Calls (call_lowering.cc)
+
+  Result<Value> LowerCall(const ir::CallNode& call);
+  Result<Value> LowerOpCall(const ir::CallNode& call, const op::OpRow& row);
+  Result<Value> LowerKernelCall(const ir::CallNode& call, vm::KernelId kernel_id, const std::string& name);
+  Result<Value> LowerBuiltinCall(const ir::CallNode& call, std::string_view name);
+  Result<Value> LowerFunctionCall(const ir::CallNode& call, const std::string& name);
+  Result<Value> LowerExternalCall(const ir::CallNode& call, const std::string& name);
+  Result<Value> LowerClosureCall(const ir::CallNode& call, const ir::Expr& callee, const std::vector<ir::Expr>& args);
+  Result<Value> LowerMakeClosure(const ir::CallNode& call);
+  Result<Value> LowerInvokeClosure(const ir::CallNode& call);
+  Result<Value> LowerReport(const ir::CallNode& call, vm::Builtin builtin, std::vector<vm::RegisterId> args,
+                            size_t first_value);
+  Result<Value> LowerPrint(const ir::CallNode& call);
+  Result<Value> LowerAssert(const ir::CallNode& call);
+  Result<Value> LowerTensorToShape(const ir::CallNode& call);
+  Result<Value> LowerShapeOf(const ir::CallNode& call);
+  // A closure of a function of the module over its first parameters in bytecode.
+  Result<Value> MakeClosure(const std::string& name, std::vector<vm::RegisterId> captures, const ir::Span& span);
+  // Registers for results of these types, and the value that the graph sees, of its own type.
+  struct CallResults {
+    std::vector<vm::RegisterId> registers;
+    std::vector<vm::Type> wanted;
+  };
+  Result<CallResults> MakeResults(const ir::CallNode& call, const std::vector<vm::Type>& produced);
+  Result<Value> ValueOf(const ir::CallNode& call, const CallResults& results);
+  Status CheckArguments(const ir::CallNode& call, const std::string& callee, const std::vector<vm::Type>& params,
+                        const std::vector<vm::RegisterId>& args) const;
+
+  ProgramLowering& program_;
+  const ir::Function& function_;
+  const std::string& name_;
+  const std::vector<ir::PrimVar> symbols_;  // of the signature
+  const TailCalls tail_calls_;
+  std::optional<vm::FunctionBuilder> builder_;
+  std::unordered_map<const ir::VarNode*, Value> values_;
+  std::unordered_map<const ir::VarNode*, int64_t> output_of_;  // an allocation -> the result that it is
+  std::unordered_map<uint32_t, int64_t> made_as_output_;       // the same by register
+  std::unordered_map<uint32_t, uint32_t> entry_of_;            // arena tensors: register -> plan entry
+  std::vector<vm::RegisterId> loop_registers_;                 // per parameter
+  std::optional<vm::LabelId> loop_;
+  std::unordered_map<uint32_t, vm::RegisterId> constant_registers_;
+  std::unordered_map<ir::PrimVar, vm::RegisterId, ir::RefHash, ir::RefSame> int_registers_;
+  std::vector<ir::PrimVar>
+      slot_vars_;  // the same the other way round: null where a register holds no symbolic variable
+  std::unordered_map<std::string, vm::RegisterId> dim_registers_;
+  // Keys of the maps above in order of addition, for leaving a scope.
+  std::vector<uint32_t> constant_keys_;
+  std::vector<std::string> dim_keys_;
+  std::vector<ir::PrimVar> int_keys_;
+};
+
+}  // namespace ingot::lower

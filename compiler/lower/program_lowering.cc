@@ -1,0 +1,261 @@
+#include "compiler/lower/program_lowering.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/lower/destination_passing.h"
+#include "compiler/lower/prim_entry.h"
+#include "compiler/lower/vm_types.h"
+#include "compiler/op/registry.h"
+#include "compiler/transform/graph_util.h"
+
+namespace ingot::lower {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+class CallVisitor : public ExprVisitor {
+ public:
+  explicit CallVisitor(std::function<void(const CallNode&)> visit) : visit_(std::move(visit)) {}
+
+ protected:
+  void Visit(const CallNode& call) override {
+    visit_(call);
+    ExprVisitor::Visit(call);
+  }
+
+ private:
+  std::function<void(const CallNode&)> visit_;
+};
+
+void ForEachCall(const IRModule& module, const std::function<void(const CallNode&)>& visit) {
+  for (const IRModule::Entry& entry : module.functions()) CallVisitor(visit).VisitExpr(entry.function);
+}
+
+// Entry i of a list of names among the function's attributes, or the fallback.
+std::string NameAt(const FunctionNode& function, const char* attr, size_t i, const std::string& fallback) {
+  const AttrValue* names = function.attrs.Find(attr);
+  const AttrList* list = names == nullptr ? nullptr : names->get<AttrList>();
+  const std::string* name = list != nullptr && i < list->size() ? (*list)[i].get<std::string>() : nullptr;
+  return name == nullptr ? fallback : *name;
+}
+
+// What is known of a parameter or result by both; false when no type takes both.
+bool Unite(vm::Type& type, const vm::Type& other) {
+  if (type.kind != other.kind || type.dtype != other.dtype || type.storage != other.storage) return false;
+  if (type.dims.size() != other.dims.size() || type.elements.size() != other.elements.size()) return false;
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    if (type.dims[i] != other.dims[i]) type.dims[i].reset();
+  }
+  for (size_t i = 0; i < type.elements.size(); ++i) {
+    if (!Unite(type.elements[i], other.elements[i])) return false;
+  }
+  return type.results == other.results;
+}
+
+bool Unite(std::vector<vm::NamedType>& types, const std::vector<vm::NamedType>& others) {
+  if (types.size() != others.size()) return false;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (!Unite(types[i].type, others[i].type)) return false;
+  }
+  return true;
+}
+
+// What a call says of the external function's signature: dims that are no constants are unknown.
+Result<vm::Signature> SignatureOfExternalCall(const CallNode& call) {
+  vm::Signature signature;
+  const int64_t num_outputs = NumWrittenArguments(call);
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const bool is_written = std::ssize(call.args) - static_cast<int64_t>(i) <= num_outputs;
+    const vm::Storage storage = is_written ? vm::Storage::kBorrowedMut : vm::Storage::kBorrowed;
+    // A string is passed as one, although its type in the graph is that of any object.
+    const bool is_string = As<StringValueNode>(call.args[i]) != nullptr;
+    INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(call.args[i]->type, {}, storage, call.span));
+    signature.params.push_back({"arg" + std::to_string(i), is_string ? vm::Type::String() : std::move(type)});
+  }
+  const std::vector<Type> results = ResultTypes(call.type);
+  for (size_t i = 0; i < results.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(results[i], {}, vm::Storage::kOwned, call.span));
+    signature.results.push_back({"result" + std::to_string(i), std::move(type)});
+  }
+  return signature;
+}
+
+}  // namespace
+
+int64_t NumWrittenArguments(const CallNode& call) {
+  return call.attrs.Find(kNumOutputsAttr) == nullptr ? 0 : call.attrs.GetInt(kNumOutputsAttr);
+}
+
+size_t NumInputs(const FunctionNode& function) {
+  const AttrValue* count = function.attrs.Find("num_input");
+  if (function.attrs.Find(transform::kPackedByAttr) == nullptr || count == nullptr) return function.params.size();
+  return static_cast<size_t>(*count->get<int64_t>());
+}
+
+ProgramLowering::ProgramLowering(const IRModule& module, std::vector<codegen::KernelDescription> kernels)
+    : module_(module), kernels_(std::move(kernels)) {
+  for (uint32_t i = 0; i < kernels_.size(); ++i) kernel_ids_[kernels_[i].kernel.name] = vm::KernelId(i);
+  uint32_t next = 0;
+  for (const IRModule::Entry& entry : module.functions()) {
+    const PrimFuncNode* prim = As<PrimFuncNode>(entry.function);
+    if (prim != nullptr && prim->is_private) continue;
+    function_ids_[entry.var->name] = vm::FunctionId(next++);
+  }
+}
+
+Status ProgramLowering::Declare() {
+  INGOT_RETURN_IF_ERROR(FindCaptures());
+  INGOT_RETURN_IF_ERROR(DeclareExternals());
+  for (codegen::KernelDescription& kernel : kernels_) {
+    for (const std::string& name : kernel.externals) kernel.kernel.externals.push_back(external_ids_.at(name));
+    program_.kernels.push_back(std::move(kernel.kernel));
+  }
+  for (const IRModule::Entry& entry : module_.functions()) {
+    if (const Function function = AsRef<FunctionNode>(entry.function)) {
+      Result<vm::Signature> signature = SignatureOf(entry.var->name, function);
+      if (!signature.ok()) return std::move(signature).status().WithContext("function \"" + entry.var->name + "\"");
+      signatures_.push_back(*std::move(signature));
+    } else if (const PrimFunc prim = Downcast<PrimFuncNode>(entry.function); !prim->is_private) {
+      const vm::KernelId kernel = kernel_ids_.at(entry.var->name);
+      signatures_.push_back(SignatureOfPrimEntry(program_.kernels[kernel.value], prim));
+    }
+  }
+  return Status();
+}
+
+Status ProgramLowering::FindCaptures() {
+  Status status;
+  ForEachCall(module_, [&](const CallNode& call) {
+    const op::OpRow* row = op::RowOf(Ref<CallNode>(&call));
+    if (row == nullptr || row != op::FindOp("make_closure") || !status.ok()) return;
+    const GlobalVarNode* callee = As<GlobalVarNode>(call.args.at(0));
+    const Function function = callee == nullptr ? Function() : module_.FindFunction(callee->name);
+    if (!function) {
+      status = Unsupported(call.span, "R.make_closure: expected a graph function of the module");
+      return;
+    }
+    const size_t count = Downcast<TupleTypeNode>(call.args.at(1)->type)->fields.size();
+    const auto [it, is_new] = num_captured_.emplace(callee->name, count);
+    if (it->second != count) {
+      status =
+          Unsupported(call.span, "closures of \"" + callee->name + "\" that capture " + std::to_string(it->second) +
+                                     " values, and others that capture " + std::to_string(count));
+    } else if (count > 0 && !function->is_private) {
+      status = Unsupported(call.span, "\"" + callee->name + "\" is an entry point, so that a closure captures nothing");
+    }
+  });
+  return status;
+}
+
+Status ProgramLowering::DeclareExternals() {
+  Status status;
+  ForEachCall(module_, [&](const CallNode& call) {
+    const ExternFuncNode* external = As<ExternFuncNode>(call.callee);
+    if (external == nullptr || external->name.starts_with(kBuiltinPrefix) || !status.ok()) return;
+    Result<vm::Signature> signature = SignatureOfExternalCall(call);
+    if (!signature.ok()) {
+      status = std::move(signature).status().WithContext("external function \"" + external->name + "\"");
+      return;
+    }
+    const uint32_t effects = call.attrs.Find(kPureAttr) != nullptr ? 0 : vm::kAllEffects;
+    status = AddExternal(external->name, *std::move(signature), effects, call.span);
+  });
+  INGOT_RETURN_IF_ERROR(std::move(status));
+  // Kernels pass raw pointers and say nothing of types.
+  for (const codegen::KernelDescription& kernel : kernels_) {
+    for (const std::string& name : kernel.externals) {
+      if (external_ids_.contains(name)) continue;
+      INGOT_RETURN_IF_ERROR(AddExternal(name, {}, vm::kAllEffects, Span()));
+    }
+  }
+  return Status();
+}
+
+Status ProgramLowering::AddExternal(const std::string& name, vm::Signature signature, uint32_t effects,
+                                    const Span& span) {
+  const auto found = external_ids_.find(name);
+  if (found == external_ids_.end()) {
+    external_ids_.emplace(name, vm::ExternalId(static_cast<uint32_t>(program_.externals.size())));
+    program_.externals.push_back({name, std::move(signature), effects});
+    return Status();
+  }
+  vm::External& known = program_.externals[found->second.value];
+  const std::string before = known.signature.ToString();
+  known.effects |= effects;
+  if (Unite(known.signature.params, signature.params) && Unite(known.signature.results, signature.results)) {
+    return Status();
+  }
+  return Unsupported(
+      span, "the external function \"" + name + "\" is called as " + before + " and as " + signature.ToString());
+}
+
+Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, const Function& function) const {
+  const std::span<const Var> params(function->params.data(), NumInputs(*function));
+  const std::vector<PrimVar> symbols = SignatureSymbols(params);
+  vm::Signature signature;
+  signature.symbols = NameSymbols(symbols, function->attrs);
+  for (size_t i = 0; i < params.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(params[i]->type, symbols, vm::Storage::kBorrowed, params[i]->span));
+    signature.params.push_back({NameAt(*function, "input_names", i, params[i]->name), std::move(type)});
+  }
+  const auto captured = static_cast<std::ptrdiff_t>(NumCaptured(name));
+  std::rotate(signature.params.begin(), signature.params.end() - captured, signature.params.end());
+  const std::vector<Type> results = ResultTypes(function->body->body->type);
+  const std::vector<Type> declared = ResultTypes(function->result_type);
+  if (results.size() != declared.size())
+    return Unsupported(function->span, "a result that is no tuple of known fields");
+  for (size_t i = 0; i < results.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(results[i], symbols, vm::Storage::kOwned, function->span));
+    // What is declared may say more: of branches that give different shapes, of recursion.
+    if (std::find(type.dims.begin(), type.dims.end(), std::nullopt) != type.dims.end()) {
+      INGOT_ASSIGN_OR_RETURN(type, LowerType(declared[i], symbols, vm::Storage::kOwned, function->span));
+    }
+    const std::string fallback = results.size() == 1 ? "output" : "output_" + std::to_string(i);
+    signature.results.push_back({NameAt(*function, "output_names", i, fallback), std::move(type)});
+  }
+  return signature;
+}
+
+const vm::KernelId* ProgramLowering::FindKernel(const std::string& name) const {
+  const auto it = kernel_ids_.find(name);
+  return it == kernel_ids_.end() ? nullptr : &it->second;
+}
+
+const vm::FunctionId* ProgramLowering::FindFunction(const std::string& name) const {
+  const auto it = function_ids_.find(name);
+  return it == function_ids_.end() ? nullptr : &it->second;
+}
+
+size_t ProgramLowering::NumCaptured(const std::string& name) const {
+  const auto it = num_captured_.find(name);
+  return it == num_captured_.end() ? 0 : it->second;
+}
+
+const vm::ExternalId* ProgramLowering::FindExternal(const std::string& name) const {
+  const auto it = external_ids_.find(name);
+  return it == external_ids_.end() ? nullptr : &it->second;
+}
+
+vm::ConstantId ProgramLowering::AddConstant(const ConstantNode& constant) {
+  std::vector<uint32_t>& same_hash = constants_by_hash_[constant.data->ContentHash()];
+  for (uint32_t i : same_hash) {
+    if (constant_data_[i]->Equals(*constant.data)) return vm::ConstantId(i);
+  }
+  const auto id = static_cast<uint32_t>(program_.constants.size());
+  same_hash.push_back(id);
+  constant_data_.push_back(constant.data);
+  program_.constants.push_back({constant.name, constant.data->dtype(), constant.data->dims(),
+                                SharedBytes(constant.data->owner(), constant.data->bytes()), std::nullopt});
+  return vm::ConstantId(id);
+}
+
+vm::ConstantId ProgramLowering::AddPreparedConstant(vm::Constant constant) {
+  program_.constants.push_back(std::move(constant));
+  constant_data_.push_back(nullptr);  // shared with none
+  return vm::ConstantId(static_cast<uint32_t>(program_.constants.size() - 1));
+}
+
+}  // namespace ingot::lower

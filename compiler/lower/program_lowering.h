@@ -1,0 +1,69 @@
+// What the functions of a program share while they are lowered: ids of functions, kernels and externals, signatures, and
+// constants shared by content. All signatures are known before any body is lowered, since functions may call each other
+// in circles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/ir/module.h"
+#include "runtime/status.h"
+#include "vm/program.h"
+
+namespace ingot::lower {
+
+class ProgramLowering {
+ public:
+  ProgramLowering(const ir::IRModule& module, std::vector<codegen::KernelDescription> kernels);
+
+  // The signature of every function, and the externals that kernels and functions call.
+  Status Declare();
+
+  const ir::IRModule& module() const { return module_; }
+  vm::Program& program() { return program_; }
+
+  const vm::KernelId* FindKernel(const std::string& name) const;
+  // Null for a function that has none: a private PrimFunc.
+  const vm::FunctionId* FindFunction(const std::string& name) const;
+  const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }
+  // How many of a function's last parameters closures capture: bytecode has those first.
+  size_t NumCaptured(const std::string& name) const;
+  const vm::ExternalId* FindExternal(const std::string& name) const;
+
+  vm::ConstantId AddConstant(const ir::ConstantNode& constant);
+  // A constant that is a result of a function of the program.
+  vm::ConstantId AddPreparedConstant(vm::Constant constant);
+
+ private:
+  Status FindCaptures();
+  Status DeclareExternals();
+  // Unites what several calls say of one external function.
+  Status AddExternal(const std::string& name, vm::Signature signature, uint32_t effects, const ir::Span& span);
+  Result<vm::Signature> SignatureOf(const std::string& name, const ir::Function& function) const;
+
+  const ir::IRModule& module_;
+  vm::Program program_;
+  std::vector<codegen::KernelDescription> kernels_;
+  std::vector<vm::Signature> signatures_;
+  std::unordered_map<std::string, size_t> num_captured_;
+  std::unordered_map<std::string, vm::KernelId> kernel_ids_;
+  std::unordered_map<std::string, vm::FunctionId> function_ids_;
+  std::unordered_map<std::string, vm::ExternalId> external_ids_;
+  std::unordered_map<uint64_t, std::vector<uint32_t>> constants_by_hash_;
+  std::vector<std::shared_ptr<const ir::ConstantData>> constant_data_;
+};
+
+// What the caller passes; the parameters after them are results of the function that prepares the weights.
+size_t NumInputs(const ir::FunctionNode& function);
+
+// A call of a function of the embedding program, as destination passing leaves it: the last num_outputs arguments are
+// tensors that it writes.
+inline constexpr const char* kNumOutputsAttr = "num_outputs";
+inline constexpr const char* kPureAttr = "pure";  // it has no effects
+int64_t NumWrittenArguments(const ir::CallNode& call);
+
+}  // namespace ingot::lower

@@ -1,0 +1,313 @@
+// lambda_lift
+//   Before: normal form; functions may stand inside of functions, use what is around them, and call themselves by their
+//           variable.
+//   After:  every function is one of the module. What a nested function used from outside are its last parameters, and
+//           one more of a shape when symbols of the function around are bound by none of them. Calls of it name it and
+//           pass what it captures; where it is used as a value, R.make_closure binds that.
+//   Right after normalisation, so that no other pass has to look into functions in functions.
+//
+// A nested function calls itself directly, with what it was given, so that recursion makes no closures and a call at its
+// end stays a tail call (Johnsson, "Lambda Lifting", 1985).
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/passes.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::AsRef;
+using ir::Expr;
+using ir::PrimVar;
+using ir::Type;
+using ir::Var;
+
+namespace {
+
+// Calls fn for every type and every symbolic expression of a function without nested ones, in order.
+class SymbolVisitor : public ir::ExprVisitor {
+ public:
+  explicit SymbolVisitor(std::function<void(const PrimVar&, bool binds)> visit) : visit_(std::move(visit)) {}
+
+  void VisitParam(const Var& param) { VisitBinder(param->type); }
+  void VisitBinding(const ir::Binding& binding) override {
+    VisitExpr(binding.value);
+    if (binding.is_match_cast()) {
+      VisitBinder(binding.match_cast);
+    } else {
+      VisitType(binding.var->type);
+    }
+  }
+
+ protected:
+  using ir::ExprVisitor::Visit;
+  void Visit(const ir::CallNode& call) override {
+    for (const Type& type : call.type_args) VisitType(type);
+    ir::ExprVisitor::Visit(call);
+  }
+  void Visit(const ir::ShapeExprNode& shape) override {
+    for (const ir::PrimExpr& dim : shape.dims) VisitPrim(dim);
+  }
+  void Visit(const ir::PrimValueNode& value) override { VisitPrim(value.value); }
+
+ private:
+  void VisitPrim(const ir::PrimExpr& expr) {
+    for (const PrimVar& var : ir::FreePrimVars(expr)) visit_(var, false);
+  }
+  void VisitType(const Type& type) {
+    for (const PrimVar& var : ir::FreePrimVars(type)) visit_(var, false);
+  }
+  // Lone dims and scalars get their values here.
+  void VisitBinder(const Type& type) {
+    const auto bind = [&](const ir::PrimExpr& expr) {
+      if (const PrimVar var = AsRef<ir::PrimVarNode>(expr)) visit_(var, true);
+    };
+    if (const auto* tensor = As<ir::TensorTypeNode>(type); tensor != nullptr && tensor->dims) {
+      for (const ir::PrimExpr& dim : *tensor->dims) bind(dim);
+    } else if (const auto* shape = As<ir::ShapeTypeNode>(type); shape != nullptr && shape->dims) {
+      for (const ir::PrimExpr& dim : *shape->dims) bind(dim);
+    } else if (const auto* prim = As<ir::PrimTypeNode>(type); prim != nullptr && prim->value) {
+      bind(prim->value);
+    } else if (const auto* tuple = As<ir::TupleTypeNode>(type)) {
+      for (const Type& field : tuple->fields) VisitBinder(field);
+    }
+    VisitType(type);
+  }
+
+  std::function<void(const PrimVar&, bool)> visit_;
+};
+
+// A function with other symbols in the place of its own.
+class SymbolRenamer : public ir::ExprMutator {
+ public:
+  explicit SymbolRenamer(ir::PrimVarMap map) : map_(std::move(map)) {}
+
+  ir::Function Run(const ir::Function& function) {
+    ir::FunctionNode copy = *function;
+    for (Var& param : copy.params) param = Rename(param);
+    copy.result_type = ir::Substitute(copy.result_type, map_);
+    copy.body = ir::Downcast<ir::SeqExprNode>(MutateExpr(copy.body));
+    return ir::Make<ir::FunctionNode>(std::move(copy));
+  }
+
+ protected:
+  using ir::ExprMutator::Mutate;
+  void MutateBinding(const ir::Binding& binding) override {
+    const Expr value = MutateExpr(binding.value);
+    Emit({Rename(binding.var), value, ir::Substitute(binding.match_cast, map_), binding.span});
+  }
+  Expr Mutate(const ir::Call& call) override {
+    ir::CallNode copy = *ir::Downcast<ir::CallNode>(ir::ExprMutator::Mutate(call));
+    for (Type& type : copy.type_args) type = ir::Substitute(type, map_);
+    return Typed(std::move(copy));
+  }
+  Expr Mutate(const ir::Ref<ir::TupleNode>& node) override {
+    return Typed(*ir::Downcast<ir::TupleNode>(ir::ExprMutator::Mutate(node)));
+  }
+  Expr Mutate(const ir::Ref<ir::TupleGetItemNode>& node) override {
+    return Typed(*ir::Downcast<ir::TupleGetItemNode>(ir::ExprMutator::Mutate(node)));
+  }
+  Expr Mutate(const ir::Ref<ir::IfNode>& node) override {
+    return Typed(*ir::Downcast<ir::IfNode>(ir::ExprMutator::Mutate(node)));
+  }
+  Expr Mutate(const ir::SeqExpr& node) override {
+    return Typed(*ir::Downcast<ir::SeqExprNode>(ir::ExprMutator::Mutate(node)));
+  }
+  Expr Mutate(const ir::Ref<ir::ShapeExprNode>& node) override {
+    std::vector<ir::PrimExpr> dims;
+    for (const ir::PrimExpr& dim : node->dims) dims.push_back(ir::Substitute(dim, map_));
+    return ir::Make<ir::ShapeExprNode>(std::move(dims));
+  }
+  Expr Mutate(const ir::Ref<ir::PrimValueNode>& node) override {
+    return ir::Make<ir::PrimValueNode>(ir::Substitute(node->value, map_));
+  }
+
+ private:
+  template <typename Node>
+  Expr Typed(Node node) {
+    node.type = ir::Substitute(node.type, map_);
+    return ir::Make<Node>(std::move(node));
+  }
+  Var Rename(const Var& var) {
+    ir::VarNode copy = *var;
+    copy.type = ir::Substitute(copy.type, map_);
+    const Var renamed = ir::Make<ir::VarNode>(std::move(copy));
+    var_map_[var] = renamed;
+    return renamed;
+  }
+
+  const ir::PrimVarMap map_;
+};
+
+// What a nested function became.
+struct Lifted {
+  ir::GlobalVar function;
+  std::vector<Expr> captures;  // in the function around: what its last parameters get
+};
+
+// Variables that stand elsewhere than in the place of what is called.
+class ValueUses : public ir::ExprVisitor {
+ public:
+  explicit ValueUses(const Expr& expr) { VisitExpr(expr); }
+  bool Contains(const Var& var) const { return used_.contains(var.get()); }
+  void VisitBinding(const ir::Binding& binding) override { VisitExpr(binding.value); }
+
+ protected:
+  using ir::ExprVisitor::Visit;
+  void Visit(const ir::CallNode& call) override {
+    if (As<ir::VarNode>(call.callee) == nullptr) VisitExpr(call.callee);
+    for (const Expr& arg : call.args) VisitExpr(arg);
+  }
+  void Visit(const ir::VarNode& var) override { used_.insert(&var); }
+
+ private:
+  std::unordered_set<const ir::VarNode*> used_;
+};
+
+// Variables that a function uses and does not define, by first use.
+std::vector<Var> FreeVars(const ir::Function& function) {
+  struct Definitions : ir::ExprVisitor {
+    std::unordered_set<const ir::VarNode*> defined;
+    void VisitBinding(const ir::Binding& binding) override {
+      defined.insert(binding.var.get());
+      ir::ExprVisitor::VisitBinding(binding);
+    }
+  } definitions;
+  definitions.VisitExpr(function->body);
+  for (const Var& param : function->params) definitions.defined.insert(param.get());
+  std::vector<Var> free;
+  ForEachUse(function->body, [&](const Var& var) {
+    if (definitions.defined.insert(var.get()).second) free.push_back(var);
+  });
+  return free;
+}
+
+// Puts other expressions in the place of variables, and calls of a function of the module in that of calls of one of them.
+class Replacer : public ir::ExprMutator {
+ public:
+  void Replace(const Var& var, Expr with) { var_map_[var] = std::move(with); }
+  void ReplaceCalls(const Var& callee, Lifted with) { calls_[callee.get()] = std::move(with); }
+
+ protected:
+  using ir::ExprMutator::Mutate;
+  Expr Mutate(const ir::Call& call) override {
+    const auto found = calls_.find(As<ir::VarNode>(call->callee));
+    if (found == calls_.end()) return ir::ExprMutator::Mutate(call);
+    ir::CallNode direct = *call;
+    direct.callee = found->second.function;
+    for (Expr& arg : direct.args) arg = MutateExpr(arg);
+    direct.args.insert(direct.args.end(), found->second.captures.begin(), found->second.captures.end());
+    return ir::Make<ir::CallNode>(std::move(direct));
+  }
+
+ private:
+  std::unordered_map<const ir::VarNode*, Lifted> calls_;
+};
+
+Expr MakeClosure(const Lifted& lifted, const Type& type) {
+  std::vector<Type> types;
+  for (const Expr& capture : lifted.captures) types.push_back(capture->type);
+  const Expr captures = ir::Make<ir::TupleNode>(lifted.captures, ir::Make<ir::TupleTypeNode>(std::move(types)));
+  return ir::Make<ir::CallNode>(op::GetOp("make_closure"), std::vector<Expr>{lifted.function, captures}, ir::Attrs{},
+                                std::vector<Type>{}, type);
+}
+
+class Lifter : public Replacer {
+ public:
+  Lifter(ir::IRModule& module, std::string name, const ir::Function& function)
+      : module_(module), name_(std::move(name)), values_(function->body) {}
+
+ protected:
+  using Replacer::Mutate;
+  void MutateBinding(const ir::Binding& binding) override {
+    const ir::Function function = AsRef<ir::FunctionNode>(binding.value);
+    if (function == nullptr) return Replacer::MutateBinding(binding);
+    const Lifted lifted = Lift(binding.var, MutateFunction(function));  // what is nested in it goes first
+    ReplaceCalls(binding.var, lifted);
+    if (lifted.captures.empty()) {
+      Replace(binding.var, lifted.function);
+    } else if (values_.Contains(binding.var)) {
+      Emit({binding.var, MakeClosure(lifted, binding.var->type), nullptr, binding.span});
+    }
+  }
+
+ private:
+  Lifted Lift(const Var& self, const ir::Function& function) {
+    Replacer replacer;
+    Lifted outside, inside;  // captures as the two functions see them
+    ir::FunctionNode copy = *function;
+    copy.is_private = true;
+    for (const Var& var : FreeVars(function)) {
+      if (var.same_as(self)) continue;
+      const Var param = ir::Make<ir::VarNode>(var->name, var->type);
+      copy.params.push_back(param);
+      replacer.Replace(var, param);
+      outside.captures.push_back(var);
+      inside.captures.push_back(param);
+    }
+    std::unordered_set<const ir::Node*> bound;
+    std::vector<PrimVar> symbols;
+    SymbolVisitor visitor([&](const PrimVar& var, bool binds) {
+      if (std::ranges::none_of(symbols, [&](const PrimVar& v) { return v.same_as(var); })) symbols.push_back(var);
+      if (binds) bound.insert(var.get());
+    });
+    for (const Var& param : copy.params) visitor.VisitParam(param);
+    visitor.VisitExpr(copy.body);
+    std::vector<ir::PrimExpr> unbound;
+    for (const PrimVar& var : symbols) {
+      if (!bound.contains(var.get())) unbound.push_back(var);
+    }
+    if (!unbound.empty()) {
+      const Var param = ir::Make<ir::VarNode>("symbols", ir::Make<ir::ShapeTypeNode>(unbound));
+      copy.params.push_back(param);
+      outside.captures.push_back(ir::Make<ir::ShapeExprNode>(unbound));
+      inside.captures.push_back(param);
+    }
+    std::vector<Type> types;
+    for (const Var& param : copy.params) types.push_back(param->type);
+    inside.function = outside.function =
+        ir::Make<ir::GlobalVarNode>(module_.FreshName(name_ + "_" + self->name),
+                                    ir::Make<ir::CallableTypeNode>(std::move(types), copy.result_type, copy.is_pure));
+    // The function may name itself: called it is what is lifted, as a value a closure of its own.
+    replacer.ReplaceCalls(self, inside);
+    if (inside.captures.empty()) {
+      replacer.Replace(self, inside.function);
+    } else if (ValueUses(copy.body).Contains(self)) {
+      const Var closure = ir::Make<ir::VarNode>(self->name, self->type);
+      replacer.Replace(self, closure);
+      ir::SeqExprNode body = *copy.body;
+      body.blocks.insert(body.blocks.begin(),
+                         ir::BindingBlock{{{closure, MakeClosure(inside, self->type), nullptr, function->span}}});
+      copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
+    }
+    copy.body = ir::Downcast<ir::SeqExprNode>(replacer.MutateExpr(copy.body));
+    ir::PrimVarMap renamed;
+    for (const PrimVar& var : symbols) renamed.emplace(var, ir::MakePrimVar(var->name, var->dtype));
+    module_.Set(outside.function, SymbolRenamer(std::move(renamed)).Run(ir::Make<ir::FunctionNode>(std::move(copy))));
+    return outside;
+  }
+
+  ir::IRModule& module_;
+  const std::string name_;
+  const ValueUses values_;
+};
+
+}  // namespace
+
+Result<ir::IRModule> LambdaLift(ir::IRModule module, PassContext&) {
+  const std::vector<ir::IRModule::Entry> entries = module.functions();
+  for (const ir::IRModule::Entry& entry : entries) {
+    const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
+    if (function == nullptr) continue;
+    const ir::Function lifted = Lifter(module, entry.var->name, function).MutateFunction(function);
+    if (!lifted.same_as(function)) module.Set(entry.var, lifted);
+  }
+  return module;
+}
+
+}  // namespace ingot::transform
