@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/codegen/float8.h"
 #include "runtime/check.h"
 
 namespace ingot::codegen {
@@ -33,7 +34,6 @@ bool Numeric::IsSupported(DataType dtype) {
       return true;
     case TypeCode::kHandle:
       return dtype.lanes == 1;
-    case TypeCode::kComplex:
     case TypeCode::kFloat8E3M4:
     case TypeCode::kFloat8E4M3:
     case TypeCode::kFloat8E4M3B11FNUZ:
@@ -41,6 +41,8 @@ bool Numeric::IsSupported(DataType dtype) {
     case TypeCode::kFloat8E4M3FNUZ:
     case TypeCode::kFloat8E5M2:
     case TypeCode::kFloat8E5M2FNUZ:
+      return true;
+    case TypeCode::kComplex:
     case TypeCode::kFloat8E8M0FNU:
       return false;
   }
@@ -126,12 +128,14 @@ llvm::Value* Numeric::RoundToOdd(llvm::Value* float64) const {
 }
 
 llvm::Value* Numeric::Widen(llvm::Value* value, DataType dtype) const {
+  if (IsFloat8(dtype)) return DecodeFloat8(b_, value, dtype);
   if (dtype.bits != 16 || !dtype.is_floating()) return value;
   return dtype.code == TypeCode::kBfloat ? ToFloat32(value)
                                          : b_.CreateFPExt(value, WithLanesOf(b_.getFloatTy(), value));
 }
 
 llvm::Value* Numeric::Narrow(llvm::Value* value, DataType dtype) const {
+  if (IsFloat8(dtype)) return EncodeFloat8(b_, value, dtype);
   if (dtype.bits != 16 || !dtype.is_floating()) return value;
   return dtype.code == TypeCode::kBfloat ? ToBfloat16(value)
                                          : b_.CreateFPTrunc(value, WithLanesOf(b_.getHalfTy(), value));
@@ -152,8 +156,8 @@ llvm::Value* Numeric::Convert(llvm::Value* value, DataType from, DataType to) co
   }
   if (!from.is_floating()) {
     if (!to.is_floating()) return from.is_int() ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
-    // Sixteen-bit floats: integers of up to 24 bits are exact in float32; wider ones go through float64.
-    const bool through_float64 = to.bits == 16 && from.bits > 16;
+    // Small floats: integers of up to 24 bits are exact in float32; wider ones go through float64.
+    const bool through_float64 = to.bits < 32 && from.bits > 16;
     llvm::Type* first = through_float64 ? WithLanesOf(b_.getDoubleTy(), value) : RegisterType(WidenedType(to));
     llvm::Value* result = from.is_int() ? b_.CreateSIToFP(value, first) : b_.CreateUIToFP(value, first);
     return Narrow(through_float64 ? RoundToOdd(result) : result, to);
@@ -163,7 +167,7 @@ llvm::Value* Numeric::Convert(llvm::Value* value, DataType from, DataType to) co
     return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                               {type, wide->getType()}, {wide});
   }
-  if (from.bits == 64) return to.bits == 16 ? Narrow(RoundToOdd(wide), to) : b_.CreateFPTrunc(wide, type);
+  if (from.bits == 64) return to.bits < 32 ? Narrow(RoundToOdd(wide), to) : b_.CreateFPTrunc(wide, type);
   if (to.bits == 64) return b_.CreateFPExt(wide, type);
   return Narrow(wide, to);
 }

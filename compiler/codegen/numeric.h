@@ -32,7 +32,7 @@ class Numeric {
 
   // Rounds as the target dtype does; from any supported dtype to any other of equal lanes.
   llvm::Value* Convert(llvm::Value* value, DataType from, DataType to) const;
-  // float16 and bfloat16 as float32; every other dtype as it is.
+  // Floats of less than 32 bits as float32; every other dtype as it is.
   llvm::Value* Widen(llvm::Value* value, DataType dtype) const;
   llvm::Value* Narrow(llvm::Value* value, DataType dtype) const;
   static DataType WidenedType(DataType dtype);

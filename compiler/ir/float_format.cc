@@ -9,91 +9,80 @@
 namespace ingot::ir {
 namespace {
 
-// How the bit patterns above the finite values are used.
-enum class Special : uint8_t {
-  kIeee,  // infinities, then NaNs
-  kFn,    // no infinity; only all ones is NaN
-  kFnuz,  // no infinity, no negative zero; its pattern is the one NaN
-  kE8M0,  // powers of two alone: no sign, no zero; all ones is NaN
-};
-struct Format {
-  TypeCode code;
-  int bits;
-  int exponent_bits;
-  int mantissa_bits;
-  int bias;
-  Special special;
-};
 // Sources: IEEE 754-2019; "FP8 formats for deep learning" (arXiv 2209.05433); the OCP microscaling specification;
 // LLVM's names for the rest.
-constexpr Format kFormats[] = {
-    {TypeCode::kFloat, 16, 5, 10, 15, Special::kIeee},
-    {TypeCode::kFloat, 32, 8, 23, 127, Special::kIeee},
-    {TypeCode::kFloat, 64, 11, 52, 1023, Special::kIeee},
-    {TypeCode::kBfloat, 16, 8, 7, 127, Special::kIeee},
-    {TypeCode::kFloat8E3M4, 8, 3, 4, 3, Special::kIeee},
-    {TypeCode::kFloat8E4M3, 8, 4, 3, 7, Special::kIeee},
-    {TypeCode::kFloat8E4M3B11FNUZ, 8, 4, 3, 11, Special::kFnuz},
-    {TypeCode::kFloat8E4M3FN, 8, 4, 3, 7, Special::kFn},
-    {TypeCode::kFloat8E4M3FNUZ, 8, 4, 3, 8, Special::kFnuz},
-    {TypeCode::kFloat8E5M2, 8, 5, 2, 15, Special::kIeee},
-    {TypeCode::kFloat8E5M2FNUZ, 8, 5, 2, 16, Special::kFnuz},
-    {TypeCode::kFloat8E8M0FNU, 8, 8, 0, 127, Special::kE8M0},
+constexpr FloatFormat kFormats[] = {
+    {TypeCode::kFloat, 16, 5, 10, 15, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat, 32, 8, 23, 127, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat, 64, 11, 52, 1023, FloatFormat::Special::kIeee},
+    {TypeCode::kBfloat, 16, 8, 7, 127, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat8E3M4, 8, 3, 4, 3, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat8E4M3, 8, 4, 3, 7, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat8E4M3B11FNUZ, 8, 4, 3, 11, FloatFormat::Special::kFnuz},
+    {TypeCode::kFloat8E4M3FN, 8, 4, 3, 7, FloatFormat::Special::kFn},
+    {TypeCode::kFloat8E4M3FNUZ, 8, 4, 3, 8, FloatFormat::Special::kFnuz},
+    {TypeCode::kFloat8E5M2, 8, 5, 2, 15, FloatFormat::Special::kIeee},
+    {TypeCode::kFloat8E5M2FNUZ, 8, 5, 2, 16, FloatFormat::Special::kFnuz},
+    {TypeCode::kFloat8E8M0FNU, 8, 8, 0, 127, FloatFormat::Special::kE8M0},
 };
 
-const Format& FormatOf(DataType dtype) {
-  for (const Format& format : kFormats) {
+}  // namespace
+
+const FloatFormat& FloatFormatOf(DataType dtype) {
+  for (const FloatFormat& format : kFormats) {
     if (format.code == dtype.code && format.bits == dtype.bits) return format;
   }
   INGOT_UNREACHABLE("no floating dtype");
 }
 
-uint64_t LargestFiniteBits(const Format& f) {
+uint64_t LargestFiniteBits(const FloatFormat& f) {
   const uint64_t all = (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
   switch (f.special) {
-    case Special::kIeee:
+    case FloatFormat::Special::kIeee:
       return all - (uint64_t{1} << f.mantissa_bits);
-    case Special::kFn:
-    case Special::kE8M0:
+    case FloatFormat::Special::kFn:
+    case FloatFormat::Special::kE8M0:
       return all - 1;
-    case Special::kFnuz:
+    case FloatFormat::Special::kFnuz:
       return all;
   }
   INGOT_UNREACHABLE();
 }
 
-uint64_t NanBits(const Format& f) {
+uint64_t NanBits(const FloatFormat& f) {
   const uint64_t all = (uint64_t{1} << (f.exponent_bits + f.mantissa_bits)) - 1;
   switch (f.special) {
-    case Special::kIeee:
+    case FloatFormat::Special::kIeee:
       return all - (uint64_t{1} << f.mantissa_bits) + 1 + (uint64_t{1} << (f.mantissa_bits - 1));
-    case Special::kFn:
-    case Special::kE8M0:
+    case FloatFormat::Special::kFn:
+    case FloatFormat::Special::kE8M0:
       return all;
-    case Special::kFnuz:
+    case FloatFormat::Special::kFnuz:
       return all + 1;
   }
   INGOT_UNREACHABLE();
 }
 
-uint64_t EncodeMagnitude(const Format& f, double magnitude) {
+namespace {
+
+uint64_t EncodeMagnitude(const FloatFormat& f, double magnitude) {
   if (std::isinf(magnitude)) {
-    return f.special == Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
+    return f.special == FloatFormat::Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
   }
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent-1), 2^exponent)
-  const int least = f.special == Special::kE8M0 ? -f.bias : 1 - f.bias;
+  const int least = f.special == FloatFormat::Special::kE8M0 ? -f.bias : 1 - f.bias;
   const int effective = std::max(exponent - 1, least);
   // How many of the smallest steps at this exponent; the default rounding mode is to nearest, ties to even.
   const auto steps = static_cast<uint64_t>(std::nearbyint(std::ldexp(magnitude, f.mantissa_bits - effective)));
-  if (f.special == Special::kE8M0) {
+  if (f.special == FloatFormat::Special::kE8M0) {
     const uint64_t bits = static_cast<uint64_t>(effective + f.bias) + (steps > 1 ? 1 : 0);
     return bits > LargestFiniteBits(f) ? NanBits(f) : bits;
   }
   // A normal number's leading one adds 1 to the exponent field, as a carry out of the mantissa does.
   const uint64_t bits = (static_cast<uint64_t>(effective + f.bias - 1) << f.mantissa_bits) + steps;
   if (bits <= LargestFiniteBits(f)) return bits;
-  return f.special == Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
+  return f.special == FloatFormat::Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
 }
 
 }  // namespace
@@ -101,30 +90,31 @@ uint64_t EncodeMagnitude(const Format& f, double magnitude) {
 uint64_t EncodeFloat(DataType dtype, double value) {
   if (dtype.code == TypeCode::kFloat && dtype.bits == 64) return std::bit_cast<uint64_t>(value);
   if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return std::bit_cast<uint32_t>(static_cast<float>(value));
-  const Format& f = FormatOf(dtype);
-  if (f.special == Special::kE8M0) return std::isnan(value) || value <= 0 ? NanBits(f) : EncodeMagnitude(f, value);
+  const FloatFormat& f = FloatFormatOf(dtype);
+  if (f.special == FloatFormat::Special::kE8M0)
+    return std::isnan(value) || value <= 0 ? NanBits(f) : EncodeMagnitude(f, value);
   const uint64_t sign = std::signbit(value) ? uint64_t{1} << (f.bits - 1) : 0;
-  if (std::isnan(value)) return f.special == Special::kFnuz ? NanBits(f) : sign | NanBits(f);
-  if (value == 0) return f.special == Special::kFnuz ? 0 : sign;
+  if (std::isnan(value)) return f.special == FloatFormat::Special::kFnuz ? NanBits(f) : sign | NanBits(f);
+  if (value == 0) return f.special == FloatFormat::Special::kFnuz ? 0 : sign;
   const uint64_t magnitude = EncodeMagnitude(f, std::fabs(value));
-  if (f.special == Special::kFnuz && (magnitude == 0 || magnitude == NanBits(f))) return magnitude;
+  if (f.special == FloatFormat::Special::kFnuz && (magnitude == 0 || magnitude == NanBits(f))) return magnitude;
   return sign | magnitude;
 }
 
 double DecodeFloat(DataType dtype, uint64_t bits) {
   if (dtype.code == TypeCode::kFloat && dtype.bits == 64) return std::bit_cast<double>(bits);
   if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  const Format& f = FormatOf(dtype);
-  if (f.special == Special::kE8M0) {
+  const FloatFormat& f = FloatFormatOf(dtype);
+  if (f.special == FloatFormat::Special::kE8M0) {
     return bits == NanBits(f) ? std::numeric_limits<double>::quiet_NaN()
                               : std::ldexp(1.0, static_cast<int>(bits) - f.bias);
   }
   const uint64_t sign_bit = uint64_t{1} << (f.bits - 1);
-  if (f.special == Special::kFnuz && bits == NanBits(f)) return std::numeric_limits<double>::quiet_NaN();
+  if (f.special == FloatFormat::Special::kFnuz && bits == NanBits(f)) return std::numeric_limits<double>::quiet_NaN();
   const double sign = (bits & sign_bit) != 0 ? -1.0 : 1.0;
   const uint64_t magnitude = bits & (sign_bit - 1);
   if (magnitude > LargestFiniteBits(f)) {
-    const bool infinite = f.special == Special::kIeee && magnitude == LargestFiniteBits(f) + 1;
+    const bool infinite = f.special == FloatFormat::Special::kIeee && magnitude == LargestFiniteBits(f) + 1;
     return infinite ? sign * std::numeric_limits<double>::infinity()
                     : std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
   }
@@ -142,7 +132,7 @@ double RoundToFloat(DataType dtype, double value) {
   return DecodeFloat(dtype, EncodeFloat(dtype, value));
 }
 
-double LargestFinite(DataType dtype) { return DecodeFloat(dtype, LargestFiniteBits(FormatOf(dtype))); }
+double LargestFinite(DataType dtype) { return DecodeFloat(dtype, LargestFiniteBits(FloatFormatOf(dtype))); }
 
 int64_t WrapInt(DataType dtype, int64_t value) {
   if (dtype.is_bool()) return value != 0 ? 1 : 0;

@@ -8,6 +8,23 @@
 
 namespace ingot::ir {
 
+struct FloatFormat {
+  // How the bit patterns above the finite values are used.
+  enum class Special : uint8_t {
+    kIeee,  // infinities, then NaNs
+    kFn,    // no infinity; only all ones is NaN
+    kFnuz,  // no infinity, no negative zero; its pattern is the one NaN
+    kE8M0,  // powers of two alone: no sign, no zero; all ones is NaN
+  };
+  TypeCode code;
+  int bits, exponent_bits, mantissa_bits, bias;
+  Special special;
+};
+const FloatFormat& FloatFormatOf(DataType dtype);
+// Codes without their sign.
+uint64_t LargestFiniteBits(const FloatFormat& format);
+uint64_t NanBits(const FloatFormat& format);
+
 // The nearest value of the dtype (ties to even). Beyond the largest finite value: infinity where the format has one,
 // else NaN.
 double RoundToFloat(DataType dtype, double value);

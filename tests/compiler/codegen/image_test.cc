@@ -72,9 +72,9 @@ Status ErrorOf(const ir::PrimFunc& function, const char* target = "x86-64-v3") {
 
 TEST_CASE("what cannot be compiled is refused, and the message names the kernel") {
   const auto same = [](const auto& x) { return x[0]; };
-  CHECK(ErrorOf(Elementwise({DataType(TypeCode::kFloat8E4M3FN, 8)}, DataType(TypeCode::kFloat8E4M3FN, 8), 4, 1, same))
+  CHECK(ErrorOf(Elementwise({DataType(TypeCode::kFloat8E8M0FNU, 8)}, DataType(TypeCode::kFloat8E8M0FNU, 8), 4, 1, same))
             .message() ==
-        "kernel \"bad_kernel\": parameter \"in0\" is float8_e4m3fn, which kernels do not support yet");
+        "kernel \"bad_kernel\": parameter \"in0\" is float8_e8m0fnu, which kernels do not support yet");
   // Without FMA the fused multiply-add would be a call of the C library.
   const ir::PrimFunc exp =
       Elementwise({kF32}, kF32, 4, 1, [](const auto& x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {x[0]}); });

@@ -384,26 +384,27 @@ TEST_CASE("reinterpret and shuffle") {
   CHECK(results == Tensor<float>{7, 0, 6, 1, 5, -1, 2, 5});
 }
 
-// Sixteen-bit floats: all bit patterns, against the host's conversions.
+// Small floats: all bit patterns, against the host's conversions.
+template <typename Code>
 void CheckSmallFloat(DataType dtype) {
-  constexpr int64_t kAll = 1 << 16;
+  constexpr int64_t kAll = int64_t{1} << (8 * sizeof(Code));
   const DataType f32 = DataType::Float(32), f64 = DataType::Float(64);
-  const auto widen = [&](uint16_t bits) { return static_cast<float>(DecodeFloat(dtype, bits)); };
-  const auto narrow = [&](double value) { return static_cast<uint16_t>(EncodeFloat(dtype, value)); };
-  const auto differ = [&](uint16_t a, uint16_t b) {
+  const auto widen = [&](Code bits) { return static_cast<float>(DecodeFloat(dtype, bits)); };
+  const auto narrow = [&](double value) { return static_cast<Code>(EncodeFloat(dtype, value)); };
+  const auto differ = [&](Code a, Code b) {
     return std::isnan(widen(a)) || std::isnan(widen(b)) ? std::isnan(widen(a)) != std::isnan(widen(b)) : a != b;
   };
   const auto cast = [](DataType to) {
     return [to](const auto& v) { return ir::Cast(to.with_lanes(v[0]->dtype.lanes), v[0]); };
   };
-  Tensor<uint16_t> x(kAll), y(kAll), results(kAll);
+  Tensor<Code> x(kAll), y(kAll), results(kAll);
   Tensor<float> wide(kAll), floats(kAll);
   Tensor<double> doubles(kAll);
   for (int64_t i = 0; i < kAll; ++i) {
-    x[i] = static_cast<uint16_t>(i);
-    y[i] = static_cast<uint16_t>(i * 40503u + 77);
+    x[i] = static_cast<Code>(i);
+    y[i] = static_cast<Code>(static_cast<uint64_t>(i) * 40503u + 77);
     // Halfway between two values (a tie), and a hair beside it.
-    const double half = (DecodeFloat(dtype, x[i]) + DecodeFloat(dtype, static_cast<uint16_t>(i + 1))) / 2;
+    const double half = (DecodeFloat(dtype, x[i]) + DecodeFloat(dtype, static_cast<Code>(i + 1))) / 2;
     floats[i] = static_cast<float>(half);
     doubles[i] = half * (1 + static_cast<double>(i % 3 - 1) * 1e-12);
   }
@@ -430,8 +431,18 @@ void CheckSmallFloat(DataType dtype) {
 }
 
 TEST_CASE("float16 and bfloat16 round once, to nearest even") {
-  CheckSmallFloat(DataType::Float(16));
-  CheckSmallFloat(DataType::Bfloat16());
+  CheckSmallFloat<uint16_t>(DataType::Float(16));
+  CheckSmallFloat<uint16_t>(DataType::Bfloat16());
+}
+
+TEST_CASE("every float8 with a sign rounds once, to nearest even") {
+  for (TypeCode code : {TypeCode::kFloat8E3M4, TypeCode::kFloat8E4M3, TypeCode::kFloat8E4M3B11FNUZ,
+                        TypeCode::kFloat8E4M3FN, TypeCode::kFloat8E4M3FNUZ, TypeCode::kFloat8E5M2,
+                        TypeCode::kFloat8E5M2FNUZ}) {
+    const DataType dtype(code, 8);
+    CAPTURE(dtype.ToString());
+    CheckSmallFloat<uint8_t>(dtype);
+  }
 }
 
 }  // namespace
