@@ -272,7 +272,9 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
       if (chosen != nullptr) return ImportKnownBranch(node, label, importer, *chosen != 0, scope);
       return ImportControlFlow(node, label, importer, scope);
     }
-    ReportUnsupported(node, label, inputs, "no operator of this name is known");
+    // What only makes shapes of values that are unknown is no operator that would be missing.
+    const bool is_behind = has_unknown && node.domain.empty() && IsShapeOperator(node.op_type);
+    if (!is_behind) ReportUnsupported(node, label, inputs, "no operator of this name is known");
     return DefineStandIns(node, scope);
   }
   if (has_unknown) return DefineStandIns(node, scope);

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
@@ -35,6 +36,9 @@ struct ShapeValue {
 
 // The values of a node's outputs. The analyzer knows the bounds of the graph's symbols.
 std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, arith::Analyzer& analyzer);
+
+// Whether an operator is one of those, known inputs or not.
+bool IsShapeOperator(std::string_view op_type);
 
 // A constant that is read element by element when a node asks: small, and of a dtype that a ShapeValue has.
 bool IsSmallConstant(const ir::ConstantData& data);
