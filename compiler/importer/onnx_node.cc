@@ -120,6 +120,33 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
   return Unsupported(std::string(what) + " is not a constant");
 }
 
+Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* what) const {
+  if (!HasInput(i) || MayBeKnown(i)) return SymbolicInts(i, what);
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
+  const DataType index = DataType::Int(64);
+  const int64_t* length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : nullptr;
+  const bool is_readable = (*type->dtype == index || *type->dtype == DataType::Int(32)) &&
+                           (type->rank == 0 || (length != nullptr && *length <= kMaxRank));
+  if (!is_readable) return Unsupported(std::string(what) + " is not a constant");
+  INGOT_ASSIGN_OR_RETURN(Expr ints, Input(i));
+  if (type->rank == 0) {
+    const Expr one = ir::Make<ir::ShapeExprNode>(std::vector<ir::PrimExpr>{ir::Int64(1)});
+    INGOT_ASSIGN_OR_RETURN(ints, Bind("reshape", {ints, one}));
+  }
+  if (*type->dtype != index) {
+    INGOT_ASSIGN_OR_RETURN(ints, Bind("astype", {ints}, {{"dtype", index}}));
+  }
+  return NameElements(std::move(ints));
+}
+
+Result<std::vector<ir::PrimExpr>> NodeImporter::NameElements(Expr ints) const {
+  INGOT_ASSIGN_OR_RETURN(const Expr shape, Bind("tensor_to_shape", {std::move(ints)}));
+  std::vector<ir::PrimExpr> symbols;
+  for (int i = 0; i < ir::As<ir::ShapeTypeNode>(shape->type)->rank; ++i) symbols.push_back(ir::MakePrimVar("size"));
+  Match(shape, ir::Make<ir::ShapeTypeNode>(symbols));
+  return symbols;
+}
+
 const OnnxAttribute* NodeImporter::FindAttr(std::string_view name) const {
   for (const OnnxAttribute& attribute : node_.attributes) {
     if (attribute.name == name) return &attribute;
@@ -165,6 +192,7 @@ Result<std::vector<int64_t>> NodeImporter::Ints(std::string_view name, std::vect
 }
 
 Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
+  if (op::FindOp(row) == nullptr) return Unsupported("there is no operator \"" + std::string(row) + "\" to make of it");
   MatchBroadcastDims(row, args);
   INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(row, std::move(args), std::move(attrs)));
   INGOT_RETURN_IF_ERROR(CheckSize(call->type));
@@ -182,10 +210,7 @@ void NodeImporter::MatchBroadcastDims(std::string_view name, std::vector<Expr>& 
     if (own == nullptr || other == nullptr || !own->dims || !other->dims) continue;
     std::optional<std::vector<ir::PrimExpr>> dims = DimsBeside(*own->dims, *other->dims);
     if (!dims) continue;
-    const ir::Type type = ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device);
-    const ir::Var var = ir::Make<ir::VarNode>("matched", type, /*dataflow=*/true);
-    bindings_.push_back({var, args[i], type, span_});
-    args[i] = var;
+    args[i] = Match(args[i], ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device));
   }
 }
 
@@ -198,6 +223,12 @@ Result<Expr> NodeImporter::Bind(std::string_view row, std::vector<Expr> args, ir
 Expr NodeImporter::BindValue(Expr value, std::string name) const {
   const ir::Var var = ir::Make<ir::VarNode>(std::move(name), value->type, /*dataflow=*/true);
   bindings_.push_back({var, std::move(value), nullptr, span_});
+  return var;
+}
+
+Expr NodeImporter::Match(Expr value, ir::Type type) const {
+  const ir::Var var = ir::Make<ir::VarNode>("matched", type, /*dataflow=*/true);
+  bindings_.push_back({var, std::move(value), std::move(type), span_});
   return var;
 }
 

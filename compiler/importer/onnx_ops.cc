@@ -16,6 +16,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     AttentionOnnxOps,      //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
+    CountedOnnxOps,        //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
     IndexingOnnxOps,       //

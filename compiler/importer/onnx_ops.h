@@ -58,6 +58,10 @@ class NodeImporter {
   // The integers of an input of rank 0 or 1 as expressions over the graph's symbols: a target shape, bounds, ... . They
   // are constants, or follow from shapes by arithmetic (shape_values.h); unsupported when they depend on data.
   Result<std::vector<ir::PrimExpr>> SymbolicInts(size_t i, const char* what) const;
+  // The same of any input: what depends on data gets a symbol per number, which the function binds when it runs.
+  Result<std::vector<ir::PrimExpr>> DataInts(size_t i, const char* what) const;
+  // The elements of an int64 tensor of rank 1 and constant length as symbols that are bound when the function runs.
+  Result<std::vector<ir::PrimExpr>> NameElements(ir::Expr ints) const;
   // The elements of an input, where they are known.
   std::optional<ShapeValue> Known(size_t i) const;
   // The same without reading them: a constant that may be read, or a value known by its elements.
@@ -82,6 +86,8 @@ class NodeImporter {
   Result<ir::Expr> Bind(std::string_view row, std::vector<ir::Expr> args, ir::Attrs attrs = {}) const;
   // A variable of its own for any other value, such as a field of a tuple.
   ir::Expr BindValue(ir::Expr value, std::string name) const;
+  // The value with a type that says more of its dims; it is checked at run time, which binds symbols that are new.
+  ir::Expr Match(ir::Expr value, ir::Type type) const;
   // A rank-0 constant of the dtype: as float32, cast by a call where the dtype is another.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
 

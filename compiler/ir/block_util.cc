@@ -187,7 +187,9 @@ class RegionCollector : public StmtVisitor {
       const Range& range = region.region[d];
       const PrimExpr first = analyzer_.Simplify(Expand(range.min));
       std::optional<Ends> ends;
-      if (IsConstInt(range.extent, 1)) {
+      if (ReadsExcluded(first)) {
+        // Decided by a buffer that nobody outside knows.
+      } else if (IsConstInt(range.extent, 1)) {
         ends = Relax(first);
       } else {
         const auto low = Relax(first);
@@ -204,6 +206,23 @@ class RegionCollector : public StmtVisitor {
     for (size_t d = 0; d < relaxed.region.size(); ++d) {
       it->region[d] = Union(it->region[d], relaxed.region[d], WholeOf(buffer, d));
     }
+  }
+
+  bool ReadsExcluded(const PrimExpr& expr) const {
+    struct Finder : PrimVisitor {
+      explicit Finder(const RegionCollector& c) : collector(c) {}
+      using PrimVisitor::Visit;
+      void Visit(const BufferLoadNode& load) override {
+        found = found || collector.excluded_.contains(load.buffer);
+        PrimVisitor::Visit(load);
+      }
+      const RegionCollector& collector;
+      bool found = false;
+    };
+    if (excluded_.empty()) return false;
+    Finder finder(*this);
+    finder.VisitPrim(expr);
+    return finder.found;
   }
 
   static Range WholeOf(const Buffer& buffer, size_t dimension) {

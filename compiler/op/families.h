@@ -9,8 +9,10 @@
 namespace ingot::op {
 
 std::vector<OpRow> ElementwiseOps();    // one or more tensors, element by element
+std::vector<OpRow> BatchNormOps();      // batch normalisation
 std::vector<OpRow> BinaryOps();         // two tensors with broadcasting
 std::vector<OpRow> CreateOps();         // tensors from shapes and scalars
+std::vector<OpRow> CountedOps();        // results of as many elements as the data say: nonzero, unique
 std::vector<OpRow> ShapeOps();          // shapes as tensors
 std::vector<OpRow> TransformOps();      // the same elements elsewhere: reshape, permute, slice, pad, ...
 std::vector<OpRow> ReductionOps();      // sum, max, softmax, ...
@@ -20,6 +22,7 @@ std::vector<OpRow> LinearOps();         // matmul
 std::vector<OpRow> EinsumOps();         // Einstein's summation
 std::vector<OpRow> AttentionOps();      // scaled dot-product attention
 std::vector<OpRow> ConvolutionOps();    // convolution and pooling
+std::vector<OpRow> PoolIndicesOps();    // where the values of a max pool come from
 std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
 std::vector<OpRow> VisionOps();         // object detection

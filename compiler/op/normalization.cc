@@ -1,6 +1,5 @@
 // Normalisations: layer, RMS, group, instance and local response normalisation, and hardmax. The statistics of
-// sixteen-bit floats are made in float32. Batch normalisation at inference is arithmetic of other rows (see the ONNX
-// importer), so that it folds into what stands before it.
+// sixteen-bit floats are made in float32. Batch normalisation stands in batch_norm.cc.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,8 +1,5 @@
 // Along one axis, in its order: argmax, argmin, cumsum, cumprod, sort, argsort, topk. NaN counts as greater than every
 // number; of equal elements the first one goes first (argmax and argmin may ask for the last one).
-//
-// Sorting is a merge sort of indices, bottom-up: runs of 1, 2, 4, ... elements are merged from one half of the workspace
-// to the other, left run first when elements are equal, so it is stable and takes n log n steps whatever the data are.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -11,6 +8,7 @@
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/merge_sort.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/statements.h"
 
@@ -282,85 +280,12 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
   return results;
 }
 
-// One merge sort: indices of a row of x in order[half][0..n), the half that holds the result in state[kHalf].
-class MergeSort {
- public:
-  MergeSort(const Buffer& x, size_t axis, bool descending)
-      : x_(x),
-        axis_(axis),
-        descending_(descending),
-        n_(x->shape[axis]),
-        order_(ir::MakeBuffer("order", kIndex, {ir::Int64(2), x->shape[axis]})),
-        state_(ir::MakeBuffer("state", kIndex, {ir::Int64(kStates)}, "local")) {}
-
-  const Buffer& order() const { return order_; }
-  const Buffer& state() const { return state_; }
-  PrimExpr Sorted(const PrimExpr& i) const { return Load(order_, {Get(kHalf), i}); }
-
-  Stmt Sort(const Places& row) const {
-    const Stmt merge = ir::MakeSeq({MergeNext(row), Set(kBegin, Get(kBegin) + Get(kRun) * 2)});
-    const Stmt pass = ir::MakeSeq({Set(kBegin, ir::Int64(0)), While(Get(kBegin) < n_, merge),
-                                   Set(kHalf, ir::Int64(1) - Get(kHalf)), Set(kRun, Get(kRun) * 2)});
-    return ir::MakeSeq({Loop(n_,
-                             [&](const PrimExpr& i) {
-                               return Store(order_, i, {ir::Int64(0), i});
-                             }),
-                        Set(kHalf, ir::Int64(0)), Set(kRun, ir::Int64(1)), While(Get(kRun) < n_, pass)});
-  }
-
- private:
-  enum State : int64_t { kHalf, kRun, kBegin, kLeft, kRight, kStates };
-  PrimExpr Get(State state) const { return Load(state_, {ir::Int64(state)}); }
-  Stmt Set(State state, PrimExpr value) const { return Store(state_, std::move(value), {ir::Int64(state)}); }
-  PrimExpr Element(const Places& row, const PrimExpr& i) const { return Load(x_, At(row, axis_, i)); }
-
-  // Merges the runs [begin, middle) and [middle, end) of one half into the other.
-  Stmt MergeNext(const Places& row) const {
-    return Let("begin", Get(kBegin), [&](const PrimExpr& begin) {
-      return Let("middle", ir::Min(begin + Get(kRun), n_), [&](const PrimExpr& middle) {
-        return Let("end", ir::Min(middle + Get(kRun), n_), [&](const PrimExpr& end) {
-          const Stmt steps = Loop(end - begin, [&](const PrimExpr& i) { return Step(row, begin + i, middle, end); });
-          return ir::MakeSeq({Set(kLeft, begin), Set(kRight, middle), steps});
-        });
-      });
-    });
-  }
-
-  Stmt Step(const Places& row, const PrimExpr& to, const PrimExpr& middle, const PrimExpr& end) const {
-    return Let("left", Get(kLeft), [&](const PrimExpr& left) {
-      return Let("right", Get(kRight), [&](const PrimExpr& right) {
-        // A run that is used up is read at its last place, which then does not count.
-        const PrimExpr last = n_ - 1;
-        return Let("a", Load(order_, {Get(kHalf), ir::Min(left, last)}), [&](const PrimExpr& a) {
-          return Let("b", Load(order_, {Get(kHalf), ir::Min(right, last)}), [&](const PrimExpr& b) {
-            const PrimExpr x = Element(row, a);
-            const PrimExpr y = Element(row, b);
-            const PrimExpr right_first = descending_ ? IsLess(x, y) : IsLess(y, x);
-            const PrimExpr takes_left = ir::And(left < middle, ir::Or(end <= right, ir::Not(right_first)));
-            return Let("takes_left", ir::Cast(kIndex, takes_left), [&](const PrimExpr& taken) {
-              const PrimExpr is_left = ir::Equal(taken, ir::Int64(1));
-              return ir::MakeSeq({Store(order_, ir::Select(is_left, a, b), {ir::Int64(1) - Get(kHalf), to}),
-                                  Set(kLeft, left + taken), Set(kRight, right + (ir::Int64(1) - taken))});
-            });
-          });
-        });
-      });
-    });
-  }
-
-  Buffer x_;
-  size_t axis_;
-  bool descending_;
-  PrimExpr n_;
-  Buffer order_, state_;
-};
-
 Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
   const size_t axis = AxisOf(args);
   const SortKind kind = SortKindOf(args.call());
   const PrimExpr& count = outputs[0]->shape[axis];
-  const MergeSort sort(x, axis, kind.descending);
+  const MergeSort sort(x->shape[axis]);
   const Stmt nest = SpatialNest(
       "sort", Others(x->shape, axis),
       [&](const Places& row) {
@@ -375,7 +300,11 @@ Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& 
             return ir::MakeSeq(std::move(stores));
           });
         });
-        const Stmt steps = ir::MakeSeq({sort.Sort(row), write});
+        const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
+          const PrimExpr first = Load(x, At(row, axis, a)), second = Load(x, At(row, axis, b));
+          return kind.descending ? IsLess(first, second) : IsLess(second, first);
+        };
+        const Stmt steps = ir::MakeSeq({sort.Sort({is_before}), write});
         const PrimExpr enough = DimsEqual(count, x->shape[axis]) ? ir::BoolImm(true) : count <= x->shape[axis];
         return Assert(enough, "top-k of fewer than k elements", steps);
       },

@@ -19,10 +19,11 @@ struct Table {
   std::vector<ir::Expr> nodes;
 
   Table() {
-    for (auto family : {ElementwiseOps, BinaryOps,        CreateOps,   ShapeOps,   TransformOps, ReductionOps,
-                        ActivationOps,  NormalizationOps, LinearOps,   EinsumOps,  AttentionOps, ConvolutionOps,
-                        WinogradOps,    RecurrentOps,     ResizeOps,   VisionOps,  CallOps,      ControlOps,
-                        IndexingOps,    MovementOps,      OrderingOps, ScatterOps, MemoryOps}) {
+    for (auto family :
+         {BatchNormOps,   CountedOps,   PoolIndicesOps, ElementwiseOps,   BinaryOps, CreateOps, ShapeOps,
+          TransformOps,   ReductionOps, ActivationOps,  NormalizationOps, LinearOps, EinsumOps, AttentionOps,
+          ConvolutionOps, WinogradOps,  RecurrentOps,   ResizeOps,        VisionOps, CallOps,   ControlOps,
+          IndexingOps,    MovementOps,  OrderingOps,    ScatterOps,       MemoryOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });
@@ -359,6 +360,26 @@ ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs
   if (!shape_vars.empty()) args.push_back(ir::Make<ir::ShapeExprNode>(std::move(shape_vars)));
   ir::Type type = out_types.size() == 1 ? out_types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(out_types));
   return ir::Make<ir::CallNode>(GetOp("call_tir"), std::move(args), ir::Attrs(), std::move(out_types), std::move(type));
+}
+
+Result<ir::Call> CountCall(const ir::Call& call) {
+  const DataExtents& extents = RowOf(call)->extents;
+  std::vector<ir::Type> types = {TensorOf({ir::Int64(extents.count)}, DataType::Int(64), nullptr)};
+  if (extents.carried != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ir::Type> carried, extents.carried(call));
+    types.insert(types.end(), carried.begin(), carried.end());
+  }
+  ir::CallNode count = *call;
+  count.type = types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(std::move(types)));
+  return ir::Call(ir::Make<ir::CallNode>(std::move(count)));
+}
+
+Result<ir::Call> FillCall(const ir::Call& call, const std::vector<ir::Expr>& carried,
+                          const std::vector<ir::PrimExpr>& extents) {
+  ir::CallNode fill = *call;
+  INGOT_ASSIGN_OR_RETURN(fill.type, RowOf(call)->extents.type(call, extents));
+  fill.args.insert(fill.args.end(), carried.begin(), carried.end());
+  return ir::Call(ir::Make<ir::CallNode>(std::move(fill)));
 }
 
 std::vector<ir::Expr> InputTensors(const ir::Call& call) {

@@ -81,6 +81,19 @@ struct Implementation {
   // The operator's layouts here, "NCHW" and the like, in order of arguments then result; empty: plain row-major.
   std::vector<std::string> layouts;
   Builder build;
+  // Of an operator with DataExtents: builds the function that counts, for a CountCall; `build` takes a FillCall.
+  Builder count = {nullptr};
+};
+
+// Operators whose results' dims depend on elements (nonzero, unique): a call is two tensor functions. The first one
+// counts: it writes the extents as one tensor, int64[count], and what it carries to the second one. The VM reads the
+// extents and allocates; the second one fills. The type of a call as such says no more than ranks.
+struct DataExtents {
+  int count = 0;  // 0: dims follow from the arguments' types
+  // The call's type when its extents are these.
+  Result<ir::Type> (*type)(const ir::Call& call, const std::vector<ir::PrimExpr>& extents) = nullptr;
+  // What counting hands on to filling, tensors of known dims; null: nothing.
+  Result<std::vector<ir::Type>> (*carried)(const ir::Call& call) = nullptr;
 };
 
 // Which of the special cases of tests make sense for an operator (tests/compiler/op demands them then).
@@ -118,6 +131,7 @@ struct OpRow {
   Result<CallParts> (*normalize)(CallParts parts) = nullptr;
   // The type of a call whose arguments have types; errors name the operator, what was expected and got.
   Result<ir::Type> (*infer)(const ir::Call& call) = nullptr;
+  DataExtents extents = {};
   // Slow float64 evaluation, independent of every kernel: the tests' oracle. inputs are the values of InputTensors;
   // arguments that are no tensors (shapes, scalars) are read from the call and must be constant.
   Result<std::vector<ReferenceTensor>> (*reference)(const ir::Call& call,
@@ -161,6 +175,12 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
 // R.call_tir(function, inputs, out_ty); shape_vars become its third argument when there are any.
 ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,
                      std::vector<ir::PrimExpr> shape_vars = {});
+
+// The halves of a call of an operator with DataExtents. Counting has the call's arguments, its results are the extents and
+// then what is carried; filling has what is carried as further arguments, and the type that the extents give.
+Result<ir::Call> CountCall(const ir::Call& call);
+Result<ir::Call> FillCall(const ir::Call& call, const std::vector<ir::Expr>& carried,
+                          const std::vector<ir::PrimExpr>& extents);
 
 // The tensor arguments of an operator's call in order, the fields of tuples one by one.
 std::vector<ir::Expr> InputTensors(const ir::Call& call);

@@ -7,19 +7,19 @@
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "compiler/op/statements.h"
 #include "compiler/op/topi/reduction.h"
 
 namespace ingot::op {
 namespace {
 
-using ir::PrimExpr;
-
 // ---- vision.roi_align: every box is cut into pooled_size bins; a bin is the mean (or the greatest part) of
-// sample_ratio^2 places, each interpolated between its four neighbours. Places beyond the image by more than one count
-// as 0. (He et al. 2017; ONNX RoiAlign.)
+// sample_ratio^2 places, each interpolated between its four neighbours; a ratio of 0 stands for as many places along an
+// axis as the bin is elements long, rounded up. Places beyond the image by more than one count as 0. (He et al. 2017;
+// ONNX RoiAlign.)
 struct RoiCall {
   std::vector<int64_t> pooled;
-  int64_t samples;
+  int64_t samples;  // 0: by the length of the bin
   double scale;
   bool aligned;  // boxes are moved by half an element; otherwise they are at least one element long
   bool is_max;
@@ -30,8 +30,8 @@ Result<RoiCall> ReadRoi(const ir::Call& call) {
   if (roi.pooled.size() != 2 || roi.pooled[0] < 1 || roi.pooled[1] < 1) {
     return OpError(call, "pooled_size: expected two positive integers");
   }
-  if (roi.samples < 1) {
-    return OpError(call, "sample_ratio: expected a positive integer, got " + std::to_string(roi.samples));
+  if (roi.samples < 0) {
+    return OpError(call, "sample_ratio: expected an integer >= 0, got " + std::to_string(roi.samples));
   }
   const std::string& mode = call->attrs.GetString("mode");
   if (mode != "avg" && mode != "max") return OpError(call, "mode: expected avg or max, got \"" + mode + "\"");
@@ -69,21 +69,26 @@ Result<std::vector<ReferenceTensor>> ReferenceRoiAlign(const ir::Call& call, std
   const ReferenceTensor& data = inputs[0];
   ReferenceTensor out = NewReference(data.dtype, dims);
   const double offset = roi.aligned ? 0.5 : 0;
-  const auto samples = static_cast<double>(roi.samples);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
     const int64_t image = std::clamp<int64_t>(inputs[2].ints[static_cast<size_t>(at[0])], 0, data.dims[0] - 1);
     const auto corner = [&](int64_t i) { return GetNumber(inputs[1], at[0] * 4 + i) * roi.scale - offset; };
     double sum = 0, greatest = -std::numeric_limits<double>::infinity();
-    ForEachIndex(std::vector<int64_t>{roi.samples, roi.samples}, [&](const Index& sample, int64_t) {
+    double bins[2];
+    std::vector<int64_t> samples;
+    for (size_t axis : {0, 1}) {  // y, x
+      double length = corner(axis == 0 ? 3 : 2) - corner(axis == 0 ? 1 : 0);
+      if (!roi.aligned) length = std::max(length, 1.0);
+      bins[axis] = length / static_cast<double>(roi.pooled[axis]);
+      const auto as_long = static_cast<int64_t>(std::ceil(bins[axis]));
+      samples.push_back(roi.samples > 0 ? roi.samples : std::max<int64_t>(as_long, 0));
+    }
+    ForEachIndex(samples, [&](const Index& sample, int64_t) {
       int64_t low[2], high[2];
       double fraction[2];
       bool is_inside = true;
-      for (size_t axis : {0, 1}) {  // y, x
-        double length = corner(axis == 0 ? 3 : 2) - corner(axis == 0 ? 1 : 0);
-        if (!roi.aligned) length = std::max(length, 1.0);
-        const double bin = length / static_cast<double>(roi.pooled[axis]);
-        double place = corner(axis == 0 ? 1 : 0) + static_cast<double>(at[2 + axis]) * bin +
-                       (static_cast<double>(sample[axis]) + 0.5) * bin / samples;
+      for (size_t axis : {0, 1}) {
+        double place = corner(axis == 0 ? 1 : 0) + static_cast<double>(at[2 + axis]) * bins[axis] +
+                       (static_cast<double>(sample[axis]) + 0.5) * bins[axis] / static_cast<double>(samples[axis]);
         const int64_t last = data.dims[2 + axis] - 1;
         is_inside = is_inside && place >= -1 && place <= static_cast<double>(last + 1);
         place = std::clamp(place, 0.0, static_cast<double>(last));
@@ -103,26 +108,71 @@ Result<std::vector<ReferenceTensor>> ReferenceRoiAlign(const ir::Call& call, std
       sum += value;
       greatest = std::max(greatest, most);
     });
-    SetNumber(out, flat, roi.is_max ? greatest : sum / (samples * samples));
+    const int64_t count = samples[0] * samples[1];
+    if (count == 0) greatest = 0;
+    SetNumber(out, flat, roi.is_max ? greatest : sum / static_cast<double>(std::max<int64_t>(count, 1)));
   });
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
+PrimExpr Number(DataType dtype, double value) { return ir::MakeConst(dtype, value); }
+
+// One side of a box: where it starts, and how long one of its bins is.
+struct RoiSide {
+  PrimExpr start, bin;
+};
+RoiSide SideOf(const RoiCall& roi, size_t axis, DataType wide, const std::function<PrimExpr(int64_t column)>& box) {
+  const auto corner = [&](int64_t column) {
+    return ir::Cast(wide, box(column)) * Number(wide, roi.scale) - Number(wide, roi.aligned ? 0.5 : 0);
+  };
+  const PrimExpr start = corner(axis == 0 ? 1 : 0);
+  PrimExpr length = corner(axis == 0 ? 3 : 2) - start;
+  if (!roi.aligned) length = ir::Max(length, Number(wide, 1));
+  return {start, length / Number(wide, static_cast<double>(roi.pooled[axis]))};
+}
+// Place number `sample` of `samples` of a bin.
+PrimExpr PlaceOf(const RoiSide& side, const PrimExpr& bin, const PrimExpr& sample, const PrimExpr& samples) {
+  const DataType wide = side.start->dtype;
+  const PrimExpr part = (ir::Cast(wide, sample) + Number(wide, 0.5)) / ir::Cast(wide, samples);
+  return side.start + (ir::Cast(wide, bin) + part) * side.bin;
+}
+
+// The image at a place, in float32 or wider: interpolated, or the greatest of the four parts.
+PrimExpr SampleImage(const RoiCall& roi, const Dims& dims, const PrimExpr& wanted_image, const PrimExpr& y,
+                     const PrimExpr& x, const std::function<PrimExpr(PrimExpr image, PrimExpr y, PrimExpr x)>& load) {
+  const DataType wide = y->dtype;
+  PrimExpr is_inside = ir::BoolImm(true);
+  std::vector<PrimExpr> low, high, fraction;
+  for (size_t axis : {0, 1}) {
+    const PrimExpr& place = axis == 0 ? y : x;
+    const PrimExpr last = dims[2 + axis] - 1;
+    is_inside = ir::And(is_inside, ir::And(place >= Number(wide, -1), place <= ir::Cast(wide, dims[2 + axis])));
+    const PrimExpr inner = ir::Max(ir::Min(place, ir::Cast(wide, last)), Number(wide, 0));
+    const PrimExpr floor = ir::CallIntrinsic(ir::Intrinsic::kFloor, {inner});
+    const PrimExpr position = ir::Cast(DataType::Int(64), floor);
+    low.push_back(ir::Max(ir::Min(position, last), ir::Int64(0)));
+    high.push_back(ir::Max(ir::Min(position + 1, last), ir::Int64(0)));
+    fraction.push_back(inner - floor);
+  }
+  const PrimExpr image = ir::Max(ir::Min(ir::Cast(DataType::Int(64), wanted_image), dims[0] - 1), ir::Int64(0));
+  PrimExpr value;
+  for (int part = 0; part < 4; ++part) {
+    const bool below = part >= 2, right = part % 2 == 1;
+    const PrimExpr one = Number(wide, 1);
+    const PrimExpr weight = (below ? fraction[0] : one - fraction[0]) * (right ? fraction[1] : one - fraction[1]);
+    const PrimExpr term = weight * ir::Cast(wide, load(image, below ? high[0] : low[0], right ? high[1] : low[1]));
+    value = part == 0 ? term : roi.is_max ? ir::Max(value, term) : value + term;
+  }
+  return ir::Select(is_inside, value, Number(wide, 0));
+}
+
 // The places of the samples along one axis: [boxes, bins, samples].
 te::Tensor RoiPlaces(const te::Tensor& rois, const RoiCall& roi, size_t axis, DataType wide, std::string name) {
-  const auto number = [&](double value) { return ir::MakeConst(wide, value); };
   return te::Compute(
       {rois.shape()[0], ir::Int64(roi.pooled[axis]), ir::Int64(roi.samples)},
       [&](const te::Indices& i) {
-        const auto corner = [&](int64_t column) {
-          return ir::Cast(wide, rois(i[0], ir::Int64(column))) * number(roi.scale) - number(roi.aligned ? 0.5 : 0);
-        };
-        const PrimExpr start = corner(axis == 0 ? 1 : 0);
-        PrimExpr length = corner(axis == 0 ? 3 : 2) - start;
-        if (!roi.aligned) length = ir::Max(length, number(1));
-        const PrimExpr bin = length / number(static_cast<double>(roi.pooled[axis]));
-        const PrimExpr part = (ir::Cast(wide, i[2]) + number(0.5)) / number(static_cast<double>(roi.samples));
-        return start + (ir::Cast(wide, i[1]) + part) * bin;
+        const RoiSide side = SideOf(roi, axis, wide, [&](int64_t column) { return rois(i[0], ir::Int64(column)); });
+        return PlaceOf(side, i[1], i[2], ir::Int64(roi.samples));
       },
       std::move(name));
 }
@@ -136,46 +186,72 @@ te::Tensor DefineRoiAlign(const TeArgs& args) {
                                RoiPlaces(args.input(1), roi, 1, wide, "roi_x")};
   const std::vector<ir::IterVar> samples = {te::ReduceAxis(ir::Int64(roi.samples), "ky"),
                                             te::ReduceAxis(ir::Int64(roi.samples), "kx")};
-  const auto number = [&](double value) { return ir::MakeConst(wide, value); };
   const te::Tensor bins = te::Compute(
       args.out_dims(),
       [&](const te::Indices& i) {
-        PrimExpr is_inside = ir::BoolImm(true);
-        std::vector<PrimExpr> low, high, fraction;
-        for (size_t axis : {0, 1}) {
-          const PrimExpr place = places[axis](i[0], i[2 + axis], samples[axis]->var);
-          const PrimExpr last = data.shape()[2 + axis] - 1;
-          const PrimExpr length = ir::Cast(wide, data.shape()[2 + axis]);
-          is_inside = ir::And(is_inside, ir::And(place >= number(-1), place <= length));
-          const PrimExpr inner = ir::Max(ir::Min(place, ir::Cast(wide, last)), number(0));
-          const PrimExpr floor = ir::CallIntrinsic(ir::Intrinsic::kFloor, {inner});
-          const PrimExpr position = ir::Cast(DataType::Int(64), floor);
-          low.push_back(ir::Max(ir::Min(position, last), ir::Int64(0)));
-          high.push_back(ir::Max(ir::Min(position + 1, last), ir::Int64(0)));
-          fraction.push_back(inner - floor);
-        }
-        const PrimExpr wanted = ir::Cast(DataType::Int(64), batch(i[0]));
-        const PrimExpr image = ir::Max(ir::Min(wanted, data.shape()[0] - 1), ir::Int64(0));
-        PrimExpr value;
-        for (int part = 0; part < 4; ++part) {
-          const bool below = part >= 2, right = part % 2 == 1;
-          const PrimExpr weight =
-              (below ? fraction[0] : number(1) - fraction[0]) * (right ? fraction[1] : number(1) - fraction[1]);
-          const PrimExpr term =
-              weight * ir::Cast(wide, data(image, i[1], below ? high[0] : low[0], right ? high[1] : low[1]));
-          value = part == 0 ? term : roi.is_max ? ir::Max(value, term) : value + term;
-        }
-        const topi::Reducer reducer = roi.is_max ? topi::Reducer::kMax : topi::Reducer::kSum;
-        return topi::ReduceOver(reducer, ir::Select(is_inside, value, number(0)), samples);
+        const PrimExpr value = SampleImage(
+            roi, data.shape(), batch(i[0]), places[0](i[0], i[2], samples[0]->var),
+            places[1](i[0], i[3], samples[1]->var),
+            [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) { return data(image, i[1], y, x); });
+        return topi::ReduceOver(roi.is_max ? topi::Reducer::kMax : topi::Reducer::kSum, value, samples);
       },
       "roi_align");
   const double count = static_cast<double>(roi.samples) * static_cast<double>(roi.samples);
-  const auto finish = [&](PrimExpr e) { return ir::Cast(data.dtype(), roi.is_max ? e : e * number(1 / count)); };
+  const auto finish = [&](PrimExpr e) { return ir::Cast(data.dtype(), roi.is_max ? e : e * Number(wide, 1 / count)); };
   return topi::Map(bins, finish, "roi_bins");
 }
 
+// As many samples as the bins are long: loops over numbers that the boxes decide.
+Statements DefineAdaptiveRoiAlign(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const RoiCall roi = *ReadRoi(args.call());
+  const Buffer &data = inputs[0], &rois = inputs[1], &batch = inputs[2];
+  const DataType wide = topi::WideType(data->dtype);
+  const Buffer total = ir::MakeBuffer("total", wide, {ir::Int64(1)}, "local");
+  const Places first = {ir::Int64(0)};
+  const Stmt nest =
+      SpatialNest("roi_align", outputs[0]->shape,
+                  [&](const Places& i) {
+                    std::vector<RoiSide> sides;
+                    std::vector<PrimExpr> counts;
+                    for (size_t axis : {0, 1}) {
+                      sides.push_back(SideOf(roi, axis, wide, [&](int64_t column) {
+                        return Load(rois, {i[0], ir::Int64(column)});
+                      }));
+                      const PrimExpr as_long = ir::CallIntrinsic(ir::Intrinsic::kCeil, {sides[axis].bin});
+                      counts.push_back(ir::Max(ir::Cast(DataType::Int(64), as_long), ir::Int64(0)));
+                    }
+                    return Let("count_y", counts[0], [&](const PrimExpr& count_y) {
+                      return Let("count_x", counts[1], [&](const PrimExpr& count_x) {
+                        const Stmt samples = Loops({count_y, count_x}, [&](const Places& s) {
+                          const PrimExpr value =
+                              SampleImage(roi, data->shape, Load(batch, {i[0]}), PlaceOf(sides[0], i[2], s[0], count_y),
+                                          PlaceOf(sides[1], i[3], s[1], count_x),
+                                          [&](const PrimExpr& image, const PrimExpr& y, const PrimExpr& x) {
+                                            return Load(data, {image, i[1], y, x});
+                                          });
+                          const PrimExpr sum = Load(total, first);
+                          return Store(total, roi.is_max ? ir::Max(sum, value) : sum + value, first);
+                        });
+                        const PrimExpr count = count_y * count_x;
+                        const PrimExpr is_none = ir::Equal(count, ir::Int64(0));
+                        const PrimExpr start =
+                            roi.is_max ? ir::Select(is_none, Number(wide, 0), ir::MinValue(wide)) : Number(wide, 0);
+                        const PrimExpr divisor = ir::Cast(wide, ir::Max(count, ir::Int64(1)));
+                        const PrimExpr result = roi.is_max ? Load(total, first) : Load(total, first) / divisor;
+                        return ir::MakeSeq(
+                            {Store(total, start, first), samples, Store(outputs[0], ir::Cast(data->dtype, result), i)});
+                      });
+                    });
+                  },
+                  {total});
+  return std::vector<Stmt>{nest};
+}
+
+bool HasFixedSamples(const ir::Call& call, const Target&) { return call->attrs.GetInt("sample_ratio") > 0; }
+bool HasAdaptiveSamples(const ir::Call& call, const Target& target) { return !HasFixedSamples(call, target); }
+
 double RoiCost(const ir::Call& call, const Target&) {
-  const auto samples = static_cast<double>(call->attrs.GetInt("sample_ratio"));
+  const auto samples = std::max(static_cast<double>(call->attrs.GetInt("sample_ratio")), 2.0);
   return 10 * samples * samples * EstimateElements(call->type);
 }
 
@@ -194,7 +270,8 @@ std::vector<OpRow> VisionOps() {
                  {"mode", AttrType::kString, "avg"}},
        .infer = InferRoiAlign,
        .reference = ReferenceRoiAlign,
-       .implementations = {{"direct", Always, RoiCost, {}, Build<DefineRoiAlign>}},
+       .implementations = {{"fixed", HasFixedSamples, RoiCost, {}, Build<DefineRoiAlign>},
+                           {"adaptive", HasAdaptiveSamples, RoiCost, {}, BuildStatements<DefineAdaptiveRoiAlign>}},
        .cases = {.rank0 = false,
                  .non_finite = false,
                  .dtypes = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)}}});

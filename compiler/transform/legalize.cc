@@ -29,7 +29,7 @@ class Legalizer : public ir::ExprMutator {
     const Call call = ir::AsRef<ir::CallNode>(mutated);
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
     if (row == nullptr || row->is_view || row->is_primitive) return mutated;
-    return LegalizeCall(OpenTuples(call), *row);
+    return row->extents.count == 0 ? LegalizeCall(OpenTuples(call), *row) : CountAndFill(call, *row);
   }
 
  private:
@@ -51,10 +51,11 @@ class Legalizer : public ir::ExprMutator {
     return changed ? ir::Make<ir::CallNode>(std::move(opened)) : call;
   }
 
-  Expr LegalizeCall(const Call& call, const op::OpRow& row) {
+  // counts: the call is a CountCall.
+  Expr LegalizeCall(const Call& call, const op::OpRow& row, bool counts = false) {
     // Predicates and costs read the arguments' dims, so shapes are checked before.
     if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
-    const ir::GlobalVar var = FunctionFor(call, row);
+    const ir::GlobalVar var = FunctionFor(call, row, counts);
     if (var == nullptr) return call;
     std::vector<ir::PrimExpr> shape_vars;
     for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
@@ -63,22 +64,52 @@ class Legalizer : public ir::ExprMutator {
     return ir::Make<ir::CallNode>(std::move(result));
   }
 
+  // Counting, the extents under names of their own, filling:
+  //   counted = R.call_tir(cls.nonzero_count, (x,), out_ty=...)
+  //   shape = R.tensor_to_shape(extents)
+  //   _ = R.match_cast(shape, R.Shape([n]))
+  //   R.call_tir(cls.nonzero, (x, carried), out_ty=R.Tensor((2, n), ...))
+  Expr CountAndFill(const Call& call, const op::OpRow& row) {
+    const Result<Call> count = op::CountCall(call);
+    if (!count.ok()) return Problem(call, count.status());
+    const Expr counted = EmitValue(LegalizeCall(*count, row, /*counts=*/true), "counted");
+    std::vector<Expr> fields = {counted};
+    if (const auto* tuple = ir::As<ir::TupleTypeNode>(counted->type)) {
+      fields.clear();
+      for (size_t i = 0; i < tuple->fields.size(); ++i) {
+        const auto index = static_cast<int64_t>(i);
+        fields.push_back(EmitValue(ir::Make<ir::TupleGetItemNode>(counted, index, tuple->fields[i]),
+                                   i == 0 ? "extents" : "carried"));
+      }
+    }
+    const Result<Call> to_shape = op::MakeCall("tensor_to_shape", {fields[0]});
+    if (!to_shape.ok()) return Problem(call, to_shape.status());
+    const Expr shape = EmitValue(*to_shape, "shape");
+    std::vector<ir::PrimExpr> extents;
+    for (int i = 0; i < row.extents.count; ++i) extents.push_back(ir::MakePrimVar("n"));
+    const ir::Type matched = ir::Make<ir::ShapeTypeNode>(extents);
+    Emit({ir::Make<ir::VarNode>("_", matched, ir::As<ir::VarNode>(shape)->is_dataflow), shape, matched, call->span});
+    const Result<Call> fill = op::FillCall(call, {fields.begin() + 1, fields.end()}, extents);
+    return fill.ok() ? LegalizeCall(*fill, row) : Problem(call, fill.status());
+  }
+
   // The tensor function of a call; null after a problem. Calls of one operator with equal attributes on equal types have
   // the same one, so that a model of 100,000 alike calls builds it once.
-  ir::GlobalVar FunctionFor(const Call& call, const op::OpRow& row) {
+  ir::GlobalVar FunctionFor(const Call& call, const op::OpRow& row, bool counts) {
     std::vector<ir::Type> types;
     for (const Expr& arg : call->args) types.push_back(arg->type);
     types.push_back(call->type);
     const ir::Type signature = ir::Make<ir::TupleTypeNode>(std::move(types));
     std::vector<Seen>& seen = seen_[&row][ir::StructuralHash(signature, /*map_free_vars=*/true)];
     for (const Seen& other : seen) {
-      if (other.call->attrs.items() == call->attrs.items() && SameKinds(other.call->args, call->args) &&
+      if (other.counts == counts && other.call->attrs.items() == call->attrs.items() &&
+          SameKinds(other.call->args, call->args) &&
           ir::StructuralEqual(other.signature, signature, /*map_free_vars=*/true)) {
         return other.var;
       }
     }
-    const ir::GlobalVar var = BuildFunction(call, row);
-    if (var != nullptr) seen.push_back({call, signature, var});
+    const ir::GlobalVar var = BuildFunction(call, row, counts);
+    if (var != nullptr) seen.push_back({call, signature, counts, var});
     return var;
   }
 
@@ -94,14 +125,14 @@ class Legalizer : public ir::ExprMutator {
     return true;
   }
 
-  ir::GlobalVar BuildFunction(const Call& call, const op::OpRow& row) {
+  ir::GlobalVar BuildFunction(const Call& call, const op::OpRow& row, bool counts) {
     const op::Implementation* best = op::CheapestImplementation(call, target_);
     if (best == nullptr) {
       Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
       return nullptr;
     }
-    Result<ir::PrimFunc> function = best->build(call, target_);
-    if (function.ok()) return Share(*std::move(function), row);
+    Result<ir::PrimFunc> function = (counts ? best->count : best->build)(call, target_);
+    if (function.ok()) return Share(*std::move(function), row, counts ? "_count" : "");
     problems_.push_back(function.status().message());
     return nullptr;
   }
@@ -134,10 +165,14 @@ class Legalizer : public ir::ExprMutator {
     problems_.push_back(op::OpError(call, what + " (" + types + " to " + op::Describe(call->type) + ")").message());
     return call;
   }
+  Expr Problem(const Call& call, const Status& status) {
+    problems_.push_back(status.message());
+    return call;
+  }
 
   // The function of the module that is equal to this one, which is added when there is none. Names come from the
   // operator's row: "conv2d" for nn.conv2d.
-  ir::GlobalVar Share(ir::PrimFunc function, const op::OpRow& row) {
+  ir::GlobalVar Share(ir::PrimFunc function, const op::OpRow& row, std::string_view suffix) {
     ir::PrimFuncNode owned = *function;
     owned.is_private = true;
     function = ir::Make<ir::PrimFuncNode>(std::move(owned));
@@ -147,7 +182,7 @@ class Legalizer : public ir::ExprMutator {
     }
     std::string_view name = row.name;
     name = row.function_name != nullptr ? row.function_name : name.substr(name.rfind('.') + 1);  // npos + 1 is 0
-    const ir::GlobalVar var = module_.Add(name, function);
+    const ir::GlobalVar var = module_.Add(std::string(name) + std::string(suffix), function);
     candidates.push_back(var);
     return var;
   }
@@ -155,6 +190,7 @@ class Legalizer : public ir::ExprMutator {
   struct Seen {
     Call call;
     ir::Type signature;  // of the arguments and the result
+    bool counts;
     ir::GlobalVar var;
   };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/importer/ops/attention_mask.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 
@@ -37,13 +38,16 @@ Result<Operand> SplitHeads(const NodeImporter& node, size_t input, int64_t num_h
   return Operand{std::move(x), "BSNH"};
 }
 
+// The operand as [batch, heads, sequence, depth].
+Result<Expr> HeadsFirst(const NodeImporter& node, const Operand& operand) {
+  if (operand.layout == "BNSH") return operand.value;
+  return node.Bind("permute_dims", {operand.value}, {{"axes", AttrValue::Ints({0, 2, 1, 3})}});
+}
+
 // The cache [batch, heads, past, depth] followed by the new ones.
 Result<Operand> AppendToPast(const NodeImporter& node, size_t past, Operand fresh) {
-  if (fresh.layout == "BSNH") {
-    INGOT_ASSIGN_OR_RETURN(fresh.value,
-                           node.Bind("permute_dims", {fresh.value}, {{"axes", AttrValue::Ints({0, 2, 1, 3})}}));
-    fresh.layout = "BNSH";
-  }
+  INGOT_ASSIGN_OR_RETURN(fresh.value, HeadsFirst(node, fresh));
+  fresh.layout = "BNSH";
   if (!node.HasInput(past)) return fresh;
   INGOT_ASSIGN_OR_RETURN(const Expr cache, node.Input(past));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, past).status());
@@ -77,15 +81,23 @@ Result<Expr> AdditiveMask(const NodeImporter& node, size_t input, DataType dtype
   return node.Bind("concat", {parts}, {{"axis", static_cast<int64_t>(dims.size()) - 1}});
 }
 
+Result<Expr> QueryTimesKey(const NodeImporter& node, const Operand& query, const Operand& key, double softcap,
+                           const Expr& bias) {
+  ScoreOptions options{0, softcap, 0, bias};
+  INGOT_ASSIGN_OR_RETURN(options.mode, node.Int("qk_matmul_output_mode", 0));
+  const int64_t* depth = ir::AsConstInt(query.dim('H'));
+  if (depth == nullptr) return node.Unsupported("the scores of heads of unknown depth");
+  INGOT_ASSIGN_OR_RETURN(options.scale, node.Float("scale", 1 / std::sqrt(static_cast<double>(*depth))));
+  INGOT_ASSIGN_OR_RETURN(const Expr q, HeadsFirst(node, query));
+  INGOT_ASSIGN_OR_RETURN(const Expr k, HeadsFirst(node, key));
+  return AttentionScores(node, q, k, options);
+}
+
 Outputs Attention(const NodeImporter& node) {
   const std::vector<std::string>& names = node.node().outputs;
   const auto wanted = [&](size_t i) { return names.size() > i && !names[i].empty(); };
-  if (wanted(3)) return node.Unsupported("the output of query times key");
-  if (node.HasInput(6)) return node.Unsupported("nonpad_kv_seqlen");
-  for (const char* window : {"left_window_size", "right_window_size"}) {
-    INGOT_ASSIGN_OR_RETURN(const int64_t size, node.Int(window, -1));
-    if (size >= 0) return node.Unsupported(window);
-  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t left, node.Int("left_window_size", -1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t right, node.Int("right_window_size", -1));
   INGOT_ASSIGN_OR_RETURN(const int64_t query_heads, node.Int("q_num_heads", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t key_heads, node.Int("kv_num_heads", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t is_causal, node.Int("is_causal", 0));
@@ -100,11 +112,34 @@ Outputs Attention(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(key, AppendToPast(node, 4, std::move(key)));
     INGOT_ASSIGN_OR_RETURN(value, AppendToPast(node, 5, std::move(value)));
   }
-  std::vector<Expr> args = {query.value, key.value, value.value};
+  const DataType dtype = DTypeOf(query.value);
+  Expr bias;
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(Expr mask, AdditiveMask(node, 3, DTypeOf(query.value), key.dim('S')));
-    args.push_back(std::move(mask));
+    INGOT_ASSIGN_OR_RETURN(bias, AdditiveMask(node, 3, dtype, key.dim('S')));
   }
+  KeyVisibility visibility{query.dim('S'), key.dim('S')};
+  if (has_past) visibility.past = op::SimplifyDim(key.dim('S') - fresh_keys);
+  if (left >= 0) visibility.left = left;
+  if (right >= 0) visibility.right = right;
+  if (node.HasInput(6)) {
+    if (has_past) return node.Invalid("nonpad_kv_seqlen and a past exclude each other");
+    INGOT_ASSIGN_OR_RETURN(visibility.num_counting, node.Input(6));
+    INGOT_RETURN_IF_ERROR(StaticRankDims(node, 6).status());
+  }
+  // Attention itself knows masks that begin with the first key, or where as many keys are new as there are queries.
+  const bool is_plain =
+      visibility.num_counting == nullptr && !wanted(3) && (!has_past || op::DimsEqual(fresh_keys, query.dim('S')));
+  visibility.is_causal = is_causal != 0 && !is_plain;
+  if (visibility.is_anything()) {
+    INGOT_ASSIGN_OR_RETURN(const Expr seen, VisibilityBias(node, visibility, dtype));
+    if (bias == nullptr) {
+      bias = seen;
+    } else {
+      INGOT_ASSIGN_OR_RETURN(bias, node.Bind("add", {bias, seen}));
+    }
+  }
+  std::vector<Expr> args = {query.value, key.value, value.value};
+  if (bias != nullptr) args.push_back(bias);
   ir::Attrs attrs = {
       {"softcap", softcap},
       {"layouts", ir::AttrList{query.layout, key.layout, value.layout, query.layout}},
@@ -113,13 +148,8 @@ Outputs Attention(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
     attrs = attrs.With("scale", scale);
   }
-  if (is_causal != 0) {
-    // Keys of the past are seen by all queries; the new ones belong to the queries one by one.
-    if (has_past && !op::DimsEqual(fresh_keys, query.dim('S'))) {
-      return node.Unsupported("a causal mask over a past with another number of new keys than of queries");
-    }
-    attrs = attrs.With("causal_mask", has_past ? "BottomRight" : "TopLeft");
-  }
+  // Keys of the past are seen by all queries; the new ones belong to the queries one by one.
+  if (is_causal != 0 && is_plain) attrs = attrs.With("causal_mask", has_past ? "BottomRight" : "TopLeft");
   std::vector<Expr> outputs;
   if (query.layout == "BNSH") {
     INGOT_ASSIGN_OR_RETURN(Expr y, node.Call("nn.attention", std::move(args), std::move(attrs)));
@@ -133,6 +163,11 @@ Outputs Attention(const NodeImporter& node) {
   if (wanted(1) || wanted(2)) {
     outputs.push_back(key.value);
     outputs.push_back(value.value);
+  }
+  if (wanted(3)) {
+    outputs.resize(3, outputs[0]);  // what nobody asked for keeps its place
+    INGOT_ASSIGN_OR_RETURN(Expr scores, QueryTimesKey(node, query, key, softcap, bias));
+    outputs.push_back(std::move(scores));
   }
   return outputs;
 }

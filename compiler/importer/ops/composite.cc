@@ -34,12 +34,8 @@ Expr ConstantOf(DataType dtype, std::vector<int64_t> dims, const std::vector<T>&
 
 Outputs CastLike(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const DataType from, DtypeOf(node, 0));
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 1));
-  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
-  if (saturate == 0) return node.Unsupported("CastLike with saturate=0");
-  if (from == dtype) return std::vector<Expr>{std::move(x)};
-  return One(node.Call("astype", {x}, {{"dtype", dtype}}));
+  return One(ConvertTo(node, std::move(x), dtype));
 }
 
 Outputs IsInf(const NodeImporter& node) {
@@ -176,7 +172,7 @@ Outputs EyeLike(const NodeImporter& node) {
 
 // One value everywhere, float32 zero by default.
 Outputs ConstantOfShape(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.SymbolicInts(0, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.DataInts(0, "the shape"));
   Expr value = ConstantOf<float>(DataType::Float(32), {}, {0});
   if (const OnnxAttribute* attribute = node.FindAttr("value")) {
     const auto* tensor = std::get_if<ConstantDataPtr>(&attribute->value);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/importer/ops/families.h"
+#include "compiler/op/infer.h"
 
 namespace ingot::importer {
 namespace {
@@ -198,9 +199,6 @@ Outputs Pool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::string suffix, SpatialSuffix(node, in, "a pool"));
-  if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
-    return node.Unsupported("the indices output of a pool");
-  }
   INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel,
                          node.Ints("kernel_shape", {}, static_cast<int64_t>(in.size()) - 2));
   INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(in).subspan(2)));
@@ -214,15 +212,61 @@ Outputs Pool(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
     return One(node.Call("nn.lp_pool" + suffix, {x}, attrs.With("p", p)));
   }
-  if (kind == PoolKind::kMax) return One(node.Call("nn.max_pool" + suffix, {x}, attrs));
+  if (kind == PoolKind::kMax) {
+    if (node.node().outputs.size() < 2) return One(node.Call("nn.max_pool" + suffix, {x}, attrs));
+    INGOT_ASSIGN_OR_RETURN(const int64_t order, node.Int("storage_order", 0));
+    INGOT_ASSIGN_OR_RETURN(const Expr pooled, node.Bind("nn.max_pool" + suffix, {x}, attrs));
+    INGOT_ASSIGN_OR_RETURN(const Expr indices, node.Call("nn.max_pool_indices", {x, pooled},
+                                                         {{"pool_size", AttrValue::Ints(window.kernel)},
+                                                          {"strides", AttrValue::Ints(window.strides)},
+                                                          {"dilation", AttrValue::Ints(window.dilations)},
+                                                          {"padding", AttrValue::Ints(window.padding)},
+                                                          {"column_major", order != 0}}));
+    return std::vector<Expr>{pooled, indices};
+  }
   INGOT_ASSIGN_OR_RETURN(const int64_t count_include_pad, node.Int("count_include_pad", 0));
   return One(node.Call("nn.avg_pool" + suffix, {x}, attrs.With("count_include_pad", count_include_pad != 0)));
+}
+
+// Zeros with each element where its index says, in the tensor that a pool of these figures was made of; output_shape puts
+// zeros behind that.
+Outputs MaxUnpool(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  const std::vector<PrimExpr>& in = *type->dims;
+  INGOT_RETURN_IF_ERROR(SpatialSuffix(node, in, "a pool").status());
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel,
+                         node.Ints("kernel_shape", {}, static_cast<int64_t>(in.size()) - 2));
+  INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(in).subspan(2)));
+  std::vector<PrimExpr> dims = {in[0], in[1]};
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const int64_t more = window.kernel[i] - window.padding[i] - window.padding[window.rank() + i];
+    dims.push_back(op::SimplifyDim((in[2 + i] - 1) * window.strides[i] + more));
+  }
+  const PrimExpr count = Product(dims);
+  INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("zeros", {ShapeOf({count})}, {{"dtype", *type->dtype}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({Product(in)})}));
+  INGOT_ASSIGN_OR_RETURN(indices, node.Bind("reshape", {indices, ShapeOf({Product(in)})}));
+  INGOT_ASSIGN_OR_RETURN(flat, node.Bind("scatter_elements", {flat, indices, x}, {{"axis", int64_t{0}}}));
+  INGOT_ASSIGN_OR_RETURN(Expr unpooled, node.Bind("reshape", {flat, ShapeOf(dims)}));
+  if (!node.HasInput(2)) return std::vector<Expr>{unpooled};
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(2, "the output's shape"));
+  std::vector<int64_t> widths;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int64_t* dim = ir::AsConstInt(dims[i]);
+    if (dim == nullptr) return node.Unsupported("a given shape of data with a symbolic dimension");
+    if (shape.size() != dims.size() || shape[i] < *dim) return node.Invalid("the output's shape is too small");
+    widths.insert(widths.end(), {0, shape[i] - *dim});
+  }
+  return One(node.Call("nn.pad", {unpooled},
+                       {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", 0.0}, {"pad_mode", "constant"}}));
 }
 
 constexpr OnnxOpRow kRows[] = {
     {"AveragePool", nullptr, Pool<PoolKind::kAverage>}, {"Conv", nullptr, Conv},
     {"ConvTranspose", nullptr, ConvTranspose},          {"LpPool", nullptr, Pool<PoolKind::kLp>},
-    {"MaxPool", nullptr, Pool<PoolKind::kMax>},
+    {"MaxPool", nullptr, Pool<PoolKind::kMax>},         {"MaxUnpool", nullptr, MaxUnpool},
 };
 
 }  // namespace

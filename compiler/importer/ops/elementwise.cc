@@ -114,11 +114,7 @@ Outputs Cast(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t to, node.Int("to", 0));
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(to));
-  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
-  if (saturate == 0) return node.Unsupported("Cast with saturate=0");
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  if (type->dtype == dtype) return std::vector<Expr>{std::move(x)};
-  return One(node.Call("astype", {x}, {{"dtype", dtype}}));
+  return One(ConvertTo(node, std::move(x), dtype));
 }
 
 Outputs Constant(const NodeImporter& node) {

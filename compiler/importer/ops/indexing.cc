@@ -7,6 +7,8 @@
 #include <numeric>
 
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
+#include "runtime/tensor.h"
 
 namespace ingot::importer {
 namespace {
@@ -34,18 +36,6 @@ Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t defau
   return NormaliseAxis(node, axis, static_cast<int64_t>(in.size()));
 }
 
-// The fields of a call with several results.
-Outputs Fields(Result<Expr> call) {
-  if (!call.ok()) return std::move(call).status();
-  const auto* type = ir::As<ir::TupleTypeNode>((*call)->type);
-  if (type == nullptr) return std::vector<Expr>{*std::move(call)};
-  std::vector<Expr> fields;
-  for (size_t i = 0; i < type->fields.size(); ++i) {
-    fields.push_back(ir::Make<ir::TupleGetItemNode>(*call, static_cast<int64_t>(i), type->fields[i]));
-  }
-  return fields;
-}
-
 // ---- parts
 
 // table[0:n] of a weight is n long, where n is a symbol: positions beyond a table of them are an error in every model. So n
@@ -70,15 +60,55 @@ Result<Expr> WithinWeight(const NodeImporter& node, Expr slice, const std::vecto
   return ReshapeTo(node, std::move(slice), std::move(dims));
 }
 
-// Bounds are attributes until opset 9 and inputs from 10 on; they may be symbols.
+// The starts or ends of a slice. Those that depend on data are brought between 0 and the axis' length, for steps of 1.
+Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input, const char* what,
+                                          const std::vector<PrimExpr>& in) {
+  if (!node.HasInput(input) || node.MayBeKnown(input)) return node.SymbolicInts(input, what);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  const int64_t* count = own.size() == 1 ? ir::AsConstInt(own[0]) : nullptr;
+  if (count == nullptr || *count > std::ssize(in)) return node.Unsupported(std::string(what) + " are not constants");
+  std::vector<int64_t> axes(static_cast<size_t>(*count)), steps(axes.size(), 1);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(axes, node.ConstantInts(3, "the axes"));
+  }
+  if (node.HasInput(4)) {
+    INGOT_ASSIGN_OR_RETURN(steps, node.ConstantInts(4, "the steps"));
+  }
+  if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; })) {
+    return node.Unsupported("a step that is not 1, from bounds that depend on data");
+  }
+  std::vector<PrimExpr> extents;
+  for (int64_t axis : axes) {
+    INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+    extents.push_back(in[static_cast<size_t>(axis)]);
+  }
+  if (extents.size() != axes.size() || std::ssize(extents) != *count)
+    return node.Invalid("expected one axis per bound");
+  const DataType index = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(Expr bounds, node.Input(input));
+  if (ir::As<ir::TensorTypeNode>(bounds->type)->dtype != index) {
+    INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("astype", {bounds}, {{"dtype", index}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, index));
+  INGOT_ASSIGN_OR_RETURN(const Expr lengths, node.Bind("shape_to_tensor", {ShapeOf(std::move(extents))}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_negative, node.Bind("less", {bounds, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr from_end, node.Bind("add", {bounds, lengths}));
+  INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("where", {is_negative, from_end, bounds}));
+  INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("maximum", {bounds, zero}));
+  INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("minimum", {bounds, lengths}));
+  return node.NameElements(bounds);
+}
+
+// Bounds are attributes until opset 9 and inputs from 10 on; they may be symbols, or depend on data.
 Outputs Slice(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   std::vector<PrimExpr> starts, ends;
   std::vector<int64_t> axes;
   if (node.num_inputs() > 1) {
-    INGOT_ASSIGN_OR_RETURN(starts, node.SymbolicInts(1, "the starts"));
-    INGOT_ASSIGN_OR_RETURN(ends, node.SymbolicInts(2, "the ends"));
+    INGOT_ASSIGN_OR_RETURN(starts, SliceBounds(node, 1, "the starts", in));
+    INGOT_ASSIGN_OR_RETURN(ends, SliceBounds(node, 2, "the ends", in));
   } else {
     INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given_starts, node.Ints("starts", {}));
     INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given_ends, node.Ints("ends", {}));
@@ -149,12 +179,29 @@ Outputs Split(const NodeImporter& node) {
 Outputs Tile(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, node.ConstantInts(1, "the repeats"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> repeats, node.DataInts(1, "the repeats"));
   if (repeats.size() != in.size()) return node.Invalid("expected one repeat per dimension");
-  for (int64_t repeat : repeats) {
-    if (repeat < 0) return node.Invalid("a repeat is " + std::to_string(repeat));
+  std::vector<int64_t> constants;
+  for (const PrimExpr& repeat : repeats) {
+    const int64_t* constant = ir::AsConstInt(repeat);
+    if (constant != nullptr && *constant < 0) return node.Invalid("a repeat is " + std::to_string(*constant));
+    if (constant != nullptr) constants.push_back(*constant);
   }
-  return One(node.Call("tile", {x}, {{"repeats", AttrValue::Ints(repeats)}}));
+  if (constants.size() == repeats.size()) {
+    return One(node.Call("tile", {x}, {{"repeats", AttrValue::Ints(constants)}}));
+  }
+  // Repeats that are symbols: each dimension gets one before it along which everything is the same.
+  std::vector<PrimExpr> apart, repeated, joined;
+  for (size_t i = 0; i < in.size(); ++i) {
+    apart.insert(apart.end(), {ir::Int64(1), in[i]});
+    repeated.insert(repeated.end(), {repeats[i], in[i]});
+    joined.push_back(op::SimplifyDim(repeats[i] * in[i]));
+  }
+  if (static_cast<int64_t>(repeated.size()) > kMaxRank)
+    return node.Unsupported("repeats that are symbols of so many dimensions");
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(std::move(apart))}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("broadcast_to", {x, ShapeOf(std::move(repeated))}));
+  return One(ReshapeTo(node, std::move(x), std::move(joined)));
 }
 
 // ---- padding
@@ -217,14 +264,28 @@ Outputs Pad(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(node, in.size()));
   INGOT_ASSIGN_OR_RETURN(std::string mode, node.String("mode", "constant"));
   INGOT_ASSIGN_OR_RETURN(double value, node.Float("value", 0));
-  INGOT_ASSIGN_OR_RETURN(value, node.ConstantNumber(2, "the value of the padding", value));
+  const bool value_is_data = node.HasInput(2) && !node.MayBeKnown(2) && mode == "constant";
+  if (!value_is_data) {
+    INGOT_ASSIGN_OR_RETURN(value, node.ConstantNumber(2, "the value of the padding", value));
+  }
   if (mode == "edge")
     mode = "replicate";
   else if (mode == "wrap")
     mode = "circular";
   else if (mode != "constant" && mode != "reflect")
     return node.Invalid("mode is \"" + mode + "\"");
-  return PadBy(node, x, padding, mode, value);
+  if (!value_is_data) return PadBy(node, x, padding, mode, value);
+  // Where a tensor of ones would be padded with zeros stands the value.
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> padded, PadBy(node, x, padding, mode, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr ones, node.Bind("ones", {ShapeOf(in)}, {{"dtype", DataType::Int(8)}}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> inside, PadBy(node, ones, padding, mode, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_inside,
+                         node.Bind("astype", {node.BindValue(inside[0], "inside")}, {{"dtype", DataType::Bool()}}));
+  INGOT_ASSIGN_OR_RETURN(Expr given, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(given, node.Bind("reshape", {given, ShapeOf({})}));
+  if (ir::As<ir::TensorTypeNode>(given->type)->dtype != type->dtype) return node.Invalid("the value has another dtype");
+  return One(node.Call("where", {is_inside, node.BindValue(padded[0], "padded"), given}));
 }
 
 // The middle of an axis that is too long, the middle of zeros where it is too short.
@@ -306,30 +367,52 @@ Result<Expr> IntConstant(const NodeImporter& node, int64_t value, DataType dtype
   return node.Bind("astype", {constant}, {{"dtype", dtype}});
 }
 
+// The depth of OneHot: a number of any dtype, which may depend on data.
+Result<PrimExpr> DepthOf(const NodeImporter& node) {
+  constexpr double kMaxDepth = 1e12;
+  if (!node.HasInput(1) || node.MayBeKnown(1)) {
+    INGOT_ASSIGN_OR_RETURN(const double depth, node.ConstantNumber(1, "the depth", 0));
+    if (!(depth >= 0 && depth <= kMaxDepth)) return node.Invalid("the depth is no length");
+    return ir::Int64(static_cast<int64_t>(depth));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr depth, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(1));
+  if (*type->dtype != DataType::Int(64)) {
+    INGOT_ASSIGN_OR_RETURN(depth, node.Bind("astype", {depth}, {{"dtype", DataType::Int(64)}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(depth, node.Bind("reshape", {depth, ShapeOf({ir::Int64(1)})}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(depth));
+  return size[0];
+}
+
 // values holds what stands elsewhere and what stands at the index; negative indices count from the end.
 Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const double depth_number, node.ConstantNumber(1, "the depth", 0));
   INGOT_ASSIGN_OR_RETURN(Expr values, node.Input(2));
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", -1));
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size()) + 1));
-  constexpr double kMaxDepth = 1e12;
-  if (!(depth_number >= 0 && depth_number <= kMaxDepth)) return node.Invalid("the depth is no length");
-  const auto depth = static_cast<int64_t>(depth_number);
   const DataType i64 = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr depth, DepthOf(node));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   if (*type->dtype != i64) {
     INGOT_ASSIGN_OR_RETURN(indices, node.Bind("astype", {indices}, {{"dtype", i64}}));
   }
   INGOT_ASSIGN_OR_RETURN(Expr zero, IntConstant(node, 0, i64));
-  INGOT_ASSIGN_OR_RETURN(Expr length, IntConstant(node, depth, i64));
+  INGOT_ASSIGN_OR_RETURN(Expr length, node.Bind("shape_to_tensor", {ShapeOf({depth})}));
+  INGOT_ASSIGN_OR_RETURN(length, node.Bind("reshape", {length, ShapeOf({})}));
   INGOT_ASSIGN_OR_RETURN(Expr is_negative, node.Bind("less", {indices, zero}));
   INGOT_ASSIGN_OR_RETURN(Expr from_end, node.Bind("add", {indices, length}));
   INGOT_ASSIGN_OR_RETURN(indices, node.Bind("where", {is_negative, from_end, indices}));
-  INGOT_ASSIGN_OR_RETURN(Expr hot, node.Bind("one_hot", {indices, Prim(ir::Int64(1)), Prim(ir::Int64(0))},
-                                             {{"depth", depth}, {"axis", axis}}));
-  INGOT_ASSIGN_OR_RETURN(hot, node.Bind("not_equal", {hot, zero}));
+  // The places of the new axis, equal to the index or not.
+  INGOT_ASSIGN_OR_RETURN(Expr places,
+                         node.Bind("arange", {Prim(ir::Int64(0)), Prim(depth), Prim(ir::Int64(1))}, {{"dtype", i64}}));
+  std::vector<PrimExpr> along(in.size() + 1, ir::Int64(1)), apart = in;
+  along[static_cast<size_t>(axis)] = depth;
+  apart.insert(apart.begin() + axis, ir::Int64(1));
+  INGOT_ASSIGN_OR_RETURN(places, node.Bind("reshape", {places, ShapeOf(along)}));
+  INGOT_ASSIGN_OR_RETURN(indices, node.Bind("reshape", {indices, ShapeOf(apart)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr hot, node.Bind("equal", {indices, places}));
   std::vector<Expr> chosen;  // elsewhere, at the index
   for (int64_t i : {0, 1}) {
     const std::vector<int64_t> at = {i}, next = {i + 1}, first = {0};
@@ -351,12 +434,35 @@ Outputs ReverseSequence(const NodeImporter& node) {
 
 // ---- order
 
-// k is an attribute until opset 9 and an input from 10 on.
+// The first k elements of an axis in order, and their places.
+Outputs SortedTo(const NodeImporter& node, const Expr& x, int64_t axis, bool largest, int64_t k) {
+  return Fields(
+      node.Bind("topk", {x},
+                {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"largest", largest}, {"dtype", DataType::Int(64)}}));
+}
+
+// k is an attribute until opset 9 and an input from 10 on; one that depends on data takes its part of the whole order.
 Outputs TopK(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(node, "axis", -1));
   INGOT_ASSIGN_OR_RETURN(const int64_t largest, node.Int("largest", 1));
   int64_t k = 0;
+  if (node.HasInput(1) && !node.MayBeKnown(1)) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+    const int64_t* extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    if (extent == nullptr) return node.Unsupported("k depends on data, and the axis is symbolic");
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k"));
+    if (given.size() != 1) return node.Invalid("k: expected one number");
+    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> whole, SortedTo(node, x, axis, largest != 0, *extent));
+    for (Expr& part : whole) {
+      const std::vector<PrimExpr> begin = {ir::Int64(0)}, end = {given[0]};
+      const std::vector<int64_t> axes = {axis}, step = {1};
+      part = node.BindValue(part, "sorted");
+      INGOT_ASSIGN_OR_RETURN(
+          part, node.Bind("strided_slice", {part, PrimTuple(axes), PrimTuple(begin), PrimTuple(end), PrimTuple(step)}));
+    }
+    return whole;
+  }
   if (node.HasInput(1)) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given, node.ConstantInts(1, "k"));
     if (given.size() != 1) return node.Invalid("k: expected one number");
@@ -364,9 +470,7 @@ Outputs TopK(const NodeImporter& node) {
   } else {
     INGOT_ASSIGN_OR_RETURN(k, node.Int("k", 0));
   }
-  return Fields(node.Bind(
-      "topk", {x},
-      {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"largest", largest != 0}, {"dtype", DataType::Int(64)}}));
+  return SortedTo(node, x, axis, largest != 0, k);
 }
 
 template <const auto& kRow>
@@ -414,13 +518,50 @@ Outputs Trilu(const NodeImporter& node) {
 
 // ---- made from nothing
 
+// Ends that depend on data: as many steps as fit between them, counted by the function when it runs.
+Outputs RangeByData(const NodeImporter& node, DataType dtype) {
+  std::vector<Expr> ends;
+  for (size_t i : {0, 1, 2}) {
+    INGOT_ASSIGN_OR_RETURN(Expr end, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(end, node.Bind("reshape", {end, ShapeOf({ir::Int64(1)})}));
+    ends.push_back(std::move(end));
+  }
+  const DataType wide = DataType::Float(64), index = DataType::Int(64);
+  std::vector<Expr> numbers;
+  for (const Expr& end : ends) {
+    INGOT_ASSIGN_OR_RETURN(Expr number, node.Bind("astype", {end}, {{"dtype", wide}}));
+    numbers.push_back(std::move(number));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr count, node.Bind("subtract", {numbers[1], numbers[0]}));
+  INGOT_ASSIGN_OR_RETURN(count, node.Bind("divide", {count, numbers[2]}));
+  INGOT_ASSIGN_OR_RETURN(count, node.Bind("ceil", {count}));
+  INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(0, wide));
+  INGOT_ASSIGN_OR_RETURN(count, node.Bind("maximum", {count, none}));
+  INGOT_ASSIGN_OR_RETURN(count, node.Bind("astype", {count}, {{"dtype", index}}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(count));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr steps, node.Bind("arange", {Prim(ir::Int64(0)), Prim(size[0]), Prim(ir::Int64(1))}, {{"dtype", index}}));
+  // Steps of narrow floats are added up in float32.
+  const DataType exact = dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype;
+  const auto as = [&](Expr x, DataType to) -> Result<Expr> {
+    if (ir::As<ir::TensorTypeNode>(x->type)->dtype == to) return x;
+    return node.Bind("astype", {std::move(x)}, {{"dtype", to}});
+  };
+  INGOT_ASSIGN_OR_RETURN(steps, as(std::move(steps), exact));
+  INGOT_ASSIGN_OR_RETURN(const Expr delta, as(ends[2], exact));
+  INGOT_ASSIGN_OR_RETURN(const Expr start, as(ends[0], exact));
+  INGOT_ASSIGN_OR_RETURN(steps, node.Bind("multiply", {steps, delta}));
+  INGOT_ASSIGN_OR_RETURN(steps, node.Bind("add", {steps, start}));
+  return One(as(std::move(steps), dtype));
+}
+
 // The ends may be symbols.
 Outputs Range(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   std::vector<Expr> ends;
   for (size_t i = 0; i < 3; ++i) {
     const std::optional<ShapeValue> value = node.Known(i);
-    if (!value.has_value()) return node.Unsupported("the range is not a constant");
+    if (!value.has_value()) return RangeByData(node, *type->dtype);
     if (value->elements.size() != 1) return node.Invalid("expected three numbers");
     PrimExpr end = value->elements[0];
     if (type->dtype->is_floating() && end->kind == ir::PrimKind::kIntImm) {

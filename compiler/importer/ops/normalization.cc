@@ -1,6 +1,8 @@
 // Softmax and normalisations.
 #include "compiler/importer/ops/families.h"
 
+#include <algorithm>
+
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 
@@ -29,38 +31,28 @@ constexpr char kHardmax[] = "nn.hardmax";
 constexpr char kLogSoftmax[] = "nn.log_softmax";
 constexpr char kSoftmax[] = "nn.softmax";
 
-// At inference y = x * (scale / sqrt(variance + epsilon)) + (bias - mean * ...): the factors depend on weights alone
-// and fold.
+// Outputs behind the first one are the running statistics of training from opset 14 on, and others before.
 Outputs BatchNormalization(const NodeImporter& node) {
-  if (node.node().outputs.size() > 1) {
-    for (size_t i = 1; i < node.node().outputs.size(); ++i) {
-      if (!node.node().outputs[i].empty()) return node.Unsupported("the training outputs of BatchNormalization");
-    }
-  }
+  const std::vector<std::string>& outputs = node.node().outputs;
+  const bool has_more = outputs.size() > 1 && std::any_of(outputs.begin() + 1, outputs.end(),
+                                                          [](const std::string& name) { return !name.empty(); });
+  if (has_more && node.opset() < 14)
+    return node.Unsupported("the training outputs of BatchNormalization until opset 13");
   INGOT_ASSIGN_OR_RETURN(const int64_t training, node.Int("training_mode", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t spatial, node.Int("spatial", 1));
-  if (training != 0 || spatial != 1) return node.Unsupported("training_mode or spatial=0");
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  if (spatial != 1) return node.Unsupported("spatial=0");
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   if (in.size() < 2) return node.Invalid("expected a rank of 2 or more, got " + std::to_string(in.size()));
-  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(2));
-  INGOT_ASSIGN_OR_RETURN(Expr mean, node.Input(3));
-  INGOT_ASSIGN_OR_RETURN(Expr variance, node.Input(4));
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* variance_type, node.InputType(4));
+  std::vector<Expr> args;
+  for (size_t i = 0; i < 5; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr arg, node.Input(i));
+    args.push_back(std::move(arg));
+  }
   INGOT_ASSIGN_OR_RETURN(const double epsilon, node.Float("epsilon", 1e-5f));
-  INGOT_ASSIGN_OR_RETURN(Expr epsilon_scalar, node.Scalar(epsilon, *variance_type->dtype));
-  INGOT_ASSIGN_OR_RETURN(Expr deviation, node.Bind("add", {variance, epsilon_scalar}));
-  INGOT_ASSIGN_OR_RETURN(deviation, node.Bind("sqrt", {deviation}));
-  INGOT_ASSIGN_OR_RETURN(Expr factor, node.Bind("divide", {scale, deviation}));
-  INGOT_ASSIGN_OR_RETURN(Expr shift, node.Bind("multiply", {mean, factor}));
-  INGOT_ASSIGN_OR_RETURN(shift, node.Bind("subtract", {bias, shift}));
-  std::vector<PrimExpr> channel_dims(in.size() - 1, ir::Int64(1));
-  channel_dims[0] = in[1];
-  INGOT_ASSIGN_OR_RETURN(factor, node.Bind("reshape", {factor, ShapeOf(channel_dims)}));
-  INGOT_ASSIGN_OR_RETURN(shift, node.Bind("reshape", {shift, ShapeOf(channel_dims)}));
-  INGOT_ASSIGN_OR_RETURN(Expr scaled, node.Bind("multiply", {x, factor}));
-  return One(node.Call("add", {scaled, shift}));
+  INGOT_ASSIGN_OR_RETURN(const double momentum, node.Float("momentum", 0.9f));
+  return Fields(
+      node.Bind("nn.batch_norm", std::move(args),
+                {{"axis", int64_t{1}}, {"epsilon", epsilon}, {"momentum", momentum}, {"training", training != 0}}));
 }
 
 // The axes from `axis` (-1 by default) to the last.

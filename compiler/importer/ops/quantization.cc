@@ -18,9 +18,12 @@ Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
   return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
 }
 
-// 8- and 16-bit integers, and int32 to dequantise.
+bool IsFloat8(DataType dtype) { return dtype.is_floating() && dtype.bits == 8; }
+
+// 8- and 16-bit integers, eight-bit floats, and int32 to dequantise.
 Status CheckQuantised(const NodeImporter& node, DataType dtype) {
-  const bool is_known = dtype.is_integral() && !dtype.is_bool() && dtype.bits >= 8 && dtype.bits <= 32;
+  const bool is_integer = dtype.is_integral() && !dtype.is_bool() && dtype.bits >= 8 && dtype.bits <= 32;
+  const bool is_known = is_integer || IsFloat8(dtype);
   return is_known ? Status() : node.Unsupported("quantised numbers of " + dtype.ToString());
 }
 
@@ -28,6 +31,7 @@ Status CheckQuantised(const NodeImporter& node, DataType dtype) {
 // one per block of indices.
 Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(param, Unpacked(std::move(param)));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
   if (own.empty() || (own.size() == 1 && ir::IsConstInt(own[0], 1))) return param;
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 1));
@@ -80,7 +84,8 @@ Outputs QuantizeLinear(const NodeImporter& node) {
   Expr zero_point;
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(zero_point, Parameter(node, 2, dims));
-    dtype = *ir::As<ir::TensorTypeNode>(zero_point->type)->dtype;
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* zero_type, node.InputType(2));
+    dtype = *zero_type->dtype;
   } else if (output != 0) {
     INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(output));
   }
@@ -89,14 +94,15 @@ Outputs QuantizeLinear(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, std::move(scale), kFloat));
   }
   INGOT_ASSIGN_OR_RETURN(Expr quotient, node.Bind("divide", {x, scale}));
+  if (IsFloat8(dtype)) return One(ConvertTo(node, std::move(quotient), dtype));  // its zero point is 0
   return RoundTo(node, std::move(quotient), std::move(zero_point), dtype);
 }
 
 Outputs DequantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  INGOT_RETURN_IF_ERROR(CheckQuantised(node, *type->dtype));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
+  INGOT_RETURN_IF_ERROR(CheckQuantised(node, *ir::As<ir::TensorTypeNode>(x->type)->dtype));
   INGOT_ASSIGN_OR_RETURN(Expr scale, Parameter(node, 1, dims));
   INGOT_ASSIGN_OR_RETURN(const int64_t output, node.Int("output_dtype", 0));
   DataType dtype = *ir::As<ir::TensorTypeNode>(scale->type)->dtype;

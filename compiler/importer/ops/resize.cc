@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler/importer/ops/antialias.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
@@ -133,17 +134,16 @@ Outputs ResizeByScales(const NodeImporter& node) {
                   {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}});
 }
 
-// antialias matters where the result is smaller.
-Status CheckAntialias(const NodeImporter& node, const Sizes& sizes) {
+// Whether the kernel is stretched, which matters where the result is smaller.
+Result<bool> IsAntialiased(const NodeImporter& node, const Sizes& sizes, const std::string& method) {
   INGOT_ASSIGN_OR_RETURN(const int64_t antialias, node.Int("antialias", 0));
-  if (antialias == 0) return Status();
+  if (antialias == 0 || method == "nearest") return false;
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  for (int64_t axis : sizes.axes) {
+  return std::ranges::any_of(sizes.axes, [&](int64_t axis) {
     const int64_t* from = ir::AsConstInt(in[static_cast<size_t>(axis)]);
     const int64_t* to = ir::AsConstInt(sizes.dims[static_cast<size_t>(axis)]);
-    if (from == nullptr || to == nullptr || *to < *from) return node.Unsupported("antialias of a smaller result");
-  }
-  return Status();
+    return from == nullptr || to == nullptr || *to < *from;
+  });
 }
 
 Outputs Resize(const NodeImporter& node) {
@@ -163,13 +163,18 @@ Outputs Resize(const NodeImporter& node) {
   } else {
     INGOT_ASSIGN_OR_RETURN(sizes, SizesFromLengths(node, axes));
   }
-  INGOT_RETURN_IF_ERROR(CheckAntialias(node, sizes));
   INGOT_ASSIGN_OR_RETURN(const std::string method, Method(node, "nearest"));
   INGOT_ASSIGN_OR_RETURN(const std::string places, node.String("coordinate_transformation_mode", "half_pixel"));
   INGOT_ASSIGN_OR_RETURN(const std::string rounding, node.String("nearest_mode", "round_prefer_floor"));
   INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("cubic_coeff_a", -0.75));
   INGOT_ASSIGN_OR_RETURN(const int64_t exclude, node.Int("exclude_outside", 0));
   INGOT_ASSIGN_OR_RETURN(const double outside, node.Float("extrapolation_value", 0));
+  INGOT_ASSIGN_OR_RETURN(const bool antialiased, IsAntialiased(node, sizes, method));
+  if (antialiased) {
+    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+    return One(ResizeAntialiased(node, std::move(x), sizes.axes, sizes.scales, sizes.dims,
+                                 {method, places, alpha, exclude != 0}));
+  }
   ir::Attrs attrs = {{"method", method},
                      {"coordinate_transformation_mode", places},
                      {"rounding_method", rounding},

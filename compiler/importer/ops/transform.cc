@@ -6,16 +6,48 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
+#include "runtime/tensor.h"
 
 namespace ingot::importer {
 namespace {
 
 // -1 stands for what is left over, 0 for the input's dimension (unless allowzero).
+// A target that depends on data: what 0 and -1 in it stand for is found out by arithmetic on it.
+Outputs ReshapeByData(const NodeImporter& node, const Expr& x, const std::vector<PrimExpr>& in, bool allows_zero) {
+  INGOT_ASSIGN_OR_RETURN(Expr target, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> length, StaticRankDims(node, 1));
+  const int64_t* rank = length.size() == 1 ? ir::AsConstInt(length[0]) : nullptr;
+  if (rank == nullptr || *rank > kMaxRank) return node.Unsupported("the shape is not a constant");
+  const DataType index = DataType::Int(64);
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, index));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, index));
+  INGOT_ASSIGN_OR_RETURN(const Expr rest_sign, node.Scalar(-1, index));
+  if (!allows_zero) {
+    std::vector<PrimExpr> own(in.begin(), in.begin() + std::min<int64_t>(*rank, std::ssize(in)));
+    own.resize(static_cast<size_t>(*rank), ir::Int64(0));
+    INGOT_ASSIGN_OR_RETURN(const Expr copied, node.Bind("shape_to_tensor", {ShapeOf(std::move(own))}));
+    INGOT_ASSIGN_OR_RETURN(const Expr copies, node.Bind("equal", {target, zero}));
+    INGOT_ASSIGN_OR_RETURN(target, node.Bind("where", {copies, copied, target}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr is_rest, node.Bind("equal", {target, rest_sign}));
+  INGOT_ASSIGN_OR_RETURN(Expr known, node.Bind("where", {is_rest, one, target}));
+  INGOT_ASSIGN_OR_RETURN(known, node.Bind("prod", {known}, {{"axis", AttrValue::Ints({0})}, {"keepdims", true}}));
+  INGOT_ASSIGN_OR_RETURN(known, node.Bind("maximum", {known, one}));
+  INGOT_ASSIGN_OR_RETURN(const Expr total, node.Bind("shape_to_tensor", {ShapeOf({Product(in)})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("floor_divide", {total, known}));
+  INGOT_ASSIGN_OR_RETURN(target, node.Bind("where", {is_rest, rest, target}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.NameElements(target));
+  // As many elements as before.
+  node.Match(ShapeOf({Product(dims)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{Product(in)}));
+  return One(ReshapeTo(node, x, std::move(dims)));
+}
+
 Outputs Reshape(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.SymbolicInts(1, "the shape"));
   INGOT_ASSIGN_OR_RETURN(const int64_t allow_zero, node.Int("allowzero", 0));
+  if (node.HasInput(1) && !node.MayBeKnown(1)) return ReshapeByData(node, x, in, allow_zero != 0);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.SymbolicInts(1, "the shape"));
   const auto is_rest = [](const PrimExpr& dim) { return ir::IsConstInt(dim, -1); };
   if (std::ranges::count_if(shape, is_rest) > 1) return node.Invalid("the shape has more than one -1");
   std::vector<PrimExpr> out;
@@ -102,7 +134,7 @@ Outputs Concat(const NodeImporter& node) {
 Outputs Expand(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.SymbolicInts(1, "the shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.DataInts(1, "the shape"));
   std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1));
   for (size_t i = 0; i < in.size(); ++i) out[out.size() - in.size() + i] = in[i];
   for (size_t i = 0; i < shape.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "compiler/importer/ops/util.h"
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/float_format.h"
 
 namespace ingot::importer {
 
@@ -28,9 +29,50 @@ Outputs One(Result<Expr> value) {
   return std::vector<Expr>{*std::move(value)};
 }
 
+Outputs Fields(Result<Expr> call) {
+  if (!call.ok()) return std::move(call).status();
+  const auto* type = ir::As<ir::TupleTypeNode>((*call)->type);
+  if (type == nullptr) return std::vector<Expr>{*std::move(call)};
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < type->fields.size(); ++i) {
+    fields.push_back(ir::Make<ir::TupleGetItemNode>(*call, static_cast<int64_t>(i), type->fields[i]));
+  }
+  return fields;
+}
+
 // A view with other dims; the same expression when they are what it has.
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
   return node.Call("reshape", {std::move(x), ShapeOf(std::move(dims))});
+}
+
+Result<Expr> Unpacked(Expr x) {
+  const auto* constant = ir::As<ir::ConstantNode>(x);
+  if (constant == nullptr || constant->data->dtype().bits >= 8) return x;
+  const DataType dtype = constant->data->dtype().is_int() ? DataType::Int(8) : DataType::UInt(8);
+  INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall("astype", {x}, {{"dtype", dtype}}));
+  const std::vector<std::shared_ptr<const ir::ConstantData>> packed = {constant->data};
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const ir::ConstantData> data, op::RowOf(call)->fold(call, packed));
+  return Expr(ir::Make<ir::ConstantNode>(std::move(data), constant->name));
+}
+
+Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype) {
+  if (dtype.bits >= 8) {
+    INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
+  }
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  if (type == nullptr || !type->dtype) return node.Unsupported("a value of unknown type");
+  if (type->dtype == dtype) return x;
+  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
+  if (dtype.is_floating() && dtype.bits == 8 && saturate != 0) {
+    if (!type->dtype->is_floating()) {
+      INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", DataType::Float(32)}}));
+    }
+    const DataType from = *ir::As<ir::TensorTypeNode>(x->type)->dtype;
+    const double limit = ir::LargestFinite(dtype);
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(from, -limit)),
+                                                 ir::Make<ir::PrimValueNode>(ir::FloatImm(from, limit))}));
+  }
+  return node.Call("astype", {x}, {{"dtype", dtype}});
 }
 
 // Axes are an attribute until opset 12 and an input from 13 on.

@@ -23,7 +23,13 @@ PrimExpr Product(std::span<const PrimExpr> dims);
 // Axes count from the end when negative; `end_allowed`: the rank itself is one too.
 Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t rank, bool end_allowed = false);
 Outputs One(Result<Expr> value);
+// The fields of a call with several results.
+Outputs Fields(Result<Expr> call);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
+// A constant of integers of less than a byte as one of eight bits, which kernels know; all else as it is.
+Result<Expr> Unpacked(Expr x);
+// Converted as ONNX's Cast does: unless `saturate` is 0, what lies outside of an eight-bit float is its nearest number.
+Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype);
 // The axes of an operator that takes them as an attribute before opset 13 and as an input since.
 Result<std::vector<int64_t>> AxesOf(const NodeImporter& node);
 

@@ -22,7 +22,6 @@ Outputs RoiAlign(const NodeImporter& node) {
   if (places != "half_pixel" && places != "output_half_pixel") {
     return node.Invalid("coordinate_transformation_mode is \"" + places + "\"");
   }
-  if (samples == 0) return node.Unsupported("sampling_ratio=0, a number of samples that depends on the boxes");
   return One(node.Call("vision.roi_align", args,
                        {{"pooled_size", AttrValue::Ints({height, width})},
                         {"spatial_scale", scale},

@@ -183,6 +183,14 @@ void ElementwiseCases(CaseBuilder& b) {
       if (to == kF16) c.rtol = 1e-3;
     }
   }
+  for (TypeCode code :
+       {TypeCode::kFloat8E4M3FN, TypeCode::kFloat8E4M3FNUZ, TypeCode::kFloat8E5M2, TypeCode::kFloat8E5M2FNUZ}) {
+    const DataType float8(code, 8);
+    b.Add("astype", float8.ToString() + "_to_float32", {Data(float8, {3, 5})}, {{"dtype", kF32}});
+    b.Add("astype", "float16_to_" + float8.ToString(), {Data(kF16, {3, 5})}, {{"dtype", float8}});
+    b.Add("astype", "int32_to_" + float8.ToString(), {Data(kI32, {3, 5})}, {{"dtype", float8}});
+    b.Add("astype", "specials_to_" + float8.ToString(), {Specials()}, {{"dtype", float8}});
+  }
   b.Add("astype", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
   b.Add("astype", "empty", {Data(kF32, {0, 3})}, {{"dtype", kI32}});
   b.Add("astype", "specials", {Specials()}, {{"dtype", kI32}});
@@ -210,6 +218,7 @@ std::vector<OpCase> MakeCases() {
   ReductionCases(b);
   LinearCases(b);
   AttentionCases(b);
+  CountedCases(b);
   MovementCases(b);
   NnCases(b);
   RecurrentCases(b);

@@ -4,7 +4,9 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/interp/interpreter.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/op/fold.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "tests/compiler/codegen/jit.h"
@@ -49,6 +51,73 @@ struct KernelArguments {
 };
 using RunFunction = Status (*)(const ir::PrimFunc& function, KernelArguments& arguments);
 
+std::vector<ir::Type> ResultTypes(const ir::Call& call) {
+  if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) return tuple->fields;
+  return {call->type};
+}
+
+// One tensor function over the tensors.
+template <RunFunction run>
+Result<std::vector<ReferenceTensor>> RunOne(const Builder& build, const ir::Call& call,
+                                            std::span<const ReferenceTensor> inputs, std::span<const Dims64> out_dims) {
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, build(call, Target()));
+  KernelArguments arguments{{inputs.begin(), inputs.end()}, {}, inputs.size()};
+  const std::vector<ir::Type> types = ResultTypes(call);
+  for (size_t i = 0; i < types.size(); ++i) {
+    arguments.tensors.push_back(NewReference(*ir::As<ir::TensorTypeNode>(types[i])->dtype, out_dims[i]));
+  }
+  for (const ReferenceTensor& tensor : arguments.tensors) {
+    const std::vector<std::byte> packed = PackReference(tensor);
+    arguments.bytes.emplace_back(packed.begin(), packed.end());
+  }
+  for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
+    std::ranges::fill(arguments.bytes[i], std::byte{0xaa});  // what is not written shows
+  }
+  INGOT_RETURN_IF_ERROR(run(function, arguments));
+  std::vector<ReferenceTensor> results;
+  for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
+    const ReferenceTensor& tensor = arguments.tensors[i];
+    results.push_back(UnpackReference(tensor.dtype, tensor.dims, arguments.bytes[i]));
+  }
+  return results;
+}
+
+// The dims of results whose symbolic variables have these values.
+std::vector<Dims64> DimsWith(const ir::Call& call, const ir::PrimVarMap& values) {
+  std::vector<Dims64> dims;
+  for (const ir::Type& type : ResultTypes(call)) {
+    dims.emplace_back();
+    for (const ir::PrimExpr& dim : *ir::As<ir::TensorTypeNode>(type)->dims) {
+      dims.back().push_back(*ir::AsConstInt(SimplifyDim(ir::Substitute(dim, values))));
+    }
+  }
+  return dims;
+}
+
+// The one that counts, then the one that fills results of symbolic extents.
+template <RunFunction run>
+Result<std::vector<ReferenceTensor>> RunCountAndFill(const Implementation& implementation, const ir::Call& call,
+                                                     std::span<const ReferenceTensor> inputs) {
+  INGOT_ASSIGN_OR_RETURN(const ir::Call count, CountCall(call));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<ReferenceTensor> counted,
+                         RunOne<run>(implementation.count, count, inputs, DimsWith(count, {})));
+  std::vector<ir::PrimExpr> extents;
+  ir::PrimVarMap values;
+  for (int64_t extent : counted[0].ints) {
+    const ir::PrimVar var = ir::MakePrimVar("n");
+    values[var] = ir::Int64(extent);
+    extents.push_back(var);
+  }
+  std::vector<ir::Expr> carried;
+  std::vector<ReferenceTensor> all(inputs.begin(), inputs.end());
+  for (size_t i = 1; i < counted.size(); ++i) {
+    carried.push_back(ir::Make<ir::VarNode>("carried", ResultTypes(count)[i]));
+    all.push_back(counted[i]);
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::Call fill, FillCall(call, carried, extents));
+  return RunOne<run>(implementation.build, fill, all, DimsWith(fill, values));
+}
+
 template <RunFunction run>
 Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, std::span<const ReferenceTensor> inputs,
                                                         std::span<const Dims64> out_dims) {
@@ -56,25 +125,11 @@ Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, st
   std::vector<ReferenceTensor> results;
   for (const Implementation& implementation : RowOf(call)->implementations) {
     if (!implementation.predicate(call, target)) continue;
-    INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, implementation.build(call, target));
-    KernelArguments arguments{{inputs.begin(), inputs.end()}, {}, inputs.size()};
-    std::vector<ir::Type> types = {call->type};
-    if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) types = tuple->fields;
-    for (size_t i = 0; i < types.size(); ++i) {
-      arguments.tensors.push_back(NewReference(*ir::As<ir::TensorTypeNode>(types[i])->dtype, out_dims[i]));
-    }
-    for (const ReferenceTensor& tensor : arguments.tensors) {
-      const std::vector<std::byte> packed = PackReference(tensor);
-      arguments.bytes.emplace_back(packed.begin(), packed.end());
-    }
-    for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
-      std::ranges::fill(arguments.bytes[i], std::byte{0xaa});  // what is not written shows
-    }
-    INGOT_RETURN_IF_ERROR(run(function, arguments));
-    for (size_t i = inputs.size(); i < arguments.bytes.size(); ++i) {
-      const ReferenceTensor& tensor = arguments.tensors[i];
-      results.push_back(UnpackReference(tensor.dtype, tensor.dims, arguments.bytes[i]));
-    }
+    const bool counts = RowOf(call)->extents.count > 0;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ReferenceTensor> computed,
+                           counts ? RunCountAndFill<run>(implementation, call, inputs)
+                                  : RunOne<run>(implementation.build, call, inputs, out_dims));
+    results.insert(results.end(), computed.begin(), computed.end());
   }
   return results;
 }

@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/op/reference.h"
 #include "tests/compiler/op/case_builder.h"
 
 namespace ingot::op {
@@ -98,6 +99,30 @@ void NormalizationCases(CaseBuilder& b) {
   b.Add("nn.hardmax", "ties", {Of(kF32, {2, 3}, {1, 3, 3, 2, 2, 2})});
   b.Add("nn.hardmax", "empty", {Data(kF32, {0, 3})});
   b.Add("nn.hardmax", "specials", {Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, -kInf, -kInf})});
+}
+
+void BatchNormCases(CaseBuilder& b) {
+  const auto add = [&](const std::string& label, ReferenceTensor data, int64_t count, const Attrs& attrs) {
+    const DataType dtype = data.dtype;
+    ReferenceTensor variance = Data(dtype, {count}, 5);
+    for (double& value : variance.floats) value = value * value + 0.5;
+    variance = UnpackReference(dtype, variance.dims, PackReference(variance));  // exact in the dtype
+    b.Add("nn.batch_norm", label,
+          {std::move(data), Data(dtype, {count}, 2), Data(dtype, {count}, 3), Data(dtype, {count}, 4), variance},
+          attrs);
+  };
+  const Attrs given = {{"axis", 1}, {"training", false}};
+  const Attrs training = {{"axis", 1}, {"momentum", 0.75}};
+  for (DataType dtype : FindOp("nn.batch_norm")->cases.dtypes) {
+    add(dtype.ToString(), Data(dtype, {2, 3, 4}), 3, given);
+    add("training_" + dtype.ToString(), Data(dtype, {2, 3, 4}), 3, training);
+  }
+  add("matrix", Data(kF32, {4, 3}), 3, given);
+  add("channels_last", Data(kF32, {2, 3, 3, 4}), 4, given.With("axis", -1).With("epsilon", 0.5));
+  add("training_last", Data(kF32, {2, 3, 3, 4}), 4, training.With("axis", 3));
+  add("plain", Data(kF32, {2, 3, 4}), 3, given.With("center", false).With("scale", false));
+  add("empty", Data(kF32, {0, 3, 4}), 3, given);
+  add("specials", Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, 4, 5}), 2, given);
 }
 
 // An operator of data and a weight.
@@ -307,6 +332,34 @@ void ResizeCases(CaseBuilder& b) {
   b.Add("image.grid_sample", "specials", {BrokenImage({1, 1, 3, 3}), Of(kF32, {1, 1, 2, 2}, {0, 0, 0.5, 0.25})});
 }
 
+// The pooled values are made by the pool's own reference.
+void PoolIndicesCases(CaseBuilder& b) {
+  const auto add = [&](const std::string& label, ReferenceTensor data, const Attrs& attrs, bool column_major = false) {
+    const OpCase pool{"nn.max_pool" + std::to_string(data.dims.size() - 2) + "d", label, {data}, attrs, nullptr};
+    ReferenceTensor pooled = EvaluateReference(pool)->at(0);
+    b.Add("nn.max_pool_indices", label, {std::move(data), std::move(pooled)}, attrs.With("column_major", column_major));
+  };
+  const Attrs plain = {{"pool_size", Ints({2, 2})},
+                       {"strides", Ints({2, 1})},
+                       {"dilation", Ints({1, 1})},
+                       {"padding", Ints({0, 0, 0, 0})}};
+  for (DataType dtype : FindOp("nn.max_pool_indices")->cases.dtypes) {
+    if (dtype.is_floating()) add(dtype.ToString(), Data(dtype, {2, 2, 4, 5}), plain);
+  }
+  for (DataType dtype : {kI8, DataType::UInt(8)}) {
+    b.Add("nn.max_pool_indices", dtype.ToString(),
+          {Of(dtype, {1, 1, 2, 3}, {1, 5, 5, 2, 0, 3}), Of(dtype, {1, 1, 1, 2}, {5, 5})}, plain);
+  }
+  const Attrs padded = plain.With("pool_size", Ints({3, 3})).With("padding", Ints({1, 1, 1, 1}));
+  add("padded", Data(kF32, {1, 2, 5, 4}), padded);
+  add("dilated", Data(kF32, {1, 2, 6, 6}), padded.With("dilation", Ints({2, 1})));
+  add("column_major", Data(kF32, {1, 2, 5, 4}), padded, true);
+  add("line", Data(kF32, {2, 3, 7}),
+      {{"pool_size", Ints({3})}, {"strides", Ints({2})}, {"dilation", Ints({1})}, {"padding", Ints({0, 0})}});
+  add("empty", Data(kF32, {0, 2, 4, 5}), plain);
+  add("specials", Of(kF32, {1, 1, 2, 4}, {kInf, 1, kNan, 3, -kInf, -kInf, -kInf, 4}), plain);
+}
+
 void VisionCases(CaseBuilder& b) {
   const Attrs bins = {{"pooled_size", Ints({3, 2})}, {"sample_ratio", 2}, {"spatial_scale", 0.5}};
   const auto align = [&](const std::string& label, const Attrs& attrs, DataType dtype = kF32) {
@@ -319,6 +372,13 @@ void VisionCases(CaseBuilder& b) {
   align("aligned", bins.With("aligned", true));
   align("max", bins.With("mode", "max"));
   align("one_sample", {{"pooled_size", Ints({1, 1})}, {"sample_ratio", 1}});
+  const Attrs adaptive = bins.With("sample_ratio", 0);
+  align("adaptive", adaptive);
+  align("adaptive_aligned", adaptive.With("aligned", true));
+  align("adaptive_max", adaptive.With("mode", "max"));
+  // A box that ends before it begins has no samples.
+  b.Add("vision.roi_align", "no_samples",
+        {Data(kF32, {1, 2, 3, 3}), Of(kF32, {1, 4}, {2, 2, 1, 1}), Of(kI64, {1}, {0})}, adaptive.With("aligned", true));
   b.Add("vision.roi_align", "empty", {Data(kF32, {1, 2, 3, 3}), Data(kF32, {0, 4}), Of(kI64, {0}, {})}, bins);
 }
 
@@ -329,9 +389,11 @@ void NnCases(CaseBuilder& b) {
   BlockedCases(b);
   ActivationCases(b);
   NormalizationCases(b);
+  BatchNormCases(b);
   ConvolutionCases(b);
   ConvTransposeCases(b);
   PoolCases(b);
+  PoolIndicesCases(b);
   ResizeCases(b);
   VisionCases(b);
 }

@@ -25,25 +25,25 @@ def ints(name, *values):
     return nh.from_array(np.array(values, dtype=np.int64), name)
 
 
-def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_opsets=(), functions=(), **more):
+def save(file, nodes, inputs, outputs, weights=(), opset=18, values=(), extra_opsets=(), functions=(), dim=2, **more):
     graph = h.make_graph(nodes, "g", inputs, outputs, list(weights), value_info=list(values))
     opsets = [h.make_opsetid("", opset)] + [h.make_opsetid(d, v) for d, v in extra_opsets]
     model = h.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="make_models.py", functions=functions)
     if not file.startswith("bad-"):
-        save_values(file, model)
-    (here / more.get("location", "none")).unlink(missing_ok=True)  # or it would grow
+        save_values(file, model, dim)
+    (here / more.get("location", "none")).unlink(missing_ok=True)  # a writer of external data appends
     onnx.save(model, here / file, **more)
 
 
-def save_values(file, model):
-    """Random inputs (symbolic dimensions are 2) and what ONNX Runtime computes from them."""
+def save_values(file, model, dim):
+    """Random inputs (symbolic dimensions are `dim`) and what ONNX Runtime computes from them."""
     random = np.random.default_rng(0)
     weights = {w.name for w in model.graph.initializer}
     feeds = {}
     for i in model.graph.input:
         if i.name in weights:
             continue
-        shape = [d.dim_value or 2 * len(d.dim_param.split("+")) for d in i.type.tensor_type.shape.dim]
+        shape = [d.dim_value or dim * len(d.dim_param.split("+")) for d in i.type.tensor_type.shape.dim]
         dtype = h.tensor_dtype_to_np_dtype(i.type.tensor_type.elem_type)
         values = random.standard_normal(shape) * 2
         feeds[i.name] = np.asarray(values > 0 if dtype == bool else values, dtype=dtype)
@@ -374,7 +374,6 @@ save("composite.onnx",
 sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]), [2, 3])
 save("sparse.onnx", [n("Constant", [], ["c"], sparse_value=sparse), n("Add", ["x", "c"], ["y"])], [info("x", [2, 3])],
      [info("y", None)])
-(here / "external.bin").unlink(missing_ok=True)  # a writer of external data appends
 save("external.onnx", [n("MatMul", ["x", "w"], ["m"]), n("Add", ["m", "b"], ["y"])], [info("x", ["n", 16])],
      [info("y", None)], [weight("w", 16, 8), weight("b", 8)], save_as_external_data=True, location="external.bin",
      size_threshold=0)
@@ -383,6 +382,84 @@ save("dims.onnx", [n("Concat", ["past", "now"], ["all"], axis=0), n("Add", ["all
 
 save("bounds.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["z"], ["w"])],
      [info("x", ["batch", "seq len"]), info("z", ["batch", None])], [info("y", None), info("w", None)])
+
+# As many elements as the data say, and what comes behind them; the same of constants.
+save("counted.onnx",
+     [n("Greater", ["x", "zero"], ["positive"]), n("NonZero", ["positive"], ["places"]),
+      n("Transpose", ["places"], ["rows"], perm=[1, 0]), n("GatherND", ["x", "rows"], ["picked"]),
+      n("Exp", ["picked"], ["e"]), n("ReduceSum", ["e", "first"], ["total"], keepdims=0),
+      n("Shape", ["picked"], ["how_many"]),
+      n("Compress", ["x", "chosen"], ["some"], axis=0), n("MatMul", ["some", "w"], ["product"]),
+      n("Relu", ["product"], ["r"]), n("Concat", ["r", "r"], ["twice"], axis=0),
+      n("Compress", ["x", "positions"], ["flat"]),
+      n("Round", ["x"], ["whole"]), n("Unique", ["whole"], ["u", "ui", "uv", "uc"]),
+      n("Unique", ["whole"], ["v", "", "vv"], sorted=0), n("Unique", ["ids"], ["slices", "", "", "sc"], axis=1),
+      n("NonZero", ["mask"], ["known"]), n("Gather", ["x", "sc"], ["gathered"], axis=1, name="by counts")],
+     [info("x", ["n", 5]), info("chosen", ["n"], T.BOOL)],
+     [info(k, None) for k in ["picked", "total", "some", "twice", "flat", "u", "v", "gathered"]] +
+     [info(k, None, T.INT64) for k in ["places", "how_many", "ui", "uv", "uc", "vv", "sc", "known"]] +
+     [info("slices", None, T.INT64)],
+     [nh.from_array(np.array(0, np.float32), "zero"), ints("first", 0), weight("w", 5, 3),
+      nh.from_array(np.array([0, 1, 1, 0, 0, 0, 0, 1], bool), "positions"),
+      nh.from_array(np.array([[1, 0, 1, 1], [2, 3, 2, 2]], np.int64), "ids"),
+      nh.from_array(np.array([[1, 0], [1, 1]], bool), "mask")])
+save("boxes.onnx",
+     [n("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["kept"]),
+      n("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["centred"], center_point_box=1),
+      n("NonMaxSuppression", ["boxes", "scores"], ["nothing"]),
+      n("Gather", ["kept", "two"], ["which"], axis=1), n("Gather", ["boxes", "which"], ["of_kept"], axis=1)],
+     [info("boxes", [2, "n", 4]), info("scores", [2, 3, "n"])],
+     [info(k, None, T.INT64) for k in ["kept", "centred", "nothing"]] + [info("of_kept", None)],
+     [ints("most", 4), nh.from_array(np.array([0.25], np.float32), "iou"),
+      nh.from_array(np.array([-0.5], np.float32), "least"), nh.from_array(np.array(2, np.int64), "two")], dim=12)
+
+# Shapes that the values of inputs decide. The inputs are what save_values rounds random numbers to; Abs and Mod make
+# lengths of them.
+save("data_shapes.onnx",
+     [n("Abs", ["seed"], ["positive"]), n("Mod", ["positive", "three"], ["small"]), n("Add", ["small", "one"], ["size"]),
+      n("Gather", ["size", "zero"], ["length"], axis=0),
+      n("ConstantOfShape", ["size"], ["filled"], value=h.make_tensor("v", F, [1], [2.5])),
+      n("Expand", ["column", "size"], ["expanded"]), n("Tile", ["x", "size"], ["tiled"]),
+      n("Reshape", ["tiled", "rest"], ["flat"]), n("Gather", ["size", "first"], ["size0"], axis=0),
+      n("Concat", ["rest", "size0"], ["to"], axis=0), n("Reshape", ["tiled", "to"], ["reshaped"]),
+      n("Range", ["zero", "length", "one0"], ["range"]), n("Cast", ["length"], ["limit"], to=F),
+      n("Range", ["start", "limit", "half"], ["fractions"]),
+      n("Unsqueeze", ["length", "first"], ["k"]), n("TopK", ["x", "k"], ["top", "places"], axis=1),
+      n("Slice", ["x", "back", "far", "axis1"], ["fixed"]), n("Neg", ["k"], ["from_end"]),
+      n("Slice", ["x", "from_end", "far", "axis1"], ["last"]), n("Slice", ["x", "first", "k", "axis1"], ["front"]),
+      n("OneHot", ["ids", "k", "onoff"], ["hot"]), n("Pad", ["x", "pads", "limit"], ["padded"]),
+      n("Transpose", ["expanded"], ["expanded_t"]), n("MatMul", ["expanded", "expanded_t"], ["product"])],
+     [info("seed", [2], T.INT64), info("x", [2, 6]), info("column", [1, 1])],
+     [info(k, None) for k in ["filled", "expanded", "tiled", "flat", "reshaped", "fractions", "top", "last", "front", "hot", "padded",
+                              "product", "fixed"]] + [info(k, None, T.INT64) for k in ["range", "places"]],
+     [ints("three", 3), ints("one", 2, 3), ints("rest", -1), ints("first", 0), ints("axis1", 1), ints("back", -2), ints("far", 2**31), ints("pads", 0, 1, 0, 2),
+      nh.from_array(np.array(0, np.int64), "zero"), nh.from_array(np.array(1, np.int64), "one0"),
+      nh.from_array(np.array(0.25, np.float32), "start"), nh.from_array(np.array(0.5, np.float32), "half"),
+      nh.from_array(np.array([0, 1, -1], np.int64), "ids"), nh.from_array(np.array([0.5, 3], np.float32), "onoff")])
+save("windows_of_images.onnx",
+     [n("MaxPool", ["x"], ["m", "mi"], kernel_shape=[2, 2], strides=[2, 2]), n("MaxUnpool", ["m", "mi"], ["u"],
+                                                                              kernel_shape=[2, 2], strides=[2, 2]),
+      n("MaxPool", ["x"], ["p", "pi"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], storage_order=1),
+      n("RoiAlign", ["x", "rois", "batch"], ["r"], output_height=2, output_width=3, spatial_scale=0.5, sampling_ratio=0),
+      n("Resize", ["x", "", "scales"], ["a"], mode="linear", antialias=1),
+      n("Resize", ["x", "", "", "sizes"], ["c"], mode="cubic", antialias=1)],
+     [info("x", [2, 3, 8, 6])], [info(k, None) for k in ["m", "u", "p", "r", "a", "c"]] +
+     [info(k, None, T.INT64) for k in ["mi", "pi"]],
+     [nh.from_array(np.array([[0, 0, 9, 11], [2, 3, 4, 4.5]], np.float32), "rois"), ints("batch", 1, 0),
+      nh.from_array(np.array([1, 1, 0.5, 0.6], np.float32), "scales"), ints("sizes", 2, 3, 3, 4)], opset=19)
+
+# Weights of four bits and of eight-bit floats.
+int4 = h.make_tensor("w4", T.INT4, [4, 3], np.array([-8, 7, 1, 0, -1, 3, 5, -4, 2, -7, 6, -2], np.int8))
+uint4 = h.make_tensor("u4", T.UINT4, [4, 3], np.array([0, 15, 1, 8, 9, 3, 5, 4, 2, 7, 6, 14], np.uint8))
+save("four_bits.onnx",
+     [n("DequantizeLinear", ["w4", "scales"], ["w"], axis=1), n("MatMul", ["x", "w"], ["y"]),
+      n("DequantizeLinear", ["u4", "scale", "zero4"], ["u"]), n("MatMul", ["x", "u"], ["z"]),
+      n("Cast", ["x"], ["e"], to=T.FLOAT8E4M3FN), n("Cast", ["e"], ["back"], to=F),
+      n("Cast", ["x"], ["e5"], to=T.FLOAT8E5M2), n("Cast", ["e5"], ["back5"], to=F)],
+     [info("x", ["n", 4])], [info(k, None) for k in ["y", "z", "back", "back5"]],
+     [int4, uint4, nh.from_array(np.array([0.5, 0.25, 2], np.float32), "scales"),
+      nh.from_array(np.array(0.125, np.float32), "scale"), h.make_tensor("zero4", T.UINT4, [], np.array([8], np.uint8))],
+     opset=21)
 
 save("bad-unsupported.onnx",
      [n("Relu", ["x"], ["a"], name="fine"), n("MyOp", ["a"], ["b"], name="custom", domain="acme"),
@@ -404,7 +481,7 @@ save("bad-rank.onnx", [n("Unsqueeze", ["x", "axes"], ["y"], name="many")], [info
 save("bad-count.onnx", [n("Expand", ["x", "to"], ["y"], name="large")], [info("x", [1])], [info("y", None)],
      [ints("to", 2**62, 8)])
 save("bad-dynamic-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")],
-     [info("x", [3, 4]), info("to", [2], T.INT64)], [info("y", None)])
+     [info("x", [3, 4]), info("to", ["rank"], T.INT64)], [info("y", None)])
 short = h.make_tensor("w", F, [2], [1.0, 2.0])
 short.dims[0] = 3
 save("bad-tensor.onnx", [n("Add", ["x", "w"], ["y"])], [info("x", [3])], [info("y", None)], [short])

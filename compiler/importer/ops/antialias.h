@@ -1,0 +1,23 @@
+// Resize with antialias: along each axis that gets shorter, the interpolation's kernel is stretched by the inverse scale,
+// so that every element counts. The weights depend on lengths alone; each axis is one product with a constant matrix.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+
+struct AntialiasOptions {
+  std::string method;       // "linear" or "cubic"
+  std::string coordinates;  // coordinate_transformation_mode
+  double cubic_alpha;
+  bool exclude_outside;
+};
+// x resized along the axes to these lengths; scales are those that places are computed with.
+Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
+                               const std::vector<double>& scales, const std::vector<PrimExpr>& dims,
+                               const AntialiasOptions& options);
+
+}  // namespace ingot::importer

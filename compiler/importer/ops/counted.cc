@@ -1,0 +1,157 @@
+// Operators whose results have as many elements as the data say. Each result dimension that data decide gets a symbol of
+// its own, which a match_cast binds, so that what follows has shapes; where every input is a constant, so is the result.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/util.h"
+#include "compiler/op/reference.h"
+
+namespace ingot::importer {
+namespace {
+
+Expr Flag(bool value) { return ir::Make<ir::PrimValueNode>(ir::BoolImm(value)); }
+
+// The results of a call over constants; nothing where one of its tensors is none, or they are large.
+Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
+  constexpr size_t kMostBytes = size_t{1} << 24;
+  std::vector<op::ReferenceTensor> inputs;
+  for (const Expr& input : op::InputTensors(call)) {
+    const auto* constant = ir::As<ir::ConstantNode>(input);
+    if (constant == nullptr || constant->data->bytes().size() > kMostBytes) return std::optional<std::vector<Expr>>();
+    const ir::ConstantData& data = *constant->data;
+    inputs.push_back(op::UnpackReference(data.dtype(), data.dims(), data.bytes()));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<op::ReferenceTensor> results, op::RowOf(call)->reference(call, inputs));
+  std::vector<Expr> constants;
+  for (const op::ReferenceTensor& result : results) {
+    constants.push_back(
+        ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(result.dtype, result.dims, op::PackReference(result))));
+  }
+  return std::optional(std::move(constants));
+}
+
+// The results of a call of a row with DataExtents.
+Outputs Counted(const NodeImporter& node, const char* row, std::vector<Expr> args, ir::Attrs attrs = {}) {
+  INGOT_ASSIGN_OR_RETURN(const Expr value, node.Call(row, std::move(args), std::move(attrs)));
+  const ir::Call call = ir::Downcast<ir::CallNode>(value);
+  INGOT_ASSIGN_OR_RETURN(std::optional<std::vector<Expr>> constants, Evaluated(call));
+  if (constants) return *std::move(constants);
+  const op::DataExtents& rule = op::RowOf(call)->extents;
+  std::vector<PrimExpr> extents;
+  for (int i = 0; i < rule.count; ++i) extents.push_back(ir::MakePrimVar("num"));
+  INGOT_ASSIGN_OR_RETURN(const ir::Type type, rule.type(call, extents));
+  const Expr var = node.BindValue(value, "counted");
+  const auto* tuple = ir::As<ir::TupleTypeNode>(type);
+  if (tuple == nullptr) return std::vector<Expr>{node.Match(var, type)};
+  std::vector<Expr> results;
+  for (size_t i = 0; i < tuple->fields.size(); ++i) {
+    const ir::Type& known = ir::As<ir::TupleTypeNode>(call->type)->fields[i];
+    const Expr field =
+        node.BindValue(ir::Make<ir::TupleGetItemNode>(var, static_cast<int64_t>(i), known), "counted_field");
+    const bool has_dims = ir::As<ir::TensorTypeNode>(known)->dims.has_value();
+    results.push_back(has_dims ? field : node.Match(field, tuple->fields[i]));
+  }
+  return results;
+}
+
+Outputs NonZero(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  return Counted(node, "nonzero", {x});
+}
+
+// The elements, or slices along an axis, where the condition holds; a condition may be shorter than what it chooses from.
+Outputs Compress(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr condition, node.Input(1));
+  int64_t axis = 0;
+  if (node.HasAttr("axis")) {
+    INGOT_ASSIGN_OR_RETURN(axis, node.Int("axis", 0));
+    INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({Product(in)})}));
+  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, Counted(node, "nonzero", {condition}));
+  const auto* type = ir::As<ir::TensorTypeNode>(places[0]->type);
+  if (!ir::IsConstInt((*type->dims)[0], 1)) return node.Invalid("the condition: expected rank 1");
+  INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("reshape", {places[0], ShapeOf({(*type->dims)[1]})}));
+  return One(node.Call("take", {x, flat}, {{"axis", axis}}));
+}
+
+Outputs Unique(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t sorted, node.Int("sorted", 1));
+  const std::vector<std::string>& names = node.node().outputs;
+  const auto wants = [&](size_t i) { return i < names.size() && !names[i].empty(); };
+  std::vector<Expr> args = {x, Flag(sorted != 0), Flag(wants(1)), Flag(wants(2)), Flag(wants(3))};
+  if (node.HasAttr("axis")) {
+    INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 0));
+    INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+    args.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(axis)));
+  }
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, Counted(node, "unique", std::move(args)));
+  // Outputs that nobody names are not computed; their places are kept.
+  std::vector<Expr> outputs = {results[0]};
+  size_t next = 1;
+  for (size_t i : {1, 2, 3}) outputs.push_back(wants(i) ? results[next++] : results[0]);
+  return outputs;
+}
+
+// Boxes given by centre and size become opposite corners; which axis comes first is all the same to overlaps.
+Result<Expr> Corners(const NodeImporter& node, const Expr& boxes) {
+  const auto part = [&](int64_t begin) {
+    const auto ints = [](int64_t value) {
+      const Expr number = ir::Make<ir::PrimValueNode>(ir::Int64(value));
+      return ir::Make<ir::TupleNode>(std::vector<Expr>{number},
+                                     ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{number->type}));
+    };
+    return node.Bind("strided_slice", {boxes, ints(2), ints(begin), ints(begin + 2), ints(1)});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr centre, part(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr size, part(2));
+  INGOT_ASSIGN_OR_RETURN(const Expr half, node.Scalar(0.5, *ir::As<ir::TensorTypeNode>(boxes->type)->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr reach, node.Bind("multiply", {size, half}));
+  INGOT_ASSIGN_OR_RETURN(const Expr low, node.Bind("subtract", {centre, reach}));
+  INGOT_ASSIGN_OR_RETURN(const Expr high, node.Bind("add", {centre, reach}));
+  const Expr corners = ir::Make<ir::TupleNode>(
+      std::vector<Expr>{low, high}, ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{low->type, high->type}));
+  return node.Bind("concat", {corners}, {{"axis", int64_t{2}}});
+}
+
+// Without a number of boxes none is kept; without a least score every box is a candidate.
+Outputs NonMaxSuppression(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr boxes, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr scores, node.Input(1));
+  INGOT_RETURN_IF_ERROR(node.InputType(0).status());
+  INGOT_ASSIGN_OR_RETURN(const int64_t by_centre, node.Int("center_point_box", 0));
+  if (by_centre != 0) {
+    INGOT_ASSIGN_OR_RETURN(boxes, Corners(node, boxes));
+  }
+  std::vector<Expr> args = {boxes, scores};
+  const double defaults[] = {0, 0, -std::numeric_limits<double>::infinity()};
+  for (size_t i = 0; i < 3; ++i) {
+    const DataType dtype = i == 0 ? DataType::Int(64) : DataType::Float(32);
+    INGOT_ASSIGN_OR_RETURN(Expr arg, node.HasInput(i + 2) ? node.Input(i + 2) : node.Scalar(defaults[i], dtype));
+    args.push_back(std::move(arg));
+  }
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
+                         Counted(node, "vision.all_class_non_max_suppression", std::move(args)));
+  results.resize(1);
+  return results;
+}
+
+constexpr OnnxOpRow kRows[] = {
+    {"Compress", nullptr, Compress},
+    {"NonMaxSuppression", nullptr, NonMaxSuppression},
+    {"NonZero", nullptr, NonZero},
+    {"Unique", nullptr, Unique},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> CountedOnnxOps() { return kRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,625 @@
+// Operators whose results have as many elements as the data say: nonzero, unique, all_class_non_max_suppression. Each is
+// a function that counts and one that fills (DataExtents, registry.h); what counting finds is carried over, so that
+// filling searches nothing again.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "compiler/op/build.h"
+#include "compiler/op/families.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/merge_sort.h"
+#include "compiler/op/reference.h"
+#include "compiler/op/statements.h"
+
+namespace ingot::op {
+namespace {
+
+const DataType kIndex = DataType::Int(64);
+
+ir::Type IndexTensor(Dims dims) { return TensorOf(std::move(dims), kIndex, nullptr); }
+Stmt If(PrimExpr condition, Stmt then_case) {
+  return ir::Make<ir::IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
+}
+Result<ir::TensorType> KnownTensorArg(const ir::Call& call, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(ir::TensorType type, TensorArg(call, i));
+  if (!type->dims || !type->dtype) return OpError(call, "expected an argument of known shape, got " + Describe(type));
+  return type;
+}
+double InputElements(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
+
+// A counter of one iteration of a block.
+class Counter {
+ public:
+  explicit Counter(const char* name) : buffer_(ir::MakeBuffer(name, kIndex, {ir::Int64(1)}, "local")) {}
+  const Buffer& buffer() const { return buffer_; }
+  PrimExpr value() const { return Load(buffer_, {ir::Int64(0)}); }
+  Stmt Set(PrimExpr value) const { return Store(buffer_, std::move(value), {ir::Int64(0)}); }
+  Stmt Add(PrimExpr more) const { return Set(value() + std::move(more)); }
+
+ private:
+  Buffer buffer_;
+};
+
+// starts[r] := the sum of counts of the rows before r, in place; extents[0] := the sum of all.
+Stmt StartsOfRows(const Buffer& counts, const Buffer& extents) {
+  const Counter total("total");
+  return SpatialNest(
+      "starts", {},
+      [&](const Places&) {
+        const Stmt rows = Loops(counts->shape, [&](const Places& row) {
+          return Let("count", Load(counts, row), [&](const PrimExpr& count) {
+            return ir::MakeSeq({Store(counts, total.value(), row), total.Add(count)});
+          });
+        });
+        return ir::MakeSeq({total.Set(ir::Int64(0)), rows, Store(extents, total.value(), {ir::Int64(0)})});
+      },
+      {total.buffer()});
+}
+
+// ---- nonzero. Rows are the last axis; where each row starts in the result is carried, so that rows fill side by side.
+Result<ir::Type> InferNonzero(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  return TensorOfRank(2, kIndex, x);
+}
+Result<ir::Type> NonzeroOfExtents(const ir::Call& call, const Dims& extents) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, KnownTensorArg(call, 0));
+  return TensorOf({ir::Int64(x->rank), extents[0]}, kIndex, x);
+}
+Dims RowsOf(const Dims& dims) {
+  if (dims.size() <= 1) return {ir::Int64(1)};
+  return {dims.begin(), dims.end() - 1};
+}
+Result<std::vector<ir::Type>> CarriedByNonzero(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, KnownTensorArg(call, 0));
+  return std::vector<ir::Type>{IndexTensor(RowsOf(*x->dims))};
+}
+
+// body(the place of an element, whether it is not zero) for each element of a row.
+Stmt EachOfRow(const Buffer& x, const Places& row, const std::function<Stmt(const Places&, PrimExpr)>& body) {
+  const size_t rank = x->shape.size();
+  return Loop(rank == 0 ? ir::Int64(1) : x->shape.back(), [&](const PrimExpr& i) {
+    Places at = rank <= 1 ? Places() : row;
+    if (rank > 0) at.push_back(i);
+    const PrimExpr element = Load(x, at);
+    const bool is_bool = x->dtype.is_bool();
+    return body(at, is_bool ? element : ir::NotEqual(element, ir::MakeConst(x->dtype, 0)));
+  });
+}
+
+Statements CountNonzero(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& starts = outputs[1];
+  const Counter count("count");
+  const Stmt rows =
+      SpatialNest("count", starts->shape,
+                  [&](const Places& row) {
+                    const Stmt steps = EachOfRow(inputs[0], row, [&](const Places&, PrimExpr is_hit) {
+                      return count.Add(ir::Cast(kIndex, std::move(is_hit)));
+                    });
+                    return ir::MakeSeq({count.Set(ir::Int64(0)), steps, Store(starts, count.value(), row)});
+                  },
+                  {count.buffer()});
+  return std::vector<Stmt>{rows, StartsOfRows(starts, outputs[0])};
+}
+
+Statements FillNonzero(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& starts = inputs[1];
+  const Counter next("next");
+  const Stmt rows = SpatialNest(
+      "fill", starts->shape,
+      [&](const Places& row) {
+        const Stmt steps = EachOfRow(inputs[0], row, [&](const Places& at, PrimExpr is_hit) {
+          std::vector<Stmt> stores;
+          for (size_t axis = 0; axis < at.size(); ++axis) {
+            stores.push_back(Store(outputs[0], at[axis], {ir::Int64(static_cast<int64_t>(axis)), next.value()}));
+          }
+          stores.push_back(next.Add(ir::Int64(1)));
+          return If(std::move(is_hit), ir::MakeSeq(std::move(stores)));
+        });
+        return ir::MakeSeq({next.Set(Load(starts, row)), steps});
+      },
+      {next.buffer()});
+  return std::vector<Stmt>{rows};
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceNonzero(const ir::Call&, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  std::vector<Index> hits;
+  ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
+    if (GetNumber(x, flat) != 0) hits.push_back(index);
+  });
+  ReferenceTensor out = NewReference(kIndex, {std::ssize(x.dims), std::ssize(hits)});
+  for (size_t axis = 0; axis < x.dims.size(); ++axis) {
+    for (size_t i = 0; i < hits.size(); ++i) out.ints[axis * hits.size() + i] = hits[i][axis];
+  }
+  return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+// ---- unique: of elements, or of the slices along an axis in lexicographic order. NaN counts as equal to NaN and greater
+// than every number. Carried, by number of the unique slice: the first place it has, and how often it comes; and by place
+// the number of its slice.
+struct UniqueOptions {
+  bool sorted, index, inverse, counts;
+  std::optional<int> axis;  // nothing: of elements
+  size_t NumResults() const { return 1 + size_t{index} + size_t{inverse} + size_t{counts}; }
+};
+constexpr size_t kUniqueAxis = 5;  // its place among the arguments
+
+Result<bool> FlagArg(const ir::Call& call, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, i));
+  const int64_t* flag = ir::AsConstInt(value);
+  if (flag == nullptr) return OpError(call, "expected a constant truth value, got " + Describe(value));
+  return *flag != 0;
+}
+
+Result<UniqueOptions> UniqueOptionsOf(const ir::Call& call, int rank) {
+  UniqueOptions options{};
+  INGOT_ASSIGN_OR_RETURN(options.sorted, FlagArg(call, 1));
+  INGOT_ASSIGN_OR_RETURN(options.index, FlagArg(call, 2));
+  INGOT_ASSIGN_OR_RETURN(options.inverse, FlagArg(call, 3));
+  INGOT_ASSIGN_OR_RETURN(options.counts, FlagArg(call, 4));
+  // What filling takes besides stands behind the call's own arguments.
+  if (!HasArg(call, kUniqueAxis) || ir::As<ir::PrimValueNode>(call->args[kUniqueAxis]) == nullptr) return options;
+  INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, kUniqueAxis));
+  const int64_t* axis = ir::AsConstInt(value);
+  if (axis == nullptr) return OpError(call, "expected a constant axis, got " + Describe(value));
+  if (rank >= 0) {
+    INGOT_ASSIGN_OR_RETURN(options.axis, NormalizeAxis(call, *axis, rank));
+  } else {
+    options.axis = 0;  // which one changes nothing while the rank is unknown
+  }
+  return options;
+}
+UniqueOptions UniqueOptionsOf(const TeArgs& args) { return *UniqueOptionsOf(args.call(), args.input(0).rank()); }
+
+// The number of slices that are compared.
+PrimExpr NumSlices(const Dims& dims, const std::optional<int>& axis) {
+  return axis ? dims[static_cast<size_t>(*axis)] : ProductOf(dims);
+}
+
+ir::Type UniqueResults(const UniqueOptions& options, ir::Type values, const ir::Type& per_unique,
+                       const ir::Type& per_place) {
+  std::vector<ir::Type> types = {std::move(values)};
+  if (options.index) types.push_back(per_unique);
+  if (options.inverse) types.push_back(per_place);
+  if (options.counts) types.push_back(per_unique);
+  return types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(std::move(types)));
+}
+
+Result<ir::Type> InferUnique(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, x->rank));
+  const ir::Type per_place = x->dims ? IndexTensor({NumSlices(*x->dims, options.axis)}) : TensorOfRank(1, kIndex, x);
+  return UniqueResults(options, TensorOfRank(options.axis ? x->rank : 1, x->dtype, x), TensorOfRank(1, kIndex, x),
+                       per_place);
+}
+Result<ir::Type> UniqueOfExtents(const ir::Call& call, const Dims& extents) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, KnownTensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, x->rank));
+  Dims dims = {extents[0]};
+  if (options.axis) {
+    dims = *x->dims;
+    dims[static_cast<size_t>(*options.axis)] = extents[0];
+  }
+  return UniqueResults(options, TensorOf(std::move(dims), x->dtype, x), IndexTensor({extents[0]}),
+                       IndexTensor({NumSlices(*x->dims, options.axis)}));
+}
+Result<std::vector<ir::Type>> CarriedByUnique(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, KnownTensorArg(call, 0));
+  INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, x->rank));
+  return std::vector<ir::Type>(3, IndexTensor({NumSlices(*x->dims, options.axis)}));
+}
+
+// Element `flat` of a slice, in row-major order of the other axes; of elements, the slice is one element.
+Places PlaceInSlice(const Dims& dims, const std::optional<int>& axis, const PrimExpr& slice, PrimExpr flat) {
+  Places places(dims.size());
+  if (!axis) flat = slice;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (axis && static_cast<size_t>(*axis) == i) {
+      places[i] = slice;
+      continue;
+    }
+    places[i] = ir::FloorMod(flat, dims[i]);
+    flat = ir::FloorDiv(flat, dims[i]);
+  }
+  return places;
+}
+
+PrimExpr IsNan(const PrimExpr& x) {
+  return x->dtype.is_floating() ? ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}) : ir::BoolImm(false);
+}
+// Whether a is less than b, NaN being the greatest.
+PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
+  if (a->dtype.is_bool()) return ir::And(ir::Not(a), b);
+  return ir::Or(a < b, ir::And(IsNan(b), ir::Not(IsNan(a))));
+}
+
+// Slices compared: sign is -1, 0 or 1 as slice a is less than, equal to or greater than slice b.
+class SliceOrder {
+ public:
+  SliceOrder(const Buffer& x, std::optional<int> axis) : x_(x), axis_(axis), sign_("sign"), element_("element") {
+    Dims others = x->shape;
+    if (axis_) others.erase(others.begin() + *axis_);
+    length_ = axis_ ? ProductOf(others) : ir::Int64(1);
+  }
+  std::vector<Buffer> state() const { return {sign_.buffer(), element_.buffer()}; }
+  PrimExpr sign() const { return sign_.value(); }
+
+  Stmt Compare(const PrimExpr& a, const PrimExpr& b) const {
+    const PrimExpr going = ir::And(ir::Equal(sign_.value(), ir::Int64(0)), element_.value() < length_);
+    const PrimExpr x = Load(x_, PlaceInSlice(x_->shape, axis_, a, element_.value()));
+    const PrimExpr y = Load(x_, PlaceInSlice(x_->shape, axis_, b, element_.value()));
+    const PrimExpr sign = ir::Select(IsLess(x, y), ir::Int64(-1), ir::Select(IsLess(y, x), ir::Int64(1), ir::Int64(0)));
+    return ir::MakeSeq({sign_.Set(ir::Int64(0)), element_.Set(ir::Int64(0)),
+                        While(going, ir::MakeSeq({sign_.Set(sign), element_.Add(ir::Int64(1))}))});
+  }
+
+ private:
+  Buffer x_;
+  std::optional<int> axis_;
+  PrimExpr length_;
+  Counter sign_, element_;
+};
+
+// Sorts the slices, numbers the runs of equal ones, and for results in the order of first places numbers them anew.
+Statements CountUnique(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const UniqueOptions options = UniqueOptionsOf(args);
+  const Buffer& extents = outputs[0];
+  const Buffer& firsts = outputs[1];
+  const Buffer& counts = outputs[2];
+  const Buffer& numbers = outputs[3];
+  const PrimExpr n = firsts->shape[0];
+  const SliceOrder order(inputs[0], options.axis);
+  const MergeSort sort(n);
+  const Counter unique("unique");
+  const Buffer renumbered = ir::MakeBuffer("renumbered", kIndex, {n});
+  std::vector<Buffer> local = order.state();
+  local.insert(local.end(), {sort.state(), unique.buffer()});
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+
+  const auto number_runs = [&](const PrimExpr& i) {
+    return Let("place", sort.Sorted(i), [&](const PrimExpr& place) {
+      const Stmt compare = ir::Make<ir::IfStmtNode>(
+          i < one, order.Compare(place, place),
+          Let(
+              "before", sort.Sorted(ir::Max(i - 1, zero)), [&](const PrimExpr& b) { return order.Compare(place, b); }));
+      const Stmt begin =
+          ir::MakeSeq({Store(firsts, place, {unique.value()}), Store(counts, zero, {unique.value()}), unique.Add(one)});
+      const Stmt if_new = If(ir::Or(i < one, ir::NotEqual(order.sign(), zero)), begin);
+      return ir::MakeSeq(
+          {compare, if_new, Let("number", unique.value() - 1, [&](const PrimExpr& number) {
+             return ir::MakeSeq({Store(numbers, number, {place}), Store(counts, Load(counts, {number}) + 1, {number})});
+           })});
+    });
+  };
+  // In the order of places: the first place of a slice gives it the next number; counts are taken along in order.
+  const auto renumber = [&](const PrimExpr& place) {
+    return Let("number", Load(numbers, {place}), [&](const PrimExpr& number) {
+      const Stmt next = ir::MakeSeq({Store(renumbered, unique.value(), {number}), unique.Add(one)});
+      return ir::MakeSeq(
+          {If(ir::Equal(Load(firsts, {number}), place), next), Store(numbers, Load(renumbered, {number}), {place})});
+    });
+  };
+  const auto recount = [&](const PrimExpr& place) {
+    return Let("number", Load(numbers, {place}), [&](const PrimExpr& number) {
+      const Stmt begin = ir::MakeSeq({Store(firsts, place, {number}), Store(counts, zero, {number}), unique.Add(one)});
+      return ir::MakeSeq(
+          {If(ir::Equal(number, unique.value()), begin), Store(counts, Load(counts, {number}) + 1, {number})});
+    });
+  };
+  const Stmt nest = SpatialNest(
+      "unique", {},
+      [&](const Places&) {
+        const MergeSort::Comparison comparison{
+            [&](const PrimExpr&, const PrimExpr&) { return zero < order.sign(); },
+            [&](const PrimExpr& a, const PrimExpr& b) { return order.Compare(a, b); }};
+        std::vector<Stmt> steps = {sort.Sort(comparison), unique.Set(zero), Loop(n, number_runs)};
+        if (!options.sorted) {
+          steps.insert(steps.end(), {unique.Set(zero), Loop(n, renumber), unique.Set(zero), Loop(n, recount)});
+        }
+        steps.push_back(Store(extents, unique.value(), {zero}));
+        // What is carried is written whole.
+        steps.push_back(Loop(n - unique.value(), [&](const PrimExpr& i) {
+          return ir::MakeSeq({Store(firsts, zero, {unique.value() + i}), Store(counts, zero, {unique.value() + i})});
+        }));
+        return ir::MakeSeq(std::move(steps));
+      },
+      std::move(local));
+  std::vector<Buffer> workspace = {sort.order()};
+  if (!options.sorted) workspace.push_back(renumbered);
+  return {std::vector<Stmt>{nest}, std::move(workspace)};
+}
+
+Statements FillUnique(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const UniqueOptions options = UniqueOptionsOf(args);
+  const Buffer& x = inputs[0];
+  const Buffer &firsts = inputs[1], &counts = inputs[2], &numbers = inputs[3];
+  const auto copy = [](const char* name, const Buffer& from, const Buffer& to) {
+    return SpatialNest(name, to->shape, [&](const Places& i) { return Store(to, Load(from, i), i); });
+  };
+  std::vector<Stmt> nests = {SpatialNest("values", outputs[0]->shape, [&](const Places& i) {
+    Places from = i;
+    if (options.axis) {
+      PrimExpr& along = from[static_cast<size_t>(*options.axis)];
+      along = Load(firsts, {along});
+    } else {
+      from = PlaceInSlice(x->shape, std::nullopt, Load(firsts, i), ir::Int64(0));
+    }
+    return Store(outputs[0], Load(x, from), i);
+  })};
+  size_t next = 1;
+  if (options.index) nests.push_back(copy("indices", firsts, outputs[next++]));
+  if (options.inverse) nests.push_back(copy("inverse", numbers, outputs[next++]));
+  if (options.counts) nests.push_back(copy("counts", counts, outputs[next++]));
+  return nests;
+}
+
+double SortCost(const ir::Call& call, const Target&) {
+  const double elements = EstimateElements(call->args[0]->type);
+  return elements * std::max(1.0, std::log2(elements));
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor& x = inputs[0];
+  INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, static_cast<int>(x.dims.size())));
+  const size_t axis = static_cast<size_t>(options.axis.value_or(0));
+  const int64_t num_slices = options.axis ? x.dims[axis] : CountOf(x.dims);
+  std::vector<std::vector<int64_t>> slices(static_cast<size_t>(num_slices));  // flat places of each one's elements
+  ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
+    slices[static_cast<size_t>(options.axis ? index[axis] : flat)].push_back(flat);
+  });
+  const auto is_less = [&](int64_t i, int64_t j) {
+    const double a = GetNumber(x, i), b = GetNumber(x, j);
+    return a < b || (std::isnan(b) && !std::isnan(a));
+  };
+  const auto slice_less = [&](size_t a, size_t b) {
+    return std::ranges::lexicographical_compare(slices[a], slices[b], is_less);
+  };
+  std::vector<size_t> firsts;  // of the unique slices
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const auto equal = [&](size_t j) { return !slice_less(i, j) && !slice_less(j, i); };
+    if (std::ranges::none_of(firsts, equal)) firsts.push_back(i);
+  }
+  if (options.sorted) std::ranges::sort(firsts, slice_less);
+  std::vector<int64_t> dims = x.dims;
+  if (options.axis) {
+    dims[axis] = std::ssize(firsts);
+  } else {
+    dims = {std::ssize(firsts)};
+  }
+  ReferenceTensor values = NewReference(x.dtype, dims);
+  ForEachIndex(dims, [&](const Index& index, int64_t flat) {
+    Index from = index;
+    const size_t first = firsts[static_cast<size_t>(index[options.axis ? axis : 0])];
+    if (options.axis) from[axis] = static_cast<int64_t>(first);
+    CopyElement(x, options.axis ? Flatten(x.dims, from) : static_cast<int64_t>(first), values, flat);
+  });
+  ReferenceTensor index = NewReference(kIndex, {std::ssize(firsts)});
+  ReferenceTensor inverse = NewReference(kIndex, {num_slices});
+  ReferenceTensor counts = index;
+  for (size_t i = 0; i < firsts.size(); ++i) index.ints[i] = static_cast<int64_t>(firsts[i]);
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const auto equal = [&](size_t j) { return !slice_less(i, j) && !slice_less(j, i); };
+    const auto number = std::ranges::find_if(firsts, equal) - firsts.begin();
+    inverse.ints[i] = number;
+    ++counts.ints[static_cast<size_t>(number)];
+  }
+  std::vector<ReferenceTensor> results = {std::move(values)};
+  if (options.index) results.push_back(std::move(index));
+  if (options.inverse) results.push_back(std::move(inverse));
+  if (options.counts) results.push_back(std::move(counts));
+  return results;
+}
+
+// ---- all_class_non_max_suppression: for each batch and class, boxes by falling score, each kept unless it overlaps one
+// that was kept. Carried: the kept boxes of each class, how many they are, and where they start in the result.
+enum BoxArg : size_t { kBoxes, kScores, kMaxBoxes, kIouThreshold, kScoreThreshold };
+
+Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType boxes, TensorArg(call, kBoxes));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType scores, TensorArg(call, kScores));
+  for (const ir::TensorType& tensor : {boxes, scores}) {
+    if (tensor->rank >= 0 && tensor->rank != 3) return OpError(call, "expected rank 3, got " + Describe(tensor));
+    if (tensor->dtype && !tensor->dtype->is_floating())
+      return OpError(call, "expected floats, got " + Describe(tensor));
+  }
+  if (boxes->dims && scores->dims) {
+    const bool fits = !DimsDiffer((*boxes->dims)[0], (*scores->dims)[0]) &&
+                      !DimsDiffer((*boxes->dims)[1], (*scores->dims)[2]) &&
+                      !DimsDiffer((*boxes->dims)[2], ir::Int64(4));
+    if (!fits) return OpError(call, Describe(scores) + " does not fit boxes " + Describe(boxes));
+  }
+  for (size_t i : {kMaxBoxes, kIouThreshold, kScoreThreshold}) {
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorType number, TensorArg(call, i));
+    if (number->dims && DimsDiffer(ProductOf(*number->dims), ir::Int64(1))) {
+      return OpError(call, "expected one number, got " + Describe(number));
+    }
+    if (number->dtype && number->dtype->is_floating() == (i == kMaxBoxes)) {
+      return OpError(call, "expected an integer and two floats, got " + Describe(number));
+    }
+  }
+  if (call->attrs.GetString("output_format") != "onnx") {
+    return OpError(call, "output_format: expected \"onnx\", got \"" + call->attrs.GetString("output_format") + "\"");
+  }
+  const ir::Type places = total == nullptr ? TensorOfRank(2, kIndex, boxes) : IndexTensor({*total, ir::Int64(3)});
+  return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{places, IndexTensor({ir::Int64(1)})}));
+}
+Result<ir::Type> InferBoxes(const ir::Call& call) { return CheckBoxes(call, nullptr); }
+Result<ir::Type> BoxesOfExtents(const ir::Call& call, const Dims& extents) { return CheckBoxes(call, &extents[0]); }
+Result<std::vector<ir::Type>> CarriedByBoxes(const ir::Call& call) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorType scores, KnownTensorArg(call, kScores));
+  const Dims rows = RowsOf(*scores->dims);
+  return std::vector<ir::Type>{IndexTensor(*scores->dims), IndexTensor(rows), IndexTensor(rows)};
+}
+
+PrimExpr OneNumber(const Buffer& buffer) { return Load(buffer, Places(buffer->shape.size(), ir::Int64(0))); }
+
+// Whether the overlap of two boxes, each given by two opposite corners, is more than this part of their union.
+PrimExpr Overlaps(const Buffer& boxes, const PrimExpr& batch, const PrimExpr& a, const PrimExpr& b,
+                  const PrimExpr& threshold) {
+  const DataType wide = threshold->dtype;
+  struct Sides {
+    PrimExpr low, high;
+  };
+  const auto sides = [&](const PrimExpr& box, int64_t axis) {
+    const PrimExpr p = ir::Cast(wide, Load(boxes, {batch, box, ir::Int64(axis)}));
+    const PrimExpr q = ir::Cast(wide, Load(boxes, {batch, box, ir::Int64(axis + 2)}));
+    return Sides{ir::Min(p, q), ir::Max(p, q)};
+  };
+  const auto length = [&](const Sides& s) { return s.high - s.low; };
+  const Sides ay = sides(a, 0), ax = sides(a, 1), by = sides(b, 0), bx = sides(b, 1);
+  const Sides y{ir::Max(ay.low, by.low), ir::Min(ay.high, by.high)};
+  const Sides x{ir::Max(ax.low, bx.low), ir::Min(ax.high, bx.high)};
+  const PrimExpr zero = ir::MakeConst(wide, 0);
+  const PrimExpr area_a = length(ay) * length(ax), area_b = length(by) * length(bx);
+  const PrimExpr common = length(y) * length(x);
+  const PrimExpr both = area_a + area_b - common;
+  const PrimExpr has_area = ir::And(ir::And(zero < area_a, zero < area_b), zero < both);
+  return ir::And(ir::And(ir::And(y.low < y.high, x.low < x.high), has_area), threshold < common / both);
+}
+
+Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer &boxes = inputs[kBoxes], &scores = inputs[kScores];
+  const Buffer &kept = outputs[1], &counts = outputs[2], &starts = outputs[3];
+  const PrimExpr n = scores->shape[2];
+  const DataType wide = scores->dtype.bits == 64 ? scores->dtype : DataType::Float(32);
+  const PrimExpr iou = ir::Cast(wide, OneNumber(inputs[kIouThreshold]));
+  const PrimExpr least_score = ir::Cast(wide, OneNumber(inputs[kScoreThreshold]));
+  const PrimExpr most = ir::Cast(kIndex, OneNumber(inputs[kMaxBoxes]));
+  const MergeSort sort(n);
+  const Counter count("count"), other("other"), overlaps("overlaps");
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
+  const Stmt rows = SpatialNest(
+      "suppress", counts->shape,
+      [&](const Places& row) {
+        const auto score = [&](const PrimExpr& box) { return ir::Cast(wide, Load(scores, {row[0], row[1], box})); };
+        const auto try_box = [&](const PrimExpr& i) {
+          return Let("box", sort.Sorted(i), [&](const PrimExpr& box) {
+            const Stmt compare = Let("rival", Load(kept, {row[0], row[1], other.value()}), [&](const PrimExpr& rival) {
+              return ir::MakeSeq(
+                  {overlaps.Set(ir::Cast(kIndex, Overlaps(boxes, row[0], box, rival, iou))), other.Add(one)});
+            });
+            const PrimExpr going = ir::And(ir::Equal(overlaps.value(), zero), other.value() < count.value());
+            const Stmt keep = ir::MakeSeq({Store(kept, box, {row[0], row[1], count.value()}), count.Add(one)});
+            const PrimExpr is_candidate = ir::And(least_score < score(box), count.value() < most);
+            return If(is_candidate, ir::MakeSeq({overlaps.Set(zero), other.Set(zero), While(going, compare),
+                                                 If(ir::Equal(overlaps.value(), zero), keep)}));
+          });
+        };
+        const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) { return IsLess(score(a), score(b)); };
+        return ir::MakeSeq({sort.Sort({is_before}), count.Set(zero), Loop(n, try_box),
+                            Store(counts, count.value(), row), Store(starts, count.value(), row),
+                            Loop(n - count.value(), [&](const PrimExpr& i) {  // what is carried is written whole
+                              return Store(kept, zero, {row[0], row[1], count.value() + i});
+                            })});
+      },
+      {sort.state(), count.buffer(), other.buffer(), overlaps.buffer()});
+  return {std::vector<Stmt>{rows, StartsOfRows(starts, outputs[0])}, {sort.order()}};
+}
+
+Statements FillBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer &kept = inputs[kScoreThreshold + 1], &counts = inputs[kScoreThreshold + 2],
+               &starts = inputs[kScoreThreshold + 3];
+  const Buffer& out = outputs[0];
+  const Stmt rows = SpatialNest("fill", counts->shape, [&](const Places& row) {
+    return Loop(Load(counts, row), [&](const PrimExpr& i) {
+      return Let("at", Load(starts, row) + i, [&](const PrimExpr& at) {
+        return ir::MakeSeq({Store(out, row[0], {at, ir::Int64(0)}), Store(out, row[1], {at, ir::Int64(1)}),
+                            Store(out, Load(kept, {row[0], row[1], i}), {at, ir::Int64(2)})});
+      });
+    });
+  });
+  const Stmt total =
+      SpatialNest("total", {}, [&](const Places&) { return Store(outputs[1], out->shape[0], {ir::Int64(0)}); });
+  return std::vector<Stmt>{rows, total};
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceBoxes(const ir::Call&, std::span<const ReferenceTensor> inputs) {
+  const ReferenceTensor &boxes = inputs[kBoxes], &scores = inputs[kScores];
+  const auto most = static_cast<size_t>(std::max<int64_t>(inputs[kMaxBoxes].ints[0], 0));
+  const double iou = GetNumber(inputs[kIouThreshold], 0), least_score = GetNumber(inputs[kScoreThreshold], 0);
+  const int64_t n = scores.dims[2];
+  std::vector<int64_t> places;
+  const auto overlap = [&](int64_t batch, int64_t a, int64_t b) {
+    double common = 1, area_a = 1, area_b = 1;
+    for (int64_t axis : {0, 1}) {
+      const auto side = [&](int64_t box, int64_t end) {
+        return GetNumber(boxes, (batch * n + box) * 4 + axis + 2 * end);
+      };
+      const auto [a_low, a_high] = std::minmax({side(a, 0), side(a, 1)});
+      const auto [b_low, b_high] = std::minmax({side(b, 0), side(b, 1)});
+      common *= std::max(0.0, std::min(a_high, b_high) - std::max(a_low, b_low));
+      area_a *= a_high - a_low;
+      area_b *= b_high - b_low;
+    }
+    return area_a > 0 && area_b > 0 ? common / (area_a + area_b - common) : 0.0;
+  };
+  for (int64_t batch = 0; batch < scores.dims[0]; ++batch) {
+    for (int64_t cls = 0; cls < scores.dims[1]; ++cls) {
+      const auto score = [&](int64_t box) { return GetNumber(scores, (batch * scores.dims[1] + cls) * n + box); };
+      std::vector<int64_t> order(static_cast<size_t>(n));
+      std::iota(order.begin(), order.end(), int64_t{0});
+      std::ranges::stable_sort(order, [&](int64_t a, int64_t b) { return score(a) > score(b); });
+      std::vector<int64_t> kept;
+      for (int64_t box : order) {
+        if (kept.size() >= most || !(score(box) > least_score)) continue;
+        if (std::ranges::any_of(kept, [&](int64_t k) { return overlap(batch, box, k) > iou; })) continue;
+        kept.push_back(box);
+        places.insert(places.end(), {batch, cls, box});
+      }
+    }
+  }
+  ReferenceTensor out = NewReference(kIndex, {std::ssize(places) / 3, 3});
+  out.ints = std::move(places);
+  ReferenceTensor total = NewReference(kIndex, {1});
+  total.ints[0] = out.dims[0];
+  return std::vector<ReferenceTensor>{std::move(out), std::move(total)};
+}
+
+double BoxesCost(const ir::Call& call, const Target& target) {
+  return EstimateElements(call->args[kScores]->type) + SortCost(call, target);
+}
+
+template <Statements (*count)(const TeArgs&, const Buffers&, const Buffers&),
+          Statements (*fill)(const TeArgs&, const Buffers&, const Buffers&)>
+Implementation CountAndFill(double (*cost)(const ir::Call& call, const Target& target)) {
+  return {"count and fill", Always, cost, {}, BuildStatements<fill>, BuildStatements<count>};
+}
+
+}  // namespace
+
+std::vector<OpRow> CountedOps() {
+  std::vector<OpRow> rows;
+  rows.push_back({.name = "nonzero",
+                  .summary = "the places of the elements that are not zero, one row per axis",
+                  .arg_names = {"x"},
+                  .infer = InferNonzero,
+                  .extents = {1, NonzeroOfExtents, CarriedByNonzero},
+                  .reference = ReferenceNonzero,
+                  .implementations = {CountAndFill<CountNonzero, FillNonzero>(InputElements)},
+                  .cases = {.dtypes = MovedDataTypes()}});
+  rows.push_back({.name = "unique",
+                  .summary = "the different elements, or slices along an axis; where they come first, which one stands "
+                             "at each place, how often each comes",
+                  .arg_names = {"x", "sorted", "return_index", "return_inverse", "return_counts", "axis"},
+                  .num_optional_args = 1,
+                  .infer = InferUnique,
+                  .extents = {1, UniqueOfExtents, CarriedByUnique},
+                  .reference = ReferenceUnique,
+                  .implementations = {CountAndFill<CountUnique, FillUnique>(SortCost)},
+                  .cases = {.dtypes = MovedDataTypes()}});
+  rows.push_back({.name = "vision.all_class_non_max_suppression",
+                  .summary = "the boxes of each class that overlap no better one; their number",
+                  .arg_names = {"boxes", "scores", "max_output_boxes_per_class", "iou_threshold", "score_threshold"},
+                  .attrs = {{"output_format", AttrType::kString, "onnx"}},
+                  .infer = InferBoxes,
+                  .extents = {1, BoxesOfExtents, CarriedByBoxes},
+                  .reference = ReferenceBoxes,
+                  .implementations = {CountAndFill<CountBoxes, FillBoxes>(BoxesCost)},
+                  .cases = {.rank0 = false,
+                            .non_finite = false,
+                            .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16)}}});
+  return rows;
+}
+
+}  // namespace ingot::op
