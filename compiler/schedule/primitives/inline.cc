@@ -173,7 +173,16 @@ Status ReverseComputeInline(ScheduleState& state, const BlockName& name) {
           map.emplace(iter->var, iter->domain.min);
           return true;
         });
-    if (!same_place || !covers) continue;
+    // The consumer runs for what the producer makes and no more (padding runs for more).
+    arith::Analyzer analyzer;
+    const bool same_domain =
+        std::all_of(site.block().iter_vars.begin(), site.block().iter_vars.end(), [&](const IterVar& iter) {
+          for (size_t i = 0; i < vars->size(); ++i) {
+            if (iter->var.same_as((*vars)[i])) return analyzer.ProveEqual(iter->domain.extent, buffer->shape[i]);
+          }
+          return true;
+        });
+    if (!same_place || !covers || !same_domain) continue;
     // First the load becomes the producer's value, whose variables the map must not touch: it has only the consumer's.
     const Stmt inlined = LoadReplacer(buffer, std::vector<PrimVar>(vars->size()), (*made)->value)
                              .MutateStmt(Substitute(site.block().body, map));
