@@ -136,7 +136,8 @@ class PatternRewriter : public ir::ExprMutator {
     // Equal dims, spelled otherwise, change the variable's type; a result of the block keeps its own.
     const bool keeps_type = ir::StructuralEqual(rewritten->type, binding.var->type);
     if (keeps_type || binding.var->is_dataflow) value = std::move(rewritten);
-    if (!ir::StructuralEqual(value->type, binding.var->type)) {
+    // A local function's type stands with its variable alone.
+    if (value->type && !ir::StructuralEqual(value->type, binding.var->type)) {
       const ir::Var var = ir::Make<ir::VarNode>(binding.var->name, value->type, binding.var->is_dataflow);
       var_map_[binding.var] = var;
       return Define({var, value, nullptr, binding.span});
