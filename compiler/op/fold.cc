@@ -157,4 +157,10 @@ Result<ConstantPtr> FilledConstant(const ir::Call& call, double value) {
   return Finish(std::move(output));
 }
 
+ir::Expr NumberConstant(double value, DataType dtype) {
+  ReferenceTensor tensor = NewReference(dtype, {});
+  SetNumber(tensor, 0, value);
+  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, {}, PackReference(tensor)));
+}
+
 }  // namespace ingot::op

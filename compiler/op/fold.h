@@ -21,5 +21,7 @@ Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prep
 Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // A constant of the call's type with every element equal to value.
 Result<ConstantPtr> FilledConstant(const ir::Call& call, double value);
+// A constant without dimensions.
+ir::Expr NumberConstant(double value, DataType dtype);
 
 }  // namespace ingot::op

@@ -54,8 +54,8 @@ Result<ir::Type> InferTake(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType indices, TensorArg(call, 1));
   INGOT_RETURN_IF_ERROR(CheckIndices(call, indices));
   const std::string mode = call->attrs.GetString("mode");
-  if (mode != "fast" && mode != "clip")
-    return OpError(call, "mode: expected \"fast\" or \"clip\", got \"" + mode + "\"");
+  if (mode != "fast" && mode != "clip" && mode != "wrap")
+    return OpError(call, "mode: expected \"fast\", \"clip\" or \"wrap\", got \"" + mode + "\"");
   if (x->rank < 0 || indices->rank < 0) return TensorOfRank(-1, x->dtype, x);
   INGOT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call, call->attrs.GetInt("axis"), x->rank));
   if (!x->dims || !indices->dims) return TensorOfRank(x->rank + indices->rank - 1, x->dtype, x);
@@ -66,7 +66,18 @@ Result<ir::Type> InferTake(const ir::Call& call) {
   return TensorOf(std::move(dims), x->dtype, x);
 }
 
-bool CountsFromEnd(const ir::Call& call) { return call->attrs.GetString("mode") != "clip"; }
+topi::OutOfRange OutOfRangeOf(const ir::Call& call) {
+  const std::string& mode = call->attrs.GetString("mode");
+  return mode == "clip"   ? topi::OutOfRange::kNearest
+         : mode == "wrap" ? topi::OutOfRange::kModulo
+                          : topi::OutOfRange::kFromEnd;
+}
+
+int64_t TakenPlace(int64_t index, int64_t extent, topi::OutOfRange mode) {
+  if (mode != topi::OutOfRange::kModulo) return PlaceOf(index, extent, mode == topi::OutOfRange::kFromEnd);
+  const int64_t rest = extent > 0 ? index % extent : 0;
+  return rest < 0 ? rest + extent : rest;
+}
 
 Result<std::vector<ReferenceTensor>> ReferenceTake(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
@@ -78,8 +89,8 @@ Result<std::vector<ReferenceTensor>> ReferenceTake(const ir::Call& call, std::sp
   ForEachIndex(dims, [&](const Index& index, int64_t flat) {
     const Index which(index.begin() + axis, index.begin() + axis + std::ssize(indices.dims));
     Index from(index.begin(), index.begin() + axis);
-    from.push_back(PlaceOf(indices.ints[static_cast<size_t>(Flatten(indices.dims, which))],
-                           x.dims[static_cast<size_t>(axis)], CountsFromEnd(call)));
+    from.push_back(TakenPlace(indices.ints[static_cast<size_t>(Flatten(indices.dims, which))],
+                              x.dims[static_cast<size_t>(axis)], OutOfRangeOf(call)));
     from.insert(from.end(), index.begin() + axis + std::ssize(indices.dims), index.end());
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
@@ -104,7 +115,7 @@ Result<ConstantPtr> FoldTake(const ir::Call& call, std::span<const ConstantPtr> 
   std::byte* to = bytes.data();
   for (int64_t i = 0; i < outer && size_bytes > 0; ++i) {
     for (int64_t index : indices.ints) {
-      const int64_t row = i * from[at] + PlaceOf(index, from[at], CountsFromEnd(call));
+      const int64_t row = i * from[at] + TakenPlace(index, from[at], OutOfRangeOf(call));
       std::memcpy(to, x.bytes().data() + row * row_bytes, static_cast<size_t>(row_bytes));
       to += row_bytes;
     }
@@ -114,7 +125,7 @@ Result<ConstantPtr> FoldTake(const ir::Call& call, std::span<const ConstantPtr> 
 
 te::Tensor DefineTake(const TeArgs& args) {
   const Result<int> axis = NormalizeAxis(args.call(), args.call()->attrs.GetInt("axis"), args.input(0).rank());
-  return topi::Take(args.input(0), args.input(1), *axis, CountsFromEnd(args.call()));
+  return topi::Take(args.input(0), args.input(1), *axis, OutOfRangeOf(args.call()));
 }
 
 // ---- gather_elements
@@ -292,17 +303,18 @@ std::vector<OpRow> IndexingOps() {
   CaseTraits axes = moves;
   axes.rank0 = false;
   std::vector<OpRow> rows;
-  rows.push_back({.name = "take",
-                  .summary = "the slices of an axis that indices name; out of range: the nearest one",
-                  .arg_names = {"x", "indices"},
-                  .attrs = {{"axis", AttrType::kInt}, {"mode", AttrType::kString, "fast"}},
-                  .fusion = FusionClass::kInjective,
-                  .normalize = NormalizeTake,
-                  .infer = InferTake,
-                  .reference = ReferenceTake,
-                  .fold = FoldTake,
-                  .implementations = {TeImplementation<DefineTake>()},
-                  .cases = axes});
+  rows.push_back(
+      {.name = "take",
+       .summary = "the slices of an axis that indices name; out of range: the nearest one, or (mode \"wrap\") modulo",
+       .arg_names = {"x", "indices"},
+       .attrs = {{"axis", AttrType::kInt}, {"mode", AttrType::kString, "fast"}},
+       .fusion = FusionClass::kInjective,
+       .normalize = NormalizeTake,
+       .infer = InferTake,
+       .reference = ReferenceTake,
+       .fold = FoldTake,
+       .implementations = {TeImplementation<DefineTake>()},
+       .cases = axes});
   rows.push_back({.name = "gather_elements",
                   .summary = "for each place the element of an axis that indices name there",
                   .arg_names = {"data", "indices"},

@@ -186,6 +186,19 @@ void StmtReader::ReadBlock(const Statement& statement, Suite& suite) {
                                                    Make<BlockNode>(std::move(block))));
 }
 
+bool StmtReader::CheckBufferDefaults(Arguments& args) {
+  bool fine = true;
+  for (const std::string_view name : {"data", "buffer_type", "axis_separators", "layout"}) {
+    const Syntax* syntax = args.Keyword(name);
+    if (syntax == nullptr || IsNone(*syntax) || AsString(*syntax) == "" || AsString(*syntax) == "default") continue;
+    const bool is_list = syntax->kind == SyntaxKind::kList || syntax->kind == SyntaxKind::kTuple;
+    if (is_list && syntax->children.empty()) continue;
+    context_.Error(*syntax, "the argument \"" + std::string(name) + "\" of a buffer is not supported");
+    fine = false;
+  }
+  return fine;
+}
+
 Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope) {
   const Syntax* shape_syntax = args.Require(first, "shape");
   const Syntax* dtype_syntax = args.Get(first + 1, "dtype");
@@ -194,7 +207,7 @@ Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::strin
   const Syntax* scope_syntax = args.Keyword("scope");
   const Syntax* align_syntax = args.Keyword("align");
   args.Keyword("offset_factor");  // what elem_offset is a multiple of: nothing relies on it
-  if (shape_syntax == nullptr) return nullptr;
+  if (shape_syntax == nullptr || !CheckBufferDefaults(args)) return nullptr;
   std::optional<std::vector<PrimExpr>> shape = prim_.ReadDims(*shape_syntax);
   std::optional<DataType> dtype = DataType::Float(32);
   if (dtype_syntax != nullptr) dtype = prim_.ReadDataType(*dtype_syntax);

@@ -320,6 +320,7 @@ void GraphReader::ReadStatement(const Statement& statement, Builder& builder) {
         context_.Error(statement.place, "R.func_attr stands at the head of a function");
         return;
       }
+      if (CalleeName(*statement.value) == "R.match_cast") return ReadMatchCast(statement, builder);
       Expr value = ReadValue(*statement.value, builder);
       if (value != nullptr) Bind("_", std::move(value), nullptr, statement.place, builder, statement.comment);
       return;
@@ -360,12 +361,7 @@ void GraphReader::DeclareSymbol(const Syntax& target, DataType dtype) {
 
 bool GraphReader::ReadDeclaration(const Statement& statement) {
   const Syntax &target = *statement.target, &value = *statement.value;
-  const auto symbol_type = [&](const Syntax& syntax) -> std::optional<DataType> {
-    const std::string callee = CalleeName(syntax);
-    if (!callee.starts_with("T.") || syntax.children.size() != 1) return std::nullopt;
-    const Result<DataType> dtype = DataType::Parse(callee.substr(2));
-    return dtype.ok() ? std::optional(*dtype) : std::nullopt;
-  };
+  const auto symbol_type = [&](const Syntax& syntax) { return prim_.ReadVarDeclaration(syntax); };
   if (target.kind == SyntaxKind::kTuple && value.kind == SyntaxKind::kTuple &&
       target.children.size() == value.children.size() && !value.children.empty() && symbol_type(value[0])) {
     for (size_t i = 0; i < target.children.size(); ++i) {
@@ -399,10 +395,8 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
   }
   if (ReadDeclaration(statement)) return;
   if (target.kind != SyntaxKind::kName) {
-    if (target.kind != SyntaxKind::kError) {
-      context_.Error(target, target.kind == SyntaxKind::kTuple ? "take a tuple apart by its places: a = t[0]"
-                                                               : "expected a name on the left");
-    }
+    if (target.kind == SyntaxKind::kTuple && statement.annotation == nullptr) return ReadUnpacking(statement, builder);
+    if (target.kind != SyntaxKind::kError) context_.Error(target, "expected a name on the left");
     return DefineError(target);
   }
   if (CalleeName(*statement.value) == "R.match_cast") return ReadMatchCast(statement, builder);
@@ -416,8 +410,32 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
   Bind(target.text, std::move(value), declared, statement.place, builder, statement.comment);
 }
 
-void GraphReader::ReadMatchCast(const Statement& statement, Builder& builder) {
+// a, b = t: the fields of a tuple one by one.
+void GraphReader::ReadUnpacking(const Statement& statement, Builder& builder) {
   const Syntax& target = *statement.target;
+  const Expr tuple = ReadArgument(*statement.value, builder);
+  if (tuple == nullptr) return DefineError(target);
+  const auto* type = As<TupleTypeNode>(tuple->type);
+  if (type == nullptr || type->fields.size() != target.children.size()) {
+    context_.Error(target, "expected a tuple of " + std::to_string(target.children.size()) + " fields, got " +
+                               (tuple->type == nullptr ? "a value of unknown type" : PrintType(tuple->type)));
+    return DefineError(target);
+  }
+  for (size_t i = 0; i < target.children.size(); ++i) {
+    const Syntax& name = target[i];
+    if (name.kind != SyntaxKind::kName) {
+      context_.Error(name, "expected a name on the left");
+      return DefineError(target);
+    }
+    Expr field = MakeExpr<TupleGetItemNode>(name, tuple, static_cast<int64_t>(i), type->fields[i]);
+    Bind(name.text, std::move(field), nullptr, name.place, builder, statement.comment);
+  }
+}
+
+// x = R.match_cast(value, type), or the check alone.
+void GraphReader::ReadMatchCast(const Statement& statement, Builder& builder) {
+  const Syntax unnamed(SyntaxKind::kName, statement.place, "_");
+  const Syntax& target = statement.target != nullptr ? *statement.target : unnamed;
   Arguments args(context_, *statement.value, "R.match_cast");
   const Syntax* value_syntax = args.Require(0, "value");
   const Syntax* type_syntax = args.Require(1, "ty");

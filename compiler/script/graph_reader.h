@@ -65,6 +65,7 @@ class GraphReader {
   ir::SeqExpr ReadBranch(const std::vector<Statement>& body, std::string_view name, const ir::Type& declared);
   void ReadNested(const Statement& def, Builder& builder);
   void DefineError(const Syntax& target);
+  void ReadUnpacking(const Statement& statement, Builder& builder);
 
   // Binds a value to a new variable, checking the declared type (null: none).
   ir::Var Bind(std::string_view name, ir::Expr value, const ir::Type& declared, Place place, Builder& builder,
@@ -90,8 +91,18 @@ class GraphReader {
   ir::Expr ReadFunctionCall(const Syntax& call, ir::Expr callee, Builder& builder);
   ir::Expr FinishCall(const Syntax& call, ir::CallNode node);
   ir::Expr ReadPrimValue(const Syntax& syntax);
-  std::optional<std::vector<ir::Type>> ReadOutTypes(const Syntax& syntax);
+  std::optional<std::vector<ir::Type>> ReadOutTypes(const Syntax& syntax, bool one_is_itself);
   bool IsScalarSyntax(const Syntax& syntax);
+
+  // ---- What TVM has and other rows say (composite_calls.cc)
+  bool NamesValue(const Syntax& syntax);
+  ir::Expr ReadOperator(const Syntax& syntax, Builder& builder);
+  ir::Expr ReadBatchNorm(const Syntax& call, Builder& builder);
+  // Scalars among the operands of element-wise arithmetic become tensors of no dimensions.
+  bool ScalarsToTensors(const Syntax& call, std::vector<ir::Expr>& operands, Builder& builder);
+  // The call of an operator bound to a variable; null after a report.
+  ir::Expr Emit(const Syntax& syntax, std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs,
+                Builder& builder);
   template <typename T, typename... Args>
   ir::Expr MakeExpr(const Syntax& syntax, Args&&... args) {
     T node(std::forward<Args>(args)...);

@@ -92,7 +92,8 @@ class ModuleReader {
     has_module_ = true;
     head_.class_name = statement.text;
     const bool decorated = std::any_of(statement.decorators.begin(), statement.decorators.end(), [](const auto& d) {
-      return DottedName(*d) == "I.ir_module" || CalleeName(*d) == "I.ir_module";
+      const std::string name = d->kind == SyntaxKind::kCall ? CalleeName(*d) : DottedName(*d);
+      return name == "I.ir_module" || name == "tvm.script.ir_module" || name == "ir_module";
     });
     if (!decorated) context_.Error(statement.place, "expected @I.ir_module before the class");
     for (const Statement& inner : statement.body) {

@@ -42,9 +42,9 @@ constexpr NamedOp kNamedOps[] = {{"min", BinaryOp::kMin},
                                  {"And", BinaryOp::kAnd},
                                  {"Or", BinaryOp::kOr}};
 
-constexpr std::string_view kOtherFunctions[] = {"Cast",      "cast",     "Select",  "Ramp", "Broadcast",
-                                                "broadcast", "Shuffle",  "Let",     "Not",  "max_value",
-                                                "min_value", "infinity", "ceildiv", "nan"};
+constexpr std::string_view kOtherFunctions[] = {"Cast",    "cast", "Select", "Ramp",      "Broadcast", "broadcast",
+                                                "Shuffle", "Let",  "Not",    "max_value", "min_value", "infinity",
+                                                "ceildiv", "nan",  "all",    "any"};
 
 constexpr int kMaxLanes = 4096;
 
@@ -112,6 +112,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
     return context_.Error(call, "expected a scalar expression, got " + Describe(call));
   }
   const std::string function = name.substr(2);
+  if (function == "boolean") return ReadTypedNumber(call, DataType::Bool());  // before TVM 0.20
   if (const Result<DataType> dtype = DataType::Parse(function); dtype.ok()) return ReadTypedNumber(call, *dtype);
   for (const NamedOp& row : kNamedOps) {
     if (row.name != function) continue;
@@ -121,6 +122,8 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
     if (a == nullptr || b == nullptr || !args.Done()) return nullptr;
     return MakeBinary(row.op, ReadOperand(*a), ReadOperand(*b), call);
   }
+  if (function == "all") return ReadJunction(call, BinaryOp::kAnd);
+  if (function == "any") return ReadJunction(call, BinaryOp::kOr);
   if (function == "Let") return ReadLet(call);
   if (function == "Ramp" || function == "Broadcast" || function == "broadcast") return ReadVector(call, function);
   if (function == "Shuffle") return ReadShuffle(call);
@@ -196,7 +199,11 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
   const bool packed = row.id == Intrinsic::kCallPacked;
   if (row.result == IntrinsicRow::kGiven && !dtype && !packed) {
     const Syntax* given = args.Require(0, "dtype");
-    if (given == nullptr || !(dtype = ReadDataType(*given))) return nullptr;
+    if (given == nullptr) return nullptr;
+    // Of a function that returns nothing: as a statement its value is dropped anyway.
+    const bool is_void = row.id == Intrinsic::kCallExtern && AsString(*given) == "void";
+    dtype = is_void ? DataType::Int(32) : ReadDataType(*given);
+    if (!dtype) return nullptr;
     first = 1;
   }
   std::vector<Operand> operands;
@@ -246,6 +253,16 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
   std::vector<PrimExpr> values;
   for (Operand& operand : operands) values.push_back(std::move(operand.expr));
   return MakeAt<PrimCallNode>(call, *dtype, row.id, std::move(values));
+}
+
+PrimExpr PrimReader::ReadJunction(const Syntax& call, BinaryOp op) {
+  PrimExpr result;
+  for (size_t i = 1; i < call.children.size(); ++i) {
+    PrimExpr condition = ReadCondition(call[i]);
+    if (condition == nullptr) return nullptr;
+    result = result == nullptr ? std::move(condition) : MakeBinary(op, {result}, {condition}, call);
+  }
+  return result != nullptr ? result : PrimExpr(context_.Error(call, CalleeName(call) + ": expected conditions"));
 }
 
 // T.Let(body, where={x: value})

@@ -38,6 +38,16 @@ std::optional<Intrinsic> IntrinsicOf(std::string_view text) {
   return std::nullopt;
 }
 
+// The names of TVM's releases before 0.27.
+Result<DataType> ParseDataType(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kOldNames[] = {
+      {"boolean", "bool"}, {"e4m3_float8", "float8_e4m3fn"}, {"e5m2_float8", "float8_e5m2"}};
+  for (const auto& [old_name, new_name] : kOldNames) {
+    if (name == old_name) return DataType::Parse(new_name);
+  }
+  return DataType::Parse(name);
+}
+
 bool IsWhole(DataType dtype) { return dtype.is_integral() || dtype.is_bool(); }
 
 }  // namespace
@@ -374,6 +384,9 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
     if (!CheckInteger(start.expr, index)) return std::nullopt;
     region.region.push_back(MakeRange(start.expr, stop.expr));
   }
+  for (size_t i = region.region.size(); i < buffer->shape.size() && i > 0; ++i) {  // what is left out is whole
+    region.region.push_back({IntImm(buffer->shape[i]->dtype, 0), buffer->shape[i]});
+  }
   if (region.region.size() != buffer->shape.size()) {
     context_.Error(syntax, "\"" + buffer->name + "\" has " + std::to_string(buffer->shape.size()) +
                                " dimensions, got " + std::to_string(region.region.size()) + " indices");
@@ -488,10 +501,25 @@ std::optional<DataType> PrimReader::ReadDataType(const Syntax& syntax) {
     if (syntax.kind != SyntaxKind::kError) context_.Error(syntax, "expected a data type, got " + Describe(syntax));
     return std::nullopt;
   }
-  const Result<DataType> dtype = DataType::Parse(name);
+  const Result<DataType> dtype = ParseDataType(name);
   if (dtype.ok()) return *dtype;
   context_.Error(syntax, dtype.status().message());
   return std::nullopt;
+}
+
+std::optional<DataType> PrimReader::ReadVarDeclaration(const Syntax& syntax) {
+  const std::string callee = CalleeName(syntax);
+  if (!callee.starts_with("T.")) return std::nullopt;
+  const size_t num_args = syntax.children.size() - 1;
+  if (callee == "T.Var" || callee == "T.SizeVar" || callee == "T.var") {
+    const bool has_name = num_args > 0 && callee != "T.var";  // T.var("int64") takes its name from the left
+    if (num_args != (has_name ? 2 : 1)) return std::nullopt;
+    return ReadDataType(syntax[has_name ? 2 : 1]);
+  }
+  const bool size_var = num_args == 1 && syntax[1].kind == SyntaxKind::kKeyword && syntax[1].text == "is_size_var";
+  if (num_args != 0 && !size_var) return std::nullopt;
+  const Result<DataType> dtype = ParseDataType(callee.substr(2));
+  return dtype.ok() ? std::optional(*dtype) : std::nullopt;
 }
 
 // ---- Attributes
@@ -553,7 +581,8 @@ std::optional<AttrValue> PrimReader::ReadAttr(const Syntax& syntax) {
     if (!dtype) return std::nullopt;
     return AttrValue(*dtype);
   }
-  if (callee == "R.str" && one_argument) return ReadAttr(syntax[1]);
+  // A target is what it is made of: its text or its dictionary.
+  if ((callee == "R.str" || callee == "T.target") && one_argument) return ReadAttr(syntax[1]);
   if (callee == "I.expr" && one_argument) {
     PrimExpr expr = Read(syntax[1]);
     if (expr == nullptr) return std::nullopt;

@@ -28,7 +28,10 @@ class PrimReader {
   ir::PrimExpr ReadQuoted(const Syntax& string);
   std::optional<std::vector<ir::PrimExpr>> ReadDims(const Syntax& syntax);  // of a tuple or list, or a single one
   std::optional<DataType> ReadDataType(const Syntax& syntax);               // "float32", T.float32
-  ir::Buffer ReadBuffer(const Syntax& syntax);                              // a name
+  // The dtype of a declared variable: T.int64(), T.int64(is_size_var=True), T.Var("n", "int64"); nothing, without a
+  // report, for anything else.
+  std::optional<DataType> ReadVarDeclaration(const Syntax& syntax);
+  ir::Buffer ReadBuffer(const Syntax& syntax);  // a name
   // B[i, a:b]
   std::optional<ir::BufferRegion> ReadRegion(const Syntax& syntax);
   // Indices of a load or store; a slice is a ramp.
@@ -76,6 +79,7 @@ class PrimReader {
   ir::PrimExpr ReadCall(const Syntax& call);
   ir::PrimExpr ReadTypedNumber(const Syntax& call, DataType dtype);
   ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row);
+  ir::PrimExpr ReadJunction(const Syntax& call, ir::BinaryOp op);  // T.all, T.any
   ir::PrimExpr ReadLet(const Syntax& call);
   ir::PrimExpr ReadVector(const Syntax& call, const std::string& function);
   ir::PrimExpr ReadShuffle(const Syntax& call);

@@ -1,6 +1,7 @@
 #include "compiler/script/stmt_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ingot::script {
 
@@ -78,7 +79,9 @@ bool StmtReader::ReadParams(const Statement& def) {
       continue;
     }
     const std::string callee = CalleeName(*param.annotation);
-    if (callee == "T.Buffer") {
+    const bool in_brackets = param.annotation->kind == SyntaxKind::kSubscript &&  // T.Buffer[(n,), "float32"]
+                             DottedName((*param.annotation)[0]) == "T.Buffer";
+    if (callee == "T.Buffer" || in_brackets) {
       buffers[i] = param.annotation.get();
       continue;
     }
@@ -239,6 +242,7 @@ void StmtReader::ReadExpressionStatement(const Statement& statement, Suite& suit
   if (IsBlockHead(callee)) return ReadBlockHead(statement, callee, value, suite);
   if (callee == "T.attr") return ReadAttribute(statement, value, suite, false);
   if (callee == "T.launch_thread") return ReadLaunchThread(statement, value, suite, false);
+  if (callee == "T.LetStmt" || callee == "T.let") return ReadLetStatement(statement, callee, suite, false);
   PrimExpr expr;
   if (callee == "T.evaluate") {
     Arguments args(context_, value, callee);
@@ -283,6 +287,38 @@ void StmtReader::ReadLet(const Statement& statement, std::optional<DataType> dty
   });
 }
 
+void StmtReader::ReadLetStatement(const Statement& statement, const std::string& callee, Suite& suite,
+                                  bool has_own_body) {
+  Arguments args(context_, *statement.value, callee);
+  const bool var_first = callee == "T.let";
+  const Syntax* var_syntax = args.Get(var_first ? 0 : static_cast<size_t>(-1), "var");
+  const Syntax* value_syntax = args.Require(var_first ? 1 : 0, "value");
+  if (value_syntax == nullptr || !args.Done()) return;
+  const Syntax* name = var_syntax != nullptr ? var_syntax : statement.target.get();
+  if (name == nullptr || name->kind != SyntaxKind::kName) {
+    context_.Error(*statement.value, "expected a name: with " + callee + "(...) as x");
+    return;
+  }
+  PrimVar var;
+  if (var_syntax != nullptr) {  // declared before by T.Var or T.float32()
+    const Symbol* symbol = scope_.FindLocal(name->text);
+    if (symbol != nullptr && symbol->kind == Symbol::Kind::kPrim) var = AsRef<PrimVarNode>(symbol->prim);
+    if (var == nullptr) {
+      context_.Error(*name, callee + ": expected a declared variable, such as x = T.float32()");
+      return;
+    }
+  }
+  PrimExpr expr = var != nullptr ? prim_.ReadAs(*value_syntax, var->dtype) : prim_.Read(*value_syntax);
+  if (expr == nullptr) return DefineError(*name);
+  if (var == nullptr) {
+    var = MakePrimVar(std::string(name->text), expr->dtype);
+    scope_.Define(name->text, Symbol::Prim(var));
+  }
+  AddScoped(statement, suite, has_own_body, [this, place = statement.place, var, expr](Stmt body) {
+    return MakeStmt<LetStmtNode>(place, var, expr, std::move(body));
+  });
+}
+
 void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
   const Syntax& target = *statement.target;
   if (statement.value == nullptr) {
@@ -296,11 +332,11 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
   if (target.kind == SyntaxKind::kTuple && value.kind == SyntaxKind::kTuple &&
       target.children.size() == value.children.size()) {  // m, k = T.int64(), T.int64()
     for (size_t i = 0; i < target.children.size(); ++i) {
-      const std::string type = CalleeName(value[i]);
-      const std::optional<DataType> dtype =
-          type.starts_with("T.") && value[i].children.size() == 1 ? prim_.ReadDataType(value[i][0]) : std::nullopt;
+      const std::optional<DataType> dtype = prim_.ReadVarDeclaration(value[i]);
       if (!dtype || target[i].kind != SyntaxKind::kName) {
-        context_.Error(target, "expected the declaration of symbolic variables, such as m, n = T.int64(), T.int64()");
+        context_.Error(target,
+                       "expected the declaration of symbolic variables, such as m, n = T.int64(), T.int64(); other "
+                       "values are assigned one by one");
         return DefineError(target);
       }
       scope_.Define(target[i].text, Symbol::Prim(MakePrimVar(std::string(target[i].text), *dtype)));
@@ -312,8 +348,12 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
     return DefineError(target);
   }
   if (callee == "T.match_buffer") return ReadMatchBuffer(statement, value, suite);
+  const bool views = callee == "T.decl_buffer" &&
+                     std::any_of(value.children.begin(), value.children.end(), [](const SyntaxPtr& argument) {
+                       return argument->kind == SyntaxKind::kKeyword && argument->text == "data";
+                     });
   if (callee == "T.sblock_alloc_buffer" || callee == "T.alloc_buffer" || callee == "T.alloc_local" ||
-      callee == "T.alloc_shared") {
+      callee == "T.alloc_shared" || (callee == "T.decl_buffer" && !views)) {
     return ReadAllocate(statement, callee, value, suite, false);
   }
   if (callee == "T.launch_thread") return ReadLaunchThread(statement, value, suite, false);
@@ -326,12 +366,23 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
     scope_.Define(target.text, Symbol::Prim(var));
     return;
   }
-  if (callee == "T.decl_buffer" || callee == "T.allocate" || callee == "T.allocate_const") {
+  if (callee == "T.decl_buffer" || callee == "T.Buffer") {
+    context_.Error(value, callee +
+                              ": another view of a buffer's memory is not supported; index the buffer itself, or " +
+                              "match a region of it in a block with T.match_buffer");
+    return DefineError(target);
+  }
+  if (callee == "T.allocate" || callee == "T.allocate_const") {
     context_.Error(value, callee + " is not supported; write T.alloc_buffer(shape, dtype)");
     return DefineError(target);
   }
-  if (callee.starts_with("T.") && value.children.size() == 1 && DataType::Parse(callee.substr(2)).ok()) {
-    const Result<DataType> dtype = DataType::Parse(callee.substr(2));
+  if (callee == "T.meta_var" && value.children.size() == 2) {  // a name for what is on the right
+    const PrimExpr meaning = prim_.Read(value[1]);
+    if (meaning == nullptr) return DefineError(target);
+    scope_.Define(target.text, Symbol::Prim(meaning));
+    return;
+  }
+  if (const std::optional<DataType> dtype = prim_.ReadVarDeclaration(value)) {
     scope_.Define(target.text, Symbol::Prim(MakePrimVar(std::string(target.text), *dtype)));
     return;
   }
@@ -358,6 +409,8 @@ constexpr LoopFunction kLoops[] = {{"range", ForKind::kSerial},        {"T.seria
                                    {"T.parallel", ForKind::kParallel}, {"T.vectorized", ForKind::kVectorized},
                                    {"T.unroll", ForKind::kUnrolled},   {"T.thread_binding", ForKind::kThreadBinding},
                                    {"T.grid", ForKind::kSerial}};
+
+bool IsString(const Syntax* syntax) { return syntax != nullptr && syntax->kind == SyntaxKind::kString; }
 }  // namespace
 
 void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
@@ -388,7 +441,15 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
   } else {
     const Syntax* start = args.Require(0, "start");
     const Syntax* stop = args.Get(1, "stop");
-    const Syntax* tag = function->kind == ForKind::kThreadBinding ? args.Get(2, "thread") : nullptr;
+    const bool binds_thread = function->kind == ForKind::kThreadBinding;
+    const Syntax* tag = binds_thread ? args.Get(2, "thread") : nullptr;
+    if (binds_thread && tag == nullptr && IsString(stop)) tag = std::exchange(stop, nullptr);  // (extent, tag)
+    const Syntax* step = binds_thread ? args.Keyword("step") : args.Get(2, "step");
+    if (step != nullptr && AsInt(*step) != 1) {
+      context_.Error(*step, "steps are not supported; loop over the number of steps, and multiply the variable");
+      for (const Syntax* name : targets) DefineError(*name);
+      return;
+    }
     const Syntax* dict = callee == "range" ? nullptr : args.Keyword("annotations");
     if (start == nullptr) return;
     domains.push_back(stop == nullptr ? prim_.ReadRange(nullptr, *start) : prim_.ReadRange(start, *stop));
@@ -438,7 +499,7 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
 void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
   const Syntax& value = *statement.value;
   const std::string callee = CalleeName(value);
-  const bool needs_name = callee == "T.LetStmt" || callee == "T.alloc_buffer" || callee == "T.launch_thread";
+  const bool needs_name = callee == "T.alloc_buffer" || callee == "T.launch_thread";
   if (needs_name && (statement.target == nullptr || statement.target->kind != SyntaxKind::kName)) {
     context_.Error(value, "expected \"as NAME\" after " + callee + "(...)");
     return;
@@ -449,19 +510,8 @@ void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
   if (callee == "T.attr") return ReadAttribute(statement, value, suite, true);
   if (callee == "T.alloc_buffer") return ReadAllocate(statement, callee, value, suite, true);
   if (callee == "T.launch_thread") return ReadLaunchThread(statement, value, suite, true);
+  if (callee == "T.LetStmt" || callee == "T.let") return ReadLetStatement(statement, callee, suite, true);
   Arguments args(context_, value, callee);
-  if (callee == "T.LetStmt") {
-    const Syntax* let_value = args.Require(0, "value");
-    if (let_value == nullptr || !args.Done()) return;
-    PrimExpr expr = prim_.Read(*let_value);
-    if (expr == nullptr) return;
-    const PrimVar var = MakePrimVar(std::string(statement.target->text), expr->dtype);
-    scope_.Define(statement.target->text, Symbol::Prim(var));
-    AddScoped(statement, suite, true, [this, place = statement.place, var, expr](Stmt body) {
-      return MakeStmt<LetStmtNode>(place, var, expr, std::move(body));
-    });
-    return;
-  }
   if (callee == "T.Assert") {
     const Syntax* condition_syntax = args.Require(0, "condition");
     const Syntax* message_syntax = args.Get(1, "message");
@@ -472,6 +522,10 @@ void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
     AddScoped(statement, suite, true, [this, place = statement.place, condition, message](Stmt body) {
       return MakeStmt<AssertStmtNode>(place, condition, *message, std::move(body));
     });
+    return;
+  }
+  if (callee == "T.allocate") {
+    context_.Error(value, "T.allocate is not supported; write NAME = T.alloc_buffer(shape, dtype)");
     return;
   }
   context_.Error(value,

@@ -55,6 +55,8 @@ class StmtReader {
   void ReadAssign(const Statement& statement, Suite& suite);
   void ReadStore(const Statement& statement, Suite& suite);
   void ReadLet(const Statement& statement, std::optional<DataType> dtype, const Syntax& value, Suite& suite);
+  // with T.LetStmt(value) as x, T.LetStmt(value, var=x), T.let(x, value)
+  void ReadLetStatement(const Statement& statement, const std::string& callee, Suite& suite, bool has_own_body);
   void ReadFor(const Statement& statement, Suite& suite);
   void ReadWith(const Statement& statement, Suite& suite);
   void ReadAssert(const Statement& statement, Suite& suite);
@@ -76,6 +78,8 @@ class StmtReader {
   void AddAxis(const Syntax& target, ir::IterType type, ir::Range domain, ir::PrimExpr value, BlockFrame& block);
   std::optional<std::vector<ir::BufferRegion>> ReadRegions(const Syntax& call);
   void ReadBlock(const Statement& statement, Suite& suite);
+  // Arguments that older printers wrote out: their defaults alone are known here.
+  bool CheckBufferDefaults(Arguments& args);
   ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global");
   void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
   void ReadAllocate(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite,

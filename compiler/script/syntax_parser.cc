@@ -1,5 +1,6 @@
 #include "compiler/script/syntax_parser.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace ingot::script {
@@ -72,6 +73,23 @@ void SyntaxParser::ParseStatement(std::vector<Statement>* out) {
   out->push_back(std::move(statement));
 }
 
+namespace {
+SyntaxPtr Clone(const Syntax& syntax) {
+  auto copy = std::make_unique<Syntax>(syntax.kind, syntax.place, syntax.text);
+  copy->value = syntax.value;
+  copy->depth = syntax.depth;
+  copy->parenthesized = syntax.parenthesized;
+  for (const SyntaxPtr& child : syntax.children) copy->children.push_back(child == nullptr ? nullptr : Clone(*child));
+  return copy;
+}
+
+bool IsAugmentedAssignment(const Token& token) {
+  constexpr std::string_view kStatements[] = {"+=", "-=", "*=", "/=", "//=", "%=", "<<=", ">>=", "&=", "|=", "^="};
+  return token.kind == TokenKind::kOperator &&
+         std::find(std::begin(kStatements), std::end(kStatements), token.text) != std::end(kStatements);
+}
+}  // namespace
+
 Statement SyntaxParser::ParseSimple() {
   const Token& first = Peek();
   Statement statement(StatementKind::kExpression, first.place);
@@ -96,11 +114,19 @@ Statement SyntaxParser::ParseSimple() {
     if (TakeIf(",")) statement.message = ParseExpression();
   } else {
     SyntaxPtr left = ParseExpressionList();
-    if (IsAt(TokenKind::kOperator) && Peek().text.size() > 1 && Peek().text.ends_with("=") && !failed_) {
-      Fail(Peek().place, "the statement \"" + std::string(Peek().text) + "\" is not supported; write a = a " +
-                             std::string(Peek().text.substr(0, Peek().text.size() - 1)) + " b");
-    }
-    if (!failed_ && (IsAt(":") || IsAt("="))) {
+    if (!failed_ && (IsAt("**=") || IsAt("@="))) {
+      Fail(Peek().place, "the statement \"" + std::string(Peek().text) + "\" is not supported; write a = f(a, b)");
+    } else if (!failed_ && IsAugmentedAssignment(Peek())) {  // a += b is a = a + b
+      const Token& token = Take();
+      statement.kind = StatementKind::kAssign;
+      statement.target = Clone(*left);
+      const Place place = left->place;
+      std::vector<SyntaxPtr> operands;
+      operands.push_back(std::move(left));
+      operands.push_back(ParseExpressionList());
+      statement.value =
+          Make(SyntaxKind::kBinary, place, token.text.substr(0, token.text.size() - 1), std::move(operands));
+    } else if (!failed_ && (IsAt(":") || IsAt("="))) {
       statement.kind = StatementKind::kAssign;
       statement.target = std::move(left);
       if (TakeIf(":")) statement.annotation = ParseExpression();

@@ -15,6 +15,27 @@ namespace {
 // Older and newer names of the argument that states the type of a call's result.
 constexpr std::string_view kOutTypeNames[] = {"out_ty", "out_sinfo", "sinfo_args", "ty_args"};
 
+// Arguments that are tuples of numbers; other lists of numbers are shapes.
+constexpr std::string_view kNumberTuples[] = {"axes", "begin", "end", "strides"};
+
+// Whether the syntax is a type, or a list of types.
+bool IsTypeSyntax(const Syntax& syntax) {
+  if (syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList) {
+    return !syntax.children.empty() && IsTypeSyntax(syntax[0]);
+  }
+  constexpr std::string_view kTypes[] = {"R.Any", "R.Object", "R.Prim", "R.Shape", "R.Tensor", "R.Tuple", "R.Callable"};
+  const std::string name = syntax.kind == SyntaxKind::kCall ? CalleeName(syntax) : DottedName(syntax);
+  return std::find(std::begin(kTypes), std::end(kTypes), name) != std::end(kTypes);
+}
+
+// call_tir and its kin take the result's type by place too: (gvar, args[, inplace_indices], out_ty[, tir_vars]).
+size_t PlaceOfType(const Syntax& call) {
+  for (size_t i = 3; i < call.children.size() && call[i].kind != SyntaxKind::kKeyword; ++i) {
+    if (IsTypeSyntax(call[i])) return i - 1;
+  }
+  return static_cast<size_t>(-1);
+}
+
 Type TupleTypeOf(const std::vector<Expr>& fields) {
   std::vector<Type> types;
   for (const Expr& field : fields) types.push_back(field->type ? field->type : Type(Make<ObjectTypeNode>()));
@@ -38,10 +59,11 @@ Expr GraphReader::ReadValue(const Syntax& syntax, Builder& builder) {
       return nullptr;
     case SyntaxKind::kName:
       return ReadName(syntax);
-    case SyntaxKind::kInt:
-    case SyntaxKind::kFloat:
     case SyntaxKind::kUnary:
     case SyntaxKind::kBinary:
+      return NamesValue(syntax) ? ReadOperator(syntax, builder) : ReadPrimValue(syntax);
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
     case SyntaxKind::kConditional:
       return ReadPrimValue(syntax);
     case SyntaxKind::kString:
@@ -135,14 +157,16 @@ Expr GraphReader::ReadSubscript(const Syntax& syntax, Builder& builder) {
   if (root.is_name("metadata") && scope_.FindLocal("metadata") == nullptr) return ReadMetadata(syntax);
   Expr tuple = ReadArgument(base, builder);
   if (tuple == nullptr) return nullptr;
-  const std::optional<int64_t> index = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  std::optional<int64_t> index = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  const auto* tuple_type = As<TupleTypeNode>(tuple->type);
+  if (index && *index < 0 && tuple_type != nullptr) *index += std::ssize(tuple_type->fields);  // from the end
   if (!index || *index < 0) return context_.Error(syntax, "expected the place in a tuple, such as t[0]");
   Type type = Make<ObjectTypeNode>();
-  if (const auto* fields = As<TupleTypeNode>(tuple->type)) {
-    if (*index >= std::ssize(fields->fields)) {
-      return context_.Error(syntax[1], "the tuple has " + std::to_string(fields->fields.size()) + " fields");
+  if (tuple_type != nullptr) {
+    if (*index >= std::ssize(tuple_type->fields)) {
+      return context_.Error(syntax[1], "the tuple has " + std::to_string(tuple_type->fields.size()) + " fields");
     }
-    type = fields->fields[static_cast<size_t>(*index)];
+    type = tuple_type->fields[static_cast<size_t>(*index)];
   } else if (tuple->type != nullptr && tuple->type->kind != TypeKind::kObject) {
     return context_.Error(syntax, "expected a tuple before \"[\"");
   }
@@ -222,19 +246,21 @@ Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
   return ReadFunctionCall(call, Leaf(std::move(callee), call.place, builder), builder);
 }
 
-std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax) {
+std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax, bool one_is_itself) {
   std::vector<Type> types;
   const bool is_list = syntax.kind == SyntaxKind::kList || syntax.kind == SyntaxKind::kTuple;
   for (size_t i = 0; i < (is_list ? syntax.children.size() : 1); ++i) {
     types.push_back(types_.Read(is_list ? syntax[i] : syntax));
     if (types.back() == nullptr) return std::nullopt;
   }
-  // A list of one is a tuple of one.
-  if (is_list && types.size() < 2) return std::vector<Type>{Make<TupleTypeNode>(std::move(types))};
+  // A list of one is a tuple of one to call_tir and its kin; the one type of an external function's result else.
+  if (is_list && types.size() < (one_is_itself ? 1 : 2))
+    return std::vector<Type>{Make<TupleTypeNode>(std::move(types))};
   return types;
 }
 
 Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builder& builder) {
+  if (name == "nn.batch_norm") return ReadBatchNorm(call, builder);
   const op::OpRow* row = op::FindOp(name);
   Arguments args(context_, call, "R." + name);
   if (row == nullptr) {
@@ -247,7 +273,7 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
   AttrDict attrs;
   bool fine = true, ended = false;
   const auto read_argument = [&](const Syntax& syntax, std::string_view arg_name) -> Expr {
-    if (arg_name == "args") {  // the inputs of call_tir and its kin: always a tuple
+    if (arg_name == "args" && !row->variadic) {  // the inputs of call_tir and its kin: always a tuple
       if (syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList) return ReadTuple(syntax, builder);
       Expr value = ReadArgument(syntax, builder);
       if (value == nullptr || As<TupleTypeNode>(value->type) != nullptr) return value;
@@ -255,6 +281,9 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
     }
     if (arg_name == "func" && syntax.kind == SyntaxKind::kString) return MakeExpr<ExternFuncNode>(syntax, syntax.value);
     const bool is_list = syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList;
+    if (is_list && std::find(std::begin(kNumberTuples), std::end(kNumberTuples), arg_name) != std::end(kNumberTuples)) {
+      return ReadTuple(syntax, builder);
+    }
     if (is_list && std::all_of(syntax.children.begin(), syntax.children.end(),
                                [&](const SyntaxPtr& item) { return IsScalarSyntax(*item); })) {
       std::optional<std::vector<PrimExpr>> dims = prim_.ReadDims(syntax);
@@ -275,14 +304,20 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
     values.push_back(read_argument(*syntax, arg_name));
     fine = fine && values.back() != nullptr;
   };
+  constexpr auto kNoPlace = static_cast<size_t>(-1);
+  const size_t type_place = row->is_primitive && !row->variadic ? PlaceOfType(call) : kNoPlace;
+  const auto attr_place = [&](size_t place) { return place < type_place ? place : kNoPlace; };
   size_t place = 0;
-  for (; place < row->arg_names.size(); ++place)
-    add_argument(args.Get(place, row->arg_names[place]), row->arg_names[place]);
+  for (; place < row->arg_names.size(); ++place) {
+    const size_t shift = type_place == kNoPlace || place < 2 ? 0 : type_place - 1;
+    add_argument(args.Get(place + shift, row->arg_names[place]), row->arg_names[place]);
+  }
   for (; row->variadic && place < args.num_positional(); ++place) {
     add_argument(args.Get(place, row->arg_names.back()), row->arg_names.back());
   }
+  if (type_place != kNoPlace) place = 2;
   for (const op::AttrSpec& spec : row->attrs) {
-    const Syntax* syntax = args.Get(place++, spec.name);
+    const Syntax* syntax = args.Get(attr_place(place++), spec.name);
     if (syntax == nullptr) continue;
     const std::string wrapper = CalleeName(*syntax);
     const bool wrapped = (wrapper == "R.prim_value" || wrapper == "R.str") && syntax->children.size() == 2;
@@ -299,13 +334,16 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
     fine = fine && value;
   }
   for (const std::string_view out_name : kOutTypeNames) {
-    const Syntax* syntax = args.Keyword(out_name);
+    const bool by_place = type_place != kNoPlace && out_name == kOutTypeNames[0];
+    const Syntax* syntax = args.Get(by_place ? type_place : kNoPlace, out_name);
     if (syntax == nullptr) continue;
-    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax);
+    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax, row->variadic);
     if (types) out_types = std::move(*types);
     fine = fine && types;
   }
   if (!args.Done() || !fine) return nullptr;
+  const bool arithmetic = row->arg_names.size() == 2 && std::string_view(row->arg_names[1]) == "x2";
+  if (arithmetic && !ScalarsToTensors(call, values, builder)) return nullptr;
   const Result<Call> made = op::MakeCall(name, std::move(values), Attrs(std::move(attrs)), std::move(out_types));
   if (!made.ok()) return context_.Error(call, made.status().message());
   CallNode node = **made;
@@ -342,7 +380,7 @@ Expr GraphReader::ReadFunctionCall(const Syntax& call, Expr callee, Builder& bui
   for (const std::string_view out_name : kOutTypeNames) {
     const Syntax* syntax = args.Keyword(out_name);
     if (syntax == nullptr) continue;
-    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax);
+    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax, external);
     if (!types) return nullptr;
     out_types = std::move(*types);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/op/fold.h"
 #include "compiler/transform/pattern.h"
 
 namespace ingot::transform {
@@ -54,8 +55,7 @@ std::vector<RewriteRow> AttentionRewrites();   // rewrite_attention.cc
 bool SameType(const ir::Type& a, const ir::Type& b);
 // A constant with one value everywhere.
 bool IsFilledWith(const ir::Expr& expr, double value);
-// A rank-0 constant of a dtype.
-ir::Expr NumberConstant(double value, DataType dtype);
+using op::NumberConstant;
 ir::Expr ReshapeTo(RewriteContext& context, const ir::Expr& x, const std::vector<ir::PrimExpr>& dims);
 
 }  // namespace ingot::transform

@@ -72,12 +72,6 @@ bool IsFilledWith(const Expr& expr, double value) {
   return op::GetNumber(first, 0) == value;
 }
 
-Expr NumberConstant(double value, DataType dtype) {
-  op::ReferenceTensor tensor = op::NewReference(dtype, {});
-  op::SetNumber(tensor, 0, value);
-  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, {}, op::PackReference(tensor)));
-}
-
 Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::PrimExpr>& dims) {
   const std::vector<ir::PrimExpr>* own = DimsOf(x);
   if (own == nullptr) return nullptr;

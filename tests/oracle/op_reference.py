@@ -363,6 +363,8 @@ def places(indices, extent, from_end=True):
 
 def take(c, x):
     axis = c["attrs"]["axis"]
+    if c["attrs"]["mode"] == "wrap":
+        return np.take(x[0], x[1], axis=axis, mode="wrap")
     return np.take(x[0], places(x[1], x[0].shape[axis], c["attrs"]["mode"] == "fast"), axis=axis)
 
 

@@ -27,7 +27,7 @@ PrimExpr ReadUnlessEmpty(const te::Tensor& x, te::Indices index, const std::vect
   return ir::IfThenElse(filled, element, x.dtype().is_bool() ? ir::BoolImm(false) : ir::MakeConst(x.dtype(), 0));
 }
 
-te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, bool from_end) {
+te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, OutOfRange mode) {
   const auto at = static_cast<std::ptrdiff_t>(axis);
   const std::ptrdiff_t inner = indices.rank();
   Shape shape(x.shape().begin(), x.shape().begin() + at);
@@ -38,7 +38,10 @@ te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, bool f
       [&](const te::Indices& out) {
         const te::Indices which(out.begin() + at, out.begin() + at + inner);
         te::Indices index(out.begin(), out.begin() + at);
-        index.push_back(PlaceOf(indices(which), x.shape()[static_cast<size_t>(axis)], from_end));
+        const PrimExpr& extent = x.shape()[static_cast<size_t>(axis)];
+        index.push_back(mode == OutOfRange::kModulo
+                            ? ir::FloorMod(ir::Cast(DataType::Int(64), indices(which)), ir::Max(extent, ir::Int64(1)))
+                            : PlaceOf(indices(which), extent, mode == OutOfRange::kFromEnd));
         index.insert(index.end(), out.begin() + at + inner, out.end());
         return ReadUnlessEmpty(x, std::move(index), {axis});
       },

@@ -6,6 +6,13 @@
 
 namespace ingot::op::topi {
 
+// What an index outside of its axis means to Take.
+enum class OutOfRange : uint8_t {
+  kNearest,  // the nearest element
+  kFromEnd,  // below 0 it counts from the end; then the nearest element
+  kModulo,   // it goes round
+};
+
 // An index that data hold, of any integer dtype, as an int64 place in [0, max(extent, 1)).
 PrimExpr PlaceOf(const PrimExpr& index, const PrimExpr& extent, bool from_end = true);
 // index limited to the extent unless it is proved to lie inside, given that it is less than `below`.
@@ -14,7 +21,7 @@ PrimExpr Limit(const PrimExpr& index, const PrimExpr& below, const PrimExpr& ext
 PrimExpr ReadUnlessEmpty(const te::Tensor& x, te::Indices index, const std::vector<int>& axes);
 
 // out = x with the axis replaced by the axes of indices.
-te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, bool from_end);
+te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, OutOfRange mode);
 // out[i] = x[i, but indices[i] along axis]
 te::Tensor GatherElements(const te::Tensor& x, const te::Tensor& indices, int axis);
 // out[batch, i.., rest..] = x[batch, indices[batch, i..], rest..]: the last axis of indices, of constant extent, holds

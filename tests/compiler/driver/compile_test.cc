@@ -11,6 +11,7 @@
 #include "compiler/script/printer.h"
 #include "compiler/transform/pass.h"
 #include "formats/tensor_files.h"
+#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 #include "vm/assembler.h"
 #include "vm/context.h"
@@ -30,18 +31,6 @@ CompileOptions DefaultOptions() {
 
 std::string ModelPath(const char* name) { return golden::TestDirectory() + "/data/" + name; }
 
-// Prints, parses and compares; the message names the first difference.
-void CheckReadsBack(std::string_view pass, const ir::IRModule& module) {
-  CAPTURE(pass);
-  script::ConstantStore constants;
-  const std::string text = script::PrintModule(module, {}, &constants);
-  const Result<ir::IRModule> again = script::ParseModule(text, "printed.py", &constants);
-  if (!again.ok()) FAIL_CHECK(again.status().message() << "\n" << text);
-  if (!again.ok()) return;
-  if (!ir::StructuralEqual(module, *again)) FAIL_CHECK(ir::ExplainDifference(module, *again) << "\n" << text);
-  CHECK(script::PrintModule(*again, {}, &constants) == text);
-}
-
 TEST_CASE("the text after every pass reads back structurally equal") {
   for (const char* model : {"digits.onnx", "mlp.py", "onnx/control_flow.onnx"}) {
     CAPTURE(model);
@@ -50,7 +39,8 @@ TEST_CASE("the text after every pass reads back structurally equal") {
     CompileObserver observer;
     observer.after_pass = [&](std::string_view pass, const ir::IRModule& module) {
       ++num_passes;
-      CheckReadsBack(pass, module);
+      const std::string difference = script::testing::ReadBackDifference(module);
+      CHECK_MESSAGE(difference.empty(), pass << ": " << difference);
       return Status();
     };
     const Result<ir::IRModule> loaded = LoadModel(ModelPath(model), options, observer);
@@ -64,7 +54,8 @@ TEST_CASE("the text after every pass reads back structurally equal") {
     for (const Target& target : options.target.variants) {
       const Result<ir::IRModule> scheduled = lower::ScheduleModule(*optimized, target);
       REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
-      CheckReadsBack("schedule for " + target.name, *scheduled);
+      const std::string difference = script::testing::ReadBackDifference(*scheduled);
+      CHECK_MESSAGE(difference.empty(), "schedule for " << target.name << ": " << difference);
     }
   }
 }

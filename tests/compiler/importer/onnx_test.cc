@@ -17,6 +17,7 @@
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
 #include "formats/file.h"
+#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 
 namespace ingot::importer {
@@ -49,6 +50,8 @@ Result<std::string> Import(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const ImportResult result,
                          ImportOnnx(ReadModel(golden::TestDirectory() + "/data/" + file), file, options));
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(result.module));
+  const std::string difference = script::testing::ReadBackDifference(result.module, {.spans = true});
+  CHECK_MESSAGE(difference.empty(), golden.path << ": " << difference);
   return script::PrintModule(result.module, {.golden = true, .spans = true});
 }
 

@@ -33,6 +33,7 @@ void IndexingCases(CaseBuilder& b) {
   b.Add("take", "unsigned", {Data(kF32, {5}), Indices({2}, {4, 0}, DataType::UInt(8))}, {{"axis", 0}});
   b.Add("take", "out_of_range", {Data(kF32, {4, 2}), Indices({4}, {4, 1000000, -5, -1000000})}, {{"axis", 0}});
   b.Add("take", "clip", {Data(kF32, {4, 2}), Indices({3}, {5, -1, 1})}, {{"axis", 0}, {"mode", "clip"}});
+  b.Add("take", "wrap", {Data(kF32, {4, 2}), Indices({5}, {5, -1, 1, -9, 1000001})}, {{"axis", 0}, {"mode", "wrap"}});
   b.Add("take", "no_indices", {Data(kF32, {0, 2}), Indices({0}, {})}, {{"axis", 0}});
   b.Add("take", "empty", {Data(kF32, {3, 0}), Indices({2}, {1, 2})}, {{"axis", 0}});
   b.Add("take", "specials", {Specials(), Indices({3}, {0, 2, -1})}, {{"axis", 0}});

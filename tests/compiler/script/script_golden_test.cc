@@ -4,10 +4,10 @@
 
 #include <array>
 
-#include "compiler/ir/structural.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 
 namespace ingot::script {
@@ -16,16 +16,9 @@ namespace {
 Result<std::string> Print(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, ParseModule(golden.input, "input.py"));
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(module));
-  ConstantStore constants;
   const PrintOptions options{.spans = golden.arguments == "spans"};
-  const std::string text = PrintModule(module, options, &constants);
-  const Result<ir::IRModule> again = ParseModule(text, "printed.py", &constants);
-  CHECK_MESSAGE(again.ok(), golden.path << ": what was printed does not parse:\n" << again.status().message());
-  if (again.ok()) {
-    const std::string difference = ir::ExplainDifference(module, *again);
-    CHECK_MESSAGE(difference.empty(), golden.path << ": what was printed reads back differently: " << difference);
-    CHECK(PrintModule(*again, options, &constants) == text);
-  }
+  const std::string difference = testing::ReadBackDifference(module, options);
+  CHECK_MESSAGE(difference.empty(), golden.path << ": " << difference);
   return PrintModule(module, {.golden = true, .spans = options.spans});
 }
 

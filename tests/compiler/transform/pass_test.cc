@@ -19,6 +19,7 @@
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/pass_options.h"
 #include "formats/file.h"
+#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
@@ -26,7 +27,7 @@ namespace {
 
 // The module after the named passes, or after a pipeline (its name); notes of the log come first, as comments.
 // Options: those of pass_options.h.
-Result<std::string> RunNamed(const golden::Case& golden, ir::IRModule module, std::istringstream words) {
+Result<std::string> RunNamed(ir::IRModule module, std::istringstream words) {
   std::string names, option;
   words >> names;
   PassContext context;
@@ -42,16 +43,8 @@ Result<std::string> RunNamed(const golden::Case& golden, ir::IRModule module, st
   if (!passes.ok()) return passes.status();
   std::string notes;
   context.log = [&notes](std::string_view note) { notes += "# " + std::string(note) + "\n"; };
-  // What every pass makes can be written and read again.
-  CallAfterPasses read_back([&golden](const Pass& pass, const ir::IRModule& module, double) {
-    script::ConstantStore constants;
-    const std::string text = script::PrintModule(module, {}, &constants);
-    const Result<ir::IRModule> again = script::ParseModule(text, "printed.py", &constants);
-    CHECK_MESSAGE(again.ok(), golden.path << ": after " << pass.name << ": " << again.status().message());
-    if (again.ok()) CHECK_MESSAGE(ir::ExplainDifference(module, *again) == "", golden.path << ": after " << pass.name);
-    return Status();
-  });
   VerifyPasses verify;
+  script::testing::ReadBackPasses read_back;
   context.instruments = {&verify, &read_back};
   INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), *passes, context));
   return notes + script::PrintModule(module, {.golden = true});
@@ -60,7 +53,7 @@ Result<std::string> RunNamed(const golden::Case& golden, ir::IRModule module, st
 // pass NAMES [OPTIONS]: on the input.
 Result<std::string> RunOnText(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
-  return RunNamed(golden, std::move(module), std::istringstream(golden.arguments));
+  return RunNamed(std::move(module), std::istringstream(golden.arguments));
 }
 
 // pass_model FILE NAMES [OPTIONS]: on an ONNX model of tests/data.
@@ -70,7 +63,7 @@ Result<std::string> RunOnModel(const golden::Case& golden) {
   words >> file;
   INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(golden::TestDirectory() + "/data/" + file));
   INGOT_ASSIGN_OR_RETURN(importer::ImportResult imported, importer::ImportOnnx(bytes, file));
-  return RunNamed(golden, std::move(imported.module), std::move(words));
+  return RunNamed(std::move(imported.module), std::move(words));
 }
 
 TEST_CASE("graph passes: golden") {

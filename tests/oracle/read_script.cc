@@ -1,0 +1,85 @@
+// Reads a module as vm-compile does, and checks what tests/oracle/tvm_modules.py asks of modules that TVM printed:
+//
+//   read_script MODULE.py                                       it verifies, and its text reads back equal
+//   read_script MODULE.py passes                                so does what every pass of the pipelines makes
+//   read_script MODULE.py interpret FUNCTION IN.npz OUT.npz N   runs a tensor function, thread axes one after the other: IN holds every
+//                                                               buffer in order, the last N are outputs; OUT gets those
+//
+// Exit code 1 and a message on stderr when something fails.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "compiler/driver/compile.h"
+#include "compiler/interp/interpreter.h"
+#include "compiler/lower/pipeline.h"
+#include "formats/tensor_files.h"
+#include "tests/compiler/round_trip.h"
+
+namespace ingot {
+namespace {
+
+Status CheckReadsBack(std::string_view stage, const ir::IRModule& module) {
+  const std::string difference = script::testing::ReadBackDifference(module);
+  if (difference.empty()) return Status();
+  return Status(StatusCode::kFailed, "after " + std::string(stage) + ": " + difference.substr(0, 4000));
+}
+
+Status RunPasses(ir::IRModule module, const driver::CompileOptions& options, const driver::CompileObserver& observer) {
+  INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), options, observer));
+  transform::PassContext context;
+  context.options.opt_level = options.opt_level;
+  context.options.target = options.target;
+  context.after_pass = [](std::string_view pass, const ir::IRModule& after, double) {
+    return CheckReadsBack(pass, after);
+  };
+  return transform::RunPasses(std::move(module), lower::LoweringPipeline(), context).status();
+}
+
+Status InterpretFunction(const ir::IRModule& module, char** arguments) {
+  const ir::PrimFunc function = module.FindPrimFunc(arguments[0]);
+  if (!function) return Status(StatusCode::kNotFound, std::string("no tensor function ") + arguments[0]);
+  INGOT_ASSIGN_OR_RETURN(std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(arguments[1]));
+  const auto num_outputs = static_cast<size_t>(std::atoi(arguments[3]));
+  std::vector<interp::HostBuffer> buffers;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(tensors[i].tensor, Tensor::FromBytes(tensors[i].tensor.dtype(), tensors[i].tensor.dims(),
+                                                                tensors[i].tensor.bytes()));
+    const Tensor& tensor = tensors[i].tensor;
+    buffers.push_back({tensor.dtype(),
+                       {tensor.dims().begin(), tensor.dims().end()},
+                       std::as_writable_bytes(tensors[i].tensor.mutable_bytes()),
+                       i + num_outputs < tensors.size()});
+  }
+  // Threads that share a buffer wait for each other at barriers that stand in no text: lowering to a GPU adds them.
+  interp::InterpretOptions sequential;
+  sequential.check_races = false;
+  INGOT_RETURN_IF_ERROR(interp::Interpret(function, buffers, {}, sequential));
+  tensors.erase(tensors.begin(), tensors.end() - static_cast<std::ptrdiff_t>(num_outputs));
+  return formats::WriteTensorFile(arguments[2], tensors);
+}
+
+Status Run(int argc, char** argv) {
+  const std::string_view mode = argc > 2 ? argv[2] : "";
+  const bool valid = argc == 2 || (argc == 3 && mode == "passes") || (argc == 7 && mode == "interpret");
+  if (!valid) return Status(StatusCode::kInvalidArgument, "usage: read_script MODULE.py [passes | interpret ...]");
+  driver::CompileOptions options;
+  INGOT_ASSIGN_OR_RETURN(options.target, ParseTarget("cpu"));
+  driver::CompileObserver observer;
+  observer.after_pass = CheckReadsBack;
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, driver::LoadModel(argv[1], options, observer));
+  if (mode == "passes") return RunPasses(std::move(module), options, observer);
+  if (mode == "interpret") return InterpretFunction(module, argv + 3);
+  return Status();
+}
+
+}  // namespace
+}  // namespace ingot
+
+int main(int argc, char** argv) {
+  const ingot::Status status = ingot::Run(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  return 1;
+}

@@ -1,0 +1,343 @@
+"""TVM as an outside oracle of the text form: modules that the PyPI package apache-tvm prints are read, verified, printed
+and read back after every pass, compiled for the CPU, and give TVM's results.
+
+usage: tvm_modules.py BIN_DIR [--full] [--models DIR] [--only TEXT] [--keep DIR]
+
+Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero` pipeline;
+operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the interpreter runs.
+Without --full a few of each, on the models of tests/data. With it all of them, and every model.onnx below --models (made
+by the benchmark's script). A result is right when it differs from TVM's by at most 1e-5 of the largest value there.
+Exits 77 (skipped) without apache-tvm, onnx and numpy."""
+import argparse, pathlib, re, subprocess, sys, tempfile, time
+
+try:
+    import numpy as np
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax import op as R
+    from tvm.relax.frontend import detach_params
+    from tvm.relax.frontend.onnx import from_onnx
+    from tvm.s_tir import dlight
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+TOLERANCE = 1e-5
+SIZES = {"n": 5, "m": 3}  # of symbolic dims
+
+# A schedule for a GPU needs a target's numbers, not a GPU.
+GPU = {"kind": "cuda", "max_num_threads": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
+
+
+class Case:
+    """A module of TVM with its inputs (by name, in order) and the parameters that are bound at compile time."""
+
+    def __init__(self, name, module, inputs, params=None, gpu=None):
+        self.name, self.module, self.inputs, self.params, self.gpu = name, module, inputs, params or {}, gpu
+
+
+# ---- ONNX models
+
+
+@relax.expr_functor.mutator
+class ConstantLifter(relax.PyExprMutator):
+    """Constants that TVM's text would leave out become parameters."""
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.lifted = []
+
+    def visit_constant_(self, constant):
+        value = constant.data.numpy()
+        if value.ndim == 0:
+            return constant
+        var = relax.Var(f"lifted{len(self.lifted)}", constant.ty)
+        self.lifted.append((var, value))
+        return var
+
+
+def lift_constants(module):
+    lifter = ConstantLifter(module)
+    main = module["main"]
+    body = lifter.visit_expr(main.body)
+    if not lifter.lifted:
+        return module, []
+    params = [*main.params, *(var for var, _ in lifter.lifted)]
+    module.update_func(module.get_global_var("main"), relax.Function(params, body, main.ret_ty, main.is_pure, main.attrs))
+    return module, [value for _, value in lifter.lifted]
+
+
+def onnx_cases(path):
+    name = path.parent.name if path.name == "model.onnx" else path.stem
+    inputs = path.parent / "inputs.npz"
+    values = dict(np.load(inputs)) if inputs.exists() else {"image": np.load(DATA / "digits_test.npz")["image"][:3]}
+    imported = from_onnx(onnx.load(path), keep_params_in_input=True)
+    for suffix in ("", "_zero"):
+        module, params = detach_params(imported)
+        try:
+            if suffix:
+                module = relax.get_pipeline("zero")(module)
+            module, lifted = lift_constants(module)
+        except Exception as error:  # TVM's own limits: it names them
+            print(f"  TVM cannot: {name}{suffix}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}")
+            continue
+        arrays = [value.numpy() for value in params.get("main", [])] + lifted
+        names = [var.name for var in module["main"].params]
+        count = len(names) - len(arrays)
+        yield Case(name + suffix, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)))
+
+
+# ---- Operators
+
+
+def var(name, shape, dtype="float32"):
+    symbols = var.symbols
+    dims = [symbols.setdefault(d, tvm.tirx.Var(d, "int64")) if isinstance(d, str) else d for d in shape]
+    return relax.Var(name, relax.TensorType(dims, dtype))
+
+
+def value_of(dtype, shape, rng, low=None, high=None):
+    shape = [SIZES[d] if isinstance(d, str) else d for d in shape]
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith("int") or dtype.startswith("uint"):
+        return rng.integers(0 if low is None else low, 4 if high is None else high, shape).astype(dtype)
+    return rng.uniform(-2 if low is None else low, 2 if high is None else high, shape).astype(dtype)
+
+
+X = ("n", 24)
+
+
+def binary(function, low=None):
+    return [("x", X, "float32", low), ("y", X, "float32", low)], function
+
+
+def unary(function, low=None):
+    return [("x", X, "float32", low)], function
+
+
+def on(shape, function, dtype="float32"):
+    return [("x", shape, dtype)], function
+
+
+# name: inputs (name, shape, dtype, low), and what is made of them.
+OPERATORS = {
+    "add": binary(R.add),
+    "divide": binary(R.divide, 0.5),
+    "power": binary(R.power, 0.5),
+    "maximum": binary(R.maximum),
+    "floor_divide": ([("x", X, "int32", 1), ("y", X, "int32", 1)], R.floor_divide),
+    "less": binary(R.less),
+    "broadcast_multiply": ([("x", ("n", 1, 4), "float32"), ("y", (3, 4), "float32")], R.multiply),
+    "exp": unary(R.exp),
+    "log": unary(R.log, 0.1),
+    "sqrt": unary(R.sqrt, 0.1),
+    "tanh": unary(R.tanh),
+    "sigmoid": unary(R.sigmoid),
+    "erf": unary(R.erf),
+    "round": unary(R.round),
+    "relu": unary(R.nn.relu),
+    "gelu": unary(R.nn.gelu),
+    "silu": unary(R.nn.silu),
+    "softmax": unary(lambda x: R.nn.softmax(x, axis=-1)),
+    "log_softmax": unary(lambda x: R.nn.log_softmax(x, axis=-1)),
+    "clip": unary(lambda x: R.clip(x, -0.5, 0.75)),
+    "astype": unary(lambda x: R.astype(x, "int32")),
+    "sum": unary(lambda x: R.sum(x, axis=1)),
+    "mean": unary(lambda x: R.mean(x, axis=0, keepdims=True)),
+    "max": unary(lambda x: R.max(x)),
+    "argmax": unary(lambda x: R.argmax(x, axis=1)),
+    "variance": unary(lambda x: R.variance(x, axis=1)),
+    "cumsum": on((4, 6), lambda x: R.cumsum(x, axis=1)),
+    "matmul": ([("x", ("n", 16), "float32"), ("y", (16, 12), "float32")], R.matmul),
+    "batched_matmul": ([("x", (2, "n", 8), "float32"), ("y", (2, 8, "m"), "float32")], R.matmul),
+    "conv1d": ([("x", (1, 4, 10), "float32"), ("w", (6, 4, 3), "float32")], lambda x, w: R.nn.conv1d(x, w, padding=1)),
+    "conv2d": ([("x", ("n", 3, 8, 8), "float32"), ("w", (4, 3, 3, 3), "float32")], lambda x, w: R.nn.conv2d(x, w, padding=1)),
+    "conv2d_grouped": ([("x", (1, 4, 7, 7), "float32"), ("w", (4, 1, 3, 3), "float32")],
+                       lambda x, w: R.nn.conv2d(x, w, strides=2, padding=1, groups=4)),
+    "conv2d_transpose": ([("x", (1, 3, 5, 5), "float32"), ("w", (3, 2, 3, 3), "float32")],
+                         lambda x, w: R.nn.conv2d_transpose(x, w, strides=2)),
+    "max_pool2d": on(("n", 3, 8, 8), lambda x: R.nn.max_pool2d(x, (3, 3), strides=2, padding=1)),
+    "avg_pool2d": on((2, 3, 8, 8), lambda x: R.nn.avg_pool2d(x, (2, 2), strides=2)),
+    "adaptive_avg_pool2d": on((2, 3, 8, 8), lambda x: R.nn.adaptive_avg_pool2d(x, 1)),
+    "layer_norm": ([("x", X, "float32"), ("g", (24,), "float32"), ("b", (24,), "float32")],
+                   lambda x, g, b: R.nn.layer_norm(x, g, b, axes=-1)),
+    "rms_norm": ([("x", X, "float32"), ("g", (24,), "float32")], lambda x, g: R.nn.rms_norm(x, g, axes=-1)),
+    "group_norm": ([("x", (2, 4, 5), "float32"), ("g", (4,), "float32"), ("b", (4,), "float32")],
+                   lambda x, g, b: R.nn.group_norm(x, g, b, num_groups=2, channel_axis=1, axes=[2])),
+    "permute_dims": on(("n", 3, "m"), lambda x: R.permute_dims(x, [2, 0, 1])),
+    "reshape": on((4, 6), lambda x: R.reshape(x, (2, 12))),
+    "concat": ([("x", X, "float32"), ("y", X, "float32")], lambda x, y: R.concat([x, y], axis=1)),
+    "split": on((6, "n"), lambda x: R.split(x, 3, axis=0)),
+    "strided_slice": on((8, "n"), lambda x: R.strided_slice(x, [0], [1], [7], [2])),
+    "take": ([("x", X, "float32"), ("i", (7,), "int64")], lambda x, i: R.take(x, i, axis=1)),
+    "gather_elements": ([("x", (4, 5), "float32"), ("i", (4, 2), "int64")], lambda x, i: R.gather_elements(x, i, axis=1)),
+    "where": ([("c", X, "bool"), ("x", X, "float32"), ("y", X, "float32")], R.where),
+    "tile": on((2, "n"), lambda x: R.tile(x, (3, 2))),
+    "repeat": on((2, "n"), lambda x: R.repeat(x, 2, axis=1)),
+    "flip": on((4, "n"), lambda x: R.flip(x, axis=1)),
+    "tril": on((5, 5), lambda x: R.tril(x, 1)),
+    "pad": on((2, 5), lambda x: R.nn.pad(x, (1, 2, 0, 3))),
+    "resize2d": on((1, 2, 4, 4), lambda x: R.image.resize2d(x, (8, 8), method="linear")),
+    "one_hot": ([("i", ("n",), "int64")],
+                lambda i: R.one_hot(i, relax.prim_value(1), relax.prim_value(0), depth=4, axis=-1)),
+}
+SHORT_OPERATORS = ["add", "erf", "softmax", "argmax", "cumsum", "batched_matmul", "conv2d", "split"]
+
+# Functions for a GPU: the operator, and the rules of DLight that may take it.
+GPU_FUNCTIONS = ["add", "exp", "gelu", "softmax", "log_softmax", "sum", "mean", "max", "matmul", "batched_matmul", "conv2d",
+                 "max_pool2d", "layer_norm", "rms_norm", "permute_dims", "concat", "take", "where"]
+SHORT_GPU_FUNCTIONS = ["add", "softmax", "matmul"]
+
+
+def legalized(name):
+    inputs, function = OPERATORS[name]
+    var.symbols = {}
+    rng = np.random.default_rng(len(name))
+    params = [var(item[0], item[1], item[2]) for item in inputs]
+    builder = relax.BlockBuilder()
+    with builder.function("main", params):
+        with builder.dataflow():
+            result = builder.emit_output(function(*params))
+        builder.emit_func_output(result)
+    values = {item[0]: value_of(item[2], item[1], rng, *item[3:]) for item in inputs}
+    return relax.transform.LegalizeOps()(builder.get()), values
+
+
+def operator_case(name):
+    return Case("op_" + name, *legalized(name))
+
+
+def gpu_case(name):
+    module, values = legalized(name)
+    target = tvm.target.Target(GPU, host="llvm")
+    rules = dlight.gpu
+    with target:
+        scheduled = dlight.ApplyDefaultSchedule(rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(),
+                                                rules.Transpose(), rules.Fallback())(legalized(name)[0])  # in place
+    functions = [g.name_hint for g, f in scheduled.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
+    assert "blockIdx.x" in scheduled.script(), f"{name}: DLight did not schedule it"
+    return Case("gpu_" + name, scheduled, values, gpu=(functions[0], module))
+
+
+# ---- What TVM gives
+
+
+def leaves(value):
+    if hasattr(value, "numpy"):
+        return [value.numpy()]
+    return [leaf for item in value for leaf in leaves(item)]
+
+
+def run_tvm(module, arguments):
+    executable = tvm.compile(module, target="llvm")
+    machine = relax.VirtualMachine(executable, tvm.cpu())
+    return leaves(machine["main"](*(tvm.runtime.tensor(np.array(value, order="C")) for value in arguments)))
+
+
+# ---- What ours give
+
+
+class Check:
+    def __init__(self, bin_dir, directory):
+        self.bin, self.dir = bin_dir, directory
+
+    def tool(self, name, *args):
+        result = subprocess.run([self.bin / name, *map(str, args)], capture_output=True, text=True)
+        if result.returncode != 0:
+            raise AssertionError(f"{name} {' '.join(map(str, args))}\n{result.stderr[:1500]}")
+
+    def compare(self, expected, path):
+        with np.load(path) as file:
+            got = [file[key] for key in file.files]
+        assert len(got) == len(expected), f"{len(got)} results, TVM gives {len(expected)}"
+        worst = 0.0
+        for mine, theirs in zip(got, expected):
+            assert mine.shape == theirs.shape and mine.dtype == theirs.dtype, (
+                f"{mine.dtype}{mine.shape}, TVM gives {theirs.dtype}{theirs.shape}")
+            if theirs.size == 0:
+                continue
+            a, b = mine.astype(np.float64), theirs.astype(np.float64)
+            worst = max(worst, float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b)))))
+        assert worst <= TOLERANCE, f"differs from TVM by {worst:.1e} of the largest value"
+        return worst
+
+    def run(self, case):
+        text = self.dir / f"{case.name}.py"
+        text.write_text(case.module.script())
+        self.tool("read_script", text, *([] if case.gpu else ["passes"]))
+        return self.interpret(case, text) if case.gpu else self.compile(case, text)
+
+    def compile(self, case, text):
+        options = []
+        if case.params:
+            names = re.findall(r"([^\s(),:]+): R\.Tensor", re.search(r"def main\((.*)\) ->", text.read_text()).group(1))
+            bound = dict(zip(names[len(case.inputs):], case.params.values()))
+            np.savez(self.dir / "params.npz", **bound)
+            options = ["--params", self.dir / "params.npz"]
+        self.tool("vm-compile", text, *options, "-o", self.dir / "case.ingot")
+        np.savez(self.dir / "inputs.npz", **case.inputs)
+        self.tool("vm-run", self.dir / "case.ingot", self.dir / "inputs.npz", "--output", f"@{self.dir}/out.npz")
+        return self.compare(run_tvm(case.module, [*case.inputs.values(), *case.params.values()]), self.dir / "out.npz")
+
+    def interpret(self, case, text):
+        function, unscheduled = case.gpu
+        expected = run_tvm(unscheduled, case.inputs.values())
+        buffers = {f"b{i}": value for i, value in enumerate([*case.inputs.values(), *map(np.zeros_like, expected)])}
+        np.savez(self.dir / "buffers.npz", **buffers)
+        self.tool("read_script", text, "interpret", function, self.dir / "buffers.npz", self.dir / "out.npz", len(expected))
+        return self.compare(expected, self.dir / "out.npz")
+
+
+def all_cases(options):
+    """(family, name, function that makes the cases)"""
+    models = [DATA / "digits.onnx"]
+    if options.models:
+        models += sorted(pathlib.Path(options.models).glob("*/model.onnx"))
+    for path in models:
+        yield "onnx", str(path), lambda path=path: onnx_cases(path)
+    for name in OPERATORS if options.full else SHORT_OPERATORS:
+        yield "op", "op_" + name, lambda name=name: [operator_case(name)]
+    for name in GPU_FUNCTIONS if options.full else SHORT_GPU_FUNCTIONS:
+        yield "gpu", "gpu_" + name, lambda name=name: [gpu_case(name)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--models", help="a folder of NAME/model.onnx with NAME/inputs.npz")
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--keep", type=pathlib.Path, help="where the texts go")
+    options = parser.parse_args()
+    counts, failed = {}, []
+    with tempfile.TemporaryDirectory(prefix="ingot-tvm-") as temporary:
+        directory = options.keep or pathlib.Path(temporary)
+        directory.mkdir(exist_ok=True)
+        check = Check(options.bin.resolve(), directory)
+        for family, name, make in all_cases(options):
+            if options.only not in name:
+                continue
+            try:
+                cases = make()
+                for case in cases:
+                    start = time.time()
+                    try:
+                        worst = check.run(case)
+                        counts[family] = counts.get(family, 0) + 1
+                        print(f"  ok {case.name}: {worst:.1e}, {time.time() - start:.1f} s", flush=True)
+                    except AssertionError as error:
+                        failed.append(case.name)
+                        print(f"FAIL {case.name}: {error}", flush=True)
+            except Exception as error:  # TVM's importer names what it does not take
+                print(f"  TVM cannot: {name}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}", flush=True)
+    summary = ", ".join(f"{count} {family}" for family, count in counts.items())
+    print(f"{sum(counts.values())} modules of TVM {tvm.__version__} read, verified and right ({summary}); {len(failed)} failed"
+          + (": " + " ".join(failed) if failed else ""))
+    return 1 if failed or not counts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
