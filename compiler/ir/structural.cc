@@ -21,6 +21,7 @@ enum Word : uint64_t {
   kFree,
   kList,
   kString,
+  kView,
   kPrimBase = 0x100,
   kStmtBase = 0x200,
   kExprBase = 0x300,
@@ -501,6 +502,13 @@ class Sequence {
   }
   void Use(const Buffer& buffer) {
     const bool is_first = !numbers_.contains(buffer.get());
+    if (const auto data = numbers_.find(buffer->data.get()); is_first && data != numbers_.end()) {
+      // A view of a buffer in scope: it is defined where it is used first.
+      Put(kView);
+      Put(data->second);
+      Number(buffer.get());
+      return Describe(*buffer);
+    }
     Use(buffer.get(), buffer->name);
     if (is_first && free_ != FreeVars::kIdentity) Describe(*buffer);
   }

@@ -186,9 +186,10 @@ void StmtReader::ReadBlock(const Statement& statement, Suite& suite) {
                                                    Make<BlockNode>(std::move(block))));
 }
 
-bool StmtReader::CheckBufferDefaults(Arguments& args) {
+bool StmtReader::CheckBufferDefaults(Arguments& args, bool is_view) {
   bool fine = true;
   for (const std::string_view name : {"data", "buffer_type", "axis_separators", "layout"}) {
+    if (is_view && name == "data") continue;
     const Syntax* syntax = args.Keyword(name);
     if (syntax == nullptr || IsNone(*syntax) || AsString(*syntax) == "" || AsString(*syntax) == "default") continue;
     const bool is_list = syntax->kind == SyntaxKind::kList || syntax->kind == SyntaxKind::kTuple;
@@ -199,7 +200,8 @@ bool StmtReader::CheckBufferDefaults(Arguments& args) {
   return fine;
 }
 
-Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope) {
+Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope,
+                                       bool is_view) {
   const Syntax* shape_syntax = args.Require(first, "shape");
   const Syntax* dtype_syntax = args.Get(first + 1, "dtype");
   const Syntax* strides_syntax = args.Keyword("strides");
@@ -207,7 +209,7 @@ Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::strin
   const Syntax* scope_syntax = args.Keyword("scope");
   const Syntax* align_syntax = args.Keyword("align");
   args.Keyword("offset_factor");  // what elem_offset is a multiple of: nothing relies on it
-  if (shape_syntax == nullptr || !CheckBufferDefaults(args)) return nullptr;
+  if (shape_syntax == nullptr || !CheckBufferDefaults(args, is_view)) return nullptr;
   std::optional<std::vector<PrimExpr>> shape = prim_.ReadDims(*shape_syntax);
   std::optional<DataType> dtype = DataType::Float(32);
   if (dtype_syntax != nullptr) dtype = prim_.ReadDataType(*dtype_syntax);
@@ -242,6 +244,28 @@ Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::strin
     buffer.alignment = *align == -1 ? 64 : *align;
   }
   return Make<BufferNode>(std::move(buffer));
+}
+
+void StmtReader::ReadView(const Statement& statement, const std::string& callee, const Syntax& call) {
+  const Syntax& target = *statement.target;
+  Arguments args(context_, call, callee);
+  const Syntax* data = args.Require(static_cast<size_t>(-1), "data");
+  if (data == nullptr) return DefineError(target);
+  const bool of_buffer = data->kind == SyntaxKind::kAttribute && data->text == "data";
+  const Buffer owner = of_buffer ? prim_.ReadBuffer((*data)[0]) : nullptr;
+  const Buffer buffer = ReadBufferArguments(args, 0, target.text, "global", true);
+  if (!of_buffer) context_.Error(*data, callee + ": expected the memory of a buffer, such as data=A.data");
+  if (owner == nullptr || buffer == nullptr || !args.Done()) return DefineError(target);
+  if (buffer->shape.size() != 1 || buffer->dtype != owner->dtype || !buffer->strides.empty() ||
+      buffer->elem_offset != nullptr) {
+    context_.Error(call, callee +
+                             ": a view of another buffer has one dimension, its dtype, and neither strides nor an " +
+                             "offset; index the buffer itself, or match a region of it in a block with T.match_buffer");
+    return DefineError(target);
+  }
+  BufferNode view = *buffer;
+  view.data = owner->data;
+  scope_.Define(target.text, Symbol::OfBuffer(Make<BufferNode>(std::move(view))));
 }
 
 void StmtReader::ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite) {

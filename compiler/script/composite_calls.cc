@@ -84,21 +84,18 @@ bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operan
   const auto* value = As<PrimValueNode>(scalar);
   const std::optional<DataType>& dtype = (first == nullptr ? second : first)->dtype;
   if (value == nullptr || !dtype || !dtype->is_scalar()) return true;
-  if (const int64_t* number = AsConstInt(value->value);
-      number != nullptr && (dtype->is_int() || dtype->is_floating())) {
-    scalar = op::NumberConstant(static_cast<double>(*number), *dtype);
-    return true;
+  const int64_t* whole = AsConstInt(value->value);
+  const auto* broken = As<FloatImmNode>(value->value);
+  if (whole == nullptr && broken == nullptr) {  // a symbol: the one element of a range
+    if (!dtype->is_integral() || value->value->dtype != DataType::Int(64)) return true;
+    const Expr end = Make<PrimValueNode>(value->value + 1), step = Make<PrimValueNode>(Int64(1));
+    scalar = Emit(call, "arange", {scalar, end, step}, {{"dtype", *dtype}}, builder);
+    return scalar != nullptr;
   }
-  if (const auto* number = As<FloatImmNode>(value->value); number != nullptr && dtype->is_floating()) {
-    scalar = op::NumberConstant(number->value, *dtype);
-    return true;
-  }
-  // A symbol: the one element of a range.
-  if (!dtype->is_integral() || value->value->dtype != DataType::Int(64)) return true;
-  const Expr end = Make<PrimValueNode>(value->value + 1), step = Make<PrimValueNode>(Int64(1));
-  Expr range = Emit(call, "arange", {scalar, end, step}, {{"dtype", *dtype}}, builder);
-  if (range == nullptr) return false;
-  scalar = Emit(call, "reshape", {range, Make<ShapeExprNode>(std::vector<PrimExpr>{})}, {}, builder);
+  if (!dtype->is_floating() && (broken != nullptr || !dtype->is_int())) return true;
+  scalar = op::NumberConstant(broken != nullptr ? broken->value : static_cast<double>(*whole), *dtype);
+  if ((first == nullptr ? second : first)->rank != 0) return true;
+  scalar = Emit(call, "reshape", {scalar, Make<ShapeExprNode>(std::vector<PrimExpr>{Int64(1)})}, {}, builder);
   return scalar != nullptr;
 }
 

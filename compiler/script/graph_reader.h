@@ -98,7 +98,7 @@ class GraphReader {
   bool NamesValue(const Syntax& syntax);
   ir::Expr ReadOperator(const Syntax& syntax, Builder& builder);
   ir::Expr ReadBatchNorm(const Syntax& call, Builder& builder);
-  // Scalars among the operands of element-wise arithmetic become tensors of no dimensions.
+  // Scalars among the operands of element-wise arithmetic become tensors of one element: to TVM their shape is (1,).
   bool ScalarsToTensors(const Syntax& call, std::vector<ir::Expr>& operands, Builder& builder);
   // The call of an operator bound to a variable; null after a report.
   ir::Expr Emit(const Syntax& syntax, std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs,

@@ -1,6 +1,8 @@
 #include "compiler/script/stmt_printer.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
@@ -51,6 +53,43 @@ bool IsPlainSerial(const ForNode& loop) {
   return loop.for_kind == ForKind::kSerial && loop.annotations.empty() && IsConstInt(loop.min, 0);
 }
 
+// Buffers that are used and nowhere defined: views of the memory of others, whose data variable they share.
+class ViewCollector : public StmtVisitor {
+ public:
+  explicit ViewCollector(const std::vector<PrimFuncParam>& params) {
+    for (const PrimFuncParam& param : params) known_.insert(param.buffer.get());
+  }
+  std::unordered_map<const Node*, std::vector<Buffer>> TakeViews() { return std::move(views_); }
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const BufferLoadNode& node) override {
+    Use(node.buffer);
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const BufferStoreNode& node) override {
+    Use(node.buffer);
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const AllocateNode& node) override {
+    known_.insert(node.buffer.get());
+    StmtVisitor::Visit(node);
+  }
+  void Visit(const BlockNode& node) override {
+    for (const Buffer& buffer : node.alloc_buffers) known_.insert(buffer.get());
+    for (const MatchBufferRegion& match : node.match_buffers) known_.insert(match.buffer.get());
+    StmtVisitor::Visit(node);
+  }
+
+ private:
+  void Use(const Buffer& buffer) {
+    if (known_.insert(buffer.get()).second) views_[buffer->data.get()].push_back(buffer);
+  }
+
+  std::unordered_set<const Node*> known_;
+  std::unordered_map<const Node*, std::vector<Buffer>> views_;
+};
+
 // The root block as every function with blocks has it: nothing but buffers and a body.
 const BlockNode* AsPlainRoot(const Stmt& stmt) {
   const auto* realize = As<BlockRealizeNode>(stmt);
@@ -68,6 +107,16 @@ std::string StmtPrinter::DefineBuffer(const Buffer& buffer) {
   std::string name = names().Define(buffer.get(), buffer->name);
   if (buffer->data) names().DefineAlias(buffer->data.get(), name + ".data");
   return name;
+}
+
+void StmtPrinter::Views(const Buffer& buffer) {
+  const auto views = views_.find(buffer->data.get());
+  if (views == views_.end()) return;
+  for (const Buffer& view : views->second) {
+    const std::string arguments = BufferArguments(view, false, true);
+    const std::string name = names().Define(view.get(), view->name);
+    lines_.Add(name + " = T.decl_buffer(" + arguments + ", data=" + *names().Find(buffer->data.get()) + ")");
+  }
 }
 
 void StmtPrinter::Function(std::string_view name, const PrimFuncNode& function) {
@@ -90,6 +139,12 @@ void StmtPrinter::Function(std::string_view name, const PrimFuncNode& function) 
   lines_.Add("def " + std::string(name) + "(" + signature + "):");
   TextLines::Indent indent(lines_);
   if (!function.attrs.empty()) lines_.Add("T.func_attr(" + Dict(function.attrs.items()) + ")");
+  ViewCollector collector(function.params);
+  collector.VisitStmt(function.body);
+  views_ = collector.TakeViews();
+  for (const PrimFuncParam& param : function.params) {
+    if (param.buffer) Views(param.buffer);
+  }
   if (const BlockNode* root = AsPlainRoot(function.body)) {
     lines_.Add("# with T.sblock(\"root\"):");
     AllocBuffers(*root);
@@ -184,13 +239,12 @@ void StmtPrinter::Statement(const Stmt& stmt, bool is_last) {
   INGOT_UNREACHABLE("StmtKind");
 }
 
-void StmtPrinter::Scoped(const std::string& flat, const std::string& with, const Stmt& body, bool is_last) {
+void StmtPrinter::Scoped(const std::string& flat, const std::string& with, const Stmt& body, bool is_last,
+                         const Buffer& defined) {
   lines_.Add(is_last ? flat : "with " + with + ":");
-  if (is_last) {
-    Suite(body);
-    return;
-  }
-  TextLines::Indent indent(lines_);
+  std::optional<TextLines::Indent> indent;
+  if (!is_last) indent.emplace(lines_);
+  if (defined) Views(defined);
   Suite(body);
 }
 
@@ -217,7 +271,7 @@ void StmtPrinter::Allocate(const AllocateNode& node, bool is_last) {
   std::string call = "T.alloc_buffer(" + BufferArguments(node.buffer, false, true);
   if (!node.annotations.empty()) call += ", annotations=" + Dict(node.annotations.items());
   const std::string name = DefineBuffer(node.buffer);
-  Scoped(name + " = " + call + ")", call + ") as " + name, node.body, is_last);
+  Scoped(name + " = " + call + ")", call + ") as " + name, node.body, is_last, node.buffer);
 }
 
 void StmtPrinter::Attribute(const AttrStmtNode& node, bool is_last) {
@@ -284,6 +338,7 @@ void StmtPrinter::AllocBuffers(const BlockNode& block) {
     const std::string arguments = BufferArguments(buffer, false, true);
     const std::string name = DefineBuffer(buffer);
     lines_.Add(name + " = T.sblock_alloc_buffer(" + arguments + ")");
+    Views(buffer);
   }
 }
 
@@ -345,6 +400,7 @@ void StmtPrinter::Realize(const BlockRealizeNode& realize) {
     const std::string source = Region(match.source);
     const std::string arguments = BufferArguments(match.buffer, false, true);
     lines_.Add(DefineBuffer(match.buffer) + " = T.match_buffer(" + source + ", " + arguments + ")");
+    Views(match.buffer);
   }
   if (block.init) {
     lines_.Add("with T.init():");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -50,7 +51,8 @@ class StmtPrinter : public PrimPrinter {
   // A statement in the last place of its suite, or one that others follow.
   void Statement(const ir::Stmt& stmt, bool is_last);
   // `with HEAD as NAME:` or a flat line, then the body.
-  void Scoped(const std::string& flat, const std::string& with, const ir::Stmt& body, bool is_last);
+  void Scoped(const std::string& flat, const std::string& with, const ir::Stmt& body, bool is_last,
+              const ir::Buffer& defined = nullptr);
   void Loop(const ir::ForNode& loop);
   void LoopHeader(const ir::ForNode& loop, const std::string& name);
   void Realize(const ir::BlockRealizeNode& realize);
@@ -62,8 +64,11 @@ class StmtPrinter : public PrimPrinter {
   void Attribute(const ir::AttrStmtNode& node, bool is_last);
   std::string Regions(const std::vector<ir::BufferRegion>& regions);
   std::string DefineBuffer(const ir::Buffer& buffer);
+  // Views of the buffer's memory stand behind its definition.
+  void Views(const ir::Buffer& buffer);
 
   TextLines lines_;
+  std::unordered_map<const ir::Node*, std::vector<ir::Buffer>> views_;  // by the data variable that they share
   // The loops around: a block's iteration variable over a whole loop joins T.axis.remap.
   std::vector<const ir::ForNode*> loops_;
 };

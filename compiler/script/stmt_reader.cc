@@ -366,12 +366,7 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
     scope_.Define(target.text, Symbol::Prim(var));
     return;
   }
-  if (callee == "T.decl_buffer" || callee == "T.Buffer") {
-    context_.Error(value, callee +
-                              ": another view of a buffer's memory is not supported; index the buffer itself, or " +
-                              "match a region of it in a block with T.match_buffer");
-    return DefineError(target);
-  }
+  if (callee == "T.decl_buffer" || callee == "T.Buffer") return ReadView(statement, callee, value);
   if (callee == "T.allocate" || callee == "T.allocate_const") {
     context_.Error(value, callee + " is not supported; write T.alloc_buffer(shape, dtype)");
     return DefineError(target);

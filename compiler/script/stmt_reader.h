@@ -79,8 +79,11 @@ class StmtReader {
   std::optional<std::vector<ir::BufferRegion>> ReadRegions(const Syntax& call);
   void ReadBlock(const Statement& statement, Suite& suite);
   // Arguments that older printers wrote out: their defaults alone are known here.
-  bool CheckBufferDefaults(Arguments& args);
-  ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global");
+  bool CheckBufferDefaults(Arguments& args, bool is_view);
+  ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global",
+                                 bool is_view = false);
+  // V = T.decl_buffer(shape, dtype, data=A.data): the elements of A under one dimension.
+  void ReadView(const Statement& statement, const std::string& callee, const Syntax& call);
   void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
   void ReadAllocate(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite,
                     bool has_own_body);

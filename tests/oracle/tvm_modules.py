@@ -1,14 +1,15 @@
 """TVM as an outside oracle of the text form: modules that the PyPI package apache-tvm prints are read, verified, printed
 and read back after every pass, compiled for the CPU, and give TVM's results.
 
-usage: tvm_modules.py BIN_DIR [--full] [--models DIR] [--only TEXT] [--keep DIR]
+usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR]
 
 Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero` pipeline;
 operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the interpreter runs.
-Without --full a few of each, on the models of tests/data. With it all of them, and every model.onnx below --models (made
-by the benchmark's script). A result is right when it differs from TVM's by at most 1e-5 of the largest value there.
+--short: a few of each, unless INGOT_LONG_TESTS is set. ONNX models are that of tests/data and every NAME/model.onnx below
+--models (the benchmark's script makes them). A result is right when it differs from TVM's by at most 1e-5 of the largest value there, or, in
+deep models, by at most twice what TVM's differs from ONNX Runtime's (outputs.npz beside the model).
 Exits 77 (skipped) without apache-tvm, onnx and numpy."""
-import argparse, pathlib, re, subprocess, sys, tempfile, time
+import argparse, os, pathlib, re, subprocess, sys, tempfile, time
 
 try:
     import numpy as np
@@ -31,11 +32,24 @@ SIZES = {"n": 5, "m": 3}  # of symbolic dims
 GPU = {"kind": "cuda", "max_num_threads": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 
+# Modules that TVM prints and cannot compile itself, and what ours refuse in them.
+REFUSED = {"gpt2_decode_dyn": "R.tensor_to_shape"}
+
+
+class TvmLimit(Exception):
+    """What TVM's importer does not take."""
+
+
+def last_line(error):
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}"
+
+
 class Case:
     """A module of TVM with its inputs (by name, in order) and the parameters that are bound at compile time."""
 
-    def __init__(self, name, module, inputs, params=None, gpu=None):
+    def __init__(self, name, module, inputs, params=None, gpu=None, third=None):
         self.name, self.module, self.inputs, self.params, self.gpu = name, module, inputs, params or {}, gpu
+        self.third = third  # somebody else's results
 
 
 # ---- ONNX models
@@ -73,20 +87,25 @@ def onnx_cases(path):
     name = path.parent.name if path.name == "model.onnx" else path.stem
     inputs = path.parent / "inputs.npz"
     values = dict(np.load(inputs)) if inputs.exists() else {"image": np.load(DATA / "digits_test.npz")["image"][:3]}
-    imported = from_onnx(onnx.load(path), keep_params_in_input=True)
+    outputs = path.parent / "outputs.npz"
+    third = list(np.load(outputs).values()) if outputs.exists() else None
+    try:
+        imported = from_onnx(onnx.load(path), keep_params_in_input=True)
+    except Exception as error:  # whatever TVM's importer raises
+        raise TvmLimit(last_line(error)) from error
     for suffix in ("", "_zero"):
         module, params = detach_params(imported)
         try:
             if suffix:
                 module = relax.get_pipeline("zero")(module)
             module, lifted = lift_constants(module)
-        except Exception as error:  # TVM's own limits: it names them
-            print(f"  TVM cannot: {name}{suffix}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}")
+        except Exception as error:  # whatever TVM's passes raise
+            print(f"  TVM cannot: {name}{suffix}: {last_line(error)}", flush=True)
             continue
         arrays = [value.numpy() for value in params.get("main", [])] + lifted
         names = [var.name for var in module["main"].params]
         count = len(names) - len(arrays)
-        yield Case(name + suffix, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)))
+        yield Case(name + suffix, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)), third=third)
 
 
 # ---- Operators
@@ -240,6 +259,11 @@ def run_tvm(module, arguments):
 # ---- What ours give
 
 
+def distance(a, b):
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b))))
+
+
 class Check:
     def __init__(self, bin_dir, directory):
         self.bin, self.dir = bin_dir, directory
@@ -249,19 +273,20 @@ class Check:
         if result.returncode != 0:
             raise AssertionError(f"{name} {' '.join(map(str, args))}\n{result.stderr[:1500]}")
 
-    def compare(self, expected, path):
+    def compare(self, expected, path, third=None):
         with np.load(path) as file:
             got = [file[key] for key in file.files]
         assert len(got) == len(expected), f"{len(got)} results, TVM gives {len(expected)}"
-        worst = 0.0
-        for mine, theirs in zip(got, expected):
+        worst, allowed = 0.0, TOLERANCE
+        for i, (mine, theirs) in enumerate(zip(got, expected)):
             assert mine.shape == theirs.shape and mine.dtype == theirs.dtype, (
                 f"{mine.dtype}{mine.shape}, TVM gives {theirs.dtype}{theirs.shape}")
             if theirs.size == 0:
                 continue
-            a, b = mine.astype(np.float64), theirs.astype(np.float64)
-            worst = max(worst, float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b)))))
-        assert worst <= TOLERANCE, f"differs from TVM by {worst:.1e} of the largest value"
+            worst = max(worst, distance(mine, theirs))
+            if third:
+                allowed = max(allowed, 2 * distance(third[i], theirs))
+        assert worst <= allowed, f"differs from TVM by {worst:.1e} of the largest value; allowed: {allowed:.1e}"
         return worst
 
     def run(self, case):
@@ -280,7 +305,8 @@ class Check:
         self.tool("vm-compile", text, *options, "-o", self.dir / "case.ingot")
         np.savez(self.dir / "inputs.npz", **case.inputs)
         self.tool("vm-run", self.dir / "case.ingot", self.dir / "inputs.npz", "--output", f"@{self.dir}/out.npz")
-        return self.compare(run_tvm(case.module, [*case.inputs.values(), *case.params.values()]), self.dir / "out.npz")
+        expected = run_tvm(case.module, [*case.inputs.values(), *case.params.values()])
+        return self.compare(expected, self.dir / "out.npz", case.third)
 
     def interpret(self, case, text):
         function, unscheduled = case.gpu
@@ -307,11 +333,12 @@ def all_cases(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("--models", help="a folder of NAME/model.onnx with NAME/inputs.npz")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--keep", type=pathlib.Path, help="where the texts go")
     options = parser.parse_args()
+    options.full = not options.short or bool(os.environ.get("INGOT_LONG_TESTS"))
     counts, failed = {}, []
     with tempfile.TemporaryDirectory(prefix="ingot-tvm-") as temporary:
         directory = options.keep or pathlib.Path(temporary)
@@ -321,18 +348,21 @@ def main():
             if options.only not in name:
                 continue
             try:
-                cases = make()
-                for case in cases:
+                for case in make():
                     start = time.time()
+                    refused = REFUSED.get(case.name)
                     try:
                         worst = check.run(case)
                         counts[family] = counts.get(family, 0) + 1
                         print(f"  ok {case.name}: {worst:.1e}, {time.time() - start:.1f} s", flush=True)
                     except AssertionError as error:
+                        if refused and refused in str(error):
+                            print(f"  refused by name: {case.name}: {refused}", flush=True)
+                            continue
                         failed.append(case.name)
                         print(f"FAIL {case.name}: {error}", flush=True)
-            except Exception as error:  # TVM's importer names what it does not take
-                print(f"  TVM cannot: {name}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}", flush=True)
+            except TvmLimit as error:
+                print(f"  TVM cannot: {name}: {error}", flush=True)
     summary = ", ".join(f"{count} {family}" for family, count in counts.items())
     print(f"{sum(counts.values())} modules of TVM {tvm.__version__} read, verified and right ({summary}); {len(failed)} failed"
           + (": " + " ".join(failed) if failed else ""))

@@ -229,7 +229,12 @@ class PrimFuncGenerator {
     return MakeSeq(std::move(stmts));
   }
   Stmt Store() {
-    const Buffer buffer = random_.Pick(buffers_);
+    Buffer buffer = random_.Pick(buffers_);
+    if (random_.Chance(10)) {  // through a view of its elements
+      BufferNode view(buffer->name, buffer->dtype, {Int64(1 + random_.Below(64))}, buffer->scope);
+      view.data = buffer->data;
+      buffer = Make<BufferNode>(std::move(view));
+    }
     const bool vector = !buffer->shape.empty() && buffer->dtype.bits >= 8 && random_.Chance(15);
     std::vector<PrimExpr> indices = Indices(buffer);
     if (!vector) return Make<BufferStoreNode>(buffer, Expr(buffer->dtype, 0), std::move(indices));
