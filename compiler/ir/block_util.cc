@@ -94,9 +94,24 @@ class RegionCollector : public StmtVisitor {
  private:
   PrimExpr Expand(const PrimExpr& expr) { return Substitute(expr, lets_); }
 
+  // Whether something in the expression is known inside of the statement alone: a loop variable, or an element of a
+  // buffer that is allocated or matched there.
   bool MentionsInner(const PrimExpr& expr) const {
     const std::vector<PrimVar> vars = FreePrimVars(expr);
-    return std::any_of(vars.begin(), vars.end(), [this](const PrimVar& var) { return inner_.contains(var); });
+    if (std::any_of(vars.begin(), vars.end(), [this](const PrimVar& var) { return inner_.contains(var); })) return true;
+    struct Loads : PrimVisitor {
+      using PrimVisitor::Visit;
+      void Visit(const BufferLoadNode& node) override {
+        found = found || excluded.contains(node.buffer) || matched.contains(node.buffer);
+        PrimVisitor::Visit(node);
+      }
+      explicit Loads(const RegionCollector& collector) : excluded(collector.excluded_), matched(collector.matched_) {}
+      const decltype(excluded_)& excluded;
+      const decltype(matched_)& matched;
+      bool found = false;
+    } loads(*this);
+    loads.VisitPrim(expr);
+    return loads.found;
   }
 
   std::optional<Ends> Relax(const PrimExpr& expr) {
