@@ -53,7 +53,9 @@ class ValueNumbering : public ir::ExprMutator {
       const size_t block_scope = added_.size();
       current_block_ = &block;
       for (const Binding& binding : bindings) MutateBinding(binding);
-      if (block.is_dataflow) Forget(block_scope, /*dataflow_only=*/true);
+      if (!block.is_dataflow) continue;
+      Forget(block_scope, /*dataflow_only=*/true);
+      std::erase_if(tuples_, [](const auto& item) { return HoldsDataflowVar(item.second); });
     }
     current_block_ = outer_block;
     std::erase_if(copy.blocks, [](const ir::BindingBlock& block) { return block.bindings.empty(); });
@@ -63,6 +65,12 @@ class ValueNumbering : public ir::ExprMutator {
   }
 
  private:
+  // A tuple may leave its block when what it is made of does not.
+  static bool HoldsDataflowVar(const Expr& tuple) {
+    bool found = false;
+    ForEachUse(tuple, [&found](const ir::Var& var) { found = found || var->is_dataflow; });
+    return found;
+  }
   // What the value is known to be already: a leaf or an earlier variable; null when it is new.
   Expr Representative(const Expr& value) const {
     if (As<ir::VarNode>(value) != nullptr) return value;

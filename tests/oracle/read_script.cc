@@ -26,14 +26,14 @@ Status CheckReadsBack(std::string_view stage, const ir::IRModule& module) {
   return Status(StatusCode::kFailed, "after " + std::string(stage) + ": " + difference.substr(0, 4000));
 }
 
-Status RunPasses(ir::IRModule module, const driver::CompileOptions& options, const driver::CompileObserver& observer) {
-  INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), options, observer));
+Status RunPasses(ir::IRModule module, driver::CompileOptions options) {
+  script::testing::ReadBackPasses read_back;
+  options.instruments = {&read_back};
+  INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), options, {}));
   transform::PassContext context;
   context.options.opt_level = options.opt_level;
   context.options.target = options.target;
-  context.after_pass = [](std::string_view pass, const ir::IRModule& after, double) {
-    return CheckReadsBack(pass, after);
-  };
+  context.instruments = {&read_back};
   return transform::RunPasses(std::move(module), lower::LoweringPipeline(), context).status();
 }
 
@@ -69,7 +69,7 @@ Status Run(int argc, char** argv) {
   driver::CompileObserver observer;
   observer.after_pass = CheckReadsBack;
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, driver::LoadModel(argv[1], options, observer));
-  if (mode == "passes") return RunPasses(std::move(module), options, observer);
+  if (mode == "passes") return RunPasses(std::move(module), options);
   if (mode == "interpret") return InterpretFunction(module, argv + 3);
   return Status();
 }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "compiler/codegen/kernel_descriptor.h"
-#include "compiler/ir/structural.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/script/parser.h"
