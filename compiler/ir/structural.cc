@@ -373,6 +373,7 @@ class Sequence {
           DefineSymbols(param->type);
           Define(param);
         }
+        DefineSymbols(node.result_type);  // the body may bind what the result's dims depend on
         Add(node.result_type);
         Put(uint64_t{node.is_pure});
         Put(uint64_t{node.is_private});

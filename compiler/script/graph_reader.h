@@ -97,7 +97,6 @@ class GraphReader {
   // ---- What TVM has and other rows say (composite_calls.cc)
   bool NamesValue(const Syntax& syntax);
   ir::Expr ReadOperator(const Syntax& syntax, Builder& builder);
-  ir::Expr ReadBatchNorm(const Syntax& call, Builder& builder);
   // Scalars among the operands of element-wise arithmetic become tensors of one element: to TVM their shape is (1,).
   bool ScalarsToTensors(const Syntax& call, std::vector<ir::Expr>& operands, Builder& builder);
   // The call of an operator bound to a variable; null after a report.

@@ -260,7 +260,6 @@ std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax,
 }
 
 Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builder& builder) {
-  if (name == "nn.batch_norm") return ReadBatchNorm(call, builder);
   const op::OpRow* row = op::FindOp(name);
   Arguments args(context_, call, "R." + name);
   if (row == nullptr) {
