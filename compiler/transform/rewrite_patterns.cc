@@ -126,8 +126,6 @@ class PatternRewriter : public ir::ExprMutator {
   void MutateBinding(const ir::Binding& binding) override {
     Expr value = MutateExpr(binding.value);
     if (binding.is_match_cast()) return Emit({binding.var, value, binding.match_cast, binding.span});
-    // The type of a closure stands in its variable.
-    if (value->type == nullptr) return Emit({binding.var, value, nullptr, binding.span});
     Expr rewritten = Rewrite(value, binding.span);
     // Equal dims, spelled otherwise, change the variable's type; a result of the block keeps its own.
     const bool keeps_type = ir::StructuralEqual(rewritten->type, binding.var->type);
