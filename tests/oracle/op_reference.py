@@ -15,6 +15,7 @@ import sys
 import warnings
 
 try:
+    import ml_dtypes
     import numpy as np
     import onnx
     import onnx.reference
@@ -29,8 +30,8 @@ warnings.simplefilter("ignore")  # means of nothing
 
 
 def numpy_dtype(name):
-    """NumPy has no bfloat16; its values are exact in float32."""
-    return np.dtype("float32" if name == "bfloat16" else name)
+    """NumPy has no bfloat16 and no 8-bit floats; their values are exact in float32."""
+    return np.dtype("float32" if name == "bfloat16" or name.startswith("float8") else name)
 
 
 def tensor(spec):
@@ -503,6 +504,8 @@ def clip(c, x):
 
 
 def astype(c, x):
+    if c["attrs"]["dtype"].startswith("float8"):
+        return x[0].astype(np.float32).astype(getattr(ml_dtypes, c["attrs"]["dtype"])).astype(np.float32)
     dtype = numpy_dtype(c["attrs"]["dtype"])
     if x[0].dtype.kind == "f" and dtype.kind in "iu":  # NumPy leaves open what is out of range; ours saturates
         limits = np.iinfo(dtype)
