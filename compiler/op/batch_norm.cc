@@ -67,8 +67,8 @@ Result<std::vector<ReferenceTensor>> ReferenceBatchNorm(const ir::Call& call, st
     const auto i = static_cast<int64_t>(c);
     const double old_mean = GetNumber(mean, i), old_variance = GetNumber(variance, i);
     if (training) {
-      SetNumber(mean, i, old_mean * momentum + means[c] * (1 - momentum));
-      SetNumber(variance, i, old_variance * momentum + variances[c] * (1 - momentum));
+      SetNumber(mean, i, old_mean * (1 - momentum) + means[c] * momentum);
+      SetNumber(variance, i, old_variance * (1 - momentum) + variances[c] * momentum);
     } else {
       means[c] = old_mean;
       variances[c] = old_variance;
@@ -119,8 +119,8 @@ std::vector<te::Tensor> DefineBatchNorm(const TeArgs& args) {
         args.input(i).shape(),
         [&](const te::Indices& c) {
           if (!training) return args.input(i)(c);
-          const PrimExpr kept = at(i, c[0]) * ir::MakeConst(wide, momentum);
-          return ir::Cast(args.input(i).dtype(), kept + batch(c) * ir::MakeConst(wide, 1 - momentum));
+          const PrimExpr kept = at(i, c[0]) * ir::MakeConst(wide, 1 - momentum);
+          return ir::Cast(args.input(i).dtype(), kept + batch(c) * ir::MakeConst(wide, momentum));
         },
         name);
   };

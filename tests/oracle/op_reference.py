@@ -513,6 +513,66 @@ def astype(c, x):
     return x[0].astype(dtype)
 
 
+def unique(c, x):
+    is_sorted, return_index, return_inverse, return_counts = c["args"][1:5]
+    axis = c["args"][5] if len(c["args"]) > 5 else None
+    values, *places = np.unique(x[0], return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    first, inverse, counts = (p.ravel() for p in places)
+    if not is_sorted:
+        order = np.argsort(first)
+        values = np.take(values, order, axis=axis or 0)
+        first, inverse, counts = first[order], np.argsort(order)[inverse], counts[order]
+    wanted = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
+    return [values] + [result for result, is_wanted in wanted if is_wanted]
+
+
+def batch_norm(c, x):
+    a = c["attrs"]
+    data, gamma, beta, mean, variance = map(wide, x)
+    axis = a["axis"] % data.ndim
+    others = tuple(i for i in range(data.ndim) if i != axis)
+    shape = [-1 if i == axis else 1 for i in range(data.ndim)]
+    old = mean, variance
+    if a["training"]:
+        mean, variance = data.mean(others), data.var(others)
+    y = (data - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + a["epsilon"])
+    y = y * gamma.reshape(shape) if a["scale"] else y
+    y = y + beta.reshape(shape) if a["center"] else y
+    if a["training"]:  # as in TVM's topi.nn.batch_norm
+        old = [o * (1 - a["momentum"]) + n * a["momentum"] for o, n in zip(old, (mean, variance))]
+    return [y, *old]
+
+
+def max_pool_indices(c, x):
+    a = c["attrs"]
+    if x[0].size == 0:
+        return np.zeros(x[1].shape, np.int64)
+    names = {"kernel_shape": "pool_size", "pads": "padding", "strides": "strides", "dilations": "dilation"}
+    node = helper.make_node("MaxPool", ["x"], ["y", "places"], storage_order=int(a["column_major"]),
+                            **{name: a[row] for name, row in names.items()})
+    kind = onnx.TensorProto.FLOAT
+    graph = helper.make_graph([node], "one", [helper.make_tensor_value_info("x", kind, x[0].shape)],
+                              [helper.make_tensor_value_info("places", onnx.TensorProto.INT64, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {"x": x[0].astype(np.float32)})[0]
+
+
+def non_max_suppression(c, x):
+    boxes, scores = x[0].astype(np.float32), x[1].astype(np.float32)
+    kinds = [onnx.TensorProto.FLOAT] * 2 + [onnx.TensorProto.INT64] + [onnx.TensorProto.FLOAT] * 2
+    values = [boxes, scores, x[2].astype(np.int64), x[3].astype(np.float32), x[4].astype(np.float32)]
+    names = ["boxes", "scores", "most", "overlap", "least"]
+    graph = helper.make_graph(
+        [helper.make_node("NonMaxSuppression", names, ["y"])], "one",
+        [helper.make_tensor_value_info(n, k, v.shape) for n, k, v in zip(names, kinds, values)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.INT64, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    places = session.run(None, dict(zip(names, values)))[0]
+    return [places, np.array([len(places)])]
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -715,6 +775,11 @@ ORACLES = {
     "trunc": unary(np.trunc),
     "clip": clip,
     "astype": astype,
+    "nn.batch_norm": batch_norm,
+    "nn.max_pool_indices": max_pool_indices,
+    "nonzero": lambda c, x: np.array(np.nonzero(np.atleast_1d(x[0])))[: x[0].ndim],
+    "unique": unique,
+    "vision.all_class_non_max_suppression": non_max_suppression,
     "where": lambda c, x: np.where(x[0], x[1], x[2]),
     "add": binary(np.add),
     "divide": binary(truncating_divide),
@@ -817,6 +882,7 @@ ORACLES = {
 
 # Where an oracle leaves the result open or is known to differ, with the reason.
 EXCEPTIONS = {
+    "nn.max_pool_indices/specials": "a NaN wins; ONNX Runtime passes over it",
     **{f"nn.{op}/specials": "the oracle multiplies infinite inputs with 0" for op in ("rnn", "gru", "lstm")},
     "einsum/repeated_ones": "np.einsum repeats no axis of 1 that a label shares",
     "image.resize/specials": "the oracle multiplies what it does not take by 0",

@@ -52,7 +52,7 @@ Outputs BatchNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const double momentum, node.Float("momentum", 0.9f));
   return Fields(
       node.Bind("nn.batch_norm", std::move(args),
-                {{"axis", int64_t{1}}, {"epsilon", epsilon}, {"momentum", momentum}, {"training", training != 0}}));
+                {{"axis", int64_t{1}}, {"epsilon", epsilon}, {"momentum", 1 - momentum}, {"training", training != 0}}));
 }
 
 // The axes from `axis` (-1 by default) to the last.
