@@ -29,7 +29,7 @@ struct Options {
   InputArguments inputs;
   std::vector<std::string> input_arguments;
   std::vector<int> threads{1};
-  std::string warmup = "200ms", min_time = "3s", baseline, fail_if_slower;
+  std::string warmup = "200ms", min_time = "3s", baseline, fail_if_slower, state_load;
   std::vector<double> percentiles{50, 95};
   int64_t iterations = 0, number = 0, repeat = 0;
   bool csv = false, markdown = false, profile = false;
@@ -101,11 +101,13 @@ Result<Measurement> Measure(const Options& options, int threads) {
   INGOT_ASSIGN_OR_RETURN(const double warmup, ParseDuration(options.warmup));
   INGOT_ASSIGN_OR_RETURN(const double min_time, ParseDuration(options.min_time));
 
+  if (!options.state_load.empty()) INGOT_RETURN_IF_ERROR(session->LoadStates(options.state_load));
   INGOT_RETURN_IF_ERROR(session->InvokeInto());
   int64_t warm_calls = 0;
   const Clock::time_point warm_start = Clock::now();
   double elapsed = 0;
   do {
+    INGOT_RETURN_IF_ERROR(session->RestartStates());
     INGOT_RETURN_IF_ERROR(session->InvokeInto());
     ++warm_calls;
     elapsed = std::chrono::duration<double>(Clock::now() - warm_start).count();
@@ -125,6 +127,7 @@ Result<Measurement> Measure(const Options& options, int threads) {
     return samples >= 5 && std::chrono::duration<double>(Clock::now() - start).count() >= min_time;
   };
   for (int64_t samples = 0; !is_done(samples); ++samples) {
+    INGOT_RETURN_IF_ERROR(session->RestartStates());  // a cache would be full some time
     const Clock::time_point t0 = Clock::now();
     for (int64_t i = 0; i < number; ++i) INGOT_RETURN_IF_ERROR(session->InvokeInto());
     result.nanoseconds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - t0).count() /
@@ -266,6 +269,9 @@ int main(int argc, char** argv) {
   app.add_option("EXE", options.session.path, "The executable")->required();
   app.add_option("--entry", options.session.entry, "Function to time")->capture_default_str();
   app.add_option("--input", options.input_arguments, "@FILE by name, or [NAME=]SPEC as in vm-run (default: rand)");
+  app.add_option("--state-load", options.state_load,
+                 "Begin each sample with the states of this file (default: initial ones)")
+      ->type_name("FILE");
   app.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
   app.add_option("--threads", options.threads, "Thread counts to measure")->delimiter(',')->capture_default_str();
   app.add_option("--warmup", options.warmup, "Untimed calls for so long")->capture_default_str();

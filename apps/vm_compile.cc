@@ -27,6 +27,7 @@ namespace {
 constexpr const char* kExamples =
     "  vm-compile model.onnx -o model.ingot\n"
     "  vm-compile model.onnx --dim batch=1..64 --input-shape image=batch,3,224,224 -o model.ingot\n"
+    "  vm-compile decoder.onnx --state past_k=present_k --dim past=0..1023 -o decoder.ingot\n"
     "  vm-compile module.py --params weights.npz -o model.ingot\n"
     "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
     "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
@@ -40,7 +41,8 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"}; 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
                                                             launcher, softmax;
-  std::vector<std::string> targets, input_shapes, dims, print_after, kernels, passes, disabled_passes, pass_options;
+  std::vector<std::string> targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
+      pass_options;
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, keep_params = false, time_passes = false, check = false, list_ops = false,
        list_passes = false, list_pipelines = false, list_targets = false;
@@ -113,6 +115,14 @@ class Compilation {
     for (const std::string& text : options_.dims) {
       INGOT_ASSIGN_OR_RETURN(importer::DimRange range, importer::ParseDimRange(text));
       compile_.import.dims.push_back(std::move(range));
+    }
+    for (const std::string& text : options_.states) {
+      const size_t equals = text.find('=');
+      if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+        return Status(StatusCode::kInvalidArgument,
+                      "--state \"" + text + "\": expected INPUT=OUTPUT, such as past_k=present_k");
+      }
+      compile_.states.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
     compile_.params_path = options_.params;
     compile_.softmax_output = options_.softmax;
@@ -333,6 +343,10 @@ int main(int argc, char** argv) {
   app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions")
       ->allow_extra_args(false);
   app.add_option("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension")
+      ->allow_extra_args(false);
+  app.add_option(
+         "--state", options.states,
+         "INPUT=OUTPUT: one state that the context keeps between calls; one that grows needs --dim NAME=MIN..MAX")
       ->allow_extra_args(false);
   app.add_option("--params", options.params,
                  "Bind parameters of a module, or inputs of an ONNX model, by name (.npz, .safetensors)")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <optional>
+#include <sstream>
 
 #include "apps/common/tool.h"
 #include "formats/container.h"
@@ -14,6 +15,8 @@
 #include "runtime/tensor.h"
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
+#include "vm/memory_peak.h"
+#include "vm/plan_check.h"
 #include "vm/program_codec.h"
 #include "vm/slim_program.h"
 #include "vm/verifier.h"
@@ -24,6 +27,7 @@ namespace {
 constexpr const char* kExamples =
     "  vm-inspect model.ingot                            # signatures, sections, kernels, memory\n"
     "  vm-inspect model.ingot --verify                   # every check and every hash\n"
+    "  vm-inspect model.ingot --dim batch=8              # what a call with this batch takes\n"
     "  vm-inspect model.ingot --disasm main\n"
     "  vm-inspect model.ingot --extract x86-64-v3 -o kernels.so\n"
     "  vm-inspect model.ingot --thin --strip -o small.ingot   # only what this machine's CPU runs, no debug map\n"
@@ -33,6 +37,7 @@ constexpr const char* kExamples =
 struct Options {
   std::string path, output, assemble, extract, format = "text";
   std::optional<std::string> disasm, thin;
+  std::vector<std::string> dims, input_shapes;
   bool strip = false, constants = false, kernels = false, sections = false, verify = false;
 };
 
@@ -57,8 +62,53 @@ std::string DescribeParam(const vm::Kernel& kernel, const vm::KernelParam& param
          Join(extents, ", ") + "]";
 }
 
+// What a call takes: formulas, and numbers for the shapes that were given (upper bounds where none was).
+Json DescribeMemory(const vm::Program& program, const vm::Function& function, const vm::GivenShapes& shapes) {
+  const std::vector<std::string> symbols = function.signature.symbol_names();
+  const vm::MemoryNeeds needs = vm::MemoryNeedsOf(program, function);
+  Json memory{{"arenas", needs.arenas.ToString(symbols)},
+              {"results", needs.results.ToString(symbols)},
+              {"depends_on_data", needs.depends_on_data},
+              {"workspace", needs.workspace_bytes},
+              {"states", needs.state_bytes}};
+  const Result<std::vector<int64_t>> values = vm::SymbolValues(function.signature, shapes);
+  if (!values.ok()) {
+    memory["unknown"] = values.status().message();
+    return memory;
+  }
+  for (size_t i = 0; i < symbols.size(); ++i) memory["at"][symbols[i]] = (*values)[i];
+  const Result<int64_t> total = needs.Total(*values);
+  const Result<vm::PlanNumbers> numbers = vm::EvaluatePlan(function.plan, *values);
+  if (!total.ok() || !numbers.ok()) {
+    memory["unknown"] = (total.ok() ? numbers.status() : total.status()).message();
+    return memory;
+  }
+  memory["peak"] = *total;
+  memory["dominated_by"] = vm::DominatingTensor(function, *numbers);
+  return memory;
+}
+
+void PrintMemory(const Json& memory) {
+  std::cout << "    memory: arenas of " << memory["arenas"].get<std::string>() << " bytes, results of "
+            << memory["results"].get<std::string>() << " bytes, workspace " << memory["workspace"] << ", states "
+            << memory["states"] << (memory["depends_on_data"].get<bool>() ? ", and what depends on data" : "") << "\n";
+  if (!memory.contains("peak")) {
+    std::cout << "    peak: " << memory["unknown"].get<std::string>() << " (--dim NAME=N says it)\n";
+    return;
+  }
+  std::cout << "    peak: " << memory["peak"] << " bytes";
+  std::string at;
+  if (memory.contains("at")) {
+    for (const auto& [symbol, value] : memory["at"].items())
+      at += (at.empty() ? " at " : ", ") + symbol + "=" + value.dump();
+  }
+  const std::string largest = memory["dominated_by"].get<std::string>();
+  std::cout << at << (largest.empty() ? "" : ", most of the arena for " + largest) << "\n";
+}
+
 // The whole file as one document; every text form below prints a part of it.
-Json Describe(const formats::Container& container, const vm::Program& program) {
+Json Describe(const formats::Container& container, const vm::Program& program, const vm::GivenShapes& shapes,
+              bool is_sound) {
   Json document;
   for (const auto& [key, value] : program.metadata) document["metadata"][key] = value;
   Json functions = Json::array();
@@ -76,8 +126,16 @@ Json Describe(const formats::Container& container, const vm::Program& program) {
                          {"instructions", function.code.size()},
                          {"registers", function.registers.size()},
                          {"arenas", arenas}});
+    if (is_sound) functions.back()["memory"] = DescribeMemory(program, function, shapes);
   }
   document["functions"] = functions;
+  Json states = Json::array();
+  for (const vm::State& state : program.states) {
+    Json row = {{"name", state.name}, {"type", ShapeToString(state.dtype, state.dims)}};
+    if (state.growth) row["grows_along"] = state.growth->axis;
+    states.push_back(std::move(row));
+  }
+  document["states"] = states;
   Json kernels = Json::array();
   for (const vm::Kernel& kernel : program.kernels) {
     const std::vector<std::string> names = IntNames(kernel);
@@ -184,6 +242,12 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
     for (const Json& arena : function["arenas"])
       std::cout << ", arena of " << arena["bytes"].get<std::string>() << " bytes";
     std::cout << "\n";
+    if (function.contains("memory") && function["exported"].get<bool>()) PrintMemory(function["memory"]);
+  }
+  for (const Json& state : document["states"]) {
+    std::cout << "state " << state["name"].get<std::string>() << ": " << state["type"].get<std::string>();
+    if (state.contains("grows_along")) std::cout << ", filled along axis " << state["grows_along"];
+    std::cout << "\n";
   }
   uint64_t weights = 0;
   for (const Json& constant : document["constants"]) weights += constant["size"].get<uint64_t>();
@@ -210,6 +274,7 @@ class Inspection {
   Inspection(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
 
   Result<int> Run() {
+    INGOT_RETURN_IF_ERROR(ParseShapes());
     if (!options_.assemble.empty()) return AssembleFile();
     if (options_.path.empty()) return Status(StatusCode::kInvalidArgument, "no EXE was given");
     INGOT_ASSIGN_OR_RETURN(file_, formats::MapFile(options_.path));
@@ -244,7 +309,14 @@ class Inspection {
     if (options_.thin || options_.strip) return damage.ok() ? WriteSlim(container, program) : Status();
     if (!options_.extract.empty()) return Extract(program);
     if (options_.disasm) return Disassemble(program);
-    Json document = Describe(container, program);
+    for (const vm::Function& function : program.functions) {
+      // Names of what is in no signature are mistakes, not unknown values.
+      Status given = vm::SymbolValues(function.signature, shapes_).status();
+      if (damage.ok() && function.exported && given.code() == StatusCode::kBadInput) {
+        return std::move(given).WithContext("function \"" + function.name + "\"");
+      }
+    }
+    Json document = Describe(container, program, shapes_, damage.ok());
     document["sections"] = sections;
     document["verified"] = damage.ok();
     if (tool_.wants_json()) return tool_.WriteJson(1, document);
@@ -258,6 +330,33 @@ class Inspection {
     if (options_.verify && damage.ok()) std::cout << options_.path << ": every check and every hash passed\n";
     if (!options_.sections && !options_.kernels && !options_.constants && !options_.verify)
       PrintSummary(options_.path, document, sections);
+    return Status();
+  }
+
+  Status ParseShapes() {
+    const auto number = [](const std::string& text) -> std::optional<int64_t> {
+      if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos) return {};
+      return std::stoll(text);
+    };
+    for (const std::string& text : options_.dims) {
+      const size_t equals = text.rfind('=');
+      const auto value = equals == std::string::npos ? std::nullopt : number(text.substr(equals + 1));
+      if (!value)
+        return Status(StatusCode::kInvalidArgument, "--dim \"" + text + "\": expected NAME=N, such as batch=8");
+      shapes_.symbols.emplace_back(text.substr(0, equals), *value);
+    }
+    for (const std::string& text : options_.input_shapes) {
+      const size_t equals = text.rfind('=');
+      std::vector<int64_t> dims;
+      std::istringstream list(equals == std::string::npos ? "" : text.substr(equals + 1));
+      for (std::string part; std::getline(list, part, ',');) {
+        const auto value = number(part);
+        if (!value)
+          return Status(StatusCode::kInvalidArgument, "--input-shape \"" + text + "\": expected NAME=D0,D1,...");
+        dims.push_back(*value);
+      }
+      shapes_.parameters.emplace_back(text.substr(0, equals), std::move(dims));
+    }
     return Status();
   }
 
@@ -313,6 +412,7 @@ class Inspection {
   Tool& tool_;
   const Options& options_;
   SharedBytes file_;
+  vm::GivenShapes shapes_;
 };
 
 }  // namespace
@@ -329,6 +429,10 @@ int main(int argc, char** argv) {
   app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
       ->expected(0, 1)
       ->type_name("[FN]");
+  app.add_option("--dim", options.dims, "NAME=N: the peak of memory for this value of a symbolic dimension")
+      ->allow_extra_args(false);
+  app.add_option("--input-shape", options.input_shapes, "NAME=D0,D1,...: the same, from an input's dimensions")
+      ->allow_extra_args(false);
   app.add_flag("--constants", options.constants, "List the constants");
   app.add_flag("--kernels", options.kernels, "List the kernels and their variants");
   app.add_flag("--sections", options.sections, "List the sections of the file");

@@ -20,13 +20,14 @@ constexpr const char* kExamples =
     "  vm-run model.ingot inputs.npz --expect @outputs.npz --rtol 1e-4 --atol 1e-5\n"
     "  vm-run classifier.ingot image.npy --top-k 5 --labels labels.txt\n"
     "  vm-run model.ingot --input x=rand --seed 7 --output @all.safetensors\n"
-    "  vm-run model.ingot inputs.npz --profile --repeat 20 --trace trace.json";
+    "  vm-run model.ingot inputs.npz --profile --repeat 20 --trace trace.json\n"
+    "  vm-run decoder.ingot ids.npy --state-load s.safetensors --state-save s.safetensors";
 
 struct Options {
   SessionOptions session;
   InputArguments inputs;
   std::vector<std::string> outputs;
-  std::string expect, labels, kernels = "native";
+  std::string expect, labels, kernels = "native", state_load, state_save;
   double rtol = 1e-5, atol = 1e-8;
   int64_t top_k = 0, repeat = 1;
   bool profile = false;
@@ -112,6 +113,7 @@ Result<int> Run(Tool& tool, Options& options) {
   options.session.stub_kernels = options.kernels == "stub";
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Open(options.session));
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
+  if (!options.state_load.empty()) INGOT_RETURN_IF_ERROR(session->LoadStates(options.state_load));
   Profile profile;
   INGOT_ASSIGN_OR_RETURN(const std::vector<Output> outputs, InvokeAll(*session, options, profile));
   Json document{{"executable", options.session.path}, {"entry", options.session.entry}};
@@ -122,6 +124,7 @@ Result<int> Run(Tool& tool, Options& options) {
   document["outputs"] = described;
 
   INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs));
+  if (!options.state_save.empty()) INGOT_RETURN_IF_ERROR(session->SaveStates(options.state_save));
   if (options.top_k > 0) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, session->Labels(options.labels));
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
@@ -175,6 +178,9 @@ int main(int argc, char** argv) {
   app.add_option("--deadline", options.session.deadline_seconds, "Stop after so long")->type_name("SECONDS");
   app.add_option("--fuel", options.session.fuel, "Stop after so many calls and back edges")->type_name("N");
   app.add_option("--repeat", options.repeat, "Call so many times")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--state-load", options.state_load, "Begin with the states of this file (.safetensors, .npz)")
+      ->type_name("FILE");
+  app.add_option("--state-save", options.state_save, "Write the states there after the last call")->type_name("FILE");
   app.add_option("--kernels", options.kernels, "native, or stub: no native code, results without meaning")
       ->capture_default_str();
   return tool.Run(argc, argv, [&] { return Run(tool, options); });

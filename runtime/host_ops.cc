@@ -145,23 +145,41 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
   return Status();
 }
 
-Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView& out) {
-  INGOT_RETURN_IF_ERROR(CheckResult("concat", out));
-  if (axis < 0 || axis >= out.rank) {
-    return Bad("concat", "axis " + std::to_string(axis) + " is outside " + out.TypeToString());
+namespace {
+
+// Whether `in` has its place in `out` from `position` on along axis.
+Status CheckPlace(const char* what, const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
+  INGOT_RETURN_IF_ERROR(CheckHost(what, in));
+  INGOT_RETURN_IF_ERROR(CheckSameType(what, out, in));
+  bool fits = in.rank == out.rank && position >= 0 && position <= out.dims[axis];
+  for (int i = 0; fits && i < in.rank; ++i) {
+    fits = i == axis ? in.dims[i] <= out.dims[i] - position : in.dims[i] == out.dims[i];
   }
+  if (fits) return Status();
+  return Bad(what, in.TypeToString() + " does not fit at " + std::to_string(position) + " of axis " +
+                       std::to_string(axis) + " of " + out.TypeToString());
+}
+
+void MoveInto(const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
+  const int64_t count = in.dims[in.rank - 1];
+  ForEachRow<1>(in, {out.strides}, {position * out.strides[axis]}, [&](int64_t from, const std::array<int64_t, 1>& to) {
+    MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
+  });
+}
+
+Status CheckAxis(const char* what, int64_t axis, const TensorView& out) {
+  INGOT_RETURN_IF_ERROR(CheckResult(what, out));
+  if (axis >= 0 && axis < out.rank) return Status();
+  return Bad(what, "axis " + std::to_string(axis) + " is outside " + out.TypeToString());
+}
+
+}  // namespace
+
+Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView& out) {
+  INGOT_RETURN_IF_ERROR(CheckAxis("concat", axis, out));
   int64_t position = 0;
   for (const TensorView& in : inputs) {
-    INGOT_RETURN_IF_ERROR(CheckHost("concat", in));
-    INGOT_RETURN_IF_ERROR(CheckSameType("concat", out, in));
-    bool fits = in.rank == out.rank;
-    for (int i = 0; fits && i < in.rank; ++i) {
-      fits = i == axis ? in.dims[i] <= out.dims[i] - position : in.dims[i] == out.dims[i];
-    }
-    if (!fits) {
-      return Bad("concat", in.TypeToString() + " does not fit at " + std::to_string(position) + " of axis " +
-                               std::to_string(axis) + " of " + out.TypeToString());
-    }
+    INGOT_RETURN_IF_ERROR(CheckPlace("concat", in, axis, position, out));
     position += in.dims[axis];
   }
   if (position != out.dims[axis]) {
@@ -170,13 +188,16 @@ Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView
   }
   position = 0;
   for (const TensorView& in : inputs) {
-    const int64_t count = in.dims[in.rank - 1];
-    ForEachRow<1>(in, {out.strides}, {position * out.strides[axis]},
-                  [&](int64_t from, const std::array<int64_t, 1>& to) {
-                    MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
-                  });
+    MoveInto(in, axis, position, out);
     position += in.dims[axis];
   }
+  return Status();
+}
+
+Status Insert(const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
+  INGOT_RETURN_IF_ERROR(CheckAxis("insert", axis, out));
+  INGOT_RETURN_IF_ERROR(CheckPlace("insert", in, axis, position, out));
+  MoveInto(in, axis, position, out);
   return Status();
 }
 

@@ -26,6 +26,8 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
              const TensorView& out);
 // The inputs one after the other along axis (0 <= axis < rank).
 Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView& out);
+// out[position + i] := in[i] along axis (0 <= axis < rank), where it must fit; other elements of out stay.
+Status Insert(const TensorView& in, int64_t axis, int64_t position, const TensorView& out);
 // The same elements in row-major order under other dims.
 Status Reshape(const TensorView& in, const TensorView& out);
 // in repeated along the axes that NumPy's broadcasting to out's dims adds or stretches.

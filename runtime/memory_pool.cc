@@ -91,6 +91,7 @@ void MemoryPool::Free(void* data, int64_t size_bytes) {
   kept_[size_class].push_back(data);
   stats_.bytes_in_use -= block_bytes;
   stats_.bytes_kept += block_bytes;
+  ReleaseKeptLocked(2 * stats_.peak_bytes_in_use - stats_.bytes_in_use);
 }
 
 Result<Ref<Storage>> MemoryPool::AllocateStorage(int64_t size_bytes) {

@@ -1,7 +1,9 @@
 // MemoryPool: memory of one device, reused and bounded. Sizes are rounded up to classes (multiples of 64 bytes, then
 // four steps per power of two, so at most a quarter is wasted); a freed block is kept for the next request of its
 // class. The bound covers what is in use and what is kept: when a new block does not fit, kept blocks are given back
-// to the device first, largest class first. The same requests always get the same outcome, whatever the addresses.
+// to the device first, largest class first. Without a bound, what is in use and kept stays under twice the peak of what
+// was in use: requests that repeat find their blocks again, and requests that never repeat do not pile up. The same
+// requests always get the same outcome, whatever the addresses.
 // Thread-safe, since tensors that left may be released anywhere; counted, since they may outlive whoever made the pool.
 #pragma once
 

@@ -259,7 +259,7 @@ class Program:
             demand(all(j < i for j in used), "decode", "a type refers to one that does not stand before it")
         named = lambda: {"name": self.text(), "type": self.types[c.v()]}
         self.signatures = c.list(lambda: {
-            "symbols": c.list(lambda: {"name": self.text(), "min": c.s(), "max": c.s()}),
+            "symbols": c.list(lambda: {"name": self.text(), "min": c.s(), "max": c.s(), "state": c.opt()}),
             "params": c.list(named), "results": c.list(named)})
         self.json["externals"] = c.list(
             lambda: {"name": self.text(), "signature": self.signatures[c.v()], "effects": c.v()})
@@ -358,8 +358,9 @@ class Program:
     def read_constants(self):
         c = self.open("constants")
         self.json["constants"] = c.list(self.read_constant)
+        grows = lambda: {"axis": c.fixed("B"), "length": c.v()} if c.fixed("B") else None
         self.json["states"] = c.list(lambda: {"name": self.text(), "dtype": self.dtype(), "dims": c.list(c.v),
-                                              "device": c.fixed("B"), "initial": c.opt()})
+                                              "device": c.fixed("B"), "initial": c.opt(), "grows": grows()})
         c.end()
 
     def read_debug_map(self):

@@ -151,6 +151,14 @@ class Assembler {
     state.dims = ParseIntList();
     in_.Expect("device");
     state.device = ParseDeviceNumber();
+    if (in_.Take("grows")) {
+      in_.Expect("axis");
+      state.growth = StateGrowth{static_cast<uint8_t>(in_.ExpectUnsigned(UINT8_MAX)), {}};
+      in_.Expect("by");
+      ParseReference(Table::kState, [this, index = program_.states.size()](int64_t id) {
+        program_.states[index].growth->length = StateId(static_cast<uint32_t>(id));
+      });
+    }
     if (in_.Take("=")) {
       in_.Expect("#");
       state.initial = ConstantId(static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId)));

@@ -15,6 +15,10 @@ Signature TypeParser::ParseSignature() {
         in_.Expect("..");
         symbol.max = in_.ExpectInt();
       }
+      if (in_.Take("state")) {
+        in_.Expect("#");
+        symbol.state = StateId(static_cast<uint32_t>(in_.ExpectUnsigned(UINT32_MAX - 1)));
+      }
       signature.symbols.push_back(std::move(symbol));
       if (!in_.Peek("]")) in_.Expect(",");
     }

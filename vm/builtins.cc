@@ -1,6 +1,8 @@
 // The builtins' routines: they take their arguments apart and call runtime/host_ops.h.
 #include "vm/builtins.h"
 
+#include <algorithm>
+
 #include "runtime/host_ops.h"
 #include "vm/interpreter.h"
 #include "vm/value_text.h"
@@ -52,6 +54,17 @@ Status BuiltinQuantize(Arguments a, Instance&) {
   return host::Quantize(TensorAt(a, 1), TensorAt(a, 2), TensorAt(a, 3), std::get<int64_t>(a[4]), TensorAt(a, 0));
 }
 Status BuiltinBroadcastTo(Arguments a, Instance&) { return host::BroadcastTo(TensorAt(a, 1), TensorAt(a, 0)); }
+Status BuiltinCacheAppend(Arguments a, Instance&) {
+  return host::Insert(TensorAt(a, 1), std::get<int64_t>(a[2]), std::get<int64_t>(a[3]), TensorAt(a, 0));
+}
+Status BuiltinStoreInt(Arguments a, Instance&) {
+  const TensorView& out = TensorAt(a, 0);
+  if (out.dtype != DataType::Int(64)) {
+    return Status(StatusCode::kBadInput, "expected int64, got " + out.TypeToString());
+  }
+  std::fill_n(static_cast<int64_t*>(out.data), out.num_elements, std::get<int64_t>(a[1]));
+  return Status();
+}
 Status BuiltinNegate(Arguments a, Instance&) { return host::Negate(TensorAt(a, 1), TensorAt(a, 0)); }
 
 }  // namespace

@@ -16,7 +16,8 @@ enum class Builtin : uint32_t {
 #include "vm/builtins.def"
 };
 
-enum class ArgumentRole : uint8_t { kIn, kOut, kRest };
+enum class ArgumentRole : uint8_t { kIn, kOut, kInOut, kRest };
+inline bool IsWritten(ArgumentRole role) { return role == ArgumentRole::kOut || role == ArgumentRole::kInOut; }
 
 struct BuiltinArgument {
   ArgumentRole role;

@@ -18,6 +18,16 @@ bool Overlap(const TensorView& a, const TensorView& b) {
   return x < y ? y - x < static_cast<uintptr_t>(a.SpanBytes()) : x - y < static_cast<uintptr_t>(b.SpanBytes());
 }
 
+namespace {
+
+Status OutsideOfRange(const Function& function, const Symbol& symbol, const std::string& where, int64_t value) {
+  return Status(StatusCode::kBadInput, "function \"" + function.name + "\", " + where + ": " + symbol.name + " is " +
+                                           std::to_string(value) + ", expected " + std::to_string(symbol.min) + ".." +
+                                           std::to_string(symbol.max));
+}
+
+}  // namespace
+
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out) {
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -96,10 +106,8 @@ Status Interpreter::EvaluateRule(const LinkedFunction& linked, int64_t* frame, s
       const Symbol& symbol = function.signature.symbols[static_cast<size_t>(rule.value)];
       frame[rule.value] = extent;  // symbols are the first words of a frame
       if (extent >= symbol.min && extent <= symbol.max) return Status();
-      return Status(StatusCode::kBadInput, "function \"" + function.name + "\", parameter \"" +
-                                               function.signature.params[parameter].name + "\": " + symbol.name +
-                                               " is " + std::to_string(extent) + ", expected " +
-                                               std::to_string(symbol.min) + ".." + std::to_string(symbol.max));
+      return OutsideOfRange(function, symbol, "parameter \"" + function.signature.params[parameter].name + "\"",
+                            extent);
     }
     case DimRule::Kind::kCompare: {
       INGOT_ASSIGN_OR_RETURN(expected, rule.code.Evaluate({frame, num_symbols}));
@@ -123,6 +131,15 @@ Status Interpreter::BindParameters(Record& record) {
   const Signature& signature = linked.function->signature;
   const size_t num_symbols = signature.symbols.size();
   int64_t* frame = FrameOf(record);
+  for (size_t i = 0; i < num_symbols; ++i) {
+    const Symbol& symbol = signature.symbols[i];
+    if (!symbol.state) continue;
+    const int64_t value = *static_cast<const int64_t*>(context_.states_[symbol.state->value].data());
+    frame[i] = value;
+    if (value >= symbol.min && value <= symbol.max) continue;
+    const std::string& state = context_.executable_->program().states[symbol.state->value].name;
+    return OutsideOfRange(*linked.function, symbol, "state \"" + state + "\"", value);
+  }
   // Lone symbols first, then what is compared with them.
   for (const bool binds : {true, false}) {
     if (binds && num_symbols == 0) continue;
@@ -168,7 +185,13 @@ Status Interpreter::StageTensor(const LinkedFunction& linked, size_t parameter, 
     WriteTensor(slot, view.data, nullptr, view.shape());
     return Status();
   }
-  INGOT_ASSIGN_OR_RETURN(Tensor staged, CopyToOwned(view, type.device));
+  Result<Tensor> copy = CopyToOwned(view, type.device);
+  if (!copy.ok()) {
+    return std::move(copy).status().WithContext("function \"" + linked.function->name +
+                                                "\", a compact copy of parameter \"" +
+                                                linked.function->signature.params[parameter].name + "\"");
+  }
+  Tensor staged = *std::move(copy);
   WriteTensor(slot, staged.data(), nullptr, view.shape());
   if (is_written) write_backs_.push_back({staged.view(), view});
   context_.staging_.push_back(std::move(staged));

@@ -1,12 +1,12 @@
 #include "vm/context.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "runtime/device_list.h"
 #include "vm/interpreter.h"
 #include "vm/limits.h"
+#include "vm/memory_peak.h"
 
 namespace ingot::vm {
 
@@ -70,37 +70,6 @@ Status Context::CreateDevices() {
     INGOT_ASSIGN_OR_RETURN(bound.pool, MemoryPool::Create(bound.device, limit));
   }
   return Status();
-}
-
-Status Context::CreateStates() {
-  for (const State& state : executable_->program().states) {
-    int64_t count = 1;
-    for (int64_t dim : state.dims) count *= dim;  // the verifier proved that this does not overflow
-    INGOT_ASSIGN_OR_RETURN(const int64_t bytes, state.dtype.SizeBytes(count));
-    INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, devices_[state.device].pool->AllocateStorage(bytes));
-    INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(std::move(storage), state.dtype, state.dims));
-    states_.push_back(std::move(tensor));
-    INGOT_RETURN_IF_ERROR(ResetState(StateId(static_cast<uint32_t>(states_.size() - 1))));
-  }
-  return Status();
-}
-
-Status Context::ResetState(StateId id) {
-  const State& state = executable_->program().states[id.value];
-  const Tensor& tensor = states_[id.value];
-  const Ref<Device>& device = devices_[state.device].device;
-  if (tensor.size_bytes() == 0) return Status();
-  if (state.initial) {
-    const Constant& initial = executable_->program().constants[state.initial->value];
-    return device->CopyFromHost(tensor.data(), initial.bytes.data(), tensor.size_bytes(), {});
-  }
-  if (device->id().is_host_accessible()) {
-    std::memset(tensor.data(), 0, static_cast<size_t>(tensor.size_bytes()));
-    return Status();
-  }
-  const std::vector<std::byte> zeros(static_cast<size_t>(tensor.size_bytes()));
-  INGOT_RETURN_IF_ERROR(device->CopyFromHost(tensor.data(), zeros.data(), tensor.size_bytes(), {}));
-  return device->Synchronize({});
 }
 
 namespace {
@@ -250,8 +219,14 @@ Status Context::ReserveArenas(Activation& activation) {
     if (block.data != nullptr && block.size >= size) continue;
     if (block.data != nullptr) pool.Free(block.data, block.size);
     block = {};
-    INGOT_ASSIGN_OR_RETURN(block.data, pool.Allocate(size));
-    block.size = size;
+    Result<void*> data = pool.Allocate(size);
+    if (!data.ok() && data.status().code() == StatusCode::kOutOfMemory) {
+      return Status::OutOfMemory(
+          "an arena of " + std::to_string(size) + " bytes, of which the largest tensor at the peak is " +
+          DominatingTensor(*activation.linked->function, activation.numbers) + ": " + data.status().message());
+    }
+    if (!data.ok()) return std::move(data).status();
+    block = {*data, size};
   }
   return Status();
 }

@@ -77,9 +77,20 @@ class Context {
   void set_check_finite(bool on) { checks_finite_ = on; }
   const FailurePlace& failure_place() const { return failure_place_; }
 
-  // Sets a state to its initial value, or to a tensor of its type.
+  // States (vm/context_states.cc). None of these may be called while the context runs.
+  // To its initial value; a cache that is filled step by step is empty when its length is reset.
   Status ResetState(StateId state);
+  Status ResetStates();
+  // The whole tensor; of a cache, with what has no meaning yet.
   const Tensor& state(StateId state) const { return states_[state.value]; }
+  // What it shows outside: its dims, of a cache those that are filled.
+  std::vector<int64_t> StateDims(StateId state) const;
+  // A compact copy on the host.
+  Result<Tensor> CopyState(StateId state) const;
+  // A cache is as long as its length says, so that states are set in the order of SetStates: lengths first.
+  Status SetState(StateId state, const TensorView& value);
+  // All of them at once, by name; the error names what is missing or unknown. Nothing is set when one does not fit.
+  Status SetStates(const std::map<std::string, TensorView>& values);
   // Of the device's pool: what is in use now, and the most there ever was.
   MemoryPoolStats memory_stats(size_t device = 0) const { return devices_[device].pool->stats(); }
 
@@ -110,6 +121,9 @@ class Context {
   Status CreateDevices();
   void CreateInterpreter();
   Status CreateStates();
+  Status CheckNotRunning() const;
+  Status CheckStateValue(StateId state, const TensorView& value, const std::vector<int64_t>& dims) const;
+  Status WriteState(StateId state, const TensorView& value);
   Status BindExternals(std::map<std::string, ExternalFunction> externals);
   Result<Activation*> Acquire(const LinkedFunction& function, const int64_t* symbols);
   Status Prepare(Activation& activation, const int64_t* symbols);

@@ -105,6 +105,7 @@ std::string SymbolsText(const Signature& signature) {
     if (symbol.min != 0 || symbol.max != INT64_MAX) {
       out += " in " + std::to_string(symbol.min) + ".." + std::to_string(symbol.max);
     }
+    if (symbol.state) out += " state #" + std::to_string(symbol.state->value);
   }
   return out + "]";
 }
@@ -153,7 +154,11 @@ class Printer {
     }
     for (const vm::State& state : program_.states) {
       Line("state @" + PlainOrQuoted(state.name) + " " + state.dtype.ToString() + DimsText(state.dims) + " device " +
-           std::to_string(state.device) + (state.initial ? " = #" + std::to_string(state.initial->value) : ""));
+           std::to_string(state.device) +
+           (state.growth ? " grows axis " + std::to_string(state.growth->axis) + " by " +
+                               Reference(program_.states, state.growth->length.value)
+                         : "") +
+           (state.initial ? " = #" + std::to_string(state.initial->value) : ""));
     }
     for (const KernelImage& image : program_.images) PrintImage(image);
     for (const vm::Kernel& kernel : program_.kernels) PrintKernel(kernel);

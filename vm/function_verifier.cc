@@ -535,13 +535,12 @@ class FunctionVerifier {
         return Fail(Check::kCallTypes,
                     std::string("builtin ") + builtin.name + ", argument \"" + argument.name + "\": got " + Show(type));
       }
-      if (argument.role == ArgumentRole::kOut && !IsWritable(type.storage)) {
+      if (IsWritten(argument.role) && !IsWritable(type.storage)) {
         return Fail(Check::kWritable,
                     std::string("builtin ") + builtin.name + " writes " + Name(args[i]) + ", which is " + Show(type));
       }
       for (size_t k = 0; k < std::min(i, fixed); ++k) {
-        if (builtin.arguments[k].role != ArgumentRole::kOut || !type.is_tensor() || !MayShare(args[i], args[k]))
-          continue;
+        if (!IsWritten(builtin.arguments[k].role) || !type.is_tensor() || !MayShare(args[i], args[k])) continue;
         return Fail(Check::kKernelAlias, std::string("builtin ") + builtin.name + ": its output is an input too");
       }
     }

@@ -159,6 +159,7 @@ class FunctionLinker {
   void MakeParameterRules() {
     const size_t num_symbols = function_.signature.symbols.size();
     std::vector<bool> bound(num_symbols, false);
+    for (size_t i = 0; i < num_symbols; ++i) bound[i] = function_.signature.symbols[i].state.has_value();
     std::vector<int64_t> alignments(function_.registers.size(), 1);
     for (size_t i = 0; i < alignments.size(); ++i) {
       if (other_uses_[i]) alignments[i] = kPlanAlignment;

@@ -165,6 +165,14 @@ struct Constant {
   std::optional<PreparedBy> prepared_by;
 };
 
+// Of a state that is filled step by step, such as a key/value cache: dims[axis] is its capacity, and the int64 state
+// of rank 0 `length` says how much of it holds something. What lies behind that has no meaning.
+struct StateGrowth {
+  uint8_t axis = 0;
+  StateId length;
+  friend bool operator==(const StateGrowth&, const StateGrowth&) = default;
+};
+
 // A tensor that a context keeps between invocations.
 struct State {
   std::string name;
@@ -172,6 +180,7 @@ struct State {
   std::vector<int64_t> dims;
   uint8_t device = 0;
   std::optional<ConstantId> initial;  // zeros otherwise
+  std::optional<StateGrowth> growth;
   friend bool operator==(const State&, const State&) = default;
 };
 

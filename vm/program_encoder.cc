@@ -8,6 +8,7 @@
 #include "formats/file.h"
 #include "vm/limits.h"
 #include "vm/program_codec.h"
+#include "vm/program_fields.h"
 
 namespace ingot::vm {
 namespace {
@@ -33,354 +34,260 @@ class StringTable {
   std::vector<const std::string*> texts_;
 };
 
-void WriteDim(ByteWriter& out, const DimCode& code) {
-  out.Varint(code.steps().size());
-  for (const DimStep& step : code.steps()) {
-    out.U8(static_cast<uint8_t>(step.op));
-    if (step.op == DimOp::kConst || step.op == DimOp::kSlot) out.SignedVarint(step.value);
+// The writing codec of vm/program_fields.h: nothing that it is given can fail.
+class Writer {
+ public:
+  // The bytes that were written since the last time.
+  std::vector<std::byte> Take() { return out_->Take(); }
+  ByteWriter& out() { return *out_; }
+
+  // ---- fields
+
+  Verdict Byte(uint8_t value) {
+    out_->U8(value);
+    return Verdict();
   }
-}
+  Verdict Word(int32_t value) {
+    out_->U32(static_cast<uint32_t>(value));
+    return Verdict();
+  }
+  template <typename T>
+  Verdict Long(T value) {
+    static_assert(sizeof(T) == 8);
+    out_->U64(static_cast<uint64_t>(value));
+    return Verdict();
+  }
+  template <typename T>
+  Verdict Number(T value, uint64_t = 0) {
+    out_->Varint(static_cast<uint64_t>(value));
+    return Verdict();
+  }
+  Verdict Signed(int64_t value) {
+    out_->SignedVarint(value);
+    return Verdict();
+  }
+  Verdict Index(uint32_t value) { return Number(value); }
+  Verdict Optional(const std::optional<uint32_t>& value) { return Number(value ? uint64_t{*value} + 1 : 0); }
+  template <typename Tag>
+  Verdict Optional(const std::optional<Id<Tag>>& value) {
+    return Number(value ? uint64_t{value->value} + 1 : 0);
+  }
+  template <typename T>
+  Verdict Named(T value, int) {
+    return Byte(static_cast<uint8_t>(value));
+  }
+  template <typename T, typename Fields>
+  Verdict Flagged(const std::optional<T>& value, Fields fields) {
+    out_->U8(value ? 1 : 0);
+    return value ? fields(*value) : Verdict();
+  }
+  template <typename T, typename Fields>
+  Verdict List(std::span<const T> list, Fields fields) {
+    out_->Varint(list.size());
+    for (const T& item : list) INGOT_RETURN_UNLESS_PASSED(fields(item));
+    return Verdict();
+  }
+  template <typename T, typename Fields>
+  Verdict List(const std::vector<T>& list, Fields fields) {
+    return List(std::span<const T>(list), fields);
+  }
+  Verdict Text(const std::string& text) { return Number(strings_.Intern(text)); }
+  Verdict Element(DataType dtype) {
+    out_->U8(static_cast<uint8_t>(dtype.code));
+    out_->U8(dtype.bits);
+    out_->U16(dtype.lanes);
+    return Verdict();
+  }
 
-void WriteDims(ByteWriter& out, std::span<const DimCode> codes) {
-  out.Varint(codes.size());
-  for (const DimCode& code : codes) WriteDim(out, code);
-}
+  // ---- formulas
 
-void WriteDataType(ByteWriter& out, DataType dtype) {
-  out.U8(static_cast<uint8_t>(dtype.code));
-  out.U8(dtype.bits);
-  out.U16(dtype.lanes);
-}
+  Verdict Dim(const DimCode& code) {
+    return List(code.steps(), [&](const DimStep& step) {
+      out_->U8(static_cast<uint8_t>(step.op));
+      return step.op == DimOp::kConst || step.op == DimOp::kSlot ? Signed(step.value) : Verdict();
+    });
+  }
+  Verdict Dims(const std::vector<DimCode>& dims) {
+    return List(dims, [&](const DimCode& dim) { return Dim(dim); });
+  }
+  Verdict TypeDims(const std::vector<vm::Dim>& dims) {
+    return List(dims, [&](const vm::Dim& dim) { return dim ? Dim(*dim) : Number(0); });
+  }
+  Verdict Extents(const std::vector<int64_t>& extents) {
+    return List(extents, [&](int64_t extent) { return Number(extent); });
+  }
 
+  // ---- types and signatures: each once in a table; a type's parts come before it, so that a reader never recurses
+
+  Verdict EarlierTypes(const std::vector<Type>& types) {
+    return List(types, [&](const Type& type) { return TypeOf(type); });
+  }
+  Verdict TypeOf(const Type& type) {
+    return Number(Intern(types_, [&] { return TypeFields(*this, type); }));
+  }
+  Verdict SignatureOf(const Signature& signature) {
+    return Number(Intern(signatures_, [&] { return SignatureFields(*this, signature); }));
+  }
+  void WriteTypes() { WriteTable(types_); }
+  void WriteSignatures() { WriteTable(signatures_); }
+  void WriteStrings() { strings_.Write(*out_); }
+
+  // ---- code
+
+  // Registers behind the signature's.
+  Verdict FrameTypes(const Function& function) {
+    const size_t implied =
+        std::min(function.registers.size(), function.signature.symbols.size() + function.signature.params.size());
+    return List(std::span<const Type>(function.registers).subspan(implied),
+                [&](const Type& type) { return TypeOf(type); });
+  }
+  Verdict Code(const std::vector<Instruction>& code) {
+    ByteWriter bytes;
+    ByteWriter* const outer = std::exchange(out_, &bytes);
+    Verdict verdict;
+    for (const Instruction& instruction : code) verdict = InstructionFields(*this, instruction);
+    out_ = outer;
+    out_->Varint(code.size());
+    out_->Varint(bytes.size());
+    out_->Bytes(bytes.bytes());
+    return verdict;
+  }
+  Verdict Opcode(const Instruction& instruction) { return Byte(static_cast<uint8_t>(instruction.opcode)); }
+  template <typename T>
+  static const T& Part(const Operand& operand) {
+    return std::get<T>(operand);
+  }
+  Verdict Registers(const RegisterList& list) {
+    return List(list, [&](uint32_t index) { return Number(index); });
+  }
+
+  // ---- payloads: equal ones are stored once
+
+  Verdict Payload(const Constant& constant) {
+    static constexpr std::byte kZeros[kPlanAlignment] = {};
+    out_->Varint(constant.prepared_by ? uint64_t{constant.prepared_by->function.value} + 1 : 0);
+    if (constant.prepared_by) return Index(constant.prepared_by->result);
+    const std::string_view content(reinterpret_cast<const char*>(constant.bytes.data()), constant.bytes.size());
+    uint64_t offset = payload_end_;
+    if (const auto known = payload_offsets_.find(content); known != payload_offsets_.end()) {
+      offset = known->second;
+    } else if (!content.empty()) {
+      payload_offsets_.emplace(content, payload_end_);
+      payloads_.push_back(constant.bytes.bytes);
+      payload_end_ += content.size();
+      if (const uint64_t padding = (kPlanAlignment - payload_end_ % kPlanAlignment) % kPlanAlignment; padding > 0) {
+        payloads_.emplace_back(kZeros, padding);
+        payload_end_ += padding;
+      }
+    }
+    out_->Varint(offset / kPlanAlignment);
+    out_->Varint(content.size());
+    return Verdict();
+  }
+  std::vector<std::span<const std::byte>> TakePayloads() { return std::move(payloads_); }
+
+ private:
+  struct Table {
+    ByteWriter bytes;
+    uint64_t count = 0;
+    std::map<std::vector<std::byte>, uint64_t> known;
+  };
+  // The index of a row in its table.
+  template <typename Fields>
+  uint64_t Intern(Table& table, Fields fields) {
+    ByteWriter row;
+    ByteWriter* const outer = std::exchange(out_, &row);
+    INGOT_CHECK(fields().passed());
+    out_ = outer;
+    const auto [at, is_new] = table.known.emplace(row.Take(), table.count);
+    if (is_new) {
+      table.bytes.Bytes(at->first);
+      ++table.count;
+    }
+    return at->second;
+  }
+  void WriteTable(const Table& table) {
+    out_->Varint(table.count);
+    out_->Bytes(table.bytes.bytes());
+  }
+
+  ByteWriter whole_;
+  ByteWriter* out_ = &whole_;
+  StringTable strings_;
+  Table types_;
+  Table signatures_;
+  std::vector<std::span<const std::byte>> payloads_;
+  std::unordered_map<std::string_view, uint64_t> payload_offsets_;
+  uint64_t payload_end_ = 0;
+};
+
+// The sections, in an order in which what is referred to is complete when it is written.
 class Encoder {
  public:
   explicit Encoder(const Program& program) : program_(program) {}
 
   std::vector<std::byte> Metadata() {
-    ByteWriter out;
-    out.Varint(program_.metadata.size());
+    writer_.out().Varint(program_.metadata.size());
     for (const auto& [key, value] : program_.metadata) {
-      Text(out, key);
-      Text(out, value);
+      Done(writer_.Text(key));
+      Done(writer_.Text(value));
     }
-    out.Varint(program_.devices.size());
-    for (const VirtualDevice& device : program_.devices) {
-      Text(out, device.kind);
-      out.U32(static_cast<uint32_t>(device.index));
-    }
-    return out.Take();
+    return Table(program_.devices, [&](const VirtualDevice& device) { return DeviceFields(writer_, device); });
   }
 
   std::vector<std::byte> Functions() {
-    ByteWriter out;
-    out.Varint(program_.functions.size());
-    for (const Function& function : program_.functions) {
-      Text(out, function.name);
-      out.U8(function.exported ? 1 : 0);
-      out.Varint(InternSignature(function.signature));
-      const size_t implied =
-          std::min(function.registers.size(), function.signature.symbols.size() + function.signature.params.size());
-      out.Varint(function.registers.size() - implied);
-      for (size_t i = implied; i < function.registers.size(); ++i) out.Varint(InternType(function.registers[i]));
-      ByteWriter code;
-      for (const Instruction& instruction : function.code) WriteInstruction(code, instruction);
-      out.Varint(function.code.size());
-      out.Varint(code.size());
-      out.Bytes(code.bytes());
-    }
-    return out.Take();
+    return Table(program_.functions, [&](const Function& function) { return FunctionFields(writer_, function); });
   }
 
   std::vector<std::byte> Kernels() {
-    ByteWriter out;
-    out.Varint(program_.images.size());
-    for (const KernelImage& image : program_.images) {
-      Text(out, image.name);
-      out.U8(static_cast<uint8_t>(image.format));
-      Text(out, image.arch);
-      out.U64(image.features);
-    }
-    out.Varint(program_.kernels.size());
-    for (const Kernel& kernel : program_.kernels) WriteKernel(out, kernel);
-    return out.Take();
+    Done(writer_.List(program_.images, [&](const KernelImage& image) { return ImageFields(writer_, image); }));
+    return Table(program_.kernels, [&](const Kernel& kernel) { return KernelFields(writer_, kernel); });
   }
 
   std::vector<std::byte> MemoryPlans() {
-    ByteWriter out;
-    for (const Function& function : program_.functions) {
-      out.Varint(function.plan.arenas.size());
-      for (const Arena& arena : function.plan.arenas) {
-        out.U8(arena.device);
-        WriteDim(out, arena.size);
-      }
-      out.Varint(function.plan.entries.size());
-      for (const PlanEntry& entry : function.plan.entries) {
-        out.Varint(entry.arena);
-        WriteDim(out, entry.offset);
-        WriteDim(out, entry.size);
-        out.Varint(entry.first);
-        out.Varint(entry.last);
-        out.Varint(entry.alias_of ? uint64_t{entry.alias_of->value} + 1 : 0);
-      }
-    }
-    return out.Take();
+    for (const Function& function : program_.functions) Done(PlanFields(writer_, function.plan));
+    return writer_.Take();
   }
 
-  // The table of constants, and what their data section is made of: equal payloads are stored once.
-  std::vector<std::byte> Constants(std::vector<std::span<const std::byte>>* pieces) {
-    static constexpr std::byte kZeros[kPlanAlignment] = {};
-    ByteWriter out;
-    std::unordered_multimap<std::string_view, uint64_t> offsets;
-    uint64_t end = 0;
-    out.Varint(program_.constants.size());
-    for (const Constant& constant : program_.constants) {
-      Text(out, constant.name);
-      WriteDataType(out, constant.dtype);
-      out.Varint(constant.dims.size());
-      for (int64_t dim : constant.dims) out.Varint(static_cast<uint64_t>(dim));
-      out.Varint(constant.prepared_by ? uint64_t{constant.prepared_by->function.value} + 1 : 0);
-      if (constant.prepared_by) {
-        out.Varint(constant.prepared_by->result);
-        continue;
-      }
-      const std::string_view content(reinterpret_cast<const char*>(constant.bytes.data()), constant.bytes.size());
-      uint64_t offset = end;
-      if (const auto known = offsets.find(content); known != offsets.end()) {
-        offset = known->second;
-      } else if (!content.empty()) {
-        offsets.emplace(content, end);
-        pieces->push_back(constant.bytes.bytes);
-        end += content.size();
-        if (const uint64_t padding = (kPlanAlignment - end % kPlanAlignment) % kPlanAlignment; padding > 0) {
-          pieces->emplace_back(kZeros, padding);
-          end += padding;
-        }
-      }
-      out.Varint(offset / kPlanAlignment);
-      out.Varint(content.size());
-    }
-    out.Varint(program_.states.size());
-    for (const State& state : program_.states) {
-      Text(out, state.name);
-      WriteDataType(out, state.dtype);
-      out.Varint(state.dims.size());
-      for (int64_t dim : state.dims) out.Varint(static_cast<uint64_t>(dim));
-      out.U8(state.device);
-      out.Varint(state.initial ? uint64_t{state.initial->value} + 1 : 0);
-    }
-    return out.Take();
+  std::vector<std::byte> Constants() {
+    Done(writer_.List(program_.constants, [&](const Constant& constant) { return ConstantFields(writer_, constant); }));
+    return Table(program_.states, [&](const State& state) { return StateFields(writer_, state); });
   }
+  // What the constants' data section is made of.
+  std::vector<std::span<const std::byte>> TakePayloads() { return writer_.TakePayloads(); }
 
   std::vector<std::byte> DebugMap() {
-    ByteWriter out;
-    for (const Function& function : program_.functions) {
-      out.Varint(function.notes.size());
-      for (const DebugNote& note : function.notes) {
-        out.Varint(note.instruction);
-        Text(out, note.text);
-      }
-    }
-    return out.Take();
+    for (const Function& function : program_.functions) Done(NotesFields(writer_, function.notes));
+    return writer_.Take();
   }
 
   // Types, signatures, externals; after everything that refers to them.
   std::vector<std::byte> Signatures() {
-    ByteWriter externals;
-    externals.Varint(program_.externals.size());
-    for (const External& external : program_.externals) {
-      Text(externals, external.name);
-      externals.Varint(InternSignature(external.signature));
-      externals.Varint(external.effects);
-    }
-    ByteWriter out;
-    out.Varint(num_types_);
-    out.Bytes(types_.bytes());
-    out.Varint(num_signatures_);
-    out.Bytes(signatures_.bytes());
-    out.Bytes(externals.bytes());
-    return out.Take();
+    const std::vector<std::byte> externals =
+        Table(program_.externals, [&](const External& external) { return ExternalFields(writer_, external); });
+    writer_.WriteTypes();
+    writer_.WriteSignatures();
+    writer_.out().Bytes(externals);
+    return writer_.Take();
   }
 
   // After everything else.
   std::vector<std::byte> Strings() {
-    ByteWriter out;
-    strings_.Write(out);
-    return out.Take();
+    writer_.WriteStrings();
+    return writer_.Take();
   }
 
  private:
-  void Text(ByteWriter& out, const std::string& text) { out.Varint(strings_.Intern(text)); }
+  static void Done(const Verdict& verdict) { INGOT_CHECK(verdict.passed()); }
 
-  // A type's parts come before it, so that a reader never recurses.
-  uint64_t InternType(const Type& type) {
-    ByteWriter out;
-    const auto list = [&](const std::vector<Type>& types) {
-      out.Varint(types.size());
-      for (const Type& element : types) out.Varint(InternType(element));
-    };
-    const auto dims = [&] {
-      out.Varint(type.dims.size());
-      for (const vm::Dim& dim : type.dims) {
-        if (dim) {
-          WriteDim(out, *dim);
-        } else {
-          out.Varint(0);
-        }
-      }
-    };
-    out.U8(static_cast<uint8_t>(type.kind));
-    switch (type.kind) {
-      case ValueKind::kInt:
-      case ValueKind::kFloat:
-      case ValueKind::kBool:
-      case ValueKind::kString:
-      case ValueKind::kDataType:
-        break;
-      case ValueKind::kShape:
-        dims();
-        break;
-      case ValueKind::kTensor:
-        WriteDataType(out, type.dtype);
-        out.U8(static_cast<uint8_t>(type.storage));
-        out.U8(type.device);
-        dims();
-        break;
-      case ValueKind::kTuple:
-      case ValueKind::kOptional:
-        list(type.elements);
-        break;
-      case ValueKind::kClosure:
-        list(type.elements);
-        list(type.results);
-        break;
-      case ValueKind::kObject:
-        Text(out, type.class_name);
-        break;
-    }
-    return Intern(out, types_, num_types_, known_types_);
-  }
-
-  uint64_t InternSignature(const Signature& signature) {
-    ByteWriter out;
-    out.Varint(signature.symbols.size());
-    for (const Symbol& symbol : signature.symbols) {
-      Text(out, symbol.name);
-      out.SignedVarint(symbol.min);
-      out.SignedVarint(symbol.max);
-    }
-    for (const auto* list : {&signature.params, &signature.results}) {
-      out.Varint(list->size());
-      for (const NamedType& named : *list) {
-        Text(out, named.name);
-        out.Varint(InternType(named.type));
-      }
-    }
-    return Intern(out, signatures_, num_signatures_, known_signatures_);
-  }
-
-  using Known = std::map<std::vector<std::byte>, uint64_t>;
-  static uint64_t Intern(ByteWriter& entry, ByteWriter& table, uint64_t& count, Known& known) {
-    std::vector<std::byte> bytes = entry.Take();
-    const auto [at, is_new] = known.emplace(std::move(bytes), count);
-    if (is_new) {
-      table.Bytes(at->first);
-      ++count;
-    }
-    return at->second;
-  }
-
-  void WriteInstruction(ByteWriter& out, const Instruction& instruction) {
-    const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-    out.U8(static_cast<uint8_t>(instruction.opcode));
-    for (size_t i = 0; i < specs.size(); ++i) {
-      switch (specs[i].kind) {
-        case OperandKind::kDefList:
-        case OperandKind::kUseList:
-          out.Varint(instruction.registers(i).size());
-          for (uint32_t index : instruction.registers(i)) out.Varint(index);
-          break;
-        case OperandKind::kInt:
-          out.SignedVarint(instruction.scalar(i));
-          break;
-        case OperandKind::kFloat:
-          out.I64(instruction.scalar(i));
-          break;
-        case OperandKind::kText:
-          Text(out, instruction.text(i));
-          break;
-        case OperandKind::kDim:
-          WriteDim(out, instruction.dim(i));
-          break;
-        case OperandKind::kDimList:
-          WriteDims(out, instruction.dims(i));
-          break;
-        case OperandKind::kDef:
-        case OperandKind::kUse:
-        case OperandKind::kBool:
-        case OperandKind::kDType:
-        case OperandKind::kLabel:
-        case OperandKind::kKernel:
-        case OperandKind::kBuiltin:
-        case OperandKind::kFunction:
-        case OperandKind::kExternal:
-        case OperandKind::kConstant:
-        case OperandKind::kState:
-        case OperandKind::kPlanEntry:
-        case OperandKind::kStream:
-          out.Varint(static_cast<uint64_t>(instruction.scalar(i)));
-          break;
-      }
-    }
-  }
-
-  void WriteKernel(ByteWriter& out, const Kernel& kernel) {
-    Text(out, kernel.name);
-    out.U8(kernel.device);
-    out.Varint(kernel.ints.size());
-    for (const KernelInt& scalar : kernel.ints) {
-      Text(out, scalar.name);
-      WriteDataType(out, scalar.dtype);
-    }
-    out.Varint(kernel.params.size());
-    for (const KernelParam& param : kernel.params) {
-      Text(out, param.name);
-      out.U8(static_cast<uint8_t>(param.role));
-      WriteDataType(out, param.dtype);
-      WriteDims(out, param.extents);
-      out.Varint(static_cast<uint64_t>(param.alignment));
-      out.Varint(param.in_place ? uint64_t{*param.in_place} + 1 : 0);
-    }
-    WriteDim(out, kernel.workspace);
-    WriteDim(out, kernel.flops);
-    WriteDim(out, kernel.bytes);
-    out.Varint(kernel.effects);
-    out.U8(kernel.launch ? 1 : 0);
-    if (kernel.launch) {
-      for (const DimCode& size : kernel.launch->grid) WriteDim(out, size);
-      for (const DimCode& size : kernel.launch->block) WriteDim(out, size);
-      WriteDim(out, kernel.launch->shared_bytes);
-    }
-    out.Varint(kernel.variants.size());
-    for (const KernelVariant& variant : kernel.variants) {
-      out.Varint(variant.image);
-      out.Varint(variant.offset);
-      Text(out, variant.entry);
-      out.U64(variant.required_features);
-    }
-    out.Varint(kernel.externals.size());
-    for (ExternalId id : kernel.externals) out.Varint(id.value);
-    out.Varint(kernel.messages.size());
-    for (const std::string& message : kernel.messages) Text(out, message);
+  template <typename Row, typename Fields>
+  std::vector<std::byte> Table(const std::vector<Row>& rows, Fields fields) {
+    Done(writer_.List(rows, fields));
+    return writer_.Take();
   }
 
   const Program& program_;
-  StringTable strings_;
-  ByteWriter types_;
-  ByteWriter signatures_;
-  uint64_t num_types_ = 0;
-  uint64_t num_signatures_ = 0;
-  Known known_types_;
-  Known known_signatures_;
+  Writer writer_;
 };
 
 // Images are mapped where they lie: page boundaries of the largest pages of their machine.
@@ -399,12 +306,11 @@ Result<EncodedProgram> EncodedProgram::Encode(const Program& program, const Enco
     return encoded.container_->Add(kind, 0, {std::span<const std::byte>(*encoded.buffers_.back())}, section);
   };
   Encoder encoder(program);
-  std::vector<std::span<const std::byte>> payloads;
   INGOT_RETURN_IF_ERROR(add(SectionKind::kMetadata, encoder.Metadata()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kFunctions, encoder.Functions()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kKernels, encoder.Kernels()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kMemoryPlans, encoder.MemoryPlans()));
-  INGOT_RETURN_IF_ERROR(add(SectionKind::kConstants, encoder.Constants(&payloads)));
+  INGOT_RETURN_IF_ERROR(add(SectionKind::kConstants, encoder.Constants()));
   if (options.debug_map) INGOT_RETURN_IF_ERROR(add(SectionKind::kDebugMap, encoder.DebugMap(), false));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kSignatures, encoder.Signatures()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kStrings, encoder.Strings()));
@@ -417,7 +323,7 @@ Result<EncodedProgram> EncodedProgram::Encode(const Program& program, const Enco
   formats::ContainerWriter::Options section;
   section.codec = options.constants_codec;
   section.zstd_level = options.zstd_level;
-  INGOT_RETURN_IF_ERROR(encoded.container_->Add(SectionKind::kConstantData, 0, std::move(payloads), section));
+  INGOT_RETURN_IF_ERROR(encoded.container_->Add(SectionKind::kConstantData, 0, encoder.TakePayloads(), section));
   return encoded;
 }
 

@@ -11,6 +11,7 @@
 
 #include "runtime/data_type.h"
 #include "runtime/dim_code.h"
+#include "vm/ids.h"
 
 namespace ingot::vm {
 
@@ -84,11 +85,13 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// A symbolic integer of a signature. min <= value <= max is checked when it is bound.
+// A symbolic integer of a signature. min <= value <= max is checked when it is bound: by a parameter's dim, or by what
+// the context keeps in an int64 state of rank 0 (how far a cache is filled); dims of parameters are compared then.
 struct Symbol {
   std::string name;
   int64_t min = 0;
   int64_t max = INT64_MAX;
+  std::optional<StateId> state = std::nullopt;
   friend bool operator==(const Symbol&, const Symbol&) = default;
 };
 

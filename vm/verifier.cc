@@ -111,7 +111,8 @@ class Verifier {
       return Fail(Check::kPreparedResult, "function " + std::to_string(by.function.value) + " does not exist");
     }
     const Function& function = program_.functions[by.function.value];
-    if (!function.signature.params.empty() || by.result >= function.signature.results.size()) {
+    const Signature& signature = function.signature;
+    if (!signature.params.empty() || !signature.symbols.empty() || by.result >= signature.results.size()) {
       return Fail(Check::kPreparedResult,
                   "function \"" + function.name + "\" takes arguments, or has no result " + std::to_string(by.result));
     }
@@ -146,6 +147,13 @@ class Verifier {
     int64_t bytes = 0;
     INGOT_RETURN_UNLESS_PASSED(VerifyDims(state.dtype, state.dims, &bytes));
     INGOT_RETURN_UNLESS_PASSED(VerifyDevice(state.device));
+    if (state.growth) {
+      INGOT_RETURN_UNLESS_PASSED(VerifyLength(state.growth->length));
+      if (state.growth->axis >= state.dims.size()) {
+        return Fail(Check::kStateLength, "grows along axis " + std::to_string(state.growth->axis) + " of " +
+                                             std::to_string(state.dims.size()));
+      }
+    }
     if (!state.initial) return Verdict();
     if (state.initial->value >= program_.constants.size()) {
       return Fail(Check::kStateInitial, "constant " + std::to_string(state.initial->value) + " does not exist");
@@ -154,6 +162,19 @@ class Verifier {
     if (initial.prepared_by) return Fail(Check::kStateInitial, "its initial constant is a prepared one");
     if (initial.dtype == state.dtype && initial.dims == state.dims) return Verdict();
     return Fail(Check::kStateInitial, "its initial constant has another type");
+  }
+
+  // A state that holds one integer which the context reads.
+  Verdict VerifyLength(StateId id) const {
+    if (id.value >= program_.states.size()) {
+      return Fail(Check::kStateLength, "state " + std::to_string(id.value) + " does not exist");
+    }
+    const State& length = program_.states[id.value];
+    if (length.dtype == DataType::Int(64) && length.dims.empty() && length.device < program_.devices.size() &&
+        program_.devices[length.device].kind == "cpu") {
+      return Verdict();
+    }
+    return Fail(Check::kStateLength, "state \"" + length.name + "\" is no int64 of rank 0 on the host");
   }
 
   Verdict VerifySignature(const Signature& signature) const {
@@ -179,6 +200,12 @@ class Verifier {
       INGOT_RETURN_UNLESS_PASSED(VerifyType(result.type, TypePlace::kResult, num_symbols, program_, checks_)
                                      .WithContext("result \"" + result.name + "\""));
     }
+    for (size_t i = 0; i < signature.symbols.size(); ++i) {
+      if (!signature.symbols[i].state) continue;
+      INGOT_RETURN_UNLESS_PASSED(
+          VerifyLength(*signature.symbols[i].state).WithContext("symbol \"" + signature.symbols[i].name + "\""));
+      bound[i] = true;
+    }
     const auto unbound = std::find(bound.begin(), bound.end(), false);
     if (unbound == bound.end()) return Verdict();
     return Fail(Check::kSymbolBound,
@@ -187,6 +214,9 @@ class Verifier {
 
   Verdict VerifyExternal(const External& external) const {
     if ((external.effects & ~kAllEffects) != 0) return Fail(Check::kKernelEffects, "unknown effects");
+    for (const Symbol& symbol : external.signature.symbols) {
+      if (symbol.state) return Fail(Check::kStateLength, "a symbol is bound by a state, which it cannot see");
+    }
     return VerifySignature(external.signature);
   }
 

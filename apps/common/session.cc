@@ -300,6 +300,38 @@ Status Session::BindInputs(const InputArguments& arguments) {
                 options_.path + ": no value for input " + missing + " (" + Signature() + ")");
 }
 
+Status Session::LoadStates(const std::string& path) {
+  INGOT_ASSIGN_OR_RETURN(states_, formats::ReadTensorFile(path));
+  states_path_ = path;
+  return RestartStates();
+}
+
+Status Session::RestartStates() {
+  if (states_path_.empty()) return FromC(ingot_context_reset_states(context_));
+  std::vector<ingot_dl_tensor> views;
+  std::vector<const char*> names;
+  for (const formats::NamedTensor& named : states_) {
+    views.push_back(ViewOf(named.tensor));
+    names.push_back(named.name.c_str());
+  }
+  std::vector<const ingot_dl_tensor*> pointers;
+  for (const ingot_dl_tensor& view : views) pointers.push_back(&view);
+  return FromC(ingot_context_set_states(context_, names.data(), pointers.data(), names.size()))
+      .WithContext(states_path_);
+}
+
+Status Session::SaveStates(const std::string& path) const {
+  std::vector<formats::NamedTensor> tensors;
+  for (size_t i = 0; i < ingot_executable_state_count(executable_); ++i) {
+    const char* name = ingot_executable_state_name(executable_, i);
+    ingot_dl_managed_tensor_versioned* managed = nullptr;
+    INGOT_RETURN_IF_ERROR(FromC(ingot_context_get_state(context_, name, &managed)));
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, ImportDLPack(managed));
+    tensors.push_back({name, std::move(tensor)});
+  }
+  return formats::WriteTensorFile(path, tensors);
+}
+
 Result<std::vector<Session::Output>> Session::Invoke() {
   INGOT_RETURN_IF_ERROR(CheckInterrupted());
   std::vector<ingot_dl_tensor> views;

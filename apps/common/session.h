@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/tensor_files.h"
 #include "ingot/ingot.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
@@ -46,6 +47,11 @@ class Session {
 
   // The lines of a file of labels, or, with an empty path, the labels that the executable holds; none is no failure.
   Result<std::vector<std::string>> Labels(const std::string& path) const;
+  // The context's states from a tensor file of all of them by name, and into one.
+  Status LoadStates(const std::string& path);
+  Status SaveStates(const std::string& path) const;
+  // Back to what was loaded, or to the initial values.
+  Status RestartStates();
 
   // Binds every input by name, or in order; messages show the signature and suggest names.
   Status BindInputs(const InputArguments& arguments);
@@ -76,6 +82,8 @@ class Session {
   std::vector<Tensor> inputs_;        // none where the input is a scalar
   std::vector<ingot_value> scalars_;  // by input
   std::vector<bool> bound_;
+  std::string states_path_;  // of what was loaded
+  std::vector<formats::NamedTensor> states_;
   // Of InvokeInto: the results' tensors, and everything as the C API takes it.
   std::vector<Tensor> outputs_;
   std::vector<ingot_dl_tensor> input_views_, output_views_;

@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "compiler/transform/params.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/passes.h"
+#include "compiler/transform/states.h"
 #include "formats/file.h"
 #include "formats/tensor_files.h"
 #include "runtime/version.h"
@@ -96,6 +98,26 @@ Result<ir::IRModule> BindFromFile(ir::IRModule module, const std::string& path) 
   return bound;
 }
 
+// --state as the attribute that keep_states reads; names are checked there, where the results are known.
+Result<ir::IRModule> WithStates(ir::IRModule module, const std::vector<std::pair<std::string, std::string>>& states) {
+  const ir::Function main_function = module.FindFunction("main");
+  if (!main_function) return Status(StatusCode::kInvalidArgument, "--state: the module has no function \"main\"");
+  ir::AttrDict pairs;
+  if (const ir::AttrValue* attr = main_function->attrs.Find(transform::kStatesAttr)) {
+    if (const auto* known = attr->get<ir::AttrDict>()) pairs = *known;
+  }
+  for (const auto& [input, output] : states) {
+    if (std::ranges::find(pairs, input, &std::pair<std::string, ir::AttrValue>::first) != pairs.end()) {
+      return Status(StatusCode::kInvalidArgument, "--state: \"" + input + "\" is part of another state already");
+    }
+    pairs.emplace_back(input, output);
+  }
+  ir::FunctionNode kept = *main_function;
+  kept.attrs = kept.attrs.With(transform::kStatesAttr, std::move(pairs));
+  module.Set(module.FindGlobalVar("main"), ir::Make<ir::FunctionNode>(std::move(kept)));
+  return module;
+}
+
 // The module as its own text says it: names of variables as printed, constants shared by content.
 Result<ir::IRModule> Canonical(const ir::IRModule& module) {
   script::ConstantStore constants;
@@ -173,6 +195,9 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
   }
   if (!options.params_path.empty() && (extension != ".onnx" || options.keep_params_in_input)) {
     INGOT_ASSIGN_OR_RETURN(module, BindFromFile(std::move(module), options.params_path));
+  }
+  if (!options.states.empty()) {
+    INGOT_ASSIGN_OR_RETURN(module, WithStates(std::move(module), options.states));
   }
   INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
   if (!options.softmax_output.empty()) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/importer/onnx.h"
@@ -27,6 +28,8 @@ struct CompileOptions {
   TargetFamily target;              // from ParseTarget
   std::string target_text = "cpu";  // as the user wrote it, for the metadata
   importer::ImportOptions import;   // --input-shape, --dim
+  // --state: an input and an output of "main" that are one state of the context, by name.
+  std::vector<std::pair<std::string, std::string>> states;
   std::string params_path;          // tensors bound to parameters of "main", or a model's inputs, by name
   std::string softmax_output;       // a result of "main" that becomes probabilities; empty: none
   int opt_level = 2;

@@ -216,6 +216,7 @@ std::vector<vm::Type> TypesOf(const std::vector<vm::NamedType>& named) {
 Result<FunctionLowering::Value> FunctionLowering::LowerFunctionCall(const CallNode& call, const std::string& name) {
   const vm::FunctionId* callee = program_.FindFunction(name);
   if (callee == nullptr) return Unsupported(call.span, "there is no function \"" + name + "\" to call");
+  INGOT_RETURN_IF_ERROR(RefuseStates(call.span, name));
   const vm::Signature& signature = program_.signature(*callee);
   INGOT_ASSIGN_OR_RETURN(std::vector<vm::RegisterId> args, Registers(call.args));
   std::rotate(args.begin(), args.end() - static_cast<std::ptrdiff_t>(program_.NumCaptured(name)), args.end());
@@ -278,6 +279,7 @@ Result<FunctionLowering::Value> FunctionLowering::MakeClosure(const std::string&
   if (callee == nullptr || program_.module().FindFunction(name) == nullptr) {
     return Unsupported(span, "the tensor function \"" + name + "\" as a value");
   }
+  INGOT_RETURN_IF_ERROR(RefuseStates(span, name));
   const vm::Signature& signature = program_.signature(*callee);
   const std::vector<vm::Dim> unknown(signature.symbols.size());
   vm::Type type = vm::Type::Closure({}, {});

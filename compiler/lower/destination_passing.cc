@@ -98,6 +98,7 @@ class Rewriter : public ExprMutator {
     if (row == op::FindOp("call_tir") && row != nullptr) return CallKernel(binding, *call);
     if (row == op::FindOp("call_tir_inplace") && row != nullptr) return CallInPlace(binding, *call);
     if (row == op::FindOp("memory.write_row") && row != nullptr) return WriteRow(binding, *call);
+    if (row == op::FindOp("kv_cache.append") && row != nullptr) return AppendInPlace(binding, *call);
     if (row == op::FindOp("call_dps_packed") && row != nullptr) return CallDpsPacked(binding, *call);
     if (row == op::FindOp("call_pure_packed") && row != nullptr) return CallPurePacked(binding, *call);
     Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
@@ -204,6 +205,7 @@ class Rewriter : public ExprMutator {
 
   static Type Nothing() { return Make<TupleTypeNode>(std::vector<Type>{}); }
 
+  // R.call_packed("vm.builtin.NAME", arguments...): what bytecode calls by number.
   void EmitBuiltin(std::string_view name, std::vector<Expr> args, const Span& place, const Span& span) {
     CallNode builtin(Make<ExternFuncNode>(std::string(kBuiltinPrefix) + std::string(name)), std::move(args), {},
                      {Nothing()}, Nothing());
@@ -217,7 +219,7 @@ class Rewriter : public ExprMutator {
     return copy;
   }
 
-  // R.call_packed("vm.builtin.NAME", result, arguments...): what bytecode calls by number.
+  // The operator's builtin, with the result as its first argument.
   void CallBuiltin(const Binding& binding, const Ref<CallNode>& call, const op::OpRow& row) {
     Result<op::PrepareCall> prepare = row.prepare(call);
     if (!prepare.ok()) {
@@ -242,6 +244,14 @@ class Rewriter : public ExprMutator {
     }
     EmitBuiltin(prepare->builtin, std::move(args), binding.span, call->span);
     var_map_[binding.var] = result;
+  }
+
+  // The cache's own memory is written: what was in it stands as it did, and nothing looks at what stood behind.
+  void AppendInPlace(const Binding& binding, const CallNode& call) {
+    const Expr cache = MutateExpr(call.args.at(0));
+    const Expr axis = Make<PrimValueNode>(Int64(call.attrs.GetInt("axis")));
+    EmitBuiltin("cache_append", {cache, MutateExpr(call.args.at(1)), axis, call.args.at(2)}, binding.span, call.span);
+    var_map_[binding.var] = cache;
   }
 
   void Fail(const Span& span, const std::string& message) {

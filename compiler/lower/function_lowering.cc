@@ -20,17 +20,19 @@ FunctionLowering::FunctionLowering(ProgramLowering& program, const std::string& 
       function_(function),
       name_(name),
       symbols_(SignatureSymbols(std::span(function->params.data(), NumInputs(*function)))),
-      tail_calls_(FindTailCalls(name, function)) {}
+      tail_calls_(FindTailCalls(name, function)),
+      states_(program.states(name)) {
+  int64_t next = 0;
+  for (size_t i = 0; i < ResultTypes(function->body->body->type).size(); ++i) {
+    result_index_.push_back(StateOfResult(states_, i) == nullptr ? next++ : -1);
+  }
+}
 
 Result<vm::Function> FunctionLowering::Run() {
   const bool is_prepare = function_->attrs.Find(transform::kPrepareAttr) != nullptr;
   builder_.emplace(name_, program_.signature(*program_.FindFunction(name_)), !function_->is_private && !is_prepare);
   for (size_t i = 0; i < symbols_.size(); ++i) BindInt(symbols_[i], builder_->symbol(i));
-  const size_t num_inputs = NumInputs(*function_), captured = program_.NumCaptured(name_);
-  for (size_t i = 0; i < num_inputs; ++i) {
-    // Captured parameters are the first ones in bytecode and the last ones in the graph.
-    values_[function_->params[i].get()] = {builder_->param((i + captured) % num_inputs), {}};
-  }
+  INGOT_RETURN_IF_ERROR(BindParams());
   INGOT_RETURN_IF_ERROR(BindPacked());
   if (!tail_calls_.calls.empty()) INGOT_RETURN_IF_ERROR(EnterLoop());
   INGOT_RETURN_IF_ERROR(BindParameterDims());
@@ -89,7 +91,7 @@ void FunctionLowering::FindOutputs(const SeqExprNode& seq) {
   for (size_t i = 0; i < results.size(); ++i) {
     const VarNode* var = As<VarNode>(results[i]);
     while (var != nullptr && alias.contains(var)) var = alias[var];
-    if (var != nullptr) output_of_.emplace(var, static_cast<int64_t>(i));
+    if (var != nullptr && i < result_index_.size() && result_index_[i] >= 0) output_of_.emplace(var, result_index_[i]);
   }
 }
 
@@ -321,7 +323,9 @@ Status FunctionLowering::LowerAlloc(const Binding& binding, const CallNode& call
 }
 
 Result<FunctionLowering::Value> FunctionLowering::LowerStorage(const CallNode& call) {
-  INGOT_ASSIGN_OR_RETURN(DimCode size, Dim(As<ShapeExprNode>(call.args.at(0))->dims.at(0)));
+  const PrimExpr& peak = As<ShapeExprNode>(call.args.at(0))->dims.at(0);
+  if (AsConstInt(peak) != nullptr) size_bounds_ = function_->attrs;
+  INGOT_ASSIGN_OR_RETURN(DimCode size, Dim(peak));
   builder_->plan().arenas.push_back({0, std::move(size)});
   return Value{};
 }
@@ -329,7 +333,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerStorage(const CallNode& c
 Result<FunctionLowering::Value> FunctionLowering::LowerPlacedTensor(const CallNode& call) {
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(DimCode offset, Dim(As<PrimValueNode>(call.args.at(1))->value));
-  INGOT_ASSIGN_OR_RETURN(DimCode size, Dim(AlignedSizeBytes(*type->dims, *type->dtype)));
+  INGOT_ASSIGN_OR_RETURN(DimCode size, Dim(AlignedSizeBytes(*type->dims, *type->dtype, size_bounds_)));
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, LowerType(call.type, symbols_, vm::Storage::kArena, call.span));
   const uint32_t now = builder_->next_instruction();
@@ -382,27 +386,30 @@ Status FunctionLowering::LowerReturn(const SeqExprNode& seq) {
   const bool is_tuple = As<TupleTypeNode>(function_->body->body->type) != nullptr;
   const std::vector<Value> results = is_tuple ? FieldsOf(value) : std::vector<Value>{value};
   const auto& wanted = program_.signature(*program_.FindFunction(name_)).results;
-  if (results.size() != wanted.size()) {
+  if (results.size() != result_index_.size()) {
     return Unsupported(function_->span, "results of which it is not known how many they are");
   }
   std::vector<vm::RegisterId> registers;
   for (size_t i = 0; i < results.size(); ++i) {
+    const int64_t index = result_index_[i];
+    if (index < 0) continue;  // a state
     INGOT_ASSIGN_OR_RETURN(vm::RegisterId reg, Materialise(results[i]));
-    vm::Type type = wanted[i].type;
+    vm::Type type = wanted[static_cast<size_t>(index)].type;
     if (type.is_tensor()) type.storage = builder_->type(reg).storage;
     INGOT_ASSIGN_OR_RETURN(reg, Narrowed(reg, type, function_->span));
     if (type.is_tensor()) {
       const auto made = made_as_output_.find(reg.value);
-      const bool is_output = made != made_as_output_.end() && made->second == static_cast<int64_t>(i);
+      const bool is_output = made != made_as_output_.end() && made->second == index;
       // Between functions of the module an owned tensor changes hands; what an entry point gives is the caller's alone.
       const bool is_own = type.storage == vm::Storage::kOwned && function_->is_private &&
                           std::find(registers.begin(), registers.end(), reg) == registers.end();
       if (!is_output && !is_own) {
-        INGOT_ASSIGN_OR_RETURN(reg, CopiedToOutput(reg, static_cast<int64_t>(i)));
+        INGOT_ASSIGN_OR_RETURN(reg, CopiedToOutput(reg, index));
       }
     }
     registers.push_back(reg);
   }
+  INGOT_RETURN_IF_ERROR(StoreStates(results));
   builder_->Return(std::move(registers));
   return Status();
 }

@@ -1,6 +1,6 @@
-// One graph function to bytecode. A part of LowerToBytecode, in four files by what they lower: function_lowering.cc
+// One graph function to bytecode. A part of LowerToBytecode, in five files by what they lower: function_lowering.cc
 // (bindings, values, results), control_flow_lowering.cc (branches, loops), call_lowering.cc (everything that is called),
-// and match_lowering.cc (types that are compared when the program runs).
+// match_lowering.cc (types that are compared when the program runs), and state_lowering.cc (states of the context).
 //
 // A value of the graph is one register, or a tuple that was never made: its fields' values. Registers have one type for
 // the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a register
@@ -71,6 +71,14 @@ class FunctionLowering {
   Result<std::vector<DimCode>> Dims(const std::vector<ir::PrimExpr>& dims);
   // A register that holds the value of an integer expression.
   Result<vm::RegisterId> IntRegister(const ir::PrimExpr& expr);
+
+  // ---- Parameters and states of the context (state_lowering.cc)
+
+  Status BindParams();
+  Status BindState(const ir::Var& param, const KeptState& state);
+  Status StoreStates(const std::vector<Value>& results);
+  // An error when the function has states: nothing calls it but the embedding program.
+  Status RefuseStates(const ir::Span& span, const std::string& name) const;
 
   // ---- Control flow (control_flow_lowering.cc)
 
@@ -148,10 +156,13 @@ class FunctionLowering {
   const std::string& name_;
   const std::vector<ir::PrimVar> symbols_;  // of the signature
   const TailCalls tail_calls_;
+  const std::vector<KeptState>& states_;
+  std::vector<int64_t> result_index_;  // of the body's results in the signature; -1: a state
   std::optional<vm::FunctionBuilder> builder_;
   std::unordered_map<const ir::VarNode*, Value> values_;
   std::unordered_map<const ir::VarNode*, int64_t> output_of_;  // an allocation -> the result that it is
   std::unordered_map<uint32_t, int64_t> made_as_output_;       // the same by register
+  ir::Attrs size_bounds_;                                      // of the function, when its plan is made of numbers
   std::unordered_map<uint32_t, uint32_t> entry_of_;            // arena tensors: register -> plan entry
   std::vector<vm::RegisterId> loop_registers_;                 // per parameter
   std::optional<vm::LabelId> loop_;

@@ -7,11 +7,14 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
+#include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/program_lowering.h"
 #include "compiler/lower/tail_calls.h"
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/states.h"
+#include "vm/limits.h"
 
 namespace ingot::lower {
 
@@ -20,6 +23,8 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 namespace {
 
 constexpr int64_t kAlignment = 64;
+// Bounds may be far above what is used (the positions that a model's table has); no call should pay for such a peak.
+constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
 
 // Value of a size for an ordering that prefers large tensors: symbols count as 64.
 double TypicalValue(const PrimExpr& expr) {
@@ -105,23 +110,57 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
   return result;
 }
 
-// What a function allocates and where each tensor is used last. Branches stand one after the other, as they do in
-// bytecode, so that what lives in one of them alone may share memory with what lives in the other.
+// What a function allocates, where each tensor is used last, and which outputs lie in inputs' memory. Branches stand one
+// after the other, as they do in bytecode, so that what lives in one of them alone may share memory with what lives in
+// the other.
 class Liveness {
  public:
-  Liveness(std::string_view name, const Function& function) : tail_calls_(FindTailCalls(name, function)) {
-    VisitSeq(*function->body);
+  Liveness(const IRModule& module, std::string_view name, const Function& function,
+           const std::vector<transform::StateParam>& states)
+      : module_(module), tail_calls_(FindTailCalls(name, function)) {
+    for (const transform::StateParam& state : states) kept_.push_back(state.result);
+    VisitBody(*function->body);
+    for (size_t tensor : stays_) tensors_[tensor].last = index_;
+    ShareInPlace();
   }
 
   struct Tensor {
     Var var;
     int64_t first, last;
-    bool leaves = false;  // returned, tupled, captured: it must be counted
+    bool leaves = false;              // returned, tupled, captured: it must be counted
+    std::optional<size_t> lies_in{};  // in the memory of this tensor
   };
   const std::vector<Tensor>& tensors() const { return tensors_; }
+  // The variable that an output's name stands for instead of an allocation; null: it has one.
+  const VarNode* in_place(const VarNode* output) const {
+    const auto found = in_place_.find(output);
+    return found == in_place_.end() ? nullptr : found->second;
+  }
 
  private:
-  // What a sequence gives outlives it: a function's result, or a branch's value.
+  static constexpr size_t kNoBase = SIZE_MAX;
+  struct KernelCall {
+    const CallNode* call;
+    int64_t index;
+  };
+
+  // The function's results may be named as a tuple before they are its result.
+  void VisitBody(const SeqExprNode& body) {
+    const VarNode* result = As<VarNode>(body.body);
+    for (const BindingBlock& block : body.blocks) {
+      for (const Binding& binding : block.bindings) {
+        if (binding.var.get() == result && As<TupleNode>(binding.value) != nullptr) {
+          Leave(binding.value);
+          result = nullptr;
+        } else {
+          VisitBinding(binding);
+        }
+        ++index_;
+      }
+    }
+    if (result != nullptr || As<VarNode>(body.body) == nullptr) Leave(body.body);
+  }
+  // What a branch gives outlives it.
   void VisitSeq(const SeqExprNode& seq) {
     for (const BindingBlock& block : seq.blocks) {
       for (const Binding& binding : block.bindings) {
@@ -151,6 +190,7 @@ class Liveness {
       if (row == op::FindOp("make_closure")) Escape(call->args.at(1));
       const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
       if (shows_argument) Alias(binding.var, call->args.at(0));
+      if (As<GlobalVarNode>(call->callee) != nullptr) calls_.push_back({call, index_});
       return;
     }
     if (As<VarNode>(binding.value) != nullptr) {
@@ -163,6 +203,76 @@ class Liveness {
       return;
     }
     Escape(binding.value);  // tuples, functions: whatever they mention is counted
+  }
+
+  // The function's results. What becomes a state's new value is copied there at the very end, and stays.
+  void Leave(const Expr& results) {
+    const TupleNode* tuple = As<TupleNode>(results);
+    const std::vector<Expr> fields = tuple == nullptr ? std::vector<Expr>{results} : tuple->fields;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      const VarNode* var = As<VarNode>(fields[i]);
+      if (std::find(kept_.begin(), kept_.end(), i) == kept_.end() || var == nullptr) {
+        Escape(fields[i]);
+      } else if (auto it = base_.find(var); it != base_.end()) {
+        stays_.push_back(it->second);
+      }
+    }
+  }
+
+  // In order, so that chains of element-wise kernels work in one buffer.
+  void ShareInPlace() {
+    for (const KernelCall& kernel_call : calls_) {
+      const CallNode& call = *kernel_call.call;
+      const std::string& name = As<GlobalVarNode>(call.callee)->name;
+      const PrimFunc prim = module_.FindPrimFunc(name);
+      if (!prim) continue;
+      const Result<codegen::KernelDescription>& described = Describe(name, prim);
+      if (!described.ok()) continue;  // reported when kernels are made
+      const std::vector<vm::KernelParam>& params = described->kernel.params;
+      for (size_t out = 0; out < params.size() && out < call.args.size(); ++out) {
+        if (params[out].in_place) TryShare(call, *params[out].in_place, out, kernel_call.index);
+      }
+    }
+  }
+
+  const Result<codegen::KernelDescription>& Describe(const std::string& name, const PrimFunc& prim) {
+    auto found = descriptions_.find(prim.get());
+    if (found == descriptions_.end()) {
+      found = descriptions_.emplace(prim.get(), codegen::DescribeKernel(name, prim)).first;
+    }
+    return found->second;
+  }
+
+  void TryShare(const CallNode& call, size_t in, size_t out, int64_t index) {
+    const VarNode* from = As<VarNode>(call.args[in]);
+    const VarNode* to = As<VarNode>(call.args[out]);
+    const size_t from_base = BaseOf(from), to_base = BaseOf(to);
+    if (from_base == kNoBase || to_base == kNoBase) return;
+    Tensor& kept = tensors_[from_base];
+    Tensor& gone = tensors_[to_base];
+    if (kept.leaves || gone.leaves || gone.var.get() != to || kept.last != index || &kept == &gone) return;
+    const auto* kept_type = As<TensorTypeNode>(kept.var->type);
+    const auto* gone_type = As<TensorTypeNode>(gone.var->type);
+    arith::Analyzer analyzer;
+    if (!analyzer.ProveEqual(AlignedSizeBytes(*kept_type->dims, *kept_type->dtype),
+                             AlignedSizeBytes(*gone_type->dims, *gone_type->dtype))) {
+      return;
+    }
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      if (i != in && BaseOf(As<VarNode>(call.args[i])) == from_base) return;
+    }
+    kept.last = gone.last;
+    in_place_.emplace(to, from);
+    gone.lies_in = from_base;
+  }
+
+  // The tensor in whose memory a variable's elements lie, through all sharing so far.
+  size_t BaseOf(const VarNode* var) {
+    const auto found = base_.find(var);
+    if (found == base_.end()) return kNoBase;
+    size_t& base = found->second;
+    while (tensors_[base].lies_in) base = *tensors_[base].lies_in;
+    return base;
   }
 
   void Use(const Expr& expr) {
@@ -191,18 +301,24 @@ class Liveness {
     Marker(*this).VisitExpr(expr);
   }
 
+  const IRModule& module_;
   const TailCalls tail_calls_;
+  std::vector<size_t> kept_;   // results that are states
+  std::vector<size_t> stays_;  // tensors that become states' new values
   int64_t index_ = 0;
   std::vector<Tensor> tensors_;
-  std::unordered_map<const VarNode*, size_t> base_;  // a variable -> the tensor whose memory it shows
+  std::vector<KernelCall> calls_;
+  std::unordered_map<const VarNode*, size_t> base_;              // a variable -> the tensor whose memory it shows
+  std::unordered_map<const VarNode*, const VarNode*> in_place_;  // an output -> the input whose memory it takes
+  std::unordered_map<const PrimFuncNode*, Result<codegen::KernelDescription>> descriptions_;
 };
 
 class Rewriter : public ExprMutator {
  public:
-  Rewriter(const std::vector<Liveness::Tensor>& tensors, const std::vector<size_t>& planned, const Placement& placement)
-      : placement_(placement) {
+  Rewriter(const Liveness& liveness, const std::vector<size_t>& planned, const Placement& placement)
+      : liveness_(liveness), placement_(placement) {
     for (size_t i = 0; i < planned.size(); ++i) {
-      if (placement.offsets[i]) index_of_[tensors[planned[i]].var.get()] = i;
+      if (placement.offsets[i]) index_of_[liveness.tensors()[planned[i]].var.get()] = i;
     }
   }
 
@@ -220,6 +336,11 @@ class Rewriter : public ExprMutator {
                            Attrs{}, std::vector<Type>{}, type),
             nullptr, Span{}});
     }
+    if (const VarNode* input = liveness_.in_place(binding.var.get())) {
+      // A second name, not the first one everywhere: failures and profiles show it.
+      Emit({binding.var, MutateExpr(Var(input)), nullptr, binding.span});
+      return;
+    }
     auto it = index_of_.find(binding.var.get());
     if (it == index_of_.end()) return ExprMutator::MutateBinding(binding);
     const CallNode* call = As<CallNode>(binding.value);
@@ -232,6 +353,7 @@ class Rewriter : public ExprMutator {
   }
 
  private:
+  const Liveness& liveness_;
   const Placement& placement_;
   std::unordered_map<const VarNode*, size_t> index_of_;
   Var storage_;
@@ -239,7 +361,7 @@ class Rewriter : public ExprMutator {
 
 }  // namespace
 
-PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype) {
+PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype, const Attrs& attrs) {
   PrimExpr elements = Int64(1);
   for (const PrimExpr& dim : dims) elements = elements * dim;
   const PrimExpr bits = elements * dtype.total_bits();
@@ -248,8 +370,14 @@ PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype) {
   arith::Analyzer analyzer;
   const PrimExpr simple = analyzer.Simplify(bytes);
   const std::vector<PrimVar> vars = FreePrimVars(simple);
-  if (vars.empty()) return analyzer.Simplify(FloorDiv(simple + (kAlignment - 1), Int64(kAlignment)) * kAlignment);
   auto round_up = [](int64_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; };
+  if (!vars.empty() && !attrs.empty()) {
+    const arith::Interval range = transform::AnalyzerOf(attrs, vars).Bounds(simple);
+    if (range.max <= vm::kMaxArenaBytes) {
+      return Int64(round_up(std::max<int64_t>(range.max, 0)));
+    }
+  }
+  if (vars.empty()) return analyzer.Simplify(FloorDiv(simple + (kAlignment - 1), Int64(kAlignment)) * kAlignment);
   if (std::optional<arith::LinearForm> form = arith::DetectLinear(simple, vars)) {
     bool all_constant = AsConstInt(form->constant) != nullptr && *AsConstInt(form->constant) >= 0;
     for (const PrimExpr& c : form->coefficients) all_constant &= AsConstInt(c) != nullptr && *AsConstInt(c) >= 0;
@@ -286,7 +414,8 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    const Liveness liveness(entry.var->name, function);
+    INGOT_ASSIGN_OR_RETURN(const std::vector<transform::StateParam> states, transform::StateParamsOf(function));
+    const Liveness liveness(module, entry.var->name, function, states);
     const std::vector<PrimVar> symbols = SignatureSymbols(std::span(function->params.data(), NumInputs(*function)));
     // The arena's size is known when the function is called: what depends on a value that is computed later has none.
     const auto is_known_at_entry = [&](const PrimExpr& size) {
@@ -296,19 +425,32 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
       });
     };
     std::vector<size_t> planned;
-    std::vector<PlannedTensor> tensors;
     for (size_t i = 0; i < liveness.tensors().size(); ++i) {
       const Liveness::Tensor& tensor = liveness.tensors()[i];
-      if (tensor.leaves) continue;
+      if (tensor.leaves || liveness.in_place(tensor.var.get()) != nullptr) continue;
       const auto type = Downcast<TensorTypeNode>(tensor.var->type);
-      PrimExpr size = AlignedSizeBytes(*type->dims, *type->dtype);
-      if (!is_known_at_entry(size)) continue;
-      planned.push_back(i);
-      tensors.push_back({std::move(size), tensor.first, tensor.last});
+      if (is_known_at_entry(AlignedSizeBytes(*type->dims, *type->dtype))) planned.push_back(i);
     }
     if (planned.empty()) continue;
-    const Placement placement = PlaceTensors(tensors);
-    Rewriter rewriter(liveness.tensors(), planned, placement);
+    const auto sized = [&](const Attrs& bounds) {
+      std::vector<PlannedTensor> tensors;
+      for (size_t i : planned) {
+        const Liveness::Tensor& tensor = liveness.tensors()[i];
+        const auto type = Downcast<TensorTypeNode>(tensor.var->type);
+        tensors.push_back({AlignedSizeBytes(*type->dims, *type->dtype, bounds), tensor.first, tensor.last});
+      }
+      return tensors;
+    };
+    const Placement placement = [&] {
+      const std::vector<PlannedTensor> bounded = sized(function->attrs);
+      const auto is_number = [](const PlannedTensor& tensor) { return AsConstInt(tensor.size_bytes) != nullptr; };
+      if (std::ranges::all_of(bounded, is_number)) {
+        Placement numbers = PlaceTensors(bounded);
+        if (*AsConstInt(numbers.peak) <= kMaxBoundedPeakBytes) return numbers;
+      }
+      return PlaceTensors(sized({}));
+    }();
+    Rewriter rewriter(liveness, planned, placement);
     module.Set(entry.var, rewriter.MutateFunction(function));
   }
   return module;

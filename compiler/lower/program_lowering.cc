@@ -34,14 +34,6 @@ void ForEachCall(const IRModule& module, const std::function<void(const CallNode
   for (const IRModule::Entry& entry : module.functions()) CallVisitor(visit).VisitExpr(entry.function);
 }
 
-// Entry i of a list of names among the function's attributes, or the fallback.
-std::string NameAt(const FunctionNode& function, const char* attr, size_t i, const std::string& fallback) {
-  const AttrValue* names = function.attrs.Find(attr);
-  const AttrList* list = names == nullptr ? nullptr : names->get<AttrList>();
-  const std::string* name = list != nullptr && i < list->size() ? (*list)[i].get<std::string>() : nullptr;
-  return name == nullptr ? fallback : *name;
-}
-
 // What is known of a parameter or result by both; false when no type takes both.
 bool Unite(vm::Type& type, const vm::Type& other) {
   if (type.kind != other.kind || type.dtype != other.dtype || type.storage != other.storage) return false;
@@ -115,6 +107,9 @@ Status ProgramLowering::Declare() {
   }
   for (const IRModule::Entry& entry : module_.functions()) {
     if (const Function function = AsRef<FunctionNode>(entry.function)) {
+      Result<std::vector<KeptState>> states = FindStates(function);
+      if (!states.ok()) return std::move(states).status().WithContext("function \"" + entry.var->name + "\"");
+      states_.emplace(entry.var->name, *std::move(states));
       Result<vm::Signature> signature = SignatureOf(entry.var->name, function);
       if (!signature.ok()) return std::move(signature).status().WithContext("function \"" + entry.var->name + "\"");
       signatures_.push_back(*std::move(signature));
@@ -197,9 +192,17 @@ Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, cons
   const std::vector<PrimVar> symbols = SignatureSymbols(params);
   vm::Signature signature;
   signature.symbols = NameSymbols(symbols, function->attrs);
+  const std::vector<KeptState>& kept = states(name);
   for (size_t i = 0; i < params.size(); ++i) {
+    if (const KeptState* state = StateOfParam(kept, i)) {
+      const auto* length = As<ShapeTypeNode>(params[i]->type);
+      for (size_t s = 0; length != nullptr && s < symbols.size(); ++s) {
+        if ((*length->dims)[0].same_as(symbols[s])) signature.symbols[s].state = state->id;
+      }
+      continue;
+    }
     INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(params[i]->type, symbols, vm::Storage::kBorrowed, params[i]->span));
-    signature.params.push_back({NameAt(*function, "input_names", i, params[i]->name), std::move(type)});
+    signature.params.push_back({transform::InputName(function, i), std::move(type)});
   }
   const auto captured = static_cast<std::ptrdiff_t>(NumCaptured(name));
   std::rotate(signature.params.begin(), signature.params.end() - captured, signature.params.end());
@@ -208,15 +211,21 @@ Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, cons
   if (results.size() != declared.size())
     return Unsupported(function->span, "a result that is no tuple of known fields");
   for (size_t i = 0; i < results.size(); ++i) {
+    if (StateOfResult(kept, i) != nullptr) continue;
     INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(results[i], symbols, vm::Storage::kOwned, function->span));
     // What is declared may say more: of branches that give different shapes, of recursion.
     if (std::find(type.dims.begin(), type.dims.end(), std::nullopt) != type.dims.end()) {
       INGOT_ASSIGN_OR_RETURN(type, LowerType(declared[i], symbols, vm::Storage::kOwned, function->span));
     }
-    const std::string fallback = results.size() == 1 ? "output" : "output_" + std::to_string(i);
-    signature.results.push_back({NameAt(*function, "output_names", i, fallback), std::move(type)});
+    signature.results.push_back({transform::OutputName(function, i, results.size()), std::move(type)});
   }
   return signature;
+}
+
+const std::vector<KeptState>& ProgramLowering::states(const std::string& name) const {
+  static const std::vector<KeptState> none;
+  const auto it = states_.find(name);
+  return it == states_.end() ? none : it->second;
 }
 
 const vm::KernelId* ProgramLowering::FindKernel(const std::string& name) const {

@@ -1,4 +1,4 @@
-// What the functions of a program share while they are lowered: ids of functions, kernels and externals, signatures, and
+// What the functions of a program share while they are lowered: ids of functions, kernels and externals, states, signatures, and
 // constants shared by content. All signatures are known before any body is lowered, since functions may call each other
 // in circles.
 #pragma once
@@ -11,10 +11,18 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/module.h"
+#include "compiler/transform/states.h"
 #include "runtime/status.h"
 #include "vm/program.h"
 
 namespace ingot::lower {
+
+// A parameter and a result of a function that are a tensor of the context. A length is a shape of one dimension in the
+// function and an integer in the context.
+struct KeptState {
+  transform::StateParam of;
+  vm::StateId id;
+};
 
 class ProgramLowering {
  public:
@@ -30,6 +38,8 @@ class ProgramLowering {
   // Null for a function that has none: a private PrimFunc.
   const vm::FunctionId* FindFunction(const std::string& name) const;
   const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }
+  // Of a function: what its signature leaves out. Empty for most.
+  const std::vector<KeptState>& states(const std::string& name) const;
   // How many of a function's last parameters closures capture: bytecode has those first.
   size_t NumCaptured(const std::string& name) const;
   const vm::ExternalId* FindExternal(const std::string& name) const;
@@ -43,12 +53,19 @@ class ProgramLowering {
   Status DeclareExternals();
   // Unites what several calls say of one external function.
   Status AddExternal(const std::string& name, vm::Signature signature, uint32_t effects, const ir::Span& span);
+  // States of a function, lengths first, since caches refer to them (state_lowering.cc).
+  Result<std::vector<KeptState>> FindStates(const ir::Function& function);
+  Result<vm::State> LengthState(const ir::Var& param, const std::string& name) const;
+  Result<vm::State> TensorState(const ir::Var& param, const std::string& name) const;
+  // The state of this name, which functions share that keep one of the same type.
+  Result<vm::StateId> AddState(const vm::State& state);
   Result<vm::Signature> SignatureOf(const std::string& name, const ir::Function& function) const;
 
   const ir::IRModule& module_;
   vm::Program program_;
   std::vector<codegen::KernelDescription> kernels_;
   std::vector<vm::Signature> signatures_;
+  std::unordered_map<std::string, std::vector<KeptState>> states_;
   std::unordered_map<std::string, size_t> num_captured_;
   std::unordered_map<std::string, vm::KernelId> kernel_ids_;
   std::unordered_map<std::string, vm::FunctionId> function_ids_;
@@ -56,6 +73,10 @@ class ProgramLowering {
   std::unordered_map<uint64_t, std::vector<uint32_t>> constants_by_hash_;
   std::vector<std::shared_ptr<const ir::ConstantData>> constant_data_;
 };
+
+// Null when this parameter, or this result, is no state.
+const KeptState* StateOfParam(const std::vector<KeptState>& states, size_t param);
+const KeptState* StateOfResult(const std::vector<KeptState>& states, size_t result);
 
 // What the caller passes; the parameters after them are results of the function that prepares the weights.
 size_t NumInputs(const ir::FunctionNode& function);

@@ -5,22 +5,13 @@
 
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/transform/states.h"
 
 namespace ingot::lower {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
-
-int64_t BoundOf(const Attrs& attrs, const char* attr, const std::string& name, int64_t fallback) {
-  const AttrValue* dict = attrs.Find(attr);
-  const AttrDict* items = dict == nullptr ? nullptr : dict->get<AttrDict>();
-  if (items == nullptr) return fallback;
-  for (const auto& [key, value] : *items) {
-    if (key == name && value.get<int64_t>() != nullptr) return *value.get<int64_t>();
-  }
-  return fallback;
-}
 
 // The dims that a call compares and binds: those of a tensor or shape itself.
 const std::vector<PrimExpr>* OwnDims(const Type& type) {
@@ -71,8 +62,8 @@ std::vector<vm::Symbol> NameSymbols(std::span<const PrimVar> symbols, const Attr
     std::string unique = var->name;
     const auto is_taken = [&](const vm::Symbol& symbol) { return symbol.name == unique; };
     for (int i = 1; std::any_of(result.begin(), result.end(), is_taken); ++i) unique = var->name + std::to_string(i);
-    result.push_back({unique, BoundOf(attrs, "tir_var_lower_bound", var->name, 0),
-                      BoundOf(attrs, "tir_var_upper_bound", var->name, INT64_MAX)});
+    const auto [min, max] = transform::DimBounds(attrs, var->name);
+    result.push_back({unique, min, max});
   }
   return result;
 }

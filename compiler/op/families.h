@@ -33,6 +33,7 @@ std::vector<OpRow> IndexingOps();       // elements at places that data decide: 
 std::vector<OpRow> MovementOps();       // split, tile, flip, ..., arange
 std::vector<OpRow> OrderingOps();       // arg-max, sort, top-k, cumulative sums
 std::vector<OpRow> ScatterOps();        // elements to places that data decide
+std::vector<OpRow> CacheOps();          // caches that calls fill step by step
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 
 }  // namespace ingot::op

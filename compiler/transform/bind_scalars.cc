@@ -68,7 +68,7 @@ class Binder : public ir::StmtMutator {
 
 class ScalarBinder : public ir::ExprMutator {
  public:
-  explicit ScalarBinder(ir::IRModule& module) : module_(module) {}
+  explicit ScalarBinder(ir::IRModule& module) : module_(module), shared_(module) {}
 
  protected:
   using ExprMutator::Mutate;
@@ -95,24 +95,15 @@ class ScalarBinder : public ir::ExprMutator {
     if (binder.numbers.empty() || args.empty()) return call;
     bound.body = binder.MutateStmt(function->body);
     if (!binder.fits) return call;
-    ir::CallNode result =
-        *op::MakeCallTIR(Share(ir::Make<ir::PrimFuncNode>(std::move(bound)), tir->callee), args, tir->results);
+    ir::CallNode result = *op::MakeCallTIR(shared_.Add(ir::Make<ir::PrimFuncNode>(std::move(bound)), tir->callee->name),
+                                           args, tir->results);
     result.span = call->span;
     return ir::Make<ir::CallNode>(std::move(result));
   }
 
  private:
-  ir::GlobalVar Share(const ir::PrimFunc& function, const ir::GlobalVar& origin) {
-    std::vector<ir::GlobalVar>& candidates = made_[ir::StructuralHash(Expr(function))];
-    for (const ir::GlobalVar& candidate : candidates) {
-      if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
-    }
-    candidates.push_back(module_.Add(origin->name, function));
-    return candidates.back();
-  }
-
   ir::IRModule& module_;
-  std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
+  SharedFunctions shared_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::transform {
@@ -122,6 +123,15 @@ Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
   ir::FunctionNode copy = *function;
   copy.body = ir::Make<ir::SeqExprNode>(std::move(body));
   return ir::Make<ir::FunctionNode>(std::move(copy));
+}
+
+ir::GlobalVar SharedFunctions::Add(const ir::PrimFunc& function, std::string_view hint) {
+  std::vector<ir::GlobalVar>& candidates = made_[ir::StructuralHash(Expr(function))];
+  for (const ir::GlobalVar& candidate : candidates) {
+    if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
+  }
+  candidates.push_back(module_.Add(hint, function));
+  return candidates.back();
 }
 
 Result<ir::IRModule> MapFunctions(

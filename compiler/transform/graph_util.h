@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -48,6 +50,18 @@ Result<ir::Function> MapDataflowBlocks(const ir::Function& function,
 const op::Dims* DimsOf(const ir::Expr& expr);
 const op::Dims* TypedDimsOf(const ir::Expr& expr);
 bool EqualDims(const op::Dims& a, const op::Dims& b);
+
+// Tensor functions that a pass adds to a module: equal ones are added once.
+class SharedFunctions {
+ public:
+  explicit SharedFunctions(ir::IRModule& module) : module_(module) {}
+  // The function of the module that was added here and is equal to this one, else this one under a new name.
+  ir::GlobalVar Add(const ir::PrimFunc& function, std::string_view hint);
+
+ private:
+  ir::IRModule& module_;
+  std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
+};
 
 // The module with `rewrite` applied to its graph functions, in order.
 Result<ir::IRModule> MapFunctions(

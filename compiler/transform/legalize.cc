@@ -18,7 +18,7 @@ using ir::Expr;
 
 class Legalizer : public ir::ExprMutator {
  public:
-  Legalizer(ir::IRModule& module, const Target& target) : module_(module), target_(target) {}
+  Legalizer(ir::IRModule& module, const Target& target) : target_(target), shared_(module) {}
 
   const std::vector<std::string>& problems() const { return problems_; }
 
@@ -176,15 +176,9 @@ class Legalizer : public ir::ExprMutator {
     ir::PrimFuncNode owned = *function;
     owned.is_private = true;
     function = ir::Make<ir::PrimFuncNode>(std::move(owned));
-    std::vector<ir::GlobalVar>& candidates = made_[ir::StructuralHash(Expr(function))];
-    for (const ir::GlobalVar& candidate : candidates) {
-      if (ir::StructuralEqual(module_.Find(candidate->name), Expr(function))) return candidate;
-    }
     std::string_view name = row.name;
     name = row.function_name != nullptr ? row.function_name : name.substr(name.rfind('.') + 1);  // npos + 1 is 0
-    const ir::GlobalVar var = module_.Add(std::string(name) + std::string(suffix), function);
-    candidates.push_back(var);
-    return var;
+    return shared_.Add(function, std::string(name) + std::string(suffix));
   }
 
   struct Seen {
@@ -194,10 +188,9 @@ class Legalizer : public ir::ExprMutator {
     ir::GlobalVar var;
   };
 
-  ir::IRModule& module_;
   const Target& target_;
   std::unordered_map<const op::OpRow*, std::unordered_map<uint64_t, std::vector<Seen>>> seen_;
-  std::unordered_map<uint64_t, std::vector<ir::GlobalVar>> made_;
+  SharedFunctions shared_;
   std::vector<std::string> problems_;
 };
 

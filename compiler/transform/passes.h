@@ -17,6 +17,7 @@ Result<ir::IRModule> EliminateCommonSubexpressions(ir::IRModule module, PassCont
 Result<ir::IRModule> FoldScales(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> KeepStates(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context);
@@ -24,6 +25,7 @@ Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> AnnotateFusionClass(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> ReadCachesInPlace(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context);
 
 }  // namespace ingot::transform

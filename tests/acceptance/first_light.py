@@ -4,6 +4,8 @@ text form on the way back in, equal bytes, and the exit code and message of ever
 usage: first_light.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np, onnx, onnxruntime
     from onnx import helper, numpy_helper, TensorProto
@@ -15,8 +17,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
 
-def tool(name, *args, cwd=None):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True, cwd=cwd)
+tool = Tools(BIN)
 
 
 def mlp_weights():

@@ -4,6 +4,8 @@ weights in other files or beyond 2 GiB.
 usage: onnx_import.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np, onnx, onnxruntime
     from onnx import TensorProto, helper, numpy_helper
@@ -15,8 +17,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
+tool = Tools(BIN)
 
 
 def model(nodes, inputs, outputs, weights=(), opset=18):
@@ -154,6 +155,56 @@ class OnnxImport(unittest.TestCase):
             file.write(graph + initializer)
             file.truncate(file.tell() + 4 * count)
         self.check(tool("vm-compile", "--check", self.dir / "large.onnx"), 0, "all operators are supported")
+
+    def test_unlike_dimensions_of_operands_are_compared(self):
+        more = numpy_helper.from_array(np.ones((2, 3), np.float32), "more")
+        nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Concat", ["y", "more"], ["b"], axis=0),
+                 helper.make_node("Add", ["a", "b"], ["z"])]
+        path = self.save(model(nodes, [("x", ["n", 3]), ("y", ["m", 3])], [("z", None)], [more]))
+        self.assertIn("x: float32[n, 3], y: float32[m, 3]", self.signature(path))
+        for rows, code in ((3, 0), (4, 3)):
+            x, y = np.full((5, 3), -1, np.float32), np.ones((rows, 3), np.float32)
+            np.savez(self.dir / "in.npz", x=x, y=y)
+            np.savez(self.dir / "out.npz", z=np.ones((5, 3), np.float32))
+            result = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--expect", f"@{self.dir / 'out.npz'}")
+            self.check(result, code, *(["expected float32[n, 3] with n = 5, got float32[6, 3]"] if code else []))
+
+    def test_a_weight_sliced_up_to_a_dimension_bounds_it(self):
+        table = numpy_helper.from_array(np.arange(32, dtype=np.float32).reshape(8, 4), "table")
+        zero, axis = (numpy_helper.from_array(np.array([v]), name) for name, v in (("zero", 0), ("axis", 0)))
+        nodes = [helper.make_node("Shape", ["x"], ["length"], start=0, end=1),
+                 helper.make_node("Slice", ["table", "zero", "length", "axis"], ["rows"]),
+                 helper.make_node("Add", ["x", "rows"], ["y"])]
+        path = self.save(model(nodes, [("x", ["n", 4])], [("y", None)], [table, zero, axis]))
+        self.assertIn("n: 0 to 8", self.signature(path))
+        for rows, code in ((3, 0), (8, 0), (9, 3)):
+            np.savez(self.dir / "in.npz", x=np.zeros((rows, 4), np.float32))
+            np.savez(self.dir / "out.npz", y=np.arange(rows * 4, dtype=np.float32).reshape(rows, 4))
+            result = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--expect", f"@{self.dir / 'out.npz'}")
+            self.check(result, code, *(["n is 9, expected 0..8"] if code else []))
+
+    def test_peak_of_memory(self):
+        nodes = [helper.make_node("Transpose", ["x"], ["a"]), helper.make_node("Softmax", ["a"], ["b"]),
+                 helper.make_node("Transpose", ["b"], ["c"]), helper.make_node("Softmax", ["c"], ["y"])]
+        path = self.save(model(nodes, [("x", ["n", 100])], [("y", None)]))
+        text = self.signature(path)
+        self.assertIn("nothing says what n is", text)
+        self.assertIn("memory: arenas of n * 896 bytes, results of n * 400 bytes", text)
+        report = lambda *args: json.loads(tool("vm-inspect", self.dir / "m.ingot", "--json", "-", *args).stdout)
+        small, large = (report("--dim", f"n={n}")["functions"][0]["memory"] for n in (10, 1000))
+        self.assertEqual(report("--input-shape", "x=10,100")["functions"][0]["memory"], small)
+        self.assertGreater(large["peak"], 50 * small["peak"])
+        self.assertIn("float32[", large["dominated_by"])
+        self.check(tool("vm-inspect", self.dir / "m.ingot", "--dim", "m=3"), 3, 'no dimension "m"')
+        np.savez(self.dir / "in.npz", x=np.zeros((1000, 100), np.float32))
+        self.check(tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--max-memory", "1000000"), 6, "an arena of 896000",
+                   "of which the largest tensor at the peak is", "float32[", "limit 1000000")
+        self.signature(path, "--dim", "n=1..1000")
+        bounded = report()["functions"][0]["memory"]
+        self.assertTrue(bounded["arenas"].isdigit())
+        self.assertEqual(bounded["at"], {"n": 1000})
+        self.check(tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--max-memory", bounded["peak"] * 2,
+                        "--output", f"@{self.dir / 'y.npy'}"), 0)
 
     def test_options_leave_the_model_alone(self):
         path = self.save(model([helper.make_node("Relu", ["x"], ["y"])], [("x", ["n"])], [("y", None)]))

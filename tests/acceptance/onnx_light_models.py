@@ -4,7 +4,9 @@ replaced by random ones of sensible scale, each gives ONNX Runtime's values with
 usage: onnx_light_models.py BIN_DIR [--short] [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
 --short: the smallest ones alone, unless INGOT_LONG_TESTS is set."""
-import os, pathlib, subprocess, sys, tempfile, time
+import os, pathlib, sys, tempfile, time
+
+from tools import Tools
 
 try:
     import numpy as np, onnx, onnxruntime
@@ -59,8 +61,7 @@ def with_random_weights(model):
     return model
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
+tool = Tools(BIN)
 
 
 def check(path, dir):

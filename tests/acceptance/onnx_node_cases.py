@@ -14,6 +14,8 @@ compiled again with its integer inputs bound by --params, as a model's exporter 
 (skipped) without numpy and onnx."""
 import argparse, collections, json, multiprocessing, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, warnings
 
+from tools import Tools
+
 try:
     import numpy as np, onnx
     from onnx.backend.test.loader import load_model_tests
@@ -59,8 +61,7 @@ def relative_tolerance(case, outputs):
     return max([case.rtol] + [units.get(value.dtype.name, 0) for value in outputs])
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True, timeout=TIMEOUT, errors="replace")
+tool = Tools(BIN, timeout=TIMEOUT, errors="replace")
 
 
 def last_line(result):

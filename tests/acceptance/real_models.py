@@ -6,7 +6,9 @@ Without MODELS_DIR: small models with random weights, made here: an encoder with
 out, a decoder with a cache, a decoder with rotated positions and grouped heads, and a convolutional network.
 With it: the models that the benchmark script makes there (MODELS_DIR/NAME/model.onnx, inputs.npz, outputs.npz), and the
 dynamic ones at further lengths; prints the time each takes to compile and to run beside ONNX Runtime's."""
-import json, pathlib, subprocess, sys, tempfile, time
+import json, pathlib, sys, tempfile, time
+
+from tools import Tools
 
 try:
     import numpy as np, onnx, onnxruntime
@@ -23,8 +25,7 @@ DYNAMIC = {"bert_base_dyn": ("seq", [2, 17, 128, 512]), "gpt2_decode_dyn": ("pas
 failures = []
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
+tool = Tools(BIN)
 
 
 def session(model):

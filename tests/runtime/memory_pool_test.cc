@@ -45,6 +45,20 @@ TEST_CASE("size classes cover the request and waste at most a quarter") {
   }
 }
 
+TEST_CASE("requests that never repeat do not pile up: kept and used blocks stay under twice the peak") {
+  const Ref<MemoryPool> pool = Pool();
+  std::mt19937 random(3);
+  int64_t most = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const auto size = static_cast<int64_t>(random() % (1 << 20));
+    pool->Free(pool->Allocate(size).value(), size);
+    const MemoryPoolStats stats = pool->stats();
+    most = std::max(most, stats.bytes_in_use + stats.bytes_kept);
+    CHECK(stats.bytes_in_use + stats.bytes_kept <= 2 * stats.peak_bytes_in_use);
+  }
+  CHECK(most > 1 << 20);  // something is kept
+}
+
 TEST_CASE("the bound holds, says what was asked, and leaves the pool usable") {
   const Ref<MemoryPool> pool = Pool(4096);
   void* a = pool->Allocate(2048).value();

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/left_out_checks.h"
+#include "tests/vm/round_trip.h"
 #include "tests/vm/run_directive.h"
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
@@ -37,7 +38,7 @@ Result<std::string> RunVerify(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const Program decoded, DecodeProgram(container, test::VmChecks()));
   CHECK(Disassemble(decoded) == Disassemble(program));
   CHECK(*EncodeProgram(decoded) == bytes);
-  CHECK(*EncodeProgram(*Assemble(Disassemble(decoded))) == bytes);
+  test::CheckRoundTrip(decoded);
   INGOT_RETURN_IF_ERROR(Verify(decoded, test::VmChecks()));
   return std::string("verified");
 }

@@ -69,6 +69,27 @@ function @main export (x: float32[3, 2]) -> (y: float32[3, 2]) {
   call_builtin [], mul, [r2, r0, r1]
   return [r2]
 })"},
+      {"cache", R"(ingot 1
+state @past int64[] device 0
+state @cache float32[2, 4] device 0 grows axis 1 by @past
+function @main export [past in 0..4 state #0](x: float32[2, 1]) -> (y: float32[past + 1]) {
+  register r2: borrowed_mut float32[2, 4]
+  register r3: int
+  register r4: borrowed_mut int64[]
+  register r5: int
+  register r6: borrowed_mut float32[past + 1]
+  register r7: float32[past + 1]
+  state r2, @cache
+  const_int r3, 1
+  call_builtin [], cache_append, [r2, r1, r3, r0]
+  view r6, r2, 0, [past + 1]
+  alloc_output r7, 0, [past + 1]
+  copy_into r7, r6
+  state r4, @past
+  dim r5, past + 1
+  call_builtin [], store_int, [r4, r5]
+  return [r7]
+})"},
       {"values", R"(ingot 1
 state @s float32[2] device 0
 function @count (n: int, t: float32[2]) -> (m: int) {

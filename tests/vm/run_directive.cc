@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
 #include "vm/assembler.h"
 #include "vm/context.h"
@@ -114,6 +115,7 @@ Result<std::string> RunRun(const golden::Case& golden) {
   const std::string name = std::filesystem::path(golden.path).filename().string();
   INGOT_ASSIGN_OR_RETURN(const Program program, Assemble(golden.input, name));
   INGOT_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, EncodeProgram(program));
+  test::CheckRoundTrip(program);
   InstanceOptions instance_options;
   instance_options.num_threads = 1;
   instance_options.log = [&](std::string_view message) { log += std::string(message) + "\n"; };

@@ -13,9 +13,8 @@
 #include "formats/tensor_files.h"
 #include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/context.h"
-#include "vm/disassembler.h"
 #include "vm/executable.h"
 #include "vm/program_codec.h"
 #include "vm/verifier.h"
@@ -74,9 +73,7 @@ TEST_CASE("what is compiled verifies, and its disassembly assembles to the same 
       REQUIRE_MESSAGE(program.ok(), program.status().message());
       const Status verified = vm::Verify(*program);
       CHECK_MESSAGE(verified.ok(), verified.message());
-      const Result<vm::Program> again = vm::Assemble(vm::Disassemble(*program));
-      REQUIRE_MESSAGE(again.ok(), again.status().message());
-      CHECK(vm::EncodeProgram(*again).value() == vm::EncodeProgram(*program).value());
+      test::CheckRoundTrip(*program);
     }
   }
 }
@@ -133,9 +130,7 @@ TEST_CASE("a kept prepare gives bitwise the same results, from the weights as th
     CHECK(std::count_if(kept->constants.begin(), kept->constants.end(), [](const vm::Constant& constant) {
             return constant.prepared_by.has_value();
           }) >= c.num_prepared);
-    const Result<vm::Program> again = vm::Assemble(vm::Disassemble(*kept));
-    REQUIRE_MESSAGE(again.ok(), again.status().message());
-    CHECK(vm::EncodeProgram(*again).value() == vm::EncodeProgram(*kept).value());
+    test::CheckRoundTrip(*kept);
 
     Tensor input = Tensor::Allocate(DataType::Float(32), c.input).value();
     auto* elements = static_cast<float*>(input.data());

@@ -10,6 +10,7 @@
 #include "formats/tensor_compare.h"
 #include "formats/tensor_files.h"
 #include "tests/golden.h"
+#include "tests/vm/round_trip.h"
 #include "vm/context.h"
 #include "vm/executable.h"
 
@@ -27,6 +28,7 @@ void CheckValues(const std::filesystem::path& values, int opt_level) {
   REQUIRE_MESSAGE(loaded.ok(), loaded.status().message());
   Result<vm::Program> program = driver::CompileModule(*loaded, options, {});
   REQUIRE_MESSAGE(program.ok(), program.status().message());
+  test::CheckRoundTrip(*program);
   const auto executable =
       vm::Executable::FromProgram(vm::Instance::Create().value(), *std::move(program), model, {vm::Trust::kFile});
   REQUIRE_MESSAGE(executable.ok(), executable.status().message());

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::lower {
@@ -71,6 +72,37 @@ TEST_CASE("a chain of equal tensors needs the room of two") {
   for (int i = 0; i < 10; ++i) tensors.push_back({PrimExpr(n) * 256, i, i + 1});
   arith::Analyzer analyzer;
   CHECK(analyzer.ProveEqual(PlaceTensors(tensors).peak, PrimExpr(n) * 512));
+}
+
+TEST_CASE("what no formula of the file can place is left out, and the rest has its places") {
+  std::vector<PlannedTensor> tensors;
+  PrimVarMap values;
+  for (int i = 0; i < 100; ++i) {  // a sum of 100 symbols is no formula of 64 steps
+    const PrimVar n = MakePrimVar("n" + std::to_string(i));
+    tensors.push_back({PrimExpr(n) * 64, 0, 1});
+    values.emplace(n, Int64(i % 7));
+  }
+  const Placement placement = PlaceTensors(tensors);
+  std::vector<PlannedTensor> placed;
+  Placement of_placed{{}, placement.peak};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!placement.offsets[i]) continue;
+    placed.push_back(tensors[i]);
+    of_placed.offsets.push_back(placement.offsets[i]);
+    CHECK(codegen::LowerToDimCode(placement.offsets[i], FreePrimVars(placement.offsets[i])).ok());
+  }
+  CHECK(placed.size() > 10);
+  CHECK(placed.size() < tensors.size());
+  CHECK(codegen::LowerToDimCode(placement.peak, FreePrimVars(placement.peak)).ok());
+  CheckPlacement(placed, of_placed, values);
+}
+
+TEST_CASE("the bytes of bounded symbols are those of their upper bounds") {
+  const PrimVar n = MakePrimVar("n"), m = MakePrimVar("m");
+  const Attrs bounds = {{"tir_var_upper_bound", AttrDict{{"n", int64_t{10}}}}};
+  CHECK(*AsConstInt(AlignedSizeBytes({n, Int64(10)}, DataType::Float(32), bounds)) == 448);
+  CHECK(*AsConstInt(AlignedSizeBytes({PrimExpr(n) + 6}, DataType::Float(32), bounds)) == 64);
+  CHECK(AsConstInt(AlignedSizeBytes({n, m}, DataType::Float(32), bounds)) == nullptr);
 }
 
 TEST_CASE("sizes are rounded up so that sums of them stay multiples of 64") {

@@ -98,6 +98,10 @@ void TransformCases(CaseBuilder& b) {
   const auto slice = [](IntList axes, IntList begin, IntList end, IntList strides) {
     return Then({IntTuple(axes), IntTuple(begin), IntTuple(end), IntTuple(strides)});
   };
+  MoveCases(b, "kv_cache.view", {}, {2, 5, 3}, shape({2, 3, 3}));
+  b.Add("kv_cache.view", "rank0", {Data(kF32, {})}, {}, shape({}));
+  b.Add("kv_cache.view", "empty", {Data(kF32, {2, 5})}, {}, shape({2, 0}));
+  b.Add("kv_cache.view", "specials", {Specials()}, {}, shape({7}));
   MoveCases(b, "strided_slice", {}, {4, 5}, slice({0, 1}, {1, 4}, {4, -6}, {2, -1}));
   b.Add("strided_slice", "no_strides", {Data(kF32, {4, 5})}, {},
         Then({IntTuple({1}), IntTuple({-3}), IntTuple({100})}));

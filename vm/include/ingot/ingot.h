@@ -296,6 +296,26 @@ INGOT_API ingot_status* ingot_context_set_deadline(ingot_context* context, doubl
  * handler. */
 INGOT_API void ingot_context_cancel(ingot_context* context);
 
+/* ---- States: tensors that a context keeps between invocations, such as a key/value cache. The functions of the
+ * executable read and write them; each context begins with their initial values. A failed invocation leaves the states
+ * of caches as they were. None of these calls is legal while the context runs. */
+
+INGOT_API size_t ingot_executable_state_count(const ingot_executable* executable);
+INGOT_API const char* ingot_executable_state_name(const ingot_executable* executable, size_t index);
+/* A copy on the host: of a cache, what is filled. own: *tensor. */
+INGOT_API ingot_status* ingot_context_get_state(const ingot_context* context, const char* name,
+                                                ingot_dl_managed_tensor_versioned** tensor) INGOT_WARN_UNUSED;
+/* Copies a tensor of the state's type into it; a cache must be as long as its length, a state too, says. */
+INGOT_API ingot_status* ingot_context_set_state(ingot_context* context, const char* name,
+                                                const ingot_dl_tensor* tensor) INGOT_WARN_UNUSED;
+/* All states at once, in any order: what was got from this or another context of the executable. On failure nothing
+ * has changed. */
+INGOT_API ingot_status* ingot_context_set_states(ingot_context* context, const char* const* names,
+                                                 const ingot_dl_tensor* const* tensors,
+                                                 size_t count) INGOT_WARN_UNUSED;
+/* Back to the initial values: caches are empty. */
+INGOT_API ingot_status* ingot_context_reset_states(ingot_context* context) INGOT_WARN_UNUSED;
+
 /* Bytes of arenas and tensors that the context holds now, and the most it ever held. */
 INGOT_API int64_t ingot_context_memory_in_use(const ingot_context* context);
 INGOT_API int64_t ingot_context_memory_peak(const ingot_context* context);

@@ -1,0 +1,133 @@
+// The C API's functions for states: what a context keeps, copied out, set, reset, and the mistakes they report.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+
+#include "ingot/ingot.h"
+#include "vm/assembler.h"
+#include "vm/program_codec.h"
+
+namespace ingot {
+namespace {
+
+std::string Take(ingot_status* status) {
+  std::string out =
+      status == nullptr ? "ok" : std::to_string(ingot_status_get_code(status)) + ": " + ingot_status_message(status);
+  ingot_status_release(status);
+  return out;
+}
+
+constexpr const char* kCache = R"(ingot 1
+state @past int64[] device 0
+state @cache float32[4, 2] device 0 grows axis 0 by @past
+function @push export [past in 0..4 state #0](x: float32[1, 2]) -> () {
+  register r2: borrowed_mut float32[4, 2]
+  register r3: int
+  register r4: borrowed_mut int64[]
+  register r5: int
+  state r2, @cache
+  const_int r3, 0
+  call_builtin [], cache_append, [r2, r1, r3, r0]
+  state r4, @past
+  dim r5, past + 1
+  call_builtin [], store_int, [r4, r5]
+  return []
+}
+)";
+
+// A compact tensor of the host as the C API takes it.
+template <typename T>
+struct Array {
+  std::vector<T> values;
+  std::vector<int64_t> shape;
+  ingot_dl_tensor tensor{};
+  Array(std::vector<T> v, std::vector<int64_t> s) : values(std::move(v)), shape(std::move(s)) {
+    const ingot_dl_data_type dtype = {static_cast<uint8_t>(std::is_floating_point_v<T> ? 2 : 0), sizeof(T) * 8, 1};
+    tensor = {values.data(), {INGOT_DL_CPU, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), nullptr, 0};
+  }
+};
+
+struct Api {
+  ingot_instance* instance = nullptr;
+  ingot_executable* executable = nullptr;
+  ingot_context* context = nullptr;
+  const ingot_function* push = nullptr;
+  std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(kCache));
+
+  Api() {
+    REQUIRE(Take(ingot_instance_create(nullptr, &instance)) == "ok");
+    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", nullptr, &executable)) ==
+            "ok");
+    REQUIRE(Take(ingot_context_create(executable, nullptr, &context)) == "ok");
+    REQUIRE(Take(ingot_executable_find_function(executable, "push", &push)) == "ok");
+  }
+  ~Api() {
+    ingot_context_release(context);
+    ingot_executable_release(executable);
+    ingot_instance_release(instance);
+  }
+  std::string Push(float a, float b) {
+    Array<float> x({a, b}, {1, 2});
+    const ingot_dl_tensor* input = &x.tensor;
+    return Take(ingot_invoke_into(context, push, &input, 1, nullptr, 0));
+  }
+  std::vector<float> Cache() {
+    ingot_dl_managed_tensor_versioned* managed = nullptr;
+    REQUIRE(Take(ingot_context_get_state(context, "cache", &managed)) == "ok");
+    const ingot_dl_tensor& tensor = managed->dl_tensor;
+    REQUIRE(tensor.ndim == 2);
+    std::vector<float> values(static_cast<size_t>(tensor.shape[0] * tensor.shape[1]));
+    if (!values.empty()) std::memcpy(values.data(), tensor.data, values.size() * sizeof(float));
+    managed->deleter(managed);
+    return values;
+  }
+};
+
+TEST_CASE("C API: states are named, copied out, and back at their beginning after a reset") {
+  Api api;
+  REQUIRE(ingot_executable_state_count(api.executable) == 2);
+  CHECK(std::string(ingot_executable_state_name(api.executable, 1)) == "cache");
+  CHECK(ingot_executable_state_name(api.executable, 2) == nullptr);
+  CHECK(ingot_executable_state_count(nullptr) == 0);
+  REQUIRE(api.Push(1, 2) == "ok");
+  REQUIRE(api.Push(3, 4) == "ok");
+  CHECK(api.Cache() == std::vector<float>{1, 2, 3, 4});
+  REQUIRE(Take(ingot_context_reset_states(api.context)) == "ok");
+  CHECK(api.Cache().empty());
+}
+
+TEST_CASE("C API: states of one context go into another") {
+  Api api;
+  REQUIRE(api.Push(1, 2) == "ok");
+  Array<int64_t> length({2}, {});
+  Array<float> cache({5, 6, 7, 8}, {2, 2});
+  const char* names[] = {"cache", "past"};
+  const ingot_dl_tensor* tensors[] = {&cache.tensor, &length.tensor};
+  REQUIRE(Take(ingot_context_set_states(api.context, names, tensors, 2)) == "ok");
+  REQUIRE(api.Push(9, 9) == "ok");
+  CHECK(api.Cache() == std::vector<float>{5, 6, 7, 8, 9, 9});
+  Array<float> shorter({1, 1}, {1, 2});
+  CHECK(Take(ingot_context_set_state(api.context, "cache", &shorter.tensor)) ==
+        "3: m: state \"cache\": expected float32[3, 2], got float32[1, 2]");
+}
+
+TEST_CASE("C API: mistakes with states") {
+  Api api;
+  ingot_dl_managed_tensor_versioned* managed = nullptr;
+  CHECK(Take(ingot_context_get_state(api.context, "cachet", &managed)) ==
+        "2: m: there is no state \"cachet\"; did you mean \"cache\"?");
+  CHECK(Take(ingot_context_get_state(api.context, "cache", nullptr)) == "1: the argument \"tensor\" is NULL");
+  CHECK(Take(ingot_context_get_state(nullptr, "cache", &managed)) == "1: the argument \"context\" is NULL");
+  CHECK(Take(ingot_context_set_state(api.context, nullptr, nullptr)) == "1: the argument \"tensor\" is NULL");
+  CHECK(Take(ingot_context_reset_states(nullptr)) == "1: the argument \"context\" is NULL");
+  Array<int64_t> length({0}, {});
+  const char* names[] = {"past", "past"};
+  const ingot_dl_tensor* tensors[] = {&length.tensor, &length.tensor};
+  CHECK(Take(ingot_context_set_states(api.context, names, tensors, 2)) == "1: state \"past\" is given twice");
+  CHECK(Take(ingot_context_set_states(api.context, names, tensors, 1)) == "3: m: the state \"cache\" is missing");
+  CHECK(Take(ingot_context_set_states(api.context, names, nullptr, 1)) == "1: the argument \"tensors\" is NULL");
+}
+
+}  // namespace
+}  // namespace ingot

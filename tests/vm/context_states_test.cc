@@ -1,0 +1,230 @@
+// States of a context from outside (reading, setting, resetting, what a failed call leaves behind), and which memory
+// symbolic shapes take: plans of numbers and of formulas. (100,000 changing shapes: endurance_test.cc.)
+#include <doctest/doctest.h>
+
+#include "tests/allocation_counter.h"
+#include "tests/vm/test_kernels.h"
+#include "vm/assembler.h"
+#include "vm/context.h"
+
+namespace ingot::vm {
+namespace {
+
+constexpr const char* kCache = R"(ingot 1
+constant "start" float32[2] = 5, 6
+state @past int64[] device 0
+state @cache float32[2, 4] device 0 grows axis 1 by @past
+state @h float32[2] device 0 = #0
+function @push export [past in 0..4 state #0](x: float32[2, 1], fails: bool) -> () {
+  register r3: borrowed_mut float32[2, 4]
+  register r4: int
+  register r5: borrowed_mut int64[]
+  register r6: int
+  register r7: string
+  register r8: bool
+  state r3, @cache
+  const_int r4, 1
+  call_builtin [], cache_append, [r3, r1, r4, r0]
+  const_string r7, "asked to fail"
+  test r8, 1
+  branch r2, bad, good
+bad:
+  fail "asked to fail"
+good:
+  state r5, @past
+  dim r6, past + 1
+  call_builtin [], store_int, [r5, r6]
+  return []
+}
+)";
+
+Tensor Floats(std::vector<int64_t> dims, const std::vector<float>& values) {
+  Tensor tensor = *Tensor::Allocate(DataType::Float(32), dims);
+  std::copy(values.begin(), values.end(), tensor.MutableElements<float>().begin());
+  return tensor;
+}
+Tensor Length(int64_t value) {
+  Tensor tensor = *Tensor::Allocate(DataType::Int(64), std::vector<int64_t>{});
+  tensor.MutableElements<int64_t>()[0] = value;
+  return tensor;
+}
+std::vector<float> ValuesOf(const Tensor& tensor) {
+  const auto elements = tensor.Elements<float>();
+  return {elements.begin(), elements.end()};
+}
+
+struct Fixture {
+  std::shared_ptr<const Executable> executable;
+  std::unique_ptr<Context> context;
+  explicit Fixture(const char* text, ContextOptions options = {}) {
+    InstanceOptions instance;
+    instance.num_threads = 1;
+    OpenOptions open;
+    open.find_kernel = test::FindTestKernel;
+    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(text), "states", open);
+    context = *Context::Create(executable, std::move(options));
+  }
+  const Function& function(const char* name) const { return **executable->Find(name); }
+  Status Push(float a, float b, bool fails = false) {
+    const Value arguments[] = {Floats({2, 1}, {a, b}), fails};
+    return context->Invoke(function("push"), arguments).status();
+  }
+  std::vector<float> Cache() const { return ValuesOf(*context->CopyState(StateId(1))); }
+};
+
+TEST_CASE("a cache shows what is filled, grows call by call, and is empty after a reset") {
+  Fixture f(kCache);
+  CHECK(f.context->CopyState(StateId(1))->TypeToString() == "float32[2, 0]");
+  REQUIRE(f.Push(1, 2).ok());
+  REQUIRE(f.Push(3, 4).ok());
+  CHECK(f.context->CopyState(StateId(1))->TypeToString() == "float32[2, 2]");
+  CHECK(f.Cache() == std::vector<float>{1, 3, 2, 4});
+  CHECK(ValuesOf(*f.context->CopyState(StateId(2))) == std::vector<float>{5, 6});
+  REQUIRE(f.context->ResetStates().ok());
+  CHECK(f.Cache().empty());
+  REQUIRE(f.Push(7, 8).ok());
+  CHECK(f.Cache() == std::vector<float>{7, 8});
+}
+
+TEST_CASE("a failed call leaves a cache as it was") {
+  Fixture f(kCache);
+  REQUIRE(f.Push(1, 2).ok());
+  CHECK(f.Push(9, 9, /*fails=*/true).message().ends_with("asked to fail"));
+  CHECK(f.Cache() == std::vector<float>{1, 2});
+  REQUIRE(f.Push(3, 4).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 3, 2, 4});
+}
+
+TEST_CASE("a full cache is an error that names the state, and the context goes on") {
+  Fixture f(kCache);
+  for (int i = 0; i < 4; ++i) REQUIRE(f.Push(1, 1).ok());
+  CHECK(f.Push(1, 1).message() ==
+        "states: function \"push\", call_builtin (instruction 2): builtin cache_append: insert: float32[2, 1] does not "
+        "fit at 4 of axis 1 of float32[2, 4]");
+  REQUIRE(f.context->SetState(StateId(0), Length(2).view()).ok());
+  CHECK(f.Push(2, 2).ok());
+}
+
+TEST_CASE("states are set one by one in the dims that they have, or all at once") {
+  Fixture f(kCache);
+  CHECK(f.context->SetState(StateId(1), Floats({2, 1}, {1, 2}).view()).message() ==
+        "states: state \"cache\": expected float32[2, 0], got float32[2, 1]");
+  REQUIRE(f.context->SetState(StateId(0), Length(1).view()).ok());
+  REQUIRE(f.context->SetState(StateId(1), Floats({2, 1}, {1, 2}).view()).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 2});
+
+  const Tensor length = Length(2), cache = Floats({2, 2}, {1, 2, 3, 4}), h = Floats({2}, {0, 1});
+  std::map<std::string, TensorView> values = {{"past", length.view()}, {"cache", cache.view()}, {"h", h.view()}};
+  REQUIRE(f.context->SetStates(values).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 2, 3, 4});
+  REQUIRE(f.Push(8, 9).ok());
+  CHECK(f.Cache() == std::vector<float>{1, 2, 8, 3, 4, 9});
+}
+
+TEST_CASE("a set of states that does not fit changes nothing") {
+  Fixture f(kCache);
+  REQUIRE(f.Push(1, 2).ok());
+  const Tensor length = Length(2), cache = Floats({2, 2}, {3, 4, 5, 6}), h = Floats({2}, {0, 1}), five = Length(5);
+  const auto message = [&](std::map<std::string, TensorView> values) {
+    const std::string text = f.context->SetStates(values).message();
+    CHECK(f.Cache() == std::vector<float>{1, 2});
+    CHECK(ValuesOf(*f.context->CopyState(StateId(2))) == std::vector<float>{5, 6});
+    return text;
+  };
+  CHECK(message({{"past", length.view()}, {"h", h.view()}}) == "states: the state \"cache\" is missing");
+  CHECK(message({{"past", length.view()}, {"cachet", cache.view()}, {"h", h.view()}}) ==
+        "states: there is no state \"cachet\"; did you mean \"cache\"?");
+  CHECK(message({{"past", length.view()}, {"cache", cache.view()}, {"h", length.view()}}) ==
+        "states: state \"h\": expected float32[2], got int64[]");
+  CHECK(message({{"past", five.view()}, {"cache", cache.view()}, {"h", h.view()}}) ==
+        "states: state \"cache\" holds 4 at most, not 5");
+  CHECK(message({{"past", h.view()}, {"cache", cache.view()}, {"h", h.view()}}) ==
+        "states: state \"past\": expected int64[], got float32[2]");
+}
+
+TEST_CASE("states count against the cap, and the failure names the state") {
+  InstanceOptions instance;
+  instance.num_threads = 1;
+  const auto executable = *Executable::FromProgram(
+      *Instance::Create(instance), *Assemble("ingot 1\nstate @huge float32[1000000] device 0\n"), "states", {});
+  ContextOptions options;
+  options.max_memory_bytes = 1000;
+  const Status status = Context::Create(executable, std::move(options)).status();
+  CHECK(status.code() == StatusCode::kOutOfMemory);
+  CHECK(status.message().starts_with("states: state \"huge\": out of memory on cpu"));
+}
+
+TEST_CASE("two contexts have states of their own") {
+  Fixture f(kCache);
+  const auto other = *Context::Create(f.executable);
+  REQUIRE(f.Push(1, 2).ok());
+  CHECK(other->CopyState(StateId(1))->TypeToString() == "float32[2, 0]");
+}
+
+constexpr const char* kShapes = R"(ingot 1
+kernel @add_n {
+  int n: int64
+  in a: float32[n]
+  in b: float32[n]
+  out c: float32[n]
+}
+function @formula export [n in 1..5000](x: float32[n]) -> (y: float32[n]) {
+  register r2: arena float32[n]
+  register r3: float32[n]
+  arena device 0, size (n * 4 + 63) // 64 * 64
+  entry 0: arena 0, offset 0, size n * 4, live 0..3
+  plan_view r2, 0, [n]
+  call_kernel @add_n, [r1, r1, r2], [r0]
+  alloc_output r3, 0, [n]
+  call_kernel @add_n, [r2, r1, r3], [r0]
+  return [r3]
+}
+function @bounded export [n in 1..5000](x: float32[n]) -> (y: float32[n]) {
+  register r2: arena float32[n]
+  register r3: float32[n]
+  arena device 0, size 20032
+  entry 0: arena 0, offset 0, size 20032, live 0..3
+  plan_view r2, 0, [n]
+  call_kernel @add_n, [r1, r1, r2], [r0]
+  alloc_output r3, 0, [n]
+  call_kernel @add_n, [r2, r1, r3], [r0]
+  return [r3]
+}
+)";
+
+TEST_CASE("a plan of numbers keeps its arena whatever the shapes are") {
+  Fixture f(kShapes);
+  const Function& function = f.function("bounded");
+  alignas(64) static float in[5000] = {}, out[5000] = {};
+  int64_t allocations = 0;
+  for (const int64_t n : {7, 5000, 64, 64, 1}) {
+    const std::vector<int64_t> dims{n};
+    const TensorView x = *TensorView::Make(in, DataType::Float(32), dims, nullptr, DeviceId());
+    const TensorView y = *TensorView::Make(out, DataType::Float(32), dims, nullptr, DeviceId());
+    REQUIRE(f.context->InvokeInto(function, {&x, 1}, {&y, 1}).ok());
+    if (allocations == 0) allocations = f.context->memory_stats().num_device_allocations;
+    CHECK(f.context->memory_stats().num_device_allocations == allocations);
+  }
+}
+
+TEST_CASE("equal shapes in consecutive calls allocate nothing, after any change of shapes") {
+  Fixture f(kShapes);
+  alignas(64) static float in[5000] = {}, out[5000] = {};
+  for (const char* name : {"formula", "bounded"}) {
+    const Function& function = f.function(name);
+    for (const int64_t n : {7, 5000, 64, 1}) {
+      const std::vector<int64_t> dims{n};
+      const TensorView x = *TensorView::Make(in, DataType::Float(32), dims, nullptr, DeviceId());
+      const TensorView y = *TensorView::Make(out, DataType::Float(32), dims, nullptr, DeviceId());
+      REQUIRE(f.context->InvokeInto(function, {&x, 1}, {&y, 1}).ok());
+      const int64_t before = test::NumAllocations();
+      const int64_t pool_before = f.context->memory_stats().num_allocations;
+      for (int i = 0; i < 5; ++i) REQUIRE(f.context->InvokeInto(function, {&x, 1}, {&y, 1}).ok());
+      CHECK(test::NumAllocations() == before);
+      CHECK(f.context->memory_stats().num_allocations == pool_before);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ingot::vm

@@ -1,0 +1,172 @@
+#include "vm/memory_peak.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "runtime/suggest.h"
+namespace ingot::vm {
+namespace {
+
+bool IsZero(const DimCode& code) { return code.is_constant() && code.constant() == 0; }
+DimCode Sum(const DimCode& a, const DimCode& b) {
+  return IsZero(a) ? b : IsZero(b) ? a : DimCode::Binary(DimOp::kAdd, a, b);
+}
+
+// Bytes of a tensor of this type, where its dims are formulas: their product, times one number.
+Dim BytesOf(const Type& type) {
+  int64_t factor = 1;
+  std::optional<DimCode> symbolic;
+  for (const Dim& dim : type.dims) {
+    if (!dim) return std::nullopt;
+    if (!dim->is_constant()) {
+      symbolic = symbolic ? DimCode::Binary(DimOp::kMul, *symbolic, *dim) : *dim;
+    } else if (__builtin_mul_overflow(factor, dim->constant(), &factor)) {
+      return std::nullopt;
+    }
+  }
+  const int bits = type.dtype.total_bits();
+  const bool has_bytes = bits % 8 == 0;
+  if (__builtin_mul_overflow(factor, has_bytes ? bits / 8 : bits, &factor)) return std::nullopt;
+  DimCode size = symbolic ? DimCode::Binary(DimOp::kMul, *symbolic, DimCode(factor)) : DimCode(factor);
+  if (has_bytes) return size;
+  return DimCode::Binary(DimOp::kFloorDiv, DimCode::Binary(DimOp::kAdd, size, DimCode(7)), DimCode(8));
+}
+
+}  // namespace
+
+MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function) {
+  MemoryNeeds needs;
+  const auto add = [&](DimCode& sum, const DimCode& term) {
+    DimCode grown = Sum(sum, term);
+    if (grown.fits()) {
+      sum = std::move(grown);
+    } else {
+      needs.depends_on_data = true;  // not as a formula of the file's length
+    }
+  };
+  for (const Arena& arena : function.plan.arenas) add(needs.arenas, arena.size);
+  for (const Instruction& in : function.code) {
+    if (in.opcode != Opcode::kAlloc && in.opcode != Opcode::kAllocOutput && in.opcode != Opcode::kCopy) continue;
+    if (const Dim bytes = BytesOf(function.registers[in.reg(0)]); bytes && bytes->fits()) {
+      add(needs.results, *bytes);
+    } else {
+      needs.depends_on_data = true;
+    }
+  }
+  for (const Kernel& kernel : program.kernels) {
+    if (kernel.workspace.is_constant()) {
+      needs.workspace_bytes = std::max(needs.workspace_bytes, kernel.workspace.constant());
+    }
+  }
+  for (const State& state : program.states) {
+    const std::vector<Dim> dims(state.dims.begin(), state.dims.end());
+    needs.state_bytes += BytesOf(Type::Tensor(state.dtype, dims))->Evaluate({}).value();
+  }
+  return needs;
+}
+
+Result<int64_t> MemoryNeeds::Total(std::span<const int64_t> symbols) const {
+  INGOT_ASSIGN_OR_RETURN(const int64_t planned, arenas.Evaluate(symbols));
+  INGOT_ASSIGN_OR_RETURN(const int64_t left, results.Evaluate(symbols));
+  int64_t total = planned;
+  for (const int64_t part : {left, workspace_bytes, state_bytes}) {
+    if (__builtin_add_overflow(total, part, &total)) {
+      return Status(StatusCode::kBadInput, "the memory of these shapes does not fit into 64 bits");
+    }
+  }
+  return total;
+}
+
+Result<std::vector<int64_t>> SymbolValues(const Signature& signature, const GivenShapes& given) {
+  std::vector<std::optional<int64_t>> values(signature.symbols.size());
+  const std::vector<std::string> names = signature.symbol_names();
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const auto bind = [&](size_t symbol, int64_t value) -> Status {
+    const Symbol& row = signature.symbols[symbol];
+    if (values[symbol].value_or(value) == value && value >= row.min && value <= row.max) {
+      values[symbol] = value;
+      return Status();
+    }
+    return Status(StatusCode::kBadInput,
+                  row.name + " is " + std::to_string(value) + ", expected " +
+                      (values[symbol] ? std::to_string(*values[symbol])
+                                      : std::to_string(row.min) + ".." + std::to_string(row.max)));
+  };
+  for (const auto& [name, value] : given.symbols) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      return Status(StatusCode::kBadInput, "there is no dimension \"" + name + "\"" + DidYouMean(name, known));
+    }
+    INGOT_RETURN_IF_ERROR(bind(static_cast<size_t>(found - names.begin()), value));
+  }
+  for (const auto& [name, dims] : given.parameters) {
+    std::vector<std::string_view> params;
+    for (const NamedType& param : signature.params) params.push_back(param.name);
+    const auto found = std::find(params.begin(), params.end(), name);
+    if (found == params.end()) {
+      return Status(StatusCode::kBadInput, "there is no input \"" + name + "\"" + DidYouMean(name, params));
+    }
+    const Type& type = signature.params[static_cast<size_t>(found - params.begin())].type;
+    if (dims.size() != type.dims.size()) {
+      return Status(StatusCode::kBadInput, "input \"" + name + "\" is " + type.ToString(names));
+    }
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (!type.dims[i] || type.dims[i]->is_constant() || type.dims[i]->steps().size() != 1) continue;
+      INGOT_RETURN_IF_ERROR(
+          bind(static_cast<size_t>(type.dims[i]->steps()[0].value), dims[i]).WithContext("input \"" + name + "\""));
+    }
+  }
+  std::vector<int64_t> bound;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Symbol& symbol = signature.symbols[i];
+    if (!values[i] && symbol.max == INT64_MAX) {
+      return Status(StatusCode::kNotFound, "nothing says what " + symbol.name + " is");
+    }
+    bound.push_back(values[i].value_or(symbol.max));
+  }
+  return bound;
+}
+
+std::string DominatingTensor(const Function& function, const PlanNumbers& numbers) {
+  const std::vector<PlanEntry>& entries = function.plan.entries;
+  // Bytes that begin and end to live at an instruction; aliases live in their roots.
+  std::map<uint32_t, int64_t> change;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].alias_of) continue;
+    change[entries[i].first] += numbers.sizes[i];
+    change[entries[i].last + 1] -= numbers.sizes[i];
+  }
+  int64_t live = 0, most = -1;
+  uint32_t peak = 0;
+  for (const auto& [instruction, bytes] : change) {
+    live += bytes;
+    if (live <= most) continue;
+    most = live;
+    peak = instruction;
+  }
+  const PlanEntry* largest = nullptr;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].alias_of || entries[i].first > peak || entries[i].last < peak) continue;
+    if (largest == nullptr || numbers.sizes[i] > numbers.sizes[static_cast<size_t>(largest - entries.data())]) {
+      largest = &entries[i];
+    }
+  }
+  if (largest == nullptr) return "";
+  const auto index = static_cast<int64_t>(largest - entries.data());
+  std::string text;
+  for (const DebugNote& note : function.notes) {
+    if (note.instruction <= largest->first) text = "\"" + note.text + "\" ";
+  }
+  for (const Instruction& in : function.code) {
+    if (in.opcode != Opcode::kPlanView || in.scalar(1) != index) continue;
+    Type type = function.registers[in.reg(0)];
+    type.storage = Storage::kOwned;  // which is not printed
+    text += type.ToString(function.signature.symbol_names()) + " ";
+    break;
+  }
+  return text + "(" + std::to_string(numbers.sizes[static_cast<size_t>(index)]) + " bytes)";
+}
+
+}  // namespace ingot::vm
