@@ -513,7 +513,8 @@ namespace {
 const Statement* ResultOf(const std::vector<Statement>& body) {
   if (body.empty()) return nullptr;
   const Statement& last = body.back();
-  if (last.kind == StatementKind::kAssign && last.target->kind == SyntaxKind::kName) return &last;
+  const bool is_assignment = last.kind == StatementKind::kAssign && last.value != nullptr;
+  if (is_assignment && last.target->kind == SyntaxKind::kName) return &last;
   return nullptr;
 }
 // An if as the last statement gives what its branches give.
