@@ -61,9 +61,6 @@ def with_random_weights(model):
     return model
 
 
-tool = Tools(BIN)
-
-
 def check(path, dir):
     """None, or what went wrong."""
     for option in (["--check"], ["-o", dir / "light.ingot"]):
@@ -91,8 +88,8 @@ def check(path, dir):
 
 
 def main():
-    global BIN
-    BIN = pathlib.Path(sys.argv[1]).resolve()
+    global tool
+    tool = Tools(sys.argv[1])
     names = [name for name in sys.argv[2:] if name != "--short"]
     if "--short" in sys.argv and not os.environ.get("INGOT_LONG_TESTS"):
         names += SHORT

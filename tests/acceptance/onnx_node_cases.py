@@ -61,9 +61,6 @@ def relative_tolerance(case, outputs):
     return max([case.rtol] + [units.get(value.dtype.name, 0) for value in outputs])
 
 
-tool = Tools(BIN, timeout=TIMEOUT, errors="replace")
-
-
 def last_line(result):
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     return (lines[-1] if lines else f"exit code {result.returncode}")[:300]
@@ -138,7 +135,7 @@ def line(name, count):
 
 
 def main():
-    global BIN, CASES
+    global tool, CASES
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", type=pathlib.Path)
     parser.add_argument("--filter", default="", help="only cases whose name or operator matches")
@@ -149,7 +146,7 @@ def main():
     parser.add_argument("--minimum", type=int, default=0)
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
-    BIN = options.bin_dir.resolve()
+    tool = Tools(options.bin_dir, timeout=TIMEOUT, errors="replace")
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     CASES = load_model_tests(kind="node")
