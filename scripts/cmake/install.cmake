@@ -35,7 +35,7 @@ if(INGOT_BUILD_COMPILER)
   install(EXPORT ingot-compiler NAMESPACE ingot:: DESTINATION ${package} COMPONENT compiler)
 endif()
 
-configure_package_config_file(cmake/ingotConfig.cmake.in ${CMAKE_BINARY_DIR}/cmake/ingotConfig.cmake
+configure_package_config_file(scripts/cmake/ingotConfig.cmake.in ${CMAKE_BINARY_DIR}/cmake/ingotConfig.cmake
   INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/cmake/ingotConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/cmake/ingotConfig.cmake ${CMAKE_BINARY_DIR}/cmake/ingotConfigVersion.cmake
@@ -43,5 +43,5 @@ install(FILES ${CMAKE_BINARY_DIR}/cmake/ingotConfig.cmake ${CMAKE_BINARY_DIR}/cm
 
 # Relative to the .pc file, so that it moves along.
 file(RELATIVE_PATH INGOT_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
-configure_file(cmake/ingot-runtime.pc.in ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc @ONLY)
+configure_file(scripts/cmake/ingot-runtime.pc.in ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
