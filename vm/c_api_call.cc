@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "runtime/dlpack.h"
 #include "runtime/suggest.h"
@@ -266,6 +267,38 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   return Status();
 }
 
+// Where the stateful way keeps an input; those of another function are forgotten.
+Result<std::optional<vm::Value>*> FindInput(ingot_context* context, const ingot_function* function, const char* name) {
+  if (name == nullptr) return NullArgument("name");
+  const auto& params = function->function->signature.params;
+  if (context->function != function) {
+    context->function = function;
+    context->set_inputs.assign(params.size(), std::nullopt);
+    context->results.clear();
+  }
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].name == name) return &context->set_inputs[i];
+    names.push_back(params[i].name);
+  }
+  return Status(StatusCode::kNotFound, "function \"" + function->function->name + "\" has no input \"" + name + "\"" +
+                                           DidYouMean(name, names));
+}
+
+// Into the memory of the last one where it fits.
+Status CopyInput(const ingot_dl_tensor& tensor, std::optional<vm::Value>& slot) {
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(tensor));
+  if (!view.device.is_host_accessible())
+    return Status(StatusCode::kBadInput, "the tensor is on " + view.device.ToString());
+  auto* input = slot ? std::get_if<Tensor>(&*slot) : nullptr;
+  if (input == nullptr || input->dtype() != view.dtype ||
+      !std::equal(input->dims().begin(), input->dims().end(), view.shape().begin(), view.shape().end())) {
+    INGOT_ASSIGN_OR_RETURN(Tensor fitting, Tensor::Allocate(view.dtype, view.shape()));
+    input = &std::get<Tensor>(slot.emplace(std::move(fitting)));
+  }
+  return CopyElements(view, input->view());
+}
+
 }  // namespace
 
 Status CheckIdle(const ingot_context* context) {
@@ -390,31 +423,23 @@ ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* fu
 ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function, const char* name,
                                       const ingot_dl_tensor* tensor) {
   return GuardCall(context, function, [&]() -> Status {
-    if (name == nullptr) return NullArgument("name");
+    INGOT_ASSIGN_OR_RETURN(std::optional<vm::Value>* const slot, FindInput(context, function, name));
     if (tensor == nullptr) return NullArgument("tensor");
-    const auto& params = function->function->signature.params;
-    if (context->function != function) {
-      context->function = function;
-      context->set_inputs.assign(params.size(), Tensor());
-      context->results.clear();
+    return CopyInput(*tensor, *slot);
+  });
+}
+
+ingot_status* ingot_context_set_input_value(ingot_context* context, const ingot_function* function, const char* name,
+                                            const ingot_value* value) {
+  return GuardCall(context, function, [&]() -> Status {
+    INGOT_ASSIGN_OR_RETURN(std::optional<vm::Value>* const slot, FindInput(context, function, name));
+    if (value == nullptr) return NullArgument("value");
+    if (value->kind == INGOT_KIND_TENSOR) {
+      if (value->as.tensor == nullptr) return NullArgument("tensor");
+      return CopyInput(*value->as.tensor, *slot);
     }
-    std::vector<std::string_view> names;
-    for (size_t i = 0; i < params.size(); ++i) {
-      names.push_back(params[i].name);
-      if (params[i].name != name) continue;
-      INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(*tensor));
-      if (!view.device.is_host_accessible())
-        return Status(StatusCode::kBadInput, "the tensor is on " + view.device.ToString());
-      Tensor& input = context->set_inputs[i];
-      const bool fits = input && input.dtype() == view.dtype &&
-                        std::equal(input.dims().begin(), input.dims().end(), view.shape().begin(), view.shape().end());
-      if (!fits) {
-        INGOT_ASSIGN_OR_RETURN(input, Tensor::Allocate(view.dtype, view.shape()));
-      }
-      return CopyElements(view, input.view());
-    }
-    return Status(StatusCode::kNotFound, "function \"" + function->function->name + "\" has no input \"" + name + "\"" +
-                                             DidYouMean(name, names));
+    INGOT_ASSIGN_OR_RETURN(*slot, ToValue(*value));
+    return Status();
   });
 }
 
@@ -427,7 +452,7 @@ ingot_status* ingot_context_run(ingot_context* context, const ingot_function* fu
       if (context->function != function || !context->set_inputs[i]) {
         return Status(StatusCode::kInvalidArgument, "input \"" + params[i].name + "\" is not set");
       }
-      arguments.emplace_back(context->set_inputs[i]);
+      arguments.emplace_back(*context->set_inputs[i]);
     }
     INGOT_ASSIGN_OR_RETURN(context->results, context->context->Invoke(*function->function, arguments));
     return Status();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ struct ingot_context {
   std::vector<ingot::TensorView> outputs;
   // Of the stateful way.
   const ingot_function* function = nullptr;
-  std::vector<ingot::Tensor> set_inputs;
+  std::vector<std::optional<ingot::vm::Value>> set_inputs;
   std::vector<ingot::vm::Value> results;
   // The asynchronous invocation that has the context, until it is waited for.
   ingot_task* task = nullptr;

@@ -4,19 +4,13 @@
 #include <cstring>
 #include <string>
 
-#include "ingot/ingot.h"
-#include "vm/assembler.h"
-#include "vm/program_codec.h"
+#include "tests/vm/c_api_session.h"
 
 namespace ingot {
 namespace {
 
-std::string Take(ingot_status* status) {
-  std::string out =
-      status == nullptr ? "ok" : std::to_string(ingot_status_get_code(status)) + ": " + ingot_status_message(status);
-  ingot_status_release(status);
-  return out;
-}
+using test::Array;
+using test::Take;
 
 constexpr const char* kCache = R"(ingot 1
 state @past int64[] device 0
@@ -36,37 +30,9 @@ function @push export [past in 0..4 state #0](x: float32[1, 2]) -> () {
 }
 )";
 
-// A compact tensor of the host as the C API takes it.
-template <typename T>
-struct Array {
-  std::vector<T> values;
-  std::vector<int64_t> shape;
-  ingot_dl_tensor tensor{};
-  Array(std::vector<T> v, std::vector<int64_t> s) : values(std::move(v)), shape(std::move(s)) {
-    const ingot_dl_data_type dtype = {static_cast<uint8_t>(std::is_floating_point_v<T> ? 2 : 0), sizeof(T) * 8, 1};
-    tensor = {values.data(), {INGOT_DL_CPU, 0}, static_cast<int32_t>(shape.size()), dtype, shape.data(), nullptr, 0};
-  }
-};
-
-struct Api {
-  ingot_instance* instance = nullptr;
-  ingot_executable* executable = nullptr;
-  ingot_context* context = nullptr;
-  const ingot_function* push = nullptr;
-  std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(kCache));
-
-  Api() {
-    REQUIRE(Take(ingot_instance_create(nullptr, &instance)) == "ok");
-    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", nullptr, &executable)) ==
-            "ok");
-    REQUIRE(Take(ingot_context_create(executable, nullptr, &context)) == "ok");
-    REQUIRE(Take(ingot_executable_find_function(executable, "push", &push)) == "ok");
-  }
-  ~Api() {
-    ingot_context_release(context);
-    ingot_executable_release(executable);
-    ingot_instance_release(instance);
-  }
+struct Api : test::Session {
+  const ingot_function* push = Find("push");
+  Api() : Session(kCache) {}
   std::string Push(float a, float b) {
     Array<float> x({a, b}, {1, 2});
     const ingot_dl_tensor* input = &x.tensor;

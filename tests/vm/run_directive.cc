@@ -26,6 +26,8 @@ void Append(std::vector<uint8_t>& bytes, T value) {
   bytes.insert(bytes.end(), begin, begin + sizeof(T));
 }
 
+}  // namespace
+
 Result<Value> ParseArgument(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon), rest = text.substr(colon + 1);
@@ -54,13 +56,17 @@ Result<Value> ParseArgument(const std::string& text) {
   return Value(std::move(tensor));
 }
 
+namespace {
+
 std::string ShowNumber(double value) {
   std::ostringstream out;
   out << value;
   return out.str();
 }
 
-std::string Show(const Value& value) {
+}  // namespace
+
+std::string ShowValue(const Value& value) {
   if (const auto* i = std::get_if<int64_t>(&value)) return std::to_string(*i);
   if (const auto* f = std::get_if<double>(&value)) return ShowNumber(*f);
   if (const auto* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
@@ -80,14 +86,12 @@ std::string Show(const Value& value) {
     if (const auto* text = dynamic_cast<const StringObject*>(object->get())) return "\"" + text->text + "\"";
     if (const auto* tuple = dynamic_cast<const TupleObject*>(object->get())) {
       std::string out = std::string(ValueKindName(tuple->kind())) + "(";
-      for (size_t i = 0; i < tuple->elements.size(); ++i) out += (i ? ", " : "") + Show(tuple->elements[i]);
+      for (size_t i = 0; i < tuple->elements.size(); ++i) out += (i ? ", " : "") + ShowValue(tuple->elements[i]);
       return out + ")";
     }
   }
   return DescribeValue(value);
 }
-
-}  // namespace
 
 Result<std::string> RunRun(const golden::Case& golden) {
   std::string log, entry;
@@ -138,7 +142,7 @@ Result<std::string> RunRun(const golden::Case& golden) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<Value> results, context->Invoke(*function, arguments));
     std::string out = log;
     for (size_t k = 0; k < results.size(); ++k)
-      out += function->signature.results[k].name + ": " + Show(results[k]) + "\n";
+      out += function->signature.results[k].name + ": " + ShowValue(results[k]) + "\n";
     if (i > 0 && out != first) return Status(StatusCode::kFailed, "the second call gives\n" + out);
     first = out;
   }

@@ -10,9 +10,13 @@
 #include <string>
 
 #include "tests/golden.h"
+#include "vm/value.h"
 
 namespace ingot::vm {
 
+Result<Value> ParseArgument(const std::string& text);
+// As the line of a result without its name.
+std::string ShowValue(const Value& value);
 Result<std::string> RunRun(const golden::Case& golden);
 
 }  // namespace ingot::vm

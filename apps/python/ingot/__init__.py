@@ -150,10 +150,13 @@ class Module:
     # ---- The stateful way: set_input, run, get_output.
 
     def set_input(self, name, value, function="main"):
-        """Copied."""
-        lib.ingot_context_set_input(
-            self._context.value, self.function(function)._pointer, name.encode(), c.byref(Borrowed(value).tensor)
-        )
+        """A tensor (copied), number, text, shape or tuple, as the input's type says."""
+        f = self.function(function)
+        declared = dict(zip(f._input_names, f._types)).get(name)
+        argument = _capi.Value()
+        keep = _fill(argument, value, _capi.KIND_TENSOR if declared is None else lib.ingot_type_kind(declared))
+        lib.ingot_context_set_input_value(self._context.value, f._pointer, name.encode(), c.byref(argument))
+        del keep  # what the argument points to lived until here
 
     def run(self, function="main"):
         lib.ingot_context_run(self._context.value, self.function(function)._pointer)

@@ -166,6 +166,7 @@ FUNCTIONS = {
     "ingot_context_release": (None, [P]),
     "ingot_invoke": (STATUS, [P, P, c.POINTER(Value), c.c_size_t, c.POINTER(Value), c.c_size_t]),
     "ingot_context_set_input": (STATUS, [P, P, c.c_char_p, c.POINTER(DLTensor)]),
+    "ingot_context_set_input_value": (STATUS, [P, P, c.c_char_p, c.POINTER(Value)]),
     "ingot_context_run": (STATUS, [P, P]),
     "ingot_context_get_output": (STATUS, [P, c.c_size_t, c.POINTER(Value)]),
     "ingot_context_set_deadline": (STATUS, [P, c.c_double]),

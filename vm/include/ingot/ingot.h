@@ -282,9 +282,13 @@ INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_fu
                                           const ingot_dl_tensor* const* inputs, size_t num_inputs,
                                           ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;
 
-/* The stateful way: inputs are set by name (copied), run calls the function, outputs are fetched by number. */
+/* The stateful way: inputs are set by name (copied), run calls the function, outputs are fetched by number. Inputs stay
+ * set for further runs until one of another function is set. */
 INGOT_API ingot_status* ingot_context_set_input(ingot_context* context, const ingot_function* function,
                                                 const char* name, const ingot_dl_tensor* tensor) INGOT_WARN_UNUSED;
+/* An input of any kind that an argument may have: tuples, shapes, scalars, strings and element types too. */
+INGOT_API ingot_status* ingot_context_set_input_value(ingot_context* context, const ingot_function* function,
+                                                      const char* name, const ingot_value* value) INGOT_WARN_UNUSED;
 INGOT_API ingot_status* ingot_context_run(ingot_context* context, const ingot_function* function) INGOT_WARN_UNUSED;
 /* Of the last run; own: *output. */
 INGOT_API ingot_status* ingot_context_get_output(ingot_context* context, size_t index,
@@ -311,8 +315,7 @@ INGOT_API ingot_status* ingot_context_set_state(ingot_context* context, const ch
 /* All states at once, in any order: what was got from this or another context of the executable. On failure nothing
  * has changed. */
 INGOT_API ingot_status* ingot_context_set_states(ingot_context* context, const char* const* names,
-                                                 const ingot_dl_tensor* const* tensors,
-                                                 size_t count) INGOT_WARN_UNUSED;
+                                                 const ingot_dl_tensor* const* tensors, size_t count) INGOT_WARN_UNUSED;
 /* Back to the initial values: caches are empty. */
 INGOT_API ingot_status* ingot_context_reset_states(ingot_context* context) INGOT_WARN_UNUSED;
 
