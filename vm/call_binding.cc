@@ -20,6 +20,11 @@ bool Overlap(const TensorView& a, const TensorView& b) {
 
 namespace {
 
+// The same elements in the same memory.
+bool IsSame(const TensorView& a, const TensorView& b) {
+  return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
+}
+
 Status OutsideOfRange(const Function& function, const Symbol& symbol, const std::string& where, int64_t value) {
   return Status(StatusCode::kBadInput, "function \"" + function.name + "\", " + where + ": " + symbol.name + " is " +
                                            std::to_string(value) + ", expected " + std::to_string(symbol.min) + ".." +
@@ -274,11 +279,12 @@ Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const T
   }
   INGOT_RETURN_IF_ERROR(BindParameters(record));
   INGOT_RETURN_IF_ERROR(CheckWrittenParameters(linked, frame));
-  return CheckOutputs(function, inputs, outputs);
+  return CheckOutputs(linked, inputs, outputs);
 }
 
-Status Interpreter::CheckOutputs(const Function& function, std::span<const TensorView> inputs,
+Status Interpreter::CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
                                  std::span<const TensorView> outputs) {
+  const Function& function = *linked.function;
   const auto fail = [&](size_t i, const std::string& what) {
     return Status(StatusCode::kBadInput,
                   "function \"" + function.name + "\", output \"" + function.signature.results[i].name + "\": " + what);
@@ -299,8 +305,13 @@ Status Interpreter::CheckOutputs(const Function& function, std::span<const Tenso
     }
     if (view.is_read_only) return fail(i, "the tensor is read-only");
     if (!view.device.is_host_accessible()) return fail(i, "the tensor is on " + view.device.ToString());
-    for (const TensorView& input : inputs) {
-      if (Overlap(view, input)) return fail(i, "the tensor overlaps an input");
+    for (size_t p = 0; p < inputs.size(); ++p) {
+      if (!Overlap(view, inputs[p])) continue;
+      const SharedOutput pair{static_cast<uint32_t>(i), static_cast<uint32_t>(p)};
+      if (std::ranges::find(linked.shared_outputs, pair) != linked.shared_outputs.end() && IsSame(view, inputs[p])) {
+        continue;
+      }
+      return fail(i, "the tensor overlaps input \"" + function.signature.params[p].name + "\"");
     }
     for (size_t k = 0; k < i; ++k) {
       if (Overlap(view, outputs[k])) return fail(i, "the tensor overlaps another output");
@@ -384,6 +395,20 @@ Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) 
 }
 
 Result<Value> Interpreter::Box(const Type& type, const int64_t* slot) {
+  if (!type.is_tensor()) return BoxWords(type, slot);
+  ingot::Storage* owner = OwnerOf(slot);
+  if (owner == nullptr) {  // the caller's output: a value may outlive it
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
+    INGOT_ASSIGN_OR_RETURN(Tensor copy, CopyToOwned(view, type.device));
+    return Value(std::move(copy));
+  }
+  const int64_t offset = static_cast<std::byte*>(PointerOf(slot[0])) - static_cast<std::byte*>(owner->data());
+  INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(Ref<ingot::Storage>::Share(owner), type.dtype,
+                                                          {slot + kTensorHeadWords, type.dims.size()}, offset));
+  return Value(std::move(tensor));
+}
+
+Value Interpreter::BoxWords(const Type& type, const int64_t* slot) {
   switch (type.kind) {
     case ValueKind::kInt:
       return Value(slot[0]);
@@ -395,24 +420,14 @@ Result<Value> Interpreter::Box(const Type& type, const int64_t* slot) {
       return Value(UnpackDataType(slot[0]));
     case ValueKind::kShape:
       return Value(ShapeValue{{slot, slot + type.dims.size()}});
-    case ValueKind::kTensor: {
-      ingot::Storage* owner = OwnerOf(slot);
-      if (owner == nullptr) {  // the caller's output: a value may outlive it
-        INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
-        INGOT_ASSIGN_OR_RETURN(Tensor copy, CopyToOwned(view, type.device));
-        return Value(std::move(copy));
-      }
-      const int64_t offset = static_cast<std::byte*>(PointerOf(slot[0])) - static_cast<std::byte*>(owner->data());
-      INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(Ref<ingot::Storage>::Share(owner), type.dtype,
-                                                              {slot + kTensorHeadWords, type.dims.size()}, offset));
-      return Value(std::move(tensor));
-    }
     case ValueKind::kString:
     case ValueKind::kTuple:
     case ValueKind::kOptional:
     case ValueKind::kClosure:
     case ValueKind::kObject:
       return Value(Ref<Object>::Share(ObjectOf(slot[0])));
+    case ValueKind::kTensor:
+      break;
   }
   INGOT_UNREACHABLE();
 }

@@ -171,10 +171,13 @@ Status Context::Prepare(Activation& activation, const int64_t* symbols) {
   const LinkedFunction& linked = *activation.linked;
   const Function& function = *linked.function;
   const std::span<const int64_t> slots(symbols, function.signature.symbols.size());
-  INGOT_ASSIGN_OR_RETURN(activation.numbers, EvaluatePlan(function.plan, slots));
-  INGOT_RETURN_IF_ERROR(CheckPlanNumbers(function.plan, activation.numbers, CheckSet::All()).status());
-  INGOT_RETURN_IF_ERROR(ReserveArenas(activation));
-  std::vector<void*> addresses;
+  if (!activation.planned) {
+    INGOT_ASSIGN_OR_RETURN(activation.numbers, EvaluatePlan(function.plan, slots));
+    INGOT_RETURN_IF_ERROR(CheckPlanNumbers(function.plan, activation.numbers, CheckSet::All()).status());
+    INGOT_RETURN_IF_ERROR(ReserveArenas(activation));
+    activation.planned = IsConstantPlan(function.plan);
+  }
+  activation.addresses.clear();
   for (const FixedRegister& fixed : linked.fixed) {
     std::byte* base = nullptr;
     if (fixed.source == FixedSource::kConstant) {
@@ -200,10 +203,10 @@ Status Context::Prepare(Activation& activation, const int64_t* symbols) {
       }
     }
     INGOT_ASSIGN_OR_RETURN(const int64_t offset, fixed.offset_bytes.Evaluate(slots));
-    addresses.push_back(base + offset);
+    activation.addresses.push_back(base + offset);
   }
   for (const FixedArgument& argument : linked.fixed_arguments)
-    activation.arguments[argument.index] = addresses[argument.fixed];
+    activation.arguments[argument.index] = activation.addresses[argument.fixed];
   for (const FixedInt& value : linked.fixed_ints) {
     INGOT_ASSIGN_OR_RETURN(activation.ints[value.index], value.value.Evaluate(slots));
   }

@@ -1,7 +1,8 @@
 // Context: one activation's worth of memory and state for calling functions of an executable. Cheap, single-threaded;
 // only Cancel may be called from elsewhere. After any failure the next invocation runs as if nothing had happened.
 //
-// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name.
+// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name. So does one
+// whose symbols differ from the last call's (a step of decoding), when its memory plan is made of numbers.
 #pragma once
 
 #include <atomic>
@@ -61,7 +62,8 @@ class Context {
   Result<std::vector<Value>> Invoke(const Function& function, std::span<const Value> arguments,
                                     const std::atomic<bool>* cancelled = nullptr);
   // For functions of tensors. Each output is written by the function itself where it can (compact, 64-byte aligned),
-  // else copied to; outputs may not overlap inputs or each other.
+  // else copied to. Outputs may not overlap each other, nor inputs, except where the function declares by its kernels
+  // that it writes this input in place (vm/shared_outputs.h): then an output may be the input's own tensor.
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 
@@ -112,7 +114,9 @@ class Context {
     bool in_use = false;
     bool prepared = false;
     std::vector<int64_t> symbols;  // that it is prepared for
+    bool planned = false;          // there are numbers, and other symbols have the same
     PlanNumbers numbers;
+    std::vector<std::byte*> addresses;  // of the fixed registers
     std::vector<ArenaBlock> arenas;
     std::vector<void*> arguments;
     std::vector<int64_t> ints;

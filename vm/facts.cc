@@ -35,17 +35,10 @@ FunctionFacts::FunctionFacts(const Function& function) : known_(function.registe
   // Parameters count as written once by the caller.
   std::vector<uint8_t> writes(function.registers.size(), 0);
   for (size_t i = 0; i < num_fixed; ++i) writes[i] = 1;
-  const auto count = [&](uint32_t index) {
-    writes[index] = static_cast<uint8_t>(writes[index] < 2 ? writes[index] + 1 : 2);
-  };
   for (const Instruction& instruction : function.code) {
-    const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].kind == OperandKind::kDef) count(instruction.reg(i));
-      if (specs[i].kind == OperandKind::kDefList) {
-        for (uint32_t index : instruction.registers(i)) count(index);
-      }
-    }
+    ForEachRegister(instruction, [&](uint32_t index, bool is_written) {
+      if (is_written && writes[index] < 2) ++writes[index];
+    });
   }
   // A register written once has, wherever it may be read, the value of that write; a read before it is refused.
   for (const Instruction& instruction : function.code) {

@@ -14,6 +14,18 @@ namespace ingot::vm {
 // dimension code may have.
 Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots);
 
+// Calls visit(register, is_written) for the register operands in order, those that formulas name left out.
+template <typename Visit>
+void ForEachRegister(const Instruction& instruction, Visit visit) {
+  const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const OperandKind kind = specs[i].kind;
+    if (kind == OperandKind::kDef || kind == OperandKind::kUse) visit(instruction.reg(i), kind == OperandKind::kDef);
+    if (kind != OperandKind::kDefList && kind != OperandKind::kUseList) continue;
+    for (uint32_t index : instruction.registers(i)) visit(index, kind == OperandKind::kDefList);
+  }
+}
+
 class FunctionFacts {
  public:
   explicit FunctionFacts(const Function& function);

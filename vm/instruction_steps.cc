@@ -120,8 +120,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
                              context_.devices_[type_of(0).device].pool->AllocateStorage(view.size_bytes));
       int64_t slot[kTensorHeadWords + kMaxTensorRank];
       WriteTensor(slot, storage->data(), nullptr, view.shape());
-      Type to = type_of(0);
-      INGOT_RETURN_IF_ERROR(CopyTensor(to, slot, type_of(1), frame + in.reg(1)));
+      INGOT_RETURN_IF_ERROR(CopyTensor(type_of(0), slot, type_of(1), frame + in.reg(1)));
       Drop(type_of(0), frame + in.reg(0));
       void* data = storage->data();
       WriteTensor(frame + in.reg(0), data, storage.Detach(), view.shape());

@@ -32,17 +32,33 @@ Status Interpreter::Run(std::span<const TensorView> outputs) {
   return status;
 }
 
-// Puts the innermost function and operation in front of a failure's message.
-Status Interpreter::AtPlace(Status status) {
-  if (records_.empty()) return status;
-  const Record& record = records_.back();
-  const Function& function = *record.linked->function;
-  // The loop leaves pc behind the instruction that failed.
+// The operation at which a function is now, in a message.
+std::string Interpreter::OperationAt(const Record& record) {
+  // The loop leaves pc behind the instruction that runs.
   const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
   const uint32_t source = record.linked->code.empty() ? 0 : record.linked->code[at].source;
-  const std::string operation = DescribeInstruction(function, source);
-  context_.failure_place_ = {function.name, operation};
-  return std::move(status).WithContext("function \"" + function.name + "\", " + operation);
+  return DescribeInstruction(*record.linked->function, source);
+}
+
+// Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and the
+// outermost one.
+Status Interpreter::AtPlace(Status status) {
+  constexpr size_t kNearest = 3;
+  if (records_.empty()) return status;
+  const Record& record = records_.back();
+  const std::string operation = OperationAt(record);
+  context_.failure_place_ = {record.linked->function->name, operation};
+  std::string place = "function \"" + record.linked->function->name + "\", " + operation;
+  const size_t callers = records_.size() - 1;
+  for (size_t i = 0; i < callers; ++i) {
+    if (i == kNearest && callers > kNearest + 1) {
+      place += " <- " + std::to_string(callers - kNearest - 1) + " more calls";
+      i = callers - 1;
+    }
+    const Record& caller = records_[callers - 1 - i];
+    place += " <- \"" + caller.linked->function->name + "\", " + OperationAt(caller);
+  }
+  return std::move(status).WithContext(place);
 }
 
 template <bool kObserved>
@@ -356,22 +372,21 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
 Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, const Instruction& source,
                                 int64_t* frame) {
   if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
-  std::vector<Value> arguments;
+  builtin_call_.Clear();
   for (size_t i = 0; i < in.registers(2).size(); ++i) {
     const Type& type = record.linked->function->registers[source.registers(2)[i]];
     const int64_t* slot = frame + in.registers(2)[i];
     if (type.is_tensor()) {
       INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
-      INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(view, {}));
-      arguments.emplace_back(std::move(tensor));
+      builtin_call_.AddTensor(type, slot, view);
     } else {
-      INGOT_ASSIGN_OR_RETURN(Value value, Box(type, slot));
-      arguments.push_back(std::move(value));
+      builtin_call_.Add(type, slot);
     }
   }
   const auto builtin = static_cast<Builtin>(in.scalar(1));
-  return RunBuiltin(builtin, arguments, *context_.executable_->instance())
-      .WithContext(std::string("builtin ") + FindBuiltin(static_cast<uint64_t>(builtin))->name);
+  Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
+  if (status.ok()) return status;
+  return std::move(status).WithContext(std::string("builtin ") + FindBuiltin(static_cast<uint64_t>(builtin))->name);
 }
 
 Status Interpreter::MakeClosure(const Record& record, const Instruction& in, const Instruction& source,

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/builtins.h"
+#include "vm/builtin_call.h"
 #include "vm/context.h"
 
 namespace ingot::vm {
@@ -28,6 +28,8 @@ class Interpreter {
   Status CopyResults(std::span<const TensorView> outputs);
   // Drops all frames that are left and what they hold.
   void Unwind();
+  // The value in a register of any kind but a tensor.
+  static Value BoxWords(const Type& type, const int64_t* slot);
 
  private:
   struct Record {
@@ -38,6 +40,8 @@ class Interpreter {
     const Instruction* call = nullptr;    // of the callee above: takes the results (frame offsets)
     const Instruction* source = nullptr;  // the same with registers
   };
+
+  static std::string OperationAt(const Record& record);
 
   // Frames.
   Status PushFrame(const LinkedFunction& linked);
@@ -53,7 +57,7 @@ class Interpreter {
   Status StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot);
   Status PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot);
   Status CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const;
-  Status CheckOutputs(const Function& function, std::span<const TensorView> inputs,
+  Status CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
                       std::span<const TensorView> outputs);
 
   // Registers and values.
@@ -109,10 +113,8 @@ class Interpreter {
   std::vector<WriteBack> write_backs_;
   const RegisterList* returned_ = nullptr;         // of the outermost frame, as frame offsets
   const RegisterList* returned_source_ = nullptr;  // as registers
+  BuiltinCall builtin_call_;                       // the one that runs; its memory is kept
   int64_t fuel_left_ = 0;
 };
-
-// A builtin's routine: arguments in the order of its row.
-Status RunBuiltin(Builtin builtin, std::span<const Value> arguments, Instance& instance);
 
 }  // namespace ingot::vm

@@ -19,6 +19,7 @@
 #include "vm/frame_layout.h"
 #include "vm/kernel_image.h"
 #include "vm/program.h"
+#include "vm/shared_outputs.h"
 
 namespace ingot::vm {
 
@@ -113,6 +114,7 @@ struct LinkedFunction {
   std::vector<FixedArgument> fixed_arguments;
   std::vector<FixedInt> fixed_ints;
   std::vector<ParameterRule> parameters;
+  std::vector<SharedOutput> shared_outputs;
   bool needs_activation = false;  // it has a memory plan or calls kernels
 };
 

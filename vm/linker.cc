@@ -38,6 +38,7 @@ class FunctionLinker {
     FindAligned();
     EmitCode();
     MakeParameterRules();
+    linked_->shared_outputs = FindSharedOutputs(program_, function_);
     linked_->needs_activation = !function_.plan.arenas.empty() || linked_->num_arguments > 0 || linked_->num_ints > 0;
     return std::move(linked_);
   }

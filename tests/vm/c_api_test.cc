@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ingot/ingot.h"
+#include "tests/allocation_counter.h"
 #include "tests/vm/elf_image.h"
 #include "vm/assembler.h"
 #include "vm/program_codec.h"
@@ -144,6 +145,9 @@ TEST_CASE("C API: invoke_into, the stateful way, and failures that name their pl
   ingot_dl_tensor* outputs[] = {&y.tensor};
   REQUIRE(Take(ingot_invoke_into(api.context, main, inputs, 1, outputs, 1)) == "ok");
   CHECK(y.data[15] == 30);
+  const int64_t before = test::NumAllocations();
+  for (int i = 0; i < 10; ++i) CHECK(ingot_invoke_into(api.context, main, inputs, 1, outputs, 1) == nullptr);
+  CHECK(test::NumAllocations() == before);
   CHECK(Take(ingot_invoke_into(api.context, main, inputs, 0, outputs, 1))
             .starts_with("1: m: function \"main\" takes 1 inputs"));
   CHECK(Take(ingot_invoke_into(api.context, nullptr, inputs, 1, outputs, 1)) == "1: the argument \"function\" is NULL");

@@ -154,6 +154,73 @@ TEST_CASE("states count against the cap, and the failure names the state") {
   CHECK(status.message().starts_with("states: state \"huge\": out of memory on cpu"));
 }
 
+// A step of decoding: other symbols in each call, builtins, and a cache read in place.
+constexpr const char* kDecode = R"(ingot 1
+constant "window" float32[1] = 2
+kernel @row_sums {
+  int n: int64
+  int m: int64
+  in a: float32[n, m]
+  out b: float32[n]
+}
+state @past int64[] device 0
+state @cache float32[4096, 2] device 0 grows axis 0 by @past
+function @step export [past in 0..4096 state #0](x: float32[1, 2]) -> (y: float32[4], z: float32[1]) {
+  register r2: borrowed_mut float32[4096, 2]
+  register r3: arena float32[1, 2]
+  register r4: int
+  register r5: borrowed_mut float32[4, 2]
+  register r6: float32[4]
+  register r7: int
+  register r8: int
+  register r9: arena float32[past + 1]
+  register r10: constant float32[1]
+  register r11: float32[1]
+  register r12: int
+  register r13: borrowed_mut int64[]
+  arena device 0, size 16512
+  entry 0: arena 0, offset 0, size 64, live 0..18
+  entry 1: arena 0, offset 64, size 16448, live 0..18
+  state r2, @cache
+  plan_view r3, 0, [1, 2]
+  call_builtin [], add, [r3, r1, r1]
+  const_int r4, 0
+  call_builtin [], cache_append, [r2, r3, r4, r0]
+  view r5, r2, 0, [4, 2]
+  alloc_output r6, 0, [4]
+  const_int r7, 4
+  const_int r8, 2
+  call_kernel @row_sums, [r5, r6], [r7, r8]
+  plan_view r9, 1, [past + 1]
+  const_tensor r10, #0
+  call_builtin [], broadcast_to, [r9, r10]
+  alloc_output r11, 1, [1]
+  copy_into r11, r10
+  dim r12, past + 1
+  state r13, @past
+  call_builtin [], store_int, [r13, r12]
+  return [r6, r11]
+}
+)";
+
+TEST_CASE("steps of decoding allocate nothing: builtins, symbols that differ from call to call, a cache") {
+  Fixture f(kDecode);
+  const Function& step = f.function("step");
+  const Tensor x = Floats({1, 2}, {1, 2}), y = Floats({4}, {0, 0, 0, 0}), z = Floats({1}, {0});
+  const TensorView outputs[] = {y.view(), z.view()};
+  const auto run = [&] { return f.context->InvokeInto(step, {&x.view(), 1}, outputs).ok(); };
+  for (int i = 0; i < 3; ++i) REQUIRE(run());
+  const int64_t before = test::NumAllocations(), pool_before = f.context->memory_stats().num_allocations;
+  int failed = 0;
+  for (int i = 0; i < 1000; ++i) failed += run() ? 0 : 1;
+  CHECK(test::NumAllocations() == before);
+  CHECK(f.context->memory_stats().num_allocations == pool_before);
+  CHECK(failed == 0);
+  CHECK(ValuesOf(y) == std::vector<float>{6, 6, 6, 6});
+  CHECK(ValuesOf(z) == std::vector<float>{2});
+  CHECK(f.context->StateDims(StateId(1)) == std::vector<int64_t>{1003, 2});
+}
+
 TEST_CASE("two contexts have states of their own") {
   Fixture f(kCache);
   const auto other = *Context::Create(f.executable);

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 #include <thread>
 
 #include "tests/allocation_counter.h"
@@ -152,11 +154,95 @@ TEST_CASE("outputs are checked: dtype, dims, overlap, read-only") {
   CHECK(code(y.view({4, 4})) ==
         "bad_input: chain: function \"main\", output \"y\": expected float32[16], got float32[4, 4]");
   CHECK(code(y.view({8})) == "bad_input: chain: function \"main\", output \"y\": expected float32[16], got float32[8]");
-  CHECK(code(in) == "bad_input: chain: function \"main\", output \"y\": the tensor overlaps an input");
+  CHECK(code(in) == "bad_input: chain: function \"main\", output \"y\": the tensor overlaps input \"x\"");
   TensorView constant = y.view();
   constant.is_read_only = true;
   CHECK(code(constant) == "bad_input: chain: function \"main\", output \"y\": the tensor is read-only");
   CHECK(code(y.view()) == "ok");
+}
+
+// The kernel declares that it may write c over a; who shares is the function's whole code.
+constexpr const char* kInPlace = R"(ingot 1
+kernel @add16 {
+  in a: float32[16]
+  in b: float32[16]
+  out c: float32[16] in_place 0
+}
+function @first export (x: float32[16], w: float32[16]) -> (y: float32[16]) {
+  register r2: float32[16]
+  alloc_output r2, 0, [16]
+  call_kernel @add16, [r0, r1, r2], []
+  return [r2]
+}
+function @chain export (x: float32[16], w: float32[16]) -> (y: float32[16]) {
+  register r2: arena float32[16]
+  register r3: float32[16]
+  arena device 0, size 64
+  entry 0: arena 0, offset 0, size 64, live 0..3
+  plan_view r2, 0, [16]
+  call_kernel @add16, [r0, r1, r2], []
+  alloc_output r3, 0, [16]
+  call_kernel @add16, [r2, r2, r3], []
+  return [r3]
+}
+function @twice export (x: float32[16], w: float32[16]) -> (y: float32[16]) {
+  register r2: float32[16]
+  alloc_output r2, 0, [16]
+  call_kernel @add16, [r0, r1, r2], []
+  call_kernel @add16, [r0, r1, r2], []
+  return [r2]
+}
+function @branches export (x: float32[16], w: float32[16]) -> (y: float32[16]) {
+  register r2: float32[16]
+  alloc_output r2, 0, [16]
+  jump done
+done:
+  call_kernel @add16, [r0, r1, r2], []
+  return [r2]
+}
+)";
+
+TEST_CASE("an output is an input's own tensor where the kernels declare it") {
+  InstanceOptions instance;
+  instance.num_threads = 1;
+  OpenOptions open;
+  open.find_kernel = test::FindTestKernel;
+  const auto executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kInPlace), "in_place", open);
+  const auto context = *Context::Create(executable);
+  struct Row {
+    const char* function;
+    bool into_x, into_w;  // what the output may be
+  };
+  for (const Row& row : {Row{"first", true, false}, Row{"chain", true, true}, Row{"twice", false, false},
+                         Row{"branches", false, false}}) {
+    CAPTURE(row.function);
+    const Function& function = **executable->Find(row.function);
+    for (const bool is_x : {true, false}) {
+      Buffer x, w, y;
+      for (int i = 0; i < 16; ++i) x.data[i] = static_cast<float>(i), w.data[i] = 10;
+      const TensorView inputs[] = {x.view(), w.view()};
+      const TensorView apart = y.view(), shared = is_x ? x.view() : w.view();
+      REQUIRE(context->InvokeInto(function, inputs, {&apart, 1}).ok());
+      const Status status = context->InvokeInto(function, inputs, {&shared, 1});
+      CAPTURE(status.ToString());
+      REQUIRE(status.ok() == (is_x ? row.into_x : row.into_w));
+      if (status.ok()) CHECK(std::memcmp(shared.data, y.data, sizeof y.data) == 0);
+    }
+  }
+  // A part of it is not the tensor itself.
+  struct alignas(64) {
+    float data[48] = {};
+  } memory;
+  const auto at = [&](int element, int64_t n) {
+    return *TensorView::Make(memory.data + element, DataType::Float(32), std::vector<int64_t>{n}, nullptr, DeviceId());
+  };
+  const TensorView inputs[] = {at(0, 16), at(32, 16)}, shifted = at(8, 16);
+  CHECK(context->InvokeInto(**executable->Find("first"), inputs, {&shifted, 1})
+            .message()
+            .ends_with("output \"y\": the tensor overlaps input \"x\""));
+  // The other input shows the same memory.
+  const TensorView both[] = {at(0, 16), at(0, 16)}, out = at(0, 16);
+  CHECK(context->InvokeInto(**executable->Find("first"), both, {&out, 1}).message().ends_with("overlaps input \"w\""));
 }
 
 TEST_CASE("a parameter that the function writes: in place, strided, but never over another parameter") {

@@ -268,8 +268,12 @@ TEST_CASE("after every kind of failure the next run gives the same bits, and not
        call("index", {Ints({1, 2, 3}), Value(int64_t{-1})})},
       {StatusCode::kInvalidArgument, "10 // 0 divides by zero", call("divide", n(0))},
       {StatusCode::kFailed, "r0: the optional is empty", call("unwrap")},
-      {StatusCode::kFailed, "\"held\", fail (instruction 2): with a lot in hand", call("deep_hold", n(100))},
-      {StatusCode::kOutOfMemory, "\"held\", alloc (instruction 0): out of memory", call("deep_hold", n(1 << 20))},
+      {StatusCode::kFailed,
+       "\"held\", fail (instruction 2) <- \"deep_hold\", call_closure (instruction 4): with a lot in hand",
+       call("deep_hold", n(100))},
+      {StatusCode::kOutOfMemory,
+       "\"held\", alloc (instruction 0) <- \"deep_hold\", call_closure (instruction 4): out of memory",
+       call("deep_hold", n(1 << 20))},
       {StatusCode::kCancelled, "kernel \"add16\": stopped by the instrument", stopped},
       {StatusCode::kFailed, "kernel \"add16\", output \"c\": element [3] is infinite", not_finite},
   };
@@ -309,8 +313,9 @@ TEST_CASE("a recursion up to the limit works; its frames live off the C stack") 
   CHECK(std::get<int64_t>((*results)[0]) == kMaxCallDepth - 1);
   const Value more = kMaxCallDepth;
   CHECK(f.context->Invoke(f.function("down"), {&more, 1}).status().message() ==
-        "m: function \"down\", call_function (instruction 3): calls nest too deep: more than 10000, at function "
-        "\"down\"");
+        "m: function \"down\", call_function (instruction 3) <- \"down\", call_function (instruction 3) <- \"down\", "
+        "call_function (instruction 3) <- \"down\", call_function (instruction 3) <- 9995 more calls <- \"down\", "
+        "call_function (instruction 3): calls nest too deep: more than 10000, at function \"down\"");
   f.CheckUnharmed();
 }
 

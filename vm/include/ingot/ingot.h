@@ -277,7 +277,8 @@ INGOT_API ingot_status* ingot_invoke(ingot_context* context, const ingot_functio
                                      const ingot_value* arguments, size_t num_arguments, ingot_value* results,
                                      size_t num_results) INGOT_WARN_UNUSED;
 /* Calls a function of tensors, which writes its results into tensors of the caller: compact, 64-byte aligned or not
- * (then copied), of the result's dtype and dims; they may not overlap inputs. Warm calls allocate nothing. */
+ * (then copied), of the result's dtype and dims. None may overlap another, nor an input: but where the function declares
+ * that it writes this input in place, the output may be the input's own tensor. Warm calls allocate nothing. */
 INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* function,
                                           const ingot_dl_tensor* const* inputs, size_t num_inputs,
                                           ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;

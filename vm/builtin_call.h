@@ -1,0 +1,43 @@
+// BuiltinCall: the arguments of one call of a builtin, in the order of its row, as the routines take them. They lie in
+// the frame's registers; tensors are described by views, so that a warm call allocates nothing: whoever makes calls keeps
+// one of these and fills it anew. Values are made of arguments only where they are shown to people.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor.h"
+#include "vm/builtins.h"
+#include "vm/instance.h"
+#include "vm/value.h"
+
+namespace ingot::vm {
+
+class BuiltinCall {
+ public:
+  void Clear();
+  // A tensor register; the view is of its memory. Both outlive the call.
+  void AddTensor(const Type& type, const int64_t* slot, const TensorView& view);
+  void Add(const Type& type, const int64_t* slot);
+
+  const TensorView& tensor(size_t i) const { return views_[i]; }
+  std::span<const TensorView> tensors_from(size_t i) const { return std::span(views_).subspan(i); }
+  std::span<const int64_t> shape(size_t i) const { return {slots_[i], types_[i]->dims.size()}; }
+  int64_t integer(size_t i) const { return *slots_[i]; }
+  double number(size_t i) const;
+  bool flag(size_t i) const { return *slots_[i] != 0; }
+  const std::string& text(size_t i) const;
+  // The text of argument i with its places filled by the arguments that follow.
+  Result<std::string> Format(size_t i) const;
+
+ private:
+  std::vector<const Type*> types_;
+  std::vector<const int64_t*> slots_;
+  std::vector<TensorView> views_;  // as many; of a tensor alone it has a meaning
+};
+
+// Runs a builtin's routine.
+Status RunBuiltin(Builtin builtin, const BuiltinCall& call, Instance& instance);
+
+}  // namespace ingot::vm
