@@ -263,7 +263,16 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
         return Refuse("reverse_compute_at", Describe(site),
                       "iteration " + block.iter_vars[iter]->var->name + " reads two places of what the loop makes");
       }
-      domains[iter] = {produced->region[d], clamp};
+      // The block may need less than is made (it takes the padding off), which a predicate says; of what it does beyond
+      // that, no iteration of the loop would take care.
+      const IterVar& var = block.iter_vars[iter];
+      const PrimExpr end = var->domain.min + var->domain.extent;
+      if (!analyzer.ProveLessEqual(end, read.buffer->shape[d])) {
+        return Refuse("reverse_compute_at", Describe(site),
+                      "iteration " + var->var->name + " runs for more than there is of " + read.buffer->name);
+      }
+      const bool needs_less = !analyzer.ProveEqual(var->domain.extent, read.buffer->shape[d]);
+      domains[iter] = {produced->region[d], clamp || needs_less};
     }
   }
   if (!has_producer) return Refuse("reverse_compute_at", Describe(site), "nothing it reads is written there");
