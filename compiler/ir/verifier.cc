@@ -1,6 +1,7 @@
 // The verifier of the graph level, and of modules.
 #include "compiler/ir/verifier.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "compiler/op/registry.h"
@@ -149,8 +150,10 @@ class FunctionVerifier {
     if (const auto* op = As<OpNode>(call.callee)) {
       const size_t most = op->row->arg_names.size();
       const size_t least = most - static_cast<size_t>(op->row->num_optional_args);
-      if (got >= least && (got <= most || op->row->variadic)) return {};
-      return Fail(op->name + " takes " + std::to_string(most) + " arguments, got " + std::to_string(got));
+      if (got < least || (got > most && !op->row->variadic)) {
+        return Fail(op->name + " takes " + std::to_string(most) + " arguments, got " + std::to_string(got));
+      }
+      return op->name == "call_tir" || op->name == "call_tir_inplace" ? VerifyDestinationPassing(call) : Status();
     }
     size_t expected = got;
     if (const auto* global = As<GlobalVarNode>(call.callee)) {
@@ -166,6 +169,34 @@ class FunctionVerifier {
     }
     if (got == expected) return {};
     return Fail("the function takes " + std::to_string(expected) + " arguments, got " + std::to_string(got));
+  }
+
+  // The tensor function's parameters are the inputs, then the outputs that are no input, then the numbers.
+  Status VerifyDestinationPassing(const CallNode& call) const {
+    const auto* global = As<GlobalVarNode>(call.args[0]);
+    const PrimFunc function = global != nullptr ? module_.FindPrimFunc(global->name) : PrimFunc();
+    if (!function) return Fail("call_tir of what is no tensor function of the module");
+    const size_t expected = function->params.size();
+    const auto* inputs = As<TupleTypeNode>(call.args[1]->type);
+    if (inputs == nullptr) return require_types_ ? Fail("call_tir of arguments that are no tuple") : Status();
+    if (call.type_args.empty()) return Fail("call_tir without out_ty");
+    const auto* outputs = As<TupleTypeNode>(call.type_args[0]);
+    std::vector<int64_t> inplace;
+    if (call.attrs.Find("inplace_indices") != nullptr) inplace = call.attrs.GetInts("inplace_indices");
+    size_t got = inputs->fields.size();
+    if (!inplace.empty()) {
+      got += static_cast<size_t>(std::count(inplace.begin(), inplace.end(), -1));
+    } else {
+      got += outputs != nullptr ? outputs->fields.size() : call.type_args.size();
+    }
+    if (call.args.size() > 2) {
+      const auto* numbers = As<ShapeTypeNode>(call.args[2]->type);
+      if (numbers == nullptr || !numbers->dims) return Status();  // a shape of values that are not known here
+      got += numbers->dims->size();
+    }
+    if (got == expected) return Status();
+    return Fail(global->name + " has " + std::to_string(expected) + " parameters, the call gives " +
+                std::to_string(got));
   }
 
   bool IsPure(const CallNode& call) const {

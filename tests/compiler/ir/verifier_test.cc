@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/op/registry.h"
 
 namespace ingot::ir {
 namespace {
@@ -75,6 +76,27 @@ struct GraphFixture {
                           Make<FunctionNode>(std::vector<Var>{x}, Make<SeqExprNode>(std::move(blocks), result), type));
   }
 };
+
+TEST_CASE_FIXTURE(GraphFixture, "call_tir gives the tensor function its parameters") {
+  const Buffer a = MakeBuffer("A", kF32, {Int64(4)}), b = MakeBuffer("B", kF32, {Int64(4)});
+  const GlobalVar copy = module.Add(
+      "copy", Make<PrimFuncNode>(std::vector<PrimFuncParam>{{a->data, a}, {b->data, b}},
+                                 Make<BufferStoreNode>(b, Make<BufferLoadNode>(a, std::vector<PrimExpr>{Int64(0)}),
+                                                       std::vector<PrimExpr>{Int64(0)})));
+  const Type tensor = Make<TensorTypeNode>(std::vector<PrimExpr>{Int64(4)}, kF32);
+  const auto message = [&](std::vector<Expr> inputs, std::vector<Type> outputs, std::vector<PrimExpr> numbers) {
+    const Var result = NewVar("r");
+    return Verify(
+               {{{{result, op::MakeCallTIR(copy, std::move(inputs), std::move(outputs), std::move(numbers))}}, false}},
+               result)
+        .message();
+  };
+  x = Make<VarNode>("x", tensor);
+  CHECK(message({x}, {tensor}, {}) == "");
+  CHECK(message({x, x}, {tensor}, {}) == "binding r: copy has 2 parameters, the call gives 3");
+  CHECK(message({x}, {tensor, tensor}, {}) == "binding r: copy has 2 parameters, the call gives 3");
+  CHECK(message({x}, {tensor}, {Int64(1)}) == "binding r: copy has 2 parameters, the call gives 3");
+}
 
 TEST_CASE_FIXTURE(GraphFixture, "graph functions") {
   const Var a = NewVar("a", true);
