@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/schedule/index_map.h"
 #include "compiler/schedule/state.h"
 
 namespace ingot::schedule {
@@ -72,8 +73,10 @@ Status ComputeInline(ScheduleState& state, const BlockName& block);
 Status ReverseComputeInline(ScheduleState& state, const BlockName& block);
 
 // ---- primitives/cache.cc
-// Adds a copy block; the block reads (writes) the copy instead. Returns the new block's name.
-Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_t read_index, const std::string& scope);
+// Adds a copy block; the block, and other consumers of the same buffer that are named, read the copy instead (the block
+// writes it). Returns the new block's name.
+Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_t read_index, const std::string& scope,
+                            const std::vector<BlockName>& consumers = {});
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
@@ -84,9 +87,9 @@ Status StorageAlign(ScheduleState& state, const BlockName& block, int64_t write_
                     int64_t offset);
 
 // ---- primitives/layout.cc
-// Permutes the dimensions of an intermediate that the block writes: dimension i becomes the old one's axes[i].
-Status TransformLayout(ScheduleState& state, const BlockName& block, int64_t write_index,
-                       const std::vector<int64_t>& axes);
+// Lays an intermediate that the block writes out anew (index_map.h): NCHW becomes NCHW16c by n, c // 16, h, w, c % 16.
+// Accesses change, loops do not.
+Status TransformLayout(ScheduleState& state, const BlockName& block, int64_t write_index, const IndexMap& map);
 
 // ---- primitives/reduction.cc
 // Puts the initialisation into a block of its own before the loop, which must hold all the reduction's loops.

@@ -12,7 +12,7 @@ namespace ingot::schedule {
 using Entity = Schedule::Entity;
 
 // A primitive as an instruction: name := as in the trace, parameters := names of the arguments ("*" before the last
-// one: it takes the rest, as a list), outputs := a letter per handle that it makes ("*" after one: any number).
+// one: it takes the rest, as a list; "?" after it: without void ones, "?+": and one at least), outputs := a letter per handle that it makes ("*" after one: any number).
 struct PrimitiveRow {
   const char* name;
   std::array<const char*, 5> parameters;
@@ -35,6 +35,11 @@ struct Rows {
     std::vector<LoopVar> loops;
     for (size_t i = first; i < a.size(); ++i) loops.push_back(LoopAt(a, i));
     return loops;
+  }
+  static std::vector<BlockName> BlocksFrom(const Arguments& a, size_t first) {
+    std::vector<BlockName> blocks;
+    for (size_t i = first; i < a.size(); ++i) blocks.push_back(BlockAt(a, i));
+    return blocks;
   }
   static Entity OfBlock(BlockName name) { return Schedule::BlockRef{std::move(name)}; }
   static Entity OfLoop(const std::optional<LoopVar>& loop) { return loop ? Entity(*loop) : Entity(Schedule::Void{}); }
@@ -204,9 +209,7 @@ struct Rows {
     return Done(schedule::ReverseComputeAt(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
   }
   static Outputs RecomputeFor(Schedule& s, const Arguments& a, Decision&) {
-    std::vector<BlockName> consumers;
-    for (size_t i = 1; i < a.size(); ++i) consumers.push_back(BlockAt(a, i));
-    return OneBlock(schedule::RecomputeFor(s.state_, BlockAt(a, 0), consumers));
+    return OneBlock(schedule::RecomputeFor(s.state_, BlockAt(a, 0), BlocksFrom(a, 1)));
   }
   static Outputs ComputeInline(Schedule& s, const Arguments& a, Decision&) {
     return Done(schedule::ComputeInline(s.state_, BlockAt(a, 0)));
@@ -215,7 +218,7 @@ struct Rows {
     return Done(schedule::ReverseComputeInline(s.state_, BlockAt(a, 0)));
   }
   static Outputs CacheRead(Schedule& s, const Arguments& a, Decision&) {
-    return OneBlock(schedule::CacheRead(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
+    return OneBlock(schedule::CacheRead(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2), BlocksFrom(a, 3)));
   }
   static Outputs CacheWrite(Schedule& s, const Arguments& a, Decision&) {
     return OneBlock(schedule::CacheWrite(s.state_, BlockAt(a, 0), IntAt(a, 1), TextAt(a, 2)));
@@ -227,9 +230,7 @@ struct Rows {
     return Done(schedule::StorageAlign(s.state_, BlockAt(a, 0), IntAt(a, 1), IntAt(a, 2), IntAt(a, 3), IntAt(a, 4)));
   }
   static Outputs TransformLayout(Schedule& s, const Arguments& a, Decision&) {
-    std::vector<int64_t> axes;
-    for (size_t i = 2; i < a.size(); ++i) axes.push_back(IntAt(a, i));
-    return Done(schedule::TransformLayout(s.state_, BlockAt(a, 0), IntAt(a, 1), axes));
+    return Done(schedule::TransformLayout(s.state_, BlockAt(a, 0), IntAt(a, 1), std::get<IndexMap>(a.at(2))));
   }
   static Outputs DecomposeReduction(Schedule& s, const Arguments& a, Decision&) {
     return OneBlock(schedule::DecomposeReduction(s.state_, BlockAt(a, 0), LoopAt(a, 1)));
@@ -269,14 +270,14 @@ constexpr PrimitiveRow kPrimitives[] = {
     {"annotate", {"target", "key", "value"}, "", Rows::Annotate},
     {"compute_at", {"block", "loop"}, "", Rows::ComputeAt},
     {"reverse_compute_at", {"block", "loop"}, "", Rows::ReverseComputeAt},
-    {"recompute_for", {"producer", "*consumers?"}, "b", Rows::RecomputeFor},
+    {"recompute_for", {"producer", "*consumers?+"}, "b", Rows::RecomputeFor},
     {"compute_inline", {"block"}, "", Rows::ComputeInline},
     {"reverse_compute_inline", {"block"}, "", Rows::ReverseComputeInline},
-    {"cache_read", {"block", "read_index", "scope"}, "b", Rows::CacheRead},
+    {"cache_read", {"block", "read_index", "scope", "*consumers?"}, "b", Rows::CacheRead},
     {"cache_write", {"block", "write_index", "scope"}, "b", Rows::CacheWrite},
     {"set_scope", {"block", "write_index", "scope"}, "", Rows::SetScope},
     {"storage_align", {"block", "write_index", "axis", "factor", "offset"}, "", Rows::StorageAlign},
-    {"transform_layout", {"block", "write_index", "*axes"}, "", Rows::TransformLayout},
+    {"transform_layout", {"block", "write_index", "index_map"}, "", Rows::TransformLayout},
     {"decompose_reduction", {"block", "loop"}, "b", Rows::DecomposeReduction},
     {"rfactor", {"loop"}, "b", Rows::RFactor},
     {"pad_einsum", {"block", "*padding"}, "", Rows::PadEinsum},
@@ -297,6 +298,7 @@ std::string ValueText(const TraceValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return std::to_string(*number);
   if (const auto* text = std::get_if<std::string>(&value)) return "\"" + *text + "\"";
   if (const auto* expr = std::get_if<ir::PrimExpr>(&value)) return script::PrintExpr(*expr);
+  if (const auto* map = std::get_if<IndexMap>(&value)) return map->ToString();
   return "None";
 }
 
@@ -307,7 +309,10 @@ std::string ArgumentsText(const Instruction& instruction) {
   for (const char* parameter : instruction.primitive->parameters) {
     if (parameter == nullptr) break;
     std::string_view name = parameter;
-    if (name.ends_with('?')) name.remove_suffix(1);
+    if (const size_t suffix = name.find('?'); suffix != std::string_view::npos) {
+      if (next == instruction.arguments.size()) break;
+      name = name.substr(0, suffix);
+    }
     if (name.starts_with('*')) {
       std::string list;
       for (; next < instruction.arguments.size(); ++next) {
@@ -388,6 +393,7 @@ Entity Schedule::Resolve(const TraceValue& value) const {
   if (const auto* number = std::get_if<int64_t>(&value)) return *number;
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   if (const auto* expr = std::get_if<ir::PrimExpr>(&value)) return *expr;
+  if (const auto* map = std::get_if<IndexMap>(&value)) return *map;
   return std::monostate{};
 }
 
@@ -403,10 +409,14 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
   const PrimitiveRow& row = *instruction.primitive;
   const std::string_view kinds = row.outputs;
   const bool any_number = kinds.ends_with('*');
-  // Void arguments of a list that tolerates them are left out; any other one, or a list of nothing else, makes all void.
+  // Void arguments of a list that tolerates them are left out; any other one, or a list that needs one, makes all void.
   size_t num_fixed = instruction.arguments.size();
+  bool needs_one = false;
   for (size_t i = 0; i < row.parameters.size() && row.parameters[i] != nullptr; ++i) {
-    if (std::string_view(row.parameters[i]).ends_with('?')) num_fixed = i;
+    const std::string_view parameter = row.parameters[i];
+    if (parameter.find('?') == std::string_view::npos) continue;
+    num_fixed = i;
+    needs_one = parameter.ends_with('+');
   }
   std::vector<Entity> arguments;
   bool is_void = false;
@@ -416,7 +426,7 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
     is_void |= leave_out && i < num_fixed;
     if (!leave_out) arguments.push_back(std::move(argument));
   }
-  is_void |= num_fixed < instruction.arguments.size() && arguments.size() <= num_fixed;
+  is_void |= needs_one && num_fixed < instruction.arguments.size() && arguments.size() <= num_fixed;
   std::vector<Entity> outputs;
   if (is_void) {
     const size_t count = replay ? instruction.outputs.size() : any_number ? 0 : kinds.size();
@@ -577,8 +587,11 @@ BlockRV Schedule::RecomputeFor(BlockRV producer, const std::vector<BlockRV>& con
 }
 void Schedule::ComputeInline(BlockRV block) { Apply("compute_inline", {block}); }
 void Schedule::ReverseComputeInline(BlockRV block) { Apply("reverse_compute_inline", {block}); }
-BlockRV Schedule::CacheRead(BlockRV block, int64_t read_index, const std::string& scope) {
-  return ApplyForBlock("cache_read", {block, read_index, scope});
+BlockRV Schedule::CacheRead(BlockRV block, int64_t read_index, const std::string& scope,
+                            const std::vector<BlockRV>& consumers) {
+  std::vector<TraceValue> arguments{block, read_index, scope};
+  arguments.insert(arguments.end(), consumers.begin(), consumers.end());
+  return ApplyForBlock("cache_read", std::move(arguments));
 }
 BlockRV Schedule::CacheWrite(BlockRV block, int64_t write_index, const std::string& scope) {
   return ApplyForBlock("cache_write", {block, write_index, scope});
@@ -589,10 +602,8 @@ void Schedule::SetScope(BlockRV block, int64_t write_index, const std::string& s
 void Schedule::StorageAlign(BlockRV block, int64_t write_index, int64_t axis, int64_t factor, int64_t offset) {
   Apply("storage_align", {block, write_index, axis, factor, offset});
 }
-void Schedule::TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes) {
-  std::vector<TraceValue> arguments{block, write_index};
-  arguments.insert(arguments.end(), axes.begin(), axes.end());
-  Apply("transform_layout", std::move(arguments));
+void Schedule::TransformLayout(BlockRV block, int64_t write_index, const IndexMap& map) {
+  Apply("transform_layout", {block, write_index, map});
 }
 BlockRV Schedule::DecomposeReduction(BlockRV block, LoopRV loop) {
   return ApplyForBlock("decompose_reduction", {block, loop});

@@ -73,11 +73,13 @@ class Schedule {
   BlockRV RecomputeFor(BlockRV producer, const std::vector<BlockRV>& consumers);  // void consumers do not count
   void ComputeInline(BlockRV block);
   void ReverseComputeInline(BlockRV block);
-  BlockRV CacheRead(BlockRV block, int64_t read_index, const std::string& scope);
+  // Consumers besides the block may be void.
+  BlockRV CacheRead(BlockRV block, int64_t read_index, const std::string& scope,
+                    const std::vector<BlockRV>& consumers = {});
   BlockRV CacheWrite(BlockRV block, int64_t write_index, const std::string& scope);
   void SetScope(BlockRV block, int64_t write_index, const std::string& scope);
   void StorageAlign(BlockRV block, int64_t write_index, int64_t axis, int64_t factor, int64_t offset);
-  void TransformLayout(BlockRV block, int64_t write_index, const std::vector<int64_t>& axes);
+  void TransformLayout(BlockRV block, int64_t write_index, const IndexMap& map);
   BlockRV DecomposeReduction(BlockRV block, LoopRV loop);
   BlockRV RFactor(LoopRV loop);
   void PadEinsum(BlockRV block, const std::vector<int64_t>& multiples);
@@ -91,7 +93,7 @@ class Schedule {
 
  public:
   // What a TraceValue stands for in this function.
-  using Entity = std::variant<std::monostate, Void, BlockRef, LoopVar, int64_t, std::string, ir::PrimExpr>;
+  using Entity = std::variant<std::monostate, Void, BlockRef, LoopVar, int64_t, std::string, ir::PrimExpr, IndexMap>;
 
  private:
   friend struct PrimitiveRow;

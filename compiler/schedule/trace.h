@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/ir/prim_expr.h"
+#include "compiler/schedule/index_map.h"
 
 namespace ingot::schedule {
 
@@ -29,7 +30,7 @@ struct IntRV {  // a sampled integer
 struct PrimitiveRow;  // one row of the table in schedule.cc
 
 // A PrimExpr is over the function's symbolic variables; in another function they are those of the same names.
-using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string, ir::PrimExpr>;
+using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string, ir::PrimExpr, IndexMap>;
 struct Instruction {
   const PrimitiveRow* primitive = nullptr;
   std::vector<TraceValue> arguments;

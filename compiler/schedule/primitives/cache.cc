@@ -60,25 +60,51 @@ Status CheckScope(const char* primitive, const BlockSite& site, const std::strin
 
 }  // namespace
 
-Result<BlockName> CacheRead(ScheduleState& state, const BlockName& name, int64_t read_index, const std::string& scope) {
+Result<BlockName> CacheRead(ScheduleState& state, const BlockName& name, int64_t read_index, const std::string& scope,
+                            const std::vector<BlockName>& consumers) {
   INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
   INGOT_RETURN_IF_ERROR(CheckScope("cache_read", site, scope));
   if (read_index < 0 || read_index >= static_cast<int64_t>(site.block().reads.size())) {
     return Refuse("cache_read", Describe(site), "it has no input " + std::to_string(read_index));
   }
   const Buffer buffer = site.block().reads[read_index].buffer;
-  if (WritesTo(site.block(), buffer)) return Refuse("cache_read", Describe(site), "it also writes " + buffer->name);
-  if (!state.IsRegular(name)) return Refuse("cache_read", Describe(site), "its bindings are not simple");
-  const Stmt outermost = OutermostStatement(site);
-  for (const BlockSite& other : ScheduleState::BlocksIn(outermost)) {
-    if (WritesTo(other.block(), buffer)) {
-      return Refuse("cache_read", Describe(site), buffer->name + " is written under the same loops");
-    }
+  std::vector<BlockSite> readers{site};
+  for (const BlockName& consumer : consumers) {
+    INGOT_ASSIGN_OR_RETURN(BlockSite reader, state.FindBlock(consumer));
+    const bool known = std::any_of(readers.begin(), readers.end(),
+                                   [&](const BlockSite& other) { return other.realize.same_as(reader.realize); });
+    if (!known) readers.push_back(std::move(reader));
+  }
+  for (const BlockSite& reader : readers) {
+    const BlockNode& block = reader.block();
+    if (!ReadsFrom(block, buffer)) return Refuse("cache_read", Describe(reader), "it does not read " + buffer->name);
+    if (WritesTo(block, buffer)) return Refuse("cache_read", Describe(reader), "it also writes " + buffer->name);
+    if (!state.IsRegular(block.name)) return Refuse("cache_read", Describe(reader), "its bindings are not simple");
+  }
+  // Nothing from the first reader's statement to the last one's may change what was copied before it.
+  const std::vector<BlockSite> blocks = state.Blocks();
+  std::optional<size_t> first;
+  size_t last = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const Stmt outermost = OutermostStatement(blocks[i]);
+    const bool holds_reader = std::any_of(readers.begin(), readers.end(), [&](const BlockSite& reader) {
+      return OutermostStatement(reader).same_as(outermost);
+    });
+    if (!holds_reader) continue;
+    if (!first) first = i;
+    last = i;
+  }
+  for (size_t i = *first; i <= last; ++i) {
+    if (!WritesTo(blocks[i].block(), buffer)) continue;
+    return Refuse("cache_read", Describe(site),
+                  buffer->name + " is written " +
+                      (readers.size() == 1 ? "under the same loops" : "between the first reader and the last"));
   }
   const Buffer copy = CopyOf(state, buffer, scope);
   const std::string copy_name = state.FreshBlockName(copy->name);
-  state.Replace(outermost, MakeSeq({CopyNest(copy_name, buffer, copy), outermost}));
-  state.Replace(site.realize, WithBuffer(site, buffer, copy));
+  const Stmt place = OutermostStatement(blocks[*first]);
+  state.Replace(place, MakeSeq({CopyNest(copy_name, buffer, copy), place}));
+  for (const BlockSite& reader : readers) state.Replace(reader.realize, WithBuffer(reader, buffer, copy));
   state.AddBuffer(copy);
   return copy_name;
 }

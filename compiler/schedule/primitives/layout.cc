@@ -1,8 +1,7 @@
-// The order in which an intermediate's dimensions lie in memory.
-#include <algorithm>
-
+// Where the elements of an intermediate lie in memory: its dimensions permuted, cut in blocks, joined.
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/primitives.h"
+#include "compiler/schedule/region.h"
 
 namespace ingot::schedule {
 
@@ -10,11 +9,10 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Accesses of one buffer become accesses of another, whose dimension i is the old one's axes[i].
+// Accesses of one buffer become accesses of another, where the map says.
 class LayoutRewriter : public StmtMutator {
  public:
-  LayoutRewriter(Buffer from, Buffer to, const std::vector<int64_t>& axes)
-      : from_(std::move(from)), to_(std::move(to)), axes_(axes) {}
+  LayoutRewriter(Buffer from, Buffer to, const IndexMap& map) : from_(std::move(from)), to_(std::move(to)), map_(map) {}
 
  protected:
   using StmtMutator::Mutate;
@@ -22,39 +20,42 @@ class LayoutRewriter : public StmtMutator {
     const PrimExpr mutated = StmtMutator::Mutate(load);
     const auto* node = As<BufferLoadNode>(mutated);
     if (!node->buffer.same_as(from_)) return mutated;
-    return Make<BufferLoadNode>(to_, Permuted(node->indices));
+    return Make<BufferLoadNode>(to_, MapIndices(map_, node->indices, analyzer_));
   }
   Stmt Mutate(const Ref<BufferStoreNode>& store) override {
     const Stmt mutated = StmtMutator::Mutate(store);
     const auto* node = As<BufferStoreNode>(mutated);
     if (!node->buffer.same_as(from_)) return mutated;
-    return Make<BufferStoreNode>(to_, node->value, Permuted(node->indices));
+    return Make<BufferStoreNode>(to_, node->value, MapIndices(map_, node->indices, analyzer_));
   }
   Stmt Mutate(const Ref<BlockNode>& block) override {
+    for (const IterVar& iter : block->iter_vars) analyzer_.Bind(iter->var, iter->domain);
     BlockNode copy = *AsRef<BlockNode>(StmtMutator::Mutate(block));
     for (std::vector<BufferRegion>* regions : {&copy.reads, &copy.writes}) {
       for (BufferRegion& region : *regions) {
-        if (region.buffer.same_as(from_)) region = {to_, Permuted(region.region)};
+        if (region.buffer.same_as(from_)) region = {to_, MapRegion(map_, region.region, to_->shape, analyzer_)};
       }
     }
     return Make<BlockNode>(std::move(copy));
   }
 
  private:
-  template <typename T>
-  std::vector<T> Permuted(const std::vector<T>& old) const {
-    std::vector<T> result;
-    for (int64_t axis : axes_) result.push_back(old[static_cast<size_t>(axis)]);
-    return result;
-  }
   Buffer from_, to_;
-  const std::vector<int64_t>& axes_;
+  const IndexMap& map_;
+  arith::Analyzer analyzer_;
 };
+
+// storage_align spread the rows of one of the block's results.
+bool HasSpreadRows(const ScheduleState& state, const Buffer& buffer) {
+  for (const BlockSite& site : state.Blocks()) {
+    if (WritesTo(site.block(), buffer) && site.block().annotations.Find(kBufferDimAlign) != nullptr) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
-Status TransformLayout(ScheduleState& state, const BlockName& name, int64_t write_index,
-                       const std::vector<int64_t>& axes) {
+Status TransformLayout(ScheduleState& state, const BlockName& name, int64_t write_index, const IndexMap& map) {
   INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
   if (write_index < 0 || write_index >= static_cast<int64_t>(site.block().writes.size())) {
     return Refuse("transform_layout", Describe(site), "it has no output " + std::to_string(write_index));
@@ -63,18 +64,19 @@ Status TransformLayout(ScheduleState& state, const BlockName& name, int64_t writ
   if (!state.IsAllocated(buffer)) {
     return Refuse("transform_layout", Describe(site), buffer->name + " is a parameter");
   }
-  std::vector<int64_t> sorted = axes;
-  std::sort(sorted.begin(), sorted.end());
-  bool permutes = sorted.size() == buffer->shape.size();
-  for (size_t i = 0; permutes && i < sorted.size(); ++i) permutes = sorted[i] == static_cast<int64_t>(i);
-  if (!permutes) {
-    return Refuse("transform_layout", Describe(site), "the axes are no permutation of those of " + buffer->name);
+  if (buffer->shape.size() != map.to.size() && HasSpreadRows(state, buffer)) {
+    return Refuse("transform_layout", Describe(site), "storage_align has fixed the dimensions of " + buffer->name);
+  }
+  Result<std::vector<PrimExpr>> shape = MapShape(map, buffer->shape);
+  if (!shape.ok()) {
+    return Refuse("transform_layout", Describe(site),
+                  "the new layout of " + buffer->name + ": " + std::string(shape.status().message()));
   }
   BufferNode copy = *buffer;
-  for (size_t i = 0; i < axes.size(); ++i) copy.shape[i] = buffer->shape[static_cast<size_t>(axes[i])];
+  copy.shape = std::move(*shape);
   copy.data = MakePrimVar(buffer->data->name, DataType::Handle());
   const Buffer fresh = Make<BufferNode>(std::move(copy));
-  state.SetBody(LayoutRewriter(buffer, fresh, axes).MutateStmt(state.body()));
+  state.SetBody(LayoutRewriter(buffer, fresh, map).MutateStmt(state.body()));
   state.ReplaceBuffer(buffer, fresh);
   return Status();
 }

@@ -264,7 +264,7 @@ class GemmBuilder {
     // The new axis outermost: columns stay vectors.
     std::vector<int64_t> axes{static_cast<int64_t>(StoreOf(partial).indices.size()) - 1};
     for (int64_t axis = 0; axis < axes[0]; ++axis) axes.push_back(axis);
-    s_.TransformLayout(depth_partial_, 0, axes);
+    s_.TransformLayout(depth_partial_, 0, PermutingMap(axes));
     s_.SetScope(depth_partial_, 0, "local");
     constant_depth_ = block;
   }
@@ -508,7 +508,7 @@ class GemmBuilder {
       std::vector<int64_t> axes;
       for (size_t d = 0; d < product_.b->shape.size(); ++d) axes.push_back(static_cast<int64_t>(d));
       std::swap(axes[product_.k_dimension], axes[product_.n_dimension]);
-      s_.TransformLayout(packed, 0, axes);
+      s_.TransformLayout(packed, 0, PermutingMap(axes));
     }
     return packed;
   }

@@ -10,7 +10,10 @@
 namespace ingot::schedule {
 namespace {
 
+using ir::FloorMod;
 using ir::Int64;
+using ir::Max;
+using ir::PrimExpr;
 using testing::Dense;
 
 struct Illegal {
@@ -25,6 +28,16 @@ struct Illegal {
 std::vector<LoopRV> LoopsOf(Schedule& s, const char* block) { return s.GetLoops(s.GetBlock(block)); }
 LoopRV L(Schedule& s, const char* block, size_t i) { return LoopsOf(s, block).at(i); }
 void Nothing(Schedule&) {}
+
+// Dimension d in blocks, the place in the block last.
+IndexMap Blocked(size_t d, int64_t factor) {
+  return MakeIndexMap(2, [&](std::vector<PrimExpr> i) {
+    const PrimExpr place = ir::FloorMod(i[d], Int64(factor));
+    i[d] = ir::FloorDiv(i[d], Int64(factor));
+    i.push_back(place);
+    return i;
+  });
+}
 
 void TileForGemm(Schedule& s, int64_t rows, int64_t columns) {
   const BlockRV block = s.GetBlock("matmul");
@@ -266,14 +279,54 @@ std::vector<Illegal> BlockCases() {
        "an offset below it"},
       {"transform_layout: a parameter", dense, Nothing,
        [](Schedule& s) {
-         s.TransformLayout(s.GetBlock("relu"), 0, {1, 0});
+         s.TransformLayout(s.GetBlock("relu"), 0, PermutingMap({1, 0}));
        },
        "block \"relu\"", "relu is a parameter"},
       {"transform_layout: an axis twice", dense, Nothing,
        [](Schedule& s) {
-         s.TransformLayout(s.GetBlock("matmul"), 0, {1, 1});
+         s.TransformLayout(s.GetBlock("matmul"), 0, PermutingMap({1, 1}));
        },
-       "block \"matmul\"", "no permutation"},
+       "block \"matmul\"", "the new layout of matmul: the new dimensions do not hold all of dimension 0"},
+      {"transform_layout: another rank", dense, Nothing,
+       [](Schedule& s) {
+         s.TransformLayout(s.GetBlock("matmul"), 0, PermutingMap({2, 1, 0}));
+       },
+       "block \"matmul\"", "the map is of 3 dimensions, the buffer has 2"},
+      {"transform_layout: a block that does not divide", dense, Nothing,
+       [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(1, 16)); }, "block \"matmul\"",
+       "16 does not divide dimension 1 (200); layouts with padding are not supported"},
+      {"transform_layout: a block of symbolic rows", Dense(testing::N(), Int64(8), Int64(20), true), Nothing,
+       [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(0, 4)); }, "block \"matmul\"",
+       "4 does not divide dimension 0 (n)"},
+      {"transform_layout: one place for two elements", dense, Nothing,
+       [](Schedule& s) {
+         const auto diagonal = [](const std::vector<PrimExpr>& i) { return std::vector<PrimExpr>{i[0] + i[1]}; };
+         s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, diagonal));
+       },
+       "block \"matmul\"", "leaves out places, or gives one to two elements"},
+      {"transform_layout: a part is there twice", dense, Nothing,
+       [](Schedule& s) {
+         const auto twice = [](const std::vector<PrimExpr>& i) {
+           return std::vector<PrimExpr>{i[0], i[1], FloorMod(i[1], Int64(8))};
+         };
+         s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, twice));
+       },
+       "block \"matmul\"", "a part of dimension 1 is there twice"},
+      {"transform_layout: no index", dense, Nothing,
+       [](Schedule& s) {
+         const auto half = [](const std::vector<PrimExpr>& i) {
+           return std::vector<PrimExpr>{i[0], Max(i[1], Int64(8))};
+         };
+         s.TransformLayout(s.GetBlock("matmul"), 0, MakeIndexMap(2, half));
+       },
+       "block \"matmul\"", "is no index, and no quotient, remainder or sum of indices"},
+      {"transform_layout: after storage_align", dense,
+       [](Schedule& s) { s.StorageAlign(s.GetBlock("matmul"), 0, 0, 32, 1); },
+       [](Schedule& s) { s.TransformLayout(s.GetBlock("matmul"), 0, Blocked(1, 8)); }, "block \"matmul\"",
+       "storage_align has fixed the dimensions of matmul"},
+      {"cache_read: a consumer that does not read it", dense, Nothing,
+       [](Schedule& s) { s.CacheRead(s.GetBlock("matmul"), 0, "global", {s.GetBlock("relu")}); }, "block \"relu\"",
+       "it does not read A"},
       {"decompose_reduction: nothing starts", dense, Nothing,
        [](Schedule& s) { s.DecomposeReduction(s.GetBlock("relu"), L(s, "relu", 0)); }, "block \"relu\"",
        "no initialisation"},

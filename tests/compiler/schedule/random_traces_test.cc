@@ -44,7 +44,7 @@ class RandomPrimitives {
     const LoopRV target = other_loops.empty() ? LoopRV{} : Pick(other_loops);
     const size_t first = Below(loops.size());
     const int64_t factor = 1 + static_cast<int64_t>(Below(5));
-    switch (Below(23)) {
+    switch (Below(26)) {
       case 0:
         return SplitSomehow(s, loop, factor);
       case 1: {
@@ -74,14 +74,17 @@ class RandomPrimitives {
       case 9:
         return target.id < 0 ? void() : s.ComputeAt(block, target);
       case 10:
+      case 24:
         return UnderProducer(s, block);
       case 11:
         return s.ComputeInline(block);
       case 12:
         return s.ReverseComputeInline(block);
-      case 13:
-        s.CacheRead(block, 0, Below(2) == 0 ? "global" : "local");
+      case 13: {
+        const std::string scope = Below(2) == 0 ? "global" : "local";
+        s.CacheRead(block, 0, scope, Below(4) == 0 ? std::vector{other} : std::vector<BlockRV>{});
         return;
+      }
       case 14:
         s.CacheWrite(block, 0, "global");
         return;
@@ -89,11 +92,11 @@ class RandomPrimitives {
         s.DecomposeReduction(block, loop);
         return;
       case 16:
-        s.TransformLayout(block, 0, Below(2) == 0 ? std::vector<int64_t>{1, 0} : std::vector<int64_t>{0, 2, 1});
-        return;
+        return LayOut(s, block);
       case 17:
-        s.RFactor(loop);
-        return;
+      case 23:
+      case 25:
+        return RFactorSomewhere(s);
       case 18:
         s.RecomputeFor(block, other);
         return;
@@ -165,6 +168,40 @@ class RandomPrimitives {
         s.Split(loop, {kRest, factor});
         return;
     }
+  }
+
+  // Dimensions in another order, one of them in blocks, or two of them as one.
+  void LayOut(Schedule& s, BlockRV block) {
+    const std::vector<ir::BufferRegion>& writes = s.Block(block).block().writes;
+    const size_t rank = writes.empty() ? 0 : writes[0].buffer->shape.size();
+    if (rank == 0) return;
+    const int64_t factor = 2 + static_cast<int64_t>(Below(4));
+    const size_t cut = Below(rank), kind = Below(3);
+    s.TransformLayout(block, 0, MakeIndexMap(static_cast<int64_t>(rank), [&](std::vector<ir::PrimExpr> to) {
+                        if (kind == 0) std::shuffle(to.begin(), to.end(), generator_);
+                        if (kind == 1) {
+                          to.push_back(ir::FloorMod(to[cut], ir::Int64(factor)));
+                          to[cut] = ir::FloorDiv(to[cut], ir::Int64(factor));
+                        }
+                        if (kind == 2 && rank > 1) {
+                          const ir::PrimExpr inner = to.back();
+                          to.pop_back();
+                          to.back() = to.back() * writes[0].buffer->shape.back() + inner;
+                        }
+                        return to;
+                      }));
+  }
+
+  void RFactorSomewhere(Schedule& s) {
+    std::vector<std::pair<std::string, size_t>> places;  // loops that reduce
+    for (const BlockSite& site : s.state().Blocks()) {
+      for (size_t i = 0; i < site.loops.size(); ++i) {
+        if (Binds(*site.realize, site.loops[i]->var, ir::IterType::kReduce)) places.emplace_back(site.block().name, i);
+      }
+    }
+    if (places.empty()) return;
+    const auto& [block, index] = Pick(places);
+    s.RFactor(s.GetLoops(s.GetBlock(block))[index]);
   }
 
   // The consumer moves under a loop of one of its producers.

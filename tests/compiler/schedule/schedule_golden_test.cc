@@ -4,7 +4,7 @@
 //   # RUN: default TARGET [trace|scheduled|lowered]
 //
 // A command is a primitive and its arguments: a block by name, a loop as BLOCK/INDEX (from the outermost, 0), "None", an
-// integer, a symbolic variable or a word: `split C/0 None 4`, `split C/0 None m`, `compute_at B C/1`.
+// integer, a symbolic variable, a dimension of a layout or a word: `split C/0 None 4`, `split C/0 None m`, `compute_at B C/1`.
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -75,9 +75,7 @@ class Command {
       s_.ReverseComputeAt(block, Loop());
     } else if (name_ == "recompute_for") {
       const BlockRV block = Block();
-      std::vector<BlockRV> consumers;
-      for (std::string word; words_ >> word;) consumers.push_back(s_.GetBlock(word));
-      s_.RecomputeFor(block, consumers);
+      s_.RecomputeFor(block, Blocks());
     } else if (name_ == "compute_inline") {
       s_.ComputeInline(Block());
     } else if (name_ == "reverse_compute_inline") {
@@ -85,7 +83,8 @@ class Command {
     } else if (name_ == "cache_read") {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
-      s_.CacheRead(block, index, Word());
+      const std::string scope = Word();
+      s_.CacheRead(block, index, scope, Blocks());
     } else if (name_ == "cache_write") {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
@@ -107,7 +106,7 @@ class Command {
     } else if (name_ == "transform_layout") {
       const BlockRV block = Block();
       const int64_t index = Number(Word());
-      s_.TransformLayout(block, index, Numbers());
+      s_.TransformLayout(block, index, Layout());
     } else if (name_ == "decompose_reduction") {
       const BlockRV block = Block();
       s_.DecomposeReduction(block, Loop());
@@ -141,6 +140,32 @@ class Command {
       if (symbol->name == word) return ir::PrimExpr(symbol);
     }
     return Number(word);
+  }
+  // A new dimension is an old one, or a quotient or remainder of it: `0 1/16 2 3 1%16` is NCHW16c of NCHW.
+  IndexMap Layout() {
+    std::vector<std::string> words;
+    int64_t rank = 0;
+    for (std::string word; words_ >> word;) {
+      rank = std::max(rank, Number(word) + 1);
+      words.push_back(std::move(word));
+    }
+    return MakeIndexMap(rank, [&](const std::vector<ir::PrimExpr>& i) {
+      std::vector<ir::PrimExpr> to;
+      for (const std::string& word : words) {
+        const ir::PrimExpr& index = i[static_cast<size_t>(Number(word))];
+        const size_t sign = word.find_first_of("/%");
+        const ir::PrimExpr factor = ir::Int64(sign == std::string::npos ? 1 : Number(word.substr(sign + 1)));
+        to.push_back(sign == std::string::npos ? index
+                     : word[sign] == '/'       ? ir::FloorDiv(index, factor)
+                                               : ir::FloorMod(index, factor));
+      }
+      return to;
+    });
+  }
+  std::vector<BlockRV> Blocks() {
+    std::vector<BlockRV> blocks;
+    for (std::string word; words_ >> word;) blocks.push_back(s_.GetBlock(word));
+    return blocks;
   }
   BlockRV Block() { return s_.GetBlock(Word()); }
   LoopRV Loop() { return LoopOf(Word()); }
