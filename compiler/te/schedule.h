@@ -8,9 +8,14 @@
 //   s[c].Parallel(i_outer);
 //   s[c].Vectorize(i_inner);
 //   Result<schedule::Schedule> scheduled = s.Apply({a, b, c});
+//
+// CacheRead, CacheWrite and RFactor make stages of their own, with axes of their own. They come first: what a stage was
+// told before is told to what it is afterwards (the copy out of CacheWrite), but for the splits of reduction axes that an
+// RFactor is about.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,13 +35,18 @@ std::vector<ir::IterVar> ReduceAxesOf(const Tensor& tensor);
 // An axis of threads for Bind: "blockIdx.x", "threadIdx.y", ...
 ir::IterVar ThreadAxis(std::string tag);
 
-// One operation's part of a schedule. Axes are those of the operation and those that Split, Fuse and Tile make; each is
-// a loop until it is split or fused.
+// One operation's part of a schedule. Axes are its own, and those that Split, Fuse and Tile make; each is a loop until it
+// is split or fused.
 class Stage {
  public:
   struct Tiles {
     ir::IterVar x_outer, y_outer, x_inner, y_inner;
   };
+
+  // As the stage is now: of an operation those of AxesOf and ReduceAxesOf.
+  const std::vector<ir::IterVar>& Axes() const { return axes_; }
+  const std::vector<ir::IterVar>& ReduceAxes() const { return reduce_axes_; }
+  const std::string& name() const { return name_; }
 
   // Into loops of (about) extent / factor times factor iterations, and of parts times the rest.
   std::pair<ir::IterVar, ir::IterVar> Split(const ir::IterVar& axis, int64_t factor);
@@ -56,15 +66,13 @@ class Stage {
   void ComputeInline() { place_ = Inline{}; }
   void ComputeRoot() { place_ = Root{}; }
 
-  const Operation& operation() const { return operation_; }
-
  private:
   friend class Schedule;
   friend class StageApplier;
   struct Root {};
   struct Inline {};
   struct At {
-    Operation consumer;
+    const Stage* consumer;
     ir::IterVar axis;
   };
   struct Step {
@@ -73,10 +81,18 @@ class Stage {
     int64_t number;
     std::string thread_tag;
   };
-  explicit Stage(Operation operation) : operation_(std::move(operation)) {}
+  explicit Stage(Operation operation);
+  Stage(std::string name, std::vector<ir::IterVar> axes, std::vector<ir::IterVar> reduce_axes)
+      : name_(std::move(name)), axes_(std::move(axes)), reduce_axes_(std::move(reduce_axes)) {}
 
-  Operation operation_;
+  // The reduction axes after the steps so far.
+  std::vector<ir::IterVar> ReduceLeaves() const;
+
+  std::string name_;
+  Operation operation_;  // null: a stage that the schedule made
+  std::vector<ir::IterVar> axes_, reduce_axes_;
   std::vector<Step> steps_;
+  size_t first_step_ = 0;  // those before it made the loops of an RFactor
   std::variant<Root, Inline, At> place_;
 };
 
@@ -88,6 +104,19 @@ class Schedule {
   // The stage of a computed tensor that the outputs need (INGOT_CHECKed).
   Stage& operator[](const Tensor& tensor);
 
+  using Readers = std::vector<std::reference_wrapper<const Stage>>;
+  // A copy of a tensor, or of what a stage makes, in memory of the scope ("global", "local"), for these stages (one at
+  // least), which read it instead. Its axes are the tensor's dimensions.
+  Stage& CacheRead(const Tensor& tensor, std::string scope, Readers readers);
+  Stage& CacheRead(const Stage& source, std::string scope, Readers readers);
+  // The stage that computes the tensor into memory of the scope, with the axes that it had; the tensor's own stage is a
+  // copy from there, over the same dimensions.
+  Stage& CacheWrite(const Tensor& tensor, std::string scope);
+  // The stage that makes partial results for each value of a reduction axis (or of one that it was split into). Its axes
+  // are the tensor's and, last, this one; it reduces over the others. The tensor's own stage is left with a reduction
+  // over this one, in its ReduceAxes().
+  Stage& RFactor(const Tensor& tensor, const ir::IterVar& axis);
+
   // The function over args (as CreatePrimFunc), with everything done that the stages were told. The result can be
   // scheduled further, and its trace replayed.
   Result<schedule::Schedule> Apply(std::span<const Tensor> args, std::vector<ir::PrimVar> scalars = {}) const;
@@ -98,7 +127,25 @@ class Schedule {
   Result<ir::PrimFunc> Lower(std::initializer_list<Tensor> args, std::vector<ir::PrimVar> scalars = {}) const;
 
  private:
+  // One CacheRead, CacheWrite or RFactor, in the order of the calls.
+  struct Rewrite {
+    enum Kind : uint8_t { kCacheRead, kCacheWrite, kRFactor } kind;
+    const Stage* made;
+    const Stage* subject;  // source, or the tensor's own stage; null: a placeholder
+    Tensor placeholder;
+    std::string scope;
+    std::vector<const Stage*> readers;
+    // Of RFactor: the axis, the reduction axes besides; what the stage reduced over, and its steps on that.
+    ir::IterVar axis;
+    std::vector<ir::IterVar> others, reduce_axes;
+    size_t first_step = 0, end_step = 0;
+  };
+  friend class StageApplier;
+  Stage& Insert(const Stage& before, Stage stage);
+  Stage& MakeCopy(Rewrite rewrite, std::string name, const std::vector<ir::PrimExpr>& shape, const Readers& readers);
+
   std::vector<std::unique_ptr<Stage>> stages_;  // producers before consumers
+  std::vector<Rewrite> rewrites_;
 };
 
 inline Schedule CreateSchedule(std::initializer_list<Tensor> outputs) {

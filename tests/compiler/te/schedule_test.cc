@@ -96,6 +96,91 @@ TEST_CASE("stages: computed under another one, in its place, and in a nest of it
   }
 }
 
+TEST_CASE("stages: a copy of an input where it is read, and of a copy") {
+  const Chain chain(Int64(8), Int64(12));
+  Schedule s = chain.CreateSchedule();
+  s[chain.b].ComputeInline();
+  Stage& rows = s.CacheRead(chain.a, "global", {s[chain.b]});
+  Stage& row = s.CacheRead(rows, "local", {s[chain.b]});
+  s[chain.c].ComputeRoot();
+  const auto [outer, inner] = s[chain.c].Split(AxesOf(chain.c)[0], 4);
+  rows.Vectorize(rows.Split(rows.Axes()[1], 4).second);
+  row.ComputeAt(s[chain.c], outer);
+  s[chain.c].Parallel(outer);
+  CHECK(row.name() == "A_global_local");
+  const std::string text = Scheduled(chain, s, {{8, 12}, {8}});
+  CAPTURE(text);
+  CHECK(text.find("T.vectorized(T.int64(4))") < text.find("T.parallel(T.int64(2))"));
+  CHECK(text.find("T.parallel(T.int64(2))") < text.find("sblock(\"A_global_local\")"));
+  CHECK(Has(text, "C[v_i, v_j] = A_global_local[v_i, v_j] * T.float32(2.0) + T.float32(1.0)"));
+}
+
+TEST_CASE("stages: two stages read one copy") {
+  const Tensor a = Placeholder({Int64(4)}, kF32, "A");
+  const Tensor b = Compute(
+      a.shape(), [&](const Indices& i) { return a(i) * FloatImm(kF32, 2); }, "B");
+  const Tensor c = Compute(
+      a.shape(), [&](const Indices& i) { return a(i) + b(i); }, "C");
+  Schedule s = CreateSchedule({c});
+  s.CacheRead(a, "global", {s[b], s[c]});
+  const Result<schedule::Schedule> result = s.Apply({a, c});
+  REQUIRE_MESSAGE(result.ok(), result.status().message());
+  const std::string text = script::PrintFunction("f", result->function());
+  CHECK(Has(text, "B[v_i0] = A_global[v_i0] * T.float32(2.0)"));
+  CHECK(Has(text, "C[v_i0] = A_global[v_i0] + B[v_i0]"));
+}
+
+TEST_CASE("stages: sums in memory of their own, written out where a tile ends") {
+  const Chain chain(Int64(8), Int64(12));
+  Schedule s = chain.CreateSchedule();
+  Stage& sums = s.CacheWrite(chain.d, "local");
+  const auto [outer, inner] = s[chain.d].Split(s[chain.d].Axes()[0], 4);
+  CHECK(s[chain.d].ReduceAxes().empty());
+  sums.ComputeAt(s[chain.d], outer);
+  const auto [k_outer, k_inner] = sums.Split(sums.ReduceAxes()[0], 3);
+  sums.Reorder({k_outer, sums.Axes()[0], k_inner});
+  sums.Unroll(k_inner);
+  s[chain.d].Vectorize(inner);
+  const std::string text = Scheduled(chain, s, {{8, 12}, {8}});
+  CAPTURE(text);
+  CHECK(Has(text, "D_local[v_i] = D_local[v_i] + "));
+  CHECK(Has(text, "D[v0] = D_local[v0]"));
+  CHECK(Has(text, "T.unroll(T.int64(3))"));
+}
+
+TEST_CASE("stages: partial results, summed afterwards") {
+  for (const int64_t columns : {12, 13}) {
+    const Chain chain(Int64(8), Int64(columns));
+    Schedule s = chain.CreateSchedule();
+    s[chain.b].ComputeInline();
+    s[chain.c].ComputeInline();
+    const auto [k_outer, k_inner] = s[chain.d].Split(chain.k, 4);
+    Stage& partial = s.RFactor(chain.d, k_inner);
+    REQUIRE(partial.Axes().size() == 2);
+    REQUIRE(partial.ReduceAxes().size() == 1);
+    REQUIRE(s[chain.d].ReduceAxes().size() == 1);
+    const auto [i_outer, i_inner] = s[chain.d].Split(AxesOf(chain.d)[0], 2);
+    partial.ComputeAt(s[chain.d], i_outer);
+    partial.Reorder({partial.ReduceAxes()[0], partial.Axes()[1]});
+    partial.Vectorize(partial.Axes()[1]);
+    s[chain.d].Unroll(s[chain.d].ReduceAxes()[0]);
+    s[chain.d].Parallel(i_outer);
+    const std::string text = Scheduled(chain, s, {{8, columns}, {8}});
+    CAPTURE(text);
+    CHECK(Has(text, "T.vectorized(T.int64(4))"));
+    CHECK(Has(text, "D[v_i] = D[v_i] + D_rf[v_i, vk_1]"));
+  }
+}
+
+TEST_CASE("stages: partial results twice") {
+  const Chain chain(Int64(8), Int64(12));
+  Schedule s = chain.CreateSchedule();
+  s.RFactor(chain.d, s[chain.d].Split(chain.k, 6).second);
+  s.RFactor(chain.d, s[chain.d].Split(s[chain.d].ReduceAxes()[0], 2).second);
+  const std::string text = Scheduled(chain, s, {{8, 12}, {8}});
+  CHECK(Has(text, "sblock(\"D_rf_1\")"));
+}
+
 TEST_CASE("stages: threads are interpreted one after the other") {
   const Chain chain(ir::MakePrimVar("n"), Int64(6));
   Schedule s = chain.CreateSchedule();
@@ -143,6 +228,19 @@ TEST_CASE("stages: what is refused, and where") {
         "compute_inline: block \"D\" under loops i (8), k (12): its body is not one plain store");
   CHECK(Has(message([&](Schedule& s) { s[chain.b].ComputeAt(s[chain.d], i); }),
             "block \"C\" reads it outside of loop i"));
+  CHECK(message([&](Schedule& s) {
+          s[chain.d].Unroll(k);
+          s.RFactor(chain.d, k);
+        }) == "stage \"D\": before rfactor, reduction axes alone are split, and nothing else is done; here k");
+  CHECK(message([&](Schedule& s) { s.RFactor(chain.d, i); }) ==
+        "rfactor: block \"D\" under loops i (8), k (12): loop i is not a reduction loop");
+  CHECK(message([&](Schedule& s) {
+          s.CacheWrite(chain.d, "local");
+          s[chain.d].Unroll(k);
+        }) == "stage \"D\": axis k is no loop: it was split, fused or inlined, or is another stage's");
+  CHECK(message([&](Schedule& s) { s.CacheRead(chain.a, "local", {s[chain.d]}); }) ==
+        "stage \"A_local\": stage \"D\" does not read what is copied");
+  CHECK(Has(message([&](Schedule& s) { s.CacheRead(chain.a, "moon", {s[chain.b]}); }), "unknown scope \"moon\""));
 }
 
 TEST_CASE("stages: a lowered function is marked, so that no default schedule changes it") {
