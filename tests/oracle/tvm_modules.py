@@ -6,8 +6,13 @@ usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR
 Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero` pipeline;
 operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the interpreter runs.
 --short: a few of each, unless INGOT_LONG_TESTS is set. ONNX models are that of tests/data and every NAME/model.onnx below
---models (the benchmark's script makes them). A result is right when it differs from TVM's by at most 1e-5 of the largest value there, or, in
-deep models, by at most twice what TVM's differs from ONNX Runtime's (outputs.npz beside the model).
+--models (the benchmark's script makes them).
+
+A result is right when it differs from TVM's by at most 1e-5 of the largest value there. Deep networks of random weights amplify
+the rounding of float32 until two right answers are further apart than that (ResNet-50: TVM's own is 2e-5 from the exact one). So
+where a model's results differ by more, they are judged by the same model in float64, weights and inputs too: there ours and TVM's
+must agree within 1e-5, TVM's float32 result must be further than half of 1e-5 from that (else float32 is no excuse), and ours must
+be within 1e-4 of it.
 Exits 77 (skipped) without apache-tvm, onnx and numpy."""
 import argparse, os, pathlib, re, subprocess, sys, tempfile, time
 
@@ -26,6 +31,7 @@ except ImportError as error:
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 TOLERANCE = 1e-5
+ROUNDED = 1e-4  # of float32 results, from those in float64, where TVM's are off by more than TOLERANCE / 2
 SIZES = {"n": 5, "m": 3}  # of symbolic dims
 
 # A schedule for a GPU needs a target's numbers, not a GPU.
@@ -48,9 +54,9 @@ def last_line(error):
 class Case:
     """A module of TVM with its inputs (by name, in order) and the parameters that are bound at compile time."""
 
-    def __init__(self, name, module, inputs, params=None, gpu=None, third=None):
+    def __init__(self, name, module, inputs, params=None, gpu=None, wide=None):
         self.name, self.module, self.inputs, self.params, self.gpu = name, module, inputs, params or {}, gpu
-        self.third = third  # somebody else's results
+        self.wide = wide  # makes the same case in float64
 
 
 # ---- ONNX models
@@ -64,12 +70,16 @@ class ConstantLifter(relax.PyExprMutator):
         super().__init__(module)
         self.lifted = []
 
-    def visit_constant_(self, constant):
-        value = constant.data.numpy()
-        if value.ndim == 0:
-            return constant
-        var = relax.Var(f"lifted{len(self.lifted)}", constant.ty)
-        self.lifted.append((var, value))
+    def visit_call_(self, call):
+        return super().visit_call_(relax.Call(call.op, [self.lift(arg) for arg in call.args], call.attrs, call.ty_args))
+
+    def lift(self, expr):
+        if isinstance(expr, relax.Tuple):
+            return relax.Tuple([self.lift(field) for field in expr.fields])
+        if not isinstance(expr, tvm.ir.expr.GenericConst) or expr.value.numpy().ndim == 0:
+            return expr
+        var = relax.Var(f"lifted{len(self.lifted)}", expr.ty)
+        self.lifted.append((var, expr.value.numpy()))
         return var
 
 
@@ -84,34 +94,64 @@ def lift_constants(module):
     return module, [value for _, value in lifter.lifted]
 
 
-def onnx_cases(path):
+def widen(tensor):
+    if tensor.data_type == onnx.TensorProto.FLOAT:
+        values = onnx.numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+
+
+def widen_graph(graph):
+    """float32 becomes float64 everywhere."""
+    for tensor in graph.initializer:
+        widen(tensor)
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            widen(attribute.t)
+            widen_graph(attribute.g)
+            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == onnx.TensorProto.FLOAT:
+                attribute.i = onnx.TensorProto.DOUBLE
+
+
+def onnx_case(path, suffix, is_wide=False):
+    """The case of one ONNX model; None where TVM's passes fail."""
     name = path.parent.name if path.name == "model.onnx" else path.stem
     given = path.parent / "inputs.npz"
     values = dict(np.load(given)) if given.exists() else {"image": np.load(DATA / "digits_test.npz")["image"][:3]}
-    outputs = path.parent / "outputs.npz"
-    third = list(np.load(outputs).values()) if outputs.exists() else None
     model = onnx.load(path)
+    if is_wide:
+        widen_graph(model.graph)
+        values = {key: value.astype(np.float64) if value.dtype == np.float32 else value for key, value in values.items()}
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]  # to TVM both would be parameters
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     try:
-        imported = from_onnx(model, keep_params_in_input=True)
+        module, params = detach_params(from_onnx(model, keep_params_in_input=True))
     except Exception as error:  # whatever TVM's importer raises
         raise TvmLimit(last_line(error)) from error
+    try:
+        if suffix:
+            module = relax.get_pipeline("zero")(module)
+        module, lifted = lift_constants(module)
+    except Exception as error:  # whatever TVM's passes raise
+        print(f"  TVM cannot: {name}{suffix}: {last_line(error)}", flush=True)
+        return None
+    arrays = [value.numpy() for value in params.get("main", [])] + lifted
+    names = [var.name for var in module["main"].params]
+    count = len(names) - len(arrays)
+    wide = None if is_wide else lambda: onnx_case(path, suffix, True)
+    case_name = name + suffix + ("_float64" if is_wide else "")
+    return Case(case_name, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)), wide=wide)
+
+
+def onnx_cases(path):
     for suffix in ("", "_zero"):
-        module, params = detach_params(imported)
-        try:
-            if suffix:
-                module = relax.get_pipeline("zero")(module)
-            module, lifted = lift_constants(module)
-        except Exception as error:  # whatever TVM's passes raise
-            print(f"  TVM cannot: {name}{suffix}: {last_line(error)}", flush=True)
-            continue
-        arrays = [value.numpy() for value in params.get("main", [])] + lifted
-        names = [var.name for var in module["main"].params]
-        count = len(names) - len(arrays)
-        yield Case(name + suffix, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)), third=third)
+        case = onnx_case(path, suffix)
+        if case is not None:
+            yield case
 
 
 # ---- Operators
@@ -266,8 +306,15 @@ def run_tvm(module, arguments):
 
 
 def distance(a, b):
+    """The greatest difference, as a part of b's greatest value."""
+    if b.size == 0 or np.array_equal(a, b):
+        return 0.0
     a, b = a.astype(np.float64), b.astype(np.float64)
-    return float(np.max(np.abs(a - b)) / max(1.0, np.max(np.abs(b))))
+    return float(np.max(np.abs(a - b)) / max(np.max(np.abs(b)), np.finfo(np.float32).tiny))
+
+
+def furthest(mine, theirs):
+    return max((distance(a, b) for a, b in zip(mine, theirs)), default=0.0)
 
 
 class Check:
@@ -279,29 +326,37 @@ class Check:
         if result.returncode != 0:
             raise AssertionError(f"{name} {' '.join(map(str, args))}\n{result.stderr[:1500]}")
 
-    def compare(self, expected, path, third=None):
-        with np.load(path) as file:
+    def load(self, expected):
+        with np.load(self.dir / "out.npz") as file:
             got = [file[key] for key in file.files]
         assert len(got) == len(expected), f"{len(got)} results, TVM gives {len(expected)}"
-        worst, allowed = 0.0, TOLERANCE
-        for i, (mine, theirs) in enumerate(zip(got, expected)):
+        for mine, theirs in zip(got, expected):
             assert mine.shape == theirs.shape and mine.dtype == theirs.dtype, (
                 f"{mine.dtype}{mine.shape}, TVM gives {theirs.dtype}{theirs.shape}")
-            if theirs.size == 0:
-                continue
-            worst = max(worst, distance(mine, theirs))
-            if third:
-                allowed = max(allowed, 2 * distance(third[i], theirs))
-        assert worst <= allowed, f"differs from TVM by {worst:.1e} of the largest value; allowed: {allowed:.1e}"
-        return worst
+        return got
 
     def run(self, case):
+        """What to say of a case that is right."""
         text = self.dir / f"{case.name}.py"
         text.write_text(case.module.script())
         self.tool("read_script", text, *([] if case.gpu else ["passes"]))
-        return self.interpret(case, text) if case.gpu else self.compile(case, text)
+        got, expected = self.interpret(case, text) if case.gpu else self.compile(case, text)
+        worst = furthest(got, expected)
+        if worst <= TOLERANCE:
+            return f"{worst:.1e}"
+        difference = f"differs from TVM's by {worst:.1e} of the largest value"
+        wide = case.wide() if case.wide else None
+        assert wide is not None, difference
+        text = self.dir / f"{wide.name}.py"
+        text.write_text(wide.module.script())
+        ours, exact = self.compile(wide, text)
+        apart, theirs_off, ours_off = furthest(ours, exact), furthest(expected, exact), furthest(got, exact)
+        report = f"{difference}; in float64 by {apart:.1e}, from which TVM's float32 is off by {theirs_off:.1e}, ours by {ours_off:.1e}"
+        assert apart <= TOLERANCE and theirs_off > TOLERANCE / 2 and ours_off <= ROUNDED, report
+        return report
 
     def compile(self, case, text):
+        """Our results and TVM's."""
         options = []
         if case.params:
             names = re.findall(r"([^\s(),:]+): R\.Tensor", re.search(r"def main\((.*)\) ->", text.read_text()).group(1))
@@ -312,7 +367,7 @@ class Check:
         np.savez(self.dir / "inputs.npz", **case.inputs)
         self.tool("vm-run", self.dir / "case.ingot", self.dir / "inputs.npz", "--output", f"@{self.dir}/out.npz")
         expected = run_tvm(case.module, [*case.inputs.values(), *case.params.values()])
-        return self.compare(expected, self.dir / "out.npz", case.third)
+        return self.load(expected), expected
 
     def interpret(self, case, text):
         function, unscheduled = case.gpu
@@ -320,7 +375,7 @@ class Check:
         buffers = {f"b{i}": value for i, value in enumerate([*case.inputs.values(), *map(np.zeros_like, expected)])}
         np.savez(self.dir / "buffers.npz", **buffers)
         self.tool("read_script", text, "interpret", function, self.dir / "buffers.npz", self.dir / "out.npz", len(expected))
-        return self.compare(expected, self.dir / "out.npz")
+        return self.load(expected), expected
 
 
 def all_cases(options):
@@ -358,9 +413,9 @@ def main():
                     start = time.time()
                     refused = REFUSED.get(case.name)
                     try:
-                        worst = check.run(case)
+                        report = check.run(case)
                         counts[family] = counts.get(family, 0) + 1
-                        print(f"  ok {case.name}: {worst:.1e}, {time.time() - start:.1f} s", flush=True)
+                        print(f"  ok {case.name}: {report}, {time.time() - start:.1f} s", flush=True)
                     except AssertionError as error:
                         if refused and refused in str(error):
                             print(f"  refused by name: {case.name}: {refused}", flush=True)
