@@ -105,10 +105,10 @@ topi::Window WindowOf(const ir::Call& call) {
 // where a window that would start behind the data and the padding before it does not count (ONNX, PyTorch).
 ir::PrimExpr OutputExtent(const ir::PrimExpr& in, const ir::PrimExpr& window, int64_t before, int64_t behind,
                           int64_t dilation, int64_t stride, bool ceil_mode) {
-  const ir::PrimExpr reach = (window - 1) * dilation + 1;
+  const ir::PrimExpr reach = SimplifyDim((window - 1) * dilation + 1);
   const ir::PrimExpr slack = in + (before + behind) - reach + (ceil_mode ? stride - 1 : 0);
   const ir::PrimExpr windows = SimplifyDim(ir::FloorDiv(slack, ir::Int64(stride)) + 1);
-  const int64_t* constant_reach = ir::AsConstInt(SimplifyDim(reach));
+  const int64_t* constant_reach = ir::AsConstInt(reach);
   if (!ceil_mode || (constant_reach != nullptr && behind + stride <= *constant_reach)) return windows;
   return SimplifyDim(ir::Min(windows, ir::FloorDiv(in + (before - 1), ir::Int64(stride)) + 1));
 }

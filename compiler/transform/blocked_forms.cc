@@ -153,7 +153,8 @@ Result<Expr> BlockedForms::LayOut(const Expr& x, const Layout& layout) {
   if (!EqualDims(dims, filled)) {
     std::vector<int64_t> width;
     for (size_t i = 0; i < dims.size(); ++i) {
-      const int64_t* missing = ir::AsConstInt(op::SimplifyDim(filled[i] - dims[i]));
+      const ir::PrimExpr difference = op::SimplifyDim(filled[i] - dims[i]);
+      const int64_t* missing = ir::AsConstInt(difference);
       width.push_back(0);
       width.push_back(missing != nullptr ? *missing : 0);
     }

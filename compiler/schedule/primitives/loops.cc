@@ -397,7 +397,9 @@ class ThresholdLister : public StmtVisitor {
     if (binary->op == BinaryOp::kGE) difference = binary->a - binary->b;
     if (!difference) return;
     const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var_});
-    const int64_t* c = linear ? AsConstInt(analyzer_.Simplify(linear->coefficients[0])) : nullptr;
+    if (!linear) return;
+    const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
+    const int64_t* c = AsConstInt(coefficient);
     if (c == nullptr || *c == 0) return;
     for (const IterVar& iter : block_.iter_vars) {
       if (UsesVar(linear->constant, iter->var)) return;

@@ -88,7 +88,9 @@ std::vector<std::vector<int>> Contiguity::Runs(const std::vector<int>& iters) {
 
 std::optional<int64_t> Contiguity::Step(const LinearAccess& access, int iter) {
   const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {block_.iter_vars[iter]->var});
-  const int64_t* step = form ? AsConstInt(analyzer_.Simplify(form->coefficients[0])) : nullptr;
+  if (!form) return std::nullopt;
+  const PrimExpr coefficient = analyzer_.Simplify(form->coefficients[0]);
+  const int64_t* step = AsConstInt(coefficient);
   return step != nullptr ? std::optional<int64_t>(*step) : std::nullopt;
 }
 

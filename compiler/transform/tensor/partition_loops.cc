@@ -205,7 +205,8 @@ class LoopPartitioner : public StmtMutator {
     if (!difference) return std::nullopt;
     const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var});
     if (!linear) return std::nullopt;
-    const int64_t* c = AsConstInt(analyzer_.Simplify(linear->coefficients[0]));
+    const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
+    const int64_t* c = AsConstInt(coefficient);
     if (c == nullptr || *c == 0) return std::nullopt;
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
