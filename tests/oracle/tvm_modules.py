@@ -1,18 +1,18 @@
-"""TVM as an outside oracle of the text form: modules that the PyPI package apache-tvm prints are read, verified, printed
-and read back after every pass, compiled for the CPU, and give TVM's results.
+"""TVM as an outside oracle of the text form: modules that the PyPI package apache-tvm prints are read, verified,
+printed and read back after every pass, compiled for the CPU, and give TVM's results.
 
 usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR]
 
-Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero` pipeline;
-operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the interpreter runs.
---short: a few of each, unless INGOT_LONG_TESTS is set. ONNX models are that of tests/data and every NAME/model.onnx below
---models (the benchmark's script makes them).
+Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero`
+pipeline; operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the
+interpreter runs. --short: a few of each, unless INGOT_LONG_TESTS is set. ONNX models are that of tests/data and every
+NAME/model.onnx below --models (the benchmark's script makes them).
 
-A result is right when it differs from TVM's by at most 1e-5 of the largest value there. Deep networks of random weights amplify
-the rounding of float32 until two right answers are further apart than that (ResNet-50: TVM's own is 2e-5 from the exact one). So
-where a model's results differ by more, they are judged by the same model in float64, weights and inputs too: there ours and TVM's
-must agree within 1e-5, TVM's float32 result must be further than half of 1e-5 from that (else float32 is no excuse), and ours must
-be within 1e-4 of it.
+A result is right when it differs from TVM's by at most 1e-5 of the largest value there. Deep networks of random
+weights amplify the rounding of float32 until two right answers are further apart than that (ResNet-50: TVM's own is
+2e-5 from the exact one). So where a model's results differ by more, they are judged by the same model in float64,
+weights and inputs too: there ours and TVM's must agree within 1e-5, TVM's float32 result must be further than half of
+1e-5 from that (else float32 is no excuse), and ours must be within 1e-4 of it.
 Exits 77 (skipped) without apache-tvm, onnx and numpy."""
 import argparse, os, pathlib, re, subprocess, sys, tempfile, time
 
@@ -38,8 +38,8 @@ SIZES = {"n": 5, "m": 3}  # of symbolic dims
 GPU = {"kind": "cuda", "max_num_threads": 1024, "max_shared_memory_per_block": 49152, "thread_warp_size": 32}
 
 
-# Modules that TVM prints and cannot compile itself, and what ours refuse in them: here a call of R.call_packed that stands
-# in a dataflow block.
+# Modules that TVM prints and cannot compile itself, and what ours refuse in them: here a call of R.call_packed that
+# stands in a dataflow block.
 REFUSED = {"gpt2_decode_dyn": "a call with effects in a dataflow block"}
 
 
@@ -90,7 +90,8 @@ def lift_constants(module):
     if not lifter.lifted:
         return module, []
     params = [*main.params, *(var for var, _ in lifter.lifted)]
-    module.update_func(module.get_global_var("main"), relax.Function(params, body, main.ret_ty, main.is_pure, main.attrs))
+    function = relax.Function(params, body, main.ret_ty, main.is_pure, main.attrs)
+    module.update_func(module.get_global_var("main"), function)
     return module, [value for _, value in lifter.lifted]
 
 
@@ -123,7 +124,8 @@ def onnx_case(path, suffix, is_wide=False):
     model = onnx.load(path)
     if is_wide:
         widen_graph(model.graph)
-        values = {key: value.astype(np.float64) if value.dtype == np.float32 else value for key, value in values.items()}
+        values = {key: value.astype(np.float64 if value.dtype == np.float32 else value.dtype)
+                  for key, value in values.items()}
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [value for value in model.graph.input if value.name not in weights]  # to TVM both would be parameters
     del model.graph.input[:]
@@ -143,8 +145,9 @@ def onnx_case(path, suffix, is_wide=False):
     names = [var.name for var in module["main"].params]
     count = len(names) - len(arrays)
     wide = None if is_wide else lambda: onnx_case(path, suffix, True)
+    inputs = {key: values[key] for key in names[:count]}
     case_name = name + suffix + ("_float64" if is_wide else "")
-    return Case(case_name, module, {key: values[key] for key in names[:count]}, dict(zip(names[count:], arrays)), wide=wide)
+    return Case(case_name, module, inputs, dict(zip(names[count:], arrays)), wide=wide)
 
 
 def onnx_cases(path):
@@ -219,7 +222,8 @@ OPERATORS = {
     "matmul": ([("x", ("n", 16), "float32"), ("y", (16, 12), "float32")], R.matmul),
     "batched_matmul": ([("x", (2, "n", 8), "float32"), ("y", (2, 8, "m"), "float32")], R.matmul),
     "conv1d": ([("x", (1, 4, 10), "float32"), ("w", (6, 4, 3), "float32")], lambda x, w: R.nn.conv1d(x, w, padding=1)),
-    "conv2d": ([("x", ("n", 3, 8, 8), "float32"), ("w", (4, 3, 3, 3), "float32")], lambda x, w: R.nn.conv2d(x, w, padding=1)),
+    "conv2d": ([("x", ("n", 3, 8, 8), "float32"), ("w", (4, 3, 3, 3), "float32")],
+               lambda x, w: R.nn.conv2d(x, w, padding=1)),
     "conv2d_grouped": ([("x", (1, 4, 7, 7), "float32"), ("w", (4, 1, 3, 3), "float32")],
                        lambda x, w: R.nn.conv2d(x, w, strides=2, padding=1, groups=4)),
     "conv2d_transpose": ([("x", (1, 3, 5, 5), "float32"), ("w", (3, 2, 3, 3), "float32")],
@@ -238,7 +242,8 @@ OPERATORS = {
     "split": on((6, "n"), lambda x: R.split(x, 3, axis=0)),
     "strided_slice": on((8, "n"), lambda x: R.strided_slice(x, [0], [1], [7], [2])),
     "take": ([("x", X, "float32"), ("i", (7,), "int64")], lambda x, i: R.take(x, i, axis=1)),
-    "gather_elements": ([("x", (4, 5), "float32"), ("i", (4, 2), "int64")], lambda x, i: R.gather_elements(x, i, axis=1)),
+    "gather_elements": ([("x", (4, 5), "float32"), ("i", (4, 2), "int64")],
+                        lambda x, i: R.gather_elements(x, i, axis=1)),
     "where": ([("c", X, "bool"), ("x", X, "float32"), ("y", X, "float32")], R.where),
     "tile": on((2, "n"), lambda x: R.tile(x, (3, 2))),
     "repeat": on((2, "n"), lambda x: R.repeat(x, 2, axis=1)),
@@ -252,8 +257,8 @@ OPERATORS = {
 SHORT_OPERATORS = ["add", "erf", "softmax", "argmax", "cumsum", "batched_matmul", "conv2d", "split"]
 
 # Functions for a GPU: the operator, and the rules of DLight that may take it.
-GPU_FUNCTIONS = ["add", "exp", "gelu", "softmax", "log_softmax", "sum", "mean", "max", "matmul", "batched_matmul", "conv2d",
-                 "max_pool2d", "layer_norm", "rms_norm", "permute_dims", "concat", "take", "where"]
+GPU_FUNCTIONS = ["add", "exp", "gelu", "softmax", "log_softmax", "sum", "mean", "max", "matmul", "batched_matmul",
+                 "conv2d", "max_pool2d", "layer_norm", "rms_norm", "permute_dims", "concat", "take", "where"]
 SHORT_GPU_FUNCTIONS = ["add", "softmax", "matmul"]
 
 
@@ -280,8 +285,9 @@ def gpu_case(name):
     target = tvm.target.Target(GPU, host="llvm")
     rules = dlight.gpu
     with target:
-        scheduled = dlight.ApplyDefaultSchedule(rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(),
-                                                rules.Transpose(), rules.Fallback())(legalized(name)[0])  # in place
+        schedule = dlight.ApplyDefaultSchedule(rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(),
+                                               rules.Transpose(), rules.Fallback())
+        scheduled = schedule(legalized(name)[0])  # in place
     functions = [g.name_hint for g, f in scheduled.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
     assert "blockIdx.x" in scheduled.script(), f"{name}: DLight did not schedule it"
     return Case("gpu_" + name, scheduled, values, gpu=(functions[0], module))
@@ -351,7 +357,8 @@ class Check:
         text.write_text(wide.module.script())
         ours, exact = self.compile(wide, text)
         apart, theirs_off, ours_off = furthest(ours, exact), furthest(expected, exact), furthest(got, exact)
-        report = f"{difference}; in float64 by {apart:.1e}, from which TVM's float32 is off by {theirs_off:.1e}, ours by {ours_off:.1e}"
+        report = (f"{difference}; in float64 by {apart:.1e}, from which TVM's float32 is off by {theirs_off:.1e}, "
+                  f"ours by {ours_off:.1e}")
         assert apart <= TOLERANCE and theirs_off > TOLERANCE / 2 and ours_off <= ROUNDED, report
         return report
 
@@ -374,7 +381,8 @@ class Check:
         expected = run_tvm(unscheduled, case.inputs.values())
         buffers = {f"b{i}": value for i, value in enumerate([*case.inputs.values(), *map(np.zeros_like, expected)])}
         np.savez(self.dir / "buffers.npz", **buffers)
-        self.tool("read_script", text, "interpret", function, self.dir / "buffers.npz", self.dir / "out.npz", len(expected))
+        files = [self.dir / "buffers.npz", self.dir / "out.npz"]
+        self.tool("read_script", text, "interpret", function, *files, len(expected))
         return self.load(expected), expected
 
 
@@ -425,8 +433,8 @@ def main():
             except TvmLimit as error:
                 print(f"  TVM cannot: {name}: {error}", flush=True)
     summary = ", ".join(f"{count} {family}" for family, count in counts.items())
-    print(f"{sum(counts.values())} modules of TVM {tvm.__version__} read, verified and right ({summary}); {len(failed)} failed"
-          + (": " + " ".join(failed) if failed else ""))
+    print(f"{sum(counts.values())} modules of TVM {tvm.__version__} read, verified and right ({summary}); "
+          f"{len(failed)} failed" + (": " + " ".join(failed) if failed else ""))
     return 1 if failed or not counts else 0
 
 
