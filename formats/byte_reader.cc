@@ -32,7 +32,7 @@ Result<uint64_t> ByteReader::Varint() {
 
 Result<int64_t> ByteReader::SignedVarint() {
   INGOT_ASSIGN_OR_RETURN(const uint64_t bits, Varint());
-  return static_cast<int64_t>(bits >> 1 ^ (~(bits & 1) + 1));
+  return FromZigzag(bits);
 }
 
 Result<uint64_t> ByteReader::VarintUpTo(uint64_t max) {

@@ -69,7 +69,8 @@ struct KnownWidths {
 };
 constexpr KnownWidths kKnownWidths;
 
-Status UnknownType(std::string_view text) {
+// This file is compiled for speed, but for what is cold.
+[[gnu::cold]] Status UnknownType(std::string_view text) {
   std::string message = "unknown data type \"" + std::string(text.substr(0, 40)) + "\"";
   std::vector<std::string_view> names;
   for (const NamedType& row : kNamedTypes) names.push_back(row.name);
@@ -77,9 +78,18 @@ Status UnknownType(std::string_view text) {
   return Status(StatusCode::kInvalidArgument, std::move(message));
 }
 
+[[gnu::cold]] Status NegativeCount(int64_t num_elements) {
+  return Status(StatusCode::kInvalidArgument, "negative number of elements " + std::to_string(num_elements));
+}
+
+[[gnu::cold]] Status SizeOverflows(DataType dtype, int64_t num_elements) {
+  return Status(StatusCode::kInvalidArgument,
+                "size of " + std::to_string(num_elements) + " x " + dtype.ToString() + " overflows 64 bits");
+}
+
 }  // namespace
 
-Result<DataType> DataType::Parse(std::string_view text) {
+[[gnu::cold]] Result<DataType> DataType::Parse(std::string_view text) {
   const auto find = [](std::string_view name) {
     return std::find_if(std::begin(kNamedTypes), std::end(kNamedTypes),
                         [&](const NamedType& row) { return name == row.name; });
@@ -105,7 +115,7 @@ bool DataType::IsKnown() const {
          (kKnownWidths.of_code[index] & bits) != 0;
 }
 
-std::string DataType::ToString() const {
+[[gnu::cold]] std::string DataType::ToString() const {
   const NamedType* row = FindRow(code, bits);
   std::string text = row != nullptr ? row->name
                                     : "unknown(code=" + std::to_string(static_cast<int>(code)) +
@@ -115,9 +125,7 @@ std::string DataType::ToString() const {
 }
 
 Result<int64_t> DataType::SizeBytes(int64_t num_elements) const {
-  if (num_elements < 0) {
-    return Status(StatusCode::kInvalidArgument, "negative number of elements " + std::to_string(num_elements));
-  }
+  if (num_elements < 0) return NegativeCount(num_elements);
   // Whole bytes and the rest apart, so that 2^61 int8 elements (2^64 bits) still count.
   const int64_t bits_per_element = total_bits();
   const int64_t whole = bits_per_element / 8;
@@ -127,8 +135,7 @@ Result<int64_t> DataType::SizeBytes(int64_t num_elements) const {
   if (__builtin_mul_overflow(num_elements, whole, &size_bytes) ||
       __builtin_mul_overflow(num_elements, rest, &rest_bits) ||
       __builtin_add_overflow(size_bytes, rest_bits / 8 + (rest_bits % 8 != 0 ? 1 : 0), &size_bytes)) {
-    return Status(StatusCode::kInvalidArgument,
-                  "size of " + std::to_string(num_elements) + " x " + ToString() + " overflows 64 bits");
+    return SizeOverflows(*this, num_elements);
   }
   return size_bytes;
 }

@@ -19,7 +19,8 @@ constexpr KindName kKindNames[] = {
 
 }  // namespace
 
-Result<DeviceId> DeviceId::Parse(std::string_view text) {
+// This file is compiled for speed, but for what is cold.
+[[gnu::cold]] Result<DeviceId> DeviceId::Parse(std::string_view text) {
   const size_t colon = text.find(':');
   int32_t index = 0;
   bool index_fine = true;
@@ -44,7 +45,7 @@ bool DeviceId::IsKnown() const {
   return false;
 }
 
-std::string DeviceId::ToString() const {
+[[gnu::cold]] std::string DeviceId::ToString() const {
   std::string text = "device_type_" + std::to_string(static_cast<int32_t>(kind));
   for (const KindName& row : kKindNames) {
     if (row.kind == kind) text = row.name;

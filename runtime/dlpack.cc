@@ -7,7 +7,10 @@
 namespace ingot {
 namespace {
 
-Status Refuse(std::string message) { return Status(StatusCode::kBadInput, "DLPack tensor: " + std::move(message)); }
+// This file is compiled for speed, but for what is cold: the refusals.
+[[gnu::cold]] Status Refuse(std::string message) {
+  return Status(StatusCode::kBadInput, "DLPack tensor: " + std::move(message));
+}
 
 // Names of DLPack's type codes past ours, for the refusal.
 const char* LaterTypeName(uint8_t code) {
@@ -20,6 +23,30 @@ const char* LaterTypeName(uint8_t code) {
       return " (float4_e2m1fn)";
   }
   return "";
+}
+
+[[gnu::cold]] Status RefuseRank(int rank) {
+  return Refuse("rank " + std::to_string(rank) + ", expected 0 to " + std::to_string(kMaxRank));
+}
+
+[[gnu::cold]] Status RefuseDataType(const ingot_dl_data_type& dtype) {
+  return Refuse("unsupported data type: code " + std::to_string(dtype.code) + LaterTypeName(dtype.code) + ", " +
+                std::to_string(dtype.bits) + " bits, " + std::to_string(dtype.lanes) + " lanes");
+}
+
+[[gnu::cold]] Status RefuseOffset(uint64_t byte_offset) {
+  return Refuse("byte offset " + std::to_string(byte_offset) + " lies beyond the address space");
+}
+
+[[gnu::cold]] Status RefuseVersion(uint32_t major, uint32_t minor) {
+  return Refuse("version " + std::to_string(major) + "." + std::to_string(minor) + ", expected " +
+                std::to_string(INGOT_DL_MAJOR_VERSION) + ".x");
+}
+
+[[gnu::cold]] Status RefuseReadOnly(const Tensor& tensor) {
+  return Status(StatusCode::kInvalidArgument, "read-only " + tensor.TypeToString() +
+                                                  " cannot be exported as a legacy DLPack tensor, which has no "
+                                                  "read-only flag; export a versioned one or a copy");
 }
 
 template <typename Managed>
@@ -77,20 +104,12 @@ Result<Managed*> Export(const Tensor& tensor) {
 }  // namespace
 
 Result<TensorView> ViewFromDLTensor(const ingot_dl_tensor& tensor) {
-  if (tensor.ndim < 0 || tensor.ndim > kMaxRank) {
-    return Refuse("rank " + std::to_string(tensor.ndim) + ", expected 0 to " + std::to_string(kMaxRank));
-  }
+  if (tensor.ndim < 0 || tensor.ndim > kMaxRank) return RefuseRank(tensor.ndim);
   if (tensor.ndim > 0 && tensor.shape == nullptr) return Refuse("no shape");
   const DataType dtype(static_cast<TypeCode>(tensor.dtype.code), tensor.dtype.bits, tensor.dtype.lanes);
-  if (!dtype.IsKnown()) {
-    return Refuse("unsupported data type: code " + std::to_string(tensor.dtype.code) +
-                  LaterTypeName(tensor.dtype.code) + ", " + std::to_string(tensor.dtype.bits) + " bits, " +
-                  std::to_string(tensor.dtype.lanes) + " lanes");
-  }
+  if (!dtype.IsKnown()) return RefuseDataType(tensor.dtype);
   const auto address = reinterpret_cast<uintptr_t>(tensor.data);
-  if (tensor.byte_offset > std::numeric_limits<uintptr_t>::max() - address) {
-    return Refuse("byte offset " + std::to_string(tensor.byte_offset) + " lies beyond the address space");
-  }
+  if (tensor.byte_offset > std::numeric_limits<uintptr_t>::max() - address) return RefuseOffset(tensor.byte_offset);
   void* data = tensor.data == nullptr ? nullptr : static_cast<uint8_t*>(tensor.data) + tensor.byte_offset;
   const DeviceId device{static_cast<DeviceKind>(tensor.device.device_type), tensor.device.device_id};
   Result<TensorView> view = TensorView::Make(data, dtype, {tensor.shape, static_cast<size_t>(tensor.ndim)},
@@ -110,9 +129,7 @@ Result<Tensor> ImportDLPack(ingot_dl_managed_tensor_versioned* managed) {
   // Version, deleter and flags lie at the same place in every version; nothing else may be read before the check.
   Status refusal;
   if (managed->version.major != INGOT_DL_MAJOR_VERSION) {
-    refusal =
-        Refuse("version " + std::to_string(managed->version.major) + "." + std::to_string(managed->version.minor) +
-               ", expected " + std::to_string(INGOT_DL_MAJOR_VERSION) + ".x");
+    refusal = RefuseVersion(managed->version.major, managed->version.minor);
   } else if ((managed->flags & INGOT_DL_FLAG_SUBBYTE_PADDED) != 0 && managed->dl_tensor.dtype.bits < 8) {
     refusal = Refuse("sub-byte elements padded to bytes are not supported; packed ones are");
   }
@@ -124,11 +141,7 @@ Result<Tensor> ImportDLPack(ingot_dl_managed_tensor_versioned* managed) {
 }
 
 Result<ingot_dl_managed_tensor*> ExportDLPack(const Tensor& tensor) {
-  if (tensor.is_read_only()) {
-    return Status(StatusCode::kInvalidArgument, "read-only " + tensor.TypeToString() +
-                                                    " cannot be exported as a legacy DLPack tensor, which has no "
-                                                    "read-only flag; export a versioned one or a copy");
-  }
+  if (tensor.is_read_only()) return RefuseReadOnly(tensor);
   return Export<ingot_dl_managed_tensor>(tensor);
 }
 

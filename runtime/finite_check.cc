@@ -56,7 +56,7 @@ FiniteReport CheckFinite(const TensorView& view) {
   return CheckBytes(element, view.data, count);
 }
 
-std::string DescribeElement(const TensorView& view, const FiniteReport& report) {
+[[gnu::cold]] std::string DescribeElement(const TensorView& view, const FiniteReport& report) {
   int64_t rest = report.element / view.dtype.lanes;
   std::string index;
   for (int axis = view.rank - 1; axis >= 0; --axis) {

@@ -13,18 +13,18 @@ class Decoder {
   Decoder(const formats::Container& container, const CheckSet& checks) : container_(container), reader_(checks) {}
 
   Result<Program> Run() {
-    Verdict verdict = Decode();
-    Status status = std::move(verdict).status();
+    Decode();
+    Status status = reader_.TakeVerdict().status();
     if (!status.ok()) return status;
     return std::move(program_);
   }
 
  private:
-  Verdict Decode() {
+  bool Decode() {
     struct Row {
       SectionKind kind;
       bool is_required;
-      Verdict (Decoder::*parse)();
+      bool (Decoder::*parse)();
     };
     // What refers to another table comes after it.
     constexpr Row kRows[] = {
@@ -45,33 +45,30 @@ class Decoder {
                             "the section \"" + std::string(SectionKindName(row.kind)) + "\" is missing");
       }
       Result<SharedBytes> bytes = container_.Read(*section);
-      if (!bytes.ok()) return Stop(std::move(bytes).status());
+      if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());
       const std::string label = "section \"" + section->Label() + "\"";
       ByteReader in(bytes->bytes, label);
       reader_.Enter(in);
-      INGOT_RETURN_UNLESS_PASSED((this->*row.parse)());
+      if (!(this->*row.parse)()) return false;
       if (!in.at_end()) {
         return reader_.Fail(Check::kTrailingBytes, label + ": " + std::to_string(in.remaining()) + " bytes too many");
       }
     }
-    return Verdict();
+    return true;
   }
 
-  // A failure that is none of these checks' (the container's, memory).
-  static Verdict Stop(Status status) { return Verdict::Stop(std::move(status)); }
+  bool Strings() { return reader_.Strings(); }
 
-  Verdict Strings() { return reader_.Strings(); }
-
-  Verdict Metadata() {
+  bool Metadata() {
     uint64_t count = 0;
-    INGOT_RETURN_UNLESS_PASSED(reader_.Count(count));
+    if (!reader_.Count(count)) return false;
     std::string previous;
     for (uint64_t i = 0; i < count; ++i) {
       std::string key, value;
-      INGOT_RETURN_UNLESS_PASSED(reader_.Text(key));
-      INGOT_RETURN_UNLESS_PASSED(reader_.Text(value));
+      if (!reader_.Text(key)) return false;
+      if (!reader_.Text(value)) return false;
       if (i > 0 && key <= previous) {
-        return reader_.Fail(Check::kMetadataOrder, reader_.in().Error("key \"" + key + "\" is out of order").message());
+        return reader_.Refuse(Check::kMetadataOrder, "key \"" + key + "\" is out of order");
       }
       previous = key;
       program_.metadata.emplace_hint(program_.metadata.end(), std::move(key), std::move(value));
@@ -80,65 +77,70 @@ class Decoder {
     return reader_.List(program_.devices, [&](VirtualDevice& device) { return DeviceFields(reader_, device); });
   }
 
-  Verdict Signatures() {
+  bool Signatures() {
     uint64_t count = 0;
-    INGOT_RETURN_UNLESS_PASSED(reader_.Count(count));
-    for (uint64_t i = 0; i < count; ++i) INGOT_RETURN_UNLESS_PASSED(reader_.ReadType());
-    INGOT_RETURN_UNLESS_PASSED(reader_.Count(count));
-    for (uint64_t i = 0; i < count; ++i) INGOT_RETURN_UNLESS_PASSED(reader_.ReadSignature());
+    if (!reader_.Count(count)) return false;
+    for (uint64_t i = 0; i < count; ++i)
+      if (!reader_.ReadType()) return false;
+    if (!reader_.Count(count)) return false;
+    for (uint64_t i = 0; i < count; ++i)
+      if (!reader_.ReadSignature()) return false;
     return reader_.List(program_.externals, [&](External& external) { return ExternalFields(reader_, external); });
   }
 
-  Verdict Functions() {
+  bool Functions() {
     return reader_.List(program_.functions, [&](Function& function) {
-      return FunctionFields(reader_, function).WithContext("function " + std::to_string(program_.functions.size() - 1));
+      return FunctionFields(reader_, function) || reader_.Inside("function ", program_.functions.size() - 1);
     });
   }
 
-  Verdict Kernels() {
-    INGOT_RETURN_UNLESS_PASSED(reader_.List(program_.images, [&](KernelImage& image) -> Verdict {
-      INGOT_RETURN_UNLESS_PASSED(ImageFields(reader_, image));
-      return FindImage(static_cast<uint32_t>(program_.images.size() - 1), image);
-    }));
+  bool Kernels() {
+    if (!reader_.List(program_.images, [&](KernelImage& image) -> bool {
+          if (!ImageFields(reader_, image)) return false;
+          return FindImage(static_cast<uint32_t>(program_.images.size() - 1), image);
+        }))
+      return false;
     return reader_.List(program_.kernels, [&](Kernel& kernel) {
-      return KernelFields(reader_, kernel).WithContext("kernel " + std::to_string(program_.kernels.size() - 1));
+      return KernelFields(reader_, kernel) || reader_.Inside("kernel ", program_.kernels.size() - 1);
     });
   }
 
-  Verdict FindImage(uint32_t index, KernelImage& image) const {
+  bool FindImage(uint32_t index, KernelImage& image) {
     const Section* section = container_.Find(SectionKind::kKernelImage, index);
     if (section == nullptr) {
       return reader_.Fail(Check::kSectionPresent,
                           "the section of kernel image " + std::to_string(index) + " is missing");
     }
     Result<SharedBytes> bytes = container_.Read(*section);
-    if (!bytes.ok()) return Stop(std::move(bytes).status());
+    if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());
     image.bytes = std::move(*bytes);
     if (section->codec == formats::Codec::kNone) image.file_offset = container_.start_offset() + section->offset;
-    return Verdict();
+    return true;
   }
 
-  Verdict MemoryPlans() {
-    for (Function& function : program_.functions) INGOT_RETURN_UNLESS_PASSED(PlanFields(reader_, function.plan));
-    return Verdict();
+  bool MemoryPlans() {
+    for (Function& function : program_.functions)
+      if (!PlanFields(reader_, function.plan)) return false;
+    return true;
   }
 
-  Verdict Constants() {
+  bool Constants() {
     const Section* section = container_.Find(SectionKind::kConstantData);
     if (section == nullptr) {
       return reader_.Fail(Check::kSectionPresent, "the section \"constant_data\" is missing");
     }
     Result<SharedBytes> data = container_.Read(*section);
-    if (!data.ok()) return Stop(std::move(data).status());
+    if (!data.ok()) return reader_.Stop(std::move(data).status());
     reader_.SetPayloads(std::move(*data));
-    INGOT_RETURN_UNLESS_PASSED(
-        reader_.List(program_.constants, [&](Constant& constant) { return ConstantFields(reader_, constant); }));
+    if (!reader_.List(program_.constants, [&](Constant& constant) { return ConstantFields(reader_, constant); }))
+      return false;
     return reader_.List(program_.states, [&](State& state) { return StateFields(reader_, state); });
   }
 
-  Verdict DebugMap() {
-    for (Function& function : program_.functions) INGOT_RETURN_UNLESS_PASSED(NotesFields(reader_, function.notes));
-    return Verdict();
+  bool DebugMap() {
+    for (Function& function : program_.functions)
+      if (!NotesFields(reader_, function.notes)) return false;
+    return true;
   }
 
   const formats::Container& container_;

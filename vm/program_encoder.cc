@@ -43,89 +43,90 @@ class Writer {
 
   // ---- fields
 
-  Verdict Byte(uint8_t value) {
+  bool Byte(uint8_t value) {
     out_->U8(value);
-    return Verdict();
+    return true;
   }
-  Verdict Word(int32_t value) {
+  bool Word(int32_t value) {
     out_->U32(static_cast<uint32_t>(value));
-    return Verdict();
+    return true;
   }
   template <typename T>
-  Verdict Long(T value) {
+  bool Long(T value) {
     static_assert(sizeof(T) == 8);
     out_->U64(static_cast<uint64_t>(value));
-    return Verdict();
+    return true;
   }
   template <typename T>
-  Verdict Number(T value, uint64_t = 0) {
+  bool Number(T value, uint64_t = 0) {
     out_->Varint(static_cast<uint64_t>(value));
-    return Verdict();
+    return true;
   }
-  Verdict Signed(int64_t value) {
+  bool Signed(int64_t value) {
     out_->SignedVarint(value);
-    return Verdict();
+    return true;
   }
-  Verdict Index(uint32_t value) { return Number(value); }
-  Verdict Optional(const std::optional<uint32_t>& value) { return Number(value ? uint64_t{*value} + 1 : 0); }
+  bool Index(uint32_t value) { return Number(value); }
+  bool Optional(const std::optional<uint32_t>& value) { return Number(value ? uint64_t{*value} + 1 : 0); }
   template <typename Tag>
-  Verdict Optional(const std::optional<Id<Tag>>& value) {
+  bool Optional(const std::optional<Id<Tag>>& value) {
     return Number(value ? uint64_t{value->value} + 1 : 0);
   }
   template <typename T>
-  Verdict Named(T value, int) {
+  bool Named(T value, int) {
     return Byte(static_cast<uint8_t>(value));
   }
   template <typename T, typename Fields>
-  Verdict Flagged(const std::optional<T>& value, Fields fields) {
+  bool Flagged(const std::optional<T>& value, Fields fields) {
     out_->U8(value ? 1 : 0);
-    return value ? fields(*value) : Verdict();
+    return value ? fields(*value) : true;
   }
   template <typename T, typename Fields>
-  Verdict List(std::span<const T> list, Fields fields) {
+  bool List(std::span<const T> list, Fields fields) {
     out_->Varint(list.size());
-    for (const T& item : list) INGOT_RETURN_UNLESS_PASSED(fields(item));
-    return Verdict();
+    for (const T& item : list)
+      if (!fields(item)) return false;
+    return true;
   }
   template <typename T, typename Fields>
-  Verdict List(const std::vector<T>& list, Fields fields) {
+  bool List(const std::vector<T>& list, Fields fields) {
     return List(std::span<const T>(list), fields);
   }
-  Verdict Text(const std::string& text) { return Number(strings_.Intern(text)); }
-  Verdict Element(DataType dtype) {
+  bool Text(const std::string& text) { return Number(strings_.Intern(text)); }
+  bool Element(DataType dtype) {
     out_->U8(static_cast<uint8_t>(dtype.code));
     out_->U8(dtype.bits);
     out_->U16(dtype.lanes);
-    return Verdict();
+    return true;
   }
 
   // ---- formulas
 
-  Verdict Dim(const DimCode& code) {
+  bool Dim(const DimCode& code) {
     return List(code.steps(), [&](const DimStep& step) {
       out_->U8(static_cast<uint8_t>(step.op));
-      return step.op == DimOp::kConst || step.op == DimOp::kSlot ? Signed(step.value) : Verdict();
+      return step.op == DimOp::kConst || step.op == DimOp::kSlot ? Signed(step.value) : true;
     });
   }
-  Verdict Dims(const std::vector<DimCode>& dims) {
+  bool Dims(const std::vector<DimCode>& dims) {
     return List(dims, [&](const DimCode& dim) { return Dim(dim); });
   }
-  Verdict TypeDims(const std::vector<vm::Dim>& dims) {
+  bool TypeDims(const std::vector<vm::Dim>& dims) {
     return List(dims, [&](const vm::Dim& dim) { return dim ? Dim(*dim) : Number(0); });
   }
-  Verdict Extents(const std::vector<int64_t>& extents) {
+  bool Extents(const std::vector<int64_t>& extents) {
     return List(extents, [&](int64_t extent) { return Number(extent); });
   }
 
   // ---- types and signatures: each once in a table; a type's parts come before it, so that a reader never recurses
 
-  Verdict EarlierTypes(const std::vector<Type>& types) {
+  bool EarlierTypes(const std::vector<Type>& types) {
     return List(types, [&](const Type& type) { return TypeOf(type); });
   }
-  Verdict TypeOf(const Type& type) {
+  bool TypeOf(const Type& type) {
     return Number(Intern(types_, [&] { return TypeFields(*this, type); }));
   }
-  Verdict SignatureOf(const Signature& signature) {
+  bool SignatureOf(const Signature& signature) {
     return Number(Intern(signatures_, [&] { return SignatureFields(*this, signature); }));
   }
   void WriteTypes() { WriteTable(types_); }
@@ -135,35 +136,34 @@ class Writer {
   // ---- code
 
   // Registers behind the signature's.
-  Verdict FrameTypes(const Function& function) {
+  bool FrameTypes(const Function& function) {
     const size_t implied =
         std::min(function.registers.size(), function.signature.symbols.size() + function.signature.params.size());
     return List(std::span<const Type>(function.registers).subspan(implied),
                 [&](const Type& type) { return TypeOf(type); });
   }
-  Verdict Code(const std::vector<Instruction>& code) {
+  bool Code(const std::vector<Instruction>& code) {
     ByteWriter bytes;
     ByteWriter* const outer = std::exchange(out_, &bytes);
-    Verdict verdict;
-    for (const Instruction& instruction : code) verdict = InstructionFields(*this, instruction);
+    for (const Instruction& instruction : code) InstructionFields(*this, instruction);
     out_ = outer;
     out_->Varint(code.size());
     out_->Varint(bytes.size());
     out_->Bytes(bytes.bytes());
-    return verdict;
+    return true;
   }
-  Verdict Opcode(const Instruction& instruction) { return Byte(static_cast<uint8_t>(instruction.opcode)); }
+  bool Opcode(const Instruction& instruction) { return Byte(static_cast<uint8_t>(instruction.opcode)); }
   template <typename T>
   static const T& Part(const Operand& operand) {
     return std::get<T>(operand);
   }
-  Verdict Registers(const RegisterList& list) {
+  bool Registers(const RegisterList& list) {
     return List(list, [&](uint32_t index) { return Number(index); });
   }
 
   // ---- payloads: equal ones are stored once
 
-  Verdict Payload(const Constant& constant) {
+  bool Payload(const Constant& constant) {
     static constexpr std::byte kZeros[kPlanAlignment] = {};
     out_->Varint(constant.prepared_by ? uint64_t{constant.prepared_by->function.value} + 1 : 0);
     if (constant.prepared_by) return Index(constant.prepared_by->result);
@@ -182,7 +182,7 @@ class Writer {
     }
     out_->Varint(offset / kPlanAlignment);
     out_->Varint(content.size());
-    return Verdict();
+    return true;
   }
   std::vector<std::span<const std::byte>> TakePayloads() { return std::move(payloads_); }
 
@@ -197,7 +197,7 @@ class Writer {
   uint64_t Intern(Table& table, Fields fields) {
     ByteWriter row;
     ByteWriter* const outer = std::exchange(out_, &row);
-    INGOT_CHECK(fields().passed());
+    INGOT_CHECK(fields());
     out_ = outer;
     const auto [at, is_new] = table.known.emplace(row.Take(), table.count);
     if (is_new) {
@@ -278,7 +278,7 @@ class Encoder {
   }
 
  private:
-  static void Done(const Verdict& verdict) { INGOT_CHECK(verdict.passed()); }
+  static void Done(bool done) { INGOT_CHECK(done); }
 
   template <typename Row, typename Fields>
   std::vector<std::byte> Table(const std::vector<Row>& rows, Fields fields) {

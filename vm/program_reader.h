@@ -14,14 +14,6 @@
 #include "vm/limits.h"
 #include "vm/program_fields.h"
 
-// Reads a field into lhs, or returns the verdict about it from the enclosing function.
-#define INGOT_READ(lhs, expression)                                                          \
-  {                                                                                          \
-    auto ingot_read_ = (expression);                                                         \
-    if (!ingot_read_.ok()) return Fail(Check::kFieldBounds, ingot_read_.status().message()); \
-    lhs = static_cast<std::decay_t<decltype(lhs)>>(*ingot_read_);                            \
-  }
-
 namespace ingot::vm {
 
 // Everything that takes far more memory than bytes counts against a budget for
@@ -30,164 +22,171 @@ class Reader {
  public:
   explicit Reader(const CheckSet& checks) : checks_(checks) {}
 
-  Verdict Fail(Check check, std::string message) const { return Verdict::Fail(checks_, check, std::move(message)); }
+  // Ends the reading: nothing more is read, and everything on the way back says so by false. A check that is left out
+  // ends it too, with success.
+  [[gnu::noinline]] bool Fail(Check check, std::string message) {
+    verdict_ = Verdict::Fail(checks_, check, std::move(message));
+    return false;
+  }
+  // With the place in the bytes.
+  [[gnu::noinline]] bool Refuse(Check check, const std::string& message) {
+    return Fail(check, in_->Error(message).message());
+  }
+  // A failure that is none of these checks' (the container's, memory).
+  bool Stop(Status status) {
+    verdict_ = Verdict::Stop(std::move(status));
+    return false;
+  }
+  // Puts a place before what made the reading end; always false.
+  [[gnu::noinline]] bool Inside(const char* what, size_t index) {
+    verdict_ = std::move(verdict_).WithContext(what + std::to_string(index));
+    return false;
+  }
+  Verdict TakeVerdict() { return std::move(verdict_); }
   // The bytes that are read from now on.
   formats::ByteReader& in() { return *in_; }
   void Enter(formats::ByteReader& in) { in_ = &in; }
 
   // ---- fields
 
-  Verdict Byte(uint8_t& out) const {
-    INGOT_READ(out, in_->U8());
-    return Verdict();
-  }
-  Verdict Word(int32_t& out) const {
-    INGOT_READ(out, in_->U32());
-    return Verdict();
-  }
+  bool Byte(uint8_t& out) { return Fixed(out); }
+  bool Word(int32_t& out) { return Fixed(out); }
   template <typename T>
-  Verdict Long(T& out) const {
+  bool Long(T& out) {
     static_assert(sizeof(T) == 8);
-    INGOT_READ(out, in_->U64());
-    return Verdict();
+    return Fixed(out);
   }
   template <typename T>
-  Verdict Number(T& out, uint64_t max) const {
-    INGOT_READ(out, in_->VarintUpTo(max));
-    return Verdict();
+  bool Number(T& out, uint64_t max) {
+    uint64_t value = 0;
+    if (!Varint(value, max)) return false;
+    out = static_cast<T>(value);
+    return true;
   }
-  Verdict Signed(int64_t& out) const {
-    INGOT_READ(out, in_->SignedVarint());
-    return Verdict();
+  bool Signed(int64_t& out) {
+    uint64_t bits = 0;
+    if (!Varint(bits, UINT64_MAX)) return false;
+    out = formats::FromZigzag(bits);
+    return true;
   }
   // A 32-bit index; whether it names something is judged later.
-  Verdict Index(uint32_t& out) const { return Number(out, UINT32_MAX - 1); }
+  bool Index(uint32_t& out) { return Number(out, UINT32_MAX - 1); }
   // Zero: none; otherwise index + 1.
   template <typename T>
-  Verdict Optional(std::optional<T>& out) const {
+  bool Optional(std::optional<T>& out) {
     uint32_t value = 0;
-    INGOT_RETURN_UNLESS_PASSED(Index(value));
+    if (!Index(value)) return false;
     if (value > 0) out = T(value - 1);
-    return Verdict();
+    return true;
   }
   template <typename T>
-  Verdict Named(T& out, int num_values) const {
+  bool Named(T& out, int num_values) {
     uint8_t value = 0;
-    INGOT_READ(value, in_->U8());
-    if (value >= num_values) {
-      return Fail(Check::kKnownEnum, in_->Error("unknown value " + std::to_string(value)).message());
-    }
+    if (!Fixed(value)) return false;
+    if (value >= num_values) return Refuse(Check::kKnownEnum, "unknown value " + std::to_string(value));
     out = static_cast<T>(value);
-    return Verdict();
+    return true;
   }
   template <typename T, typename Fields>
-  Verdict Flagged(std::optional<T>& out, Fields fields) const {
+  bool Flagged(std::optional<T>& out, Fields fields) {
     bool is_there = false;
-    INGOT_RETURN_UNLESS_PASSED(Named(is_there, 2));
-    return is_there ? fields(out.emplace()) : Verdict();
+    if (!Named(is_there, 2)) return false;
+    return is_there ? fields(out.emplace()) : true;
   }
   template <typename T, typename Fields>
-  Verdict List(std::vector<T>& out, Fields fields) {
+  bool List(std::vector<T>& out, Fields fields) {
     uint64_t count = 0;
-    INGOT_RETURN_UNLESS_PASSED(Count(count));
-    for (uint64_t i = 0; i < count; ++i) INGOT_RETURN_UNLESS_PASSED(fields(out.emplace_back()));
-    return Verdict();
+    if (!Count(count)) return false;
+    for (uint64_t i = 0; i < count; ++i) {
+      if (!fields(out.emplace_back())) return false;
+    }
+    return true;
   }
   // A count of items of one byte at least, for tables whose items take far more memory than bytes: all tables of a
   // sort together stay under the cap.
-  Verdict Count(uint64_t& out) {
-    INGOT_READ(out, in_->Count(1));
-    if (out > static_cast<uint64_t>(items_left_)) {
-      return Fail(Check::kCountCap, in_->Error(std::to_string(out) + " items are too many").message());
-    }
+  bool Count(uint64_t& out) {
+    if (!Items(out)) return false;
+    if (out > static_cast<uint64_t>(items_left_))
+      return Refuse(Check::kCountCap, std::to_string(out) + " items are too many");
     items_left_ -= static_cast<int64_t>(out);
-    return Verdict();
+    return true;
   }
 
-  Verdict Text(std::string& out) {
+  bool Text(std::string& out) {
     uint64_t index = 0;
-    INGOT_READ(index, in_->Varint());
-    if (index >= strings_.size()) {
-      return Fail(Check::kStringIndex,
-                  in_->Error("string " + std::to_string(index) + " of " + std::to_string(strings_.size())).message());
-    }
+    if (!Varint(index, UINT64_MAX)) return false;
+    if (index >= strings_.size())
+      return Refuse(Check::kStringIndex, "string " + std::to_string(index) + " of " + std::to_string(strings_.size()));
     text_left_ -= static_cast<int64_t>(strings_[index].size());
-    if (text_left_ < 0) return Fail(Check::kCountCap, in_->Error("too much text").message());
+    if (text_left_ < 0) return Refuse(Check::kCountCap, "too much text");
     out = strings_[index];
-    return Verdict();
+    return true;
   }
 
-  Verdict Element(DataType& out) const {
+  bool Element(DataType& out) {
     uint8_t code = 0;
-    INGOT_READ(code, in_->U8());
+    if (!Fixed(code)) return false;
     out.code = static_cast<TypeCode>(code);
-    INGOT_READ(out.bits, in_->U8());
-    INGOT_READ(out.lanes, in_->U16());
-    return Verdict();
+    return Fixed(out.bits) && Fixed(out.lanes);
   }
 
   // ---- formulas
 
-  Verdict Dim(DimCode& out) const {
+  bool Dim(DimCode& out) {
     vm::Dim dim;
-    INGOT_RETURN_UNLESS_PASSED(ReadDim(dim, false));
+    if (!ReadDim(dim, false)) return false;
     out = std::move(*dim);
-    return Verdict();
+    return true;
   }
-  Verdict Dims(std::vector<DimCode>& out) const {
+  bool Dims(std::vector<DimCode>& out) {
     return Ranked(out, [&](DimCode& dim) { return Dim(dim); });
   }
-  Verdict TypeDims(std::vector<vm::Dim>& out) const {
+  bool TypeDims(std::vector<vm::Dim>& out) {
     return Ranked(out, [&](vm::Dim& dim) { return ReadDim(dim, true); });
   }
-  Verdict Extents(std::vector<int64_t>& out) const {
-    return Ranked(out, [&](int64_t& extent) -> Verdict {
-      INGOT_READ(extent, in_->Varint());
-      return Verdict();
-    });
+  bool Extents(std::vector<int64_t>& out) {
+    return Ranked(out, [&](int64_t& extent) { return Number(extent, UINT64_MAX); });
   }
 
   // ---- types and signatures: tables of their own, to which everything else refers
 
-  Verdict ReadType() {
+  bool ReadType() {
     Type type;
     type_depth_ = 0;
     type_weight_ = 0;
-    INGOT_RETURN_UNLESS_PASSED(TypeFields(*this, type));
+    if (!TypeFields(*this, type)) return false;
     const int64_t weight = WeightOf(type);
     types_.push_back({std::move(type), type_depth_, weight});
-    return Verdict();
+    return true;
   }
-  Verdict EarlierTypes(std::vector<Type>& out) {
-    return List(out, [&](Type& element) -> Verdict {
+  bool EarlierTypes(std::vector<Type>& out) {
+    return List(out, [&](Type& element) -> bool {
       uint32_t index = 0;
-      INGOT_RETURN_UNLESS_PASSED(TypeIndex(index));
+      if (!TypeIndex(index)) return false;
       type_depth_ = std::max(type_depth_, types_[index].depth + 1);
       type_weight_ += types_[index].weight;
-      if (type_depth_ > kMaxTypeDepth || type_weight_ > kMaxTypeWeight) {
-        return Fail(Check::kTypeDepth, in_->Error("types nest too deep, or grow too large").message());
-      }
+      if (type_depth_ > kMaxTypeDepth || type_weight_ > kMaxTypeWeight)
+        return Refuse(Check::kTypeDepth, "types nest too deep, or grow too large");
       element = types_[index].type;
-      return Verdict();
+      return true;
     });
   }
   // A copy of a type of the table; large ones count as many.
-  Verdict TypeOf(Type& out) {
+  bool TypeOf(Type& out) {
     uint32_t index = 0;
-    INGOT_RETURN_UNLESS_PASSED(TypeIndex(index));
+    if (!TypeIndex(index)) return false;
     items_left_ -= types_[index].weight;
-    if (items_left_ < 0) return Fail(Check::kCountCap, in_->Error("too many types").message());
+    if (items_left_ < 0) return Refuse(Check::kCountCap, "too many types");
     out = types_[index].type;
-    return Verdict();
+    return true;
   }
-  Verdict ReadSignature() { return SignatureFields(*this, signatures_.emplace_back()); }
-  Verdict SignatureOf(Signature& out) {
+  bool ReadSignature() { return SignatureFields(*this, signatures_.emplace_back()); }
+  bool SignatureOf(Signature& out) {
     uint32_t index = 0;
-    INGOT_RETURN_UNLESS_PASSED(Index(index));
+    if (!Index(index)) return false;
     if (index >= signatures_.size()) {
-      return Fail(
-          Check::kTypeIndex,
-          in_->Error("signature " + std::to_string(index) + " of " + std::to_string(signatures_.size())).message());
+      return Refuse(Check::kTypeIndex,
+                    "signature " + std::to_string(index) + " of " + std::to_string(signatures_.size()));
     }
     const Signature& signature = signatures_[index];
     for (const Symbol& symbol : signature.symbols) items_left_ -= 1 + static_cast<int64_t>(symbol.name.size() / 16);
@@ -195,136 +194,157 @@ class Reader {
       for (const NamedType& named : *list)
         items_left_ -= WeightOf(named.type) + static_cast<int64_t>(named.name.size() / 16);
     }
-    if (items_left_ < 0) return Fail(Check::kCountCap, in_->Error("too many signatures").message());
+    if (items_left_ < 0) return Refuse(Check::kCountCap, "too many signatures");
     out = signature;
-    return Verdict();
+    return true;
   }
 
   // ---- code
 
   // Registers behind the signature's.
-  Verdict FrameTypes(Function& function) {
+  bool FrameTypes(Function& function) {
     function.registers.assign(function.signature.symbols.size(), Type::Int());
     for (const NamedType& param : function.signature.params) function.registers.push_back(param.type);
     return List(function.registers, [&](Type& type) { return TypeOf(type); });
   }
-  Verdict Code(std::vector<Instruction>& out) {
+  bool Code(std::vector<Instruction>& out) {
     uint64_t num_instructions = 0, code_size = 0;
-    INGOT_RETURN_UNLESS_PASSED(Count(num_instructions));
-    INGOT_READ(code_size, in_->Varint());
     std::span<const std::byte> bytes;
-    INGOT_READ(bytes, in_->Bytes(code_size));
+    if (!(Count(num_instructions) && Varint(code_size, UINT64_MAX) && Bytes(bytes, code_size))) return false;
     formats::ByteReader code(bytes, "code");
     formats::ByteReader* const outer = std::exchange(in_, &code);
     out.reserve(num_instructions);
-    Verdict verdict;
-    for (uint64_t i = 0; i < num_instructions && verdict.passed(); ++i) {
-      verdict = InstructionFields(*this, out.emplace_back());
-    }
+    bool goes_on = true;
+    for (uint64_t i = 0; i < num_instructions && goes_on; ++i) goes_on = InstructionFields(*this, out.emplace_back());
     in_ = outer;
-    INGOT_RETURN_UNLESS_PASSED(std::move(verdict));
-    if (code.at_end()) return Verdict();
+    if (!goes_on) return false;
+    if (code.at_end()) return true;
     return Fail(Check::kCodeExtent, code.Error("code goes on behind its last instruction").message());
   }
-  Verdict Opcode(Instruction& out) const {
+  bool Opcode(Instruction& out) {
     uint8_t number = 0;
-    INGOT_READ(number, in_->U8());
+    if (!Fixed(number)) return false;
     const OpcodeInfo* info = FindOpcode(uint64_t{number});
-    if (info == nullptr) {
-      return Fail(Check::kKnownOpcode, in_->Error("unknown opcode " + std::to_string(number)).message());
-    }
+    if (info == nullptr) return Refuse(Check::kKnownOpcode, "unknown opcode " + std::to_string(number));
     out.opcode = info->opcode;
     out.operands.resize(info->operands.size());
-    return Verdict();
+    return true;
   }
   template <typename T>
   static T& Part(Operand& operand) {
     return operand.emplace<T>();
   }
-  Verdict Registers(RegisterList& out) const {
+  bool Registers(RegisterList& out) {
     uint64_t count = 0;
-    INGOT_READ(count, in_->Count(1));
+    if (!Items(count)) return false;
     out.resize(count);
-    for (uint32_t& index : out) INGOT_READ(index, in_->VarintUpTo(UINT32_MAX));
-    return Verdict();
+    for (uint32_t& index : out) {
+      if (!Number(index, UINT32_MAX)) return false;
+    }
+    return true;
   }
 
   // ---- payloads
 
   void SetPayloads(SharedBytes data) { payloads_ = std::move(data); }
-  Verdict Payload(Constant& constant) const {
+  bool Payload(Constant& constant) {
     std::optional<uint32_t> function;
-    INGOT_RETURN_UNLESS_PASSED(Optional(function));
+    if (!Optional(function)) return false;
     if (function) {
       constant.prepared_by = PreparedBy{FunctionId(*function), 0};
       return Index(constant.prepared_by->result);
     }
     uint64_t block = 0, size = 0;
-    INGOT_READ(block, in_->Varint());
-    INGOT_READ(size, in_->Varint());
+    if (!(Varint(block, UINT64_MAX) && Varint(size, UINT64_MAX))) return false;
     const uint64_t available = payloads_.size();
-    if (block > available / kPlanAlignment || size > available - block * kPlanAlignment) {
-      return Fail(Check::kBlobExtent,
-                  in_->Error("constant \"" + constant.name + "\" is not inside the constant data").message());
-    }
+    if (block > available / kPlanAlignment || size > available - block * kPlanAlignment)
+      return Refuse(Check::kBlobExtent, "constant \"" + constant.name + "\" is not inside the constant data");
     constant.bytes = SharedBytes(payloads_.owner, payloads_.bytes.subspan(block * kPlanAlignment, size));
-    return Verdict();
+    return true;
   }
 
   // ---- strings
 
-  Verdict Strings() {
-    return List(strings_, [&](std::string& out) -> Verdict {
-      std::string_view text;
-      INGOT_READ(text, in_->String());
-      if (!IsUtf8(text)) {
-        return Fail(Check::kStringEncoding,
-                    in_->Error("string " + std::to_string(strings_.size() - 1) + " is no UTF-8").message());
-      }
+  bool Strings() {
+    return List(strings_, [&](std::string& out) -> bool {
+      uint64_t size = 0;
+      std::span<const std::byte> bytes;
+      if (!(Varint(size, UINT64_MAX) && Bytes(bytes, size))) return false;
+      const std::string_view text = formats::AsText(bytes);
+      if (!IsUtf8(text))
+        return Refuse(Check::kStringEncoding, "string " + std::to_string(strings_.size() - 1) + " is no UTF-8");
       out = text;
-      return Verdict();
+      return true;
     });
   }
 
  private:
+  // ---- from the bytes; out of line, since there are many fields
+
+  [[gnu::noinline]] bool FixedBytes(uint64_t& out, uint64_t num_bytes) {
+    std::span<const std::byte> bytes;
+    if (!Bytes(bytes, num_bytes)) return false;
+    out = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) out |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
+    return true;
+  }
+  template <typename T>
+  bool Fixed(T& out) {
+    uint64_t value = 0;
+    if (!FixedBytes(value, sizeof(T))) return false;
+    out = static_cast<T>(value);
+    return true;
+  }
+  [[gnu::noinline]] bool Varint(uint64_t& out, uint64_t max) { return Took(out, in_->VarintUpTo(max)); }
+  // A count of items of one byte at least.
+  [[gnu::noinline]] bool Items(uint64_t& out) { return Took(out, in_->Count(1)); }
+  [[gnu::noinline]] bool Bytes(std::span<const std::byte>& out, uint64_t size) { return Took(out, in_->Bytes(size)); }
+  template <typename T>
+  bool Took(T& out, const Result<T>& field) {
+    if (!field.ok()) return Fail(Check::kFieldBounds, field.status().message());
+    out = *field;
+    return true;
+  }
+
   template <typename T, typename Fields>
-  Verdict Ranked(std::vector<T>& out, Fields fields) const {
+  bool Ranked(std::vector<T>& out, Fields fields) {
     uint64_t count = 0;
-    INGOT_READ(count, in_->Count(1));
-    if (count > kMaxTensorRank)
-      return Fail(Check::kTensorRank, in_->Error("a rank of " + std::to_string(count)).message());
-    for (uint64_t i = 0; i < count; ++i) INGOT_RETURN_UNLESS_PASSED(fields(out.emplace_back()));
-    return Verdict();
+    if (!Items(count)) return false;
+    if (count > kMaxTensorRank) return Refuse(Check::kTensorRank, "a rank of " + std::to_string(count));
+    for (uint64_t i = 0; i < count; ++i) {
+      if (!fields(out.emplace_back())) return false;
+    }
+    return true;
   }
 
   // An unknown dim, where one is allowed, has no steps.
-  Verdict ReadDim(vm::Dim& out, bool may_be_unknown) const {
+  bool ReadDim(vm::Dim& out, bool may_be_unknown) {
     uint64_t num_steps = 0;
-    INGOT_READ(num_steps, in_->Count(1));
+    if (!Items(num_steps)) return false;
     if (num_steps == 0 && may_be_unknown) {
       out.reset();
-      return Verdict();
+      return true;
     }
-    if (num_steps > DimCode::kMaxSteps)
-      return Fail(Check::kDimCodeForm, in_->Error("too many steps of dimension code").message());
+    if (num_steps > DimCode::kMaxSteps) return Refuse(Check::kDimCodeForm, "too many steps of dimension code");
     std::vector<DimStep> steps(num_steps);
     for (DimStep& step : steps) {
       uint8_t op = 0;
-      INGOT_READ(op, in_->U8());
+      if (!Fixed(op)) return false;
       step.op = static_cast<DimOp>(op);
-      if (step.op == DimOp::kConst || step.op == DimOp::kSlot) INGOT_READ(step.value, in_->SignedVarint());
+      if (step.op == DimOp::kConst || step.op == DimOp::kSlot) {
+        if (!Signed(step.value)) return false;
+      }
     }
     Result<DimCode> code = DimCode::FromSteps(std::move(steps), INT64_MAX);
-    if (!code.ok()) return Fail(Check::kDimCodeForm, in_->Error(code.status().message()).message());
+    if (!code.ok()) return Refuse(Check::kDimCodeForm, code.status().message());
     out = std::move(*code);
-    return Verdict();
+    return true;
   }
 
-  Verdict TypeIndex(uint32_t& out) const {
-    INGOT_RETURN_UNLESS_PASSED(Index(out));
-    if (out < types_.size()) return Verdict();
-    return Fail(Check::kTypeIndex,
-                in_->Error("type " + std::to_string(out) + " of " + std::to_string(types_.size())).message());
+  bool TypeIndex(uint32_t& out) {
+    if (!Index(out)) return false;
+    if (out < types_.size()) return true;
+    return Refuse(Check::kTypeIndex, "type " + std::to_string(out) + " of " + std::to_string(types_.size()));
   }
 
   // What a copy of a type costs, in items.
@@ -345,6 +365,7 @@ class Reader {
   };
 
   const CheckSet& checks_;
+  Verdict verdict_;
   formats::ByteReader* in_ = nullptr;
   std::vector<std::string> strings_;
   std::vector<TableType> types_;
@@ -357,4 +378,3 @@ class Reader {
 };
 
 }  // namespace ingot::vm
-#undef INGOT_READ
