@@ -7,6 +7,8 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace ingot {
@@ -18,6 +20,7 @@ struct FeatureRow {
 };
 constexpr FeatureRow kFeatures[] = {
 #define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state) {CpuFeature::k##id, name},
+#define INGOT_ARM_FEATURE(number, id, name, word, bit) {CpuFeature::k##id, name},
 #include "runtime/cpu_features.def"
 };
 
@@ -31,6 +34,7 @@ constexpr LevelRow kLevelFeatures[] = {
 };
 
 constexpr std::string_view kLevelPrefix = "x86-64-v";
+constexpr std::string_view kAarch64 = "aarch64";
 
 }  // namespace
 
@@ -86,11 +90,27 @@ Status RequestAmxPermission() {
 
 #else
 
-CpuFeatures CpuFeatures::Detect() { return {}; }
+CpuFeatures CpuFeatures::Detect() {
+  CpuFeatures features;
+#if defined(__aarch64__)
+  const uint64_t hwcap = getauxval(AT_HWCAP), hwcap2 = getauxval(AT_HWCAP2);
+#define INGOT_ARM_FEATURE(number, id, name, word, bit) \
+  if ((word >> (bit)&1) != 0) features = features.With(CpuFeature::k##id);
+#include "runtime/cpu_features.def"
+#endif
+  return features;
+}
 
 Status RequestAmxPermission() { return Status(StatusCode::kUnsupportedFile, "AMX exists on x86-64 only"); }
 
 #endif
+
+CpuFeatures CpuFeatures::AllOfAarch64() {
+  CpuFeatures features;
+#define INGOT_ARM_FEATURE(number, id, name, word, bit) features = features.With(CpuFeature::k##id);
+#include "runtime/cpu_features.def"
+  return features;
+}
 
 CpuFeatures CpuFeatures::Level(int level) {
   CpuFeatures features;
@@ -118,6 +138,10 @@ Result<CpuFeatures> CpuFeatures::Parse(std::string_view text) {
       features.bits |= Level(name.back() - '0').bits;
       continue;
     }
+    if (name == kAarch64) {
+      features = features.With(CpuFeature::kNeon);
+      continue;
+    }
     bool found = false;
     for (const FeatureRow& row : kFeatures) {
       if (name != row.name) continue;
@@ -125,8 +149,9 @@ Result<CpuFeatures> CpuFeatures::Parse(std::string_view text) {
       found = true;
     }
     if (!found) {
-      return Status(StatusCode::kInvalidArgument, "unknown CPU feature \"" + std::string(name.substr(0, 40)) +
-                                                      "\", expected x86-64-v1 to -v4 or LLVM's names, such as avx2");
+      return Status(StatusCode::kInvalidArgument,
+                    "unknown CPU feature \"" + std::string(name.substr(0, 40)) +
+                        "\", expected x86-64-v1 to -v4, aarch64, or LLVM's names, such as avx2");
     }
   }
   return features;

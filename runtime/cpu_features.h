@@ -1,6 +1,6 @@
-// Sets of x86-64 features: what a kernel variant requires and what this machine offers. The bit numbers are part of
-// the file format (cpu_features.def). Detection asks cpuid and, for wide registers, whether the operating system saves
-// them (xgetbv). On other architectures the machine's set is empty.
+// Sets of CPU features: what a kernel variant requires and what this machine offers. The bit numbers are part of the
+// file format (cpu_features.def). On x86-64 detection asks cpuid and, for wide registers, whether the operating system
+// saves them (xgetbv); on aarch64 it asks Linux (the auxiliary vector).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace ingot {
 
 enum class CpuFeature : uint8_t {
 #define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state) k##id = number,
+#define INGOT_ARM_FEATURE(number, id, name, word, bit) k##id = number,
 #include "runtime/cpu_features.def"
 };
 
@@ -29,10 +30,12 @@ struct CpuFeatures {
   static CpuFeatures Detect();
   // The feature set of x86-64-v1 (empty), -v2, -v3 or -v4.
   static CpuFeatures Level(int level);
-  // "x86-64-v3", or LLVM's feature names joined by ',' (a '+' before a name is fine); an error names the unknown one.
+  // "x86-64-v3", "aarch64" (Neon), or LLVM's feature names joined by ',' (a '+' before a name is fine); an error names the unknown one.
   static Result<CpuFeatures> Parse(std::string_view text);
   // Every bit that has a name.
   static CpuFeatures AllKnown();
+  // Those of aarch64 alone.
+  static CpuFeatures AllOfAarch64();
   // LLVM's names in the order of their numbers, joined by ','; "bit63" for bits without a name.
   std::string ToString() const;
   // The highest x86-64-v level that these features cover.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "formats/byte_reader.h"
+#include "vm/foreign_image.h"
 
 namespace ingot::vm {
 namespace {
@@ -54,21 +55,32 @@ Status CheckDynamic(std::span<const std::byte> bytes, const Segment& segment) {
   return Status();
 }
 
+// Zero: any.
+uint32_t ElfMachine(std::string_view architecture) {
+  if (architecture == "x86_64") return EM_X86_64;
+  if (architecture == "aarch64") return EM_AARCH64;
+  return 0;
+}
+
 size_t PageSize() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace
 
-uint16_t HostElfMachine() {
+const char* HostArchitecture() {
 #if defined(__x86_64__)
-  return EM_X86_64;
+  return "x86_64";
 #elif defined(__aarch64__)
-  return EM_AARCH64;
+  return "aarch64";
 #else
-#error "the machine code of this processor is not known here"
+#error "the name of this processor is not known here"
 #endif
 }
 
-Result<ElfImage> ReadElfImage(std::span<const std::byte> bytes) {
+uint16_t HostElfMachine() { return static_cast<uint16_t>(ElfMachine(HostArchitecture())); }
+
+Result<ElfImage> ReadElfImage(std::span<const std::byte> bytes) { return ReadElfImageFor(HostArchitecture(), bytes); }
+
+Result<ElfImage> ReadElfImageFor(std::string_view architecture, std::span<const std::byte> bytes) {
   formats::ByteReader in(bytes, "kernel image");
   INGOT_ASSIGN_OR_RETURN(const auto ident, in.Bytes(EI_NIDENT));
   const auto byte = [&](int i) { return std::to_integer<int>(ident[i]); };
@@ -77,7 +89,10 @@ Result<ElfImage> ReadElfImage(std::span<const std::byte> bytes) {
   INGOT_ASSIGN_OR_RETURN(const uint16_t type, in.U16());
   INGOT_ASSIGN_OR_RETURN(const uint16_t machine, in.U16());
   if (type != ET_DYN) return Refuse("no shared object");
-  if (machine != HostElfMachine()) return Refuse("machine " + std::to_string(machine) + " is not this one");
+  const uint32_t expected = ElfMachine(architecture);
+  if (expected != 0 && machine != expected) {
+    return Refuse("machine " + std::to_string(machine) + ", expected " + std::string(architecture) + "'s");
+  }
   INGOT_RETURN_IF_ERROR(in.Skip(4 + 8));  // version, entry
   INGOT_ASSIGN_OR_RETURN(const uint64_t table, in.U64());
   INGOT_RETURN_IF_ERROR(in.Skip(8 + 4 + 2));  // section headers, flags, header size

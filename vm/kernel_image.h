@@ -14,8 +14,10 @@
 
 namespace ingot::vm {
 
-// The ELF machine number of the CPU that this library was built for (EM_X86_64, EM_AARCH64).
+// Of the CPU that this library was built for: the ELF machine number (EM_X86_64, EM_AARCH64), and the name that a kernel
+// image has for it (KernelImage::arch).
 uint16_t HostElfMachine();
+const char* HostArchitecture();
 
 struct ElfImage {
   uint64_t offset = 0;  // of the segment, in the file and in memory alike

@@ -3,6 +3,7 @@
 #include "runtime/cpu_features.h"
 #include "vm/builtins.h"
 #include "vm/facts.h"
+#include "vm/kernel_image.h"
 #include "vm/limits.h"
 #include "vm/linked_program.h"
 #include "vm/type_rules.h"
@@ -402,19 +403,27 @@ class ProgramLinker {
     }
     const KernelVariant* best = nullptr;
     for (const KernelVariant& variant : kernel.variants) {
+      if (program_.images[variant.image].arch != HostArchitecture()) continue;
       if (features_.Covers(CpuFeatures{variant.required_features})) {
         best = &variant;
         break;
       }
     }
-    if (best == nullptr) {
-      return Status(StatusCode::kUnsupportedFile, "kernel \"" + kernel.name + "\" needs " +
-                                                      CpuFeatures{kernel.variants.back().required_features}.ToString() +
-                                                      ", this CPU has " + features_.ToString());
-    }
+    if (best == nullptr) return NoVariant(kernel);
     if (CpuFeatures{best->required_features}.Has(CpuFeature::kAmxTile)) INGOT_RETURN_IF_ERROR(RequestAmxPermission());
     INGOT_ASSIGN_OR_RETURN(const LoadedImage* image, LoadImage(best->image));
     return reinterpret_cast<IngotKernelFn>(image->Address(best->offset));
+  }
+
+  Status NoVariant(const Kernel& kernel) const {
+    std::string needs;
+    for (const KernelVariant& variant : kernel.variants) {
+      const KernelImage& image = program_.images[variant.image];
+      needs +=
+          (needs.empty() ? "" : "; or ") + image.arch + " with " + CpuFeatures{variant.required_features}.ToString();
+    }
+    return Status(StatusCode::kUnsupportedFile, "kernel \"" + kernel.name + "\" needs " + needs + "; this is " +
+                                                    HostArchitecture() + " with " + features_.ToString());
   }
 
   Result<const LoadedImage*> LoadImage(uint32_t index) {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "vm/flow_verifier.h"
+#include "vm/foreign_image.h"
 #include "vm/function_verifier.h"
-#include "vm/kernel_image.h"
 #include "vm/limits.h"
 #include "vm/type_rules.h"
 
@@ -229,7 +229,7 @@ class Verifier {
 
   Verdict VerifyImage(const KernelImage& image) const {
     if (image.format == ImageFormat::kPtx) return Verdict();
-    const Result<ElfImage> elf = ReadElfImage(image.bytes.bytes);
+    const Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
     return elf.ok() ? Verdict() : Fail(Check::kImageSegments, elf.status().message());
   }
 
@@ -307,7 +307,7 @@ class Verifier {
       return variant.entry.empty() || !kernel.launch ? Fail(Check::kKernelVariants, "no entry name or no launch record")
                                                      : Verdict();
     }
-    const Result<ElfImage> elf = ReadElfImage(image.bytes.bytes);
+    const Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
     if (elf.ok() && elf->ContainsCode(variant.offset)) return Verdict();
     return Fail(Check::kKernelVariants, "offset " + std::to_string(variant.offset) + " is outside the image's code");
   }

@@ -46,6 +46,18 @@ std::string Header(const std::string& symbol, const vm::Program& program) {
          symbol + ";\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
 }
 
+// A launcher, an object or a library is machine code of one architecture: kernels of another could never run there.
+Status CheckArchitecture(const vm::Program& program, const std::string& architecture) {
+  for (const vm::KernelImage& image : program.images) {
+    if (image.format != vm::ImageFormat::kElf || image.arch == architecture) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  "a program, an object or a library is of one architecture; the kernels "
+                  "are for " +
+                      architecture + " and " + image.arch);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<std::string> FindLauncher(const std::string& architecture) {
@@ -73,6 +85,7 @@ std::string SymbolFor(std::string_view path) {
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options) {
   INGOT_ASSIGN_OR_RETURN(const vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
   if (options.kind == FileKind::kExecutable) return encoded.container().WriteFile(path);
+  INGOT_RETURN_IF_ERROR(CheckArchitecture(program, options.architecture));
   if (options.kind == FileKind::kProgram) {
     std::string launcher = options.launcher;
     if (launcher.empty()) {

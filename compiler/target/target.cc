@@ -12,33 +12,47 @@
 namespace ingot {
 namespace {
 
-// A CPU name: an x86-64 level and what it has beyond it (comma-separated names of runtime/cpu_features.def). Models
-// that have nothing of interest beyond another row are left out; every feature can be added by "+feature".
+constexpr std::string_view kX86 = "x86_64";
+constexpr std::string_view kArm = "aarch64";
+#if defined(__aarch64__)
+constexpr std::string_view kHost = kArm;
+#else
+constexpr std::string_view kHost = kX86;
+#endif
+
+// A CPU name: an x86-64 level (1 on other architectures) and what it has beyond it (comma-separated names of
+// runtime/cpu_features.def). Models that have nothing of interest beyond another row are left out; every feature can be
+// added by "+feature".
 struct CpuModel {
   std::string_view name;
+  std::string_view architecture;
   int level;
   std::string_view extra_features;
 };
 constexpr std::string_view kIceLake = "avx512vnni,avx512vbmi,avx512vbmi2,avx512ifma,avx512bitalg,avx512vpopcntdq,gfni";
 constexpr CpuModel kModels[] = {
-    {"x86-64-v2", 2, ""},
-    {"x86-64-v3", 3, ""},
-    {"x86-64-v4", 4, ""},
-    {"haswell", 3, ""},
-    {"znver3", 3, ""},
-    {"alderlake", 3, "gfni,avxvnni"},
-    {"skylake-avx512", 4, ""},
-    {"cascadelake", 4, "avx512vnni"},
-    {"cooperlake", 4, "avx512vnni,avx512bf16"},
-    {"icelake-server", 4, kIceLake},
-    {"tigerlake", 4, kIceLake},
-    {"znver4", 4, "avx512vnni,avx512vbmi,avx512vbmi2,avx512ifma,avx512bitalg,avx512vpopcntdq,gfni,avx512bf16"},
-    {"sapphirerapids", 4,
+    {"x86-64-v2", kX86, 2, ""},
+    {"x86-64-v3", kX86, 3, ""},
+    {"x86-64-v4", kX86, 4, ""},
+    {"haswell", kX86, 3, ""},
+    {"znver3", kX86, 3, ""},
+    {"alderlake", kX86, 3, "gfni,avxvnni"},
+    {"skylake-avx512", kX86, 4, ""},
+    {"cascadelake", kX86, 4, "avx512vnni"},
+    {"cooperlake", kX86, 4, "avx512vnni,avx512bf16"},
+    {"icelake-server", kX86, 4, kIceLake},
+    {"tigerlake", kX86, 4, kIceLake},
+    {"znver4", kX86, 4, "avx512vnni,avx512vbmi,avx512vbmi2,avx512ifma,avx512bitalg,avx512vpopcntdq,gfni,avx512bf16"},
+    {"sapphirerapids", kX86, 4,
      "avx512vnni,avx512vbmi,avx512vbmi2,avx512ifma,avx512bitalg,avx512vpopcntdq,gfni,avx512bf16,avx512fp16,avxvnni,"
      "amx-tile,amx-int8,amx-bf16"},
+    {"aarch64", kArm, 1, "neon"},
+    {"cortex-a76", kArm, 1, "neon,dotprod,fullfp16"},
+    {"neoverse-n1", kArm, 1, "neon,dotprod,fullfp16"},
+    {"neoverse-v1", kArm, 1, "neon,dotprod,fullfp16,i8mm,bf16"},
 };
 constexpr std::string_view kNative = "native";
-constexpr std::string_view kDefaultVariants = "x86-64-v3,x86-64-v4";
+constexpr std::string_view kDefaultVariants = kHost == kX86 ? "x86-64-v3,x86-64-v4" : "aarch64";
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -57,7 +71,7 @@ void CompleteRecord(Target& target) {
   const CpuFeatures features{target.required_features};
   const bool avx512 = features.Covers(CpuFeatures::Level(4));
   target.vector_bits = avx512 ? 512 : features.Has(CpuFeature::kAvx) ? 256 : 128;
-  target.num_vector_registers = avx512 ? 32 : 16;
+  target.num_vector_registers = avx512 || features.Has(CpuFeature::kNeon) ? 32 : 16;
   target.l2_bytes = avx512 ? 1 << 20 : 512 << 10;
   target.llvm_features.clear();
   const std::string names = features.ToString();
@@ -66,11 +80,14 @@ void CompleteRecord(Target& target) {
   }
 }
 
+std::string TripleOf(std::string_view architecture) { return std::string(architecture) + "-unknown-linux-gnu"; }
+
 Result<Target> ParseVariant(std::string_view name) {
   Target target;
   target.kind = Target::Kind::kCpu;
   target.name = name;
   if (name == kNative) {
+    target.triple = TripleOf(kHost);
     target.required_features = CpuFeatures::Detect().bits;
     return target;
   }
@@ -79,6 +96,7 @@ Result<Target> ParseVariant(std::string_view name) {
     known.push_back(model.name);
     if (model.name != name) continue;
     INGOT_ASSIGN_OR_RETURN(const CpuFeatures extra, CpuFeatures::Parse(model.extra_features));
+    target.triple = TripleOf(model.architecture);
     target.required_features = CpuFeatures::Level(model.level).bits | extra.bits;
     return target;
   }
@@ -87,11 +105,13 @@ Result<Target> ParseVariant(std::string_view name) {
 
 Status AddFeature(Target& target, std::string_view item) {
   const std::string_view name = item.substr(1);
+  const CpuFeatures arm = CpuFeatures::AllOfAarch64();
+  const bool is_arm = CpuFeatures{target.required_features}.Has(CpuFeature::kNeon);
+  const CpuFeatures all{is_arm ? arm.bits : CpuFeatures::AllKnown().bits & ~arm.bits};
   Result<CpuFeatures> feature = CpuFeatures::Parse(name);
-  if (!feature.ok() || name.empty()) {
-    const std::string all = CpuFeatures::AllKnown().ToString();
+  if (!feature.ok() || name.empty() || !all.Covers(*feature)) {
     return Status(StatusCode::kInvalidArgument,
-                  "unknown CPU feature " + Quoted(name) + DidYouMean(name, Split(all, ',')));
+                  "unknown CPU feature " + Quoted(name) + DidYouMean(name, Split(all.ToString(), ',')));
   }
   target.required_features |= feature->bits;
   target.name += "," + std::string(item);

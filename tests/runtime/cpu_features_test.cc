@@ -27,6 +27,8 @@ TEST_CASE("the numbers of the file format stay") {
   CHECK(static_cast<int>(CpuFeature::kAmxFp16) == 37);
   CHECK(CpuFeatures::Level(3).bits == 0xffff);
   CHECK(CpuFeatures::Level(4).bits == 0x1fffff);
+  CHECK(static_cast<int>(CpuFeature::kNeon) == 38);
+  CHECK(CpuFeatures::AllOfAarch64().bits == uint64_t{0x1f} << 38);
 }
 
 TEST_CASE("names print and parse back") {
@@ -35,6 +37,7 @@ TEST_CASE("names print and parse back") {
   const CpuFeatures all = CpuFeatures::AllKnown();
   CHECK(CpuFeatures::Parse(all.ToString()).value() == all);
   CHECK(CpuFeatures{uint64_t{1} << 63}.ToString() == "bit63");
+  CHECK(CpuFeatures::Parse("aarch64,+dotprod").value().ToString() == "neon,dotprod");
   CHECK_FALSE(CpuFeatures::Parse("avx3").ok());
   CHECK_FALSE(CpuFeatures::Parse("x86-64-v5").ok());
   CHECK_FALSE(CpuFeatures::Parse("avx2,,fma").ok());
@@ -68,6 +71,9 @@ TEST_CASE("detection agrees with what Linux says") {
   }
   const Status amx = RequestAmxPermission();
   if (host.Has(CpuFeature::kAmxTile)) CHECK(amx.ok());
+#elif defined(__aarch64__)
+  CHECK(CpuFeatures::Detect().Has(CpuFeature::kNeon));
+  CHECK(CpuFeatures::AllOfAarch64().Covers(CpuFeatures::Detect()));
 #else
   CHECK(CpuFeatures::Detect() == CpuFeatures());
 #endif

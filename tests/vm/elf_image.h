@@ -70,8 +70,8 @@ inline std::string ToHex(const std::vector<std::byte>& bytes) {
 inline std::string Add16Program() {
   return R"(ingot 1
 metadata "producer" = "test"
-image "baseline" elf "x86_64" features 0x0 = hex ")" +
-         ToHex(Add16Image()) + R"("
+image "baseline" elf ")" +
+         std::string(vm::HostArchitecture()) + R"(" features 0x0 = hex ")" + ToHex(Add16Image()) + R"("
 kernel @add {
   in a: float32[16] align 4
   in b: float32[16] align 4

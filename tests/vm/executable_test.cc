@@ -1,6 +1,7 @@
 #include "vm/executable.h"
 
 #include <doctest/doctest.h>
+#include <elf.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include "tests/vm/elf_image.h"
 #include "vm/assembler.h"
 #include "vm/context.h"
+#include "vm/foreign_image.h"
 #include "vm/program_codec.h"
 
 namespace ingot::vm {
@@ -98,16 +100,18 @@ TEST_SUITE("checks") {
       bytes[offset] = static_cast<std::byte>(value);
       return ReadElfImage(bytes).ok();
     };
-    CHECK_FALSE(with(0, 0));        // magic
-    CHECK_FALSE(with(4, 1));        // 32 bits
-    CHECK_FALSE(with(16, 2));       // an executable
-    CHECK_FALSE(with(18, 0x28));    // another machine
-    CHECK_FALSE(with(54, 55));      // size of program headers
-    CHECK_FALSE(with(56, 0));       // none
-    CHECK_FALSE(with(64 + 4, 7));   // writable
-    CHECK_FALSE(with(64 + 8, 1));   // not from its beginning
-    CHECK_FALSE(with(64 + 40, 0));  // more memory than file
-    CHECK_FALSE(with(64, 7));       // thread-local storage
+    CHECK_FALSE(with(0, 0));      // magic
+    CHECK_FALSE(with(4, 1));      // 32 bits
+    CHECK_FALSE(with(16, 2));     // an executable
+    CHECK_FALSE(with(18, 0x28));  // another machine
+    CHECK_FALSE(ReadElfImageFor(HostElfMachine() == EM_X86_64 ? "aarch64" : "x86_64", good).ok());
+    CHECK(ReadElfImageFor("later", good).ok());  // not known here
+    CHECK_FALSE(with(54, 55));                   // size of program headers
+    CHECK_FALSE(with(56, 0));                    // none
+    CHECK_FALSE(with(64 + 4, 7));                // writable
+    CHECK_FALSE(with(64 + 8, 1));                // not from its beginning
+    CHECK_FALSE(with(64 + 40, 0));               // more memory than file
+    CHECK_FALSE(with(64, 7));                    // thread-local storage
     for (size_t size = 0; size < good.size(); ++size) {
       const std::vector<std::byte> cut(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size));
       CHECK_FALSE(ReadElfImage(cut).ok());

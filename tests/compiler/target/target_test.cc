@@ -38,6 +38,21 @@ TEST_CASE("target: a model with a feature added") {
   CHECK(CpuFeatures{target.required_features}.Covers(CpuFeatures::Level(4)));
 }
 
+TEST_CASE("target: aarch64 has Neon's registers, and stands beside x86-64 in one family") {
+  const Result<TargetFamily> family = ParseTarget("cpu:x86-64-v3,aarch64,neoverse-v1,aarch64,+dotprod");
+  REQUIRE(family.ok());
+  REQUIRE(family->variants.size() == 4);
+  const Target& base = family->variants[0];
+  CHECK(base.name == "aarch64");
+  CHECK(base.triple == "aarch64-unknown-linux-gnu");
+  CHECK(base.llvm_features == std::vector<std::string>{"+neon"});
+  CHECK(base.vector_bits == 128);
+  CHECK(base.num_vector_registers == 32);
+  CHECK(family->variants[1].name == "aarch64,+dotprod");
+  CHECK(family->variants[2].name == "neoverse-v1");
+  CHECK(family->variants[3].triple == "x86_64-unknown-linux-gnu");
+}
+
 TEST_CASE("target: native is this machine's features") {
   const Result<TargetFamily> family = ParseTarget("cpu:native");
   REQUIRE(family.ok());
@@ -55,6 +70,8 @@ TEST_CASE("target: errors name the part and suggest") {
   CHECK(message("cpu:haswell,+avx512fp61") ==
         "target \"cpu:haswell,+avx512fp61\": unknown CPU feature \"avx512fp61\"; "
         "did you mean \"avx512fp16\"?");
+  CHECK(message("cpu:aarch64,+avx2").find("unknown CPU feature \"avx2\"") != std::string::npos);
+  CHECK(message("cpu:haswell,+dotprod").find("unknown CPU feature \"dotprod\"") != std::string::npos);
   CHECK(message("cpux") == "target \"cpux\": unknown device family \"cpux\"; did you mean \"cpu\"?");
   CHECK(message("cpu:haswell,x86-64-v3") ==
         "target \"cpu:haswell,x86-64-v3\": variants \"haswell\" and \"x86-64-v3\" have the same features");
