@@ -26,8 +26,9 @@ namespace {
 constexpr uint32_t kInsideMask = 0x0000ffff;
 constexpr uint32_t kOpen = 0x00010000;
 constexpr uint32_t kGenerationStep = 0x00020000;
-// About 20 microseconds of pauses: longer than the gaps between the kernels of one invocation.
-constexpr int kSpinRounds = 1000;
+// 0.2 to 0.4 milliseconds of pauses, by the processor: longer than most serial kernels between two parallel ones take.
+// A worker that sleeps is of no help to a loop of some 10 microseconds, which is over before it wakes up.
+constexpr int kSpinRounds = 8000;
 // Kernels use at most 64 KiB of stack; the rest is for external functions and sanitizers.
 constexpr size_t kWorkerStackBytes = size_t{1} << 20;
 
