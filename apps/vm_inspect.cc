@@ -66,11 +66,9 @@ std::string DescribeParam(const vm::Kernel& kernel, const vm::KernelParam& param
 Json DescribeMemory(const vm::Program& program, const vm::Function& function, const vm::GivenShapes& shapes) {
   const std::vector<std::string> symbols = function.signature.symbol_names();
   const vm::MemoryNeeds needs = vm::MemoryNeedsOf(program, function);
-  Json memory{{"arenas", needs.arenas.ToString(symbols)},
-              {"results", needs.results.ToString(symbols)},
-              {"depends_on_data", needs.depends_on_data},
-              {"workspace", needs.workspace_bytes},
-              {"states", needs.state_bytes}};
+  Json memory{{"arenas", needs.arenas.ToString(symbols)}, {"results", needs.results.ToString(symbols)},
+              {"depends_on_data", needs.depends_on_data}, {"calls", needs.calls},
+              {"workspace", needs.workspace_bytes},       {"states", needs.state_bytes}};
   const Result<std::vector<int64_t>> values = vm::SymbolValues(function.signature, shapes);
   if (!values.ok()) {
     memory["unknown"] = values.status().message();
@@ -91,7 +89,8 @@ Json DescribeMemory(const vm::Program& program, const vm::Function& function, co
 void PrintMemory(const Json& memory) {
   std::cout << "    memory: arenas of " << memory["arenas"].get<std::string>() << " bytes, results of "
             << memory["results"].get<std::string>() << " bytes, workspace " << memory["workspace"] << ", states "
-            << memory["states"] << (memory["depends_on_data"].get<bool>() ? ", and what depends on data" : "") << "\n";
+            << memory["states"] << (memory["depends_on_data"].get<bool>() ? ", and what depends on data" : "")
+            << (memory["calls"].get<bool>() ? ", and what the functions take that it calls" : "") << "\n";
   if (!memory.contains("peak")) {
     std::cout << "    peak: " << memory["unknown"].get<std::string>() << " (--dim NAME=N says it)\n";
     return;

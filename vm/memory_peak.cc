@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "runtime/suggest.h"
+#include "vm/facts.h"
+
 namespace ingot::vm {
 namespace {
 
@@ -34,6 +36,73 @@ Dim BytesOf(const Type& type) {
   return DimCode::Binary(DimOp::kFloorDiv, DimCode::Binary(DimOp::kAdd, size, DimCode(7)), DimCode(8));
 }
 
+// Tensors that are allocated one by one. They go when they are released and nothing else may hold them. Where there are
+// jumps the order of instructions is not that of time, and all are taken to live at once.
+class OwnTensors {
+ public:
+  explicit OwnTensors(const Function& function) : function_(function) {}
+
+  void Sweep() {
+    const bool is_straight = std::none_of(function_.code.begin(), function_.code.end(), [](const Instruction& in) {
+      return in.opcode == Opcode::kJump || in.opcode == Opcode::kBranch;
+    });
+    for (const Instruction& in : function_.code) {
+      if (in.opcode == Opcode::kAlloc || in.opcode == Opcode::kAllocOutput || in.opcode == Opcode::kCopy) {
+        Add(in.reg(0));
+      } else if (in.opcode == Opcode::kRelease) {
+        const auto found = alive_.find(in.reg(0));
+        if (!is_straight || found == alive_.end()) continue;
+        Note();
+        alive_.erase(found);
+      } else if (SharesMemory(in.opcode)) {
+        // It stays, under a name that no register has.
+        ForEachRegister(in, [&](uint32_t index, bool) { Keep(index); });
+      }
+    }
+    Note();
+  }
+  const DimCode& most() const { return most_; }
+  bool depends_on_data() const { return depends_on_data_; }
+
+ private:
+  static bool SharesMemory(Opcode opcode) {
+    static constexpr Opcode kSharing[] = {Opcode::kView,  Opcode::kMove, Opcode::kMatch,
+                                          Opcode::kTuple, Opcode::kSome, Opcode::kMakeClosure};
+    return std::ranges::find(kSharing, opcode) != std::end(kSharing);
+  }
+  void Add(uint32_t index) {
+    Keep(index);  // what was there may still be held by others
+    const Dim bytes = BytesOf(function_.registers[index]);
+    if (bytes && bytes->fits()) {
+      alive_[index] = *bytes;
+    } else {
+      depends_on_data_ = true;
+    }
+  }
+  void Keep(uint32_t index) {
+    if (auto node = alive_.extract(index)) {
+      node.key() = next_kept_--;
+      alive_.insert(std::move(node));
+    }
+  }
+  void Note() {
+    DimCode sum;
+    for (const auto& [index, bytes] : alive_) sum = Sum(sum, bytes);
+    DimCode most = IsZero(most_) || most_ == sum ? sum : DimCode::Binary(DimOp::kMax, most_, sum);
+    if (most.fits()) {
+      most_ = std::move(most);
+    } else {
+      depends_on_data_ = true;  // not as a formula of the file's length
+    }
+  }
+
+  const Function& function_;
+  std::map<uint32_t, DimCode> alive_;  // by register
+  uint32_t next_kept_ = UINT32_MAX;
+  DimCode most_;
+  bool depends_on_data_ = false;
+};
+
 }  // namespace
 
 MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function) {
@@ -47,14 +116,13 @@ MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function) {
     }
   };
   for (const Arena& arena : function.plan.arenas) add(needs.arenas, arena.size);
-  for (const Instruction& in : function.code) {
-    if (in.opcode != Opcode::kAlloc && in.opcode != Opcode::kAllocOutput && in.opcode != Opcode::kCopy) continue;
-    if (const Dim bytes = BytesOf(function.registers[in.reg(0)]); bytes && bytes->fits()) {
-      add(needs.results, *bytes);
-    } else {
-      needs.depends_on_data = true;
-    }
-  }
+  OwnTensors own(function);
+  own.Sweep();
+  needs.results = own.most();
+  needs.depends_on_data = needs.depends_on_data || own.depends_on_data();
+  needs.calls = std::any_of(function.code.begin(), function.code.end(), [](const Instruction& in) {
+    return in.opcode == Opcode::kCallFunction || in.opcode == Opcode::kCallClosure;
+  });
   for (const Kernel& kernel : program.kernels) {
     if (kernel.workspace.is_constant()) {
       needs.workspace_bytes = std::max(needs.workspace_bytes, kernel.workspace.constant());

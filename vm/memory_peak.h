@@ -13,8 +13,9 @@ namespace ingot::vm {
 
 struct MemoryNeeds {
   DimCode arenas;                // bytes of the function's memory plan: its peak
-  DimCode results;               // bytes of the tensors that leave it, all at once, over its symbols
+  DimCode results;               // bytes of the tensors of their own, the most that live at once, over its symbols
   bool depends_on_data = false;  // besides these there are tensors whose dims are no formulas over the symbols
+  bool calls = false;            // it calls functions, which need memory of their own
   int64_t workspace_bytes = 0;   // the largest constant workspace of the program's kernels
   int64_t state_bytes = 0;       // of the program's states, which a context holds as long as it lives
   // Everything that is known: what a context needs for the first call with these symbols.

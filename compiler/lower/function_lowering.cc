@@ -6,9 +6,11 @@
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/plan_memory.h"
+#include "compiler/lower/release.h"
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
+#include "vm/facts.h"
 #include "vm/type_rules.h"
 
 namespace ingot::lower {
@@ -39,7 +41,9 @@ Result<vm::Function> FunctionLowering::Run() {
   FindOutputs(*function_->body);
   INGOT_RETURN_IF_ERROR(LowerTail(*function_->body));
   FinishPlan();
-  return std::move(*builder_).Finish();
+  vm::Function function = std::move(*builder_).Finish();
+  ReleaseAtLastUse(function);
+  return function;
 }
 
 Status FunctionLowering::BindPacked() {
@@ -437,16 +441,9 @@ void FunctionLowering::FinishPlan() {
   if (entry_of_.empty()) return;
   const std::vector<vm::Instruction>& code = builder_->code();
   for (uint32_t pc = 0; pc < code.size(); ++pc) {
-    auto touch = [&](uint32_t reg) {
+    vm::ForEachRegister(code[pc], [&](uint32_t reg, bool) {
       if (auto it = entry_of_.find(reg); it != entry_of_.end()) builder_->plan().entries[it->second].last = pc;
-    };
-    const auto& specs = vm::InfoOf(code[pc].opcode).operands;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].kind == vm::OperandKind::kUse || specs[i].kind == vm::OperandKind::kDef) touch(code[pc].reg(i));
-      if (specs[i].kind == vm::OperandKind::kUseList) {
-        for (uint32_t reg : code[pc].registers(i)) touch(reg);
-      }
-    }
+    });
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/compiler/lower/compiled.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::driver {
 namespace {
@@ -234,7 +235,7 @@ class Functions {
     for (size_t i = 0; i < rows_.size(); ++i) text += FunctionText(rows_[i], "f" + std::to_string(i));
     const Result<ir::IRModule> module = script::ParseModule(text, "module.py");
     REQUIRE_MESSAGE(module.ok(), module.status().message());
-    Result<std::unique_ptr<JitModule>> compiled = JitModule::Compile(*module);
+    Result<std::unique_ptr<JitModule>> compiled = test::CompileJit(*module);
     REQUIRE_MESSAGE(compiled.ok(), compiled.status().message());
     jit_ = *std::move(compiled);
   }

@@ -8,7 +8,7 @@
 
 #include "ingot/ingot.h"
 #include "tests/vm/elf_image.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/program_codec.h"
 
 namespace ingot {
@@ -56,7 +56,7 @@ struct Api {
   std::vector<std::byte> bytes;
   Api() {
     const std::string text = test::Add16Program() + kProgram;
-    bytes = *vm::EncodeProgram(*vm::Assemble(text));
+    bytes = *vm::EncodeProgram(test::Assembled(text));
     ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
     options.num_threads = 1;
     REQUIRE(Take(ingot_instance_create(&options, &instance)) == "ok");

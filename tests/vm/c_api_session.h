@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "ingot/ingot.h"
-#include "vm/assembler.h"
-#include "vm/program_codec.h"
+#include "tests/vm/round_trip.h"
 
 namespace ingot::test {
 
@@ -41,7 +40,7 @@ struct Session {
   ingot_context* context = nullptr;
   std::vector<std::byte> bytes;
 
-  explicit Session(const char* text) : bytes(vm::EncodeProgram(vm::Assemble(text).value()).value()) {
+  explicit Session(const char* text) : bytes(vm::EncodeProgram(Assembled(text)).value()) {
     REQUIRE(Take(ingot_instance_create(nullptr, &instance)) == "ok");
     REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", nullptr, &executable)) ==
             "ok");

@@ -5,7 +5,7 @@
 #include "ingot/ingot.h"
 #include "tests/allocation_counter.h"
 #include "tests/vm/elf_image.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/program_codec.h"
 
 // tests/vm/c_api_header_test.c: the header as C11.
@@ -67,7 +67,7 @@ struct Api {
   int external_calls = 0;
 
   Api() {
-    bytes = *vm::EncodeProgram(*vm::Assemble(test::Add16Program() + kProgram));
+    bytes = *vm::EncodeProgram(test::Assembled(test::Add16Program() + kProgram));
     ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
     options.num_threads = 1;
     REQUIRE(Take(ingot_instance_create(&options, &instance)) == "ok");
@@ -241,7 +241,7 @@ TEST_CASE("C API: an embedder's allocator serves every tensor, also after the in
   REQUIRE(Take(ingot_instance_create(&options, &instance)) == "ok");
   ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
   open.kernels = INGOT_KERNELS_STUB;
-  const std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(test::Add16Program()));
+  const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(test::Add16Program()));
   REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), nullptr, &open, &executable)) ==
           "ok");
   REQUIRE(Take(ingot_context_create(executable, nullptr, &context)) == "ok");

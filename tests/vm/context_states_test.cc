@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "tests/allocation_counter.h"
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 #include "vm/context.h"
 
 namespace ingot::vm {
@@ -61,7 +61,7 @@ struct Fixture {
     instance.num_threads = 1;
     OpenOptions open;
     open.find_kernel = test::FindTestKernel;
-    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(text), "states", open);
+    executable = *Executable::FromProgram(*Instance::Create(instance), test::Assembled(text), "states", open);
     context = *Context::Create(executable, std::move(options));
   }
   const Function& function(const char* name) const { return **executable->Find(name); }
@@ -146,7 +146,7 @@ TEST_CASE("states count against the cap, and the failure names the state") {
   InstanceOptions instance;
   instance.num_threads = 1;
   const auto executable = *Executable::FromProgram(
-      *Instance::Create(instance), *Assemble("ingot 1\nstate @huge float32[1000000] device 0\n"), "states", {});
+      *Instance::Create(instance), test::Assembled("ingot 1\nstate @huge float32[1000000] device 0\n"), "states", {});
   ContextOptions options;
   options.max_memory_bytes = 1000;
   const Status status = Context::Create(executable, std::move(options)).status();

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "tests/allocation_counter.h"
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 
 namespace ingot::vm {
 namespace {
@@ -87,7 +87,7 @@ struct Fixture {
     instance.num_threads = 1;
     OpenOptions open;
     open.find_kernel = test::FindTestKernel;
-    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kChain), "chain", open);
+    executable = *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kChain), "chain", open);
     context = *Context::Create(executable, std::move(options));
   }
   const Function& function(const char* name) const { return **executable->Find(name); }
@@ -207,7 +207,8 @@ TEST_CASE("an output is an input's own tensor where the kernels declare it") {
   instance.num_threads = 1;
   OpenOptions open;
   open.find_kernel = test::FindTestKernel;
-  const auto executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kInPlace), "in_place", open);
+  const auto executable =
+      *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kInPlace), "in_place", open);
   const auto context = *Context::Create(executable);
   struct Row {
     const char* function;

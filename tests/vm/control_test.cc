@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "tests/allocation_counter.h"
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 #include "vm/context.h"
 #include "vm/limits.h"
 
@@ -162,7 +162,7 @@ struct Fixture {
     instance.num_threads = 2;
     OpenOptions open;
     open.find_kernel = test::FindTestKernel;
-    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kProgram), "m", open);
+    executable = *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kProgram), "m", open);
     ContextOptions options;
     options.max_memory_bytes = 1 << 20;
     options.fuel = 200'000;

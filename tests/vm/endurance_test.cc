@@ -10,8 +10,8 @@
 
 #include "ingot/ingot.h"
 #include "tests/vm/elf_image.h"
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 #include "vm/context.h"
 #include "vm/program_codec.h"
 
@@ -78,7 +78,7 @@ TEST_CASE("100,000 calls with changing shapes: memory does not grow") {
   vm::OpenOptions open;
   open.find_kernel = test::FindTestKernel;
   const auto executable =
-      *vm::Executable::FromProgram(*vm::Instance::Create(instance), *vm::Assemble(kSymbolic), "m", open);
+      *vm::Executable::FromProgram(*vm::Instance::Create(instance), test::Assembled(kSymbolic), "m", open);
   const auto context = *vm::Context::Create(executable);
   const vm::Function& function = **executable->Find("main");
   const Tensor whole = *Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{kLargest});
@@ -148,7 +148,7 @@ TEST_CASE("loading, running and unloading again and again: nothing grows") {
   const int cycles = std::getenv("INGOT_LONG_TESTS") != nullptr ? 10'000 : 200;
   const std::string path =
       (std::filesystem::temp_directory_path() / ("ingot-endurance-" + std::to_string(getpid()) + ".ingot")).string();
-  const std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(test::Add16Program()));
+  const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(test::Add16Program()));
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   int failed = 0;

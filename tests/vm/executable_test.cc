@@ -8,7 +8,7 @@
 
 #include "runtime/cpu_features.h"
 #include "tests/vm/elf_image.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/context.h"
 #include "vm/foreign_image.h"
 #include "vm/program_codec.h"
@@ -44,7 +44,7 @@ std::vector<float> Evens() {
 
 #if defined(__x86_64__)
 TEST_CASE("native kernels run from a mapped file and from memory, but only when trusted") {
-  const Program program = *Assemble(test::Add16Program());
+  const Program program = test::Assembled(test::Add16Program());
   const std::string path = TemporaryPath("native.ingot");
   REQUIRE(WriteProgram(program, path).ok());
   OpenOptions trusted;
@@ -75,7 +75,7 @@ TEST_CASE("native kernels run from a mapped file and from memory, but only when 
 #endif
 
 TEST_CASE("the first variant that the CPU covers is taken; none is an error that says what is missing") {
-  Program program = *Assemble(test::Add16Program());
+  Program program = test::Assembled(test::Add16Program());
   OpenOptions trusted;
   trusted.trust = Trust::kFile;
   KernelVariant impossible = program.kernels[0].variants[0];

@@ -8,7 +8,7 @@
 #include "formats/container_writer.h"
 #include "tests/formats/recompute_hashes.h"
 #include "tests/vm/elf_image.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/context.h"
 #include "vm/program_codec.h"
 
@@ -227,7 +227,7 @@ bool IsLong() {
 TEST_CASE("hostile: every truncation is refused") {
   Hostile hostile;
   for (const Seed& seed : Seeds()) {
-    const std::vector<std::byte> bytes = *EncodeProgram(*Assemble(seed.text));
+    const std::vector<std::byte> bytes = *EncodeProgram(test::Assembled(seed.text));
     const size_t step = IsLong() ? 1 : 7;
     for (size_t size = 0; size < bytes.size(); size += step) {
       std::vector<std::byte> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
@@ -243,7 +243,7 @@ TEST_CASE("hostile: every byte changed is a refusal or a clean run") {
   Hostile hostile;
   for (const Seed& seed : Seeds()) {
     CAPTURE(seed.name);
-    const std::vector<std::byte> bytes = *EncodeProgram(*Assemble(seed.text));
+    const std::vector<std::byte> bytes = *EncodeProgram(test::Assembled(seed.text));
     hostile.Try(bytes);
     CHECK(hostile.num_ran() > 0);
     for (size_t i = 0; i < bytes.size(); ++i) {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 #include "vm/context.h"
 #include "vm/failure_text.h"
 
@@ -57,7 +57,7 @@ struct Fixture {
     instance.num_threads = 1;
     OpenOptions open;
     open.find_kernel = test::FindTestKernel;
-    executable = *Executable::FromProgram(*Instance::Create(instance), *Assemble(kProgram), "m", open);
+    executable = *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kProgram), "m", open);
     ContextOptions options;
     options.externals["twice"].call = [](std::span<const Value> arguments) -> Result<std::vector<Value>> {
       const Tensor& x = std::get<Tensor>(arguments[0]);
@@ -172,7 +172,7 @@ TEST_CASE("the first operation that makes a NaN or an infinity is named; what on
 }
 
 TEST_CASE("registers, instructions and expected types in the source's names") {
-  const Program program = *Assemble(kProgram);
+  const Program program = test::Assembled(kProgram);
   const Function& main = program.functions[0];
   CHECK(DescribeRegister(main, 0) == "symbol \"n\"");
   CHECK(DescribeRegister(main, 1) == "parameter \"x\"");

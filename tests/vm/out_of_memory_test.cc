@@ -6,7 +6,7 @@
 
 #include "ingot/ingot.h"
 #include "tests/allocation_counter.h"
-#include "vm/assembler.h"
+#include "tests/vm/round_trip.h"
 #include "vm/program_codec.h"
 
 namespace ingot {
@@ -101,7 +101,7 @@ bool Call(Objects& o, const std::vector<std::byte>& bytes) {
 }
 
 TEST_CASE("every allocation fails once: the status, no leak, and the next run is right") {
-  const std::vector<std::byte> bytes = *vm::EncodeProgram(*vm::Assemble(kProgram));
+  const std::vector<std::byte> bytes = *vm::EncodeProgram(test::Assembled(kProgram));
   int num_failures = 0;
   for (int64_t k = 1;; ++k) {
     Objects objects;

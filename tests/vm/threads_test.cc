@@ -8,8 +8,8 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
 #include "vm/context.h"
 
 namespace ingot::vm {
@@ -67,7 +67,7 @@ std::shared_ptr<const Executable> Open(int num_threads) {
   instance.num_threads = num_threads;
   OpenOptions open;
   open.find_kernel = test::FindTestKernel;
-  return *Executable::FromProgram(*Instance::Create(instance), *Assemble(kProgram), "m", open);
+  return *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kProgram), "m", open);
 }
 
 constexpr int kNumInputs = 24;

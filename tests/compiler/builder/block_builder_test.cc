@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "compiler/driver/jit.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::builder {
 namespace {
@@ -94,7 +94,7 @@ TEST_CASE("tensor expressions become shared tensor functions, which run") {
   const Result<ir::IRModule> module = b.Finish();
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   CHECK(module->size() == 2);
-  const auto jit = driver::JitModule::Compile(*module);
+  const auto jit = test::CompileJit(*module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   const Tensor input = Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{3}).value();
   for (int i = 0; i < 3; ++i) input.MutableElements<float>()[i] = static_cast<float>(i) + 0.5F;

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "compiler/builder/layers.h"
-#include "compiler/driver/jit.h"
 #include "compiler/script/printer.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::nn {
 namespace {
@@ -36,7 +36,7 @@ void Fill(const Module& module) {
 std::vector<Tensor> RunExported(const Exported& exported, const std::string& name, const std::vector<Tensor>& inputs) {
   const auto bound = transform::BindParams(exported.module, name, exported.Constants());
   REQUIRE_MESSAGE(bound.ok(), bound.status().message());
-  const auto jit = driver::JitModule::Compile(*bound);
+  const auto jit = test::CompileJit(*bound);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   auto results = (*jit)->Call(name, inputs);
   REQUIRE_MESSAGE(results.ok(), results.status().message());

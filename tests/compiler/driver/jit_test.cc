@@ -1,5 +1,4 @@
 // Modules compiled and called in this process, and kernels as text.
-#include "compiler/driver/jit.h"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +8,7 @@
 #include "compiler/schedule/schedule.h"
 #include "compiler/script/parser.h"
 #include "compiler/te/tensor.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::driver {
 namespace {
@@ -33,7 +33,7 @@ Tensor Filled(std::vector<int64_t> dims, float step) {
 TEST_CASE("a tensor function is compiled and called in one process") {
   ir::IRModule module;
   module.Add("matrix_add", VectorAdd());
-  const auto jit = JitModule::Compile(module);
+  const auto jit = test::CompileJit(module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   for (const int64_t n : {int64_t{1}, int64_t{1023}, int64_t{1024}}) {
     const Tensor a = Filled({n}, 0.5F), b = Filled({n}, 0.25F), c = Filled({n}, 0);
@@ -61,7 +61,7 @@ TEST_CASE("a schedule by hand is compiled as it is") {
   CHECK(untouched->function.same_as(scheduled));
   ir::IRModule module;
   module.Add("myadd", scheduled);
-  const auto jit = JitModule::Compile(module);
+  const auto jit = test::CompileJit(module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   const Tensor a = Filled({1023}, 0.5F), b = Filled({1023}, 0.25F), c = Filled({1023}, 0);
   const Status status = (*jit)->CallInto("myadd", {a, b}, {c});
@@ -83,7 +83,7 @@ class Module:
 )",
                                           "module.py");
   REQUIRE_MESSAGE(module.ok(), module.status().message());
-  const auto jit = JitModule::Compile(*module);
+  const auto jit = test::CompileJit(*module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   const Tensor a = Filled({5, 3}, 0.5F), b = Filled({5, 3}, 0);
   const Status status = (*jit)->CallInto("main", {a}, {b});
@@ -112,7 +112,7 @@ class Module:
 TEST_CASE("a graph function's tuple of results comes as tensors") {
   const auto module = script::ParseModule(kGraph, "graph.py");
   REQUIRE_MESSAGE(module.ok(), module.status().message());
-  const auto jit = JitModule::Compile(*module);
+  const auto jit = test::CompileJit(*module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   const Tensor x = Filled({2, 4}, 1), w = Filled({4, 3}, -0.5F);
   const auto results = (*jit)->Call("main", {x, w});

@@ -55,7 +55,7 @@ TEST_CASE("functions of the embedding program are called, and their results chec
         std::string::npos);
   CHECK(module.program().externals.size() == 3);
   const Result<ir::IRModule> parsed = script::ParseModule(kHead + std::string(kText), "module.py");
-  const auto unbound = JitModule::Compile(*parsed);
+  const auto unbound = test::CompileJit(*parsed);
   REQUIRE_FALSE(unbound.ok());
   CHECK(unbound.status().message().find("\"triple\" is not registered") != std::string::npos);
 }

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/driver/jit.h"
 #include "compiler/script/parser.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::driver {
 
@@ -64,7 +64,7 @@ class Compiled {
       options.compile.opt_level = level;
       options.context = context;
       options.instance = vm::Instance::Create(instance).value();
-      Result<std::unique_ptr<JitModule>> compiled = JitModule::Compile(*module, options);
+      Result<std::unique_ptr<JitModule>> compiled = test::CompileJit(*module, options);
       REQUIRE_MESSAGE(compiled.ok(), compiled.status().message());
       modules_.push_back(*std::move(compiled));
     }
@@ -89,6 +89,7 @@ class Compiled {
     }
     return message;
   }
+  const std::vector<std::unique_ptr<JitModule>>& modules() const { return modules_; }  // per level
   const vm::Program& program() const { return modules_.back()->executable().program(); }
 
  private:

@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "compiler/driver/compile.h"
-#include "compiler/driver/jit.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
+#include "tests/compiler/jit_module.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
@@ -174,7 +174,7 @@ TEST_CASE("passes in any order keep the results") {
   int num_compared = 0;
   for (const Named& named : LegalModules()) {
     CAPTURE(named.path);
-    const auto plain = driver::JitModule::Compile(named.module, options);
+    const auto plain = test::CompileJit(named.module, options);
     if (!plain.ok()) continue;  // externals, operators without kernels
     const Result<const vm::Function*> main_function = (*plain)->executable().Find("main");
     if (!main_function.ok()) continue;
@@ -183,7 +183,7 @@ TEST_CASE("passes in any order keep the results") {
     const auto expected = (*plain)->Call("main", *inputs);
     if (!expected.ok()) continue;  // extents that do not fit each other
     const ir::IRModule changed = RunAny(named.module, RandomPasses(all, 8, random), counts);
-    const auto jit = driver::JitModule::Compile(changed, options);
+    const auto jit = test::CompileJit(changed, options);
     if (!jit.ok()) FAIL_CHECK(jit.status().message() << "\n" << script::PrintModule(changed));
     if (!jit.ok()) continue;
     const auto got = (*jit)->Call("main", *inputs);

@@ -4,13 +4,13 @@
 #include <sstream>
 
 #include "compiler/builder/block_builder.h"
-#include "compiler/driver/jit.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/pass_options.h"
 #include "compiler/transform/schedule_functions.h"
+#include "tests/compiler/jit_module.h"
 
 namespace ingot::transform {
 namespace {
@@ -68,7 +68,7 @@ TEST_CASE("a pass of the caller's own runs in a pipeline of the caller's own") {
 
 TEST_CASE("a custom pipeline compiles, and gives the results of the default one") {
   driver::JitOptions options;
-  const auto plain = driver::JitModule::Compile(Small(), options);
+  const auto plain = test::CompileJit(Small(), options);
   REQUIRE_MESSAGE(plain.ok(), plain.status().message());
   const Tensor x = Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{64}).value();
   for (float& element : x.MutableElements<float>()) element = 0.5F;
@@ -76,14 +76,14 @@ TEST_CASE("a custom pipeline compiles, and gives the results of the default one"
   std::vector<std::vector<std::string>> lists{{"legalize"}, {"legalize", "default_schedule"}};
   for (const std::vector<std::string>& names : lists) {
     options.compile.passes = FindPasses(names).value();
-    const auto jit = driver::JitModule::Compile(Small(), options);
+    const auto jit = test::CompileJit(Small(), options);
     REQUIRE_MESSAGE(jit.ok(), jit.status().message());
     CHECK((*jit)->executable().program().kernels.size() == 2);  // nothing was fused
     const Tensor got = (*jit)->Call("main", {x}).value()[0];
     CHECK(got.Elements<float>()[63] == doctest::Approx(expected.Elements<float>()[63]));
   }
   options.compile.passes = std::vector<Pass>();
-  const auto unlowered = driver::JitModule::Compile(Small(), options);
+  const auto unlowered = test::CompileJit(Small(), options);
   CHECK_FALSE(unlowered.ok());
 }
 
