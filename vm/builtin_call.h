@@ -1,6 +1,6 @@
 // BuiltinCall: the arguments of one call of a builtin, in the order of its row, as the routines take them. They lie in
-// the frame's registers; tensors are described by views, so that a warm call allocates nothing: whoever makes calls keeps
-// one of these and fills it anew. Values are made of arguments only where they are shown to people.
+// the frame's registers; tensors are described by views, so that a warm call allocates nothing: whoever makes calls
+// keeps one of these and fills it anew. Values are made of arguments only where they are shown to people.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // Context: one activation's worth of memory and state for calling functions of an executable. Cheap, single-threaded;
 // only Cancel may be called from elsewhere. After any failure the next invocation runs as if nothing had happened.
 //
-// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name. So does one
-// whose symbols differ from the last call's (a step of decoding), when its memory plan is made of numbers.
+// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name. So does
+// one whose symbols differ from the last call's (a step of decoding), when its memory plan is made of numbers.
 #pragma once
 
 #include <atomic>

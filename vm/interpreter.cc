@@ -40,8 +40,8 @@ std::string Interpreter::OperationAt(const Record& record) {
   return DescribeInstruction(*record.linked->function, source);
 }
 
-// Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and the
-// outermost one.
+// Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and
+// the outermost one.
 Status Interpreter::AtPlace(Status status) {
   constexpr size_t kNearest = 3;
   if (records_.empty()) return status;

@@ -6,6 +6,8 @@ usage: atomic_writes.py BIN_DIR    exits 77 (skipped) without strace, or where i
 
 import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 CALLS = "openat,write,pwrite64,fsync,fchmod,rename,close,fstat,newfstatat"
@@ -22,7 +24,7 @@ class AtomicWrites(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-atomic-"))
         self.source = self.dir / "digits.ingot"
-        subprocess.run([BIN / "vm-compile", DATA / "digits.onnx", "-o", self.source], check=True, capture_output=True)
+        Tools(BIN, check=True)("vm-compile", DATA / "digits.onnx", "-o", self.source)
         program = self.dir / "program"
         subprocess.run(
             [BIN / "vm-compile", DATA / "digits.onnx", "--emit=program", "-o", program], check=True, capture_output=True

@@ -5,6 +5,8 @@ usage: classification.py BIN_DIR    exits 77 (skipped) without numpy, onnx, onnx
 
 import ast, os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np, onnx, onnxruntime
     from onnx import TensorProto, helper, numpy_helper
@@ -103,6 +105,7 @@ class Classification(unittest.TestCase):
             env=environment,
         )
         self.assertEqual(walk.returncode, 0, walk.stderr)
+        Tools(BIN).check_round_trips([executable])
         print(walk.stdout)
         statistics, *lines = walk.stdout.splitlines()
         self.assertEqual(set(ast.literal_eval(statistics)), {"mean", "median", "std"})

@@ -2,7 +2,9 @@
 the VM's limit.
 
 usage: control_flow.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
-import pathlib, subprocess, sys, tempfile, unittest
+import pathlib, sys, tempfile, unittest
+
+from tools import Tools
 
 try:
     import numpy as np, onnx, onnxruntime
@@ -15,9 +17,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 NODE, VALUE = helper.make_node, helper.make_tensor_value_info
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True, timeout=300)
-
+tool = Tools(BIN, timeout=300)
 
 def constant(name, value):
     return NODE("Constant", [], [name], value=onnx.numpy_helper.from_array(np.asarray(value)))

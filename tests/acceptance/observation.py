@@ -4,6 +4,8 @@ Programs are assembled from text, so that this needs the tools and Python alone.
 usage: observation.py BIN_DIR [TEST ...]"""
 import json, pathlib, shutil, signal, subprocess, sys, tempfile, time, unittest
 
+from tools import Tools
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 
 PROGRAM = """ingot 1
@@ -30,9 +32,7 @@ function @quick export () -> () {
 X, W = "x=4xf32=1 2 3 4", "w=4xf32=1 1 1 2"
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
-
+tool = Tools(BIN)
 
 class Observation(unittest.TestCase):
     @classmethod

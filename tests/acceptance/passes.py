@@ -1,7 +1,9 @@
 """Pipelines, passes and their options, kernels as text, and weights as inputs, through vm-compile.
 
 usage: passes.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy and onnx"""
-import pathlib, shutil, subprocess, sys, tempfile, unittest
+import pathlib, shutil, sys, tempfile, unittest
+
+from tools import Tools
 
 try:
     import numpy as np, onnx
@@ -14,9 +16,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 MLP = pathlib.Path(__file__).resolve().parent.parent / "data" / "mlp_call_tir.py"
 
 
-def tool(name, *args):
-    return subprocess.run([BIN / name, *map(str, args)], capture_output=True, text=True)
-
+tool = Tools(BIN)
 
 class Passes(unittest.TestCase):
     def setUp(self):

@@ -6,6 +6,8 @@ Debian tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""
 
 import os, pathlib, shutil, subprocess, sys, tempfile, time, unittest
 
+from tools import Tools
+
 try:
     import numpy as np
 except ImportError as error:
@@ -69,7 +71,7 @@ class Programs(unittest.TestCase):
 
     @classmethod
     def compile(cls, *args):  # with no compiler or linker in reach
-        return run(BIN / "vm-compile", DATA / "digits.onnx", *args, env=NO_TOOLS)
+        return Tools(BIN)("vm-compile", DATA / "digits.onnx", *args, env=NO_TOOLS)
 
     def check(self, result, code, *messages):
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)

@@ -4,7 +4,9 @@ equal), the stateful way, contexts in threads, and what failures raise.
 usage: python_module.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need torch print
 SKIP without. The module is apps/python, or the installed one when INGOT_WHEEL is set."""
 
-import gc, os, pathlib, shutil, subprocess, sys, tempfile, threading, unittest
+import gc, os, pathlib, shutil, sys, tempfile, threading, unittest
+
+from tools import Tools
 
 try:
     import numpy as np
@@ -37,13 +39,10 @@ class PythonModule(unittest.TestCase):
     def setUpClass(cls):
         cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-python-"))
         cls.path = cls.dir / "digits.ingot"
-        subprocess.run(
-            [BIN / "vm-compile", ROOT / "tests/data/digits.onnx", "-o", cls.path], check=True, capture_output=True
-        )
+        tool = Tools(BIN, check=True)
+        tool("vm-compile", ROOT / "tests/data/digits.onnx", "-o", cls.path)
         (cls.dir / "scalars.txt").write_text(SCALARS)
-        subprocess.run(
-            [BIN / "vm-inspect", "--assemble", cls.dir / "scalars.txt", "-o", cls.dir / "scalars.ingot"], check=True
-        )
+        tool("vm-inspect", "--assemble", cls.dir / "scalars.txt", "-o", cls.dir / "scalars.ingot")
         cls.test = np.load(ROOT / "tests/data/digits_test.npz")
         cls.image, cls.expected = cls.test["image"], cls.test["probabilities"]
         cls.m = ingot.load(cls.path)

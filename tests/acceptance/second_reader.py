@@ -12,6 +12,8 @@ import sys
 import tempfile
 import unittest
 
+from tools import Tools
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests/data"
@@ -54,7 +56,7 @@ class SecondReader(unittest.TestCase):
         for name, args in {"digits": [DATA / "digits.onnx"], "mlp": [DATA / "mlp.py"],
                            "kept": [DATA / "digits.onnx", "--keep-prepare"]}.items():
             path = cls.dir / f"{name}.ingot"
-            made = run(BIN / "vm-compile", *args, "-o", path)
+            made = Tools(BIN)("vm-compile", *args, "-o", path)
             assert made.returncode == 0, made.stderr
             cls.files.append(path)
 

@@ -1,4 +1,4 @@
-"""What the acceptance tests share: running a tool, where every executable that vm-compile writes is taken apart and put
+"""What the acceptance tests share: running a tool, where every executable that a tool writes is taken apart and put
 together again on the way (`vm-inspect --disasm`, `--assemble`), which must give the same bytes.
 
 usage: tools.py BIN_DIR FILE.ingot...    the round trip of files that are there"""
@@ -12,14 +12,17 @@ class Tools:
     def __init__(self, bin_dir, **options):
         self.bin, self.options = pathlib.Path(bin_dir).resolve(), {"capture_output": True, "text": True, **options}
 
-    def __call__(self, name, *args, cwd=None):
-        result = subprocess.run([self.bin / name, *map(str, args)], cwd=cwd, **self.options)
-        if name == "vm-compile" and result.returncode == 0 and "--compress" not in args:
-            outputs = [pathlib.Path(cwd or ".", args[i + 1]) for i, arg in enumerate(args) if arg == "-o"]
-            for path in outputs:
-                if path.suffix == ".ingot" and path.stat().st_size <= LARGEST:
-                    self.check_round_trip(path)
+    def __call__(self, name, *args, cwd=None, **options):
+        result = subprocess.run([self.bin / name, *map(str, args)], cwd=cwd, **{**self.options, **options})
+        if result.returncode == 0 and "--compress" not in args:
+            self.check_round_trips(pathlib.Path(cwd or ".", args[i + 1]) for i, arg in enumerate(args) if arg == "-o")
         return result
+
+    def check_round_trips(self, paths):
+        """Of those that are executables, and not too large."""
+        for path in map(pathlib.Path, paths):
+            if path.suffix == ".ingot" and path.exists() and path.stat().st_size <= LARGEST:
+                self.check_round_trip(path)
 
     def check_round_trip(self, path):
         with tempfile.TemporaryDirectory() as directory:

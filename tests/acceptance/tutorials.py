@@ -3,6 +3,8 @@
 usage: tutorials.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy"""
 import pathlib, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np
 except ImportError as error:
@@ -38,6 +40,7 @@ class Tutorials(unittest.TestCase):
     def run_program(self, name, *args):
         result = subprocess.run([BIN / f"tutorial_{name}", *map(str, args)], capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
+        Tools(BIN).check_round_trips(map(str, args))
         return result.stdout
 
     def test_vector_add(self):

@@ -14,7 +14,10 @@ weights amplify the rounding of float32 until two right answers are further apar
 weights and inputs too: there ours and TVM's must agree within 1e-5, TVM's float32 result must be further than half of
 1e-5 from that (else float32 is no excuse), and ours must be within 1e-4 of it.
 Exits 77 (skipped) without apache-tvm, onnx and numpy."""
-import argparse, os, pathlib, re, subprocess, sys, tempfile, time
+import argparse, os, pathlib, re, sys, tempfile, time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "acceptance"))
+from tools import Tools
 
 try:
     import numpy as np
@@ -325,10 +328,10 @@ def furthest(mine, theirs):
 
 class Check:
     def __init__(self, bin_dir, directory):
-        self.bin, self.dir = bin_dir, directory
+        self.dir, self.tools = directory, Tools(bin_dir)
 
     def tool(self, name, *args):
-        result = subprocess.run([self.bin / name, *map(str, args)], capture_output=True, text=True)
+        result = self.tools(name, *args)
         if result.returncode != 0:
             raise AssertionError(f"{name} {' '.join(map(str, args))}\n{result.stderr[:1500]}")
 
