@@ -333,6 +333,13 @@ std::string ArgumentsText(const Instruction& instruction) {
   return text;
 }
 
+std::string InstructionText(const Instruction& instruction) {
+  std::string outputs;
+  for (const TraceValue& output : instruction.outputs) outputs += (outputs.empty() ? "" : ", ") + ValueText(output);
+  if (!outputs.empty()) outputs += " = ";
+  return outputs + "sch." + instruction.primitive->name + "(" + ArgumentsText(instruction) + ")";
+}
+
 int32_t IdOf(const TraceValue& value) {
   if (const auto* block = std::get_if<BlockRV>(&value)) return block->id;
   if (const auto* loop = std::get_if<LoopRV>(&value)) return loop->id;
@@ -356,14 +363,7 @@ std::vector<TraceValue> Values(const std::vector<LoopRV>& loops) { return {loops
 
 std::string Trace::ToString() const {
   std::string text;
-  for (const Instruction& instruction : instructions) {
-    std::string outputs;
-    for (const TraceValue& output : instruction.outputs) {
-      outputs += (outputs.empty() ? "" : ", ") + ValueText(output);
-    }
-    if (!outputs.empty()) text += outputs + " = ";
-    text += std::string("sch.") + instruction.primitive->name + "(" + ArgumentsText(instruction) + ")\n";
-  }
+  for (const Instruction& instruction : instructions) text += InstructionText(instruction) + "\n";
   return text;
 }
 
@@ -492,8 +492,13 @@ std::vector<TraceValue> Schedule::Apply(const char* primitive, std::vector<Trace
 
 Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics) {
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(std::move(function), std::move(intrinsics)));
-  for (Instruction instruction : trace.instructions) {
-    INGOT_RETURN_IF_ERROR(schedule.Run(instruction, true));
+  for (size_t i = 0; i < trace.instructions.size(); ++i) {
+    Instruction instruction = trace.instructions[i];
+    Status status = schedule.Run(instruction, true);
+    if (!status.ok()) {
+      return std::move(status).WithContext("instruction " + std::to_string(i) + " of the trace, " +
+                                           InstructionText(trace.instructions[i]) + ", does not fit this function");
+    }
     schedule.trace_.instructions.push_back(std::move(instruction));
   }
   return schedule;

@@ -116,5 +116,36 @@ TEST_CASE("trace: replay where other rows are left over than in the recorded fun
   }
 }
 
+TEST_CASE("trace: replay where other columns are left over than in the recorded function") {
+  const Target v3 = BothTargets()[0];
+  using ir::Int64;
+  const auto dense = [](int64_t n) { return testing::Dense(Int64(13), Int64(9), Int64(n), true); };
+  const std::vector<int64_t> columns{7, 16, 24, 40, 64, 67, 200};
+  for (int64_t from : columns) {
+    const Result<ScheduledFunction> origin = ApplyDefaultSchedule(dense(from), v3);
+    REQUIRE(origin.ok());
+    for (int64_t n : columns) {
+      CAPTURE(from);
+      CAPTURE(n);
+      CAPTURE(origin->trace.ToString());
+      Case other{"replayed", dense(n), 1, {{{13, 9}, {9, n}, {n}, {13, n}}}};
+      const Result<Schedule> replayed = Replay(origin->trace, other.function);
+      REQUIRE_MESSAGE(replayed.ok(), replayed.status().message());
+      CheckEqual(other, replayed->function(), false, "replayed");
+    }
+  }
+}
+
+TEST_CASE("trace: a function that it does not fit is refused by the instruction") {
+  const Target v3 = BothTargets()[0];
+  const Result<ScheduledFunction> origin =
+      ApplyDefaultSchedule(testing::Dense(ir::Int64(13), ir::Int64(9), ir::Int64(40), true), v3);
+  REQUIRE(origin.ok());
+  const Result<Schedule> replayed = Replay(origin->trace, testing::Transpose(ir::Int64(6), ir::Int64(5)));
+  REQUIRE_FALSE(replayed.ok());
+  CAPTURE(replayed.status().message());
+  CHECK(replayed.status().message().starts_with("instruction 0 of the trace, "));
+}
+
 }  // namespace
 }  // namespace ingot::schedule
