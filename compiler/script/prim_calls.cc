@@ -177,9 +177,13 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
   }
   const IntrinsicRow* row = FindIntrinsic(function);
   if (row != nullptr) return ReadIntrinsic(call, *row);
+  for (const ExpandedIntrinsic& expanded : ExpandedIntrinsics()) {
+    if (expanded.name == function) return ReadExpanded(call, expanded);
+  }
 
   std::vector<std::string_view> known(std::begin(kOtherFunctions), std::end(kOtherFunctions));
   for (const NamedOp& named : kNamedOps) known.push_back(named.name);
+  for (const ExpandedIntrinsic& expanded : ExpandedIntrinsics()) known.push_back(expanded.name);
 #define INGOT_INTRINSIC(id, text, arity, result, traits, expansion, operations) known.push_back(text);
 #include "compiler/ir/intrinsics.def"
   const std::string_view near = NearestName(function, known);
@@ -253,6 +257,34 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
   std::vector<PrimExpr> values;
   for (Operand& operand : operands) values.push_back(std::move(operand.expr));
   return MakeAt<PrimCallNode>(call, *dtype, row.id, std::move(values));
+}
+
+PrimExpr PrimReader::ReadExpanded(const Syntax& call, const ExpandedIntrinsic& row) {
+  const std::string name = "T." + std::string(row.name);
+  Arguments args(context_, call, name);
+  std::vector<Operand> operands;
+  for (size_t i = 0; i < args.num_positional(); ++i) {
+    operands.push_back(ReadOperand(*args.Get(i, "value")));
+    if (operands.back().expr == nullptr) return nullptr;
+  }
+  if (!args.Done()) return nullptr;
+  if (operands.size() != row.arity) {
+    return context_.Error(
+        call, name + ": expected " + std::to_string(row.arity) + " arguments, got " + std::to_string(operands.size()));
+  }
+  if (row.arity == 2 && !Match(operands[0], operands[1], call)) return nullptr;
+  std::vector<PrimExpr> values;
+  for (Operand& operand : operands) {
+    Settle(operand, call);
+    values.push_back(std::move(operand.expr));
+  }
+  const DataType dtype = values[0]->dtype;
+  const bool fits = row.of_integers ? dtype.is_integral() && dtype.bits >= 8 : dtype.is_floating() && dtype.bits >= 16;
+  if (!fits || !dtype.is_scalar()) {
+    return context_.Error(call, name + ": expected " + (row.of_integers ? "integers" : "floating-point numbers") +
+                                    ", got " + dtype.ToString());
+  }
+  return row.expand(values);
 }
 
 PrimExpr PrimReader::ReadJunction(const Syntax& call, BinaryOp op) {

@@ -9,6 +9,7 @@
 
 #include "compiler/ir/attrs.h"
 #include "compiler/ir/stmt.h"
+#include "compiler/script/expanded_intrinsics.h"
 #include "compiler/script/read_context.h"
 
 namespace ingot::script {
@@ -79,6 +80,7 @@ class PrimReader {
   ir::PrimExpr ReadCall(const Syntax& call);
   ir::PrimExpr ReadTypedNumber(const Syntax& call, DataType dtype);
   ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row);
+  ir::PrimExpr ReadExpanded(const Syntax& call, const ExpandedIntrinsic& row);
   ir::PrimExpr ReadJunction(const Syntax& call, ir::BinaryOp op);  // T.all, T.any
   ir::PrimExpr ReadLet(const Syntax& call);
   ir::PrimExpr ReadVector(const Syntax& call, const std::string& function);

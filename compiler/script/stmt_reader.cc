@@ -429,6 +429,7 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
   std::vector<std::optional<Range>> domains;
   std::string thread;
   Attrs annotations;
+  int64_t stride = 1;
   if (callee == "T.grid") {
     for (size_t i = 0; i < args.num_positional(); ++i) {
       domains.push_back(prim_.ReadRange(nullptr, *args.Get(i, "extent")));
@@ -440,8 +441,9 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
     const Syntax* tag = binds_thread ? args.Get(2, "thread") : nullptr;
     if (binds_thread && tag == nullptr && IsString(stop)) tag = std::exchange(stop, nullptr);  // (extent, tag)
     const Syntax* step = binds_thread ? args.Keyword("step") : args.Get(2, "step");
-    if (step != nullptr && AsInt(*step) != 1) {
-      context_.Error(*step, "steps are not supported; loop over the number of steps, and multiply the variable");
+    if (step != nullptr) stride = AsInt(*step).value_or(0);
+    if (stride < 1) {
+      context_.Error(*step, "expected a step of at least 1, as a number");
       for (const Syntax* name : targets) DefineError(*name);
       return;
     }
@@ -480,6 +482,11 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
     vars.push_back(MakePrimVar(std::string(targets[i]->text), domains[i]->extent->dtype));
     Symbol symbol = Symbol::Prim(vars.back());
     symbol.domain = *domains[i];
+    if (stride != 1) {  // the loop counts steps
+      const PrimExpr start = domains[i]->min, step = IntImm(vars[i]->dtype, stride);
+      symbol = Symbol::Prim(IsConstInt(start, 0) ? vars[i] * step : start + vars[i] * step);
+      domains[i] = Range{IntImm(vars[i]->dtype, 0), FloorDiv(domains[i]->extent + (stride - 1), step)};
+    }
     scope_.Define(targets[i]->text, std::move(symbol));
   }
   Stmt body = ReadBody(statement.body, nullptr);

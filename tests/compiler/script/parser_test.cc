@@ -3,11 +3,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <sstream>
 
+#include "compiler/interp/interpreter.h"
 #include "compiler/ir/structural.h"
 #include "compiler/script/printer.h"
 #include "tests/golden.h"
@@ -36,7 +40,7 @@ std::vector<std::string> GoldenInputs() {
 
 TEST_CASE("expressions deeper than the limit are an error, not a crash") {
   for (const std::string& deep : {std::string(100000, '('), std::string(100000, '-') + "1", std::string(100000, '['),
-                                 "R.shape([1" + std::string(100000, ' ') + "])"}) {
+                                  "R.shape([1" + std::string(100000, ' ') + "])"}) {
     const Result<ir::IRModule> module = ParseModule(Wrap("        y = " + deep + "\n        return x\n"), "deep.py");
     if (deep.starts_with("R")) {
       CHECK(module.ok());
@@ -176,6 +180,58 @@ TEST_CASE("truncated and damaged texts are refused or read, and never crash") {
   }
   CHECK(read > 20);
   CHECK(refused > 500);
+}
+
+TEST_CASE("functions that are read as what they are made of give C's values") {
+  const Result<ir::IRModule> module = ParseModule(R"(@T.prim_func
+def main(X: T.Buffer((64,), "float32"), Y: T.Buffer((64,), "float32"), N: T.Buffer((64,), "int32"),
+         F: T.Buffer((5, 64), "float32"), C: T.Buffer((64,), "int32")):
+    for i in range(64):
+        F[0, i] = T.atan2(Y[i], X[i])
+        F[1, i] = T.copysign(X[i], Y[i])
+        F[2, i] = T.exp10(X[i])
+        F[3, i] = T.log10(X[i])
+        F[4, i] = T.Select(T.isfinite(X[i]), T.float32(1), T.float32(0))
+        C[i] = T.popcount(N[i])
+)",
+                                                  "expanded.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float special[] = {0.0F, -0.0F, 1.0F, -2.5F, infinity, -infinity, std::nanf(""), 30.0F};
+  std::vector<float> x, y, results(5 * 64);
+  std::vector<int32_t> n, counts(64);
+  for (int i = 0; i < 64; ++i) {
+    x.push_back(special[i % 8]);
+    y.push_back(special[i / 8]);
+    n.push_back(static_cast<int32_t>(i == 0 ? ~0U : static_cast<uint32_t>(i) * 0x1f3d5b79U));
+  }
+  const auto buffer = [](auto& values, DataType dtype, std::vector<int64_t> dims) {
+    return interp::HostBuffer{dtype, std::move(dims), std::as_writable_bytes(std::span(values))};
+  };
+  const std::vector<interp::HostBuffer> buffers{
+      buffer(x, DataType::Float(32), {64}), buffer(y, DataType::Float(32), {64}), buffer(n, DataType::Int(32), {64}),
+      buffer(results, DataType::Float(32), {5, 64}), buffer(counts, DataType::Int(32), {64})};
+  const Status status = interp::Interpret(module->FindPrimFunc("main"), buffers);
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  for (size_t i = 0; i < 64; ++i) {
+    CAPTURE(x[i]);
+    CAPTURE(y[i]);
+    const float expected[] = {std::atan2(y[i], x[i]), std::copysign(x[i], y[i]), std::pow(10.0F, x[i]),
+                              std::log10(x[i]), std::isfinite(x[i]) ? 1.0F : 0.0F};
+    for (size_t f = 0; f < 5; ++f) {
+      CAPTURE(f);
+      const float got = results[f * 64 + i];
+      if (std::isnan(expected[f])) {
+        CHECK(std::isnan(got));
+      } else if (std::isinf(expected[f]) || expected[f] == 0) {
+        CHECK(got == expected[f]);
+        CHECK(std::signbit(got) == std::signbit(expected[f]));
+      } else {
+        CHECK(got == doctest::Approx(expected[f]).epsilon(1e-6));
+      }
+    }
+    CHECK(counts[i] == std::popcount(static_cast<uint32_t>(n[i])));
+  }
 }
 
 TEST_CASE("nodes know their place in the text") {
