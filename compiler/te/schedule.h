@@ -26,6 +26,7 @@
 
 #include "compiler/schedule/schedule.h"
 #include "compiler/te/tensor.h"
+#include "compiler/te/var.h"
 
 namespace ingot::te {
 

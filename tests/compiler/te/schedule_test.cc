@@ -150,7 +150,7 @@ TEST_CASE("stages: sums in memory of their own, written out where a tile ends") 
 
 TEST_CASE("stages: partial results, summed afterwards") {
   for (const int64_t columns : {12, 13}) {
-    const Chain chain(Int64(8), Int64(columns));
+    const Chain chain(Var("n"), Int64(columns));
     Schedule s = chain.CreateSchedule();
     s[chain.b].ComputeInline();
     s[chain.c].ComputeInline();
