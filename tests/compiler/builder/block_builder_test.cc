@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "tests/compiler/jit_module.h"
+#include "tests/compiler/round_trip.h"
 
 namespace ingot::builder {
 namespace {
@@ -16,8 +16,8 @@ using ir::Var;
 std::string Text(const BlockBuilder& b) {
   const Result<ir::IRModule> module = b.Finish();
   REQUIRE_MESSAGE(module.ok(), module.status().message());
+  CHECK(script::testing::ReadBackDifference(*module) == "");
   const std::string text = script::PrintModule(*module);
-  CHECK(script::ParseModule(text, "printed.py").ok());
   return text;
 }
 
@@ -94,6 +94,7 @@ TEST_CASE("tensor expressions become shared tensor functions, which run") {
   const Result<ir::IRModule> module = b.Finish();
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   CHECK(module->size() == 2);
+  CHECK(script::testing::ReadBackDifference(*module) == "");
   const auto jit = test::CompileJit(*module);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   const Tensor input = Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{3}).value();

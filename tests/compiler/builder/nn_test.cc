@@ -8,6 +8,7 @@
 #include "compiler/builder/layers.h"
 #include "compiler/script/printer.h"
 #include "tests/compiler/jit_module.h"
+#include "tests/compiler/round_trip.h"
 
 namespace ingot::nn {
 namespace {
@@ -36,6 +37,8 @@ void Fill(const Module& module) {
 std::vector<Tensor> RunExported(const Exported& exported, const std::string& name, const std::vector<Tensor>& inputs) {
   const auto bound = transform::BindParams(exported.module, name, exported.Constants());
   REQUIRE_MESSAGE(bound.ok(), bound.status().message());
+  CHECK(script::testing::ReadBackDifference(exported.module) == "");
+  CHECK(script::testing::ReadBackDifference(*bound) == "");
   const auto jit = test::CompileJit(*bound);
   REQUIRE_MESSAGE(jit.ok(), jit.status().message());
   auto results = (*jit)->Call(name, inputs);

@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "compiler/driver/compile.h"
-#include "compiler/ir/structural.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/script/parser.h"
-#include "compiler/script/printer.h"
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
 #include "tests/compiler/jit_module.h"
+#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
@@ -61,11 +60,8 @@ std::vector<Named> LegalModules() {
 }
 
 void CheckReadsBack(const ir::IRModule& module) {
-  script::ConstantStore constants;
-  const std::string text = script::PrintModule(module, {}, &constants);
-  const Result<ir::IRModule> again = script::ParseModule(text, "printed.py", &constants);
-  if (!again.ok()) FAIL_CHECK(again.status().message() << "\n" << text);
-  if (again.ok() && !ir::StructuralEqual(module, *again)) FAIL_CHECK(ir::ExplainDifference(module, *again));
+  const std::string difference = script::testing::ReadBackDifference(module);
+  CHECK_MESSAGE(difference.empty(), difference);
 }
 
 // Runs the passes one by one, each on what the last one that succeeded gave; counts by name how often each did and how
