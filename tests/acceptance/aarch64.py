@@ -17,8 +17,8 @@ except ImportError as error:
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DATA = ROOT / "tests/data"
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-MODELS = [pathlib.Path(sys.argv[2]) / name for name in sys.argv[3:]] if len(sys.argv) > 2 else []
-del sys.argv[2:]
+MODELS = [pathlib.Path(sys.argv[1]) / name for name in sys.argv[2:]]
+del sys.argv[1:]
 BUILD = pathlib.Path(os.environ.get("INGOT_AARCH64_BUILD", ROOT / "build/aarch64")).resolve()
 LAUNCHER = BUILD / "libexec/ingot/launcher-aarch64"
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
