@@ -394,6 +394,12 @@ Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) 
   return tensor;
 }
 
+// Tensors from outside may have any form, or nobody who keeps them.
+Result<Tensor> Interpreter::Kept(const Tensor& tensor, uint8_t device) {
+  if (tensor.storage() && tensor.is_compact() && tensor.view().IsAligned(kPlanAlignment)) return tensor;
+  return CopyToOwned(tensor.view(), device);
+}
+
 Result<Value> Interpreter::Box(const Type& type, const int64_t* slot) {
   if (!type.is_tensor()) return BoxWords(type, slot);
   ingot::Storage* owner = OwnerOf(slot);
@@ -424,8 +430,11 @@ Value Interpreter::BoxWords(const Type& type, const int64_t* slot) {
     case ValueKind::kTuple:
     case ValueKind::kOptional:
     case ValueKind::kClosure:
-    case ValueKind::kObject:
       return Value(Ref<Object>::Share(ObjectOf(slot[0])));
+    case ValueKind::kObject: {
+      const auto* box = dynamic_cast<const BoxObject*>(ObjectOf(slot[0]));
+      return box != nullptr ? box->value : Value(Ref<Object>::Share(ObjectOf(slot[0])));
+    }
     case ValueKind::kTensor:
       break;
   }
@@ -452,11 +461,7 @@ Status Interpreter::Unbox(const Type& type, int64_t* slot, const Value& value) {
       return Status();
     }
     case ValueKind::kTensor: {
-      Tensor tensor = std::get<Tensor>(value);
-      // Tensors from outside may have any form, or nobody who keeps them.
-      if (!tensor.storage() || !tensor.is_compact() || !tensor.view().IsAligned(kPlanAlignment)) {
-        INGOT_ASSIGN_OR_RETURN(tensor, CopyToOwned(tensor.view(), type.device));
-      }
+      INGOT_ASSIGN_OR_RETURN(const Tensor tensor, Kept(std::get<Tensor>(value), type.device));
       Ref<ingot::Storage> owner = tensor.storage();
       WriteTensor(slot, tensor.data(), owner.Detach(), tensor.dims());
       return Status();
@@ -466,7 +471,15 @@ Status Interpreter::Unbox(const Type& type, int64_t* slot, const Value& value) {
     case ValueKind::kOptional:
     case ValueKind::kClosure:
     case ValueKind::kObject: {
-      Ref<Object> object = std::get<Ref<Object>>(value);
+      Ref<Object> object;
+      if (const auto* counted = std::get_if<Ref<Object>>(&value)) {
+        object = *counted;
+      } else if (const auto* tensor = std::get_if<Tensor>(&value)) {
+        INGOT_ASSIGN_OR_RETURN(Tensor kept, Kept(*tensor, 0));
+        object = Ref<Object>::Adopt(new BoxObject(std::move(kept)));
+      } else {
+        object = Ref<Object>::Adopt(new BoxObject(value));
+      }
       slot[0] = WordOf(static_cast<const void*>(object.Detach()));
       return Status();
     }

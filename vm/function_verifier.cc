@@ -226,6 +226,7 @@ class FunctionVerifier {
                                                Storage::kBorrowedMut, state.device));
       }
       case Opcode::kMove:
+        if (IsAnyObject(TypeOf(in.reg(0))) && !IsCountedKind(TypeOf(in.reg(1)).kind)) return VerifyEscape(in.reg(1));
         INGOT_RETURN_UNLESS_PASSED(Produce(in.reg(0), TypeOf(in.reg(1))));
         return FollowArena(in.reg(0), in.reg(1));
       case Opcode::kMatch:

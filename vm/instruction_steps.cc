@@ -72,6 +72,11 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
     }
     case Opcode::kMove: {
       if (in.reg(0) == in.reg(1)) return Status();
+      if (IsAnyObject(type_of(0)) && !IsCountedKind(type_of(1).kind)) {
+        INGOT_ASSIGN_OR_RETURN(const Value value, Box(type_of(1), frame + in.reg(1)));
+        Drop(type_of(0), frame + in.reg(0));
+        return Unbox(type_of(0), frame + in.reg(0), value);
+      }
       Drop(type_of(0), frame + in.reg(0));
       CopyRegister(type_of(0), frame + in.reg(0), type_of(1), frame + in.reg(1));
       return Status();
@@ -298,8 +303,7 @@ Status Interpreter::Match(const Record& record, const Instruction& in, const Ins
                                              DescribeExpected(to, function.signature, slots) + ", got " + got);
   };
   if (IsCountedKind(from.kind)) {
-    const Value value = Ref<Object>::Share(ObjectOf(*from_slot));
-    if (IsAnyObject(from) && !IsCountedKind(to.kind)) return mismatch(DescribeValue(value));
+    INGOT_ASSIGN_OR_RETURN(const Value value, Box(from, from_slot));
     if (!HasType(value, to, slots)) return mismatch(DescribeValue(value));
     Drop(to, to_slot);
     return Unbox(to, to_slot, value);

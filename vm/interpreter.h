@@ -62,6 +62,7 @@ class Interpreter {
 
   // Registers and values.
   void Drop(const Type& type, int64_t* slot) const;
+  Result<Tensor> Kept(const Tensor& tensor, uint8_t device);
   Result<Value> Box(const Type& type, const int64_t* slot);
   // Into a register that holds nothing; tensors must be owned.
   Status Unbox(const Type& type, int64_t* slot, const Value& value);

@@ -27,7 +27,7 @@ enum class ValueKind : uint8_t {
   kTuple = 7,
   kOptional = 8,
   kClosure = 9,
-  kObject = 10,  // anything else, known by a class name; class "any" holds any counted value
+  kObject = 10,  // anything else, known by a class name; class "any" holds a value of any kind
 };
 constexpr int kNumValueKinds = 11;
 const char* ValueKindName(ValueKind kind);

@@ -19,7 +19,8 @@ Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const
                    const CheckSet& checks, int depth = 0);
 
 // A register of type `to` may take a value of type `from` as it is: all is equal, but for dims that `to` leaves
-// unknown. Both speak about the same symbols. An object register of class "any" takes every counted value.
+// unknown. Both speak about the same symbols. An object register of class "any" takes every counted value; other values
+// become objects by a move.
 bool IsAssignable(const Type& to, const Type& from);
 
 // A value of type `argument` (over the caller's symbols) may be passed to a parameter of type `param` (over the

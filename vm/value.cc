@@ -123,7 +123,7 @@ bool HasType(const Value& value, const Type& type, std::span<const int64_t> symb
       return closure != nullptr && IsAssignable(type, closure->type);
     }
     case ValueKind::kObject: {
-      if (IsAnyObject(type)) return object() != nullptr;
+      if (IsAnyObject(type)) return !std::holds_alternative<std::monostate>(value);
       const auto* opaque = dynamic_cast<const OpaqueObject*>(object());
       return opaque != nullptr && opaque->class_name == type.class_name;
     }

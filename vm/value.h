@@ -73,6 +73,13 @@ class OpaqueObject : public Object {
   void (*const deleter)(void*);
 };
 
+// What a register of class "any" holds when its value is not counted by itself. Only there: a Value is what is in it.
+class BoxObject : public Object {
+ public:
+  explicit BoxObject(Value v) : Object(ValueKind::kObject), value(std::move(v)) {}
+  const Value value;
+};
+
 Value MakeString(std::string text);
 Value MakeTuple(std::vector<Value> elements);
 

@@ -206,7 +206,9 @@ Status Session::BindScalar(size_t index, const std::string& spec) {
 
 Status Session::Bind(size_t index, const std::string& spec, uint64_t seed) {
   const ingot_type* type = ingot_function_input_type(function_, index);
-  if (ingot_type_kind(type) != INGOT_KIND_TENSOR) return BindScalar(index, spec);
+  // An input of any type takes a tensor that says its own.
+  const bool is_any = ingot_type_kind(type) == INGOT_KIND_OBJECT;
+  if (!is_any && ingot_type_kind(type) != INGOT_KIND_TENSOR) return BindScalar(index, spec);
   std::vector<int64_t> dims;
   // Symbolic dimensions take the values that earlier inputs gave them, 1 otherwise.
   for (int32_t axis = 0; axis < ingot_type_rank(type); ++axis) {
@@ -224,7 +226,7 @@ Status Session::Bind(size_t index, const std::string& spec, uint64_t seed) {
     dims.push_back(dim);
   }
   const formats::ExpectedTensor expected{FromDL(ingot_type_dtype(type)), dims};
-  Result<Tensor> tensor = formats::MakeTensorFromSpec(spec, &expected, seed + index);
+  Result<Tensor> tensor = formats::MakeTensorFromSpec(spec, is_any ? nullptr : &expected, seed + index);
   if (!tensor.ok()) {
     return std::move(tensor).status().WithContext("input \"" +
                                                   std::string(ingot_function_input_name(function_, index)) + "\"");

@@ -188,15 +188,18 @@ Result<FunctionLowering::Value> FunctionLowering::ValueOf(const CallNode& call, 
   return value;
 }
 
-Status FunctionLowering::CheckArguments(const CallNode& call, const std::string& callee,
-                                        const std::vector<vm::Type>& params,
-                                        const std::vector<vm::RegisterId>& args) const {
+Status FunctionLowering::FitArguments(const CallNode& call, const std::string& callee,
+                                      const std::vector<vm::Type>& params, std::vector<vm::RegisterId>& args) {
   if (params.size() != args.size()) {
     return Unsupported(call.span, callee + " takes " + std::to_string(params.size()) + " arguments, got " +
                                       std::to_string(args.size()));
   }
   for (size_t i = 0; i < args.size(); ++i) {
     if (vm::IsPassable(params[i], builder_->type(args[i]))) continue;
+    if (vm::IsAnyObject(params[i])) {
+      INGOT_ASSIGN_OR_RETURN(args[i], Narrowed(args[i], params[i], call.span));
+      continue;
+    }
     return Unsupported(call.span, "argument " + std::to_string(i) + " of " + callee + ": expected " +
                                       params[i].ToString() + ", got " + builder_->type(args[i]).ToString());
   }
@@ -220,7 +223,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerFunctionCall(const CallNo
   const vm::Signature& signature = program_.signature(*callee);
   INGOT_ASSIGN_OR_RETURN(std::vector<vm::RegisterId> args, Registers(call.args));
   std::rotate(args.begin(), args.end() - static_cast<std::ptrdiff_t>(program_.NumCaptured(name)), args.end());
-  INGOT_RETURN_IF_ERROR(CheckArguments(call, "\"" + name + "\"", TypesOf(signature.params), args));
+  INGOT_RETURN_IF_ERROR(FitArguments(call, "\"" + name + "\"", TypesOf(signature.params), args));
   std::vector<const vm::Type*> types;
   for (vm::RegisterId arg : args) types.push_back(&builder_->type(arg));
   const std::vector<vm::Dim> bound = vm::BindSymbols(signature, types);
@@ -251,7 +254,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerClosureCall(const CallNod
   }
   const vm::Type type = builder_->type(closure);
   if (type.kind != vm::ValueKind::kClosure) return Unsupported(call.span, "a call of what is no function");
-  INGOT_RETURN_IF_ERROR(CheckArguments(call, "the function", type.elements, args));
+  INGOT_RETURN_IF_ERROR(FitArguments(call, "the function", type.elements, args));
   INGOT_ASSIGN_OR_RETURN(CallResults results, MakeResults(call, type.results));
   builder_->CallClosure(results.registers, closure, std::move(args));
   return ValueOf(call, results);
@@ -300,7 +303,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerExternalCall(const CallNo
   const vm::ExternalId id = *program_.FindExternal(name);
   const vm::Signature signature = program_.program().externals[id.value].signature;
   INGOT_ASSIGN_OR_RETURN(std::vector<vm::RegisterId> args, Registers(call.args));
-  INGOT_RETURN_IF_ERROR(CheckArguments(call, "\"" + name + "\"", TypesOf(signature.params), args));
+  INGOT_RETURN_IF_ERROR(FitArguments(call, "\"" + name + "\"", TypesOf(signature.params), args));
   INGOT_ASSIGN_OR_RETURN(CallResults results, MakeResults(call, TypesOf(signature.results)));
   builder_->CallExternal(results.registers, id, std::move(args));
   return ValueOf(call, results);

@@ -148,8 +148,9 @@ class FunctionLowering {
   };
   Result<CallResults> MakeResults(const ir::CallNode& call, const std::vector<vm::Type>& produced);
   Result<Value> ValueOf(const ir::CallNode& call, const CallResults& results);
-  Status CheckArguments(const ir::CallNode& call, const std::string& callee, const std::vector<vm::Type>& params,
-                        const std::vector<vm::RegisterId>& args) const;
+  // What is passed as an object becomes one.
+  Status FitArguments(const ir::CallNode& call, const std::string& callee, const std::vector<vm::Type>& params,
+                      std::vector<vm::RegisterId>& args);
 
   ProgramLowering& program_;
   const ir::Function& function_;

@@ -29,7 +29,7 @@ Status FunctionLowering::LowerMatchCast(const Binding& binding) {
     INGOT_ASSIGN_OR_RETURN(vm::Type wanted, LowerType(binding.match_cast, symbols_, storage, binding.span));
     vm::Type loose = wanted;
     for (vm::Dim& dim : loose.dims) dim.reset();
-    if (!IsAny(type) && !vm::IsAssignable(loose, type)) {
+    if (!IsAny(type) && !IsAny(wanted) && !vm::IsAssignable(loose, type)) {
       // It fails whenever it is reached; what follows is never run.
       const std::vector<std::string> names = program_.signature(*program_.FindFunction(name_)).symbol_names();
       vm::Type shown = wanted;
@@ -124,6 +124,11 @@ Status FunctionLowering::CompareDims(const std::vector<PendingDim>& pending) {
 Result<vm::RegisterId> FunctionLowering::Narrowed(vm::RegisterId src, const vm::Type& wanted, const Span& span) {
   const vm::Type type = builder_->type(src);
   if (vm::IsAssignable(wanted, type)) return src;
+  if (IsAny(wanted)) {
+    const vm::RegisterId dst = builder_->AddRegister(vm::Type(wanted));
+    builder_->Move(dst, Owned(src));
+    return dst;
+  }
   vm::Type loose = wanted;
   for (vm::Dim& dim : loose.dims) dim.reset();
   const bool is_possible =

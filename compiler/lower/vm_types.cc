@@ -93,13 +93,13 @@ Result<vm::Type> LowerType(const Type& type, std::span<const PrimVar> symbols, v
     }
     case TypeKind::kShape: {
       auto shape = Downcast<ShapeTypeNode>(type);
-      if (shape->rank < 0) return Unsupported(span, "a shape of unknown rank");
+      if (shape->rank < 0) return vm::Type::Object("any");
       if (!shape->dims) return vm::Type::Shape(std::vector<vm::Dim>(static_cast<size_t>(shape->rank)));
       return vm::Type::Shape(TypeDims(*shape->dims, symbols));
     }
     case TypeKind::kTensor: {
       auto tensor = Downcast<TensorTypeNode>(type);
-      if (tensor->rank < 0 || !tensor->dtype) return Unsupported(span, "a tensor of unknown rank or dtype");
+      if (tensor->rank < 0 || !tensor->dtype) return vm::Type::Object("any");
       if (!tensor->dims) {
         return vm::Type::Tensor(*tensor->dtype, std::vector<vm::Dim>(static_cast<size_t>(tensor->rank)), storage);
       }

@@ -238,6 +238,14 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
                     ? Expr(Make<TupleNode>(std::vector<Expr>{}, Make<TupleTypeNode>(std::vector<Type>{})))
                     : ReadArgument(*last->value, builder);
   if (result == nullptr || context_.sink().count() != errors) return nullptr;
+  if (declared != nullptr && FitType(declared, result->type) == Fit::kNarrower) {
+    // What is known of the result is less than what is promised: it is compared when the function returns.
+    VarNode checked("returned", declared, false);
+    checked.span = context_.SpanOf(last->place);
+    const Var var = Make<VarNode>(std::move(checked));
+    AddBinding({var, std::move(result), declared, SpanOf(last->place, last->comment)}, builder);
+    result = var;
+  }
   if (!CheckType(declared, result->type, last->place)) return nullptr;
   if (declared == nullptr) declared = WithoutLocalSymbols(result->type, known_outside);
   SeqExprNode body(std::move(builder.blocks), std::move(result));

@@ -253,7 +253,8 @@ std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax,
     types.push_back(types_.Read(is_list ? syntax[i] : syntax));
     if (types.back() == nullptr) return std::nullopt;
   }
-  // A list of one is a tuple of one to call_tir and its kin; the one type of an external function's result else.
+  // A list of one is a tuple of one to call_tir and its kin; the one type of the result of an external
+  // function or closure else.
   if (is_list && types.size() < (one_is_itself ? 1 : 2))
     return std::vector<Type>{Make<TupleTypeNode>(std::move(types))};
   return types;
@@ -332,11 +333,12 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
     if (value) attrs.emplace_back(spec.name, std::move(*value));
     fine = fine && value;
   }
+  const bool calls_closure = name == "invoke_closure" || name == "invoke_pure_closure";
   for (const std::string_view out_name : kOutTypeNames) {
     const bool by_place = type_place != kNoPlace && out_name == kOutTypeNames[0];
     const Syntax* syntax = args.Get(by_place ? type_place : kNoPlace, out_name);
     if (syntax == nullptr) continue;
-    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax, row->variadic);
+    std::optional<std::vector<Type>> types = ReadOutTypes(*syntax, row->variadic || calls_closure);
     if (types) out_types = std::move(*types);
     fine = fine && types;
   }

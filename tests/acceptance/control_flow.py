@@ -190,6 +190,24 @@ class Module:
         turns = run("turns", 10**6, 10**6 + 1, 10**6 + 2)
         self.assertEqual(turns.returncode, 0, turns.stdout + turns.stderr)
 
+    def test_inputs_of_any_type(self):
+        (self.dir / "m.py").write_text("""
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n",), "float32"), y: R.Any) -> R.Tensor(("n",), "float32"):
+        return y
+""")
+        made = tool("vm-compile", self.dir / "m.py", "-o", self.dir / "m.ingot")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        np.savez(self.dir / "out.npz", output=np.array([1, 2], np.float32))
+        ran = tool("vm-run", self.dir / "m.ingot", "--input", "x=2xf32=0 0", "--input", "y=2xf32=1 2", "--expect",
+                   f"@{self.dir / 'out.npz'}")
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        longer = tool("vm-run", self.dir / "m.ingot", "--input", "x=2xf32=0 0", "--input", "y=3xf32=1 2 3")
+        self.assertEqual(longer.returncode, 3, longer.stderr)
+        self.assertIn("expected float32[2], got float32[3]", longer.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

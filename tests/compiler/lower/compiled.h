@@ -12,6 +12,7 @@
 
 #include "compiler/script/parser.h"
 #include "tests/compiler/jit_module.h"
+#include "vm/value_text.h"
 
 namespace ingot::driver {
 
@@ -90,6 +91,22 @@ class Compiled {
     return message;
   }
   const std::vector<std::unique_ptr<JitModule>>& modules() const { return modules_; }  // per level
+  // What a call gives, the same at every level, as text: values, tensors by their type, separated by commas; or the
+  // message behind the module's name.
+  std::string Outcome(const char* function, const std::vector<vm::Value>& arguments) {
+    std::string outcome;
+    for (const auto& module : modules_) {
+      const Result<std::vector<vm::Value>> called = module->Invoke(function, arguments);
+      std::string text = called.ok() ? "" : called.status().message().substr(std::string("in-process module: ").size());
+      for (size_t i = 0; called.ok() && i < called->size(); ++i) {
+        const bool is_tensor = std::holds_alternative<Tensor>((*called)[i]);
+        text += (i == 0 ? "" : ", ") + (is_tensor ? vm::DescribeValue((*called)[i]) : vm::ValueText((*called)[i]));
+      }
+      if (&module != &modules_.front()) CHECK(text == outcome);
+      outcome = std::move(text);
+    }
+    return outcome;
+  }
   const vm::Program& program() const { return modules_.back()->executable().program(); }
 
  private:
