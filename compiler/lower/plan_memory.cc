@@ -403,9 +403,22 @@ Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] > typical[b]; });
   if (!all_constant) return PlaceSymbolic(tensors, order);
-  auto [offsets, peak] = PlaceConstants(tensors, order);
-  Placement result{{}, Int64(peak)};
-  for (int64_t offset : offsets) result.offsets.push_back(Int64(offset));
+  // No order is best for all: large tensors first wins most often, long-lived ones or the program's order at times.
+  const auto occupied = [&](size_t i) {
+    return typical[i] * static_cast<double>(tensors[i].last - tensors[i].first + 1);
+  };
+  std::vector<size_t> by_occupied = order, by_begin = order;
+  std::stable_sort(by_occupied.begin(), by_occupied.end(),
+                   [&](size_t a, size_t b) { return occupied(a) > occupied(b); });
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [&](size_t a, size_t b) { return tensors[a].first < tensors[b].first; });
+  auto best = PlaceConstants(tensors, order);
+  for (const std::vector<size_t>& other : {by_occupied, by_begin}) {
+    auto placed = PlaceConstants(tensors, other);
+    if (placed.second < best.second) best = std::move(placed);
+  }
+  Placement result{{}, Int64(best.second)};
+  for (int64_t offset : best.first) result.offsets.push_back(Int64(offset));
   return result;
 }
 

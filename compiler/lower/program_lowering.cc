@@ -55,6 +55,22 @@ bool Unite(std::vector<vm::NamedType>& types, const std::vector<vm::NamedType>& 
   return true;
 }
 
+// Bounds of symbols are numbers by name.
+Status CheckDimBounds(const Function& function) {
+  for (const char* attr : {"tir_var_lower_bound", "tir_var_upper_bound"}) {
+    const AttrValue* const bounds = function->attrs.Find(attr);
+    if (bounds == nullptr) continue;
+    const auto* items = bounds->get<AttrDict>();
+    if (items == nullptr || !std::all_of(items->begin(), items->end(), [](const auto& item) {
+          return item.second.template get<int64_t>() != nullptr;
+        })) {
+      return Status(StatusCode::kBadInput,
+                    std::string("malformed attribute \"") + attr + "\": expected integers by the names of symbols");
+    }
+  }
+  return Status();
+}
+
 // What a call says of the external function's signature: dims that are no constants are unknown.
 Result<vm::Signature> SignatureOfExternalCall(const CallNode& call) {
   vm::Signature signature;
@@ -190,6 +206,7 @@ Status ProgramLowering::AddExternal(const std::string& name, vm::Signature signa
 Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, const Function& function) const {
   const std::span<const Var> params(function->params.data(), NumInputs(*function));
   const std::vector<PrimVar> symbols = SignatureSymbols(params);
+  INGOT_RETURN_IF_ERROR(CheckDimBounds(function));
   vm::Signature signature;
   signature.symbols = NameSymbols(symbols, function->attrs);
   const std::vector<KeptState>& kept = states(name);
