@@ -206,7 +206,7 @@ class Module:
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         longer = tool("vm-run", self.dir / "m.ingot", "--input", "x=2xf32=0 0", "--input", "y=3xf32=1 2 3")
         self.assertEqual(longer.returncode, 3, longer.stderr)
-        self.assertIn("expected float32[2], got float32[3]", longer.stderr)
+        self.assertIn("expected float32[n] with n = 2, got float32[3]", longer.stderr)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/compiler/lower/compiled.h"
 #include "tests/compiler/jit_module.h"
+#include "tests/compiler/lower/compiled.h"
 
 namespace ingot::driver {
 namespace {
