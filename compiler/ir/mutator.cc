@@ -1,4 +1,6 @@
 // Mutators: rebuild what changed, return the very same node where nothing below did.
+#include <iterator>
+
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 
@@ -36,6 +38,15 @@ bool SameBindings(const BindingBlock& a, const BindingBlock& b) {
     if (!x.var.same_as(y.var) || !x.value.same_as(y.value) || !x.match_cast.same_as(y.match_cast)) return false;
   }
   return true;
+}
+
+// Plain blocks in a row are one, since the text shows no seam between them.
+void AppendBlock(std::vector<BindingBlock>& blocks, BindingBlock block) {
+  if (block.bindings.empty()) return;
+  if (block.is_dataflow || blocks.empty() || blocks.back().is_dataflow) return blocks.push_back(std::move(block));
+  std::vector<Binding>& last = blocks.back().bindings;
+  last.insert(last.end(), std::make_move_iterator(block.bindings.begin()),
+              std::make_move_iterator(block.bindings.end()));
 }
 
 }  // namespace
@@ -467,13 +478,13 @@ Expr ExprMutator::Mutate(const Ref<SeqExprNode>& node) {
     current_block_ = &result;
     for (const Binding& binding : block.bindings) MutateBinding(binding);
     changed |= !SameBindings(result, block);
-    if (!result.bindings.empty()) blocks.push_back(std::move(result));
+    AppendBlock(blocks, std::move(result));
   }
   BindingBlock tail;  // what a mutation of the body emits
   current_block_ = &tail;
   Expr body = MutateExpr(node->body);
   current_block_ = outer;
-  if (!tail.bindings.empty()) blocks.push_back(std::move(tail));
+  AppendBlock(blocks, std::move(tail));
   if (!changed && body.same_as(node->body) && blocks.size() == node->blocks.size()) return node;
   SeqExprNode copy(*node);
   copy.blocks = std::move(blocks);

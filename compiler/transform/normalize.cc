@@ -186,11 +186,12 @@ class Normalizer : public ir::ExprMutator {
     const Expr mutated = ir::ExprMutator::Mutate(seq);
     const auto* result = As<ir::SeqExprNode>(mutated);
     if (!status_.ok() || (IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
-    // The result is a call: bind it, as the last thing in a block of its own.
+    // The result is a call: bind it, as the last thing outside of dataflow blocks.
     ir::SeqExprNode copy = *result;
     if (!IsLeaf(copy.body)) {
       const ir::Var var = ir::Make<ir::VarNode>("gv", copy.body->type);
-      copy.blocks.push_back({{Binding{var, copy.body, nullptr, copy.body->span}}, /*is_dataflow=*/false});
+      if (copy.blocks.empty() || copy.blocks.back().is_dataflow) copy.blocks.emplace_back();
+      copy.blocks.back().bindings.push_back({var, copy.body, nullptr, copy.body->span});
       copy.body = var;
     }
     copy.type = copy.body->type;
