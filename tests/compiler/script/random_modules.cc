@@ -165,10 +165,11 @@ class GraphGenerator {
     call.type = *type;
     return Make<CallNode>(std::move(call));
   }
-  Expr ArgumentTuple() {
+  Expr ArgumentTuple() { return ArgumentTuple(1 + random_.Below(2)); }
+  Expr ArgumentTuple(int64_t count) {
     std::vector<Expr> fields;
     std::vector<Type> types;
-    for (int64_t i = 1 + random_.Below(2); i > 0; --i) {
+    for (int64_t i = count; i > 0; --i) {
       fields.push_back(random_.Pick(values_));
       types.push_back(fields.back()->type);
     }
@@ -180,6 +181,9 @@ class GraphGenerator {
       if (entry.function->kind == ExprKind::kPrimFunc) vars.push_back(entry.var);
     }
     return random_.Pick(vars);
+  }
+  int64_t NumParams(const GlobalVar& prim_func) const {
+    return std::ssize(module_.FindPrimFunc(prim_func->name)->params);
   }
   Type OutType() { return Make<TensorTypeNode>(std::vector<PrimExpr>{RandomDim(random_, symbols_), Int64(2)}, kF32); }
 
@@ -200,16 +204,31 @@ class GraphGenerator {
       case 4:
         return Row("astype", {x}, {{"dtype", DataType::Float(16)}});
       case 5: {
+        // Outputs, a number, and the rest of the function's parameters are inputs.
+        const GlobalVar function = AnyPrimFunc();
+        int64_t inputs = NumParams(function) - 1;
+        if (inputs < 0) return nullptr;
         std::vector<Type> types = {OutType()};
-        if (random_.Chance(30)) types.push_back(OutType());
-        std::vector<Expr> args = {AnyPrimFunc(), ArgumentTuple()};
-        if (random_.Chance(30))
-          args.push_back(Make<ShapeExprNode>(std::vector<PrimExpr>{RandomDim(random_, symbols_)}));
+        if (inputs > 0 && random_.Chance(30)) {
+          types.push_back(OutType());
+          --inputs;
+        }
+        std::vector<PrimExpr> numbers;
+        if (inputs > 0 && random_.Chance(30)) {
+          numbers.push_back(RandomDim(random_, symbols_));
+          --inputs;
+        }
+        std::vector<Expr> args = {function, ArgumentTuple(inputs)};
+        if (!numbers.empty()) args.push_back(Make<ShapeExprNode>(std::move(numbers)));
         return Row("call_tir", std::move(args), {}, std::move(types));
       }
-      case 6:
-        return Row("call_tir_inplace", {AnyPrimFunc(), ArgumentTuple()}, {{"inplace_indices", AttrValue::Ints({0})}},
+      case 6: {
+        const GlobalVar function = AnyPrimFunc();
+        const int64_t inputs = NumParams(function);
+        if (inputs == 0) return nullptr;
+        return Row("call_tir_inplace", {function, ArgumentTuple(inputs)}, {{"inplace_indices", AttrValue::Ints({0})}},
                    {OutType()});
+      }
       case 7:
         return Row("call_dps_packed", {Make<ExternFuncNode>(random_.Text()), ArgumentTuple()}, {}, {OutType()});
       case 8:
