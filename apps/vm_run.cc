@@ -41,6 +41,16 @@ struct ExpectResult {
   Json report = Json::array();
 };
 
+// The outputs that are sequences or tuples, each once.
+std::vector<std::string> SequencesOf(const std::vector<Output>& outputs) {
+  std::vector<std::string> names;
+  for (const Output& output : outputs) {
+    const std::string& name = output.text == kNoElements ? output.name : output.sequence;
+    if (!name.empty() && (names.empty() || names.back() != name)) names.push_back(name);
+  }
+  return names;
+}
+
 // Compares the outputs that the reference file names. A file of one unnamed tensor (.npy) is the only output's.
 Result<ExpectResult> CompareWithReference(const Tool& tool, const Options& options,
                                           const std::vector<Output>& outputs) {
@@ -75,7 +85,18 @@ Result<ExpectResult> CompareWithReference(const Tool& tool, const Options& optio
                              {"max_absolute_error", comparison->max_absolute_error}});
     tool.Note("output \"" + output.name + "\": " + comparison->ToString());
   }
-  if (compared == 0) return Status(StatusCode::kBadInput, path + ": holds none of the outputs");
+  // A sequence of another length than the file's.
+  for (const std::string& sequence : SequencesOf(outputs)) {
+    const auto given = std::ranges::count(outputs, sequence, &Output::sequence);
+    const auto expected = std::ranges::count_if(reference, [&](const formats::NamedTensor& named) {
+      return named.name.starts_with(sequence + ".") && ParseElementPath(named.name.substr(sequence.size() + 1));
+    });
+    if (expected == 0 || expected == given) continue;
+    result.equal = false;
+    tool.Note("output \"" + sequence + "\": expected " + std::to_string(expected) + " tensors, got " +
+              std::to_string(given));
+  }
+  if (compared == 0 && result.equal) return Status(StatusCode::kBadInput, path + ": holds none of the outputs");
   return result;
 }
 
@@ -159,8 +180,10 @@ int main(int argc, char** argv) {
   app.add_option("EXE", options.session.path, "The executable")->required();
   app.add_option("FILE", options.inputs.files, "Tensor files: .npy in order, .npz and .safetensors by name");
   app.add_option("--entry", options.session.entry, "Function to call")->capture_default_str();
-  app.add_option("--input", options.inputs.specs,
-                 "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones");
+  app.add_option(
+      "--input", options.inputs.specs,
+      "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones; elements "
+      "of a sequence or tuple are NAME.0, NAME.1, ..., and NAME=() is one without any");
   app.add_option("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
   app.add_option("--threads", options.session.threads, "Threads of the pool (default: all processors)");
   app.add_option("--top-k", options.top_k, "Print the K best classes of the first output");

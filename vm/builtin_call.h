@@ -1,10 +1,12 @@
-// BuiltinCall: the arguments of one call of a builtin, in the order of its row, as the routines take them. They lie in
-// the frame's registers; tensors are described by views, so that a warm call allocates nothing: whoever makes calls
-// keeps one of these and fills it anew. Values are made of arguments only where they are shown to people.
+// BuiltinCall: the arguments of one call of a builtin, in the order of its row (without its result, which the routine sets
+// here), as the routines take them. They lie in the frame's registers; tensors are described by views, so that a warm call
+// allocates nothing: whoever makes calls keeps one of these and fills it anew. Values are made of arguments only where they
+// are shown to people, or kept.
 #pragma once
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/tensor.h"
@@ -28,6 +30,10 @@ class BuiltinCall {
   double number(size_t i) const;
   bool flag(size_t i) const { return *slots_[i] != 0; }
   const std::string& text(size_t i) const;
+  Value value(size_t i) const;  // of what is no tensor
+  // What the call gives, where the row has a result.
+  void set_result(Value value) { result_ = std::move(value); }
+  Value TakeResult() { return std::exchange(result_, Value()); }
   // The text of argument i with its places filled by the arguments that follow.
   Result<std::string> Format(size_t i) const;
 
@@ -35,9 +41,10 @@ class BuiltinCall {
   std::vector<const Type*> types_;
   std::vector<const int64_t*> slots_;
   std::vector<TensorView> views_;  // as many; of a tensor alone it has a meaning
+  Value result_;
 };
 
 // Runs a builtin's routine.
-Status RunBuiltin(Builtin builtin, const BuiltinCall& call, Instance& instance);
+Status RunBuiltin(Builtin builtin, BuiltinCall& call, Instance& instance);
 
 }  // namespace ingot::vm

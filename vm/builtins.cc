@@ -26,6 +26,8 @@ void BuiltinCall::AddTensor(const Type& type, const int64_t* slot, const TensorV
 
 void BuiltinCall::Add(const Type& type, const int64_t* slot) { AddTensor(type, slot, TensorView()); }
 
+Value BuiltinCall::value(size_t i) const { return Interpreter::BoxWords(*types_[i], slots_[i]); }
+
 double BuiltinCall::number(size_t i) const { return std::bit_cast<double>(*slots_[i]); }
 
 const std::string& BuiltinCall::text(size_t i) const {
@@ -39,7 +41,7 @@ Result<std::string> BuiltinCall::Format(size_t i) const {
       INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(views_[k], {}));
       values.emplace_back(std::move(tensor));
     } else {
-      values.push_back(Interpreter::BoxWords(*types_[k], slots_[k]));
+      values.push_back(value(k));
     }
   }
   return FormatValues(text(i), values);
@@ -47,7 +49,7 @@ Result<std::string> BuiltinCall::Format(size_t i) const {
 
 namespace {
 
-using Call = const BuiltinCall&;
+using Call = BuiltinCall&;  // its arguments without the results, which a routine sets
 
 Status BuiltinPrint(Call a, Instance& instance) {
   INGOT_ASSIGN_OR_RETURN(const std::string text, a.Format(0));
@@ -91,9 +93,100 @@ Status BuiltinStoreInt(Call a, Instance&) {
 }
 Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.tensor(0)); }
 
+// ---- Sequences
+
+// The elements of argument i; an error when it is no sequence.
+Result<const std::vector<Value>*> ElementsAt(Call a, size_t i) {
+  const Value value = a.value(i);  // its register keeps what it refers to
+  const auto* object = std::get_if<Ref<Object>>(&value);
+  const auto* tuple = object == nullptr ? nullptr : dynamic_cast<const TupleObject*>(object->get());
+  if (tuple != nullptr && tuple->kind() == ValueKind::kTuple) return &tuple->elements;
+  return Status(StatusCode::kBadInput, "expected a sequence, got " + DescribeValue(value));
+}
+
+// The place of `count` elements of a sequence of this length.
+Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
+  const auto end = static_cast<int64_t>(length);
+  const int64_t place = position < 0 && position >= -end ? position + end : position;
+  if (place >= 0 && count >= 0 && place <= end && count <= end - place) return static_cast<size_t>(place);
+  return Status(StatusCode::kBadInput, "place " + std::to_string(position) + " of a sequence of " +
+                                           std::to_string(length) + (length == 1 ? " element" : " elements"));
+}
+
+// Bounds what a loop that doubles a sequence may take.
+constexpr int64_t kMaxSequenceLength = 1 << 16;
+
+Status BuiltinSequenceSplice(Call a, Instance&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* old, ElementsAt(a, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* replacement, ElementsAt(a, 3));
+  const int64_t count = a.integer(2);
+  INGOT_ASSIGN_OR_RETURN(const size_t place, PlaceIn(old->size(), a.integer(1), count));
+  if (old->size() + replacement->size() > static_cast<size_t>(kMaxSequenceLength)) {
+    return Status(StatusCode::kFailed, "a sequence has at most " + std::to_string(kMaxSequenceLength) + " elements");
+  }
+  std::vector<Value> elements(old->begin(), old->begin() + static_cast<std::ptrdiff_t>(place));
+  elements.insert(elements.end(), replacement->begin(), replacement->end());
+  elements.insert(elements.end(), old->begin() + static_cast<std::ptrdiff_t>(place) + count, old->end());
+  a.set_result(MakeTuple(std::move(elements)));
+  return Status();
+}
+Status BuiltinSequenceAt(Call a, Instance&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* elements, ElementsAt(a, 0));
+  INGOT_ASSIGN_OR_RETURN(const size_t place, PlaceIn(elements->size(), a.integer(1), 1));
+  a.set_result((*elements)[place]);
+  return Status();
+}
+Status BuiltinSequenceLength(Call a, Instance&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* elements, ElementsAt(a, 0));
+  a.set_result(static_cast<int64_t>(elements->size()));
+  return Status();
+}
+
+// The tensors of the sequence that is argument i, with an axis of extent 1 put in where they are to be stacked.
+Result<std::vector<TensorView>> TensorsAt(Call a, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* elements, ElementsAt(a, i));
+  const int64_t axis = a.integer(i + 1), added = a.flag(i + 2) ? 1 : 0;
+  std::vector<TensorView> views;
+  for (const Value& element : *elements) {
+    const auto* tensor = std::get_if<Tensor>(&element);
+    if (tensor == nullptr || axis < 0 || axis >= tensor->rank() + added || tensor->rank() + added > kMaxRank) {
+      return Status(StatusCode::kBadInput, "axis " + std::to_string(axis) + " of " + DescribeValue(element));
+    }
+    std::vector<int64_t> dims(tensor->dims().begin(), tensor->dims().end());
+    std::vector<int64_t> strides(tensor->strides().begin(), tensor->strides().end());
+    if (added != 0) {
+      dims.insert(dims.begin() + axis, 1);
+      strides.insert(strides.begin() + axis, 1);
+    }
+    const int64_t* const gaps = tensor->is_compact() ? nullptr : strides.data();
+    INGOT_ASSIGN_OR_RETURN(views.emplace_back(),
+                           TensorView::Make(tensor->data(), tensor->dtype(), dims, gaps, tensor->device()));
+  }
+  if (views.empty()) return Status(StatusCode::kBadInput, "a sequence without elements");
+  return views;
+}
+
+// Of the first tensor, but for the axis; that the others fit is compared when they are written.
+Status BuiltinSequenceConcatDims(Call a, Instance&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<TensorView> views, TensorsAt(a, 0));
+  std::vector<int64_t> dims(views[0].shape().begin(), views[0].shape().end());
+  const auto axis = static_cast<size_t>(a.integer(1));
+  dims[axis] = 0;
+  for (const TensorView& view : views) {
+    const bool fits = view.rank == views[0].rank && !__builtin_add_overflow(dims[axis], view.dims[axis], &dims[axis]);
+    if (!fits) return Status(StatusCode::kBadInput, view.TypeToString() + " beside " + views[0].TypeToString());
+  }
+  a.set_result(ShapeValue{std::move(dims)});
+  return Status();
+}
+Status BuiltinSequenceConcat(Call a, Instance&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<TensorView> views, TensorsAt(a, 1));
+  return host::Concat(views, a.integer(2), a.tensor(0));
+}
+
 }  // namespace
 
-Status RunBuiltin(Builtin builtin, const BuiltinCall& call, Instance& instance) {
+Status RunBuiltin(Builtin builtin, BuiltinCall& call, Instance& instance) {
   switch (builtin) {
 #define INGOT_BUILTIN(number, Name, text, semantics, ...) \
   case Builtin::k##Name:                                  \

@@ -16,7 +16,7 @@ enum class Builtin : uint32_t {
 #include "vm/builtins.def"
 };
 
-enum class ArgumentRole : uint8_t { kIn, kOut, kInOut, kRest };
+enum class ArgumentRole : uint8_t { kIn, kOut, kInOut, kRest, kResult };
 inline bool IsWritten(ArgumentRole role) { return role == ArgumentRole::kOut || role == ArgumentRole::kInOut; }
 
 struct BuiltinArgument {
@@ -29,7 +29,12 @@ struct BuiltinInfo {
   Builtin builtin;
   const char* name;
   const char* semantics;
-  std::span<const BuiltinArgument> arguments;
+  std::span<const BuiltinArgument> arguments;  // results first
+  size_t num_results() const {
+    size_t count = 0;
+    while (count < arguments.size() && arguments[count].role == ArgumentRole::kResult) ++count;
+    return count;
+  }
 };
 
 // All rows, by ascending number.

@@ -11,7 +11,8 @@
 namespace ingot::capi {
 namespace {
 
-constexpr int kMaxNesting = 16;  // of tuples that come from outside
+constexpr int kMaxNesting = 16;                  // of tuples that come from outside, or go there
+constexpr int64_t kMaxResultElements = 1 << 20;  // of one result's tuples together: they may share what they hold
 
 Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
   switch (value.kind) {
@@ -91,8 +92,11 @@ Result<Tensor> Keeping(const Tensor& tensor, const KeepAlive& keep) {
 }
 
 // On failure *out is a value that may be cleared.
-Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out) {
+Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out, int64_t* left = nullptr,
+                 int depth = 0) {
   *out = {};
+  int64_t all = kMaxResultElements;
+  if (left == nullptr) left = &all;
   if (const auto* i = std::get_if<int64_t>(&value)) {
     out->kind = INGOT_KIND_INT;
     out->as.i = *i;
@@ -139,6 +143,10 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
     }
     if (const auto* tuple = dynamic_cast<const vm::TupleObject*>(object->get());
         tuple != nullptr && tuple->kind() == vm::ValueKind::kTuple) {
+      *left -= static_cast<int64_t>(tuple->elements.size());
+      if (depth == kMaxNesting || *left < 0) {
+        return Status(StatusCode::kFailed, "a result of tuples that nest too deep, or have too many elements");
+      }
       auto* elements =
           static_cast<ingot_value*>(std::calloc(std::max<size_t>(tuple->elements.size(), 1), sizeof(ingot_value)));
       if (elements == nullptr) return Status::OutOfMemory();
@@ -146,7 +154,7 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
       out->as.tuple.elements = elements;
       out->as.tuple.count = tuple->elements.size();
       for (size_t i = 0; i < tuple->elements.size(); ++i) {
-        INGOT_RETURN_IF_ERROR(FromValue(tuple->elements[i], keep, &elements[i]));
+        INGOT_RETURN_IF_ERROR(FromValue(tuple->elements[i], keep, &elements[i], left, depth + 1));
       }
       return Status();
     }

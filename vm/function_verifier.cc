@@ -520,18 +520,32 @@ class FunctionVerifier {
 
   Verdict VerifyBuiltinCall(const Instruction& in) const {
     const BuiltinInfo& builtin = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
-    const RegisterList& args = in.registers(2);
-    const bool has_rest = builtin.arguments.back().role == ArgumentRole::kRest;
-    const size_t fixed = builtin.arguments.size() - (has_rest ? 1 : 0);
-    if (!in.registers(0).empty() || args.size() < fixed || (!has_rest && args.size() > fixed)) {
+    const RegisterList &results = in.registers(0), &args = in.registers(2);
+    const size_t num_results = builtin.num_results();
+    const std::span<const BuiltinArgument> row = builtin.arguments.subspan(num_results);
+    const bool has_rest = row.back().role == ArgumentRole::kRest;
+    const size_t fixed = row.size() - (has_rest ? 1 : 0);
+    if (results.size() != num_results || args.size() < fixed || (!has_rest && args.size() > fixed)) {
       return Fail(Check::kCallArity, std::string("builtin ") + builtin.name + " takes " + std::to_string(fixed) +
-                                         (has_rest ? " or more" : "") + " arguments and gives nothing");
+                                         (has_rest ? " or more" : "") + " arguments and gives " +
+                                         (num_results == 0 ? "nothing" : std::to_string(num_results) + " results"));
+    }
+    const auto is_of_kind = [](const BuiltinArgument& argument, const Type& type) {
+      return argument.accepts == Accepts::kAny || static_cast<int>(argument.accepts) == static_cast<int>(type.kind);
+    };
+    for (size_t i = 0; i < num_results; ++i) {
+      const Type& type = TypeOf(results[i]);
+      const bool is_any = builtin.arguments[i].accepts != Accepts::kObject || IsAnyObject(type);
+      const bool is_owned = !type.is_tensor() || type.storage == Storage::kOwned;
+      if (is_any && is_owned && is_of_kind(builtin.arguments[i], type)) continue;
+      return Fail(Check::kCallTypes, std::string("builtin ") + builtin.name + ", result \"" +
+                                         builtin.arguments[i].name + "\": into " + Show(type));
     }
     for (size_t i = 0; i < args.size(); ++i) {
-      const BuiltinArgument& argument = builtin.arguments[std::min(i, builtin.arguments.size() - 1)];
+      const BuiltinArgument& argument = row[std::min(i, row.size() - 1)];
       const Type& type = TypeOf(args[i]);
-      const bool right_kind =
-          argument.accepts == Accepts::kAny || static_cast<int>(argument.accepts) == static_cast<int>(type.kind);
+      const bool is_object = argument.accepts == Accepts::kObject;
+      const bool right_kind = is_object ? IsCountedKind(type.kind) : is_of_kind(argument, type);
       if (!right_kind || (type.is_tensor() && program_.devices[type.device].kind != "cpu")) {
         return Fail(Check::kCallTypes,
                     std::string("builtin ") + builtin.name + ", argument \"" + argument.name + "\": got " + Show(type));
@@ -541,7 +555,7 @@ class FunctionVerifier {
                     std::string("builtin ") + builtin.name + " writes " + Name(args[i]) + ", which is " + Show(type));
       }
       for (size_t k = 0; k < std::min(i, fixed); ++k) {
-        if (!IsWritten(builtin.arguments[k].role) || !type.is_tensor() || !MayShare(args[i], args[k])) continue;
+        if (!IsWritten(row[k].role) || !type.is_tensor() || !MayShare(args[i], args[k])) continue;
         return Fail(Check::kKernelAlias, std::string("builtin ") + builtin.name + ": its output is an input too");
       }
     }

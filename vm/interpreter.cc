@@ -384,9 +384,22 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
     }
   }
   const auto builtin = static_cast<Builtin>(in.scalar(1));
+  const auto fail = [&](Status status) {
+    return std::move(status).WithContext(std::string("builtin ") + FindBuiltin(static_cast<uint64_t>(builtin))->name);
+  };
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
-  if (status.ok()) return status;
-  return std::move(status).WithContext(std::string("builtin ") + FindBuiltin(static_cast<uint64_t>(builtin))->name);
+  if (!status.ok()) return fail(std::move(status));
+  if (in.registers(0).empty()) return status;
+  const Function& function = *record.linked->function;
+  const std::span<const int64_t> symbols(frame, function.signature.symbols.size());
+  const Type& to = function.registers[source.registers(0)[0]];
+  const Value result = builtin_call_.TakeResult();
+  if (!HasType(result, to, symbols)) {
+    return fail(Status(StatusCode::kBadInput, "expected " + DescribeExpected(to, function.signature, symbols) +
+                                                  ", got " + DescribeValue(result)));
+  }
+  Drop(to, frame + in.registers(0)[0]);
+  return Unbox(to, frame + in.registers(0)[0], result);
 }
 
 Status Interpreter::MakeClosure(const Record& record, const Instruction& in, const Instruction& source,

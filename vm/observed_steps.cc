@@ -137,7 +137,8 @@ Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase,
     return Status();
   };
   if (in.opcode == Opcode::kCallBuiltin) {
-    const std::span<const BuiltinArgument> row = FindBuiltin(static_cast<uint64_t>(in.scalar(1)))->arguments;
+    const BuiltinInfo& builtin = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
+    const std::span<const BuiltinArgument> row = builtin.arguments.subspan(builtin.num_results());
     for (size_t i = 0; i < in.registers(2).size(); ++i) {
       const BuiltinArgument& described = row[std::min(i, row.size() - 1)];
       const ParamRole role = described.role == ArgumentRole::kOut ? ParamRole::kOut : ParamRole::kIn;

@@ -21,18 +21,6 @@ namespace {
 
 DataType FromDL(ingot_dl_data_type type) { return {static_cast<TypeCode>(type.code), type.bits, type.lanes}; }
 
-// A borrowed view of a host tensor for the C API.
-ingot_dl_tensor ViewOf(const Tensor& t) {
-  ingot_dl_tensor view{};
-  view.data = t.data();
-  view.device = {INGOT_DL_CPU, 0};
-  view.ndim = t.rank();
-  view.dtype = {static_cast<uint8_t>(t.dtype().code), t.dtype().bits, t.dtype().lanes};
-  view.shape = const_cast<int64_t*>(t.dims().data());
-  view.strides = const_cast<int64_t*>(t.strides().data());
-  return view;
-}
-
 // What a result that is no tensor looks like.
 std::string ValueText(const ingot_value& value) {
   switch (value.kind) {
@@ -66,17 +54,20 @@ std::string ValueText(const ingot_value& value) {
 }
 
 // Flattens tuples: name, name.0, name.0.1, ...
-Status CollectOutputs(const std::string& name, ingot_value& value, std::vector<Session::Output>& outputs) {
+Status CollectOutputs(const std::string& name, ingot_value& value, const std::string& sequence,
+                      std::vector<Session::Output>& outputs) {
   if (value.kind == INGOT_KIND_TENSOR) {
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, ImportDLPack(std::exchange(value.as.owned_tensor, nullptr)));
     value = {};
-    outputs.push_back({name, std::move(tensor), ""});
+    outputs.push_back({name, std::move(tensor), "", sequence});
   } else if (value.kind == INGOT_KIND_TUPLE) {
+    const std::string& whole = sequence.empty() ? name : sequence;
+    if (value.as.tuple.count == 0) outputs.push_back({name, Tensor(), kNoElements, sequence});
     for (size_t i = 0; i < value.as.tuple.count; ++i) {
-      INGOT_RETURN_IF_ERROR(CollectOutputs(name + "." + std::to_string(i), value.as.tuple.elements[i], outputs));
+      INGOT_RETURN_IF_ERROR(CollectOutputs(name + "." + std::to_string(i), value.as.tuple.elements[i], whole, outputs));
     }
   } else {
-    outputs.push_back({name, Tensor(), ValueText(value)});
+    outputs.push_back({name, Tensor(), ValueText(value), sequence});
   }
   return Status();
 }
@@ -184,6 +175,38 @@ Result<size_t> Session::IndexOfInput(const std::string& name) const {
                                            "\"" + DidYouMean(name, names) + " (" + Signature() + ")");
 }
 
+Result<Session::Part> Session::PartOfInput(const std::string& name) const {
+  for (size_t i = 0; i < ingot_function_input_count(function_); ++i) {
+    const std::string_view input = ingot_function_input_name(function_, i);
+    if (!IsNested(i) || !name.starts_with(input) || name.size() <= input.size() || name[input.size()] != '.') continue;
+    const auto path = ParseElementPath(std::string_view(name).substr(input.size() + 1));
+    if (path) return Part{i, *path};
+  }
+  INGOT_ASSIGN_OR_RETURN(const size_t index, IndexOfInput(name));
+  return Part{index, {}};
+}
+
+bool Session::IsNested(size_t index) const {
+  const ingot_kind kind = ingot_type_kind(ingot_function_input_type(function_, index));
+  return kind == INGOT_KIND_TUPLE || kind == INGOT_KIND_OBJECT;
+}
+
+Status Session::BindTensor(const Part& part, Tensor tensor) {
+  if (IsNested(part.index)) {
+    const std::string name = ingot_function_input_name(function_, part.index);
+    const bool is_tuple = ingot_type_kind(ingot_function_input_type(function_, part.index)) == INGOT_KIND_TUPLE;
+    if (is_tuple && part.path.empty() && tensor) {
+      return Status(StatusCode::kInvalidArgument, "input \"" + name + "\" has elements, each with a name: \"" + name +
+                                                      ".0\", \"" + name + ".1\", ...");
+    }
+    INGOT_RETURN_IF_ERROR(nested_[part.index].Set(part.path, std::move(tensor)).WithContext("input \"" + name + "\""));
+  } else {
+    inputs_[part.index] = std::move(tensor);
+  }
+  bound_[part.index] = true;
+  return Status();
+}
+
 Status Session::BindScalar(size_t index, const std::string& spec) {
   ingot_value& value = scalars_[index];
   value.kind = ingot_type_kind(ingot_function_input_type(function_, index));
@@ -204,10 +227,12 @@ Status Session::BindScalar(size_t index, const std::string& spec) {
   return Status();
 }
 
-Status Session::Bind(size_t index, const std::string& spec, uint64_t seed) {
+Status Session::Bind(const Part& part, const std::string& spec, uint64_t seed) {
+  const size_t index = part.index;
   const ingot_type* type = ingot_function_input_type(function_, index);
-  // An input of any type takes a tensor that says its own.
-  const bool is_any = ingot_type_kind(type) == INGOT_KIND_OBJECT;
+  // Elements, and an input of any type, take a tensor that says its own.
+  const bool is_any = IsNested(index);
+  if (is_any && spec == kNoElements) return BindTensor(part, Tensor());
   if (!is_any && ingot_type_kind(type) != INGOT_KIND_TENSOR) return BindScalar(index, spec);
   std::vector<int64_t> dims;
   // Symbolic dimensions take the values that earlier inputs gave them, 1 otherwise.
@@ -231,15 +256,14 @@ Status Session::Bind(size_t index, const std::string& spec, uint64_t seed) {
     return std::move(tensor).status().WithContext("input \"" +
                                                   std::string(ingot_function_input_name(function_, index)) + "\"");
   }
-  inputs_[index] = *std::move(tensor);
-  bound_[index] = true;
-  return Status();
+  return BindTensor(part, *std::move(tensor));
 }
 
 Status Session::BindInputs(const InputArguments& arguments) {
   const size_t count = ingot_function_input_count(function_);
   inputs_.assign(count, Tensor());
   scalars_.assign(count, ingot_value{});
+  nested_.assign(count, NestedInput());
   bound_.assign(count, false);
   auto next_unbound = [&] {
     size_t i = 0;
@@ -250,36 +274,35 @@ Status Session::BindInputs(const InputArguments& arguments) {
     INGOT_ASSIGN_OR_RETURN(std::vector<formats::NamedTensor> tensors, formats::ReadTensorFile(file));
     const bool by_name = !file.ends_with(".npy");
     for (formats::NamedTensor& named : tensors) {
-      size_t index = next_unbound();
+      Part part{next_unbound(), {}};
       if (by_name) {
-        INGOT_ASSIGN_OR_RETURN(index, IndexOfInput(named.name));
-      } else if (index == count) {
+        INGOT_ASSIGN_OR_RETURN(part, PartOfInput(named.name));
+      } else if (part.index == count) {
         return Status(StatusCode::kInvalidArgument, file + ": every input is bound already (" + Signature() + ")");
       }
-      inputs_[index] = std::move(named.tensor);
-      bound_[index] = true;
+      INGOT_RETURN_IF_ERROR(BindTensor(part, std::move(named.tensor)).WithContext(file));
     }
   }
   for (const std::string& argument : arguments.specs) {
     // NAME=SPEC where NAME is an input; a SPEC may hold '=' itself (4xf32=1 2 3 4).
-    size_t index = count;
+    Part part{count, {}};
     std::string spec = argument;
     if (const size_t equals = argument.find('='); equals != std::string::npos) {
       const std::string name = argument.substr(0, equals);
-      Result<size_t> found = IndexOfInput(name);
+      Result<Part> found = PartOfInput(name);
       const bool looks_like_type = !name.empty() && name.find_first_not_of("0123456789x") != std::string::npos &&
                                    name[0] >= '0' && name[0] <= '9' && name.find('x') != std::string::npos;
       if (found.ok()) {
-        index = *found;
+        part = *std::move(found);
         spec = argument.substr(equals + 1);
       } else if (!looks_like_type) {
         return std::move(found).status();
       }
     }
-    if (index == count) index = next_unbound();
-    if (index == count)
+    if (part.index == count) part.index = next_unbound();
+    if (part.index == count)
       return Status(StatusCode::kInvalidArgument, "--input " + argument + ": every input is bound already");
-    INGOT_RETURN_IF_ERROR(Bind(index, spec, arguments.seed));
+    INGOT_RETURN_IF_ERROR(Bind(part, spec, arguments.seed));
   }
   std::string missing;
   for (size_t i = 0; i < count; ++i) {
@@ -287,11 +310,15 @@ Status Session::BindInputs(const InputArguments& arguments) {
     if (bound_[i] && is_written && inputs_[i].is_read_only()) {  // of a mapped file
       INGOT_ASSIGN_OR_RETURN(inputs_[i], Tensor::FromBytes(inputs_[i].dtype(), inputs_[i].dims(), inputs_[i].bytes()));
     }
+    if (bound_[i] && IsNested(i)) {
+      const std::string name = ingot_function_input_name(function_, i);
+      INGOT_RETURN_IF_ERROR(nested_[i].Check().WithContext("input \"" + name + "\""));
+    }
     if (bound_[i]) continue;
     if (is_written) {
-      INGOT_RETURN_IF_ERROR(Bind(i, "zeros", arguments.seed));
+      INGOT_RETURN_IF_ERROR(Bind({i, {}}, "zeros", arguments.seed));
     } else if (!arguments.missing_spec.empty()) {
-      INGOT_RETURN_IF_ERROR(Bind(i, arguments.missing_spec, arguments.seed));
+      INGOT_RETURN_IF_ERROR(Bind({i, {}}, arguments.missing_spec, arguments.seed));
     } else {
       missing += (missing.empty() ? "\"" : ", \"") + std::string(ingot_function_input_name(function_, i)) +
                  "\": " + ingot_type_text(ingot_function_input_type(function_, i));
@@ -340,6 +367,7 @@ Result<std::vector<Session::Output>> Session::Invoke() {
   for (const Tensor& tensor : inputs_) views.push_back(tensor ? ViewOf(tensor) : ingot_dl_tensor{});
   std::vector<ingot_value> arguments = scalars_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (IsNested(i)) arguments[i] = nested_[i].View();
     if (!inputs_[i]) continue;
     arguments[i].kind = INGOT_KIND_TENSOR;
     arguments[i].as.tensor = &views[i];
@@ -350,12 +378,12 @@ Result<std::vector<Session::Output>> Session::Invoke() {
   std::vector<Output> outputs;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (ingot_function_input_is_written(function_, i) != 0) {
-      outputs.push_back({ingot_function_input_name(function_, i), inputs_[i], ""});
+      outputs.push_back({ingot_function_input_name(function_, i), inputs_[i], "", ""});
     }
   }
   Status status;
   for (size_t i = 0; i < results.size(); ++i) {
-    if (status.ok()) status = CollectOutputs(ingot_function_output_name(function_, i), results[i], outputs);
+    if (status.ok()) status = CollectOutputs(ingot_function_output_name(function_, i), results[i], "", outputs);
     ingot_value_clear(&results[i]);
   }
   if (!status.ok()) return status;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "apps/common/nested_input.h"
 #include "formats/tensor_files.h"
 #include "ingot/ingot.h"
 #include "runtime/status.h"
@@ -53,14 +54,16 @@ class Session {
   // Back to what was loaded, or to the initial values.
   Status RestartStates();
 
-  // Binds every input by name, or in order; messages show the signature and suggest names.
+  // Binds every input by name, or in order; messages show the signature and suggest names. A tuple or sequence is bound
+  // by its elements, "x.0", "x.1", ..., or with "()" when it has none.
   Status BindInputs(const InputArguments& arguments);
   const std::vector<Tensor>& inputs() const { return inputs_; }
 
   struct Output {
     std::string name;
-    Tensor tensor;     // or
-    std::string text;  // a result that is no tensor, printed
+    Tensor tensor;         // or
+    std::string text;      // a result that is no tensor, printed
+    std::string sequence;  // of an element "y.0" or "y.0.1": the output "y" that it is of
   };
   // One call. Tensors that the function writes among its inputs come first, then its results.
   Result<std::vector<Output>> Invoke();
@@ -69,8 +72,16 @@ class Session {
 
  private:
   explicit Session(SessionOptions options) : options_(std::move(options)) {}
+  // An input, or an element of one that has elements.
+  struct Part {
+    size_t index;
+    std::vector<size_t> path;
+  };
+  bool IsNested(size_t index) const;
   Status BindScalar(size_t index, const std::string& spec);
-  Status Bind(size_t index, const std::string& spec, uint64_t seed);
+  Status BindTensor(const Part& part, Tensor tensor);
+  Status Bind(const Part& part, const std::string& spec, uint64_t seed);
+  Result<Part> PartOfInput(const std::string& name) const;
   Result<size_t> IndexOfInput(const std::string& name) const;
   std::string Signature() const;
 
@@ -79,8 +90,9 @@ class Session {
   ingot_executable* executable_ = nullptr;
   ingot_context* context_ = nullptr;
   const ingot_function* function_ = nullptr;
-  std::vector<Tensor> inputs_;        // none where the input is a scalar
+  std::vector<Tensor> inputs_;        // none where the input is no tensor
   std::vector<ingot_value> scalars_;  // by input
+  std::vector<NestedInput> nested_;   // by input; of tuples and sequences
   std::vector<bool> bound_;
   std::string states_path_;  // of what was loaded
   std::vector<formats::NamedTensor> states_;

@@ -72,7 +72,7 @@ Result<std::vector<Expr>> GraphImporter::ResultsOf(const OnnxGraph& graph, const
     if (value->expr == nullptr) {
       INGOT_ASSIGN_OR_RETURN(value->expr, Materialise(*value->known, bindings_, SpanOf(label)));
     }
-    if (KnownTensor(value->expr->type) == nullptr) return std::vector<Expr>();
+    if (KnownTensor(value->expr->type) == nullptr && ObjectOf(value->expr) == nullptr) return std::vector<Expr>();
     results.push_back(value->expr);
   }
   return results;
@@ -108,12 +108,17 @@ Expr GraphImporter::WithNewSymbols(const Expr& value, const std::vector<PrimExpr
   return MatchType(value, TensorType(std::move(matched), dtype), name, span);
 }
 
+bool GraphImporter::IsControlFlow(std::string_view op_type) {
+  return op_type == "If" || op_type == "Loop" || op_type == "Scan" || op_type == "SequenceMap";
+}
+
 Status GraphImporter::ImportControlFlow(const OnnxNode& node, const std::string& label, const NodeImporter& importer,
                                         Scope& scope) {
   const size_t num_reported = report_.unsupported.size(), nesting = nesting_;
   Result<std::vector<Expr>> results = node.op_type == "If"     ? ImportIf(label, importer, scope)
                                       : node.op_type == "Loop" ? ImportLoop(label, importer, scope)
-                                                               : ImportScan(label, importer, scope);
+                                      : node.op_type == "Scan" ? ImportScan(label, importer, scope)
+                                                               : ImportSequenceMap(label, importer, scope);
   nesting_ = nesting;
   if (!results.ok()) {
     if (results.status().code() != StatusCode::kUnsupportedModel) {
@@ -136,7 +141,13 @@ Result<std::vector<Expr>> GraphImporter::ImportIf(const std::string& label, cons
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* then_graph, GraphOf(importer, "then_branch"));
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* else_graph, GraphOf(importer, "else_branch"));
   const ir::Span span = SpanOf(label);
-  INGOT_ASSIGN_OR_RETURN(const Expr condition, importer.Input(0));
+  Expr condition;
+  const std::optional<ShapeValue> known = importer.Known(0);
+  if (known && known->elements.size() == 1 && known->dtype.is_bool()) {
+    condition = Number(known->elements[0]);
+  } else {
+    INGOT_ASSIGN_OR_RETURN(condition, importer.Input(0));
+  }
   struct Branch {
     std::vector<ir::Binding> bindings;
     std::vector<Expr> results;
@@ -158,6 +169,12 @@ Result<std::vector<Expr>> GraphImporter::ImportIf(const std::string& label, cons
   std::vector<LooseDims> loose;
   for (size_t i = 0; i < yes.results.size(); ++i) {
     const auto *a = KnownTensor(yes.results[i]->type), *b = KnownTensor(no.results[i]->type);
+    if (a == nullptr && b == nullptr) {
+      types.push_back(yes.results[i]->type);
+      loose.emplace_back();
+      continue;
+    }
+    if (a == nullptr || b == nullptr) return importer.Unsupported("its branches give a tensor and what is none");
     if (*a->dtype != *b->dtype) return importer.Invalid("its branches give tensors of unlike types");
     if (a->rank != b->rank) {
       return importer.Unsupported("its branches give tensors of rank " + std::to_string(a->rank) + " and " +
@@ -171,7 +188,7 @@ Result<std::vector<Expr>> GraphImporter::ImportIf(const std::string& label, cons
     types.push_back(is_loose ? Type(ir::Make<ir::TensorTypeNode>(a->rank, *a->dtype)) : yes.results[i]->type);
   }
   const bool is_single = types.size() == 1;
-  const std::vector<Expr> then_results = yes.results;
+  const std::vector<Expr> then_results = yes.results, else_results = no.results;
   const auto sequence = [&](Branch branch) {
     Expr result = is_single ? branch.results[0] : TupleOf(std::move(branch.results));
     return Sequence(std::move(branch.bindings), std::move(result));
@@ -187,6 +204,11 @@ Result<std::vector<Expr>> GraphImporter::ImportIf(const std::string& label, cons
                             : BindExpr(ir::Make<ir::TupleGetItemNode>(chosen, static_cast<int64_t>(i), types[i]),
                                        "chosen_" + std::to_string(i), span);
     const auto* tensor = KnownTensor(then_results[i]->type);
+    if (tensor == nullptr) {
+      ObjectInfo info = *ObjectOf(then_results[i]);
+      INGOT_RETURN_IF_ERROR(info.Join(*ObjectOf(else_results[i])));
+      objects_.emplace(result, std::move(info));
+    }
     if (std::ranges::find(loose[i], true) != loose[i].end()) {
       result = WithNewSymbols(result, *tensor->dims, loose[i], *tensor->dtype, Identifier(then_graph->outputs[i].name),
                               span);
@@ -250,6 +272,8 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
     }
   }
   bool keeps_condition = false;  // the body gives back the condition that it got
+  // Carried values that the body takes as optional ones and gives as sequences.
+  std::vector<bool> gives_sequence(num_carried, false);
   plan.turn = [&](const PrimVar& i, const Expr& holds, const std::vector<Expr>& carried) -> Result<Turn> {
     Scope inner;
     inner.has_bindings = true;
@@ -293,7 +317,16 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
       turn.condition = holds;
     }
     for (size_t k = 0; k < num_carried; ++k) {
-      turn.carried.push_back(AsDeclared(results[k + 1], carried[k]->type, graph->outputs[k + 1], span));
+      const Expr& result = results[k + 1];
+      const ObjectInfo *before = ObjectOf(carried[k]), *after = ObjectOf(result);
+      if (before != nullptr && after != nullptr) {
+        gives_sequence[k] = before->is_optional && !after->is_optional;
+        INGOT_ASSIGN_OR_RETURN(Expr held, gives_sequence[k] ? AsOptional(result, span) : result);
+        turn.carried.push_back(std::move(held));
+      } else {
+        turn.carried.push_back(after != nullptr ? result
+                                                : AsDeclared(result, carried[k]->type, graph->outputs[k + 1], span));
+      }
     }
     turn.rows.assign(results.begin() + static_cast<std::ptrdiff_t>(num_carried) + 1, results.end());
     for (size_t k = 0; k < turn.rows.size(); ++k) {
@@ -310,14 +343,19 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
       plan.condition = nullptr;
     }
   }
-  return BuildLoop(std::move(plan));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> values, BuildLoop(std::move(plan)));
+  for (size_t k = 0; k < num_carried && !values.empty(); ++k) {
+    if (!gives_sequence[k]) continue;
+    INGOT_ASSIGN_OR_RETURN(values[k], ElementAt(values[k], ir::Int64(0), nullptr, span));
+  }
+  return values;
 }
 
 // Where dims are not proved to be those that the value had before (or constants at all), but the file says that they are
 // these constants, that is checked when the program runs.
 Expr GraphImporter::AsDeclared(const Expr& value, const Type& before, const OnnxValueInfo& info, const ir::Span& span) {
   const auto* tensor = KnownTensor(value->type);
-  if (!info.dims || info.dims->size() != tensor->dims->size()) return value;
+  if (tensor == nullptr || !info.dims || info.dims->size() != tensor->dims->size()) return value;
   const auto* wanted = before == nullptr ? nullptr : KnownTensor(before);
   std::vector<PrimExpr> dims = *tensor->dims;
   bool is_changed = false;

@@ -1,5 +1,6 @@
 // The walk over an ONNX graph: its state, and what its parts share. onnx.cc walks nodes, functions and what is not
-// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans. A part of compiler/importer/onnx.h.
+// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans; sequences.cc what handles sequences and
+// optional values. A part of compiler/importer/onnx.h.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/importer/object_info.h"
 #include "compiler/importer/onnx.h"
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
@@ -100,6 +102,12 @@ class GraphImporter {
   struct LoopBody;
   struct LoopArguments;
   using LooseDims = std::vector<bool>;  // which dims of a value change from trip to trip, or from branch to branch
+  // What is known of a carried value in every trip.
+  struct CarriedType {
+    LooseDims loose;                   // of a tensor
+    std::optional<ObjectInfo> object;  // else
+  };
+  static bool IsControlFlow(std::string_view op_type);
   // An If with a condition that depends on data, a Loop or a Scan.
   Status ImportControlFlow(const OnnxNode& node, const std::string& label, const NodeImporter& importer, Scope& scope);
   static Result<const OnnxGraph*> GraphOf(const NodeImporter& importer, const char* attribute_name);
@@ -115,8 +123,11 @@ class GraphImporter {
   Result<std::vector<Expr>> BuildLoop(LoopPlan plan);
   // The body once, for what its turn notes; nothing else stays of it.
   Status TryLoopBody(const LoopPlan& plan);
-  Result<LoopBody> ImportLoopBody(const LoopPlan& plan, const std::vector<LooseDims>& loose);
-  Result<std::vector<Expr>> FinishLoop(const LoopPlan& plan, LoopBody body, const std::vector<LooseDims>& loose,
+  Result<std::vector<CarriedType>> FirstCarriedTypes(const LoopPlan& plan) const;
+  Result<LoopBody> ImportLoopBody(const LoopPlan& plan, const std::vector<CarriedType>& types);
+  // What a trip gives joins what is known; true when that says something new.
+  Result<bool> Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const;
+  Result<std::vector<Expr>> FinishLoop(const LoopPlan& plan, LoopBody body, const std::vector<CarriedType>& types,
                                        const ir::Span& span);
   Status StackRow(const LoopPlan& plan, size_t k, LoopBody& body, LoopArguments& arguments, const ir::Span& span);
   Expr CallLoop(const LoopPlan& plan, LoopBody body, const LoopArguments& arguments, const ir::Span& span);
@@ -127,6 +138,38 @@ class GraphImporter {
                       const std::string& name, const ir::Span& span);
   Expr AsDeclared(const Expr& value, const ir::Type& before, const OnnxValueInfo& info, const ir::Span& span);
   Result<ir::PrimExpr> ReadInteger(Expr tensor, const std::string& name, const ir::Span& span);
+  // Of values carried or chosen: an optional where a sequence is given holds it from there on.
+  Result<Expr> AsOptional(const Expr& value, const ir::Span& span);
+
+  // ---- Sequences and optional values (sequences.cc)
+  struct SequenceRow;
+  static const SequenceRow* FindSequenceOperator(std::string_view op_type);
+  Status ImportSequenceOperator(const SequenceRow& row, const OnnxNode& node, const std::string& label,
+                                const NodeImporter& importer, const std::vector<ImportedValue*>& inputs, Scope& scope);
+  Result<ImportedValue> SequenceConstruct(const NodeImporter& node);
+  Result<ImportedValue> SequenceEmpty(const NodeImporter& node);
+  Result<ImportedValue> SequenceInsert(const NodeImporter& node);
+  Result<ImportedValue> SequenceErase(const NodeImporter& node);
+  Result<ImportedValue> SequenceAt(const NodeImporter& node);
+  Result<ImportedValue> SequenceLength(const NodeImporter& node);
+  Result<ImportedValue> ConcatFromSequence(const NodeImporter& node);
+  Result<ImportedValue> SplitToSequence(const NodeImporter& node);
+  Result<ImportedValue> Optional(const NodeImporter& node);
+  Result<ImportedValue> OptionalHasElement(const NodeImporter& node);
+  Result<ImportedValue> OptionalGetElement(const NodeImporter& node);
+  // Null for a tensor.
+  const ObjectInfo* ObjectOf(const Expr& expr) const;
+  Result<const ObjectInfo*> SequenceInput(const NodeImporter& node, size_t i) const;
+  Result<Expr> MakeSequence(std::vector<Expr> elements, ObjectInfo info, const ir::Span& span);
+  Result<Expr> InsertAt(const Expr& sequence, const Expr& value, const ir::PrimExpr& place, const ir::Span& span);
+  // `declared` says what an element is where nothing else does; may be null.
+  Result<Expr> ElementAt(const Expr& sequence, const ir::PrimExpr& place, const OnnxValueInfo* declared,
+                         const ir::Span& span);
+  Result<ir::PrimExpr> LengthOf(const Expr& sequence, const ir::Span& span);
+  Result<Expr> Piece(const Expr& tensor, int64_t axis, const ir::PrimExpr& begin, const ir::PrimExpr& end,
+                     bool keeps_axis, const ir::Span& span);
+  Result<std::vector<Expr>> ImportSequenceMap(const std::string& label, const NodeImporter& importer, Scope& scope);
+
   Result<Expr> SliceAt(const Expr& tensor, const ir::PrimExpr& place, int64_t axis, const ir::Span& span);
 
   Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
@@ -159,6 +202,7 @@ class GraphImporter {
   std::vector<std::string> input_names_;
   std::vector<ir::Binding> bindings_;
   ImpliedBounds implied_bounds_;
+  std::unordered_map<Expr, ObjectInfo, ir::RefHash, ir::RefSame> objects_;  // of values that are no tensors
 };
 
 }  // namespace ingot::importer

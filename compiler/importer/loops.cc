@@ -9,7 +9,8 @@
 // The body sees what is around it, as ONNX has it; lambda lifting and lowering make a jump of the call. What a loop
 // stacks up is written row by row into tensors that are as long as there are trips, where that is known before the first
 // one; where a condition ends the loop, it is appended. A carried value whose dims change from trip to trip has new
-// symbols for them in each: which dims do is found by importing the body until nothing new is found.
+// symbols for them in each: which dims do is found by importing the body until nothing new is found. So is what the tensors
+// of a carried sequence have in common.
 #include <algorithm>
 #include <utility>
 
@@ -48,7 +49,7 @@ struct GraphImporter::LoopBody {
 
 // The body once, with the carried dims that are known to change.
 Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& plan,
-                                                              const std::vector<LooseDims>& loose) {
+                                                              const std::vector<CarriedType>& types) {
   const ir::Span span = SpanOf(plan.label);
   LoopBody body;
   body.i = ir::MakePrimVar("i");
@@ -63,50 +64,74 @@ Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& pl
   for (size_t k = 0; k < plan.initial.size(); ++k) {
     const auto* tensor = KnownTensor(plan.initial[k]->type);
     const std::string name = "carried_" + std::to_string(k);
-    if (std::ranges::find(loose[k], true) == loose[k].end()) {
+    const LooseDims& loose = types[k].loose;
+    if (std::ranges::find(loose, true) == loose.end()) {
       body.carried.push_back(ir::Make<ir::VarNode>(name, plan.initial[k]->type));
       body.carried_values.push_back(body.carried.back());
+      if (types[k].object) objects_.emplace(body.carried.back(), *types[k].object);
       continue;
     }
     body.carried.push_back(ir::Make<ir::VarNode>(name, ir::Make<ir::TensorTypeNode>(tensor->rank, *tensor->dtype)));
     body.carried_values.push_back(
-        WithNewSymbols(body.carried.back(), *tensor->dims, loose[k], *tensor->dtype, name, span));
+        WithNewSymbols(body.carried.back(), *tensor->dims, loose, *tensor->dtype, name, span));
   }
   INGOT_ASSIGN_OR_RETURN(body.turn, plan.turn(body.i, body.condition, body.carried_values));
   body.bindings = std::exchange(bindings_, std::move(outer));
   return body;
 }
 
-namespace {
-
-// No dim changes, as far as it is known yet.
-Result<std::vector<std::vector<bool>>> NoLooseDims(const std::vector<Expr>& initial) {
-  std::vector<std::vector<bool>> loose;
-  for (const Expr& value : initial) {
+// As far as it is known before the first trip: no dim changes.
+Result<std::vector<GraphImporter::CarriedType>> GraphImporter::FirstCarriedTypes(const LoopPlan& plan) const {
+  std::vector<CarriedType> types;
+  for (const Expr& value : plan.initial) {
+    CarriedType& type = types.emplace_back();
+    if (const ObjectInfo* object = ObjectOf(value)) {
+      type.object = *object;
+      type.object->elements.reset();
+      continue;
+    }
     const auto* tensor = KnownTensor(value->type);
     if (tensor == nullptr) return Status(StatusCode::kUnsupportedModel, "a carried value of unknown rank or type");
-    loose.emplace_back(static_cast<size_t>(tensor->rank), false);
+    type.loose.assign(static_cast<size_t>(tensor->rank), false);
   }
-  return loose;
+  return types;
 }
 
-}  // namespace
+Result<bool> GraphImporter::Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const {
+  if (const ObjectInfo* object = ObjectOf(out); object != nullptr && type.object) {
+    const ObjectInfo before = *type.object;
+    INGOT_RETURN_IF_ERROR(type.object->Join(*object));
+    return before.rank != type.object->rank || before.dtype != type.object->dtype ||
+           before.holds_sequence != type.object->holds_sequence;
+  }
+  const auto *from = KnownTensor(in->type), *to = KnownTensor(out->type);
+  if (from == nullptr || to == nullptr || *from->dtype != *to->dtype || from->rank != to->rank) {
+    return Status(StatusCode::kUnsupportedModel,
+                  "the carried value " + std::to_string(k) + " changes its rank or its type");
+  }
+  bool is_new = false;
+  for (size_t axis = 0; axis < type.loose.size(); ++axis) {
+    if (type.loose[axis] || op::DimsEqual((*from->dims)[axis], (*to->dims)[axis])) continue;
+    type.loose[axis] = is_new = true;
+  }
+  return is_new;
+}
 
 Status GraphImporter::TryLoopBody(const LoopPlan& plan) {
   const size_t num_reported = report_.unsupported.size();
-  INGOT_ASSIGN_OR_RETURN(const std::vector<LooseDims> loose, NoLooseDims(plan.initial));
-  INGOT_RETURN_IF_ERROR(ImportLoopBody(plan, loose).status());
+  INGOT_ASSIGN_OR_RETURN(const std::vector<CarriedType> types, FirstCarriedTypes(plan));
+  INGOT_RETURN_IF_ERROR(ImportLoopBody(plan, types).status());
   report_.unsupported.resize(num_reported);
   return Status();
 }
 
 Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
   const ir::Span span = SpanOf(plan.label);
-  INGOT_ASSIGN_OR_RETURN(std::vector<LooseDims> loose, NoLooseDims(plan.initial));
+  INGOT_ASSIGN_OR_RETURN(std::vector<CarriedType> types, FirstCarriedTypes(plan));
   const size_t num_reported = report_.unsupported.size();
   LoopBody body;
   for (bool is_found = false; !is_found;) {
-    INGOT_ASSIGN_OR_RETURN(body, ImportLoopBody(plan, loose));
+    INGOT_ASSIGN_OR_RETURN(body, ImportLoopBody(plan, types));
     if (!body.turn.is_imported) return std::vector<Expr>();
     is_found = true;
     // A condition of its own: the body decides when the loop ends.
@@ -116,20 +141,12 @@ Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
       is_found = false;
     }
     for (size_t k = 0; k < plan.initial.size(); ++k) {
-      const auto *in = KnownTensor(body.carried_values[k]->type), *out = KnownTensor(body.turn.carried[k]->type);
-      if (*in->dtype != *out->dtype || in->rank != out->rank) {
-        return Status(StatusCode::kUnsupportedModel,
-                      "the carried value " + std::to_string(k) + " changes its rank or its type");
-      }
-      for (size_t axis = 0; axis < loose[k].size(); ++axis) {
-        if (loose[k][axis] || op::DimsEqual((*in->dims)[axis], (*out->dims)[axis])) continue;
-        loose[k][axis] = true;
-        is_found = false;
-      }
+      INGOT_ASSIGN_OR_RETURN(const bool is_new, Widen(types[k], body.carried_values[k], body.turn.carried[k], k));
+      is_found &= !is_new;
     }
     if (!is_found) report_.unsupported.resize(num_reported);
   }
-  return FinishLoop(plan, std::move(body), loose, span);
+  return FinishLoop(plan, std::move(body), types, span);
 }
 
 // What the function takes, and what is passed for it before the first trip, after a trip, and given after the last one.
@@ -139,7 +156,7 @@ struct GraphImporter::LoopArguments {
 };
 
 Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBody body,
-                                                    const std::vector<LooseDims>& loose, const ir::Span& span) {
+                                                    const std::vector<CarriedType>& types, const ir::Span& span) {
   if (!plan.condition && !plan.trips) return Status(StatusCode::kUnsupportedModel, "it never ends");
   LoopArguments arguments{{body.index}, {Number(ir::Int64(0))}, {Number(PrimExpr(body.i) + 1)}, {}};
   const auto add = [&](const ir::Var& param, const Expr& first, const Expr& next) {
@@ -163,9 +180,14 @@ Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBo
     const std::string name = "result_" + std::to_string(k);
     Expr value =
         BindExpr(ir::Make<ir::TupleGetItemNode>(results, static_cast<int64_t>(k), arguments.last[k]->type), name, span);
-    const bool is_row = k >= loose.size();
+    const bool is_row = k >= types.size();
+    if (!is_row && types[k].object) {
+      objects_.emplace(value, *types[k].object);
+      values.push_back(std::move(value));
+      continue;
+    }
     const auto* begin = KnownTensor(arguments.first[arguments.first.size() - arguments.last.size() + k]->type);
-    LooseDims changed = is_row ? LooseDims(begin->dims->size(), false) : loose[k];
+    LooseDims changed = is_row ? LooseDims(begin->dims->size(), false) : types[k].loose;
     if (is_row) changed[0] = plan.condition != nullptr;
     if (std::ranges::find(changed, true) != changed.end()) {
       value = WithNewSymbols(value, *begin->dims, changed, *begin->dtype, name, span);
@@ -181,6 +203,7 @@ Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, L
   const bool is_exact = !plan.condition;
   const Expr& row = body.turn.rows[k];
   const auto* tensor = KnownTensor(row->type);
+  if (tensor == nullptr) return Status(StatusCode::kUnsupportedModel, "a scanned output that is no tensor");
   std::vector<PrimVar> local{body.i};
   CollectLocalSymbols(body.bindings, local);
   for (const PrimVar& var : ir::FreePrimVars(row->type)) {

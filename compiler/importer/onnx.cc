@@ -33,6 +33,7 @@ std::string DimText(const PrimExpr& dim) {
 // "float32[batch, 3]", as far as it is known.
 std::string TypeText(const ir::Type& type) {
   const auto* tensor = ir::As<ir::TensorTypeNode>(type);
+  if (type->kind == ir::TypeKind::kObject) return "a sequence or an optional value";
   if (tensor == nullptr) return "?";
   std::string text = tensor->dtype.has_value() ? tensor->dtype->ToString() : "?";
   if (!tensor->dims.has_value()) return text + "[...]";
@@ -159,6 +160,7 @@ Status GraphImporter::ImportInputs() {
     while (!taken.insert(name).second) name += "_";
     params_.push_back(ir::Make<ir::VarNode>(name, type));
     input_names_.push_back(info->name);
+    if (type->kind == ir::TypeKind::kObject) objects_[params_.back()] = ObjectInfo::Declared(*info);
     INGOT_RETURN_IF_ERROR(Define(graph_, info->name, params_.back()));
   }
   return symbols_.CheckAllUsed();
@@ -166,9 +168,17 @@ Status GraphImporter::ImportInputs() {
 
 Result<ir::Type> GraphImporter::InputType(const OnnxValueInfo& info, const InputShape* override_shape) {
   const std::string where = "input \"" + info.name + "\"";
-  if (!info.is_tensor) return Status(StatusCode::kUnsupportedModel, where + " is no tensor, which is not supported");
+  const bool is_object = info.is_sequence || info.is_optional;
+  if (!info.is_tensor && !is_object) {
+    return Status(StatusCode::kUnsupportedModel,
+                  where + " is no tensor and no sequence of tensors, which is not supported");
+  }
   if (!info.dtype.has_value()) {
     return Status(StatusCode::kUnsupportedModel, where + " has a data type that is not supported");
+  }
+  if (is_object) {
+    if (override_shape == nullptr) return ir::Type(ir::Make<ir::ObjectTypeNode>());
+    return Status(StatusCode::kInvalidArgument, "--input-shape: " + where + " is no tensor");
   }
   if (!info.dims.has_value() && override_shape == nullptr) {
     return Status(StatusCode::kUnsupportedModel,
@@ -209,6 +219,7 @@ Result<ir::Type> GraphImporter::InputType(const OnnxValueInfo& info, const Input
 
 // What the file says of a value between, for stand-ins.
 Result<ir::Type> GraphImporter::DeclaredType(const OnnxValueInfo& info) {
+  if (info.is_sequence || info.is_optional) return ir::Type(ir::Make<ir::ObjectTypeNode>());
   if (!info.is_tensor || !info.dims.has_value()) return ir::Type();
   std::vector<PrimExpr> dims;
   for (size_t i = 0; i < info.dims->size(); ++i) {
@@ -263,8 +274,11 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   }
   const OnnxOpRow* row = node.domain.empty() ? FindOnnxOp(node.op_type) : nullptr;
   if (row == nullptr) {
+    if (const SequenceRow* sequence = node.domain.empty() ? FindSequenceOperator(node.op_type) : nullptr) {
+      return ImportSequenceOperator(*sequence, node, label, importer, inputs, scope);
+    }
     if (const OnnxFunction* function = FindFunction(node)) return ImportFunction(*function, node, label, inputs, scope);
-    if (node.domain.empty() && (node.op_type == "If" || node.op_type == "Loop" || node.op_type == "Scan")) {
+    if (node.domain.empty() && IsControlFlow(node.op_type)) {
       if (has_unknown) return DefineStandIns(node, scope);
       const std::optional<ShapeValue> condition = node.op_type == "If" ? importer.Known(0) : std::nullopt;
       const int64_t* chosen =
@@ -445,6 +459,10 @@ Status GraphImporter::BindOutput(const std::string& name, ImportedValue value, c
   if (!is_alias) {
     const ir::Var bound = ir::Make<ir::VarNode>(Identifier(name), value.type, /*dataflow=*/!is_result);
     bindings_.push_back({bound, value.expr, nullptr, span});
+    if (const auto object = objects_.find(value.expr); object != objects_.end()) {
+      ObjectInfo info = object->second;
+      objects_.emplace(bound, std::move(info));
+    }
     value.expr = bound;
   }
   return Define(scope, name, std::move(value));

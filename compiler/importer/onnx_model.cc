@@ -120,9 +120,17 @@ Result<OnnxNode> Reader::ReadNode(const onnx::NodeProto& proto) {
 Result<OnnxValueInfo> ReadValueInfo(const onnx::ValueInfoProto& proto) {
   OnnxValueInfo info;
   info.name = proto.name();
-  info.is_tensor = proto.type().has_tensor_type();
-  if (!info.is_tensor) return info;
-  const auto& type = proto.type().tensor_type();
+  const onnx::TypeProto* whole = &proto.type();
+  info.is_optional = whole->has_optional_type();
+  if (info.is_optional) whole = &whole->optional_type().elem_type();
+  info.is_sequence = whole->has_sequence_type();
+  if (info.is_sequence) whole = &whole->sequence_type().elem_type();
+  if (!whole->has_tensor_type()) {
+    info.is_optional = info.is_sequence = false;
+    return info;
+  }
+  info.is_tensor = !info.is_optional && !info.is_sequence;
+  const auto& type = whole->tensor_type();
   info.dtype = FindOnnxDataType(type.elem_type());
   if (!type.has_shape()) return info;
   info.dims.emplace();

@@ -29,6 +29,8 @@ struct OnnxDim {
 struct OnnxValueInfo {
   std::string name;
   bool is_tensor = false;
+  bool is_sequence = false, is_optional = false;  // of tensors; both: an optional sequence of tensors
+  // Of the tensor, or of the tensors in it.
   std::optional<DataType> dtype;  // absent: none, or one that we do not know
   std::optional<std::vector<OnnxDim>> dims;
 };

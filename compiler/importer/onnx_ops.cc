@@ -27,6 +27,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
     ResizeOnnxOps,         //
+    StreamingOnnxOps,      //
     TransformOnnxOps,      //
     VisionOnnxOps,         //
 };

@@ -45,6 +45,7 @@ class NodeImporter {
 
   const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
+  const ir::Span& span() const { return span_; }
 
   size_t num_inputs() const { return inputs_.size(); }
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }

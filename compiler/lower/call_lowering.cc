@@ -42,6 +42,12 @@ Result<FunctionLowering::Value> FunctionLowering::LowerOpCall(const CallNode& ca
       {"memory.alloc_tensor", &FunctionLowering::LowerPlacedTensor},
       {"memory.write_row", &FunctionLowering::LowerRowWrite},
       {"print", &FunctionLowering::LowerPrint},
+      {"sequence.at", &FunctionLowering::LowerSequenceAt},
+      {"sequence.concat_shape", &FunctionLowering::LowerSequenceConcatShape},
+      {"sequence.construct", &FunctionLowering::LowerSequenceConstruct},
+      {"sequence.erase", &FunctionLowering::LowerSequenceErase},
+      {"sequence.insert", &FunctionLowering::LowerSequenceInsert},
+      {"sequence.length", &FunctionLowering::LowerSequenceLength},
       {"shape_of", &FunctionLowering::LowerShapeOf},
       {"tensor_to_shape", &FunctionLowering::LowerTensorToShape},
   };

@@ -99,6 +99,7 @@ class Rewriter : public ExprMutator {
     if (row == op::FindOp("call_tir_inplace") && row != nullptr) return CallInPlace(binding, *call);
     if (row == op::FindOp("memory.write_row") && row != nullptr) return WriteRow(binding, *call);
     if (row == op::FindOp("kv_cache.append") && row != nullptr) return AppendInPlace(binding, *call);
+    if (row == op::FindOp("sequence.concat") && row != nullptr) return ConcatSequence(binding, *call);
     if (row == op::FindOp("call_dps_packed") && row != nullptr) return CallDpsPacked(binding, *call);
     if (row == op::FindOp("call_pure_packed") && row != nullptr) return CallPurePacked(binding, *call);
     Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
@@ -252,6 +253,14 @@ class Rewriter : public ExprMutator {
     const Expr axis = Make<PrimValueNode>(Int64(call.attrs.GetInt("axis")));
     EmitBuiltin("cache_append", {cache, MutateExpr(call.args.at(1)), axis, call.args.at(2)}, binding.span, call.span);
     var_map_[binding.var] = cache;
+  }
+
+  void ConcatSequence(const Binding& binding, const CallNode& call) {
+    const Expr result = Allocate(call.type, binding.var->name, binding.span);
+    const Expr axis = Make<PrimValueNode>(Int64(call.attrs.GetInt("axis")));
+    const Expr new_axis = Make<PrimValueNode>(BoolImm(call.attrs.GetBool("new_axis")));
+    EmitBuiltin("sequence_concat", {result, MutateExpr(call.args.at(0)), axis, new_axis}, binding.span, call.span);
+    var_map_[binding.var] = result;
   }
 
   void Fail(const Span& span, const std::string& message) {

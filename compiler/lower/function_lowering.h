@@ -1,6 +1,7 @@
-// One graph function to bytecode. A part of LowerToBytecode, in five files by what they lower: function_lowering.cc
+// One graph function to bytecode. A part of LowerToBytecode, in six files by what they lower: function_lowering.cc
 // (bindings, values, results), control_flow_lowering.cc (branches, loops), call_lowering.cc (everything that is called),
-// match_lowering.cc (types that are compared when the program runs), and state_lowering.cc (states of the context).
+// sequence_lowering.cc (sequences), match_lowering.cc (types that are compared when the program runs), and
+// state_lowering.cc (states of the context).
 //
 // A value of the graph is one register, or a tuple that was never made: its fields' values. Registers have one type for
 // the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a register
@@ -139,6 +140,18 @@ class FunctionLowering {
   Result<Value> LowerAssert(const ir::CallNode& call);
   Result<Value> LowerTensorToShape(const ir::CallNode& call);
   Result<Value> LowerShapeOf(const ir::CallNode& call);
+
+  // ---- Sequences (sequence_lowering.cc)
+
+  Result<Value> LowerSequenceAt(const ir::CallNode& call);
+  Result<Value> LowerSequenceConcatShape(const ir::CallNode& call);
+  Result<Value> LowerSequenceConstruct(const ir::CallNode& call);
+  Result<Value> LowerSequenceErase(const ir::CallNode& call);
+  Result<Value> LowerSequenceInsert(const ir::CallNode& call);
+  Result<Value> LowerSequenceLength(const ir::CallNode& call);
+  // The sequence with elements replaced by those of a tuple.
+  Result<Value> Splice(const ir::CallNode& call, size_t position, int64_t count, const Value& replacement);
+
   // A closure of a function of the module over its first parameters in bytecode.
   Result<Value> MakeClosure(const std::string& name, std::vector<vm::RegisterId> captures, const ir::Span& span);
   // Registers for results of these types, and the value that the graph sees, of its own type.

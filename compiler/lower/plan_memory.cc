@@ -188,6 +188,7 @@ class Liveness {
       }
       for (const Expr& arg : call->args) Use(arg);
       if (row == op::FindOp("make_closure")) Escape(call->args.at(1));
+      if (row == op::FindOp("sequence.construct") || row == op::FindOp("sequence.insert")) Escape(binding.value);
       const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
       if (shows_argument) Alias(binding.var, call->args.at(0));
       if (As<GlobalVarNode>(call->callee) != nullptr) calls_.push_back({call, index_});

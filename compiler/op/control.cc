@@ -1,7 +1,8 @@
-// Functions as values, shapes that tensors hold, messages and assertions: rows that lowering turns into instructions of
-// the VM. No tensor is computed by them.
+// Functions as values, shapes that tensors hold, sequences, messages and assertions: rows that lowering turns into
+// instructions of the VM. No tensor is computed by them.
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/sequence.h"
 
 namespace ingot::op {
 namespace {
@@ -59,7 +60,7 @@ Result<ir::Type> InferAssert(const ir::Call& call) {
 }  // namespace
 
 std::vector<OpRow> ControlOps() {
-  std::vector<OpRow> rows;
+  std::vector<OpRow> rows = SequenceOps();
   rows.push_back({.name = "assert_op",
                   .summary = "fails with a message unless its condition holds",
                   .arg_names = {"condition", "format_args"},

@@ -4,11 +4,11 @@ usage: onnx_node_cases.py BIN_DIR [--filter REGEX] [--jobs N] [--show STATE] [--
                           [--minimum N] [--short]
 
 A case passes when the values are within its own tolerances. It is refused when vm-compile says that the model uses
-something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, sequences,
-optionals, 4-bit integers); everything else that goes wrong is a failure, and a bug. Node cases pass everything as an
-input; where an integer input decides a shape (the target of Reshape), vm-compile cannot know it. Such a case is
-compiled again with its integer inputs bound by --params, as a model's exporter would write them, and counts as passed
-"bound".
+something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, 4-bit integers);
+everything else that goes wrong is a failure, and a bug. Sequences are given and compared by their elements (x.0, x.1), and an
+optional value is a sequence of at most one. Node cases pass everything as an input; where an integer input decides a shape (the target of Reshape), or numbers are parameters in all but name (the scales of
+Resize), vm-compile cannot know them. Such a case is compiled again with these inputs bound by --params, as a model's exporter
+would write them, and counts as passed "bound".
 
 --short runs a fixed part, one case of every operator, unless INGOT_LONG_TESTS is set. Exit code 1: a failure, or fewer passed than --minimum; 77
 (skipped) without numpy and onnx."""
@@ -49,16 +49,29 @@ def save(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def as_arrays(values):
-    if any(value is None or isinstance(value, (list, dict)) for value in values):
-        raise NotATensor("a sequence or an optional value")
-    return [onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else np.asarray(v) for v in values]
+def flat(name, type, value):
+    """The tensors by which vm-run knows a value; None stands for a sequence without elements."""
+    kind = type.WhichOneof("value")
+    if kind == "optional_type":
+        return {name: None} if value is None else flat(name + ".0", type.optional_type.elem_type, value)
+    if kind == "sequence_type":
+        parts = [flat(f"{name}.{i}", type.sequence_type.elem_type, part) for i, part in enumerate(value)]
+        return {k: v for part in parts for k, v in part.items()} or {name: None}
+    if isinstance(value, (list, dict)):
+        raise NotATensor("a value that is no tensor")
+    return {name: onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)}
+
+
+def tensors(infos, values):
+    """(by name, names of sequences without elements)"""
+    every = {k: v for info, value in zip(infos, values) for k, v in flat(info.name, info.type, value).items()}
+    return {k: v for k, v in every.items() if v is not None}, [k for k, v in every.items() if v is None]
 
 
 def relative_tolerance(case, outputs):
     """Its own, but of sixteen-bit floats two units in the last place: how intermediate results round is left open."""
     units = {"bfloat16": 2**-6, "float16": 2**-9}
-    return max([case.rtol] + [units.get(value.dtype.name, 0) for value in outputs])
+    return max([case.rtol] + [units.get(value.dtype.name, 0) for value in outputs.values()])
 
 
 def last_line(result):
@@ -70,20 +83,23 @@ def attempt(case, dir, bound):
     """(state, why) of one case; bound names the inputs that become constants."""
     graph = case.model.graph
     compiled = ["--target", "cpu:x86-64-v3", dir / "m.onnx", "-o", dir / "m.ingot"]
-    names = [i.name for i in graph.input]
-    first = dict(zip(names, as_arrays(case.data_sets[0][0])))
     if bound:
+        first, _ = tensors(graph.input, case.data_sets[0][0])
         save(dir / "params.safetensors", {name: first[name] for name in bound})
         compiled += ["--params", dir / "params.safetensors"]
     made = tool("vm-compile", *compiled)
     if made.returncode != 0:
         return "refused" if made.returncode == UNSUPPORTED else "failed", "vm-compile: " + last_line(made)
     for inputs, outputs in case.data_sets:
-        inputs = {k: v for k, v in zip(names, as_arrays(inputs)) if k not in bound}
-        save(dir / "in.safetensors", inputs)
-        expected = as_arrays(outputs)
-        save(dir / "out.safetensors", dict(zip([o.name for o in graph.output], expected)))
-        arguments = [dir / "in.safetensors"] if inputs else []
+        given, empty = tensors(graph.input, inputs)
+        given = {k: v for k, v in given.items() if k not in bound}
+        save(dir / "in.safetensors", given)
+        expected, without = tensors(graph.output, outputs)
+        if without:
+            raise NotATensor("an expected sequence without elements")
+        save(dir / "out.safetensors", expected)
+        arguments = [dir / "in.safetensors"] if given else []
+        arguments += [word for name in empty for word in ("--input", name + "=()")]
         ran = tool("vm-run", dir / "m.ingot", *arguments, "--expect", f"@{dir / 'out.safetensors'}", "--rtol",
                    relative_tolerance(case, expected), "--atol", case.atol)
         if ran.returncode != 0:
@@ -97,10 +113,14 @@ def run(index):
     try:
         onnx.save(case.model, dir / "m.onnx")
         state, why = attempt(case, dir, ())
-        values = as_arrays(case.data_sets[0][0])
-        integers = [i.name for i, v in zip(case.model.graph.input, values) if v.dtype in (np.int64, np.int32) and v.ndim <= 1]
-        if state == "refused" and integers and "not a constant" in why:
-            state, second = attempt(case, dir, tuple(integers))
+        values, _ = tensors(case.model.graph.input, case.data_sets[0][0])
+        inputs = {i.name for i in case.model.graph.input}
+        small = [k for k, v in values.items() if k in inputs and v.ndim <= 1]
+        integers = [k for k in small if values[k].dtype in (np.int64, np.int32)]
+        # Resize has its scales and regions as floats.
+        wanted = integers if "not a constant" in why else small if "are not constant" in why else []
+        if state == "refused" and wanted:
+            state, second = attempt(case, dir, tuple(wanted))
             state, why = ("bound", "") if state == "passed" else (state, second)
         return index, state, why
     except NotATensor as error:
