@@ -15,6 +15,7 @@
 
 #include "apps/common/exit_code.h"
 #include "apps/common/outputs.h"
+#include "apps/common/self_test.h"
 #include "apps/common/session.h"
 #include "formats/container.h"
 #include "formats/file.h"
@@ -30,9 +31,10 @@ struct Options {
   SessionOptions session;
   InputArguments inputs;
   std::vector<std::string> outputs;
-  std::string labels;
+  std::string labels, expect;
+  formats::Tolerance tolerance;
   int64_t top_k = -1;  // not said
-  bool help = false, version = false;
+  bool help = false, version = false, self_test = false;
 };
 
 template <typename T>
@@ -71,8 +73,27 @@ constexpr OptionRow kOptions[] = {
        o.labels = v;
        return true;
      }},
+    {"--expect", "@FILE", "compare the results with it; exit 1 when they differ",
+     [](Options& o, const std::string& v) {
+       o.expect = v;
+       return true;
+     }},
+    {"--rtol", "X", "relative tolerance of --expect (default: 1e-5)",
+     [](Options& o, const std::string& v) { return ParseNumber(v, &o.tolerance.relative); }},
+    {"--atol", "X", "absolute tolerance of --expect (default: 1e-8)",
+     [](Options& o, const std::string& v) { return ParseNumber(v, &o.tolerance.absolute); }},
+    {"--self-test", nullptr, "run the golden cases that the program holds; exit 1 when a result differs",
+     [](Options& o, const std::string&) {
+       o.self_test = true;
+       return true;
+     }},
     {"--seed", "N", "of rand and randint (default: 0)",
      [](Options& o, const std::string& v) { return ParseNumber(v, &o.inputs.seed); }},
+    {"--weights", "FILE", "weights in the place of the program's, by name (.safetensors, .npz)",
+     [](Options& o, const std::string& v) {
+       o.session.weights = v;
+       return true;
+     }},
     {"--threads", "N", "threads of the pool (default: all processors)",
      [](Options& o, const std::string& v) { return ParseNumber(v, &o.session.threads) && o.session.threads >= 0; }},
     {"--max-memory", "BYTES", "cap of arenas and tensors",
@@ -195,31 +216,47 @@ void PrintHelp(const std::string& program, const Session& session) {
   std::fputs(text.c_str(), stdout);
 }
 
-Status Run(const std::string& program, Options& options) {
+Result<int> Run(const std::string& program, Options& options) {
   options.session.path = OwnPath();
   if (options.version) {
     std::printf("%s: a program of Ingot %s\n", program.c_str(), kVersion);
-    return Status();
+    return int{kExitOk};
   }
   INGOT_RETURN_IF_ERROR(CheckHasModel(options.session.path));
+  const auto note = [&](const std::string& text) { std::fprintf(stderr, "%s: %s\n", program.c_str(), text.c_str()); };
+  if (options.self_test) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<GoldenResult> results, RunSelfTest(options.session, note));
+    std::puts(SelfTestText(results).c_str());
+    for (const GoldenResult& result : results) {
+      if (!AllEqual(result.outputs)) return int{kExitDiffers};
+    }
+    return int{kExitOk};
+  }
   INGOT_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, Session::Open(options.session));
   if (options.help) {
     PrintHelp(program, *session);
-    return Status();
+    return int{kExitOk};
   }
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
   CancelOnInterrupt(*session);
   INGOT_ASSIGN_OR_RETURN(const std::vector<Session::Output> outputs, session->Invoke());
   INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs));
+  int exit_code = kExitOk;
+  if (!options.expect.empty()) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ComparedOutput> compared,
+                           CompareWithFile(options.expect, options.tolerance, outputs, note));
+    if (!AllEqual(compared)) exit_code = kExitDiffers;
+  }
   INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, session->Labels(options.labels));
-  if (options.top_k < 0 && options.outputs.empty() && !labels.empty()) options.top_k = kDefaultTopK;
+  if (options.top_k < 0 && options.outputs.empty() && options.expect.empty() && !labels.empty())
+    options.top_k = kDefaultTopK;
   if (options.top_k > 0) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
     std::fputs(TopKText(best).c_str(), stdout);
-  } else if (options.outputs.empty()) {
+  } else if (options.outputs.empty() && options.expect.empty()) {
     for (const Session::Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));
   }
-  return Status();
+  return exit_code;
 }
 
 }  // namespace
@@ -231,9 +268,14 @@ int main(int argc, char** argv) {
   const std::string name = path.substr(path.rfind('/') + 1);
   apps::Options options;
   Status status = apps::Parse(argc, argv, options);
-  if (status.ok()) status = apps::Run(name, options);
+  int exit_code = apps::kExitOk;
+  if (status.ok()) {
+    Result<int> ran = apps::Run(name, options);
+    if (ran.ok()) exit_code = *ran;
+    status = ran.status();
+  }
   if (status.ok() && std::fflush(stdout) != 0) status = Status(StatusCode::kIo, "standard output cannot be written");
-  if (status.ok()) return apps::kExitOk;
+  if (status.ok()) return exit_code;
   std::fprintf(stderr, "%s: error: %s\n", name.c_str(), status.message().c_str());
   return apps::ExitCodeOf(status.code());
 }

@@ -273,6 +273,8 @@ int main(int argc, char** argv) {
                  "Begin each sample with the states of this file (default: initial ones)")
       ->type_name("FILE");
   app.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
+  app.add_option("--weights", options.session.weights, "Weights in the place of the executable's, by name")
+      ->type_name("FILE");
   app.add_option("--threads", options.threads, "Thread counts to measure")->delimiter(',')->capture_default_str();
   app.add_option("--warmup", options.warmup, "Untimed calls for so long")->capture_default_str();
   app.add_option("--min-time", options.min_time, "Measure at least so long")->capture_default_str();

@@ -9,6 +9,8 @@
 
 #include "apps/common/tool.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/external_weights.h"
+#include "compiler/driver/golden.h"
 #include "compiler/driver/write.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
@@ -29,6 +31,8 @@ constexpr const char* kExamples =
     "  vm-compile model.onnx --dim batch=1..64 --input-shape image=batch,3,224,224 -o model.ingot\n"
     "  vm-compile decoder.onnx --state past_k=present_k --dim past=0..1023 -o decoder.ingot\n"
     "  vm-compile module.py --params weights.npz -o model.ingot\n"
+    "  vm-compile model.onnx --external-weights weights.safetensors -o model.ingot\n"
+    "  vm-compile model.onnx --golden case.npz --sign model.key --compress=zstd:3 -o model.ingot\n"
     "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
     "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
     "  vm-compile model.onnx --emit=program -o model      # a program that needs nothing: ./model image.npy\n"
@@ -40,9 +44,10 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"}; 
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
-                                                            launcher, softmax;
-  std::vector<std::string> targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
+                                                            launcher, softmax, external_weights, sign;
+  std::vector<std::string> golden, targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
       pass_options;
+  formats::Tolerance golden_tolerance{1e-4, 1e-5};
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, keep_params = false, time_passes = false, check = false, list_ops = false,
        list_passes = false, list_pipelines = false, list_targets = false;
@@ -89,6 +94,11 @@ class Compilation {
       }
       INGOT_ASSIGN_OR_RETURN(vm::Program program, driver::CompileModule(module, compile_, observer_));
       INGOT_RETURN_IF_ERROR(AddLabels(program));
+      if (!options_.external_weights.empty()) {
+        if (!file_kind)
+          return Status(StatusCode::kInvalidArgument, "--external-weights goes with a file, not with text");
+        INGOT_RETURN_IF_ERROR(driver::MoveWeightsToFile(program, options_.external_weights, options_.output));
+      }
       if (file_kind) {
         INGOT_RETURN_IF_ERROR(WriteProgram(program, *file_kind));
       } else {
@@ -127,7 +137,7 @@ class Compilation {
     compile_.params_path = options_.params;
     compile_.softmax_output = options_.softmax;
     compile_.opt_level = options_.opt_level;
-    compile_.keep_prepare = options_.keep_prepare;
+    compile_.keep_prepare = options_.keep_prepare || !options_.external_weights.empty();
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
     compile_.detached_params_path = options_.emit_params;
     INGOT_RETURN_IF_ERROR(PreparePasses());
@@ -236,6 +246,12 @@ class Compilation {
     const std::string& triple = compile_.target.variants.front().triple;
     write.architecture = triple.substr(0, triple.find('-'));
     write.launcher = options_.launcher;
+    write.secret_key = options_.sign;
+    for (const std::string& path : options_.golden) {
+      INGOT_ASSIGN_OR_RETURN(vm::GoldenCase golden, driver::MakeGoldenCase(program, options_.model, compile_, path,
+                                                                           options_.golden_tolerance));
+      write.golden_cases.push_back(std::move(golden));
+    }
     return driver::WriteProgramAs(program, options_.output, write);
   }
 
@@ -359,7 +375,10 @@ int main(int argc, char** argv) {
       ->type_name("FILE");
   app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_flag("--keep-prepare", options.keep_prepare,
-               "Keep the weights as they are in the file and pack them when it is loaded");
+               "Keep the weights as they are in the file and pack them when it is loaded; they can be replaced there");
+  app.add_option("--external-weights", options.external_weights,
+                 "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
+      ->type_name("FILE");
   app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
   app.add_option("--emit", options.emit, "What to write")
       ->check(CLI::IsMember(
@@ -389,6 +408,16 @@ int main(int argc, char** argv) {
   app.add_flag("--check", options.check, "Only report which operators are not supported");
   app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")
       ->capture_default_str();
+  app.add_option("--golden", options.golden,
+                 "Keep a call for --self-test: inputs by name, and outputs (without any: evaluated by reference)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("--golden-rtol", options.golden_tolerance.relative, "Relative tolerance of --golden")
+      ->capture_default_str();
+  app.add_option("--golden-atol", options.golden_tolerance.absolute, "Absolute tolerance of --golden")
+      ->capture_default_str();
+  app.add_option("--sign", options.sign, "Sign the file with this secret key (vm-inspect --make-key makes one)")
+      ->type_name("KEY");
   app.add_option("--labels", options.labels, "Names of classes, one a line, to keep in the executable")
       ->type_name("FILE");
   app.add_option("--softmax", options.softmax, "Turn this output's scores into probabilities")->type_name("OUTPUT");

@@ -10,16 +10,23 @@
 #include "apps/common/tool.h"
 #include "formats/container.h"
 #include "formats/file.h"
+#include "formats/packed_program.h"
+#include "formats/signing.h"
 #include "runtime/cpu_features.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
 #include "vm/assembler.h"
 #include "vm/disassembler.h"
+#include "vm/doctor.h"
+#include "vm/executable.h"
+#include "vm/golden_cases.h"
 #include "vm/memory_peak.h"
 #include "vm/plan_check.h"
 #include "vm/program_codec.h"
+#include "vm/program_diff.h"
 #include "vm/slim_program.h"
 #include "vm/verifier.h"
+#include "vm/weights.h"
 
 namespace ingot::apps {
 namespace {
@@ -32,13 +39,17 @@ constexpr const char* kExamples =
     "  vm-inspect model.ingot --extract x86-64-v3 -o kernels.so\n"
     "  vm-inspect model.ingot --thin --strip -o small.ingot   # only what this machine's CPU runs, no debug map\n"
     "  vm-inspect model.ingot --thin x86-64-v3 -o v3.ingot\n"
+    "  vm-inspect model.ingot --diff old.ingot            # tables, code and constants that differ\n"
+    "  vm-inspect model.ingot --doctor --dim batch=8      # would it run here?\n"
+    "  vm-inspect --make-key model.key                    # and model.key.pub\n"
+    "  vm-inspect model.ingot --sign model.key -o signed.ingot\n"
     "  vm-inspect --assemble model.ingotasm -o model.ingot";
 
 struct Options {
-  std::string path, output, assemble, extract, format = "text";
+  std::string path, output, assemble, extract, diff, sign, make_key, require_signature, format = "text";
   std::optional<std::string> disasm, thin;
   std::vector<std::string> dims, input_shapes;
-  bool strip = false, constants = false, kernels = false, sections = false, verify = false;
+  bool doctor = false, strip = false, constants = false, kernels = false, sections = false, verify = false;
 };
 
 std::string Join(const std::vector<std::string>& parts, const char* separator) {
@@ -162,11 +173,25 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
                       {"size", image.bytes.size()}});
   }
   document["images"] = images;
+  for (const vm::WeightFile& file : program.weight_files) {
+    document["weight_files"].push_back(
+        {{"path", file.path}, {"size", file.size}, {"sha256", formats::ToHex(file.sha256)}});
+  }
   Json constants = Json::array();
+  auto weight = program.weights.begin();
   for (const vm::Constant& constant : program.constants) {
     Json row = {{"name", constant.name},
                 {"type", ShapeToString(constant.dtype, constant.dims)},
                 {"size", constant.bytes.size()}};
+    if (weight != program.weights.end() && weight->constant.value == constants.size()) {
+      row["replaceable"] = true;
+      if (weight->file && is_sound) {
+        row["size"] = constant.size_bytes();
+        row["file"] = program.weight_files[*weight->file].path;
+        row["offset"] = weight->offset;
+      }
+      ++weight;
+    }
     if (const auto& by = constant.prepared_by) {
       const size_t function = by->function.value;  // of a file that may be damaged
       row["prepared_by"] = function < program.functions.size() ? program.functions[function].name : "?";
@@ -223,6 +248,8 @@ void PrintConstants(const Json& document) {
   for (const Json& constant : document["constants"]) {
     std::cout << "#" << i++ << " " << constant["type"].get<std::string>() << " " << constant["size"] << " bytes "
               << constant["name"].get<std::string>();
+    if (constant.contains("replaceable")) std::cout << ", replaceable";
+    if (constant.contains("file")) std::cout << ", in " << constant["file"].get<std::string>();
     if (constant.contains("prepared_by")) std::cout << ", prepared by " << constant["prepared_by"].get<std::string>();
     std::cout << "\n";
   }
@@ -249,7 +276,14 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
     std::cout << "\n";
   }
   uint64_t weights = 0;
-  for (const Json& constant : document["constants"]) weights += constant["size"].get<uint64_t>();
+  for (const Json& constant : document["constants"]) {
+    if (!constant.contains("file")) weights += constant["size"].get<uint64_t>();
+  }
+  if (document.contains("weight_files")) {
+    for (const Json& file : document["weight_files"]) {
+      std::cout << "weights in " << file["path"].get<std::string>() << ": " << file["size"] << " bytes\n";
+    }
+  }
   std::cout << document["kernels"].size() << " kernels, " << document["constants"].size() << " constants of " << weights
             << " bytes; "
             << document["file_size"].get<uint64_t>() - std::min(weights, document["file_size"].get<uint64_t>())
@@ -275,6 +309,10 @@ class Inspection {
   Result<int> Run() {
     INGOT_RETURN_IF_ERROR(ParseShapes());
     if (!options_.assemble.empty()) return AssembleFile();
+    if (!options_.make_key.empty()) {
+      INGOT_RETURN_IF_ERROR(formats::MakeKeyPair(options_.make_key));
+      return int{kExitOk};
+    }
     if (options_.path.empty()) return Status(StatusCode::kInvalidArgument, "no EXE was given");
     INGOT_ASSIGN_OR_RETURN(file_, formats::MapFile(options_.path));
     std::vector<formats::ContainerFinding> findings;
@@ -285,9 +323,16 @@ class Inspection {
     if (!findings.empty()) damage = findings[0].status;
     for (const formats::ContainerFinding& finding : findings)
       tool_.Note(options_.path + ": " + finding.status.message());
-    Result<vm::Program> program = vm::DecodeProgram(container);
+    if (damage.ok() && !options_.require_signature.empty()) {
+      INGOT_ASSIGN_OR_RETURN(const formats::PublicKey key, formats::ReadPublicKey(options_.require_signature));
+      INGOT_RETURN_IF_ERROR(formats::CheckSignature(container, {&key, 1}, nullptr).WithContext(options_.path));
+    }
+    Result<vm::Program> program =
+        options_.doctor ? vm::DecodeProgramWithoutWeights(container) : vm::DecodeProgram(container);
     if (damage.ok()) damage = program.ok() ? vm::Verify(*program) : program.status();
     if (damage.ok() && options_.verify) damage = container.VerifyHashes();
+    if (damage.ok() && options_.verify) damage = VerifyWeightFiles(*program);
+    if (damage.ok() && options_.verify) damage = vm::DecodeGoldenCases(container).status();
     const Json sections = DescribeSections(container);
     if (!program.ok()) {  // the table alone can be shown
       if (tool_.wants_json()) {
@@ -296,6 +341,12 @@ class Inspection {
         PrintSections(sections);
       }
       return std::move(damage).WithContext(options_.path);
+    }
+    if (damage.ok() && options_.doctor) return ShowNeeds(container, *program);
+    if (damage.ok() && !options_.diff.empty()) return ShowDiff(*program);
+    if (damage.ok() && !options_.sign.empty()) {
+      INGOT_RETURN_IF_ERROR(WriteSigned(container));
+      return int{kExitOk};
     }
     INGOT_RETURN_IF_ERROR(Show(container, *program, sections, damage));
     if (!damage.ok()) return std::move(damage).WithContext(options_.path);
@@ -357,6 +408,77 @@ class Inspection {
       shapes_.parameters.emplace_back(text.substr(0, equals), std::move(dims));
     }
     return Status();
+  }
+
+  // A finding per line; the exit code is that of the first need that is not met.
+  Result<int> ShowNeeds(const formats::Container& container, const vm::Program& program) {
+    vm::DoctorOptions options;
+    options.shapes = shapes_;
+    options.directory = Folder();
+    options.machine_policy_path = vm::kMachinePolicyPath;
+    options.available_memory_bytes = vm::AvailableMemoryBytes();
+    Json findings = Json::array();
+    int exit_code = kExitOk;
+    for (const vm::Finding& finding : vm::Diagnose(container, program, options)) {
+      const bool is_fine = finding.verdict == StatusCode::kOk;
+      if (exit_code == kExitOk && !is_fine) exit_code = ExitCodeOf(finding.verdict);
+      findings.push_back({{"what", finding.what}, {"needs", finding.needs}, {"has", finding.has}, {"fine", is_fine}});
+      if (tool_.json_to_stdout() || options_.format == "json") continue;
+      std::cout << (is_fine ? "fine     " : "MISSING  ") << finding.what << ": needs " << finding.needs
+                << "; here: " << finding.has << "\n";
+    }
+    const Json document{{"executable", options_.path}, {"fine", exit_code == kExitOk}, {"findings", findings}};
+    if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
+    if (!tool_.wants_json() && options_.format == "json") std::cout << document.dump(2) << "\n";
+    return exit_code;
+  }
+
+  // Exit code 1 when there is a difference.
+  Result<int> ShowDiff(const vm::Program& program) {
+    INGOT_ASSIGN_OR_RETURN(const SharedBytes file, formats::MapFile(options_.diff));
+    Result<formats::Container> opened = formats::Container::Open(file);
+    if (!opened.ok()) return std::move(opened).status().WithContext(options_.diff);
+    Result<vm::Program> other = vm::DecodeProgram(*opened);
+    if (!other.ok()) return std::move(other).status().WithContext(options_.diff);
+    const std::vector<std::string> differences = vm::DiffPrograms(program, *other);
+    const Json document{{"first", options_.path},
+                        {"second", options_.diff},
+                        {"equal", differences.empty()},
+                        {"differences", differences}};
+    if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
+    if (!tool_.json_to_stdout()) {
+      if (options_.format == "json") {
+        std::cout << document.dump(2) << "\n";
+      } else {
+        for (const std::string& line : differences) std::cout << line << "\n";
+        if (differences.empty()) std::cout << "no differences\n";
+      }
+    }
+    return differences.empty() ? int{kExitOk} : int{kExitDiffers};
+  }
+
+  // Sections as they are stored, and a signature more.
+  Status WriteSigned(const formats::Container& container) const {
+    if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--sign: no -o FILE was given");
+    formats::ContainerWriter writer(container.required_features());
+    for (const formats::Section& section : container.sections()) {
+      writer.AddStored(section, container.StoredBytes(section));
+    }
+    INGOT_RETURN_IF_ERROR(formats::SignContainer(writer, options_.sign));
+    if (container.start_offset() == 0) return writer.WriteFile(options_.output);
+    return formats::WritePackedProgram(file_.bytes.first(container.start_offset()), writer, options_.output);
+  }
+
+  std::string Folder() const {
+    const size_t slash = options_.path.rfind('/');
+    return slash == std::string::npos ? "." : options_.path.substr(0, slash + 1);
+  }
+
+  Status VerifyWeightFiles(vm::Program program) const {
+    vm::WeightSources sources;
+    sources.directory = Folder();
+    sources.verify_files = true;
+    return vm::BindWeights(program, sources);
   }
 
   Status Disassemble(const vm::Program& program) {
@@ -423,7 +545,8 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App& app = tool.app();
   app.add_option("EXE", options.path, "The executable, or a program that holds one");
-  app.add_option("-o,--output", options.output, "Where --disasm, --extract, --thin, --strip and --assemble write")
+  app.add_option("-o,--output", options.output,
+                 "Where --disasm, --extract, --thin, --strip, --sign and --assemble write")
       ->type_name("FILE");
   app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
       ->expected(0, 1)
@@ -435,7 +558,8 @@ int main(int argc, char** argv) {
   app.add_flag("--constants", options.constants, "List the constants");
   app.add_flag("--kernels", options.kernels, "List the kernels and their variants");
   app.add_flag("--sections", options.sections, "List the sections of the file");
-  app.add_flag("--verify", options.verify, "Check everything, the hashes of large constants too");
+  app.add_flag("--verify", options.verify,
+               "Check everything, the hashes of large constants and of files of weights too");
   app.add_option("--extract", options.extract, "Write a kernel image (an ELF file) to -o")->type_name("IMAGE");
   app.add_option("--thin", options.thin,
                  "Write it without kernels for other CPUs than this one, or one of these features")
@@ -443,6 +567,16 @@ int main(int argc, char** argv) {
       ->type_name("[FEATURES]");
   app.add_flag("--strip", options.strip, "Write it without its debug map");
   app.add_option("--assemble", options.assemble, "Turn assembler text into an executable at -o")->type_name("FILE");
+  app.add_option("--diff", options.diff, "Say what differs in another executable; exit 1 when something does")
+      ->type_name("OTHER");
+  app.add_flag("--doctor", options.doctor,
+               "Say what the file needs (CPU, devices, memory, weights, trust), and whether this machine has it");
+  app.add_option("--sign", options.sign, "Write it with a signature by this secret key to -o")->type_name("KEY");
+  app.add_option("--make-key", options.make_key, "Write a new secret key to FILE, its public key to FILE.pub")
+      ->type_name("FILE");
+  app.add_option("--require-signature", options.require_signature,
+                 "Fail unless this public key has signed it (a file of the key, or its 64 hex digits)")
+      ->type_name("KEY");
   app.add_option("--format", options.format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

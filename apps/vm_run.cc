@@ -6,10 +6,10 @@
 
 #include "apps/common/outputs.h"
 #include "apps/common/profile.h"
+#include "apps/common/self_test.h"
 #include "apps/common/session.h"
 #include "apps/common/tool.h"
 #include "formats/tensor_compare.h"
-#include "formats/tensor_files.h"
 
 namespace ingot::apps {
 namespace {
@@ -20,6 +20,9 @@ constexpr const char* kExamples =
     "  vm-run model.ingot inputs.npz --expect @outputs.npz --rtol 1e-4 --atol 1e-5\n"
     "  vm-run classifier.ingot image.npy --top-k 5 --labels labels.txt\n"
     "  vm-run model.ingot --input x=rand --seed 7 --output @all.safetensors\n"
+    "  vm-run model.ingot --self-test\n"
+    "  vm-run model.ingot inputs.npz --require-signature model.key.pub\n"
+    "  vm-run model.ingot inputs.npz --weights finetuned.safetensors\n"
     "  vm-run model.ingot inputs.npz --profile --repeat 20 --trace trace.json\n"
     "  vm-run decoder.ingot ids.npy --state-load s.safetensors --state-save s.safetensors";
 
@@ -28,76 +31,23 @@ struct Options {
   InputArguments inputs;
   std::vector<std::string> outputs;
   std::string expect, labels, kernels = "native", state_load, state_save;
-  double rtol = 1e-5, atol = 1e-8;
+  formats::Tolerance tolerance;
   int64_t top_k = 0, repeat = 1;
-  bool profile = false;
+  bool profile = false, self_test = false;
   std::string trace;
 };
 
 using Output = Session::Output;
 
-struct ExpectResult {
-  bool equal = true;
+Json ReportOf(const std::vector<ComparedOutput>& compared) {
   Json report = Json::array();
-};
-
-// The outputs that are sequences or tuples, each once.
-std::vector<std::string> SequencesOf(const std::vector<Output>& outputs) {
-  std::vector<std::string> names;
-  for (const Output& output : outputs) {
-    const std::string& name = output.text == kNoElements ? output.name : output.sequence;
-    if (!name.empty() && (names.empty() || names.back() != name)) names.push_back(name);
+  for (const ComparedOutput& output : compared) {
+    report.push_back({{"name", output.name},
+                      {"equal", output.comparison.equal},
+                      {"different", output.comparison.num_different},
+                      {"max_absolute_error", output.comparison.max_absolute_error}});
   }
-  return names;
-}
-
-// Compares the outputs that the reference file names. A file of one unnamed tensor (.npy) is the only output's.
-Result<ExpectResult> CompareWithReference(const Tool& tool, const Options& options,
-                                          const std::vector<Output>& outputs) {
-  if (!options.expect.starts_with("@")) {
-    return Status(StatusCode::kInvalidArgument, "--expect: expected @FILE, got \"" + options.expect + "\"");
-  }
-  const std::string path = options.expect.substr(1);
-  INGOT_ASSIGN_OR_RETURN(std::vector<formats::NamedTensor> reference, formats::ReadTensorFile(path));
-  if (path.ends_with(".npy")) {
-    if (outputs.size() != 1)
-      return Status(StatusCode::kInvalidArgument,
-                    path + ": a single tensor, but there are " + std::to_string(outputs.size()) + " outputs");
-    reference[0].name = outputs[0].name;
-  }
-  ExpectResult result;
-  size_t compared = 0;
-  for (const Output& output : outputs) {
-    const auto found =
-        std::find_if(reference.begin(), reference.end(), [&](const auto& named) { return named.name == output.name; });
-    if (found == reference.end() || !output.tensor) {
-      tool.Note("output \"" + output.name + "\" is not in " + path + ", not compared");
-      continue;
-    }
-    ++compared;
-    Result<formats::Comparison> comparison =
-        formats::CompareTensors(output.tensor, found->tensor, {options.rtol, options.atol});
-    if (!comparison.ok()) return std::move(comparison).status().WithContext(path + ": output \"" + output.name + "\"");
-    result.equal &= comparison->equal;
-    result.report.push_back({{"name", output.name},
-                             {"equal", comparison->equal},
-                             {"different", comparison->num_different},
-                             {"max_absolute_error", comparison->max_absolute_error}});
-    tool.Note("output \"" + output.name + "\": " + comparison->ToString());
-  }
-  // A sequence of another length than the file's.
-  for (const std::string& sequence : SequencesOf(outputs)) {
-    const auto given = std::ranges::count(outputs, sequence, &Output::sequence);
-    const auto expected = std::ranges::count_if(reference, [&](const formats::NamedTensor& named) {
-      return named.name.starts_with(sequence + ".") && ParseElementPath(named.name.substr(sequence.size() + 1));
-    });
-    if (expected == 0 || expected == given) continue;
-    result.equal = false;
-    tool.Note("output \"" + sequence + "\": expected " + std::to_string(expected) + " tensors, got " +
-              std::to_string(given));
-  }
-  if (compared == 0 && result.equal) return Status(StatusCode::kBadInput, path + ": holds none of the outputs");
-  return result;
+  return report;
 }
 
 Json TopKJson(const std::vector<ClassScore>& scores) {
@@ -127,11 +77,31 @@ Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, 
   return outputs;
 }
 
+Result<int> SelfTest(Tool& tool, const SessionOptions& options, const std::function<void(const std::string&)>& note) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<GoldenResult> results, RunSelfTest(options, note));
+  Json cases = Json::array();
+  bool passed = true;
+  for (const GoldenResult& result : results) {
+    cases.push_back({{"function", result.function},
+                     {"origin", result.origin},
+                     {"passed", AllEqual(result.outputs)},
+                     {"outputs", ReportOf(result.outputs)}});
+    passed &= AllEqual(result.outputs);
+  }
+  if (tool.wants_json()) {
+    INGOT_RETURN_IF_ERROR(tool.WriteJson(1, {{"executable", options.path}, {"passed", passed}, {"cases", cases}}));
+  }
+  if (!tool.json_to_stdout()) std::puts(SelfTestText(results).c_str());
+  return passed ? int{kExitOk} : int{kExitDiffers};
+}
+
 Result<int> Run(Tool& tool, Options& options) {
   if (options.kernels != "native" && options.kernels != "stub") {
     return Status(StatusCode::kInvalidArgument, "--kernels: expected native or stub");
   }
   options.session.stub_kernels = options.kernels == "stub";
+  const auto note = [&](const std::string& text) { tool.Note(text); };
+  if (options.self_test) return SelfTest(tool, options.session, note);
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Open(options.session));
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
   if (!options.state_load.empty()) INGOT_RETURN_IF_ERROR(session->LoadStates(options.state_load));
@@ -154,9 +124,10 @@ Result<int> Run(Tool& tool, Options& options) {
   }
   int exit_code = kExitOk;
   if (!options.expect.empty()) {
-    INGOT_ASSIGN_OR_RETURN(ExpectResult expected, CompareWithReference(tool, options, outputs));
-    document["expect"] = expected.report;
-    if (!expected.equal) exit_code = kExitDiffers;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<ComparedOutput> compared,
+                           CompareWithFile(options.expect, options.tolerance, outputs, note));
+    document["expect"] = ReportOf(compared);
+    if (!AllEqual(compared)) exit_code = kExitDiffers;
   }
   if (options.profile) document["profile"] = profile.ToJson();
   if (!options.trace.empty()) INGOT_RETURN_IF_ERROR(profile.WriteTrace(options.trace));
@@ -185,14 +156,25 @@ int main(int argc, char** argv) {
       "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones; elements "
       "of a sequence or tuple are NAME.0, NAME.1, ..., and NAME=() is one without any");
   app.add_option("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
+  app.add_option("--weights", options.session.weights,
+                 "Weights in the place of the executable's, by name (.safetensors, .npz); it must keep its own")
+      ->type_name("FILE");
   app.add_option("--threads", options.session.threads, "Threads of the pool (default: all processors)");
   app.add_option("--top-k", options.top_k, "Print the K best classes of the first output");
   app.add_option("--labels", options.labels, "Names of classes, one a line (default: the executable's own)")
       ->type_name("FILE");
   app.add_option("--seed", options.inputs.seed, "Of rand and randint")->capture_default_str();
   app.add_option("--expect", options.expect, "@FILE: compare outputs with it; exit 1 when they differ");
-  app.add_option("--rtol", options.rtol, "Relative tolerance of --expect")->capture_default_str();
-  app.add_option("--atol", options.atol, "Absolute tolerance of --expect")->capture_default_str();
+  app.add_option("--rtol", options.tolerance.relative, "Relative tolerance of --expect")->capture_default_str();
+  app.add_option("--atol", options.tolerance.absolute, "Absolute tolerance of --expect")->capture_default_str();
+  app.add_flag("--self-test", options.self_test,
+               "Run the golden cases that the executable holds; exit 1 when a result differs");
+  app.add_option("--require-signature", options.session.require_signature,
+                 "Refuse a file that this public key has not signed (a file of the key, or its 64 hex digits)")
+      ->type_name("KEY");
+  app.add_option("--allow-sha256", options.session.allow_sha256, "Refuse a file whose SHA-256 is none of these")
+      ->type_name("HEX")
+      ->allow_extra_args(false);
   app.add_flag("--check-finite", options.session.check_finite, "Fail at the first operation that makes a NaN or Inf");
   app.add_flag("--profile", options.profile,
                "Print times, GFLOP/s and GB/s by instruction (with --repeat: of all calls but the first)");

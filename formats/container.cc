@@ -111,6 +111,7 @@ class Container::Opener {
   Result<Container> Run(SharedBytes bytes) {
     INGOT_ASSIGN_OR_RETURN(container_.start_offset_, FindContainer(bytes.bytes));
     container_.left_out_ = options_.left_out;
+    container_.pool_ = options_.pool;
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kPackedOffset, container_.start_offset_ % kPackedAlignment == 0, [&] {
       return "the packed executable starts at offset " + std::to_string(container_.start_offset_) +
              ", expected a multiple of " + std::to_string(kPackedAlignment);
@@ -165,7 +166,12 @@ class Container::Opener {
 
     INGOT_RETURN_IF_ERROR(Check(
         ContainerCheck::kVersion, version == kContainerVersion,
-        [&] { return "format version " + std::to_string(version) + ", expected " + std::to_string(kContainerVersion); },
+        [&] {
+          return "format version " + std::to_string(version) + ", written by " +
+                 (version > kContainerVersion ? "a newer Ingot, which reads it"
+                                              : "an older Ingot: compile the model anew") +
+                 "; this one reads version " + std::to_string(kContainerVersion);
+        },
         StatusCode::kUnsupportedFile));
     const uint64_t unknown = container_.required_features_ & ~options_.known_features;
     INGOT_RETURN_IF_ERROR(Check(
@@ -316,15 +322,15 @@ class Container::Opener {
       }));
     }
     if (s.codec != Codec::kZstd) return Status();
-    const ZstdFrameInfo frame = InspectZstdFrame(stored);
+    const ZstdFrames frames = InspectZstd(stored);
     const auto label = [&] { return "section " + s.Label() + ": "; };
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdFrame, frame.is_single_frame,
-                                [&] { return label() + "not one zstd frame without a dictionary"; }));
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdSize, frame.content_size == s.size, [&] {
-      return label() + "its zstd frame does not state the size " + std::to_string(s.size);
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdFrame, frames.is_well_formed,
+                                [&] { return label() + "not a row of zstd frames without a dictionary"; }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdSize, frames.content_size == s.size, [&] {
+      return label() + "its zstd frames do not state the size " + std::to_string(s.size);
     }));
-    return Check(ContainerCheck::kZstdWindow, frame.window_size <= kMaxZstdWindowBytes,
-                 [&] { return label() + "a zstd window of " + std::to_string(frame.window_size) + " bytes"; });
+    return Check(ContainerCheck::kZstdWindow, frames.window_size <= kMaxZstdWindowBytes,
+                 [&] { return label() + "a zstd window of " + std::to_string(frames.window_size) + " bytes"; });
   }
 
   const ContainerOptions& options_;
@@ -370,8 +376,10 @@ Result<SharedBytes> Container::Read(const Section& section) const {
 Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   const std::span<const std::byte> stored = StoredBytes(section);
   if (section.codec == Codec::kNone) return SharedBytes(bytes_.owner, stored);
-  Result<std::vector<std::byte>> bytes = DecompressZstd(stored, section.size);
-  if (bytes.ok()) return SharedBytes::Own(*std::move(bytes));
+  const ZstdFrames frames = InspectZstd(stored);
+  if (!frames.is_well_formed || frames.content_size != section.size) return SharedBytes();  // a check is left out
+  Result<SharedBytes> bytes = DecompressZstd(frames, pool_);
+  if (bytes.ok()) return bytes;
   if (bytes.status().code() == StatusCode::kOutOfMemory) return std::move(bytes).status();
   if (left_out_.Has(ContainerCheck::kZstdData)) return SharedBytes();
   return Status(bytes.status().code(), "section " + section.Label() + ": " + bytes.status().message() + " [" +

@@ -12,6 +12,10 @@
 #include "runtime/shared_bytes.h"
 #include "runtime/status.h"
 
+namespace ingot {
+class ThreadPool;
+}
+
 namespace ingot::formats {
 
 enum class SectionKind : uint32_t {
@@ -75,6 +79,8 @@ struct ContainerOptions {
   uint32_t max_sections = 4096;
   // What all compressed sections together may decompress to.
   uint64_t max_decompressed_bytes = uint64_t{4} << 30;
+  // Decompresses; borrowed for as long as the container lives. Null: the caller's thread does.
+  ThreadPool* pool = nullptr;
   // Tests leave checks out, to prove that each is needed. Never set elsewhere.
   ContainerCheckMask left_out{};
 };
@@ -117,6 +123,7 @@ class Container {
   uint64_t start_offset_ = 0;
   uint64_t required_features_ = 0;
   ContainerCheckMask left_out_{};
+  ThreadPool* pool_ = nullptr;
   std::vector<Section> sections_;
 };
 

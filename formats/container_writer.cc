@@ -37,22 +37,43 @@ Status ContainerWriter::Add(SectionKind kind, uint32_t index, std::vector<std::s
   section.size = TotalSize(pieces);
   entry.pieces = std::move(pieces);
   if (options.codec == Codec::kZstd) {
-    INGOT_ASSIGN_OR_RETURN(entry.compressed, CompressZstd(entry.pieces, options.zstd_level));
-    if (entry.compressed.size() < section.size) {
+    INGOT_ASSIGN_OR_RETURN(entry.kept, CompressZstd(entry.pieces, options.zstd_level));
+    if (entry.kept.size() < section.size) {
       section.codec = Codec::kZstd;
-      entry.pieces = {entry.compressed};
+      entry.pieces = {entry.kept};
     } else {
-      entry.compressed.clear();
+      entry.kept.clear();
     }
   }
   section.stored_size = TotalSize(entry.pieces);
   section.hash = Hash(entry.pieces);
+  Insert(std::move(entry));
+  return Status();
+}
+
+Status ContainerWriter::AddOwned(SectionKind kind, uint32_t index, std::vector<std::byte> bytes,
+                                 const Options& options) {
+  INGOT_CHECK(options.codec == Codec::kNone, "owned sections are stored raw");
+  owned_.push_back(std::make_unique<const std::vector<std::byte>>(std::move(bytes)));
+  return Add(kind, index, {std::span<const std::byte>(*owned_.back())}, options);
+}
+
+void ContainerWriter::AddStored(const Section& section, std::span<const std::byte> stored) {
+  Insert({section, {stored}, {}});
+}
+
+void ContainerWriter::ForEachSection(
+    const std::function<void(const Section& section, std::span<const std::span<const std::byte>> pieces)>& visit)
+    const {
+  for (const Entry& entry : entries_) visit(entry.section, entry.pieces);
+}
+
+void ContainerWriter::Insert(Entry entry) {
   const auto key = [](const Entry& e) { return std::pair(e.section.kind, e.section.index); };
   const auto place = std::lower_bound(entries_.begin(), entries_.end(), entry,
                                       [&](const Entry& a, const Entry& b) { return key(a) < key(b); });
   INGOT_CHECK(place == entries_.end() || key(*place) != key(entry), "a section was added twice");
   entries_.insert(place, std::move(entry));
-  return Status();
 }
 
 std::vector<std::byte> ContainerWriter::Layout(std::vector<uint64_t>* offsets, uint64_t* file_size) const {

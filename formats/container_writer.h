@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,6 +36,15 @@ class ContainerWriter {
     return Add(kind, index, std::move(pieces), Options());
   }
 
+  // The same for bytes that the writer keeps.
+  Status AddOwned(SectionKind kind, uint32_t index, std::vector<std::byte> bytes, const Options& options);
+  // A section of another container as it is stored there, compressed or not; the bytes stay as they are likewise.
+  void AddStored(const Section& section, std::span<const std::byte> stored);
+  // In the order of the file; offsets are not set yet.
+  void ForEachSection(const std::function<void(const Section& section,
+                                               std::span<const std::span<const std::byte>> pieces)>& visit) const;
+  uint64_t required_features() const { return required_features_; }
+
   // The largest alignment of a section: where the container starts in a file is a multiple of it, if sections are to be
   // mapped.
   uint64_t Alignment() const;
@@ -48,14 +59,16 @@ class ContainerWriter {
   struct Entry {
     Section section;
     std::vector<std::span<const std::byte>> pieces;
-    std::vector<std::byte> compressed;  // what `pieces` refers to, for compressed sections
+    std::vector<std::byte> kept;  // what `pieces` refers to, for compressed sections
   };
+  void Insert(Entry entry);
 
   // Places the sections and makes header and table.
   std::vector<std::byte> Layout(std::vector<uint64_t>* offsets, uint64_t* file_size) const;
 
   uint64_t required_features_;
   std::vector<Entry> entries_;  // ascending by (kind, index)
+  std::vector<std::unique_ptr<const std::vector<std::byte>>> owned_;
 };
 
 }  // namespace ingot::formats

@@ -104,7 +104,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::Open(const std::string& path
 }
 
 Result<std::shared_ptr<const InputFile>> InputFile::OpenBeneath(const std::string& directory,
-                                                                const std::string& relative) {
+                                                                const std::string& relative, ReadMode mode) {
   const auto refuse = [&](const char* reason) {
     return Status(StatusCode::kBadInput, "\"" + relative + "\" " + reason);
   };
@@ -131,7 +131,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::OpenBeneath(const std::strin
   if (fstat(file->fd_, &info) != 0) return SystemError(file->path_, "read");
   if (S_ISREG(info.st_mode) && info.st_nlink > 1)
     return refuse("has several hard links: it may be another folder's file");
-  INGOT_RETURN_IF_ERROR(file->Read(ReadMode::kMap, FileCalls::System()));
+  INGOT_RETURN_IF_ERROR(file->Read(mode, FileCalls::System()));
   return file;
 }
 

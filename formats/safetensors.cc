@@ -14,7 +14,7 @@ namespace {
 
 // As in the reference implementation.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-constexpr uint64_t kHeaderAlignment = 8;
+constexpr uint64_t kDataAlignment = 64;  // of the writer: what readers that map the file like best
 constexpr const char* kMetadataKey = "__metadata__";
 
 Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
@@ -223,11 +223,18 @@ Result<std::vector<NamedTensor>> ReadSafetensors(const SharedBytes& bytes, const
   return tensors;
 }
 
+bool SafetensorsHolds(DataType dtype) {
+  return std::any_of(std::begin(kDtypes), std::end(kDtypes), [&](const DtypeName& row) { return row.dtype == dtype; });
+}
+
 Status WriteSafetensors(std::span<const NamedTensor> tensors, const ByteSink& sink) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return tensors[a].tensor.dtype().bits > tensors[b].tensor.dtype().bits; });
+  const auto rank = [&](size_t i) {
+    const Tensor& tensor = tensors[i].tensor;
+    return std::pair(tensor.size_bytes() % static_cast<int64_t>(kDataAlignment) != 0, -int{tensor.dtype().bits});
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   uint64_t offset = 0;
   for (const size_t i : order) {
@@ -246,7 +253,8 @@ Status WriteSafetensors(std::span<const NamedTensor> tensors, const ByteSink& si
     offset += size;
   }
   std::string text = header.dump();  // throws on text that is not UTF-8; the names were checked
-  text.append((kHeaderAlignment - text.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
+  const uint64_t header_bytes = sizeof(uint64_t) + text.size();
+  text.append((kDataAlignment - header_bytes % kDataAlignment) % kDataAlignment, ' ');
   ByteWriter length;
   length.U64(text.size());
   INGOT_RETURN_IF_ERROR(sink(length.bytes()));

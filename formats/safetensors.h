@@ -8,7 +8,10 @@
 namespace ingot::formats {
 
 Result<std::vector<NamedTensor>> ReadSafetensors(const SharedBytes& bytes, const std::string* key);
-// Tensors with wide elements come first, so that all are aligned; otherwise in the given order.
+// Whether there is a name for the dtype.
+bool SafetensorsHolds(DataType dtype);
+// Tensors whose size is a multiple of 64 bytes come first, which aligns them so, then those with wide elements, which
+// aligns the rest to their elements; otherwise in the given order.
 Status WriteSafetensors(std::span<const NamedTensor> tensors, const ByteSink& sink);
 
 }  // namespace ingot::formats

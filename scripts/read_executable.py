@@ -20,9 +20,10 @@ import xxhash
 HEADER, ENTRY, TRAILER = 64, 64, 16
 MAGIC, END_MAGIC = b"\x89INGOT\r\n", b"INGOTEND"
 MOST_SECTIONS, MOST_DECOMPRESSED, MOST_WINDOW = 4096, 4 << 30, 1 << 27
+LEAST_FRAME = 1 << 16  # content of all zstd frames but a section's last
 UNHASHED = 16 << 20  # raw constants above this are not hashed at every opening
 KINDS = {1: "metadata", 2: "strings", 3: "signatures", 4: "functions", 5: "kernels", 6: "memory_plans", 7: "constants",
-         8: "debug_map", 9: "golden_cases", 32: "kernel_image", 48: "constant_data", 64: "signature"}
+         8: "debug_map", 9: "golden_cases", 10: "weights", 32: "kernel_image", 48: "constant_data", 64: "signature"}
 TYPE_NAMES = ["int64", "float64", "bool", "string", "dtype"]
 STORAGES = ["owned", "arena", "constant", "borrowed", "borrowed_mut"]
 STEPS = ["const", "slot", "+", "-", "*", "//", "%", "min", "max", "==", "!=", "<", "<=", "select"]
@@ -81,19 +82,25 @@ class Cursor:
 # ---- The container
 def check_zstd(stored, size):
     import zstandard
-    demand(stored[:4] == b"\x28\xb5\x2f\xfd", "zstd_frame", "no zstd frame")
-    frame = zstandard.get_frame_parameters(stored)
-    demand(frame.dict_id == 0, "zstd_frame", "a frame with a dictionary")
-    demand(frame.content_size == size, "zstd_size", "the frame's content size is another one")
-    demand(frame.window_size <= MOST_WINDOW, "zstd_window", "the frame's window is too large")
-    machine = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()
-    try:
-        data = machine.decompress(stored)
-    except zstandard.ZstdError as error:
-        raise Refused(f"{error} [zstd_data]") from error
-    demand(machine.eof and len(data) == size, "zstd_data", "the frame does not hold the section's bytes")
-    demand(not machine.unused_data, "zstd_frame", "something follows the frame")
-    return data
+    contents, stated = [], 0
+    while stored or not contents:
+        demand(stored[:4] == b"\x28\xb5\x2f\xfd", "zstd_frame", "no zstd frame")
+        frame = zstandard.get_frame_parameters(stored)
+        demand(frame.dict_id == 0, "zstd_frame", "a frame with a dictionary")
+        demand(stated + frame.content_size <= size, "zstd_size", "the frames' content sizes are other ones")
+        demand(frame.window_size <= MOST_WINDOW, "zstd_window", "a frame's window is too large")
+        machine = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW).decompressobj()
+        try:
+            content = machine.decompress(stored)
+        except zstandard.ZstdError as error:
+            raise Refused(f"{error} [zstd_data]") from error
+        demand(machine.eof and len(content) == frame.content_size, "zstd_data", "a frame does not hold what it states")
+        stored = machine.unused_data
+        demand(not stored or len(content) >= LEAST_FRAME, "zstd_frame", "a small frame before others")
+        contents.append(content)
+        stated += len(content)
+    demand(stated == size, "zstd_size", "the frames' content sizes are other ones")
+    return b"".join(contents)
 
 
 def find_container(whole):
@@ -187,7 +194,7 @@ class Program:
         self.json = {}
         self.cursor = cursor
         for read in (self.read_metadata, self.read_signatures, self.read_functions, self.read_kernels, self.read_plans,
-                     self.read_constants, self.read_debug_map):
+                     self.read_constants, self.read_weights, self.read_debug_map, self.read_golden_cases):
             read()
 
     def open(self, name, index=0):
@@ -363,6 +370,22 @@ class Program:
                                               "device": c.fixed("B"), "initial": c.opt(), "grows": grows()})
         c.end()
 
+    def read_weights(self):
+        if ("weights", 0) not in self.sections:
+            return
+        c = self.open("weights")
+        self.json["weight_files"] = c.list(lambda: {"path": self.text(), "size": c.fixed("Q"),
+                                                    "hash": f'{c.fixed("Q"):016x}', "sha256": c.take(32).hex()})
+
+        def weight():
+            constant, file = self.json["constants"][c.v()], c.opt()
+            constant["replaceable"] = True
+            if file is not None:
+                constant.update(file=self.json["weight_files"][file]["path"], offset=c.v())
+
+        c.list(weight)
+        c.end()
+
     def read_debug_map(self):
         if ("debug_map", 0) not in self.sections:
             return
@@ -370,6 +393,44 @@ class Program:
         for function in self.json["functions"]:
             function["notes"] = c.list(lambda: {"instruction": c.v(), "source": self.text()})
         c.end()
+
+
+    def read_golden_cases(self):
+        if ("golden_cases", 0) not in self.sections:
+            return
+        c = self.open("golden_cases")
+        word = lambda: c.take(c.v()).decode("utf-8")
+
+        def tensor():
+            name, dtype, dims, offset, size = word(), self.dtype(), c.list(c.v), c.v() * 64, c.v()
+            demand(offset <= len(c.data) and size <= len(c.data) - offset, "decode", "a tensor beyond its section")
+            return {"name": name, "dtype": dtype, "dims": dims,
+                    "sha256": hashlib.sha256(c.data[offset:offset + size]).hexdigest()}
+
+        self.json["golden_cases"] = c.list(lambda: {
+            "function": word(), "origin": ["file", "reference"][c.fixed("B")], "relative": c.fixed("d"),
+            "absolute": c.fixed("d"), "inputs": c.list(tensor), "outputs": c.list(tensor)})
+
+
+def signed_digest(whole):
+    """What signatures sign, and the (key, signature) pairs that are there."""
+    file = find_container(whole)
+    version, count, _, features = struct.unpack("<IIQQ", file[8:32])
+    digest = hashlib.sha256(b"ingot signature 1\n" + struct.pack("<IQ", version, features))
+    pairs = []
+    for i in range(count):
+        entry = file[HEADER + i * ENTRY:HEADER + (i + 1) * ENTRY]
+        kind, index, offset, stored, size, _, codec, alignment, flags = struct.unpack("<IIQQQQBBH", entry[:44])
+        name, data = entry[48:].rstrip(b"\0"), file[offset:offset + stored]
+        if KINDS.get(kind) == "signature":
+            pairs.append((data[:32].hex(), data[32:].hex()))
+            continue
+        fields = struct.pack("<IIQQBBHB", kind, index, stored, size, codec, alignment, flags, len(name))
+        section = hashlib.sha256(fields + name)
+        for at in range(0, stored, 1 << 20):
+            section.update(hashlib.sha256(data[at:at + (1 << 20)]).digest())
+        digest.update(section.digest())
+    return digest.hexdigest(), pairs
 
 
 def dtype_name(code, bits, lanes):

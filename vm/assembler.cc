@@ -49,10 +49,15 @@ class Assembler {
       void (Assembler::*parse)();
     };
     static constexpr Row kRows[] = {
-        {"metadata", &Assembler::ParseMetadata}, {"device", &Assembler::ParseDevice},
-        {"external", &Assembler::ParseExternal}, {"constant", &Assembler::ParseConstant},
-        {"state", &Assembler::ParseState},       {"image", &Assembler::ParseImage},
-        {"kernel", &Assembler::ParseKernel},     {"function", &Assembler::ParseFunction},
+        {"metadata", &Assembler::ParseMetadata},
+        {"device", &Assembler::ParseDevice},
+        {"external", &Assembler::ParseExternal},
+        {"constant", &Assembler::ParseConstant},
+        {"weight_file", &Assembler::ParseWeightFile},
+        {"state", &Assembler::ParseState},
+        {"image", &Assembler::ParseImage},
+        {"kernel", &Assembler::ParseKernel},
+        {"function", &Assembler::ParseFunction},
     };
     std::string_view words[std::size(kRows)];
     for (size_t i = 0; i < std::size(kRows); ++i) words[i] = kRows[i].word;
@@ -86,14 +91,36 @@ class Assembler {
     program_.externals.push_back(std::move(external));
   }
 
+  void ParseWeightFile() {
+    WeightFile file;
+    file.path = in_.ExpectString();
+    in_.Expect("size");
+    file.size = in_.ExpectUnsigned(UINT64_MAX);
+    in_.Expect("hash");
+    file.hash = in_.ExpectUnsigned(UINT64_MAX);
+    in_.Expect("sha256");
+    const size_t at = in_.position();
+    if (!formats::FromHex(in_.ExpectString(), file.sha256) && in_.ok()) in_.FailAt(at, "expected 64 hex digits");
+    program_.weight_files.push_back(std::move(file));
+  }
+
   void ParseConstant() {
     Constant constant;
     constant.name = in_.ExpectString();
     constant.dtype = types_.ParseDataType();
     constant.dims = ParseIntList();
+    Weight* weight = nullptr;
+    if (in_.Take("weight")) {
+      weight = &program_.weights.emplace_back();
+      weight->constant = ConstantId(static_cast<uint32_t>(program_.constants.size()));
+    }
     in_.Expect("=");
     const size_t at = in_.position();
-    if (in_.Take("zeros")) {
+    if (weight != nullptr && in_.Take("file")) {
+      weight->file = static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId));
+      in_.Expect("offset");
+      weight->offset = in_.ExpectUnsigned(UINT64_MAX);
+    } else if (in_.Take("zeros")) {
       constant.bytes = SharedBytes::Own(std::vector<std::byte>(static_cast<size_t>(SizeOf(constant, at))));
     } else if (in_.Peek("hex")) {
       constant.bytes = ParseBlob();

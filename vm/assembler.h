@@ -7,6 +7,8 @@
 //   device "cpu" 0                            ; virtual devices; none: one cpu
 //   external @log(x: float32[4]) -> () effects io
 //   constant "w" float32[2, 2] = 1, 2, 3, 4   ; or: = hex "0000803f...", or: = zeros
+//   weight_file "w.safetensors" size 4096 hash 0x1 sha256 "00..."
+//   constant "w2" float32[2] weight = file 0 offset 64   ; replaceable by its name; `weight = 1, 2` where it is in here
 //   state @k float32[1, 64] device 0 = #0     ; initial constant; left out: zeros
 //   image "x86-64-v3" elf "x86_64" features 0x1 = hex "7f454c46..."
 //   kernel @add {                             ; without a variant: a stub

@@ -1,4 +1,5 @@
 // The C API, first part: status, instance, executable, functions and types. Calls are vm/c_api_call.cc.
+#include "runtime/dlpack.h"
 #include "runtime/version.h"
 #include "vm/c_api_types.h"
 
@@ -47,6 +48,36 @@ std::unique_ptr<ingot_function> DescribeFunction(const vm::Function& function) {
   return out;
 }
 
+// Numbers of 64 hex digits, which trust is about.
+template <typename Number>
+Status ParseNumbers(const char* const* texts, size_t count, const char* what, std::vector<Number>& out) {
+  if (texts == nullptr || count == 0) {
+    return Status(StatusCode::kInvalidArgument, std::string("this way of trust needs ") + what);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (texts[i] != nullptr && formats::FromHex(texts[i], out.emplace_back())) continue;
+    return Status(StatusCode::kInvalidArgument, std::string(what) + ": expected 64 hex digits");
+  }
+  return Status();
+}
+
+Status ConvertTrust(const ingot_open_options& given, vm::OpenOptions& out) {
+  switch (given.trust) {
+    case INGOT_TRUST_NOTHING:
+      return Status();
+    case INGOT_TRUST_FILE:
+      out.trust = vm::Trust::kFile;
+      return Status();
+    case INGOT_TRUST_SIGNED:
+      out.trust = vm::Trust::kPolicy;
+      return ParseNumbers(given.trusted_keys, given.num_trusted_keys, "trusted_keys", out.policy.keys);
+    case INGOT_TRUST_LISTED:
+      out.trust = vm::Trust::kPolicy;
+      return ParseNumbers(given.allowed_sha256, given.num_allowed_sha256, "allowed_sha256", out.policy.allowed);
+  }
+  return Status(StatusCode::kInvalidArgument, "unknown way of trust " + std::to_string(given.trust));
+}
+
 Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ingot_executable** out,
                 const std::function<Result<std::shared_ptr<const vm::Executable>>(const vm::OpenOptions&)>& open) {
   if (out == nullptr) return NullArgument("executable");
@@ -54,13 +85,23 @@ Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ing
   if (instance == nullptr) return NullArgument("instance");
   INGOT_ASSIGN_OR_RETURN(const ingot_open_options given,
                          CopyOptions(options, ingot_open_options INGOT_OPEN_OPTIONS_INIT));
-  if (given.trust != INGOT_TRUST_NOTHING && given.trust != INGOT_TRUST_FILE) {
-    return Status(StatusCode::kInvalidArgument, "unknown way of trust " + std::to_string(given.trust));
-  }
   vm::OpenOptions converted;
-  converted.trust = given.trust == INGOT_TRUST_FILE ? vm::Trust::kFile : vm::Trust::kNothing;
+  INGOT_RETURN_IF_ERROR(ConvertTrust(given, converted));
   converted.stub_kernels = given.kernels == INGOT_KERNELS_STUB;
   converted.verify_constants = given.verify_constants != 0;
+  if (given.weights_directory != nullptr) converted.weights_directory = given.weights_directory;
+  if (given.weights == nullptr && given.num_weights > 0) return NullArgument("weights");
+  for (size_t i = 0; i < given.num_weights; ++i) {
+    const ingot_named_tensor& weight = given.weights[i];
+    if (weight.name == nullptr) return NullArgument("weights[].name");
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(weight.tensor));
+    if (!view.device.is_host_accessible()) {
+      return Status(StatusCode::kBadInput,
+                    "weight \"" + std::string(weight.name) + "\" is on " + view.device.ToString());
+    }
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(view, {}));
+    converted.weights.emplace_back(weight.name, std::move(tensor));
+  }
   auto executable = std::make_unique<ingot_executable>();
   INGOT_ASSIGN_OR_RETURN(executable->executable, open(converted));
   for (const vm::Function& function : executable->executable->program().functions) {
@@ -164,6 +205,15 @@ ingot_status* ingot_executable_open_memory(ingot_instance* instance, const void*
   });
 }
 void ingot_executable_release(ingot_executable* executable) { delete executable; }
+
+size_t ingot_executable_weight_count(const ingot_executable* executable) {
+  return executable->executable->program().weights.size();
+}
+const char* ingot_executable_weight_name(const ingot_executable* executable, size_t index) {
+  const vm::Program& program = executable->executable->program();
+  if (index >= program.weights.size()) return nullptr;
+  return program.constants[program.weights[index].constant.value].name.c_str();
+}
 
 size_t ingot_executable_metadata_count(const ingot_executable* executable) {
   return executable->executable->program().metadata.size();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -38,10 +39,16 @@ struct ingot_function {
   std::vector<std::unique_ptr<ingot_type>> outputs;
 };
 
+struct ingot_golden_cases;  // vm/c_api_golden.cc
+
 // Keeps the runtime's instance alive; contexts keep the runtime's executable alive.
 struct ingot_executable {
   std::shared_ptr<const ingot::vm::Executable> executable;
   std::vector<std::unique_ptr<ingot_function>> functions;  // the exported ones
+  std::unique_ptr<ingot_golden_cases> golden;              // read when they are first asked for
+  std::mutex golden_mutex;
+  ingot_executable();
+  ~ingot_executable();
 };
 
 struct ingot_context {

@@ -145,12 +145,14 @@ class Printer {
       Line("external @" + PlainOrQuoted(external.name) + SignatureText(external.signature) +
            EffectsText(external.effects));
     }
-    for (const Constant& constant : program_.constants) {
-      const std::optional<PreparedBy>& prepared = constant.prepared_by;
-      Line("constant " + Quote(constant.name) + " " + constant.dtype.ToString() + DimsText(constant.dims) + " = " +
-           (prepared ? "prepared " + Reference(program_.functions, prepared->function.value) + " " +
-                           std::to_string(prepared->result)
-                     : Blob(constant.bytes)));
+    for (const WeightFile& file : program_.weight_files) {
+      Line("weight_file " + Quote(file.path) + " size " + std::to_string(file.size) + " hash " + Hex(file.hash) +
+           " sha256 " + Quote(formats::ToHex(file.sha256)));
+    }
+    auto weight = program_.weights.begin();
+    for (uint32_t i = 0; i < program_.constants.size(); ++i) {
+      const bool is_weight = weight != program_.weights.end() && weight->constant.value == i;
+      PrintConstant(program_.constants[i], is_weight ? &*weight++ : nullptr);
     }
     for (const vm::State& state : program_.states) {
       Line("state @" + PlainOrQuoted(state.name) + " " + state.dtype.ToString() + DimsText(state.dims) + " device " +
@@ -211,6 +213,21 @@ class Printer {
       out += "\"";
     }
     return out;
+  }
+
+  void PrintConstant(const Constant& constant, const Weight* weight) {
+    const std::optional<PreparedBy>& prepared = constant.prepared_by;
+    std::string content;
+    if (prepared) {
+      content = "prepared " + Reference(program_.functions, prepared->function.value) + " " +
+                std::to_string(prepared->result);
+    } else if (weight != nullptr && weight->file) {
+      content = "file " + std::to_string(*weight->file) + " offset " + std::to_string(weight->offset);
+    } else {
+      content = Blob(constant.bytes);
+    }
+    Line("constant " + Quote(constant.name) + " " + constant.dtype.ToString() + DimsText(constant.dims) +
+         (weight != nullptr ? " weight" : "") + " = " + content);
   }
 
   void PrintImage(const KernelImage& image) {

@@ -1,5 +1,8 @@
 #include "vm/executable.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 
 #include "formats/file.h"
@@ -8,6 +11,7 @@
 #include "vm/limits.h"
 #include "vm/program_codec.h"
 #include "vm/verifier.h"
+#include "vm/weights.h"
 
 namespace ingot::vm {
 namespace {
@@ -34,14 +38,24 @@ bool HasNativeCode(const Program& program) {
   return false;
 }
 
+// Bytes that a policy is about are read to private memory before they are looked at.
+bool HasPolicy(const OpenOptions& options) {
+  if (options.trust == Trust::kPolicy) return true;
+  return !options.stub_kernels && (access(options.machine_policy_path.c_str(), F_OK) == 0 || errno == EACCES);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const Executable>> Executable::Open(std::shared_ptr<Instance> instance, const std::string& path,
                                                            const OpenOptions& options) {
-  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const formats::InputFile> file, formats::InputFile::Open(path));
   std::shared_ptr<Executable> executable(new Executable());
+  executable->is_copied_ = HasPolicy(options);
+  const auto mode = executable->is_copied_ ? formats::ReadMode::kCopy : formats::ReadMode::kMap;
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const formats::InputFile> file, formats::InputFile::Open(path, mode));
   executable->instance_ = std::move(instance);
   executable->name_ = path;
+  const size_t slash = path.rfind('/');
+  executable->directory_ = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const int fd = file->fd();
   return Load(std::move(executable), formats::InputFile::Share(std::move(file)), fd, options);
 }
@@ -51,6 +65,13 @@ Result<std::shared_ptr<const Executable>> Executable::OpenMemory(std::shared_ptr
   std::shared_ptr<Executable> executable(new Executable());
   executable->instance_ = std::move(instance);
   executable->name_ = name;
+  executable->is_copied_ = HasPolicy(options);
+  if (executable->is_copied_) {
+    INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> copy, ingot::Storage::AllocateHost(std::ssize(bytes.bytes)));
+    std::memcpy(copy->data(), bytes.data(), bytes.size());
+    const std::span<const std::byte> copied(static_cast<const std::byte*>(copy->data()), bytes.size());
+    bytes = SharedBytes(std::make_shared<const Ref<ingot::Storage>>(std::move(copy)), copied);
+  }
   return Load(std::move(executable), std::move(bytes), -1, options);
 }
 
@@ -66,9 +87,13 @@ Result<std::shared_ptr<const Executable>> Executable::FromProgram(std::shared_pt
 Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                            int fd, const OpenOptions& options) {
   const auto in_file = [&](Status status) { return std::move(status).WithContext(executable->name_); };
-  Result<formats::Container> container = formats::Container::Open(std::move(bytes));
+  formats::ContainerOptions opening;
+  opening.pool = executable->instance_->pool();
+  const std::span<const std::byte> file = bytes.bytes;
+  Result<formats::Container> container = formats::Container::Open(std::move(bytes), opening);
   if (!container.ok()) return in_file(std::move(container).status());
   executable->container_ = std::move(*container);
+  if (Status status = executable->CheckTrust(options, file); !status.ok()) return in_file(std::move(status));
   if (options.verify_constants) {
     if (Status status = executable->container_->VerifyHashes(); !status.ok()) return in_file(std::move(status));
   }
@@ -78,11 +103,26 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
   return Finish(std::move(executable), fd, options);
 }
 
+// Before anything of the file is decoded. Stubs run nothing of it, so that only the caller's own policy concerns them.
+Status Executable::CheckTrust(const OpenOptions& options, std::span<const std::byte> file) {
+  if (options.trust == Trust::kPolicy) {
+    INGOT_RETURN_IF_ERROR(vm::CheckTrust(options.policy, *container_, file, instance_->pool()));
+  }
+  if (!is_copied_ || options.stub_kernels) return Status();
+  TrustPolicy machine;
+  INGOT_ASSIGN_OR_RETURN(const bool has_policy, ReadMachinePolicy(options.machine_policy_path, &machine));
+  if (!has_policy) return Status();
+  return vm::CheckTrust(machine, *container_, file, instance_->pool()).WithContext(options.machine_policy_path);
+}
+
 Result<std::shared_ptr<const Executable>> Executable::Finish(std::shared_ptr<Executable> executable, int fd,
                                                              const OpenOptions& options) {
   const auto in_file = [&](Status status) { return std::move(status).WithContext(executable->name_); };
   Program& program = executable->program_;
   if (Status status = Verify(program); !status.ok()) return in_file(std::move(status));
+  WeightSources sources{options.weights_directory, options.verify_constants, executable->is_copied_, options.weights};
+  if (sources.directory.empty()) sources.directory = executable->directory_;
+  if (Status status = BindWeights(program, sources); !status.ok()) return in_file(std::move(status));
   if (Status status = AlignConstants(program); !status.ok()) return in_file(std::move(status));
   if (!options.stub_kernels && options.trust == Trust::kNothing && HasNativeCode(program)) {
     return in_file(

@@ -12,6 +12,7 @@
 #include "vm/linked_program.h"
 #include "vm/prepared_constants.h"
 #include "vm/program.h"
+#include "vm/trust.h"
 
 namespace ingot::vm {
 
@@ -19,12 +20,21 @@ namespace ingot::vm {
 enum class Trust : uint8_t {
   kNothing,  // a file with kernels is refused, unless they run as stubs
   kFile,     // the caller vouches for these bytes
+  kPolicy,   // OpenOptions::policy is satisfied
 };
+// A machine may set a policy of its own for native code, which holds besides the caller's (vm/trust.h).
+inline constexpr const char* kMachinePolicyPath = "/etc/ingot/policy";
 
 struct OpenOptions {
   Trust trust = Trust::kNothing;
+  TrustPolicy policy;  // of kPolicy
+  std::string machine_policy_path = kMachinePolicyPath;
   bool stub_kernels = false;      // no native code is loaded; see RunStubKernel
-  bool verify_constants = false;  // hash large raw constants too
+  bool verify_constants = false;  // hash large raw constants, and files of weights, too
+  // Of files of weights; empty: the executable's own, which bytes in memory do not have.
+  std::string weights_directory;
+  // In the place of the file's own, by name.
+  std::vector<std::pair<std::string, Tensor>> weights;
   // Kernels that this process has already (a JIT, tests): by name, looked up before the file's images.
   std::function<IngotKernelFn(const std::string& name)> find_kernel;
 };
@@ -60,11 +70,14 @@ class Executable {
   Executable() = default;
   static Result<std::shared_ptr<const Executable>> Load(std::shared_ptr<Executable> executable, SharedBytes bytes,
                                                         int fd, const OpenOptions& options);
+  Status CheckTrust(const OpenOptions& options, std::span<const std::byte> file);
   static Result<std::shared_ptr<const Executable>> Finish(std::shared_ptr<Executable> executable, int fd,
                                                           const OpenOptions& options);
 
   std::shared_ptr<Instance> instance_;
   std::string name_;
+  std::string directory_;   // empty: it is in no folder
+  bool is_copied_ = false;  // the bytes are private to this process
   std::optional<formats::Container> container_;
   Program program_;
   LinkedProgram linked_;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/sha256.h"
 #include "runtime/data_type.h"
 #include "runtime/dim_code.h"
 #include "runtime/shared_bytes.h"
@@ -163,6 +164,26 @@ struct Constant {
   SharedBytes bytes;  // compact, row-major, little-endian; none of a prepared one
   // Computed once per executable, before its first context runs (vm/prepared_constants.h).
   std::optional<PreparedBy> prepared_by;
+
+  int64_t size_bytes() const;  // of verified dims
+};
+
+// A file of weights beside the executable.
+struct WeightFile {
+  std::string path;   // relative to the executable's folder, and inside of it
+  uint64_t size = 0;  // bytes
+  uint64_t hash = 0;  // XXH3-64 of all of them
+  formats::Sha256Digest sha256{};
+  friend bool operator==(const WeightFile&, const WeightFile&) = default;
+};
+
+// A constant that stands for itself alone, under a name of its own: nothing was computed from its elements when the
+// program was made, so whoever opens the file may replace them (vm/weights.h).
+struct Weight {
+  ConstantId constant;
+  std::optional<uint32_t> file;  // where the elements are, from `offset` on; the constant has no bytes then
+  uint64_t offset = 0;
+  friend bool operator==(const Weight&, const Weight&) = default;
 };
 
 // Of a state that is filled step by step, such as a key/value cache: dims[axis] is its capacity, and the int64 state
@@ -193,6 +214,8 @@ struct Program {
   std::vector<External> externals;
   std::vector<Constant> constants;
   std::vector<State> states;
+  std::vector<WeightFile> weight_files;
+  std::vector<Weight> weights;  // ascending by constant
 
   const Function* FindFunction(std::string_view name) const;
 };

@@ -1,4 +1,7 @@
 #include "vm/program_codec.h"
+
+#include <sys/mman.h>
+
 #include "vm/program_reader.h"
 
 namespace ingot::vm {
@@ -8,9 +11,19 @@ using formats::ByteReader;
 using formats::Section;
 using formats::SectionKind;
 
+// Memory of a size that takes none and cannot be read.
+Result<SharedBytes> ReserveAddresses(uint64_t size) {
+  if (size == 0) return SharedBytes();
+  void* const data = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return Status::OutOfMemory();
+  const std::shared_ptr<const void> owner(data, [size](const void* start) { munmap(const_cast<void*>(start), size); });
+  return SharedBytes(owner, {static_cast<const std::byte*>(data), size});
+}
+
 class Decoder {
  public:
-  Decoder(const formats::Container& container, const CheckSet& checks) : container_(container), reader_(checks) {}
+  Decoder(const formats::Container& container, const CheckSet& checks, bool with_weights)
+      : container_(container), reader_(checks), with_weights_(with_weights) {}
 
   Result<Program> Run() {
     Decode();
@@ -36,6 +49,7 @@ class Decoder {
         {SectionKind::kMemoryPlans, true, &Decoder::MemoryPlans},
         {SectionKind::kConstants, true, &Decoder::Constants},
         {SectionKind::kDebugMap, false, &Decoder::DebugMap},
+        {SectionKind::kWeights, false, &Decoder::Weights},
     };
     for (const Row& row : kRows) {
       const Section* section = container_.Find(row.kind);
@@ -129,12 +143,18 @@ class Decoder {
     if (section == nullptr) {
       return reader_.Fail(Check::kSectionPresent, "the section \"constant_data\" is missing");
     }
-    Result<SharedBytes> data = container_.Read(*section);
+    Result<SharedBytes> data = with_weights_ ? container_.Read(*section) : ReserveAddresses(section->size);
     if (!data.ok()) return reader_.Stop(std::move(data).status());
     reader_.SetPayloads(std::move(*data));
     if (!reader_.List(program_.constants, [&](Constant& constant) { return ConstantFields(reader_, constant); }))
       return false;
     return reader_.List(program_.states, [&](State& state) { return StateFields(reader_, state); });
+  }
+
+  bool Weights() {
+    if (!reader_.List(program_.weight_files, [&](WeightFile& file) { return WeightFileFields(reader_, file); }))
+      return false;
+    return reader_.List(program_.weights, [&](Weight& weight) { return WeightFields(reader_, weight); });
   }
 
   bool DebugMap() {
@@ -145,13 +165,18 @@ class Decoder {
 
   const formats::Container& container_;
   Reader reader_;
+  bool with_weights_;
   Program program_;
 };
 
 }  // namespace
 
+Result<Program> DecodeProgramWithoutWeights(const formats::Container& container) {
+  return Decoder(container, CheckSet::All(), /*with_weights=*/false).Run();
+}
+
 Result<Program> DecodeProgram(const formats::Container& container, const CheckSet& checks) {
-  return Decoder(container, checks).Run();
+  return Decoder(container, checks, /*with_weights=*/true).Run();
 }
 
 }  // namespace ingot::vm

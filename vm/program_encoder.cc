@@ -253,6 +253,10 @@ class Encoder {
     Done(writer_.List(program_.constants, [&](const Constant& constant) { return ConstantFields(writer_, constant); }));
     return Table(program_.states, [&](const State& state) { return StateFields(writer_, state); });
   }
+  std::vector<std::byte> Weights() {
+    Done(writer_.List(program_.weight_files, [&](const WeightFile& file) { return WeightFileFields(writer_, file); }));
+    return Table(program_.weights, [&](const Weight& weight) { return WeightFields(writer_, weight); });
+  }
   // What the constants' data section is made of.
   std::vector<std::span<const std::byte>> TakePayloads() { return writer_.TakePayloads(); }
 
@@ -311,6 +315,10 @@ Result<EncodedProgram> EncodedProgram::Encode(const Program& program, const Enco
   INGOT_RETURN_IF_ERROR(add(SectionKind::kKernels, encoder.Kernels()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kMemoryPlans, encoder.MemoryPlans()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kConstants, encoder.Constants()));
+  if (!program.weights.empty()) {
+    // A reader that knows nothing of it would find constants without bytes.
+    INGOT_RETURN_IF_ERROR(add(SectionKind::kWeights, encoder.Weights(), !program.weight_files.empty()));
+  }
   if (options.debug_map) INGOT_RETURN_IF_ERROR(add(SectionKind::kDebugMap, encoder.DebugMap(), false));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kSignatures, encoder.Signatures()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kStrings, encoder.Strings()));

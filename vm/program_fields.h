@@ -167,6 +167,18 @@ bool ConstantFields(auto& codec, auto& constant) {
          codec.Payload(constant);
 }
 
+bool WeightFileFields(auto& codec, auto& file) {
+  if (!(codec.Text(file.path) && codec.Long(file.size) && codec.Long(file.hash))) return false;
+  for (auto& byte : file.sha256)
+    if (!codec.Byte(byte)) return false;
+  return true;
+}
+
+bool WeightFields(auto& codec, auto& weight) {
+  return codec.Index(weight.constant.value) && codec.Optional(weight.file) &&
+         (!weight.file || codec.Number(weight.offset, UINT64_MAX));
+}
+
 bool StateFields(auto& codec, auto& state) {
   if (!(codec.Text(state.name) && codec.Element(state.dtype) && codec.Extents(state.dims) && codec.Byte(state.device) &&
         codec.Optional(state.initial)))

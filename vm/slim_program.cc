@@ -18,6 +18,7 @@ bool IsOfTheProgram(formats::SectionKind kind) {
     case SectionKind::kMemoryPlans:
     case SectionKind::kConstants:
     case SectionKind::kDebugMap:
+    case SectionKind::kWeights:
     case SectionKind::kKernelImage:
     case SectionKind::kConstantData:
       return true;

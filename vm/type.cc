@@ -127,6 +127,12 @@ std::string Signature::ToString() const {
   return JoinNamed(params, names) + " -> " + JoinNamed(results, names);
 }
 
+int64_t Constant::size_bytes() const {
+  int64_t count = 1;
+  for (const int64_t dim : dims) count *= dim;
+  return dtype.SizeBytes(count).value();
+}
+
 const Function* Program::FindFunction(std::string_view name) const {
   for (const Function& function : functions) {
     if (function.name == name) return &function;

@@ -23,6 +23,7 @@ class Verifier {
     INGOT_RETURN_UNLESS_PASSED(VerifyNames("kernel", program_.kernels));
     INGOT_RETURN_UNLESS_PASSED(VerifyNames("external", program_.externals));
     INGOT_RETURN_UNLESS_PASSED(VerifyNames("state", program_.states));
+    INGOT_RETURN_UNLESS_PASSED(VerifyWeights());
     INGOT_RETURN_UNLESS_PASSED(Each("constant", program_.constants, &Verifier::VerifyConstant));
     INGOT_RETURN_UNLESS_PASSED(Each("state", program_.states, &Verifier::VerifyState));
     INGOT_RETURN_UNLESS_PASSED(Each("external", program_.externals, &Verifier::VerifyExternal));
@@ -94,9 +95,42 @@ class Verifier {
     return Verdict();
   }
 
+  // Each names a constant of its own, by a name of its own; what lies in a file lies inside of it. The constants' own form
+  // comes later, and is not relied on.
+  Verdict VerifyWeights() {
+    in_file_.assign(program_.constants.size(), nullptr);
+    std::set<std::string_view> names;
+    std::optional<ConstantId> before;
+    for (const Weight& weight : program_.weights) {
+      const uint32_t id = weight.constant.value;
+      const auto fail = [&](const char* what) {
+        return Fail(Check::kWeightForm, "weight of constant " + std::to_string(id) + ": " + what);
+      };
+      if (id >= program_.constants.size() || (before && weight.constant <= *before)) {
+        return fail("does not exist, or does not ascend");
+      }
+      before = weight.constant;
+      const Constant& constant = program_.constants[id];
+      if (constant.prepared_by || constant.name.empty() || !names.insert(constant.name).second) {
+        return fail("is prepared, or has no name of its own");
+      }
+      if (!weight.file) continue;
+      if (*weight.file >= program_.weight_files.size()) return fail("its file does not exist");
+      in_file_[id] = &weight;
+    }
+    return Verdict();
+  }
+
   Verdict VerifyConstant(const Constant& constant) const {
     int64_t bytes = 0;
     INGOT_RETURN_UNLESS_PASSED(VerifyDims(constant.dtype, constant.dims, &bytes));
+    if (const Weight* weight = in_file_[static_cast<size_t>(&constant - program_.constants.data())]) {
+      const uint64_t file_size = program_.weight_files[*weight->file].size;
+      if (weight->offset > file_size || static_cast<uint64_t>(bytes) > file_size - weight->offset) {
+        return Fail(Check::kWeightForm, "is not inside the file of weights");
+      }
+      bytes = 0;
+    }
     if (constant.prepared_by) bytes = 0;
     if (bytes == static_cast<int64_t>(constant.bytes.size())) return Verdict();
     return Fail(Check::kConstantSize,
@@ -314,6 +348,7 @@ class Verifier {
 
   const Program& program_;
   const CheckSet& checks_;
+  std::vector<const Weight*> in_file_;  // by constant
 };
 
 }  // namespace

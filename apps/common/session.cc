@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "formats/file.h"
+#include "formats/signing.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_spec.h"
 #include "runtime/dlpack.h"
@@ -114,10 +115,42 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
   open.trust = INGOT_TRUST_FILE;
   open.kernels = options.stub_kernels ? INGOT_KERNELS_STUB : INGOT_KERNELS_NATIVE;
+  open.verify_constants = options.verify ? 1 : 0;
+  // A policy in its place.
+  std::string key;
+  std::vector<const char*> keys, allowed;
+  if (!options.require_signature.empty()) {
+    INGOT_ASSIGN_OR_RETURN(const formats::PublicKey bytes, formats::ReadPublicKey(options.require_signature));
+    key = formats::ToHex(bytes);
+    keys = {key.c_str()};
+    open.trust = INGOT_TRUST_SIGNED;
+  }
+  for (const std::string& digest : options.allow_sha256) {
+    if (formats::Sha256Digest checked; !formats::FromHex(digest, checked)) {
+      return Status(StatusCode::kInvalidArgument, "--allow-sha256 \"" + digest + "\": expected 64 hex digits");
+    }
+    allowed.push_back(digest.c_str());
+    open.trust = INGOT_TRUST_LISTED;
+  }
+  if (!keys.empty() && !allowed.empty()) {
+    return Status(StatusCode::kInvalidArgument, "--require-signature and --allow-sha256: choose one");
+  }
+  open.trusted_keys = keys.data();
+  open.num_trusted_keys = keys.size();
+  open.allowed_sha256 = allowed.data();
+  open.num_allowed_sha256 = allowed.size();
+  std::vector<ingot_named_tensor> weights;
+  if (!options.weights.empty()) {
+    INGOT_ASSIGN_OR_RETURN(session->weights_, formats::ReadTensorFile(options.weights));
+    for (const formats::NamedTensor& named : session->weights_) {
+      weights.push_back({named.name.c_str(), ViewOf(named.tensor)});
+    }
+    open.weights = weights.data();
+    open.num_weights = weights.size();
+  }
   INGOT_RETURN_IF_ERROR(
       FromC(ingot_executable_open(session->instance_, options.path.c_str(), &open, &session->executable_)));
-  INGOT_RETURN_IF_ERROR(
-      FromC(ingot_executable_find_function(session->executable_, options.entry.c_str(), &session->function_)));
+  if (!options.entry.empty()) INGOT_RETURN_IF_ERROR(session->SelectFunction(options.entry));
   ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
   context.max_memory_bytes = options.max_memory_bytes;
   context.fuel = options.fuel;
@@ -127,6 +160,11 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
   if (options.check_finite) INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_check_finite(session->context_, 1)));
   return session;
+}
+
+Status Session::SelectFunction(const std::string& name) {
+  options_.entry = name;
+  return FromC(ingot_executable_find_function(executable_, name.c_str(), &function_));
 }
 
 Session::~Session() {
@@ -259,12 +297,26 @@ Status Session::Bind(const Part& part, const std::string& spec, uint64_t seed) {
   return BindTensor(part, *std::move(tensor));
 }
 
-Status Session::BindInputs(const InputArguments& arguments) {
+void Session::UnbindInputs() {
   const size_t count = ingot_function_input_count(function_);
   inputs_.assign(count, Tensor());
   scalars_.assign(count, ingot_value{});
   nested_.assign(count, NestedInput());
   bound_.assign(count, false);
+}
+
+Status Session::BindTensors(std::vector<formats::NamedTensor> tensors) {
+  UnbindInputs();
+  for (formats::NamedTensor& named : tensors) {
+    INGOT_ASSIGN_OR_RETURN(const Part part, PartOfInput(named.name));
+    INGOT_RETURN_IF_ERROR(BindTensor(part, std::move(named.tensor)));
+  }
+  return FinishBinding("", 0);
+}
+
+Status Session::BindInputs(const InputArguments& arguments) {
+  UnbindInputs();
+  const size_t count = bound_.size();
   auto next_unbound = [&] {
     size_t i = 0;
     while (i < count && (bound_[i] || ingot_function_input_is_written(function_, i) != 0)) ++i;
@@ -304,8 +356,12 @@ Status Session::BindInputs(const InputArguments& arguments) {
       return Status(StatusCode::kInvalidArgument, "--input " + argument + ": every input is bound already");
     INGOT_RETURN_IF_ERROR(Bind(part, spec, arguments.seed));
   }
+  return FinishBinding(arguments.missing_spec, arguments.seed);
+}
+
+Status Session::FinishBinding(const std::string& missing_spec, uint64_t seed) {
   std::string missing;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < bound_.size(); ++i) {
     const bool is_written = ingot_function_input_is_written(function_, i) != 0;
     if (bound_[i] && is_written && inputs_[i].is_read_only()) {  // of a mapped file
       INGOT_ASSIGN_OR_RETURN(inputs_[i], Tensor::FromBytes(inputs_[i].dtype(), inputs_[i].dims(), inputs_[i].bytes()));
@@ -316,9 +372,9 @@ Status Session::BindInputs(const InputArguments& arguments) {
     }
     if (bound_[i]) continue;
     if (is_written) {
-      INGOT_RETURN_IF_ERROR(Bind({i, {}}, "zeros", arguments.seed));
-    } else if (!arguments.missing_spec.empty()) {
-      INGOT_RETURN_IF_ERROR(Bind({i, {}}, arguments.missing_spec, arguments.seed));
+      INGOT_RETURN_IF_ERROR(Bind({i, {}}, "zeros", seed));
+    } else if (!missing_spec.empty()) {
+      INGOT_RETURN_IF_ERROR(Bind({i, {}}, missing_spec, seed));
     } else {
       missing += (missing.empty() ? "\"" : ", \"") + std::string(ingot_function_input_name(function_, i)) +
                  "\": " + ingot_type_text(ingot_function_input_type(function_, i));

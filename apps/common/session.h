@@ -20,13 +20,18 @@ Status FromC(ingot_status* status);
 
 struct SessionOptions {
   std::string path;
-  std::string entry = "main";
+  std::string entry = "main";  // empty: none yet
   int threads = 0;
   bool stub_kernels = false;
   int64_t max_memory_bytes = 0;
   double deadline_seconds = 0;
   int64_t fuel = 0;  // calls and back edges per invocation; 0: no limit
   bool check_finite = false;
+  std::string weights;  // a tensor file of weights in the place of the executable's, by name; empty: none
+  bool verify = false;  // hash everything, large constants too
+  // Policies: without them, naming the file is trust.
+  std::string require_signature;          // a public key: a file of it, or its 64 hex digits
+  std::vector<std::string> allow_sha256;  // 64 hex digits each
 };
 
 // What the command line says of inputs: positional files, then [NAME=]SPEC.
@@ -43,6 +48,8 @@ class Session {
   ~Session();
 
   const ingot_function* function() const { return function_; }
+  // Another function of the executable, from now on; its inputs are to be bound anew.
+  Status SelectFunction(const std::string& name);
   ingot_executable* executable() const { return executable_; }
   ingot_context* context() const { return context_; }
 
@@ -57,6 +64,8 @@ class Session {
   // Binds every input by name, or in order; messages show the signature and suggest names. A tuple or sequence is bound
   // by its elements, "x.0", "x.1", ..., or with "()" when it has none.
   Status BindInputs(const InputArguments& arguments);
+  // The inputs by name, all of them.
+  Status BindTensors(std::vector<formats::NamedTensor> tensors);
   const std::vector<Tensor>& inputs() const { return inputs_; }
 
   struct Output {
@@ -78,6 +87,9 @@ class Session {
     std::vector<size_t> path;
   };
   bool IsNested(size_t index) const;
+  void UnbindInputs();
+  // What the function writes gets memory, and inputs that nothing binds a value, or a failure lists them.
+  Status FinishBinding(const std::string& missing_spec, uint64_t seed);
   Status BindScalar(size_t index, const std::string& spec);
   Status BindTensor(const Part& part, Tensor tensor);
   Status Bind(const Part& part, const std::string& spec, uint64_t seed);
@@ -86,6 +98,7 @@ class Session {
   std::string Signature() const;
 
   SessionOptions options_;
+  std::vector<formats::NamedTensor> weights_;  // which the executable borrows
   ingot_instance* instance_ = nullptr;
   ingot_executable* executable_ = nullptr;
   ingot_context* context_ = nullptr;

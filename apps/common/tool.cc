@@ -14,8 +14,8 @@
 namespace ingot::apps {
 
 Tool::Tool(std::string name, std::string description, std::string examples)
-    : name_(std::move(name)), app_(std::move(description), name_) {
-  app_.footer("Examples:\n" + examples);
+    : name_(std::move(name)), examples_(std::move(examples)), app_(std::move(description), name_) {
+  app_.footer("Examples:\n" + examples_);
   app_.set_version_flag("--version", name_ + " " + kVersion);
   app_.add_option("--color", color_, "Colours in messages")
       ->check(CLI::IsMember({"auto", "always", "never"}))
@@ -26,13 +26,18 @@ Tool::Tool(std::string name, std::string description, std::string examples)
   app_.add_option("--json", json_path_, "Machine-readable results to this file (-: stdout)")->type_name("FILE");
   app_.add_option("--completion", completion_, "Print the completion script of a shell")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app_.add_flag("--man-page")->description("Print this page in the man macros of troff");
 }
 
 int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
-  // --completion works without the arguments that a run needs.
+  // --completion and --man-page work without the arguments that a run needs.
   for (int i = 1; i < argc; ++i) {
     std::string_view argument = argv[i];
     std::string shell;
+    if (argument == "--man-page") {
+      std::cout << ManPage();
+      return kExitOk;
+    }
     if (argument == "--completion" && i + 1 < argc) shell = argv[i + 1];
     if (argument.starts_with("--completion=")) shell = argument.substr(13);
     if (shell == "bash" || shell == "zsh" || shell == "fish") {
@@ -124,6 +129,37 @@ std::string Tool::DescribeParseError(const CLI::ParseError& error) const {
     return text + DidYouMean(option, known);
   }
   return text;
+}
+
+std::string Tool::ManPage() const {
+  // A line that begins with a dot or an apostrophe would be a request; hyphens are to be those of the keyboard.
+  const auto escape = [](std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+      const bool starts_line = out.empty() || out.back() == '\n';
+      if (starts_line && (c == '.' || c == '\'')) out += "\\&";
+      out += c == '\\' ? std::string("\\e") : c == '-' ? std::string("\\-") : std::string(1, c);
+    }
+    return out;
+  };
+  std::string page = ".TH \"" + name_ + "\" 1 \"\" \"Ingot " + kVersion + "\"\n.SH NAME\n" + escape(name_) + " \\- " +
+                     escape(app_.get_description()) + "\n.SH SYNOPSIS\n.B " + escape(name_) + "\n[\\fIoptions\\fR]";
+  std::string options;
+  for (const CLI::Option* option : app_.get_options()) {
+    if (option->get_positional()) {
+      page += " [\\fI" + escape(option->get_name(true)) + "\\fR]";
+      continue;
+    }
+    const std::string type = option->get_type_name().empty() ? "" : " \\fI" + escape(option->get_type_name()) + "\\fR";
+    options +=
+        ".TP\n\\fB" + escape(option->get_name(false, true)) + "\\fR" + type + "\n" + escape(option->get_description()) +
+        (option->get_default_str().empty() ? "" : " (default: " + escape(option->get_default_str()) + ")") + "\n";
+  }
+  return page + "\n.SH OPTIONS\n" + options + ".SH EXIT STATUS\n" +
+         "0 fine, 1 a comparison, self\\-test or kernel failed, 2 usage, 3 bad input file or tensor, 4 corrupt or "
+         "unsupported executable, 5 not trusted, 6 out of memory, 7 deadline or fuel, 8 the model uses something "
+         "unsupported, 130 interrupted.\n.SH EXAMPLES\n.nf\n" +
+         escape(examples_) + "\n.fi\n";
 }
 
 std::string Tool::CompletionScript(const std::string& shell) const {

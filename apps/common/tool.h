@@ -42,10 +42,13 @@ class Tool {
 
  private:
   std::string CompletionScript(const std::string& shell) const;
+  // In the man macros of troff, made of the same texts as --help.
+  std::string ManPage() const;
   std::string DescribeParseError(const CLI::ParseError& error) const;
   bool ColorsFor(int descriptor) const;
 
   std::string name_;
+  std::string examples_;
   CLI::App app_;
   std::string color_ = "auto";
   std::string progress_ = "auto";

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "compiler/driver/add_softmax.h"
+#include "compiler/driver/stand_in_weights.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/lower/pipeline.h"
@@ -230,7 +231,9 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
                                   const CompileObserver& observer) {
   script::ConstantStore constants;
   const std::string text = script::PrintModule(loaded, {}, &constants);
-  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, OptimizeModule(loaded, options, observer));
+  StandInWeights stand_ins;
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module,
+                         OptimizeModule(options.keep_prepare ? stand_ins.Hide(loaded) : loaded, options, observer));
   INGOT_ASSIGN_OR_RETURN(module, PassRun(options, observer).Run(std::move(module), lower::LoweringPipeline()));
 
   Clock::time_point start = Clock::now();
@@ -240,6 +243,7 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
 
   start = Clock::now();
   INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(kernels.kernels)));
+  stand_ins.Restore(program);
   program.images = std::move(kernels.images);
   program.metadata["producer"] = std::string("ingot ") + kVersion;
   program.metadata["source_hash"] = Hex(XXH3_64bits(text.data(), text.size()));

@@ -30,11 +30,13 @@ struct CompileOptions {
   importer::ImportOptions import;   // --input-shape, --dim
   // --state: an input and an output of "main" that are one state of the context, by name.
   std::vector<std::pair<std::string, std::string>> states;
-  std::string params_path;          // tensors bound to parameters of "main", or a model's inputs, by name
-  std::string softmax_output;       // a result of "main" that becomes probabilities; empty: none
+  std::string params_path;     // tensors bound to parameters of "main", or a model's inputs, by name
+  std::string softmax_output;  // a result of "main" that becomes probabilities; empty: none
   int opt_level = 2;
-  bool keep_prepare = false;  // what packs weights stays in the file and runs where the file is loaded
-  int threads = 1;            // for schedules and code generation
+  // What packs weights stays in the file and runs where the file is loaded, and the weights can be replaced there; passes
+  // see noise in their place (driver/stand_in_weights.h).
+  bool keep_prepare = false;
+  int threads = 1;  // for schedules and code generation
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;
   std::string detached_params_path;  // where those weights are written, by name (.npz, .safetensors); empty: nowhere

@@ -9,6 +9,7 @@
 #include "compiler/driver/elf_embedding.h"
 #include "formats/file.h"
 #include "formats/packed_program.h"
+#include "formats/signing.h"
 
 namespace ingot::driver {
 namespace {
@@ -83,7 +84,16 @@ std::string SymbolFor(std::string_view path) {
 }
 
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options) {
-  INGOT_ASSIGN_OR_RETURN(const vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
+  INGOT_ASSIGN_OR_RETURN(vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
+  if (!options.golden_cases.empty()) {
+    formats::ContainerWriter::Options section;
+    section.is_required = false;
+    INGOT_RETURN_IF_ERROR(encoded.container().AddOwned(formats::SectionKind::kGoldenCases, 0,
+                                                       vm::EncodeGoldenCases(options.golden_cases), section));
+  }
+  if (!options.secret_key.empty()) {
+    INGOT_RETURN_IF_ERROR(formats::SignContainer(encoded.container(), options.secret_key));
+  }
   if (options.kind == FileKind::kExecutable) return encoded.container().WriteFile(path);
   INGOT_RETURN_IF_ERROR(CheckArchitecture(program, options.architecture));
   if (options.kind == FileKind::kProgram) {

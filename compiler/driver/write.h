@@ -5,8 +5,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/status.h"
+#include "vm/golden_cases.h"
 #include "vm/program.h"
 #include "vm/program_codec.h"
 
@@ -19,6 +21,8 @@ struct WriteOptions {
   vm::EncodeOptions encoding;
   std::string architecture = "x86_64";  // of the launcher, the object or the library: as KernelImage::arch
   std::string launcher;                 // a launcher's path; empty: FindLauncher
+  std::vector<vm::GoldenCase> golden_cases;
+  std::string secret_key;  // a file of a key to sign with; empty: not signed
 };
 
 // Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.

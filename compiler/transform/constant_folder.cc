@@ -79,7 +79,15 @@ std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type) {
 
 bool IsConstantCall(const ir::Call& call) { return std::all_of(call->args.begin(), call->args.end(), IsConstantArg); }
 
+bool ConstantFolder::UsesKeptWeights(const ir::Call& call) const {
+  std::vector<const ir::ConstantNode*> constants;
+  for (const Expr& arg : call->args) CollectConstants(arg, constants);
+  return options_.keep_prepare && std::any_of(constants.begin(), constants.end(),
+                                              [](const ir::ConstantNode* constant) { return !constant->name.empty(); });
+}
+
 ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
+  if (UsesKeptWeights(call)) return {};
   const op::OpRow* row = op::RowOf(call);
   if (row == nullptr || row->effect != op::Effect::kPure || !IsConstantCall(call)) return {};
   if (row->fold == nullptr) return {nullptr, "there is no host routine for " + std::string(row->name)};

@@ -28,6 +28,9 @@ class ConstantFolder {
   Outcome FoldTir(const ir::IRModule& module, const ir::Call& call);
 
  private:
+  // Named constants, whose elements are not known yet with PassOptions::keep_prepare.
+  bool UsesKeptWeights(const ir::Call& call) const;
+
   const PassOptions& options_;
   int64_t operations_ = 0;  // spent
   int64_t steps_ = 0;       // spent

@@ -5,8 +5,6 @@
 //           arithmetic. The log says what was left and why. With PassOptions::keep_prepare, calls on weights
 //           (constants with a name) are left for lift_params.
 //   Before CSE and dead code, which then see fewer and simpler bindings.
-#include <algorithm>
-
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/constant_folder.h"
 #include "compiler/transform/graph_util.h"
@@ -18,16 +16,6 @@ using ir::As;
 using ir::Expr;
 
 namespace {
-
-bool UsesWeights(const Expr& expr) {
-  if (const auto* constant = As<ir::ConstantNode>(expr)) return !constant->name.empty();
-  if (const auto* tuple = As<ir::TupleNode>(expr)) {
-    for (const Expr& field : tuple->fields) {
-      if (UsesWeights(field)) return true;
-    }
-  }
-  return false;
-}
 
 class FoldMutator : public ir::ExprMutator {
  public:
@@ -53,12 +41,7 @@ class FoldMutator : public ir::ExprMutator {
 
  private:
   ConstantFolder::Outcome Fold(const ir::Call& call) {
-    if (!MayFold(call)) return {};
     return AsCallTir(call) ? folder_.FoldTir(module_, call) : folder_.Fold(call);
-  }
-  bool MayFold(const ir::Call& call) const {
-    if (!context_.options.keep_prepare) return true;
-    return std::none_of(call->args.begin(), call->args.end(), UsesWeights);
   }
 
   ConstantFolder& folder_;

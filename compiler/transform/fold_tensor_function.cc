@@ -52,6 +52,7 @@ class StepCounter : public ir::StmtVisitor {
 
 ConstantFolder::Outcome ConstantFolder::FoldTir(const ir::IRModule& module, const ir::Call& call) {
   const std::optional<CallTir> tir = AsCallTir(call);
+  if (UsesKeptWeights(call)) return {};
   if (!tir || tir->tir_vars != nullptr || tir->results.size() != 1 || tir->args.empty()) return {};
   for (const ir::Expr& arg : tir->args) {
     if (As<ir::ConstantNode>(arg) == nullptr) return {};

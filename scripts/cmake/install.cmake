@@ -16,7 +16,8 @@ install(FILES ${CMAKE_BINARY_DIR}/include/ingot/ingot.h vm/include/ingot/ingot.h
 
 set_target_properties(ingot PROPERTIES EXPORT_NAME runtime)
 set_target_properties(ingot_archive PROPERTIES EXPORT_NAME runtime_static)
-target_link_libraries(ingot_archive INTERFACE $<INSTALL_INTERFACE:ingot::zstd> Threads::Threads stdc++ m)
+target_link_libraries(ingot_archive INTERFACE $<INSTALL_INTERFACE:ingot::zstd>
+  $<$<BOOL:${INGOT_SIGNATURES}>:$<INSTALL_INTERFACE:ingot::sodium>> Threads::Threads stdc++ m)
 install(TARGETS ingot ingot_archive EXPORT ingot-runtime
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
@@ -43,5 +44,9 @@ install(FILES ${CMAKE_BINARY_DIR}/cmake/ingotConfig.cmake ${CMAKE_BINARY_DIR}/cm
 
 # Relative to the .pc file, so that it moves along.
 file(RELATIVE_PATH INGOT_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+set(INGOT_PC_SODIUM "")
+if(INGOT_SIGNATURES)
+  set(INGOT_PC_SODIUM -lsodium)
+endif()
 configure_file(scripts/cmake/ingot-runtime.pc.in ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)

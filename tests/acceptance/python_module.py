@@ -115,6 +115,12 @@ class PythonModule(unittest.TestCase):
     def test_scalars_and_several_results(self):
         y, i, f, b = ingot.load(self.dir / "scalars.ingot").call("scalars", np.float32([1, 2]), 3, f=0.5, b=True)
         self.assertEqual((np.asarray(y).tolist(), i, f, b), ([1, 2], 3, 0.5, True))
+        m = ingot.load(self.dir / "scalars.ingot")
+        numbers = m.call("scalars", np.float32([1, 2]), np.int64(4), np.float32(0.5), np.bool_(False))[1:]
+        self.assertEqual(numbers, (4, 0.5, False))
+        for i, f, b in ((2.5, 0.5, True), (2, "x", True), (2, 0.5, 1)):
+            with self.assertRaises((TypeError, ValueError)):
+                m.call("scalars", np.float32([1, 2]), i, f, b)
 
     def test_from_bytes(self):
         m = ingot.load(self.path.read_bytes(), threads=1)

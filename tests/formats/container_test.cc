@@ -12,6 +12,7 @@
 #include "formats/container_writer.h"
 #include "formats/file.h"
 #include "formats/zstd_codec.h"
+#include "runtime/thread_pool.h"
 #include "tests/formats/recompute_hashes.h"
 #include "tests/left_out_checks.h"
 
@@ -121,6 +122,35 @@ TEST_CASE("what does not shrink is stored raw") {
   CHECK(Open(writer.ToBytes().value()).value().sections()[0].codec == Codec::kNone);
 }
 
+// Several frames' worth, of words that repeat now and then.
+std::string ManyFrames() {
+  std::string text;
+  for (uint64_t i = 0; text.size() < 3 * kZstdFrameBytes + 5; ++i) text += std::to_string(i * i * 2654435761u);
+  return text;
+}
+
+TEST_CASE("large sections are several frames, which threads decompress to the same bytes") {
+  const std::string text = ManyFrames();
+  ContainerWriter writer;
+  ContainerWriter::Options compressed;
+  compressed.codec = Codec::kZstd;
+  const std::string_view view = text;  // pieces that end within frames
+  CHECK(writer.Add(SectionKind::kConstants, 0, {AsBytes(view.substr(0, 7)), {}, AsBytes(view.substr(7))}, compressed)
+            .ok());
+  const Buffer bytes = writer.ToBytes().value();
+  const std::unique_ptr<ThreadPool> pool = ThreadPool::Create(3).value();
+  for (ThreadPool* threads : {pool.get(), static_cast<ThreadPool*>(nullptr)}) {
+    ContainerOptions options;
+    options.pool = threads;
+    const Container container = Open(bytes, options).value();
+    const Section& section = container.sections()[0];
+    CHECK(InspectZstd(container.StoredBytes(section)).frames.size() == 4);
+    const SharedBytes content = container.Read(section).value();
+    CHECK(AsText(content.bytes) == text);
+    CHECK(reinterpret_cast<uintptr_t>(content.data()) % 64 == 0);
+  }
+}
+
 TEST_CASE("a packed program's container is found from its end") {
   Buffer packed(2 * kPackedAlignment, std::byte{'x'});
   const Buffer container = Sample();
@@ -224,7 +254,7 @@ TEST_SUITE("checks") {
     CheckRefused("magic", Open(Buffer(100, std::byte{7})).status());
   }
 
-  TEST_CASE("zstd frames must be single, sized, windowed and whole") {
+  TEST_CASE("zstd frames must be large, sized, windowed and whole") {
     const std::vector<std::span<const std::byte>> pieces = {AsBytes(Repetitive())};
     const Buffer frame = CompressZstd(pieces, 3).value();
     const uint64_t size = Repetitive().size();
@@ -233,6 +263,16 @@ TEST_SUITE("checks") {
     Buffer twice = frame;
     twice.insert(twice.end(), frame.begin(), frame.end());
     CheckRefused("zstd_frame", Open(WithFrame(twice, size)).status());
+    const std::string many = ManyFrames();
+    const std::vector<std::span<const std::byte>> long_pieces = {AsBytes(many)};
+    const Buffer frames = CompressZstd(long_pieces, 1).value();
+    REQUIRE(Open(WithFrame(frames, many.size())).ok());
+    Buffer damaged = frames;
+    const uint64_t second = InspectZstd(frames).frames[0].stored.size();
+    for (uint64_t i = 0; i < 64; ++i) damaged[second + 24 + i] = std::byte{0xff};
+    const Result<Container> corrupt = Open(WithFrame(damaged, many.size()));
+    REQUIRE(corrupt.ok());
+    CheckRefused("zstd_data", corrupt->Read(corrupt->sections()[0]).status());
     Buffer cut(frame.begin(), frame.end() - 1);
     CheckRefused("zstd_frame", Open(WithFrame(cut, size)).status());
     CheckRefused("zstd_frame", Open(WithFrame({}, 0)).status());
@@ -275,6 +315,23 @@ TEST_SUITE("checks") {
     CHECK(Open(Sample(), options).ok());
     --options.max_decompressed_bytes;
     CheckRefused("size_cap", Open(Sample(), options).status());
+  }
+}
+
+TEST_CASE("other versions are refused with what to do about them") {
+  for (const auto& [version, text] : {std::pair(2,
+                                                "format version 2, written by a newer Ingot, which reads it; this one "
+                                                "reads version 1 [version]"),
+                                      std::pair(0,
+                                                "format version 0, written by an older Ingot: compile the model anew; "
+                                                "this one reads version 1 [version]")}) {
+    Buffer bytes = Sample();
+    Put(bytes, 8, version, 4);
+    test::RecomputeContainerHashes(bytes);
+    if (!test::IsWorthTesting("container.version")) continue;
+    const Status status = Open(std::move(bytes)).status();
+    CHECK(status.code() == StatusCode::kUnsupportedFile);
+    CHECK(status.message() == text);
   }
 }
 

@@ -11,6 +11,7 @@ time; m.new_context() gives another thread its own over the same weights. Failur
 KeyError, MemoryError or TimeoutError where that fits."""
 
 import ctypes as c
+import operator
 
 from . import _capi
 from ._capi import BadInput, DeadlineExceeded, IngotError, NotFound, OutOfMemory, lib
@@ -189,10 +190,12 @@ def _fill(argument, value, kind):
         argument.as_.tensor = c.pointer(borrowed.tensor)
         return borrowed
     if kind == _capi.KIND_INT:
-        argument.as_.i = int(value)
+        argument.as_.i = operator.index(value)  # of ints, NumPy's too; a float would lose something
     elif kind == _capi.KIND_FLOAT:
         argument.as_.f = float(value)
     elif kind == _capi.KIND_BOOL:
+        if type(value).__name__ not in ("bool", "bool_"):  # Python's or NumPy's
+            raise TypeError(f"expected a bool, got {value!r}")
         argument.as_.b = bool(value)
     elif kind == _capi.KIND_STRING:
         argument.as_.string = value.encode()

@@ -101,10 +101,13 @@ INGOT_API void ingot_instance_release(ingot_instance* instance);
 
 typedef struct ingot_executable ingot_executable;
 
-/* How native kernels are trusted: they are machine code with the powers of the process. */
+/* How native kernels are trusted: they are machine code with the powers of the process. Where the machine has a policy
+ * (/etc/ingot/policy, lines "require-signature KEY" and "allow-sha256 HASH"), one of its lines must hold besides. */
 typedef enum ingot_trust {
   INGOT_TRUST_NOTHING = 0, /* a file with native kernels is refused, unless kernels are stubs */
-  INGOT_TRUST_FILE = 1     /* the caller vouches for these bytes */
+  INGOT_TRUST_FILE = 1,    /* the caller vouches for these bytes */
+  INGOT_TRUST_SIGNED = 2,  /* signed by one of trusted_keys; the file is read to private memory and checked first */
+  INGOT_TRUST_LISTED = 3   /* the SHA-256 of the whole file is one of allowed_sha256; read and checked likewise */
 } ingot_trust;
 
 typedef enum ingot_kernels {
@@ -113,14 +116,31 @@ typedef enum ingot_kernels {
                             pattern without meaning */
 } ingot_kernels;
 
+typedef struct ingot_named_tensor {
+  const char* name;
+  ingot_dl_tensor tensor;
+} ingot_named_tensor;
+
 typedef struct ingot_open_options {
   size_t struct_size;
   ingot_trust trust;
   ingot_kernels kernels;
-  int32_t verify_constants; /* non-zero: check the hashes of large constants too */
+  int32_t verify_constants; /* non-zero: check the hashes of large constants, and of files of weights, too */
+  /* Where files of weights lie that the executable names (vm-compile --external-weights); NULL: in the executable's
+   * own folder, which bytes in memory do not have. */
+  const char* weights_directory;
+  /* Host tensors in the place of the executable's weights of these names, of their dtype and shape. Elements are
+   * borrowed until the executable, its contexts and its tensors are released. Only weights that vm-compile was told to
+   * keep (--keep-prepare, --external-weights) can be replaced; anything else is INGOT_BAD_INPUT, by its name. */
+  const ingot_named_tensor* weights;
+  size_t num_weights;
+  const char* const* trusted_keys; /* of INGOT_TRUST_SIGNED: Ed25519 public keys, 64 hex digits each */
+  size_t num_trusted_keys;
+  const char* const* allowed_sha256; /* of INGOT_TRUST_LISTED: 64 hex digits each */
+  size_t num_allowed_sha256;
 } ingot_open_options;
 #define INGOT_OPEN_OPTIONS_INIT \
-  { sizeof(ingot_open_options), INGOT_TRUST_NOTHING, INGOT_KERNELS_NATIVE, 0 }
+  { sizeof(ingot_open_options), INGOT_TRUST_NOTHING, INGOT_KERNELS_NATIVE, 0, NULL, NULL, 0, NULL, 0, NULL, 0 }
 
 /* Maps and verifies a file. The path also names programs that a container is packed into. own: *executable. */
 INGOT_API ingot_status* ingot_executable_open(ingot_instance* instance, const char* path,
@@ -132,6 +152,30 @@ INGOT_API ingot_status* ingot_executable_open_memory(ingot_instance* instance, c
                                                      const char* name, const ingot_open_options* options,
                                                      ingot_executable** executable) INGOT_WARN_UNUSED;
 INGOT_API void ingot_executable_release(ingot_executable* executable);
+
+/* The names of the weights that can be replaced when the file is opened. Out of range: NULL. */
+INGOT_API size_t ingot_executable_weight_count(const ingot_executable* executable);
+INGOT_API const char* ingot_executable_weight_name(const ingot_executable* executable, size_t index);
+
+/* Golden cases: calls with their expected results, which the file carries (vm-compile --golden). Everything is borrowed
+ * from the executable. */
+typedef struct ingot_golden_case {
+  size_t struct_size;
+  const char* function;
+  const char* origin; /* of the outputs: "file" (the user's), "reference" (evaluated without compiled kernels) */
+  double relative_tolerance;
+  double absolute_tolerance;
+  const ingot_named_tensor* inputs;
+  size_t num_inputs;
+  const ingot_named_tensor* outputs;
+  size_t num_outputs;
+} ingot_golden_case;
+#define INGOT_GOLDEN_CASE_INIT \
+  { sizeof(ingot_golden_case), NULL, NULL, 0, 0, NULL, 0, NULL, 0 }
+INGOT_API ingot_status* ingot_executable_golden_case_count(const ingot_executable* executable,
+                                                           size_t* count) INGOT_WARN_UNUSED;
+INGOT_API ingot_status* ingot_executable_golden_case(const ingot_executable* executable, size_t index,
+                                                     ingot_golden_case* golden_case) INGOT_WARN_UNUSED;
 
 /* Metadata: key/value strings (producer, target, ...), ordered by key. Out of range: NULL. */
 INGOT_API size_t ingot_executable_metadata_count(const ingot_executable* executable);

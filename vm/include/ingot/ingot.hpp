@@ -17,6 +17,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -173,6 +174,44 @@ class Tensor {
   std::shared_ptr<ingot_tensor> handle_;
 };
 
+// What a function takes: a tensor, or a number for a scalar parameter. An integer goes to a float parameter too.
+class Argument {
+ public:
+  Argument(const Tensor& tensor) : tensor_(tensor) {}  // NOLINT: tensors and numbers are arguments as they are
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Argument(T number) : is_bool_(std::is_same_v<T, bool>), is_float_(std::is_floating_point_v<T>) {  // NOLINT
+    if (is_float_) {
+      float_ = static_cast<double>(number);
+    } else {
+      int_ = static_cast<int64_t>(number);
+    }
+  }
+  // Of the kind that the parameter has, where that loses nothing; the call refuses what does not fit.
+  ingot_value ToValue(ingot_kind kind) const {
+    ingot_value value{};
+    if (tensor_) {
+      value.kind = INGOT_KIND_TENSOR;
+      value.as.tensor = &tensor_.view();
+    } else if (is_bool_) {
+      value.kind = INGOT_KIND_BOOL;
+      value.as.b = int_ != 0;
+    } else if (is_float_ || kind == INGOT_KIND_FLOAT) {
+      value.kind = INGOT_KIND_FLOAT;
+      value.as.f = is_float_ ? float_ : static_cast<double>(int_);
+    } else {
+      value.kind = INGOT_KIND_INT;
+      value.as.i = int_;
+    }
+    return value;
+  }
+
+ private:
+  Tensor tensor_;
+  bool is_bool_ = false, is_float_ = false;
+  int64_t int_ = 0;
+  double float_ = 0;
+};
+
 enum class Trust { kNothing, kFile };
 
 struct Options {
@@ -205,18 +244,18 @@ class Module {
     return other;
   }
 
-  // "main", or another function, by tensors in the order of its inputs; exactly one result for the first two.
-  template <typename... Tensors>
-  Tensor Forward(const Tensors&... inputs) {
-    return Only(Run("main", {inputs...}));
+  // "main", or another function, by tensors and numbers in the order of its inputs; exactly one result for the first two.
+  template <typename... Arguments>
+  Tensor Forward(const Arguments&... inputs) {
+    return Only(Run("main", {Argument(inputs)...}));
   }
-  Tensor Call(const std::string& function, const std::vector<Tensor>& inputs) { return Only(Run(function, inputs)); }
-  std::vector<Tensor> Run(const std::string& function, const std::vector<Tensor>& inputs) {
+  Tensor Call(const std::string& function, const std::vector<Argument>& inputs) { return Only(Run(function, inputs)); }
+  std::vector<Tensor> Run(const std::string& function, const std::vector<Argument>& inputs) {
     const ingot_function* found = Find(function);
     std::vector<ingot_value> arguments(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      arguments[i].kind = INGOT_KIND_TENSOR;
-      arguments[i].as.tensor = &inputs[i].view();
+      const ingot_type* type = ingot_function_input_type(found, i);
+      arguments[i] = inputs[i].ToValue(type == nullptr ? INGOT_KIND_TENSOR : ingot_type_kind(type));
     }
     std::vector<ingot_value> results(ingot_function_output_count(found));
     Check(ingot_invoke(context_.get(), found, arguments.data(), arguments.size(), results.data(), results.size()));

@@ -1,0 +1,132 @@
+#include "formats/signature.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "formats/byte_writer.h"
+#include "runtime/thread_pool.h"
+
+#ifdef INGOT_WITH_SODIUM
+#include <sodium.h>
+#endif
+
+namespace ingot::formats {
+namespace {
+
+constexpr uint64_t kBlockBytes = uint64_t{1} << 20;
+constexpr std::string_view kDomain = "ingot signature 1\n";
+
+// The digests of a section's blocks, which threads can make at the same time.
+struct BlockHashing {
+  std::span<const std::span<const std::byte>> pieces;
+  std::vector<Sha256Digest> digests;
+};
+
+int32_t HashBlock(void* closure, int64_t block) {
+  auto& work = *static_cast<BlockHashing*>(closure);
+  uint64_t skip = static_cast<uint64_t>(block) * kBlockBytes, left = kBlockBytes;
+  Sha256 hash;
+  for (const std::span<const std::byte> piece : work.pieces) {
+    if (skip >= piece.size()) {
+      skip -= piece.size();
+      continue;
+    }
+    const std::span<const std::byte> part = piece.subspan(skip, std::min<uint64_t>(left, piece.size() - skip));
+    hash.Update(part);
+    left -= part.size();
+    skip = 0;
+    if (left == 0) break;
+  }
+  work.digests[static_cast<size_t>(block)] = hash.Finish();
+  return 0;
+}
+
+Sha256Digest SectionDigest(const Section& section, std::span<const std::span<const std::byte>> pieces,
+                           ThreadPool* pool) {
+  ByteWriter fields;
+  fields.U32(static_cast<uint32_t>(section.kind));
+  fields.U32(section.index);
+  fields.U64(section.stored_size);
+  fields.U64(section.size);
+  fields.U8(static_cast<uint8_t>(section.codec));
+  fields.U8(section.alignment_log2);
+  fields.U16(section.is_required ? 1 : 0);
+  fields.String(section.name);
+  const auto num_blocks = static_cast<int64_t>((section.stored_size + kBlockBytes - 1) / kBlockBytes);
+  BlockHashing work{pieces, std::vector<Sha256Digest>(static_cast<size_t>(num_blocks))};
+  if (pool != nullptr) {
+    static_cast<void>(pool->ParallelFor(num_blocks, &HashBlock, &work));
+  } else {
+    for (int64_t i = 0; i < num_blocks; ++i) HashBlock(&work, i);
+  }
+  Sha256 hash;
+  hash.Update(fields.bytes());
+  hash.Update(std::as_bytes(std::span(work.digests)));
+  return hash.Finish();
+}
+
+Status NotTrusted(std::string message) { return Status(StatusCode::kNotTrusted, std::move(message)); }
+
+}  // namespace
+
+Sha256Digest SignedDigest(uint64_t required_features, const std::function<void(const SectionVisitor&)>& for_each,
+                          ThreadPool* pool) {
+  Sha256 hash;
+  ByteWriter head;
+  head.Bytes(std::as_bytes(std::span(kDomain)));
+  head.U32(kContainerVersion);
+  head.U64(required_features);
+  hash.Update(head.bytes());
+  for_each([&](const Section& section, std::span<const std::span<const std::byte>> pieces) {
+    if (section.kind == SectionKind::kSignature) return;
+    const Sha256Digest digest = SectionDigest(section, pieces, pool);
+    hash.Update(std::as_bytes(std::span(digest)));
+  });
+  return hash.Finish();
+}
+
+Sha256Digest SignedDigest(const Container& container, ThreadPool* pool) {
+  const auto for_each = [&](const SectionVisitor& visit) {
+    for (const Section& section : container.sections()) {
+      const std::span<const std::byte> stored = container.StoredBytes(section);
+      visit(section, {&stored, 1});
+    }
+  };
+  return SignedDigest(container.required_features(), for_each, pool);
+}
+
+#ifdef INGOT_WITH_SODIUM
+bool CanCheckSignatures() { return true; }
+
+Status CheckSignature(const Container& container, std::span<const PublicKey> keys, ThreadPool* pool) {
+  bool is_signed = false;
+  for (const Section& section : container.sections()) {
+    if (section.kind != SectionKind::kSignature) continue;
+    is_signed = true;
+    const std::span<const std::byte> stored = container.StoredBytes(section);
+    if (section.codec != Codec::kNone || stored.size() != kSignatureSectionBytes) {
+      return NotTrusted("the signature is malformed");
+    }
+    PublicKey key;
+    SignatureBytes signature;
+    std::memcpy(key.data(), stored.data(), key.size());
+    std::memcpy(signature.data(), stored.data() + key.size(), signature.size());
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    if (sodium_init() < 0) return NotTrusted("libsodium cannot be used here");
+    const Sha256Digest digest = SignedDigest(container, pool);
+    if (crypto_sign_verify_detached(signature.data(), digest.data(), digest.size(), key.data()) == 0) return Status();
+    return NotTrusted("the signature by " + ToHex(key) + " is not one of these bytes");
+  }
+  return NotTrusted(is_signed ? "signed, but by none of the trusted keys" : "not signed, and a signature is required");
+}
+#else
+bool CanCheckSignatures() { return false; }
+
+Status CheckSignature(const Container&, std::span<const PublicKey>, ThreadPool*) {
+  return NotTrusted("a signature is required, and this build of Ingot has no libsodium to check one");
+}
+#endif
+
+}  // namespace ingot::formats

@@ -1,0 +1,38 @@
+// Signatures of executables: Ed25519 over a SHA-256 tree of all sections, in sections of kind `signature` that the tree
+// leaves out. formats/README.md describes the bytes. Checking is what loaders need; making keys and signatures is
+// formats/signing.h. Both need libsodium, which a build may leave out: then every signature is one too many to check.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "formats/container.h"
+#include "formats/sha256.h"
+#include "runtime/status.h"
+
+namespace ingot::formats {
+
+using PublicKey = std::array<uint8_t, 32>;
+using SignatureBytes = std::array<uint8_t, 64>;
+
+// What stands in a signature section.
+inline constexpr size_t kSignatureSectionBytes = sizeof(PublicKey) + sizeof(SignatureBytes);
+
+// A section's fields and its stored bytes, in pieces.
+using SectionVisitor = std::function<void(const Section& section, std::span<const std::span<const std::byte>> pieces)>;
+
+// What is signed. `for_each` calls the visitor for every section in the order of the file; signatures are skipped. Blocks
+// are hashed on the pool's threads when there is one.
+Sha256Digest SignedDigest(uint64_t required_features, const std::function<void(const SectionVisitor&)>& for_each,
+                          ThreadPool* pool);
+Sha256Digest SignedDigest(const Container& container, ThreadPool* pool);
+
+// There is a signature of one of the keys, and it is right; a not-trusted status otherwise.
+Status CheckSignature(const Container& container, std::span<const PublicKey> keys, ThreadPool* pool);
+
+// Whether this build has libsodium.
+bool CanCheckSignatures();
+
+}  // namespace ingot::formats

@@ -1,0 +1,99 @@
+"""What loading and the first run of a model cost: the time to open it (mapped, and compressed), the first run against
+warm ones, and the memory that the process ever held against the mapped weights and the planned arena.
+
+usage: load_figures.py BIN_DIR MODEL_DIR [-o FOLDER]    MODEL_DIR as bench/make_models.py writes it: model.onnx, inputs.npz
+
+Through the C API by ctypes, in processes of their own; times are minima of several processes, since other work on
+the machine only adds to them. Exits 1 when a figure is missed (see FIGURES)."""
+import argparse, json, os, pathlib, subprocess, sys, tempfile, time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FIGURES = {"load_ms": 5.0, "first_over_warm": 1.3, "memory_beyond_mb": 5.0, "compressed_gb_per_s": 1.0}
+
+
+def measure(library, path, inputs, threads):
+    """In this process: opens and runs. Prints one JSON object."""
+    import numpy
+
+    os.environ["INGOT_LIBRARY"] = library
+    sys.path.insert(0, str(ROOT / "apps/python"))
+    import ingot
+
+    feeds = dict(numpy.load(inputs)) if inputs else {}
+    resident = lambda field: int(next(l for l in open("/proc/self/status") if l.startswith(field)).split()[1]) * 1024
+    before = resident("VmRSS")
+    start = time.perf_counter()
+    module = ingot.load(path, threads=threads)
+    loaded = time.perf_counter()
+    found = {"load_ms": (loaded - start) * 1e3}
+    if feeds:
+        module(**feeds)
+        found["first_ms"] = (time.perf_counter() - loaded) * 1e3
+        warm = []
+        for _ in range(10):
+            start = time.perf_counter()
+            module(**feeds)
+            warm.append(time.perf_counter() - start)
+        found["warm_ms"] = min(warm) * 1e3
+        found["memory_peak"] = module.memory_peak
+    found["resident_beyond"] = resident("VmHWM") - before
+    print(json.dumps(found))
+
+
+def best(args, times=5):
+    runs = []
+    for _ in range(times):
+        done = subprocess.run([sys.executable, __file__, "--measure", *map(str, args)], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        runs.append(json.loads(done.stdout))
+    return {key: min(run[key] for run in runs) for key in runs[0]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin")
+    parser.add_argument("model")
+    parser.add_argument("-o", "--output", help="keep the executables here")
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    folder = pathlib.Path(options.output or tempfile.mkdtemp(prefix="ingot-figures-"))
+    model, tools = pathlib.Path(options.model), pathlib.Path(options.bin).resolve()
+    library = tools.parent / "vm/libingot.so"
+    figures = {}
+    for name, more in {"raw": [], "zstd": ["--compress", "zstd:1"]}.items():
+        path = folder / f"{model.name}-{name}.ingot"
+        if not path.exists():
+            subprocess.run([tools / "vm-compile", model / "model.onnx", "-o", path, *more], check=True)
+        sections = json.loads(subprocess.run([tools / "vm-inspect", path, "--json", "-"], check=True,
+                                             capture_output=True, text=True).stdout)["sections"]
+        weights = next(s for s in sections if s["section"] == "constant_data")
+        print(f"{name}: {weights['size'] / 1e6:.1f} MB of weights in {weights['stored_size'] / 1e6:.1f} MB")
+        path.read_bytes()  # into the page cache
+        if name == "raw":
+            loaded = best([library, path, "", options.threads])
+            ran = best([library, path, model / "inputs.npz", options.threads])
+            figures["load_ms"] = loaded["load_ms"]
+            figures["first_over_warm"] = ran["first_ms"] / ran["warm_ms"]
+            figures["memory_beyond_mb"] = (ran["resident_beyond"] - weights["size"] - ran["memory_peak"]) / 1e6
+            print(f"  first run {ran['first_ms']:.1f} ms, warm {ran['warm_ms']:.1f} ms; resident "
+                  f"{ran['resident_beyond'] / 1e6:.1f} MB beyond the interpreter's, context "
+                  f"{ran['memory_peak'] / 1e6:.1f} MB")
+        else:
+            loaded = best([library, path, "", options.threads])
+            figures["compressed_gb_per_s"] = weights["size"] / loaded["load_ms"] / 1e6
+    missed = False
+    for name, value in figures.items():
+        at_least = name == "compressed_gb_per_s"
+        good = value >= FIGURES[name] if at_least else value <= FIGURES[name]
+        missed |= not good
+        bound = f"at {'least' if at_least else 'most'} {FIGURES[name]}"
+        print(f"{'ok  ' if good else 'MISS'} {name}: {value:.2f} ({bound})")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--measure"]:
+        measure(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
+    else:
+        sys.exit(main())
