@@ -67,7 +67,7 @@ Status BindWeights(Program& program, const WeightSources& sources) {
   std::vector<SharedBytes> files(program.weight_files.size());
   for (const Weight& weight : program.weights) {
     Constant& constant = program.constants[weight.constant.value];
-    if (!weight.file || constant.bytes.owner != nullptr) continue;
+    if (!weight.file || constant.bytes.size() > 0) continue;  // replaced
     SharedBytes& file = files[*weight.file];
     if (file.owner == nullptr) {
       INGOT_ASSIGN_OR_RETURN(file, OpenFile(program.weight_files[*weight.file], sources));
