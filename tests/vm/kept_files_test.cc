@@ -2,6 +2,7 @@
 // and gives what its own golden cases say. A change of the format that forgets them shows here.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "formats/file.h"
