@@ -50,7 +50,8 @@ function @main export () -> (w: float32[2], p: float32[2]) {
 std::vector<float> Run(const std::shared_ptr<const Executable>& executable) {
   const auto context = *Context::Create(executable);
   std::vector<float> numbers;
-  for (const Value& value : *context->Invoke(**executable->Find("main"), {})) {
+  const std::vector<Value> results = *context->Invoke(**executable->Find("main"), {});
+  for (const Value& value : results) {
     for (const float number : std::get<Tensor>(value).Elements<float>()) numbers.push_back(number);
   }
   return numbers;
