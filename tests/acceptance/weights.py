@@ -119,8 +119,8 @@ def test_network(folder):
            close=False)
     np.savez(folder / "new.npz", **new)
     if (BIN / "vm-bench").exists():
-        works("vm-bench takes weights", tool("vm-bench", folder / "kept.ingot", folder / "x.npy", "--weights",
-                                             folder / "new.npz", "--iters", "2"))
+        works("vm-bench takes weights", tool("vm-bench", folder / "kept.ingot", "--input", f"@{folder / 'x.npy'}",
+                                             "--weights", folder / "new.npz", "--iters", "2"))
     else:
         print("SKIP: vm-bench is not built")
 
