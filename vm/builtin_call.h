@@ -1,7 +1,7 @@
-// BuiltinCall: the arguments of one call of a builtin, in the order of its row (without its result, which the routine sets
-// here), as the routines take them. They lie in the frame's registers; tensors are described by views, so that a warm call
-// allocates nothing: whoever makes calls keeps one of these and fills it anew. Values are made of arguments only where they
-// are shown to people, or kept.
+// BuiltinCall: the arguments of one call of a builtin, in the order of its row (without its result, which the routine
+// sets here), as the routines take them. They lie in the frame's registers; tensors are described by views, so that a
+// warm call allocates nothing: whoever makes calls keeps one of these and fills it anew. Values are made of arguments
+// only where they are shown to people, or kept.
 #pragma once
 
 #include <span>

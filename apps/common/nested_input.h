@@ -1,5 +1,5 @@
-// An input that is a tuple or a sequence, put together from the tensors that a command line or a tensor file names one by
-// one: "x.0", "x.1", and "x.0.2" where an element is one itself. Outputs are named in the same way.
+// An input that is a tuple or a sequence, put together from the tensors that a command line or a tensor file names one
+// by one: "x.0", "x.1", and "x.0.2" where an element is one itself. Outputs are named in the same way.
 #pragma once
 
 #include <cstddef>

@@ -72,7 +72,9 @@ Result<std::vector<Expr>> GraphImporter::ResultsOf(const OnnxGraph& graph, const
     if (value->expr == nullptr) {
       INGOT_ASSIGN_OR_RETURN(value->expr, Materialise(*value->known, bindings_, SpanOf(label)));
     }
-    if (KnownTensor(value->expr->type) == nullptr && ObjectOf(value->expr) == nullptr) return std::vector<Expr>();
+    if (KnownTensor(value->expr->type) == nullptr && ObjectOf(value->expr) == nullptr) {
+      return Status(StatusCode::kUnsupportedModel, "its result \"" + info.name + "\" has an unknown shape");
+    }
     results.push_back(value->expr);
   }
   return results;

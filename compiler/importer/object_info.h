@@ -1,6 +1,6 @@
-// What the importer knows of a value that is no tensor. A sequence is a list of tensors of one dtype. An optional value is a
-// sequence of at most one element, its value: a tensor or a sequence. Both are R.Object in the module; what they hold is
-// found out here, from what is put in, and from what the file declares where nothing is.
+// What the importer knows of a value that is no tensor. A sequence is a list of tensors of one dtype. An optional value
+// is a sequence of at most one element, its value: a tensor or a sequence. Both are R.Object in the module; what they
+// hold is found out here, from what is put in, and from what the file declares where nothing is.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct ObjectInfo {
   static constexpr int kUnlike = -2;   // unlike ranks, or an unknown one
 
   bool is_optional = false;
-  bool holds_sequence = false;    // an optional's value is one
+  bool holds_sequence = false;         // an optional's value is one
   std::optional<DataType> dtype = {};  // of the tensors; absent: none was seen
   int rank = kNothing;
   std::optional<std::vector<ir::Expr>> elements = {};  // where the graph itself says all of them

@@ -38,14 +38,15 @@ Status CheckSize(const ir::Type& type) {
 // The dims that an operand of a broadcasting operator has to have beside the other one, where that is not proved:
 // unlike symbolic dims (seq beside min(seq, 512)) are equal, or the model fails when it runs. Nothing when all is known.
 std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimExpr>& dims,
-                                                    const std::vector<ir::PrimExpr>& other) {
+                                                    const std::vector<ir::PrimExpr>& other, bool is_second) {
   std::vector<ir::PrimExpr> result = dims;
   bool changed = false;
   for (size_t i = 1; i <= std::min(dims.size(), other.size()); ++i) {
     ir::PrimExpr& own = result[dims.size() - i];
     const ir::PrimExpr& theirs = other[other.size() - i];
     if (ir::AsConstInt(own) != nullptr || ir::AsConstInt(theirs) != nullptr || op::DimsEqual(own, theirs)) continue;
-    if (own->kind == ir::PrimKind::kPrimVar) continue;  // the simpler one stays
+    // The simpler one stays; of two symbols, the first operand's.
+    if (own->kind == ir::PrimKind::kPrimVar && !(is_second && theirs->kind == ir::PrimKind::kPrimVar)) continue;
     own = theirs;
     changed = true;
   }
@@ -208,7 +209,7 @@ void NodeImporter::MatchBroadcastDims(std::string_view name, std::vector<Expr>& 
     const auto* own = args[i] ? ir::As<ir::TensorTypeNode>(args[i]->type) : nullptr;
     const auto* other = args[1 - i] ? ir::As<ir::TensorTypeNode>(args[1 - i]->type) : nullptr;
     if (own == nullptr || other == nullptr || !own->dims || !other->dims) continue;
-    std::optional<std::vector<ir::PrimExpr>> dims = DimsBeside(*own->dims, *other->dims);
+    std::optional<std::vector<ir::PrimExpr>> dims = DimsBeside(*own->dims, *other->dims, i == 1);
     if (!dims) continue;
     args[i] = Match(args[i], ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device));
   }

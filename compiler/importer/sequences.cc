@@ -1,9 +1,9 @@
 // Sequences and optional values. A part of compiler/importer/graph_importer.h.
 //
 // Both are R.Object, made and taken apart by the operators R.sequence.*; an optional value is a sequence of at most one
-// element. Where the graph says all elements of a sequence, as where an exporter splits a tensor and picks the parts, what is
-// taken out is what was put in, and the sequence itself is dead code. All else is decided when the program runs: a tensor that is
-// taken out has a dtype and a rank, and new symbols for its dims.
+// element. Where the graph says all elements of a sequence, as where an exporter splits a tensor and picks the parts,
+// what is taken out is what was put in, and the sequence itself is dead code. All else is decided when the program
+// runs: a tensor that is taken out has a dtype and a rank, and new symbols for its dims.
 #include <algorithm>
 #include <utility>
 

@@ -161,7 +161,7 @@ double PlaceOf(double x, const topi::ResizeAxis& axis, Coordinates coordinates, 
     case Coordinates::kPytorchHalfPixel:
       return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
     case Coordinates::kAlignCorners:
-      return out > 1 ? x * (in - 1) / (out - 1) : 0;
+      return out > 1 ? x * (in - 1) / ((axis.scale ? scale * in : out) - 1) : 0;
     case Coordinates::kAsymmetric:
       return x / scale;
     case Coordinates::kTfHalfPixelForNn:

@@ -118,10 +118,10 @@ def run(index):
         small = [k for k, v in values.items() if k in inputs and v.ndim <= 1]
         integers = [k for k in small if values[k].dtype in (np.int64, np.int32)]
         # Resize has its scales and regions as floats.
-        wanted = integers if "not a constant" in why else small if "are not constant" in why else []
-        if state == "refused" and wanted:
-            state, second = attempt(case, dir, tuple(wanted))
-            state, why = ("bound", "") if state == "passed" else (state, second)
+        for reason, wanted in ("not a constant", integers), ("are not constant", small):
+            if state == "refused" and wanted and reason in why:
+                state, why = attempt(case, dir, tuple(wanted))
+                state = "bound" if state == "passed" else state
         return index, state, why
     except NotATensor as error:
         return index, "refused", str(error)

@@ -34,7 +34,9 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
     case Coordinates::kPytorchHalfPixel:
       return ir::Select(is_one, D(0), half_pixel);
     case Coordinates::kAlignCorners:
-      return Double(x) * Double(in - 1) / steps;
+      if (!axis.scale) return Double(x) * Double(in - 1) / steps;
+      // By ONNX's reference the length that a scale gives counts whole, also what rounding cuts off.
+      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (scale * Double(in) - D(1)));
     case Coordinates::kAsymmetric:
       return Double(x) / scale;
     case Coordinates::kTfHalfPixelForNn:

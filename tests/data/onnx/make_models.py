@@ -348,6 +348,20 @@ save("control_flow.onnx",
      [info("rows", None), info("last", None), info("all", None)],
      [nh.from_array(np.array(3, np.int64), "three"), nh.from_array(np.array([1, 2], np.float32), "start")])
 
+# A sequence that the graph says whole, and one that a loop fills.
+fill = h.make_graph([n("Identity", ["go"], ["go_out"]), n("Cast", ["i"], ["f"], to=F), n("Mul", ["x", "f"], ["part"]),
+                     n("SequenceInsert", ["s_in", "part"], ["s_out"])], "fill",
+                    [info("i", [], T.INT64), info("go", [], T.BOOL), h.make_tensor_sequence_value_info("s_in", F, None)],
+                    [info("go_out", [], T.BOOL), h.make_tensor_sequence_value_info("s_out", F, None)])
+save("sequences.onnx",
+     [n("SplitToSequence", ["x"], ["columns"], name="split", axis=1), n("SequenceAt", ["columns", "last"], ["column"], name="pick"),
+      n("SequenceEmpty", [], ["nothing"], name="empty"), n("Loop", ["three", "", "nothing"], ["grown"], name="loop", body=fill),
+      n("SequenceErase", ["grown", "zero"], ["rest"], name="erase"),
+      n("ConcatFromSequence", ["rest"], ["all"], name="join", axis=0, new_axis=1),
+      n("SequenceAt", ["rest", "last"], ["one"], name="at"), n("SequenceLength", ["rest"], ["count"], name="count")],
+     [info("x", ["n", 2])], [info("column", None), info("all", None), info("one", None), info("count", [], T.INT64)],
+     [nh.from_array(np.array(value, np.int64), name) for name, value in (("three", 3), ("zero", 0), ("last", -1))])
+
 # Operators that are several rows: bits, remainders, blocks of space and depth, windows, constants.
 save("composite.onnx",
      [n("Mod", ["i", "j"], ["mod"]), n("Mod", ["x", "y"], ["fmod"], fmod=1), n("Pow", ["j", "two"], ["ipow"]),
