@@ -4,14 +4,15 @@ usage: onnx_node_cases.py BIN_DIR [--filter REGEX] [--jobs N] [--show STATE] [--
                           [--minimum N] [--short]
 
 A case passes when the values are within its own tolerances. It is refused when vm-compile says that the model uses
-something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, 4-bit integers);
-everything else that goes wrong is a failure, and a bug. Sequences are given and compared by their elements (x.0, x.1), and an
-optional value is a sequence of at most one. Node cases pass everything as an input; where an integer input decides a shape (the target of Reshape), or numbers are parameters in all but name (the scales of
-Resize), vm-compile cannot know them. Such a case is compiled again with these inputs bound by --params, as a model's exporter
+something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, 4-bit
+integers); everything else that goes wrong is a failure, and a bug. Sequences are given and compared by their elements
+(x.0, x.1), and an optional value is a sequence of at most one. Node cases pass everything as an input; where an integer
+input decides a shape (the target of Reshape), or numbers are parameters in all but name (the scales of Resize),
+vm-compile cannot know them. Such a case is compiled again with these inputs bound by --params, as a model's exporter
 would write them, and counts as passed "bound".
 
---short runs a fixed part, one case of every operator, unless INGOT_LONG_TESTS is set. Exit code 1: a failure, or fewer passed than --minimum; 77
-(skipped) without numpy and onnx."""
+--short runs a fixed part, one case of every operator, unless INGOT_LONG_TESTS is set. Exit code 1: a failure, or fewer
+passed than --minimum; 77 (skipped) without numpy and onnx."""
 import argparse, collections, json, multiprocessing, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, warnings
 
 from tools import Tools

@@ -79,6 +79,10 @@ Outputs Squeeze(const NodeImporter& node) {
   std::vector<bool> drop(in.size());
   for (int64_t axis : axes) {
     INGOT_ASSIGN_OR_RETURN(const int64_t index, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+    if (ir::AsConstInt(in[index]) == nullptr) {
+      return node.Unsupported("axis " + std::to_string(axis) + " is of size " + op::Describe(in[index]) +
+                              ", which may not be 1");
+    }
     if (!ir::IsConstInt(in[index], 1)) return node.Invalid("axis " + std::to_string(axis) + " is not of size 1");
     drop[index] = true;
   }
