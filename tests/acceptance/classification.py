@@ -1,5 +1,5 @@
 """The classification walk (apps/examples/classify.py) end to end, beside ONNX Runtime: a picture that the test draws,
-and ResNet-50 version 2 when INGOT_MODELS names the folder of bench/make_models.py's models, else a small network.
+and ResNet-50 version 2 (networks.py's, or resnet50_v2 in the folder of models that INGOT_MODELS names).
 
 usage: classification.py BIN_DIR    exits 77 (skipped) without numpy, onnx, onnxruntime and Pillow"""
 
@@ -11,6 +11,8 @@ try:
     import numpy as np, onnx, onnxruntime
     from onnx import TensorProto, helper, numpy_helper
     from PIL import Image, ImageDraw
+
+    import networks
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
@@ -33,7 +35,7 @@ def draw(path):
 
 
 def small_network(path):
-    """Convolution, pooling and a layer of 50 classes, with the names of ResNet's input."""
+    """Convolution, pooling and a layer of 50 classes."""
     rng = np.random.default_rng(0)
     weights = {
         "w": rng.normal(0, 0.2, (16, 3, 7, 7)),
@@ -128,7 +130,7 @@ class Classification(unittest.TestCase):
         model = pathlib.Path(folder, "resnet50_v2/model.onnx")
         if not folder or not model.exists():
             model = self.dir / "model.onnx"
-            small_network(model)
+            networks.resnet50_v2(model)
         self.walk(str(model))
 
     def test_a_wrong_output_has_a_suggestion(self):
