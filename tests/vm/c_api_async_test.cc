@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "ingot/ingot.h"
+#include "tests/vm/c_api_session.h"
 #include "tests/vm/elf_image.h"
-#include "tests/vm/round_trip.h"
-#include "vm/program_codec.h"
 
 namespace ingot {
 namespace {
@@ -41,40 +40,14 @@ function @bad export () -> () {
 }
 )";
 
+// "ok", or "CODE: MESSAGE @LOCATION".
 std::string Take(ingot_status* status) {
-  std::string out =
-      status == nullptr ? "ok" : std::to_string(ingot_status_get_code(status)) + ": " + ingot_status_message(status);
-  if (status != nullptr) out += std::string(" @") + ingot_status_location(status);
-  ingot_status_release(status);
-  return out;
+  const std::string location = status == nullptr ? "" : std::string(" @") + ingot_status_location(status);
+  return test::Take(status) + location;
 }
 
-struct Api {
-  ingot_instance* instance = nullptr;
-  ingot_executable* executable = nullptr;
-  ingot_context* context = nullptr;
-  std::vector<std::byte> bytes;
-  Api() {
-    const std::string text = test::Add16Program() + kProgram;
-    bytes = *vm::EncodeProgram(test::Assembled(text));
-    ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
-    options.num_threads = 1;
-    REQUIRE(Take(ingot_instance_create(&options, &instance)) == "ok");
-    ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
-    open.trust = INGOT_TRUST_FILE;
-    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", &open, &executable)) == "ok");
-    REQUIRE(Take(ingot_context_create(executable, nullptr, &context)) == "ok");
-  }
-  ~Api() {
-    ingot_context_release(context);
-    ingot_executable_release(executable);
-    ingot_instance_release(instance);
-  }
-  const ingot_function* Find(const char* name) {
-    const ingot_function* function = nullptr;
-    REQUIRE(Take(ingot_executable_find_function(executable, name, &function)) == "ok");
-    return function;
-  }
+struct Api : test::Session {
+  Api() : Session(test::Add16Program() + kProgram, {.num_threads = 1, .trust = INGOT_TRUST_FILE}) {}
   ingot_task* Start(const char* name, const ingot_value* arguments = nullptr, size_t count = 0) {
     ingot_task* task = nullptr;
     REQUIRE(Take(ingot_invoke_async(context, Find(name), arguments, count, &task)) == "ok");

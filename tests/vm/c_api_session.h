@@ -33,19 +33,34 @@ struct Array {
   Array(const Array&) = delete;
 };
 
-// A program without kernels.
+struct SessionOptions {
+  int32_t num_threads = 0;  // 0: the instance's default
+  ingot_trust trust = INGOT_TRUST_NOTHING;
+  const ingot_external* external = nullptr;  // the one that the context registers
+};
+
+// An executable opened from bytes, its instance and a context of it.
 struct Session {
   ingot_instance* instance = nullptr;
   ingot_executable* executable = nullptr;
   ingot_context* context = nullptr;
   std::vector<std::byte> bytes;
 
-  explicit Session(const char* text) : bytes(vm::EncodeProgram(Assembled(text)).value()) {
-    REQUIRE(Take(ingot_instance_create(nullptr, &instance)) == "ok");
-    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", nullptr, &executable)) ==
-            "ok");
-    REQUIRE(Take(ingot_context_create(executable, nullptr, &context)) == "ok");
+  explicit Session(std::vector<std::byte> file, const SessionOptions& options = {}) : bytes(std::move(file)) {
+    ingot_instance_options instance_options = INGOT_INSTANCE_OPTIONS_INIT;
+    instance_options.num_threads = options.num_threads;
+    REQUIRE(Take(ingot_instance_create(&instance_options, &instance)) == "ok");
+    ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
+    open.trust = options.trust;
+    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", &open, &executable)) == "ok");
+    ingot_context_options context_options = INGOT_CONTEXT_OPTIONS_INIT;
+    context_options.externals = options.external;
+    context_options.num_externals = options.external == nullptr ? 0 : 1;
+    REQUIRE(Take(ingot_context_create(executable, &context_options, &context)) == "ok");
   }
+  // A program as text.
+  explicit Session(const std::string& text, const SessionOptions& options = {})
+      : Session(vm::EncodeProgram(Assembled(text)).value(), options) {}
   Session(const Session&) = delete;
   ~Session() {
     ingot_context_release(context);

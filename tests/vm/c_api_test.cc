@@ -4,9 +4,8 @@
 
 #include "ingot/ingot.h"
 #include "tests/allocation_counter.h"
+#include "tests/vm/c_api_session.h"
 #include "tests/vm/elf_image.h"
-#include "tests/vm/round_trip.h"
-#include "vm/program_codec.h"
 
 // tests/vm/c_api_header_test.c: the header as C11.
 extern "C" const char* ingot_test_version_from_c(void);
@@ -14,12 +13,7 @@ extern "C" const char* ingot_test_version_from_c(void);
 namespace ingot {
 namespace {
 
-std::string Take(ingot_status* status) {
-  std::string out =
-      status == nullptr ? "ok" : std::to_string(ingot_status_get_code(status)) + ": " + ingot_status_message(status);
-  ingot_status_release(status);
-  return out;
-}
+using test::Take;
 
 constexpr const char* kProgram = R"(
 external @triple(x: float32[2], k: int) -> (y: float32[2])
@@ -59,42 +53,14 @@ ingot_status* Triple(void* user, const ingot_value* arguments, size_t, ingot_val
   return nullptr;
 }
 
-struct Api {
-  ingot_instance* instance = nullptr;
-  ingot_executable* executable = nullptr;
-  ingot_context* context = nullptr;
-  std::vector<std::byte> bytes;
-  int external_calls = 0;
+std::string WholeProgram() { return test::Add16Program() + kProgram; }
 
-  Api() {
-    bytes = *vm::EncodeProgram(test::Assembled(test::Add16Program() + kProgram));
-    ingot_instance_options options = INGOT_INSTANCE_OPTIONS_INIT;
-    options.num_threads = 1;
-    REQUIRE(Take(ingot_instance_create(&options, &instance)) == "ok");
-    ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;
-    CHECK(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", &open, &executable))
-              .starts_with("6: m: has native"));
-    CHECK(executable == nullptr);
-    open.trust = INGOT_TRUST_FILE;
-    REQUIRE(Take(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", &open, &executable)) == "ok");
-    CHECK(Take(ingot_context_create(executable, nullptr, &context))
-              .starts_with("2: m: external function \"triple\" is not registered"));
-    ingot_context_options options2 = INGOT_CONTEXT_OPTIONS_INIT;
-    const ingot_external external = {"triple", &Triple, &external_calls};
-    options2.externals = &external;
-    options2.num_externals = 1;
-    REQUIRE(Take(ingot_context_create(executable, &options2, &context)) == "ok");
-  }
-  ~Api() {
-    ingot_context_release(context);
-    ingot_executable_release(executable);
-    ingot_instance_release(instance);
-  }
-  const ingot_function* Find(const char* name) {
-    const ingot_function* function = nullptr;
-    REQUIRE(Take(ingot_executable_find_function(executable, name, &function)) == "ok");
-    return function;
-  }
+struct Calls {
+  int num_calls = 0;
+  const ingot_external external = {"triple", &Triple, &num_calls};
+};
+struct Api : Calls, test::Session {
+  Api() : Session(WholeProgram(), {.num_threads = 1, .trust = INGOT_TRUST_FILE, .external = &external}) {}
 };
 
 struct alignas(64) Floats {
@@ -106,6 +72,18 @@ struct alignas(64) Floats {
   }
   Floats(const Floats&) = delete;
 };
+
+TEST_CASE("native kernels want trust, and external functions want to be registered") {
+  Api api;
+  ingot_executable* executable = nullptr;
+  ingot_context* context = nullptr;
+  CHECK(Take(ingot_executable_open_memory(api.instance, api.bytes.data(), api.bytes.size(), "m", nullptr, &executable))
+            .starts_with("6: m: has native"));
+  CHECK(executable == nullptr);
+  CHECK(Take(ingot_context_create(api.executable, nullptr, &context))
+            .starts_with("2: m: external function \"triple\" is not registered"));
+  CHECK(context == nullptr);
+}
 
 TEST_CASE("C API: signatures") {
   Api api;
@@ -211,7 +189,7 @@ TEST_CASE("C API: external functions") {
   const ingot_function* function = api.Find("with_external");
   REQUIRE(Take(ingot_invoke_into(api.context, function, inputs, 1, outputs, 1)) == "ok");
   CHECK(y.data[1] == 3);
-  CHECK(api.external_calls == 1);
+  CHECK(api.num_calls == 1);
   x.data[0] = -1;
   ingot_status* status = ingot_invoke_into(api.context, function, inputs, 1, outputs, 1);
   CHECK(std::string(ingot_status_function(status)) == "with_external");

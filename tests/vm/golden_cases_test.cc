@@ -4,6 +4,7 @@
 
 #include "formats/container_writer.h"
 #include "ingot/ingot.h"
+#include "tests/vm/c_api_session.h"
 #include "vm/assembler.h"
 #include "vm/program_codec.h"
 
@@ -76,16 +77,12 @@ TEST_CASE("a damaged section of golden cases is corrupt, or says something else"
 }
 
 TEST_CASE("the C API lends golden cases") {
-  const std::vector<std::byte> bytes = FileWith(EncodeGoldenCases(TwoCases()));
-  ingot_instance* instance = nullptr;
-  ingot_executable* executable = nullptr;
-  REQUIRE(ingot_instance_create(nullptr, &instance) == nullptr);
-  REQUIRE(ingot_executable_open_memory(instance, bytes.data(), bytes.size(), "m", nullptr, &executable) == nullptr);
+  const test::Session session(FileWith(EncodeGoldenCases(TwoCases())));
   size_t count = 0;
-  REQUIRE(ingot_executable_golden_case_count(executable, &count) == nullptr);
+  REQUIRE(ingot_executable_golden_case_count(session.executable, &count) == nullptr);
   CHECK(count == 2);
   ingot_golden_case golden = INGOT_GOLDEN_CASE_INIT;
-  REQUIRE(ingot_executable_golden_case(executable, 0, &golden) == nullptr);
+  REQUIRE(ingot_executable_golden_case(session.executable, 0, &golden) == nullptr);
   CHECK(std::string(golden.function) == "main");
   CHECK(std::string(golden.origin) == "reference");
   REQUIRE(golden.num_inputs == 1);
@@ -93,11 +90,8 @@ TEST_CASE("the C API lends golden cases") {
   CHECK(std::string(golden.outputs[0].name) == "y");
   CHECK(golden.inputs[0].tensor.shape[0] == 2);
   CHECK(static_cast<const float*>(golden.inputs[0].tensor.data)[1] == 2);
-  ingot_status* status = ingot_executable_golden_case(executable, 2, &golden);
-  CHECK(ingot_status_get_code(status) == INGOT_NOT_FOUND);
-  ingot_status_release(status);
-  ingot_executable_release(executable);
-  ingot_instance_release(instance);
+  CHECK(test::Take(ingot_executable_golden_case(session.executable, 2, &golden))
+            .starts_with(std::to_string(INGOT_NOT_FOUND) + ": "));
 }
 
 }  // namespace
