@@ -231,7 +231,7 @@ PrimExpr Analyzer::Simplify(const PrimExpr& expr) { return Simplifier(*this).Mut
 
 Interval Analyzer::Bounds(const PrimExpr& expr) {
   if (IsCanonical(expr->dtype)) return BoundsOf(Canonical(expr));
-  if (const int64_t* constant = ir::AsConstInt(expr)) return {*constant, *constant};
+  if (const auto constant = ir::AsConstInt(expr)) return {*constant, *constant};
   return BoundsOfAtom(expr);
 }
 

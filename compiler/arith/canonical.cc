@@ -33,8 +33,8 @@ struct ByConstant {
 std::optional<ByConstant> MatchByConstant(const PrimExpr& expr, BinaryOp op) {
   const auto* node = As<BinaryNode>(expr);
   if (node == nullptr || node->op != op) return std::nullopt;
-  const int64_t* divisor = ir::AsConstInt(node->b);
-  if (divisor == nullptr || *divisor <= 0) return std::nullopt;
+  const auto divisor = ir::AsConstInt(node->b);
+  if (!divisor || *divisor <= 0) return std::nullopt;
   return ByConstant{node->a, *divisor};
 }
 
@@ -98,7 +98,7 @@ int CountDivisions(const LinearSum& sum) {
 
 LinearSum Analyzer::Canonical(const PrimExpr& expr) {
   INGOT_CHECK(expr->dtype.is_int() && expr->dtype.is_scalar(), "canonical forms are of scalar integers");
-  if (const int64_t* constant = ir::AsConstInt(expr)) return LinearSum::Constant(expr->dtype, *constant);
+  if (const auto constant = ir::AsConstInt(expr)) return LinearSum::Constant(expr->dtype, *constant);
   if (const auto it = canonical_.find(expr); it != canonical_.end()) return it->second;
   LinearSum sum = ComputeCanonical(expr);
   Remember(expr, sum);
@@ -127,7 +127,7 @@ LinearSum Analyzer::ComputeCanonical(const PrimExpr& expr) {
     return LinearSum::Atom(ir::MakeBinary(node->op, Build(Canonical(node->a)), Build(Canonical(node->b))));
   }
   const PrimExpr simple = Simplify(expr);
-  if (const int64_t* constant = ir::AsConstInt(simple)) return LinearSum::Constant(expr->dtype, *constant);
+  if (const auto constant = ir::AsConstInt(simple)) return LinearSum::Constant(expr->dtype, *constant);
   // What a condition chose may be a sum again.
   if (simple->kind != expr->kind) return Canonical(simple);
   return CanonicalAtom(simple);
@@ -370,7 +370,7 @@ std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
   for (const LinearTerm& term : sum.terms) {
     for (const PrimExpr& factor : term.factors) {
       const auto* mod = As<BinaryNode>(factor);
-      if (mod == nullptr || mod->op != BinaryOp::kFloorMod || ir::AsConstInt(mod->b) != nullptr) continue;
+      if (mod == nullptr || mod->op != BinaryOp::kFloorMod || ir::AsConstInt(mod->b)) continue;
       const LinearSum n = Canonical(mod->b);
       if (n.terms.size() != 1 || n.constant != 0 || n.terms[0].coefficient != 1) continue;
       // The other term's factors: those of this one, with x // n in place of x % n, and n's.

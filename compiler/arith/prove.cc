@@ -213,7 +213,7 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
       continue;
     }
     // By a symbol n > 0: x % n <= n - 1, and t - x // n >= 0 where x <= t*n + n - 1.
-    if (ir::AsConstInt(node->b) == nullptr && term.coefficient < 0 && Bounds(node->b).min >= 0) {
+    if (!ir::AsConstInt(node->b) && term.coefficient < 0 && Bounds(node->b).min >= 0) {
       const LinearSum n = Canonical(node->b);
       const auto last = AddScaled(n, LinearSum::Constant(sum.dtype, 1), -1);
       std::optional<LinearSum> total;
@@ -225,8 +225,8 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
       }
       if (total.has_value() && ProveNonNegative(*total, depth - 1, budget)) return true;
     }
-    const int64_t* divisor = node->op == BinaryOp::kFloorDiv ? ir::AsConstInt(node->b) : nullptr;
-    if (divisor == nullptr || *divisor <= 0) continue;
+    const std::optional<int64_t> divisor = node->op == BinaryOp::kFloorDiv ? ir::AsConstInt(node->b) : std::nullopt;
+    if (!divisor || *divisor <= 0) continue;
     auto total = Scale(*without, *divisor);
     if (total.has_value()) total = AddScaled(*total, Canonical(node->a), term.coefficient);
     if (total.has_value() && term.coefficient > 0) {

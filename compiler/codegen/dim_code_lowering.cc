@@ -12,7 +12,7 @@ Status Unsupported(std::string message) { return Status(StatusCode::kUnsupported
 // True where the expression cannot be negative: dimensions never are, and neither are sums, products, quotients,
 // minima and maxima of such.
 bool IsNonNegative(const ir::PrimExpr& expr) {
-  if (const int64_t* value = ir::AsConstInt(expr)) return *value >= 0;
+  if (const auto value = ir::AsConstInt(expr)) return *value >= 0;
   if (ir::As<ir::PrimVarNode>(expr) != nullptr) return true;
   if (const auto* cast = ir::As<ir::CastNode>(expr)) return IsNonNegative(cast->value);
   const auto* binary = ir::As<ir::BinaryNode>(expr);

@@ -258,9 +258,9 @@ llvm::Value* KernelEmitter::EmitIntegerDivision(const ir::BinaryNode& node, llvm
   const bool floors = node.op == ir::BinaryOp::kFloorDiv || node.op == ir::BinaryOp::kFloorMod;
   ir::PrimExpr divisor = node.b;
   if (const auto* broadcast = ir::As<ir::BroadcastNode>(divisor)) divisor = broadcast->value;
-  const int64_t* constant = ir::AsConstInt(divisor);
+  const auto constant = ir::AsConstInt(divisor);
   arith::Interval bounds{INT64_MIN, INT64_MAX};
-  if (constant != nullptr) {
+  if (constant) {
     bounds = {*constant, *constant};
   } else if (divisor->dtype.is_scalar() && dtype.is_int()) {
     bounds = analyzer_.Bounds(divisor);
@@ -273,7 +273,7 @@ llvm::Value* KernelEmitter::EmitIntegerDivision(const ir::BinaryNode& node, llvm
     FailIf(is_zero, INGOT_KERNEL_DIV_BY_ZERO, dividend, b_.getInt64(0));
   }
   if (!dtype.is_int()) return wants_quotient ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
-  if (bounds.min > 0 && floors && constant != nullptr && (*constant & (*constant - 1)) == 0) {
+  if (bounds.min > 0 && floors && constant && (*constant & (*constant - 1)) == 0) {
     const int shift = __builtin_ctzll(static_cast<uint64_t>(*constant));
     return wants_quotient ? b_.CreateAShr(a, shift)
                           : b_.CreateAnd(a, llvm::ConstantInt::get(type, static_cast<uint64_t>(*constant) - 1));

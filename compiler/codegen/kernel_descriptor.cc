@@ -84,8 +84,8 @@ class Survey : public ir::StmtVisitor {
       pending_ += dtype.lanes;
     } else if (node.op == ir::BinaryOp::kDiv || node.op == ir::BinaryOp::kTruncMod ||
                node.op == ir::BinaryOp::kFloorDiv || node.op == ir::BinaryOp::kFloorMod) {
-      const int64_t* divisor = ir::AsConstInt(node.b);
-      divides = divides || divisor == nullptr || *divisor == 0;
+      const auto divisor = ir::AsConstInt(node.b);
+      divides = divides || !divisor || *divisor == 0;
     }
     ir::StmtVisitor::Visit(node);
   }

@@ -423,8 +423,8 @@ void KernelEmitter::EmitAllocate(const ir::AllocateNode& allocate) {
   if (buffer->scope == "local") {
     int64_t num_elements = 1;
     for (const ir::PrimExpr& dim : buffer->shape) {
-      const int64_t* extent = ir::AsConstInt(dim);
-      if (extent == nullptr || *extent < 0 || __builtin_mul_overflow(num_elements, *extent, &num_elements)) {
+      const auto extent = ir::AsConstInt(dim);
+      if (!extent || *extent < 0 || __builtin_mul_overflow(num_elements, *extent, &num_elements)) {
         return Unsupported("local buffer \"" + buffer->name + "\" has no constant extents");
       }
     }

@@ -251,8 +251,9 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
   plan.is_row_reversed.assign(graph->outputs.size() - num_carried - 1, false);
   // What is known of the condition before the first trip.
   const std::optional<ShapeValue> known = importer.Known(1);
-  const int64_t* begins = known && known->elements.size() == 1 ? ir::AsConstInt(known->elements[0]) : nullptr;
-  const bool always = !importer.HasInput(1) || (begins != nullptr && *begins != 0);
+  const std::optional<int64_t> begins =
+      known && known->elements.size() == 1 ? ir::AsConstInt(known->elements[0]) : std::nullopt;
+  const bool always = !importer.HasInput(1) || (begins && *begins != 0);
   Expr condition;
   if (!always) {
     INGOT_ASSIGN_OR_RETURN(condition, importer.Input(1));
@@ -265,8 +266,7 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
     const std::optional<ShapeValue> trips = importer.Known(0);
     if (trips && trips->elements.size() == 1) {
       plan.trips = ir::Max(trips->elements[0], ir::Int64(0));
-      if (const int64_t* count = ir::AsConstInt(trips->elements[0]))
-        plan.trips = ir::Int64(std::max<int64_t>(*count, 0));
+      if (const auto count = ir::AsConstInt(trips->elements[0])) plan.trips = ir::Int64(std::max<int64_t>(*count, 0));
     } else {
       INGOT_ASSIGN_OR_RETURN(limit, importer.Input(0));
       INGOT_ASSIGN_OR_RETURN(limit, BindCall("nn.relu", {limit}, {}, span));
@@ -307,9 +307,9 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
     Turn turn;
     const ImportedValue* goes_on = inner.Find(graph->outputs[0].name);
     const PrimExpr* constant = goes_on == nullptr ? nullptr : OneElement(*goes_on);
-    const int64_t* truth = constant == nullptr ? nullptr : ir::AsConstInt(*constant);
+    const std::optional<int64_t> truth = constant == nullptr ? std::nullopt : ir::AsConstInt(*constant);
     const bool is_kept = goes_on != nullptr && holds && goes_on->expr.same_as(holds);
-    keeps_condition = is_kept || (truth != nullptr && *truth != 0);
+    keeps_condition = is_kept || (truth && *truth != 0);
     INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, ResultsOf(*graph, label, inner));
     turn.is_imported = !results.empty() && report_.unsupported.size() == num_reported;
     if (!turn.is_imported) return turn;
@@ -363,9 +363,9 @@ Expr GraphImporter::AsDeclared(const Expr& value, const Type& before, const Onnx
   bool is_changed = false;
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     const std::optional<int64_t>& declared = (*info.dims)[axis].value;
-    if (!declared || ir::AsConstInt(dims[axis]) != nullptr) continue;
-    const int64_t* had = wanted == nullptr ? nullptr : ir::AsConstInt((*wanted->dims)[axis]);
-    if (wanted != nullptr && (had == nullptr || *had != *declared)) continue;
+    if (!declared || ir::AsConstInt(dims[axis])) continue;
+    const std::optional<int64_t> had = wanted == nullptr ? std::nullopt : ir::AsConstInt((*wanted->dims)[axis]);
+    if (wanted != nullptr && (!had || *had != *declared)) continue;
     dims[axis] = ir::Int64(*declared);
     is_changed = true;
   }

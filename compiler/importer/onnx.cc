@@ -25,7 +25,7 @@ using ir::PrimExpr;
 namespace {
 
 std::string DimText(const PrimExpr& dim) {
-  if (const int64_t* value = ir::AsConstInt(dim)) return std::to_string(*value);
+  if (const auto value = ir::AsConstInt(dim)) return std::to_string(*value);
   if (const auto* var = ir::As<ir::PrimVarNode>(dim)) return var->name;
   return "?";
 }
@@ -258,12 +258,12 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   bool has_stand_in = false, has_unknown = false;
   for (const std::string& name : node.inputs) {
     ImportedValue* value = name.empty() ? nullptr : scope.Find(name);
-    if (value == nullptr && !scope.IsLeftOut(name)) {
+    if (!value && !scope.IsLeftOut(name)) {
       return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): its input \"" + name +
                                                "\" is not defined before it");
     }
-    has_stand_in |= value != nullptr && value->stand_in;
-    has_unknown |= value != nullptr && value->type == nullptr;
+    has_stand_in |= value && value->stand_in;
+    has_unknown |= value && value->type == nullptr;
     inputs.push_back(value);
   }
   const ir::Span span = SpanOf(label);
@@ -281,9 +281,9 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     if (node.domain.empty() && IsControlFlow(node.op_type)) {
       if (has_unknown) return DefineStandIns(node, scope);
       const std::optional<ShapeValue> condition = node.op_type == "If" ? importer.Known(0) : std::nullopt;
-      const int64_t* chosen =
-          condition && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : nullptr;
-      if (chosen != nullptr) return ImportKnownBranch(node, label, importer, *chosen != 0, scope);
+      const std::optional<int64_t> chosen =
+          condition && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : std::nullopt;
+      if (chosen) return ImportKnownBranch(node, label, importer, *chosen != 0, scope);
       return ImportControlFlow(node, label, importer, scope);
     }
     // What only makes shapes of values that are unknown is no operator that would be missing.
@@ -323,7 +323,7 @@ Status GraphImporter::TakeOutputs(const std::vector<std::string>& names, Scope& 
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     const ImportedValue* value = inner.Find(names[i]);
-    if (value == nullptr) {
+    if (!value) {
       return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): its result \"" + names[i] +
                                                "\" is not made by any node");
     }

@@ -29,8 +29,8 @@ Status CheckSize(const ir::Type& type) {
   }
   std::vector<int64_t> dims;
   for (const ir::PrimExpr& dim : *tensor->dims) {
-    const int64_t* value = ir::AsConstInt(dim);
-    dims.push_back(value == nullptr ? 1 : *value);
+    const auto value = ir::AsConstInt(dim);
+    dims.push_back(!value ? 1 : *value);
   }
   return CountElements(dims).status();
 }
@@ -44,7 +44,7 @@ std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimEx
   for (size_t i = 1; i <= std::min(dims.size(), other.size()); ++i) {
     ir::PrimExpr& own = result[dims.size() - i];
     const ir::PrimExpr& theirs = other[other.size() - i];
-    if (ir::AsConstInt(own) != nullptr || ir::AsConstInt(theirs) != nullptr || op::DimsEqual(own, theirs)) continue;
+    if (ir::AsConstInt(own) || ir::AsConstInt(theirs) || op::DimsEqual(own, theirs)) continue;
     // The simpler one stays; of two symbols, the first operand's.
     if (own->kind == ir::PrimKind::kPrimVar && !(is_second && theirs->kind == ir::PrimKind::kPrimVar)) continue;
     own = theirs;
@@ -104,8 +104,8 @@ Result<std::vector<int64_t>> NodeImporter::ConstantInts(size_t i, const char* wh
   INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> elements, SymbolicInts(i, what));
   std::vector<int64_t> values;
   for (const ir::PrimExpr& element : elements) {
-    const int64_t* value = ir::AsConstInt(element);
-    if (value == nullptr) return Unsupported(std::string(what) + " is not a constant");
+    const auto value = ir::AsConstInt(element);
+    if (!value) return Unsupported(std::string(what) + " is not a constant");
     values.push_back(*value);
   }
   return values;
@@ -117,7 +117,7 @@ Result<double> NodeImporter::ConstantNumber(size_t i, const char* what, double d
   if (!value.has_value()) return Unsupported(std::string(what) + " is not a constant");
   if (value->elements.size() != 1) return Invalid(std::string(what) + ": expected one number");
   if (const auto* number = ir::As<ir::FloatImmNode>(value->elements[0])) return number->value;
-  if (const int64_t* number = ir::AsConstInt(value->elements[0])) return static_cast<double>(*number);
+  if (const auto number = ir::AsConstInt(value->elements[0])) return static_cast<double>(*number);
   return Unsupported(std::string(what) + " is not a constant");
 }
 
@@ -125,9 +125,9 @@ Result<std::vector<ir::PrimExpr>> NodeImporter::DataInts(size_t i, const char* w
   if (!HasInput(i) || MayBeKnown(i)) return SymbolicInts(i, what);
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
   const DataType index = DataType::Int(64);
-  const int64_t* length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : nullptr;
+  const std::optional<int64_t> length = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::nullopt;
   const bool is_readable = (*type->dtype == index || *type->dtype == DataType::Int(32)) &&
-                           (type->rank == 0 || (length != nullptr && *length <= kMaxRank));
+                           (type->rank == 0 || (length && *length <= kMaxRank));
   if (!is_readable) return Unsupported(std::string(what) + " is not a constant");
   INGOT_ASSIGN_OR_RETURN(Expr ints, Input(i));
   if (type->rank == 0) {

@@ -40,9 +40,9 @@ ImportedValue ValueOf(DataType dtype, PrimExpr element) {
 
 // A constant place in a list, counted from the end when negative; nothing when it is none, or outside.
 std::optional<size_t> ConstantPlace(const PrimExpr& place, size_t length) {
-  const int64_t* constant = ir::AsConstInt(place);
+  const auto constant = ir::AsConstInt(place);
   const auto end = static_cast<int64_t>(length);
-  if (constant == nullptr || *constant < -end || *constant >= end) return std::nullopt;
+  if (!constant || *constant < -end || *constant >= end) return std::nullopt;
   return static_cast<size_t>(*constant < 0 ? *constant + end : *constant);
 }
 
@@ -294,13 +294,13 @@ Result<ImportedValue> GraphImporter::SplitToSequence(const NodeImporter& node) {
     length = lengths[0];
   }
   const PrimExpr count = analyzer_.Simplify(ir::FloorDiv(extent + length - 1, length));
-  const int64_t* constant = ir::AsConstInt(count);
+  const auto constant = ir::AsConstInt(count);
   const auto piece_at = [&](const PrimExpr& i) {
     const PrimExpr begin = i * length;
     return Piece(data, axis, analyzer_.Simplify(begin), analyzer_.Simplify(ir::Min(begin + length, extent)), keeps_axis,
                  node.span());
   };
-  if (constant != nullptr && *constant <= kMaxUnrolled) {
+  if (constant && *constant <= kMaxUnrolled) {
     for (int64_t i = 0; i < *constant; ++i) {
       INGOT_ASSIGN_OR_RETURN(Expr piece, piece_at(ir::Int64(i)));
       pieces.push_back(std::move(piece));
@@ -347,7 +347,7 @@ Result<ImportedValue> GraphImporter::OptionalHasElement(const NodeImporter& node
   }
   if (info == nullptr || !info->is_optional) return ValueOf(DataType::Bool(), ir::BoolImm(true));
   INGOT_ASSIGN_OR_RETURN(const PrimExpr length, LengthOf(value, node.span()));
-  if (const int64_t* known = ir::AsConstInt(length)) return ValueOf(DataType::Bool(), ir::BoolImm(*known > 0));
+  if (const auto known = ir::AsConstInt(length)) return ValueOf(DataType::Bool(), ir::BoolImm(*known > 0));
   return ValueOf(DataType::Bool(), length > ir::Int64(0));
 }
 

@@ -221,7 +221,7 @@ Outputs Where(const Evaluation& e) {
   ShapeValue out{e.in(1).dtype, *dims, {}};
   for (size_t i = 0; i < c->elements.size(); ++i) {
     const PrimExpr &condition = c->elements[i], &a = x->elements[i], &b = y->elements[i];
-    if (const int64_t* chosen = ir::AsConstInt(condition)) {
+    if (const auto chosen = ir::AsConstInt(condition)) {
       out.elements.push_back(*chosen != 0 ? a : b);
       continue;
     }

@@ -100,8 +100,8 @@ std::optional<PrimExpr> Evaluation::Finish(DataType dtype, PrimExpr element) con
         element = ir::BoolImm(false);
     }
   }
-  const int64_t* value = ir::AsConstInt(element);
-  if (dtype == DataType::Int(32) && value != nullptr &&
+  const auto value = ir::AsConstInt(element);
+  if (dtype == DataType::Int(32) && value &&
       (*value < std::numeric_limits<int32_t>::min() || *value > std::numeric_limits<int32_t>::max())) {
     return std::nullopt;
   }

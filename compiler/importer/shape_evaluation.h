@@ -81,8 +81,8 @@ class Evaluation {
     if (!Has(i) || !in(i).is_integer() || in(i).dims.size() > 1) return std::nullopt;
     Dims values;
     for (const PrimExpr& element : in(i).elements) {
-      const int64_t* value = ir::AsConstInt(element);
-      if (value == nullptr) return std::nullopt;
+      const auto value = ir::AsConstInt(element);
+      if (!value) return std::nullopt;
       values.push_back(*value);
     }
     return values;

@@ -48,8 +48,8 @@ Outputs Gather(const Evaluation& e) {
   if (!axis.has_value()) return std::nullopt;
   Dims places;
   for (const PrimExpr& element : e.in(1).elements) {
-    const int64_t* value = ir::AsConstInt(element);
-    const std::optional<int64_t> place = value != nullptr ? Axis(*value, x.dims[*axis]) : std::nullopt;
+    const auto value = ir::AsConstInt(element);
+    const std::optional<int64_t> place = value ? Axis(*value, x.dims[*axis]) : std::nullopt;
     if (!place.has_value()) return std::nullopt;
     places.push_back(*place);
   }
@@ -334,10 +334,10 @@ Outputs Range(const Evaluation& e) {
     if (e.in(i).elements.size() != 1 || e.in(i).dtype != e.in(0).dtype) return std::nullopt;
   }
   const PrimExpr& start = e.in(0).elements[0];
-  const int64_t* step = ir::AsConstInt(e.in(2).elements[0]);
+  const auto step = ir::AsConstInt(e.in(2).elements[0]);
   const PrimExpr distance = e.Simplify(e.in(1).elements[0] - start);
-  const int64_t* length = ir::AsConstInt(distance);
-  if (step == nullptr || length == nullptr || *step == 0 || *step == std::numeric_limits<int64_t>::min() ||
+  const auto length = ir::AsConstInt(distance);
+  if (!step || !length || *step == 0 || *step == std::numeric_limits<int64_t>::min() ||
       *length == std::numeric_limits<int64_t>::min()) {
     return std::nullopt;
   }

@@ -46,8 +46,8 @@ template <typename T>
 void Store(const std::vector<PrimExpr>& elements, std::vector<std::byte>& bytes) {
   bytes.resize(elements.size() * sizeof(T));
   for (size_t i = 0; i < elements.size(); ++i) {
-    const int64_t* integer = ir::AsConstInt(elements[i]);
-    const T value = integer != nullptr ? static_cast<T>(*integer) : static_cast<T>(shapes::NumberOf(elements[i]));
+    const auto integer = ir::AsConstInt(elements[i]);
+    const T value = integer ? static_cast<T>(*integer) : static_cast<T>(shapes::NumberOf(elements[i]));
     std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
   }
 }

@@ -20,9 +20,9 @@ class RegionCollector : public StmtVisitor {
   explicit RegionCollector(arith::Analyzer analyzer) : analyzer_(std::move(analyzer)) {}
 
   void VisitDomain(const IterVar& iter) {
-    const int64_t* extent = AsConstInt(iter->domain.extent);
+    const auto extent = AsConstInt(iter->domain.extent);
     // A variable of one value keeps its name in the regions.
-    if (extent == nullptr || *extent != 1) analyzer_.Bind(iter->var, iter->domain);
+    if (!extent || *extent != 1) analyzer_.Bind(iter->var, iter->domain);
   }
   void Exclude(const Buffer& buffer) { excluded_.insert(buffer); }
   // An access of the matched buffer counts as one of its whole source.
@@ -119,8 +119,8 @@ class RegionCollector : public StmtVisitor {
       const auto first = Relax(ramp->base);
       const auto last = Relax(analyzer_.Simplify(ramp->base + ramp->stride * (ramp->lanes - 1)));
       if (!first.has_value() || !last.has_value()) return std::nullopt;
-      const int64_t* stride = AsConstInt(ramp->stride);
-      if (stride == nullptr) return std::nullopt;
+      const auto stride = AsConstInt(ramp->stride);
+      if (!stride) return std::nullopt;
       return *stride >= 0 ? Ends{first->min, last->max} : Ends{last->min, first->max};
     }
     if (const auto* broadcast = As<BroadcastNode>(expr)) return Relax(broadcast->value);
@@ -145,7 +145,7 @@ class RegionCollector : public StmtVisitor {
     const auto a = Relax(node.a);
     const auto b = Relax(node.b);
     if (!a.has_value() || !b.has_value()) return std::nullopt;
-    const int64_t* constant = AsConstInt(node.b);
+    const auto constant = AsConstInt(node.b);
     switch (node.op) {
       case BinaryOp::kAdd:
         return Ends{a->min + b->min, a->max + b->max};
@@ -167,10 +167,10 @@ class RegionCollector : public StmtVisitor {
         return std::nullopt;
       }
       case BinaryOp::kFloorDiv:
-        if (constant == nullptr || *constant <= 0) return std::nullopt;
+        if (!constant || *constant <= 0) return std::nullopt;
         return Ends{FloorDiv(a->min, node.b), FloorDiv(a->max, node.b)};
       case BinaryOp::kFloorMod: {
-        if (constant == nullptr || *constant <= 0) return std::nullopt;
+        if (!constant || *constant <= 0) return std::nullopt;
         return Ends{IntImm(node.dtype, 0), IntImm(node.dtype, *constant - 1)};
       }
       case BinaryOp::kDiv:

@@ -327,13 +327,13 @@ PrimExpr Cast(DataType dtype, PrimExpr value) {
 
 PrimExpr Select(PrimExpr condition, PrimExpr true_value, PrimExpr false_value) {
   MatchOperands(true_value, false_value);
-  if (const int64_t* known = AsConstInt(condition)) return *known != 0 ? true_value : false_value;
+  if (const auto known = AsConstInt(condition)) return *known != 0 ? true_value : false_value;
   return Make<SelectNode>(std::move(condition), std::move(true_value), std::move(false_value));
 }
 
 PrimExpr IfThenElse(PrimExpr condition, PrimExpr true_value, PrimExpr false_value) {
   MatchOperands(true_value, false_value);
-  if (const int64_t* known = AsConstInt(condition)) return *known != 0 ? true_value : false_value;
+  if (const auto known = AsConstInt(condition)) return *known != 0 ? true_value : false_value;
   return CallIntrinsic(Intrinsic::kIfThenElse, {std::move(condition), std::move(true_value), std::move(false_value)});
 }
 
@@ -358,7 +358,7 @@ PrimExpr CallIntrinsic(Intrinsic op, std::vector<PrimExpr> args) {
 }
 
 PrimExpr Not(PrimExpr a) {
-  if (const int64_t* known = AsConstInt(a)) return BoolImm(*known == 0);
+  if (const auto known = AsConstInt(a)) return BoolImm(*known == 0);
   if (const auto* inner = As<NotNode>(a)) return inner->a;
   return Make<NotNode>(std::move(a));
 }
@@ -380,13 +380,10 @@ PrimExpr NotEqual(PrimExpr a, PrimExpr b) { return MakeBinary(BinaryOp::kNE, std
 PrimExpr And(PrimExpr a, PrimExpr b) { return MakeBinary(BinaryOp::kAnd, std::move(a), std::move(b)); }
 PrimExpr Or(PrimExpr a, PrimExpr b) { return MakeBinary(BinaryOp::kOr, std::move(a), std::move(b)); }
 
-const int64_t* AsConstInt(const PrimExpr& expr) {
+std::optional<int64_t> AsConstInt(const PrimExpr& expr) {
   const auto* node = As<IntImmNode>(expr);
-  return node == nullptr ? nullptr : &node->value;
+  return node == nullptr ? std::nullopt : std::optional(node->value);
 }
-bool IsConstInt(const PrimExpr& expr, int64_t value) {
-  const int64_t* constant = AsConstInt(expr);
-  return constant != nullptr && *constant == value;
-}
+bool IsConstInt(const PrimExpr& expr, int64_t value) { return AsConstInt(expr) == value; }
 
 }  // namespace ingot::ir

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -264,8 +265,8 @@ inline PrimExpr operator+(PrimExpr a, int64_t b) { return a + IntImm(a->dtype, b
 inline PrimExpr operator-(PrimExpr a, int64_t b) { return a - IntImm(a->dtype, b); }
 inline PrimExpr operator*(PrimExpr a, int64_t b) { return a * IntImm(a->dtype, b); }
 
-// The value of an integer constant, or null.
-const int64_t* AsConstInt(const PrimExpr& expr);
+// The value of an integer constant, or none.
+std::optional<int64_t> AsConstInt(const PrimExpr& expr);
 bool IsConstInt(const PrimExpr& expr, int64_t value);
 
 }  // namespace ingot::ir

@@ -328,7 +328,7 @@ Status FunctionLowering::LowerAlloc(const Binding& binding, const CallNode& call
 
 Result<FunctionLowering::Value> FunctionLowering::LowerStorage(const CallNode& call) {
   const PrimExpr& peak = As<ShapeExprNode>(call.args.at(0))->dims.at(0);
-  if (AsConstInt(peak) != nullptr) size_bounds_ = function_->attrs;
+  if (AsConstInt(peak)) size_bounds_ = function_->attrs;
   INGOT_ASSIGN_OR_RETURN(DimCode size, Dim(peak));
   builder_->plan().arenas.push_back({0, std::move(size)});
   return Value{};

@@ -28,13 +28,13 @@ constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
 
 // Value of a size for an ordering that prefers large tensors: symbols count as 64.
 double TypicalValue(const PrimExpr& expr) {
-  if (const int64_t* value = AsConstInt(expr)) return static_cast<double>(*value);
+  if (const auto value = AsConstInt(expr)) return static_cast<double>(*value);
   PrimVarMap typical;
   for (const PrimVar& var : FreePrimVars(expr)) typical[var] = Int64(64);
   arith::Analyzer analyzer;
   const PrimExpr value = analyzer.Simplify(Substitute(expr, typical));
-  const int64_t* constant = AsConstInt(value);
-  return constant == nullptr ? 0.0 : static_cast<double>(*constant);
+  const auto constant = AsConstInt(value);
+  return !constant ? 0.0 : static_cast<double>(*constant);
 }
 
 // Placement of tensors whose sizes are all constants: plain integers, the same algorithm.
@@ -380,8 +380,8 @@ PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype, con
   }
   if (vars.empty()) return analyzer.Simplify(FloorDiv(simple + (kAlignment - 1), Int64(kAlignment)) * kAlignment);
   if (std::optional<arith::LinearForm> form = arith::DetectLinear(simple, vars)) {
-    bool all_constant = AsConstInt(form->constant) != nullptr && *AsConstInt(form->constant) >= 0;
-    for (const PrimExpr& c : form->coefficients) all_constant &= AsConstInt(c) != nullptr && *AsConstInt(c) >= 0;
+    bool all_constant = AsConstInt(form->constant) && *AsConstInt(form->constant) >= 0;
+    for (const PrimExpr& c : form->coefficients) all_constant &= AsConstInt(c) && *AsConstInt(c) >= 0;
     if (all_constant) {
       PrimExpr rounded = Int64(round_up(*AsConstInt(form->constant)));
       for (size_t i = 0; i < vars.size(); ++i) {
@@ -398,7 +398,7 @@ Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
   bool all_constant = true;
   for (const PlannedTensor& tensor : tensors) {
     typical.push_back(TypicalValue(tensor.size_bytes));
-    all_constant &= AsConstInt(tensor.size_bytes) != nullptr;
+    all_constant &= AsConstInt(tensor.size_bytes).has_value();
   }
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -457,7 +457,7 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
     };
     const Placement placement = [&] {
       const std::vector<PlannedTensor> bounded = sized(function->attrs);
-      const auto is_number = [](const PlannedTensor& tensor) { return AsConstInt(tensor.size_bytes) != nullptr; };
+      const auto is_number = [](const PlannedTensor& tensor) { return AsConstInt(tensor.size_bytes).has_value(); };
       if (std::ranges::all_of(bounded, is_number)) {
         Placement numbers = PlaceTensors(bounded);
         if (*AsConstInt(numbers.peak) <= kMaxBoundedPeakBytes) return numbers;

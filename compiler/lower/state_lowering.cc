@@ -73,7 +73,7 @@ Result<vm::State> ProgramLowering::TensorState(const Var& param, const std::stri
   state.name = name;
   state.dtype = *tensor->dtype;
   for (const PrimExpr& dim : *tensor->dims) {
-    if (AsConstInt(dim) == nullptr) {
+    if (!AsConstInt(dim)) {
       return Unsupported(param->span, "the state \"" + name + "\" has a dimension that is no constant");
     }
     state.dims.push_back(*AsConstInt(dim));

@@ -75,10 +75,10 @@ Result<AttentionConfig> ConfigOf(const ir::Call& call) {
   INGOT_RETURN_IF_ERROR(expect_equal("depth of queries and keys", config.depth, dim(1, 'H')));
   INGOT_RETURN_IF_ERROR(expect_equal("number of keys and values", config.num_keys, dim(2, 'S')));
   INGOT_RETURN_IF_ERROR(expect_equal("number of heads of keys and values", config.num_key_heads, dim(2, 'N')));
-  const int64_t* heads = ir::AsConstInt(config.num_heads);
-  const int64_t* key_heads = ir::AsConstInt(config.num_key_heads);
+  const auto heads = ir::AsConstInt(config.num_heads);
+  const auto key_heads = ir::AsConstInt(config.num_key_heads);
   config.group = 1;
-  if (heads != nullptr && key_heads != nullptr) {
+  if (heads && key_heads) {
     if (*key_heads > 0 ? *heads % *key_heads != 0 : *heads != 0) {
       return OpError(call, "expected a multiple of the " + std::to_string(*key_heads) + " heads of keys, got " +
                                std::to_string(*heads) + " heads of queries");
@@ -92,8 +92,8 @@ Result<AttentionConfig> ConfigOf(const ir::Call& call) {
   if (scale != nullptr && !scale->is_none()) {
     config.scale = call->attrs.GetFloat("scale");
   } else {
-    const int64_t* depth = ir::AsConstInt(config.depth);
-    if (depth == nullptr) return OpError(call, "scale: expected a number, since the depth is not known");
+    const auto depth = ir::AsConstInt(config.depth);
+    if (!depth) return OpError(call, "scale: expected a number, since the depth is not known");
     config.scale = 1 / std::sqrt(static_cast<double>(*depth));
   }
   const ir::AttrValue* softcap = call->attrs.Find("softcap");
@@ -229,7 +229,7 @@ bool CanFuse(const ir::Call& call, const Target& target) {
     }
   }
   const Result<AttentionConfig> config = ConfigOf(call);
-  return config.ok() && ir::AsConstInt(config->depth) != nullptr && ir::AsConstInt(config->value_depth) != nullptr;
+  return config.ok() && ir::AsConstInt(config->depth) && ir::AsConstInt(config->value_depth);
 }
 
 double FusedCost(const ir::Call& call, const Target&) {

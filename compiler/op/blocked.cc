@@ -70,7 +70,7 @@ bool HasLayouts(const ir::Call& call, std::initializer_list<const char*> layouts
 }
 
 bool IsConstant(const Dims& dims) {
-  return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim) != nullptr; });
+  return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim).has_value(); });
 }
 // Of a kernel whose dims are constant.
 int64_t KernelDim(const ir::Call& call, size_t d) { return *ir::AsConstInt((*TypeOf(call->args[1]).dims)[d]); }
@@ -85,7 +85,7 @@ bool IsFloat32(const ir::Call& call) {
 bool HasConstantWidth(const ir::Call& call) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
   const bool has_kernel = call->args.size() < 2 || IsConstant(*TypeOf(call->args[1]).dims);
-  return has_kernel && type->dims && type->dims->size() == 5 && ir::AsConstInt((*type->dims)[3]) != nullptr;
+  return has_kernel && type->dims && type->dims->size() == 5 && ir::AsConstInt((*type->dims)[3]);
 }
 
 bool IsDense(const ir::Call& call, const Target&) {

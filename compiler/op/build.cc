@@ -129,7 +129,7 @@ double EstimateElements(const ir::Type& type) {
   const auto* tensor = ir::As<ir::TensorTypeNode>(type);
   if (tensor == nullptr || !tensor->dims) return count;
   for (const ir::PrimExpr& dim : *tensor->dims) {
-    if (const int64_t* value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
+    if (const auto value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
   }
   return count;
 }

@@ -40,9 +40,9 @@ Result<ir::Type> InferView(const ir::Call& call) {
     return OpError(call, "expected a shape of the cache's rank, got " + Describe(cache));
   }
   for (size_t i = 0; i < dims->size(); ++i) {
-    const int64_t* whole = ir::AsConstInt((*cache->dims)[i]);
-    const int64_t* part = ir::AsConstInt((*dims)[i]);
-    if (whole != nullptr && part != nullptr && *part > *whole) {
+    const auto whole = ir::AsConstInt((*cache->dims)[i]);
+    const auto part = ir::AsConstInt((*dims)[i]);
+    if (whole && part && *part > *whole) {
       return OpError(call, "expected a part of " + Describe(cache) + ", got " + std::to_string(*part) + " of axis " +
                                std::to_string(i));
     }

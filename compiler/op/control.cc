@@ -38,8 +38,8 @@ Result<ir::Type> InferInvokeClosure(const ir::Call& call) {
 
 Result<ir::Type> InferTensorToShape(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
-  const int64_t* rank = x->dims && x->rank == 1 ? ir::AsConstInt((*x->dims)[0]) : nullptr;
-  if (rank == nullptr || !x->dtype || !x->dtype->is_integral()) {
+  const std::optional<int64_t> rank = x->dims && x->rank == 1 ? ir::AsConstInt((*x->dims)[0]) : std::nullopt;
+  if (!rank || !x->dtype || !x->dtype->is_integral()) {
     return OpError(call, "expected a vector of integers of constant length, got " + Describe(call->args[0]->type));
   }
   return ir::Type(ir::Make<ir::ShapeTypeNode>(static_cast<int>(*rank)));

@@ -108,14 +108,14 @@ ir::PrimExpr OutputExtent(const ir::PrimExpr& in, const ir::PrimExpr& window, in
   const ir::PrimExpr reach = SimplifyDim((window - 1) * dilation + 1);
   const ir::PrimExpr slack = in + (before + behind) - reach + (ceil_mode ? stride - 1 : 0);
   const ir::PrimExpr windows = SimplifyDim(ir::FloorDiv(slack, ir::Int64(stride)) + 1);
-  const int64_t* constant_reach = ir::AsConstInt(reach);
-  if (!ceil_mode || (constant_reach != nullptr && behind + stride <= *constant_reach)) return windows;
+  const auto constant_reach = ir::AsConstInt(reach);
+  if (!ceil_mode || (constant_reach && behind + stride <= *constant_reach)) return windows;
   return SimplifyDim(ir::Min(windows, ir::FloorDiv(in + (before - 1), ir::Int64(stride)) + 1));
 }
 
 Status CheckExtent(const ir::Call& call, const ir::PrimExpr& extent, size_t rank, size_t axis) {
-  const int64_t* value = ir::AsConstInt(extent);
-  if (value == nullptr || *value >= 0) return Status();
+  const auto value = ir::AsConstInt(extent);
+  if (!value || *value >= 0) return Status();
   return OpError(call, std::string("the window is larger than the padded input along ") + kDataLayouts[rank][2 + axis]);
 }
 
@@ -151,8 +151,8 @@ Result<ir::Type> InferConv(const ir::Call& call) {
     return OpError(call, "expected " + Describe(in[windows.in[1]]) + " input channels of " + std::to_string(groups) +
                              " groups in the weight, got " + Describe(data) + " and " + Describe(weight));
   }
-  const int64_t* out_channels = ir::AsConstInt(kernel[windows.kernel[0]]);
-  if (out_channels != nullptr && *out_channels % groups != 0) {
+  const auto out_channels = ir::AsConstInt(kernel[windows.kernel[0]]);
+  if (out_channels && *out_channels % groups != 0) {
     return OpError(call,
                    "expected output channels in " + std::to_string(groups) + " equal groups, got " + Describe(weight));
   }
@@ -238,8 +238,8 @@ Result<ir::Type> InferConvTranspose(const ir::Call& call) {
   const Dims& in = *data->dims;
   const Dims& kernel = *weight->dims;
   const int64_t groups = call->attrs.GetInt("groups");
-  const int64_t* channels = ir::AsConstInt(kernel[windows.kernel[0]]);
-  if (DimsDiffer(in[windows.in[1]], kernel[windows.kernel[0]]) || (channels != nullptr && *channels % groups != 0)) {
+  const auto channels = ir::AsConstInt(kernel[windows.kernel[0]]);
+  if (DimsDiffer(in[windows.in[1]], kernel[windows.kernel[0]]) || (channels && *channels % groups != 0)) {
     return OpError(call, "expected " + Describe(in[windows.in[1]]) + " input channels in " + std::to_string(groups) +
                              " equal groups in the weight, got " + Describe(data) + " and " + Describe(weight));
   }

@@ -147,8 +147,8 @@ constexpr size_t kUniqueAxis = 5;  // its place among the arguments
 
 Result<bool> FlagArg(const ir::Call& call, size_t i) {
   INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, i));
-  const int64_t* flag = ir::AsConstInt(value);
-  if (flag == nullptr) return OpError(call, "expected a constant truth value, got " + Describe(value));
+  const auto flag = ir::AsConstInt(value);
+  if (!flag) return OpError(call, "expected a constant truth value, got " + Describe(value));
   return *flag != 0;
 }
 
@@ -161,8 +161,8 @@ Result<UniqueOptions> UniqueOptionsOf(const ir::Call& call, int rank) {
   // What filling takes besides stands behind the call's own arguments.
   if (!HasArg(call, kUniqueAxis) || ir::As<ir::PrimValueNode>(call->args[kUniqueAxis]) == nullptr) return options;
   INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, kUniqueAxis));
-  const int64_t* axis = ir::AsConstInt(value);
-  if (axis == nullptr) return OpError(call, "expected a constant axis, got " + Describe(value));
+  const auto axis = ir::AsConstInt(value);
+  if (!axis) return OpError(call, "expected a constant axis, got " + Describe(value));
   if (rank >= 0) {
     INGOT_ASSIGN_OR_RETURN(options.axis, NormalizeAxis(call, *axis, rank));
   } else {

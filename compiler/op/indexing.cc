@@ -142,9 +142,9 @@ Result<ir::Type> InferGatherElements(const ir::Call& call) {
   if (!indices->dims) return TensorOfRank(rank, x->dtype, x);
   for (int i = 0; x->dims && i < rank; ++i) {
     const auto at = static_cast<size_t>(i);
-    const int64_t* have = ir::AsConstInt((*x->dims)[at]);
-    const int64_t* want = ir::AsConstInt((*indices->dims)[at]);
-    if (i != axis && have != nullptr && want != nullptr && *want > *have) {
+    const auto have = ir::AsConstInt((*x->dims)[at]);
+    const auto want = ir::AsConstInt((*indices->dims)[at]);
+    if (i != axis && have && want && *want > *have) {
       return OpError(call, "expected indices no longer than the data besides axis " + std::to_string(axis) + ", got " +
                                Describe(x) + " and " + Describe(indices));
     }
@@ -182,9 +182,8 @@ Result<ir::Type> InferGatherNd(const ir::Call& call) {
   const int64_t batch = call->attrs.GetInt("batch_dims");
   if (indices->rank == 0 || x->rank == 0) return OpError(call, "expected tensors of rank 1 or more");
   if (x->rank < 0 || !indices->dims) return TensorOfRank(-1, x->dtype, x);
-  const int64_t* depth = ir::AsConstInt(indices->dims->back());
-  if (depth == nullptr)
-    return OpError(call, "expected indices with a constant last dimension, got " + Describe(indices));
+  const auto depth = ir::AsConstInt(indices->dims->back());
+  if (!depth) return OpError(call, "expected indices with a constant last dimension, got " + Describe(indices));
   if (batch < 0 || batch >= std::min(x->rank, indices->rank) || *depth + batch > x->rank) {
     return OpError(call,
                    "batch_dims " + std::to_string(batch) + " and " + Describe(indices) + " do not fit " + Describe(x));

@@ -180,8 +180,8 @@ Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<ir::PrimExpr> exprs, PrimTupleArg(call, i));
   std::vector<int64_t> values;
   for (const ir::PrimExpr& expr : exprs) {
-    const int64_t* value = ir::AsConstInt(expr);
-    if (value == nullptr) {
+    const auto value = ir::AsConstInt(expr);
+    if (!value) {
       return OpError(
           call, ArgName(call, i) + ": expected a tuple of constant integers, got " + Describe(call->args[i]->type));
     }
@@ -192,13 +192,13 @@ Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i) {
 
 std::optional<DataType> DataTypeAttr(const ir::Call& call, const char* name) {
   const ir::AttrValue* value = call->attrs.Find(name);
-  const DataType* dtype = value != nullptr ? value->get<DataType>() : nullptr;
+  const DataType* dtype = value ? value->get<DataType>() : nullptr;
   return dtype != nullptr ? std::optional<DataType>(*dtype) : std::nullopt;
 }
 
 std::optional<std::vector<int64_t>> IntsAttr(const ir::Call& call, const char* name) {
   const ir::AttrValue* value = call->attrs.Find(name);
-  if (value == nullptr || value->is_none()) return std::nullopt;
+  if (!value || value->is_none()) return std::nullopt;
   return call->attrs.GetInts(name);
 }
 
@@ -227,16 +227,16 @@ Result<std::vector<int>> NormalizeAxes(const ir::Call& call, const std::optional
 
 bool DimsEqual(const ir::PrimExpr& a, const ir::PrimExpr& b) {
   if (a.same_as(b)) return true;
-  const int64_t* x = ir::AsConstInt(a);
-  const int64_t* y = ir::AsConstInt(b);
-  if (x != nullptr && y != nullptr) return *x == *y;
+  const auto x = ir::AsConstInt(a);
+  const auto y = ir::AsConstInt(b);
+  if (x && y) return *x == *y;
   return arith::Analyzer().ProveEqual(a, b);
 }
 
 bool DimsDiffer(const ir::PrimExpr& a, const ir::PrimExpr& b) {
-  const int64_t* x = ir::AsConstInt(a);
-  const int64_t* y = ir::AsConstInt(b);
-  if (x != nullptr && y != nullptr) return *x != *y;
+  const auto x = ir::AsConstInt(a);
+  const auto y = ir::AsConstInt(b);
+  if (x && y) return *x != *y;
   arith::Analyzer analyzer;
   return analyzer.ProveLess(a, b) || analyzer.ProveLess(b, a);
 }
@@ -262,7 +262,7 @@ Result<std::optional<Dims>> BroadcastDims(const ir::Call& call, const Dims& a, c
       dims[i] = y;
     } else if (ir::IsConstInt(y, 1) || DimsEqual(x, y)) {
       dims[i] = x;
-    } else if (ir::AsConstInt(x) != nullptr && ir::AsConstInt(y) != nullptr) {
+    } else if (ir::AsConstInt(x) && ir::AsConstInt(y)) {
       return OpError(call, "expected dims that broadcast, got " + DescribeDims(a) + " and " + DescribeDims(b));
     } else {
       known = false;
@@ -290,8 +290,8 @@ Result<std::vector<int64_t>> ConstantDims(const ir::Call& call, const ir::Type& 
   std::vector<int64_t> dims;
   if (tensor != nullptr && tensor->dims) {
     for (const ir::PrimExpr& dim : *tensor->dims) {
-      const int64_t* value = ir::AsConstInt(dim);
-      if (value == nullptr) break;
+      const auto value = ir::AsConstInt(dim);
+      if (!value) break;
       dims.push_back(*value);
     }
   }

@@ -119,8 +119,8 @@ Result<ir::Type> InferMatmulPacked(const ir::Call& call) {
   if (!x->dims || !panels->dims) return TensorOfRank(x->rank, dtype, x);
   Dims dims = *x->dims;
   const ir::PrimExpr& columns = (*panels->dims)[2];
-  const int64_t* width = ir::AsConstInt(columns);
-  if (width == nullptr || *width < 1 || units < 1) {
+  const auto width = ir::AsConstInt(columns);
+  if (!width || *width < 1 || units < 1) {
     return OpError(call, "expected panels of a constant width and units >= 1, got " + Describe(panels));
   }
   const ir::PrimExpr count = ir::Int64((units - 1) / *width + 1);

@@ -304,9 +304,8 @@ Result<ir::Type> InferTriangle(const ir::Call& call) {
 
 Result<int64_t> ConstantScalar(const ir::Call& call, size_t i) {
   INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, i));
-  const int64_t* constant = ir::AsConstInt(value);
-  return constant != nullptr ? Result<int64_t>(*constant)
-                             : OpError(call, "expected a constant, got " + Describe(value));
+  const auto constant = ir::AsConstInt(value);
+  return constant ? Result<int64_t>(*constant) : OpError(call, "expected a constant, got " + Describe(value));
 }
 
 template <bool upper>
@@ -353,7 +352,7 @@ Result<ir::Type> InferArange(const ir::Call& call) {
     INGOT_ASSIGN_OR_RETURN(PrimExpr value, PrimArg(call, i));
     floats |= IsFloat(value);
     if (!IsFloat(value)) value = ir::Cast(DataType::Int(64), value);
-    constant &= ir::AsConstInt(value) != nullptr || ir::As<ir::FloatImmNode>(value) != nullptr;
+    constant &= ir::AsConstInt(value) || ir::As<ir::FloatImmNode>(value) != nullptr;
     values.push_back(std::move(value));
   }
   const std::optional<DataType> dtype = DataTypeAttr(call, "dtype");
@@ -364,8 +363,8 @@ Result<ir::Type> InferArange(const ir::Call& call) {
     if (!(count < 9e15)) return OpError(call, "too many elements");
     return TensorOf({ir::Int64(static_cast<int64_t>(std::max(count, 0.0)))}, dtype, nullptr);
   }
-  const int64_t* step = ir::AsConstInt(values[2]);
-  if (step == nullptr || *step == 0) return OpError(call, "expected a constant step other than 0");
+  const auto step = ir::AsConstInt(values[2]);
+  if (!step || *step == 0) return OpError(call, "expected a constant step other than 0");
   const PrimExpr distance = *step > 0 ? values[1] - values[0] : values[0] - values[1];
   const int64_t stride = *step > 0 ? *step : -*step;
   const PrimExpr count = SimplifyDim(ir::FloorDiv(distance + (stride - 1), ir::Int64(stride)));
@@ -409,9 +408,8 @@ Result<ir::Type> InferEye(const ir::Call& call) {
   Dims dims;
   for (size_t i : {0, 1}) {
     INGOT_ASSIGN_OR_RETURN(const PrimExpr dim, PrimArg(call, i));
-    const int64_t* value = ir::AsConstInt(dim);
-    if (IsFloat(dim) || (value != nullptr && *value < 0))
-      return OpError(call, "expected sizes >= 0, got " + Describe(dim));
+    const auto value = ir::AsConstInt(dim);
+    if (IsFloat(dim) || (value && *value < 0)) return OpError(call, "expected sizes >= 0, got " + Describe(dim));
     dims.push_back(dim);
   }
   INGOT_RETURN_IF_ERROR(PrimArg(call, 2).status());

@@ -151,8 +151,9 @@ Result<ir::Type> InferPerChannel(const ir::Call& call) {
   for (size_t i : {1, 2}) INGOT_RETURN_IF_ERROR(CheckParameter(call, i, x, {channel_axis}));
   if (call->attrs.Find("num_groups") == nullptr) return ir::Type(x);
   const int64_t groups = call->attrs.GetInt("num_groups");
-  const int64_t* channels = x->dims ? ir::AsConstInt((*x->dims)[static_cast<size_t>(channel_axis)]) : nullptr;
-  if (groups < 1 || (channels != nullptr && *channels % groups != 0)) {
+  const std::optional<int64_t> channels =
+      x->dims ? ir::AsConstInt((*x->dims)[static_cast<size_t>(channel_axis)]) : std::nullopt;
+  if (groups < 1 || (channels && *channels % groups != 0)) {
     return OpError(
         call, "num_groups: expected a divisor of the channels, got " + std::to_string(groups) + " of " + Describe(x));
   }

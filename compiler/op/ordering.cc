@@ -221,8 +221,8 @@ Result<ir::Type> InferTopk(const ir::Call& call) {
     if (x->dims) {
       Dims dims = *x->dims;
       PrimExpr& extent = dims[static_cast<size_t>(axis)];
-      const int64_t* count = ir::AsConstInt(extent);
-      if (count != nullptr && *count < k) {
+      const auto count = ir::AsConstInt(extent);
+      if (count && *count < k) {
         return OpError(call, "k: expected at most " + std::to_string(*count) + ", got " + std::to_string(k));
       }
       extent = ir::Int64(k);

@@ -12,9 +12,9 @@ Result<ir::Expr> PackMatmul(const ir::Call& call, const EmitCall& emit) {
   const auto* w = ir::As<ir::TensorTypeNode>(call->args[1]->type);
   if (x == nullptr || !x->dims || w == nullptr || !w->dims || w->rank != 2) return ir::Expr();
   if (!w->dtype || !w->dtype->is_floating() || x->dtype != w->dtype) return ir::Expr();
-  const int64_t* k = ir::AsConstInt((*w->dims)[0]);
-  const int64_t* n = ir::AsConstInt((*w->dims)[1]);
-  if (k == nullptr || n == nullptr || *k < 1 || *n <= kPanelColumns) return ir::Expr();
+  const auto k = ir::AsConstInt((*w->dims)[0]);
+  const auto n = ir::AsConstInt((*w->dims)[1]);
+  if (!k || !n || *k < 1 || *n <= kPanelColumns) return ir::Expr();
   const int64_t panels = (*n + kPanelColumns - 1) / kPanelColumns;
   ir::Expr packed = call->args[1];
   if (const int64_t missing = panels * kPanelColumns - *n; missing != 0) {

@@ -119,8 +119,8 @@ Result<Recurrence> ReadRecurrence(const ir::Call& call, Cell cell) {
   }
   std::array<int64_t, 5> w{};  // D, P, H, G, L
   for (size_t i = 0; i < w.size(); ++i) {
-    const int64_t* dim = ir::AsConstInt((*weights->dims)[i]);
-    if (dim == nullptr || *dim < 1 || *dim > (1 << 24)) return OpError(call, "weights of shape " + Describe(weights));
+    const auto dim = ir::AsConstInt((*weights->dims)[i]);
+    if (!dim || *dim < 1 || *dim > (1 << 24)) return OpError(call, "weights of shape " + Describe(weights));
     w[i] = *dim;
   }
   Recurrence r{.cell = cell, .directions = w[0], .panels = w[1], .hidden = w[2], .gates = w[3], .lanes = w[4]};
@@ -343,9 +343,8 @@ Result<ir::PrimFunc> BuildScan(const ir::Call& call, const Target&) {
 double ScanCost(const ir::Call& call, const Target&) {
   const auto* gates = ir::As<ir::TensorTypeNode>(call->args[0]->type);
   const auto* weights = ir::As<ir::TensorTypeNode>(call->args[1]->type);
-  const int64_t* hidden = ir::AsConstInt((*weights->dims)[2]);
-  return 2 * EstimateElements(call->args[0]->type) *
-         static_cast<double>(hidden != nullptr && gates != nullptr ? *hidden : 1);
+  const auto hidden = ir::AsConstInt((*weights->dims)[2]);
+  return 2 * EstimateElements(call->args[0]->type) * static_cast<double>(hidden && gates != nullptr ? *hidden : 1);
 }
 
 template <Cell cell>

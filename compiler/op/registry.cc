@@ -87,10 +87,10 @@ const char* NameOf(AttrType type) {
 }
 
 // An integer given as one, or as a constant expression.
-const int64_t* AsInt(const ir::AttrValue& value) {
-  if (const auto* number = value.get<int64_t>()) return number;
+std::optional<int64_t> AsInt(const ir::AttrValue& value) {
+  if (const auto* number = value.get<int64_t>()) return *number;
   const auto* expr = value.get<ir::PrimExpr>();
-  return expr != nullptr ? ir::AsConstInt(*expr) : nullptr;
+  return expr != nullptr ? ir::AsConstInt(*expr) : std::nullopt;
 }
 
 template <typename T>
@@ -107,11 +107,11 @@ std::optional<ir::AttrValue> ConvertAttr(const AttrSpec& spec, const ir::AttrVal
       if (value.get<bool>() != nullptr) return value;
       break;
     case AttrType::kInt:
-      if (const int64_t* number = AsInt(value)) return ir::AttrValue(*number);
+      if (const auto number = AsInt(value)) return ir::AttrValue(*number);
       break;
     case AttrType::kFloat:
       if (value.get<double>() != nullptr) return value;
-      if (const int64_t* number = AsInt(value)) return ir::AttrValue(static_cast<double>(*number));
+      if (const auto number = AsInt(value)) return ir::AttrValue(static_cast<double>(*number));
       break;
     case AttrType::kString:
       if (value.get<std::string>() != nullptr) return value;
@@ -127,11 +127,11 @@ std::optional<ir::AttrValue> ConvertAttr(const AttrSpec& spec, const ir::AttrVal
       }
       break;
     case AttrType::kInts: {
-      if (const int64_t* number = AsInt(value)) return ir::AttrValue::Ints({*number});
+      if (const auto number = AsInt(value)) return ir::AttrValue::Ints({*number});
       const auto* list = value.get<ir::AttrList>();
       std::vector<int64_t> numbers;
       for (const ir::AttrValue& item : list != nullptr ? *list : ir::AttrList()) {
-        if (const int64_t* number = AsInt(item)) numbers.push_back(*number);
+        if (const auto number = AsInt(item)) numbers.push_back(*number);
       }
       if (list != nullptr && numbers.size() == list->size()) return ir::AttrValue::Ints(numbers);
       break;

@@ -209,9 +209,8 @@ Result<ir::Type> InferScatterNd(const ir::Call& call) {
   const auto& [data, indices, updates] = types;
   if (data->rank < 0 || !indices->dims) return ir::Type(data);
   if (data->rank == 0 || indices->rank == 0) return OpError(call, "expected tensors of rank 1 or more");
-  const int64_t* depth = ir::AsConstInt(indices->dims->back());
-  if (depth == nullptr)
-    return OpError(call, "expected indices with a constant last dimension, got " + Describe(indices));
+  const auto depth = ir::AsConstInt(indices->dims->back());
+  if (!depth) return OpError(call, "expected indices with a constant last dimension, got " + Describe(indices));
   const bool fits = *depth <= data->rank &&
                     (updates->rank < 0 || updates->rank == indices->rank - 1 + data->rank - static_cast<int>(*depth));
   bool differ = false;

@@ -21,8 +21,8 @@ Result<std::vector<int64_t>> ConstantElements(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, ShapeArg(call, 0));
   std::vector<int64_t> elements;
   for (const ir::PrimExpr& dim : dims ? *dims : Dims()) {
-    const int64_t* value = ir::AsConstInt(dim);
-    if (value == nullptr) return OpError(call, "expected constants, got " + Describe(dim));
+    const auto value = ir::AsConstInt(dim);
+    if (!value) return OpError(call, "expected constants, got " + Describe(dim));
     elements.push_back(*value);
   }
   return elements;

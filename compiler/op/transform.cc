@@ -42,8 +42,8 @@ Result<ir::Type> InferReshape(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, ShapeArg(call, 1, &rank));
   if (!dims) return TensorOfRank(rank, x->dtype, x);
   for (const ir::PrimExpr& dim : *dims) {
-    const int64_t* value = ir::AsConstInt(dim);
-    if (value != nullptr && *value < 0) return OpError(call, "expected dims >= 0, or one -1, got " + Describe(dim));
+    const auto value = ir::AsConstInt(dim);
+    if (value && *value < 0) return OpError(call, "expected dims >= 0, or one -1, got " + Describe(dim));
   }
   if (x->dims && DimsDiffer(ProductOf(*x->dims), ProductOf(*dims))) {
     return OpError(call, "expected " + Describe(ProductOf(*x->dims)) + " elements as in " + Describe(x) + ", got " +
@@ -84,7 +84,7 @@ Result<ir::Type> InferSqueeze(const ir::Call& call) {
   for (int axis = 0; axis < x->rank; ++axis) {
     const ir::PrimExpr& dim = (*x->dims)[static_cast<size_t>(axis)];
     const bool named = axes && std::ranges::find(places, axis) != places.end();
-    if (named && ir::AsConstInt(dim) != nullptr && !ir::IsConstInt(dim, 1)) {
+    if (named && ir::AsConstInt(dim) && !ir::IsConstInt(dim, 1)) {
       return OpError(call, "expected axis " + std::to_string(axis) + " to be 1, got " + Describe(x));
     }
     // Without names every axis that is known to be 1 goes; a symbolic one may not be.
@@ -328,8 +328,8 @@ Result<Walk> WalkOf(const ir::Call& call, std::span<const int64_t> dims) {
   for (const SliceAxis& slice : slices) {
     const auto at = static_cast<size_t>(slice.axis);
     const SliceRange range = RangeOf(slice, ir::Int64(dims[at]));
-    const int64_t* start = ir::AsConstInt(range.begin);
-    if (start == nullptr) return OpError(call, "expected constant bounds, got " + Describe(range.begin));
+    const auto start = ir::AsConstInt(range.begin);
+    if (!start) return OpError(call, "expected constant bounds, got " + Describe(range.begin));
     walk.starts[at] = *start;
     walk.steps[at] = slice.stride;
   }

@@ -51,8 +51,8 @@ Result<ir::Type> InferInput(const ir::Call& call) {
   if (padding.size() != 4) return OpError(call, "padding: expected four integers");
   Dims out = {in[0], ir::Int64(kPlaces), ir::Int64(kPlaces), in[1], nullptr, nullptr, in[4]};
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t* extent = ir::AsConstInt(in[2 + i]);
-    const int64_t results = extent != nullptr ? *extent + padding[i] + padding[2 + i] - (kPlaces - kTile) : 0;
+    const auto extent = ir::AsConstInt(in[2 + i]);
+    const int64_t results = extent ? *extent + padding[i] + padding[2 + i] - (kPlaces - kTile) : 0;
     if (results < 1 || padding[i] < 0 || padding[2 + i] < 0) {
       return OpError(call, "expected constant extents of at least a window, got " + Describe(call->args[0]->type));
     }
@@ -92,8 +92,8 @@ Result<ir::Type> InferOutput(const ir::Call& call) {
     return OpError(call, "expected 6 x 6 places and a size of two extents, got " + Describe(call->args[0]->type));
   }
   for (size_t i = 0; i < 2; ++i) {
-    const int64_t* tiles = ir::AsConstInt(in[4 + i]);
-    if (tiles == nullptr || size[i] < 0 || size[i] > *tiles * kTile) {
+    const auto tiles = ir::AsConstInt(in[4 + i]);
+    if (!tiles || size[i] < 0 || size[i] > *tiles * kTile) {
       return OpError(call, "expected a size that the tiles cover, got " + Describe(call->args[0]->type));
     }
   }

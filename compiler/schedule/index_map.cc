@@ -106,8 +106,8 @@ class Decomposer {
         product = next;
         continue;
       }
-      const int64_t *done = AsConstInt(product), *wanted = AsConstInt(factor);
-      const bool cuts = done != nullptr && wanted != nullptr && *done > 0 && *wanted > 0 && *wanted % *done == 0 &&
+      const auto done = AsConstInt(product), wanted = AsConstInt(factor);
+      const bool cuts = done && wanted && *done > 0 && *wanted > 0 && *wanted % *done == 0 &&
                         analyzer_.ProveDivisible(digit.extent, *wanted / *done);
       if (!cuts) {
         return No(Text(factor) + " does not divide dimension " + std::to_string(digit.dimension) + " (" +
@@ -122,12 +122,12 @@ class Decomposer {
   }
 
   static std::string Text(const PrimExpr& expr) {
-    const int64_t* value = AsConstInt(expr);
-    return value != nullptr ? std::to_string(*value) : script::PrintExpr(expr);
+    const auto value = AsConstInt(expr);
+    return value ? std::to_string(*value) : script::PrintExpr(expr);
   }
   static bool Divides(const PrimExpr& a, const PrimExpr& b) {
-    const int64_t *x = AsConstInt(a), *y = AsConstInt(b);
-    return x != nullptr && y != nullptr && *x > 0 && *y % *x == 0;
+    const auto x = AsConstInt(a), y = AsConstInt(b);
+    return x && y && *x > 0 && *y % *x == 0;
   }
 
   // a * x + b * y + c: one of the factors is 1, another one the extent of the first, and so on.

@@ -64,17 +64,17 @@ class Relaxer {
       PrimExpr low = pick(a->min, b->min);
       return Span1D{low, analyzer_.Simplify(pick(a->min + a->span, b->min + b->span) - low)};
     }
-    const int64_t* divisor = AsConstInt(node.b);
-    if (divisor == nullptr || *divisor <= 0) return std::nullopt;
+    const auto divisor = AsConstInt(node.b);
+    if (!divisor || *divisor <= 0) return std::nullopt;
     if (node.op == BinaryOp::kFloorDiv) return Divide(*a, *divisor);
     if (node.op == BinaryOp::kFloorMod) return Remainder(*a, *divisor);
     return std::nullopt;
   }
 
   std::optional<Span1D> Scale(const Span1D& a, const PrimExpr& factor) {
-    const int64_t* constant = AsConstInt(factor);
-    if (constant != nullptr && *constant < 0) return Span1D{(a.min + a.span) * factor, a.span * -*constant};
-    if (constant == nullptr && analyzer_.Bounds(factor).min < 0) return std::nullopt;
+    const auto constant = AsConstInt(factor);
+    if (constant && *constant < 0) return Span1D{(a.min + a.span) * factor, a.span * -*constant};
+    if (!constant && analyzer_.Bounds(factor).min < 0) return std::nullopt;
     return Span1D{a.min * factor, a.span * factor};
   }
 

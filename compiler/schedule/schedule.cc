@@ -122,8 +122,8 @@ struct Rows {
   static Outputs SamplePerfectTile(Schedule& s, const Arguments& a, Decision& decision) {
     INGOT_ASSIGN_OR_RETURN(const LoopSite site, s.state_.FindLoop(LoopAt(a, 0)));
     const int64_t n = IntAt(a, 1), max_innermost = IntAt(a, 2);
-    const int64_t* extent = ir::AsConstInt(site.loop->extent);
-    if (extent == nullptr || n < 1 || max_innermost < 1) {
+    const auto extent = ir::AsConstInt(site.loop->extent);
+    if (!extent || n < 1 || max_innermost < 1) {
       return Refuse("sample_perfect_tile", Describe(site), "needs a constant extent, n >= 1 and a limit >= 1");
     }
     int64_t product = 1;

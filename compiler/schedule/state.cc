@@ -60,7 +60,7 @@ class Replacer : public StmtMutator {
  private:
   static bool IsEmpty(const Stmt& stmt) {
     const auto* evaluate = As<EvaluateNode>(stmt);
-    return evaluate != nullptr && AsConstInt(evaluate->value) != nullptr;
+    return evaluate != nullptr && AsConstInt(evaluate->value);
   }
   const StmtNode* old_;
   Stmt replacement_;
@@ -82,10 +82,10 @@ class VarFinder : public PrimVisitor {
 };
 
 std::string LoopText(const ForNode& loop) {
-  const int64_t* extent = AsConstInt(loop.extent);
+  const auto extent = AsConstInt(loop.extent);
   const auto* symbol = As<PrimVarNode>(loop.extent);
   return loop.var->name + " (" +
-         (extent != nullptr   ? std::to_string(*extent)
+         (extent              ? std::to_string(*extent)
           : symbol != nullptr ? symbol->name
                               : std::string("symbolic")) +
          ")";

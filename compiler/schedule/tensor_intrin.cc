@@ -64,9 +64,9 @@ Status CheckParams(const TensorIntrinNode& intrin) {
       return Bad(intrin.name, which + " has another dtype or rank in the implementation");
     }
     for (size_t d = 0; d < a->shape.size(); ++d) {
-      const int64_t *x = AsConstInt(a->shape[d]), *y = AsConstInt(b->shape[d]);
+      const auto x = AsConstInt(a->shape[d]), y = AsConstInt(b->shape[d]);
       const bool symbolic = As<PrimVarNode>(a->shape[d]) != nullptr && As<PrimVarNode>(b->shape[d]) != nullptr;
-      if (x != nullptr && y != nullptr ? *x == *y : symbolic) continue;
+      if (x && y ? *x == *y : symbolic) continue;
       return Bad(intrin.name, which + " has another extent in the implementation, or one that is an expression");
     }
   }

@@ -83,9 +83,9 @@ bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operan
   const auto* value = As<PrimValueNode>(scalar);
   const std::optional<DataType>& dtype = (first == nullptr ? second : first)->dtype;
   if (value == nullptr || !dtype || !dtype->is_scalar()) return true;
-  const int64_t* whole = AsConstInt(value->value);
+  const auto whole = AsConstInt(value->value);
   const auto* broken = As<FloatImmNode>(value->value);
-  if (whole == nullptr && broken == nullptr) {  // a symbol: the one element of a range
+  if (!whole && broken == nullptr) {  // a symbol: the one element of a range
     if (!dtype->is_integral() || value->value->dtype != DataType::Int(64)) return true;
     const Expr end = Make<PrimValueNode>(value->value + 1), step = Make<PrimValueNode>(Int64(1));
     scalar = Emit(call, "arange", {scalar, end, step}, {{"dtype", *dtype}}, builder);

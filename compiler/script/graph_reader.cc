@@ -31,8 +31,8 @@ Fit FitDims(int declared_rank, const std::optional<std::vector<PrimExpr>>& decla
   for (size_t i = 0; i < declared->size(); ++i) {
     const PrimExpr &a = (*declared)[i], &b = (*dims)[i];
     if (a.same_as(b)) continue;
-    const int64_t *x = AsConstInt(a), *y = AsConstInt(b);
-    if (x != nullptr && y != nullptr) {
+    const auto x = AsConstInt(a), y = AsConstInt(b);
+    if (x && y) {
       if (*x != *y) return Fit::kDiffers;
     } else if (!analyzer.ProveEqual(a, b)) {
       fit = Fit::kNarrower;

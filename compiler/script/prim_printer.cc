@@ -232,10 +232,10 @@ std::string PrimPrinter::Region(const BufferRegion& region) {
 }
 
 std::string PrimPrinter::RangeEnd(const Range& range) {
-  const int64_t* min = AsConstInt(range.min);
-  const int64_t* extent = AsConstInt(range.extent);
+  const auto min = AsConstInt(range.min);
+  const auto extent = AsConstInt(range.extent);
   int64_t end = 0;
-  if (min != nullptr && extent != nullptr && !__builtin_add_overflow(*min, *extent, &end)) {
+  if (min && extent && !__builtin_add_overflow(*min, *extent, &end)) {
     return Expr(IntImm(range.extent->dtype, end));
   }
   return Expr(Make<BinaryNode>(BinaryOp::kAdd, range.min, range.extent));

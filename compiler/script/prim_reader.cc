@@ -317,11 +317,11 @@ bool PrimReader::CheckInteger(const PrimExpr& expr, const Syntax& where) {
 
 Range PrimReader::MakeRange(PrimExpr start, PrimExpr stop) {
   const auto* sum = As<BinaryNode>(stop);
-  const int64_t* min = AsConstInt(start);
-  const int64_t* max = AsConstInt(stop);
+  const auto min = AsConstInt(start);
+  const auto max = AsConstInt(stop);
   if (sum != nullptr && sum->op == BinaryOp::kAdd && StructuralEqual(sum->a, start)) return {start, sum->b};
   int64_t extent = 0;
-  if (min != nullptr && max != nullptr && !__builtin_sub_overflow(*max, *min, &extent)) {
+  if (min && max && !__builtin_sub_overflow(*max, *min, &extent)) {
     return {start, IntImm(stop->dtype, extent)};
   }
   return {start, IsConstInt(start, 0) ? stop : ir::MakeBinary(BinaryOp::kSub, stop, start)};
@@ -367,7 +367,7 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
     const Syntax& index = syntax[i];
     if (index.kind != SyntaxKind::kSlice) {
       PrimExpr min = Read(index);
-      if (min == nullptr || !CheckInteger(min, index)) return std::nullopt;
+      if (!min || !CheckInteger(min, index)) return std::nullopt;
       region.region.push_back({min, IntImm(min->dtype, 1)});
       continue;
     }
@@ -420,8 +420,8 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
     if (!CheckInteger(start.expr, index)) return std::nullopt;
     const std::optional<int64_t> step = index.children[2] != nullptr ? AsInt(index[2]) : 1;
     const Range range = MakeRange(start.expr, stop.expr);
-    const int64_t* extent = AsConstInt(range.extent);
-    if (extent == nullptr || !step || *step < 1 || *extent < 1 || (*extent - 1) / *step + 1 > 4096) {
+    const auto extent = AsConstInt(range.extent);
+    if (!extent || !step || *step < 1 || *extent < 1 || (*extent - 1) / *step + 1 > 4096) {
       context_.Error(index, "a slice of a load or store has a number of elements from 1 to 4096; use T.Ramp");
       return std::nullopt;
     }

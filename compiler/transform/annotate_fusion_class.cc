@@ -43,7 +43,7 @@ bool SameIndices(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b)
 bool IsBroadcastRead(const std::vector<PrimExpr>& load, const std::vector<PrimExpr>& store) {
   size_t next = 0;
   for (const PrimExpr& index : load) {
-    if (ir::AsConstInt(index) != nullptr) continue;
+    if (ir::AsConstInt(index)) continue;
     while (next < store.size() && !store[next].same_as(index)) ++next;
     if (next == store.size()) return false;
     ++next;
@@ -157,7 +157,7 @@ class Classifier : public ir::StmtVisitor {
     }
     for (const PrimExpr& index : store->indices) {
       const auto* var = As<ir::PrimVarNode>(index);
-      if (ir::AsConstInt(index) == nullptr && (var == nullptr || !spatial.contains(var))) return FusionClass::kOpaque;
+      if (!ir::AsConstInt(index) && (var == nullptr || !spatial.contains(var))) return FusionClass::kOpaque;
     }
     LoadCollector collector;
     collector.VisitPrim(store->value);
@@ -199,7 +199,7 @@ class Classifier : public ir::StmtVisitor {
       }
       for (const PrimExpr& index : load->indices) {
         if (!UsesOnly(index, all)) return FusionClass::kOpaque;
-        has_window |= As<ir::PrimVarNode>(index) == nullptr && ir::AsConstInt(index) == nullptr;
+        has_window |= As<ir::PrimVarNode>(index) == nullptr && !ir::AsConstInt(index);
       }
     }
     if (!reads_itself) return FusionClass::kOpaque;

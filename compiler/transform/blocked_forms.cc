@@ -14,8 +14,8 @@ using op::Dims;
 using op::Layout;
 
 std::optional<int64_t> Channels(const Dims& dims) {
-  const int64_t* channels = dims.size() == 4 ? ir::AsConstInt(dims[1]) : nullptr;
-  return channels != nullptr && *channels > 0 ? std::optional<int64_t>(*channels) : std::nullopt;
+  const std::optional<int64_t> channels = dims.size() == 4 ? ir::AsConstInt(dims[1]) : std::nullopt;
+  return channels && *channels > 0 ? std::optional<int64_t>(*channels) : std::nullopt;
 }
 
 namespace {
@@ -154,9 +154,9 @@ Result<Expr> BlockedForms::LayOut(const Expr& x, const Layout& layout) {
     std::vector<int64_t> width;
     for (size_t i = 0; i < dims.size(); ++i) {
       const ir::PrimExpr difference = op::SimplifyDim(filled[i] - dims[i]);
-      const int64_t* missing = ir::AsConstInt(difference);
+      const auto missing = ir::AsConstInt(difference);
       width.push_back(0);
-      width.push_back(missing != nullptr ? *missing : 0);
+      width.push_back(missing ? *missing : 0);
     }
     INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(width)}}));
   }

@@ -20,7 +20,7 @@ bool IsConstantArg(const Expr& arg) {
   if (As<ir::ConstantNode>(arg) != nullptr) return true;
   if (const auto* shape = As<ir::ShapeExprNode>(arg)) {
     return std::all_of(shape->dims.begin(), shape->dims.end(),
-                       [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim) != nullptr; });
+                       [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim).has_value(); });
   }
   if (const auto* scalar = As<ir::PrimValueNode>(arg)) {
     return scalar->value->kind == ir::PrimKind::kIntImm || scalar->value->kind == ir::PrimKind::kFloatImm;
@@ -70,8 +70,8 @@ std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type) {
   if (!type.dims.has_value()) return std::nullopt;
   std::vector<int64_t> dims;
   for (const ir::PrimExpr& dim : *type.dims) {
-    const int64_t* value = ir::AsConstInt(dim);
-    if (value == nullptr) return std::nullopt;
+    const auto value = ir::AsConstInt(dim);
+    if (!value) return std::nullopt;
     dims.push_back(*value);
   }
   return dims;

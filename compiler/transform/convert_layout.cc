@@ -48,7 +48,7 @@ constexpr double kConversionCost = 8, kConversionCall = 16 << 10;
 double Elements(const Dims& dims) {
   double count = 1;
   for (const ir::PrimExpr& dim : dims) {
-    if (const int64_t* value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
+    if (const auto value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
   }
   return count;
 }
@@ -178,7 +178,7 @@ class Converter {
       Dims dims = *TypedDimsOf(args[i]);
       if (i == 1 && candidate.narrow_group > 0) dims[1] = ir::Int64(kBlock);
       if (!std::ranges::all_of(std::views::iota(size_t{0}, dims.size()),
-                               [&](size_t d) { return layout.Block(d) == 1 || ir::AsConstInt(dims[d]) != nullptr; })) {
+                               [&](size_t d) { return layout.Block(d) == 1 || ir::AsConstInt(dims[d]); })) {
         return std::nullopt;
       }
       if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
@@ -264,10 +264,10 @@ class Converter {
     const auto all_one = [&](const char* attr) {
       return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
     };
-    const int64_t* height = ir::AsConstInt(out[2]);
-    const int64_t* width = ir::AsConstInt(out[3]);
+    const auto height = ir::AsConstInt(out[2]);
+    const auto width = ir::AsConstInt(out[3]);
     if (!ir::IsConstInt(weight[2], 3) || !ir::IsConstInt(weight[3], 3) || call->attrs.GetInt("groups") != 1 ||
-        !all_one("strides") || !all_one("dilation") || height == nullptr || width == nullptr) {
+        !all_one("strides") || !all_one("dilation") || !height || !width) {
       return false;
     }
     const int64_t tiles = TilesOf(*height) * TilesOf(*width),

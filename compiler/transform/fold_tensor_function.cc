@@ -30,14 +30,14 @@ class StepCounter : public ir::StmtVisitor {
     StmtVisitor::Visit(store);
   }
   void Visit(const ir::ForNode& loop) override {
-    const int64_t* extent = ir::AsConstInt(loop.extent);
+    const auto extent = ir::AsConstInt(loop.extent);
     const int64_t outside = iterations_;
-    is_known_ &= extent != nullptr && !__builtin_mul_overflow(iterations_, *extent, &iterations_);
+    is_known_ &= extent && !__builtin_mul_overflow(iterations_, *extent, &iterations_);
     if (is_known_) StmtVisitor::Visit(loop);
     iterations_ = outside;
   }
   void Visit(const ir::WhileNode&) override { is_known_ = false; }
-  void Visit(const ir::EvaluateNode& evaluate) override { is_known_ &= ir::AsConstInt(evaluate.value) != nullptr; }
+  void Visit(const ir::EvaluateNode& evaluate) override { is_known_ &= ir::AsConstInt(evaluate.value).has_value(); }
   void Visit(const ir::PrimCallNode& call) override {
     is_known_ &= call.op == ir::Intrinsic::kIfThenElse;
     StmtVisitor::Visit(call);

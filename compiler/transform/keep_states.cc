@@ -155,7 +155,7 @@ class StateKeeper : public ir::ExprMutator {
     };
     for (size_t i = 0; i < from.size(); ++i) {
       if (op::DimsEqual(from[i], to[i])) {
-        if (ir::AsConstInt(from[i]) != nullptr) continue;
+        if (ir::AsConstInt(from[i])) continue;
         return Bad(Names(state, output) + ": dimension " + op::Describe(from[i]) +
                    " is symbolic and stays; a state has one size for good, so fix it, such as with --dim " +
                    op::Describe(from[i]) + "=1");

@@ -30,9 +30,9 @@ bool Compatible(const Type& annotated, const Type& inferred) {
     if (a.rank >= 0 && b.rank >= 0 && a.rank != b.rank) return false;
     if (!a.dims.has_value() || !b.dims.has_value()) return true;
     for (size_t i = 0; i < a.dims->size(); ++i) {
-      const int64_t* x = ir::AsConstInt((*a.dims)[i]);
-      const int64_t* y = ir::AsConstInt((*b.dims)[i]);
-      if (x != nullptr && y != nullptr && *x != *y) return false;
+      const auto x = ir::AsConstInt((*a.dims)[i]);
+      const auto y = ir::AsConstInt((*b.dims)[i]);
+      if (x && y && *x != *y) return false;
     }
     return true;
   };

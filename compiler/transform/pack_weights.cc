@@ -31,8 +31,8 @@ class Budget {
     if (tensor == nullptr || !tensor->dims || !tensor->dtype) return false;
     int64_t elements = 1;
     for (const ir::PrimExpr& dim : *tensor->dims) {
-      const int64_t* value = ir::AsConstInt(dim);
-      if (value == nullptr || __builtin_mul_overflow(elements, *value, &elements)) return false;
+      const auto value = ir::AsConstInt(dim);
+      if (!value || __builtin_mul_overflow(elements, *value, &elements)) return false;
     }
     const Result<int64_t> bytes = tensor->dtype->SizeBytes(elements);
     // Padding and permuting write each element and read it, reshaping does so at worst; a little is for the padding.

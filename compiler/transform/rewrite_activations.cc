@@ -56,9 +56,8 @@ bool IsClip(const ir::Call& call, double low, double high) {
     const Result<ir::PrimExpr> value = op::PrimArg(call, i);
     if (!value.ok()) return false;
     const auto* number = As<ir::FloatImmNode>(*value);
-    const int64_t* integer = ir::AsConstInt(*value);
-    return number != nullptr ? number->value == expected
-                             : integer != nullptr && static_cast<double>(*integer) == expected;
+    const auto integer = ir::AsConstInt(*value);
+    return number != nullptr ? number->value == expected : integer && static_cast<double>(*integer) == expected;
   };
   return is(1, low) && is(2, high);
 }

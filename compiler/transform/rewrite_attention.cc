@@ -160,9 +160,9 @@ Expr Repeated(RewriteContext& context, const Expr& operand, size_t head_axis) {
   const ir::Call split = view_of(broadcast->args[0]);
   if (!split || DimsOf(split->args[0]) == nullptr || DimsOf(split->args[0])->size() != 4) return nullptr;
   Dims dims = *DimsOf(split->args[0]), one = dims, many = dims, all = dims;
-  const int64_t* heads = ir::AsConstInt(dims[head_axis]);
-  const int64_t* shown = ir::AsConstInt((*DimsOf(operand))[head_axis]);
-  if (heads == nullptr || shown == nullptr || *heads == 0 || *shown % *heads != 0) return nullptr;
+  const auto heads = ir::AsConstInt(dims[head_axis]);
+  const auto shown = ir::AsConstInt((*DimsOf(operand))[head_axis]);
+  if (!heads || !shown || *heads == 0 || *shown % *heads != 0) return nullptr;
   const auto behind_heads = static_cast<ptrdiff_t>(head_axis) + 1;
   one.insert(one.begin() + behind_heads, ir::Int64(1));
   many.insert(many.begin() + behind_heads, ir::Int64(*shown / *heads));

@@ -59,7 +59,7 @@ bool WeightBindings::DependsOnWeights(const Expr& arg, bool& uses_weight) const 
   }
   if (const auto* shape = As<ir::ShapeExprNode>(arg)) {
     for (const ir::PrimExpr& dim : shape->dims) {
-      if (ir::AsConstInt(dim) == nullptr) return false;
+      if (!ir::AsConstInt(dim)) return false;
     }
     return true;
   }

@@ -79,10 +79,10 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vect
   const DataType dtype = *type->dtype;
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<size_t>(axes[i]);
-    const int64_t* in = ir::AsConstInt(from[axis]);
-    const int64_t* out = ir::AsConstInt(dims[axis]);
+    const auto in = ir::AsConstInt(from[axis]);
+    const auto out = ir::AsConstInt(dims[axis]);
     if (op::DimsEqual(from[axis], dims[axis]) && (scales.empty() || scales[i] == 1)) continue;
-    if (in == nullptr || out == nullptr) return node.Unsupported("antialias of a symbolic dimension");
+    if (!in || !out) return node.Unsupported("antialias of a symbolic dimension");
     if (*in < 1 || *out < 1) return node.Invalid("a dimension of " + std::to_string(*in) + " elements");
     if (*out > kMostWeights / *in) return node.Unsupported("antialias between lengths whose product is so large");
     const double scale = scales.empty() ? static_cast<double>(*out) / static_cast<double>(*in) : scales[i];

@@ -30,8 +30,8 @@ Result<Operand> SplitHeads(const NodeImporter& node, size_t input, int64_t num_h
   if (dims.size() == 4) return Operand{std::move(x), "BNSH"};
   if (dims.size() != 3) return node.Invalid("expected a rank of 3 or 4, got " + std::to_string(dims.size()));
   if (num_heads <= 0) return node.Invalid("the number of heads of an operand of rank 3 is not given");
-  const int64_t* width = ir::AsConstInt(dims[2]);
-  if (width == nullptr) return node.Unsupported("an operand whose last dim is not constant");
+  const auto width = ir::AsConstInt(dims[2]);
+  if (!width) return node.Unsupported("an operand whose last dim is not constant");
   if (*width % num_heads != 0) return node.Invalid("the last dim is no multiple of the number of heads");
   INGOT_ASSIGN_OR_RETURN(
       x, node.Bind("reshape", {x, ShapeOf({dims[0], dims[1], ir::Int64(num_heads), ir::Int64(*width / num_heads)})}));
@@ -72,8 +72,8 @@ Result<Expr> AdditiveMask(const NodeImporter& node, size_t input, DataType dtype
   if (dims.empty() || op::DimsEqual(dims.back(), num_keys) || ir::IsConstInt(dims.back(), 1)) return mask;
   std::vector<PrimExpr> missing = dims;
   missing.back() = op::SimplifyDim(num_keys - dims.back());
-  const int64_t* count = ir::AsConstInt(missing.back());
-  if (count == nullptr) return node.Unsupported("a mask of which it is not known how many keys it leaves out");
+  const auto count = ir::AsConstInt(missing.back());
+  if (!count) return node.Unsupported("a mask of which it is not known how many keys it leaves out");
   if (*count < 0) return node.Invalid("the mask is longer than there are keys");
   INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("full", {ShapeOf(missing), hidden}, {{"dtype", dtype}}));
   const Expr parts = ir::Make<ir::TupleNode>(
@@ -85,8 +85,8 @@ Result<Expr> QueryTimesKey(const NodeImporter& node, const Operand& query, const
                            const Expr& bias) {
   ScoreOptions options{0, softcap, 0, bias};
   INGOT_ASSIGN_OR_RETURN(options.mode, node.Int("qk_matmul_output_mode", 0));
-  const int64_t* depth = ir::AsConstInt(query.dim('H'));
-  if (depth == nullptr) return node.Unsupported("the scores of heads of unknown depth");
+  const auto depth = ir::AsConstInt(query.dim('H'));
+  if (!depth) return node.Unsupported("the scores of heads of unknown depth");
   INGOT_ASSIGN_OR_RETURN(options.scale, node.Float("scale", 1 / std::sqrt(static_cast<double>(*depth))));
   INGOT_ASSIGN_OR_RETURN(const Expr q, HeadsFirst(node, query));
   INGOT_ASSIGN_OR_RETURN(const Expr k, HeadsFirst(node, key));
@@ -215,8 +215,8 @@ Outputs RotaryEmbedding(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t interleaved, node.Int("interleaved", 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const Operand x, SplitHeads(node, 0, num_heads));
-  const int64_t* depth = ir::AsConstInt(x.dim('H'));
-  if (depth == nullptr) return node.Unsupported("heads of unknown depth");
+  const auto depth = ir::AsConstInt(x.dim('H'));
+  if (!depth) return node.Unsupported("heads of unknown depth");
   if (rotary == 0) rotary = *depth;
   if (rotary < 0 || rotary % 2 != 0 || rotary > *depth) return node.Invalid("rotary_embedding_dim does not fit");
   const int64_t half = rotary / 2;

@@ -157,9 +157,9 @@ Outputs EyeLike(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(number));
   }
   if (in.size() != 2) return node.Invalid("expected a rank of 2, got " + std::to_string(in.size()));
-  const int64_t *rows = ir::AsConstInt(in[0]), *columns = ir::AsConstInt(in[1]);
+  const auto rows = ir::AsConstInt(in[0]), columns = ir::AsConstInt(in[1]);
   constexpr int64_t kMaxSide = 16384;
-  if (rows == nullptr || columns == nullptr || *rows > kMaxSide || *columns > kMaxSide) {
+  if (!rows || !columns || *rows > kMaxSide || *columns > kMaxSide) {
     return node.Unsupported("dimensions that are symbols, or above " + std::to_string(kMaxSide));
   }
   std::vector<float> values(static_cast<size_t>(*rows * *columns), 0.0f);

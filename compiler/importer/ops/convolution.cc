@@ -77,10 +77,10 @@ Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel,
   if (auto_pad.empty()) return window;
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
-    const int64_t* size = ir::AsConstInt(spatial[i]);
+    const auto size = ir::AsConstInt(spatial[i]);
     int64_t total = reach - 1;  // of stride 1, whatever the size
     if (window.strides[i] > 1) {
-      if (size == nullptr) return node.Unsupported("auto_pad " + auto_pad + " with strides over a symbolic dimension");
+      if (!size) return node.Unsupported("auto_pad " + auto_pad + " with strides over a symbolic dimension");
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       const int64_t out = *size / window.strides[i] + (*size % window.strides[i] != 0 ? 1 : 0);
       total = std::max<int64_t>((out - 1) * window.strides[i] + reach - *size, 0);
@@ -99,8 +99,8 @@ Result<std::vector<int64_t>> KernelShape(const NodeImporter& node, std::span<con
   }
   std::vector<int64_t> kernel;
   for (size_t i = 2; i < weight.size(); ++i) {
-    const int64_t* size = ir::AsConstInt(weight[i]);
-    if (size == nullptr) return node.Unsupported("a kernel of symbolic size");
+    const auto size = ir::AsConstInt(weight[i]);
+    if (!size) return node.Unsupported("a kernel of symbolic size");
     kernel.push_back(*size);
   }
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> stated,
@@ -172,8 +172,8 @@ Outputs ConvTranspose(const NodeImporter& node) {
     const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t total = reach - window.strides[i] + extra[i];
     if (!shape.empty()) {
-      const int64_t* size = ir::AsConstInt(in[2 + i]);
-      if (size == nullptr) return node.Unsupported("output_shape of data with a symbolic dimension");
+      const auto size = ir::AsConstInt(in[2 + i]);
+      if (!size) return node.Unsupported("output_shape of data with a symbolic dimension");
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       total = window.strides[i] * (*size - 1) + extra[i] + reach - shape[i];
     }
@@ -254,8 +254,8 @@ Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(2, "the output's shape"));
   std::vector<int64_t> widths;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const int64_t* dim = ir::AsConstInt(dims[i]);
-    if (dim == nullptr) return node.Unsupported("a given shape of data with a symbolic dimension");
+    const auto dim = ir::AsConstInt(dims[i]);
+    if (!dim) return node.Unsupported("a given shape of data with a symbolic dimension");
     if (shape.size() != dims.size() || shape[i] < *dim) return node.Invalid("the output's shape is too small");
     widths.insert(widths.end(), {0, shape[i] - *dim});
   }

@@ -50,8 +50,8 @@ Result<Expr> WithinWeight(const NodeImporter& node, Expr slice, const std::vecto
   bool changes = false;
   for (size_t i = 0; i < axes.size(); ++i) {
     const ir::PrimVar symbol = ir::AsRef<ir::PrimVarNode>(ends[i]);
-    const int64_t* length = ir::AsConstInt(in[static_cast<size_t>(axes[i])]);
-    if (symbol == nullptr || length == nullptr || !ir::IsConstInt(starts[i], 0) || steps[i] != 1) continue;
+    const auto length = ir::AsConstInt(in[static_cast<size_t>(axes[i])]);
+    if (symbol == nullptr || !length || !ir::IsConstInt(starts[i], 0) || steps[i] != 1) continue;
     node.ImplyAtMost(symbol, *length);
     dims[static_cast<size_t>(axes[i])] = symbol;
     changes = true;
@@ -65,8 +65,8 @@ Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input
                                           const std::vector<PrimExpr>& in) {
   if (!node.HasInput(input) || node.MayBeKnown(input)) return node.SymbolicInts(input, what);
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
-  const int64_t* count = own.size() == 1 ? ir::AsConstInt(own[0]) : nullptr;
-  if (count == nullptr || *count > std::ssize(in)) return node.Unsupported(std::string(what) + " are not constants");
+  const std::optional<int64_t> count = own.size() == 1 ? ir::AsConstInt(own[0]) : std::nullopt;
+  if (!count || *count > std::ssize(in)) return node.Unsupported(std::string(what) + " are not constants");
   std::vector<int64_t> axes(static_cast<size_t>(*count)), steps(axes.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
   if (node.HasInput(3)) {
@@ -168,8 +168,8 @@ Outputs Split(const NodeImporter& node) {
     end += length;
     places.emplace_back(end);
   }
-  const int64_t* extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-  if (extent == nullptr) return node.Unsupported("parts of given lengths of a symbolic dimension");
+  const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+  if (!extent) return node.Unsupported("parts of given lengths of a symbolic dimension");
   if (*extent != end) return node.Invalid("the parts' lengths do not add up to " + std::to_string(*extent));
   if (parts == 1) return std::vector<Expr>{std::move(x)};
   places.pop_back();
@@ -183,9 +183,9 @@ Outputs Tile(const NodeImporter& node) {
   if (repeats.size() != in.size()) return node.Invalid("expected one repeat per dimension");
   std::vector<int64_t> constants;
   for (const PrimExpr& repeat : repeats) {
-    const int64_t* constant = ir::AsConstInt(repeat);
-    if (constant != nullptr && *constant < 0) return node.Invalid("a repeat is " + std::to_string(*constant));
-    if (constant != nullptr) constants.push_back(*constant);
+    const auto constant = ir::AsConstInt(repeat);
+    if (constant && *constant < 0) return node.Invalid("a repeat is " + std::to_string(*constant));
+    if (constant) constants.push_back(*constant);
   }
   if (constants.size() == repeats.size()) {
     return One(node.Call("tile", {x}, {{"repeats", AttrValue::Ints(constants)}}));
@@ -300,9 +300,9 @@ Outputs CenterCropPad(const NodeImporter& node) {
   Padding padding{std::vector<int64_t>(in.size()), std::vector<int64_t>(in.size())};
   for (size_t i = 0; i < axes.size(); ++i) {
     INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], static_cast<int64_t>(in.size())));
-    const int64_t* extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
     constexpr int64_t kMost = int64_t{1} << 40;
-    if (extent == nullptr) return node.Unsupported("a symbolic dimension");
+    if (!extent) return node.Unsupported("a symbolic dimension");
     if (shape[i] < 0 || shape[i] > kMost) return node.Invalid("the shape holds " + std::to_string(shape[i]));
     const int64_t size = shape[i] < *extent ? *extent - shape[i] : shape[i] - *extent;
     const int64_t sign = shape[i] < *extent ? -1 : 1;
@@ -449,8 +449,8 @@ Outputs TopK(const NodeImporter& node) {
   int64_t k = 0;
   if (node.HasInput(1) && !node.MayBeKnown(1)) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-    const int64_t* extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    if (extent == nullptr) return node.Unsupported("k depends on data, and the axis is symbolic");
+    const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    if (!extent) return node.Unsupported("k depends on data, and the axis is symbolic");
     INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k"));
     if (given.size() != 1) return node.Invalid("k: expected one number");
     INGOT_ASSIGN_OR_RETURN(std::vector<Expr> whole, SortedTo(node, x, axis, largest != 0, *extent));

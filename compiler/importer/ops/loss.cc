@@ -33,8 +33,8 @@ Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::string reduction, node.String("reduction", "mean"));
-  const int64_t* count = dims.size() < 2 ? nullptr : ir::AsConstInt(dims[1]);
-  if (count == nullptr || *count > kMaxClasses) return node.Unsupported("an unknown number of classes");
+  const std::optional<int64_t> count = dims.size() < 2 ? std::nullopt : ir::AsConstInt(dims[1]);
+  if (!count || *count > kMaxClasses) return node.Unsupported("an unknown number of classes");
   const DataType dtype = *type->dtype;
 
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));

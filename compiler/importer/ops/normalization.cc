@@ -155,8 +155,8 @@ Outputs GroupNormalization(const NodeImporter& node) {
   for (size_t i : {1, 2}) {
     INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(i));
     if (node.opset() < 21) {
-      const int64_t* channels = ir::AsConstInt(in[1]);
-      if (channels == nullptr) return node.Unsupported("groups of a symbolic number of channels");
+      const auto channels = ir::AsConstInt(in[1]);
+      if (!channels) return node.Unsupported("groups of a symbolic number of channels");
       const PrimExpr count = ir::Int64(groups);
       INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf({count, ir::Int64(1)})}));
       INGOT_ASSIGN_OR_RETURN(param,

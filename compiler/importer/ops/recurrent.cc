@@ -53,8 +53,8 @@ Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
   Layer layer{.cell = cell, .row = row};
   layer.gates = cell == Cell::kRnn ? 1 : cell == Cell::kGru ? 3 : 4;
   layer.directions = direction == "bidirectional" ? 2 : 1;
-  const int64_t* hidden = ir::AsConstInt(r[2]);
-  if (hidden == nullptr) return node.Unsupported("a hidden size that is symbolic");
+  const auto hidden = ir::AsConstInt(r[2]);
+  if (!hidden) return node.Unsupported("a hidden size that is symbolic");
   layer.hidden = *hidden;
   INGOT_ASSIGN_OR_RETURN(const int64_t stated, node.Int("hidden_size", layer.hidden));
   if (layer.hidden < 1 || layer.hidden > (1 << 20) || stated != layer.hidden) {
@@ -128,7 +128,7 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
   }
   // One matrix of all steps, where the number of its rows is no product of symbols.
-  const bool is_matrix = (ir::AsConstInt(layer.steps) != nullptr && ir::AsConstInt(layer.batch) != nullptr) ||
+  const bool is_matrix = (ir::AsConstInt(layer.steps) && ir::AsConstInt(layer.batch)) ||
                          ir::IsConstInt(layer.steps, 1) || ir::IsConstInt(layer.batch, 1);
   if (is_matrix) {
     const std::vector<PrimExpr> rows = {layer.steps, layer.batch};
@@ -172,8 +172,8 @@ Result<Expr> InitialState(const NodeImporter& node, const Layer& layer, size_t i
 
 // Lengths that are all the number of steps say nothing.
 bool AreWhole(const NodeImporter& node, const Layer& layer) {
-  const int64_t* steps = ir::AsConstInt(layer.steps);
-  if (steps == nullptr || !node.MayBeKnown(4)) return false;
+  const auto steps = ir::AsConstInt(layer.steps);
+  if (!steps || !node.MayBeKnown(4)) return false;
   const Result<std::vector<int64_t>> lengths = node.ConstantInts(4, "the lengths");
   return lengths.ok() && std::ranges::all_of(*lengths, [&](int64_t length) { return length == *steps; });
 }

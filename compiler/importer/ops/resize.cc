@@ -35,7 +35,7 @@ ir::AttrValue Floats(const std::vector<double>& values) {
 // floor(dim * scale); a symbolic dimension takes whole scales.
 Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
   if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
-  if (const int64_t* length = ir::AsConstInt(dim)) {
+  if (const auto length = ir::AsConstInt(dim)) {
     const double scaled = std::floor(static_cast<double>(*length) * scale);
     if (scaled > kMaxLength) return node.Invalid("a dimension scaled to " + std::to_string(scaled));
     return ir::Int64(static_cast<int64_t>(scaled));
@@ -80,9 +80,9 @@ Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> ax
   // One scale for all axes; lengths are rounded, halves up.
   double scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t* in = ir::AsConstInt(dims[static_cast<size_t>(axes[i])]);
-    const int64_t* out = ir::AsConstInt(lengths[i]);
-    if (in == nullptr || out == nullptr || *in < 1) return node.Unsupported(policy + " of symbolic dimensions");
+    const auto in = ir::AsConstInt(dims[static_cast<size_t>(axes[i])]);
+    const auto out = ir::AsConstInt(lengths[i]);
+    if (!in || !out || *in < 1) return node.Unsupported(policy + " of symbolic dimensions");
     const double own = static_cast<double>(*out) / static_cast<double>(*in);
     const bool replaces = i == 0 || (policy == "not_larger" ? own < scale : own > scale);
     if (replaces) scale = own;
@@ -140,9 +140,9 @@ Result<bool> IsAntialiased(const NodeImporter& node, const Sizes& sizes, const s
   if (antialias == 0 || method == "nearest") return false;
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   return std::ranges::any_of(sizes.axes, [&](int64_t axis) {
-    const int64_t* from = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    const int64_t* to = ir::AsConstInt(sizes.dims[static_cast<size_t>(axis)]);
-    return from == nullptr || to == nullptr || *to < *from;
+    const auto from = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    const auto to = ir::AsConstInt(sizes.dims[static_cast<size_t>(axis)]);
+    return !from || !to || *to < *from;
   });
 }
 

@@ -18,8 +18,8 @@ Outputs CausalConvWithState(const NodeImporter& node) {
   const bool is_swish = activation == "silu" || activation == "swish";
   if (!is_swish && activation != "none") return node.Invalid("activation is \"" + activation + "\"");
   if (in.size() != 3 || kernel.size() != 3) return node.Invalid("expected an input and a weight of rank 3");
-  const int64_t *channels = ir::AsConstInt(kernel[0]), *width = ir::AsConstInt(kernel[2]);
-  if (channels == nullptr || width == nullptr) return node.Unsupported("a weight of symbolic dims");
+  const auto channels = ir::AsConstInt(kernel[0]), width = ir::AsConstInt(kernel[2]);
+  if (!channels || !width) return node.Unsupported("a weight of symbolic dims");
   const std::vector<PrimExpr> state_dims = {in[0], in[1], ir::Int64(*width - 1)};
   Expr past;
   if (node.HasInput(3)) {

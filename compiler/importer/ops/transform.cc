@@ -16,8 +16,8 @@ namespace {
 Outputs ReshapeByData(const NodeImporter& node, const Expr& x, const std::vector<PrimExpr>& in, bool allows_zero) {
   INGOT_ASSIGN_OR_RETURN(Expr target, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> length, StaticRankDims(node, 1));
-  const int64_t* rank = length.size() == 1 ? ir::AsConstInt(length[0]) : nullptr;
-  if (rank == nullptr || *rank > kMaxRank) return node.Unsupported("the shape is not a constant");
+  const std::optional<int64_t> rank = length.size() == 1 ? ir::AsConstInt(length[0]) : std::nullopt;
+  if (!rank || *rank > kMaxRank) return node.Unsupported("the shape is not a constant");
   const DataType index = DataType::Int(64);
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, index));
   INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, index));
@@ -52,8 +52,8 @@ Outputs Reshape(const NodeImporter& node) {
   if (std::ranges::count_if(shape, is_rest) > 1) return node.Invalid("the shape has more than one -1");
   std::vector<PrimExpr> out;
   for (size_t i = 0; i < shape.size(); ++i) {
-    const int64_t* value = ir::AsConstInt(shape[i]);
-    if (value != nullptr && *value < -1) return node.Invalid("the shape holds " + std::to_string(*value));
+    const auto value = ir::AsConstInt(shape[i]);
+    if (value && *value < -1) return node.Invalid("the shape holds " + std::to_string(*value));
     const bool copies = ir::IsConstInt(shape[i], 0) && allow_zero == 0;
     if (copies && i >= in.size()) {
       return node.Invalid("the shape copies dimension " + std::to_string(i) + ", which is not there");
@@ -79,7 +79,7 @@ Outputs Squeeze(const NodeImporter& node) {
   std::vector<bool> drop(in.size());
   for (int64_t axis : axes) {
     INGOT_ASSIGN_OR_RETURN(const int64_t index, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
-    if (ir::AsConstInt(in[index]) == nullptr) {
+    if (!ir::AsConstInt(in[index])) {
       return node.Unsupported("axis " + std::to_string(axis) + " is of size " + op::Describe(in[index]) +
                               ", which may not be 1");
     }
@@ -142,14 +142,14 @@ Outputs Expand(const NodeImporter& node) {
   std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1));
   for (size_t i = 0; i < in.size(); ++i) out[out.size() - in.size() + i] = in[i];
   for (size_t i = 0; i < shape.size(); ++i) {
-    const int64_t* value = ir::AsConstInt(shape[i]);
-    if (value != nullptr && *value < 0) return node.Invalid("the shape holds " + std::to_string(*value));
+    const auto value = ir::AsConstInt(shape[i]);
+    if (value && *value < 0) return node.Invalid("the shape holds " + std::to_string(*value));
     PrimExpr& dim = out[out.size() - shape.size() + i];
     if (ir::IsConstInt(shape[i], 1)) continue;
     if (ir::IsConstInt(dim, 1)) {
       dim = shape[i];
-    } else if (value != nullptr ? ir::AsConstInt(dim) == nullptr : !arith::Analyzer().ProveEqual(dim, shape[i])) {
-      if (ir::AsConstInt(dim) != nullptr) continue;  // the symbol is 1 or the same
+    } else if (value ? !ir::AsConstInt(dim) : !arith::Analyzer().ProveEqual(dim, shape[i])) {
+      if (ir::AsConstInt(dim)) continue;  // the symbol is 1 or the same
       return node.Unsupported("dimension " + op::Describe(dim) + " may differ from its target " +
                               op::Describe(shape[i]));
     } else {

@@ -212,15 +212,15 @@ class FusedKernel {
     if (inputs.size() > 3) bias_ = inputs[3];
     depth_ = *ir::AsConstInt(config.depth);
     value_depth_ = *ir::AsConstInt(config.value_depth);
-    const int64_t* queries = ir::AsConstInt(config.num_queries);
-    const int64_t* keys = ir::AsConstInt(config.num_keys);
-    uses_dots_ = queries != nullptr && *queries <= kMaxDotQueries;
-    rows_ = queries != nullptr ? ChooseRows(*queries) : kMaxRows;
-    queries_are_ragged_ = queries == nullptr || *queries % rows_ != 0;
-    keys_are_ragged_ = keys == nullptr || *keys % kLanes != 0;
-    is_single_block_ = keys != nullptr && *keys <= kMaxSingleBlock;
+    const auto queries = ir::AsConstInt(config.num_queries);
+    const auto keys = ir::AsConstInt(config.num_keys);
+    uses_dots_ = queries && *queries <= kMaxDotQueries;
+    rows_ = queries ? ChooseRows(*queries) : kMaxRows;
+    queries_are_ragged_ = !queries || *queries % rows_ != 0;
+    keys_are_ragged_ = !keys || *keys % kLanes != 0;
+    is_single_block_ = keys && *keys <= kMaxSingleBlock;
     key_block_ = is_single_block_ ? (*keys + kLanes - 1) / kLanes * kLanes : kKeyBlock;
-    packs_values_ = !uses_dots_ && (keys == nullptr || *keys >= kMinPackedKeys);
+    packs_values_ = !uses_dots_ && (!keys || *keys >= kMinPackedKeys);
     lanes_ = GreatestDivisor(value_depth_, kLanes);
     vectors_ = GreatestDivisor(value_depth_ / lanes_, std::max<int64_t>(kAccumulators / (rows_ * lanes_), 1));
     num_tiles_ = CeilDiv(config.num_queries, rows_);
@@ -249,8 +249,8 @@ class FusedKernel {
   ForKind TaskKind() const {
     int64_t products = depth_ + value_depth_;
     for (const PrimExpr& dim : {config_.batch, config_.num_heads, config_.num_queries, config_.num_keys}) {
-      const int64_t* extent = ir::AsConstInt(dim);
-      if (extent == nullptr || __builtin_mul_overflow(products, *extent, &products)) return ForKind::kParallel;
+      const auto extent = ir::AsConstInt(dim);
+      if (!extent || __builtin_mul_overflow(products, *extent, &products)) return ForKind::kParallel;
     }
     return products < kMinParallelProducts ? ForKind::kSerial : ForKind::kParallel;
   }

@@ -19,8 +19,8 @@ te::Tensor PadWindows(const te::Tensor& data, const std::vector<int64_t>& taps, 
     before[2 + i] = window.padding[i];
     const PrimExpr reach = (out[2 + i] - 1) * window.strides[i] + ((taps[i] - 1) * window.dilation[i] + 1);
     const PrimExpr missing = SimplifyDim(reach - data.shape()[2 + i] - window.padding[i]);
-    const int64_t* behind = ir::AsConstInt(missing);
-    after[2 + i] = behind != nullptr ? std::max<int64_t>(*behind, 0) : window.padding[2 + i] + window.strides[i] - 1;
+    const auto behind = ir::AsConstInt(missing);
+    after[2 + i] = behind ? std::max<int64_t>(*behind, 0) : window.padding[2 + i] + window.strides[i] - 1;
   }
   const auto is_zero = [](int64_t width) { return width == 0; };
   if (std::ranges::all_of(before, is_zero) && std::ranges::all_of(after, is_zero)) return data;

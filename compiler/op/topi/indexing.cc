@@ -70,8 +70,8 @@ te::Tensor GatherElements(const te::Tensor& x, const te::Tensor& indices, int ax
 te::Tensor GatherNd(const te::Tensor& x, const te::Tensor& indices, int batch_dims, Shape shape) {
   const auto batch = static_cast<size_t>(batch_dims);
   const size_t outer = indices.shape().size() - 1;  // axes of the result that come from indices
-  const int64_t* depth = ir::AsConstInt(indices.shape().back());
-  INGOT_CHECK(depth != nullptr, "type inference accepted the extent");
+  const auto depth = ir::AsConstInt(indices.shape().back());
+  INGOT_CHECK(depth, "type inference accepted the extent");
   return te::Compute(
       std::move(shape),
       [&](const te::Indices& out) {

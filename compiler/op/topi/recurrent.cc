@@ -208,9 +208,8 @@ class DirectionScan {
     const auto panel = [&](const PrimExpr& p) {
       return Serial("b", batch_, [&](const PrimExpr& b) { return Guarded(s, b, body(TimeOf(s, b), p, b)); });
     };
-    const int64_t* sequences = AsConstInt(batch_);
-    const int64_t products =
-        r_.hidden * Padded() * r_.gates * (sequences != nullptr ? std::max<int64_t>(*sequences, 1) : 1);
+    const auto sequences = AsConstInt(batch_);
+    const int64_t products = r_.hidden * Padded() * r_.gates * (sequences ? std::max<int64_t>(*sequences, 1) : 1);
     const int64_t wanted = std::clamp<int64_t>(products / kTaskProducts, 1, r_.panels);
     const int64_t per_task = (r_.panels + wanted - 1) / wanted;
     const int64_t tasks = (r_.panels + per_task - 1) / per_task;

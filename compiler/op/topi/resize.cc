@@ -67,12 +67,12 @@ PrimExpr Round(const PrimExpr& place, Rounding rounding) {
 // Growing by a whole number repeats elements: no floating-point arithmetic.
 bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
                      int64_t* times) {
-  const int64_t* in_length = ir::AsConstInt(in);
-  const int64_t* out_length = ir::AsConstInt(out);
+  const auto in_length = ir::AsConstInt(in);
+  const auto out_length = ir::AsConstInt(out);
   double scale = 0;
   if (axis.scale) {
     scale = *axis.scale;
-  } else if (in_length != nullptr && out_length != nullptr && *in_length > 0) {
+  } else if (in_length && out_length && *in_length > 0) {
     scale = static_cast<double>(*out_length) / static_cast<double>(*in_length);
   }
   if (scale < 1 || scale > 1e6 || scale != std::floor(scale)) return false;

@@ -99,8 +99,8 @@ Status Vectorize(ScheduleState& state, const LoopVar& loop) {
     return Refuse("vectorize", Describe(site), "block \"" + block.block().name + "\" is tensorized");
   }
   if (!JoinsLanes(state, site)) INGOT_RETURN_IF_ERROR(CheckIndependent(state, "vectorize", site));
-  const int64_t* extent = AsConstInt(site.loop->extent);
-  if (extent == nullptr) return Refuse("vectorize", Describe(site), "the extent is not constant");
+  const auto extent = AsConstInt(site.loop->extent);
+  if (!extent) return Refuse("vectorize", Describe(site), "the extent is not constant");
   if (*extent < 1 || *extent > 1024) return Refuse("vectorize", Describe(site), "the extent is not in 1..1024");
   const auto* inner = As<ForNode>(site.loop->body);
   const bool is_square = inner != nullptr && inner->for_kind == ForKind::kVectorized;
@@ -112,7 +112,7 @@ Status Vectorize(ScheduleState& state, const LoopVar& loop) {
 
 Status Unroll(ScheduleState& state, const LoopVar& loop) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
-  if (AsConstInt(site.loop->extent) == nullptr) {
+  if (!AsConstInt(site.loop->extent)) {
     return Refuse("unroll", Describe(site), "the extent is not constant");
   }
   return SetKind(state, "unroll", site, ForKind::kUnrolled);

@@ -44,14 +44,14 @@ std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, const PrimExpr& sy
   return quotient;
 }
 std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, int64_t divisor, arith::Analyzer& analyzer) {
-  if (const int64_t* constant = AsConstInt(extent)) {
+  if (const auto constant = AsConstInt(extent)) {
     if (*constant % divisor != 0) return std::nullopt;
     return IntImm(extent->dtype, *constant / divisor);
   }
   if (divisor == 1) return extent;
   if (const auto* product = As<BinaryNode>(extent); product != nullptr && product->op == BinaryOp::kMul) {
-    const int64_t* factor = AsConstInt(product->b);
-    if (factor != nullptr && *factor % divisor == 0) return product->a * (*factor / divisor);
+    const auto factor = AsConstInt(product->b);
+    if (factor && *factor % divisor == 0) return product->a * (*factor / divisor);
   }
   if (!analyzer.ProveDivisible(extent, divisor)) return std::nullopt;
   return analyzer.Simplify(FloorDiv(extent, IntImm(extent->dtype, divisor)));
@@ -103,9 +103,9 @@ Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& var,
     factors.push_back(factor ? std::optional<PrimExpr>(Cast(dtype, *factor)) : std::nullopt);
     absent += factor ? 0 : 1;
     if (!factor) continue;
-    const int64_t* value = AsConstInt(*factor);
-    if (value != nullptr && *value < 1) return Refuse("split", Describe(site), "factors must be at least 1");
-    if (value != nullptr && __builtin_mul_overflow(constant, *value, &constant)) {
+    const auto value = AsConstInt(*factor);
+    if (value && *value < 1) return Refuse("split", Describe(site), "factors must be at least 1");
+    if (value && __builtin_mul_overflow(constant, *value, &constant)) {
       return Refuse("split", Describe(site), "the factors' product overflows");
     }
     product = product * *factors.back();
@@ -114,7 +114,7 @@ Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& var,
   const PrimExpr& extent = site.loop->extent;
   arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
   product = analyzer.Simplify(product);
-  const bool is_constant = AsConstInt(product) != nullptr;
+  const bool is_constant = AsConstInt(product).has_value();
   const std::optional<PrimExpr> quotient =
       is_constant ? DivideExactly(extent, constant, analyzer) : DivideExactly(extent, product, analyzer);
   const bool exact = absent == 1 ? quotient.has_value() : analyzer.ProveEqual(extent, product);
@@ -399,8 +399,8 @@ class ThresholdLister : public StmtVisitor {
     const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var_});
     if (!linear) return;
     const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
-    const int64_t* c = AsConstInt(coefficient);
-    if (c == nullptr || *c == 0) return;
+    const auto c = AsConstInt(coefficient);
+    if (!c || *c == 0) return;
     for (const IterVar& iter : block_.iter_vars) {
       if (UsesVar(linear->constant, iter->var)) return;
     }

@@ -119,14 +119,14 @@ class Padder {
   // Each index is one iteration variable or a constant, and a buffer is read in one way.
   Status CheckIndices(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     for (const PrimExpr& index : indices) {
-      if (IterOf(index) == nullptr && AsConstInt(index) == nullptr) {
+      if (IterOf(index) == nullptr && !AsConstInt(index)) {
         return No(buffer->name + " is not indexed by iteration variables alone");
       }
     }
     const auto [it, is_new] = accesses_.emplace(buffer, indices);
     for (size_t d = 0; !is_new && d < indices.size(); ++d) {
-      const int64_t *a = AsConstInt(indices[d]), *b = AsConstInt(it->second[d]);
-      const bool same = it->second[d].same_as(indices[d]) || (a != nullptr && b != nullptr && *a == *b);
+      const auto a = AsConstInt(indices[d]), b = AsConstInt(it->second[d]);
+      const bool same = it->second[d].same_as(indices[d]) || (a && b && *a == *b);
       if (!same) return No(buffer->name + " is read at two places");
     }
     return Status();

@@ -245,9 +245,9 @@ class Tensorizer {
           return No(Named() + " has one extent " + symbol->name + ", the nest several");
         }
       } else if (!analyzer_.ProveEqual(expected, extent)) {
-        const int64_t* constant = AsConstInt(expected);
+        const auto constant = AsConstInt(expected);
         return No("loop " + nest_[i]->var->name + " of the nest should have the extent " +
-                  (constant != nullptr ? std::to_string(*constant) : "of the description") + " of " + Named());
+                  (constant ? std::to_string(*constant) : "of the description") + " of " + Named());
       }
     }
     return Status();
@@ -276,8 +276,8 @@ class Tensorizer {
         parts_.push_back({Make<IterVarNode>(Range{zero, IntImm(iter.var->dtype, 1)}, outer, iter.type), zero, value});
         continue;
       }
-      const int64_t* e = AsConstInt(*extent);
-      if (e == nullptr || !IsConstInt(iter.domain.min, 0) || !analyzer_.ProveDivisible(base, *e)) {
+      const auto e = AsConstInt(*extent);
+      if (!e || !IsConstInt(iter.domain.min, 0) || !analyzer_.ProveDivisible(base, *e)) {
         return No("iteration " + iter.var->name + " does not fall into whole tiles of the nest");
       }
       // Where loop_partition cut the rest of the domain off, the last tile stands for it and never runs.
@@ -296,8 +296,8 @@ class Tensorizer {
   std::optional<PrimExpr> InnerExtent(const arith::LinearForm& linear) const {
     std::vector<std::pair<int64_t, const ForNode*>> digits;
     for (size_t i = 0; i < nest_.size(); ++i) {
-      const int64_t* c = AsConstInt(linear.coefficients[i]);
-      if (c == nullptr || *c < 0) return std::nullopt;
+      const auto c = AsConstInt(linear.coefficients[i]);
+      if (!c || *c < 0) return std::nullopt;
       if (*c > 0 && !IsConstInt(nest_[i]->extent, 1)) digits.push_back({*c, nest_[i].get()});
     }
     std::sort(digits.begin(), digits.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

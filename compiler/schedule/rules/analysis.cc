@@ -92,8 +92,8 @@ std::vector<LoadUse> LoadsOf(const BlockSite& site) {
         if (!last) {
           use.outside_last[v] = true;
         } else {
-          const int64_t* coefficient = linear ? AsConstInt(linear->coefficients[v]) : nullptr;
-          use.last_coefficient[v] = coefficient != nullptr ? std::optional<int64_t>(*coefficient) : std::nullopt;
+          const std::optional<int64_t> coefficient = linear ? AsConstInt(linear->coefficients[v]) : std::nullopt;
+          use.last_coefficient[v] = coefficient ? std::optional<int64_t>(*coefficient) : std::nullopt;
         }
       }
     }
@@ -124,8 +124,8 @@ std::vector<int> SpatialIters(const BlockSite& site) { return ItersOfType(site, 
 std::vector<int> ReduceIters(const BlockSite& site) { return ItersOfType(site, IterType::kReduce); }
 
 std::optional<int64_t> ConstantExtent(const IterVarNode& iter) {
-  const int64_t* extent = AsConstInt(iter.domain.extent);
-  return extent != nullptr ? std::optional<int64_t>(*extent) : std::nullopt;
+  const auto extent = AsConstInt(iter.domain.extent);
+  return extent ? std::optional<int64_t>(*extent) : std::nullopt;
 }
 
 int64_t CostOfInstance(const BlockSite& site) {
@@ -147,16 +147,16 @@ void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteratio
   if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
   const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
   const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
-  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
-  if (extent != nullptr && (*extent < 2 || cost < kMinParallelCost / *extent || chunk * 2 > *extent)) return;
+  const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (extent && (*extent < 2 || cost < kMinParallelCost / *extent || chunk * 2 > *extent)) return;
   // A last chunk that is shorter has a predicate, which partition_loops turns into the extent of the loop over it.
   schedule.Parallel(chunk == 1 ? loop : schedule.Split(loop, {kRest, chunk})[0]);
 }
 
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
   if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
-  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
-  if (extent == nullptr || *extent < 2) return;
+  const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (!extent || *extent < 2) return;
   if (*extent > lanes && *extent % lanes == 0) {
     const std::vector<LoopRV> parts = schedule.Split(loop, {kRest, lanes});
     schedule.Unroll(parts[0]);
@@ -168,8 +168,8 @@ void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
 
 void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes) {
   if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
-  const int64_t* extent = AsConstInt(schedule.Loop(loop).loop->extent);
-  if (extent != nullptr && *extent <= 2 * lanes) return VectorizeTile(schedule, loop, lanes);
+  const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
+  if (extent && *extent <= 2 * lanes) return VectorizeTile(schedule, loop, lanes);
   const Schedule::Parts parts = schedule.LoopPartition(loop, lanes);
   schedule.Vectorize(schedule.Split(parts.main, {kRest, lanes})[1]);
   VectorizeTile(schedule, parts.tail, lanes);

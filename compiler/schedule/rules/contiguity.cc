@@ -90,8 +90,8 @@ std::optional<int64_t> Contiguity::Step(const LinearAccess& access, int iter) {
   const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {block_.iter_vars[iter]->var});
   if (!form) return std::nullopt;
   const PrimExpr coefficient = analyzer_.Simplify(form->coefficients[0]);
-  const int64_t* step = AsConstInt(coefficient);
-  return step != nullptr ? std::optional<int64_t>(*step) : std::nullopt;
+  const auto step = AsConstInt(coefficient);
+  return step ? std::optional<int64_t>(*step) : std::nullopt;
 }
 
 int Contiguity::Innermost(const std::vector<int>& run) const {
@@ -114,9 +114,9 @@ VectorShape ChooseVectors(const BlockSite& site, const Target& target) {
 
 LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
   if (!s.status().ok() || s.IsVoid(loop)) return {};
-  const int64_t* constant = AsConstInt(s.Loop(loop).loop->extent);
+  const auto constant = AsConstInt(s.Loop(loop).loop->extent);
   int64_t registers = shape.registers;
-  if (constant != nullptr) {
+  if (constant) {
     const int64_t extent = *constant;
     if (extent < 2) return {};
     const int64_t whole = extent / shape.lanes;
@@ -142,7 +142,7 @@ LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
     tiles = loops[0];
   }
   if (s.IsVoid(parts.tail)) return tiles;
-  if (constant != nullptr) {
+  if (constant) {
     VectorizeRun(s, parts.tail, {shape.lanes, registers});
   } else {
     s.Vectorize(s.Split(parts.tail, {kRest, shape.lanes})[1]);

@@ -48,8 +48,8 @@ Window AnalyzeWindow(const BlockSite& site) {
   for (const LoadUse& load : LoadsOf(site)) {
     int64_t bytes = load.load->dtype.bits / 8;
     for (const PrimExpr& extent : load.load->buffer->shape) {
-      const int64_t* value = AsConstInt(extent);
-      bytes *= value != nullptr ? *value : 1;
+      const auto value = AsConstInt(extent);
+      bytes *= value ? *value : 1;
     }
     if (!load.uses[x]) {
       window.weight_bytes += bytes;
@@ -57,9 +57,9 @@ Window AnalyzeWindow(const BlockSite& site) {
     }
     window.broadcasts |= !load.uses[v];
     if (!load.uses[v] && load.uses[o]) {  // dimension 1 holds every group's channels (blocks)
-      const int64_t* channels = AsConstInt(load.load->buffer->shape[1]);
+      const auto channels = AsConstInt(load.load->buffer->shape[1]);
       const int64_t own = ConstantExtent(*site.block().iter_vars[ReduceIters(site)[0]]).value_or(0);
-      if (channels != nullptr && own > 0 && *channels % own == 0) window.groups = *channels / own;
+      if (channels && own > 0 && *channels % own == 0) window.groups = *channels / own;
     }
     const int64_t images = std::max<int64_t>(ExtentOf(site, kN), 1);
     window.input_bytes += bytes / images / (load.uses[v] ? std::max<int64_t>(ExtentOf(site, kO), 1) : 1);
@@ -232,8 +232,8 @@ void PlaceReduction(Schedule& s, BlockRV partial, const Tile& tile, int64_t lane
   s.Reorder(order);
   const LoopRV first = reduce[0];
   // Steps over the channels of a block: their elements of data lie side by side.
-  const int64_t* steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
-  if (reduce.size() > 1 && steps != nullptr && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
+  const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
+  if (reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
     s.Unroll(s.Split(reduce.back(), {kRest, kUnrolledSteps})[1]);
   }
   VectorizeTile(s, vector, lanes);
@@ -361,8 +361,8 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
     s.ComputeAt(producer, task);
     if (!s.status().ok()) return handled;
     const std::vector<InnerLoop> inner = InnerLoops(s, producer, task);
-    const int64_t* extent = AsConstInt(s.Loop(inner.back().loop).loop->extent);
-    if (extent != nullptr && *extent == ExtentOf(site, kV)) VectorizeTile(s, inner.back().loop, lanes);
+    const auto extent = AsConstInt(s.Loop(inner.back().loop).loop->extent);
+    if (extent && *extent == ExtentOf(site, kV)) VectorizeTile(s, inner.back().loop, lanes);
   }
   int64_t num_tasks = strips_in_all * (window.broadcasts ? parts : blocks);
   ParallelizeByCost(s, task, cost / std::max<int64_t>(num_tasks, 1));

@@ -75,8 +75,8 @@ namespace {
 std::vector<InnerLoop> LoopsAround(Schedule& s, BlockRV block) { return InnerLoops(s, block, LoopRV{}); }
 
 int64_t KnownExtent(const Schedule& s, LoopRV loop) {
-  const int64_t* extent = AsConstInt(s.Loop(loop).loop->extent);
-  return extent != nullptr ? *extent : 1;
+  const auto extent = AsConstInt(s.Loop(loop).loop->extent);
+  return extent ? *extent : 1;
 }
 
 LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, size_t end) {

@@ -342,8 +342,8 @@ class GemmBuilder {
   void CutColumnsBy(BlockRV block, LoopRV n, std::vector<LoopRV> batch, LoopRV m_block, LoopRV m,
                     std::vector<int64_t> widths) {
     if (!s_.status().ok()) return;
-    const int64_t* extent = AsConstInt(s_.Loop(n).loop->extent);
-    const bool is_rest = extent != nullptr && *extent < kPanel;  // the last columns, as one odd vector
+    const auto extent = AsConstInt(s_.Loop(n).loop->extent);
+    const bool is_rest = extent && *extent < kPanel;  // the last columns, as one odd vector
     const int64_t width = is_rest ? std::max<int64_t>(*extent, 1) : widths.front();
     if (!is_rest) widths.erase(widths.begin());
     const Schedule::Parts parts = s_.LoopPartition(n, width);
@@ -390,7 +390,7 @@ class GemmBuilder {
     if (!s_.IsVoid(tail) && !s_.IsVoid(parts.main)) tail_block = s_.GetChildBlocks(tail)[0];
     while (s_.status().ok() && !s_.IsVoid(tail)) {
       const LoopRV tail_x = InnerLoops(s_, tail_block, tail)[0].loop;
-      if (const int64_t* extent = AsConstInt(s_.Loop(tail).loop->extent)) {
+      if (const auto extent = AsConstInt(s_.Loop(tail).loop->extent)) {
         const int64_t left = *extent;
         if (left <= tile_rows_) return AddTile(tail_block, tail, left, tail_x, group);
         const int64_t height = (left + 1) / 2;
@@ -416,8 +416,8 @@ class GemmBuilder {
   // a tile of its own, or for two of less than full height.
   int64_t RowsInFullTiles(LoopRV m) const {
     constexpr int64_t kLeast = 4;  // below, the accumulators of two vectors wait for each other
-    const int64_t* extent = AsConstInt(s_.Loop(m).loop->extent);
-    if (extent == nullptr || *extent % tile_rows_ == 0 || *extent % tile_rows_ >= kLeast || *extent < 2 * tile_rows_) {
+    const auto extent = AsConstInt(s_.Loop(m).loop->extent);
+    if (!extent || *extent % tile_rows_ == 0 || *extent % tile_rows_ >= kLeast || *extent < 2 * tile_rows_) {
       return tile_rows_;
     }
     return (*extent / tile_rows_ - 1) * tile_rows_;
@@ -546,8 +546,8 @@ class GemmBuilder {
   // Packed panels by panel and vector, anything narrower as one vector.
   void Vectors(LoopRV x) {
     if (!s_.status().ok() || s_.IsVoid(x)) return;
-    const int64_t* extent = AsConstInt(s_.Loop(x).loop->extent);
-    if (extent == nullptr || *extent < 2) return;
+    const auto extent = AsConstInt(s_.Loop(x).loop->extent);
+    if (!extent || *extent < 2) return;
     if (*extent % kPanel != 0 || lanes_ > kPanel || kPanel % lanes_ != 0) return VectorizeTile(s_, x, lanes_);
     const std::vector<LoopRV> parts = s_.Split(x, {kRest, kPanel / lanes_, lanes_});
     s_.Unroll(parts[0]);
@@ -572,7 +572,7 @@ class GemmBuilder {
     Order(order, {k, x});
     if (product_.right == Right::kRows) {
       VectorizeTile(s_, x, lanes_);
-    } else if (!s_.IsVoid(x) && AsConstInt(s_.Loop(x).loop->extent) != nullptr) {
+    } else if (!s_.IsVoid(x) && AsConstInt(s_.Loop(x).loop->extent)) {
       s_.Unroll(x);
     }
   }

@@ -27,14 +27,14 @@ class PhaseFinder : public StmtVisitor {
   using StmtVisitor::Visit;
   void Visit(const PrimCallNode& call) override {
     const auto* equal = call.op == Intrinsic::kIfThenElse ? As<BinaryNode>(call.args[0]) : nullptr;
-    if (equal != nullptr && equal->op == BinaryOp::kEQ && AsConstInt(equal->b) != nullptr) Add(equal->a);
+    if (equal != nullptr && equal->op == BinaryOp::kEQ && AsConstInt(equal->b)) Add(equal->a);
     StmtVisitor::Visit(call);
   }
 
  private:
   void Add(const PrimExpr& index) {
     const auto* rest = As<BinaryNode>(index);
-    const bool is_rest = rest != nullptr && rest->op == BinaryOp::kFloorMod && AsConstInt(rest->b) != nullptr;
+    const bool is_rest = rest != nullptr && rest->op == BinaryOp::kFloorMod && AsConstInt(rest->b);
     const PrimExpr& var = is_rest ? rest->a : index;
     for (size_t i = 0; i < site_.block().iter_vars.size(); ++i) {
       const IterVarNode& iter = *site_.block().iter_vars[i];
@@ -76,10 +76,10 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
   std::vector<LoopRV> around, unrolled;
   for (size_t i = 0; i + 1 < loops.size(); ++i) {
     const auto found = phases.find(loops[i].iter);
-    const int64_t* extent = AsConstInt(s.Loop(loops[i].loop).loop->extent);
+    const auto extent = AsConstInt(s.Loop(loops[i].loop).loop->extent);
     if (found == phases.end()) {
       around.push_back(loops[i].loop);
-    } else if (extent != nullptr && *extent <= found->second) {
+    } else if (extent && *extent <= found->second) {
       unrolled.push_back(loops[i].loop);
     } else {
       const std::vector<LoopRV> parts = s.Split(loops[i].loop, {kRest, found->second});
@@ -89,8 +89,8 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
   }
   // One vector at a time, so that what its phases share fits the registers better.
   LoopRV vector = loops.back().loop;
-  const int64_t* width = AsConstInt(s.Loop(vector).loop->extent);
-  if (width != nullptr && *width > lanes && *width % lanes == 0) {
+  const auto width = AsConstInt(s.Loop(vector).loop->extent);
+  if (width && *width > lanes && *width % lanes == 0) {
     const std::vector<LoopRV> parts = s.Split(vector, {kRest, lanes});
     around.push_back(parts[0]);
     vector = parts[1];
@@ -112,9 +112,8 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
   }
   const LoopRV task = s.Fuse({around[0], around[1]});
   if (!s.status().ok()) return handled;
-  const int64_t* tasks = AsConstInt(s.Loop(task).loop->extent);
-  ParallelizeByCost(s, task,
-                    KnownInstances(site) * kCostOfInstance / (tasks != nullptr ? std::max<int64_t>(*tasks, 1) : 1));
+  const auto tasks = AsConstInt(s.Loop(task).loop->extent);
+  ParallelizeByCost(s, task, KnownInstances(site) * kCostOfInstance / (tasks ? std::max<int64_t>(*tasks, 1) : 1));
   return handled;
 }
 

@@ -136,18 +136,18 @@ class TileBuilder {
   }
 
  private:
-  bool IsConstant(LoopRV loop) const { return AsConstInt(s_.Loop(loop).loop->extent) != nullptr; }
+  bool IsConstant(LoopRV loop) const { return AsConstInt(s_.Loop(loop).loop->extent).has_value(); }
 
   int64_t TileOfY(LoopRV loop) const {
-    const int64_t* extent = AsConstInt(s_.Loop(loop).loop->extent);
-    return extent != nullptr ? std::min(*extent, shape_.rows) : shape_.rows;
+    const auto extent = AsConstInt(s_.Loop(loop).loop->extent);
+    return extent ? std::min(*extent, shape_.rows) : shape_.rows;
   }
   int64_t TileOfX(LoopRV loop) const { return TileOfX(loop, shape_.rows); }
   int64_t TileOfX(LoopRV loop, int64_t rows) const {
     const int64_t vectors = rows == 1 ? std::max<int64_t>(shape_.vectors, 8) : shape_.vectors;
     const int64_t whole = vectors * shape_.lanes;
-    const int64_t* extent = AsConstInt(s_.Loop(loop).loop->extent);
-    if (extent == nullptr || *extent >= whole) return whole;
+    const auto extent = AsConstInt(s_.Loop(loop).loop->extent);
+    if (!extent || *extent >= whole) return whole;
     if (*extent <= 2 * shape_.lanes) return *extent;  // one odd vector
     return *extent / shape_.lanes * shape_.lanes;
   }

@@ -70,8 +70,8 @@ struct Cut {
   LoopRV outer, middle, inner;
 };
 Cut CutInSquares(Schedule& s, LoopRV loop, int64_t side) {
-  const int64_t* extent = AsConstInt(s.Loop(loop).loop->extent);
-  if (extent != nullptr && *extent % (2 * side) == 0) {
+  const auto extent = AsConstInt(s.Loop(loop).loop->extent);
+  if (extent && *extent % (2 * side) == 0) {
     const std::vector<LoopRV> loops = s.Split(loop, {kRest, int64_t{2}, side});
     return {loops[0], loops[1], loops[2]};
   }
@@ -147,11 +147,11 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
   if (!s.status().ok()) return {name};
   int64_t cost = element_cost * KnownInstances(site);
   if (!s.IsVoid(around) && !IsConstInt(s.Loop(around).loop->extent, 1)) {
-    const int64_t* extent = AsConstInt(s.Loop(around).loop->extent);
-    ParallelizeByCost(s, around, cost / std::max<int64_t>(extent != nullptr ? *extent : 1, 1));
+    const auto extent = AsConstInt(s.Loop(around).loop->extent);
+    ParallelizeByCost(s, around, cost / std::max<int64_t>(extent ? *extent : 1, 1));
   } else if (!s.IsVoid(strips)) {
-    const int64_t* extent = AsConstInt(s.Loop(strips).loop->extent);
-    ParallelizeByCost(s, strips, cost / std::max<int64_t>(extent != nullptr ? *extent : 1, 1));
+    const auto extent = AsConstInt(s.Loop(strips).loop->extent);
+    ParallelizeByCost(s, strips, cost / std::max<int64_t>(extent ? *extent : 1, 1));
   }
   return {name};
 }

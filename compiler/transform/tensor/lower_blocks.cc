@@ -113,7 +113,7 @@ class BlockLowerer : public StmtMutator {
  private:
   // The same number as int64.
   static PrimExpr Wide(const PrimExpr& expr) {
-    if (const int64_t* value = AsConstInt(expr)) return expr->dtype.is_scalar() ? Int64(*value) : expr;
+    if (const auto value = AsConstInt(expr)) return expr->dtype.is_scalar() ? Int64(*value) : expr;
     const DataType wide = DataType::Int(64).with_lanes(expr->dtype.lanes);
     return expr->dtype == wide ? expr : Cast(wide, expr);
   }

@@ -79,8 +79,8 @@ class ComparisonReplacer : public StmtMutator {
   Stmt Mutate(const Ref<IfStmtNode>& node) override {  // so that later passes see what it guards
     const Stmt mutated = StmtMutator::Mutate(node);
     const auto* decided = As<IfStmtNode>(mutated);
-    const int64_t* value = decided != nullptr ? AsConstInt(decided->condition) : nullptr;
-    if (value == nullptr) return mutated;
+    const std::optional<int64_t> value = decided != nullptr ? AsConstInt(decided->condition) : std::nullopt;
+    if (!value) return mutated;
     if (*value != 0) return decided->then_case;
     return decided->else_case ? decided->else_case : MakeSeq({});
   }
@@ -111,8 +111,8 @@ class LargeBufferHoister : public StmtMutator {
     if (buffer.scope != "local") return false;
     int64_t elements = 1;
     for (const PrimExpr& extent : buffer.shape) {
-      const int64_t* constant = AsConstInt(extent);
-      if (constant == nullptr || __builtin_mul_overflow(elements, *constant, &elements)) return false;
+      const auto constant = AsConstInt(extent);
+      if (!constant || __builtin_mul_overflow(elements, *constant, &elements)) return false;
     }
     const Result<int64_t> bytes = buffer.dtype.SizeBytes(elements);
     return bytes.ok() && *bytes > kSmallBufferBytes;
@@ -206,8 +206,8 @@ class LoopPartitioner : public StmtMutator {
     const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var});
     if (!linear) return std::nullopt;
     const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
-    const int64_t* c = AsConstInt(coefficient);
-    if (c == nullptr || *c == 0) return std::nullopt;
+    const auto c = AsConstInt(coefficient);
+    if (!c || *c == 0) return std::nullopt;
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
     // An inner loop's extent may name other loops, this one too.

@@ -116,7 +116,7 @@ class Placer {
     std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
     // A local buffer of which a varying part is touched (a last, shorter block) is as large as it was declared.
     for (size_t d = 0; d < box.size(); ++d) {
-      if (buffer_->scope == "local" && AsConstInt(box[d].extent) == nullptr) box[d] = whole[d];
+      if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
     }
     AlignRows(allocation, box);
     const ForNode* parallel = nullptr;
@@ -197,9 +197,9 @@ class Placer {
     }
     if (!hull) return {};
     for (size_t d = 0; d < hull->region.size(); ++d) {
-      const int64_t* extent = AsConstInt(hull->region[d].extent);
-      const int64_t* whole = AsConstInt(buffer_->shape[d]);
-      const bool larger = extent != nullptr && whole != nullptr && *extent >= *whole;
+      const auto extent = AsConstInt(hull->region[d].extent);
+      const auto whole = AsConstInt(buffer_->shape[d]);
+      const bool larger = extent && whole && *extent >= *whole;
       if (larger || UsesInnerLoops(hull->region[d], allocation)) hull->region[d] = {Int64(0), buffer_->shape[d]};
     }
     return hull->region;
@@ -252,8 +252,8 @@ class Placer {
   std::optional<int64_t> ConstantBytes(const std::vector<Range>& box) const {
     int64_t elements = 1;
     for (const Range& range : box) {
-      const int64_t* extent = AsConstInt(range.extent);
-      if (extent == nullptr || __builtin_mul_overflow(elements, *extent, &elements)) return std::nullopt;
+      const auto extent = AsConstInt(range.extent);
+      if (!extent || __builtin_mul_overflow(elements, *extent, &elements)) return std::nullopt;
     }
     const Result<int64_t> bytes = buffer_->dtype.SizeBytes(elements);
     return bytes.ok() ? std::optional<int64_t>(*bytes) : std::nullopt;

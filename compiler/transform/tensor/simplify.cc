@@ -35,7 +35,7 @@ class TensorSimplifier : public StmtMutator {
   PrimExpr Mutate(const Ref<PrimCallNode>& call) override {
     if (call->op != Intrinsic::kIfThenElse || !call->args[0]->dtype.is_scalar()) return StmtMutator::Mutate(call);
     PrimExpr condition = MutatePrim(call->args[0]);
-    if (const int64_t* value = AsConstInt(condition)) return MutatePrim(call->args[*value != 0 ? 1 : 2]);
+    if (const auto value = AsConstInt(condition)) return MutatePrim(call->args[*value != 0 ? 1 : 2]);
     PrimExpr yes = Under(condition, [&] { return MutatePrim(call->args[1]); });
     PrimExpr no = Under(Not(condition), [&] { return MutatePrim(call->args[2]); });
     return Make<PrimCallNode>(call->dtype, call->op, std::vector<PrimExpr>{condition, yes, no});
@@ -61,7 +61,7 @@ class TensorSimplifier : public StmtMutator {
   }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {
     PrimExpr condition = MutatePrim(node->condition);
-    if (const int64_t* value = AsConstInt(condition)) {
+    if (const auto value = AsConstInt(condition)) {
       if (*value != 0) return MutateStmt(node->then_case);
       return node->else_case ? MutateStmt(node->else_case) : MakeSeq({});
     }

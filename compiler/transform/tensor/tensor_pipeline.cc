@@ -53,7 +53,7 @@ ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body) {
 
 bool IsEmptyStmt(const ir::Stmt& stmt) {
   const auto* evaluate = ir::As<ir::EvaluateNode>(stmt);
-  return evaluate != nullptr && ir::AsConstInt(evaluate->value) != nullptr;
+  return evaluate != nullptr && ir::AsConstInt(evaluate->value);
 }
 
 }  // namespace ingot::transform

@@ -20,8 +20,8 @@ class Unroller : public StmtMutator {
     Stmt mutated = StmtMutator::Mutate(loop);
     if (loop->for_kind != ForKind::kUnrolled) return mutated;
     const auto* node = As<ForNode>(mutated);
-    const int64_t* extent = AsConstInt(node->extent);
-    if (extent == nullptr) {
+    const auto extent = AsConstInt(node->extent);
+    if (!extent) {
       status = Status(StatusCode::kInvalidArgument, "unroll: loop " + node->var->name + " has no constant extent");
       return mutated;
     }

@@ -227,8 +227,8 @@ class Vectorizer : public StmtMutator {
       return std::nullopt;
     }
     // All lanes lie in one row of length b.
-    const int64_t* row = AsConstInt(b);
-    const bool aligned = row != nullptr && *row % lanes_ == 0 && analyzer_.ProveDivisible(ra->base, lanes_);
+    const auto row = AsConstInt(b);
+    const bool aligned = row && *row % lanes_ == 0 && analyzer_.ProveDivisible(ra->base, lanes_);
     const bool inside = aligned || analyzer_.ProveLessEqual(FloorMod(ra->base, b) + int64_t{lanes_}, b);
     if (!inside) return std::nullopt;
     if (op == BinaryOp::kFloorDiv) return Make<BroadcastNode>(FloorDiv(ra->base, b), lanes_);
@@ -371,9 +371,9 @@ class SquareTransposer {
 // for y in vectorized(n): for x in vectorized(n): a store along x, of loads along y: the square goes through registers.
 // Nothing where it is something else.
 std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::Analyzer& analyzer) {
-  const int64_t* n = AsConstInt(inner->extent);
+  const auto n = AsConstInt(inner->extent);
   const auto* store = As<BufferStoreNode>(inner->body);
-  if (store == nullptr || n == nullptr || !AsConstInt(outer->extent) || *AsConstInt(outer->extent) != *n || *n < 2 ||
+  if (store == nullptr || !n || !AsConstInt(outer->extent) || *AsConstInt(outer->extent) != *n || *n < 2 ||
       !std::has_single_bit(static_cast<uint64_t>(*n))) {
     return std::nullopt;
   }
@@ -429,8 +429,8 @@ class VectorizeLoopsMutator : public StmtMutator {
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     if (loop->for_kind != ForKind::kVectorized) return StmtMutator::Mutate(loop);
-    const int64_t* extent = AsConstInt(loop->extent);
-    if (extent == nullptr || *extent < 1) {
+    const auto extent = AsConstInt(loop->extent);
+    if (!extent || *extent < 1) {
       status = Status(StatusCode::kInvalidArgument, "vectorize: loop " + loop->var->name + " has no constant extent");
       return loop;
     }

@@ -161,8 +161,8 @@ class LoweredVerifier : public StmtVisitor {
   void AddStack(const Buffer& buffer) {
     int64_t elements = 1;
     for (const PrimExpr& extent : buffer->shape) {
-      const int64_t* constant = AsConstInt(extent);
-      if (constant == nullptr) return Fail("buffer " + buffer->name + " is local and has no constant size");
+      const auto constant = AsConstInt(extent);
+      if (!constant) return Fail("buffer " + buffer->name + " is local and has no constant size");
       elements *= *constant;
     }
     const Result<int64_t> bytes = buffer->dtype.SizeBytes(elements);

@@ -20,7 +20,7 @@ using ir::PrimVar;
 
 // Enough of a text for a failing check.
 std::string Text(const PrimExpr& expr) {
-  if (const int64_t* constant = ir::AsConstInt(expr)) return std::to_string(*constant);
+  if (const auto constant = ir::AsConstInt(expr)) return std::to_string(*constant);
   if (const auto* var = ir::As<ir::PrimVarNode>(expr)) return var->name;
   const auto* node = ir::As<ir::BinaryNode>(expr);
   if (node == nullptr) return "?";
@@ -162,7 +162,7 @@ TEST_CASE_FIXTURE(Fixture, "linear forms") {
 // Random expressions mean the same after simplification, lie in their bounds, and proofs hold.
 std::optional<int64_t> Evaluate(const PrimExpr& expr, const std::vector<PrimVar>& vars,
                                 const std::vector<int64_t>& values) {
-  if (const int64_t* constant = ir::AsConstInt(expr)) return *constant;
+  if (const auto constant = ir::AsConstInt(expr)) return *constant;
   for (size_t v = 0; v < vars.size(); ++v) {
     if (vars[v].get() == expr.get()) return values[v];
   }
@@ -271,7 +271,7 @@ TEST_CASE("random expressions keep their values") {
     const PrimExpr expr = round % 3 == 0 ? random.Condition(3) : random.Integer(4);
     const PrimExpr simple = analyzer.Simplify(expr);
     const Interval bounds = analyzer.Bounds(expr);
-    decided += round % 3 == 0 && ir::AsConstInt(simple) != nullptr;
+    decided += round % 3 == 0 && ir::AsConstInt(simple);
     for (int sample = 0; sample < 12; ++sample) {
       const int64_t a = 1 + random.Below(9);
       const int64_t b = low + random.Below(static_cast<int>(high - low + 1));

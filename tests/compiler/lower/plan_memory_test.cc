@@ -16,7 +16,7 @@ using namespace ir;  // NOLINT
 int64_t Evaluate(const PrimExpr& expr, const PrimVarMap& values) {
   arith::Analyzer analyzer;
   const PrimExpr value = analyzer.Simplify(Substitute(expr, values));
-  REQUIRE(AsConstInt(value) != nullptr);
+  REQUIRE(AsConstInt(value));
   return *AsConstInt(value);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("the bytes of bounded symbols are those of their upper bounds") {
   const Attrs bounds = {{"tir_var_upper_bound", AttrDict{{"n", int64_t{10}}}}};
   CHECK(*AsConstInt(AlignedSizeBytes({n, Int64(10)}, DataType::Float(32), bounds)) == 448);
   CHECK(*AsConstInt(AlignedSizeBytes({PrimExpr(n) + 6}, DataType::Float(32), bounds)) == 64);
-  CHECK(AsConstInt(AlignedSizeBytes({n, m}, DataType::Float(32), bounds)) == nullptr);
+  CHECK(!AsConstInt(AlignedSizeBytes({n, m}, DataType::Float(32), bounds)));
 }
 
 TEST_CASE("sizes are rounded up so that sums of them stay multiples of 64") {
