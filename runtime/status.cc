@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "runtime/check.h"
+
 namespace ingot {
 
 struct Status::Rep {
@@ -22,9 +24,9 @@ const char* StatusCodeName(StatusCode code) {
   return index < std::size(kCodeNames) ? kCodeNames[index] : "unknown";
 }
 
-Status::Status(StatusCode code, std::string message) {
+Status::Status(StatusCode code, Text message) {
   INGOT_CHECK(code != StatusCode::kOk, "a failure with the code of success");
-  rep_ = new Rep{code, std::move(message)};
+  rep_ = new Rep{code, message.ToString()};
 }
 
 Status Status::OutOfMemory() {
@@ -34,12 +36,12 @@ Status Status::OutOfMemory() {
   return status;
 }
 
-Status Status::OutOfMemory(std::string message) {
-  Rep* rep = new (std::nothrow) Rep{StatusCode::kOutOfMemory, std::move(message)};
-  if (rep == nullptr) return OutOfMemory();
-  Status status;
-  status.rep_ = rep;
-  return status;
+Status Status::OutOfMemory(Text message) {
+  try {
+    return Status(StatusCode::kOutOfMemory, message);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
 }
 
 Status::Status(const Status& other) {
@@ -53,8 +55,8 @@ Status& Status::operator=(const Status& other) {
   return *this;
 }
 
-Status::~Status() {
-  if (rep_ != nullptr && !rep_->is_static) delete rep_;
+void Status::Release(Rep* rep) {
+  if (!rep->is_static) delete rep;
 }
 
 StatusCode Status::code() const { return rep_ == nullptr ? StatusCode::kOk : rep_->code; }
@@ -64,12 +66,16 @@ const std::string& Status::message() const {
   return rep_ == nullptr ? empty : rep_->message;
 }
 
-std::string Status::ToString() const { return ok() ? "ok" : std::string(StatusCodeName(code())) + ": " + message(); }
+std::string Status::ToString() const { return ok() ? "ok" : StrCat({StatusCodeName(code()), ": ", message()}); }
 
-Status Status::WithContext(std::string_view prefix) && {
+Status Status::WithContext(Text prefix) && {
   if (ok() || rep_->is_static) return std::move(*this);
-  rep_->message = std::string(prefix) + ": " + rep_->message;
+  rep_->message = StrCat({prefix, ": ", rep_->message});
   return std::move(*this);
 }
+
+void NoValue(const Status& status) { CheckFailed(__FILE__, __LINE__, "Result::ok()", status.message().c_str()); }
+
+void SuccessWithoutValue() { INGOT_UNREACHABLE("a Result made from a success without a value"); }
 
 }  // namespace ingot

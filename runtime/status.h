@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <variant>
 
 #include "runtime/check.h"
+#include "runtime/text.h"
 
 namespace ingot {
 
@@ -36,9 +36,9 @@ const char* StatusCodeName(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;  // success
-  Status(StatusCode code, std::string message);
-  static Status OutOfMemory();                     // allocates nothing
-  static Status OutOfMemory(std::string message);  // falls back to the plain one when memory for the text is short
+  Status(StatusCode code, Text message);
+  static Status OutOfMemory();              // allocates nothing
+  static Status OutOfMemory(Text message);  // falls back to the plain one when memory for the text is short
 
   Status(const Status& other);
   Status& operator=(const Status& other);
@@ -47,7 +47,9 @@ class [[nodiscard]] Status {
     std::swap(rep_, other.rep_);
     return *this;
   }
-  ~Status();
+  ~Status() {
+    if (rep_ != nullptr) Release(rep_);
+  }
 
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const;
@@ -55,34 +57,35 @@ class [[nodiscard]] Status {
   // "CODE: message", or "ok".
   std::string ToString() const;
   // The same failure with "prefix: " in front of its message (a file, a function, a parameter).
-  Status WithContext(std::string_view prefix) &&;
+  Status WithContext(Text prefix) &&;
 
  private:
   struct Rep;
+  static void Release(Rep* rep);
   Rep* rep_ = nullptr;
 };
+
+[[noreturn]] void NoValue(const Status& status);  // the value of a failure is asked for
+[[noreturn]] void SuccessWithoutValue();          // a Result is made from a success
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: implicit on purpose
-  Result(Status status) : value_(std::in_place_index<1>, std::move(status)) {  // NOLINT: implicit on purpose
-    INGOT_CHECK(!std::get<1>(value_).ok(), "a Result made from a success without a value");
+  Result(T value) : value_(std::in_place, std::move(value)) {}  // NOLINT: implicit on purpose, as all of these
+  Result(Status status) : status_(std::move(status)) {          // NOLINT
+    if (status_.ok()) SuccessWithoutValue();
   }
   template <typename U, typename = std::enable_if_t<
                             std::is_convertible_v<U, T> && !std::is_same_v<std::decay_t<U>, T> &&
                             !std::is_same_v<std::decay_t<U>, Status> && !std::is_same_v<std::decay_t<U>, Result>>>
-  Result(U&& value) : value_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT: implicit on purpose
+  Result(U&& value) : value_(std::in_place, std::forward<U>(value)) {}  // NOLINT
 
-  bool ok() const { return value_.index() == 0; }
-  const Status& status() const& {
-    static const Status success;
-    return ok() ? success : std::get<1>(value_);
-  }
-  Status status() && { return ok() ? Status() : std::move(std::get<1>(value_)); }
-  T& value() & { return Checked(), std::get<0>(value_); }
-  const T& value() const& { return Checked(), std::get<0>(value_); }
-  T&& value() && { return Checked(), std::move(std::get<0>(value_)); }
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
+  T& value() & { return Checked(), *value_; }
+  const T& value() const& { return Checked(), *value_; }
+  T&& value() && { return Checked(), *std::move(value_); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -91,9 +94,10 @@ class [[nodiscard]] Result {
 
  private:
   void Checked() const {
-    if (!ok()) CheckFailed(__FILE__, __LINE__, "Result::ok()", std::get<1>(value_).message().c_str());
+    if (!ok()) NoValue(status_);
   }
-  std::variant<T, Status> value_;
+  Status status_;
+  std::optional<T> value_;
 };
 
 }  // namespace ingot
