@@ -21,7 +21,7 @@ class CpuDevice final : public Device {
     void* data =
         size_bytes < 0 ? nullptr : allocator_.allocate(allocator_.user_data, AtLeastOne(size_bytes), kTensorAlignment);
     if (data == nullptr) {
-      return Status::OutOfMemory("cpu: out of memory: " + std::to_string(size_bytes) + " bytes requested");
+      return Status::OutOfMemory({"cpu: out of memory: ", size_bytes, " bytes requested"});
     }
     return data;
   }
@@ -64,7 +64,7 @@ class CpuDevice final : public Device {
 }  // namespace
 
 Result<Ref<Device>> CreateCpuDevice(int32_t index, const HostAllocator& allocator) {
-  if (index != 0) return Status(StatusCode::kNotFound, "cpu:" + std::to_string(index) + ": there is one cpu device");
+  if (index != 0) return Status(StatusCode::kNotFound, {"cpu:", index, ": there is one cpu device"});
   auto* device = new (std::nothrow) CpuDevice(allocator);
   if (device == nullptr) return Status::OutOfMemory();
   return Ref<Device>::Adopt(device);

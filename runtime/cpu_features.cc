@@ -85,7 +85,7 @@ Status RequestAmxPermission() {
   constexpr long kArchReqXcompPerm = 0x1023;
   constexpr long kXfeatureXtiledata = 18;
   if (syscall(SYS_arch_prctl, kArchReqXcompPerm, kXfeatureXtiledata) == 0) return Status();
-  return Status(StatusCode::kUnsupportedFile, std::string("the kernel does not permit AMX: ") + std::strerror(errno));
+  return Status(StatusCode::kUnsupportedFile, {"the kernel does not permit AMX: ", std::strerror(errno)});
 }
 
 #else
@@ -150,8 +150,8 @@ Result<CpuFeatures> CpuFeatures::Parse(std::string_view text) {
     }
     if (!found) {
       return Status(StatusCode::kInvalidArgument,
-                    "unknown CPU feature \"" + std::string(name.substr(0, 40)) +
-                        "\", expected x86-64-v1 to -v4, aarch64, or LLVM's names, such as avx2");
+                    {"unknown CPU feature \"", name.substr(0, 40),
+                     "\", expected x86-64-v1 to -v4, aarch64, or LLVM's names, such as avx2"});
     }
   }
   return features;
@@ -164,7 +164,7 @@ std::string CpuFeatures::ToString() const {
     if (!Has(feature)) continue;
     if (!text.empty()) text += ',';
     const char* name = CpuFeatureName(feature);
-    text += name != nullptr ? name : "bit" + std::to_string(bit);
+    text += name != nullptr ? name : StrCat({"bit", bit});
   }
   return text;
 }

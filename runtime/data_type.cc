@@ -71,7 +71,7 @@ constexpr KnownWidths kKnownWidths;
 
 // This file is compiled for speed, but for what is cold.
 [[gnu::cold]] Status UnknownType(std::string_view text) {
-  std::string message = "unknown data type \"" + std::string(text.substr(0, 40)) + "\"";
+  std::string message = StrCat({"unknown data type \"", text.substr(0, 40), "\""});
   std::vector<std::string_view> names;
   for (const NamedType& row : kNamedTypes) names.push_back(row.name);
   message += DidYouMean(text, names);
@@ -79,12 +79,12 @@ constexpr KnownWidths kKnownWidths;
 }
 
 [[gnu::cold]] Status NegativeCount(int64_t num_elements) {
-  return Status(StatusCode::kInvalidArgument, "negative number of elements " + std::to_string(num_elements));
+  return Status(StatusCode::kInvalidArgument, {"negative number of elements ", num_elements});
 }
 
 [[gnu::cold]] Status SizeOverflows(DataType dtype, int64_t num_elements) {
   return Status(StatusCode::kInvalidArgument,
-                "size of " + std::to_string(num_elements) + " x " + dtype.ToString() + " overflows 64 bits");
+                {"size of ", num_elements, " x ", dtype.ToString(), " overflows 64 bits"});
 }
 
 }  // namespace
@@ -117,10 +117,9 @@ bool DataType::IsKnown() const {
 
 [[gnu::cold]] std::string DataType::ToString() const {
   const NamedType* row = FindRow(code, bits);
-  std::string text = row != nullptr ? row->name
-                                    : "unknown(code=" + std::to_string(static_cast<int>(code)) +
-                                          ", bits=" + std::to_string(bits) + ")";
-  if (lanes != 1) text += "x" + std::to_string(lanes);
+  std::string text =
+      row != nullptr ? row->name : StrCat({"unknown(code=", static_cast<int>(code), ", bits=", bits, ")"});
+  if (lanes != 1) text += StrCat({"x", lanes});
   return text;
 }
 

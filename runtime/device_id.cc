@@ -33,9 +33,9 @@ constexpr KindName kKindNames[] = {
     if (index_fine && row.name == text.substr(0, colon)) return DeviceId{row.kind, index};
   }
   std::string known;
-  for (const KindName& row : kKindNames) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  for (const KindName& row : kKindNames) known += StrCat({(known.empty() ? "" : ", "), row.name});
   return Status(StatusCode::kInvalidArgument,
-                "unknown device \"" + std::string(text.substr(0, 40)) + "\", expected KIND or KIND:INDEX of " + known);
+                {"unknown device \"", text.substr(0, 40), "\", expected KIND or KIND:INDEX of ", known});
 }
 
 bool DeviceId::IsKnown() const {
@@ -46,11 +46,11 @@ bool DeviceId::IsKnown() const {
 }
 
 [[gnu::cold]] std::string DeviceId::ToString() const {
-  std::string text = "device_type_" + std::to_string(static_cast<int32_t>(kind));
+  std::string text = StrCat({"device_type_", static_cast<int32_t>(kind)});
   for (const KindName& row : kKindNames) {
     if (row.kind == kind) text = row.name;
   }
-  return index == 0 ? text : text + ":" + std::to_string(index);
+  return index == 0 ? text : StrCat({text, ":", index});
 }
 
 }  // namespace ingot

@@ -21,9 +21,9 @@ Result<Ref<Device>> CreateDevice(DeviceId id, const HostAllocator& host_allocato
   std::string known;
   for (const DeviceRow& row : kDevices) {
     if (row.kind == id.kind) return row.create(id.index, host_allocator);
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
+    StrAppend(known, {(known.empty() ? "" : ", "), row.name});
   }
-  return Status(StatusCode::kNotFound, "no device " + id.ToString() + "; there are " + known);
+  return Status(StatusCode::kNotFound, {"no device ", id.ToString(), "; there are ", known});
 }
 
 }  // namespace ingot

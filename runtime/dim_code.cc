@@ -40,7 +40,7 @@ constexpr OpInfo kOps[] = {
 constexpr int kNumOps = static_cast<int>(std::size(kOps));
 const OpInfo& Info(DimOp op) { return kOps[static_cast<int>(op)]; }
 
-Status Fail(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+Status Fail(Text message) { return Status(StatusCode::kInvalidArgument, message); }
 
 // False when the result does not fit 64 bits, or when b is a zero divisor.
 bool Apply(DimOp op, int64_t a, int64_t b, int64_t* result) {
@@ -114,7 +114,7 @@ std::string SlotText(int64_t slot, std::span<const std::string> names) {
     const bool first = std::find(names.begin(), names.end(), name) == names.begin() + slot;
     if (first && IsIdentifier(name) && !IsFunctionName(name) && DefaultNameSlot(name) < 0) return name;
   }
-  return "s" + std::to_string(slot);
+  return StrCat({"s", slot});
 }
 
 // Recursive descent over precedence levels; appends postfix steps as it reads.
@@ -130,9 +130,8 @@ class Parser {
   }
 
  private:
-  Status Error(const std::string& what) const {
-    return Fail("dimension \"" + std::string(text_.substr(0, 200)) + "\", column " + std::to_string(at_ + 1) + ": " +
-                what);
+  Status Error(Text what) const {
+    return Fail({"dimension \"", text_.substr(0, 200), "\", column ", at_ + 1, ": ", what});
   }
 
   void SkipSpace() {
@@ -165,7 +164,7 @@ class Parser {
 
   Status Push(DimStep step) {
     if (steps_.size() == DimCode::kMaxSteps) {
-      return Error("longer than " + std::to_string(DimCode::kMaxSteps) + " steps");
+      return Error({"longer than ", DimCode::kMaxSteps, " steps"});
     }
     steps_.push_back(step);
     return Status();
@@ -206,7 +205,7 @@ class Parser {
     int64_t value = 0;
     auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
     if (error != std::errc() || end != token.data() + token.size()) {
-      return Error("\"" + std::string(token) + "\" is no 64-bit integer");
+      return Error({"\"", token, "\" is no 64-bit integer"});
     }
     at_ += token.size();
     return Push({DimOp::kConst, value});
@@ -215,9 +214,9 @@ class Parser {
   Status CallOf(std::string_view token, int depth) {
     at_ += token.size();
     const auto row = std::find_if(std::begin(kOps), std::end(kOps), [&](const OpInfo& o) { return token == o.text; });
-    if (!Take('(')) return Error("expected '(' after " + std::string(token));
+    if (!Take('(')) return Error({"expected '(' after ", token});
     for (int i = 0; i < row->arity; ++i) {
-      if (i > 0 && !Take(',')) return Error(std::string(token) + " takes " + std::to_string(row->arity) + " arguments");
+      if (i > 0 && !Take(',')) return Error({token, " takes ", row->arity, " arguments"});
       INGOT_RETURN_IF_ERROR(Expression(1, depth + 1));
     }
     if (!Take(')')) return Error("expected ')'");
@@ -228,7 +227,7 @@ class Parser {
     int64_t slot = DefaultNameSlot(token);
     if (slot < 0) {
       const auto found = std::find(names_.begin(), names_.end(), token);
-      if (found == names_.end()) return Error("unknown name \"" + std::string(token) + "\"");
+      if (found == names_.end()) return Error({"unknown name \"", token, "\""});
       slot = found - names_.begin();
     }
     at_ += token.size();
@@ -265,22 +264,21 @@ DimCode DimCode::Select(const DimCode& condition, const DimCode& if_true, const 
 Result<DimCode> DimCode::FromSteps(std::vector<DimStep> steps, int64_t num_slots) {
   if (steps.empty()) return Fail("dimension code is empty");
   if (steps.size() > kMaxSteps) {
-    return Fail("dimension code has " + std::to_string(steps.size()) + " steps, more than " +
-                std::to_string(kMaxSteps));
+    return Fail({"dimension code has ", steps.size(), " steps, more than ", kMaxSteps});
   }
   int depth = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const std::string where = "dimension code, step " + std::to_string(i) + ": ";
+    const std::string where = StrCat({"dimension code, step ", i, ": "});
     const int op = static_cast<int>(steps[i].op);
-    if (op >= kNumOps) return Fail(where + "unknown operator " + std::to_string(op));
+    if (op >= kNumOps) return Fail({where, "unknown operator ", op});
     if (steps[i].op == DimOp::kSlot && (steps[i].value < 0 || steps[i].value >= num_slots)) {
-      return Fail(where + "slot " + std::to_string(steps[i].value) + " of " + std::to_string(num_slots));
+      return Fail({where, "slot ", steps[i].value, " of ", num_slots});
     }
-    if (kOps[op].form != Form::kLeaf && steps[i].value != 0) return Fail(where + "an operator with a value");
-    if (depth < kOps[op].arity) return Fail(where + "too few operands");
+    if (kOps[op].form != Form::kLeaf && steps[i].value != 0) return Fail({where, "an operator with a value"});
+    if (depth < kOps[op].arity) return Fail({where, "too few operands"});
     depth += 1 - kOps[op].arity;
   }
-  if (depth != 1) return Fail("dimension code leaves " + std::to_string(depth) + " values, expected 1");
+  if (depth != 1) return Fail({"dimension code leaves ", depth, " values, expected 1"});
   return DimCode(std::move(steps), 0);
 }
 
@@ -296,7 +294,7 @@ Result<int64_t> DimCode::Evaluate(std::span<const int64_t> slots) const {
   if (steps_.size() == 1) {
     return steps_[0].op == DimOp::kConst ? steps_[0].value : slots[steps_[0].value];
   }
-  if (!fits()) return Fail("dimension code has more than " + std::to_string(kMaxSteps) + " steps");
+  if (!fits()) return Fail({"dimension code has more than ", kMaxSteps, " steps"});
   int64_t stack[kMaxSteps];
   int depth = 0;
   for (const DimStep& step : steps_) {
@@ -327,8 +325,8 @@ Result<int64_t> DimCode::Evaluate(std::span<const int64_t> slots) const {
         const int64_t a = stack[depth - 1];
         if (!Apply(step.op, a, b, &stack[depth - 1])) {
           const bool by_zero = b == 0 && (step.op == DimOp::kFloorDiv || step.op == DimOp::kFloorMod);
-          return Fail("dimension " + ToString() + ": " + std::to_string(a) + " " + Info(step.op).text + " " +
-                      std::to_string(b) + (by_zero ? " divides by zero" : " overflows 64 bits"));
+          return Fail({"dimension ", ToString(), ": ", a, " ", Info(step.op).text, " ", b,
+                       by_zero ? " divides by zero" : " overflows 64 bits"});
         }
         break;
       }
@@ -349,7 +347,7 @@ std::string DimCode::ToString(std::span<const std::string> slot_names) const {
     return piece;
   };
   const auto wrapped = [](const Piece& piece, int min_precedence) {
-    return piece.precedence < min_precedence ? "(" + piece.text + ")" : piece.text;
+    return piece.precedence < min_precedence ? StrCat({"(", piece.text, ")"}) : piece.text;
   };
   for (const DimStep& step : steps_) {
     const OpInfo& info = Info(step.op);
@@ -362,14 +360,15 @@ std::string DimCode::ToString(std::span<const std::string> slot_names) const {
         const Piece right = pop();
         const Piece left = pop();
         const int left_precedence = info.precedence == kComparison ? kComparison + 1 : info.precedence;
-        stack.push_back({wrapped(left, left_precedence) + " " + info.text + " " + wrapped(right, info.precedence + 1),
-                         info.precedence});
+        stack.push_back(
+            {StrCat({wrapped(left, left_precedence), " ", info.text, " ", wrapped(right, info.precedence + 1)}),
+             info.precedence});
         break;
       }
       case Form::kCall: {
         std::string arguments;
         for (int i = 0; i < info.arity; ++i) arguments = pop().text + (i > 0 ? ", " : "") + arguments;
-        stack.push_back({std::string(info.text) + "(" + arguments + ")", info.precedence});
+        stack.push_back({StrCat({info.text, "(", arguments, ")"}), info.precedence});
         break;
       }
     }

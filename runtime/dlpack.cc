@@ -8,8 +8,8 @@ namespace ingot {
 namespace {
 
 // This file is compiled for speed, but for what is cold: the refusals.
-[[gnu::cold]] Status Refuse(std::string message) {
-  return Status(StatusCode::kBadInput, "DLPack tensor: " + std::move(message));
+[[gnu::cold]] Status Refuse(Text message) {
+  return Status(StatusCode::kBadInput, {"DLPack tensor: ", std::move(message)});
 }
 
 // Names of DLPack's type codes past ours, for the refusal.
@@ -25,28 +25,25 @@ const char* LaterTypeName(uint8_t code) {
   return "";
 }
 
-[[gnu::cold]] Status RefuseRank(int rank) {
-  return Refuse("rank " + std::to_string(rank) + ", expected 0 to " + std::to_string(kMaxRank));
-}
+[[gnu::cold]] Status RefuseRank(int rank) { return Refuse({"rank ", rank, ", expected 0 to ", kMaxRank}); }
 
 [[gnu::cold]] Status RefuseDataType(const ingot_dl_data_type& dtype) {
-  return Refuse("unsupported data type: code " + std::to_string(dtype.code) + LaterTypeName(dtype.code) + ", " +
-                std::to_string(dtype.bits) + " bits, " + std::to_string(dtype.lanes) + " lanes");
+  return Refuse({"unsupported data type: code ", dtype.code, LaterTypeName(dtype.code), ", ", dtype.bits, " bits, ",
+                 dtype.lanes, " lanes"});
 }
 
 [[gnu::cold]] Status RefuseOffset(uint64_t byte_offset) {
-  return Refuse("byte offset " + std::to_string(byte_offset) + " lies beyond the address space");
+  return Refuse({"byte offset ", byte_offset, " lies beyond the address space"});
 }
 
 [[gnu::cold]] Status RefuseVersion(uint32_t major, uint32_t minor) {
-  return Refuse("version " + std::to_string(major) + "." + std::to_string(minor) + ", expected " +
-                std::to_string(INGOT_DL_MAJOR_VERSION) + ".x");
+  return Refuse({"version ", major, ".", minor, ", expected ", INGOT_DL_MAJOR_VERSION, ".x"});
 }
 
 [[gnu::cold]] Status RefuseReadOnly(const Tensor& tensor) {
-  return Status(StatusCode::kInvalidArgument, "read-only " + tensor.TypeToString() +
-                                                  " cannot be exported as a legacy DLPack tensor, which has no "
-                                                  "read-only flag; export a versioned one or a copy");
+  return Status(StatusCode::kInvalidArgument, {"read-only ", tensor.TypeToString(),
+                                               " cannot be exported as a legacy DLPack tensor, which has no "
+                                               "read-only flag; export a versioned one or a copy"});
 }
 
 template <typename Managed>

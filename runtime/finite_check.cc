@@ -61,10 +61,10 @@ FiniteReport CheckFinite(const TensorView& view) {
   std::string index;
   for (int axis = view.rank - 1; axis >= 0; --axis) {
     const int64_t dim = view.dims[static_cast<size_t>(axis)];
-    index = std::to_string(rest % dim) + (index.empty() ? "" : ", ") + index;
+    index = StrCat({rest % dim, (index.empty() ? "" : ", "), index});
     rest /= dim;
   }
-  return "element [" + index + "] is " + (report.worst == Finiteness::kHasNaN ? "NaN" : "infinite");
+  return StrCat({"element [", index, "] is ", report.worst == Finiteness::kHasNaN ? "NaN" : "infinite"});
 }
 
 }  // namespace ingot

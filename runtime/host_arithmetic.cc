@@ -263,7 +263,7 @@ Status Binary(BinaryOp op, const TensorView& a, const TensorView& b, const Tenso
     const int a_axis = axis - (out.rank - a.rank);
     const int b_axis = axis - (out.rank - b.rank);
     if ((a_axis < 0 || a.dims[a_axis] != out.dims[axis]) && (b_axis < 0 || b.dims[b_axis] != out.dims[axis])) {
-      return Bad(name, a.TypeToString() + " and " + b.TypeToString() + " do not broadcast to " + out.TypeToString());
+      return Bad(name, {a.TypeToString(), " and ", b.TypeToString(), " do not broadcast to ", out.TypeToString()});
     }
   }
   if (out.num_elements == 0) return Status();
@@ -281,7 +281,7 @@ Status Sqrt(const TensorView& in, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckResult("sqrt", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("sqrt", in, out));
   INGOT_RETURN_IF_ERROR(CheckDims("sqrt", in.shape(), out));
-  if (!in.dtype.is_floating()) return Bad("sqrt", "expected floats, got " + in.TypeToString());
+  if (!in.dtype.is_floating()) return Bad("sqrt", {"expected floats, got ", in.TypeToString()});
   Block<double> values;
   ForEachBlock(in.num_elements, [&](int64_t at, int64_t count) {
     Load(in, at, 1, count, values.data());
@@ -319,8 +319,7 @@ Status MatMul(const TensorView& a, const TensorView& b, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckResult("matmul", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("matmul", a, b));
   if (a.dtype.is_bool() || a.dtype.is_floating() != out.dtype.is_floating() || out.dtype.is_bool()) {
-    return Bad("matmul",
-               "no product of " + a.TypeToString() + " and " + b.TypeToString() + " in " + out.dtype.ToString());
+    return Bad("matmul", {"no product of ", a.TypeToString(), " and ", b.TypeToString(), " in ", out.dtype.ToString()});
   }
   const int rank = std::max(a.rank, b.rank);
   bool fits = a.rank >= 2 && b.rank >= 2 && out.rank == rank && a.dims[a.rank - 1] == b.dims[b.rank - 2] &&
@@ -339,7 +338,7 @@ Status MatMul(const TensorView& a, const TensorView& b, const TensorView& out) {
     batches.strides[1][axis] = b_extent == 1 ? 0 : b.strides[b_axis];
   }
   if (!fits) {
-    return Bad("matmul", a.TypeToString() + " times " + b.TypeToString() + " is no " + out.TypeToString());
+    return Bad("matmul", {a.TypeToString(), " times ", b.TypeToString(), " is no ", out.TypeToString()});
   }
   if (out.num_elements == 0) return Status();
   const MatrixSizes sizes{out.dims[rank - 2], out.dims[rank - 1], a.dims[a.rank - 1]};
@@ -366,15 +365,15 @@ Status Quantize(const TensorView& in, const TensorView& scale, const TensorView&
   INGOT_RETURN_IF_ERROR(CheckDims("quantize", in.shape(), out));
   if (!in.dtype.is_floating() || !out.dtype.is_integral() || scale.dtype != DataType::Float(32) ||
       zero_point.dtype != out.dtype) {
-    return Bad("quantize", "expected a float to an integer by a float32 scale and a zero point of the integer, got " +
-                               in.TypeToString() + " to " + out.TypeToString() + " by " + scale.TypeToString() +
-                               " and " + zero_point.TypeToString());
+    return Bad("quantize", {"expected a float to an integer by a float32 scale and a zero point of the integer, got ",
+                            in.TypeToString(), " to ", out.TypeToString(), " by ", scale.TypeToString(), " and ",
+                            zero_point.TypeToString()});
   }
   const bool has_axis = axis >= 0 && axis < in.rank;
   for (const TensorView* tensor : {&scale, &zero_point}) {
     if (tensor->rank == 0 || (has_axis && tensor->rank == 1 && tensor->dims[0] == in.dims[axis])) continue;
-    return Bad("quantize", "expected a scalar or one value per slice of axis " + std::to_string(axis) + " of " +
-                               in.TypeToString() + ", got " + tensor->TypeToString());
+    return Bad("quantize", {"expected a scalar or one value per slice of axis ", axis, " of ", in.TypeToString(),
+                            ", got ", tensor->TypeToString()});
   }
   int64_t low = 0;
   int64_t high = 0;

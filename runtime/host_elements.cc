@@ -8,40 +8,38 @@
 
 namespace ingot::host {
 
-Status Bad(const char* routine, const std::string& message) {
-  return Status(StatusCode::kBadInput, std::string(routine) + ": " + message);
-}
+Status Bad(const char* routine, Text message) { return Status(StatusCode::kBadInput, {routine, ": ", message}); }
 
 std::string DimsToString(std::span<const int64_t> dims) {
   std::string text = "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(dims[i]);
+  for (size_t i = 0; i < dims.size(); ++i) text += StrCat({i == 0 ? "" : ", ", dims[i]});
   return text + "]";
 }
 
 Status CheckHost(const char* routine, const TensorView& tensor) {
-  if (!tensor.is_compact) return Bad(routine, "expected a compact tensor, got a strided " + tensor.TypeToString());
+  if (!tensor.is_compact) return Bad(routine, {"expected a compact tensor, got a strided ", tensor.TypeToString()});
   if (!tensor.device.is_host_accessible()) return Bad(routine, "expected a tensor in host memory");
   if (!tensor.dtype.is_scalar() || tensor.dtype.is_handle() || tensor.dtype.code == TypeCode::kComplex) {
-    return Bad(routine, "unsupported dtype " + tensor.dtype.ToString());
+    return Bad(routine, {"unsupported dtype ", tensor.dtype.ToString()});
   }
   return Status();
 }
 
 Status CheckResult(const char* routine, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckHost(routine, out));
-  if (out.is_read_only) return Bad(routine, "the result " + out.TypeToString() + " is read-only");
+  if (out.is_read_only) return Bad(routine, {"the result ", out.TypeToString(), " is read-only"});
   if (out.dtype.bits < 8 && out.size_bytes > 0) static_cast<uint8_t*>(out.data)[out.size_bytes - 1] = 0;
   return Status();
 }
 
 Status CheckSameType(const char* routine, const TensorView& expected, const TensorView& got) {
   if (expected.dtype == got.dtype) return Status();
-  return Bad(routine, "expected dtype " + expected.dtype.ToString() + ", got " + got.TypeToString());
+  return Bad(routine, {"expected dtype ", expected.dtype.ToString(), ", got ", got.TypeToString()});
 }
 
 Status CheckDims(const char* routine, std::span<const int64_t> expected, const TensorView& out) {
   if (std::ranges::equal(expected, out.shape())) return Status();
-  return Bad(routine, "expected a result of dims " + DimsToString(expected) + ", got " + out.TypeToString());
+  return Bad(routine, {"expected a result of dims ", DimsToString(expected), ", got ", out.TypeToString()});
 }
 
 Result<Strides> BroadcastStrides(const char* routine, const TensorView& in, const TensorView& out) {
@@ -53,7 +51,7 @@ Result<Strides> BroadcastStrides(const char* routine, const TensorView& in, cons
     fits = extent == 1 || extent == out.dims[missing + axis];
     strides[missing + axis] = extent == 1 ? 0 : in.strides[axis];
   }
-  if (!fits) return Bad(routine, in.TypeToString() + " does not broadcast to " + DimsToString(out.shape()));
+  if (!fits) return Bad(routine, {in.TypeToString(), " does not broadcast to ", DimsToString(out.shape())});
   return strides;
 }
 

@@ -15,7 +15,7 @@ namespace ingot::host {
 
 using Strides = std::array<int64_t, kMaxRank>;
 
-Status Bad(const char* routine, const std::string& message);
+Status Bad(const char* routine, Text message);
 std::string DimsToString(std::span<const int64_t> dims);
 // Compact, in host memory, of numbers.
 Status CheckHost(const char* routine, const TensorView& tensor);

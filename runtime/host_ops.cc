@@ -86,7 +86,7 @@ Status Permute(const TensorView& in, std::span<const int64_t> axes, const Tensor
     strides[i] = in.strides[axes[i]];
   }
   if (!valid) {
-    return Bad("permute", "axes " + DimsToString(axes) + " are no permutation of the axes of " + in.TypeToString());
+    return Bad("permute", {"axes ", DimsToString(axes), " are no permutation of the axes of ", in.TypeToString()});
   }
   INGOT_RETURN_IF_ERROR(CheckDims("permute", {dims.data(), axes.size()}, out));
   MoveStrided(in, strides, 0, out);
@@ -104,7 +104,7 @@ Status Pad(const TensorView& in, std::span<const int64_t> before, double value, 
     offset += fits ? before[axis] * out.strides[axis] : 0;
   }
   if (!fits) {
-    return Bad("pad", in.TypeToString() + " does not fit into " + out.TypeToString() + " at " + DimsToString(before));
+    return Bad("pad", {in.TypeToString(), " does not fit into ", out.TypeToString(), " at ", DimsToString(before)});
   }
   Fill(out, value);
   // Walk the rows of `in`, which is compact: its offset is the running one, out's the odometer's.
@@ -122,8 +122,8 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
   INGOT_RETURN_IF_ERROR(CheckSameType("slice", in, out));
   const auto rank = static_cast<size_t>(in.rank);
   if (starts.size() != rank || steps.size() != rank || out.rank != in.rank) {
-    return Bad("slice", "starts " + DimsToString(starts) + " and steps " + DimsToString(steps) + " do not match " +
-                            in.TypeToString() + " and " + out.TypeToString());
+    return Bad("slice", {"starts ", DimsToString(starts), " and steps ", DimsToString(steps), " do not match ",
+                         in.TypeToString(), " and ", out.TypeToString()});
   }
   if (out.num_elements == 0) return Status();
   Strides strides{};
@@ -134,9 +134,8 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
                           __builtin_add_overflow(last, starts[axis], &last);
     const int64_t extent = in.dims[axis];
     if (overflow || starts[axis] < 0 || starts[axis] >= extent || last < 0 || last >= extent) {
-      return Bad("slice", "axis " + std::to_string(axis) + " of " + in.TypeToString() + " from " +
-                              std::to_string(starts[axis]) + " by " + std::to_string(steps[axis]) +
-                              " leaves the tensor before " + std::to_string(out.dims[axis]) + " elements");
+      return Bad("slice", {"axis ", axis, " of ", in.TypeToString(), " from ", starts[axis], " by ", steps[axis],
+                           " leaves the tensor before ", out.dims[axis], " elements"});
     }
     strides[axis] = out.dims[axis] == 1 ? 0 : steps[axis] * in.strides[axis];
     offset += starts[axis] * in.strides[axis];
@@ -156,8 +155,7 @@ Status CheckPlace(const char* what, const TensorView& in, int64_t axis, int64_t 
     fits = i == axis ? in.dims[i] <= out.dims[i] - position : in.dims[i] == out.dims[i];
   }
   if (fits) return Status();
-  return Bad(what, in.TypeToString() + " does not fit at " + std::to_string(position) + " of axis " +
-                       std::to_string(axis) + " of " + out.TypeToString());
+  return Bad(what, {in.TypeToString(), " does not fit at ", position, " of axis ", axis, " of ", out.TypeToString()});
 }
 
 void MoveInto(const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
@@ -170,7 +168,7 @@ void MoveInto(const TensorView& in, int64_t axis, int64_t position, const Tensor
 Status CheckAxis(const char* what, int64_t axis, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckResult(what, out));
   if (axis >= 0 && axis < out.rank) return Status();
-  return Bad(what, "axis " + std::to_string(axis) + " is outside " + out.TypeToString());
+  return Bad(what, {"axis ", axis, " is outside ", out.TypeToString()});
 }
 
 }  // namespace
@@ -183,8 +181,7 @@ Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView
     position += in.dims[axis];
   }
   if (position != out.dims[axis]) {
-    return Bad("concat", "the inputs fill " + std::to_string(position) + " of axis " + std::to_string(axis) + " of " +
-                             out.TypeToString());
+    return Bad("concat", {"the inputs fill ", position, " of axis ", axis, " of ", out.TypeToString()});
   }
   position = 0;
   for (const TensorView& in : inputs) {
@@ -206,7 +203,7 @@ Status Reshape(const TensorView& in, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckResult("reshape", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("reshape", in, out));
   if (in.num_elements != out.num_elements) {
-    return Bad("reshape", in.TypeToString() + " and " + out.TypeToString() + " differ in their number of elements");
+    return Bad("reshape", {in.TypeToString(), " and ", out.TypeToString(), " differ in their number of elements"});
   }
   if (in.size_bytes > 0) std::memcpy(out.data, in.data, static_cast<size_t>(in.size_bytes));
   return Status();

@@ -22,19 +22,17 @@ struct KernelContext::Loop {
 };
 
 Status KernelFailureStatus(const KernelFailure& failure) {
-  const std::string a = std::to_string(failure.a);
-  const std::string b = std::to_string(failure.b);
   switch (failure.code) {
     case INGOT_KERNEL_CANCELLED:
       return Status(StatusCode::kCancelled, "cancelled");
     case INGOT_KERNEL_ASSERT:
-      return Status(StatusCode::kFailed, "assertion " + a + " failed (" + b + ")");
+      return Status(StatusCode::kFailed, {"assertion ", failure.a, " failed (", failure.b, ")"});
     case INGOT_KERNEL_DIV_BY_ZERO:
-      return Status(StatusCode::kFailed, "integer division of " + a + " by zero");
+      return Status(StatusCode::kFailed, {"integer division of ", failure.a, " by zero"});
     case INGOT_KERNEL_UNBOUND:
-      return Status(StatusCode::kFailed, "external function " + a + " is not bound");
+      return Status(StatusCode::kFailed, {"external function ", failure.a, " is not bound"});
   }
-  return Status(StatusCode::kFailed, "code " + std::to_string(failure.code) + " (" + a + ", " + b + ")");
+  return Status(StatusCode::kFailed, {"code ", failure.code, " (", failure.a, ", ", failure.b, ")"});
 }
 
 KernelContext::KernelContext(ThreadPool* pool, const std::atomic<int32_t>* cancel) : pool_(pool) {

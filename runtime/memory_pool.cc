@@ -45,9 +45,9 @@ MemoryPool::~MemoryPool() {
 
 Result<void*> MemoryPool::Allocate(int64_t size_bytes) {
   const auto out_of_memory = [&](int64_t in_use) {
-    return Status::OutOfMemory("out of memory on " + device_->id().ToString() + ": requested " +
-                               std::to_string(size_bytes) + " bytes, in use " + std::to_string(in_use) + ", limit " +
-                               (limit_bytes_ == kNoLimit ? "none" : std::to_string(limit_bytes_)));
+    return Status::OutOfMemory({"out of memory on ", device_->id().ToString(), ": requested ", size_bytes,
+                                " bytes, in use ", in_use, ", limit ",
+                                limit_bytes_ == kNoLimit ? Text("none") : Text(limit_bytes_)});
   };
   std::lock_guard lock(mutex_);
   if (size_bytes < 0 || size_bytes > kMaxBytes) return out_of_memory(stats_.bytes_in_use);

@@ -22,7 +22,7 @@ class NullDevice final : public Device {
 
   Result<void*> Allocate(int64_t size_bytes) override {
     const auto out_of_memory = [&] {
-      return Status::OutOfMemory("null: out of memory: " + std::to_string(size_bytes) + " bytes requested");
+      return Status::OutOfMemory({"null: out of memory: ", size_bytes, " bytes requested"});
     };
     if (size_bytes < 0) return out_of_memory();
     void* data = allocator_.allocate(allocator_.user_data, AtLeastOne(size_bytes), kTensorAlignment);
@@ -93,7 +93,7 @@ class NullDevice final : public Device {
       }
     }
     return Status(StatusCode::kInvalidArgument,
-                  "null: a copy of " + std::to_string(size_bytes) + " bytes outside of the device's memory");
+                  {"null: a copy of ", size_bytes, " bytes outside of the device's memory"});
   }
 
   int32_t index_;
@@ -105,7 +105,7 @@ class NullDevice final : public Device {
 }  // namespace
 
 Result<Ref<Device>> CreateNullDevice(int32_t index, const HostAllocator& allocator) {
-  if (index < 0) return Status(StatusCode::kNotFound, "null:" + std::to_string(index) + ": no such device");
+  if (index < 0) return Status(StatusCode::kNotFound, {"null:", index, ": no such device"});
   auto* device = new (std::nothrow) NullDevice(index, allocator);
   if (device == nullptr) return Status::OutOfMemory();
   return Ref<Device>::Adopt(device);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/text.h"
+
 namespace ingot {
 namespace {
 
@@ -43,7 +45,7 @@ std::string_view NearestName(std::string_view text, std::span<const std::string_
 
 std::string DidYouMean(std::string_view text, std::span<const std::string_view> names) {
   const std::string_view nearest = NearestName(text, names);
-  return nearest.empty() ? std::string() : "; did you mean \"" + std::string(nearest) + "\"?";
+  return nearest.empty() ? std::string() : StrCat({"; did you mean \"", nearest, "\"?"});
 }
 
 }  // namespace ingot

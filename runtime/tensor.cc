@@ -8,7 +8,7 @@
 namespace ingot {
 namespace {
 
-Status Invalid(std::string message) { return Status(StatusCode::kInvalidArgument, std::move(message)); }
+Status Invalid(Text message) { return Status(StatusCode::kInvalidArgument, message); }
 
 // Bytes from the first element to the end of the last; none without elements. For sub-byte types (always compact) the
 // packed size.
@@ -18,19 +18,18 @@ Result<int64_t> SpanBytesOf(const TensorView& view) {
   for (int i = 0; i < view.rank; ++i) {
     int64_t step = 0;
     if (__builtin_mul_overflow(view.dims[i] - 1, view.strides[i], &step) || __builtin_add_overflow(last, step, &last)) {
-      return Invalid("the strides of " + view.TypeToString() + " reach beyond 64 bits");
+      return Invalid({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
     }
   }
   if (last == std::numeric_limits<int64_t>::max()) {
-    return Invalid("the strides of " + view.TypeToString() + " reach beyond 64 bits");
+    return Invalid({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
   }
   return view.dtype.SizeBytes(last + 1);
 }
 
 Status CheckByteCount(DataType dtype, std::span<const int64_t> dims, int64_t expected, size_t got) {
   if (static_cast<uint64_t>(expected) == got) return Status();
-  return Invalid(ShapeToString(dtype, dims) + ": expected " + std::to_string(expected) + " bytes, got " +
-                 std::to_string(got));
+  return Invalid({ShapeToString(dtype, dims), ": expected ", expected, " bytes, got ", got});
 }
 
 void FreeHost(void*, void* data, int64_t) { ::operator delete (data, std::align_val_t{kTensorAlignment}); }
@@ -38,19 +37,19 @@ void FreeHost(void*, void* data, int64_t) { ::operator delete (data, std::align_
 }  // namespace
 
 std::string ShapeToString(DataType dtype, std::span<const int64_t> dims) {
-  std::string text = dtype.ToString() + "[";
-  for (size_t i = 0; i < dims.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(dims[i]);
+  std::string text = StrCat({dtype.ToString(), "["});
+  for (size_t i = 0; i < dims.size(); ++i) text += StrCat({i > 0 ? ", " : "", dims[i]});
   return text + "]";
 }
 
 Result<int64_t> CountElements(std::span<const int64_t> dims) {
   if (dims.size() > kMaxRank) {
-    return Invalid("rank " + std::to_string(dims.size()) + ", expected at most " + std::to_string(kMaxRank));
+    return Invalid({"rank ", dims.size(), ", expected at most ", kMaxRank});
   }
   int64_t non_zero = 1;
   bool is_empty = false;
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0) return Invalid("dimension " + std::to_string(i) + " is negative: " + std::to_string(dims[i]));
+    if (dims[i] < 0) return Invalid({"dimension ", i, " is negative: ", dims[i]});
     is_empty |= dims[i] == 0;
     if (dims[i] != 0 && __builtin_mul_overflow(non_zero, dims[i], &non_zero)) {
       return Invalid("the number of elements overflows 64 bits");
@@ -61,8 +60,8 @@ Result<int64_t> CountElements(std::span<const int64_t> dims) {
 
 Result<TensorView> TensorView::Make(void* data, DataType dtype, std::span<const int64_t> dims, const int64_t* strides,
                                     DeviceId device) {
-  if (!dtype.IsKnown()) return Invalid("unsupported data type " + dtype.ToString());
-  if (!device.IsKnown()) return Invalid("unsupported device " + device.ToString());
+  if (!dtype.IsKnown()) return Invalid({"unsupported data type ", dtype.ToString()});
+  if (!device.IsKnown()) return Invalid({"unsupported device ", device.ToString()});
   TensorView view;
   view.data = data;
   view.dtype = dtype;
@@ -75,17 +74,16 @@ Result<TensorView> TensorView::Make(void* data, DataType dtype, std::span<const 
     view.dims[i] = dims[i];
     view.strides[i] = strides != nullptr ? strides[i] : compact_stride;
     if (view.strides[i] < 0) {
-      return Invalid("stride " + std::to_string(i) + " is negative: " + std::to_string(view.strides[i]) +
-                     "; negative strides are not supported");
+      return Invalid({"stride ", i, " is negative: ", view.strides[i], "; negative strides are not supported"});
     }
     // Axes of one element are never stepped along; without elements nothing is.
     if (dims[i] > 1 && view.strides[i] != compact_stride && view.num_elements > 0) view.is_compact = false;
     compact_stride *= dims[i] > 1 ? dims[i] : 1;  // cannot overflow: CountElements took the non-zero product
   }
   if (!view.is_compact && dtype.total_bits() % 8 != 0) {
-    return Invalid("strides of the sub-byte type " + dtype.ToString() + " are not supported");
+    return Invalid({"strides of the sub-byte type ", dtype.ToString(), " are not supported"});
   }
-  if (data == nullptr && view.num_elements > 0) return Invalid("no data for " + view.TypeToString());
+  if (data == nullptr && view.num_elements > 0) return Invalid({"no data for ", view.TypeToString()});
   INGOT_RETURN_IF_ERROR(SpanBytesOf(view).status());
   return view;
 }
@@ -95,7 +93,7 @@ int64_t TensorView::SpanBytes() const { return SpanBytesOf(*this).value(); }
 Status CopyElements(const TensorView& from, const TensorView& to) {
   INGOT_CHECK(from.device.is_host_accessible() && to.device.is_host_accessible());
   if (from.dtype != to.dtype || from.rank != to.rank || from.dims != to.dims) {
-    return Invalid("copy from " + from.TypeToString() + " to " + to.TypeToString());
+    return Invalid({"copy from ", from.TypeToString(), " to ", to.TypeToString()});
   }
   if (from.num_elements == 0) return Status();
   if (from.is_compact && to.is_compact) {
@@ -128,11 +126,11 @@ Status CopyElements(const TensorView& from, const TensorView& to) {
 }
 
 Result<Ref<Storage>> Storage::AllocateHost(int64_t size_bytes) {
-  if (size_bytes < 0) return Invalid("negative size " + std::to_string(size_bytes));
+  if (size_bytes < 0) return Invalid({"negative size ", size_bytes});
   const auto size = static_cast<size_t>(size_bytes > 0 ? size_bytes : 1);
   void* data = ::operator new (size, std::align_val_t{kTensorAlignment}, std::nothrow);
   if (data == nullptr) {
-    return Status::OutOfMemory("out of memory: " + std::to_string(size_bytes) + " bytes of host memory requested");
+    return Status::OutOfMemory({"out of memory: ", size_bytes, " bytes of host memory requested"});
   }
   return Wrap(data, size_bytes, DeviceId{}, FreeHost, nullptr);
 }
@@ -199,15 +197,13 @@ Result<Tensor> Tensor::FromShared(DataType dtype, std::span<const int64_t> dims,
 Result<Tensor> Tensor::InStorage(Ref<Storage> storage, DataType dtype, std::span<const int64_t> dims,
                                  int64_t byte_offset, const int64_t* strides) {
   if (byte_offset < 0 || byte_offset > storage->size_bytes()) {
-    return Invalid("byte offset " + std::to_string(byte_offset) + " in a storage of " +
-                   std::to_string(storage->size_bytes()) + " bytes");
+    return Invalid({"byte offset ", byte_offset, " in a storage of ", storage->size_bytes(), " bytes"});
   }
   void* data = static_cast<uint8_t*>(storage->data()) + byte_offset;
   INGOT_ASSIGN_OR_RETURN(const TensorView view, TensorView::Make(data, dtype, dims, strides, storage->device()));
   if (view.SpanBytes() > storage->size_bytes() - byte_offset) {
-    return Invalid(view.TypeToString() + " at byte " + std::to_string(byte_offset) + " needs " +
-                   std::to_string(view.SpanBytes()) + " bytes, its storage has " +
-                   std::to_string(storage->size_bytes() - byte_offset));
+    return Invalid({view.TypeToString(), " at byte ", byte_offset, " needs ", view.SpanBytes(),
+                    " bytes, its storage has ", storage->size_bytes() - byte_offset});
   }
   return FromView(view, std::move(storage));
 }
@@ -228,22 +224,21 @@ std::span<uint8_t> Tensor::mutable_bytes() const {
 }
 
 Result<Tensor> Tensor::Reshape(std::span<const int64_t> dims) const {
-  if (!is_compact()) return Invalid("a strided " + TypeToString() + " cannot be reshaped without a copy");
+  if (!is_compact()) return Invalid({"a strided ", TypeToString(), " cannot be reshaped without a copy"});
   INGOT_ASSIGN_OR_RETURN(TensorView reshaped, TensorView::Make(data(), dtype(), dims, nullptr, device()));
   if (reshaped.num_elements != num_elements()) {
-    return Invalid("reshape of " + TypeToString() + " to " + reshaped.TypeToString());
+    return Invalid({"reshape of ", TypeToString(), " to ", reshaped.TypeToString()});
   }
   reshaped.is_read_only = is_read_only();
   return FromView(reshaped, storage());
 }
 
 Result<Tensor> Tensor::Slice(int axis, int64_t begin, int64_t end) const {
-  if (axis < 0 || axis >= rank()) return Invalid("axis " + std::to_string(axis) + " of " + TypeToString());
+  if (axis < 0 || axis >= rank()) return Invalid({"axis ", axis, " of ", TypeToString()});
   if (begin < 0 || begin > end || end > dim(axis)) {
-    return Invalid("slice [" + std::to_string(begin) + ", " + std::to_string(end) + ") of axis " +
-                   std::to_string(axis) + " of " + TypeToString());
+    return Invalid({"slice [", begin, ", ", end, ") of axis ", axis, " of ", TypeToString()});
   }
-  if (dtype().total_bits() % 8 != 0) return Invalid("a slice of the sub-byte type " + dtype().ToString());
+  if (dtype().total_bits() % 8 != 0) return Invalid({"a slice of the sub-byte type ", dtype().ToString()});
   std::array<int64_t, kMaxRank> sliced_dims = view().dims;
   sliced_dims[axis] = end - begin;
   // An empty slice keeps the base pointer: its begin may lie past the last element.
@@ -267,7 +262,7 @@ Result<Tensor> Tensor::Permute(std::span<const int> axes) const {
     permuted_dims[i] = dim(axes[i]);
     permuted_strides[i] = view().strides[axes[i]];
   }
-  if (!is_permutation) return Invalid("no permutation of the axes of " + TypeToString());
+  if (!is_permutation) return Invalid({"no permutation of the axes of ", TypeToString()});
   INGOT_ASSIGN_OR_RETURN(TensorView permuted, TensorView::Make(data(), dtype(), {permuted_dims.data(), axes.size()},
                                                                permuted_strides.data(), device()));
   permuted.is_read_only = is_read_only();

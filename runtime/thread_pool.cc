@@ -144,8 +144,7 @@ struct ThreadPool::Workers {
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (error == 0) return Status();
-    return Status::OutOfMemory("cannot start thread " + std::to_string(threads.size() + 1) + " of " +
-                               std::to_string(num_workers));
+    return Status::OutOfMemory({"cannot start thread ", threads.size() + 1, " of ", num_workers});
   }
 
   bool IsOfThisProcess() const {
@@ -217,8 +216,7 @@ Result<std::unique_ptr<ThreadPool>> ThreadPool::Create(int num_threads) {
   const int processors = AvailableProcessors();
   if (num_threads == 0) num_threads = std::min(processors, kMaxThreads);
   if (num_threads < 1 || num_threads > kMaxThreads) {
-    return Status(StatusCode::kInvalidArgument,
-                  std::to_string(num_threads) + " threads, expected 1 to " + std::to_string(kMaxThreads));
+    return Status(StatusCode::kInvalidArgument, {num_threads, " threads, expected 1 to ", kMaxThreads});
   }
   try {
     std::unique_ptr<ThreadPool> pool(new ThreadPool());
