@@ -2,12 +2,10 @@
 
 namespace ingot::formats {
 
-Status ByteReader::Error(std::string_view message) const {
-  return Status(code_, std::string(what_) + ", offset " + std::to_string(offset_) + ": " + std::string(message));
-}
+Status ByteReader::Error(Text message) const { return Status(code_, {what_, ", offset ", offset_, ": ", message}); }
 
 Status ByteReader::Short(uint64_t wanted) const {
-  return Error("expected " + std::to_string(wanted) + " more bytes, got " + std::to_string(remaining()));
+  return Error({"expected ", wanted, " more bytes, got ", remaining()});
 }
 
 Result<uint16_t> ByteReader::U16BigEndian() {
@@ -37,14 +35,14 @@ Result<int64_t> ByteReader::SignedVarint() {
 
 Result<uint64_t> ByteReader::VarintUpTo(uint64_t max) {
   INGOT_ASSIGN_OR_RETURN(const uint64_t value, Varint());
-  if (value > max) return Error("value " + std::to_string(value) + ", expected at most " + std::to_string(max));
+  if (value > max) return Error({"value ", value, ", expected at most ", max});
   return value;
 }
 
 Result<uint64_t> ByteReader::Count(uint64_t item_bytes) {
   INGOT_ASSIGN_OR_RETURN(const uint64_t count, Varint());
   if (count > remaining() / item_bytes) {
-    return Error("a count of " + std::to_string(count) + " with " + std::to_string(remaining()) + " bytes left");
+    return Error({"a count of ", count, " with ", remaining(), " bytes left"});
   }
   return count;
 }
@@ -64,22 +62,20 @@ Result<std::string_view> ByteReader::String() {
 
 Result<std::span<const std::byte>> ByteReader::Slice(uint64_t offset, uint64_t size) const {
   if (offset > bytes_.size() || size > bytes_.size() - offset) {
-    return Status(code_, std::string(what_) + ": " + std::to_string(size) + " bytes at offset " +
-                             std::to_string(offset) + " of " + std::to_string(bytes_.size()));
+    return Status(code_, {what_, ": ", size, " bytes at offset ", offset, " of ", bytes_.size()});
   }
   return bytes_.subspan(offset, size);
 }
 
 Status ByteReader::Seek(uint64_t offset) {
-  if (offset > bytes_.size())
-    return Error("seek to offset " + std::to_string(offset) + " of " + std::to_string(bytes_.size()));
+  if (offset > bytes_.size()) return Error({"seek to offset ", offset, " of ", bytes_.size()});
   offset_ = offset;
   return Status();
 }
 
 Status ByteReader::ExpectEnd() const {
   if (at_end()) return Status();
-  return Error(std::to_string(remaining()) + " bytes left over");
+  return Error({remaining(), " bytes left over"});
 }
 
 }  // namespace ingot::formats

@@ -50,7 +50,7 @@ class ByteReader {
   // Refuses bytes that are left.
   Status ExpectEnd() const;
   // A failure at the current offset: "header, offset 12: MESSAGE".
-  Status Error(std::string_view message) const;
+  Status Error(Text message) const;
 
  private:
   template <typename T>

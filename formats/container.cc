@@ -70,7 +70,7 @@ std::string_view SectionKindName(SectionKind kind) {
   return {};
 }
 
-std::string Section::Label() const { return index == 0 ? name : name + "[" + std::to_string(index) + "]"; }
+std::string Section::Label() const { return index == 0 ? name : StrCat({name, "[", index, "]"}); }
 
 Result<uint64_t> FindContainer(std::span<const std::byte> bytes) {
   if (HasMagicAt(bytes, 0, kHeaderMagic)) return uint64_t{0};
@@ -79,9 +79,9 @@ Result<uint64_t> FindContainer(std::span<const std::byte> bytes) {
     INGOT_ASSIGN_OR_RETURN(const uint64_t size, reader.U64());
     if (size <= bytes.size() && HasMagicAt(bytes, bytes.size() - size, kHeaderMagic)) return bytes.size() - size;
   }
-  return Status(StatusCode::kCorrupt, std::string("not an Ingot executable: no magic bytes at the start, and no "
-                                                  "packed executable at the end [") +
-                                          CheckName(ContainerCheck::kMagic) + "]");
+  return Status(StatusCode::kCorrupt, {"not an Ingot executable: no magic bytes at the start, and no "
+                                       "packed executable at the end [",
+                                       CheckName(ContainerCheck::kMagic), "]"});
 }
 
 uint64_t HashTable(std::span<const std::byte> container, uint64_t num_sections) {
@@ -112,10 +112,9 @@ class Container::Opener {
     INGOT_ASSIGN_OR_RETURN(container_.start_offset_, FindContainer(bytes.bytes));
     container_.left_out_ = options_.left_out;
     container_.pool_ = options_.pool;
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kPackedOffset, container_.start_offset_ % kPackedAlignment == 0, [&] {
-      return "the packed executable starts at offset " + std::to_string(container_.start_offset_) +
-             ", expected a multiple of " + std::to_string(kPackedAlignment);
-    }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kPackedOffset, container_.start_offset_ % kPackedAlignment == 0,
+                                {"the packed executable starts at offset ", container_.start_offset_,
+                                 ", expected a multiple of ", kPackedAlignment}));
     bytes.bytes = bytes.bytes.subspan(container_.start_offset_);
     container_.bytes_ = std::move(bytes);
     INGOT_RETURN_IF_ERROR(ReadHeader());
@@ -130,17 +129,16 @@ class Container::Opener {
  private:
   std::span<const std::byte> bytes() const { return container_.bytes_.bytes; }
 
-  // A check. `message` is a function, so that nothing is put together for those that hold.
-  template <typename Message>
-  Status Check(ContainerCheck check, bool holds, Message message, StatusCode code = StatusCode::kCorrupt) {
-    return holds || options_.left_out.Has(check) ? Status() : Refuse(check, message(), code);
+  // A check: the message is put together only where it does not hold.
+  Status Check(ContainerCheck check, bool holds, Text message, StatusCode code = StatusCode::kCorrupt) {
+    return holds || options_.left_out.Has(check) ? Status() : Refuse(check, message, code);
   }
   // The same for a status that says it all already.
   Status Check(ContainerCheck check, const Status& status) {
     return status.ok() || options_.left_out.Has(check) ? Status() : Refuse(check, status.message(), status.code());
   }
-  [[gnu::noinline]] Status Refuse(ContainerCheck check, std::string message, StatusCode code) {
-    Status status(code, std::move(message) + " [" + CheckName(check) + "]");
+  [[gnu::noinline]] Status Refuse(ContainerCheck check, Text message, StatusCode code) {
+    Status status(code, {message, " [", CheckName(check), "]"});
     if (findings_ == nullptr) return status;
     findings_->push_back({check, std::move(status)});
     return Status();
@@ -148,10 +146,9 @@ class Container::Opener {
 
   Status ReadHeader() {
     const std::span<const std::byte> file = bytes();
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kMagic, file.size() >= kHeaderBytes + kTrailerBytes, [&] {
-      return "truncated: " + std::to_string(file.size()) + " bytes, a header and a trailer need " +
-             std::to_string(kHeaderBytes + kTrailerBytes);
-    }));
+    INGOT_RETURN_IF_ERROR(
+        Check(ContainerCheck::kMagic, file.size() >= kHeaderBytes + kTrailerBytes,
+              {"truncated: ", file.size(), " bytes, a header and a trailer need ", kHeaderBytes + kTrailerBytes}));
     // Zeros stand in for a header that is cut off.
     std::array<std::byte, kHeaderBytes> header{};
     std::copy_n(file.begin(), std::min<size_t>(file.size(), kHeaderBytes), header.begin());
@@ -164,38 +161,30 @@ class Container::Opener {
     INGOT_ASSIGN_OR_RETURN(const uint64_t table_hash, reader.U64());
     INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> reserved, reader.Bytes(reader.remaining()));
 
-    INGOT_RETURN_IF_ERROR(Check(
-        ContainerCheck::kVersion, version == kContainerVersion,
-        [&] {
-          return "format version " + std::to_string(version) + ", written by " +
-                 (version > kContainerVersion ? "a newer Ingot, which reads it"
-                                              : "an older Ingot: compile the model anew") +
-                 "; this one reads version " + std::to_string(kContainerVersion);
-        },
-        StatusCode::kUnsupportedFile));
+    INGOT_RETURN_IF_ERROR(
+        Check(ContainerCheck::kVersion, version == kContainerVersion,
+              {"format version ", version, ", written by ",
+               version > kContainerVersion ? "a newer Ingot, which reads it" : "an older Ingot: compile the model anew",
+               "; this one reads version ", kContainerVersion},
+              StatusCode::kUnsupportedFile));
     const uint64_t unknown = container_.required_features_ & ~options_.known_features;
-    INGOT_RETURN_IF_ERROR(Check(
-        ContainerCheck::kFeatures, unknown == 0,
-        [&] { return "needs features that this version does not have (bits " + std::to_string(unknown) + ")"; },
-        StatusCode::kUnsupportedFile));
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kFileSize, file_size_ == file.size(), [&] {
-      return "truncated or extended: the header says " + std::to_string(file_size_) + " bytes, there are " +
-             std::to_string(file.size());
-    }));
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionCount, section_count_ <= options_.max_sections, [&] {
-      return std::to_string(section_count_) + " sections, expected at most " + std::to_string(options_.max_sections);
-    }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kFeatures, unknown == 0,
+                                {"needs features that this version does not have (bits ", unknown, ")"},
+                                StatusCode::kUnsupportedFile));
+    INGOT_RETURN_IF_ERROR(
+        Check(ContainerCheck::kFileSize, file_size_ == file.size(),
+              {"truncated or extended: the header says ", file_size_, " bytes, there are ", file.size()}));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionCount, section_count_ <= options_.max_sections,
+                                {section_count_, " sections, expected at most ", options_.max_sections}));
     const uint64_t room = file.size() < kHeaderBytes + kTrailerBytes
                               ? 0
                               : (file.size() - kHeaderBytes - kTrailerBytes) / kSectionEntryBytes;
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kTableInside, section_count_ <= room, [&] {
-      return "a table of " + std::to_string(section_count_) + " sections, there is room for " + std::to_string(room);
-    }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kTableInside, section_count_ <= room,
+                                {"a table of ", section_count_, " sections, there is room for ", room}));
     section_count_ = static_cast<uint32_t>(std::min<uint64_t>(section_count_, room));
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kTableHash, HashTable(file, section_count_) == table_hash,
-                                [&] { return "header and section table do not have the hash that the header says"; }));
-    return Check(ContainerCheck::kHeaderReserved, IsZero(reserved),
-                 [&] { return "reserved bytes of the header are not zero"; });
+                                "header and section table do not have the hash that the header says"));
+    return Check(ContainerCheck::kHeaderReserved, IsZero(reserved), "reserved bytes of the header are not zero");
   }
 
   Status ReadTrailer() {
@@ -206,7 +195,7 @@ class Container::Opener {
       INGOT_ASSIGN_OR_RETURN(const uint64_t size, reader.U64());
       is_fine = size == file_size_;
     }
-    return Check(ContainerCheck::kTrailer, is_fine, [&] { return "the trailer is damaged"; });
+    return Check(ContainerCheck::kTrailer, is_fine, "the trailer is damaged");
   }
 
   Status ReadEntry(uint32_t number) {
@@ -229,31 +218,27 @@ class Container::Opener {
     INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> name_field, reader.Bytes(kSectionNameBytes));
     bool name_is_fine = false;
     std::tie(s.name, name_is_fine) = ReadName(name_field);
-    const auto label = [&] { return "section " + std::to_string(number) + " (" + s.Label() + "): "; };
+    const std::string label = StrCat({"section ", number, " (", s.Label(), "): "});
 
     const std::string_view known_name = SectionKindName(s.kind);
     if (!container_.sections_.empty()) {
       const Section& before = container_.sections_.back();
       INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kOrder,
                                   std::pair(before.kind, before.index) < std::pair(s.kind, s.index),
-                                  [&] { return label() + "does not come after the one before it by kind and index"; }));
+                                  {label, "does not come after the one before it by kind and index"}));
     }
-    INGOT_RETURN_IF_ERROR(Check(
-        ContainerCheck::kKind, !known_name.empty() || !s.is_required,
-        [&] {
-          return label() + "required, but of kind " + std::to_string(kind) + ", which this version does not know";
-        },
-        StatusCode::kUnsupportedFile));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kKind, !known_name.empty() || !s.is_required,
+                                {label, "required, but of kind ", kind, ", which this version does not know"},
+                                StatusCode::kUnsupportedFile));
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kName, name_is_fine && (known_name.empty() || known_name == s.name),
-                                [&] { return label() + "a wrong name for kind " + std::to_string(kind); }));
+                                {label, "a wrong name for kind ", kind}));
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kEntryReserved, reserved == 0 && (flags & ~kSectionRequired) == 0,
-                                [&] { return label() + "reserved fields are not zero"; }));
-    INGOT_RETURN_IF_ERROR(Check(
-        ContainerCheck::kCodec, s.codec == Codec::kNone || s.codec == Codec::kZstd,
-        [&] { return label() + "unknown codec " + std::to_string(codec); }, StatusCode::kUnsupportedFile));
+                                {label, "reserved fields are not zero"}));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kCodec, s.codec == Codec::kNone || s.codec == Codec::kZstd,
+                                {label, "unknown codec ", codec}, StatusCode::kUnsupportedFile));
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kAlignment,
                                 s.alignment_log2 < 64 && uint64_t{1} << s.alignment_log2 <= kMaxSectionAlignment,
-                                [&] { return label() + "alignment 2^" + std::to_string(s.alignment_log2); }));
+                                {label, "alignment 2^", s.alignment_log2}));
     s.alignment_log2 = std::min<uint8_t>(s.alignment_log2, 16);
     INGOT_RETURN_IF_ERROR(CheckPlace(s, label));
     INGOT_RETURN_IF_ERROR(CheckSizes(s, label));
@@ -261,36 +246,29 @@ class Container::Opener {
     return Status();
   }
 
-  template <typename Label>
-  Status CheckPlace(const Section& s, Label label) {
+  Status CheckPlace(const Section& s, const std::string& label) {
     const uint64_t previous_end = PreviousEnd();
     const uint64_t expected = AlignUp(previous_end, uint64_t{1} << s.alignment_log2);
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kPlacement, s.offset == expected, [&] {
-      return label() + "at offset " + std::to_string(s.offset) + ", expected " + std::to_string(expected);
-    }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kPlacement, s.offset == expected,
+                                {label, "at offset ", s.offset, ", expected ", expected}));
     const uint64_t limit = bytes().size() - std::min<uint64_t>(bytes().size(), kTrailerBytes);
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kInside, s.offset <= limit && s.stored_size <= limit - s.offset, [&] {
-      return label() + std::to_string(s.stored_size) + " bytes at offset " + std::to_string(s.offset) +
-             " do not fit into the container";
-    }));
+    INGOT_RETURN_IF_ERROR(
+        Check(ContainerCheck::kInside, s.offset <= limit && s.stored_size <= limit - s.offset,
+              {label, s.stored_size, " bytes at offset ", s.offset, " do not fit into the container"}));
     return Check(ContainerCheck::kPadding,
                  s.offset < previous_end || IsZero(Clamped(bytes(), previous_end, s.offset - previous_end)),
-                 [&] { return label() + "the padding before it is not zero"; });
+                 {label, "the padding before it is not zero"});
   }
 
-  template <typename Label>
-  Status CheckSizes(const Section& s, Label label) {
+  Status CheckSizes(const Section& s, const std::string& label) {
     if (s.codec == Codec::kNone) {
-      return Check(ContainerCheck::kRawSize, s.size == s.stored_size, [&] {
-        return label() + "stored raw with " + std::to_string(s.stored_size) + " bytes for a size of " +
-               std::to_string(s.size);
-      });
+      return Check(ContainerCheck::kRawSize, s.size == s.stored_size,
+                   {label, "stored raw with ", s.stored_size, " bytes for a size of ", s.size});
     }
     const uint64_t left = options_.max_decompressed_bytes - std::min(decompressed_, options_.max_decompressed_bytes);
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSizeCap, s.size <= left, [&] {
-      return label() + "would decompress to " + std::to_string(s.size) + " bytes; the cap of " +
-             std::to_string(options_.max_decompressed_bytes) + " leaves " + std::to_string(left);
-    }));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSizeCap, s.size <= left,
+                                {label, "would decompress to ", s.size, " bytes; the cap of ",
+                                 options_.max_decompressed_bytes, " leaves ", left}));
     decompressed_ += std::min(s.size, left);
     return Status();
   }
@@ -304,12 +282,11 @@ class Container::Opener {
   Status CheckEnd() {
     const uint64_t end = PreviousEnd();
     const uint64_t expected = AlignUp(end, kTrailerAlignment) + kTrailerBytes;
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kEnd, expected == bytes().size(), [&] {
-      return "the sections end at offset " + std::to_string(end) + ", so the size should be " +
-             std::to_string(expected) + ", got " + std::to_string(bytes().size());
-    }));
+    INGOT_RETURN_IF_ERROR(
+        Check(ContainerCheck::kEnd, expected == bytes().size(),
+              {"the sections end at offset ", end, ", so the size should be ", expected, ", got ", bytes().size()}));
     return Check(ContainerCheck::kPadding, IsZero(Clamped(bytes(), end, AlignUp(end, kTrailerAlignment) - end)),
-                 [&] { return "the padding before the trailer is not zero"; });
+                 "the padding before the trailer is not zero");
   }
 
   Status CheckContents(const Section& s) {
@@ -317,20 +294,18 @@ class Container::Opener {
     const bool is_left_unread =
         s.kind == SectionKind::kConstantData && s.codec == Codec::kNone && s.stored_size > kUnhashedConstantBytes;
     if (!is_left_unread) {
-      INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionHash, Hash(stored) == s.hash, [&] {
-        return "section " + s.Label() + ": its bytes do not have the hash that the table says";
-      }));
+      INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSectionHash, Hash(stored) == s.hash,
+                                  {"section ", s.Label(), ": its bytes do not have the hash that the table says"}));
     }
     if (s.codec != Codec::kZstd) return Status();
     const ZstdFrames frames = InspectZstd(stored);
-    const auto label = [&] { return "section " + s.Label() + ": "; };
+    const std::string label = StrCat({"section ", s.Label(), ": "});
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdFrame, frames.is_well_formed,
-                                [&] { return label() + "not a row of zstd frames without a dictionary"; }));
-    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdSize, frames.content_size == s.size, [&] {
-      return label() + "its zstd frames do not state the size " + std::to_string(s.size);
-    }));
+                                {label, "not a row of zstd frames without a dictionary"}));
+    INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kZstdSize, frames.content_size == s.size,
+                                {label, "its zstd frames do not state the size ", s.size}));
     return Check(ContainerCheck::kZstdWindow, frames.window_size <= kMaxZstdWindowBytes,
-                 [&] { return label() + "a zstd window of " + std::to_string(frames.window_size) + " bytes"; });
+                 {label, "a zstd window of ", frames.window_size, " bytes"});
   }
 
   const ContainerOptions& options_;
@@ -382,17 +357,17 @@ Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   if (bytes.ok()) return bytes;
   if (bytes.status().code() == StatusCode::kOutOfMemory) return std::move(bytes).status();
   if (left_out_.Has(ContainerCheck::kZstdData)) return SharedBytes();
-  return Status(bytes.status().code(), "section " + section.Label() + ": " + bytes.status().message() + " [" +
-                                           CheckName(ContainerCheck::kZstdData) + "]");
+  return Status(bytes.status().code(), {"section ", section.Label(), ": ", bytes.status().message(), " [",
+                                        CheckName(ContainerCheck::kZstdData), "]"});
 }
 
 Status Container::VerifyHashes() const {
   for (const Section& section : sections_) {
     const std::span<const std::byte> stored = StoredBytes(section);
     if (Hash(stored) == section.hash) continue;
-    return Status(StatusCode::kCorrupt, "section " + section.Label() +
-                                            ": its bytes do not have the hash that the table says [" +
-                                            CheckName(ContainerCheck::kSectionHash) + "]");
+    return Status(StatusCode::kCorrupt,
+                  {"section ", section.Label(), ": its bytes do not have the hash that the table says [",
+                   CheckName(ContainerCheck::kSectionHash), "]"});
   }
   return Status();
 }

@@ -26,7 +26,7 @@ constexpr int kTemporaryAttempts = 100;
 Status SystemError(const std::string& path, const char* action) {
   const int error = errno;
   const StatusCode code = error == ENOMEM ? StatusCode::kOutOfMemory : StatusCode::kIo;
-  return Status(code, path + ": cannot " + action + ": " + std::strerror(error));
+  return Status(code, {path, ": cannot ", action, ": ", std::strerror(error)});
 }
 
 int OpenRetrying(FileCalls& calls, const char* path, int flags, mode_t mode) {
@@ -74,8 +74,8 @@ std::string TemporaryName(const std::string& path, int attempt) {
   const size_t name = slash == std::string::npos ? 0 : slash + 1;
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  return path.substr(0, name) + "." + path.substr(name, NAME_MAX / 2) + "." + std::to_string(getpid()) + "-" +
-         std::to_string(now.tv_nsec) + "-" + std::to_string(attempt) + ".tmp";
+  return StrCat({path.substr(0, name), ".", path.substr(name, NAME_MAX / 2), ".", getpid(), "-", now.tv_nsec, "-",
+                 attempt, ".tmp"});
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::Open(const std::string& path
 Result<std::shared_ptr<const InputFile>> InputFile::OpenBeneath(const std::string& directory,
                                                                 const std::string& relative, ReadMode mode) {
   const auto refuse = [&](const char* reason) {
-    return Status(StatusCode::kBadInput, "\"" + relative + "\" " + reason);
+    return Status(StatusCode::kBadInput, {"\"", relative, "\" ", reason});
   };
   if (relative.empty() || relative[0] == '/' || relative.find('\0') != std::string::npos) {
     return refuse("is no relative path");
@@ -118,7 +118,7 @@ Result<std::shared_ptr<const InputFile>> InputFile::OpenBeneath(const std::strin
   }
   std::shared_ptr<InputFile> file(new (std::nothrow) InputFile());
   if (file == nullptr) return Status::OutOfMemory();
-  file->path_ = directory + "/" + relative;
+  file->path_ = StrCat({directory, "/", relative});
   const int folder = OpenRetrying(FileCalls::System(), directory.c_str(), O_RDONLY | O_DIRECTORY, 0);
   if (folder < 0) return SystemError(directory, "open");
   file->fd_ = OpenInside(folder, relative);
@@ -142,7 +142,7 @@ Status InputFile::Read(ReadMode mode, FileCalls& calls) {
     errno = EISDIR;
     return SystemError(path_, "read");
   }
-  if (!S_ISREG(info.st_mode)) return Status(StatusCode::kIo, path_ + ": cannot read: not a regular file");
+  if (!S_ISREG(info.st_mode)) return Status(StatusCode::kIo, {path_, ": cannot read: not a regular file"});
   const auto size = static_cast<size_t>(info.st_size);
   if (mode == ReadMode::kMap) {
     if (size == 0) return Status();
@@ -154,14 +154,14 @@ Status InputFile::Read(ReadMode mode, FileCalls& calls) {
   }
   copy_.reset(new (std::nothrow) std::byte[size]);
   if (copy_ == nullptr) {
-    return Status::OutOfMemory(path_ + ": out of memory: " + std::to_string(size) + " bytes requested");
+    return Status::OutOfMemory({path_, ": out of memory: ", size, " bytes requested"});
   }
   size_t done = 0;
   while (done < size) {
     const ssize_t count = calls.Read(fd_, copy_.get() + done, std::min(size - done, kMaxChunkBytes));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return SystemError(path_, "read");
-    if (count == 0) return Status(StatusCode::kIo, path_ + ": cannot read: the file became shorter meanwhile");
+    if (count == 0) return Status(StatusCode::kIo, {path_, ": cannot read: the file became shorter meanwhile"});
     done += static_cast<size_t>(count);
   }
   bytes_ = {copy_.get(), size};
@@ -239,7 +239,7 @@ Status OutputFile::Write(std::span<const std::byte> bytes) {
     const ssize_t count = calls_->Write(fd_, bytes.data(), std::min(bytes.size(), kMaxChunkBytes));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return Fail("write");
-    if (count == 0) return Status(StatusCode::kIo, path_ + ": cannot write: nothing was taken");
+    if (count == 0) return Status(StatusCode::kIo, {path_, ": cannot write: nothing was taken"});
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
   return Status();

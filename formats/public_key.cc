@@ -13,7 +13,7 @@ Result<PublicKey> ReadPublicKey(const std::string& hex_or_path) {
   std::string_view text = AsText(file.bytes);
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   if (FromHex(text, key)) return key;
-  return Status(StatusCode::kBadInput, hex_or_path + ": expected a public key, a line of 64 hex digits");
+  return Status(StatusCode::kBadInput, {hex_or_path, ": expected a public key, a line of 64 hex digits"});
 }
 
 }  // namespace ingot::formats

@@ -67,7 +67,7 @@ Sha256Digest SectionDigest(const Section& section, std::span<const std::span<con
   return hash.Finish();
 }
 
-Status NotTrusted(std::string message) { return Status(StatusCode::kNotTrusted, std::move(message)); }
+Status NotTrusted(Text message) { return Status(StatusCode::kNotTrusted, message); }
 
 }  // namespace
 
@@ -117,7 +117,7 @@ Status CheckSignature(const Container& container, std::span<const PublicKey> key
     if (sodium_init() < 0) return NotTrusted("libsodium cannot be used here");
     const Sha256Digest digest = SignedDigest(container, pool);
     if (crypto_sign_verify_detached(signature.data(), digest.data(), digest.size(), key.data()) == 0) return Status();
-    return NotTrusted("the signature by " + ToHex(key) + " is not one of these bytes");
+    return NotTrusted({"the signature by ", ToHex(key), " is not one of these bytes"});
   }
   return NotTrusted(is_signed ? "signed, but by none of the trusted keys" : "not signed, and a signature is required");
 }

@@ -90,7 +90,7 @@ Result<SharedBytes> DecompressZstd(const ZstdFrames& frames, ThreadPool* pool) {
   const uint64_t size = frames.content_size;
   auto* content = static_cast<std::byte*>(::operator new(size, kContentAlignment, std::nothrow));
   if (content == nullptr) {
-    return Status::OutOfMemory("out of memory: " + std::to_string(size) + " bytes requested to decompress into");
+    return Status::OutOfMemory({"out of memory: ", size, " bytes requested to decompress into"});
   }
   const std::shared_ptr<const void> owner(
       content, [](const void* data) { ::operator delete(const_cast<void*>(data), kContentAlignment); });
@@ -106,7 +106,7 @@ Result<SharedBytes> DecompressZstd(const ZstdFrames& frames, ThreadPool* pool) {
   if (error == ZSTD_error_memory_allocation) return Status::OutOfMemory();
   if (error != 0) {
     return Status(StatusCode::kCorrupt,
-                  std::string("zstd data is damaged: ") + ZSTD_getErrorString(static_cast<ZSTD_ErrorCode>(error)));
+                  {"zstd data is damaged: ", ZSTD_getErrorString(static_cast<ZSTD_ErrorCode>(error))});
   }
   return SharedBytes(owner, {content, size});
 }
