@@ -52,11 +52,11 @@ std::unique_ptr<ingot_function> DescribeFunction(const vm::Function& function) {
 template <typename Number>
 Status ParseNumbers(const char* const* texts, size_t count, const char* what, std::vector<Number>& out) {
   if (texts == nullptr || count == 0) {
-    return Status(StatusCode::kInvalidArgument, std::string("this way of trust needs ") + what);
+    return Status(StatusCode::kInvalidArgument, {"this way of trust needs ", what});
   }
   for (size_t i = 0; i < count; ++i) {
     if (texts[i] != nullptr && formats::FromHex(texts[i], out.emplace_back())) continue;
-    return Status(StatusCode::kInvalidArgument, std::string(what) + ": expected 64 hex digits");
+    return Status(StatusCode::kInvalidArgument, {what, ": expected 64 hex digits"});
   }
   return Status();
 }
@@ -75,7 +75,7 @@ Status ConvertTrust(const ingot_open_options& given, vm::OpenOptions& out) {
       out.trust = vm::Trust::kPolicy;
       return ParseNumbers(given.allowed_sha256, given.num_allowed_sha256, "allowed_sha256", out.policy.allowed);
   }
-  return Status(StatusCode::kInvalidArgument, "unknown way of trust " + std::to_string(given.trust));
+  return Status(StatusCode::kInvalidArgument, {"unknown way of trust ", static_cast<int>(given.trust)});
 }
 
 Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ingot_executable** out,
@@ -96,8 +96,7 @@ Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ing
     if (weight.name == nullptr) return NullArgument("weights[].name");
     INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(weight.tensor));
     if (!view.device.is_host_accessible()) {
-      return Status(StatusCode::kBadInput,
-                    "weight \"" + std::string(weight.name) + "\" is on " + view.device.ToString());
+      return Status(StatusCode::kBadInput, {"weight \"", weight.name, "\" is on ", view.device.ToString()});
     }
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(view, {}));
     converted.weights.emplace_back(weight.name, std::move(tensor));
@@ -124,6 +123,16 @@ ingot_status* ToStatus(Status status, const vm::FailurePlace* place) {
     return out;
   } catch (const std::bad_alloc&) {
     return OutOfMemoryStatus();
+  }
+}
+
+Status CaughtStatus() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status::OutOfMemory();
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kFailed, error.what());
   }
 }
 

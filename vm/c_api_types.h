@@ -69,20 +69,21 @@ namespace ingot::capi {
 // Never null for a failure, also when memory for the message is short.
 ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
 
+// The exception that is being handled, as a status; one that is no std::exception (a cancelled thread's) goes on.
+Status CaughtStatus();
+
 // Runs a function that gives a Status, and reports it; running out of memory in it is a status too.
 template <typename Function>
 ingot_status* Guard(Function function) {
   try {
     return ToStatus(function());
-  } catch (const std::bad_alloc&) {
-    return ToStatus(Status::OutOfMemory());
-  } catch (const std::exception& error) {
-    return ToStatus(Status(StatusCode::kFailed, error.what()));
+  } catch (...) {
+    return ToStatus(CaughtStatus());
   }
 }
 
 inline Status NullArgument(const char* name) {
-  return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
+  return Status(StatusCode::kInvalidArgument, {"the argument \"", name, "\" is NULL"});
 }
 
 // There is a context, and no asynchronous invocation has it.
@@ -99,10 +100,8 @@ ingot_status* GuardCall(ingot_context* context, const ingot_function* function, 
     status = call();
     if (status.ok()) return nullptr;
     return ToStatus(std::move(status), &context->context->failure_place());
-  } catch (const std::bad_alloc&) {
-    return ToStatus(Status::OutOfMemory());
-  } catch (const std::exception& error) {
-    return ToStatus(Status(StatusCode::kFailed, error.what()));
+  } catch (...) {
+    return ToStatus(CaughtStatus());
   }
 }
 
