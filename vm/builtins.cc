@@ -86,7 +86,7 @@ Status BuiltinCacheAppend(Call a, Instance&) {
 Status BuiltinStoreInt(Call a, Instance&) {
   const TensorView& out = a.tensor(0);
   if (out.dtype != DataType::Int(64)) {
-    return Status(StatusCode::kBadInput, "expected int64, got " + out.TypeToString());
+    return Status(StatusCode::kBadInput, {"expected int64, got ", out.TypeToString()});
   }
   std::fill_n(static_cast<int64_t*>(out.data), out.num_elements, a.integer(1));
   return Status();
@@ -101,7 +101,7 @@ Result<const std::vector<Value>*> ElementsAt(Call a, size_t i) {
   const auto* object = std::get_if<Ref<Object>>(&value);
   const auto* tuple = object == nullptr ? nullptr : dynamic_cast<const TupleObject*>(object->get());
   if (tuple != nullptr && tuple->kind() == ValueKind::kTuple) return &tuple->elements;
-  return Status(StatusCode::kBadInput, "expected a sequence, got " + DescribeValue(value));
+  return Status(StatusCode::kBadInput, {"expected a sequence, got ", DescribeValue(value)});
 }
 
 // The place of `count` elements of a sequence of this length.
@@ -109,8 +109,8 @@ Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
   const auto end = static_cast<int64_t>(length);
   const int64_t place = position < 0 && position >= -end ? position + end : position;
   if (place >= 0 && count >= 0 && place <= end && count <= end - place) return static_cast<size_t>(place);
-  return Status(StatusCode::kBadInput, "place " + std::to_string(position) + " of a sequence of " +
-                                           std::to_string(length) + (length == 1 ? " element" : " elements"));
+  return Status(StatusCode::kBadInput,
+                {"place ", position, " of a sequence of ", length, length == 1 ? " element" : " elements"});
 }
 
 // Bounds what a loop that doubles a sequence may take.
@@ -122,7 +122,7 @@ Status BuiltinSequenceSplice(Call a, Instance&) {
   const int64_t count = a.integer(2);
   INGOT_ASSIGN_OR_RETURN(const size_t place, PlaceIn(old->size(), a.integer(1), count));
   if (old->size() + replacement->size() > static_cast<size_t>(kMaxSequenceLength)) {
-    return Status(StatusCode::kFailed, "a sequence has at most " + std::to_string(kMaxSequenceLength) + " elements");
+    return Status(StatusCode::kFailed, {"a sequence has at most ", kMaxSequenceLength, " elements"});
   }
   std::vector<Value> elements(old->begin(), old->begin() + static_cast<std::ptrdiff_t>(place));
   elements.insert(elements.end(), replacement->begin(), replacement->end());
@@ -150,7 +150,7 @@ Result<std::vector<TensorView>> TensorsAt(Call a, size_t i) {
   for (const Value& element : *elements) {
     const auto* tensor = std::get_if<Tensor>(&element);
     if (tensor == nullptr || axis < 0 || axis >= tensor->rank() + added || tensor->rank() + added > kMaxRank) {
-      return Status(StatusCode::kBadInput, "axis " + std::to_string(axis) + " of " + DescribeValue(element));
+      return Status(StatusCode::kBadInput, {"axis ", axis, " of ", DescribeValue(element)});
     }
     std::vector<int64_t> dims(tensor->dims().begin(), tensor->dims().end());
     std::vector<int64_t> strides(tensor->strides().begin(), tensor->strides().end());
@@ -174,7 +174,7 @@ Status BuiltinSequenceConcatDims(Call a, Instance&) {
   dims[axis] = 0;
   for (const TensorView& view : views) {
     const bool fits = view.rank == views[0].rank && !__builtin_add_overflow(dims[axis], view.dims[axis], &dims[axis]);
-    if (!fits) return Status(StatusCode::kBadInput, view.TypeToString() + " beside " + views[0].TypeToString());
+    if (!fits) return Status(StatusCode::kBadInput, {view.TypeToString(), " beside ", views[0].TypeToString()});
   }
   a.set_result(ShapeValue{std::move(dims)});
   return Status();

@@ -73,7 +73,7 @@ ingot_status* ingot_executable_golden_case(const ingot_executable* executable, s
     }
     INGOT_ASSIGN_OR_RETURN(const ingot_golden_cases* golden, CasesOf(executable));
     if (index >= golden->cases.size()) {
-      return Status(StatusCode::kNotFound, "there is no golden case " + std::to_string(index));
+      return Status(StatusCode::kNotFound, {"there is no golden case ", index});
     }
     const vm::GoldenCase& found = golden->cases[index];
     const ingot_named_tensor* views = golden->views[index].data();

@@ -17,8 +17,8 @@ Result<vm::StateId> FindState(const ingot_context* context, const char* name) {
     if (states[i].name == name) return vm::StateId(i);
     names.push_back(states[i].name);
   }
-  return Status(StatusCode::kNotFound, context->context->executable().name() + ": there is no state \"" + name + "\"" +
-                                           DidYouMean(name, names));
+  return Status(StatusCode::kNotFound,
+                {context->context->executable().name(), ": there is no state \"", name, "\"", DidYouMean(name, names)});
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ ingot_status* ingot_context_set_states(ingot_context* context, const char* const
       if (names == nullptr || names[i] == nullptr) return NullArgument("names");
       if (tensors == nullptr || tensors[i] == nullptr) return NullArgument("tensors");
       Result<TensorView> view = ViewFromDLTensor(*tensors[i]);
-      if (!view.ok()) return std::move(view).status().WithContext(std::string("state \"") + names[i] + "\"");
+      if (!view.ok()) return std::move(view).status().WithContext({"state \"", names[i], "\""});
       if (!values.emplace(names[i], *view).second) {
-        return Status(StatusCode::kInvalidArgument, std::string("state \"") + names[i] + "\" is given twice");
+        return Status(StatusCode::kInvalidArgument, {"state \"", names[i], "\" is given twice"});
       }
     }
     return context->context->SetStates(values);

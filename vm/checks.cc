@@ -20,12 +20,11 @@ constexpr const char* kNames[] = {
 
 std::span<const CheckInfo> AllChecks() { return kRows; }
 
-Verdict Verdict::Fail(const CheckSet& checks, Check check, std::string message) {
+Verdict Verdict::Fail(const CheckSet& checks, Check check, Text message) {
   Verdict verdict;
   verdict.stopped_ = true;
   if (checks.Has(check)) {
-    verdict.status_ =
-        Status(StatusCode::kCorrupt, std::move(message) + " [" + kNames[static_cast<size_t>(check)] + "]");
+    verdict.status_ = Status(StatusCode::kCorrupt, {message, " [", kNames[static_cast<size_t>(check)], "]"});
   }
   return verdict;
 }
@@ -37,7 +36,7 @@ Verdict Verdict::Stop(Status status) {
   return verdict;
 }
 
-Verdict Verdict::WithContext(std::string_view prefix) && {
+Verdict Verdict::WithContext(Text prefix) && {
   status_ = std::move(status_).WithContext(prefix);
   return std::move(*this);
 }

@@ -40,12 +40,12 @@ class CheckSet {
 class [[nodiscard]] Verdict {
  public:
   Verdict() = default;
-  static Verdict Fail(const CheckSet& checks, Check check, std::string message);
+  static Verdict Fail(const CheckSet& checks, Check check, Text message);
   // Ends the verification with a failure that is no check's (a file that cannot be read, memory).
   static Verdict Stop(Status status);
   bool passed() const { return !stopped_; }
   Status status() && { return std::move(status_); }
-  Verdict WithContext(std::string_view prefix) &&;
+  Verdict WithContext(Text prefix) &&;
 
  private:
   bool stopped_ = false;

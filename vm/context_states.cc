@@ -26,7 +26,7 @@ Status Context::CreateStates() {
     for (int64_t dim : state.dims) count *= dim;  // the verifier proved that this does not overflow
     INGOT_ASSIGN_OR_RETURN(const int64_t bytes, state.dtype.SizeBytes(count));
     Result<Ref<ingot::Storage>> storage = devices_[state.device].pool->AllocateStorage(bytes);
-    if (!storage.ok()) return std::move(storage).status().WithContext("state \"" + state.name + "\"");
+    if (!storage.ok()) return std::move(storage).status().WithContext({"state \"", state.name, "\""});
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(*std::move(storage), state.dtype, state.dims));
     states_.push_back(std::move(tensor));
     INGOT_RETURN_IF_ERROR(ResetState(StateId(static_cast<uint32_t>(states_.size() - 1))));
@@ -104,8 +104,8 @@ Status Context::CheckStateValue(StateId id, const TensorView& value, const std::
   if (value.dtype == state.dtype && std::ranges::equal(value.shape(), dims) && value.device.is_host_accessible()) {
     return Status();
   }
-  return Status(StatusCode::kBadInput, executable_->name() + ": state \"" + state.name + "\": expected " +
-                                           ShapeToString(state.dtype, dims) + ", got " + value.TypeToString());
+  return Status(StatusCode::kBadInput, {executable_->name(), ": state \"", state.name, "\": expected ",
+                                        ShapeToString(state.dtype, dims), ", got ", value.TypeToString()});
 }
 
 Status Context::WriteState(StateId id, const TensorView& value) {
@@ -133,21 +133,19 @@ Status Context::SetState(StateId id, const TensorView& value) {
 
 Status Context::SetStates(const std::map<std::string, TensorView>& values) {
   const std::vector<State>& states = executable_->program().states;
-  const auto fail = [&](const std::string& what) {
-    return Status(StatusCode::kBadInput, executable_->name() + ": " + what);
-  };
+  const auto fail = [&](Text what) { return Status(StatusCode::kBadInput, {executable_->name(), ": ", what}); };
   INGOT_RETURN_IF_ERROR(CheckNotRunning());
   std::vector<std::string_view> names;
   for (const State& state : states) names.push_back(state.name);
   for (const auto& [name, value] : values) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return fail("there is no state \"" + name + "\"" + DidYouMean(name, names));
+      return fail({"there is no state \"", name, "\"", DidYouMean(name, names)});
     }
   }
   // Everything is checked before anything is written; the lengths are those that come with the values.
   for (uint32_t i = 0; i < states.size(); ++i) {
     const auto found = values.find(states[i].name);
-    if (found == values.end()) return fail("the state \"" + states[i].name + "\" is missing");
+    if (found == values.end()) return fail({"the state \"", states[i].name, "\" is missing"});
     std::vector<int64_t> dims = states[i].dims;
     if (states[i].growth) {
       const auto length = values.find(states[states[i].growth->length.value].name);
@@ -157,8 +155,7 @@ Status Context::SetStates(const std::map<std::string, TensorView>& values) {
       std::memcpy(&filled, length->second.data, sizeof filled);  // the caller's, wherever it lies
       int64_t& dim = dims[states[i].growth->axis];
       if (filled < 0 || filled > dim) {
-        return fail("state \"" + states[i].name + "\" holds " + std::to_string(dim) + " at most, not " +
-                    std::to_string(filled));
+        return fail({"state \"", states[i].name, "\" holds ", dim, " at most, not ", filled});
       }
       dim = filled;
     }

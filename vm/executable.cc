@@ -145,10 +145,9 @@ Result<const Function*> Executable::Find(std::string_view name) const {
     if (function.name == name) return &function;
     names.push_back(function.name);
   }
-  std::string message = name_ + ": no function \"" + std::string(name) + "\"" + DidYouMean(name, names) + "; it has";
+  std::string message = StrCat({name_, ": no function \"", name, "\"", DidYouMean(name, names), "; it has"});
   constexpr size_t kShown = 10;
-  for (size_t i = 0; i < names.size() && i < kShown; ++i)
-    message += (i ? ", \"" : " \"") + std::string(names[i]) + "\"";
+  for (size_t i = 0; i < names.size() && i < kShown; ++i) message += StrCat({i ? ", \"" : " \"", names[i], "\""});
   if (names.size() > kShown) message += ", ...";
   if (names.empty()) message += " none";
   return Status(StatusCode::kNotFound, std::move(message));

@@ -25,18 +25,19 @@ const char* SourceOperation(const Function& function, uint32_t instruction) {
 }
 
 std::string DescribeInstruction(const Function& function, uint32_t instruction) {
-  const std::string number = "instruction " + std::to_string(instruction);
+  const std::string number = StrCat({"instruction ", instruction});
   const std::string operation = SourceOperation(function, instruction);
-  if (!operation.empty()) return operation + ", " + number;
-  return std::string(InfoOf(function.code[instruction].opcode).name) + " (" + number + ")";
+  if (!operation.empty()) return StrCat({operation, ", ", number});
+  return StrCat({InfoOf(function.code[instruction].opcode).name, " (", number, ")"});
 }
 
 std::string DescribeRegister(const Function& function, uint32_t index) {
   const std::vector<Symbol>& symbols = function.signature.symbols;
   const std::vector<NamedType>& params = function.signature.params;
-  if (index < symbols.size()) return "symbol \"" + symbols[index].name + "\"";
-  if (index - symbols.size() < params.size()) return "parameter \"" + params[index - symbols.size()].name + "\"";
-  return "r" + std::to_string(index);
+  if (index < symbols.size()) return StrCat({"symbol \"", symbols[index].name, "\""});
+  if (index - symbols.size() < params.size())
+    return StrCat({"parameter \"", params[index - symbols.size()].name, "\""});
+  return StrCat({"r", index});
 }
 
 std::string DescribeExpected(const Type& type, const Signature& signature, std::span<const int64_t> symbols) {
@@ -47,8 +48,8 @@ std::string DescribeExpected(const Type& type, const Signature& signature, std::
   CollectSymbols(type, named);
   const char* separator = " with ";
   for (const int64_t symbol : named) {
-    text += separator + signature.symbols[static_cast<size_t>(symbol)].name + " = " +
-            std::to_string(symbols[static_cast<size_t>(symbol)]);
+    StrAppend(text, {separator, signature.symbols[static_cast<size_t>(symbol)].name, " = ",
+                     symbols[static_cast<size_t>(symbol)]});
     separator = ", ";
   }
   return text;

@@ -18,8 +18,7 @@ class FlowVerifier {
     const auto num_blocks = static_cast<int64_t>(leaders_.size());
     if (static_cast<int64_t>(words_) * 64 > kMaxFlowBits / num_blocks) {
       return Verdict::Fail(checks_, Check::kFlowWork,
-                           std::to_string(num_blocks) + " blocks of " + std::to_string(function_.registers.size()) +
-                               " registers are too many");
+                           {num_blocks, " blocks of ", function_.registers.size(), " registers are too many"});
     }
     entry_bits_.assign(leaders_.size() * words_, 0);
     reached_.assign(leaders_.size(), false);
@@ -103,8 +102,8 @@ class FlowVerifier {
     const auto has = [&](uint64_t r) { return (bits[r / 64] >> (r % 64) & 1) != 0; };
     const auto unwritten = [&](uint64_t r) {
       return Verdict::Fail(checks_, Check::kWrittenBeforeRead,
-                           "instruction " + std::to_string(index) + " (" + InfoOf(instruction.opcode).name +
-                               "): register r" + std::to_string(r) + " is not written on every path, or released");
+                           {"instruction ", index, " (", InfoOf(instruction.opcode).name, "): register r", r,
+                            " is not written on every path, or released"});
     };
     for (size_t k = 0; k < specs.size(); ++k) {
       switch (specs[k].kind) {

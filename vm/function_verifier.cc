@@ -38,20 +38,20 @@ class FunctionVerifier {
   }
 
  private:
-  Verdict Fail(Check check, const std::string& what) const {
-    return Verdict::Fail(checks_, check, InstructionName(function_, at_) + ": " + what);
+  Verdict Fail(Check check, Text what) const {
+    return Verdict::Fail(checks_, check, {InstructionName(function_, at_), ": ", what});
   }
   const Type& TypeOf(uint32_t index) const { return function_.registers[index]; }
   std::string Show(const Type& type) const { return type.ToString(symbols_); }
-  static std::string Name(uint32_t index) { return "r" + std::to_string(index); }
+  static std::string Name(uint32_t index) { return StrCat({"r", index}); }
 
   // ---- frame and plan
 
   Verdict VerifyFrame() const {
-    const auto fail = [&](Check check, const std::string& what) { return Verdict::Fail(checks_, check, what); };
+    const auto fail = [&](Check check, Text what) { return Verdict::Fail(checks_, check, what); };
     const Signature& signature = function_.signature;
     if (static_cast<int64_t>(function_.registers.size()) > kMaxRegisters) {
-      return fail(Check::kFrameSize, std::to_string(function_.registers.size()) + " registers are too many");
+      return fail(Check::kFrameSize, {function_.registers.size(), " registers are too many"});
     }
     bool head_agrees = function_.registers.size() >= signature.symbols.size() + signature.params.size();
     for (size_t i = 0; head_agrees && i < signature.symbols.size(); ++i) head_agrees = TypeOf(i) == Type::Int();
@@ -62,7 +62,7 @@ class FunctionVerifier {
     for (size_t i = 0; i < function_.registers.size(); ++i) {
       INGOT_RETURN_UNLESS_PASSED(VerifyType(function_.registers[i], TypePlace::kRegister,
                                             static_cast<int64_t>(signature.symbols.size()), program_, checks_)
-                                     .WithContext("register r" + std::to_string(i)));
+                                     .WithContext({"register r", i}));
     }
     const FrameLayout layout = LayOutFrame(function_.registers);
     if (layout.num_words > kMaxFrameWords) return fail(Check::kFrameSize, "the frame is too large");
@@ -73,32 +73,32 @@ class FunctionVerifier {
   Verdict VerifyPlan() const {
     const MemoryPlan& plan = function_.plan;
     const auto num_symbols = static_cast<int64_t>(function_.signature.symbols.size());
-    const auto fail = [&](Check check, const std::string& what) { return Verdict::Fail(checks_, check, what); };
+    const auto fail = [&](Check check, Text what) { return Verdict::Fail(checks_, check, what); };
     const auto slots = [&](const DimCode& code) { return code.num_slots() <= num_symbols; };
     std::vector<bool> has_arena(program_.devices.size(), false);
     for (const Arena& arena : plan.arenas) {
       if (arena.device >= program_.devices.size() || has_arena[arena.device]) {
         return fail(Check::kPlanForm,
-                    "an arena on device " + std::to_string(arena.device) + ", which does not exist or has one already");
+                    {"an arena on device ", arena.device, ", which does not exist or has one already"});
       }
       has_arena[arena.device] = true;
       if (!slots(arena.size)) return fail(Check::kDimSlots, "an arena's size names a symbol that does not exist");
     }
     for (size_t i = 0; i < plan.entries.size(); ++i) {
       const PlanEntry& entry = plan.entries[i];
-      const std::string name = "plan entry " + std::to_string(i) + ": ";
-      if (entry.arena >= plan.arenas.size()) return fail(Check::kPlanForm, name + "its arena does not exist");
+      const std::string name = StrCat({"plan entry ", i, ": "});
+      if (entry.arena >= plan.arenas.size()) return fail(Check::kPlanForm, {name, "its arena does not exist"});
       if (entry.first > entry.last || entry.last >= function_.code.size()) {
-        return fail(Check::kPlanForm, name + "its live range is none of this code");
+        return fail(Check::kPlanForm, {name, "its live range is none of this code"});
       }
       if (entry.alias_of) {
         const uint32_t root = entry.alias_of->value;
         if (root >= i || plan.entries[root].alias_of || plan.entries[root].arena != entry.arena) {
-          return fail(Check::kPlanForm, name + "entry " + std::to_string(root) + " is no earlier root of its arena");
+          return fail(Check::kPlanForm, {name, "entry ", root, " is no earlier root of its arena"});
         }
       }
       if (!slots(entry.offset) || !slots(entry.size)) {
-        return fail(Check::kDimSlots, name + "a formula names a symbol that does not exist");
+        return fail(Check::kDimSlots, {name, "a formula names a symbol that does not exist"});
       }
     }
     if (!IsConstantPlan(plan)) return Verdict();
@@ -111,7 +111,7 @@ class FunctionVerifier {
     for (size_t i = 0; i < function_.notes.size(); ++i) {
       const uint32_t at = function_.notes[i].instruction;
       if (at >= function_.code.size() || (i > 0 && at <= function_.notes[i - 1].instruction)) {
-        return Verdict::Fail(checks_, Check::kDebugNotes, "debug note " + std::to_string(i) + " is out of order");
+        return Verdict::Fail(checks_, Check::kDebugNotes, {"debug note ", i, " is out of order"});
       }
     }
     return Verdict();
@@ -137,13 +137,13 @@ class FunctionVerifier {
     const PlanEntry& entry = function_.plan.entries[entry_of_[index]];
     if (at_ >= entry.first && at_ <= entry.last) return Verdict();
     return Fail(Check::kPlanLiveRange,
-                Name(index) + " is touched outside the live range of plan entry " + std::to_string(entry_of_[index]));
+                {Name(index), " is touched outside the live range of plan entry ", entry_of_[index]});
   }
 
   // A register of storage arena belongs to one plan entry for the whole function.
   Verdict SetEntry(uint32_t index, uint32_t entry) {
     if (entry == kNoEntry || (entry_of_[index] != kNoEntry && entry_of_[index] != entry)) {
-      return Fail(Check::kPlanLiveRange, Name(index) + " would belong to no plan entry, or to two");
+      return Fail(Check::kPlanLiveRange, {Name(index), " would belong to no plan entry, or to two"});
     }
     entry_of_[index] = entry;
     return Verdict();
@@ -154,7 +154,7 @@ class FunctionVerifier {
   // The declared type of a written register takes what is produced.
   Verdict Produce(uint32_t index, const Type& produced, Check check = Check::kDefinedType) const {
     if (IsAssignable(TypeOf(index), produced)) return Verdict();
-    return Fail(check, "register " + Name(index) + " is " + Show(TypeOf(index)) + ", but gets " + Show(produced));
+    return Fail(check, {"register ", Name(index), " is ", Show(TypeOf(index)), ", but gets ", Show(produced)});
   }
 
   std::vector<Dim> DimsOverSymbols(const std::vector<DimCode>& codes) const {
@@ -243,7 +243,7 @@ class FunctionVerifier {
       case Opcode::kTensorDim:
       case Opcode::kShapeDim:
         if (in.scalar(2) >= 0 && in.scalar(2) < TypeOf(in.reg(1)).rank()) return Verdict();
-        return Fail(Check::kAxisRange, "axis " + std::to_string(in.scalar(2)) + " of " + Show(TypeOf(in.reg(1))));
+        return Fail(Check::kAxisRange, {"axis ", in.scalar(2), " of ", Show(TypeOf(in.reg(1)))});
       case Opcode::kPlanView:
         return VerifyPlanView(in);
       case Opcode::kView:
@@ -253,14 +253,13 @@ class FunctionVerifier {
       case Opcode::kAllocOutput: {
         const auto& results = function_.signature.results;
         if (in.scalar(1) < 0 || static_cast<uint64_t>(in.scalar(1)) >= results.size()) {
-          return Fail(Check::kAxisRange,
-                      "result " + std::to_string(in.scalar(1)) + " of " + std::to_string(results.size()));
+          return Fail(Check::kAxisRange, {"result ", in.scalar(1), " of ", results.size()});
         }
         INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.reg(0), Storage::kOwned, in.dims(2)));
         const Type& result = results[static_cast<size_t>(in.scalar(1))].type;
         if (!IsAssignable(result, TypeOf(in.reg(0)))) {
           return Fail(Check::kDefinedType,
-                      "the result is " + Show(result) + ", the register " + Show(TypeOf(in.reg(0))));
+                      {"the result is ", Show(result), ", the register ", Show(TypeOf(in.reg(0)))});
         }
         return Verdict();
       }
@@ -273,9 +272,9 @@ class FunctionVerifier {
       case Opcode::kCopyInto: {
         const Type& to = TypeOf(in.reg(0));
         const Type& from = TypeOf(in.reg(1));
-        if (!IsWritable(to.storage)) return Fail(Check::kWritable, Name(in.reg(0)) + " is " + Show(to));
+        if (!IsWritable(to.storage)) return Fail(Check::kWritable, {Name(in.reg(0)), " is ", Show(to)});
         if (to.dtype != from.dtype || to.rank() != from.rank()) {
-          return Fail(Check::kDefinedType, Show(from) + " is copied into " + Show(to));
+          return Fail(Check::kDefinedType, {Show(from), " is copied into ", Show(to)});
         }
         return Verdict();
       }
@@ -283,8 +282,7 @@ class FunctionVerifier {
         return Produce(in.reg(0), Type::Shape(DimsOverSymbols(in.dims(1))));
       case Opcode::kSync:
         if (in.scalar(0) >= 0 && static_cast<uint64_t>(in.scalar(0)) < program_.devices.size()) return Verdict();
-        return Fail(Check::kDeviceId,
-                    "device " + std::to_string(in.scalar(0)) + " of " + std::to_string(program_.devices.size()));
+        return Fail(Check::kDeviceId, {"device ", in.scalar(0), " of ", program_.devices.size()});
       case Opcode::kTuple: {
         std::vector<Type> elements;
         for (uint32_t index : in.registers(1)) {
@@ -296,7 +294,7 @@ class FunctionVerifier {
       case Opcode::kTupleGet: {
         const Type& tuple = TypeOf(in.reg(1));
         if (in.scalar(2) < 0 || static_cast<uint64_t>(in.scalar(2)) >= tuple.elements.size()) {
-          return Fail(Check::kAxisRange, "element " + std::to_string(in.scalar(2)) + " of " + Show(tuple));
+          return Fail(Check::kAxisRange, {"element ", in.scalar(2), " of ", Show(tuple)});
         }
         return Produce(in.reg(0), tuple.elements[static_cast<size_t>(in.scalar(2))]);
       }
@@ -319,7 +317,7 @@ class FunctionVerifier {
   Verdict VerifyEscape(uint32_t index) const {
     const Type& type = TypeOf(index);
     if (!type.is_tensor() || type.storage == Storage::kOwned) return Verdict();
-    return Fail(Check::kEscape, Name(index) + " is " + Show(type) + " and would outlive its memory");
+    return Fail(Check::kEscape, {Name(index), " is ", Show(type), " and would outlive its memory"});
   }
 
   // Narrowing: an object of class "any" to anything counted or owned, or a type to itself with more known dims.
@@ -332,7 +330,7 @@ class FunctionVerifier {
     Type loose = wanted;
     for (Dim& dim : loose.dims) dim.reset();
     if (IsAssignable(loose, TypeOf(from))) return Verdict();
-    return Fail(Check::kDefinedType, Show(TypeOf(from)) + " can never be " + Show(wanted));
+    return Fail(Check::kDefinedType, {Show(TypeOf(from)), " can never be ", Show(wanted)});
   }
 
   template <typename Predicate>
@@ -340,7 +338,7 @@ class FunctionVerifier {
     const Type& tensor = TypeOf(in.reg(1));
     if (fits(tensor.dtype) && tensor.dtype.is_scalar() && program_.devices[tensor.device].kind == "cpu")
       return Verdict();
-    return Fail(Check::kLoadType, Name(in.reg(1)) + " is " + Show(tensor) + ", expected " + wanted + " on the host");
+    return Fail(Check::kLoadType, {Name(in.reg(1)), " is ", Show(tensor), ", expected ", wanted, " on the host"});
   }
 
   Verdict VerifyPlanView(const Instruction& in) {
@@ -356,8 +354,7 @@ class FunctionVerifier {
     if (!view.has_constant_dims() || !entry.size.is_constant()) return Verdict();
     const int64_t bytes = KnownBytes(view);
     if (bytes >= 0 && bytes <= entry.size.constant()) return Verdict();
-    return Fail(Check::kPlanViewSize,
-                Show(view) + " does not fit into " + std::to_string(entry.size.constant()) + " bytes");
+    return Fail(Check::kPlanViewSize, {Show(view), " does not fit into ", entry.size.constant(), " bytes"});
   }
 
   Verdict VerifyView(const Instruction& in) {
@@ -370,20 +367,19 @@ class FunctionVerifier {
     if (!view.has_constant_dims() || !source.has_constant_dims() || !offset || !offset->is_constant()) return Verdict();
     const int64_t bytes = KnownBytes(view), source_bytes = KnownBytes(source), at = offset->constant();
     if (bytes >= 0 && at >= 0 && at <= source_bytes && bytes <= source_bytes - at) return Verdict();
-    return Fail(Check::kViewBounds, Show(view) + " at byte " + std::to_string(at) + " of " + Show(source));
+    return Fail(Check::kViewBounds, {Show(view), " at byte ", at, " of ", Show(source)});
   }
 
   Verdict VerifyReturn(const Instruction& in) const {
     const auto& results = function_.signature.results;
     if (in.registers(0).size() != results.size()) {
-      return Fail(Check::kCallArity, "returns " + std::to_string(in.registers(0).size()) + " of " +
-                                         std::to_string(results.size()) + " results");
+      return Fail(Check::kCallArity, {"returns ", in.registers(0).size(), " of ", results.size(), " results"});
     }
     for (size_t i = 0; i < results.size(); ++i) {
       const Type& type = TypeOf(in.registers(0)[i]);
       if (!IsAssignable(results[i].type, type)) {
         return Fail(Check::kReturnTypes,
-                    "result \"" + results[i].name + "\" is " + Show(results[i].type) + ", but gets " + Show(type));
+                    {"result \"", results[i].name, "\" is ", Show(results[i].type), ", but gets ", Show(type)});
       }
     }
     return Verdict();
@@ -393,16 +389,15 @@ class FunctionVerifier {
 
   Verdict VerifyArity(size_t params, size_t args, size_t results, size_t taken) const {
     if (params == args && results == taken) return Verdict();
-    return Fail(Check::kCallArity, "the callee takes " + std::to_string(params) + " and gives " +
-                                       std::to_string(results) + ", the call passes " + std::to_string(args) +
-                                       " and takes " + std::to_string(taken));
+    return Fail(Check::kCallArity, {"the callee takes ", params, " and gives ", results, ", the call passes ", args,
+                                    " and takes ", taken});
   }
 
   Verdict VerifyArguments(const std::vector<const Type*>& params, const RegisterList& args) const {
     for (size_t i = 0; i < args.size(); ++i) {
       if (IsPassable(*params[i], TypeOf(args[i]))) continue;
-      return Fail(Check::kCallTypes, "argument " + std::to_string(i) + ": expected " + params[i]->ToString() +
-                                         ", got " + Show(TypeOf(args[i])));
+      return Fail(Check::kCallTypes,
+                  {"argument ", i, ": expected ", params[i]->ToString(), ", got ", Show(TypeOf(args[i]))});
     }
     return Verdict();
   }
@@ -446,7 +441,7 @@ class FunctionVerifier {
       const Type& param = callee.params[i].type;
       // A captured tensor may be shared with other values.
       if (param.is_tensor() && param.storage == Storage::kBorrowedMut) {
-        return Fail(Check::kWritable, "parameter \"" + callee.params[i].name + "\" is written and cannot be captured");
+        return Fail(Check::kWritable, {"parameter \"", callee.params[i].name, "\" is written and cannot be captured"});
       }
       params.push_back(&param);
     }
@@ -466,8 +461,8 @@ class FunctionVerifier {
     const RegisterList& buffers = in.registers(1);
     const RegisterList& ints = in.registers(2);
     if (buffers.size() != kernel.params.size() || ints.size() != kernel.ints.size()) {
-      return Fail(Check::kCallArity, "kernel \"" + kernel.name + "\" takes " + std::to_string(kernel.params.size()) +
-                                         " tensors and " + std::to_string(kernel.ints.size()) + " integers");
+      return Fail(Check::kCallArity, {"kernel \"", kernel.name, "\" takes ", kernel.params.size(), " tensors and ",
+                                      kernel.ints.size(), " integers"});
     }
     for (size_t i = 0; i < ints.size(); ++i) {
       const DataType dtype = kernel.ints[i].dtype;
@@ -475,7 +470,7 @@ class FunctionVerifier {
                                : dtype.is_floating() ? ValueKind::kFloat
                                                      : ValueKind::kInt;
       if (TypeOf(ints[i]).kind == wanted) continue;
-      return Fail(Check::kKernelInts, "integer argument " + std::to_string(i) + " is " + dtype.ToString());
+      return Fail(Check::kKernelInts, {"integer argument ", i, " is ", dtype.ToString()});
     }
     const std::vector<std::vector<Dim>> extents = KnownExtents(kernel, ints, *facts_);
     for (size_t i = 0; i < buffers.size(); ++i) {
@@ -484,13 +479,13 @@ class FunctionVerifier {
       const Type wanted = Type::Tensor(param.dtype, extents[i], type.storage, kernel.device);
       // IsPassable leaves dims that are no constants to the call, which compares them.
       if (!IsPassable(wanted, type)) {
-        return Fail(Check::kKernelOperands, "kernel \"" + kernel.name + "\", parameter \"" + param.name +
-                                                "\": expected " + Show(wanted) + ", got " + Show(type));
+        return Fail(Check::kKernelOperands, {"kernel \"", kernel.name, "\", parameter \"", param.name, "\": expected ",
+                                             Show(wanted), ", got ", Show(type)});
       }
       if (param.role == ParamRole::kIn) continue;
       if (!IsWritable(type.storage)) {
         return Fail(Check::kWritable,
-                    "kernel \"" + kernel.name + "\" writes " + Name(buffers[i]) + ", which is " + Show(type));
+                    {"kernel \"", kernel.name, "\" writes ", Name(buffers[i]), ", which is ", Show(type)});
       }
       INGOT_RETURN_UNLESS_PASSED(VerifyKernelAlias(kernel, buffers, i));
     }
@@ -512,8 +507,8 @@ class FunctionVerifier {
   Verdict VerifyKernelAlias(const Kernel& kernel, const RegisterList& buffers, size_t out) const {
     for (size_t i = 0; i < buffers.size(); ++i) {
       if (i == out || !MayShare(buffers[i], buffers[out]) || kernel.params[out].in_place == i) continue;
-      return Fail(Check::kKernelAlias, "kernel \"" + kernel.name + "\": parameters \"" + kernel.params[i].name +
-                                           "\" and \"" + kernel.params[out].name + "\" share memory");
+      return Fail(Check::kKernelAlias, {"kernel \"", kernel.name, "\": parameters \"", kernel.params[i].name,
+                                        "\" and \"", kernel.params[out].name, "\" share memory"});
     }
     return Verdict();
   }
@@ -526,9 +521,9 @@ class FunctionVerifier {
     const bool has_rest = row.back().role == ArgumentRole::kRest;
     const size_t fixed = row.size() - (has_rest ? 1 : 0);
     if (results.size() != num_results || args.size() < fixed || (!has_rest && args.size() > fixed)) {
-      return Fail(Check::kCallArity, std::string("builtin ") + builtin.name + " takes " + std::to_string(fixed) +
-                                         (has_rest ? " or more" : "") + " arguments and gives " +
-                                         (num_results == 0 ? "nothing" : std::to_string(num_results) + " results"));
+      return Fail(Check::kCallArity,
+                  {"builtin ", builtin.name, " takes ", fixed, has_rest ? " or more" : "", " arguments and gives ",
+                   num_results == 0 ? Text("nothing") : Text({num_results, " results"})});
     }
     const auto is_of_kind = [](const BuiltinArgument& argument, const Type& type) {
       return argument.accepts == Accepts::kAny || static_cast<int>(argument.accepts) == static_cast<int>(type.kind);
@@ -538,8 +533,8 @@ class FunctionVerifier {
       const bool is_any = builtin.arguments[i].accepts != Accepts::kObject || IsAnyObject(type);
       const bool is_owned = !type.is_tensor() || type.storage == Storage::kOwned;
       if (is_any && is_owned && is_of_kind(builtin.arguments[i], type)) continue;
-      return Fail(Check::kCallTypes, std::string("builtin ") + builtin.name + ", result \"" +
-                                         builtin.arguments[i].name + "\": into " + Show(type));
+      return Fail(Check::kCallTypes,
+                  {"builtin ", builtin.name, ", result \"", builtin.arguments[i].name, "\": into ", Show(type)});
     }
     for (size_t i = 0; i < args.size(); ++i) {
       const BuiltinArgument& argument = row[std::min(i, row.size() - 1)];
@@ -548,15 +543,14 @@ class FunctionVerifier {
       const bool right_kind = is_object ? IsCountedKind(type.kind) : is_of_kind(argument, type);
       if (!right_kind || (type.is_tensor() && program_.devices[type.device].kind != "cpu")) {
         return Fail(Check::kCallTypes,
-                    std::string("builtin ") + builtin.name + ", argument \"" + argument.name + "\": got " + Show(type));
+                    {"builtin ", builtin.name, ", argument \"", argument.name, "\": got ", Show(type)});
       }
       if (IsWritten(argument.role) && !IsWritable(type.storage)) {
-        return Fail(Check::kWritable,
-                    std::string("builtin ") + builtin.name + " writes " + Name(args[i]) + ", which is " + Show(type));
+        return Fail(Check::kWritable, {"builtin ", builtin.name, " writes ", Name(args[i]), ", which is ", Show(type)});
       }
       for (size_t k = 0; k < std::min(i, fixed); ++k) {
         if (!IsWritten(row[k].role) || !type.is_tensor() || !MayShare(args[i], args[k])) continue;
-        return Fail(Check::kKernelAlias, std::string("builtin ") + builtin.name + ": its output is an input too");
+        return Fail(Check::kKernelAlias, {"builtin ", builtin.name, ": its output is an input too"});
       }
     }
     return Verdict();

@@ -65,7 +65,7 @@ class CaseReader {
       INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, in_.Slice(block * kPlanAlignment, size));
       if (!dtype.IsKnown()) return in_.Error("an unknown element type");
       Result<Tensor> tensor = Tensor::FromShared(dtype, dims, SharedBytes(section_.owner, bytes));
-      if (!tensor.ok()) return in_.Error("\"" + golden.name + "\": " + tensor.status().message());
+      if (!tensor.ok()) return in_.Error({"\"", golden.name, "\": ", tensor.status().message()});
       golden.tensor = *std::move(tensor);
     }
     return tensors;

@@ -13,7 +13,7 @@
 namespace ingot::vm {
 namespace {
 
-Status Failed(std::string message) { return Status(StatusCode::kFailed, std::move(message)); }
+Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
 
 }  // namespace
 
@@ -99,9 +99,8 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
       const auto entry = static_cast<size_t>(in.scalar(1));
       const PlanNumbers& numbers = record.activation->numbers;
       if (bytes > numbers.sizes[entry]) {
-        return Status(StatusCode::kCorrupt, "a tensor of " + std::to_string(bytes) +
-                                                " bytes does not fit into plan entry " + std::to_string(entry) +
-                                                " of " + std::to_string(numbers.sizes[entry]));
+        return Status(StatusCode::kCorrupt, {"a tensor of ", bytes, " bytes does not fit into plan entry ", entry,
+                                             " of ", numbers.sizes[entry]});
       }
       auto* base = static_cast<std::byte*>(record.activation->arenas[function.plan.entries[entry].arena].data);
       WriteTensor(frame + in.reg(0), base + numbers.offsets[entry], nullptr, {dims, in.dims(2).size()});
@@ -117,7 +116,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
       Status status = Allocate(type_of(0), in.dims(2), frame, record.linked->frame.num_words, frame + in.reg(0), bound);
       if (status.ok()) return status;
       const NamedType& result = function.signature.results[static_cast<size_t>(in.scalar(1))];
-      return std::move(status).WithContext("output \"" + result.name + "\"");
+      return std::move(status).WithContext({"output \"", result.name, "\""});
     }
     case Opcode::kCopy: {
       INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type_of(1), frame + in.reg(1)));
@@ -180,7 +179,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
     }
     case Opcode::kUnwrap: {
       const Value value = static_cast<const TupleObject*>(ObjectOf(frame[in.reg(1)]))->elements[0];
-      if (std::holds_alternative<std::monostate>(value)) return Failed(name_of(1) + ": the optional is empty");
+      if (std::holds_alternative<std::monostate>(value)) return Failed({name_of(1), ": the optional is empty"});
       Drop(type_of(0), frame + in.reg(0));
       return Unbox(type_of(0), frame + in.reg(0), value);
     }
@@ -197,7 +196,7 @@ Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, in
   if (bound != nullptr) {
     if (!std::equal(shape.begin(), shape.end(), bound->dims.begin(), bound->dims.begin() + bound->rank)) {
       return Status(StatusCode::kBadInput,
-                    "expected " + ShapeToString(type.dtype, shape) + ", got a tensor " + bound->TypeToString());
+                    {"expected ", ShapeToString(type.dtype, shape), ", got a tensor ", bound->TypeToString()});
     }
     // One that cannot be written as it is gets a copy at the end.
     if (bound->is_compact && bound->IsAligned(kPlanAlignment)) {
@@ -224,11 +223,11 @@ Status Interpreter::MakeView(const Record& record, const Instruction& in, const 
   INGOT_ASSIGN_OR_RETURN(const int64_t offset, in.dim(2).Evaluate(words));
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(from, from_slot));
   if (offset < 0 || offset > view.size_bytes || bytes > view.size_bytes - offset) {
-    return Failed("a view of " + std::to_string(bytes) + " bytes at byte " + std::to_string(offset) + " of " +
-                  DescribeRegister(function, source.reg(1)) + ", " + view.TypeToString());
+    return Failed({"a view of ", bytes, " bytes at byte ", offset, " of ", DescribeRegister(function, source.reg(1)),
+                   ", ", view.TypeToString()});
   }
   if (offset % std::max(1, to.dtype.total_bits() / 8) != 0) {
-    return Failed("a view at byte " + std::to_string(offset) + " is not aligned to its elements");
+    return Failed({"a view at byte ", offset, " is not aligned to its elements"});
   }
   auto* owner = OwnerOf(from_slot);
   if (owner != nullptr) owner->Retain();
@@ -242,7 +241,7 @@ Status Interpreter::CopyTensor(const Type& to, const int64_t* to_slot, const Typ
   INGOT_ASSIGN_OR_RETURN(const TensorView target, ViewOf(to, to_slot));
   INGOT_ASSIGN_OR_RETURN(const TensorView origin, ViewOf(from, from_slot));
   if (!std::equal(target.shape().begin(), target.shape().end(), origin.shape().begin(), origin.shape().end())) {
-    return Failed("copies " + origin.TypeToString() + " into " + target.TypeToString());
+    return Failed({"copies ", origin.TypeToString(), " into ", target.TypeToString()});
   }
   if (target.size_bytes == 0 || target.data == origin.data) return Status();
   if (Overlap(target, origin)) return Failed("copies between overlapping tensors");
@@ -271,8 +270,7 @@ Status Interpreter::Load(const Record& record, const Instruction& in, const Inst
   INGOT_ASSIGN_OR_RETURN(const int64_t at, in.dim(2).Evaluate(words));
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, frame + in.reg(1)));
   if (at < 0 || at >= view.num_elements) {
-    return Failed("loads element " + std::to_string(at) + " of " + DescribeRegister(function, source.reg(1)) + ", " +
-                  view.TypeToString());
+    return Failed({"loads element ", at, " of ", DescribeRegister(function, source.reg(1)), ", ", view.TypeToString()});
   }
   const int width = type.dtype.bits / 8;
   uint64_t bits = 0;
@@ -298,9 +296,9 @@ Status Interpreter::Match(const Record& record, const Instruction& in, const Ins
   int64_t* const to_slot = frame + in.reg(0);
   const int64_t* const from_slot = frame + in.reg(1);
   const std::span<const int64_t> slots(frame, function.signature.symbols.size());  // symbols are a frame's first words
-  const auto mismatch = [&](const std::string& got) {
-    return Status(StatusCode::kBadInput, DescribeRegister(function, source.reg(1)) + ": expected " +
-                                             DescribeExpected(to, function.signature, slots) + ", got " + got);
+  const auto mismatch = [&](Text got) {
+    return Status(StatusCode::kBadInput, {DescribeRegister(function, source.reg(1)), ": expected ",
+                                          DescribeExpected(to, function.signature, slots), ", got ", got});
   };
   if (IsCountedKind(from.kind)) {
     INGOT_ASSIGN_OR_RETURN(const Value value, Box(from, from_slot));

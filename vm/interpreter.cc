@@ -12,7 +12,7 @@
 namespace ingot::vm {
 namespace {
 
-Status Failed(std::string message) { return Status(StatusCode::kFailed, std::move(message)); }
+Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
 
 // A scalar argument as the kernel takes it: floats as the bits of their own width.
 int64_t ScalarBits(int64_t word, DataType dtype) {
@@ -48,15 +48,15 @@ Status Interpreter::AtPlace(Status status) {
   const Record& record = records_.back();
   const std::string operation = OperationAt(record);
   context_.failure_place_ = {record.linked->function->name, operation};
-  std::string place = "function \"" + record.linked->function->name + "\", " + operation;
+  std::string place = StrCat({"function \"", record.linked->function->name, "\", ", operation});
   const size_t callers = records_.size() - 1;
   for (size_t i = 0; i < callers; ++i) {
     if (i == kNearest && callers > kNearest + 1) {
-      place += " <- " + std::to_string(callers - kNearest - 1) + " more calls";
+      StrAppend(place, {" <- ", callers - kNearest - 1, " more calls"});
       i = callers - 1;
     }
     const Record& caller = records_[callers - 1 - i];
-    place += " <- \"" + caller.linked->function->name + "\", " + OperationAt(caller);
+    StrAppend(place, {" <- \"", caller.linked->function->name, "\", ", OperationAt(caller)});
   }
   return std::move(status).WithContext(place);
 }
@@ -183,7 +183,7 @@ Status Interpreter::Interrupted() const {
       return Status(StatusCode::kDeadlineExceeded, "the deadline has passed");
     default:
       return Status(StatusCode::kDeadlineExceeded,
-                    "the fuel of " + std::to_string(context_.options_.fuel) + " calls and back edges is used up");
+                    {"the fuel of ", context_.options_.fuel, " calls and back edges is used up"});
   }
 }
 
@@ -206,19 +206,16 @@ Status Interpreter::PrepareKernel(const KernelCall& call, Context::Activation& a
     const KernelParam& param = kernel.params[check.param];
     INGOT_ASSIGN_OR_RETURN(const int64_t extent, param.extents[check.axis].Evaluate(slots));
     if (frame[check.frame_offset] == extent) continue;
-    return Status(StatusCode::kBadInput, "kernel \"" + kernel.name + "\", parameter \"" + param.name + "\": axis " +
-                                             std::to_string(check.axis) + " is " +
-                                             std::to_string(frame[check.frame_offset]) + ", expected " +
-                                             std::to_string(extent));
+    return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", param.name, "\": axis ",
+                                          check.axis, " is ", frame[check.frame_offset], ", expected ", extent});
   }
   for (const AlignmentCheck& check : call.alignments) {
     if (reinterpret_cast<uintptr_t>(arguments[check.param]) %
             static_cast<uintptr_t>(kernel.params[check.param].alignment) ==
         0)
       continue;
-    return Failed("kernel \"" + kernel.name + "\", parameter \"" + kernel.params[check.param].name +
-                  "\": the tensor is not aligned to " + std::to_string(kernel.params[check.param].alignment) +
-                  " bytes");
+    return Failed({"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
+                   "\": the tensor is not aligned to ", kernel.params[check.param].alignment, " bytes"});
   }
   if (call.has_dynamic_workspace) {
     INGOT_ASSIGN_OR_RETURN(const int64_t bytes, kernel.workspace.Evaluate(slots));
@@ -240,11 +237,11 @@ Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activati
 
 Status Interpreter::KernelFailed(const Kernel& kernel) {
   const KernelFailure failure = context_.kernel_context_->TakeFailure();
-  const std::string where = "kernel \"" + kernel.name + "\"";
+  const std::string where = StrCat({"kernel \"", kernel.name, "\""});
   if (failure.code == INGOT_KERNEL_CANCELLED && context_.interrupt_.load() != kNotInterrupted) return Interrupted();
   if (failure.code == INGOT_KERNEL_ASSERT && failure.a >= 0 &&
       static_cast<uint64_t>(failure.a) < kernel.messages.size()) {
-    return Failed(where + ": " + kernel.messages[static_cast<size_t>(failure.a)]);
+    return Failed({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
   }
   return KernelFailureStatus(failure).WithContext(where);
 }
@@ -318,7 +315,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
   if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
   const auto id = static_cast<size_t>(in.scalar(1));
   const External& external = context_.executable_->program().externals[id];
-  const std::string where = "external function \"" + external.name + "\"";
+  const std::string where = StrCat({"external function \"", external.name, "\""});
   const Function& function = *record.linked->function;
   // Symbols as the arguments bind them, by the same rules as at a call of a function.
   std::vector<int64_t> symbols(external.signature.symbols.size(), -1);
@@ -346,21 +343,20 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (HasType(arguments[i], external.signature.params[i].type, symbols)) continue;
     return Status(StatusCode::kBadInput,
-                  where + ", parameter \"" + external.signature.params[i].name + "\": expected " +
-                      DescribeExpected(external.signature.params[i].type, external.signature, symbols) + ", got " +
-                      DescribeValue(arguments[i]));
+                  {where, ", parameter \"", external.signature.params[i].name, "\": expected ",
+                   DescribeExpected(external.signature.params[i].type, external.signature, symbols), ", got ",
+                   DescribeValue(arguments[i])});
   }
   Result<std::vector<Value>> results = context_.externals_[id]->call(arguments);
   if (!results.ok()) return std::move(results).status().WithContext(where);
   if (results->size() != external.signature.results.size()) {
-    return Failed(where + ": gives " + std::to_string(results->size()) + " results, expected " +
-                  std::to_string(external.signature.results.size()));
+    return Failed({where, ": gives ", results->size(), " results, expected ", external.signature.results.size()});
   }
   for (size_t i = 0; i < results->size(); ++i) {
     if (!HasType((*results)[i], external.signature.results[i].type, symbols)) {
-      return Failed(where + ", result \"" + external.signature.results[i].name + "\": expected " +
-                    DescribeExpected(external.signature.results[i].type, external.signature, symbols) + ", got " +
-                    DescribeValue((*results)[i]));
+      return Failed({where, ", result \"", external.signature.results[i].name, "\": expected ",
+                     DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
+                     DescribeValue((*results)[i])});
     }
     const Type& to = function.registers[source.registers(0)[i]];
     Drop(to, frame + in.registers(0)[i]);
@@ -385,7 +381,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   }
   const auto builtin = static_cast<Builtin>(in.scalar(1));
   const auto fail = [&](Status status) {
-    return std::move(status).WithContext(std::string("builtin ") + FindBuiltin(static_cast<uint64_t>(builtin))->name);
+    return std::move(status).WithContext({"builtin ", FindBuiltin(static_cast<uint64_t>(builtin))->name});
   };
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
   if (!status.ok()) return fail(std::move(status));
@@ -395,8 +391,8 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   const Type& to = function.registers[source.registers(0)[0]];
   const Value result = builtin_call_.TakeResult();
   if (!HasType(result, to, symbols)) {
-    return fail(Status(StatusCode::kBadInput, "expected " + DescribeExpected(to, function.signature, symbols) +
-                                                  ", got " + DescribeValue(result)));
+    return fail(Status(StatusCode::kBadInput, {"expected ", DescribeExpected(to, function.signature, symbols), ", got ",
+                                               DescribeValue(result)}));
   }
   Drop(to, frame + in.registers(0)[0]);
   return Unbox(to, frame + in.registers(0)[0], result);

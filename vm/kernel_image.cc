@@ -17,7 +17,7 @@ namespace {
 constexpr uint64_t kMaxSegments = 64;
 constexpr uint64_t kMaxDynamicEntries = 1024;
 
-Status Refuse(std::string what) { return Status(StatusCode::kCorrupt, "kernel image: " + std::move(what)); }
+Status Refuse(Text what) { return Status(StatusCode::kCorrupt, {"kernel image: ", what}); }
 
 struct Segment {
   uint32_t type, flags;
@@ -91,7 +91,7 @@ Result<ElfImage> ReadElfImageFor(std::string_view architecture, std::span<const 
   if (type != ET_DYN) return Refuse("no shared object");
   const uint32_t expected = ElfMachine(architecture);
   if (expected != 0 && machine != expected) {
-    return Refuse("machine " + std::to_string(machine) + ", expected " + std::string(architecture) + "'s");
+    return Refuse({"machine ", machine, ", expected ", architecture, "'s"});
   }
   INGOT_RETURN_IF_ERROR(in.Skip(4 + 8));  // version, entry
   INGOT_ASSIGN_OR_RETURN(const uint64_t table, in.U64());
@@ -142,13 +142,11 @@ Result<std::shared_ptr<const LoadedImage>> LoadedImage::Load(std::span<const std
     }
   }
   void* memory = mmap(nullptr, image->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED)
-    return Status::OutOfMemory("no memory for a kernel image of " + std::to_string(image->size_) + " bytes");
+  if (memory == MAP_FAILED) return Status::OutOfMemory({"no memory for a kernel image of ", image->size_, " bytes"});
   image->base_ = static_cast<std::byte*>(memory);
   std::memcpy(memory, bytes.data(), image->size_);
   if (mprotect(memory, image->size_, PROT_READ | PROT_EXEC) != 0) {
-    return Status(StatusCode::kIo,
-                  std::string("the system refuses to make memory executable: ") + std::strerror(errno));
+    return Status(StatusCode::kIo, {"the system refuses to make memory executable: ", std::strerror(errno)});
   }
   __builtin___clear_cache(static_cast<char*>(memory), static_cast<char*>(memory) + image->size_);
   return std::shared_ptr<const LoadedImage>(std::move(image));

@@ -375,8 +375,7 @@ class ProgramLinker {
       if (!kernel.workspace.is_constant()) continue;
       const int64_t bytes = kernel.workspace.constant();
       if (bytes < 0 || bytes > kMaxArenaBytes) {
-        return Status(StatusCode::kCorrupt,
-                      "kernel \"" + kernel.name + "\": a workspace of " + std::to_string(bytes) + " bytes");
+        return Status(StatusCode::kCorrupt, {"kernel \"", kernel.name, "\": a workspace of ", bytes, " bytes"});
       }
       linked_.workspace_bytes = std::max(linked_.workspace_bytes, bytes);
     }
@@ -396,10 +395,10 @@ class ProgramLinker {
     const std::string& device = program_.devices[kernel.device].kind;
     if (device != "cpu") {
       return Status(StatusCode::kUnsupportedFile,
-                    "kernel \"" + kernel.name + "\" is for the device \"" + device + "\", which is not supported");
+                    {"kernel \"", kernel.name, "\" is for the device \"", device, "\", which is not supported"});
     }
     if (kernel.variants.empty()) {
-      return Status(StatusCode::kUnsupportedFile, "kernel \"" + kernel.name + "\" has no code; it runs as a stub only");
+      return Status(StatusCode::kUnsupportedFile, {"kernel \"", kernel.name, "\" has no code; it runs as a stub only"});
     }
     const KernelVariant* best = nullptr;
     for (const KernelVariant& variant : kernel.variants) {
@@ -419,11 +418,11 @@ class ProgramLinker {
     std::string needs;
     for (const KernelVariant& variant : kernel.variants) {
       const KernelImage& image = program_.images[variant.image];
-      needs +=
-          (needs.empty() ? "" : "; or ") + image.arch + " with " + CpuFeatures{variant.required_features}.ToString();
+      StrAppend(needs, {(needs.empty() ? "" : "; or "), image.arch, " with ",
+                        CpuFeatures{variant.required_features}.ToString()});
     }
-    return Status(StatusCode::kUnsupportedFile, "kernel \"" + kernel.name + "\" needs " + needs + "; this is " +
-                                                    HostArchitecture() + " with " + features_.ToString());
+    return Status(StatusCode::kUnsupportedFile, {"kernel \"", kernel.name, "\" needs ", needs, "; this is ",
+                                                 HostArchitecture(), " with ", features_.ToString()});
   }
 
   Result<const LoadedImage*> LoadImage(uint32_t index) {

@@ -157,15 +157,13 @@ Result<std::vector<int64_t>> SymbolValues(const Signature& signature, const Give
       values[symbol] = value;
       return Status();
     }
-    return Status(StatusCode::kBadInput,
-                  row.name + " is " + std::to_string(value) + ", expected " +
-                      (values[symbol] ? std::to_string(*values[symbol])
-                                      : std::to_string(row.min) + ".." + std::to_string(row.max)));
+    return Status(StatusCode::kBadInput, {row.name, " is ", value, ", expected ",
+                                          values[symbol] ? Text(*values[symbol]) : Text({row.min, "..", row.max})});
   };
   for (const auto& [name, value] : given.symbols) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      return Status(StatusCode::kBadInput, "there is no dimension \"" + name + "\"" + DidYouMean(name, known));
+      return Status(StatusCode::kBadInput, {"there is no dimension \"", name, "\"", DidYouMean(name, known)});
     }
     INGOT_RETURN_IF_ERROR(bind(static_cast<size_t>(found - names.begin()), value));
   }
@@ -174,23 +172,23 @@ Result<std::vector<int64_t>> SymbolValues(const Signature& signature, const Give
     for (const NamedType& param : signature.params) params.push_back(param.name);
     const auto found = std::find(params.begin(), params.end(), name);
     if (found == params.end()) {
-      return Status(StatusCode::kBadInput, "there is no input \"" + name + "\"" + DidYouMean(name, params));
+      return Status(StatusCode::kBadInput, {"there is no input \"", name, "\"", DidYouMean(name, params)});
     }
     const Type& type = signature.params[static_cast<size_t>(found - params.begin())].type;
     if (dims.size() != type.dims.size()) {
-      return Status(StatusCode::kBadInput, "input \"" + name + "\" is " + type.ToString(names));
+      return Status(StatusCode::kBadInput, {"input \"", name, "\" is ", type.ToString(names)});
     }
     for (size_t i = 0; i < dims.size(); ++i) {
       if (!type.dims[i] || type.dims[i]->is_constant() || type.dims[i]->steps().size() != 1) continue;
       INGOT_RETURN_IF_ERROR(
-          bind(static_cast<size_t>(type.dims[i]->steps()[0].value), dims[i]).WithContext("input \"" + name + "\""));
+          bind(static_cast<size_t>(type.dims[i]->steps()[0].value), dims[i]).WithContext({"input \"", name, "\""}));
     }
   }
   std::vector<int64_t> bound;
   for (size_t i = 0; i < values.size(); ++i) {
     const Symbol& symbol = signature.symbols[i];
     if (!values[i] && symbol.max == INT64_MAX) {
-      return Status(StatusCode::kNotFound, "nothing says what " + symbol.name + " is");
+      return Status(StatusCode::kNotFound, {"nothing says what ", symbol.name, " is"});
     }
     bound.push_back(values[i].value_or(symbol.max));
   }
@@ -225,16 +223,16 @@ std::string DominatingTensor(const Function& function, const PlanNumbers& number
   const auto index = static_cast<int64_t>(largest - entries.data());
   std::string text;
   for (const DebugNote& note : function.notes) {
-    if (note.instruction <= largest->first) text = "\"" + note.text + "\" ";
+    if (note.instruction <= largest->first) text = StrCat({"\"", note.text, "\" "});
   }
   for (const Instruction& in : function.code) {
     if (in.opcode != Opcode::kPlanView || in.scalar(1) != index) continue;
     Type type = function.registers[in.reg(0)];
     type.storage = Storage::kOwned;  // which is not printed
-    text += type.ToString(function.signature.symbol_names()) + " ";
+    StrAppend(text, {type.ToString(function.signature.symbol_names()), " "});
     break;
   }
-  return text + "(" + std::to_string(numbers.sizes[static_cast<size_t>(index)]) + " bytes)";
+  return StrCat({text, "(", numbers.sizes[static_cast<size_t>(index)], " bytes)"});
 }
 
 }  // namespace ingot::vm

@@ -40,7 +40,7 @@ const char* KindName(EventKind kind) {
   INGOT_UNREACHABLE();
 }
 
-std::string NameOf(const Event& event) { return std::string(KindName(event.kind)) + " \"" + event.name + "\""; }
+std::string NameOf(const Event& event) { return StrCat({KindName(event.kind), " \"", event.name, "\""}); }
 
 Finiteness WorstInput(std::span<const EventArgument> arguments) {
   Finiteness worst = Finiteness::kFinite;
@@ -71,8 +71,8 @@ Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arg
     if (report.worst == Finiteness::kFinite) continue;
     if (!inputs) inputs = WorstInput(arguments);
     if (report.worst <= *inputs) continue;
-    return Status(StatusCode::kFailed, NameOf(event) + ", output \"" + argument.name +
-                                           "\": " + DescribeElement(argument.view, report) + ", its inputs have none");
+    return Status(StatusCode::kFailed, {NameOf(event), ", output \"", argument.name,
+                                        "\": ", DescribeElement(argument.view, report), ", its inputs have none"});
   }
   return Status();
 }
@@ -176,10 +176,10 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& reco
     if (checks && (event.kind == EventKind::kExternal || WritesItsInputs(arguments))) inputs = WorstInput(arguments);
     if (asks) decision = context_.instrument_(EventPhase::kBefore, event, arguments);
     if (decision == Decision::kStop) {
-      return Status(StatusCode::kCancelled, NameOf(event) + ": stopped by the instrument");
+      return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
     }
     if (decision == Decision::kSkip && !IsKernel(op) && !InstructionOf(op).registers(0).empty()) {
-      return Status(StatusCode::kInvalidArgument, NameOf(event) + ": it has results, so it cannot be skipped");
+      return Status(StatusCode::kInvalidArgument, {NameOf(event), ": it has results, so it cannot be skipped"});
     }
   }
   event.begin_ns = NowNs();
@@ -197,7 +197,7 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& reco
   }
   if (context_.profiler_) context_.profiler_(event);
   if (asks && context_.instrument_(EventPhase::kAfter, event, arguments) == Decision::kStop) {
-    return Status(StatusCode::kCancelled, NameOf(event) + ": stopped by the instrument");
+    return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
   }
   return checks && decision == Decision::kRun ? CheckOutputsFinite(event, arguments, inputs) : Status();
 }
@@ -214,9 +214,8 @@ Status Interpreter::CheckParametersFinite() {
     if (!view.device.is_host_accessible()) continue;
     const FiniteReport report = CheckFinite(view);
     if (report.worst != Finiteness::kHasNaN) continue;
-    return Status(StatusCode::kBadInput, "function \"" + function.name + "\", parameter \"" +
-                                             function.signature.params[i].name +
-                                             "\": " + DescribeElement(view, report));
+    return Status(StatusCode::kBadInput, {"function \"", function.name, "\", parameter \"",
+                                          function.signature.params[i].name, "\": ", DescribeElement(view, report)});
   }
   return Status();
 }

@@ -15,7 +15,7 @@ class OperandVerifier {
       const Instruction& instruction = function_.code[index_];
       const OpcodeInfo& info = InfoOf(instruction.opcode);
       if (instruction.operands.size() != info.operands.size()) {
-        return Fail(Check::kOperandForm, "takes " + std::to_string(info.operands.size()) + " operands");
+        return Fail(Check::kOperandForm, {"takes ", info.operands.size(), " operands"});
       }
       for (size_t i = 0; i < info.operands.size(); ++i) {
         INGOT_RETURN_UNLESS_PASSED(VerifyOperand(info.operands[i], instruction.operands[i]));
@@ -30,8 +30,8 @@ class OperandVerifier {
   }
 
  private:
-  Verdict Fail(Check check, const std::string& what) const {
-    return Verdict::Fail(checks_, check, InstructionName(function_, index_) + ": " + what);
+  Verdict Fail(Check check, Text what) const {
+    return Verdict::Fail(checks_, check, {InstructionName(function_, index_), ": ", what});
   }
 
   // Which alternative of Operand an operand kind uses.
@@ -67,12 +67,11 @@ class OperandVerifier {
   }
 
   Verdict VerifyOperand(const OperandSpec& spec, const Operand& operand) {
-    if (operand.index() != FormOf(spec.kind))
-      return Fail(Check::kOperandForm, std::string(spec.name) + " has another form");
+    if (operand.index() != FormOf(spec.kind)) return Fail(Check::kOperandForm, {spec.name, " has another form"});
     const auto id = [&](const char* what, size_t count) {
       const int64_t value = std::get<int64_t>(operand);
       if (value >= 0 && static_cast<uint64_t>(value) < count) return Verdict();
-      return Fail(Check::kIdRange, std::string(what) + " " + std::to_string(value) + " of " + std::to_string(count));
+      return Fail(Check::kIdRange, {what, " ", value, " of ", count});
     };
     switch (spec.kind) {
       case OperandKind::kDef:
@@ -109,8 +108,7 @@ class OperandVerifier {
       case OperandKind::kLabel: {
         const int64_t target = std::get<int64_t>(operand);
         if (target >= 0 && static_cast<uint64_t>(target) < function_.code.size()) return Verdict();
-        return Fail(Check::kLabelTarget, "jumps to " + std::to_string(target) + " of " +
-                                             std::to_string(function_.code.size()) + " instructions");
+        return Fail(Check::kLabelTarget, {"jumps to ", target, " of ", function_.code.size(), " instructions"});
       }
       case OperandKind::kKernel:
         return id("kernel", program_.kernels.size());
@@ -126,29 +124,27 @@ class OperandVerifier {
         return id("plan entry", function_.plan.entries.size());
       case OperandKind::kBuiltin:
         if (FindBuiltin(static_cast<uint64_t>(std::get<int64_t>(operand))) != nullptr) return Verdict();
-        return Fail(Check::kIdRange, "unknown builtin " + std::to_string(std::get<int64_t>(operand)));
+        return Fail(Check::kIdRange, {"unknown builtin ", std::get<int64_t>(operand)});
       case OperandKind::kStream:
         if (std::get<int64_t>(operand) == 0) return Verdict();
-        return Fail(Check::kStreamZero, "stream " + std::to_string(std::get<int64_t>(operand)) + " is not supported");
+        return Fail(Check::kStreamZero, {"stream ", std::get<int64_t>(operand), " is not supported"});
     }
     return Fail(Check::kOperandForm, "an unknown operand kind");
   }
 
   Verdict VerifyRegister(const OperandSpec& spec, int64_t index, bool is_def) const {
     if (index < 0 || static_cast<uint64_t>(index) >= function_.registers.size()) {
-      return Fail(Check::kRegisterRange, std::string(spec.name) + ": register r" + std::to_string(index) + " of " +
-                                             std::to_string(function_.registers.size()));
+      return Fail(Check::kRegisterRange, {spec.name, ": register r", index, " of ", function_.registers.size()});
     }
     const ValueKind kind = function_.registers[static_cast<size_t>(index)].kind;
     const bool is_scalar = kind == ValueKind::kInt || kind == ValueKind::kFloat || kind == ValueKind::kBool;
     const bool good = spec.accepts == Accepts::kAny || (spec.accepts == Accepts::kScalar && is_scalar) ||
                       static_cast<int>(spec.accepts) == static_cast<int>(kind);
     if (!good) {
-      return Fail(Check::kRegisterKind, std::string(spec.name) + ": register r" + std::to_string(index) +
-                                            " is of kind " + ValueKindName(kind));
+      return Fail(Check::kRegisterKind, {spec.name, ": register r", index, " is of kind ", ValueKindName(kind)});
     }
     if (is_def && static_cast<uint64_t>(index) < function_.signature.symbols.size()) {
-      return Fail(Check::kSymbolWrite, "symbol r" + std::to_string(index) + " is written");
+      return Fail(Check::kSymbolWrite, {"symbol r", index, " is written"});
     }
     return Verdict();
   }
@@ -158,7 +154,7 @@ class OperandVerifier {
       if (step.op != DimOp::kSlot) continue;
       if (step.value < 0 || static_cast<uint64_t>(step.value) >= function_.registers.size() ||
           function_.registers[static_cast<size_t>(step.value)].kind != ValueKind::kInt) {
-        return Fail(Check::kDimSlots, "a formula names r" + std::to_string(step.value) + ", which is no int register");
+        return Fail(Check::kDimSlots, {"a formula names r", step.value, ", which is no int register"});
       }
     }
     return Verdict();
@@ -173,7 +169,7 @@ class OperandVerifier {
 }  // namespace
 
 std::string InstructionName(const Function& function, size_t index) {
-  return "instruction " + std::to_string(index) + " (" + InfoOf(function.code[index].opcode).name + ")";
+  return StrCat({"instruction ", index, " (", InfoOf(function.code[index].opcode).name, ")"});
 }
 
 Verdict VerifyOperands(const Program& program, const Function& function, const CheckSet& checks) {

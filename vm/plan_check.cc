@@ -12,23 +12,22 @@
 namespace ingot::vm {
 namespace {
 
-std::string EntryName(size_t index) { return "plan entry " + std::to_string(index); }
+std::string EntryName(size_t index) { return StrCat({"plan entry ", index}); }
 
 Verdict CheckBounds(const MemoryPlan& plan, const PlanNumbers& numbers, const CheckSet& checks) {
   for (size_t i = 0; i < plan.arenas.size(); ++i) {
     const int64_t size = numbers.arena_sizes[i];
     if (size < 0 || size > kMaxArenaBytes) {
-      return Verdict::Fail(checks, Check::kPlanBounds,
-                           "arena " + std::to_string(i) + ": a size of " + std::to_string(size) + " bytes");
+      return Verdict::Fail(checks, Check::kPlanBounds, {"arena ", i, ": a size of ", size, " bytes"});
     }
   }
   for (size_t i = 0; i < plan.entries.size(); ++i) {
     const int64_t offset = numbers.offsets[i], size = numbers.sizes[i];
     const int64_t arena = numbers.arena_sizes[plan.entries[i].arena];
     if (offset < 0 || offset % kPlanAlignment != 0 || size < 0 || offset > arena || size > arena - offset) {
-      return Verdict::Fail(checks, Check::kPlanBounds,
-                           EntryName(i) + ": offset " + std::to_string(offset) + " and size " + std::to_string(size) +
-                               " in an arena of " + std::to_string(arena) + " bytes");
+      return Verdict::Fail(
+          checks, Check::kPlanBounds,
+          {EntryName(i), ": offset ", offset, " and size ", size, " in an arena of ", arena, " bytes"});
     }
   }
   return Verdict();
@@ -45,7 +44,7 @@ Verdict CheckAliases(const MemoryPlan& plan, const PlanNumbers& numbers, const C
                         entry.first >= root.first && entry.last <= root.last;
     if (!inside) {
       return Verdict::Fail(checks, Check::kPlanOverlap,
-                           EntryName(i) + " is an alias of entry " + std::to_string(r) + " but not inside it");
+                           {EntryName(i), " is an alias of entry ", r, " but not inside it"});
     }
   }
   return Verdict();
@@ -77,9 +76,8 @@ Verdict CheckOverlaps(const MemoryPlan& plan, const PlanNumbers& numbers, const 
       if (numbers.offsets[previous] + numbers.sizes[previous] > numbers.offsets[i]) other = previous;
     }
     if (other >= 0) {
-      return Verdict::Fail(
-          checks, Check::kPlanOverlap,
-          "plan entries " + std::to_string(other) + " and " + std::to_string(i) + " overlap while both live");
+      return Verdict::Fail(checks, Check::kPlanOverlap,
+                           {"plan entries ", other, " and ", i, " overlap while both live"});
     }
     map.emplace(numbers.offsets[i], i);
     ends.emplace(plan.entries[i].last, i);

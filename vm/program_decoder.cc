@@ -55,17 +55,16 @@ class Decoder {
       const Section* section = container_.Find(row.kind);
       if (section == nullptr && !row.is_required) continue;
       if (section == nullptr) {
-        return reader_.Fail(Check::kSectionPresent,
-                            "the section \"" + std::string(SectionKindName(row.kind)) + "\" is missing");
+        return reader_.Fail(Check::kSectionPresent, {"the section \"", SectionKindName(row.kind), "\" is missing"});
       }
       Result<SharedBytes> bytes = container_.Read(*section);
       if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());
-      const std::string label = "section \"" + section->Label() + "\"";
+      const std::string label = StrCat({"section \"", section->Label(), "\""});
       ByteReader in(bytes->bytes, label);
       reader_.Enter(in);
       if (!(this->*row.parse)()) return false;
       if (!in.at_end()) {
-        return reader_.Fail(Check::kTrailingBytes, label + ": " + std::to_string(in.remaining()) + " bytes too many");
+        return reader_.Fail(Check::kTrailingBytes, {label, ": ", in.remaining(), " bytes too many"});
       }
     }
     return true;
@@ -82,7 +81,7 @@ class Decoder {
       if (!reader_.Text(key)) return false;
       if (!reader_.Text(value)) return false;
       if (i > 0 && key <= previous) {
-        return reader_.Refuse(Check::kMetadataOrder, "key \"" + key + "\" is out of order");
+        return reader_.Refuse(Check::kMetadataOrder, {"key \"", key, "\" is out of order"});
       }
       previous = key;
       program_.metadata.emplace_hint(program_.metadata.end(), std::move(key), std::move(value));
@@ -122,8 +121,7 @@ class Decoder {
   bool FindImage(uint32_t index, KernelImage& image) {
     const Section* section = container_.Find(SectionKind::kKernelImage, index);
     if (section == nullptr) {
-      return reader_.Fail(Check::kSectionPresent,
-                          "the section of kernel image " + std::to_string(index) + " is missing");
+      return reader_.Fail(Check::kSectionPresent, {"the section of kernel image ", index, " is missing"});
     }
     Result<SharedBytes> bytes = container_.Read(*section);
     if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());

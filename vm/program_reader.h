@@ -24,14 +24,12 @@ class Reader {
 
   // Ends the reading: nothing more is read, and everything on the way back says so by false. A check that is left out
   // ends it too, with success.
-  [[gnu::noinline]] bool Fail(Check check, std::string message) {
-    verdict_ = Verdict::Fail(checks_, check, std::move(message));
+  [[gnu::noinline]] bool Fail(Check check, ingot::Text message) {
+    verdict_ = Verdict::Fail(checks_, check, message);
     return false;
   }
   // With the place in the bytes.
-  [[gnu::noinline]] bool Refuse(Check check, const std::string& message) {
-    return Fail(check, in_->Error(message).message());
-  }
+  [[gnu::noinline]] bool Refuse(Check check, ingot::Text message) { return Fail(check, in_->Error(message).message()); }
   // A failure that is none of these checks' (the container's, memory).
   bool Stop(Status status) {
     verdict_ = Verdict::Stop(std::move(status));
@@ -39,7 +37,7 @@ class Reader {
   }
   // Puts a place before what made the reading end; always false.
   [[gnu::noinline]] bool Inside(const char* what, size_t index) {
-    verdict_ = std::move(verdict_).WithContext(what + std::to_string(index));
+    verdict_ = std::move(verdict_).WithContext({what, index});
     return false;
   }
   Verdict TakeVerdict() { return std::move(verdict_); }
@@ -83,7 +81,7 @@ class Reader {
   bool Named(T& out, int num_values) {
     uint8_t value = 0;
     if (!Fixed(value)) return false;
-    if (value >= num_values) return Refuse(Check::kKnownEnum, "unknown value " + std::to_string(value));
+    if (value >= num_values) return Refuse(Check::kKnownEnum, {"unknown value ", value});
     out = static_cast<T>(value);
     return true;
   }
@@ -106,8 +104,7 @@ class Reader {
   // sort together stay under the cap.
   bool Count(uint64_t& out) {
     if (!Items(out)) return false;
-    if (out > static_cast<uint64_t>(items_left_))
-      return Refuse(Check::kCountCap, std::to_string(out) + " items are too many");
+    if (out > static_cast<uint64_t>(items_left_)) return Refuse(Check::kCountCap, {out, " items are too many"});
     items_left_ -= static_cast<int64_t>(out);
     return true;
   }
@@ -115,8 +112,7 @@ class Reader {
   bool Text(std::string& out) {
     uint64_t index = 0;
     if (!Varint(index, UINT64_MAX)) return false;
-    if (index >= strings_.size())
-      return Refuse(Check::kStringIndex, "string " + std::to_string(index) + " of " + std::to_string(strings_.size()));
+    if (index >= strings_.size()) return Refuse(Check::kStringIndex, {"string ", index, " of ", strings_.size()});
     text_left_ -= static_cast<int64_t>(strings_[index].size());
     if (text_left_ < 0) return Refuse(Check::kCountCap, "too much text");
     out = strings_[index];
@@ -185,8 +181,7 @@ class Reader {
     uint32_t index = 0;
     if (!Index(index)) return false;
     if (index >= signatures_.size()) {
-      return Refuse(Check::kTypeIndex,
-                    "signature " + std::to_string(index) + " of " + std::to_string(signatures_.size()));
+      return Refuse(Check::kTypeIndex, {"signature ", index, " of ", signatures_.size()});
     }
     const Signature& signature = signatures_[index];
     for (const Symbol& symbol : signature.symbols) items_left_ -= 1 + static_cast<int64_t>(symbol.name.size() / 16);
@@ -225,7 +220,7 @@ class Reader {
     uint8_t number = 0;
     if (!Fixed(number)) return false;
     const OpcodeInfo* info = FindOpcode(uint64_t{number});
-    if (info == nullptr) return Refuse(Check::kKnownOpcode, "unknown opcode " + std::to_string(number));
+    if (info == nullptr) return Refuse(Check::kKnownOpcode, {"unknown opcode ", number});
     out.opcode = info->opcode;
     out.operands.resize(info->operands.size());
     return true;
@@ -258,7 +253,7 @@ class Reader {
     if (!(Varint(block, UINT64_MAX) && Varint(size, UINT64_MAX))) return false;
     const uint64_t available = payloads_.size();
     if (block > available / kPlanAlignment || size > available - block * kPlanAlignment)
-      return Refuse(Check::kBlobExtent, "constant \"" + constant.name + "\" is not inside the constant data");
+      return Refuse(Check::kBlobExtent, {"constant \"", constant.name, "\" is not inside the constant data"});
     constant.bytes = SharedBytes(payloads_.owner, payloads_.bytes.subspan(block * kPlanAlignment, size));
     return true;
   }
@@ -271,8 +266,7 @@ class Reader {
       std::span<const std::byte> bytes;
       if (!(Varint(size, UINT64_MAX) && Bytes(bytes, size))) return false;
       const std::string_view text = formats::AsText(bytes);
-      if (!IsUtf8(text))
-        return Refuse(Check::kStringEncoding, "string " + std::to_string(strings_.size() - 1) + " is no UTF-8");
+      if (!IsUtf8(text)) return Refuse(Check::kStringEncoding, {"string ", strings_.size() - 1, " is no UTF-8"});
       out = text;
       return true;
     });
@@ -310,7 +304,7 @@ class Reader {
   bool Ranked(std::vector<T>& out, Fields fields) {
     uint64_t count = 0;
     if (!Items(count)) return false;
-    if (count > kMaxTensorRank) return Refuse(Check::kTensorRank, "a rank of " + std::to_string(count));
+    if (count > kMaxTensorRank) return Refuse(Check::kTensorRank, {"a rank of ", count});
     for (uint64_t i = 0; i < count; ++i) {
       if (!fields(out.emplace_back())) return false;
     }
@@ -344,7 +338,7 @@ class Reader {
   bool TypeIndex(uint32_t& out) {
     if (!Index(out)) return false;
     if (out < types_.size()) return true;
-    return Refuse(Check::kTypeIndex, "type " + std::to_string(out) + " of " + std::to_string(types_.size()));
+    return Refuse(Check::kTypeIndex, {"type ", out, " of ", types_.size()});
   }
 
   // What a copy of a type costs, in items.

@@ -12,7 +12,7 @@ Result<int64_t> SizeOf(const KernelParam& param, std::span<const int64_t> ints) 
   for (const DimCode& extent : param.extents) {
     INGOT_ASSIGN_OR_RETURN(const int64_t value, extent.Evaluate(ints));
     if (value < 0 || __builtin_mul_overflow(count, value, &count)) {
-      return Status(StatusCode::kBadInput, "an extent of " + std::to_string(value));
+      return Status(StatusCode::kBadInput, {"an extent of ", value});
     }
   }
   return param.dtype.SizeBytes(count);

@@ -24,9 +24,9 @@ Result<TrustPolicy> ParseTrustPolicy(std::string_view text, const std::string& n
     const bool is_known = (word == "require-signature" && formats::FromHex(value, policy.keys.emplace_back())) ||
                           (word == "allow-sha256" && formats::FromHex(value, policy.allowed.emplace_back()));
     if (!is_known) {
-      return Status(StatusCode::kNotTrusted,
-                    name + ", line " + std::to_string(number) +
-                        ": expected \"require-signature\" or \"allow-sha256\" and 64 hex digits");
+      return Status(
+          StatusCode::kNotTrusted,
+          {name, ", line ", number, ": expected \"require-signature\" or \"allow-sha256\" and 64 hex digits"});
     }
   }
   return policy;
@@ -46,7 +46,7 @@ Status CheckTrust(const TrustPolicy& policy, const formats::Container& container
     const formats::Sha256Digest digest = formats::Sha256Of(file);
     if (std::find(policy.allowed.begin(), policy.allowed.end(), digest) != policy.allowed.end()) return Status();
     if (policy.keys.empty()) {
-      return Status(StatusCode::kNotTrusted, "its SHA-256, " + formats::ToHex(digest) + ", is not in the list");
+      return Status(StatusCode::kNotTrusted, {"its SHA-256, ", formats::ToHex(digest), ", is not in the list"});
     }
   }
   return formats::CheckSignature(container, policy.keys, pool);

@@ -33,7 +33,7 @@ std::string JoinNamed(const std::vector<NamedType>& types, std::span<const std::
   for (size_t i = 0; i < types.size(); ++i) {
     Type type = types[i].type;
     if (type.storage == Storage::kBorrowed) type.storage = Storage::kOwned;  // what every parameter is
-    out += (i ? ", " : "") + types[i].name + ": " + type.ToString(symbol_names);
+    StrAppend(out, {i ? ", " : "", types[i].name, ": ", type.ToString(symbol_names)});
   }
   return out + ")";
 }
@@ -100,18 +100,18 @@ std::string Type::ToString(std::span<const std::string> symbol_names) const {
     case ValueKind::kDataType:
       return ValueKindName(kind);
     case ValueKind::kShape:
-      return "shape" + JoinDims(dims, symbol_names);
+      return StrCat({"shape", JoinDims(dims, symbol_names)});
     case ValueKind::kTensor:
-      return (storage == Storage::kOwned ? "" : std::string(StorageName(storage)) + " ") + dtype.ToString() +
-             JoinDims(dims, symbol_names) + (device ? "@" + std::to_string(device) : "");
+      return (storage == Storage::kOwned ? "" : StrCat({StorageName(storage), " "})) + dtype.ToString() +
+             JoinDims(dims, symbol_names) + (device ? StrCat({"@", device}) : "");
     case ValueKind::kTuple:
-      return "tuple" + JoinTypes(elements, symbol_names);
+      return StrCat({"tuple", JoinTypes(elements, symbol_names)});
     case ValueKind::kOptional:
-      return "optional" + JoinTypes(elements, symbol_names);
+      return StrCat({"optional", JoinTypes(elements, symbol_names)});
     case ValueKind::kClosure:
-      return "fn" + JoinTypes(elements, symbol_names) + " -> " + JoinTypes(results, symbol_names);
+      return StrCat({"fn", JoinTypes(elements, symbol_names), " -> ", JoinTypes(results, symbol_names)});
     case ValueKind::kObject:
-      return "object(" + Quote(class_name) + ")";
+      return StrCat({"object(", Quote(class_name), ")"});
   }
   INGOT_UNREACHABLE();
 }
@@ -124,7 +124,7 @@ std::vector<std::string> Signature::symbol_names() const {
 
 std::string Signature::ToString() const {
   const std::vector<std::string> names = symbol_names();
-  return JoinNamed(params, names) + " -> " + JoinNamed(results, names);
+  return StrCat({JoinNamed(params, names), " -> ", JoinNamed(results, names)});
 }
 
 int64_t Constant::size_bytes() const {

@@ -47,13 +47,12 @@ Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const
   if (depth > kMaxTypeDepth) return Verdict::Fail(checks, Check::kTypeDepth, "types nest too deep");
   const auto form = [&](const char* what) { return Verdict::Fail(checks, Check::kTypeForm, what); };
   if (type.dims.size() > kMaxTensorRank) {
-    return Verdict::Fail(checks, Check::kTensorRank, "rank " + std::to_string(type.dims.size()) + " is above 8");
+    return Verdict::Fail(checks, Check::kTensorRank, {"rank ", type.dims.size(), " is above 8"});
   }
   for (const Dim& dim : type.dims) {
     if (dim && dim->num_slots() > num_symbols) {
-      return Verdict::Fail(
-          checks, Check::kDimSlots,
-          "a dimension names symbol " + std::to_string(dim->num_slots() - 1) + " of " + std::to_string(num_symbols));
+      return Verdict::Fail(checks, Check::kDimSlots,
+                           {"a dimension names symbol ", dim->num_slots() - 1, " of ", num_symbols});
     }
   }
   const auto all = [&](const std::vector<Type>& types, TypePlace inner, int64_t symbols) {
@@ -73,8 +72,7 @@ Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const
     case ValueKind::kTensor:
       if (!type.dtype.IsKnown()) return Verdict::Fail(checks, Check::kKnownDataType, "an unknown element type");
       if (type.device >= program.devices.size()) {
-        return Verdict::Fail(checks, Check::kDeviceId,
-                             "device " + std::to_string(type.device) + " of " + std::to_string(program.devices.size()));
+        return Verdict::Fail(checks, Check::kDeviceId, {"device ", type.device, " of ", program.devices.size()});
       }
       if (!IsStorageAllowed(type.storage, place)) {
         return form("tensors of parameters are borrowed, those of results and elements owned");

@@ -55,7 +55,7 @@ std::string DescribeValue(const Value& value) {
     case 5: {
       std::string out = "shape[";
       const std::vector<int64_t>& extents = std::get<ShapeValue>(value).extents;
-      for (size_t i = 0; i < extents.size(); ++i) out += (i ? ", " : "") + std::to_string(extents[i]);
+      for (size_t i = 0; i < extents.size(); ++i) out += StrCat({i ? ", " : "", extents[i]});
       return out + "]";
     }
     case 6:
@@ -64,7 +64,7 @@ std::string DescribeValue(const Value& value) {
       const Object* object = std::get<Ref<Object>>(value).get();
       const auto* tuple = dynamic_cast<const TupleObject*>(object);
       if (tuple == nullptr) return ValueKindName(object->kind());
-      std::string out = std::string(ValueKindName(object->kind())) + "(";
+      std::string out = StrCat({ValueKindName(object->kind()), "("});
       for (size_t i = 0; i < tuple->elements.size(); ++i) {
         // One level is enough for a message, and bounds it.
         const bool nests = std::holds_alternative<Ref<Object>>(tuple->elements[i]);

@@ -36,12 +36,12 @@ class Verifier {
   }
 
  private:
-  Verdict Fail(Check check, const std::string& message) const { return Verdict::Fail(checks_, check, message); }
+  Verdict Fail(Check check, Text message) const { return Verdict::Fail(checks_, check, message); }
 
   template <typename Row>
   Verdict Each(const char* what, const std::vector<Row>& rows, Verdict (Verifier::*verify)(const Row&) const) const {
     for (const Row& row : rows) {
-      INGOT_RETURN_UNLESS_PASSED((this->*verify)(row).WithContext(std::string(what) + " \"" + row.name + "\""));
+      INGOT_RETURN_UNLESS_PASSED((this->*verify)(row).WithContext({what, " \"", row.name, "\""}));
     }
     return Verdict();
   }
@@ -49,11 +49,10 @@ class Verifier {
   Verdict VerifyCounts() const {
     const auto num_devices = static_cast<int64_t>(program_.devices.size());
     if (num_devices == 0 || num_devices > kMaxDevices) {
-      return Fail(Check::kDeviceId,
-                  std::to_string(num_devices) + " virtual devices, expected 1 to " + std::to_string(kMaxDevices));
+      return Fail(Check::kDeviceId, {num_devices, " virtual devices, expected 1 to ", kMaxDevices});
     }
     if (static_cast<int64_t>(program_.functions.size()) > kMaxFunctions) {
-      return Fail(Check::kCountCap, std::to_string(program_.functions.size()) + " functions are too many");
+      return Fail(Check::kCountCap, {program_.functions.size(), " functions are too many"});
     }
     return Verdict();
   }
@@ -63,8 +62,7 @@ class Verifier {
     std::set<std::string_view> names;
     for (const Row& row : rows) {
       if (row.name.empty() || !names.insert(row.name).second) {
-        return Fail(Check::kUniqueName,
-                    std::string(what) + " \"" + row.name + "\": the name is empty or stands there twice");
+        return Fail(Check::kUniqueName, {what, " \"", row.name, "\": the name is empty or stands there twice"});
       }
     }
     return Verdict();
@@ -72,21 +70,19 @@ class Verifier {
 
   Verdict VerifyDevice(uint8_t device) const {
     if (device < program_.devices.size()) return Verdict();
-    return Fail(Check::kDeviceId,
-                "device " + std::to_string(device) + " of " + std::to_string(program_.devices.size()));
+    return Fail(Check::kDeviceId, {"device ", device, " of ", program_.devices.size()});
   }
 
   // Bytes of a tensor, or the verdict about its dtype and dims.
   Verdict VerifyDims(DataType dtype, const std::vector<int64_t>& dims, int64_t* bytes) const {
     if (!dtype.IsKnown()) return Fail(Check::kKnownDataType, "an unknown element type");
-    if (dims.size() > kMaxTensorRank)
-      return Fail(Check::kTensorRank, "rank " + std::to_string(dims.size()) + " is above 8");
+    if (dims.size() > kMaxTensorRank) return Fail(Check::kTensorRank, {"rank ", dims.size(), " is above 8"});
     int64_t volume = 1;  // without zeros, so that the order of dims does not decide
     bool is_empty = false;
     for (int64_t dim : dims) {
       is_empty |= dim == 0;
       if (dim < 0 || (dim > 0 && __builtin_mul_overflow(volume, dim, &volume))) {
-        return Fail(Check::kConstantDims, "a dim of " + std::to_string(dim) + ", or too many elements");
+        return Fail(Check::kConstantDims, {"a dim of ", dim, ", or too many elements"});
       }
     }
     const Result<int64_t> size = dtype.SizeBytes(is_empty ? 0 : volume);
@@ -104,7 +100,7 @@ class Verifier {
     for (const Weight& weight : program_.weights) {
       const uint32_t id = weight.constant.value;
       const auto fail = [&](const char* what) {
-        return Fail(Check::kWeightForm, "weight of constant " + std::to_string(id) + ": " + what);
+        return Fail(Check::kWeightForm, {"weight of constant ", id, ": ", what});
       };
       if (id >= program_.constants.size() || (before && weight.constant <= *before)) {
         return fail("does not exist, or does not ascend");
@@ -133,8 +129,7 @@ class Verifier {
     }
     if (constant.prepared_by) bytes = 0;
     if (bytes == static_cast<int64_t>(constant.bytes.size())) return Verdict();
-    return Fail(Check::kConstantSize,
-                "has " + std::to_string(constant.bytes.size()) + " bytes, expected " + std::to_string(bytes));
+    return Fail(Check::kConstantSize, {"has ", constant.bytes.size(), " bytes, expected ", bytes});
   }
 
   // After the functions: their code is known to be well formed.
@@ -142,18 +137,18 @@ class Verifier {
     if (!constant.prepared_by) return Verdict();
     const PreparedBy& by = *constant.prepared_by;
     if (by.function.value >= program_.functions.size()) {
-      return Fail(Check::kPreparedResult, "function " + std::to_string(by.function.value) + " does not exist");
+      return Fail(Check::kPreparedResult, {"function ", by.function.value, " does not exist"});
     }
     const Function& function = program_.functions[by.function.value];
     const Signature& signature = function.signature;
     if (!signature.params.empty() || !signature.symbols.empty() || by.result >= signature.results.size()) {
       return Fail(Check::kPreparedResult,
-                  "function \"" + function.name + "\" takes arguments, or has no result " + std::to_string(by.result));
+                  {"function \"", function.name, "\" takes arguments, or has no result ", by.result});
     }
     const Type& type = function.signature.results[by.result].type;
     if (type != Type::Tensor(constant.dtype, {constant.dims.begin(), constant.dims.end()}, Storage::kOwned)) {
-      return Fail(Check::kPreparedResult, "result " + std::to_string(by.result) + " of function \"" + function.name +
-                                              "\" is " + type.ToString({}));
+      return Fail(Check::kPreparedResult,
+                  {"result ", by.result, " of function \"", function.name, "\" is ", type.ToString({})});
     }
     return VerifyPreparingCode(function);
   }
@@ -166,12 +161,12 @@ class Verifier {
     for (const Instruction& instruction : function.code) {
       if (std::find(std::begin(kForbidden), std::end(kForbidden), instruction.opcode) != std::end(kForbidden)) {
         return Fail(Check::kPreparedCode,
-                    "function \"" + function.name + "\" has the instruction " + InfoOf(instruction.opcode).name);
+                    {"function \"", function.name, "\" has the instruction ", InfoOf(instruction.opcode).name});
       }
       if (instruction.opcode != Opcode::kConstTensor) continue;
       const Constant& constant = program_.constants[static_cast<size_t>(instruction.scalar(1))];
       if (constant.prepared_by) {
-        return Fail(Check::kPreparedCode, "function \"" + function.name + "\" reads a prepared constant");
+        return Fail(Check::kPreparedCode, {"function \"", function.name, "\" reads a prepared constant"});
       }
     }
     return Verdict();
@@ -184,13 +179,12 @@ class Verifier {
     if (state.growth) {
       INGOT_RETURN_UNLESS_PASSED(VerifyLength(state.growth->length));
       if (state.growth->axis >= state.dims.size()) {
-        return Fail(Check::kStateLength, "grows along axis " + std::to_string(state.growth->axis) + " of " +
-                                             std::to_string(state.dims.size()));
+        return Fail(Check::kStateLength, {"grows along axis ", state.growth->axis, " of ", state.dims.size()});
       }
     }
     if (!state.initial) return Verdict();
     if (state.initial->value >= program_.constants.size()) {
-      return Fail(Check::kStateInitial, "constant " + std::to_string(state.initial->value) + " does not exist");
+      return Fail(Check::kStateInitial, {"constant ", state.initial->value, " does not exist"});
     }
     const Constant& initial = program_.constants[state.initial->value];
     if (initial.prepared_by) return Fail(Check::kStateInitial, "its initial constant is a prepared one");
@@ -201,30 +195,29 @@ class Verifier {
   // A state that holds one integer which the context reads.
   Verdict VerifyLength(StateId id) const {
     if (id.value >= program_.states.size()) {
-      return Fail(Check::kStateLength, "state " + std::to_string(id.value) + " does not exist");
+      return Fail(Check::kStateLength, {"state ", id.value, " does not exist"});
     }
     const State& length = program_.states[id.value];
     if (length.dtype == DataType::Int(64) && length.dims.empty() && length.device < program_.devices.size() &&
         program_.devices[length.device].kind == "cpu") {
       return Verdict();
     }
-    return Fail(Check::kStateLength, "state \"" + length.name + "\" is no int64 of rank 0 on the host");
+    return Fail(Check::kStateLength, {"state \"", length.name, "\" is no int64 of rank 0 on the host"});
   }
 
   Verdict VerifySignature(const Signature& signature) const {
     std::set<std::string_view> names;
     for (const Symbol& symbol : signature.symbols) {
       if (symbol.name.empty() || !names.insert(symbol.name).second || symbol.min > symbol.max) {
-        return Fail(Check::kSymbolRange, "symbol \"" + symbol.name + "\" in " + std::to_string(symbol.min) + ".." +
-                                             std::to_string(symbol.max) +
-                                             " is a second one of its name, or has no value");
+        return Fail(Check::kSymbolRange, {"symbol \"", symbol.name, "\" in ", symbol.min, "..", symbol.max,
+                                          " is a second one of its name, or has no value"});
       }
     }
     const auto num_symbols = static_cast<int64_t>(signature.symbols.size());
     std::vector<bool> bound(signature.symbols.size(), false);
     for (const NamedType& param : signature.params) {
       INGOT_RETURN_UNLESS_PASSED(VerifyType(param.type, TypePlace::kParameter, num_symbols, program_, checks_)
-                                     .WithContext("parameter \"" + param.name + "\""));
+                                     .WithContext({"parameter \"", param.name, "\""}));
       for (const Dim& dim : param.type.dims) {
         if (dim && dim->steps().size() == 1 && !dim->is_constant())
           bound[static_cast<size_t>(dim->steps()[0].value)] = true;
@@ -232,18 +225,18 @@ class Verifier {
     }
     for (const NamedType& result : signature.results) {
       INGOT_RETURN_UNLESS_PASSED(VerifyType(result.type, TypePlace::kResult, num_symbols, program_, checks_)
-                                     .WithContext("result \"" + result.name + "\""));
+                                     .WithContext({"result \"", result.name, "\""}));
     }
     for (size_t i = 0; i < signature.symbols.size(); ++i) {
       if (!signature.symbols[i].state) continue;
       INGOT_RETURN_UNLESS_PASSED(
-          VerifyLength(*signature.symbols[i].state).WithContext("symbol \"" + signature.symbols[i].name + "\""));
+          VerifyLength(*signature.symbols[i].state).WithContext({"symbol \"", signature.symbols[i].name, "\""}));
       bound[i] = true;
     }
     const auto unbound = std::find(bound.begin(), bound.end(), false);
     if (unbound == bound.end()) return Verdict();
     return Fail(Check::kSymbolBound,
-                "no parameter binds symbol \"" + signature.symbols[unbound - bound.begin()].name + "\"");
+                {"no parameter binds symbol \"", signature.symbols[unbound - bound.begin()].name, "\""});
   }
 
   Verdict VerifyExternal(const External& external) const {
@@ -280,17 +273,17 @@ class Verifier {
           dtype.IsKnown() && dtype.is_scalar() && dtype.bits >= 8 && (dtype.is_integral() || dtype.is_bool());
       if (!is_whole && dtype != DataType::Float(32) && dtype != DataType::Float(64)) {
         return Fail(Check::kKernelParameters,
-                    "integer argument \"" + scalar.name + "\" is no integer, bool, float32 or float64");
+                    {"integer argument \"", scalar.name, "\" is no integer, bool, float32 or float64"});
       }
     }
     for (size_t i = 0; i < kernel.params.size(); ++i) {
       INGOT_RETURN_UNLESS_PASSED(
-          VerifyKernelParam(kernel, i).WithContext("parameter \"" + kernel.params[i].name + "\""));
+          VerifyKernelParam(kernel, i).WithContext({"parameter \"", kernel.params[i].name, "\""}));
     }
     INGOT_RETURN_UNLESS_PASSED(VerifyFormulas(kernel));
     for (ExternalId id : kernel.externals) {
       if (id.value >= program_.externals.size())
-        return Fail(Check::kIdRange, "external " + std::to_string(id.value) + " does not exist");
+        return Fail(Check::kIdRange, {"external ", id.value, " does not exist"});
     }
     for (const KernelVariant& variant : kernel.variants) INGOT_RETURN_UNLESS_PASSED(VerifyVariant(kernel, variant));
     return Verdict();
@@ -302,7 +295,7 @@ class Verifier {
     if (param.extents.size() > kMaxTensorRank) return Fail(Check::kTensorRank, "a rank above 8");
     if (param.alignment < 1 || param.alignment > kPlanAlignment ||
         !std::has_single_bit(static_cast<uint64_t>(param.alignment))) {
-      return Fail(Check::kKernelParameters, "an alignment of " + std::to_string(param.alignment));
+      return Fail(Check::kKernelParameters, {"an alignment of ", param.alignment});
     }
     if (!param.in_place) return Verdict();
     const bool good = param.role == ParamRole::kOut && *param.in_place < kernel.params.size() &&
@@ -331,7 +324,7 @@ class Verifier {
 
   Verdict VerifyVariant(const Kernel& kernel, const KernelVariant& variant) const {
     if (variant.image >= program_.images.size()) {
-      return Fail(Check::kKernelVariants, "image " + std::to_string(variant.image) + " does not exist");
+      return Fail(Check::kKernelVariants, {"image ", variant.image, " does not exist"});
     }
     const KernelImage& image = program_.images[variant.image];
     const bool wants_elf = program_.devices[kernel.device].kind == "cpu";
@@ -343,7 +336,7 @@ class Verifier {
     }
     const Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
     if (elf.ok() && elf->ContainsCode(variant.offset)) return Verdict();
-    return Fail(Check::kKernelVariants, "offset " + std::to_string(variant.offset) + " is outside the image's code");
+    return Fail(Check::kKernelVariants, {"offset ", variant.offset, " is outside the image's code"});
   }
 
   const Program& program_;

@@ -21,7 +21,7 @@ Status Replace(Program& program, const std::string& name, const Tensor& tensor) 
     const std::string expected = ShapeToString(constant.dtype, constant.dims);
     if (tensor.TypeToString() != expected) {
       return Status(StatusCode::kBadInput,
-                    "weight \"" + name + "\": expected " + expected + ", got " + tensor.TypeToString());
+                    {"weight \"", name, "\": expected ", expected, ", got ", tensor.TypeToString()});
     }
     INGOT_ASSIGN_OR_RETURN(Tensor compact, tensor.Compact());
     const auto bytes = std::as_bytes(compact.bytes());
@@ -29,19 +29,18 @@ Status Replace(Program& program, const std::string& name, const Tensor& tensor) 
     return Status();
   }
   if (names.empty()) {
-    return Status(StatusCode::kBadInput,
-                  "weight \"" + name +
-                      "\" cannot be replaced: the weights were packed when the file was compiled; "
-                      "vm-compile --keep-prepare or --external-weights keeps them");
+    return Status(StatusCode::kBadInput, {"weight \"", name,
+                                          "\" cannot be replaced: the weights were packed when the file was compiled; "
+                                          "vm-compile --keep-prepare or --external-weights keeps them"});
   }
   return Status(StatusCode::kBadInput,
-                "there is no weight \"" + name + "\" that can be replaced" + DidYouMean(name, names));
+                {"there is no weight \"", name, "\" that can be replaced", DidYouMean(name, names)});
 }
 
 Result<SharedBytes> OpenFile(const WeightFile& file, const WeightSources& sources) {
   if (sources.directory.empty()) {
     return Status(StatusCode::kInvalidArgument,
-                  "its weights are in \"" + file.path + "\", and the options name no folder for it");
+                  {"its weights are in \"", file.path, "\", and the options name no folder for it"});
   }
   const auto mode = sources.is_policy ? formats::ReadMode::kCopy : formats::ReadMode::kMap;
   INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const formats::InputFile> opened,
@@ -49,7 +48,7 @@ Result<SharedBytes> OpenFile(const WeightFile& file, const WeightSources& source
   SharedBytes bytes = formats::InputFile::Share(std::move(opened));
   const auto differs = [&](const char* what) {
     return Status(StatusCode::kCorrupt,
-                  "weights \"" + file.path + "\": not the file that this was compiled with: another " + what);
+                  {"weights \"", file.path, "\": not the file that this was compiled with: another ", what});
   };
   if (bytes.size() != file.size) return differs("size");
   if ((sources.verify_files || file.size <= formats::kUnhashedConstantBytes) &&
