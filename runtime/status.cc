@@ -55,7 +55,7 @@ Status& Status::operator=(const Status& other) {
   return *this;
 }
 
-void Status::Release(Rep* rep) {
+[[gnu::cold]] void Status::Delete(Rep* rep) {
   if (!rep->is_static) delete rep;
 }
 

@@ -48,7 +48,8 @@ class [[nodiscard]] Status {
     return *this;
   }
   ~Status() {
-    if (rep_ != nullptr) Release(rep_);
+    if (rep_ != nullptr) [[unlikely]]
+      Delete(rep_);
   }
 
   bool ok() const { return rep_ == nullptr; }
@@ -61,7 +62,7 @@ class [[nodiscard]] Status {
 
  private:
   struct Rep;
-  static void Release(Rep* rep);
+  static void Delete(Rep* rep);
   Rep* rep_ = nullptr;
 };
 
