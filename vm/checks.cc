@@ -16,22 +16,22 @@ constexpr const char* kNames[] = {
 #include "vm/checks.def"
 };
 
+// Inside a Verdict only, where nothing else has this code.
+constexpr StatusCode kLeftOut = StatusCode::kCancelled;
+
 }  // namespace
 
 std::span<const CheckInfo> AllChecks() { return kRows; }
 
 Verdict Verdict::Fail(const CheckSet& checks, Check check, Text message) {
-  Verdict verdict;
-  verdict.stopped_ = true;
-  if (checks.Has(check)) {
-    verdict.status_ = Status(StatusCode::kCorrupt, {message, " [", kNames[static_cast<size_t>(check)], "]"});
-  }
-  return verdict;
+  if (!checks.Has(check)) return Stop(Status(kLeftOut, "the check is left out"));
+  return Stop(Status(StatusCode::kCorrupt, {message, " [", kNames[static_cast<size_t>(check)], "]"}));
 }
+
+Status Verdict::status() && { return status_.code() == kLeftOut ? Status() : std::move(status_); }
 
 Verdict Verdict::Stop(Status status) {
   Verdict verdict;
-  verdict.stopped_ = true;
   verdict.status_ = std::move(status);
   return verdict;
 }

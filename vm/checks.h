@@ -35,20 +35,19 @@ class CheckSet {
   std::bitset<128> left_out_;
 };
 
-// Carries the first failed check out of a verifier. A check that is left out ends the verification with success
-// instead: what comes behind a check may rely on it.
+// Carries the first failed check out of a verifier. A check that is left out ends the verification too, but with
+// success: what comes behind a check may rely on it.
 class [[nodiscard]] Verdict {
  public:
   Verdict() = default;
   static Verdict Fail(const CheckSet& checks, Check check, Text message);
   // Ends the verification with a failure that is no check's (a file that cannot be read, memory).
   static Verdict Stop(Status status);
-  bool passed() const { return !stopped_; }
-  Status status() && { return std::move(status_); }
+  bool passed() const { return status_.ok(); }
+  Status status() &&;
   Verdict WithContext(Text prefix) &&;
 
  private:
-  bool stopped_ = false;
   Status status_;
 };
 
