@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/codegen/expand_operations.h"
 #include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/codegen/machine.h"
@@ -62,6 +63,7 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
   PrepareModule(module, *machine);
   KernelEmitter emitter(module, source, target);
   INGOT_RETURN_IF_ERROR(emitter.Emit());
+  ExpandOperations(module, target);
   std::string complaint;
   llvm::raw_string_ostream complaint_stream(complaint);
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());

@@ -1,0 +1,183 @@
+// How the operations are computed.
+//
+//   fma, float32   The product is exact in float64. The sum is rounded to float64 by an addition, and again to float32: to
+//                  round as if once, the first rounding is to odd (Boldo and Melquiond, "Emulation of FMA and correctly
+//                  rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 2008).
+//   fma, float64   The product as a sum of two (Dekker), the three numbers added to a sum and two errors, and the errors
+//                  rounded to odd before they join the sum (the same paper, section 4). Infinities, NaN, zeros and what
+//                  overflows on the way come from a rounded product and a rounded sum.
+//   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the last
+//                  place. NaN stay NaN and get quiet. No step makes a denormal float32, so no mode of the processor matters.
+#include "compiler/codegen/expand_operations.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "compiler/codegen/numeric.h"
+#include "runtime/check.h"
+#include "runtime/cpu_features.h"
+
+namespace ingot::codegen {
+namespace {
+
+using llvm::Value;
+
+class Expander {
+ public:
+  explicit Expander(llvm::IRBuilderBase& builder) : b_(builder) {}
+
+  Value* Fma(Value* x, Value* y, Value* z) {
+    return x->getType()->getScalarType()->isFloatTy() ? FmaOfFloat32(x, y, z) : FmaOfFloat64(x, y, z);
+  }
+
+  Value* Float16ToFloat32(Value* half) {
+    llvm::Type* type = WithLanesOf(b_.getInt32Ty(), half);
+    const auto bits_of = [&](uint32_t bits) { return llvm::ConstantInt::get(type, bits); };
+    Value* bits = b_.CreateZExt(b_.CreateBitCast(half, WithLanesOf(b_.getInt16Ty(), half)), type);
+    Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, bits_of(0x7FFF)), bits_of(13));
+    Value* normal = b_.CreateAdd(magnitude, bits_of(112u << 23));
+    Value* special = b_.CreateAdd(magnitude, bits_of(224u << 23));
+    special = b_.CreateSelect(b_.CreateICmpUGT(magnitude, bits_of(31u << 23)), b_.CreateOr(special, bits_of(0x400000)),
+                              special);
+    llvm::Type* float_type = WithLanesOf(b_.getFloatTy(), half);
+    Value* shifted = b_.CreateBitCast(b_.CreateAdd(magnitude, bits_of(113u << 23)), float_type);
+    Value* denormal = b_.CreateBitCast(b_.CreateFSub(shifted, llvm::ConstantFP::get(float_type, 0x1p-14)), type);
+    Value* result = b_.CreateSelect(b_.CreateICmpULT(magnitude, bits_of(1u << 23)), denormal, normal);
+    result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, bits_of(31u << 23)), special, result);
+    Value* sign = b_.CreateShl(b_.CreateAnd(bits, bits_of(0x8000)), bits_of(16));
+    return b_.CreateBitCast(b_.CreateOr(result, sign), float_type);
+  }
+
+  // Rounds to nearest even.
+  Value* Float32ToFloat16(Value* wide) {
+    llvm::Type* type = WithLanesOf(b_.getInt32Ty(), wide);
+    const auto bits_of = [&](uint32_t bits) { return llvm::ConstantInt::get(type, bits); };
+    Value* bits = b_.CreateBitCast(wide, type);
+    Value* magnitude = b_.CreateAnd(bits, bits_of(0x7FFFFFFF));
+    // Half a unit less a bit, and the bit that becomes the lowest; overflow runs into infinity.
+    Value* lowest = b_.CreateAnd(b_.CreateLShr(magnitude, bits_of(13)), bits_of(1));
+    Value* normal = b_.CreateAdd(b_.CreateAdd(magnitude, bits_of(0xFFFu - (112u << 23))), lowest);
+    normal = b_.CreateLShr(normal, bits_of(13));
+    // The unit in the last place of 0.5 is that of denormal float16.
+    Value* half = llvm::ConstantFP::get(wide->getType(), 0.5);
+    Value* small = b_.CreateFAdd(b_.CreateBitCast(magnitude, wide->getType()), half);
+    Value* denormal = b_.CreateSub(b_.CreateBitCast(small, type), bits_of(126u << 23));
+    Value* nan = b_.CreateOr(b_.CreateAnd(b_.CreateLShr(magnitude, bits_of(13)), bits_of(0x3FF)), bits_of(0x7E00));
+    Value* special = b_.CreateSelect(b_.CreateICmpUGT(magnitude, bits_of(255u << 23)), nan, bits_of(0x7C00));
+    Value* result = b_.CreateSelect(b_.CreateICmpULT(magnitude, bits_of(113u << 23)), denormal, normal);
+    result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, bits_of(143u << 23)), special, result);
+    Value* sign = b_.CreateAnd(b_.CreateLShr(bits, bits_of(16)), bits_of(0x8000));
+    Value* narrow = b_.CreateTrunc(b_.CreateOr(result, sign), WithLanesOf(b_.getInt16Ty(), wide));
+    return b_.CreateBitCast(narrow, WithLanesOf(b_.getHalfTy(), wide));
+  }
+
+ private:
+  struct Sum {
+    Value *rounded, *error;
+  };
+
+  Value* FmaOfFloat32(Value* x, Value* y, Value* z) {
+    llvm::Type* wide = WithLanesOf(b_.getDoubleTy(), x);
+    Value* product = b_.CreateFMul(b_.CreateFPExt(x, wide), b_.CreateFPExt(y, wide));
+    const Sum sum = TwoSum(product, b_.CreateFPExt(z, wide));
+    return b_.CreateFPTrunc(ToOdd(sum), x->getType());
+  }
+
+  Value* FmaOfFloat64(Value* x, Value* y, Value* z) {
+    Value* product = b_.CreateFMul(x, y);
+    const Sum low = TwoSum(z, ErrorOfProduct(x, y, product));
+    const Sum high = TwoSum(product, low.rounded);
+    Value* exact = b_.CreateFAdd(high.rounded, ToOdd(TwoSum(high.error, low.error)));
+    Value* is_ordinary = b_.CreateFCmpONE(exact, llvm::ConstantFP::get(exact->getType(), 0));
+    return b_.CreateSelect(is_ordinary, exact, b_.CreateFAdd(product, z));
+  }
+
+  Sum TwoSum(Value* x, Value* y) {  // Knuth
+    Value* sum = b_.CreateFAdd(x, y);
+    Value* of_y = b_.CreateFSub(sum, x);
+    Value* of_x = b_.CreateFSub(sum, of_y);
+    return {sum, b_.CreateFAdd(b_.CreateFSub(x, of_x), b_.CreateFSub(y, of_y))};
+  }
+
+  // A float64 as its first 26 digits, rounded, and the rest, which has as many.
+  std::pair<Value*, Value*> Split(Value* x) {
+    llvm::Type* type = WithLanesOf(b_.getInt64Ty(), x);
+    Value* rounded = b_.CreateAdd(b_.CreateBitCast(x, type), llvm::ConstantInt::get(type, 1u << 26));
+    Value* high = b_.CreateAnd(rounded, llvm::ConstantInt::get(type, ~((uint64_t{1} << 27) - 1)));
+    high = b_.CreateBitCast(high, x->getType());
+    return {high, b_.CreateFSub(x, high)};
+  }
+
+  Value* ErrorOfProduct(Value* x, Value* y, Value* product) {  // Dekker
+    const auto [x_high, x_low] = Split(x);
+    const auto [y_high, y_low] = Split(y);
+    Value* error = b_.CreateFSub(b_.CreateFMul(x_high, y_high), product);
+    error = b_.CreateFAdd(error, b_.CreateFMul(x_high, y_low));
+    error = b_.CreateFAdd(error, b_.CreateFMul(x_low, y_high));
+    return b_.CreateFAdd(error, b_.CreateFMul(x_low, y_low));
+  }
+
+  // Of the two numbers around an inexact float64 sum, the one whose last bit is set.
+  Value* ToOdd(const Sum& sum) {
+    llvm::Type* type = WithLanesOf(b_.getInt64Ty(), sum.rounded);
+    Value* zero = llvm::ConstantFP::get(sum.rounded->getType(), 0);
+    Value* one = llvm::ConstantInt::get(type, 1);
+    Value* bits = b_.CreateBitCast(sum.rounded, type);
+    // Towards the error: away from zero when it has the sum's sign. An error of NaN is no error.
+    Value* same_sign =
+        b_.CreateICmpSGE(b_.CreateXor(bits, b_.CreateBitCast(sum.error, type)), llvm::ConstantInt::get(type, 0));
+    Value* next = b_.CreateSelect(same_sign, b_.CreateAdd(bits, one), b_.CreateSub(bits, one));
+    Value* is_odd = b_.CreateICmpNE(b_.CreateAnd(bits, one), llvm::ConstantInt::get(type, 0));
+    Value* stays = b_.CreateOr(is_odd, b_.CreateNot(b_.CreateFCmpONE(sum.error, zero)));
+    return b_.CreateBitCast(b_.CreateSelect(stays, bits, next), sum.rounded->getType());
+  }
+
+  llvm::IRBuilderBase& b_;
+};
+
+bool IsHalf(const llvm::Type* type) { return type->getScalarType()->isHalfTy(); }
+
+// What stands for the instruction; null: it can stay.
+Value* Expand(llvm::Instruction& instruction, llvm::IRBuilderBase& builder, bool has_fma, bool has_float16) {
+  Expander expander(builder);
+  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
+    if (has_fma || call->getIntrinsicID() != llvm::Intrinsic::fma) return nullptr;
+    return expander.Fma(call->getArgOperand(0), call->getArgOperand(1), call->getArgOperand(2));
+  }
+  if (has_float16) return nullptr;
+  if (llvm::isa<llvm::FPExtInst>(instruction) && IsHalf(instruction.getOperand(0)->getType())) {
+    return builder.CreateFPExt(expander.Float16ToFloat32(instruction.getOperand(0)), instruction.getType());
+  }
+  if (llvm::isa<llvm::FPTruncInst>(instruction) && IsHalf(instruction.getType())) {
+    INGOT_CHECK(instruction.getOperand(0)->getType()->getScalarType()->isFloatTy(),
+                "float64 is rounded to float32 first");
+    return expander.Float32ToFloat16(instruction.getOperand(0));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void ExpandOperations(llvm::Module& module, const Target& target) {
+  const CpuFeatures features{target.required_features};
+  const bool is_x86 = target.triple.starts_with("x86_64");
+  const bool has_fma = !is_x86 || features.Has(CpuFeature::kFma);
+  const bool has_float16 = !is_x86 || features.Has(CpuFeature::kF16c);
+  if (has_fma && has_float16) return;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {
+      llvm::IRBuilder<> builder(&instruction);
+      Value* expanded = Expand(instruction, builder, has_fma, has_float16);
+      if (expanded == nullptr) continue;
+      instruction.replaceAllUsesWith(expanded);
+      instruction.eraseFromParent();
+    }
+  }
+}
+
+}  // namespace ingot::codegen
