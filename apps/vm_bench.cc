@@ -11,6 +11,7 @@
 
 #include "apps/common/profile.h"
 #include "apps/common/session.h"
+#include "apps/common/session_options.h"
 #include "apps/common/tool.h"
 
 namespace ingot::apps {
@@ -266,15 +267,12 @@ int main(int argc, char** argv) {
   Tool tool("vm-bench", "Times a function of an executable.", kExamples);
   Options options;
   CLI::App& app = tool.app();
-  app.add_option("EXE", options.session.path, "The executable")->required();
-  app.add_option("--entry", options.session.entry, "Function to time")->capture_default_str();
+  AddSessionOptions(app, options.session);
   app.add_option("--input", options.input_arguments, "@FILE by name, or [NAME=]SPEC as in vm-run (default: rand)");
   app.add_option("--state-load", options.state_load,
                  "Begin each sample with the states of this file (default: initial ones)")
       ->type_name("FILE");
   app.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
-  app.add_option("--weights", options.session.weights, "Weights in the place of the executable's, by name")
-      ->type_name("FILE");
   app.add_option("--threads", options.threads, "Thread counts to measure")->delimiter(',')->capture_default_str();
   app.add_option("--warmup", options.warmup, "Untimed calls for so long")->capture_default_str();
   app.add_option("--min-time", options.min_time, "Measure at least so long")->capture_default_str();

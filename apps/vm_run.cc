@@ -8,6 +8,7 @@
 #include "apps/common/profile.h"
 #include "apps/common/self_test.h"
 #include "apps/common/session.h"
+#include "apps/common/session_options.h"
 #include "apps/common/tool.h"
 #include "formats/tensor_compare.h"
 
@@ -148,17 +149,13 @@ int main(int argc, char** argv) {
   Tool tool("vm-run", "Runs a function of an executable on tensors.", kExamples);
   Options options;
   CLI::App& app = tool.app();
-  app.add_option("EXE", options.session.path, "The executable")->required();
+  AddSessionOptions(app, options.session);
   app.add_option("FILE", options.inputs.files, "Tensor files: .npy in order, .npz and .safetensors by name");
-  app.add_option("--entry", options.session.entry, "Function to call")->capture_default_str();
   app.add_option(
       "--input", options.inputs.specs,
       "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones; elements "
       "of a sequence or tuple are NAME.0, NAME.1, ..., and NAME=() is one without any");
   app.add_option("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
-  app.add_option("--weights", options.session.weights,
-                 "Weights in the place of the executable's, by name (.safetensors, .npz); it must keep its own")
-      ->type_name("FILE");
   app.add_option("--threads", options.session.threads, "Threads of the pool (default: all processors)");
   app.add_option("--top-k", options.top_k, "Print the K best classes of the first output");
   app.add_option("--labels", options.labels, "Names of classes, one a line (default: the executable's own)")
@@ -169,12 +166,6 @@ int main(int argc, char** argv) {
   app.add_option("--atol", options.tolerance.absolute, "Absolute tolerance of --expect")->capture_default_str();
   app.add_flag("--self-test", options.self_test,
                "Run the golden cases that the executable holds; exit 1 when a result differs");
-  app.add_option("--require-signature", options.session.require_signature,
-                 "Refuse a file that this public key has not signed (a file of the key, or its 64 hex digits)")
-      ->type_name("KEY");
-  app.add_option("--allow-sha256", options.session.allow_sha256, "Refuse a file whose SHA-256 is none of these")
-      ->type_name("HEX")
-      ->allow_extra_args(false);
   app.add_flag("--check-finite", options.session.check_finite, "Fail at the first operation that makes a NaN or Inf");
   app.add_flag("--profile", options.profile,
                "Print times, GFLOP/s and GB/s by instruction (with --repeat: of all calls but the first)");

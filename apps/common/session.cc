@@ -13,6 +13,7 @@
 #include "formats/signing.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_spec.h"
+#include "runtime/device_id.h"
 #include "runtime/dlpack.h"
 #include "runtime/suggest.h"
 
@@ -152,6 +153,8 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
       FromC(ingot_executable_open(session->instance_, options.path.c_str(), &open, &session->executable_)));
   if (!options.entry.empty()) INGOT_RETURN_IF_ERROR(session->SelectFunction(options.entry));
   ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
+  INGOT_ASSIGN_OR_RETURN(const DeviceId device, DeviceId::Parse(options.device));
+  context.device = {static_cast<int32_t>(device.kind), device.index};
   context.max_memory_bytes = options.max_memory_bytes;
   context.fuel = options.fuel;
   INGOT_RETURN_IF_ERROR(FromC(ingot_context_create(session->executable_, &context, &session->context_)));

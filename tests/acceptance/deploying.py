@@ -189,6 +189,11 @@ class Deploying(unittest.TestCase):
         self.check(run_listed("0" * 64, digest.upper()), 0)
         self.check(run_listed("0" * 64), 5, digest, "is not in the list")
         self.check(run_listed("12"), 2, "expected 64 hex digits")
+        # vm-bench holds the same policies.
+        bench = lambda *more: run(BIN / "vm-bench", self.plain, "--iters", "2", "--warmup", "0ms", *more)
+        self.check(bench("--allow-sha256", digest), 0)
+        self.check(bench("--allow-sha256", "0" * 64), 5, digest, "is not in the list")
+        self.check(bench("--require-signature", "0" * 64), 5, "not signed")
 
     # ---- Compression
     def test_compressed_constants(self):
