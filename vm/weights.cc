@@ -33,8 +33,10 @@ Status Replace(Program& program, const std::string& name, const Tensor& tensor) 
                                           "\" cannot be replaced: the weights were packed when the file was compiled; "
                                           "vm-compile --keep-prepare or --external-weights keeps them"});
   }
+  const bool is_fixed = tensor.num_elements() == 1 || (tensor.dtype().is_integral() && tensor.dtype().bits > 8);
   return Status(StatusCode::kBadInput,
-                {"there is no weight \"", name, "\" that can be replaced", DidYouMean(name, names)});
+                {"there is no weight \"", name, "\" that can be replaced", DidYouMean(name, names),
+                 is_fixed ? "; scalars and tables of integers stay as they were compiled" : ""});
 }
 
 Result<SharedBytes> OpenFile(const WeightFile& file, const WeightSources& sources) {
