@@ -49,7 +49,7 @@ struct Options {
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
   int opt_level = 2, threads = 0;
-  bool keep_prepare = false, keep_params = false, time_passes = false, check = false, list_ops = false,
+  bool keep_prepare = false, keep_params = false, time_passes = false, verbose = false, check = false, list_ops = false,
        list_passes = false, list_pipelines = false, list_targets = false;
 };
 
@@ -152,6 +152,7 @@ class Compilation {
                     "--print-after: there is no pass \"" + name + "\"" + DidYouMean(name, known));
     }
     observer_.log = [this](std::string_view note) { tool_.Note(note); };
+    if (options_.verbose) observer_.detail = observer_.log;
     observer_.progress = [this](std::string_view step, int64_t done, int64_t total) {
       tool_.Progress(step, done, total);
     };
@@ -404,6 +405,7 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--dump-dir", options.dump_dir, "Write the module after every pass into this folder")
       ->type_name("DIR");
+  app.add_flag("--verbose", options.verbose, "Print also what passes left undone, and why");
   app.add_flag("--time-passes", options.time_passes, "Print how long every stage took");
   app.add_flag("--check", options.check, "Only report which operators are not supported");
   app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")

@@ -146,6 +146,7 @@ class PassRun {
     context_.options.target = options.target;
     context_.options.keep_prepare = options.keep_prepare;
     context_.log = observer.log;
+    context_.detail = observer.detail;
     context_.instruments = options.instruments;
     context_.instruments.insert(context_.instruments.end(), {&verify_, &observe_});
   }
@@ -232,9 +233,15 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   script::ConstantStore constants;
   const std::string text = script::PrintModule(loaded, {}, &constants);
   StandInWeights stand_ins;
+  CompileObserver shown = observer;
+  if (options.keep_prepare && observer.after_pass) {
+    shown.after_pass = [&](std::string_view pass, const ir::IRModule& module) {
+      return observer.after_pass(pass, stand_ins.Reveal(module));
+    };
+  }
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module,
-                         OptimizeModule(options.keep_prepare ? stand_ins.Hide(loaded) : loaded, options, observer));
-  INGOT_ASSIGN_OR_RETURN(module, PassRun(options, observer).Run(std::move(module), lower::LoweringPipeline()));
+                         OptimizeModule(options.keep_prepare ? stand_ins.Hide(loaded) : loaded, options, shown));
+  INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), lower::LoweringPipeline()));
 
   Clock::time_point start = Clock::now();
   lower::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};

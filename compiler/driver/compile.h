@@ -48,9 +48,9 @@ struct CompileOptions {
 
 // What a caller may watch. All may be empty.
 struct CompileObserver {
-  std::function<void(std::string_view note)> log;
+  std::function<void(std::string_view note)> log, detail;  // what users should know; what explains the result
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
-  // After the import ("import") and after every pass over the whole module.
+  // After the import ("import") and after every pass over the whole module; weights that may be replaced are the model's.
   std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
   // Seconds of every stage and pass, in order.
   std::function<void(std::string_view stage, double seconds)> time;

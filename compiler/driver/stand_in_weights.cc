@@ -107,6 +107,30 @@ ir::IRModule StandInWeights::Hide(const ir::IRModule& module) {
   return hidden;
 }
 
+class StandInWeights::Revealer : public ir::ExprMutator {
+ public:
+  explicit Revealer(const std::unordered_map<const std::byte*, Weight>& weights) : weights_(weights) {}
+
+ protected:
+  using ExprMutator::Mutate;
+  ir::Expr Mutate(const ir::Constant& constant) override {
+    const auto found = weights_.find(constant->data->bytes().data());
+    if (found == weights_.end()) return constant;
+    return ir::Make<ir::ConstantNode>(found->second.data, found->second.name);
+  }
+
+ private:
+  const std::unordered_map<const std::byte*, Weight>& weights_;
+};
+
+ir::IRModule StandInWeights::Reveal(const ir::IRModule& module) const {
+  ir::IRModule revealed = module;
+  ForEachGraphFunction(module, [&](const ir::GlobalVar& var, const ir::Function& function) {
+    revealed.Set(var, Revealer(weights_).MutateFunction(function));
+  });
+  return revealed;
+}
+
 void StandInWeights::Restore(vm::Program& program) const {
   for (uint32_t i = 0; i < program.constants.size(); ++i) {
     vm::Constant& constant = program.constants[i];

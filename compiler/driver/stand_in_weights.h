@@ -23,6 +23,8 @@ class StandInWeights {
  public:
   // The module with stand-ins in the place of its weights.
   ir::IRModule Hide(const ir::IRModule& module);
+  // The module with the weights where their stand-ins are: what a user is to see of it.
+  ir::IRModule Reveal(const ir::IRModule& module) const;
   // The weights' bytes where their stand-ins are, and Program::weights.
   void Restore(vm::Program& program) const;
 
@@ -32,6 +34,7 @@ class StandInWeights {
     std::string name;
     ConstantDataPtr data;
   };
+  class Revealer;
   ConstantDataPtr MakeStandIn(const ir::ConstantData& weight);
 
   std::shared_ptr<std::vector<std::byte>> noise_;         // every stand-in is a part of it

@@ -77,6 +77,13 @@ std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type) {
   return dims;
 }
 
+ConstantFolder::Outcome OverBudget(std::string reason) { return {nullptr, std::move(reason), /*over_budget=*/true}; }
+
+void NoteLeft(const PassContext& context, const std::string& what, const ConstantFolder::Outcome& outcome) {
+  const auto& note = outcome.over_budget ? context.log : context.detail;
+  if (note && !outcome.reason.empty()) note(what + ": " + outcome.reason);
+}
+
 bool IsConstantCall(const ir::Call& call) { return std::all_of(call->args.begin(), call->args.end(), IsConstantArg); }
 
 bool ConstantFolder::UsesKeptWeights(const ir::Call& call) const {
@@ -97,13 +104,13 @@ ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
   if (!elements.has_value()) return {nullptr, "the result's size is not known or overflows"};
   const Result<int64_t> size_bytes = type->dtype->SizeBytes(*elements);
   if (!size_bytes.ok() || *size_bytes > options_.fold_max_bytes) {
-    return {nullptr, "the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes"};
+    return OverBudget("the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
   }
   std::vector<const ir::ConstantNode*> constants;
   for (const Expr& arg : call->args) CollectConstants(arg, constants);
   const double operations = OperationsOf(call, *row, *elements, constants);
   if (operations > static_cast<double>(options_.fold_max_operations - operations_)) {
-    return {nullptr, "the budget of " + std::to_string(options_.fold_max_operations) + " operations is used up"};
+    return OverBudget("the budget of " + std::to_string(options_.fold_max_operations) + " operations is used up");
   }
   std::vector<std::shared_ptr<const ir::ConstantData>> inputs;
   std::string name;  // of the first input that has one: the result still is that parameter

@@ -22,6 +22,7 @@ class ConstantFolder {
   struct Outcome {
     ir::Constant value;  // null: left as it is
     std::string reason;  // why a call over constants was left; empty for a call that has other arguments
+    bool over_budget = false;
   };
   Outcome Fold(const ir::Call& call);
   // A call_tir of a function of the module, interpreted (fold_tensor_function.cc).
@@ -36,6 +37,10 @@ class ConstantFolder {
   int64_t steps_ = 0;       // spent
 };
 
+// What stays as it is since it costs too much.
+ConstantFolder::Outcome OverBudget(std::string reason);
+// Says that a call was left, and why: what the budgets leave goes to the log, the rest to the details.
+void NoteLeft(const PassContext& context, const std::string& what, const ConstantFolder::Outcome& outcome);
 // Nothing when they are not all constants.
 std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type);
 // True when every argument is known now: constants, shapes and scalars of constants, tuples of such.

@@ -33,9 +33,7 @@ class FoldMutator : public ir::ExprMutator {
       var_map_[binding.var] = outcome.value;
       return;
     }
-    if (!outcome.reason.empty() && context_.log) {
-      context_.log("fold_constants: " + function_ + ": left \"" + binding.var->name + "\" unfolded: " + outcome.reason);
-    }
+    NoteLeft(context_, "fold_constants: " + function_ + ": left \"" + binding.var->name + "\" unfolded", outcome);
     Emit({binding.var, call, nullptr, binding.span});
   }
 

@@ -64,13 +64,13 @@ ConstantFolder::Outcome ConstantFolder::FoldTir(const ir::IRModule& module, cons
   const std::optional<int64_t> steps = dims ? StepCounter().Count(function) : std::nullopt;
   if (!steps) return {nullptr, "\"" + tir->callee->name + "\" does more than move elements and plain arithmetic"};
   if (*steps > options_.fold_max_steps - steps_) {
-    return {nullptr, "the budget of " + std::to_string(options_.fold_max_steps) + " interpreted steps is used up"};
+    return OverBudget("the budget of " + std::to_string(options_.fold_max_steps) + " interpreted steps is used up");
   }
   const Result<int64_t> count = CountElements(*dims);
   if (!count.ok()) return {nullptr, count.status().message()};
   const Result<int64_t> size_bytes = type->dtype->SizeBytes(*count);
   if (!size_bytes.ok() || *size_bytes > options_.fold_max_bytes) {
-    return {nullptr, "the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes"};
+    return OverBudget("the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
   }
   std::vector<std::vector<std::byte>> copies;  // the interpreter takes mutable bytes
   std::vector<interp::HostBuffer> buffers;

@@ -60,16 +60,16 @@ ir::Function Evaluate(const ir::Function& function, const WeightBindings& select
         arg = ir::Make<ir::TupleNode>(std::move(fields));
       }
     }
-    const ConstantFolder::Outcome outcome = folder.Fold(ir::Make<ir::CallNode>(std::move(call)));
+    ConstantFolder::Outcome outcome = folder.Fold(ir::Make<ir::CallNode>(std::move(call)));
     if (outcome.value.get() != nullptr) {
       values.emplace(binding.var, outcome.value);
       ForEachUse(binding.value, [&](const ir::Var& used) {
         const auto value = values.find(used);
         if (--uses[used.get()] == 0 && value != values.end()) value->second = nullptr;
       });
-    } else if (context.log) {
-      context.log("lift_params: " + name + ": left \"" + binding.var->name +
-                  "\" unprepared: " + (outcome.reason.empty() ? "it depends on one that was left" : outcome.reason));
+    } else {
+      if (outcome.reason.empty()) outcome.reason = "it depends on one that was left";
+      NoteLeft(context, "lift_params: " + name + ": left \"" + binding.var->name + "\" unprepared", outcome);
     }
   }
   return Remover(std::move(values)).MutateFunction(function);

@@ -51,8 +51,9 @@ class PassInstrument {
 
 struct PassContext {
   PassOptions options;
-  std::function<void(std::string_view)> log;  // notes, such as what folding left unfolded; may be null
-  std::vector<PassInstrument*> instruments;   // asked in order; borrowed
+  // Notes for the user, such as that a budget of folding is used up, and what only explains the result. May be null.
+  std::function<void(std::string_view)> log, detail;
+  std::vector<PassInstrument*> instruments;  // asked in order; borrowed
 };
 
 struct Pass {

@@ -4,7 +4,7 @@ of it (`--keep-prepare`), and replaced when it is opened (`--weights`), against 
 usage: weights.py BIN_DIR [MODELS_DIR]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
 With MODELS_DIR: models of the benchmark script with their weights outside give the outputs that they give otherwise."""
-import json, os, pathlib, shutil, struct, subprocess, sys, tempfile
+import json, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, threading
 
 from tools import Tools
 
@@ -133,8 +133,19 @@ def test_network(folder):
             "weight \"b2\": expected float32[16], got float32[16, 16]")
     refuses("another dtype", "outside.ingot", {"b2": new["b2"].astype(np.float64)},
             "expected float32[16], got float64[16]")
-    refuses("what the compiler used", "kept.ingot", {"order": weights["order"]}, "no weight \"order\"")
+    fixed = "scalars and tables of integers stay as they were compiled"
+    refuses("a table of indices", "kept.ingot", {"order": weights["order"]}, "no weight \"order\"", fixed)
+    refuses("a scalar", "kept.ingot", {"two": weights["two"].reshape(())}, "no weight \"two\"", fixed)
     refuses("packed weights", "packed.ingot", {"b2": new["b2"]}, "weight \"b2\" cannot be replaced", "--keep-prepare")
+
+    # What is shown of the module holds the weights, not what passes see in their place.
+    dumps = folder / "dumps"
+    works("the module is shown pass by pass", tool("vm-compile", folder / "m.onnx", "--keep-prepare", "--dump-dir",
+                                                   dumps, "-o", folder / "x.ingot"))
+    shown = {path.name: set(re.findall(r'metadata\["(\w+)"\]', path.read_text())) for path in sorted(dumps.glob("*.py"))}
+    imported = shown["00_import.py"]
+    check("dumps show weights", len(shown) > 5 and len(imported) == 2 and all(s <= imported for s in shown.values()),
+          shown)
 
     # The file of weights is not what it was.
     whole = beside.read_bytes()
@@ -183,6 +194,40 @@ def test_network(folder):
     for args in [], ["--weights", folder / "new.safetensors"]:
         result = subprocess.run([program, folder / "x.npy", *args], capture_output=True, text=True)
         works(f"the program runs {'with others' if args else ''}", result)
+    test_replaced_under_it(folder, program)
+
+
+def test_replaced_under_it(folder, program):
+    """While programs run, their file of weights is renamed over by others: whole ones, damaged ones, shorter ones."""
+    beside = folder / "p.safetensors"
+    whole = beside.read_bytes()
+    stop = threading.Event()
+
+    def replace():
+        contents = whole, whole[:-1] + bytes([whole[-1] ^ 1]), whole[:100], b"", whole + bytes(8192)
+        for i in range(1 << 30):
+            if stop.is_set():
+                return
+            other = folder / "p.new"
+            other.write_bytes(contents[i % len(contents)])
+            other.rename(beside)
+            if i % 7 == 0:
+                beside.unlink()
+
+    writer = threading.Thread(target=replace)
+    writer.start()
+    outputs, codes = set(), {}
+    for _ in range(60):
+        result = subprocess.run([program, folder / "x.npy"], capture_output=True, text=True)
+        codes[result.returncode] = codes.get(result.returncode, 0) + 1
+        if result.returncode == 0:
+            outputs.add(result.stdout)
+    stop.set()
+    writer.join()
+    beside.write_bytes(whole)
+    print("exit codes while weights were replaced:", dict(sorted(codes.items())))
+    check("a program whose weights are replaced runs with the right ones or refuses",
+          set(codes) <= {0, 3, 4} and len(codes) > 1 and len(outputs) <= 1, codes)
 
 
 def test_models(folder, models):

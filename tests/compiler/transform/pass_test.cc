@@ -43,6 +43,7 @@ Result<std::string> RunNamed(ir::IRModule module, std::istringstream words) {
   if (!passes.ok()) return passes.status();
   std::string notes;
   context.log = [&notes](std::string_view note) { notes += "# " + std::string(note) + "\n"; };
+  context.detail = [&notes](std::string_view note) { notes += "# (" + std::string(note) + ")\n"; };
   VerifyPasses verify;
   script::testing::ReadBackPasses read_back;
   context.instruments = {&verify, &read_back};
