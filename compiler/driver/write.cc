@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -61,16 +62,22 @@ Status CheckArchitecture(const vm::Program& program, const std::string& architec
 
 }  // namespace
 
-Result<std::string> FindLauncher(const std::string& architecture) {
+std::string LauncherName(const vm::Program& program, const std::string& architecture) {
+  const bool needs_drivers = std::any_of(program.devices.begin(), program.devices.end(),
+                                         [](const vm::VirtualDevice& device) { return device.kind != "cpu"; });
+  return "launcher-" + architecture + (needs_drivers ? "-dynamic" : "");
+}
+
+Result<std::string> FindLauncher(const std::string& name) {
   std::string tried;
   for (const fs::path& folder : OwnFolders()) {
     for (const fs::path& base : {folder.parent_path(), folder.parent_path().parent_path()}) {
-      const fs::path candidate = base / "libexec/ingot" / ("launcher-" + architecture);
+      const fs::path candidate = base / "libexec/ingot" / name;
       if (access(candidate.c_str(), R_OK) == 0) return candidate.string();
       tried += (tried.empty() ? "" : ", ") + candidate.string();
     }
   }
-  return Status(StatusCode::kIo, "there is no launcher for " + architecture + " (tried " + tried + ")");
+  return Status(StatusCode::kIo, "there is no " + name + " (tried " + tried + ")");
 }
 
 std::string SymbolFor(std::string_view path) {
@@ -99,7 +106,7 @@ Status WriteProgramAs(const vm::Program& program, const std::string& path, const
   if (options.kind == FileKind::kProgram) {
     std::string launcher = options.launcher;
     if (launcher.empty()) {
-      INGOT_ASSIGN_OR_RETURN(launcher, FindLauncher(options.architecture));
+      INGOT_ASSIGN_OR_RETURN(launcher, FindLauncher(LauncherName(program, options.architecture)));
     }
     INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(launcher));
     return formats::WritePackedProgram(bytes.bytes, encoded.container(), path);

@@ -28,9 +28,13 @@ struct WriteOptions {
 // Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options);
 
-// The launcher that belongs to this build: ../libexec/ingot/launcher-ARCH as seen from the folder (or the one above it)
-// of the running program or of the library that this code is in. A failure names the places that were tried.
-Result<std::string> FindLauncher(const std::string& architecture);
+// "launcher-ARCH" is fully static. "launcher-ARCH-dynamic" links the C library, for executables that use other devices than
+// the CPU: their drivers are shared libraries, and a static program that loads one crashes.
+std::string LauncherName(const vm::Program& program, const std::string& architecture);
+
+// The launcher that belongs to this build: ../libexec/ingot/NAME as seen from the folder (or the one above it) of the
+// running program or of the library that this code is in. A failure names the places that were tried.
+Result<std::string> FindLauncher(const std::string& name);
 
 // The file's name without folder and extension, as a C identifier.
 std::string SymbolFor(std::string_view path);

@@ -4,7 +4,7 @@ vm-run takes, open with every tool, and say what is wrong when they were strippe
 usage: programs.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need root, a C compiler or a
 Debian tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""
 
-import os, pathlib, shutil, subprocess, sys, tempfile, time, unittest
+import os, pathlib, re, shutil, subprocess, sys, tempfile, time, unittest
 
 from tools import Tools
 
@@ -171,8 +171,18 @@ class Programs(unittest.TestCase):
         alone.mkdir()
         shutil.copy(BIN / "vm-compile", alone)
         made = run(alone / "vm-compile", DATA / "digits.onnx", "--emit=program", "-o", self.dir / "x")
-        self.check(made, 3, "there is no launcher for x86_64", "libexec/ingot/launcher-x86_64")
+        self.check(made, 3, "there is no launcher-x86_64", "libexec/ingot/launcher-x86_64")
         self.assertFalse((self.dir / "x").exists())
+
+    def test_the_launcher_for_drivers_needs_the_c_library_alone(self):
+        launcher = BIN.parent / "libexec/ingot/launcher-x86_64-dynamic"
+        dynamic = self.dir / "dynamic"
+        self.check(self.compile("--emit=program", "--launcher", launcher, "-o", dynamic), 0)
+        self.check(run(dynamic, self.dir / "image.npy", "--output", f"@{self.dir}/dynamic.npy"), 0)
+        self.assertEqual(np.load(self.dir / "dynamic.npy").argmax(), self.label)
+        if shutil.which("readelf"):
+            needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", dynamic).stdout)
+            self.assertLessEqual(set(needed), {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"})
 
     def test_from_exec_to_result_in_ten_milliseconds(self):
         times = []

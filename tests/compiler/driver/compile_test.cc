@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "compiler/driver/write.h"
 #include "compiler/ir/structural.h"
 #include "compiler/lower/pipeline.h"
 #include "compiler/script/parser.h"
@@ -158,6 +159,13 @@ TEST_CASE("wrong models and options say what is wrong") {
   options.params_path = ModelPath("digits_test.npz");
   CHECK(LoadModel(ModelPath("mlp.py"), options, {}).status().message().find("\"image\" is no parameter of \"main\"") !=
         std::string::npos);
+}
+
+TEST_CASE("executables for other devices than the CPU are packed behind the launcher that can load drivers") {
+  vm::Program program;
+  CHECK(LauncherName(program, "x86_64") == "launcher-x86_64");
+  program.devices.push_back({"cuda", 0});
+  CHECK(LauncherName(program, "x86_64") == "launcher-x86_64-dynamic");
 }
 
 }  // namespace
