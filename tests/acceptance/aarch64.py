@@ -5,8 +5,8 @@ usage: aarch64.py BIN_DIR [MODELS_DIR NAME ...]    exits 77 (skipped) without nu
 half for aarch64 (the preset `aarch64`: launcher and vm-run; INGOT_AARCH64_BUILD=DIR says where it is)
 
 With MODELS_DIR, the models that the benchmark script makes there (MODELS_DIR/NAME/model.onnx, inputs.npz) are compared
-besides the digit classifier and a network of attention, normalisation and activations that is made here."""
-import os, pathlib, shutil, subprocess, sys, tempfile, unittest
+besides the digit classifier, MobileNetV2, and a network of attention, normalisation and activations."""
+import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
 
 try:
     import numpy as np
@@ -73,6 +73,17 @@ class Aarch64(unittest.TestCase):
 
     def test_the_digit_program_gives_what_x86_gives(self):
         self.compare(DATA / "digits.onnx", self.dir / "images.npy")
+
+    def test_mobilenet_v2_gives_what_x86_gives(self):
+        try:
+            import networks
+        except ImportError as error:
+            print("SKIP:", error)
+            self.skipTest(str(error))
+        networks.mobilenet_v2(self.dir / "mobilenet_v2.onnx")
+        image = np.random.default_rng(0).normal(0, 1, (1, 3, 224, 224)).astype(np.float32)
+        np.save(self.dir / "image.npy", image)
+        self.compare(self.dir / "mobilenet_v2.onnx", self.dir / "image.npy")
 
     def test_models_give_what_x86_gives(self):
         for model in MODELS:
@@ -141,6 +152,18 @@ class Aarch64(unittest.TestCase):
         made = run(BIN / "vm-compile", DATA / "digits.onnx", "--target", "cpu:x86-64-v3,aarch64", "--emit=program", "-o",
                    self.dir / "mixed")
         self.check(made, 2, "one architecture")
+
+    def test_images_begin_on_the_largest_pages(self):
+        """Kernels of aarch64 may have pages of 64 KiB, and map an image only from the start of one."""
+        program = self.compile(DATA / "digits.onnx", "cpu:aarch64", "pages", "--emit=program", "--launcher", LAUNCHER)
+        thin = self.dir / "pages_thin"
+        self.check(run(BIN / "vm-inspect", program, "--strip", "-o", thin), 0)
+        for path in program, thin:
+            container = path.read_bytes().find(b"\x89INGOT\r\n", LAUNCHER.stat().st_size)
+            shown = self.check(run(BIN / "vm-inspect", path, "--json", "-"), 0).stdout
+            offset = next(s["offset"] for s in json.loads(shown)["sections"] if s["section"] == "kernel_image")
+            self.assertGreater(container, 0)
+            self.assertEqual((container + offset) % 65536, 0)
 
     def test_an_object_is_of_the_target(self):
         self.compile(DATA / "digits.onnx", "cpu:aarch64", "digits.o", "--emit=object")
