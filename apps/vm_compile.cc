@@ -127,12 +127,8 @@ class Compilation {
       compile_.import.dims.push_back(std::move(range));
     }
     for (const std::string& text : options_.states) {
-      const size_t equals = text.find('=');
-      if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
-        return Status(StatusCode::kInvalidArgument,
-                      "--state \"" + text + "\": expected INPUT=OUTPUT, such as past_k=present_k");
-      }
-      compile_.states.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+      INGOT_ASSIGN_OR_RETURN(auto state, driver::ParseState(text));
+      compile_.states.push_back(std::move(state));
     }
     compile_.params_path = options_.params;
     compile_.softmax_output = options_.softmax;
@@ -243,7 +239,7 @@ class Compilation {
   Status WriteProgram(const vm::Program& program, driver::FileKind kind) const {
     driver::WriteOptions write;
     write.kind = kind;
-    INGOT_ASSIGN_OR_RETURN(write.encoding, Encoding());
+    INGOT_ASSIGN_OR_RETURN(write.encoding, driver::ParseCompression(options_.compress));
     const std::string& triple = compile_.target.variants.front().triple;
     write.architecture = triple.substr(0, triple.find('-'));
     write.launcher = options_.launcher;
@@ -254,22 +250,6 @@ class Compilation {
       write.golden_cases.push_back(std::move(golden));
     }
     return driver::WriteProgramAs(program, options_.output, write);
-  }
-
-  Result<vm::EncodeOptions> Encoding() const {
-    vm::EncodeOptions encoding;
-    if (options_.compress == "none") return encoding;
-    if (options_.compress.starts_with("zstd:")) {
-      const std::string level = options_.compress.substr(5);
-      if (!level.empty() && level.size() <= 2 && level.find_first_not_of("0123456789") == std::string::npos &&
-          std::stoi(level) >= 1 && std::stoi(level) <= 19) {
-        encoding.constants_codec = formats::Codec::kZstd;
-        encoding.zstd_level = std::stoi(level);
-        return encoding;
-      }
-    }
-    return Status(StatusCode::kInvalidArgument,
-                  "--compress: expected none or zstd:1..19, got \"" + options_.compress + "\"");
   }
 
   Result<int> Check() {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/external_weights.h"
+#include "compiler/driver/golden.h"
 #include "compiler/driver/write.h"
 #include "ingot/compiler.h"
 #include "runtime/utf8.h"
@@ -17,6 +19,8 @@ struct ingot_compiled {
   ingot::vm::Program program;
   std::vector<std::byte> bytes;
   std::string architecture;
+  std::string model_path;  // and how it was compiled: what golden cases are evaluated from
+  ingot::driver::CompileOptions options;
 };
 
 namespace ingot::driver {
@@ -43,9 +47,9 @@ Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
 }
 
-// An options struct of this or an older version of the header.
-Result<ingot_compile_options> CopyOptions(const ingot_compile_options* given) {
-  ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;
+// An options struct of this or an older version of the header; what that does not have keeps its default.
+template <typename Options>
+Result<Options> CopyOptions(const Options* given, Options options) {
   if (given == nullptr) return options;
   if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof options) {
     return Status(StatusCode::kInvalidArgument, "struct_size of the options is not one of this library's");
@@ -74,6 +78,11 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
     INGOT_ASSIGN_OR_RETURN(importer::DimRange range, importer::ParseDimRange(given.dims[i]));
     options.import.dims.push_back(std::move(range));
   }
+  if (given.softmax_output != nullptr) options.softmax_output = given.softmax_output;
+  for (size_t i = 0; i < given.num_states; ++i) {
+    INGOT_ASSIGN_OR_RETURN(std::pair<std::string, std::string> state, ParseState(given.states[i]));
+    options.states.push_back(std::move(state));
+  }
   return options;
 }
 
@@ -94,8 +103,8 @@ Status Compile(const char* model_path, const ingot_compile_options* given, ingot
   if (out == nullptr) return NullArgument("compiled");
   *out = nullptr;
   if (model_path == nullptr) return NullArgument("model_path");
-  INGOT_ASSIGN_OR_RETURN(const ingot_compile_options copied, CopyOptions(given));
-  INGOT_ASSIGN_OR_RETURN(const CompileOptions options, Convert(copied));
+  INGOT_ASSIGN_OR_RETURN(const ingot_compile_options copied, CopyOptions(given, INGOT_COMPILE_OPTIONS_INIT));
+  INGOT_ASSIGN_OR_RETURN(CompileOptions options, Convert(copied));
   const CompileObserver observer = Observe(copied);
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, LoadModel(model_path, options, observer));
   auto compiled = std::make_unique<ingot_compiled>();
@@ -107,8 +116,53 @@ Status Compile(const char* model_path, const ingot_compile_options* given, ingot
   INGOT_ASSIGN_OR_RETURN(compiled->bytes, vm::EncodeProgram(compiled->program));
   const std::string& triple = options.target.variants.front().triple;
   compiled->architecture = triple.substr(0, triple.find('-'));
+  compiled->model_path = model_path;
+  compiled->options = std::move(options);
   *out = compiled.release();
   return Status();
+}
+
+Result<FileKind> KindOf(ingot_form form) {
+  switch (form) {
+    case INGOT_FORM_EXECUTABLE:
+      return FileKind::kExecutable;
+    case INGOT_FORM_PROGRAM:
+      return FileKind::kProgram;
+    case INGOT_FORM_OBJECT:
+      return FileKind::kObject;
+    case INGOT_FORM_SHARED:
+      return FileKind::kShared;
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "an unknown form " + std::to_string(form));  // C callers may pass any number
+}
+
+Status Write(const ingot_compiled* compiled, ingot_form form, const char* path, const ingot_write_options* given) {
+  if (compiled == nullptr) return NullArgument("compiled");
+  if (path == nullptr) return NullArgument("path");
+  INGOT_ASSIGN_OR_RETURN(const ingot_write_options options, CopyOptions(given, INGOT_WRITE_OPTIONS_INIT));
+  WriteOptions write;
+  write.architecture = compiled->architecture;
+  INGOT_ASSIGN_OR_RETURN(write.kind, KindOf(form));
+  if (options.compress != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(write.encoding, ParseCompression(options.compress));
+  }
+  if (options.secret_key != nullptr) write.secret_key = options.secret_key;
+  if (options.launcher != nullptr) write.launcher = options.launcher;
+  const formats::Tolerance tolerance{options.golden_relative_tolerance, options.golden_absolute_tolerance};
+  for (size_t i = 0; i < options.num_golden_cases; ++i) {
+    INGOT_ASSIGN_OR_RETURN(
+        vm::GoldenCase golden,
+        MakeGoldenCase(compiled->program, compiled->model_path, compiled->options, options.golden_cases[i], tolerance));
+    write.golden_cases.push_back(std::move(golden));
+  }
+  if (options.external_weights == nullptr) return WriteProgramAs(compiled->program, path, write);
+  if (!compiled->options.keep_prepare) {
+    return Status(StatusCode::kInvalidArgument, "external_weights: the model was compiled without keep_prepare");
+  }
+  vm::Program program = compiled->program;
+  INGOT_RETURN_IF_ERROR(MoveWeightsToFile(program, options.external_weights, path));
+  return WriteProgramAs(program, path, write);
 }
 
 }  // namespace
@@ -127,28 +181,11 @@ const void* ingot_compiled_data(const ingot_compiled* compiled) {
 }
 size_t ingot_compiled_size(const ingot_compiled* compiled) { return compiled == nullptr ? 0 : compiled->bytes.size(); }
 ingot_status* ingot_compiled_write(const ingot_compiled* compiled, ingot_form form, const char* path) {
-  return Guard([&]() -> Status {
-    if (compiled == nullptr) return NullArgument("compiled");
-    if (path == nullptr) return NullArgument("path");
-    WriteOptions write;
-    write.architecture = compiled->architecture;
-    switch (form) {
-      case INGOT_FORM_EXECUTABLE:
-        break;
-      case INGOT_FORM_PROGRAM:
-        write.kind = FileKind::kProgram;
-        break;
-      case INGOT_FORM_OBJECT:
-        write.kind = FileKind::kObject;
-        break;
-      case INGOT_FORM_SHARED:
-        write.kind = FileKind::kShared;
-        break;
-      default:
-        return Status(StatusCode::kInvalidArgument, "an unknown form " + std::to_string(form));
-    }
-    return WriteProgramAs(compiled->program, path, write);
-  });
+  return Guard([&] { return Write(compiled, form, path, nullptr); });
+}
+ingot_status* ingot_compiled_write_with(const ingot_compiled* compiled, ingot_form form, const char* path,
+                                        const ingot_write_options* options) {
+  return Guard([&] { return Write(compiled, form, path, options); });
 }
 void ingot_compiled_release(ingot_compiled* compiled) { delete compiled; }
 

@@ -177,6 +177,15 @@ Result<importer::SupportReport> CheckModel(const std::string& path, const Compil
   return importer::CheckOnnx(bytes, path, import);
 }
 
+Result<std::pair<std::string, std::string>> ParseState(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos || equals + 1 == text.size()) {
+    return Status(StatusCode::kInvalidArgument,
+                  "--state \"" + text + "\": expected INPUT=OUTPUT, such as past_k=present_k");
+  }
+  return std::pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
 Result<ir::IRModule> PrepareModule(ir::IRModule module) {
   INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
   INGOT_RETURN_IF_ERROR(ir::VerifyModule(module));

@@ -46,6 +46,9 @@ struct CompileOptions {
   std::vector<transform::PassInstrument*> instruments;  // borrowed; what passes give is always verified
 };
 
+// "past_k=present_k", as --state says it.
+Result<std::pair<std::string, std::string>> ParseState(const std::string& text);
+
 // What a caller may watch. All may be empty.
 struct CompileObserver {
   std::function<void(std::string_view note)> log, detail;  // what users should know; what explains the result

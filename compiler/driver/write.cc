@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <vector>
 
@@ -66,6 +67,22 @@ std::string LauncherName(const vm::Program& program, const std::string& architec
   const bool needs_drivers = std::any_of(program.devices.begin(), program.devices.end(),
                                          [](const vm::VirtualDevice& device) { return device.kind != "cpu"; });
   return "launcher-" + architecture + (needs_drivers ? "-dynamic" : "");
+}
+
+Result<vm::EncodeOptions> ParseCompression(std::string_view text) {
+  vm::EncodeOptions encoding;
+  if (text == "none") return encoding;
+  constexpr std::string_view kZstd = "zstd:";
+  if (text.starts_with(kZstd)) {
+    const std::string_view level = text.substr(kZstd.size());
+    const auto [end, error] = std::from_chars(level.data(), level.data() + level.size(), encoding.zstd_level);
+    const bool is_number = error == std::errc() && end == level.data() + level.size();
+    if (is_number && encoding.zstd_level >= 1 && encoding.zstd_level <= 19) {
+      encoding.constants_codec = formats::Codec::kZstd;
+      return encoding;
+    }
+  }
+  return Status(StatusCode::kInvalidArgument, "compression \"" + std::string(text) + "\": expected none or zstd:1..19");
 }
 
 Result<std::string> FindLauncher(const std::string& name) {

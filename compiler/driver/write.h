@@ -25,6 +25,9 @@ struct WriteOptions {
   std::string secret_key;  // a file of a key to sign with; empty: not signed
 };
 
+// How constants are stored, as --compress says it: "none", "zstd:1" to "zstd:19".
+Result<vm::EncodeOptions> ParseCompression(std::string_view text);
+
 // Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options);
 

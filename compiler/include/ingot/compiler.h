@@ -34,9 +34,12 @@ typedef struct ingot_compile_options {
   void (*log)(void* user, const char* message);
   void (*progress)(void* user, const char* step, int64_t done, int64_t total);
   void* user;
+  const char* softmax_output; /* a result of "main" that becomes probabilities; NULL: none */
+  const char* const* states;  /* as --state: "past_k=present_k" */
+  size_t num_states;
 } ingot_compile_options;
 #define INGOT_COMPILE_OPTIONS_INIT \
-  { sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL }
+  { sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 }
 
 /* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. own: *compiled. */
 INGOT_API ingot_status* ingot_compile(const char* model_path, const ingot_compile_options* options,
@@ -55,6 +58,23 @@ typedef enum ingot_form {
 /* Writes it whole or not at all. */
 INGOT_API ingot_status* ingot_compiled_write(const ingot_compiled* compiled, ingot_form form,
                                              const char* path) INGOT_WARN_UNUSED;
+
+typedef struct ingot_write_options {
+  size_t struct_size;
+  const char* compress;            /* as --compress: "none", "zstd:3"; NULL: "none" */
+  const char* secret_key;          /* a file of a key to sign with (vm-inspect --make-key); NULL: not signed */
+  const char* const* golden_cases; /* tensor files of calls to keep for the self-test, as --golden */
+  size_t num_golden_cases;
+  double golden_relative_tolerance;
+  double golden_absolute_tolerance;
+  const char* external_weights; /* as --external-weights, which needs keep_prepare; NULL: the weights stay inside */
+  const char* launcher;         /* of programs: another front part; NULL: the one that belongs to this library */
+} ingot_write_options;
+#define INGOT_WRITE_OPTIONS_INIT \
+  { sizeof(ingot_write_options), NULL, NULL, NULL, 0, 1e-4, 1e-5, NULL, NULL }
+/* The same with options, which may be NULL. */
+INGOT_API ingot_status* ingot_compiled_write_with(const ingot_compiled* compiled, ingot_form form, const char* path,
+                                                  const ingot_write_options* options) INGOT_WARN_UNUSED;
 INGOT_API void ingot_compiled_release(ingot_compiled* compiled);
 
 #ifdef __cplusplus

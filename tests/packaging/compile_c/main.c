@@ -45,9 +45,37 @@ int main(int argc, char** argv) {
   expect(code_of(ingot_compiled_write(compiled, INGOT_FORM_PROGRAM, argv[2]), "") == INGOT_OK, "a program");
   expect(code_of(ingot_compiled_write(compiled, (ingot_form)9, argv[2]), "unknown form") == INGOT_INVALID_ARGUMENT,
          "unknown forms");
+  ingot_write_options write = INGOT_WRITE_OPTIONS_INIT;
+  write.compress = "zstd:99";
+  expect(code_of(ingot_compiled_write_with(compiled, INGOT_FORM_EXECUTABLE, "x.ingot", &write), "zstd:1..19") ==
+             INGOT_INVALID_ARGUMENT,
+         "levels of compression");
+  write.compress = "zstd:3";
+  expect(code_of(ingot_compiled_write_with(compiled, INGOT_FORM_EXECUTABLE, "zstd.ingot", &write), "") == INGOT_OK,
+         "a compressed executable");
+  write.external_weights = "w.safetensors";
+  expect(code_of(ingot_compiled_write_with(compiled, INGOT_FORM_EXECUTABLE, "x.ingot", &write), "keep_prepare") ==
+             INGOT_INVALID_ARGUMENT,
+         "weights that were packed");
+  write.external_weights = NULL;
+  write.secret_key = "none.key";
+  expect(code_of(ingot_compiled_write_with(compiled, INGOT_FORM_EXECUTABLE, "x.ingot", &write), "none.key") != INGOT_OK,
+         "no such key");
   ingot_executable_release(executable);
   ingot_instance_release(instance);
   ingot_compiled_release(compiled);
+  options.keep_prepare = 1;
+  options.softmax_output = "score";
+  expect(code_of(ingot_compile(argv[1], &options, &compiled), "there is no output \"score\"") == INGOT_INVALID_ARGUMENT,
+         "outputs for softmax");
+  options.softmax_output = NULL;
+  expect(code_of(ingot_compile(argv[1], &options, &compiled), "") == INGOT_OK, "keeps weights");
+  write = (ingot_write_options)INGOT_WRITE_OPTIONS_INIT;
+  write.external_weights = "w.safetensors";
+  expect(code_of(ingot_compiled_write_with(compiled, INGOT_FORM_EXECUTABLE, "outside.ingot", &write), "") == INGOT_OK,
+         "weights outside");
+  ingot_compiled_release(compiled);
+  options.keep_prepare = 0;
   options.target = "cpu:x86-64-v33";
   expect(code_of(ingot_compile(argv[1], &options, &compiled), "x86-64-v3") == INGOT_INVALID_ARGUMENT, "targets");
   expect(compiled == NULL, "nothing was made");
