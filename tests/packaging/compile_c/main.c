@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   ingot_compiled_release(compiled);
   options.keep_prepare = 1;
   options.softmax_output = "score";
-  expect(code_of(ingot_compile(argv[1], &options, &compiled), "there is no output \"score\"") == INGOT_INVALID_ARGUMENT,
+  expect(code_of(ingot_compile(argv[1], &options, &compiled), "there is no output \"score\"") == INGOT_NOT_FOUND,
          "outputs for softmax");
   options.softmax_output = NULL;
   expect(code_of(ingot_compile(argv[1], &options, &compiled), "") == INGOT_OK, "keeps weights");
