@@ -80,7 +80,7 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
   }
   if (given.softmax_output != nullptr) options.softmax_output = given.softmax_output;
   for (size_t i = 0; i < given.num_states; ++i) {
-    INGOT_ASSIGN_OR_RETURN(std::pair<std::string, std::string> state, ParseState(given.states[i]));
+    INGOT_ASSIGN_OR_RETURN(auto state, ParseState(given.states[i]));
     options.states.push_back(std::move(state));
   }
   return options;
