@@ -136,6 +136,14 @@ Status CaughtStatus() {
   }
 }
 
+ingot_status* GuardClosure(Status (*call)(void* closure), void* closure) {
+  try {
+    return ToStatus(call(closure));
+  } catch (...) {
+    return ToStatus(CaughtStatus());
+  }
+}
+
 }  // namespace ingot::capi
 
 using namespace ingot;        // NOLINT: this file implements a C header

@@ -73,13 +73,10 @@ ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
 Status CaughtStatus();
 
 // Runs a function that gives a Status, and reports it; running out of memory in it is a status too.
+ingot_status* GuardClosure(Status (*call)(void* closure), void* closure);
 template <typename Function>
 ingot_status* Guard(Function function) {
-  try {
-    return ToStatus(function());
-  } catch (...) {
-    return ToStatus(CaughtStatus());
-  }
+  return GuardClosure([](void* closure) { return (*static_cast<Function*>(closure))(); }, &function);
 }
 
 inline Status NullArgument(const char* name) {
