@@ -390,7 +390,7 @@ class Inspection {
     };
     for (const std::string& text : options_.dims) {
       const size_t equals = text.rfind('=');
-      const auto value = equals == std::string::npos ? std::nullopt : number(text.substr(equals + 1));
+      const auto value = number(equals == std::string::npos ? "" : text.substr(equals + 1));
       if (!value)
         return Status(StatusCode::kInvalidArgument, "--dim \"" + text + "\": expected NAME=N, such as batch=8");
       shapes_.symbols.emplace_back(text.substr(0, equals), *value);
