@@ -1,7 +1,6 @@
 #include "runtime/data_type.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <iterator>
 #include <limits>
@@ -111,7 +110,8 @@ constexpr KnownWidths kKnownWidths;
 
 bool DataType::IsKnown() const {
   const auto index = static_cast<size_t>(code);
-  return lanes >= 1 && std::has_single_bit(bits) && index < KnownWidths::kNumCodes &&
+  const bool is_power_of_two = bits != 0 && (bits & (bits - 1)) == 0;  // without a call, where popcount is none
+  return lanes >= 1 && is_power_of_two && index < KnownWidths::kNumCodes &&
          (kKnownWidths.of_code[index] & bits) != 0;
 }
 

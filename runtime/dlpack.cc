@@ -4,6 +4,8 @@
 #include <new>
 #include <utility>
 
+#include "runtime/tensor_view.h"
+
 namespace ingot {
 namespace {
 
@@ -100,18 +102,23 @@ Result<Managed*> Export(const Tensor& tensor) {
 
 }  // namespace
 
-Result<TensorView> ViewFromDLTensor(const ingot_dl_tensor& tensor) {
+Status AssignFromDLTensor(const ingot_dl_tensor& tensor, TensorView& view) {
   if (tensor.ndim < 0 || tensor.ndim > kMaxRank) return RefuseRank(tensor.ndim);
   if (tensor.ndim > 0 && tensor.shape == nullptr) return Refuse("no shape");
   const DataType dtype(static_cast<TypeCode>(tensor.dtype.code), tensor.dtype.bits, tensor.dtype.lanes);
-  if (!dtype.IsKnown()) return RefuseDataType(tensor.dtype);
   const auto address = reinterpret_cast<uintptr_t>(tensor.data);
   if (tensor.byte_offset > std::numeric_limits<uintptr_t>::max() - address) return RefuseOffset(tensor.byte_offset);
   void* data = tensor.data == nullptr ? nullptr : static_cast<uint8_t*>(tensor.data) + tensor.byte_offset;
   const DeviceId device{static_cast<DeviceKind>(tensor.device.device_type), tensor.device.device_id};
-  Result<TensorView> view = TensorView::Make(data, dtype, {tensor.shape, static_cast<size_t>(tensor.ndim)},
-                                             tensor.ndim > 0 ? tensor.strides : nullptr, device);
-  if (!view.ok()) return Refuse(view.status().message());
+  const Status status = AssignView(view, data, dtype, {tensor.shape, static_cast<size_t>(tensor.ndim)},
+                                   tensor.ndim > 0 ? tensor.strides : nullptr, device);
+  if (status.ok()) return Status();
+  return dtype.IsKnown() ? Refuse(status.message()) : RefuseDataType(tensor.dtype);
+}
+
+Result<TensorView> ViewFromDLTensor(const ingot_dl_tensor& tensor) {
+  Result<TensorView> view{TensorView()};
+  if (Status status = AssignFromDLTensor(tensor, *view); !status.ok()) view = std::move(status);
   return view;
 }
 

@@ -10,23 +10,6 @@ namespace {
 
 Status Invalid(Text message) { return Status(StatusCode::kInvalidArgument, message); }
 
-// Bytes from the first element to the end of the last; none without elements. For sub-byte types (always compact) the
-// packed size.
-Result<int64_t> SpanBytesOf(const TensorView& view) {
-  if (view.num_elements == 0 || view.is_compact) return view.size_bytes;
-  int64_t last = 0;
-  for (int i = 0; i < view.rank; ++i) {
-    int64_t step = 0;
-    if (__builtin_mul_overflow(view.dims[i] - 1, view.strides[i], &step) || __builtin_add_overflow(last, step, &last)) {
-      return Invalid({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
-    }
-  }
-  if (last == std::numeric_limits<int64_t>::max()) {
-    return Invalid({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
-  }
-  return view.dtype.SizeBytes(last + 1);
-}
-
 Status CheckByteCount(DataType dtype, std::span<const int64_t> dims, int64_t expected, size_t got) {
   if (static_cast<uint64_t>(expected) == got) return Status();
   return Invalid({ShapeToString(dtype, dims), ": expected ", expected, " bytes, got ", got});
@@ -35,60 +18,6 @@ Status CheckByteCount(DataType dtype, std::span<const int64_t> dims, int64_t exp
 void FreeHost(void*, void* data, int64_t) { ::operator delete (data, std::align_val_t{kTensorAlignment}); }
 
 }  // namespace
-
-std::string ShapeToString(DataType dtype, std::span<const int64_t> dims) {
-  std::string text = StrCat({dtype.ToString(), "["});
-  for (size_t i = 0; i < dims.size(); ++i) text += StrCat({i > 0 ? ", " : "", dims[i]});
-  return text + "]";
-}
-
-Result<int64_t> CountElements(std::span<const int64_t> dims) {
-  if (dims.size() > kMaxRank) {
-    return Invalid({"rank ", dims.size(), ", expected at most ", kMaxRank});
-  }
-  int64_t non_zero = 1;
-  bool is_empty = false;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0) return Invalid({"dimension ", i, " is negative: ", dims[i]});
-    is_empty |= dims[i] == 0;
-    if (dims[i] != 0 && __builtin_mul_overflow(non_zero, dims[i], &non_zero)) {
-      return Invalid("the number of elements overflows 64 bits");
-    }
-  }
-  return is_empty ? 0 : non_zero;
-}
-
-Result<TensorView> TensorView::Make(void* data, DataType dtype, std::span<const int64_t> dims, const int64_t* strides,
-                                    DeviceId device) {
-  if (!dtype.IsKnown()) return Invalid({"unsupported data type ", dtype.ToString()});
-  if (!device.IsKnown()) return Invalid({"unsupported device ", device.ToString()});
-  TensorView view;
-  view.data = data;
-  view.dtype = dtype;
-  view.device = device;
-  INGOT_ASSIGN_OR_RETURN(view.num_elements, CountElements(dims));
-  INGOT_ASSIGN_OR_RETURN(view.size_bytes, dtype.SizeBytes(view.num_elements));
-  view.rank = static_cast<int32_t>(dims.size());
-  int64_t compact_stride = 1;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    view.dims[i] = dims[i];
-    view.strides[i] = strides != nullptr ? strides[i] : compact_stride;
-    if (view.strides[i] < 0) {
-      return Invalid({"stride ", i, " is negative: ", view.strides[i], "; negative strides are not supported"});
-    }
-    // Axes of one element are never stepped along; without elements nothing is.
-    if (dims[i] > 1 && view.strides[i] != compact_stride && view.num_elements > 0) view.is_compact = false;
-    compact_stride *= dims[i] > 1 ? dims[i] : 1;  // cannot overflow: CountElements took the non-zero product
-  }
-  if (!view.is_compact && dtype.total_bits() % 8 != 0) {
-    return Invalid({"strides of the sub-byte type ", dtype.ToString(), " are not supported"});
-  }
-  if (data == nullptr && view.num_elements > 0) return Invalid({"no data for ", view.TypeToString()});
-  INGOT_RETURN_IF_ERROR(SpanBytesOf(view).status());
-  return view;
-}
-
-int64_t TensorView::SpanBytes() const { return SpanBytesOf(*this).value(); }
 
 Status CopyElements(const TensorView& from, const TensorView& to) {
   INGOT_CHECK(from.device.is_host_accessible() && to.device.is_host_accessible());

@@ -309,23 +309,6 @@ Status CopyInput(const ingot_dl_tensor& tensor, std::optional<vm::Value>& slot) 
 
 }  // namespace
 
-Status CheckIdle(const ingot_context* context) {
-  if (context == nullptr) return NullArgument("context");
-  if (context->task == nullptr) return Status();
-  return Status(StatusCode::kInvalidArgument,
-                "the context is in use: an asynchronous invocation was started and not waited for");
-}
-
-Status CheckCall(const ingot_context* context, const ingot_function* function) {
-  INGOT_RETURN_IF_ERROR(CheckIdle(context));
-  if (function == nullptr) return NullArgument("function");
-  const auto& functions = context->context->executable().program().functions;
-  const auto address = reinterpret_cast<uintptr_t>(function->function);
-  const auto begin = reinterpret_cast<uintptr_t>(functions.data());
-  if (address >= begin && address < begin + functions.size() * sizeof(vm::Function)) return Status();
-  return Status(StatusCode::kInvalidArgument, "the function belongs to another executable than the context");
-}
-
 Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num_arguments) {
   if (arguments == nullptr && num_arguments > 0) return NullArgument("arguments");
   std::vector<vm::Value> values;
@@ -350,18 +333,6 @@ Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingo
   for (size_t i = 0; i < values.size(); ++i) INGOT_RETURN_IF_ERROR(FromValue(values[i], keep, &converted.values[i]));
   std::copy(converted.values.begin(), converted.values.end(), out);
   converted.values.clear();
-  return Status();
-}
-
-Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
-                   std::vector<TensorView>* views) {
-  views->clear();
-  for (size_t i = 0; i < count; ++i) {
-    if (tensors == nullptr || tensors[i] == nullptr) return NullArgument(what);
-    Result<TensorView> view = ViewFromDLTensor(*tensors[i]);
-    if (!view.ok()) return std::move(view).status().WithContext(what + (" " + std::to_string(i)));
-    views->push_back(*view);
-  }
   return Status();
 }
 
@@ -415,16 +386,6 @@ ingot_status* ingot_invoke(ingot_context* context, const ingot_function* functio
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> values, ToValues(arguments, num_arguments));
     INGOT_ASSIGN_OR_RETURN(const std::vector<vm::Value> out, context->context->Invoke(*function->function, values));
     return FromValues(out, context->context->executable().instance(), results);
-  });
-}
-
-ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* function,
-                                const ingot_dl_tensor* const* inputs, size_t num_inputs,
-                                ingot_dl_tensor* const* outputs, size_t num_outputs) {
-  return GuardCall(context, function, [&]() -> Status {
-    INGOT_RETURN_IF_ERROR(ViewTensors(inputs, num_inputs, "input", &context->inputs));
-    INGOT_RETURN_IF_ERROR(ViewTensors(outputs, num_outputs, "output", &context->outputs));
-    return context->context->InvokeInto(*function->function, context->inputs, context->outputs);
   });
 }
 

@@ -1,37 +1,16 @@
-// The borders of functions: arguments from outside, symbols, results, and how registers and values become one
-// another. A part of vm/interpreter.h.
+// Values from outside and back: arguments, results, and how registers and values become one another. A part of
+// vm/interpreter.h; the warm way, of tensors alone, is vm/warm_call.cc.
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "vm/failure_text.h"
+#include "vm/call_failures.h"
 #include "vm/frame_words.h"
 #include "vm/interpreter.h"
 #include "vm/limits.h"
 #include "vm/type_rules.h"
 
 namespace ingot::vm {
-
-bool Overlap(const TensorView& a, const TensorView& b) {
-  if (a.num_elements == 0 || b.num_elements == 0) return false;
-  const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
-  return x < y ? y - x < static_cast<uintptr_t>(a.SpanBytes()) : x - y < static_cast<uintptr_t>(b.SpanBytes());
-}
-
-namespace {
-
-// The same elements in the same memory.
-bool IsSame(const TensorView& a, const TensorView& b) {
-  return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
-}
-
-Status OutsideOfRange(const Function& function, const Symbol& symbol, const std::string& where, int64_t value) {
-  return Status(StatusCode::kBadInput, "function \"" + function.name + "\", " + where + ": " + symbol.name + " is " +
-                                           std::to_string(value) + ", expected " + std::to_string(symbol.min) + ".." +
-                                           std::to_string(symbol.max));
-}
-
-}  // namespace
 
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out) {
@@ -42,122 +21,65 @@ Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int6
   return dtype.SizeBytes(count);
 }
 
-// ---- frames
-
-Status Interpreter::PushFrame(const LinkedFunction& linked) {
-  const int64_t base = records_.empty() ? 0 : records_.back().base + records_.back().linked->frame.num_words;
-  const int64_t end = base + linked.frame.num_words;
-  if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth) {
-    return Status(StatusCode::kFailed, "calls nest too deep: more than " + std::to_string(kMaxCallDepth) +
-                                           ", at function \"" + linked.function->name + "\"");
-  }
-  if (end > kMaxStackWords) {
-    return Status(StatusCode::kFailed, "calls nest too deep: the frames of " + std::to_string(records_.size() + 1) +
-                                           " take more than " + std::to_string(kMaxStackWords * 8) +
-                                           " bytes, at function \"" + linked.function->name + "\"");
-  }
-  std::vector<int64_t>& stack = context_.stack_;
-  if (end > static_cast<int64_t>(stack.size()))
-    stack.resize(static_cast<size_t>(std::max(end, std::min(2 * end, kMaxStackWords))));
-  int64_t* frame = stack.data() + base;
-  for (uint32_t offset : linked.counted) frame[offset] = 0;
-  for (uint32_t offset : linked.tensor_owners) frame[offset] = 0;
-  records_.push_back({&linked, base});
-  return Status();
-}
-
-void Interpreter::PopFrame() {
-  const Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  for (uint32_t offset : record.linked->counted) {
-    if (frame[offset] != 0) Ref<Object>::Adopt(ObjectOf(frame[offset]));
-  }
-  for (uint32_t offset : record.linked->tensor_owners) {
-    if (frame[offset] != 0) Ref<ingot::Storage>::Adopt(static_cast<ingot::Storage*>(PointerOf(frame[offset])));
-  }
-  if (record.activation != nullptr) record.activation->in_use = false;
-  records_.pop_back();
-}
-
-void Interpreter::Unwind() {
-  while (!records_.empty()) PopFrame();
-  write_backs_.clear();
-  returned_ = nullptr;
-  returned_source_ = nullptr;
-}
-
 Status Interpreter::ParameterMismatch(const Function& function, size_t parameter, const std::string& got) const {
   const NamedType& param = function.signature.params[parameter];
   Type shown = param.type;
   shown.storage = Storage::kOwned;  // which is not printed
-  return Status(StatusCode::kBadInput, "function \"" + function.name + "\", parameter \"" + param.name +
-                                           "\": expected " + shown.ToString(function.signature.symbol_names()) +
-                                           ", got " + got);
+  return Status(StatusCode::kBadInput, {"function \"", function.name, "\", parameter \"", param.name, "\": expected ",
+                                        shown.ToString(function.signature.symbol_names()), ", got ", got});
 }
 
-Status Interpreter::EvaluateRule(const LinkedFunction& linked, int64_t* frame, size_t parameter, size_t axis,
-                                 int64_t extent) const {
+Status Interpreter::DimMismatch(const LinkedFunction& linked, int64_t* frame, size_t parameter, size_t axis,
+                                int64_t extent, int64_t expected) const {
   const Function& function = *linked.function;
   const DimRule& rule = linked.parameters[parameter].dims[axis];
-  const size_t num_symbols = function.signature.symbols.size();
-  int64_t expected = extent;
-  switch (rule.kind) {
-    case DimRule::Kind::kAny:
-      return Status();
-    case DimRule::Kind::kConstant:
-      expected = rule.value;
-      break;
-    case DimRule::Kind::kBind: {
-      const Symbol& symbol = function.signature.symbols[static_cast<size_t>(rule.value)];
-      frame[rule.value] = extent;  // symbols are the first words of a frame
-      if (extent >= symbol.min && extent <= symbol.max) return Status();
-      return OutsideOfRange(function, symbol, "parameter \"" + function.signature.params[parameter].name + "\"",
-                            extent);
-    }
-    case DimRule::Kind::kCompare: {
-      INGOT_ASSIGN_OR_RETURN(expected, rule.code.Evaluate({frame, num_symbols}));
-      break;
-    }
+  if (rule.kind == DimRule::Kind::kBind) {
+    return ParameterOutsideOfRange(function, function.signature.symbols[static_cast<size_t>(rule.value)], parameter,
+                                   extent);
   }
-  if (expected == extent) return Status();
   const Type& type = function.signature.params[parameter].type;
-  const int64_t* slot = frame + linked.frame.offsets[num_symbols + parameter];
-  const std::span<const int64_t> extents(slot + (type.is_tensor() ? kTensorHeadWords : 0), type.dims.size());
+  const std::span<const int64_t> extents(ExtentsOf(linked, frame, parameter), type.dims.size());
   std::string got = ShapeToString(type.dtype, extents);
   if (type.kind == ValueKind::kShape) got = DescribeValue(ShapeValue{{extents.begin(), extents.end()}});
   if (rule.kind == DimRule::Kind::kCompare) {
-    got += " (axis " + std::to_string(axis) + " should be " + std::to_string(expected) + ")";
+    StrAppend(got, {" (axis ", axis, " should be ", expected, ")"});
   }
   return ParameterMismatch(function, parameter, got);
 }
 
-Status Interpreter::BindParameters(Record& record) {
-  const LinkedFunction& linked = *record.linked;
+// Of a tensor that fits but cannot be used as it lies.
+Status Interpreter::StageCopy(const LinkedFunction& linked, size_t parameter, const TensorView& view, bool is_reachable,
+                              int64_t* slot) {
+  const NamedType& param = linked.function->signature.params[parameter];
+  const Type& type = param.type;
+  const bool is_written = type.storage == Storage::kBorrowedMut;
+  std::string got;
+  if (view.dtype != type.dtype || view.rank != type.rank()) {
+    got = view.TypeToString();
+  } else if (!is_reachable) {
+    got = StrCat({view.TypeToString(), " on ", view.device.ToString()});
+  } else if (is_written && view.is_read_only) {
+    got = "a read-only tensor";
+  }
+  if (!got.empty()) return ParameterMismatch(*linked.function, parameter, got);
+  Result<Tensor> copy = CopyToOwned(view, type.device);
+  if (!copy.ok()) {
+    return std::move(copy).status().WithContext(
+        {"function \"", linked.function->name, "\", a compact copy of parameter \"", param.name, "\""});
+  }
+  Tensor staged = *std::move(copy);
+  WriteTensor(slot, staged.data(), nullptr, view.shape());
+  if (is_written) write_backs_.push_back({staged.view(), view});
+  context_.staging_.push_back(std::move(staged));
+  return Status();
+}
+
+// ---- arguments from outside
+
+// The elements' dims too, now that the symbols are bound.
+Status Interpreter::CheckObjects(const LinkedFunction& linked, const int64_t* frame) const {
   const Signature& signature = linked.function->signature;
   const size_t num_symbols = signature.symbols.size();
-  int64_t* frame = FrameOf(record);
-  for (size_t i = 0; i < num_symbols; ++i) {
-    const Symbol& symbol = signature.symbols[i];
-    if (!symbol.state) continue;
-    const int64_t value = *static_cast<const int64_t*>(context_.states_[symbol.state->value].data());
-    frame[i] = value;
-    if (value >= symbol.min && value <= symbol.max) continue;
-    const std::string& state = context_.executable_->program().states[symbol.state->value].name;
-    return OutsideOfRange(*linked.function, symbol, "state \"" + state + "\"", value);
-  }
-  // Lone symbols first, then what is compared with them.
-  for (const bool binds : {true, false}) {
-    if (binds && num_symbols == 0) continue;
-    for (size_t p = 0; p < linked.parameters.size(); ++p) {
-      const Type& type = signature.params[p].type;
-      const int64_t* extents =
-          frame + linked.frame.offsets[num_symbols + p] + (type.is_tensor() ? kTensorHeadWords : 0);
-      for (size_t axis = 0; axis < linked.parameters[p].dims.size(); ++axis) {
-        if ((linked.parameters[p].dims[axis].kind == DimRule::Kind::kBind) != binds) continue;
-        INGOT_RETURN_IF_ERROR(EvaluateRule(linked, frame, p, axis, extents[axis]));
-      }
-    }
-  }
   for (size_t p = 0; p < signature.params.size(); ++p) {
     const Type& type = signature.params[p].type;
     if (type.kind != ValueKind::kTuple && type.kind != ValueKind::kOptional) continue;
@@ -165,41 +87,6 @@ Status Interpreter::BindParameters(Record& record) {
     if (!HasType(value, type, {frame, num_symbols}))
       return ParameterMismatch(*linked.function, p, DescribeValue(value));
   }
-  if (linked.needs_activation) {
-    Result<Context::Activation*> activation = context_.Acquire(linked, frame);
-    if (!activation.ok())
-      return std::move(activation).status().WithContext("function \"" + linked.function->name + "\"");
-    record.activation = *activation;
-  }
-  return Status();
-}
-
-// ---- arguments from outside
-
-Status Interpreter::StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot) {
-  const Type& type = linked.function->signature.params[parameter].type;
-  if (view.dtype != type.dtype || view.rank != type.rank())
-    return ParameterMismatch(*linked.function, parameter, view.TypeToString());
-  const DeviceId device = context_.devices_[type.device].device->id();
-  const bool reachable = view.device == device || (device.is_host_accessible() && view.device.is_host_accessible());
-  if (!reachable)
-    return ParameterMismatch(*linked.function, parameter, view.TypeToString() + " on " + view.device.ToString());
-  const bool is_written = type.storage == Storage::kBorrowedMut;
-  if (is_written && view.is_read_only) return ParameterMismatch(*linked.function, parameter, "a read-only tensor");
-  if (view.is_compact && view.IsAligned(linked.parameters[parameter].alignment)) {
-    WriteTensor(slot, view.data, nullptr, view.shape());
-    return Status();
-  }
-  Result<Tensor> copy = CopyToOwned(view, type.device);
-  if (!copy.ok()) {
-    return std::move(copy).status().WithContext("function \"" + linked.function->name +
-                                                "\", a compact copy of parameter \"" +
-                                                linked.function->signature.params[parameter].name + "\"");
-  }
-  Tensor staged = *std::move(copy);
-  WriteTensor(slot, staged.data(), nullptr, view.shape());
-  if (is_written) write_backs_.push_back({staged.view(), view});
-  context_.staging_.push_back(std::move(staged));
   return Status();
 }
 
@@ -217,7 +104,7 @@ Status Interpreter::CheckWrittenParameters(const LinkedFunction& linked, const i
       if (k == i || !params[k].type.is_tensor()) continue;
       INGOT_ASSIGN_OR_RETURN(const TensorView other, view_of(k));
       if (Overlap(written, other))
-        return ParameterMismatch(function, i, "a tensor that overlaps parameter \"" + params[k].name + "\"");
+        return ParameterMismatch(function, i, StrCat({"a tensor that overlaps parameter \"", params[k].name, "\""}));
     }
   }
   return Status();
@@ -239,87 +126,6 @@ Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter
   return Unbox(type, slot, value);
 }
 
-Status Interpreter::Enter(const LinkedFunction& linked, std::span<const Value> arguments) {
-  const Function& function = *linked.function;
-  if (arguments.size() != function.signature.params.size()) {
-    return Status(StatusCode::kInvalidArgument, "function \"" + function.name + "\" takes " +
-                                                    std::to_string(function.signature.params.size()) +
-                                                    " arguments, got " + std::to_string(arguments.size()) + "; it is " +
-                                                    function.name + function.signature.ToString());
-  }
-  INGOT_RETURN_IF_ERROR(PushFrame(linked));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const size_t num_symbols = function.signature.symbols.size();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    INGOT_RETURN_IF_ERROR(PlaceArgument(linked, i, arguments[i], frame + linked.frame.offsets[num_symbols + i]));
-  }
-  INGOT_RETURN_IF_ERROR(BindParameters(record));
-  return CheckWrittenParameters(linked, frame);
-}
-
-Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const TensorView> inputs,
-                                 std::span<const TensorView> outputs) {
-  const Function& function = *linked.function;
-  const Signature& signature = function.signature;
-  if (inputs.size() != signature.params.size() || outputs.size() != signature.results.size()) {
-    return Status(StatusCode::kInvalidArgument,
-                  "function \"" + function.name + "\" takes " + std::to_string(signature.params.size()) +
-                      " inputs and " + std::to_string(signature.results.size()) + " outputs, got " +
-                      std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()) + "; it is " +
-                      function.name + signature.ToString());
-  }
-  INGOT_RETURN_IF_ERROR(PushFrame(linked));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const size_t num_symbols = signature.symbols.size();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!signature.params[i].type.is_tensor()) return ParameterMismatch(function, i, "a tensor");
-    INGOT_RETURN_IF_ERROR(StageTensor(linked, i, inputs[i], frame + linked.frame.offsets[num_symbols + i]));
-  }
-  INGOT_RETURN_IF_ERROR(BindParameters(record));
-  INGOT_RETURN_IF_ERROR(CheckWrittenParameters(linked, frame));
-  return CheckOutputs(linked, inputs, outputs);
-}
-
-Status Interpreter::CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
-                                 std::span<const TensorView> outputs) {
-  const Function& function = *linked.function;
-  const auto fail = [&](size_t i, const std::string& what) {
-    return Status(StatusCode::kBadInput,
-                  "function \"" + function.name + "\", output \"" + function.signature.results[i].name + "\": " + what);
-  };
-  const std::span<const int64_t> symbols(FrameOf(records_.back()), function.signature.symbols.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Type& type = function.signature.results[i].type;
-    const TensorView& view = outputs[i];
-    bool agrees = type.is_tensor() && view.dtype == type.dtype && view.rank == type.rank();
-    for (int axis = 0; agrees && axis < view.rank; ++axis) {
-      if (!type.dims[static_cast<size_t>(axis)]) continue;
-      INGOT_ASSIGN_OR_RETURN(const int64_t expected, type.dims[static_cast<size_t>(axis)]->Evaluate(symbols));
-      agrees = view.dims[static_cast<size_t>(axis)] == expected;
-    }
-    if (!agrees) {
-      return fail(i,
-                  "expected " + DescribeExpected(type, function.signature, symbols) + ", got " + view.TypeToString());
-    }
-    if (view.is_read_only) return fail(i, "the tensor is read-only");
-    if (!view.device.is_host_accessible()) return fail(i, "the tensor is on " + view.device.ToString());
-    for (size_t p = 0; p < inputs.size(); ++p) {
-      if (!Overlap(view, inputs[p])) continue;
-      const SharedOutput pair{static_cast<uint32_t>(i), static_cast<uint32_t>(p)};
-      if (std::ranges::find(linked.shared_outputs, pair) != linked.shared_outputs.end() && IsSame(view, inputs[p])) {
-        continue;
-      }
-      return fail(i, "the tensor overlaps input \"" + function.signature.params[p].name + "\"");
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (Overlap(view, outputs[k])) return fail(i, "the tensor overlaps another output");
-    }
-  }
-  return Status();
-}
-
 // ---- results
 
 Status Interpreter::TakeResults(std::vector<Value>* results) {
@@ -328,24 +134,6 @@ Status Interpreter::TakeResults(std::vector<Value>* results) {
     const Type& type = record.linked->function->registers[(*returned_source_)[i]];
     INGOT_ASSIGN_OR_RETURN(Value value, Box(type, FrameOf(record) + (*returned_)[i]));
     results->push_back(std::move(value));
-  }
-  return Status();
-}
-
-Status Interpreter::CopyResults(std::span<const TensorView> outputs) {
-  const Record& record = records_.back();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t* slot = FrameOf(record) + (*returned_)[i];
-    if (PointerOf(slot[0]) == outputs[i].data && OwnerOf(slot) == nullptr) continue;  // written in place
-    INGOT_ASSIGN_OR_RETURN(const TensorView view,
-                           ViewOf(record.linked->function->registers[(*returned_source_)[i]], slot));
-    if (!std::equal(view.shape().begin(), view.shape().end(), outputs[i].shape().begin(), outputs[i].shape().end())) {
-      return Status(StatusCode::kBadInput, "function \"" + record.linked->function->name + "\", output \"" +
-                                               record.linked->function->signature.results[i].name +
-                                               "\": the result is " + view.TypeToString() + ", got " +
-                                               outputs[i].TypeToString());
-    }
-    INGOT_RETURN_IF_ERROR(CopyElements(view, outputs[i]));
   }
   return Status();
 }
@@ -386,7 +174,7 @@ Result<TensorView> Interpreter::ViewOf(const Type& type, const int64_t* slot) co
 
 Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) {
   if (!view.device.is_host_accessible()) {
-    return Status(StatusCode::kBadInput, "a tensor on " + view.device.ToString() + " would have to be copied");
+    return Status(StatusCode::kBadInput, {"a tensor on ", view.device.ToString(), " would have to be copied"});
   }
   INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, context_.devices_[device].pool->AllocateStorage(view.size_bytes));
   INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(std::move(storage), view.dtype, view.shape()));

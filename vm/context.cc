@@ -1,7 +1,6 @@
 #include "vm/context.h"
 
 #include <algorithm>
-#include <new>
 
 #include "runtime/device_list.h"
 #include "vm/interpreter.h"
@@ -134,38 +133,6 @@ Status Context::ReserveWorkspace(int64_t bytes) {
   return Status();
 }
 
-Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, const int64_t* symbols) {
-  std::vector<std::unique_ptr<Activation>>& of_function = activations_[linked.id];
-  Activation* activation = nullptr;
-  for (const auto& candidate : of_function) {
-    if (!candidate->in_use) {
-      activation = candidate.get();
-      break;
-    }
-  }
-  if (activation == nullptr) {
-    auto fresh = std::make_unique<Activation>();
-    fresh->linked = &linked;
-    fresh->arguments.resize(linked.num_arguments);
-    fresh->ints.resize(linked.num_ints);
-    fresh->arenas.resize(linked.function->plan.arenas.size());
-    fresh->symbols.reserve(linked.function->signature.symbols.size());
-    of_function.push_back(std::move(fresh));
-    activation = of_function.back().get();
-  }
-  const size_t num_symbols = linked.function->signature.symbols.size();
-  const bool is_warm =
-      activation->prepared && std::equal(activation->symbols.begin(), activation->symbols.end(), symbols);
-  if (!is_warm) {
-    activation->prepared = false;
-    INGOT_RETURN_IF_ERROR(Prepare(*activation, symbols));
-    activation->symbols.assign(symbols, symbols + num_symbols);
-    activation->prepared = true;
-  }
-  activation->in_use = true;
-  return activation;
-}
-
 // Numbers of the plan for these symbols, memory for them, and everything in the argument arrays that stays.
 Status Context::Prepare(Activation& activation, const int64_t* symbols) {
   const LinkedFunction& linked = *activation.linked;
@@ -232,91 +199,6 @@ Status Context::ReserveArenas(Activation& activation) {
     block = {*data, size};
   }
   return Status();
-}
-
-// ---- invocations
-
-Status Context::Start(const std::atomic<bool>* cancelled) {
-  if (running_)
-    return Status(StatusCode::kInvalidArgument,
-                  "the context is running already; an external function may not call into it");
-  running_ = true;
-  failure_place_.function.clear();
-  failure_place_.operation.clear();
-  if (cancelled == nullptr) {
-    interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
-  } else {
-    // Either this sees the flag, or the Cancel that follows it comes behind this store: all four accesses are in the one
-    // order of sequentially consistent ones.
-    interrupt_.store(kNotInterrupted);
-    if (cancelled->load()) interrupt_.store(kInterruptCancelled);
-  }
-  if (deadline_seconds_ <= 0) return Status();
-  const auto duration =
-      std::chrono::duration_cast<DeadlineTimer::Clock::duration>(std::chrono::duration<double>(deadline_seconds_));
-  Status status = executable_->instance()->timer().Arm(&interrupt_, DeadlineTimer::Clock::now() + duration);
-  if (!status.ok()) running_ = false;
-  return status;
-}
-
-Status Context::Stop(Status status) {
-  if (deadline_seconds_ > 0) executable_->instance()->timer().Disarm(&interrupt_);
-  staging_.clear();
-  running_ = false;
-  if (status.ok()) return status;
-  try {
-    return std::move(status).WithContext(executable_->name());
-  } catch (const std::bad_alloc&) {
-    return Status::OutOfMemory();
-  }
-}
-
-// With the place where it happened, when there is memory to say so.
-Status Context::OutOfMemoryInCall() {
-  try {
-    return interpreter_->AtPlace(Status::OutOfMemory("out of memory"));
-  } catch (const std::bad_alloc&) {
-    return Status::OutOfMemory();
-  }
-}
-
-// Our own code throws nothing, but running out of memory does; it is a status here, and leaves nothing behind.
-template <typename Body>
-Status Context::Guarded(Body body) {
-  Status status;
-  try {
-    status = body();
-  } catch (const std::bad_alloc&) {
-    status = OutOfMemoryInCall();
-  }
-  interpreter_->Unwind();
-  return Stop(std::move(status));
-}
-
-Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<const Value> arguments,
-                                           const std::atomic<bool>* cancelled) {
-  INGOT_RETURN_IF_ERROR(Start(cancelled));
-  const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
-  const LinkedFunction& linked = *executable_->linked().functions[index];
-  std::vector<Value> results;
-  INGOT_RETURN_IF_ERROR(Guarded([&]() -> Status {
-    INGOT_RETURN_IF_ERROR(interpreter_->Enter(linked, arguments));
-    INGOT_RETURN_IF_ERROR(interpreter_->Run({}));
-    return interpreter_->TakeResults(&results);
-  }));
-  return results;
-}
-
-Status Context::InvokeInto(const Function& function, std::span<const TensorView> inputs,
-                           std::span<const TensorView> outputs, const std::atomic<bool>* cancelled) {
-  INGOT_RETURN_IF_ERROR(Start(cancelled));
-  const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
-  const LinkedFunction& linked = *executable_->linked().functions[index];
-  return Guarded([&]() -> Status {
-    INGOT_RETURN_IF_ERROR(interpreter_->EnterTensors(linked, inputs, outputs));
-    INGOT_RETURN_IF_ERROR(interpreter_->Run(outputs));
-    return interpreter_->CopyResults(outputs);
-  });
 }
 
 }  // namespace ingot::vm

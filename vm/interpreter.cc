@@ -1,18 +1,25 @@
+// The loop. Compiled for speed, but for what is cold: the failures.
 #include "vm/interpreter.h"
 
 #include <bit>
-#include <cstring>
 
-#include "vm/builtins.h"
 #include "vm/failure_text.h"
 #include "vm/frame_words.h"
-#include "vm/limits.h"
-#include "vm/type_rules.h"
 
 namespace ingot::vm {
 namespace {
 
-Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
+[[gnu::cold]] Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
+
+[[gnu::cold]] Status ExtentDiffers(const Kernel& kernel, const ExtentCheck& check, int64_t got, int64_t expected) {
+  return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
+                                        "\": axis ", check.axis, " is ", got, ", expected ", expected});
+}
+
+[[gnu::cold]] Status NotAligned(const Kernel& kernel, const KernelParam& param) {
+  return Failed({"kernel \"", kernel.name, "\", parameter \"", param.name, "\": the tensor is not aligned to ",
+                 param.alignment, " bytes"});
+}
 
 // A scalar argument as the kernel takes it: floats as the bits of their own width.
 int64_t ScalarBits(int64_t word, DataType dtype) {
@@ -29,11 +36,11 @@ Status Interpreter::Run(std::span<const TensorView> outputs) {
   Status status = is_observed ? Loop<true>(outputs) : Loop<false>(outputs);
   if (!status.ok()) return AtPlace(std::move(status));
   for (const WriteBack& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.staged, back.original));
-  return status;
+  return Status();
 }
 
 // The operation at which a function is now, in a message.
-std::string Interpreter::OperationAt(const Record& record) {
+[[gnu::cold]] std::string Interpreter::OperationAt(const Record& record) {
   // The loop leaves pc behind the instruction that runs.
   const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
   const uint32_t source = record.linked->code.empty() ? 0 : record.linked->code[at].source;
@@ -42,7 +49,7 @@ std::string Interpreter::OperationAt(const Record& record) {
 
 // Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and
 // the outermost one.
-Status Interpreter::AtPlace(Status status) {
+[[gnu::cold]] Status Interpreter::AtPlace(Status status) {
   constexpr size_t kNearest = 3;
   if (records_.empty()) return status;
   const Record& record = records_.back();
@@ -175,7 +182,7 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
   }
 }
 
-Status Interpreter::Interrupted() const {
+[[gnu::cold]] Status Interpreter::Interrupted() const {
   switch (context_.interrupt_.load(std::memory_order_relaxed)) {
     case kInterruptCancelled:
       return Status(StatusCode::kCancelled, "cancelled");
@@ -206,16 +213,14 @@ Status Interpreter::PrepareKernel(const KernelCall& call, Context::Activation& a
     const KernelParam& param = kernel.params[check.param];
     INGOT_ASSIGN_OR_RETURN(const int64_t extent, param.extents[check.axis].Evaluate(slots));
     if (frame[check.frame_offset] == extent) continue;
-    return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", param.name, "\": axis ",
-                                          check.axis, " is ", frame[check.frame_offset], ", expected ", extent});
+    return ExtentDiffers(kernel, check, frame[check.frame_offset], extent);
   }
   for (const AlignmentCheck& check : call.alignments) {
     if (reinterpret_cast<uintptr_t>(arguments[check.param]) %
             static_cast<uintptr_t>(kernel.params[check.param].alignment) ==
         0)
       continue;
-    return Failed({"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
-                   "\": the tensor is not aligned to ", kernel.params[check.param].alignment, " bytes"});
+    return NotAligned(kernel, kernel.params[check.param]);
   }
   if (call.has_dynamic_workspace) {
     INGOT_ASSIGN_OR_RETURN(const int64_t bytes, kernel.workspace.Evaluate(slots));
@@ -235,7 +240,7 @@ Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activati
   return code == 0 ? Status() : KernelFailed(kernel);
 }
 
-Status Interpreter::KernelFailed(const Kernel& kernel) {
+[[gnu::cold]] Status Interpreter::KernelFailed(const Kernel& kernel) {
   const KernelFailure failure = context_.kernel_context_->TakeFailure();
   const std::string where = StrCat({"kernel \"", kernel.name, "\""});
   if (failure.code == INGOT_KERNEL_CANCELLED && context_.interrupt_.load() != kNotInterrupted) return Interrupted();
@@ -244,180 +249,6 @@ Status Interpreter::KernelFailed(const Kernel& kernel) {
     return Failed({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
   }
   return KernelFailureStatus(failure).WithContext(where);
-}
-
-// ---- calls
-
-Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
-                                size_t args_operand) {
-  const Record caller = records_.back();
-  INGOT_RETURN_IF_ERROR(PushFrame(callee));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const int64_t* caller_frame = FrameOf(caller);
-  const size_t num_symbols = callee.function->signature.symbols.size();
-  const RegisterList& args = in.registers(args_operand);
-  const size_t first = num_symbols + callee.function->signature.params.size() - args.size();  // behind captures
-  for (size_t i = 0; i < args.size(); ++i) {
-    const Type& param = callee.function->registers[first + i];
-    const Type& argument = caller.linked->function->registers[source.registers(args_operand)[i]];
-    CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
-  }
-  if (args_operand == 2 && in.opcode == Opcode::kCallClosure) return Status();  // EnterClosure goes on
-  return Begun(BindParameters(record));
-}
-
-// A call that did not begin failed where it was made: in the caller.
-Status Interpreter::Begun(Status status) {
-  if (!status.ok()) PopFrame();
-  return status;
-}
-
-Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
-  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.reg(1)]));
-  const LinkedFunction& callee = *context_.executable_->linked().functions[closure->function.value];
-  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const size_t num_symbols = callee.function->signature.symbols.size();
-  for (size_t i = 0; i < closure->captures.size(); ++i) {
-    const Type& param = callee.function->registers[num_symbols + i];
-    int64_t* slot = frame + callee.frame.offsets[num_symbols + i];
-    if (param.is_tensor()) {  // borrowed: the closure's register keeps it alive
-      const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
-      WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
-    } else {
-      INGOT_RETURN_IF_ERROR(Begun(Unbox(param, slot, closure->captures[i])));
-    }
-  }
-  return Begun(BindParameters(record));
-}
-
-// Results into the caller's registers, then the frame goes.
-Status Interpreter::Leave(const Instruction& in, const Instruction& source) {
-  const Record callee = records_.back();
-  const Record& caller = records_[records_.size() - 2];
-  const int64_t* frame = FrameOf(callee);
-  int64_t* caller_frame = FrameOf(caller);
-  const RegisterList& results = caller.call->registers(0);
-  for (size_t i = 0; i < results.size(); ++i) {
-    const Type& to = caller.linked->function->registers[caller.source->registers(0)[i]];
-    const Type& from = callee.linked->function->registers[source.registers(0)[i]];
-    Drop(to, caller_frame + results[i]);
-    CopyRegister(to, caller_frame + results[i], from, frame + in.registers(0)[i]);
-  }
-  PopFrame();
-  return Status();
-}
-
-Status Interpreter::CallExternal(const Record& record, const Instruction& in, const Instruction& source,
-                                 int64_t* frame) {
-  if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
-  const auto id = static_cast<size_t>(in.scalar(1));
-  const External& external = context_.executable_->program().externals[id];
-  const std::string where = StrCat({"external function \"", external.name, "\""});
-  const Function& function = *record.linked->function;
-  // Symbols as the arguments bind them, by the same rules as at a call of a function.
-  std::vector<int64_t> symbols(external.signature.symbols.size(), -1);
-  std::vector<Value> arguments;
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    const Type& type = function.registers[source.registers(2)[i]];
-    const int64_t* slot = frame + in.registers(2)[i];
-    if (type.is_tensor()) {
-      INGOT_ASSIGN_OR_RETURN(TensorView view, ViewOf(type, slot));
-      view.is_read_only = external.signature.params[i].type.storage != Storage::kBorrowedMut;
-      INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(view, {}));
-      arguments.emplace_back(std::move(tensor));
-    } else {
-      INGOT_ASSIGN_OR_RETURN(Value value, Box(type, slot));
-      arguments.push_back(std::move(value));
-    }
-    const std::vector<Dim>& dims = external.signature.params[i].type.dims;
-    const int64_t* extents = type.is_tensor() ? slot + kTensorHeadWords : slot;
-    for (size_t axis = 0; axis < dims.size(); ++axis) {
-      if (!dims[axis] || dims[axis]->is_constant() || dims[axis]->steps().size() != 1) continue;
-      int64_t& symbol = symbols[static_cast<size_t>(dims[axis]->steps()[0].value)];
-      if (symbol < 0) symbol = extents[axis];
-    }
-  }
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (HasType(arguments[i], external.signature.params[i].type, symbols)) continue;
-    return Status(StatusCode::kBadInput,
-                  {where, ", parameter \"", external.signature.params[i].name, "\": expected ",
-                   DescribeExpected(external.signature.params[i].type, external.signature, symbols), ", got ",
-                   DescribeValue(arguments[i])});
-  }
-  Result<std::vector<Value>> results = context_.externals_[id]->call(arguments);
-  if (!results.ok()) return std::move(results).status().WithContext(where);
-  if (results->size() != external.signature.results.size()) {
-    return Failed({where, ": gives ", results->size(), " results, expected ", external.signature.results.size()});
-  }
-  for (size_t i = 0; i < results->size(); ++i) {
-    if (!HasType((*results)[i], external.signature.results[i].type, symbols)) {
-      return Failed({where, ", result \"", external.signature.results[i].name, "\": expected ",
-                     DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
-                     DescribeValue((*results)[i])});
-    }
-    const Type& to = function.registers[source.registers(0)[i]];
-    Drop(to, frame + in.registers(0)[i]);
-    INGOT_RETURN_IF_ERROR(Unbox(to, frame + in.registers(0)[i], (*results)[i]));
-  }
-  return Status();
-}
-
-Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, const Instruction& source,
-                                int64_t* frame) {
-  if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
-  builtin_call_.Clear();
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    const Type& type = record.linked->function->registers[source.registers(2)[i]];
-    const int64_t* slot = frame + in.registers(2)[i];
-    if (type.is_tensor()) {
-      INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
-      builtin_call_.AddTensor(type, slot, view);
-    } else {
-      builtin_call_.Add(type, slot);
-    }
-  }
-  const auto builtin = static_cast<Builtin>(in.scalar(1));
-  const auto fail = [&](Status status) {
-    return std::move(status).WithContext({"builtin ", FindBuiltin(static_cast<uint64_t>(builtin))->name});
-  };
-  Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
-  if (!status.ok()) return fail(std::move(status));
-  if (in.registers(0).empty()) return status;
-  const Function& function = *record.linked->function;
-  const std::span<const int64_t> symbols(frame, function.signature.symbols.size());
-  const Type& to = function.registers[source.registers(0)[0]];
-  const Value result = builtin_call_.TakeResult();
-  if (!HasType(result, to, symbols)) {
-    return fail(Status(StatusCode::kBadInput, {"expected ", DescribeExpected(to, function.signature, symbols), ", got ",
-                                               DescribeValue(result)}));
-  }
-  Drop(to, frame + in.registers(0)[0]);
-  return Unbox(to, frame + in.registers(0)[0], result);
-}
-
-Status Interpreter::MakeClosure(const Record& record, const Instruction& in, const Instruction& source,
-                                int64_t* frame) {
-  const Function& function = *record.linked->function;
-  const FunctionId id(static_cast<uint32_t>(in.scalar(1)));
-  const Signature& callee = context_.executable_->program().functions[id.value].signature;
-  std::vector<Value> captures;
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(Value value, Box(function.registers[source.registers(2)[i]], frame + in.registers(2)[i]));
-    captures.push_back(std::move(value));
-  }
-  const std::vector<Dim> no_symbols(callee.symbols.size());
-  Type type = Type::Scalar(ValueKind::kClosure);
-  for (size_t i = captures.size(); i < callee.params.size(); ++i) {
-    type.elements.push_back(SubstituteSymbols(callee.params[i].type, no_symbols));
-  }
-  for (const NamedType& result : callee.results) type.results.push_back(SubstituteSymbols(result.type, no_symbols));
-  int64_t* slot = frame + in.reg(0);
-  Drop(function.registers[source.reg(0)], slot);
-  *slot = WordOf(new ClosureObject(id, std::move(type), std::move(captures)));
-  return Status();
 }
 
 }  // namespace ingot::vm

@@ -49,12 +49,24 @@ class Interpreter {
   int64_t* FrameOf(const Record& record) { return context_.stack_.data() + record.base; }
   // Symbols from the dims of the parameters, which are in the frame, and all comparisons; then the activation.
   Status BindParameters(Record& record);
-  Status EvaluateRule(const LinkedFunction& linked, int64_t* frame, size_t parameter, size_t axis,
-                      int64_t extent) const;
+  // The dims of a parameter that is a tensor or a shape.
+  static const int64_t* ExtentsOf(const LinkedFunction& linked, const int64_t* frame, size_t parameter) {
+    const Signature& signature = linked.function->signature;
+    const int64_t* slot = frame + linked.frame.offsets[signature.symbols.size() + parameter];
+    return signature.params[parameter].type.is_tensor() ? slot + kTensorHeadWords : slot;
+  }
+  template <bool kBinds>
+  Status ApplyRules(const LinkedFunction& linked, int64_t* frame) const;
+  Status BindStates(const LinkedFunction& linked, int64_t* frame) const;
+  Status CheckObjects(const LinkedFunction& linked, const int64_t* frame) const;
+  Status DimMismatch(const LinkedFunction& linked, int64_t* frame, size_t parameter, size_t axis, int64_t extent,
+                     int64_t expected) const;
   Status ParameterMismatch(const Function& function, size_t parameter, const std::string& got) const;
 
   // Arguments from outside.
   Status StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot);
+  Status StageCopy(const LinkedFunction& linked, size_t parameter, const TensorView& view, bool is_reachable,
+                   int64_t* slot);
   Status PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot);
   Status CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const;
   Status CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
