@@ -4,8 +4,8 @@
 //                  round as if once, the first rounding is to odd (Boldo and Melquiond, "Emulation of FMA and correctly
 //                  rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 2008).
 //   fma, float64   The product as a sum of two (Dekker), the three numbers added to a sum and two errors, and the errors
-//                  rounded to odd before they join the sum (the same paper, section 4). Infinities, NaN, zeros and what
-//                  overflows on the way come from a rounded product and a rounded sum.
+//                  rounded to odd before they join the sum (the same paper, section 4). Products below 2^-960, whose
+//                  error no float64 holds, may be off by a unit in the last place.
 //   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the last
 //                  place. NaN stay NaN and get quiet. No step makes a denormal float32, so no mode of the processor matters.
 #include "compiler/codegen/expand_operations.h"
@@ -16,6 +16,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "compiler/codegen/numeric.h"
@@ -26,6 +27,8 @@ namespace ingot::codegen {
 namespace {
 
 using llvm::Value;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Expander {
  public:
@@ -89,12 +92,27 @@ class Expander {
   }
 
   Value* FmaOfFloat64(Value* x, Value* y, Value* z) {
+    const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+    // What overflows on the way may come back.
+    const auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+    const auto is_finite = [&](Value* v) { return b_.CreateFCmpOLT(magnitude(v), number(kInfinity)); };
+    Value* is_huge = b_.CreateFCmpOGE(magnitude(b_.CreateFMul(x, y)), number(0x1p1000));
+    Value* has_product = b_.CreateAnd(is_finite(x), is_finite(y));
+    Value* is_infinite = b_.CreateAnd(has_product, b_.CreateNot(is_finite(z)));
+    Value* infinite = z;
+    is_huge = b_.CreateAnd(is_huge, has_product);
+    Value* root = b_.CreateSelect(is_huge, number(0x1p-64), number(1));
+    x = b_.CreateFMul(x, root);
+    y = b_.CreateFMul(y, root);
+    z = b_.CreateFMul(z, b_.CreateFMul(root, root));
     Value* product = b_.CreateFMul(x, y);
     const Sum low = TwoSum(z, ErrorOfProduct(x, y, product));
     const Sum high = TwoSum(product, low.rounded);
     Value* exact = b_.CreateFAdd(high.rounded, ToOdd(TwoSum(high.error, low.error)));
-    Value* is_ordinary = b_.CreateFCmpONE(exact, llvm::ConstantFP::get(exact->getType(), 0));
-    return b_.CreateSelect(is_ordinary, exact, b_.CreateFAdd(product, z));
+    Value* is_ordinary = b_.CreateFCmpONE(exact, number(0));
+    Value* result = b_.CreateSelect(is_ordinary, exact, b_.CreateFAdd(product, z));
+    result = b_.CreateFMul(result, b_.CreateSelect(is_huge, number(0x1p128), number(1)));
+    return b_.CreateSelect(is_infinite, infinite, result);
   }
 
   Sum TwoSum(Value* x, Value* y) {  // Knuth
@@ -104,11 +122,15 @@ class Expander {
     return {sum, b_.CreateFAdd(b_.CreateFSub(x, of_x), b_.CreateFSub(y, of_y))};
   }
 
-  // A float64 as its first 26 digits, rounded, and the rest, which has as many.
+  // A float64 as its first 26 digits, rounded, and the rest, which has as many. Rounded down where it would be infinite.
   std::pair<Value*, Value*> Split(Value* x) {
     llvm::Type* type = WithLanesOf(b_.getInt64Ty(), x);
-    Value* rounded = b_.CreateAdd(b_.CreateBitCast(x, type), llvm::ConstantInt::get(type, 1u << 26));
-    Value* high = b_.CreateAnd(rounded, llvm::ConstantInt::get(type, ~((uint64_t{1} << 27) - 1)));
+    const auto bits_of = [&](uint64_t bits) { return llvm::ConstantInt::get(type, bits); };
+    constexpr uint64_t kFirstDigits = ~((uint64_t{1} << 27) - 1), kExponent = uint64_t{0x7FF} << 52;
+    Value* bits = b_.CreateBitCast(x, type);
+    Value* rounded = b_.CreateAnd(b_.CreateAdd(bits, bits_of(1u << 26)), bits_of(kFirstDigits));
+    Value* is_infinite = b_.CreateICmpEQ(b_.CreateAnd(rounded, bits_of(kExponent)), bits_of(kExponent));
+    Value* high = b_.CreateSelect(is_infinite, b_.CreateAnd(bits, bits_of(kFirstDigits)), rounded);
     high = b_.CreateBitCast(high, x->getType());
     return {high, b_.CreateFSub(x, high)};
   }

@@ -7,6 +7,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -277,6 +278,129 @@ TEST_CASE("float16 and bfloat16 go through float32") {
     CHECK(Kernel(Elementwise({float32}, dtype, kCount, 8, cast_to(dtype))).Run({wide_exp.data(), rounded.data()}) == 0);
     CHECK(direct == rounded);
   }
+}
+
+// Without instructions for it, the fused multiply-add is arithmetic; every digit is to be the same.
+template <typename T>
+void CheckLevel2(const Row& row, const Tensor<T>& arguments) {
+  const DataType dtype = DataType::Float(sizeof(T) * 8);
+  const int lanes = 16 / sizeof(T);
+  const ir::PrimFunc function = Elementwise({dtype}, dtype, static_cast<int64_t>(arguments.size()), lanes,
+                                            [&](const auto& x) { return ir::CallIntrinsic(row.op, {x[0]}); });
+  Tensor<T> input = arguments, expected(arguments.size()), got(arguments.size());
+  REQUIRE(Kernel(function, TargetNamed("x86-64-v3")).Run({input.data(), expected.data()}) == 0);
+  REQUIRE(Kernel(function, TargetNamed("x86-64-v2")).Run({input.data(), got.data()}) == 0);
+  size_t different = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool same = got[i] == expected[i] && std::signbit(got[i]) == std::signbit(expected[i]);
+    // The error of the smallest products is no float64: a unit in the last place.
+    const bool near = sizeof(T) == 8 && std::fabs(expected[i]) < 0x1p-960 &&
+                      std::fabs(got[i] - expected[i]) <= std::numeric_limits<T>::epsilon() * std::fabs(expected[i]) +
+                                                             std::numeric_limits<T>::denorm_min();
+    different += !(same || near || (std::isnan(got[i]) && std::isnan(expected[i])));
+  }
+  INFO(std::string(row.name), " of ", dtype.ToString());
+  CHECK(different == 0);
+}
+
+TEST_CASE("elementary functions of level 2 are those of level 3, bit by bit") {
+  const Tensor<float> arguments = FloatArguments();
+  for (const Row& row : kRows) {
+    CheckLevel2<float>(row, arguments);
+    CheckLevel2<double>(row, DoubleArguments(row.limit_float64));
+  }
+}
+
+template <typename T>
+void CheckFma(const Target& target) {
+  const T infinity = std::numeric_limits<T>::infinity(), max = std::numeric_limits<T>::max();
+  const T special[] = {0,
+                       -T(0),
+                       1,
+                       -1,
+                       T(1.5),
+                       3,
+                       infinity,
+                       -infinity,
+                       T(NAN),
+                       max,
+                       -max,
+                       max / 2,
+                       std::numeric_limits<T>::min(),
+                       std::numeric_limits<T>::denorm_min(),
+                       1 + std::numeric_limits<T>::epsilon()};
+  Tensor<T> x, y, z;
+  for (T a : special) {
+    for (T b : special) {
+      for (T c : special) {
+        x.push_back(a);
+        y.push_back(b);
+        z.push_back(c);
+      }
+    }
+  }
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 60000; ++i) {  // sums that cancel more or less, or barely change the larger term
+    const auto any = [&] { return std::ldexp(static_cast<T>(static_cast<int64_t>(random())), -63); };
+    const T a = any(), b = any();
+    x.push_back(a);
+    y.push_back(b);
+    const int scale = static_cast<int>(random() % 140) - 70;
+    z.push_back(i % 4 == 0   ? -a * b
+                : i % 4 == 1 ? -a * b * (1 + std::numeric_limits<T>::epsilon())
+                             : std::ldexp(any(), scale));
+  }
+  const DataType dtype = DataType::Float(sizeof(T) * 8);
+  Kernel kernel(Elementwise({dtype, dtype, dtype}, dtype, static_cast<int64_t>(x.size()), 16 / sizeof(T),
+                            [&](const auto& v) {
+                              return ir::CallIntrinsic(ir::Intrinsic::kFma, {v[0], v[1], v[2]});
+                            }),
+                target);
+  Tensor<T> results(x.size());
+  REQUIRE(kernel.Run({x.data(), y.data(), z.data(), results.data()}) == 0);
+  size_t different = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const T product = std::fabs(x[i] * y[i]);
+    if (sizeof(T) == 8 && product < 0x1p-960 && x[i] != 0 && y[i] != 0) continue;  // the error is no float64
+    const T expected = std::fma(x[i], y[i], z[i]);
+    const bool same = results[i] == expected && std::signbit(results[i]) == std::signbit(expected);
+    if (same || (std::isnan(results[i]) && std::isnan(expected))) continue;
+    if (++different < 6)
+      MESSAGE(x[i] << " * " << y[i] << " + " << z[i] << ": got " << results[i] << ", expected " << expected);
+  }
+  CHECK(different == 0);
+}
+
+TEST_CASE("the fused multiply-add rounds once on every level") {
+  for (const char* level : {"x86-64-v2", "x86-64-v3"}) {
+    CheckFma<float>(TargetNamed(level));
+    CheckFma<double>(TargetNamed(level));
+  }
+}
+
+TEST_CASE("float16 is converted alike on every level") {
+  const DataType half = DataType::Float(16), single = DataType::Float(32);
+  Tensor<uint16_t> halves(1 << 16);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
+  Tensor<float> singles = FloatArguments();
+  for (uint32_t bits = 0x33000000 - 64; bits < 0x47800000 + 64; bits += 997) {  // what float16 has, and a little more
+    singles.push_back(std::bit_cast<float>(bits));
+    singles.push_back(std::bit_cast<float>((bits & ~0x1FFFu) | 0x1000u));  // halfway
+  }
+  const auto cast = [](DataType from, DataType to, size_t n) {
+    return Elementwise({from}, to, static_cast<int64_t>(n), 8,
+                       [&](const auto& x) { return ir::Cast(to.with_lanes(x[0]->dtype.lanes), x[0]); });
+  };
+  const ir::PrimFunc widen = cast(half, single, halves.size()), narrow = cast(single, half, singles.size());
+  Tensor<float> wide[2] = {Tensor<float>(halves.size()), Tensor<float>(halves.size())};
+  Tensor<uint16_t> narrowed[2] = {Tensor<uint16_t>(singles.size()), Tensor<uint16_t>(singles.size())};
+  for (int i : {0, 1}) {
+    const Target target = TargetNamed(i == 0 ? "x86-64-v2" : "x86-64-v3");
+    REQUIRE(Kernel(widen, target).Run({halves.data(), wide[i].data()}) == 0);
+    REQUIRE(Kernel(narrow, target).Run({singles.data(), narrowed[i].data()}) == 0);
+  }
+  CHECK(std::memcmp(wide[0].data(), wide[1].data(), halves.size() * sizeof(float)) == 0);
+  CHECK(narrowed[0] == narrowed[1]);
 }
 
 }  // namespace
