@@ -19,6 +19,8 @@ namespace ingot::vm {
 class BuiltinCall {
  public:
   void Clear();
+  // The register that the result goes to; null: there is none.
+  void SetResultSlot(const int64_t* slot) { result_slot_ = slot; }
   // A tensor register; the view is of its memory. Both outlive the call.
   void AddTensor(const Type& type, const int64_t* slot, const TensorView& view);
   void Add(const Type& type, const int64_t* slot);
@@ -31,6 +33,10 @@ class BuiltinCall {
   bool flag(size_t i) const { return *slots_[i] != 0; }
   const std::string& text(size_t i) const;
   Value value(size_t i) const;  // of what is no tensor
+  // Of an argument that is a tuple; null where it is another object.
+  TupleObject* tuple(size_t i) const;
+  // Of a tuple: the result takes its register, and nothing else refers to it, so that it may become the result.
+  bool IsConsumed(size_t i) const;
   // What the call gives, where the row has a result.
   void set_result(Value value) { result_ = std::move(value); }
   Value TakeResult() { return std::exchange(result_, Value()); }
@@ -42,6 +48,7 @@ class BuiltinCall {
   std::vector<const int64_t*> slots_;
   std::vector<TensorView> views_;  // as many; of a tensor alone it has a meaning
   Value result_;
+  const int64_t* result_slot_ = nullptr;
 };
 
 // Runs a builtin's routine.

@@ -28,6 +28,15 @@ void BuiltinCall::Add(const Type& type, const int64_t* slot) { AddTensor(type, s
 
 Value BuiltinCall::value(size_t i) const { return Interpreter::BoxWords(*types_[i], slots_[i]); }
 
+TupleObject* BuiltinCall::tuple(size_t i) const {
+  auto* const tuple = dynamic_cast<TupleObject*>(ObjectOf(*slots_[i]));
+  return tuple != nullptr && tuple->kind() == ValueKind::kTuple ? tuple : nullptr;
+}
+
+bool BuiltinCall::IsConsumed(size_t i) const {
+  return slots_[i] == result_slot_ && std::ranges::count(slots_, result_slot_) == 1 && tuple(i)->is_unique();
+}
+
 double BuiltinCall::number(size_t i) const { return std::bit_cast<double>(*slots_[i]); }
 
 const std::string& BuiltinCall::text(size_t i) const {
@@ -95,13 +104,10 @@ Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.ten
 
 // ---- Sequences
 
-// The elements of argument i; an error when it is no sequence.
-Result<const std::vector<Value>*> ElementsAt(Call a, size_t i) {
-  const Value value = a.value(i);  // its register keeps what it refers to
-  const auto* object = std::get_if<Ref<Object>>(&value);
-  const auto* tuple = object == nullptr ? nullptr : dynamic_cast<const TupleObject*>(object->get());
-  if (tuple != nullptr && tuple->kind() == ValueKind::kTuple) return &tuple->elements;
-  return Status(StatusCode::kBadInput, {"expected a sequence, got ", DescribeValue(value)});
+// The elements of argument i, whose register keeps them; an error when it is no sequence.
+Result<std::vector<Value>*> ElementsAt(Call a, size_t i) {
+  if (TupleObject* const tuple = a.tuple(i)) return &tuple->elements;
+  return Status(StatusCode::kBadInput, {"expected a sequence, got ", DescribeValue(a.value(i))});
 }
 
 // The place of `count` elements of a sequence of this length.
@@ -117,12 +123,19 @@ Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
 constexpr int64_t kMaxSequenceLength = 1 << 16;
 
 Status BuiltinSequenceSplice(Call a, Instance&) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* old, ElementsAt(a, 0));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Value>* const old, ElementsAt(a, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* replacement, ElementsAt(a, 3));
   const int64_t count = a.integer(2);
   INGOT_ASSIGN_OR_RETURN(const size_t place, PlaceIn(old->size(), a.integer(1), count));
   if (old->size() + replacement->size() > static_cast<size_t>(kMaxSequenceLength)) {
     return Status(StatusCode::kFailed, {"a sequence has at most ", kMaxSequenceLength, " elements"});
+  }
+  if (a.IsConsumed(0)) {  // it grows where it is: a loop that appends copies nothing
+    const auto at = old->erase(old->begin() + static_cast<std::ptrdiff_t>(place),
+                               old->begin() + static_cast<std::ptrdiff_t>(place) + count);
+    old->insert(at, replacement->begin(), replacement->end());
+    a.set_result(Ref<Object>::Share(a.tuple(0)));
+    return Status();
   }
   std::vector<Value> elements(old->begin(), old->begin() + static_cast<std::ptrdiff_t>(place));
   elements.insert(elements.end(), replacement->begin(), replacement->end());

@@ -72,6 +72,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
                                 int64_t* frame) {
   if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
   builtin_call_.Clear();
+  builtin_call_.SetResultSlot(in.registers(0).empty() ? nullptr : frame + in.registers(0)[0]);
   for (size_t i = 0; i < in.registers(2).size(); ++i) {
     const Type& type = record.linked->function->registers[source.registers(2)[i]];
     const int64_t* slot = frame + in.registers(2)[i];

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "vm/builtins.h"
 #include "vm/facts.h"
 #include "vm/type_rules.h"
 
@@ -24,9 +25,11 @@ bool EndsBlock(Opcode opcode) {
   return opcode == Opcode::kReturn || opcode == Opcode::kFail || opcode == Opcode::kJump || opcode == Opcode::kBranch;
 }
 
-// Memory that is free by then is of use to it.
-bool TakesMemory(Opcode opcode) {
-  switch (opcode) {
+// Memory that is free by then is of use to it; so is a sequence that nobody else has.
+bool TakesMemory(const vm::Instruction& in) {
+  switch (in.opcode) {
+    case Opcode::kCallBuiltin:
+      return static_cast<vm::Builtin>(in.scalar(1)) == vm::Builtin::kSequenceSplice;
     case Opcode::kAlloc:
     case Opcode::kAllocOutput:
     case Opcode::kCopy:
@@ -135,7 +138,7 @@ class Releaser {
         });
       }
       StepBack(pc, live);
-      is_of_use = is_of_use || TakesMemory(code_[pc].opcode);
+      is_of_use = is_of_use || TakesMemory(code_[pc]);
     }
     if (block.previous.size() != 1 || !is_of_use) return;
     for (uint32_t index : blocks_[block.previous[0]].live_out) {

@@ -115,6 +115,46 @@ TEST_CASE("a warm static call allocates nothing, and a warm symbolic one neither
   CHECK(y.data[5] == 15);
 }
 
+TEST_CASE("a loop that appends to a sequence that nobody else has copies none of it") {
+  constexpr const char* kAppends = R"(ingot 1
+function @main export (n: int) -> (length: int) {
+  register r1: object("any")
+  register r2: tuple()
+  register r3: tuple(int)
+  register r4: int
+  register r5: int
+  register r6: bool
+  const_int r4, 0
+  const_int r5, 0
+  tuple r2, []
+  tuple r3, [r4]
+  move r1, r2
+  release r2
+loop:
+  call_builtin [r1], sequence_splice, [r1, r5, r4, r3]
+  dim r5, r5 + 1
+  test r6, r5 < r0
+  branch r6, loop, done
+done:
+  call_builtin [r5], sequence_length, [r1]
+  return [r5]
+}
+)";
+  const auto executable = *Executable::FromProgram(*Instance::Create({}), test::Assembled(kAppends), "appends", {});
+  const auto context = *Context::Create(executable);
+  const Function& function = **executable->Find("main");
+  const auto append = [&](int64_t n) {
+    const Value count = n;
+    const int64_t before = test::NumAllocations();
+    const auto results = context->Invoke(function, {&count, 1});
+    CHECK(std::get<int64_t>((*results)[0]) == n);
+    return test::NumAllocations() - before;
+  };
+  append(1);
+  // Room doubles, ten times at most, where copies would take two allocations a turn.
+  CHECK(append(1000) <= append(1) + 10);
+}
+
 TEST_CASE("other symbol values move the plan") {
   Fixture f;
   for (int n : {3, 1000, 7, 16}) {
