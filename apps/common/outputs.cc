@@ -1,10 +1,12 @@
 #include "apps/common/outputs.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <numeric>
 #include <string_view>
 
+#include "apps/common/nested_input.h"
 #include "formats/tensor_compare.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_print.h"
@@ -50,6 +52,10 @@ Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector
     std::vector<formats::NamedTensor> tensors;
     for (const Output* output : chosen) {
       if (output->tensor) tensors.push_back({output->name, output->tensor});
+      if (output->text == kNoElements) {
+        INGOT_ASSIGN_OR_RETURN(Tensor none, Tensor::Allocate(DataType::Float(32), std::array<int64_t, 1>{0}));
+        tensors.push_back({output->name, std::move(none)});
+      }
     }
     INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(target.substr(1), tensors));
   }

@@ -20,12 +20,19 @@ std::vector<std::string> SequencesOf(const std::vector<Session::Output>& outputs
   return names;
 }
 
-// Those of the outputs that are among the expected tensors, and sequences of another length than expected.
+// In files, a sequence without elements is a tensor of its name without elements.
+bool IsEmptyIn(const std::vector<formats::NamedTensor>& expected, const std::string& sequence) {
+  const auto named = std::ranges::find(expected, sequence, &formats::NamedTensor::name);
+  return named != expected.end() && named->tensor.num_elements() == 0;
+}
+
+// Those of the outputs that are among the expected tensors, and the lengths of sequences.
 Result<std::vector<ComparedOutput>> Compare(const std::vector<formats::NamedTensor>& expected, const std::string& where,
                                             const formats::Tolerance& tolerance,
                                             const std::vector<Session::Output>& outputs, const NoteFunction& note) {
   std::vector<ComparedOutput> compared;
   for (const Session::Output& output : outputs) {
+    if (output.text == kNoElements && IsEmptyIn(expected, output.name)) continue;
     const auto found =
         std::find_if(expected.begin(), expected.end(), [&](const auto& named) { return named.name == output.name; });
     if (found == expected.end() || !output.tensor) {
@@ -44,7 +51,9 @@ Result<std::vector<ComparedOutput>> Compare(const std::vector<formats::NamedTens
     const auto wanted = std::ranges::count_if(expected, [&](const formats::NamedTensor& named) {
       return named.name.starts_with(sequence + ".") && ParseElementPath(named.name.substr(sequence.size() + 1));
     });
-    if (wanted == 0 || wanted == given) continue;
+    const bool is_empty = IsEmptyIn(expected, sequence);
+    if (is_empty && given == 0) compared.push_back({sequence, {.equal = true}});
+    if ((wanted == 0 && !is_empty) || wanted == given) continue;
     note("output \"" + sequence + "\": expected " + std::to_string(wanted) + " tensors, got " + std::to_string(given));
     compared.push_back({sequence, {.equal = false}});
   }

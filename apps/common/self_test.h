@@ -20,7 +20,8 @@ bool AllEqual(const std::vector<ComparedOutput>& compared);
 
 using NoteFunction = std::function<void(const std::string&)>;
 
-// expect: "@FILE". Compares the outputs that the file names; its one unnamed tensor (.npy) is the only output's.
+// expect: "@FILE". Compares the outputs that the file names; its one unnamed tensor (.npy) is the only output's. A tensor
+// without elements that is named like a sequence says that it has none.
 Result<std::vector<ComparedOutput>> CompareWithFile(const std::string& expect, const formats::Tolerance& tolerance,
                                                     const std::vector<Session::Output>& outputs,
                                                     const NoteFunction& note);

@@ -25,7 +25,9 @@ def constant(name, value):
     return NODE("Constant", [], [name], value=onnx.numpy_helper.from_array(np.asarray(value)))
 
 
-def flat(name, value):
+def flat(name, value, empty=True):
+    if empty and isinstance(value, list) and not value:
+        return {name: np.empty(0, np.float32)}
     if isinstance(value, list):
         return {k: v for i, part in enumerate(value) for k, v in flat(f"{name}.{i}", part).items()}
     return {name: np.asarray(value)}
@@ -53,7 +55,7 @@ class Sequences(unittest.TestCase):
         return made
 
     def run_with(self, feed, expected=None, code=0):
-        tensors = {k: v for name, value in feed.items() for k, v in flat(name, value).items()}
+        tensors = {k: v for name, value in feed.items() for k, v in flat(name, value, empty=False).items()}
         np.savez(self.dir / "in.npz", **tensors)
         arguments = [self.dir / "in.npz"] if tensors else []
         arguments += [w for name, value in feed.items() if isinstance(value, list) and not value for w in ("--input", name + "=()")]
@@ -217,6 +219,17 @@ class Sequences(unittest.TestCase):
         self.build([NODE("SequenceEmpty", [], ["t"])], [], [sequence("t")])
         self.compile()
         self.assertEqual(tool("vm-run", self.dir / "m.ingot").stdout, "t: ()\n")
+
+    def test_an_expected_sequence_without_elements(self):
+        self.build([NODE("SequenceErase", ["s"], ["t"])], [sequence("s")], [sequence("t")])
+        self.compile()
+        self.run_with({"s": [f32(2)]}, {"t": []})
+        written = tool("vm-run", self.dir / "m.ingot", "--input", "s.0=f32=7", "--output", f"@{self.dir / 'o.npz'}")
+        self.assertEqual((written.returncode, np.load(self.dir / "o.npz")["t"].shape), (0, (0,)), written.stderr)
+        left = self.run_with({"s": [f32(2), f32(2)]}, {"t": []}, code=1)
+        self.assertIn('output "t": expected 0 tensors, got 1', left.stderr)
+        missing = self.run_with({"s": [f32(2)]}, {"t": [f32(2)]}, code=1)
+        self.assertIn('output "t": expected 1 tensors, got 0', missing.stderr)
 
 
 if __name__ == "__main__":
