@@ -109,6 +109,13 @@ class FunctionLowering {
 
   // Checks the type; symbolic variables that it names for the first time get their values from the dims.
   Status LowerMatchCast(const ir::Binding& binding);
+  struct Named {
+    std::string name;   // of the variable
+    std::string field;  // ", element 0, element 1" of its tuple, or nothing
+  };
+  Result<Value> Matched(const Value& source, const ir::Type& wanted_type, const ir::Span& span, const Named& what);
+  Result<Value> MatchedFields(const Value& source, const ir::TupleTypeNode& wanted, const ir::Span& span,
+                              const Named& what);
   // The same for what a call's check of its arguments leaves: elements of tuples, scalars that are symbols.
   Status BindParameterDims();
   struct PendingDim {

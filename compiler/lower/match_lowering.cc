@@ -20,32 +20,55 @@ bool IsAny(const vm::Type& type) { return vm::IsAnyObject(type); }
 
 Status FunctionLowering::LowerMatchCast(const Binding& binding) {
   INGOT_ASSIGN_OR_RETURN(const Value source, LowerValue(binding.value));
+  INGOT_ASSIGN_OR_RETURN(const Value value, Matched(source, binding.match_cast, binding.span, {binding.var->name, ""}));
+  values_[binding.var.get()] = value;
+  std::vector<PendingDim> pending;
+  BindDims(binding.match_cast, value, "match_cast of \"" + binding.var->name + "\"", pending);
+  return CompareDims(pending);
+}
+
+Result<FunctionLowering::Value> FunctionLowering::Matched(const Value& source, const Type& wanted_type,
+                                                          const Span& span, const Named& what) {
+  if (wanted_type->kind == TypeKind::kObject) return source;  // every value is one
+  if (const auto* tuple = As<TupleTypeNode>(wanted_type); tuple != nullptr && !source.reg) {
+    if (source.fields.size() == tuple->fields.size()) return MatchedFields(source, *tuple, span, what);
+  }
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId src, Materialise(source));
   vm::Type type = builder_->type(src);
-  const std::string what = "match_cast of \"" + binding.var->name + "\"";
-  // Every value is an object.
-  if (binding.match_cast->kind != TypeKind::kObject) {
-    const vm::Storage storage = IsAny(type) ? vm::Storage::kOwned : type.storage;
-    INGOT_ASSIGN_OR_RETURN(vm::Type wanted, LowerType(binding.match_cast, symbols_, storage, binding.span));
-    vm::Type loose = wanted;
-    for (vm::Dim& dim : loose.dims) dim.reset();
-    if (!IsAny(type) && !IsAny(wanted) && !vm::IsAssignable(loose, type)) {
-      // It fails whenever it is reached; what follows is never run.
-      const std::vector<std::string> names = program_.signature(*program_.FindFunction(name_)).symbol_names();
-      vm::Type shown = wanted;
-      shown.storage = type.storage = vm::Storage::kOwned;  // which is not printed
-      builder_->Fail(what + ": expected " + shown.ToString(names) + ", got " + type.ToString(names));
-      values_[binding.var.get()] = {builder_->AddRegister(std::move(wanted)), {}};
-      return Status();
+  const vm::Storage storage = IsAny(type) ? vm::Storage::kOwned : type.storage;
+  INGOT_ASSIGN_OR_RETURN(vm::Type wanted, LowerType(wanted_type, symbols_, storage, span));
+  vm::Type loose = wanted;
+  for (vm::Dim& dim : loose.dims) dim.reset();
+  if (!IsAny(type) && !IsAny(wanted) && !vm::IsAssignable(loose, type)) {
+    if (const auto* tuple = As<TupleTypeNode>(wanted_type);
+        tuple != nullptr && type.kind == vm::ValueKind::kTuple && type.elements.size() == tuple->fields.size()) {
+      return MatchedFields(source, *tuple, span, what);
     }
-    INGOT_ASSIGN_OR_RETURN(const vm::RegisterId dst, Narrowed(src, wanted, binding.span));
-    values_[binding.var.get()] = dst == src ? source : Value{dst, {}};
-  } else {
-    values_[binding.var.get()] = source;
+    // It fails whenever it is reached; what follows is never run.
+    const std::vector<std::string> names = program_.signature(*program_.FindFunction(name_)).symbol_names();
+    vm::Type shown = wanted;
+    shown.storage = type.storage = vm::Storage::kOwned;  // which is not printed
+    builder_->Fail("match_cast of \"" + what.name + "\"" + what.field + ": expected " + shown.ToString(names) +
+                   ", got " + type.ToString(names));
+    return Value{builder_->AddRegister(std::move(wanted)), {}};
   }
-  std::vector<PendingDim> pending;
-  BindDims(binding.match_cast, values_[binding.var.get()], what, pending);
-  return CompareDims(pending);
+  INGOT_ASSIGN_OR_RETURN(const vm::RegisterId dst, Narrowed(src, wanted, span));
+  return dst == src ? source : Value{dst, {}};
+}
+
+// One after the other, each under a name of its own.
+Result<FunctionLowering::Value> FunctionLowering::MatchedFields(const Value& source, const TupleTypeNode& wanted,
+                                                                const Span& span, const Named& what) {
+  Value matched;
+  const std::vector<Value> fields = FieldsOf(source);
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const Named field{what.name, what.field + ", element " + std::to_string(i)};
+    builder_->Note(field.name + field.field);
+    INGOT_ASSIGN_OR_RETURN(Value value, Matched(fields[i], wanted.fields[i], span, field));
+    matched.fields.push_back(std::move(value));
+  }
+  builder_->Note(what.name + what.field);
+  return matched;
 }
 
 Status FunctionLowering::BindParameterDims() {

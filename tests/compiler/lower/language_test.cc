@@ -357,5 +357,48 @@ TEST_CASE("match_cast says what it expected and what it got") {
   CHECK(module.Failure("object", {vm::MakeString("no")}).find("got string") != std::string::npos);
 }
 
+TEST_CASE("match_cast of a tuple goes by its fields, and names the one that does not fit") {
+  Compiled module(R"(
+    @R.function
+    def objects(t: R.Tuple(R.Object, R.Tuple(R.Object, R.Prim("int64")))) -> R.Tuple(R.Tensor(ndim=1, dtype="float32"), R.Prim("int64")):
+        n = T.int64()
+        u = R.match_cast(t, R.Tuple(R.Tensor(("n",), "float32"), R.Tuple(R.Tensor(("n", 2), "float32"), R.Prim("int64"))))
+        v = u[1]
+        a: R.Tensor((n,), "float32") = R.negative(u[0])
+        return (a, v[1])
+
+    @R.function
+    def tensors(x: R.Tensor(ndim=1, dtype="float32"), y: R.Tensor(ndim=1, dtype="float32")) -> R.Tensor((2,), "float32"):
+        t = (x, y)
+        u = R.match_cast(t, R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "float32")))
+        z: R.Tensor((2,), "float32") = R.add(u[0], u[1])
+        return z
+
+    @R.function
+    def count(t: R.Tuple(R.Object, R.Object)) -> R.Object:
+        u = R.match_cast(t, R.Tuple(R.Object, R.Object, R.Object))
+        v = u[2]
+        return v
+)");
+  const auto nested = [](const vm::Value& a, const vm::Value& b) {
+    return vm::MakeTuple({a, vm::MakeTuple({b, int64_t{7}})});
+  };
+  const Tensor x = Floats({2}, {1, 2}), y = Floats({2, 2}, {1, 2, 3, 4});
+  const auto results = module("objects", {nested(x, y)});
+  CHECK(Elements(results[0]) == Numbers{-1, -2});
+  CHECK(std::get<int64_t>(results[1]) == 7);
+  const auto says = [&](const char* function, const std::vector<vm::Value>& arguments, const std::string& text) {
+    const std::string failure = module.Failure(function, arguments);
+    CHECK_MESSAGE(failure.find(text) != std::string::npos, failure);
+  };
+  says("objects", {nested(int64_t{1}, y)}, "u, element 0");
+  says("objects", {nested(x, x)}, "u, element 1, element 0");
+  says("objects", {nested(x, Floats({1, 2}, {1, 2}))}, "element 1, element 0: dimension 0: expected 2, got 1");
+  CHECK(Elements(module("tensors", {x, x})[0]) == Numbers{2, 4});
+  says("tensors", {x, Floats({1}, {1})}, "u, element 1");
+  says("tensors", {x, Floats({1}, {1})}, "expected float32[2], got float32[1]");
+  says("count", {vm::MakeTuple({x, x})}, "match_cast of \"u\": expected");
+}
+
 }  // namespace
 }  // namespace ingot::driver
