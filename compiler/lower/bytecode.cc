@@ -22,6 +22,7 @@ Result<vm::Program> LowerToBytecode(const ir::IRModule& module, std::vector<code
           LowerPrimEntry(name, *program.FindKernel(name), program.signature(*program.FindFunction(name)), prim));
     }
   }
+  for (vm::Function& entry : program.LowerClosureEntries()) program.program().functions.push_back(std::move(entry));
   return std::move(program.program());
 }
 

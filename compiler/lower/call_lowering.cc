@@ -284,12 +284,12 @@ Result<FunctionLowering::Value> FunctionLowering::LowerMakeClosure(const CallNod
 
 Result<FunctionLowering::Value> FunctionLowering::MakeClosure(const std::string& name,
                                                               std::vector<vm::RegisterId> captures, const Span& span) {
-  const vm::FunctionId* callee = program_.FindFunction(name);
-  if (callee == nullptr || program_.module().FindFunction(name) == nullptr) {
+  if (program_.FindFunction(name) == nullptr || program_.module().FindFunction(name) == nullptr) {
     return Unsupported(span, "the tensor function \"" + name + "\" as a value");
   }
   INGOT_RETURN_IF_ERROR(RefuseStates(span, name));
-  const vm::Signature& signature = program_.signature(*callee);
+  const vm::FunctionId callee = program_.ClosureTarget(name, captures.size());
+  const vm::Signature& signature = program_.signature(callee);
   const std::vector<vm::Dim> unknown(signature.symbols.size());
   vm::Type type = vm::Type::Closure({}, {});
   for (size_t i = captures.size(); i < signature.params.size(); ++i) {
@@ -299,7 +299,7 @@ Result<FunctionLowering::Value> FunctionLowering::MakeClosure(const std::string&
     type.results.push_back(vm::SubstituteSymbols(result.type, unknown));
   }
   const vm::RegisterId dst = builder_->AddRegister(std::move(type));
-  builder_->MakeClosure(dst, *callee, std::move(captures));
+  builder_->MakeClosure(dst, callee, std::move(captures));
   return Value{dst, {}};
 }
 

@@ -9,6 +9,7 @@
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
+#include "vm/program_builder.h"
 
 namespace ingot::lower {
 
@@ -134,7 +135,41 @@ Status ProgramLowering::Declare() {
       signatures_.push_back(SignatureOfPrimEntry(program_.kernels[kernel.value], prim));
     }
   }
+  for (const ClosureEntry& entry : closure_entries_) {
+    vm::Signature signature = signatures_[FindFunction(entry.name)->value];
+    const auto captured = static_cast<std::ptrdiff_t>(entry.num_captured);
+    std::rotate(signature.params.begin(), signature.params.end() - captured, signature.params.end());
+    signatures_.push_back(std::move(signature));
+  }
   return Status();
+}
+
+vm::FunctionId ProgramLowering::ClosureTarget(const std::string& name, size_t num_captured) const {
+  const size_t num_functions = signatures_.size() - closure_entries_.size();
+  for (size_t i = 0; i < closure_entries_.size(); ++i) {
+    if (closure_entries_[i].name == name && closure_entries_[i].num_captured == num_captured) {
+      return vm::FunctionId(static_cast<uint32_t>(num_functions + i));
+    }
+  }
+  return *FindFunction(name);
+}
+
+std::vector<vm::Function> ProgramLowering::LowerClosureEntries() const {
+  std::vector<vm::Function> functions;
+  for (const ClosureEntry& entry : closure_entries_) {
+    const vm::Signature& signature = signatures_[ClosureTarget(entry.name, entry.num_captured).value];
+    vm::FunctionBuilder builder(entry.name + ".closure" + std::to_string(entry.num_captured), signature,
+                                /*exported=*/false);
+    std::vector<vm::RegisterId> args, results;
+    for (size_t i = 0; i < signature.params.size(); ++i) args.push_back(builder.param(i));
+    std::rotate(args.begin(), args.begin() + static_cast<std::ptrdiff_t>(entry.num_captured), args.end());
+    for (const vm::NamedType& result : signature.results) results.push_back(builder.AddRegister(vm::Type(result.type)));
+    builder.Note(entry.name);
+    builder.CallFunction(results, *FindFunction(entry.name), std::move(args));
+    builder.Return(std::move(results));
+    functions.push_back(std::move(builder).Finish());
+  }
+  return functions;
 }
 
 Status ProgramLowering::FindCaptures() {
@@ -149,13 +184,17 @@ Status ProgramLowering::FindCaptures() {
       return;
     }
     const size_t count = Downcast<TupleTypeNode>(call.args.at(1)->type)->fields.size();
+    if (!function->is_private) {
+      const bool is_known = std::ranges::any_of(
+          closure_entries_, [&](const ClosureEntry& e) { return e.name == callee->name && e.num_captured == count; });
+      if (count > 0 && !is_known) closure_entries_.push_back({callee->name, count});
+      return;
+    }
     const auto [it, is_new] = num_captured_.emplace(callee->name, count);
     if (it->second != count) {
       status =
           Unsupported(call.span, "closures of \"" + callee->name + "\" that capture " + std::to_string(it->second) +
                                      " values, and others that capture " + std::to_string(count));
-    } else if (count > 0 && !function->is_private) {
-      status = Unsupported(call.span, "\"" + callee->name + "\" is an entry point, so that a closure captures nothing");
     }
   });
   return status;

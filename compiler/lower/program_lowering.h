@@ -37,11 +37,16 @@ class ProgramLowering {
   const vm::KernelId* FindKernel(const std::string& name) const;
   // Null for a function that has none: a private PrimFunc.
   const vm::FunctionId* FindFunction(const std::string& name) const;
-  const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }
+  const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }  // closure entries' too
   // Of a function: what its signature leaves out. Empty for most.
   const std::vector<KeptState>& states(const std::string& name) const;
   // How many of a function's last parameters closures capture: bytecode has those first.
   size_t NumCaptured(const std::string& name) const;
+  // The function that a closure of `name` over this many values calls: an entry point keeps the order of its parameters,
+  // and gets a function before it that takes the captured ones first.
+  vm::FunctionId ClosureTarget(const std::string& name, size_t num_captured) const;
+  // Those functions, as they follow those of the module.
+  std::vector<vm::Function> LowerClosureEntries() const;
   const vm::ExternalId* FindExternal(const std::string& name) const;
 
   vm::ConstantId AddConstant(const ir::ConstantNode& constant);
@@ -67,6 +72,11 @@ class ProgramLowering {
   std::vector<vm::Signature> signatures_;
   std::unordered_map<std::string, std::vector<KeptState>> states_;
   std::unordered_map<std::string, size_t> num_captured_;
+  struct ClosureEntry {
+    std::string name;  // of the entry point
+    size_t num_captured;
+  };
+  std::vector<ClosureEntry> closure_entries_;
   std::unordered_map<std::string, vm::KernelId> kernel_ids_;
   std::unordered_map<std::string, vm::FunctionId> function_ids_;
   std::unordered_map<std::string, vm::ExternalId> external_ids_;

@@ -400,5 +400,51 @@ TEST_CASE("match_cast of a tuple goes by its fields, and names the one that does
   says("count", {vm::MakeTuple({x, x})}, "match_cast of \"u\": expected");
 }
 
+TEST_CASE("closures of entry points, whose own parameters keep their order") {
+  Compiled module(R"(
+    @R.function
+    def power(x: R.Tensor(("n",), "float32"), steps: R.Prim(value="k"), y: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n, k = T.int64(), T.int64()
+        cls = Module
+        if R.prim_value(k > 0):
+            z = R.multiply(x, y)
+            below: R.Tensor((n,), "float32") = cls.power(z, R.prim_value(k - 1), y)
+            r: R.Tensor((n,), "float32") = R.add(below, R.const(0.0, "float32"))
+        else:
+            r: R.Tensor((n,), "float32") = x
+        return r
+
+    @R.function
+    def captured(x: R.Tensor(("n",), "float32"), y: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        n = T.int64()
+        cls = Module
+        f = R.make_closure(cls.power, (y,))
+        g = R.make_closure(cls.power, (R.prim_value(2), y))
+        a: R.Tensor((n,), "float32") = R.invoke_pure_closure(f, (x, R.prim_value(1)), sinfo_args=R.Tensor((n,), "float32"))
+        b: R.Tensor((n,), "float32") = R.invoke_pure_closure(g, (a,), sinfo_args=R.Tensor((n,), "float32"))
+        return b
+
+    @R.function
+    def nested(x: R.Tensor((2,), "float32"), y: R.Tensor((2,), "float32"), k: R.Prim("int64")) -> R.Tensor((2,), "float32"):
+        @R.function
+        def turn(a: R.Tensor((2,), "float32"), steps: R.Prim(value="i")) -> R.Tensor((2,), "float32"):
+            i = T.int64()
+            if R.prim_value(i > 0):
+                b = R.add(a, y)
+                c: R.Tensor((2,), "float32") = turn(b, R.prim_value(i - 1))
+                r: R.Tensor((2,), "float32") = R.negative(c)
+            else:
+                r: R.Tensor((2,), "float32") = a
+            return r
+        z: R.Tensor((2,), "float32") = turn(x, k)
+        return z
+)");
+  const Tensor x = Floats({2}, {1, 2}), y = Floats({2}, {3, 5});
+  CHECK(Elements(module("power", {x, int64_t{2}, y})[0]) == Numbers{9, 50});
+  CHECK(Elements(module("captured", {x, y})[0]) == Numbers{27, 250});
+  CHECK(Elements(module("nested", {x, y, int64_t{2}})[0]) == Numbers{7, 12});
+  CHECK(Elements(module("nested", {x, y, int64_t{3}})[0]) == Numbers{-10, -17});
+}
+
 }  // namespace
 }  // namespace ingot::driver
