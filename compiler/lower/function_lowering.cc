@@ -75,11 +75,17 @@ void FunctionLowering::FindOutputs(const SeqExprNode& seq) {
       return;
     }
   }
-  std::unordered_map<const VarNode*, const VarNode*> alias;
+  struct Name {
+    const VarNode* of;
+    bool is_view;
+  };
+  std::unordered_map<const VarNode*, Name> names;
   for (const BindingBlock& block : seq.blocks) {
     for (const Binding& binding : block.bindings) {
-      if (const VarNode* source = As<VarNode>(binding.value); source != nullptr && !binding.is_match_cast()) {
-        alias[binding.var.get()] = source;
+      if (binding.is_match_cast()) continue;
+      const VarNode* const viewed = ViewedVar(binding.value);
+      if (const VarNode* source = viewed != nullptr ? viewed : As<VarNode>(binding.value)) {
+        names[binding.var.get()] = {source, viewed != nullptr};
       }
     }
   }
@@ -94,8 +100,13 @@ void FunctionLowering::FindOutputs(const SeqExprNode& seq) {
   const std::vector<Expr> results = tuple == nullptr ? std::vector<Expr>{seq.body} : tuple->fields;
   for (size_t i = 0; i < results.size(); ++i) {
     const VarNode* var = As<VarNode>(results[i]);
-    while (var != nullptr && alias.contains(var)) var = alias[var];
-    if (var != nullptr && i < result_index_.size() && result_index_[i] >= 0) output_of_.emplace(var, result_index_[i]);
+    bool is_view = false;
+    for (auto name = names.find(var); name != names.end(); name = names.find(var)) {
+      is_view |= name->second.is_view;
+      var = name->second.of;
+    }
+    if (var == nullptr || i >= result_index_.size() || result_index_[i] < 0) continue;
+    output_of_.emplace(var, Output{result_index_[i], is_view ? As<TensorTypeNode>(results[i]->type) : nullptr});
   }
 }
 
@@ -311,19 +322,42 @@ Status FunctionLowering::LowerAlloc(const Binding& binding, const CallNode& call
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, LowerType(call.type, symbols_, vm::Storage::kOwned, call.span));
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, Dims(*type->dims));
-  const auto output = output_of_.find(binding.var.get());
-  const auto& results = program_.signature(*program_.FindFunction(name_)).results;
-  const bool is_output =
-      output != output_of_.end() && vm::IsAssignable(results.at(static_cast<size_t>(output->second)).type, vm_type);
+  INGOT_ASSIGN_OR_RETURN(const std::optional<vm::RegisterId> output, MakeOutput(binding.var.get(), vm_type, dims));
+  if (output && builder_->type(*output) == vm_type) {
+    values_[binding.var.get()] = {*output, {}};
+    return Status();
+  }
   const vm::RegisterId dst = builder_->AddRegister(std::move(vm_type));
-  if (is_output) {
-    builder_->AllocOutput(dst, output->second, std::move(dims));
-    made_as_output_[dst.value] = output->second;
+  if (output) {
+    builder_->View(dst, *output, DimCode(0), std::move(dims));
+    lies_in_.emplace(dst.value, *output);
   } else {
     builder_->Alloc(dst, std::move(dims));
   }
   values_[binding.var.get()] = {dst, {}};
   return Status();
+}
+
+Result<std::optional<vm::RegisterId>> FunctionLowering::MakeOutput(const VarNode* allocation, const vm::Type& type,
+                                                                   const std::vector<DimCode>& dims) {
+  const auto output = output_of_.find(allocation);
+  if (output == output_of_.end()) return std::optional<vm::RegisterId>();
+  const auto& [index, viewed_as] = output->second;
+  vm::Type made = type;
+  std::vector<DimCode> made_dims = dims;
+  if (viewed_as != nullptr) {
+    if (!viewed_as->dims || *viewed_as->dtype != type.dtype) return std::optional<vm::RegisterId>();
+    made.dims = TypeDims(*viewed_as->dims, symbols_);
+    Result<std::vector<DimCode>> known = Dims(*viewed_as->dims);
+    if (!known.ok()) return std::optional<vm::RegisterId>();  // some are computed later
+    made_dims = *std::move(known);
+  }
+  const auto& results = program_.signature(*program_.FindFunction(name_)).results;
+  if (!vm::IsAssignable(results.at(static_cast<size_t>(index)).type, made)) return std::optional<vm::RegisterId>();
+  const vm::RegisterId dst = builder_->AddRegister(std::move(made));
+  builder_->AllocOutput(dst, index, std::move(made_dims));
+  made_as_output_[dst.value] = index;
+  return std::optional(dst);
 }
 
 Result<FunctionLowering::Value> FunctionLowering::LowerStorage(const CallNode& call) {
@@ -353,8 +387,11 @@ Result<FunctionLowering::Value> FunctionLowering::LowerView(const CallNode& call
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, LowerType(call.type, symbols_, builder_->type(src).storage, call.span));
+  const auto whole = lies_in_.find(src.value);
+  if (whole != lies_in_.end() && builder_->type(whole->second) == vm_type) return Value{whole->second, {}};
   const vm::RegisterId dst = builder_->AddRegister(std::move(vm_type));
   builder_->View(dst, src, DimCode(0), std::move(dims));
+  if (whole != lies_in_.end()) lies_in_.emplace(dst.value, whole->second);
   FollowEntry(dst, src);
   return Value{dst, {}};
 }

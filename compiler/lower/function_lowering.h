@@ -41,6 +41,10 @@ class FunctionLowering {
   void FindOutputs(const ir::SeqExprNode& seq);
   Status LowerBinding(const ir::Binding& binding);
   Status LowerAlloc(const ir::Binding& binding, const ir::CallNode& call);
+  // The register of a result in whose memory a tensor of this type is to be made; nothing when it is none's, or that
+  // result's dims are not known yet.
+  Result<std::optional<vm::RegisterId>> MakeOutput(const ir::VarNode* allocation, const vm::Type& type,
+                                                   const std::vector<DimCode>& dims);
   Result<Value> LowerStorage(const ir::CallNode& call);
   Result<Value> LowerPlacedTensor(const ir::CallNode& call);
   Result<Value> LowerView(const ir::CallNode& call);
@@ -181,11 +185,17 @@ class FunctionLowering {
   std::vector<int64_t> result_index_;  // of the body's results in the signature; -1: a state
   std::optional<vm::FunctionBuilder> builder_;
   std::unordered_map<const ir::VarNode*, Value> values_;
-  std::unordered_map<const ir::VarNode*, int64_t> output_of_;  // an allocation -> the result that it is
-  std::unordered_map<uint32_t, int64_t> made_as_output_;       // the same by register
-  ir::Attrs size_bounds_;                                      // of the function, when its plan is made of numbers
-  std::unordered_map<uint32_t, uint32_t> entry_of_;            // arena tensors: register -> plan entry
-  std::vector<vm::RegisterId> loop_registers_;                 // per parameter
+  // An allocation -> the result that it is, and the result's own type where that is a view of the allocation.
+  struct Output {
+    int64_t index;
+    const ir::TensorTypeNode* viewed_as;  // null: it is the allocation itself
+  };
+  std::unordered_map<const ir::VarNode*, Output> output_of_;
+  std::unordered_map<uint32_t, int64_t> made_as_output_;  // results by register
+  std::unordered_map<uint32_t, vm::RegisterId> lies_in_;  // registers that show a result's memory -> the result
+  ir::Attrs size_bounds_;                                 // of the function, when its plan is made of numbers
+  std::unordered_map<uint32_t, uint32_t> entry_of_;       // arena tensors: register -> plan entry
+  std::vector<vm::RegisterId> loop_registers_;            // per parameter
   std::optional<vm::LabelId> loop_;
   std::unordered_map<uint32_t, vm::RegisterId> constant_registers_;
   std::unordered_map<ir::PrimVar, vm::RegisterId, ir::RefHash, ir::RefSame> int_registers_;

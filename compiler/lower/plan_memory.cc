@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
@@ -117,7 +118,10 @@ class Liveness {
  public:
   Liveness(const IRModule& module, std::string_view name, const Function& function,
            const std::vector<transform::StateParam>& states)
-      : module_(module), tail_calls_(FindTailCalls(name, function)) {
+      : module_(module),
+        symbols_(SignatureSymbols(std::span(function->params.data(), NumInputs(*function)))),
+        is_entry_(!function->is_private),
+        tail_calls_(FindTailCalls(name, function)) {
     for (const transform::StateParam& state : states) kept_.push_back(state.result);
     VisitBody(*function->body);
     for (size_t tensor : stays_) tensors_[tensor].last = index_;
@@ -183,6 +187,7 @@ class Liveness {
       const op::OpRow* row = op::RowOf(Ref<CallNode>(call));
       if (row == op::FindOp("builtin.alloc_tensor")) {
         base_[binding.var.get()] = tensors_.size();
+        outputs_.insert(binding.var.get());
         tensors_.push_back({binding.var, index_, index_});
         return;
       }
@@ -191,12 +196,14 @@ class Liveness {
       if (row == op::FindOp("sequence.construct") || row == op::FindOp("sequence.insert")) Escape(binding.value);
       const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
       if (shows_argument) Alias(binding.var, call->args.at(0));
+      if (const VarNode* viewed = ViewedVar(binding.value)) MayBeOutput(binding, viewed);
       if (As<GlobalVarNode>(call->callee) != nullptr) calls_.push_back({call, index_});
       return;
     }
-    if (As<VarNode>(binding.value) != nullptr) {
+    if (const VarNode* source = As<VarNode>(binding.value)) {
       Use(binding.value);
       Alias(binding.var, binding.value);
+      MayBeOutput(binding, source);
       return;
     }
     if (const TupleGetItemNode* item = As<TupleGetItemNode>(binding.value)) {
@@ -206,18 +213,32 @@ class Liveness {
     Escape(binding.value);  // tuples, functions: whatever they mention is counted
   }
 
-  // The function's results. What becomes a state's new value is copied there at the very end, and stays.
+  // The function's results. What becomes a state's new value is copied there at the very end, and stays; so does what an
+  // entry point's result shows without being made in its memory (FunctionLowering::MakeOutput).
   void Leave(const Expr& results) {
     const TupleNode* tuple = As<TupleNode>(results);
     const std::vector<Expr> fields = tuple == nullptr ? std::vector<Expr>{results} : tuple->fields;
     for (size_t i = 0; i < fields.size(); ++i) {
       const VarNode* var = As<VarNode>(fields[i]);
-      if (std::find(kept_.begin(), kept_.end(), i) == kept_.end() || var == nullptr) {
+      const bool is_state = std::find(kept_.begin(), kept_.end(), i) != kept_.end();
+      if (var == nullptr || !(is_state || (is_entry_ && !outputs_.contains(var)))) {
         Escape(fields[i]);
       } else if (auto it = base_.find(var); it != base_.end()) {
         stays_.push_back(it->second);
       }
     }
+  }
+
+  // Another name of a tensor that may be made as a result, if its own dims are known by then.
+  void MayBeOutput(const Binding& binding, const VarNode* source) {
+    const auto* type = As<TensorTypeNode>(binding.var->type);
+    if (!outputs_.contains(source) || binding.is_match_cast() || type == nullptr || !type->dims) return;
+    const bool is_known = std::ranges::all_of(*type->dims, [&](const PrimExpr& dim) {
+      return std::ranges::all_of(FreePrimVars(dim), [&](const PrimVar& var) {
+        return std::ranges::any_of(symbols_, [&](const PrimVar& symbol) { return symbol.same_as(var); });
+      });
+    });
+    if (is_known || As<VarNode>(binding.value) != nullptr) outputs_.insert(binding.var.get());
   }
 
   // In order, so that chains of element-wise kernels work in one buffer.
@@ -303,9 +324,12 @@ class Liveness {
   }
 
   const IRModule& module_;
+  const std::vector<PrimVar> symbols_;  // of the signature
+  const bool is_entry_;
   const TailCalls tail_calls_;
-  std::vector<size_t> kept_;   // results that are states
-  std::vector<size_t> stays_;  // tensors that become states' new values
+  std::vector<size_t> kept_;                    // results that are states
+  std::vector<size_t> stays_;                   // tensors that are copied when the function ends
+  std::unordered_set<const VarNode*> outputs_;  // names of tensors that may be made as results
   int64_t index_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<KernelCall> calls_;
@@ -361,6 +385,12 @@ class Rewriter : public ExprMutator {
 };
 
 }  // namespace
+
+const VarNode* ViewedVar(const Expr& value) {
+  const CallNode* call = As<CallNode>(value);
+  const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
+  return row != nullptr && row->is_view ? As<VarNode>(call->args.at(0)) : nullptr;
+}
 
 PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype, const Attrs& attrs) {
   PrimExpr elements = Int64(1);

@@ -27,6 +27,9 @@
 
 namespace ingot::lower {
 
+// The tensor whose elements a binding's value shows under other dims; null where it is no view of a variable.
+const ir::VarNode* ViewedVar(const ir::Expr& value);
+
 Result<ir::IRModule> PlanMemory(ir::IRModule module, transform::PassContext& context);
 
 // The placement alone: tensors with sizes (multiples of 64 for every value of the symbols) that are alive from binding
