@@ -1,13 +1,11 @@
 #include "compiler/lower/plan_memory.h"
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
-#include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/program_lowering.h"
@@ -15,7 +13,6 @@
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/states.h"
-#include "vm/limits.h"
 
 namespace ingot::lower {
 
@@ -23,93 +20,8 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-constexpr int64_t kAlignment = 64;
 // Bounds may be far above what is used (the positions that a model's table has); no call should pay for such a peak.
 constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
-
-// Value of a size for an ordering that prefers large tensors: symbols count as 64.
-double TypicalValue(const PrimExpr& expr) {
-  if (const auto value = AsConstInt(expr)) return static_cast<double>(*value);
-  PrimVarMap typical;
-  for (const PrimVar& var : FreePrimVars(expr)) typical[var] = Int64(64);
-  arith::Analyzer analyzer;
-  const PrimExpr value = analyzer.Simplify(Substitute(expr, typical));
-  const auto constant = AsConstInt(value);
-  return !constant ? 0.0 : static_cast<double>(*constant);
-}
-
-// Placement of tensors whose sizes are all constants: plain integers, the same algorithm.
-std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<PlannedTensor>& tensors,
-                                                        const std::vector<size_t>& order) {
-  std::vector<int64_t> offsets(tensors.size(), 0);
-  std::vector<size_t> placed;  // ordered by offset
-  int64_t peak = 0;
-  for (size_t i : order) {
-    const int64_t size = *AsConstInt(tensors[i].size_bytes);
-    int64_t offset = 0;
-    for (size_t j : placed) {
-      if (tensors[j].last < tensors[i].first || tensors[i].last < tensors[j].first) continue;
-      if (offset + size <= offsets[j]) break;  // the gap before j is wide enough
-      offset = std::max(offset, offsets[j] + *AsConstInt(tensors[j].size_bytes));
-    }
-    offsets[i] = offset;
-    peak = std::max(peak, offset + size);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
-        i);
-  }
-  return {std::move(offsets), peak};
-}
-
-// A formula of the file has a limited number of steps.
-bool FitsFormula(const PrimExpr& expr) {
-  const std::vector<PrimVar> vars = FreePrimVars(expr);
-  return codegen::LowerToDimCode(expr, vars).ok();
-}
-
-// What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
-Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
-  arith::Analyzer analyzer;
-  Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
-  std::vector<size_t> placed;
-  for (size_t i : order) {
-    const PrimExpr& size = tensors[i].size_bytes;
-    std::vector<size_t> neighbours;
-    for (size_t j : placed) {
-      if (tensors[j].last >= tensors[i].first && tensors[i].last >= tensors[j].first) neighbours.push_back(j);
-    }
-    auto end_of = [&](size_t j) { return analyzer.Simplify(result.offsets[j] + tensors[j].size_bytes); };
-    auto is_free = [&](const PrimExpr& offset) {
-      const PrimExpr end = offset + size;
-      return std::all_of(neighbours.begin(), neighbours.end(), [&](size_t j) {
-        return analyzer.ProveLessEqual(end, result.offsets[j]) || analyzer.ProveLessEqual(end_of(j), offset);
-      });
-    };
-    std::vector<PrimExpr> candidates{Int64(0)};
-    for (size_t j : neighbours) candidates.push_back(end_of(j));
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const PrimExpr& a, const PrimExpr& b) { return TypicalValue(a) < TypicalValue(b); });
-    PrimExpr offset = result.peak;  // free whatever the values are
-    for (const PrimExpr& candidate : candidates) {
-      if (is_free(candidate)) {
-        offset = candidate;
-        break;
-      }
-    }
-    const PrimExpr end = analyzer.Simplify(offset + size);
-    PrimExpr peak = result.peak;
-    if (analyzer.ProveLessEqual(peak, end)) {
-      peak = end;
-    } else if (!analyzer.ProveLessEqual(end, peak)) {
-      peak = analyzer.Simplify(Max(peak, end));
-    }
-    if (!FitsFormula(offset) || !FitsFormula(peak)) continue;
-    result.offsets[i] = offset;
-    result.peak = peak;
-    placed.push_back(i);
-  }
-  return result;
-}
 
 // What a function allocates, where each tensor is used last, and which outputs lie in inputs' memory. Branches stand one
 // after the other, as they do in bytecode, so that what lives in one of them alone may share memory with what lives in
@@ -392,67 +304,6 @@ const VarNode* ViewedVar(const Expr& value) {
   return row != nullptr && row->is_view ? As<VarNode>(call->args.at(0)) : nullptr;
 }
 
-PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype, const Attrs& attrs) {
-  PrimExpr elements = Int64(1);
-  for (const PrimExpr& dim : dims) elements = elements * dim;
-  const PrimExpr bits = elements * dtype.total_bits();
-  const PrimExpr bytes =
-      dtype.total_bits() % 8 == 0 ? elements * (dtype.total_bits() / 8) : FloorDiv(bits + 7, Int64(8));
-  arith::Analyzer analyzer;
-  const PrimExpr simple = analyzer.Simplify(bytes);
-  const std::vector<PrimVar> vars = FreePrimVars(simple);
-  auto round_up = [](int64_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; };
-  if (!vars.empty() && !attrs.empty()) {
-    const arith::Interval range = transform::AnalyzerOf(attrs, vars).Bounds(simple);
-    if (range.max <= vm::kMaxArenaBytes) {
-      return Int64(round_up(std::max<int64_t>(range.max, 0)));
-    }
-  }
-  if (vars.empty()) return analyzer.Simplify(FloorDiv(simple + (kAlignment - 1), Int64(kAlignment)) * kAlignment);
-  if (std::optional<arith::LinearForm> form = arith::DetectLinear(simple, vars)) {
-    bool all_constant = AsConstInt(form->constant) && *AsConstInt(form->constant) >= 0;
-    for (const PrimExpr& c : form->coefficients) all_constant &= AsConstInt(c) && *AsConstInt(c) >= 0;
-    if (all_constant) {
-      PrimExpr rounded = Int64(round_up(*AsConstInt(form->constant)));
-      for (size_t i = 0; i < vars.size(); ++i) {
-        rounded = rounded + PrimExpr(vars[i]) * round_up(*AsConstInt(form->coefficients[i]));
-      }
-      return analyzer.Simplify(rounded);
-    }
-  }
-  return analyzer.Simplify(FloorDiv(simple + (kAlignment - 1), Int64(kAlignment)) * kAlignment);
-}
-
-Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
-  std::vector<double> typical;
-  bool all_constant = true;
-  for (const PlannedTensor& tensor : tensors) {
-    typical.push_back(TypicalValue(tensor.size_bytes));
-    all_constant &= AsConstInt(tensor.size_bytes).has_value();
-  }
-  std::vector<size_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] > typical[b]; });
-  if (!all_constant) return PlaceSymbolic(tensors, order);
-  // No order is best for all: large tensors first wins most often, long-lived ones or the program's order at times.
-  const auto occupied = [&](size_t i) {
-    return typical[i] * static_cast<double>(tensors[i].last - tensors[i].first + 1);
-  };
-  std::vector<size_t> by_occupied = order, by_begin = order;
-  std::stable_sort(by_occupied.begin(), by_occupied.end(),
-                   [&](size_t a, size_t b) { return occupied(a) > occupied(b); });
-  std::stable_sort(by_begin.begin(), by_begin.end(),
-                   [&](size_t a, size_t b) { return tensors[a].first < tensors[b].first; });
-  auto best = PlaceConstants(tensors, order);
-  for (const std::vector<size_t>& other : {by_occupied, by_begin}) {
-    auto placed = PlaceConstants(tensors, other);
-    if (placed.second < best.second) best = std::move(placed);
-  }
-  Placement result{{}, Int64(best.second)};
-  for (int64_t offset : best.first) result.offsets.push_back(Int64(offset));
-  return result;
-}
-
 Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
   const std::vector<IRModule::Entry> entries = module.functions();
   for (const IRModule::Entry& entry : entries) {
@@ -481,7 +332,7 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
       for (size_t i : planned) {
         const Liveness::Tensor& tensor = liveness.tensors()[i];
         const auto type = Downcast<TensorTypeNode>(tensor.var->type);
-        tensors.push_back({AlignedSizeBytes(*type->dims, *type->dtype, bounds), tensor.first, tensor.last});
+        tensors.push_back(MakePlanned(*type->dims, *type->dtype, bounds, tensor.first, tensor.last));
       }
       return tensors;
     };

@@ -331,10 +331,10 @@ constexpr Row kRows[] = {
         y = R.call_tir(cls.flip, (e,), out_ty=R.Tensor((2 * n + 2,), "float32"))
         return y
 )",
-     "arena device 0, size n * 128 + 64\n"
-     "entry 0: arena 0, offset 0, size n * 64\n"
-     "entry 1: arena 0, offset n * 64 + 64, size n * 64\n"
-     "entry 2: arena 0, offset 0, size n * 64 + 64\n"
+     "arena device 0, size n // 8 * 64 + (n + 7) // 8 * 64 + 64\n"
+     "entry 0: arena 0, offset 0, size (n + 7) // 8 * 64\n"
+     "entry 1: arena 0, offset n // 8 * 64 + 64, size (n + 7) // 8 * 64\n"
+     "entry 2: arena 0, offset 0, size n // 8 * 64 + 64\n"
      "view r4, r2, 0, [2 * n]\n"
      "alloc_output r8, 0, [2 * n + 2]\n"},
     {"both bounds make it constant", R"(

@@ -106,13 +106,45 @@ TEST_CASE("the bytes of bounded symbols are those of their upper bounds") {
 }
 
 TEST_CASE("sizes are rounded up so that sums of them stay multiples of 64") {
-  const PrimVar n = MakePrimVar("n");
+  const PrimVar n = MakePrimVar("n"), m = MakePrimVar("m");
   arith::Analyzer analyzer;
   CHECK(*AsConstInt(AlignedSizeBytes({Int64(10)}, DataType::Float(32))) == 64);
   CHECK(*AsConstInt(AlignedSizeBytes({}, DataType::Float(32))) == 64);
   CHECK(*AsConstInt(AlignedSizeBytes({Int64(3)}, DataType::Int(4))) == 64);
-  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(10)}, DataType::Float(32)), PrimExpr(n) * 64));
-  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(17)}, DataType::Float(32)), PrimExpr(n) * 128));
+  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(16)}, DataType::Float(32)), PrimExpr(n) * 64));
+  CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(1000)}, DataType::Float(32)), PrimExpr(n) * 4032));
+  // Where that would be far too much, the whole is rounded.
+  for (const int64_t value : {0, 1, 16, 17, 1000}) {
+    const PrimVarMap values{{n, Int64(value)}, {m, Int64(3)}};
+    CHECK(Evaluate(AlignedSizeBytes({n}, DataType::Float(32)), values) == (value * 4 + 63) / 64 * 64);
+    CHECK(Evaluate(AlignedSizeBytes({n, Int64(17)}, DataType::Float(32)), values) == (value * 68 + 63) / 64 * 64);
+    CHECK(Evaluate(AlignedSizeBytes({n, m}, DataType::Float(32)), values) == (value * 12 + 63) / 64 * 64);
+  }
+}
+
+TEST_CASE("tensors of a few bytes an element take little more than they hold, and share as larger ones do") {
+  const PrimVar n = MakePrimVar("n");
+  const auto tensor = [&](int64_t columns, int64_t first, int64_t last) {
+    return MakePlanned({n, Int64(columns)}, DataType::Float(32), {}, first, last);
+  };
+  // The second lies where the first did, and the third beside it.
+  const std::vector<PlannedTensor> chain{tensor(1, 0, 1), tensor(3, 1, 2), tensor(1, 2, 3), tensor(2, 3, 4)};
+  const Placement placement = PlaceTensors(chain);
+  for (const int64_t value : {0, 1, 2, 5, 16, 33, 1000}) {
+    CheckPlacement(chain, placement, {{n, Int64(value)}});
+  }
+  CHECK(Evaluate(placement.peak, {{n, Int64(1000)}}) == 12'032 + 4'032);
+  std::mt19937 random(9);
+  for (int round = 0; round < 10; ++round) {
+    std::vector<PlannedTensor> tensors;
+    for (int i = 0; i < 12; ++i) {
+      const int64_t first = static_cast<int64_t>(random() % 12);
+      tensors.push_back(
+          tensor(static_cast<int64_t>(1 + random() % 40), first, first + static_cast<int64_t>(random() % 4)));
+    }
+    const Placement found = PlaceTensors(tensors);
+    for (const int64_t value : {0, 1, 2, 7, 1000}) CheckPlacement(tensors, found, {{n, Int64(value)}});
+  }
 }
 
 }  // namespace

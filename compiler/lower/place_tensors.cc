@@ -1,0 +1,301 @@
+#include "compiler/lower/place_tensors.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/codegen/dim_code_lowering.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/states.h"
+#include "vm/limits.h"
+
+namespace ingot::lower {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+int64_t RoundUp(int64_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Value of a size for an ordering that prefers large tensors: symbols count as 64.
+double TypicalValue(const PrimExpr& expr) {
+  if (const auto value = AsConstInt(expr)) return static_cast<double>(*value);
+  PrimVarMap typical;
+  for (const PrimVar& var : FreePrimVars(expr)) typical[var] = Int64(64);
+  arith::Analyzer analyzer;
+  const PrimExpr value = analyzer.Simplify(Substitute(expr, typical));
+  const auto constant = AsConstInt(value);
+  return constant ? static_cast<double>(*constant) : 0.0;
+}
+
+// The size with each coefficient rounded up; nothing where it is not linear, with coefficients >= 0. `waste` is the
+// largest part of a coefficient that the rounding adds.
+struct RoundedByCoefficients {
+  PrimExpr bytes;
+  double waste = 0;
+};
+std::optional<RoundedByCoefficients> RoundCoefficients(const PrimExpr& bytes) {
+  const std::vector<PrimVar> vars = FreePrimVars(bytes);
+  const std::optional<arith::LinearForm> form = arith::DetectLinear(bytes, vars);
+  if (!form) return std::nullopt;
+  RoundedByCoefficients rounded{Int64(0)};
+  const auto add = [&](const PrimExpr& coefficient, const PrimExpr& factor) {
+    const auto value = AsConstInt(coefficient);
+    if (!value || *value < 0) return false;
+    const int64_t up = RoundUp(*value);
+    if (up > *value)
+      rounded.waste = std::max(rounded.waste, static_cast<double>(up - *value) / static_cast<double>(*value));
+    rounded.bytes = rounded.bytes + factor * up;
+    return true;
+  };
+  if (!add(form->constant, Int64(1))) return std::nullopt;
+  for (size_t i = 0; i < vars.size(); ++i) {
+    if (!add(form->coefficients[i], vars[i])) return std::nullopt;
+  }
+  arith::Analyzer analyzer;
+  rounded.bytes = analyzer.Simplify(rounded.bytes);
+  return rounded;
+}
+
+// Placement of tensors whose sizes are all constants: plain integers, the same algorithm.
+std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<PlannedTensor>& tensors,
+                                                        const std::vector<size_t>& order) {
+  std::vector<int64_t> offsets(tensors.size(), 0);
+  std::vector<size_t> placed;  // ordered by offset
+  int64_t peak = 0;
+  for (size_t i : order) {
+    const int64_t size = *AsConstInt(tensors[i].size_bytes);
+    int64_t offset = 0;
+    for (size_t j : placed) {
+      if (tensors[j].last < tensors[i].first || tensors[i].last < tensors[j].first) continue;
+      if (offset + size <= offsets[j]) break;  // the gap before j is wide enough
+      offset = std::max(offset, offsets[j] + *AsConstInt(tensors[j].size_bytes));
+    }
+    offsets[i] = offset;
+    peak = std::max(peak, offset + size);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
+        i);
+  }
+  return {std::move(offsets), peak};
+}
+
+// A formula of the file has a limited number of steps.
+bool FitsFormula(const PrimExpr& expr) {
+  const std::vector<PrimVar> vars = FreePrimVars(expr);
+  return codegen::LowerToDimCode(expr, vars).ok();
+}
+
+// Sizes that are rounded up as a whole, as variables, and what is known of them.
+class RoundedSizes {
+ public:
+  // The variable for such a size; any other size as it is.
+  PrimExpr Add(const PlannedTensor& tensor) {
+    if (!tensor.unrounded_bytes) return tensor.size_bytes;
+    for (const Size& size : sizes_) {
+      if (analyzer_.ProveEqual(size.unrounded, tensor.unrounded_bytes)) return size.var;
+    }
+    const std::optional<RoundedByCoefficients> upper = RoundCoefficients(tensor.unrounded_bytes);
+    sizes_.push_back({MakePrimVar("size" + std::to_string(sizes_.size())), tensor.unrounded_bytes, tensor.size_bytes,
+                      upper ? upper->bytes : nullptr});
+    formulas_[sizes_.back().var] = tensor.size_bytes;
+    return sizes_.back().var;
+  }
+
+  // In the symbols again.
+  PrimExpr Formula(const PrimExpr& expr) { return analyzer_.Simplify(Substitute(expr, formulas_)); }
+
+  bool ProveLessEqual(const PrimExpr& a, const PrimExpr& b) {
+    if (analyzer_.ProveLessEqual(a, b)) return true;
+    if (sizes_.empty()) return false;
+    std::vector<PrimVar> vars;
+    for (const Size& size : sizes_) vars.push_back(size.var);
+    const std::optional<arith::LinearForm> difference = arith::DetectLinear(analyzer_.Simplify(b - a), vars);
+    if (!difference) return false;
+    std::vector<int64_t> counts;
+    for (const PrimExpr& coefficient : difference->coefficients) {
+      const auto count = AsConstInt(coefficient);
+      if (!count) return false;
+      counts.push_back(*count);
+    }
+    // What a has is set off against what b has of a size that is not below it.
+    for (size_t i = 0; i < counts.size(); ++i) {
+      for (size_t j = 0; j < counts.size() && counts[i] < 0; ++j) {
+        if (counts[j] <= 0 || !analyzer_.ProveLessEqual(sizes_[i].unrounded, sizes_[j].unrounded)) continue;
+        const int64_t both = std::min(-counts[i], counts[j]);
+        counts[i] += both;
+        counts[j] -= both;
+      }
+    }
+    PrimExpr least = difference->constant;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0) continue;
+      const PrimExpr& bound = counts[i] > 0 ? sizes_[i].unrounded : sizes_[i].upper;
+      if (!bound) return false;
+      least = least + bound * counts[i];
+    }
+    return analyzer_.ProveLessEqual(Int64(0), least);
+  }
+
+  PrimExpr Simplify(const PrimExpr& expr) { return analyzer_.Simplify(expr); }
+
+ private:
+  struct Size {
+    PrimVar var;
+    PrimExpr unrounded;
+    PrimExpr rounded;
+    PrimExpr upper;  // null: none is known
+  };
+  std::vector<Size> sizes_;
+  PrimVarMap formulas_;
+  arith::Analyzer analyzer_;
+};
+
+// What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
+Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
+  RoundedSizes rounded;
+  std::vector<PrimExpr> sizes, offsets(tensors.size());
+  for (const PlannedTensor& tensor : tensors) sizes.push_back(rounded.Add(tensor));
+  Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
+  PrimExpr peak = Int64(0);
+  std::vector<size_t> placed;
+  for (size_t i : order) {
+    std::vector<size_t> neighbours;
+    for (size_t j : placed) {
+      if (tensors[j].last >= tensors[i].first && tensors[i].last >= tensors[j].first) neighbours.push_back(j);
+    }
+    auto end_of = [&](size_t j) { return rounded.Simplify(offsets[j] + sizes[j]); };
+    auto is_free = [&](const PrimExpr& offset) {
+      const PrimExpr end = offset + sizes[i];
+      return std::all_of(neighbours.begin(), neighbours.end(), [&](size_t j) {
+        return rounded.ProveLessEqual(end, offsets[j]) || rounded.ProveLessEqual(end_of(j), offset);
+      });
+    };
+    std::vector<std::pair<double, PrimExpr>> candidates{{0, Int64(0)}};
+    for (size_t j : neighbours) {
+      const PrimExpr end = end_of(j);
+      candidates.emplace_back(TypicalValue(rounded.Formula(end)), end);
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    PrimExpr offset = peak;  // free whatever the values are
+    for (const auto& [typical, candidate] : candidates) {
+      if (is_free(candidate)) {
+        offset = candidate;
+        break;
+      }
+    }
+    const PrimExpr end = rounded.Simplify(offset + sizes[i]);
+    PrimExpr higher = peak;
+    if (rounded.ProveLessEqual(peak, end)) {
+      higher = end;
+    } else if (!rounded.ProveLessEqual(end, peak)) {
+      higher = rounded.Simplify(Max(peak, end));
+    }
+    const PrimExpr formula = rounded.Formula(offset), peak_formula = rounded.Formula(higher);
+    if (!FitsFormula(formula) || !FitsFormula(peak_formula)) continue;
+    offsets[i] = offset;
+    peak = higher;
+    result.offsets[i] = formula;
+    result.peak = peak_formula;
+    placed.push_back(i);
+  }
+  return result;
+}
+
+// The same with every size rounded by coefficients, where one can be.
+std::vector<PlannedTensor> WithLinearSizes(std::vector<PlannedTensor> tensors) {
+  for (PlannedTensor& tensor : tensors) {
+    if (!tensor.unrounded_bytes) continue;
+    if (const auto rounded = RoundCoefficients(tensor.unrounded_bytes)) {
+      tensor.size_bytes = rounded->bytes;
+      tensor.unrounded_bytes = nullptr;
+    }
+  }
+  return tensors;
+}
+
+bool IsBetter(const Placement& a, const Placement& b) {
+  const auto missing = [](const Placement& placement) {
+    return std::ranges::count_if(placement.offsets, [](const PrimExpr& offset) { return !offset; });
+  };
+  if (missing(a) != missing(b)) return missing(a) < missing(b);
+  return TypicalValue(a.peak) < TypicalValue(b.peak);
+}
+
+}  // namespace
+
+PrimExpr SizeBytes(const std::vector<PrimExpr>& dims, DataType dtype) {
+  PrimExpr elements = Int64(1);
+  for (const PrimExpr& dim : dims) elements = elements * dim;
+  const int64_t bits = dtype.total_bits();
+  arith::Analyzer analyzer;
+  return analyzer.Simplify(bits % 8 == 0 ? elements * (bits / 8) : FloorDiv(elements * bits + 7, Int64(8)));
+}
+
+PlannedTensor MakePlanned(const std::vector<PrimExpr>& dims, DataType dtype, const Attrs& attrs, int64_t first,
+                          int64_t last) {
+  constexpr double kLittleWaste = 1.0 / 16;
+  const PrimExpr bytes = SizeBytes(dims, dtype);
+  const std::vector<PrimVar> vars = FreePrimVars(bytes);
+  if (!vars.empty() && !attrs.empty()) {
+    const arith::Interval range = transform::AnalyzerOf(attrs, vars).Bounds(bytes);
+    if (range.max <= vm::kMaxArenaBytes) return {Int64(RoundUp(std::max<int64_t>(range.max, 0))), first, last};
+  }
+  if (!vars.empty()) {
+    const std::optional<RoundedByCoefficients> rounded = RoundCoefficients(bytes);
+    if (rounded && rounded->waste <= kLittleWaste) return {rounded->bytes, first, last};
+  }
+  arith::Analyzer analyzer;
+  PlannedTensor tensor{analyzer.Simplify(FloorDiv(bytes + (kAlignment - 1), Int64(kAlignment)) * kAlignment), first,
+                       last};
+  if (!vars.empty()) tensor.unrounded_bytes = bytes;
+  return tensor;
+}
+
+PrimExpr AlignedSizeBytes(const std::vector<PrimExpr>& dims, DataType dtype, const Attrs& attrs) {
+  return MakePlanned(dims, dtype, attrs, 0, 0).size_bytes;
+}
+
+Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
+  std::vector<double> typical;
+  bool all_constant = true;
+  for (const PlannedTensor& tensor : tensors) {
+    typical.push_back(TypicalValue(tensor.size_bytes));
+    all_constant &= AsConstInt(tensor.size_bytes).has_value();
+  }
+  std::vector<size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] > typical[b]; });
+  if (!all_constant) {
+    Placement placement = PlaceSymbolic(tensors, order);
+    const bool has_rounded =
+        std::ranges::any_of(tensors, [](const PlannedTensor& t) { return bool(t.unrounded_bytes); });
+    if (!has_rounded) return placement;
+    Placement linear = PlaceSymbolic(WithLinearSizes(tensors), order);
+    return IsBetter(linear, placement) ? linear : placement;
+  }
+  // No order is best for all: large tensors first wins most often, long-lived ones or the program's order at times.
+  const auto occupied = [&](size_t i) {
+    return typical[i] * static_cast<double>(tensors[i].last - tensors[i].first + 1);
+  };
+  std::vector<size_t> by_occupied = order, by_begin = order;
+  std::stable_sort(by_occupied.begin(), by_occupied.end(),
+                   [&](size_t a, size_t b) { return occupied(a) > occupied(b); });
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [&](size_t a, size_t b) { return tensors[a].first < tensors[b].first; });
+  auto best = PlaceConstants(tensors, order);
+  for (const std::vector<size_t>& other : {by_occupied, by_begin}) {
+    auto placed = PlaceConstants(tensors, other);
+    if (placed.second < best.second) best = std::move(placed);
+  }
+  Placement result{{}, Int64(best.second)};
+  for (int64_t offset : best.first) result.offsets.push_back(Int64(offset));
+  return result;
+}
+
+}  // namespace ingot::lower
