@@ -33,7 +33,7 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
     case INGOT_KIND_SHAPE: {
       const int64_t* extents = value.as.shape.extents;
       if (value.as.shape.rank > kMaxRank || (extents == nullptr && value.as.shape.rank > 0)) {
-        return Status(StatusCode::kBadInput, "a shape of rank " + std::to_string(value.as.shape.rank));
+        return Status(StatusCode::kBadInput, {"a shape of rank ", value.as.shape.rank});
       }
       return vm::Value(vm::ShapeValue{{extents, extents + value.as.shape.rank}});
     }
@@ -64,8 +64,7 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
     case INGOT_KIND_OBJECT:
       break;
   }
-  return Status(StatusCode::kInvalidArgument,
-                "values of kind " + std::to_string(value.kind) + " cannot come from outside");
+  return Status(StatusCode::kInvalidArgument, {"values of kind ", static_cast<int>(value.kind), " cannot come from outside"});
 }
 
 void* CopyBytes(const void* bytes, size_t size) {
@@ -159,7 +158,7 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
       return Status();
     }
   }
-  return Status(StatusCode::kInvalidArgument, "a result of kind " + vm::DescribeValue(value) + " cannot leave the VM");
+  return Status(StatusCode::kInvalidArgument, {"a result of kind ", vm::DescribeValue(value), " cannot leave the VM"});
 }
 
 // Converted values, cleared unless they are handed out.
@@ -289,15 +288,15 @@ Result<std::optional<vm::Value>*> FindInput(ingot_context* context, const ingot_
     if (params[i].name == name) return &context->set_inputs[i];
     names.push_back(params[i].name);
   }
-  return Status(StatusCode::kNotFound, "function \"" + function->function->name + "\" has no input \"" + name + "\"" +
-                                           DidYouMean(name, names));
+  return Status(StatusCode::kNotFound,
+                {"function \"", function->function->name, "\" has no input \"", name, "\"", DidYouMean(name, names)});
 }
 
 // Into the memory of the last one where it fits.
 Status CopyInput(const ingot_dl_tensor& tensor, std::optional<vm::Value>& slot) {
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(tensor));
   if (!view.device.is_host_accessible())
-    return Status(StatusCode::kBadInput, "the tensor is on " + view.device.ToString());
+    return Status(StatusCode::kBadInput, {"the tensor is on ", view.device.ToString()});
   auto* input = slot ? std::get_if<Tensor>(&*slot) : nullptr;
   if (input == nullptr || input->dtype() != view.dtype ||
       !std::equal(input->dims().begin(), input->dims().end(), view.shape().begin(), view.shape().end())) {
@@ -314,7 +313,7 @@ Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num
   std::vector<vm::Value> values;
   for (size_t i = 0; i < num_arguments; ++i) {
     Result<vm::Value> value = ToValue(arguments[i]);
-    if (!value.ok()) return std::move(value).status().WithContext("argument " + std::to_string(i));
+    if (!value.ok()) return std::move(value).status().WithContext({"argument ", i});
     values.push_back(std::move(*value));
   }
   return values;
@@ -323,9 +322,8 @@ Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num
 Status CheckResultCount(const ingot_function* function, const ingot_value* results, size_t num_results) {
   if (results == nullptr && num_results > 0) return NullArgument("results");
   if (num_results == function->outputs.size()) return Status();
-  return Status(StatusCode::kInvalidArgument, "function \"" + function->function->name + "\" has " +
-                                                  std::to_string(function->outputs.size()) + " results, room is for " +
-                                                  std::to_string(num_results));
+  return Status(StatusCode::kInvalidArgument, {"function \"", function->function->name, "\" has ",
+                                               function->outputs.size(), " results, room is for ", num_results});
 }
 
 Status FromValues(std::span<const vm::Value> values, const KeepAlive& keep, ingot_value* out) {
@@ -419,7 +417,7 @@ ingot_status* ingot_context_run(ingot_context* context, const ingot_function* fu
     std::vector<vm::Value> arguments;
     for (size_t i = 0; i < params.size(); ++i) {
       if (context->function != function || !context->set_inputs[i]) {
-        return Status(StatusCode::kInvalidArgument, "input \"" + params[i].name + "\" is not set");
+        return Status(StatusCode::kInvalidArgument, {"input \"", params[i].name, "\" is not set"});
       }
       arguments.emplace_back(*context->set_inputs[i]);
     }
@@ -433,8 +431,8 @@ ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ing
     if (context == nullptr) return NullArgument("context");
     if (output == nullptr) return NullArgument("output");
     if (index >= context->results.size()) {
-      return Status(StatusCode::kInvalidArgument, "output " + std::to_string(index) + " of " +
-                                                      std::to_string(context->results.size()) + "; was there a run?");
+      return Status(StatusCode::kInvalidArgument,
+                    {"output ", index, " of ", context->results.size(), "; was there a run?"});
     }
     return FromValues({&context->results[index], 1}, context->context->executable().instance(), output);
   });

@@ -95,16 +95,16 @@ Status Context::BindExternals(std::map<std::string, ExternalFunction> externals)
   for (const External& external : executable_->program().externals) {
     const auto found = options_.externals.find(external.name);
     if (found == options_.externals.end()) {
-      return Status(StatusCode::kNotFound, "external function \"" + external.name + "\" is not registered; it is " +
-                                               external.name + external.signature.ToString());
+      return Status(StatusCode::kNotFound, {"external function \"", external.name, "\" is not registered; it is ",
+                                            external.name, external.signature.ToString()});
     }
     if (called_by_kernel[externals_.size()] && !found->second.call_raw) {
       return Status(StatusCode::kInvalidArgument,
-                    "external function \"" + external.name + "\" is called by kernels and has no raw form");
+                    {"external function \"", external.name, "\" is called by kernels and has no raw form"});
     }
     if (!found->second.call && IsCalledByInstructions(executable_->program(), externals_.size())) {
       return Status(StatusCode::kInvalidArgument,
-                    "external function \"" + external.name + "\" has a raw form alone, which is for kernels");
+                    {"external function \"", external.name, "\" has a raw form alone, which is for kernels"});
     }
     externals_.push_back(&found->second);
   }
@@ -123,7 +123,7 @@ int32_t Context::CallRawExternal(void* context, const IngotKernelContext* ctx, i
 
 Status Context::ReserveWorkspace(int64_t bytes) {
   if (bytes <= workspace_bytes_) return Status();
-  if (bytes > kMaxArenaBytes) return Status::OutOfMemory("a workspace of " + std::to_string(bytes) + " bytes");
+  if (bytes > kMaxArenaBytes) return Status::OutOfMemory({"a workspace of ", bytes, " bytes"});
   // The old one goes last: when there is no memory, calls that it is large enough for still run.
   INGOT_ASSIGN_OR_RETURN(void* const fresh, devices_[0].pool->Allocate(bytes));
   if (workspace_ != nullptr) devices_[0].pool->Free(workspace_, workspace_bytes_);
@@ -163,9 +163,8 @@ Status Context::Prepare(Activation& activation, const int64_t* symbols) {
         }
         const Result<int64_t> bytes = fixed.dtype.SizeBytes(count);
         if (!bytes.ok() || *bytes > activation.numbers.sizes[fixed.index]) {
-          return Status(StatusCode::kCorrupt, "a tensor does not fit into plan entry " + std::to_string(fixed.index) +
-                                                  " of " + std::to_string(activation.numbers.sizes[fixed.index]) +
-                                                  " bytes");
+          return Status(StatusCode::kCorrupt, {"a tensor does not fit into plan entry ", fixed.index, " of ",
+                                               activation.numbers.sizes[fixed.index], " bytes"});
         }
       }
     }
@@ -191,9 +190,9 @@ Status Context::ReserveArenas(Activation& activation) {
     block = {};
     Result<void*> data = pool.Allocate(size);
     if (!data.ok() && data.status().code() == StatusCode::kOutOfMemory) {
-      return Status::OutOfMemory(
-          "an arena of " + std::to_string(size) + " bytes, of which the largest tensor at the peak is " +
-          DominatingTensor(*activation.linked->function, activation.numbers) + ": " + data.status().message());
+      return Status::OutOfMemory({"an arena of ", size, " bytes, of which the largest tensor at the peak is ",
+                                  DominatingTensor(*activation.linked->function, activation.numbers), ": ",
+                                  data.status().message()});
     }
     if (!data.ok()) return std::move(data).status();
     block = {*data, size};
