@@ -12,6 +12,7 @@
 #include "compiler/ir/module.h"
 #include "compiler/script/constant_store.h"
 #include "compiler/script/prim_reader.h"
+#include "compiler/script/tvm_metadata.h"
 #include "compiler/script/type_reader.h"
 
 namespace ingot::script {
@@ -24,7 +25,9 @@ struct ModuleFunction {
 struct ModuleHead {
   std::unordered_map<std::string, ModuleFunction> functions;
   ScopeTable::ModuleSymbols symbols;
-  std::string class_name = "Module";  // what cls stands for
+  std::string class_name = "Module";    // what cls stands for
+  std::optional<TvmMetadata> metadata;  // that stands above the module
+  bool has_bad_metadata = false;        // it was reported: uses are silent
 };
 
 class GraphReader {
@@ -84,6 +87,7 @@ class GraphReader {
   ir::Expr ReadSubscript(const Syntax& syntax, Builder& builder);
   ir::Expr ReadTuple(const Syntax& syntax, Builder& builder);
   ir::Expr ReadMetadata(const Syntax& syntax);
+  ir::Expr ReadTvmMetadata(const Syntax& syntax, const std::string& type, int64_t index);
   ir::Expr ReadConst(const Syntax& call);
   ir::Expr ReadCall(const Syntax& call, Builder& builder);
   ir::Expr ReadOpCall(const Syntax& call, const std::string& name, Builder& builder);

@@ -24,7 +24,7 @@ class ModuleReader {
   ModuleReader(ReadContext& context, const ConstantStore* constants) : context_(context), constants_(constants) {}
 
   ir::IRModule Read(const std::vector<Statement>& file) {
-    CollectSymbols(file);
+    ReadHead(file);
     for (const Statement& statement : file) ReadTopLevel(statement);
     if (!has_module_ && functions_.empty() && !context_.sink().has_errors()) {
       context_.Error(Place{1, 1, 0}, "there is no module: expected @I.ir_module and class Module, or a function");
@@ -34,12 +34,16 @@ class ModuleReader {
   }
 
  private:
-  // n = TypeVar("n"), n = T.int64(): symbolic variables of every function that names them.
-  void CollectSymbols(const std::vector<Statement>& file) {
+  // n = TypeVar("n"), n = T.int64(): symbolic variables of every function that names them. And TVM's constants.
+  void ReadHead(const std::vector<Statement>& file) {
     for (const Statement& statement : file) {
       if (statement.kind != StatementKind::kAssign || statement.value == nullptr) continue;
       const Syntax& target = *statement.target;
       const std::string callee = CalleeName(*statement.value);
+      if (target.is_name("metadata")) {
+        ReadMetadata(*statement.value);
+        continue;
+      }
       std::optional<DataType> dtype;
       if (callee == "TypeVar" || callee == "typing.TypeVar") dtype = DataType::Int(64);
       if (callee.starts_with("T.") && statement.value->children.size() == 1) {
@@ -52,6 +56,22 @@ class ModuleReader {
       }
       head_.symbols[std::string(target.text)] = *dtype;
     }
+  }
+
+  // tvm.ir.load_json("""...""")
+  void ReadMetadata(const Syntax& value) {
+    const std::string callee = CalleeName(value);
+    const std::optional<std::string> json = value.children.size() == 2 ? AsString(value[1]) : std::nullopt;
+    const auto fail = [&](const std::string& message) {
+      head_.has_bad_metadata = true;
+      context_.Error(value, message);
+    };
+    if (!callee.ends_with("load_json") || !json) {
+      return fail("expected tvm.ir.load_json(\"...\"), got " + Describe(value));
+    }
+    Result<TvmMetadata> metadata = TvmMetadata::Parse(*json);
+    if (!metadata.ok()) return fail(metadata.status().message());
+    head_.metadata = *std::move(metadata);
   }
 
   void ReadTopLevel(const Statement& statement) {

@@ -590,8 +590,9 @@ std::optional<AttrValue> PrimReader::ReadAttr(const Syntax& syntax) {
   }
   if (syntax.kind == SyntaxKind::kSubscript && syntax[0].kind == SyntaxKind::kSubscript &&
       syntax[0][0].is_name("metadata")) {
-    context_.Error(syntax,
-                   "this value stands in TVM's metadata, which the text does not hold; print it with show_meta");
+    context_.Error(
+        syntax,
+        "this value stands in TVM's metadata; of its objects, constants of graph functions alone are supported");
     return std::nullopt;
   }
   PrimExpr expr = Read(syntax);

@@ -140,15 +140,25 @@ Expr GraphReader::ReadMetadata(const Syntax& syntax) {
   const Syntax& inner = has_name ? syntax[0] : syntax;
   const std::optional<std::string> hash = inner.children.size() == 2 ? AsString(inner[1]) : std::nullopt;
   if (!hash) return context_.Error(syntax, "expected metadata[\"HASH\"]");
-  if (hash->find('.') != std::string::npos) {
-    return context_.Error(syntax,
-                          "this constant stands in TVM's metadata, which the text does not hold; keep weights as "
-                          "parameters and bind them from a file");
-  }
+  const std::optional<int64_t> place = has_name && syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  if (place) return ReadTvmMetadata(syntax, *hash, *place);
   const std::optional<std::string> name = has_name && syntax.children.size() == 2 ? AsString(syntax[1]) : "";
   std::shared_ptr<const ConstantData> data = constants_ == nullptr ? nullptr : constants_->Find(*hash);
   if (data == nullptr) return context_.Error(syntax, "the constant \"" + *hash + "\" is not in the side file");
   return MakeExpr<ConstantNode>(syntax, std::move(data), name.value_or(""));
+}
+
+// metadata["ir.GenericConst"][0]
+Expr GraphReader::ReadTvmMetadata(const Syntax& syntax, const std::string& type, int64_t index) {
+  if (head_.has_bad_metadata) return nullptr;
+  if (!head_.metadata) {
+    return context_.Error(syntax,
+                          "this constant stands in TVM's metadata, which the text does not hold; print it with "
+                          "show_meta=True, or keep weights as parameters and bind them from a file");
+  }
+  Result<std::shared_ptr<const ConstantData>> data = head_.metadata->Find(type, index);
+  if (!data.ok()) return context_.Error(syntax, data.status().message());
+  return MakeExpr<ConstantNode>(syntax, *std::move(data));
 }
 
 Expr GraphReader::ReadSubscript(const Syntax& syntax, Builder& builder) {
