@@ -8,6 +8,7 @@
 
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/rules.h"
+#include "compiler/schedule/widen_indices.h"
 
 namespace ingot::schedule {
 namespace {
@@ -99,7 +100,9 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   if (IsScheduled(function)) return result;
   const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
   if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) return result;
-  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(function));
+  const std::optional<ir::PrimFunc> wide = WidenIndices(function);
+  if (!wide) return result;  // it runs as it is
+  INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(*wide));
   std::vector<BlockName> handled;
   for (const ScheduleRule& rule : rules) {
     std::vector<BlockName> seen = handled;  // and what this rule could not do

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/widen_indices.h"
 #include "compiler/script/printer.h"
 
 namespace ingot::schedule {
@@ -53,7 +54,8 @@ struct Rows {
   }
 
   // The expression over this function's symbolic variables of the same names.
-  static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& expr) {
+  static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& given) {
+    const ir::PrimExpr expr = WidenIndex(given);
     std::vector<ir::PrimVar> known = ir::FreePrimVars(function);
     for (const ir::PrimFuncParam& param : function->params) {
       if (!param.buffer) known.push_back(param.var);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "compiler/schedule/widen_indices.h"
+
 namespace ingot::schedule {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
@@ -127,8 +129,14 @@ Result<ScheduleState> ScheduleState::Create(PrimFunc function, std::vector<Tenso
   if (realize == nullptr || !realize->block->iter_vars.empty() || realize->block->init) {
     return Status(StatusCode::kInvalidArgument, "a schedule needs a function whose body is a root block");
   }
+  std::optional<PrimFunc> wide = WidenIndices(function);
+  if (!wide) {
+    return Status(StatusCode::kInvalidArgument,
+                  "a schedule counts in int64: a dimension is computed from a scalar parameter of another dtype; "
+                  "declare it as T.int64");
+  }
   ScheduleState state;
-  state.function_ = std::move(function);
+  state.function_ = *std::move(wide);
   state.intrinsics_ = std::move(intrinsics);
   std::unordered_set<std::string> names;
   arith::Analyzer analyzer;

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/block_util.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/schedule/widen_indices.h"
 
 namespace ingot::schedule {
 
@@ -92,8 +93,11 @@ Result<DescribedBlock> FindDescribedBlock(const PrimFunc& description) {
 Result<TensorIntrin> MakeTensorIntrin(std::string name, PrimFunc description, PrimFunc implementation) {
   TensorIntrinNode intrin;
   intrin.name = std::move(name);
-  intrin.description = std::move(description);
-  intrin.implementation = std::move(implementation);
+  const std::optional<PrimFunc> wide_description = WidenIndices(description);
+  const std::optional<PrimFunc> wide_implementation = WidenIndices(implementation);
+  if (!wide_description || !wide_implementation) return Bad(intrin.name, "its dimensions are not counted in int64");
+  intrin.description = *wide_description;
+  intrin.implementation = *wide_implementation;
   INGOT_RETURN_IF_ERROR(CheckParams(intrin));
   Result<DescribedBlock> described = FindDescribedBlock(intrin.description);
   if (!described.ok()) return Bad(intrin.name, described.status().message());
