@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/arith/linear_bound.h"
 #include "compiler/ir/block_util.h"
 #include "compiler/ir/condition.h"
 #include "compiler/schedule/primitives.h"
@@ -388,27 +389,12 @@ class ThresholdLister : public StmtVisitor {
 
  private:
   void Add(const PrimExpr& condition) {
-    const auto* binary = As<BinaryNode>(condition);
-    if (binary == nullptr || !binary->a->dtype.is_int() || !UsesVar(condition, var_)) return;
-    PrimExpr difference;  // >= 0
-    if (binary->op == BinaryOp::kLT) difference = binary->b - binary->a - 1;
-    if (binary->op == BinaryOp::kLE) difference = binary->b - binary->a;
-    if (binary->op == BinaryOp::kGT) difference = binary->a - binary->b - 1;
-    if (binary->op == BinaryOp::kGE) difference = binary->a - binary->b;
-    if (!difference) return;
-    const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var_});
-    if (!linear) return;
-    const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
-    const auto c = AsConstInt(coefficient);
-    if (!c || *c == 0) return;
+    const std::optional<arith::LinearBound> bound = arith::BoundOf(condition, var_, analyzer_);
+    if (!bound) return;
     for (const IterVar& iter : block_.iter_vars) {
-      if (UsesVar(linear->constant, iter->var)) return;
+      if (UsesVar(bound->rest, iter->var)) return;
     }
-    const PrimExpr& rest = linear->constant;
-    const DataType dtype = rest->dtype;
-    const PrimExpr place =
-        *c > 0 ? FloorDiv(IntImm(dtype, *c - 1) - rest, IntImm(dtype, *c)) : FloorDiv(rest, IntImm(dtype, -*c)) + 1;
-    thresholds.push_back({condition.get(), analyzer_.Simplify(place), *c > 0});
+    thresholds.push_back({condition.get(), analyzer_.Simplify(bound->Place()), bound->holds_after()});
   }
   const BlockNode& block_;
   const PrimVar& var_;

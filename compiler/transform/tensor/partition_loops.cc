@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "compiler/arith/analyzer.h"
+#include "compiler/arith/linear_bound.h"
 #include "compiler/ir/condition.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
@@ -195,20 +195,9 @@ class LoopPartitioner : public StmtMutator {
   // comparison -> difference >= 0 with difference = c * var + rest; where rest's least value over the inner loops is
   // rest_min, it holds for all of them where c * var >= -rest_min.
   std::optional<Held> Solve(const Guard& guard, const PrimVar& var) {
-    const auto* binary = As<BinaryNode>(guard.comparison);
-    if (binary == nullptr || binary->a->dtype != DataType::Int(64)) return std::nullopt;
-    PrimExpr difference;
-    if (binary->op == BinaryOp::kLT) difference = binary->b - binary->a - 1;
-    if (binary->op == BinaryOp::kLE) difference = binary->b - binary->a;
-    if (binary->op == BinaryOp::kGT) difference = binary->a - binary->b - 1;
-    if (binary->op == BinaryOp::kGE) difference = binary->a - binary->b;
-    if (!difference) return std::nullopt;
-    const std::optional<arith::LinearForm> linear = arith::DetectLinear(difference, {var});
-    if (!linear) return std::nullopt;
-    const PrimExpr coefficient = analyzer_.Simplify(linear->coefficients[0]);
-    const auto c = AsConstInt(coefficient);
-    if (!c || *c == 0) return std::nullopt;
-    const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(linear->constant, guard.inner, analyzer_);
+    const std::optional<arith::LinearBound> bound = arith::BoundOf(guard.comparison, var, analyzer_);
+    if (!bound || bound->rest->dtype != DataType::Int(64)) return std::nullopt;
+    const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(bound->rest, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
     // An inner loop's extent may name other loops, this one too.
     for (const PrimVar& used : FreePrimVars(rest->min)) {
@@ -217,10 +206,9 @@ class LoopPartitioner : public StmtMutator {
       if (inner || used.same_as(var)) return std::nullopt;
     }
     const bool exact = IsConstInt(rest->span, 0);
-    if (*c > 0) {  // var >= ceil(-rest / c)
-      return Held{analyzer_.Simplify(FloorDiv(Int64(*c - 1) - rest->min, Int64(*c))), std::nullopt, exact};
-    }
-    return Held{std::nullopt, analyzer_.Simplify(FloorDiv(rest->min, Int64(-*c)) + 1), exact};
+    const PrimExpr place = analyzer_.Simplify(bound->PlaceFor(rest->min));
+    if (bound->holds_after()) return Held{place, std::nullopt, exact};
+    return Held{std::nullopt, place, exact};
   }
 
   arith::Analyzer analyzer_;
