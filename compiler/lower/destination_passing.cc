@@ -111,6 +111,14 @@ class Rewriter : public ExprMutator {
     return ExprMutator::Mutate(item);
   }
 
+  Expr Mutate(const Ref<FunctionNode>& function) override {
+    if (status_.ok()) {
+      status_ = transform::UnmetPrecondition(function->span.ToString() +
+                                             ": no functions in functions; lambda_lift makes them the module's");
+    }
+    return function;
+  }
+
  private:
   static std::vector<Type> OutTypes(const CallNode& call) {
     const TupleTypeNode* tuple = As<TupleTypeNode>(call.type_args.at(0));
