@@ -53,8 +53,9 @@ struct Rows {
     return std::vector<Entity>{OfBlock(*name)};
   }
 
-  // The expression over this function's symbolic variables of the same names.
-  static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& given) {
+  // The expression over this function's symbolic variables of the same names; `own` are the expression's.
+  static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& given, const char* where,
+                                         const std::vector<ir::PrimVar>& own = {}) {
     const ir::PrimExpr expr = WidenIndex(given);
     std::vector<ir::PrimVar> known = ir::FreePrimVars(function);
     for (const ir::PrimFuncParam& param : function->params) {
@@ -62,12 +63,13 @@ struct Rows {
     }
     ir::PrimVarMap map;
     for (const ir::PrimVar& var : ir::FreePrimVars(expr)) {
+      if (std::any_of(own.begin(), own.end(), [&](const ir::PrimVar& v) { return v.same_as(var); })) continue;
       const auto it = std::find_if(known.begin(), known.end(), [&](const ir::PrimVar& v) {
         return v->name == var->name && v->dtype == var->dtype;
       });
       if (it == known.end()) {
         return Status(StatusCode::kInvalidArgument,
-                      "split: the function has no symbolic variable " + var->name + " for the factor");
+                      std::string(where) + ": the function has no symbolic variable " + var->name);
       }
       map.emplace(var, *it);
     }
@@ -156,7 +158,7 @@ struct Rows {
       if (const auto* value = std::get_if<int64_t>(&a[i])) {
         factors.push_back(ir::Int64(*value));
       } else if (const auto* symbolic = std::get_if<ir::PrimExpr>(&a[i])) {
-        INGOT_ASSIGN_OR_RETURN(ir::PrimExpr factor, OfFunction(s.function(), *symbolic));
+        INGOT_ASSIGN_OR_RETURN(ir::PrimExpr factor, OfFunction(s.function(), *symbolic, "split"));
         factors.push_back(std::move(factor));
       } else {
         factors.push_back(std::nullopt);
@@ -232,7 +234,11 @@ struct Rows {
     return Done(schedule::StorageAlign(s.state_, BlockAt(a, 0), IntAt(a, 1), IntAt(a, 2), IntAt(a, 3), IntAt(a, 4)));
   }
   static Outputs TransformLayout(Schedule& s, const Arguments& a, Decision&) {
-    return Done(schedule::TransformLayout(s.state_, BlockAt(a, 0), IntAt(a, 1), std::get<IndexMap>(a.at(2))));
+    IndexMap map = std::get<IndexMap>(a.at(2));
+    for (ir::PrimExpr& index : map.to) {
+      INGOT_ASSIGN_OR_RETURN(index, OfFunction(s.function(), index, "transform_layout", map.from));
+    }
+    return Done(schedule::TransformLayout(s.state_, BlockAt(a, 0), IntAt(a, 1), map));
   }
   static Outputs DecomposeReduction(Schedule& s, const Arguments& a, Decision&) {
     return OneBlock(schedule::DecomposeReduction(s.state_, BlockAt(a, 0), LoopAt(a, 1)));

@@ -3,10 +3,12 @@
 #include "compiler/schedule/default_schedule.h"
 
 #include "compiler/ir/verifier.h"
+#include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "doctest/doctest.h"
 #include "tests/compiler/schedule/functions.h"
+#include "tests/compiler/schedule/narrowed.h"
 
 namespace ingot::schedule {
 namespace {
@@ -44,6 +46,70 @@ TEST_CASE("default schedule: scheduled and lowered functions compute the same") 
       CheckEqual(c, *lowered, true, "lowered");
     }
   }
+}
+
+TEST_CASE("default schedule: a function that counts in int32 is scheduled like the one that counts in int64") {
+  for (const Target& target : BothTargets()) {
+    for (const Case& c : AllCases()) {
+      CAPTURE(c.name);
+      CAPTURE(target.name);
+      const ir::PrimFunc narrow = testing::Narrowed(c.function);
+      REQUIRE(script::PrintFunction("f", narrow).find("T.int64") == std::string::npos);
+      const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(narrow, target);
+      REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+      const Result<ScheduledFunction> wide = ApplyDefaultSchedule(c.function, target);
+      REQUIRE(wide.ok());
+      CHECK(scheduled->trace.ToString() == wide->trace.ToString());
+      const Status verified = ir::VerifyPrimFunc(scheduled->function);
+      CHECK_MESSAGE(verified.ok(), verified.message());
+      CheckEqual(c, scheduled->function, false, "scheduled");
+      const Result<ir::PrimFunc> plain = transform::LowerPrimFunc(narrow, target);
+      REQUIRE_MESSAGE(plain.ok(), plain.status().message());
+      CheckEqual(c, *plain, true, "lowered");
+    }
+  }
+}
+
+// The program that showed it: loop_partition met int32 beside int64.
+TEST_CASE("default schedule: symbolic int32 dimensions, and one that a parameter gives") {
+  constexpr std::string_view kProduct = R"(
+@T.prim_func(private=True, s_tir=True)
+def product(PARAMS):
+    A = T.match_buffer(a, (m, k), "float32")
+    B = T.match_buffer(b, (k, n), "float32")
+    C = T.match_buffer(c, (m, n), "float32")
+    for i, j, l in T.grid(m, n, k):
+        with T.sblock("C"):
+            vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+)";
+  const auto read = [&](std::string_view params, std::string_view head) {
+    std::string text(kProduct);
+    text.replace(text.find("PARAMS"), 6, params);
+    text.insert(text.find("    A ="), head);
+    const Result<ir::IRModule> module = script::ParseModule(text, "product.py");
+    REQUIRE_MESSAGE(module.ok(), module.status().message());
+    return module->FindPrimFunc("product");
+  };
+  const Target v3 = BothTargets()[0];
+  const Case symbolic{"symbolic",
+                      read("a: T.handle, b: T.handle, c: T.handle", "    m, n, k = T.int32(), T.int32(), T.int32()\n"),
+                      1,
+                      {{{13, 5}, {5, 35}, {13, 35}}, {{6, 8}, {8, 16}, {6, 16}}}};
+  const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(symbolic.function, v3);
+  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+  CHECK_FALSE(scheduled->rules.empty());
+  CheckEqual(symbolic, scheduled->function, false, "scheduled");
+  // Callers pass this one: it keeps its dtype, and the function runs as it is.
+  const ir::PrimFunc given =
+      read("a: T.handle, b: T.handle, c: T.handle, m: T.int32", "    n, k = T.int32(), T.int32()\n");
+  const Result<ScheduledFunction> kept = ApplyDefaultSchedule(given, v3);
+  REQUIRE_MESSAGE(kept.ok(), kept.status().message());
+  CHECK(kept->rules.empty());
+  CHECK(kept->function.same_as(given));
+  CHECK(Schedule::Create(given).status().message().find("declare it as T.int64") != std::string::npos);
 }
 
 TEST_CASE("default schedule: functions without a schedule lower as they are") {
