@@ -248,7 +248,12 @@ class PrimFuncVerifier : public StmtVisitor {
     }
   }
   void Region(const BufferRegion& region) {
-    if (!buffers_.contains(region.buffer)) return Fail("buffer " + region.buffer->name + " is not in scope");
+    if (!buffers_.contains(region.buffer)) {
+      const bool is_view = vars_.contains(region.buffer->data);
+      return Fail("buffer " + region.buffer->name +
+                  (is_view ? " is a view of another one's memory, which no block accesses: use the buffer itself"
+                           : " is not in scope"));
+    }
     if (region.region.size() != region.buffer->shape.size()) {
       return Fail("a region of buffer " + region.buffer->name + " has " + std::to_string(region.region.size()) +
                   " dimensions");

@@ -1,6 +1,7 @@
 // Blocks, buffers, attributes and threads: the part of StmtReader that knows what stands at the head of a suite.
 #include <algorithm>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/block_util.h"
 #include "compiler/script/stmt_reader.h"
 
@@ -16,6 +17,10 @@ std::optional<IterType> IterTypeOf(std::string_view name) {
   if (name == "scan") return IterType::kScan;
   if (name == "opaque") return IterType::kOpaque;
   return std::nullopt;
+}
+
+bool SameDims(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), arith::SameExpr);
 }
 
 }  // namespace
@@ -251,21 +256,84 @@ void StmtReader::ReadView(const Statement& statement, const std::string& callee,
   Arguments args(context_, call, callee);
   const Syntax* data = args.Require(static_cast<size_t>(-1), "data");
   if (data == nullptr) return DefineError(target);
+  // A.data, or the pointer that T.allocate gave.
+  const bool of_pointer = data->kind == SyntaxKind::kName && allocated_.contains(std::string(data->text));
   const bool of_buffer = data->kind == SyntaxKind::kAttribute && data->text == "data";
-  const Buffer owner = of_buffer ? prim_.ReadBuffer((*data)[0]) : nullptr;
+  const Buffer owner = of_pointer ? prim_.ReadBuffer(*data) : of_buffer ? prim_.ReadBuffer((*data)[0]) : nullptr;
   const Buffer buffer = ReadBufferArguments(args, 0, target.text, "global", true);
-  if (!of_buffer) context_.Error(*data, callee + ": expected the memory of a buffer, such as data=A.data");
+  if (!of_pointer && !of_buffer) {
+    context_.Error(*data, callee + ": expected the memory of a buffer, such as data=A.data");
+  }
   if (owner == nullptr || buffer == nullptr || !args.Done()) return DefineError(target);
-  if (buffer->shape.size() != 1 || buffer->dtype != owner->dtype || !buffer->strides.empty() ||
-      buffer->elem_offset != nullptr) {
-    context_.Error(call, callee +
-                             ": a view of another buffer has one dimension, its dtype, and neither strides nor an " +
-                             "offset; index the buffer itself, or match a region of it in a block with T.match_buffer");
+  if (buffer->dtype != owner->dtype) {
+    context_.Error(call, callee + ": a view of another buffer has its dtype, " + owner->dtype.ToString() + "; got " +
+                             buffer->dtype.ToString() + " (T.reinterpret gives the bits of a value another dtype)");
     return DefineError(target);
+  }
+  const bool is_compact = buffer->strides.empty() && buffer->elem_offset == nullptr;
+  if (of_pointer && is_compact && SameDims(buffer->shape, owner->shape)) {  // the allocation itself
+    scope_.Define(target.text, Symbol::OfBuffer(owner));
+    return;
   }
   BufferNode view = *buffer;
   view.data = owner->data;
-  scope_.Define(target.text, Symbol::OfBuffer(Make<BufferNode>(std::move(view))));
+  if (buffer->shape.size() == 1 && is_compact) {
+    scope_.Define(target.text, Symbol::OfBuffer(Make<BufferNode>(std::move(view))));
+    return;
+  }
+  PrimReader::ViewLayout layout{buffer->shape, buffer->strides, Int64(0)};
+  const auto wide = [](PrimExpr& number) { number = Cast(DataType::Int(64), number); };
+  if (buffer->elem_offset) layout.offset = buffer->elem_offset;
+  if (layout.strides.empty()) {
+    layout.strides.assign(buffer->shape.size(), Int64(1));
+    for (size_t d = buffer->shape.size(); d-- > 1;) {
+      layout.strides[d - 1] = layout.strides[d] * Cast(DataType::Int(64), buffer->shape[d]);
+    }
+  }
+  wide(layout.offset);
+  PrimExpr size = layout.offset + 1;  // up to the last element
+  for (size_t d = 0; d < buffer->shape.size(); ++d) {
+    wide(layout.strides[d]);
+    size = size + (Cast(DataType::Int(64), buffer->shape[d]) - 1) * layout.strides[d];
+  }
+  view.shape = {arith::Analyzer().Simplify(size)};
+  view.strides.clear();
+  view.elem_offset = nullptr;
+  const Buffer flat = Make<BufferNode>(std::move(view));
+  prim_.AddView(flat, std::move(layout));
+  scope_.Define(target.text, Symbol::OfBuffer(flat));
+}
+
+// P = T.allocate(extents, dtype, scope): memory by its pointer, as printers before 0.27 wrote it; T.decl_buffer(...,
+// data=P) gives it dimensions.
+void StmtReader::ReadAllocatePointer(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body) {
+  const Syntax& target = *statement.target;
+  Arguments args(context_, call, "T.allocate");
+  const Syntax* extents = args.Require(0, "extents");
+  const Syntax* dtype_syntax = args.Require(1, "dtype");
+  const Syntax* scope_syntax = args.Get(2, "scope");
+  const Syntax* condition = args.Get(3, "condition");
+  const Syntax* dict = args.Get(4, "annotations");
+  if (extents == nullptr || dtype_syntax == nullptr || !args.Done()) return DefineError(target);
+  std::optional<std::vector<PrimExpr>> shape = prim_.ReadDims(*extents);
+  const std::optional<DataType> dtype = prim_.ReadDataType(*dtype_syntax);
+  const std::optional<std::string> scope = scope_syntax != nullptr ? AsString(*scope_syntax) : "global";
+  std::optional<Attrs> annotations = Attrs();
+  if (dict != nullptr && !IsNone(*dict)) annotations = prim_.ReadAttrs(*dict);
+  if (!scope) context_.Error(*scope_syntax, "expected the name of a memory scope, such as \"local\"");
+  if (condition != nullptr && !IsNone(*condition) && !condition->is_name("True") && AsInt(*condition) != 1) {
+    context_.Error(*condition, "T.allocate: a condition is not supported");
+    return DefineError(target);
+  }
+  if (!shape || !dtype || !scope || !annotations) return DefineError(target);
+  BufferNode node(std::string(target.text), *dtype, *std::move(shape), scope->empty() ? "global" : *scope);
+  node.span = context_.SpanOf(call.place);
+  const Buffer buffer = Make<BufferNode>(std::move(node));
+  allocated_.insert(std::string(target.text));
+  scope_.Define(target.text, Symbol::OfBuffer(buffer));
+  AddScoped(statement, suite, has_own_body, [this, place = statement.place, buffer, annotations](Stmt body) {
+    return MakeStmt<AllocateNode>(place, buffer, std::move(body), *annotations);
+  });
 }
 
 void StmtReader::ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite) {

@@ -352,8 +352,8 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
     const Buffer buffer = ReadBuffer(syntax);
     if (buffer == nullptr) return std::nullopt;
     BufferRegion region{buffer, {}};
-    for (const PrimExpr& dim : buffer->shape) region.region.push_back({IntImm(dim->dtype, 0), dim});
-    return region;
+    for (const PrimExpr& dim : ShapeOf(buffer)) region.region.push_back({IntImm(dim->dtype, 0), dim});
+    return FlatRegion(std::move(region));
   }
   if (syntax.kind != SyntaxKind::kSubscript) {
     context_.Error(syntax, "expected a region of a buffer, such as A[i, 0:4], got " + Describe(syntax));
@@ -362,6 +362,7 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
   const Buffer buffer = ReadBuffer(syntax[0]);
   if (buffer == nullptr) return std::nullopt;
   BufferRegion region{buffer, {}};
+  const std::vector<PrimExpr>& shape = ShapeOf(buffer);
   if (IsEmptyIndex(syntax)) return region;
   for (size_t i = 1; i < syntax.children.size(); ++i) {
     const Syntax& index = syntax[i];
@@ -375,24 +376,59 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
       context_.Error(index, "a region has no step");
       return std::nullopt;
     }
-    const bool full = i - 1 < buffer->shape.size();
+    const bool full = i - 1 < shape.size();
     Operand start = index.children[0] != nullptr ? ReadOperand(index[0]) : Operand{Int64(0), true};
-    Operand stop = index.children[1] != nullptr ? ReadOperand(index[1])
-                   : full                       ? Operand{buffer->shape[i - 1]}
-                                                : Operand{};
+    Operand stop = index.children[1] != nullptr ? ReadOperand(index[1]) : full ? Operand{shape[i - 1]} : Operand{};
     if (start.expr == nullptr || stop.expr == nullptr || !Match(start, stop, index)) return std::nullopt;
     if (!CheckInteger(start.expr, index)) return std::nullopt;
     region.region.push_back(MakeRange(start.expr, stop.expr));
   }
-  for (size_t i = region.region.size(); i < buffer->shape.size() && i > 0; ++i) {  // what is left out is whole
-    region.region.push_back({IntImm(buffer->shape[i]->dtype, 0), buffer->shape[i]});
+  for (size_t i = region.region.size(); i < shape.size() && i > 0; ++i) {  // what is left out is whole
+    region.region.push_back({IntImm(shape[i]->dtype, 0), shape[i]});
   }
-  if (region.region.size() != buffer->shape.size()) {
-    context_.Error(syntax, "\"" + buffer->name + "\" has " + std::to_string(buffer->shape.size()) +
-                               " dimensions, got " + std::to_string(region.region.size()) + " indices");
+  if (region.region.size() != shape.size()) {
+    context_.Error(syntax, "\"" + buffer->name + "\" has " + std::to_string(shape.size()) + " dimensions, got " +
+                               std::to_string(region.region.size()) + " indices");
     return std::nullopt;
   }
-  return region;
+  return FlatRegion(std::move(region));
+}
+
+const std::vector<PrimExpr>& PrimReader::ShapeOf(const Buffer& buffer) const {
+  const auto view = views_.find(buffer.get());
+  return view == views_.end() ? buffer->shape : view->second.shape;
+}
+
+std::vector<PrimExpr> PrimReader::FlatIndices(const Buffer& buffer, std::vector<PrimExpr> indices) const {
+  const auto view = views_.find(buffer.get());
+  if (view == views_.end()) return indices;
+  const auto& [shape, strides, offset] = view->second;
+  PrimExpr flat = offset;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const PrimExpr index = Cast(DataType::Int(64).with_lanes(indices[d]->dtype.lanes), indices[d]);
+    const auto* ramp = As<RampNode>(indices[d]);
+    if (ramp == nullptr) {
+      flat = flat + index * strides[d];
+    } else {
+      const PrimExpr base = Cast(DataType::Int(64), ramp->base), step = Cast(DataType::Int(64), ramp->stride);
+      flat = Make<RampNode>(flat + base * strides[d], step * strides[d], ramp->lanes);
+    }
+  }
+  return {std::move(flat)};
+}
+
+// What the region spans in memory.
+BufferRegion PrimReader::FlatRegion(BufferRegion region) const {
+  const auto view = views_.find(region.buffer.get());
+  if (view == views_.end()) return region;
+  const auto& [shape, strides, offset] = view->second;
+  PrimExpr min = offset, last = Int64(0);
+  for (size_t d = 0; d < region.region.size(); ++d) {
+    const auto& [start, extent] = region.region[d];
+    min = min + Cast(DataType::Int(64), start) * strides[d];
+    last = last + (Cast(DataType::Int(64), extent) - 1) * strides[d];
+  }
+  return {std::move(region.buffer), {{std::move(min), last + 1}}};
 }
 
 std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subscript, const Buffer& buffer) {
@@ -432,13 +468,16 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
       indices.push_back(MakeAt<RampNode>(index, start.expr, IntImm(start.expr->dtype, *step), lanes));
     }
   }
-  if (indices.size() == buffer->shape.size()) {
-    if (indices.empty() || buffer->dtype.lanes * indices.back()->dtype.lanes <= 4096) return indices;
+  const size_t rank = ShapeOf(buffer).size();
+  if (indices.size() == rank) {
+    if (indices.empty() || buffer->dtype.lanes * indices.back()->dtype.lanes <= 4096) {
+      return FlatIndices(buffer, std::move(indices));
+    }
     context_.Error(subscript, "vectors have at most 4096 lanes");
     return std::nullopt;
   }
-  context_.Error(subscript, "\"" + buffer->name + "\" has " + std::to_string(buffer->shape.size()) +
-                                " dimensions, got " + std::to_string(indices.size()) + " indices");
+  context_.Error(subscript, "\"" + buffer->name + "\" has " + std::to_string(rank) + " dimensions, got " +
+                                std::to_string(indices.size()) + " indices");
   return std::nullopt;
 }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/attrs.h"
@@ -37,6 +38,13 @@ class PrimReader {
   std::optional<ir::BufferRegion> ReadRegion(const Syntax& syntax);
   // Indices of a load or store; a slice is a ramp.
   std::optional<std::vector<ir::PrimExpr>> ReadIndices(const Syntax& subscript, const ir::Buffer& buffer);
+  // The layout of a view over another buffer's memory that has not one compact dimension: to the reader alone, which
+  // reads its accesses as those of the one dimension that `flat` has.
+  struct ViewLayout {
+    std::vector<ir::PrimExpr> shape, strides;
+    ir::PrimExpr offset;
+  };
+  void AddView(const ir::Buffer& flat, ViewLayout layout) { views_.emplace(flat.get(), std::move(layout)); }
   // [0, stop), or [start, stop) when start is given; numbers take the other's dtype.
   std::optional<ir::Range> ReadRange(const Syntax* start, const Syntax& stop, DataType number_type = DataType::Int(64));
   // start, stop as written: [min, min + extent).
@@ -69,6 +77,10 @@ class PrimReader {
   void Settle(Operand& operand, const Syntax& where);
   // A plain number takes the dtype when it is of the same kind.
   void SetNumberType(Operand& operand, DataType number_type, const Syntax& where);
+  // As many as the buffer, or the view, has.
+  const std::vector<ir::PrimExpr>& ShapeOf(const ir::Buffer& buffer) const;
+  std::vector<ir::PrimExpr> FlatIndices(const ir::Buffer& buffer, std::vector<ir::PrimExpr> indices) const;
+  ir::BufferRegion FlatRegion(ir::BufferRegion region) const;
   // A scalar integer, or a report.
   bool CheckInteger(const ir::PrimExpr& expr, const Syntax& where);
   // One dtype for both, or a report.
@@ -95,6 +107,7 @@ class PrimReader {
 
   ReadContext& context_;
   ScopeTable& scope_;
+  std::unordered_map<const ir::Node*, ViewLayout> views_;
   bool new_symbols_ = false;  // unknown names become symbols
 };
 

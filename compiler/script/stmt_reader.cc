@@ -367,8 +367,9 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
     return;
   }
   if (callee == "T.decl_buffer" || callee == "T.Buffer") return ReadView(statement, callee, value);
-  if (callee == "T.allocate" || callee == "T.allocate_const") {
-    context_.Error(value, callee + " is not supported; write T.alloc_buffer(shape, dtype)");
+  if (callee == "T.allocate") return ReadAllocatePointer(statement, value, suite, false);
+  if (callee == "T.allocate_const") {
+    context_.Error(value, callee + " is not supported; pass the numbers as a parameter");
     return DefineError(target);
   }
   if (callee == "T.meta_var" && value.children.size() == 2) {  // a name for what is on the right
@@ -501,7 +502,7 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
 void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
   const Syntax& value = *statement.value;
   const std::string callee = CalleeName(value);
-  const bool needs_name = callee == "T.alloc_buffer" || callee == "T.launch_thread";
+  const bool needs_name = callee == "T.alloc_buffer" || callee == "T.allocate" || callee == "T.launch_thread";
   if (needs_name && (statement.target == nullptr || statement.target->kind != SyntaxKind::kName)) {
     context_.Error(value, "expected \"as NAME\" after " + callee + "(...)");
     return;
@@ -526,13 +527,10 @@ void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
     });
     return;
   }
-  if (callee == "T.allocate") {
-    context_.Error(value, "T.allocate is not supported; write NAME = T.alloc_buffer(shape, dtype)");
-    return;
-  }
+  if (callee == "T.allocate") return ReadAllocatePointer(statement, value, suite, true);
   context_.Error(value,
-                 "expected T.sblock, T.init, T.attr, T.LetStmt, T.Assert, T.alloc_buffer or T.launch_thread "
-                 "after \"with\", got " +
+                 "expected T.sblock, T.init, T.attr, T.LetStmt, T.Assert, T.alloc_buffer, T.allocate or "
+                 "T.launch_thread after \"with\", got " +
                      Describe(value));
 }
 

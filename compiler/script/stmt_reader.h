@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -82,8 +83,9 @@ class StmtReader {
   bool CheckBufferDefaults(Arguments& args, bool is_view);
   ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global",
                                  bool is_view = false);
-  // V = T.decl_buffer(shape, dtype, data=A.data): the elements of A under one dimension.
+  // V = T.decl_buffer(shape, dtype, data=A.data): the elements of A under other dimensions.
   void ReadView(const Statement& statement, const std::string& callee, const Syntax& call);
+  void ReadAllocatePointer(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
   void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
   void ReadAllocate(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite,
                     bool has_own_body);
@@ -99,6 +101,7 @@ class StmtReader {
   ir::Attrs attrs_;
   bool old_dialect_ = false;  // T.block: T.alloc_buffer belongs to blocks
   std::unordered_map<const ir::Node*, std::string> env_threads_;
+  std::unordered_set<std::string> allocated_;  // pointers by name
 };
 
 }  // namespace ingot::script

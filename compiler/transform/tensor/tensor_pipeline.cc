@@ -1,6 +1,7 @@
 // The tensor pipeline as a table, and running it. Each pass says in its file what holds before and after.
 #include <array>
 
+#include "compiler/transform/tensor/join_views.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "compiler/transform/tensor/passes.h"
 
@@ -12,6 +13,7 @@ constexpr std::array kPipeline = {
     TensorPassRow{"lower_blocks", "blocks become loops, conditions and allocations", LowerBlocks},
     TensorPassRow{"fuse_parallel", "nested parallel loops become one", FuseParallelLoops},
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
+    TensorPassRow{"join_views", "an allocation and the views of its memory become one buffer", JoinViews},
     TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},
     TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
     TensorPassRow{"flatten_accesses", "rows that a fused loop runs through become one", FlattenAccesses},
