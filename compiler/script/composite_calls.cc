@@ -74,6 +74,47 @@ Expr GraphReader::ReadOperator(const Syntax& syntax, Builder& builder) {
   return Make<CallNode>(std::move(node));
 }
 
+Expr GraphReader::ReadNullValue(const Syntax& call) {
+  Arguments args(context_, call, "R.null_value");
+  if (!args.Done()) return nullptr;
+  return MakeExpr<TupleNode>(call, std::vector<Expr>{}, Make<TupleTypeNode>(std::vector<Type>{}));
+}
+
+Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder) {
+  Arguments args(context_, call, name);
+  const Syntax* data = args.Require(0, "data");
+  const bool is_view = name == "R.memory.view";
+  const Syntax* shape_syntax = is_view ? args.Get(1, "shape") : nullptr;
+  const Syntax* dtype_syntax = is_view ? args.Get(2, "dtype") : nullptr;
+  const Syntax* offset_syntax = is_view ? args.Get(3, "relative_byte_offset") : nullptr;
+  if (data == nullptr || !args.Done()) return nullptr;
+  bool fine = true;
+  const auto read = [&](const Syntax* syntax) -> Expr {  // null: absent
+    if (syntax == nullptr || IsNone(*syntax)) return nullptr;
+    const Expr value = ReadArgument(*syntax, builder);
+    fine = fine && value != nullptr;
+    const auto* tuple = value == nullptr ? nullptr : As<TupleNode>(value);
+    return tuple != nullptr && tuple->fields.empty() ? nullptr : value;
+  };
+  const Expr value = read(data), shape = read(shape_syntax), dtype = read(dtype_syntax), offset = read(offset_syntax);
+  if (!fine || value == nullptr) return nullptr;
+  const auto* tensor = As<TensorTypeNode>(value->type);
+  const auto* given = dtype == nullptr ? nullptr : As<DataTypeValueNode>(dtype);
+  if (dtype != nullptr && (given == nullptr || tensor == nullptr || tensor->dtype != given->value)) {
+    return context_.Error(*dtype_syntax, name + ": another dtype than the tensor's is not supported");
+  }
+  const auto* number = offset == nullptr ? nullptr : As<PrimValueNode>(offset);
+  if (offset != nullptr && (number == nullptr || !IsConstInt(number->value, 0))) {
+    return context_.Error(*offset_syntax, name + ": an offset is not supported; take a part by R.strided_slice");
+  }
+  if (shape == nullptr) return value;
+  const Result<Call> made = op::MakeCall("reshape", {value, shape});
+  if (!made.ok()) return context_.Error(call, made.status().message());
+  CallNode node = **made;
+  node.span = context_.SpanOf(call.place);
+  return Make<CallNode>(std::move(node));
+}
+
 bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operands, Builder& builder) {
   if (operands.size() != 2) return true;
   const auto* first = As<TensorTypeNode>(operands[0]->type);

@@ -408,6 +408,10 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
     return DefineError(target);
   }
   if (CalleeName(*statement.value) == "R.match_cast") return ReadMatchCast(statement, builder);
+  if (CalleeName(*statement.value) == "R.null_value") {
+    Expr absent = ReadNullValue(*statement.value);
+    return absent == nullptr ? DefineError(target) : scope_.Define(target.text, Symbol::Value(std::move(absent)));
+  }
   Type declared;
   if (statement.annotation != nullptr) {
     declared = types_.Read(*statement.annotation);

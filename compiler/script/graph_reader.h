@@ -99,6 +99,10 @@ class GraphReader {
   bool IsScalarSyntax(const Syntax& syntax);
 
   // ---- What TVM has and other rows say (composite_calls.cc)
+  // Other dimensions for the same elements; anything else that TVM's views do is refused.
+  ir::Expr ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder);
+  // "Absent" to R.memory.view: an empty tuple.
+  ir::Expr ReadNullValue(const Syntax& call);
   bool NamesValue(const Syntax& syntax);
   ir::Expr ReadOperator(const Syntax& syntax, Builder& builder);
   // Scalars among the operands of element-wise arithmetic become tensors of one element: to TVM their shape is (1,).

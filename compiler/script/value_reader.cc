@@ -3,6 +3,7 @@
 
 #include "compiler/op/registry.h"
 #include "compiler/script/constant_text.h"
+#include "compiler/script/foreign_operators.h"
 #include "compiler/script/graph_reader.h"
 #include "runtime/suggest.h"
 
@@ -250,6 +251,8 @@ Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
   }
   if (name == "R.match_cast")
     return context_.Error(call, "R.match_cast stands on its own: x = R.match_cast(value, type)");
+  if (name == "R.memory.view" || name == "R.memory.ensure_zero_offset") return ReadMemoryView(call, name, builder);
+  if (name == "R.null_value") return ReadNullValue(call);
   if (name.starts_with("R.")) return ReadOpCall(call, name.substr(2), builder);
   Expr callee = ReadValue(call[0], builder);
   if (callee == nullptr) return nullptr;
@@ -274,6 +277,9 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
   const op::OpRow* row = op::FindOp(name);
   Arguments args(context_, call, "R." + name);
   if (row == nullptr) {
+    if (const std::string_view why = WhyForeign(name); !why.empty()) {
+      return context_.Error(call[0], "the operator \"R." + name + "\" is not supported: " + std::string(why));
+    }
     const std::string near = op::SuggestOp(name);
     return context_.Error(
         call[0], "unknown operator \"R." + name + "\"" + (near.empty() ? "" : "; did you mean \"R." + near + "\"?"));
