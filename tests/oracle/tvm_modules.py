@@ -1,7 +1,7 @@
 """TVM as an outside oracle of the text form: modules that the PyPI package apache-tvm prints are read, verified,
 printed and read back after every pass, compiled for the CPU, and give TVM's results.
 
-usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR]
+usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR] [--cache DIR]
 
 Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero`
 pipeline; operators that TVM legalised by its TOPI; functions that its DLight scheduled for a GPU, which the
@@ -14,7 +14,7 @@ weights amplify the rounding of float32 until two right answers are further apar
 weights and inputs too: there ours and TVM's must agree within 1e-5, TVM's float32 result must be further than half of
 1e-5 from that (else float32 is no excuse), and ours must be within 1e-4 of it.
 Exits 77 (skipped) without apache-tvm, onnx and numpy."""
-import argparse, os, pathlib, re, sys, tempfile, time
+import argparse, hashlib, os, pathlib, re, sys, tempfile, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "acceptance"))
 from tools import Tools
@@ -305,7 +305,24 @@ def leaves(value):
     return [leaf for item in value for leaf in leaves(item)]
 
 
-def run_tvm(module, arguments):
+def run_tvm(module, arguments, cache):
+    """The results, from the cache (a folder, or None) where it has this module with these arguments."""
+    if cache is None:
+        return compile_and_run(module, arguments)
+    key = hashlib.sha256(f"{tvm.__version__}\n{module.script()}".encode())
+    for value in arguments:
+        key.update(f"{value.dtype}{value.shape}".encode())
+        key.update(np.ascontiguousarray(value).tobytes())
+    path = cache / f"{key.hexdigest()}.npz"
+    if not path.exists():
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, *compile_and_run(module, arguments))
+        partial.rename(path)
+    with np.load(path) as file:
+        return [file[name] for name in file.files]
+
+
+def compile_and_run(module, arguments):
     executable = tvm.compile(module, target="llvm")
     machine = relax.VirtualMachine(executable, tvm.cpu())
     return leaves(machine["main"](*(tvm.runtime.tensor(np.array(value, order="C")) for value in arguments)))
@@ -327,8 +344,8 @@ def furthest(mine, theirs):
 
 
 class Check:
-    def __init__(self, bin_dir, directory):
-        self.dir, self.tools = directory, Tools(bin_dir)
+    def __init__(self, bin_dir, directory, cache):
+        self.dir, self.tools, self.cache = directory, Tools(bin_dir), cache
 
     def tool(self, name, *args):
         result = self.tools(name, *args)
@@ -376,12 +393,12 @@ class Check:
         self.tool("vm-compile", text, *options, "-o", self.dir / "case.ingot")
         np.savez(self.dir / "inputs.npz", **case.inputs)
         self.tool("vm-run", self.dir / "case.ingot", self.dir / "inputs.npz", "--output", f"@{self.dir}/out.npz")
-        expected = run_tvm(case.module, [*case.inputs.values(), *case.params.values()])
+        expected = run_tvm(case.module, [*case.inputs.values(), *case.params.values()], self.cache)
         return self.load(expected), expected
 
     def interpret(self, case, text):
         function, unscheduled = case.gpu
-        expected = run_tvm(unscheduled, case.inputs.values())
+        expected = run_tvm(unscheduled, list(case.inputs.values()), self.cache)
         buffers = {f"b{i}": value for i, value in enumerate([*case.inputs.values(), *map(np.zeros_like, expected)])}
         np.savez(self.dir / "buffers.npz", **buffers)
         files = [self.dir / "buffers.npz", self.dir / "out.npz"]
@@ -409,13 +426,17 @@ def main():
     parser.add_argument("--models", help="a folder of NAME/model.onnx with NAME/inputs.npz")
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--keep", type=pathlib.Path, help="where the texts go")
+    parser.add_argument("--cache", type=pathlib.Path, help="where TVM's results are kept, for later runs: compiling by "
+                        "TVM is most of the time")
     options = parser.parse_args()
     options.full = not options.short or bool(os.environ.get("INGOT_LONG_TESTS"))
     counts, failed = {}, []
     with tempfile.TemporaryDirectory(prefix="ingot-tvm-") as temporary:
         directory = options.keep or pathlib.Path(temporary)
         directory.mkdir(exist_ok=True)
-        check = Check(options.bin.resolve(), directory)
+        if options.cache:
+            options.cache.mkdir(exist_ok=True)
+        check = Check(options.bin.resolve(), directory, options.cache)
         for family, name, make in all_cases(options):
             if options.only not in name:
                 continue
