@@ -12,23 +12,6 @@
 
 namespace ingot::vm {
 
-bool Overlap(const TensorView& a, const TensorView& b) {
-  if (a.num_elements == 0 || b.num_elements == 0) return false;
-  const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
-  const TensorView& lower = x < y ? a : b;
-  const int64_t span = lower.is_compact ? lower.size_bytes : lower.SpanBytes();
-  return (x < y ? y - x : x - y) < static_cast<uintptr_t>(span);
-}
-
-namespace {
-
-// The same elements in the same memory.
-bool IsSame(const TensorView& a, const TensorView& b) {
-  return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
-}
-
-}  // namespace
-
 Result<int64_t> EvaluateDims(std::span<const DimCode> dims, std::span<const int64_t> words, DataType dtype,
                              int64_t* out) {
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -143,71 +126,7 @@ Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter
   return Unbox(type, slot, value);
 }
 
-Status Interpreter::Enter(const LinkedFunction& linked, std::span<const Value> arguments) {
-  const Function& function = *linked.function;
-  if (arguments.size() != function.signature.params.size()) {
-    return WrongArgumentCount(function, arguments.size());
-  }
-  INGOT_RETURN_IF_ERROR(PushFrame(linked));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const size_t num_symbols = function.signature.symbols.size();
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    INGOT_RETURN_IF_ERROR(PlaceArgument(linked, i, arguments[i], frame + linked.frame.offsets[num_symbols + i]));
-  }
-  INGOT_RETURN_IF_ERROR(BindParameters(record));
-  return CheckWrittenParameters(linked, frame);
-}
-
 // ---- results
-
-Status Interpreter::CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
-                                 std::span<const TensorView> outputs) {
-  const Function& function = *linked.function;
-  const std::span<const int64_t> symbols(FrameOf(records_.back()), function.signature.symbols.size());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Type& type = function.signature.results[i].type;
-    const TensorView& view = outputs[i];
-    bool agrees = type.is_tensor() && view.dtype == type.dtype && view.rank == type.rank();
-    for (size_t axis = 0; agrees && axis < type.dims.size(); ++axis) {
-      if (!type.dims[axis]) continue;
-      INGOT_ASSIGN_OR_RETURN(const int64_t expected, type.dims[axis]->Evaluate(symbols));
-      agrees = view.dims[axis] == expected;
-    }
-    if (!agrees) {
-      return OutputMismatch(function, i, symbols, view);
-    }
-    if (view.is_read_only) return OutputRefused(function, i, "the tensor is read-only");
-    if (!view.device.is_host_accessible()) return OutputElsewhere(function, i, view);
-    for (size_t p = 0; p < inputs.size(); ++p) {
-      if (!Overlap(view, inputs[p])) continue;
-      const SharedOutput pair{static_cast<uint32_t>(i), static_cast<uint32_t>(p)};
-      if (std::ranges::find(linked.shared_outputs, pair) != linked.shared_outputs.end() && IsSame(view, inputs[p])) {
-        continue;
-      }
-      return OutputOverlaps(function, i, p);
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (Overlap(view, outputs[k])) return OutputRefused(function, i, "the tensor overlaps another output");
-    }
-  }
-  return Status();
-}
-
-Status Interpreter::CopyResults(std::span<const TensorView> outputs) {
-  const Record& record = records_.back();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t* slot = FrameOf(record) + (*returned_)[i];
-    if (PointerOf(slot[0]) == outputs[i].data && OwnerOf(slot) == nullptr) continue;  // written in place
-    INGOT_ASSIGN_OR_RETURN(const TensorView view,
-                           ViewOf(record.linked->function->registers[(*returned_source_)[i]], slot));
-    if (!std::equal(view.shape().begin(), view.shape().end(), outputs[i].shape().begin(), outputs[i].shape().end())) {
-      return ResultMismatch(*record.linked->function, i, view, outputs[i]);
-    }
-    INGOT_RETURN_IF_ERROR(CopyElements(view, outputs[i]));
-  }
-  return Status();
-}
 
 Status Interpreter::TakeResults(std::vector<Value>* results) {
   const Record& record = records_.back();

@@ -133,36 +133,6 @@ Status Context::ReserveWorkspace(int64_t bytes) {
   return Status();
 }
 
-Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, const int64_t* symbols) {
-  Activation* activation = nullptr;
-  for (const auto& candidate : activations_[linked.id]) {
-    if (!candidate->in_use) {
-      activation = candidate.get();
-      break;
-    }
-  }
-  if (activation == nullptr) {
-    auto fresh = std::make_unique<Activation>();
-    fresh->linked = &linked;
-    fresh->arguments.resize(linked.num_arguments);
-    fresh->ints.resize(linked.num_ints);
-    fresh->arenas.resize(linked.function->plan.arenas.size());
-    fresh->symbols.reserve(linked.function->signature.symbols.size());
-    activation = activations_[linked.id].emplace_back(std::move(fresh)).get();
-  }
-  const size_t num_symbols = linked.function->signature.symbols.size();
-  const bool is_warm =
-      activation->prepared && std::equal(activation->symbols.begin(), activation->symbols.end(), symbols);
-  if (!is_warm) {
-    activation->prepared = false;
-    INGOT_RETURN_IF_ERROR(Prepare(*activation, symbols));
-    activation->symbols.assign(symbols, symbols + num_symbols);
-    activation->prepared = true;
-  }
-  activation->in_use = true;
-  return activation;
-}
-
 // Numbers of the plan for these symbols, memory for them, and everything in the argument arrays that stays.
 Status Context::Prepare(Activation& activation, const int64_t* symbols) {
   const LinkedFunction& linked = *activation.linked;

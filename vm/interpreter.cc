@@ -1,3 +1,4 @@
+// The loop. Compiled for speed, but for what is cold: the failures.
 #include "vm/interpreter.h"
 
 #include <bit>
@@ -8,14 +9,14 @@
 namespace ingot::vm {
 namespace {
 
-Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
+[[gnu::cold]] Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
 
-Status ExtentDiffers(const Kernel& kernel, const ExtentCheck& check, int64_t got, int64_t expected) {
+[[gnu::cold]] Status ExtentDiffers(const Kernel& kernel, const ExtentCheck& check, int64_t got, int64_t expected) {
   return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
                                         "\": axis ", check.axis, " is ", got, ", expected ", expected});
 }
 
-Status NotAligned(const Kernel& kernel, const KernelParam& param) {
+[[gnu::cold]] Status NotAligned(const Kernel& kernel, const KernelParam& param) {
   return Failed({"kernel \"", kernel.name, "\", parameter \"", param.name, "\": the tensor is not aligned to ",
                  param.alignment, " bytes"});
 }
@@ -39,7 +40,7 @@ Status Interpreter::Run(std::span<const TensorView> outputs) {
 }
 
 // The operation at which a function is now, in a message.
-std::string Interpreter::OperationAt(const Record& record) {
+[[gnu::cold]] std::string Interpreter::OperationAt(const Record& record) {
   // The loop leaves pc behind the instruction that runs.
   const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
   const uint32_t source = record.linked->code.empty() ? 0 : record.linked->code[at].source;
@@ -48,7 +49,7 @@ std::string Interpreter::OperationAt(const Record& record) {
 
 // Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and
 // the outermost one.
-Status Interpreter::AtPlace(Status status) {
+[[gnu::cold]] Status Interpreter::AtPlace(Status status) {
   constexpr size_t kNearest = 3;
   if (records_.empty()) return status;
   const Record& record = records_.back();
@@ -181,7 +182,7 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
   }
 }
 
-Status Interpreter::Interrupted() const {
+[[gnu::cold]] Status Interpreter::Interrupted() const {
   switch (context_.interrupt_.load(std::memory_order_relaxed)) {
     case kInterruptCancelled:
       return Status(StatusCode::kCancelled, "cancelled");
@@ -239,7 +240,7 @@ Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activati
   return code == 0 ? Status() : KernelFailed(kernel);
 }
 
-Status Interpreter::KernelFailed(const Kernel& kernel) {
+[[gnu::cold]] Status Interpreter::KernelFailed(const Kernel& kernel) {
   const KernelFailure failure = context_.kernel_context_->TakeFailure();
   const std::string where = StrCat({"kernel \"", kernel.name, "\""});
   if (failure.code == INGOT_KERNEL_CANCELLED && context_.interrupt_.load() != kNotInterrupted) return Interrupted();
@@ -248,70 +249,6 @@ Status Interpreter::KernelFailed(const Kernel& kernel) {
     return Failed({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
   }
   return KernelFailureStatus(failure).WithContext(where);
-}
-
-// ---- calls
-
-Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
-                                size_t args_operand) {
-  const Record caller = records_.back();
-  INGOT_RETURN_IF_ERROR(PushFrame(callee));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const int64_t* caller_frame = FrameOf(caller);
-  const size_t num_symbols = callee.function->signature.symbols.size();
-  const RegisterList& args = in.registers(args_operand);
-  const size_t first = num_symbols + callee.function->signature.params.size() - args.size();  // behind captures
-  for (size_t i = 0; i < args.size(); ++i) {
-    const Type& param = callee.function->registers[first + i];
-    const Type& argument = caller.linked->function->registers[source.registers(args_operand)[i]];
-    CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
-  }
-  if (args_operand == 2 && in.opcode == Opcode::kCallClosure) return Status();  // EnterClosure goes on
-  return Begun(BindParameters(record));
-}
-
-// A call that did not begin failed where it was made: in the caller.
-Status Interpreter::Begun(Status status) {
-  if (!status.ok()) PopFrame();
-  return status;
-}
-
-Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
-  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.reg(1)]));
-  const LinkedFunction& callee = *context_.executable_->linked().functions[closure->function.value];
-  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
-  Record& record = records_.back();
-  int64_t* frame = FrameOf(record);
-  const size_t num_symbols = callee.function->signature.symbols.size();
-  for (size_t i = 0; i < closure->captures.size(); ++i) {
-    const Type& param = callee.function->registers[num_symbols + i];
-    int64_t* slot = frame + callee.frame.offsets[num_symbols + i];
-    if (param.is_tensor()) {  // borrowed: the closure's register keeps it alive
-      const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
-      WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
-    } else {
-      INGOT_RETURN_IF_ERROR(Begun(Unbox(param, slot, closure->captures[i])));
-    }
-  }
-  return Begun(BindParameters(record));
-}
-
-// Results into the caller's registers, then the frame goes.
-Status Interpreter::Leave(const Instruction& in, const Instruction& source) {
-  const Record callee = records_.back();
-  const Record& caller = records_[records_.size() - 2];
-  const int64_t* frame = FrameOf(callee);
-  int64_t* caller_frame = FrameOf(caller);
-  const RegisterList& results = caller.call->registers(0);
-  for (size_t i = 0; i < results.size(); ++i) {
-    const Type& to = caller.linked->function->registers[caller.source->registers(0)[i]];
-    const Type& from = callee.linked->function->registers[source.registers(0)[i]];
-    Drop(to, caller_frame + results[i]);
-    CopyRegister(to, caller_frame + results[i], from, frame + in.registers(0)[i]);
-  }
-  PopFrame();
-  return Status();
 }
 
 }  // namespace ingot::vm

@@ -1,5 +1,6 @@
-// The warm way of a call: from the context through a frame into a function of tensors and out again. A part of
-// vm/context.h and vm/interpreter.h, in one place and compiled for speed.
+// The warm way of a call: from the context through a frame into a function and out again, and from one function of the
+// program into another. A part of vm/context.h and vm/interpreter.h, in one place and compiled for speed, so that what is
+// called once per call becomes part of it; but for what is cold: the failures.
 #include <algorithm>
 #include <new>
 
@@ -11,17 +12,62 @@
 
 namespace ingot::vm {
 
+bool Overlap(const TensorView& a, const TensorView& b) {
+  if (a.num_elements == 0 || b.num_elements == 0) return false;
+  const auto x = reinterpret_cast<uintptr_t>(a.data), y = reinterpret_cast<uintptr_t>(b.data);
+  const TensorView& lower = x < y ? a : b;
+  const int64_t span = lower.is_compact ? lower.size_bytes : lower.SpanBytes();
+  return (x < y ? y - x : x - y) < static_cast<uintptr_t>(span);
+}
+
 namespace {
 
 bool IsAligned(const void* data, int64_t power_of_two) {
   return (reinterpret_cast<uintptr_t>(data) & static_cast<uintptr_t>(power_of_two - 1)) == 0;
 }
 
+// The same elements in the same memory.
+bool IsSame(const TensorView& a, const TensorView& b) {
+  return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
+}
+
 }  // namespace
+
+// ---- activations
+
+Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, const int64_t* symbols) {
+  Activation* activation = nullptr;
+  for (const auto& candidate : activations_[linked.id]) {
+    if (!candidate->in_use) {
+      activation = candidate.get();
+      break;
+    }
+  }
+  if (activation == nullptr) {
+    auto fresh = std::make_unique<Activation>();
+    fresh->linked = &linked;
+    fresh->arguments.resize(linked.num_arguments);
+    fresh->ints.resize(linked.num_ints);
+    fresh->arenas.resize(linked.function->plan.arenas.size());
+    fresh->symbols.reserve(linked.function->signature.symbols.size());
+    activation = activations_[linked.id].emplace_back(std::move(fresh)).get();
+  }
+  const size_t num_symbols = linked.function->signature.symbols.size();
+  const bool is_warm =
+      activation->prepared && std::equal(activation->symbols.begin(), activation->symbols.end(), symbols);
+  if (!is_warm) {
+    activation->prepared = false;
+    INGOT_RETURN_IF_ERROR(Prepare(*activation, symbols));
+    activation->symbols.assign(symbols, symbols + num_symbols);
+    activation->prepared = true;
+  }
+  activation->in_use = true;
+  return activation;
+}
 
 // ---- frames
 
-Status Interpreter::PushFrame(const LinkedFunction& linked) {
+[[gnu::always_inline]] inline Status Interpreter::PushFrame(const LinkedFunction& linked) {
   const int64_t base = records_.empty() ? 0 : records_.back().base + records_.back().linked->frame.num_words;
   const int64_t end = base + linked.frame.num_words;
   if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth) {
@@ -40,7 +86,7 @@ Status Interpreter::PushFrame(const LinkedFunction& linked) {
   return Status();
 }
 
-void Interpreter::PopFrame() {
+[[gnu::always_inline]] inline void Interpreter::PopFrame() {
   const Record& record = records_.back();
   int64_t* frame = FrameOf(record);
   for (uint32_t offset : record.linked->counted) {
@@ -53,7 +99,7 @@ void Interpreter::PopFrame() {
   records_.pop_back();
 }
 
-void Interpreter::Unwind() {
+inline void Interpreter::Unwind() {
   while (!records_.empty()) PopFrame();
   write_backs_.clear();
   returned_ = nullptr;
@@ -101,7 +147,7 @@ Status Interpreter::BindStates(const LinkedFunction& linked, int64_t* frame) con
   return Status();
 }
 
-Status Interpreter::BindParameters(Record& record) {
+[[gnu::always_inline]] inline Status Interpreter::BindParameters(Record& record) {
   const LinkedFunction& linked = *record.linked;
   int64_t* frame = FrameOf(record);
   const bool has_symbols = !linked.function->signature.symbols.empty();
@@ -132,8 +178,9 @@ Status Interpreter::StageTensor(const LinkedFunction& linked, size_t parameter, 
 
 // ---- tensors that the caller owns
 
-Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const TensorView> inputs,
-                                 std::span<const TensorView> outputs) {
+[[gnu::always_inline]] inline Status Interpreter::EnterTensors(const LinkedFunction& linked,
+                                                               std::span<const TensorView> inputs,
+                                                               std::span<const TensorView> outputs) {
   const Function& function = *linked.function;
   const Signature& signature = function.signature;
   if (inputs.size() != signature.params.size() || outputs.size() != signature.results.size()) {
@@ -152,9 +199,139 @@ Status Interpreter::EnterTensors(const LinkedFunction& linked, std::span<const T
   return outputs.empty() ? Status() : CheckOutputs(linked, inputs, outputs);
 }
 
+Status Interpreter::CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
+                                 std::span<const TensorView> outputs) {
+  const Function& function = *linked.function;
+  const std::span<const int64_t> symbols(FrameOf(records_.back()), function.signature.symbols.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Type& type = function.signature.results[i].type;
+    const TensorView& view = outputs[i];
+    bool agrees = type.is_tensor() && view.dtype == type.dtype && view.rank == type.rank();
+    for (size_t axis = 0; agrees && axis < type.dims.size(); ++axis) {
+      if (!type.dims[axis]) continue;
+      INGOT_ASSIGN_OR_RETURN(const int64_t expected, type.dims[axis]->Evaluate(symbols));
+      agrees = view.dims[axis] == expected;
+    }
+    if (!agrees) {
+      return OutputMismatch(function, i, symbols, view);
+    }
+    if (view.is_read_only) return OutputRefused(function, i, "the tensor is read-only");
+    if (!view.device.is_host_accessible()) return OutputElsewhere(function, i, view);
+    for (size_t p = 0; p < inputs.size(); ++p) {
+      if (!Overlap(view, inputs[p])) continue;
+      const SharedOutput pair{static_cast<uint32_t>(i), static_cast<uint32_t>(p)};
+      if (std::ranges::find(linked.shared_outputs, pair) != linked.shared_outputs.end() && IsSame(view, inputs[p])) {
+        continue;
+      }
+      return OutputOverlaps(function, i, p);
+    }
+    for (size_t k = 0; k < i; ++k) {
+      if (Overlap(view, outputs[k])) return OutputRefused(function, i, "the tensor overlaps another output");
+    }
+  }
+  return Status();
+}
+
+Status Interpreter::CopyResults(std::span<const TensorView> outputs) {
+  const Record& record = records_.back();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t* slot = FrameOf(record) + (*returned_)[i];
+    if (PointerOf(slot[0]) == outputs[i].data && OwnerOf(slot) == nullptr) continue;  // written in place
+    INGOT_ASSIGN_OR_RETURN(const TensorView view,
+                           ViewOf(record.linked->function->registers[(*returned_source_)[i]], slot));
+    if (!std::equal(view.shape().begin(), view.shape().end(), outputs[i].shape().begin(), outputs[i].shape().end())) {
+      return ResultMismatch(*record.linked->function, i, view, outputs[i]);
+    }
+    INGOT_RETURN_IF_ERROR(CopyElements(view, outputs[i]));
+  }
+  return Status();
+}
+
+// ---- values
+
+Status Interpreter::Enter(const LinkedFunction& linked, std::span<const Value> arguments) {
+  const Function& function = *linked.function;
+  if (arguments.size() != function.signature.params.size()) {
+    return WrongArgumentCount(function, arguments.size());
+  }
+  INGOT_RETURN_IF_ERROR(PushFrame(linked));
+  Record& record = records_.back();
+  int64_t* frame = FrameOf(record);
+  const size_t num_symbols = function.signature.symbols.size();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    INGOT_RETURN_IF_ERROR(PlaceArgument(linked, i, arguments[i], frame + linked.frame.offsets[num_symbols + i]));
+  }
+  INGOT_RETURN_IF_ERROR(BindParameters(record));
+  return CheckWrittenParameters(linked, frame);
+}
+
+// ---- calls
+
+Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
+                                size_t args_operand) {
+  const Record caller = records_.back();
+  INGOT_RETURN_IF_ERROR(PushFrame(callee));
+  Record& record = records_.back();
+  int64_t* frame = FrameOf(record);
+  const int64_t* caller_frame = FrameOf(caller);
+  const size_t num_symbols = callee.function->signature.symbols.size();
+  const RegisterList& args = in.registers(args_operand);
+  const size_t first = num_symbols + callee.function->signature.params.size() - args.size();  // behind captures
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Type& param = callee.function->registers[first + i];
+    const Type& argument = caller.linked->function->registers[source.registers(args_operand)[i]];
+    CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
+  }
+  if (args_operand == 2 && in.opcode == Opcode::kCallClosure) return Status();  // EnterClosure goes on
+  return Begun(BindParameters(record));
+}
+
+// A call that did not begin failed where it was made: in the caller.
+Status Interpreter::Begun(Status status) {
+  if (!status.ok()) PopFrame();
+  return status;
+}
+
+Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
+  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.reg(1)]));
+  const LinkedFunction& callee = *context_.executable_->linked().functions[closure->function.value];
+  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
+  Record& record = records_.back();
+  int64_t* frame = FrameOf(record);
+  const size_t num_symbols = callee.function->signature.symbols.size();
+  for (size_t i = 0; i < closure->captures.size(); ++i) {
+    const Type& param = callee.function->registers[num_symbols + i];
+    int64_t* slot = frame + callee.frame.offsets[num_symbols + i];
+    if (param.is_tensor()) {  // borrowed: the closure's register keeps it alive
+      const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
+      WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
+    } else {
+      INGOT_RETURN_IF_ERROR(Begun(Unbox(param, slot, closure->captures[i])));
+    }
+  }
+  return Begun(BindParameters(record));
+}
+
+// Results into the caller's registers, then the frame goes.
+Status Interpreter::Leave(const Instruction& in, const Instruction& source) {
+  const Record callee = records_.back();
+  const Record& caller = records_[records_.size() - 2];
+  const int64_t* frame = FrameOf(callee);
+  int64_t* caller_frame = FrameOf(caller);
+  const RegisterList& results = caller.call->registers(0);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Type& to = caller.linked->function->registers[caller.source->registers(0)[i]];
+    const Type& from = callee.linked->function->registers[source.registers(0)[i]];
+    Drop(to, caller_frame + results[i]);
+    CopyRegister(to, caller_frame + results[i], from, frame + in.registers(0)[i]);
+  }
+  PopFrame();
+  return Status();
+}
+
 // ---- invocations
 
-Status Context::Start(const std::atomic<bool>* cancelled) {
+inline Status Context::Start(const std::atomic<bool>* cancelled) {
   if (running_) return RunsAlready();
   running_ = true;
   failure_place_.function.clear();
@@ -175,7 +352,7 @@ Status Context::Start(const std::atomic<bool>* cancelled) {
   return status;
 }
 
-Status Context::Stop(Status status) {
+inline Status Context::Stop(Status status) {
   if (deadline_seconds_ > 0) executable_->instance()->timer().Disarm(&interrupt_);
   staging_.clear();
   running_ = false;
@@ -183,7 +360,7 @@ Status Context::Stop(Status status) {
 }
 
 // With the place where it happened, when there is memory to say so.
-[[gnu::cold, gnu::noinline]] Status Context::OutOfMemoryInCall() {
+[[gnu::cold]] Status Context::OutOfMemoryInCall() {
   try {
     return interpreter_->AtPlace(Status::OutOfMemory("out of memory"));
   } catch (const std::bad_alloc&) {
@@ -218,9 +395,8 @@ Result<std::vector<Value>> Context::Invoke(const Function& function, std::span<c
   return results;
 }
 
-// All of it in one piece: what is called only once here, and what is not, becomes part of it.
-[[gnu::flatten]] Status Context::InvokeInto(const Function& function, std::span<const TensorView> inputs,
-                                            std::span<const TensorView> outputs, const std::atomic<bool>* cancelled) {
+Status Context::InvokeInto(const Function& function, std::span<const TensorView> inputs,
+                           std::span<const TensorView> outputs, const std::atomic<bool>* cancelled) {
   INGOT_RETURN_IF_ERROR(Start(cancelled));
   const auto index = static_cast<size_t>(&function - executable_->program().functions.data());
   const LinkedFunction& linked = *executable_->linked().functions[index];
