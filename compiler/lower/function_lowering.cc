@@ -318,12 +318,17 @@ Status FunctionLowering::LowerBinding(const Binding& binding) {
   return std::move(status).WithContext("\"" + binding.var->name + "\"");
 }
 
+// Types of tensors that have the same dims: two dims that a type does not say may differ.
+static bool HaveEqualDims(const vm::Type& a, const vm::Type& b) {
+  return a == b && std::ranges::all_of(a.dims, [](const vm::Dim& dim) { return dim.has_value(); });
+}
+
 Status FunctionLowering::LowerAlloc(const Binding& binding, const CallNode& call) {
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, LowerType(call.type, symbols_, vm::Storage::kOwned, call.span));
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(const std::optional<vm::RegisterId> output, MakeOutput(binding.var.get(), vm_type, dims));
-  if (output && builder_->type(*output) == vm_type) {
+  if (output && HaveEqualDims(builder_->type(*output), vm_type)) {
     values_[binding.var.get()] = {*output, {}};
     return Status();
   }
@@ -388,7 +393,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerView(const CallNode& call
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, LowerType(call.type, symbols_, builder_->type(src).storage, call.span));
   const auto whole = lies_in_.find(src.value);
-  if (whole != lies_in_.end() && builder_->type(whole->second) == vm_type) return Value{whole->second, {}};
+  if (whole != lies_in_.end() && HaveEqualDims(builder_->type(whole->second), vm_type)) return Value{whole->second, {}};
   const vm::RegisterId dst = builder_->AddRegister(std::move(vm_type));
   builder_->View(dst, src, DimCode(0), std::move(dims));
   if (whole != lies_in_.end()) lies_in_.emplace(dst.value, whole->second);
