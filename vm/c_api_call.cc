@@ -64,7 +64,8 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
     case INGOT_KIND_OBJECT:
       break;
   }
-  return Status(StatusCode::kInvalidArgument, {"values of kind ", static_cast<int>(value.kind), " cannot come from outside"});
+  return Status(StatusCode::kInvalidArgument,
+                {"values of kind ", static_cast<int>(value.kind), " cannot come from outside"});
 }
 
 void* CopyBytes(const void* bytes, size_t size) {

@@ -6,12 +6,14 @@ usage: load_figures.py BIN_DIR [MODEL_DIR] [-o FOLDER]    exits 77 (skipped) wit
 MODEL_DIR as bench/make_models.py writes it: model.onnx, inputs.npz; without it ResNet-50 with random weights. Through
 the C API by ctypes, in processes of their own; times are minima of several processes, since other work on the machine
 only adds to them, and of more of them as long as a figure is missed. Where other work takes the cores all the same,
-the CPU time of each thread stands for the time of decompression; both are printed. Exits 1 when a figure stays missed
-(see FIGURES)."""
+the CPU time of each thread stands for the time of decompression; both are printed, and the calling thread may have
+no more than its share of it. Exits 1 when a figure stays missed (see FIGURES)."""
 import argparse, json, os, pathlib, shutil, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FIGURES = {"load_ms": 5.0, "first_over_warm": 1.3, "memory_beyond_mb": 5.0, "compressed_gb_per_s": 1.0}
+FIGURES = {"load_ms": 5.0, "first_over_warm": 1.3, "memory_beyond_mb": 5.0, "compressed_gb_per_s": 1.0,
+           "compressed_callers_share": 0.75}
+
 
 def measure(library, path, inputs, threads):
     """In this process: opens and runs. Prints one JSON object."""
@@ -24,10 +26,10 @@ def measure(library, path, inputs, threads):
     feeds = dict(numpy.load(inputs)) if inputs else {}
     resident = lambda field: int(next(l for l in open("/proc/self/status") if l.startswith(field)).split()[1]) * 1024
     before = resident("VmRSS")
-    start, worked = time.perf_counter(), time.process_time()
+    start, worked, worked_here = time.perf_counter(), time.process_time(), time.thread_time()
     module = ingot.load(path, threads=threads)
-    loaded = time.perf_counter()
-    found = {"load_ms": (loaded - start) * 1e3, "load_cpu_ms": (time.process_time() - worked) * 1e3}
+    loaded, worked, worked_here = time.perf_counter(), time.process_time() - worked, time.thread_time() - worked_here
+    found = {"load_ms": (loaded - start) * 1e3, "load_cpu_ms": worked * 1e3, "callers_share": worked_here / worked}
     if feeds:
         module(**feeds)
         found["first_ms"] = (time.perf_counter() - loaded) * 1e3
@@ -113,6 +115,7 @@ def report(options, model, folder):
             milliseconds = min(loaded["load_ms"], loaded["load_cpu_ms"] / options.threads)
             print(f"  load {loaded['load_ms']:.0f} ms, CPU time {loaded['load_cpu_ms']:.0f} ms of all threads")
             figures["compressed_gb_per_s"] = weights["size"] / milliseconds / 1e6
+            figures["compressed_callers_share"] = loaded["callers_share"]
     missed = False
     for name, value in figures.items():
         at_least = name == "compressed_gb_per_s"
