@@ -1,6 +1,5 @@
 #include "formats/zstd_codec.h"
 
-#include <sys/mman.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -8,13 +7,13 @@
 #include <string>
 
 #include "formats/byte_reader.h"
+#include "runtime/host_allocator.h"
 #include "runtime/thread_pool.h"
 
 namespace ingot::formats {
 namespace {
 
-constexpr std::align_val_t kContentAlignment{64};  // what kernels assume of constants
-constexpr uint64_t kHugePageBytes = uint64_t{1} << 21;
+constexpr size_t kContentAlignment = 64;  // what kernels assume of constants
 
 // RFC 8878, 3.1.1.1: the frame header, as far as the library's stable interface does not tell.
 struct FrameHeader {
@@ -53,14 +52,6 @@ int32_t DecompressFrame(void* closure, int64_t i) {
   return done == frame.size ? 0 : ZSTD_error_corruption_detected;
 }
 
-// Tens of thousands of page faults fewer for the weights of a model; where the system refuses, nothing is lost.
-void AdviseHugePages(std::byte* data, uint64_t size) {
-  const uint64_t head = (kHugePageBytes - reinterpret_cast<uintptr_t>(data) % kHugePageBytes) % kHugePageBytes;
-  if (size > head && size - head >= kHugePageBytes) {
-    static_cast<void>(madvise(data + head, (size - head) / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE));
-  }
-}
-
 }  // namespace
 
 ZstdFrames InspectZstd(std::span<const std::byte> bytes) {
@@ -88,13 +79,12 @@ ZstdFrames InspectZstd(std::span<const std::byte> bytes) {
 
 Result<SharedBytes> DecompressZstd(const ZstdFrames& frames, ThreadPool* pool) {
   const uint64_t size = frames.content_size;
-  auto* content = static_cast<std::byte*>(::operator new(size, kContentAlignment, std::nothrow));
+  auto* content = static_cast<std::byte*>(AllocateAligned(size, kContentAlignment));
   if (content == nullptr) {
     return Status::OutOfMemory({"out of memory: ", size, " bytes requested to decompress into"});
   }
   const std::shared_ptr<const void> owner(
-      content, [](const void* data) { ::operator delete(const_cast<void*>(data), kContentAlignment); });
-  AdviseHugePages(content, size);
+      content, [size](const void* data) { FreeAligned(const_cast<void*>(data), size, kContentAlignment); });
   Decompression work{frames, content};
   const auto num_frames = static_cast<int64_t>(frames.frames.size());
   int32_t error = 0;

@@ -2,9 +2,16 @@
 // embedder can hand in its own through the C API.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ingot {
+
+// Null when there is no memory. Memory of several MiB begins at a huge page and is advised to be of such, which spares
+// its first use thousands of page faults; where the system refuses, nothing is lost.
+void* AllocateAligned(size_t size_bytes, size_t alignment);
+// Given the size and alignment of the allocation.
+void FreeAligned(void* data, size_t size_bytes, size_t alignment);
 
 struct HostAllocator {
   // size_bytes > 0; alignment is a power of two. Null when there is no memory. Must not throw.
@@ -13,7 +20,7 @@ struct HostAllocator {
   void (*free)(void* user_data, void* data, int64_t size_bytes, int64_t alignment) = nullptr;
   void* user_data = nullptr;
 
-  // Aligned operator new and delete.
+  // AllocateAligned and FreeAligned.
   static HostAllocator Default();
 };
 

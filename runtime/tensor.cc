@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "runtime/host_allocator.h"
+
 namespace ingot {
 namespace {
 
@@ -15,7 +17,9 @@ Status CheckByteCount(DataType dtype, std::span<const int64_t> dims, int64_t exp
   return Invalid({ShapeToString(dtype, dims), ": expected ", expected, " bytes, got ", got});
 }
 
-void FreeHost(void*, void* data, int64_t) { ::operator delete (data, std::align_val_t{kTensorAlignment}); }
+size_t HostBytes(int64_t size_bytes) { return static_cast<size_t>(size_bytes > 0 ? size_bytes : 1); }
+
+void FreeHost(void*, void* data, int64_t size_bytes) { FreeAligned(data, HostBytes(size_bytes), kTensorAlignment); }
 
 }  // namespace
 
@@ -56,8 +60,7 @@ Status CopyElements(const TensorView& from, const TensorView& to) {
 
 Result<Ref<Storage>> Storage::AllocateHost(int64_t size_bytes) {
   if (size_bytes < 0) return Invalid({"negative size ", size_bytes});
-  const auto size = static_cast<size_t>(size_bytes > 0 ? size_bytes : 1);
-  void* data = ::operator new (size, std::align_val_t{kTensorAlignment}, std::nothrow);
+  void* data = AllocateAligned(HostBytes(size_bytes), kTensorAlignment);
   if (data == nullptr) {
     return Status::OutOfMemory({"out of memory: ", size_bytes, " bytes of host memory requested"});
   }
