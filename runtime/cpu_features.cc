@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+
+#include "runtime/check.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -49,20 +52,39 @@ struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-// All zero where the leaf or subleaf does not exist.
-Registers Cpuid(unsigned leaf, unsigned subleaf) {
-  Registers r;
-  if (!__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) return Registers();
-  if (leaf == 7 && subleaf > 0) {
-    Registers base;
-    if (!__get_cpuid_count(7, 0, &base.eax, &base.ebx, &base.ecx, &base.edx) || base.eax < subleaf) return Registers();
+// Every leaf asked for once: a hypervisor answers each in its own time, microseconds of it.
+class CpuidLeaves {
+ public:
+  // All zero where the leaf or subleaf does not exist.
+  Registers Read(unsigned leaf, unsigned subleaf) {
+    Entry* entry = entries_;
+    while (entry != end_ && (entry->leaf != leaf || entry->subleaf != subleaf)) ++entry;
+    if (entry == end_) {
+      INGOT_CHECK(end_ != std::end(entries_));
+      Registers r;
+      // Leaf 7 counts its subleaves in eax of the first.
+      if ((leaf == 7 && subleaf > 0 && subleaf > Read(7, 0).eax) ||
+          !__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx)) {
+        r = Registers();
+      }
+      entry = end_++;
+      *entry = {leaf, subleaf, r};
+    }
+    return entry->registers;
   }
-  return r;
-}
 
-uint64_t SavedStates() {
+ private:
+  struct Entry {
+    unsigned leaf, subleaf;
+    Registers registers;
+  };
+  Entry entries_[8];
+  Entry* end_ = entries_;
+};
+
+uint64_t SavedStates(CpuidLeaves& leaves) {
   constexpr unsigned kOsXsave = 1u << 27;
-  if ((Cpuid(1, 0).ecx & kOsXsave) == 0) return 0;
+  if ((leaves.Read(1, 0).ecx & kOsXsave) == 0) return 0;
   uint32_t low = 0, high = 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return uint64_t{high} << 32 | low;
@@ -71,11 +93,12 @@ uint64_t SavedStates() {
 }  // namespace
 
 CpuFeatures CpuFeatures::Detect() {
-  const uint64_t saved = SavedStates();
+  CpuidLeaves leaves;
+  const uint64_t saved = SavedStates(leaves);
   CpuFeatures features;
-#define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state)         \
-  if ((Cpuid(leaf, subleaf).reg >> (bit)&1) != 0 && (saved & (state)) == (state)) { \
-    features = features.With(CpuFeature::k##id);                                    \
+#define INGOT_CPU_FEATURE(number, id, name, leaf, subleaf, reg, bit, state)               \
+  if ((leaves.Read(leaf, subleaf).reg >> (bit)&1) != 0 && (saved & (state)) == (state)) { \
+    features = features.With(CpuFeature::k##id);                                          \
   }
 #include "runtime/cpu_features.def"
   return features;
