@@ -298,13 +298,16 @@ class Sequence {
         return AddAll(static_cast<const TupleTypeNode&>(*type).fields);
       case TypeKind::kCallable: {
         const auto& node = static_cast<const CallableTypeNode&>(*type);
+        const size_t num_outer = symbols_.size();
         if (node.params.has_value()) {
+          for (const Type& param : *node.params) DefineSymbols(param);
           AddAll(*node.params);
         } else {
           Put(kNull);
         }
         Put(uint64_t{node.is_pure});
-        return Add(node.result);
+        Add(node.result);
+        return ForgetSymbols(num_outer);
       }
     }
     INGOT_UNREACHABLE("TypeKind");
@@ -368,6 +371,7 @@ class Sequence {
       }
       case ExprKind::kFunction: {
         const auto& node = static_cast<const FunctionNode&>(*expr);
+        const size_t num_outer = symbols_.size();
         Put(node.params.size());
         for (const Var& param : node.params) {
           DefineSymbols(param->type);
@@ -378,7 +382,8 @@ class Sequence {
         Put(uint64_t{node.is_pure});
         Put(uint64_t{node.is_private});
         Add(node.attrs);
-        return Add(Expr(node.body));
+        Add(Expr(node.body));
+        return ForgetSymbols(num_outer);
       }
       case ExprKind::kPrimFunc: {
         const auto& node = static_cast<const PrimFuncNode&>(*expr);
@@ -545,7 +550,8 @@ class Sequence {
     Put(buffer.scope);
     Put(static_cast<uint64_t>(buffer.alignment));
   }
-  // Variables that are new here are bound here: by a parameter's shape or a match_cast.
+  // Variables that are new here are bound here: by a parameter's shape or a match_cast. They are known to the end of the
+  // function, those of a function type's parameters to the end of the type.
   void DefineSymbols(const PrimExpr& expr) {
     if (!expr) return;
     for (const PrimVar& var : FreePrimVars(expr)) DefineSymbol(var);
@@ -554,13 +560,19 @@ class Sequence {
     for (const PrimVar& var : FreePrimVars(type)) DefineSymbol(var);
   }
   void DefineSymbol(const PrimVar& var) {
-    if (!numbers_.contains(var.get())) Define(var);
+    if (numbers_.contains(var.get())) return;
+    Define(var);
+    symbols_.push_back(var.get());
+  }
+  void ForgetSymbols(size_t num_kept) {
+    for (; symbols_.size() > num_kept; symbols_.pop_back()) numbers_.erase(symbols_.back());
   }
 
   const FreeVars free_;
   const bool with_marks_;
   std::vector<uint64_t> words_;
   std::unordered_map<const Node*, uint64_t> numbers_;
+  std::vector<const Node*> symbols_;  // those that DefineSymbol numbered, innermost last
   uint64_t next_number_ = 0;
   std::vector<const ConstantData*> constants_;
   std::vector<std::pair<size_t, std::string>> marks_;  // where in words_, what begins there

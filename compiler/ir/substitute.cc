@@ -51,7 +51,8 @@ class Substituter : public StmtMutator {
   BufferMap buffers_;
 };
 
-// Free variables by first occurrence. A variable is bound inside its Let, or by an axis of a Reduce.
+// Free variables by first occurrence. A variable is bound inside its Let, by an axis of a Reduce, or by the parameters
+// of a function type.
 class FreeVars : public PrimVisitor {
  public:
   std::vector<PrimVar> vars;
@@ -78,10 +79,13 @@ class FreeVars : public PrimVisitor {
         return;
       case TypeKind::kCallable: {
         const auto& callable = static_cast<const CallableTypeNode&>(*type);
+        FreeVars inner;
         if (callable.params) {
-          for (const Type& param : *callable.params) VisitType(param);
+          for (const Type& param : *callable.params) inner.VisitType(param);
         }
-        VisitType(callable.result);
+        const size_t num_bound = inner.vars.size();
+        inner.VisitType(callable.result);
+        for (size_t i = num_bound; i < inner.vars.size(); ++i) VisitPrim(inner.vars[i]);
         return;
       }
     }

@@ -54,6 +54,35 @@ TEST_CASE("names of bound variables do not count, free variables do") {
   CHECK(StructuralHash(PrimExpr(n), true) == StructuralHash(PrimExpr(m), true));
 }
 
+// Of a function from vectors of one length to vectors of another.
+Type VectorFunction(const PrimExpr& from, const PrimExpr& to) {
+  return Make<CallableTypeNode>(std::vector<Type>{Vector(from)}, Vector(to), true);
+}
+
+TEST_CASE("a function type binds the symbols of its parameters") {
+  const PrimVar n = MakePrimVar("n"), m = MakePrimVar("m");
+  CHECK(StructuralEqual(VectorFunction(n, n), VectorFunction(m, m)));
+  CHECK(StructuralHash(VectorFunction(n, n)) == StructuralHash(VectorFunction(m, m)));
+  CHECK_FALSE(StructuralEqual(VectorFunction(n, n), VectorFunction(n, n + 1)));
+  CHECK_FALSE(StructuralEqual(VectorFunction(n, n), VectorFunction(n, m)));  // m is from outside
+  CHECK_FALSE(StructuralEqual(VectorFunction(Int64(4), n), VectorFunction(Int64(4), m)));
+  const std::vector<PrimVar> free = FreePrimVars(VectorFunction(n, n * m));
+  REQUIRE(free.size() == 1);
+  CHECK(free[0].same_as(m));
+
+  // def f(x: Tensor((length,)), g: Callable((Tensor((from,)),), Tensor((to,)))): return x
+  const auto function = [](const PrimVar& length, const PrimVar& from, const PrimVar& to) {
+    const Var x = Make<VarNode>("x", Vector(length)), g = Make<VarNode>("g", VectorFunction(from, to));
+    return Expr(Make<FunctionNode>(std::vector<Var>{x, g}, Make<SeqExprNode>(std::vector<BindingBlock>{}, Expr(x)),
+                                   Vector(length)));
+  };
+  const PrimVar k = MakePrimVar("k");
+  CHECK(StructuralEqual(function(n, m, m), function(n, k, k)));
+  CHECK(StructuralEqual(function(n, n, n), function(m, m, m)));
+  CHECK_FALSE(StructuralEqual(function(n, m, m), function(n, n, n)));  // there the function's symbol is meant
+  CHECK_FALSE(StructuralEqual(function(n, m, m), function(n, m, n)));
+}
+
 TEST_CASE("values count") {
   CHECK_FALSE(StructuralEqual(Int64(1), Int32(1)));
   CHECK_FALSE(StructuralEqual(FloatImm(DataType::Float(32), 0.0), FloatImm(DataType::Float(32), -0.0)));
