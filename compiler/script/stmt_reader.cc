@@ -502,7 +502,7 @@ void StmtReader::ReadFor(const Statement& statement, Suite& suite) {
 void StmtReader::ReadWith(const Statement& statement, Suite& suite) {
   const Syntax& value = *statement.value;
   const std::string callee = CalleeName(value);
-  const bool needs_name = callee == "T.alloc_buffer" || callee == "T.allocate" || callee == "T.launch_thread";
+  const bool needs_name = callee == "T.alloc_buffer" || callee == "T.allocate";
   if (needs_name && (statement.target == nullptr || statement.target->kind != SyntaxKind::kName)) {
     context_.Error(value, "expected \"as NAME\" after " + callee + "(...)");
     return;
