@@ -70,6 +70,28 @@ class Passes(unittest.TestCase):
         self.bad("choose one", self.model, "-o", exe, "--passes=legalize", "--pipeline=zero")
         self.bad('--disable-pass: there is no pass "fuse"', self.model, "-o", exe, "--disable-pass=fuse")
 
+    def test_print_after(self):
+        exe = self.dir / "m.ingot"
+        printed = self.good(self.model, "-o", exe, "--progress=never", "--print-after=legalize",
+                            "--print-after", "fuse_ops").stderr
+        after = dict(part.split("\n", 1) for part in printed.split("# after ")[1:])
+        self.assertEqual(list(after), ["legalize", "fuse_ops"])
+        self.assertIn("def matmul(", after["legalize"])
+        self.assertNotIn("def fused_", after["legalize"])
+        self.assertIn("def fused_", after["fuse_ops"])
+        for text in after.values():  # each is a model of its own
+            again = self.dir / "again.py"
+            again.write_text(text)
+            self.good(again, "-o", exe)
+            self.runs(exe, self.dir / "x.npz")
+        every = self.good(self.model, "-o", exe, "--pipeline=zero", "--print-after=all", "--time-passes").stderr
+        names = [part.split("\n", 1)[0] for part in every.split("# after ")[1:]]
+        times = [line.split()[-1] for line in every.splitlines() if " ms " in line and line.endswith(tuple(names))]
+        self.assertEqual(names[0], "import")
+        self.assertIn("fuse_tir", names)
+        self.assertEqual(names, times)
+        self.bad('there is no pass "fuse_op"; did you mean "fuse_ops"?', self.model, "-o", exe, "--print-after=fuse_op")
+
     def test_options(self):
         small = self.good(self.model, "--pipeline=zero", "--emit=tir", "--pass-option", "fuse_ops.max_group=1").stdout
         self.assertNotIn("def fused_", small)
@@ -101,6 +123,13 @@ class Passes(unittest.TestCase):
         self.good(self.model, "--emit-params", weights, "-o", exe)
         self.assertIn("layer.w: float32[3, 4]", tool("vm-run", exe, self.dir / "x.npz").stderr)
         self.runs(exe, self.dir / "x.npz", weights)
+        # Without a file to write to the weights are inputs all the same, in order of use.
+        self.good(self.model, "--keep-params-in-input", "-o", exe)
+        self.assertIn("layer.b: float32[4]", tool("vm-run", exe, self.dir / "x.npz").stderr)
+        self.runs(exe, self.dir / "x.npz", weights)
+        text = self.good(self.model, "--keep-params-in-input", "--emit=relax").stdout
+        self.assertIn('"num_input": 1', text)
+        self.assertNotIn("metadata", text)
         # Bound again, from the other file format, it is the model as it was.
         np.savez(self.dir / "w.npz", **{"layer.w": self.w, "layer.b": self.b})
         self.good(self.model, "--keep-params-in-input", "--params", self.dir / "w.npz", "-o", exe)
