@@ -112,6 +112,7 @@ struct Everything : Module {
   MultiHeadAttention& attention =
       Add<MultiHeadAttention>("attention", 8, 4, AttentionOptions{.num_kv_heads = 2, .causal = true});
   LayerNorm& after = Add<LayerNorm>("after", std::vector<int64_t>{8});
+  GELU& gelu = Add<GELU>("gelu");
   Everything() {
     image.Append<Conv2D>(2, 4, std::array<int64_t, 2>{3, 3}, Conv2DOptions{.padding = {1, 1}});
     image.Append<SiLU>();
@@ -121,7 +122,7 @@ struct Everything : Module {
   std::vector<Value> Forward(std::span<const Value> in) const {
     const Value tokens = embed.Forward(in[1]);
     const Value attended = tokens + attention.Forward(before.Forward(tokens));
-    return {image.Forward(in[0]), Gelu(after.Forward(attended))};
+    return {image.Forward(in[0]), gelu.Forward(after.Forward(attended))};
   }
 };
 
