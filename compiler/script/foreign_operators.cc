@@ -45,4 +45,6 @@ std::string_view WhyForeign(std::string_view name) {
   return row == std::end(kRows) ? "" : row->reason;
 }
 
+std::string_view ForeignAttribute(std::string_view op) { return op == "nn.attention" ? "window_size" : ""; }
+
 }  // namespace ingot::script

@@ -596,6 +596,8 @@ std::optional<AttrValue> PrimReader::ReadAttr(const Syntax& syntax) {
         context_.Error(syntax[i], "expected a string as the key, got " + Describe(syntax[i]));
         return std::nullopt;
       }
+      // A list of buffers that TVM's tuning may lay out anew: a permission that nothing here makes use of.
+      if (*key == "layout_free_placeholders") continue;
       // TVM before 0.27 said "tir." for the tensor level's attributes.
       const std::string name = key->starts_with("tir.") ? "tirx." + key->substr(4) : *key;
       std::optional<AttrValue> value = ReadAttr(syntax[i + 1]);

@@ -349,6 +349,13 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
     if (value) attrs.emplace_back(spec.name, std::move(*value));
     fine = fine && value;
   }
+  if (const std::string_view foreign = ForeignAttribute(name); !foreign.empty()) {
+    const Syntax* syntax = args.Keyword(foreign);
+    if (syntax != nullptr && !IsNone(*syntax)) {
+      context_.Error(*syntax, "R." + name + ": " + std::string(foreign) + " is not supported, only None");
+      fine = false;
+    }
+  }
   const bool calls_closure = name == "invoke_closure" || name == "invoke_pure_closure";
   for (const std::string_view out_name : kOutTypeNames) {
     const bool by_place = type_place != kNoPlace && out_name == kOutTypeNames[0];

@@ -239,6 +239,8 @@ OPERATORS = {
     "rms_norm": ([("x", X, "float32"), ("g", (24,), "float32")], lambda x, g: R.nn.rms_norm(x, g, axes=-1)),
     "group_norm": ([("x", (2, 4, 5), "float32"), ("g", (4,), "float32"), ("b", (4,), "float32")],
                    lambda x, g, b: R.nn.group_norm(x, g, b, num_groups=2, channel_axis=1, axes=[2])),
+    "attention": ([("q", (1, 8, 2, 16), "float32"), ("k", (1, 8, 2, 16), "float32"), ("v", (1, 8, 2, 16), "float32")],
+                  lambda q, k, v: R.nn.attention(q, k, v, causal_mask="TopLeft")),
     "permute_dims": on(("n", 3, "m"), lambda x: R.permute_dims(x, [2, 0, 1])),
     "reshape": on((4, 6), lambda x: R.reshape(x, (2, 12))),
     "concat": ([("x", X, "float32"), ("y", X, "float32")], lambda x, y: R.concat([x, y], axis=1)),
