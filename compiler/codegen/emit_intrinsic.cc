@@ -302,6 +302,10 @@ llvm::Value* KernelEmitter::EmitExternal(const ir::PrimCallNode& call) {
   std::vector<llvm::Value*> buffers, ints;
   for (size_t i = 1; i < call.args.size(); ++i) {
     const DataType dtype = call.args[i]->dtype;
+    if (call.args[i]->kind == ir::PrimKind::kStringImm) {
+      Unsupported("T.call_extern with a string argument");
+      return Error(call.dtype);
+    }
     llvm::Value* value = EmitExpr(call.args[i]);
     if (failed()) return Error(call.dtype);
     if (dtype.is_handle()) {

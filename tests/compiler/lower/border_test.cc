@@ -1,6 +1,7 @@
 // Where a module meets others: functions of the embedding program, called by functions and by kernels, messages and
 // assertions, tensors that are written in place, and passes that meet branches.
 #include <doctest/doctest.h>
+#include <bit>
 
 #include "tests/compiler/lower/compiled.h"
 
@@ -86,6 +87,36 @@ TEST_CASE("kernels call functions of the embedding program") {
   CHECK(static_cast<const int64_t*>(std::get<Tensor>(module("main", {x})[0]).data())[2] == 3);
   static_cast<int64_t*>(x.data())[1] = 3;
   CHECK(module.Failure("main", {x}).find("kernel \"copy\"") != std::string::npos);
+}
+
+TEST_CASE("kernels hand buffers and numbers to functions of the embedding program") {
+  vm::ContextOptions context;
+  context.externals["scale"].call_raw = [](void* const* buffers, const int64_t* ints) -> int32_t {
+    const auto factor = std::bit_cast<float>(static_cast<uint32_t>(ints[1]));
+    for (int64_t i = 0; i < ints[0]; ++i) {
+      static_cast<float*>(buffers[1])[i] = static_cast<const float*>(buffers[0])[i] * factor;
+    }
+    return 0;
+  };
+  Compiled module(R"(
+    @T.prim_func(private=True, s_tir=True)
+    def scaled(x: T.Buffer(("n",), "float32"), y: T.Buffer(("n",), "float32")):
+        with T.sblock("scaled"):
+            T.reads(x[0:n])
+            T.writes(y[0:n])
+            T.call_extern("int32", "scale", x.data, y.data, n, T.float32(1.5))
+
+    @R.function
+    def main(x: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+        cls = Module
+        n = T.int64()
+        y = R.call_tir(cls.scaled, (x,), out_ty=R.Tensor((n,), "float32"))
+        z = R.add(y, y)
+        return z
+)",
+                  context);
+  CHECK(Elements(module("main", {Floats({2}, {1, 2})})[0]) == Numbers{3, 6});
+  CHECK(Elements(module("main", {Floats({3}, {4, 6, -2})})[0]) == Numbers{12, 18, -6});
 }
 
 TEST_CASE("printing and assertions") {
