@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "compiler/interp/interpreter.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/script/printer.h"
 #include "compiler/te/tensor.h"
@@ -126,6 +127,46 @@ TEST_CASE("several results of one reduction, scalars, and equal names") {
         T.writes(compute[()])
         compute[()] = compute1[()] + T.float32(1.0)
 )");
+}
+
+TEST_CASE("reductions: sum, product, maximum and minimum, and one of one's own") {
+  const auto reduced = [](DataType dtype, const auto& reduce) {
+    const Tensor x = Placeholder({Int64(2), Int64(3)}, dtype, "x");
+    const ir::IterVar k = ReduceAxis(Int64(3), "k");
+    const Tensor y = Compute({Int64(2)}, [&](const Indices& i) { return reduce(x(i[0], k->var), k); });
+    return CreatePrimFunc({x, y});
+  };
+  const auto check = [](const ir::PrimFunc& function, auto zero, std::vector<double> values,
+                        std::vector<double> expected) {
+    using T = decltype(zero);
+    std::vector<T> in(values.begin(), values.end()), out(2);
+    const DataType dtype = function->params[0].buffer->dtype;
+    const std::vector<interp::HostBuffer> buffers{{dtype, {2, 3}, std::as_writable_bytes(std::span(in))},
+                                                  {dtype, {2}, std::as_writable_bytes(std::span(out)), false}};
+    const Status status = interp::Interpret(function, buffers, {}, {});
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    CHECK(std::vector<double>(out.begin(), out.end()) == expected);
+  };
+  const DataType i32 = DataType::Int(32);
+  const auto one = [](const auto& reduction) {
+    return [&reduction](PrimExpr x, ir::IterVar k) { return reduction(std::move(x), {std::move(k)}); };
+  };
+  const auto closest = [](PrimExpr x, ir::IterVar k) {  // to zero
+    return Reduce({x}, {k},
+                  [](const Indices& a, const Indices& b) {
+                    return std::vector<PrimExpr>{ir::Select(a[0] * a[0] <= b[0] * b[0], a[0], b[0])};
+                  },
+                  {ir::MakeConst(x->dtype, 1000)})[0];
+  };
+  const std::vector<double> values{-2, -3, -5, 7, 1, -4};
+  check(reduced(kF32, one(Sum)), 0.0F, values, {-10, 4});
+  check(reduced(kF32, one(Prod)), 0.0F, values, {-30, -28});
+  check(reduced(kF32, one(ReduceMax)), 0.0F, values, {-2, 7});
+  check(reduced(kF32, one(ReduceMin)), 0.0F, values, {-5, -4});
+  check(reduced(kF32, closest), 0.0F, values, {-2, 1});
+  check(reduced(i32, one(Prod)), int32_t{0}, values, {-30, -28});
+  check(reduced(i32, one(ReduceMax)), int32_t{0}, values, {-2, 7});
+  check(reduced(i32, one(ReduceMin)), int32_t{0}, {2, 3, 5, 9, 8, 7}, {2, 7});
 }
 
 TEST_CASE("ranges of reads: windows, whole dimensions, symbolic scalars") {
