@@ -62,6 +62,14 @@ void ContainerWriter::AddStored(const Section& section, std::span<const std::byt
   Insert({section, {stored}, {}});
 }
 
+void ContainerWriter::Replace(const Section& section, std::span<const std::byte> stored) {
+  const auto place = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    return entry.section.kind == section.kind && entry.section.index == section.index;
+  });
+  INGOT_CHECK(place != entries_.end(), "there is no such section");
+  *place = {section, {stored}, {}};
+}
+
 void ContainerWriter::ForEachSection(
     const std::function<void(const Section& section, std::span<const std::span<const std::byte>> pieces)>& visit)
     const {

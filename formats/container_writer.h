@@ -40,6 +40,8 @@ class ContainerWriter {
   Status AddOwned(SectionKind kind, uint32_t index, std::vector<std::byte> bytes, const Options& options);
   // A section of another container as it is stored there, compressed or not; the bytes stay as they are likewise.
   void AddStored(const Section& section, std::span<const std::byte> stored);
+  // The same in the place of the section of this kind and index, which must be there: its content compressed elsewhere.
+  void Replace(const Section& section, std::span<const std::byte> stored);
   // In the order of the file; offsets are not set yet.
   void ForEachSection(const std::function<void(const Section& section,
                                                std::span<const std::span<const std::byte>> pieces)>& visit) const;

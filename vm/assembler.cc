@@ -6,6 +6,7 @@
 #include <map>
 
 #include "runtime/suggest.h"
+#include "vm/assembler_file.h"
 #include "vm/assembler_types.h"
 #include "vm/builtins.h"
 #include "vm/text_cursor.h"
@@ -20,16 +21,17 @@ constexpr int64_t kMaxZerosBytes = int64_t{1} << 30;
 
 class Assembler {
  public:
-  Assembler(std::string_view text, std::string_view file_name) : in_(text, file_name) {}
+  Assembler(std::string_view text, std::string_view file_name, const std::string& directory)
+      : in_(text, file_name), file_(in_, directory) {}
 
-  Result<Program> Run() {
+  Result<AssembledFile> Run() {
     if (in_.Expect("ingot") && in_.ExpectInt() != 1 && in_.ok()) in_.Fail("expected \"ingot 1\"");
     program_.devices.clear();
     while (in_.ok() && !in_.AtEnd()) TopLevel();
     if (program_.devices.empty()) program_.devices.emplace_back();
     if (in_.ok()) ResolveReferences();
     if (!in_.ok()) return in_.error();
-    return std::move(program_);
+    return AssembledFile{std::move(program_), file_.TakeForm()};
   }
 
  private:
@@ -49,6 +51,10 @@ class Assembler {
       void (Assembler::*parse)();
     };
     static constexpr Row kRows[] = {
+        {"blobs", &Assembler::ParseBlobs},
+        {"section", &Assembler::ParseSection},
+        {"launcher", &Assembler::ParseLauncher},
+        {"stripped", &Assembler::ParseStripped},
         {"metadata", &Assembler::ParseMetadata},
         {"device", &Assembler::ParseDevice},
         {"external", &Assembler::ParseExternal},
@@ -64,6 +70,11 @@ class Assembler {
     const int row = in_.ExpectOneOf("declaration", words);
     if (row >= 0) (this->*kRows[row].parse)();
   }
+
+  void ParseBlobs() { file_.ParseBlobs(); }
+  void ParseSection() { file_.ParseSection(); }
+  void ParseLauncher() { file_.ParseLauncher(); }
+  void ParseStripped() { file_.SetStripped(); }
 
   void ParseMetadata() {
     const size_t at = in_.position();
@@ -122,8 +133,8 @@ class Assembler {
       weight->offset = in_.ExpectUnsigned(UINT64_MAX);
     } else if (in_.Take("zeros")) {
       constant.bytes = SharedBytes::Own(std::vector<std::byte>(static_cast<size_t>(SizeOf(constant, at))));
-    } else if (in_.Peek("hex")) {
-      constant.bytes = ParseBlob();
+    } else if (in_.Peek("hex") || in_.Peek("blob")) {
+      constant.bytes = file_.ParseBlob();
     } else if (in_.Take("prepared")) {
       ParseReference(Table::kFunction, [this, index = program_.constants.size()](int64_t id) {
         program_.constants[index].prepared_by->function = FunctionId(static_cast<uint32_t>(id));
@@ -202,36 +213,8 @@ class Assembler {
     in_.Expect("features");
     image.features = in_.ExpectUnsigned(UINT64_MAX);
     in_.Expect("=");
-    image.bytes = ParseBlob();
+    image.bytes = file_.ParseBlob();
     program_.images.push_back(std::move(image));
-  }
-
-  // hex "00ff" "01"...; spaces inside the quotes separate nothing.
-  SharedBytes ParseBlob() {
-    std::vector<std::byte> bytes;
-    in_.Expect("hex");
-    while (in_.ok()) {
-      const size_t at = in_.position();
-      const std::string digits = in_.ExpectString();
-      int high = -1;
-      for (char c : digits) {
-        if (c == ' ') continue;
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-        if (digit < 0) {
-          in_.FailAt(at, "expected the digits 0-9 and a-f");
-          break;
-        }
-        if (high < 0) {
-          high = digit;
-        } else {
-          bytes.push_back(static_cast<std::byte>(high * 16 + digit));
-          high = -1;
-        }
-      }
-      if (high >= 0) in_.FailAt(at, "an odd number of hex digits");
-      if (!in_.Peek("\"")) break;
-    }
-    return SharedBytes::Own(std::move(bytes));
   }
 
   void ParseKernel() {
@@ -615,6 +598,7 @@ class Assembler {
   static constexpr size_t kMaxRegisterNames = 1 << 20;
 
   TextCursor in_;
+  FileParser file_;
   TypeParser types_{in_};
   Program program_;
   std::vector<Reference> references_;
@@ -627,6 +611,13 @@ class Assembler {
 
 }  // namespace
 
-Result<Program> Assemble(std::string_view text, std::string_view file_name) { return Assembler(text, file_name).Run(); }
+Result<AssembledFile> AssembleFile(std::string_view text, std::string_view file_name, const std::string& directory) {
+  return Assembler(text, file_name, directory).Run();
+}
+
+Result<Program> Assemble(std::string_view text, std::string_view file_name) {
+  INGOT_ASSIGN_OR_RETURN(AssembledFile file, Assembler(text, file_name, "").Run());
+  return std::move(file.program);
+}
 
 }  // namespace ingot::vm

@@ -3,6 +3,10 @@
 // program is sound is the verifier's business, so that tests can write unsound ones.
 //
 //   ingot 1                                   ; the first line; this is a comment
+//   blobs "f.ingotasm.blobs" size 4096 hash 0x1   ; a file beside this one: `= blob OFFSET size N` for `= hex ...`
+//   stripped                                ; these three are the file's, not the program's: it has no debug map,
+//   section constant_data[0] required align 64 zstd 4096 = hex "28b52ffd..."   ; a section as it is stored,
+//   launcher = hex "7f454c46..."            ; and it is a packed program
 //   metadata "producer" = "ingot 0.1.0"
 //   device "cpu" 0                            ; virtual devices; none: one cpu
 //   external @log(x: float32[4]) -> () effects io
@@ -38,15 +42,26 @@
 // Things are named @name, @"any name", or by index: #3. A stream operand that is 0 is left out.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "runtime/status.h"
+#include "vm/file_form.h"
 #include "vm/program.h"
 
 namespace ingot::vm {
 
+struct AssembledFile {
+  Program program;
+  FileForm form;
+};
+
 // A failure has line, column, the line with a caret, and a suggestion where a word is misspelt:
-// "f.ingotasm:3:5: error: unknown opcode "jmp", did you mean "jump"?".
+// "f.ingotasm:3:5: error: unknown opcode "jmp", did you mean "jump"?". `directory` is where `blobs` are looked for, and
+// beneath which they must lie; without one the text may have none.
+Result<AssembledFile> AssembleFile(std::string_view text, std::string_view file_name, const std::string& directory);
+
+// The program alone, of a text without blobs.
 Result<Program> Assemble(std::string_view text, std::string_view file_name = "<text>");
 
 }  // namespace ingot::vm

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <set>
 
+#include "formats/hash.h"
 #include "runtime/check.h"
 #include "runtime/utf8.h"
 #include "vm/builtins.h"
@@ -136,7 +138,7 @@ class Printer {
   Printer(const Program& program, const DisassembleOptions& options) : program_(program), options_(options) {}
 
   std::string Run() {
-    out_ = "ingot 1\n";
+    if (options_.form != nullptr) PrintForm(*options_.form);
     for (const auto& [key, value] : program_.metadata) Line("metadata " + Quote(key) + " = " + Quote(value));
     for (const VirtualDevice& device : program_.devices) {
       Line("device " + Quote(device.kind) + " " + std::to_string(device.index));
@@ -165,7 +167,12 @@ class Printer {
     for (const KernelImage& image : program_.images) PrintImage(image);
     for (const vm::Kernel& kernel : program_.kernels) PrintKernel(kernel);
     for (const Function& function : program_.functions) PrintFunction(function);
-    return std::move(out_);
+    std::string head = "ingot 1\n";
+    if (const BlobsBeside* beside = options_.beside) {
+      head += "blobs " + Quote(beside->name) + " size " + std::to_string(beside->size) + " hash " +
+              Hex(formats::Hash(beside->pieces)) + "\n";
+    }
+    return head + out_;
   }
 
   std::string RunFunction(const Function& function) {
@@ -198,8 +205,12 @@ class Printer {
     return out.empty() ? "" : " effects" + out;
   }
 
-  std::string Blob(const SharedBytes& bytes) const {
+  std::string Blob(const SharedBytes& bytes) {
     if (!options_.blobs) return "<" + std::to_string(bytes.size()) + " bytes>";
+    constexpr size_t kMostInText = 64;  // where a file beside it takes the rest
+    if (options_.beside != nullptr && bytes.size() > kMostInText) {
+      return "blob " + std::to_string(PutBeside(bytes.bytes)) + " size " + std::to_string(bytes.size());
+    }
     std::string out = "hex";
     constexpr size_t kPerLine = 48;
     if (bytes.size() == 0) return out + " \"\"";
@@ -213,6 +224,32 @@ class Printer {
       out += "\"";
     }
     return out;
+  }
+
+  // Its offset there; bytes that several share stand there once.
+  uint64_t PutBeside(std::span<const std::byte> bytes) {
+    BlobsBeside& beside = *options_.beside;
+    const auto [at, is_new] = offsets_beside_.emplace(std::pair(bytes.data(), bytes.size()), beside.size);
+    if (is_new) {
+      beside.pieces.push_back(bytes);
+      beside.size += bytes.size();
+    }
+    return at->second;
+  }
+
+  void PrintForm(const FileForm& form) {
+    if (!form.debug_map) Line("stripped");
+    for (const auto& [section, stored] : form.sections) {
+      const std::string_view known = formats::SectionKindName(section.kind);
+      Line("section " +
+           (known.empty() ? std::to_string(static_cast<uint32_t>(section.kind)) + " " + Quote(section.name)
+                          : std::string(known)) +
+           "[" + std::to_string(section.index) + "]" + (section.is_required ? " required" : " optional") + " align " +
+           std::to_string(uint64_t{1} << section.alignment_log2) +
+           (section.codec == formats::Codec::kZstd ? " zstd " + std::to_string(section.size) : "") + " = " +
+           Blob(stored));
+    }
+    if (form.launcher.size() > 0) Line("launcher = " + Blob(form.launcher));
   }
 
   void PrintConstant(const Constant& constant, const Weight* weight) {
@@ -353,6 +390,7 @@ class Printer {
 
   const Program& program_;
   DisassembleOptions options_;
+  std::map<std::pair<const std::byte*, size_t>, uint64_t> offsets_beside_;
   std::string out_;
 };
 

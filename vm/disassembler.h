@@ -3,14 +3,26 @@
 // appear as #index), and escapes control characters. The grammar stands in vm/assembler.h.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
+#include "vm/file_form.h"
 #include "vm/program.h"
 
 namespace ingot::vm {
 
+// Bytes that stand in a file beside the text, one piece after the other: constants, images, stored sections.
+struct BlobsBeside {
+  std::string name;                                // of the file, which lies in the text's folder
+  std::vector<std::span<const std::byte>> pieces;  // of the program's and the form's bytes
+  uint64_t size = 0;
+};
+
 struct DisassembleOptions {
   bool blobs = true;  // false: constants and images print as "<N bytes>", which does not assemble: for people
+  BlobsBeside* beside = nullptr;   // filled, for whoever writes the text to write beside it; null: all is in the text
+  const FileForm* form = nullptr;  // what else the file holds; null: the program alone
 };
 
 std::string Disassemble(const Program& program, const DisassembleOptions& options = {});

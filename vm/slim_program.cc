@@ -1,33 +1,11 @@
 #include "vm/slim_program.h"
 
 #include "formats/packed_program.h"
+#include "vm/file_form.h"
 #include "vm/program_codec.h"
 
 namespace ingot::vm {
 namespace {
-
-// Sections that EncodedProgram makes anew.
-bool IsOfTheProgram(formats::SectionKind kind) {
-  using formats::SectionKind;
-  switch (kind) {
-    case SectionKind::kMetadata:
-    case SectionKind::kStrings:
-    case SectionKind::kSignatures:
-    case SectionKind::kFunctions:
-    case SectionKind::kKernels:
-    case SectionKind::kMemoryPlans:
-    case SectionKind::kConstants:
-    case SectionKind::kDebugMap:
-    case SectionKind::kWeights:
-    case SectionKind::kKernelImage:
-    case SectionKind::kConstantData:
-      return true;
-    case SectionKind::kGoldenCases:
-    case SectionKind::kSignature:
-      return false;
-  }
-  return false;  // a kind of a later version
-}
 
 EncodeOptions SameEncoding(const formats::Container& container, bool drop_debug_map) {
   EncodeOptions encoding;
