@@ -1,6 +1,6 @@
-// vm-inspect: shows what is in an executable: signatures, sections, kernels, constants, memory, bytecode; checks it; takes
-// kernel images out; assembles the text form. It reads files that are damaged as far as they can be read, and trusts
-// nothing: no kernel is loaded or run.
+// vm-inspect: shows what is in an executable: signatures, sections, kernels, constants, memory, bytecode; checks it;
+// takes kernel images out; assembles the text form. It reads files that are damaged as far as they can be read, and
+// trusts nothing: no kernel is loaded or run.
 
 #include <algorithm>
 #include <iostream>
@@ -19,6 +19,7 @@
 #include "vm/disassembler.h"
 #include "vm/doctor.h"
 #include "vm/executable.h"
+#include "vm/file_form.h"
 #include "vm/golden_cases.h"
 #include "vm/memory_peak.h"
 #include "vm/plan_check.h"
@@ -36,6 +37,7 @@ constexpr const char* kExamples =
     "  vm-inspect model.ingot --verify                   # every check and every hash\n"
     "  vm-inspect model.ingot --dim batch=8              # what a call with this batch takes\n"
     "  vm-inspect model.ingot --disasm main\n"
+    "  vm-inspect model.ingot --disasm --blobs -o model.ingotasm   # large bytes in model.ingotasm.blobs\n"
     "  vm-inspect model.ingot --extract x86-64-v3 -o kernels.so\n"
     "  vm-inspect model.ingot --thin --strip -o small.ingot   # only what this machine's CPU runs, no debug map\n"
     "  vm-inspect model.ingot --thin x86-64-v3 -o v3.ingot\n"
@@ -49,7 +51,8 @@ struct Options {
   std::string path, output, assemble, extract, diff, sign, make_key, require_signature, format = "text";
   std::optional<std::string> disasm, thin;
   std::vector<std::string> dims, input_shapes;
-  bool doctor = false, strip = false, constants = false, kernels = false, sections = false, verify = false;
+  bool blobs = false, doctor = false, strip = false, constants = false, kernels = false, sections = false,
+       verify = false;
 };
 
 std::string Join(const std::vector<std::string>& parts, const char* separator) {
@@ -302,6 +305,11 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
   PrintSections(sections);
 }
 
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
 class Inspection {
  public:
   Inspection(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
@@ -358,7 +366,7 @@ class Inspection {
               const Status& damage) {
     if (options_.thin || options_.strip) return damage.ok() ? WriteSlim(container, program) : Status();
     if (!options_.extract.empty()) return Extract(program);
-    if (options_.disasm) return Disassemble(program);
+    if (options_.disasm) return Disassemble(container, program, damage.ok());
     for (const vm::Function& function : program.functions) {
       // Names of what is in no signature are mistakes, not unknown values.
       Status given = vm::SymbolValues(function.signature, shapes_).status();
@@ -414,7 +422,7 @@ class Inspection {
   Result<int> ShowNeeds(const formats::Container& container, const vm::Program& program) {
     vm::DoctorOptions options;
     options.shapes = shapes_;
-    options.directory = Folder();
+    options.directory = FolderOf(options_.path);
     options.machine_policy_path = vm::kMachinePolicyPath;
     options.available_memory_bytes = vm::AvailableMemoryBytes();
     Json findings = Json::array();
@@ -469,20 +477,31 @@ class Inspection {
     return formats::WritePackedProgram(file_.bytes.first(container.start_offset()), writer, options_.output);
   }
 
-  std::string Folder() const {
-    const size_t slash = options_.path.rfind('/');
-    return slash == std::string::npos ? "." : options_.path.substr(0, slash + 1);
-  }
-
   Status VerifyWeightFiles(vm::Program program) const {
     vm::WeightSources sources;
-    sources.directory = Folder();
+    sources.directory = FolderOf(options_.path);
     sources.verify_files = true;
     return vm::BindWeights(program, sources);
   }
 
-  Status Disassemble(const vm::Program& program) {
-    if (options_.disasm->empty()) return Write(vm::Disassemble(program));
+  // Of a damaged file the program alone, as far as it can be read.
+  Status Disassemble(const formats::Container& container, const vm::Program& program, bool is_sound) {
+    if (options_.disasm->empty()) {
+      const vm::FileForm form = vm::FormOf(container, file_);
+      vm::BlobsBeside beside;
+      vm::DisassembleOptions disassemble;
+      if (is_sound) disassemble.form = &form;
+      if (!options_.blobs) return Write(vm::Disassemble(program, disassemble));
+      if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--blobs: no -o FILE was given");
+      const std::string path = options_.output + ".blobs";
+      beside.name = path.substr(path.rfind('/') + 1);
+      disassemble.beside = &beside;
+      const std::string text = vm::Disassemble(program, disassemble);
+      INGOT_ASSIGN_OR_RETURN(formats::OutputFile file, formats::OutputFile::Create(path));
+      for (const std::span<const std::byte> piece : beside.pieces) INGOT_RETURN_IF_ERROR(file.Write(piece));
+      INGOT_RETURN_IF_ERROR(file.Commit());
+      return Write(text);
+    }
     std::vector<std::string_view> names;
     for (const vm::Function& function : program.functions) {
       if (function.name == *options_.disasm) return Write(vm::DisassembleFunction(program, function));
@@ -518,9 +537,10 @@ class Inspection {
     if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--assemble: no -o FILE was given");
     INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(options_.assemble));
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    INGOT_ASSIGN_OR_RETURN(vm::Program program, vm::Assemble(text, options_.assemble));
-    INGOT_RETURN_IF_ERROR(vm::Verify(program).WithContext(options_.assemble));
-    INGOT_RETURN_IF_ERROR(vm::WriteProgram(program, options_.output));
+    INGOT_ASSIGN_OR_RETURN(const vm::AssembledFile file,
+                           vm::AssembleFile(text, options_.assemble, FolderOf(options_.assemble)));
+    INGOT_RETURN_IF_ERROR(vm::Verify(file.program).WithContext(options_.assemble));
+    INGOT_RETURN_IF_ERROR(vm::WriteInForm(file.program, file.form, options_.output).WithContext(options_.assemble));
     return int{kExitOk};
   }
 
@@ -551,6 +571,8 @@ int main(int argc, char** argv) {
   app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
       ->expected(0, 1)
       ->type_name("[FN]");
+  app.add_flag("--blobs", options.blobs, "With --disasm: bytes beyond 64 in OUT.blobs, a file beside the text")
+      ->needs("--disasm");
   app.add_option("--dim", options.dims, "NAME=N: the peak of memory for this value of a symbolic dimension")
       ->allow_extra_args(false);
   app.add_option("--input-shape", options.input_shapes, "NAME=D0,D1,...: the same, from an input's dimensions")

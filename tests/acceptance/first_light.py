@@ -140,6 +140,20 @@ class FirstLight(unittest.TestCase):
             self.check(tool("vm-inspect", "--assemble", self.dir / "text.ingotasm", "-o", self.dir / "again.ingot"), 0)
             self.assertEqual((self.dir / "again.ingot").read_bytes(), exe.read_bytes())
 
+    def test_disassembly_beside_its_bytes(self):
+        text, blobs, again = (self.dir / name for name in ("m.ingotasm", "m.ingotasm.blobs", "beside.ingot"))
+        self.check(tool("vm-inspect", self.digits, "--disasm", "--blobs"), 2, "--blobs: no -o FILE was given")
+        self.check(tool("vm-inspect", self.digits, "--blobs"), 2, "--blobs requires --disasm")
+        self.check(tool("vm-inspect", self.digits, "--disasm", "--blobs", "-o", text), 0)
+        self.assertIn('\nblobs "m.ingotasm.blobs" size ', text.read_text())
+        self.assertLess(text.stat().st_size, self.digits.stat().st_size)
+        self.check(tool("vm-inspect", "--assemble", text, "-o", again), 0)
+        self.assertEqual(again.read_bytes(), self.digits.read_bytes())
+        again.unlink()
+        blobs.write_bytes(blobs.read_bytes()[:-1] + b"?")
+        self.check(tool("vm-inspect", "--assemble", text, "-o", again), 3, "m.ingotasm:2:", "is not the one that belongs to")
+        self.assertFalse(again.exists())
+
     def test_emitted_forms_have_contents(self):
         for form, needle in (("tir", "@T.prim_func"), ("llvm", "define"), ("asm", "ret"), ("bytecode", "call_kernel"), ("relax", "R.matmul")):
             result = tool("vm-compile", self.mlp_onnx, f"--emit={form}")
