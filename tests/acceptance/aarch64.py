@@ -8,6 +8,8 @@ With MODELS_DIR, the models that the benchmark script makes there (MODELS_DIR/NA
 besides the digit classifier, MobileNetV2, and a network of attention, normalisation and activations."""
 import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np
 except ImportError as error:
@@ -29,7 +31,10 @@ for what, there in (("qemu-aarch64 is not installed", QEMU), (f"{BUILD} holds no
 
 
 def run(*args):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=True)
+    result = subprocess.run([str(a) for a in args], capture_output=True, text=True)
+    if result.returncode == 0:
+        Tools(BIN).check_written(args)
+    return result
 
 
 def emulated(*args):

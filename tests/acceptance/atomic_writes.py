@@ -26,9 +26,7 @@ class AtomicWrites(unittest.TestCase):
         self.source = self.dir / "digits.ingot"
         Tools(BIN, check=True)("vm-compile", DATA / "digits.onnx", "-o", self.source)
         program = self.dir / "program"
-        subprocess.run(
-            [BIN / "vm-compile", DATA / "digits.onnx", "--emit=program", "-o", program], check=True, capture_output=True
-        )
+        Tools(BIN, check=True)("vm-compile", DATA / "digits.onnx", "--emit=program", "-o", program)
         # The same writer as vm-compile's, behind less that is not its matter: executables and packed programs.
         self.cases = {"executable": (self.source, self.dir / "e/x.ingot"), "program": (program, self.dir / "p/x")}
         for _, target in self.cases.values():

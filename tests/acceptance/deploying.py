@@ -4,6 +4,8 @@ files that were tampered with, compression, what differs between two files, and 
 usage: deploying.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts print SKIP without what they need"""
 import hashlib, json, pathlib, shutil, struct, subprocess, sys, tempfile, unittest
 
+from tools import Tools
+
 try:
     import numpy as np
 except ImportError as error:
@@ -17,7 +19,10 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 
 def run(*args, **more):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=True, **more)
+    result = subprocess.run([str(a) for a in args], capture_output=True, text=True, **more)
+    if result.returncode == 0:
+        Tools(BIN).check_written(args)
+    return result
 
 
 class Deploying(unittest.TestCase):

@@ -5,6 +5,8 @@ limit, 77 (skipped) without onnxruntime.
 usage: hand_matmul.py BIN_DIR [--rounds N] [--limit RATIO]"""
 import argparse, json, pathlib, subprocess, sys, tempfile, time
 
+from tools import Tools
+
 try:
     import numpy as np, onnx, onnxruntime
     from onnx import TensorProto, helper
@@ -49,6 +51,7 @@ def main():
         made = subprocess.run([arguments.bin / "tutorial_hand_matmul", program], capture_output=True, text=True)
         if made.returncode != 0:
             sys.exit(made.stderr)
+        Tools(arguments.bin).check_round_trips([program])
         print(made.stdout)
         rng = np.random.default_rng(1)
         feeds = {name: rng.random((SIZE, SIZE), dtype=np.float32) for name in ("a", "b")}

@@ -45,7 +45,10 @@ int main(void) {
 
 
 def run(*args, **more):
-    return subprocess.run([str(a) for a in args], capture_output=True, text=True, **more)
+    result = subprocess.run([str(a) for a in args], capture_output=True, text=True, **more)
+    if result.returncode == 0:
+        Tools(BIN).check_written(args, more.get("cwd"))
+    return result
 
 
 def skip(test, reason):

@@ -37,15 +37,13 @@ def session(model):
 
 
 def compiled(model, out):
-    start = time.perf_counter()
     result = tool("vm-compile", model, "-o", out, "--progress", "never")
-    seconds = time.perf_counter() - start
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines()
         failures.append(f"{out.stem}: {lines[-1] if lines else result.returncode}")
         print(f"FAIL {out.stem}: not compiled: {lines[-1] if lines else ''}")
         return None
-    return seconds
+    return tool.seconds
 
 
 def compare(name, executable, inputs, outputs, directory):

@@ -12,6 +12,9 @@ the calling thread may have no more than its share of it. Exits 1 when a figure 
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests/acceptance"))
+from tools import Tools
+
 FIGURES = {"load_ms": 5.0, "first_over_warm": 1.3, "memory_beyond_mb": 5.0, "compressed_gb_per_s": 1.0,
            "compressed_callers_share": 0.75}
 
@@ -60,7 +63,6 @@ def best(args, is_good, times=5, at_most=30):
 
 
 def make_model(folder):
-    sys.path.insert(0, str(ROOT / "tests/acceptance"))
     try:
         import numpy
 
@@ -96,7 +98,7 @@ def report(options, model, folder):
     for name, more in {"raw": [], "zstd": ["--compress", "zstd:1"]}.items():
         path = folder / f"{model.name}-{name}.ingot"
         if not path.exists():
-            subprocess.run([tools / "vm-compile", model / "model.onnx", "-o", path, *more], check=True)
+            Tools(tools, check=True)("vm-compile", model / "model.onnx", "-o", path, *more)
         sections = json.loads(subprocess.run([tools / "vm-inspect", path, "--json", "-"], check=True,
                                              capture_output=True, text=True).stdout)["sections"]
         weights = next(s for s in sections if s["section"] == "constant_data")
