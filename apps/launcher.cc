@@ -1,7 +1,8 @@
 // The launcher: the front part of a program that vm-compile --emit=program makes. It finds the container that stands
-// behind it in its own file, calls one of its functions on tensor files, and prints or writes the results, as vm-run does.
-// Linked fully static, so the program needs nothing installed; option parsing is its own, since a command-line library
-// would be most of its size. Does not benchmark, compare or inspect: the other tools open the same file for that.
+// behind it in its own file, calls one of its functions on tensor files, and prints or writes the results, as vm-run
+// does. Linked fully static, so the program needs nothing installed; option parsing is its own, since a command-line
+// library would be most of its size. Does not benchmark, compare or inspect: the other tools open the same file for
+// that.
 #include <limits.h>
 #include <sys/auxv.h>
 #include <unistd.h>

@@ -57,8 +57,8 @@ const NamedType* FindRow(TypeCode code, int bits) {
   return nullptr;
 }
 
-// For each code the widths that have a row, or-ed: all are powers of two below 256. Every tensor that comes from outside is
-// judged by it.
+// For each code the widths that have a row, or-ed: all are powers of two below 256. Every tensor that comes from
+// outside is judged by it.
 struct KnownWidths {
   static constexpr size_t kNumCodes = 16;
   uint8_t of_code[kNumCodes] = {};

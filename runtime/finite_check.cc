@@ -9,8 +9,8 @@
 namespace ingot {
 namespace {
 
-// IEEE formats: without its sign, an infinity is the exponent mask, a NaN is above it. Blocks are judged by their largest
-// element first.
+// IEEE formats: without its sign, an infinity is the exponent mask, a NaN is above it. Blocks are judged by their
+// largest element first.
 template <typename Bits>
 FiniteReport CheckIeee(const void* data, int64_t count, Bits exponent) {
   constexpr int64_t kBlock = 256;

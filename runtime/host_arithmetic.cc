@@ -1,5 +1,5 @@
-// Arithmetic on elements, in blocks of double or int64 (host_elements.h). For +, -, *, / and sqrt of floats up to 32 bits
-// a result that is rounded to double and then to float is the correctly rounded float (double has more than twice
+// Arithmetic on elements, in blocks of double or int64 (host_elements.h). For +, -, *, / and sqrt of floats up to 32
+// bits a result that is rounded to double and then to float is the correctly rounded float (double has more than twice
 // float's digits), so that computing in double gives float32's own results; small floats round once more, when stored.
 #include <algorithm>
 #include <array>
@@ -102,8 +102,8 @@ void Compute(BinaryOp op, DataType dtype, const int64_t* a, const int64_t* b, in
   }
 }
 
-// The dims of a result and how two inputs are walked along with it, neighbouring axes joined where both run on: rows are
-// as long as they can be.
+// The dims of a result and how two inputs are walked along with it, neighbouring axes joined where both run on: rows
+// are as long as they can be.
 struct Walk {
   int rank = 0;
   Strides dims{};

@@ -1,5 +1,6 @@
-// What moves elements: every routine checks the tensors, then walks the rows of `out` (its last axis) with an odometer over
-// the other axes that carries one element offset per input. No element is looked at. Arithmetic is host_arithmetic.cc.
+// What moves elements: every routine checks the tensors, then walks the rows of `out` (its last axis) with an odometer
+// over the other axes that carries one element offset per input. No element is looked at. Arithmetic is
+// host_arithmetic.cc.
 #include "runtime/host_ops.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The checks of whatever describes a tensor. Compiled for speed, since every tensor of every invocation passes here, but
-// for what is cold: the refusals.
+// The checks of whatever describes a tensor. Compiled for speed, since every tensor of every invocation passes here,
+// but for what is cold: the refusals.
 #include "runtime/tensor_view.h"
 
 #include <limits>

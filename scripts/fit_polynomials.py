@@ -41,7 +41,8 @@ def remez(f, weight, lo, hi, degree):
         for i, v in enumerate(values):
             left = values[i - 1] if i else None
             right = values[i + 1] if i + 1 < len(values) else None
-            if (left is None or abs(v) >= abs(left) or v * left < 0) and (right is None or abs(v) >= abs(right) or v * right < 0):
+            peaks = lambda beside: beside is None or abs(v) >= abs(beside) or v * beside < 0
+            if peaks(left) and peaks(right):
                 if extrema and extrema[-1][1] * v > 0:
                     if abs(v) > abs(extrema[-1][1]):
                         extrema[-1] = (grid[i], v)
@@ -127,8 +128,8 @@ def main():
         fit("erf(x) = x P(z), |x| < 1", erf_tail, lambda z: 1, mp.mpf(0), mp.mpf(1), degrees[5], rounding)
         center = mp.mpf("2.5") if kind == "float32" else mp.mpf("3.5")
         top = mp.mpf("4.0") if kind == "float32" else mp.mpf("6.0")
-        fit(f"log(erfc(a)) = P(a - {center})", log_erfc(center), lambda t: mp.erfc(t + center), 1 - center, top - center,
-            degrees[6][0], rounding)
+        fit(f"log(erfc(a)) = P(a - {center})", log_erfc(center), lambda t: mp.erfc(t + center), 1 - center,
+            top - center, degrees[6][0], rounding)
     eighth = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.001")  # tan(pi / 8)^2
     fit("atan(x) = x + x z P(z)", atan_tail, lambda z: z, mp.mpf(0), eighth, 10, to_float64)
     fit("asin(x) = x + x z P(z)", asin_tail, lambda z: z, mp.mpf(0), mp.mpf("0.25"), 13, to_float64)

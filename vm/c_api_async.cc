@@ -1,5 +1,6 @@
-// The C API, asynchronous invocations: a task is an invocation on a thread of its own. It has the context from its start
-// until it is waited for or released; what other threads may do with it (poll, wait for its end, cancel) is below.
+// The C API, asynchronous invocations: a task is an invocation on a thread of its own. It has the context from its
+// start until it is waited for or released; what other threads may do with it (poll, wait for its end, cancel) is
+// below.
 #include <pthread.h>
 #include <signal.h>
 

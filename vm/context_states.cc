@@ -1,8 +1,8 @@
-// States: what a context keeps between invocations. Created with the context, reset, read and replaced from outside; the
-// functions of the executable read and write them by themselves. A part of vm/context.h.
+// States: what a context keeps between invocations. Created with the context, reset, read and replaced from outside;
+// the functions of the executable read and write them by themselves. A part of vm/context.h.
 //
-// A state that grows is a buffer of its full capacity; outside it has the dims that its length state says, and values of
-// these dims go in and out.
+// A state that grows is a buffer of its full capacity; outside it has the dims that its length state says, and values
+// of these dims go in and out.
 #include <algorithm>
 #include <cstring>
 

@@ -13,8 +13,8 @@
 
 namespace ingot::vm {
 
-// The thread of one process and what it looks at. In a forked child this object is a dead copy: its thread does not exist
-// there, and its mutex may be in any state.
+// The thread of one process and what it looks at. In a forked child this object is a dead copy: its thread does not
+// exist there, and its mutex may be in any state.
 struct DeadlineTimer::Watch {
   using Deadlines = std::multimap<Clock::time_point, std::atomic<int32_t>*>;
   std::mutex mutex;

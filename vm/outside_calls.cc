@@ -1,5 +1,5 @@
-// Calls out of the program: external functions and builtins; and the closures that calls of functions come from. A part of
-// vm/interpreter.h.
+// Calls out of the program: external functions and builtins; and the closures that calls of functions come from. A part
+// of vm/interpreter.h.
 #include "vm/builtins.h"
 #include "vm/failure_text.h"
 #include "vm/frame_words.h"

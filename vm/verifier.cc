@@ -91,8 +91,8 @@ class Verifier {
     return Verdict();
   }
 
-  // Each names a constant of its own, by a name of its own; what lies in a file lies inside of it. The constants' own form
-  // comes later, and is not relied on.
+  // Each names a constant of its own, by a name of its own; what lies in a file lies inside of it. The constants' own
+  // form comes later, and is not relied on.
   Verdict VerifyWeights() {
     in_file_.assign(program_.constants.size(), nullptr);
     std::set<std::string_view> names;

@@ -1,6 +1,6 @@
 // The warm way of a call: from the context through a frame into a function and out again, and from one function of the
-// program into another. A part of vm/context.h and vm/interpreter.h, in one place and compiled for speed, so that what is
-// called once per call becomes part of it; but for what is cold: the failures.
+// program into another. A part of vm/context.h and vm/interpreter.h, in one place and compiled for speed, so that what
+// is called once per call becomes part of it; but for what is cold: the failures.
 #include <algorithm>
 #include <new>
 
@@ -339,8 +339,8 @@ inline Status Context::Start(const std::atomic<bool>* cancelled) {
   if (cancelled == nullptr) {
     interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
   } else {
-    // Either this sees the flag, or the Cancel that follows it comes behind this store: all four accesses are in the one
-    // order of sequentially consistent ones.
+    // Either this sees the flag, or the Cancel that follows it comes behind this store: all four accesses are in the
+    // one order of sequentially consistent ones.
     interrupt_.store(kNotInterrupted);
     if (cancelled->load()) interrupt_.store(kInterruptCancelled);
   }

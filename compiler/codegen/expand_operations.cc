@@ -1,13 +1,15 @@
 // How the operations are computed.
 //
-//   fma, float32   The product is exact in float64. The sum is rounded to float64 by an addition, and again to float32: to
-//                  round as if once, the first rounding is to odd (Boldo and Melquiond, "Emulation of FMA and correctly
-//                  rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 2008).
-//   fma, float64   The product as a sum of two (Dekker), the three numbers added to a sum and two errors, and the errors
-//                  rounded to odd before they join the sum (the same paper, section 4). Products below 2^-960, whose
-//                  error no float64 holds, may be off by a unit in the last place.
-//   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the last
-//                  place. NaN stay NaN and get quiet. No step makes a denormal float32, so no mode of the processor matters.
+//   fma, float32   The product is exact in float64. The sum is rounded to float64 by an addition, and again to float32:
+//                  to round as if once, the first rounding is to odd (Boldo and Melquiond, "Emulation of FMA and
+//                  correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers
+//                  2008).
+//   fma, float64   The product as a sum of two (Dekker), the three numbers added to a sum and two errors, and the
+//                  errors rounded to odd before they join the sum (the same paper, section 4). Products below 2^-960,
+//                  whose error no float64 holds, may be off by a unit in the last place.
+//   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the
+//                  last place. NaN stay NaN and get quiet. No step makes a denormal float32, so no mode of the
+//                  processor matters.
 #include "compiler/codegen/expand_operations.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -122,7 +124,8 @@ class Expander {
     return {sum, b_.CreateFAdd(b_.CreateFSub(x, of_x), b_.CreateFSub(y, of_y))};
   }
 
-  // A float64 as its first 26 digits, rounded, and the rest, which has as many. Rounded down where it would be infinite.
+  // A float64 as its first 26 digits, rounded, and the rest, which has as many. Rounded down where it would be
+  // infinite.
   std::pair<Value*, Value*> Split(Value* x) {
     llvm::Type* type = WithLanesOf(b_.getInt64Ty(), x);
     const auto bits_of = [&](uint64_t bits) { return llvm::ConstantInt::get(type, bits); };

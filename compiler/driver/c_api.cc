@@ -1,5 +1,5 @@
-// The C API to compile (ingot/compiler.h): options of C in, the driver's out, and its results behind an opaque handle. The
-// library links libingot, whose ingot_status_create makes every status.
+// The C API to compile (ingot/compiler.h): options of C in, the driver's out, and its results behind an opaque handle.
+// The library links libingot, whose ingot_status_create makes every status.
 #include <algorithm>
 #include <cstring>
 #include <new>

@@ -1,8 +1,8 @@
 // Both forms have the same parts in the same order: ELF header, what a linker or loader reads first, the container, the
 // pair that the symbol names (with the dynamic section behind it in a library), the section headers and their names.
-// In an object a relocation says where the pair points to; in a library the pair holds a relative relocation, so it lies
-// in a writable page of its own. Structures are those of <elf.h>, written by a little-endian host for a little-endian
-// target.
+// In an object a relocation says where the pair points to; in a library the pair holds a relative relocation, so it
+// lies in a writable page of its own. Structures are those of <elf.h>, written by a little-endian host for a
+// little-endian target.
 #include "compiler/driver/elf_embedding.h"
 
 #include <elf.h>

@@ -353,8 +353,8 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
   return values;
 }
 
-// Where dims are not proved to be those that the value had before (or constants at all), but the file says that they are
-// these constants, that is checked when the program runs.
+// Where dims are not proved to be those that the value had before (or constants at all), but the file says that they
+// are these constants, that is checked when the program runs.
 Expr GraphImporter::AsDeclared(const Expr& value, const Type& before, const OnnxValueInfo& info, const ir::Span& span) {
   const auto* tensor = KnownTensor(value->type);
   if (tensor == nullptr || !info.dims || info.dims->size() != tensor->dims->size()) return value;

@@ -7,10 +7,10 @@
 //             r = (carried..., stacked...)
 //         return r
 // The body sees what is around it, as ONNX has it; lambda lifting and lowering make a jump of the call. What a loop
-// stacks up is written row by row into tensors that are as long as there are trips, where that is known before the first
-// one; where a condition ends the loop, it is appended. A carried value whose dims change from trip to trip has new
-// symbols for them in each: which dims do is found by importing the body until nothing new is found. So is what the tensors
-// of a carried sequence have in common.
+// stacks up is written row by row into tensors that are as long as there are trips, where that is known before the
+// first one; where a condition ends the loop, it is appended. A carried value whose dims change from trip to trip has
+// new symbols for them in each: which dims do is found by importing the body until nothing new is found. So is what the
+// tensors of a carried sequence have in common.
 #include <algorithm>
 #include <utility>
 

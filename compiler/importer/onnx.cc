@@ -1,7 +1,7 @@
-// The graph importer: walks the nodes once, in order, keeping what each ONNX value name stands for. Functions of the model
-// and branches whose condition is known are expanded where they are called. A node that cannot
-// be imported is noted, and its outputs become stand-ins of the type that the file declares for them (or of none), so
-// that the walk goes on and finds every other such node; a stand-in never reaches a module, since there is none then.
+// The graph importer: walks the nodes once, in order, keeping what each ONNX value name stands for. Functions of the
+// model and branches whose condition is known are expanded where they are called. A node that cannot be imported is
+// noted, and its outputs become stand-ins of the type that the file declares for them (or of none), so that the walk
+// goes on and finds every other such node; a stand-in never reaches a module, since there is none then.
 #include "compiler/importer/onnx.h"
 
 #include <algorithm>

@@ -36,7 +36,8 @@ Status CheckSize(const ir::Type& type) {
 }
 
 // The dims that an operand of a broadcasting operator has to have beside the other one, where that is not proved:
-// unlike symbolic dims (seq beside min(seq, 512)) are equal, or the model fails when it runs. Nothing when all is known.
+// unlike symbolic dims (seq beside min(seq, 512)) are equal, or the model fails when it runs. Nothing when all is
+// known.
 std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimExpr>& dims,
                                                     const std::vector<ir::PrimExpr>& other, bool is_second) {
   std::vector<ir::PrimExpr> result = dims;

@@ -1,5 +1,5 @@
-// The table of ONNX operators, joined from its families (ops/). The semantics are those of ONNX's operator documentation
-// (docs/Operators.md, Changelog.md), for opsets 7 and later.
+// The table of ONNX operators, joined from its families (ops/). The semantics are those of ONNX's operator
+// documentation (docs/Operators.md, Changelog.md), for opsets 7 and later.
 #include "compiler/importer/onnx_ops.h"
 
 #include <algorithm>

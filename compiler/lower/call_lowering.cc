@@ -1,5 +1,5 @@
-// Calls: kernels, builtins, functions of the module, closures, functions of the embedding program, and the few operators
-// that are instructions. A part of compiler/lower/function_lowering.h.
+// Calls: kernels, builtins, functions of the module, closures, functions of the embedding program, and the few
+// operators that are instructions. A part of compiler/lower/function_lowering.h.
 #include <algorithm>
 #include <utility>
 

@@ -23,9 +23,9 @@ namespace {
 // Bounds may be far above what is used (the positions that a model's table has); no call should pay for such a peak.
 constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
 
-// What a function allocates, where each tensor is used last, and which outputs lie in inputs' memory. Branches stand one
-// after the other, as they do in bytecode, so that what lives in one of them alone may share memory with what lives in
-// the other.
+// What a function allocates, where each tensor is used last, and which outputs lie in inputs' memory. Branches stand
+// one after the other, as they do in bytecode, so that what lives in one of them alone may share memory with what lives
+// in the other.
 class Liveness {
  public:
   Liveness(const IRModule& module, std::string_view name, const Function& function,
@@ -125,8 +125,8 @@ class Liveness {
     Escape(binding.value);  // tuples, functions: whatever they mention is counted
   }
 
-  // The function's results. What becomes a state's new value is copied there at the very end, and stays; so does what an
-  // entry point's result shows without being made in its memory (FunctionLowering::MakeOutput).
+  // The function's results. What becomes a state's new value is copied there at the very end, and stays; so does what
+  // an entry point's result shows without being made in its memory (FunctionLowering::MakeOutput).
   void Leave(const Expr& results) {
     const TupleNode* tuple = As<TupleNode>(results);
     const std::vector<Expr> fields = tuple == nullptr ? std::vector<Expr>{results} : tuple->fields;

@@ -1,5 +1,6 @@
-// Batch normalisation: nn.batch_norm. At inference the statistics are given, and where they are weights unfold_batch_norms
-// makes arithmetic of the call, which folds into what stands before it; this row computes what is left, and training.
+// Batch normalisation: nn.batch_norm. At inference the statistics are given, and where they are weights
+// unfold_batch_norms makes arithmetic of the call, which folds into what stands before it; this row computes what is
+// left, and training.
 #include <cmath>
 
 #include "compiler/op/build.h"

@@ -1,5 +1,5 @@
-// Caches: states of a context that calls fill step by step along one axis (keys and values of attention). As values they
-// are whole buffers; keep_states brings them in, and destination passing makes appending happen in place.
+// Caches: states of a context that calls fill step by step along one axis (keys and values of attention). As values
+// they are whole buffers; keep_states brings them in, and destination passing makes appending happen in place.
 #include <algorithm>
 
 #include "compiler/op/build.h"

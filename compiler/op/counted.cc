@@ -1,5 +1,5 @@
-// Operators whose results have as many elements as the data say: nonzero, unique, all_class_non_max_suppression. Each is
-// a function that counts and one that fills (DataExtents, registry.h); what counting finds is carried over, so that
+// Operators whose results have as many elements as the data say: nonzero, unique, all_class_non_max_suppression. Each
+// is a function that counts and one that fills (DataExtents, registry.h); what counting finds is carried over, so that
 // filling searches nothing again.
 #include <algorithm>
 #include <cmath>
@@ -135,9 +135,9 @@ Result<std::vector<ReferenceTensor>> ReferenceNonzero(const ir::Call&, std::span
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// ---- unique: of elements, or of the slices along an axis in lexicographic order. NaN counts as equal to NaN and greater
-// than every number. Carried, by number of the unique slice: the first place it has, and how often it comes; and by place
-// the number of its slice.
+// ---- unique: of elements, or of the slices along an axis in lexicographic order. NaN counts as equal to NaN and
+// greater than every number. Carried, by number of the unique slice: the first place it has, and how often it comes;
+// and by place the number of its slice.
 struct UniqueOptions {
   bool sorted, index, inverse, counts;
   std::optional<int> axis;  // nothing: of elements
@@ -411,8 +411,8 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
   return results;
 }
 
-// ---- all_class_non_max_suppression: for each batch and class, boxes by falling score, each kept unless it overlaps one
-// that was kept. Carried: the kept boxes of each class, how many they are, and where they start in the result.
+// ---- all_class_non_max_suppression: for each batch and class, boxes by falling score, each kept unless it overlaps
+// one that was kept. Carried: the kept boxes of each class, how many they are, and where they start in the result.
 enum BoxArg : size_t { kBoxes, kScores, kMaxBoxes, kIouThreshold, kScoreThreshold };
 
 Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {

@@ -1,5 +1,5 @@
-// Where the greatest value under each window of a pool stands: nn.max_pool_indices. The pooled values are an argument, so
-// that the pool itself stays the operator that it is without indices.
+// Where the greatest value under each window of a pool stands: nn.max_pool_indices. The pooled values are an argument,
+// so that the pool itself stays the operator that it is without indices.
 #include <cmath>
 
 #include "compiler/op/build.h"

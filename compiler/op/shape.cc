@@ -1,5 +1,6 @@
-// Shapes as tensors: shape_to_tensor, by which arithmetic on dimensions that was done at compile time meets arithmetic on
-// data. The elements of its shape are expressions over the function's symbols; the kernel takes the symbols as scalars.
+// Shapes as tensors: shape_to_tensor, by which arithmetic on dimensions that was done at compile time meets arithmetic
+// on data. The elements of its shape are expressions over the function's symbols; the kernel takes the symbols as
+// scalars.
 #include <cstring>
 
 #include "compiler/op/build.h"

@@ -1,5 +1,5 @@
-// An expression over the old indices becomes digits, the least significant first. Digits that every dimension's value is
-// made of, each once and without gaps, are a map without overlaps and holes.
+// An expression over the old indices becomes digits, the least significant first. Digits that every dimension's value
+// is made of, each once and without gaps, are a map without overlaps and holes.
 #include "compiler/schedule/index_map.h"
 
 #include <algorithm>

@@ -13,7 +13,8 @@ namespace ingot::schedule {
 using Entity = Schedule::Entity;
 
 // A primitive as an instruction: name := as in the trace, parameters := names of the arguments ("*" before the last
-// one: it takes the rest, as a list; "?" after it: without void ones, "?+": and one at least), outputs := a letter per handle that it makes ("*" after one: any number).
+// one: it takes the rest, as a list; "?" after it: without void ones, "?+": and one at least), outputs := a letter per
+// handle that it makes ("*" after one: any number).
 struct PrimitiveRow {
   const char* name;
   std::array<const char*, 5> parameters;

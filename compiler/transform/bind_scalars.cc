@@ -1,6 +1,6 @@
 // bind_scalars
-//   Before: tensor functions take every operand as a tensor, constants of one element, too (an epsilon, an exponent, the
-//           0.5 of an activation).
+//   Before: tensor functions take every operand as a tensor, constants of one element, too (an epsilon, an exponent,
+//           the 0.5 of an activation).
 //   After:  constants of one number are immediates of the functions that read them, which are specialised for each
 //           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared.
 //   After legalising, since rows have no bodies; before classes and fusion, which then see one operand less.

@@ -2,8 +2,8 @@
 //   Before: operators named by rows; images are NCHW.
 //   After:  where an operator has a cheaper implementation over channels in blocks (NCHW16c), its call names these
 //           layouts; element-wise operators, and others whose rows list a blocked implementation, follow their inputs.
-//           Tensors are converted where a region of such calls begins and ends, and nowhere else. Channels are filled up
-//           with zeros to whole blocks; weights are laid out by rows that lift_params prepares.
+//           Tensors are converted where a region of such calls begins and ends, and nowhere else. Channels are filled
+//           up with zeros to whole blocks; weights are laid out by rows that lift_params prepares.
 //   After the simplifications, which would see fewer equal calls behind it; before lift_params, for the weights.
 //
 // Bindings are taken in order. Each variable has the forms (blocked_forms.h) that were asked for: plain, blocked and
@@ -252,8 +252,8 @@ class Converter {
     return ir::IsConstInt(weight[2], 1) && ir::IsConstInt(weight[3], 1) && all("strides", 1) && all("padding", 0);
   }
 
-  // ---- Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two passes
-  // over memory and four times the weights.
+  // ---- Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two
+  // passes over memory and four times the weights.
   bool PaysWinograd(const ir::Call& call, const Candidate& best) const {
     constexpr int64_t kFewestTiles = 12, kFewestChannels = 32;
     constexpr double kLeastUse = 0.7;  // of the places that tiles cover

@@ -2,8 +2,8 @@
 //   Before: normal form; computations may stand in plain blocks.
 //   After:  straight-line computations without effects stand in dataflow blocks, and what no other part of the function
 //           uses is a dataflow variable. Two bindings at least make a block.
-//   After lambda_lift, whose calls are straight-line, and before everything that works on dataflow blocks alone, such as
-//   fusion.
+//   After lambda_lift, whose calls are straight-line, and before everything that works on dataflow blocks alone, such
+//   as fusion.
 #include <unordered_map>
 #include <utility>
 #include <vector>

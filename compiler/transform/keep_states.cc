@@ -4,9 +4,9 @@
 //   After:  "state_params" says the same by number, for lowering, which makes the parameters the context's tensors and
 //           stores the results there. A state of constant shape stays as it is. One that grows along an axis, from the
 //           dimension `past` to more, becomes a cache: a buffer of its largest shape that holds `past` elements along
-//           the axis. What the function read as the old value is a view of it; a concatenation of the old value and more
-//           becomes R.kv_cache.append, which writes the new part alone; any other new value is written over the whole.
-//           `past` comes in as one more parameter, R.Shape([past]), and goes out as one more result.
+//           the axis. What the function read as the old value is a view of it; a concatenation of the old value and
+//           more becomes R.kv_cache.append, which writes the new part alone; any other new value is written over the
+//           whole. `past` comes in as one more parameter, R.Shape([past]), and goes out as one more result.
 //   After the rewriting of patterns, whose concatenations and permutations are what exporters write; before anything
 //   adds parameters.
 #include <algorithm>

@@ -6,8 +6,8 @@
 //           pass what it captures; where it is used as a value, R.make_closure binds that.
 //   Right after normalisation, so that no other pass has to look into functions in functions.
 //
-// A nested function calls itself directly, with what it was given, so that recursion makes no closures and a call at its
-// end stays a tail call (Johnsson, "Lambda Lifting", 1985).
+// A nested function calls itself directly, with what it was given, so that recursion makes no closures and a call at
+// its end stays a tail call (Johnsson, "Lambda Lifting", 1985).
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -187,7 +187,8 @@ std::vector<Var> FreeVars(const ir::Function& function) {
   return free;
 }
 
-// Puts other expressions in the place of variables, and calls of a function of the module in that of calls of one of them.
+// Puts other expressions in the place of variables, and calls of a function of the module in that of calls of one of
+// them.
 class Replacer : public ir::ExprMutator {
  public:
   void Replace(const Var& var, Expr with) { var_map_[var] = std::move(with); }

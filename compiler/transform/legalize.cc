@@ -93,8 +93,8 @@ class Legalizer : public ir::ExprMutator {
     return fill.ok() ? LegalizeCall(*fill, row) : Problem(call, fill.status());
   }
 
-  // The tensor function of a call; null after a problem. Calls of one operator with equal attributes on equal types have
-  // the same one, so that a model of 100,000 alike calls builds it once.
+  // The tensor function of a call; null after a problem. Calls of one operator with equal attributes on equal types
+  // have the same one, so that a model of 100,000 alike calls builds it once.
   ir::GlobalVar FunctionFor(const Call& call, const op::OpRow& row, bool counts) {
     std::vector<ir::Type> types;
     for (const Expr& arg : call->args) types.push_back(arg->type);

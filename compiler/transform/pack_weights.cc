@@ -1,7 +1,8 @@
 // pack_weights
 //   Before: normal form, operators still named by rows.
-//   After:  a call whose weight a kernel reads in a layout of its own (op/packing.h) is a call over the packed weight, and
-//           the packing is bindings that depend on weights alone. A weight that two calls of a block read is packed once.
+//   After:  a call whose weight a kernel reads in a layout of its own (op/packing.h) is a call over the packed weight,
+//           and the packing is bindings that depend on weights alone. A weight that two calls of a block read is packed
+//           once.
 //   Right before lift_params, which computes the packing. A packed weight that would not fit its budget, for one result
 //   or for all of them, is left as it is.
 #include <string>

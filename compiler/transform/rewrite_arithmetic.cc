@@ -57,8 +57,8 @@ Expr SmallPower(const Match& match, RewriteContext& context) {
 
 Expr ReciprocalRoot(const Match& match, RewriteContext& context) { return context.Call("rsqrt", {match.Get("x")}); }
 
-// A conversion to the same dtype; one that follows another which loses nothing (a bool, or a narrower number of the same
-// kind, made wider).
+// A conversion to the same dtype; one that follows another which loses nothing (a bool, or a narrower number of the
+// same kind, made wider).
 Expr DropCast(const Match& match, RewriteContext&) {
   return match.Get("x");  // the pass compares the types
 }

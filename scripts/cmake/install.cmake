@@ -1,6 +1,6 @@
-# What `cmake --install` puts where: tools, launcher, libraries, one C header (with the C++ wrapper and two optional ones
-# beside it), a CMake package with the components runtime and compiler, a pkg-config file. All of it may be moved as a
-# whole: nothing names the prefix.
+# What `cmake --install` puts where: tools, launcher, libraries, one C header (with the C++ wrapper and two optional
+# ones beside it), a CMake package with the components runtime and compiler, a pkg-config file. All of it may be moved
+# as a whole: nothing names the prefix.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -23,7 +23,8 @@ install(TARGETS ingot ingot_archive EXPORT ingot-runtime
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(TARGETS vm-run vm-inspect vm-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-install(TARGETS ingot-launcher ingot-launcher-dynamic RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/ingot COMPONENT runtime)
+install(TARGETS ingot-launcher ingot-launcher-dynamic
+  RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/ingot COMPONENT runtime)
 install(PROGRAMS ${INGOT_CROSS_LAUNCHERS} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/ingot COMPONENT runtime)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)
 install(EXPORT ingot-runtime NAMESPACE ingot:: DESTINATION ${package} COMPONENT runtime)
@@ -50,4 +51,5 @@ if(INGOT_SIGNATURES)
   set(INGOT_PC_SODIUM -lsodium)
 endif()
 configure_file(scripts/cmake/ingot-runtime.pc.in ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)
+install(FILES ${CMAKE_BINARY_DIR}/cmake/ingot-runtime.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT runtime)

@@ -1,5 +1,5 @@
-"""Executables for aarch64, run under qemu-user: they give what x86-64 gives, one file serves both, and a machine that no
-variant fits is told so.
+"""Executables for aarch64, run under qemu-user: they give what x86-64 gives, one file serves both, and a machine that
+no variant fits is told so.
 
 usage: aarch64.py BIN_DIR [MODELS_DIR NAME ...]    exits 77 (skipped) without numpy, qemu-aarch64, or a build of the VM
 half for aarch64 (the preset `aarch64`: launcher and vm-run; INGOT_AARCH64_BUILD=DIR says where it is)
@@ -24,7 +24,8 @@ del sys.argv[1:]
 BUILD = pathlib.Path(os.environ.get("INGOT_AARCH64_BUILD", ROOT / "build/aarch64")).resolve()
 LAUNCHER = BUILD / "libexec/ingot/launcher-aarch64"
 QEMU = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
-for what, there in (("qemu-aarch64 is not installed", QEMU), (f"{BUILD} holds no build for aarch64", LAUNCHER.exists())):
+for what, there in (("qemu-aarch64 is not installed", QEMU),
+                    (f"{BUILD} holds no build for aarch64", LAUNCHER.exists())):
     if not there:
         print("SKIP:", what)
         sys.exit(77)
@@ -143,10 +144,12 @@ class Aarch64(unittest.TestCase):
     def test_a_machine_that_no_variant_fits_is_told_so(self):
         images = self.dir / "images.npy"
         arm = self.compile(DATA / "digits.onnx", "cpu:neoverse-v1", "arm.ingot")
-        self.check(run(BIN / "vm-run", arm, images), 4, "needs aarch64 with neon,dotprod,fullfp16,i8mm,bf16; this is x86_64")
+        self.check(run(BIN / "vm-run", arm, images), 4,
+                   "needs aarch64 with neon,dotprod,fullfp16,i8mm,bf16; this is x86_64")
         self.check(run(QEMU, "-cpu", "cortex-a72", BUILD / "bin/vm-run", arm, images), 4, "this is aarch64 with neon")
         x86 = self.compile(DATA / "digits.onnx", "cpu", "x86.ingot")
-        self.check(emulated(BUILD / "bin/vm-run", x86, images), 4, "needs x86_64 with", "; or x86_64 with", "this is aarch64")
+        self.check(emulated(BUILD / "bin/vm-run", x86, images), 4, "needs x86_64 with", "; or x86_64 with",
+                   "this is aarch64")
         thin = self.dir / "thin.ingot"
         both = self.compile(DATA / "digits.onnx", "cpu:x86-64-v3,aarch64", "both.ingot")
         self.check(run(BIN / "vm-inspect", both, "--thin", "aarch64", "-o", thin), 0)
@@ -154,8 +157,8 @@ class Aarch64(unittest.TestCase):
         self.check(emulated(BUILD / "bin/vm-run", thin, images), 0)
 
     def test_a_program_is_of_one_architecture(self):
-        made = run(BIN / "vm-compile", DATA / "digits.onnx", "--target", "cpu:x86-64-v3,aarch64", "--emit=program", "-o",
-                   self.dir / "mixed")
+        made = run(BIN / "vm-compile", DATA / "digits.onnx", "--target", "cpu:x86-64-v3,aarch64", "--emit=program",
+                   "-o", self.dir / "mixed")
         self.check(made, 2, "one architecture")
 
     def test_images_begin_on_the_largest_pages(self):

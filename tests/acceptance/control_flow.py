@@ -1,5 +1,5 @@
-"""Control flow through the tools: ONNX's If, Loop and Scan in many forms beside ONNX Runtime, and recursion from text up to
-the VM's limit.
+"""Control flow through the tools: ONNX's If, Loop and Scan in many forms beside ONNX Runtime, and recursion from text
+up to the VM's limit.
 
 usage: control_flow.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import pathlib, sys, tempfile, unittest
@@ -35,13 +35,15 @@ class ControlFlow(unittest.TestCase):
 
     def agrees(self, nodes, inputs, outputs, *feeds, opset=18):
         """Compiles once, at two levels, and compares every feed's results with ONNX Runtime's."""
-        model = helper.make_model(graph("g", nodes, inputs, outputs), opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        model = helper.make_model(graph("g", nodes, inputs, outputs), opset_imports=[helper.make_opsetid("", opset)],
+                                  ir_version=8)
         onnx.checker.check_model(model)
         onnx.save(model, self.dir / "m.onnx")
         session = onnxruntime.InferenceSession(self.dir / "m.onnx", providers=["CPUExecutionProvider"])
         names = [output.name for output in outputs]
         for level in ("-O0", "-O2"):
-            made = tool("vm-compile", level, "--target", "cpu:x86-64-v3", self.dir / "m.onnx", "-o", self.dir / "m.ingot")
+            made = tool("vm-compile", level, "--target", "cpu:x86-64-v3", self.dir / "m.onnx", "-o",
+                        self.dir / "m.ingot")
             self.assertEqual(made.returncode, 0, made.stderr)
             for feed in feeds:
                 np.savez(self.dir / "in.npz", **feed)
@@ -61,9 +63,10 @@ class ControlFlow(unittest.TestCase):
 
     def test_if_captures_and_gives_several_results(self):
         f32 = lambda name: VALUE(name, T.FLOAT, ["n"])
-        then = graph("t", [NODE("Add", ["x", "x"], ["t0"]), NODE("Exp", ["t0"], ["t1"]), NODE("Neg", ["x"], ["t2"])], [],
-                     [f32("t1"), f32("t2")])
-        other = graph("e", [NODE("Mul", ["h", "x"], ["e0"]), NODE("Identity", ["h"], ["e1"])], [], [f32("e0"), f32("e1")])
+        then = graph("t", [NODE("Add", ["x", "x"], ["t0"]), NODE("Exp", ["t0"], ["t1"]), NODE("Neg", ["x"], ["t2"])],
+                     [], [f32("t1"), f32("t2")])
+        other = graph("e", [NODE("Mul", ["h", "x"], ["e0"]), NODE("Identity", ["h"], ["e1"])], [],
+                      [f32("e0"), f32("e1")])
         nodes = [NODE("Abs", ["x"], ["h"]), NODE("If", ["c"], ["a", "b"], then_branch=then, else_branch=other),
                  NODE("Sub", ["a", "b"], ["y"])]
         x = np.array([1, -2, 3], np.float32)
@@ -83,7 +86,8 @@ class ControlFlow(unittest.TestCase):
         ins = [VALUE("i", T.INT64, []), VALUE("go", T.BOOL, [])] + [VALUE(f"{n}_in", t, d) for n, t, d in carried]
         if condition == "keep":
             body_nodes = [*body_nodes, NODE("Identity", ["go"], ["go_out"])]
-        outs = [VALUE("go_out", T.BOOL, [])] + [VALUE(f"{n}_out", t, d) for n, t, d in carried] + [VALUE(*s) for s in scans]
+        outs = [VALUE("go_out", T.BOOL, [])] + [VALUE(f"{n}_out", t, d) for n, t, d in carried]
+        outs += [VALUE(*s) for s in scans]
         body = graph("body", body_nodes, ins, outs)
         return NODE("Loop", ["m" if with_limit else "", "c", *(n for n, _, _ in carried)],
                     [f"{n}_last" for n, _, _ in carried] + [f"{s[0]}_all" for s in scans], body=body)
@@ -92,7 +96,8 @@ class ControlFlow(unittest.TestCase):
         nodes = [self.loop([NODE("Mul", ["v_in", "w"], ["s"]), NODE("Add", ["s", "v_in"], ["v_out"]),
                             NODE("Cast", ["i"], ["fi"], to=T.FLOAT), NODE("Add", ["v_out", "fi"], ["row"])],
                            [("v", T.FLOAT, ["n"])], [("row", T.FLOAT, ["n"])])]
-        inputs = [VALUE("m", T.INT64, []), VALUE("c", T.BOOL, []), VALUE("v", T.FLOAT, ["n"]), VALUE("w", T.FLOAT, ["n"])]
+        inputs = [VALUE("m", T.INT64, []), VALUE("c", T.BOOL, []), VALUE("v", T.FLOAT, ["n"]),
+                  VALUE("w", T.FLOAT, ["n"])]
         outputs = [VALUE("v_last", T.FLOAT, ["n"]), VALUE("row_all", T.FLOAT, [None, "n"])]
         feed = lambda m, c, n: {"m": np.array(m), "c": np.array(c), "v": np.linspace(-1, 1, n, dtype=np.float32),
                                 "w": np.full(n, 0.5, np.float32)}
@@ -128,19 +133,23 @@ class ControlFlow(unittest.TestCase):
                             NODE("If", ["is_odd"], ["v_out"], then_branch=then, else_branch=other)],
                            [("v", T.FLOAT, [2])], [])]
         inputs = [VALUE("m", T.INT64, []), VALUE("c", T.BOOL, []), VALUE("v", T.FLOAT, [2]), VALUE("w", T.FLOAT, [2])]
-        feed = lambda m: {"m": np.array(m), "c": np.array(True), "v": np.array([1, 2], np.float32), "w": np.array([10, 20], np.float32)}
+        feed = lambda m: {"m": np.array(m), "c": np.array(True), "v": np.array([1, 2], np.float32),
+                          "w": np.array([10, 20], np.float32)}
         self.agrees(nodes, inputs, [VALUE("v_last", T.FLOAT, [2])], feed(1), feed(4), feed(7))
 
     def test_scan_axes_and_directions(self):
-        body = graph("body", [NODE("Add", ["s_in", "a"], ["s_out"]), NODE("Mul", ["s_out", "b"], ["row"]), NODE("Neg", ["a"], ["other"])],
+        body = graph("body", [NODE("Add", ["s_in", "a"], ["s_out"]), NODE("Mul", ["s_out", "b"], ["row"]),
+                              NODE("Neg", ["a"], ["other"])],
                      [VALUE("s_in", T.FLOAT, [3]), VALUE("a", T.FLOAT, [3]), VALUE("b", T.FLOAT, [3])],
                      [VALUE("s_out", T.FLOAT, [3]), VALUE("row", T.FLOAT, [3]), VALUE("other", T.FLOAT, [3])])
-        nodes = [NODE("Scan", ["s", "x", "z"], ["last", "rows", "others"], body=body, num_scan_inputs=2, scan_input_axes=[1, 0],
+        nodes = [NODE("Scan", ["s", "x", "z"], ["last", "rows", "others"], body=body, num_scan_inputs=2,
+                      scan_input_axes=[1, 0],
                       scan_input_directions=[1, 0], scan_output_axes=[0, -1], scan_output_directions=[1, 0])]
         inputs = [VALUE("s", T.FLOAT, [3]), VALUE("x", T.FLOAT, [3, "t"]), VALUE("z", T.FLOAT, ["t", 3])]
         outputs = [VALUE("last", T.FLOAT, [3]), VALUE("rows", T.FLOAT, ["t", 3]), VALUE("others", T.FLOAT, [3, "t"])]
         rng = np.random.default_rng(0)
-        feed = lambda t: {"s": rng.random(3, np.float32), "x": rng.random((3, t), np.float32), "z": rng.random((t, 3), np.float32)}
+        feed = lambda t: {"s": rng.random(3, np.float32), "x": rng.random((3, t), np.float32),
+                          "z": rng.random((t, 3), np.float32)}
         self.agrees(nodes, inputs, outputs, feed(4), feed(1), feed(9))
 
     RECURSIVE = """
@@ -180,7 +189,8 @@ class Module:
         def run(entry, k, *expected):
             np.savez(self.dir / "out.npz", output=np.array(expected, np.float32))
             check = ["--expect", f"@{self.dir / 'out.npz'}"] if expected else []
-            return tool("vm-run", self.dir / "m.ingot", "--entry", entry, "--input", f"steps={k}", "--input", "x=2xf32=1 2", *check)
+            return tool("vm-run", self.dir / "m.ingot", "--entry", entry, "--input", f"steps={k}", "--input",
+                        "x=2xf32=1 2", *check)
 
         deep = run("main", 9000, 9001, 9002)
         self.assertEqual(deep.returncode, 0, deep.stdout + deep.stderr)

@@ -1,5 +1,5 @@
-"""The tools end to end, as a user runs them: the digit classifier and the MLP 784-256-10, from ONNX and from text, every
-text form on the way back in, equal bytes, and the exit code and message of everything that can be given wrong.
+"""The tools end to end, as a user runs them: the digit classifier and the MLP 784-256-10, from ONNX and from text,
+every text form on the way back in, equal bytes, and the exit code and message of everything that can be given wrong.
 
 usage: first_light.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
@@ -22,13 +22,16 @@ tool = Tools(BIN)
 
 def mlp_weights():
     rng = np.random.default_rng(0)
-    return {"w0": rng.normal(0, 784**-0.5, (256, 784)).astype(np.float32), "b0": rng.normal(0, 0.1, 256).astype(np.float32),
-            "w1": rng.normal(0, 256**-0.5, (10, 256)).astype(np.float32), "b1": rng.normal(0, 0.1, 10).astype(np.float32)}
+    return {"w0": rng.normal(0, 784**-0.5, (256, 784)).astype(np.float32),
+            "b0": rng.normal(0, 0.1, 256).astype(np.float32),
+            "w1": rng.normal(0, 256**-0.5, (10, 256)).astype(np.float32),
+            "b1": rng.normal(0, 0.1, 10).astype(np.float32)}
 
 
 def write_mlp(path):
     weights = mlp_weights()
-    nodes = [helper.make_node("Gemm", ["x", "w0", "b0"], ["h"], name="fc0", transB=1), helper.make_node("Relu", ["h"], ["r"], name="relu"),
+    nodes = [helper.make_node("Gemm", ["x", "w0", "b0"], ["h"], name="fc0", transB=1),
+             helper.make_node("Relu", ["h"], ["r"], name="relu"),
              helper.make_node("Gemm", ["r", "w1", "b1"], ["logits"], name="fc1", transB=1)]
     graph = helper.make_graph(nodes, "mlp", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 784])],
                               [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [1, 10])],
@@ -67,7 +70,8 @@ class FirstLight(unittest.TestCase):
 
     def test_digits_match_the_reference(self):
         npz = DATA / "digits_test.npz"
-        self.check(tool("vm-run", self.digits, "--input", f"image=@{npz}:image", "--expect", f"@{npz}", "--atol", "1e-5"), 0)
+        self.check(tool("vm-run", self.digits, "--input", f"image=@{npz}:image", "--expect", f"@{npz}", "--atol",
+                        "1e-5"), 0)
 
     def test_a_changed_weight_is_noticed(self):
         model = onnx.load(DATA / "digits.onnx")
@@ -78,7 +82,8 @@ class FirstLight(unittest.TestCase):
         onnx.save(model, self.dir / "changed.onnx")
         self.check(tool("vm-compile", self.dir / "changed.onnx", "-o", self.dir / "changed.ingot"), 0)
         npz = DATA / "digits_test.npz"
-        self.check(tool("vm-run", self.dir / "changed.ingot", "--input", f"image=@{npz}:image", "--expect", f"@{npz}", "--atol", "1e-5"), 1)
+        self.check(tool("vm-run", self.dir / "changed.ingot", "--input", f"image=@{npz}:image", "--expect", f"@{npz}",
+                        "--atol", "1e-5"), 1)
 
     def test_any_batch_runs(self):
         images = np.load(DATA / "digits_test.npz")["image"]
@@ -86,24 +91,29 @@ class FirstLight(unittest.TestCase):
         for batch in (1, 2, 3, 7, 16, 65):
             np.save(self.dir / "batch.npy", images[:batch])
             np.savez(self.dir / "expected.npz", probabilities=session.run(None, {"image": images[:batch]})[0])
-            self.check(tool("vm-run", self.digits, self.dir / "batch.npy", "--expect", f"@{self.dir}/expected.npz", "--atol", "1e-5"), 0)
+            self.check(tool("vm-run", self.digits, self.dir / "batch.npy", "--expect", f"@{self.dir}/expected.npz",
+                            "--atol", "1e-5"), 0)
 
     def test_threads_give_the_same_bits(self):
         npz, outs = DATA / "digits_test.npz", []
         for threads in (1, 2, 5):
             out = self.dir / f"t{threads}.npy"
-            self.check(tool("vm-run", self.digits, "--input", f"image=@{npz}:image", "--threads", threads, "--output", f"@{out}"), 0)
+            self.check(tool("vm-run", self.digits, "--input", f"image=@{npz}:image", "--threads", threads, "--output",
+                            f"@{out}"), 0)
             outs.append(out.read_bytes())
         self.assertEqual(outs[0], outs[1])
         self.assertEqual(outs[0], outs[2])
 
     def test_mlp_matches_onnx_runtime(self):
-        self.check(tool("vm-run", self.mlp, self.dir / "inputs.npz", "--expect", f"@{self.dir}/outputs.npz", "--rtol", "1e-4", "--atol", "1e-5"), 0)
+        self.check(tool("vm-run", self.mlp, self.dir / "inputs.npz", "--expect", f"@{self.dir}/outputs.npz", "--rtol",
+                        "1e-4", "--atol", "1e-5"), 0)
 
     def test_mlp_as_text_gives_equal_results(self):
         np.savez(self.dir / "weights.npz", **self.weights)
-        self.check(tool("vm-compile", DATA / "mlp.py", "--params", self.dir / "weights.npz", "-o", self.dir / "text.ingot"), 0)
-        self.check(tool("vm-run", self.dir / "text.ingot", "--input", f"x=@{self.dir}/inputs.npz:x", "--output", f"@{self.dir}/y.npy"), 0)
+        self.check(tool("vm-compile", DATA / "mlp.py", "--params", self.dir / "weights.npz", "-o",
+                        self.dir / "text.ingot"), 0)
+        self.check(tool("vm-run", self.dir / "text.ingot", "--input", f"x=@{self.dir}/inputs.npz:x", "--output",
+                        f"@{self.dir}/y.npy"), 0)
         y, expected = np.load(self.dir / "y.npy"), np.load(self.dir / "outputs.npz")["logits"]
         np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
 
@@ -121,7 +131,8 @@ class FirstLight(unittest.TestCase):
         self.assertGreater(len(texts), 5)
         for text in texts[:1] + texts[2:3]:
             self.check(tool("vm-compile", text, "-o", self.dir / "pass.ingot"), 0)
-            self.check(tool("vm-run", self.dir / "pass.ingot", self.dir / "inputs.npz", "--expect", f"@{self.dir}/outputs.npz", "--rtol", "1e-4", "--atol", "1e-5"), 0)
+            self.check(tool("vm-run", self.dir / "pass.ingot", self.dir / "inputs.npz", "--expect",
+                            f"@{self.dir}/outputs.npz", "--rtol", "1e-4", "--atol", "1e-5"), 0)
 
     def test_folders_and_threads_do_not_change_the_bytes(self):
         other = self.dir / "a" / "b"
@@ -155,7 +166,8 @@ class FirstLight(unittest.TestCase):
         self.assertFalse(again.exists())
 
     def test_emitted_forms_have_contents(self):
-        for form, needle in (("tir", "@T.prim_func"), ("llvm", "define"), ("asm", "ret"), ("bytecode", "call_kernel"), ("relax", "R.matmul")):
+        for form, needle in (("tir", "@T.prim_func"), ("llvm", "define"), ("asm", "ret"), ("bytecode", "call_kernel"),
+                             ("relax", "R.matmul")):
             result = tool("vm-compile", self.mlp_onnx, f"--emit={form}")
             self.check(result, 0)
             self.assertIn(needle, result.stdout)
@@ -167,7 +179,8 @@ class FirstLight(unittest.TestCase):
         self.assertEqual(len(images), 2)
         for image in images:
             self.check(tool("vm-inspect", self.mlp, "--extract", image["name"], "-o", self.dir / "k.so"), 0)
-            elf = subprocess.run(["readelf", "-W", "-d", "--dyn-syms", "-r", self.dir / "k.so"], capture_output=True, text=True).stdout
+            elf = subprocess.run(["readelf", "-W", "-d", "--dyn-syms", "-r", self.dir / "k.so"], capture_output=True,
+                                 text=True).stdout
             undefined = [line for line in elf.splitlines() if " UND " in line and line.split()[0] != "0:"]
             self.assertEqual(undefined, [])
             self.assertIn("There are no relocations", elf)
@@ -216,7 +229,8 @@ class FirstLight(unittest.TestCase):
                    "expected float32[batch, 1, 8, 8], got float32[1, 1, 8, 9]")
 
     def test_wrong_name(self):
-        self.check(tool("vm-run", self.digits, "--input", f"imgae=@{self.save('n.npy', np.zeros((1, 1, 8, 8), np.float32))}"), 2,
+        self.check(tool("vm-run", self.digits, "--input",
+                        f"imgae=@{self.save('n.npy', np.zeros((1, 1, 8, 8), np.float32))}"), 2,
                    '"imgae"', 'did you mean "image"?')
 
     def test_wrong_entry(self):
@@ -237,11 +251,13 @@ class FirstLight(unittest.TestCase):
         self.check(tool("vm-run", self.digits, "--entri", "main"), 2, "--entri", 'did you mean "--entry"?')
 
     def test_unsupported_operators_are_reported_at_once(self):
-        nodes = [helper.make_node("Frobnicate", ["x"], ["a"], name="first"), helper.make_node("Relu", ["a"], ["b"], name="second"),
+        nodes = [helper.make_node("Frobnicate", ["x"], ["a"], name="first"),
+                 helper.make_node("Relu", ["a"], ["b"], name="second"),
                  helper.make_node("Twiddle", ["b"], ["y"], name="third")]
         graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
                                   [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4])])
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), self.dir / "odd.onnx")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10),
+                  self.dir / "odd.onnx")
         result = tool("vm-compile", self.dir / "odd.onnx", "-o", self.dir / "odd.ingot")
         self.check(result, 8, "Frobnicate", "first", "Twiddle", "third", "18")
         self.assertFalse((self.dir / "odd.ingot").exists())
@@ -249,8 +265,11 @@ class FirstLight(unittest.TestCase):
     def test_malformed_models(self):
         (self.dir / "bad.onnx").write_bytes((DATA / "digits.onnx").read_bytes()[:1000])
         self.check(tool("vm-compile", self.dir / "bad.onnx", "-o", self.dir / "bad.ingot"), 3, "bad.onnx")
-        (self.dir / "bad.py").write_text("@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((1,), \"float32\")):\n        y = R.ad(x, x)\n        return y\n")
-        self.check(tool("vm-compile", self.dir / "bad.py", "-o", self.dir / "bad.ingot"), 3, "bad.py:5", "^", 'did you mean')
+        (self.dir / "bad.py").write_text(
+            "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((1,), \"float32\")):\n"
+            "        y = R.ad(x, x)\n        return y\n")
+        self.check(tool("vm-compile", self.dir / "bad.py", "-o", self.dir / "bad.ingot"), 3, "bad.py:5", "^",
+                   'did you mean')
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ class Observation(unittest.TestCase):
         result = self.run_main("--profile", "--repeat", 11)
         self.check(result, 0)
         self.assertIn("GFLOP/s", result.stdout)
-        for row in ("builtin mul <- Mul /scale (main, instruction 1)", "builtin div <- Div /normalise (main, instruction 3)",
+        for row in ("builtin mul <- Mul /scale (main, instruction 1)",
+                    "builtin div <- Div /normalise (main, instruction 3)",
                     "instruction alloc_output", "between instructions", "10 invocations"):
             self.assertIn(row, result.stdout)
 
@@ -74,7 +75,8 @@ class Observation(unittest.TestCase):
         self.assertEqual(times, sorted(times, reverse=True))
         self.assertLessEqual(sum(times), profile["total_ns"])
         mul = next(row for row in profile["rows"] if row["name"] == "mul")
-        self.assertEqual((mul["kind"], mul["operation"], mul["instruction"], mul["calls"]), ("builtin", "Mul /scale", 1, 4))
+        self.assertEqual((mul["kind"], mul["operation"], mul["instruction"], mul["calls"]),
+                         ("builtin", "Mul /scale", 1, 4))
         self.assertEqual(mul["bytes"], 4 * 3 * 16)
 
     def test_trace(self):
@@ -99,7 +101,8 @@ class Observation(unittest.TestCase):
         result = tool("vm-bench", self.exe, "--input", X, "--input", W, "--iters", 20, "--warmup", "1ms", "--profile")
         self.check(result, 0)
         self.assertIn("builtin mul <- Mul /scale", result.stdout)
-        result = tool("vm-bench", self.exe, "--input", X, "--input", W, "--iters", 20, "--warmup", "1ms", "--profile", "--json", "-")
+        result = tool("vm-bench", self.exe, "--input", X, "--input", W, "--iters", 20, "--warmup", "1ms", "--profile",
+                      "--json", "-")
         self.check(result, 0)
         self.assertGreater(json.loads(result.stdout)["benchmarks"][0]["profile"]["invocations"], 0)
 
@@ -115,12 +118,14 @@ class Observation(unittest.TestCase):
     # ---- what stops a run
 
     def test_fuel_and_deadline(self):
-        self.check(tool("vm-run", self.exe, "--entry", "forever", "--fuel", 1000), 7, "Loop /loop, instruction 0: the fuel of 1000")
+        self.check(tool("vm-run", self.exe, "--entry", "forever", "--fuel", 1000), 7,
+                   "Loop /loop, instruction 0: the fuel of 1000")
         self.check(tool("vm-run", self.exe, "--entry", "forever", "--deadline", 0.05), 7, "the deadline has passed")
         self.check(tool("vm-run", self.exe, "--entry", "quick", "--deadline", 10, "--repeat", 1000), 0)
 
     def interrupt(self, *args):
-        process = subprocess.Popen([BIN / "vm-run", self.exe, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen([BIN / "vm-run", self.exe, *map(str, args)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
         time.sleep(0.4)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)

@@ -61,17 +61,19 @@ class OnnxImport(unittest.TestCase):
         proto = model(nodes, [("x", ["batch", 3])], [("y", None)])
         proto.opset_import.append(helper.make_opsetid("acme", 2))
         path = self.save(proto)
-        self.check(tool("vm-compile", "--check", path), 8, "Relu x 1", "unsupported: NoSuchOp", "strange", "float32[batch, 3]",
-                   "acme.Other")
+        self.check(tool("vm-compile", "--check", path), 8, "Relu x 1", "unsupported: NoSuchOp", "strange",
+                   "float32[batch, 3]", "acme.Other")
         result = tool("vm-compile", "--check", "--json", "-", path)
         self.assertEqual(result.returncode, 8)
         report = json.loads(result.stdout)
-        self.assertEqual([(u["op"], u["node"], u["opset"]) for u in report["unsupported"]], [("NoSuchOp", "strange", 18), ("Other", "custom", 2)])
+        self.assertEqual([(u["op"], u["node"], u["opset"]) for u in report["unsupported"]],
+                         [("NoSuchOp", "strange", 18), ("Other", "custom", 2)])
         self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 8, "2 operators are not supported")
         self.assertFalse((self.dir / "m.ingot").exists())
 
     def test_dimensions(self):
-        path = self.save(model([helper.make_node("Add", ["x", "y"], ["z"])], [("x", ["n", "m"]), ("y", ["n", "m"])], [("z", None)]))
+        path = self.save(model([helper.make_node("Add", ["x", "y"], ["z"])], [("x", ["n", "m"]), ("y", ["n", "m"])],
+                               [("z", None)]))
         self.assertIn("float32[n, m]", self.signature(path))
         self.assertIn("float32[4, m]", self.signature(path, "--dim", "n=4"))
         self.assertIn("float32[4, 5]", self.signature(path, "--input-shape", "x=4,5"))
@@ -79,12 +81,14 @@ class OnnxImport(unittest.TestCase):
         self.signature(path, "--dim", "n=1..8")
         np.savez(self.dir / "nine.npz", x=np.ones((9, 2), np.float32), y=np.ones((9, 2), np.float32))
         self.check(tool("vm-run", self.dir / "m.ingot", self.dir / "nine.npz"), 3, "9")
-        for option, value, message in [("--dim", "k=4", 'no input has a symbolic dimension "k"'), ("--dim", "n=4..1", "expected"),
+        for option, value, message in [("--dim", "k=4", 'no input has a symbolic dimension "k"'),
+                                       ("--dim", "n=4..1", "expected"),
                                        ("--input-shape", "z=4,5", 'no input "z"'), ("--input-shape", "x=4", "rank 2")]:
             self.check(tool("vm-compile", option, value, path, "-o", self.dir / "m.ingot"), 2, message)
 
     def test_bound_inputs(self):
-        path = self.save(model([helper.make_node("Reshape", ["x", "to"], ["y"])], [("x", [3, 4]), ("to", [2], INT64)], [("y", None)]))
+        path = self.save(model([helper.make_node("Reshape", ["x", "to"], ["y"])], [("x", [3, 4]), ("to", [2], INT64)],
+                               [("y", None)]))
         self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 0)  # the shape comes with the call
         ran = tool("vm-run", self.dir / "m.ingot", "--input", "x=zeros", "--input", "to=2xi64=4 3", "--output",
                    f"y=@{self.dir / 'y.npy'}")
@@ -93,7 +97,8 @@ class OnnxImport(unittest.TestCase):
         np.savez(self.dir / "params.npz", to=np.array([2, -1]))
         self.assertIn("float32[2, 6]", self.signature(path, "--params", self.dir / "params.npz"))
         np.savez(self.dir / "params.npz", two=np.array([2, -1]))
-        self.check(tool("vm-compile", path, "--params", self.dir / "params.npz", "-o", self.dir / "m.ingot"), 2, 'no input "two"')
+        self.check(tool("vm-compile", path, "--params", self.dir / "params.npz", "-o", self.dir / "m.ingot"), 2,
+                   'no input "two"')
 
     def with_external(self, tensor):
         nodes = [helper.make_node("Add", ["x", "w"], ["y"])]
@@ -120,13 +125,15 @@ class OnnxImport(unittest.TestCase):
         os.symlink(outside / "w.bin", self.dir / "link.bin")
         os.symlink(outside, self.dir / "folder")
         os.mkfifo(self.dir / "pipe")
-        for location, code in [(f"../{outside.name}/w.bin", 3), (outside / "w.bin", 3), ("a/../../w.bin", 3), ("link.bin", 3),
-                               ("folder/w.bin", 3), ("pipe", 3), (".", 3), ("absent.bin", 3), ("", 3)]:
+        for location, code in [(f"../{outside.name}/w.bin", 3), (outside / "w.bin", 3), ("a/../../w.bin", 3),
+                               ("link.bin", 3), ("folder/w.bin", 3), ("pipe", 3), (".", 3), ("absent.bin", 3), ("", 3)]:
             with self.subTest(location=str(location)):
                 self.check(tool("vm-compile", "--check", self.with_external(external("w", [4], str(location)))), code)
-        for offset, length in [(4, 16), (2**63 - 1, 16), (-1, 16), ("0x10", 16), (0, 12), (0, 2**62), (0, -16), (2**64, 16)]:
+        for offset, length in [(4, 16), (2**63 - 1, 16), (-1, 16), ("0x10", 16), (0, 12), (0, 2**62), (0, -16),
+                               (2**64, 16)]:
             with self.subTest(offset=offset, length=length):
-                self.check(tool("vm-compile", "--check", self.with_external(external("w", [4], "w.bin", offset, length))), 3)
+                self.check(tool("vm-compile", "--check",
+                                self.with_external(external("w", [4], "w.bin", offset, length))), 3)
 
     def test_more_than_two_gib(self):
         count = 600 * 2**20  # floats: 2.3 GiB, in a file of holes
@@ -151,7 +158,8 @@ class OnnxImport(unittest.TestCase):
         initializer = bytes([5 << 3 | 2]) + varint(len(tensor) + len(raw) + 4 * count) + tensor + raw
         small.ClearField("graph")
         with open(self.dir / "large.onnx", "wb") as file:
-            file.write(small.SerializeToString() + bytes([7 << 3 | 2]) + varint(len(graph) + len(initializer) + 4 * count))
+            file.write(small.SerializeToString() + bytes([7 << 3 | 2])
+                       + varint(len(graph) + len(initializer) + 4 * count))
             file.write(graph + initializer)
             file.truncate(file.tell() + 4 * count)
         self.check(tool("vm-compile", "--check", self.dir / "large.onnx"), 0, "all operators are supported")
@@ -208,7 +216,8 @@ class OnnxImport(unittest.TestCase):
 
     def test_options_leave_the_model_alone(self):
         path = self.save(model([helper.make_node("Relu", ["x"], ["y"])], [("x", ["n"])], [("y", None)]))
-        for option in (["--target", "cpu:x86-64-v3"], ["--dim", "n=3"], ["--input-shape", "x=3"], ["--print-after", "import"]):
+        for option in (["--target", "cpu:x86-64-v3"], ["--dim", "n=3"], ["--input-shape", "x=3"],
+                       ["--print-after", "import"]):
             self.check(tool("vm-compile", *option, path, "-o", self.dir / "m.ingot"), 0)
 
 

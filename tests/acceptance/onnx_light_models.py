@@ -74,7 +74,8 @@ def check(path, dir):
     names = {tensor.name for tensor in model.graph.initializer}
     inputs = [i for i in model.graph.input if i.name not in names]
     rng = np.random.default_rng(1)
-    feeds = {i.name: rng.normal(0, 1, [d.dim_value or 1 for d in i.type.tensor_type.shape.dim]).astype(np.float32) for i in inputs}
+    feeds = {i.name: rng.normal(0, 1, [d.dim_value or 1 for d in i.type.tensor_type.shape.dim]).astype(np.float32)
+             for i in inputs}
     np.savez(dir / "in.npz", **feeds)
     session = onnxruntime.InferenceSession(random, providers=["CPUExecutionProvider"])
     np.savez(dir / "out.npz", **dict(zip([o.name for o in model.graph.output], session.run(None, feeds))))
@@ -100,7 +101,8 @@ def main():
         with tempfile.TemporaryDirectory(prefix="ingot-light-") as dir:
             problem = check(path, pathlib.Path(dir))
         failures += problem is not None
-        print(f"{'FAILED' if problem else 'ok':6} {path.stem} ({time.time() - begin:.1f} s){': ' + problem if problem else ''}", flush=True)
+        print(f"{'FAILED' if problem else 'ok':6} {path.stem} ({time.time() - begin:.1f} s)"
+              f"{': ' + problem if problem else ''}", flush=True)
     print(f"{len(paths) - failures} of {len(paths)} passed")
     return 1 if failures or not paths else 0
 

@@ -13,7 +13,8 @@ would write them, and counts as passed "bound".
 
 --short runs a fixed part, one case of every operator, unless INGOT_LONG_TESTS is set. Exit code 1: a failure, or fewer
 passed than --minimum; 77 (skipped) without numpy and onnx."""
-import argparse, collections, json, multiprocessing, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, warnings
+import argparse, collections, json, multiprocessing, os, pathlib, re, shutil, struct, subprocess, sys, tempfile
+import warnings
 
 from tools import Tools
 
@@ -24,9 +25,10 @@ except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
-SAFETENSORS = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32", "int32": "I32",
-               "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
-               "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+SAFETENSORS = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
+               "int32": "I32",
+               "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32",
+               "float64": "F64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 TIMEOUT = 120
 UNSUPPORTED = 8
 
@@ -173,7 +175,8 @@ def main():
     CASES = load_model_tests(kind="node")
     plain = {case.name: case.model for case in CASES}
     operators = [operator_of(case, plain) for case in CASES]
-    chosen = [i for i, case in enumerate(CASES) if re.search(options.filter, case.name) or re.search(options.filter, operators[i])]
+    chosen = [i for i, case in enumerate(CASES) if re.search(options.filter, case.name)
+              or re.search(options.filter, operators[i])]
     if options.short and not os.environ.get("INGOT_LONG_TESTS"):
         first = {}
         for i in chosen:
@@ -190,7 +193,8 @@ def main():
     text = table(rows)
     print(text)
     passed = states["passed"] + states["bound"]
-    print(f"{passed} of {len(chosen)} passed ({states['bound']} with bound inputs), {states['refused']} refused, {states['failed']} failed")
+    print(f"{passed} of {len(chosen)} passed ({states['bound']} with bound inputs), "
+          f"{states['refused']} refused, {states['failed']} failed")
     if options.markdown:
         options.markdown.write_text(text + "\n")
     if options.json:

@@ -1,8 +1,9 @@
-"""What the public tests of TVM and IREE hold, held by ours: tests/peers/README.md names for every case of their files the
-test of ours, or says why it does not apply. Here each named test runs, and no other; one that is missing, did not run or
-failed is an error.
+"""What the public tests of TVM and IREE hold, held by ours: tests/peers/README.md names for every case of their files
+the test of ours, or says why it does not apply. Here each named test runs, and no other; one that is missing, did not
+run or failed is an error.
 
-usage: peer_cases.py BIN_DIR    exits 77 when all is well but for tests that were skipped for want of Python's packages"""
+usage: peer_cases.py BIN_DIR    exits 77 when all is well but for tests that were skipped, for want of Python's
+packages"""
 import collections, pathlib, re, subprocess, sys
 import xml.etree.ElementTree as xml
 
@@ -37,7 +38,8 @@ def read_table():
 def run_doctest(program, names):
     """The names of test cases and "case > subcase" that passed."""
     patterns = sorted({re.sub(r"[,\\*]", "?", name.split(" > ")[0]) for name in names})
-    result = subprocess.run([BIN / program, "-r=xml", "-cs", "-tc=" + ",".join(patterns)], capture_output=True, text=True)
+    result = subprocess.run([BIN / program, "-r=xml", "-cs", "-tc=" + ",".join(patterns)], capture_output=True,
+                            text=True)
     passed = set()
     for case in xml.fromstring(result.stdout).iter("TestCase"):
         outcome = case.find("OverallResultsAsserts")
@@ -54,8 +56,8 @@ def run_script(script, names):
         return set()
     is_unittest = "unittest.main" in path.read_text()
     options = [word for name in names for word in ("-k", name)] if is_unittest else []
-    result = subprocess.run([sys.executable, path, BIN, *(["-v"] if is_unittest else []), *options], capture_output=True,
-                            text=True)
+    result = subprocess.run([sys.executable, path, BIN, *(["-v"] if is_unittest else []), *options],
+                            capture_output=True, text=True)
     if result.returncode == 77:
         return None
     said = result.stdout + result.stderr
@@ -79,7 +81,8 @@ for program, names in sorted(programs.items()):
         if name in passed:
             num_passed += 1
         else:
-            problems.append(f"{program}: \"{name}\" did not run, or failed; it stands for {'; '.join(tests[program, name])}")
+            problems.append(f"{program}: \"{name}\" did not run, or failed; it stands for "
+                            f"{'; '.join(tests[program, name])}")
 for section, count in cases.items():
     print(f"{count:4} cases of {section}")
 print(f"{num_passed} tests of {len(tests)} ran and passed")

@@ -68,7 +68,8 @@ def random_inputs(model_inputs, dims, rng, vocabulary):
     for info in model_inputs:
         shape = [d if isinstance(d, int) else dims[d] for d in info.shape]
         if info.type == "tensor(int64)" and "mask" in info.name:
-            tensors[info.name] = (np.arange(shape[-1]) < max(shape[-1] * 3 // 4, 1)).astype(np.int64) * np.ones(shape, np.int64)
+            tensors[info.name] = (np.arange(shape[-1]) < max(shape[-1] * 3 // 4,
+                                                             1)).astype(np.int64) * np.ones(shape, np.int64)
         elif info.type == "tensor(int64)":
             tensors[info.name] = rng.integers(0, vocabulary, shape)
         else:
@@ -106,7 +107,8 @@ def check_folder(models, names, directory):
             continue
         good = compare(name, executable, folder / "inputs.npz", folder / "outputs.npz", directory)
         peer = session(folder / "model.onnx")
-        ours, theirs = measured(executable, folder / "inputs.npz"), measured_peer(peer, dict(np.load(folder / "inputs.npz")))
+        ours = measured(executable, folder / "inputs.npz")
+        theirs = measured_peer(peer, dict(np.load(folder / "inputs.npz")))
         print(f"{name:18} {seconds:9.1f} {executable.stat().st_size / 1e6:7.1f} {ours:9.3f} {theirs:9.3f} "
               f"{ours / theirs:6.2f}{'' if good else '  WRONG'}", flush=True)
         symbol, lengths = DYNAMIC.get(name, (None, []))
@@ -115,7 +117,8 @@ def check_folder(models, names, directory):
             expected = dict(zip([o.name for o in peer.get_outputs()], peer.run(None, tensors)))
             if compare(f"{name} {symbol}={length}", executable, tensors, expected, directory):
                 ours, theirs = measured(executable, directory / "inputs.npz"), measured_peer(peer, tensors)
-                print(f"  {symbol}={length:<12} {'':9} {'':7} {ours:9.3f} {theirs:9.3f} {ours / theirs:6.2f}", flush=True)
+                print(f"  {symbol}={length:<12} {'':9} {'':7} {ours:9.3f} {theirs:9.3f} {ours / theirs:6.2f}",
+                      flush=True)
         executable.unlink()
 
 
@@ -154,7 +157,8 @@ class Graph:
         return self.op("Mul", self.const(self.rng.normal(1, 0.1, width)), self.op("Div", x, root))
 
     def linear(self, x, rows, columns):
-        return self.op("Add", self.op("MatMul", x, self.weight(rows, columns)), self.const(self.rng.normal(0, 0.1, columns)))
+        return self.op("Add", self.op("MatMul", x, self.weight(rows, columns)),
+                       self.const(self.rng.normal(0, 0.1, columns)))
 
     def heads(self, x, num_heads, depth, perm=(0, 2, 1, 3)):
         return self.op("Transpose", self.op("Reshape", x, self.shape(0, -1, num_heads, depth)), perm=list(perm))
@@ -176,7 +180,8 @@ class Graph:
         total = self.op("Add", length, past)
         keys = self.op("Range", self.const(0, np.int64), total, self.const(1, np.int64))
         queries = self.op("Range", past, total, self.const(1, np.int64))
-        seen = self.op("LessOrEqual", self.op("Unsqueeze", keys, self.shape(0)), self.op("Unsqueeze", queries, self.shape(1)))
+        seen = self.op("LessOrEqual", self.op("Unsqueeze", keys, self.shape(0)),
+                       self.op("Unsqueeze", queries, self.shape(1)))
         mask = self.op("Where", seen, self.const(0.0), self.const(np.finfo(np.float32).min))
         return self.op("Unsqueeze", mask, self.shape(0, 1))
 
@@ -205,7 +210,8 @@ def encoder(width=48, num_heads=3, layers=2, vocabulary=97):
         mixed = g.op("MatMul", g.op("Softmax", scores, axis=-1), g.heads(v, num_heads, depth))
         x = g.layer_norm(g.op("Add", g.linear(g.join_heads(mixed, width), width, width), x), width)
         x = g.layer_norm(g.op("Add", g.linear(g.gelu(g.linear(x, width, 4 * width)), 4 * width, width), x), width)
-    return g.model({"ids": (T.INT64, ["batch", "length"]), "attention_mask": (T.INT64, ["batch", "length"])}, {"hidden": x})
+    return g.model({"ids": (T.INT64, ["batch", "length"]), "attention_mask": (T.INT64, ["batch", "length"])},
+                   {"hidden": x})
 
 
 def decoder(width=48, num_heads=3, layers=2, vocabulary=97):
@@ -215,7 +221,8 @@ def decoder(width=48, num_heads=3, layers=2, vocabulary=97):
     length = g.op("Squeeze", g.op("Shape", "ids", start=1, end=2))
     positions = g.op("Range", past, g.op("Add", past, length), g.const(1, np.int64))
     table = g.weight(vocabulary, width)
-    x = g.op("Add", g.op("Gather", table, "ids"), g.op("Gather", g.weight(256, width), g.op("Unsqueeze", positions, g.shape(0))))
+    x = g.op("Add", g.op("Gather", table, "ids"),
+             g.op("Gather", g.weight(256, width), g.op("Unsqueeze", positions, g.shape(0))))
     mask, outputs = g.causal_mask(length, past), {}
     for i in range(layers):
         q, k, v = g.op("Split", g.linear(g.layer_norm(x, width), width, 3 * width), outputs=3, axis=-1, num_outputs=3)
@@ -237,7 +244,8 @@ def rotary_decoder(width=64, num_heads=4, key_heads=2, vocabulary=97):
     length = g.op("Squeeze", g.op("Shape", "ids", start=1, end=2))
     zero = g.const(0, np.int64)
     positions = g.op("Cast", g.op("Range", zero, length, g.const(1, np.int64)), to=T.FLOAT)
-    angles = g.op("Mul", g.op("Unsqueeze", positions, g.shape(1)), g.const(10000.0 ** -(np.arange(0, depth, 2) / depth)))
+    angles = g.op("Mul", g.op("Unsqueeze", positions, g.shape(1)),
+                  g.const(10000.0 ** -(np.arange(0, depth, 2) / depth)))
     angles = g.op("Concat", angles, angles, axis=-1)
     cosine, sine = g.op("Cos", angles), g.op("Sin", angles)
 

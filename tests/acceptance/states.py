@@ -1,5 +1,5 @@
-"""States of a context, through the tools: inputs and outputs that `vm-compile --state` joins, kept between the calls of one
-context and in files between runs, against the same models fed by hand with ONNX Runtime.
+"""States of a context, through the tools: inputs and outputs that `vm-compile --state` joins, kept between the calls of
+one context and in files between runs, against the same models fed by hand with ONNX Runtime.
 
 usage: states.py BIN_DIR [MODELS_DIR]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
@@ -59,7 +59,8 @@ def attention(batch=1, heads=2, depth=8, seq="seq"):
     for name in "qkv":
         nodes += [n("MatMul", ["y", f"w{name}"], [f"{name}0"]), n("Reshape", [f"{name}0", "split"], [f"{name}1"]),
                   n("Transpose", [f"{name}1"], [f"{name}2"], perm=[0, 2, 1, 3])]
-    nodes += [n("Concat", ["past_k", "k2"], ["present_k"], axis=2), n("Concat", ["past_v", "v2"], ["present_v"], axis=2),
+    nodes += [n("Concat", ["past_k", "k2"], ["present_k"], axis=2),
+              n("Concat", ["past_v", "v2"], ["present_v"], axis=2),
               n("Transpose", ["present_k"], ["kt"], perm=[0, 1, 3, 2]), n("MatMul", ["q2", "kt"], ["scores"]),
               n("Softmax", ["scores"], ["p"], axis=-1), n("MatMul", ["p", "present_v"], ["mixed"]),
               n("Transpose", ["mixed"], ["mixed_t"], perm=[0, 2, 1, 3]), n("Reshape", ["mixed_t", "join"], ["joined"]),
@@ -76,20 +77,25 @@ def recurrent(width=6):
     weights = {"w": rng.normal(0, 0.5, (width, width)).astype(np.float32),
                "u": rng.normal(0, 0.5, (width, width)).astype(np.float32), "one": np.ones(1, np.float32)}
     nodes = [n("MatMul", ["x", "w"], ["a"]), n("MatMul", ["h", "u"], ["b"]), n("Add", ["a", "b"], ["c"]),
-             n("Tanh", ["c"], ["h_out"]), n("Sub", ["h_out", "h"], ["change"]), n("Add", ["count", "one"], ["count_out"])]
+             n("Tanh", ["c"], ["h_out"]), n("Sub", ["h_out", "h"], ["change"]),
+             n("Add", ["count", "one"], ["count_out"])]
     return model(nodes, {"x": (T.FLOAT, [1, width]), "h": (T.FLOAT, [1, width]), "count": (T.FLOAT, [1])},
-                 {"change": (T.FLOAT, [1, width]), "h_out": (T.FLOAT, [1, width]), "count_out": (T.FLOAT, [1])}, weights)
+                 {"change": (T.FLOAT, [1, width]), "h_out": (T.FLOAT, [1, width]), "count_out": (T.FLOAT, [1])},
+                 weights)
 
 
 def sliding(width=4):
     """A window that shifts, and an accumulator that is rewritten whole while it grows."""
     n = h.make_node
     weights = {"first": np.array([1]), "all": np.array([2**40]), "axis": np.array([0]), "two": np.float32(2)}
-    nodes = [n("Slice", ["window", "first", "all", "axis"], ["kept"]), n("Concat", ["kept", "x"], ["window_out"], axis=0),
+    nodes = [n("Slice", ["window", "first", "all", "axis"], ["kept"]),
+             n("Concat", ["kept", "x"], ["window_out"], axis=0),
              n("Mul", ["seen", "two"], ["doubled"]), n("Concat", ["doubled", "x"], ["seen_out"], axis=0),
              n("ReduceSum", ["seen"], ["sum"], keepdims=0)]
-    return model(nodes, {"x": (T.FLOAT, [1, width]), "window": (T.FLOAT, [3, width]), "seen": (T.FLOAT, ["past", width])},
-                 {"sum": (T.FLOAT, []), "window_out": (T.FLOAT, [3, width]), "seen_out": (T.FLOAT, [None, width])}, weights)
+    return model(nodes, {"x": (T.FLOAT, [1, width]), "window": (T.FLOAT, [3, width]),
+                         "seen": (T.FLOAT, ["past", width])},
+                 {"sum": (T.FLOAT, []), "window_out": (T.FLOAT, [3, width]), "seen_out": (T.FLOAT, [None, width])},
+                 weights)
 
 
 def run_steps(directory, executable, steps, inputs_of, expected_of, names, first_state=None):
@@ -208,7 +214,8 @@ def check_mistakes(directory):
     expect_error("unknown output", compile_with("--state", "past_k=presentk"), 2, 'no output "presentk"',
                  'did you mean "present_k"?')
     expect_error("unlike types", compile_with("--state", "x=present_k"), 2, "state x=present_k")
-    expect_error("twice", compile_with("--state", "past_k=present_k", "--state", "past_k=present_v", "--dim", "past=0..9",
+    expect_error("twice", compile_with("--state", "past_k=present_k", "--state", "past_k=present_v", "--dim",
+                                       "past=0..9",
                  "--dim", "seq=1"), 2, "part of another state")
     expect_error("no pair", compile_with("--state", "past_k"), 2, "expected INPUT=OUTPUT")
 
@@ -226,7 +233,8 @@ def check_gpt2(directory, models):
     if result.returncode != 0:
         return
     text = tool("vm-inspect", executable, "--disasm", "main").stdout
-    check("gpt2_decode_dyn: every cache is appended to in place", text.count("cache_append") == 24 and "concat" not in text)
+    check("gpt2_decode_dyn: every cache is appended to in place", text.count("cache_append") == 24
+          and "concat" not in text)
     first = {name: np.zeros((1, 12, 0, 64), np.float32) for name in names}
     check_repeat(directory, "gpt2_decode_dyn", executable, str(folder / "model.onnx"), {"ids": np.array([[464]])},
                  {name: f"{name}_out" for name in names}, first, "logits", 64)

@@ -72,8 +72,8 @@ def test_network(folder):
     rng = np.random.default_rng(5)
     random = lambda *shape: rng.normal(0, 1, shape).astype(np.float32)
     weights = {"w1": random(16, 16), "w2": random(16, 16), "b1": np.zeros(16, np.float32),
-               "b2": np.zeros(16, np.float32), "s1": np.ones(16, np.float32), "s2": np.ones(16, np.float32), "two": np.float32(2),
-               "order": np.arange(15, -1, -1)}
+               "b2": np.zeros(16, np.float32), "s1": np.ones(16, np.float32), "s2": np.ones(16, np.float32),
+               "two": np.float32(2), "order": np.arange(15, -1, -1)}
     x = random(3, 16)
     np.save(folder / "x.npy", x)
     onnx.save(network(weights), folder / "m.onnx")
@@ -142,7 +142,8 @@ def test_network(folder):
     dumps = folder / "dumps"
     works("the module is shown pass by pass", tool("vm-compile", folder / "m.onnx", "--keep-prepare", "--dump-dir",
                                                    dumps, "-o", folder / "x.ingot"))
-    shown = {path.name: set(re.findall(r'metadata\["(\w+)"\]', path.read_text())) for path in sorted(dumps.glob("*.py"))}
+    shown = {path.name: set(re.findall(r'metadata\["(\w+)"\]', path.read_text()))
+             for path in sorted(dumps.glob("*.py"))}
     imported = shown["00_import.py"]
     check("dumps show weights", len(shown) > 5 and len(imported) == 2 and all(s <= imported for s in shown.values()),
           shown)

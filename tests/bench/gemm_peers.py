@@ -51,7 +51,8 @@ def save_model(path, left, right, is_weight, rng):
         values = rng.standard_normal(right) / np.sqrt(right[0])
         weight = [numpy_helper.from_array(values.astype(np.float32), "w")]
     inputs = [info("x", left)] + ([] if is_weight else [info("w", right)])
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "product", inputs, [info("y", out)], weight)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "product", inputs, [info("y", out)],
+                              weight)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(model, path)
 
@@ -90,7 +91,8 @@ def main():
             left, right, is_weight, size = SHAPES[name]
             rng = np.random.default_rng(1)
             save_model(model, left, right, is_weight, rng)
-            subprocess.run([arguments.tools / "vm-compile", model, "-o", executable], check=True, stderr=subprocess.DEVNULL)
+            subprocess.run([arguments.tools / "vm-compile", model, "-o", executable], check=True,
+                           stderr=subprocess.DEVNULL)
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = arguments.threads
             session = onnxruntime.InferenceSession(str(model), options)
@@ -101,7 +103,8 @@ def main():
             np.savez(inputs, **feeds)
             np.savez(outputs, y=session.run(None, feeds)[0])
             check = [arguments.tools / "vm-run", executable, inputs, "--expect", f"@{outputs}", "--rtol", "1e-3"]
-            if subprocess.run([*check, "--atol", "1e-4"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+            if subprocess.run([*check, "--atol", "1e-4"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL).returncode != 0:
                 print(f"{name:20} other numbers than ONNX Runtime")
                 failed = True
                 continue

@@ -90,8 +90,8 @@ def layer_norm(dims, symbols=None):
 
 def layer_norm_residual(dims):
     return Case({"x": ("f32", dims), "r": ("f32", dims)},
-                [("Add", ["x", "r"], ["s"], {}), ("LayerNormalization", ["s", "w", "b"], ["y"], {"axis": -1})], ["s", "y"],
-                {"w": floats(dims[-1]), "b": floats(dims[-1])})
+                [("Add", ["x", "r"], ["s"], {}), ("LayerNormalization", ["s", "w", "b"], ["y"], {"axis": -1})],
+                ["s", "y"], {"w": floats(dims[-1]), "b": floats(dims[-1])})
 
 
 def masked_softmax(heads, n):
@@ -306,7 +306,8 @@ class Ingot:
     def call(self, tool, *arguments):
         process = subprocess.run([self.tools / tool, *map(str, arguments)], capture_output=True, text=True)
         if process.returncode != 0:
-            raise RuntimeError(f"{tool}: " + (process.stderr.strip().splitlines() or [f"exit {process.returncode}"])[-1])
+            raise RuntimeError(f"{tool}: "
+                               + (process.stderr.strip().splitlines() or [f"exit {process.returncode}"])[-1])
         return process.stdout
 
     def least(self, seconds):
@@ -350,7 +351,8 @@ def main():
             ratio = ours / peer
             ratios.append(ratio)
             failed |= options.max_ratio is not None and ratio > options.max_ratio
-            print(f"{name:32} {peer * 1e6:10.1f} {ours * 1e6:10.1f} {ratio:7.2f}{'  slower' * (ratio > 1.05)}", flush=True)
+            print(f"{name:32} {peer * 1e6:10.1f} {ours * 1e6:10.1f} {ratio:7.2f}{'  slower' * (ratio > 1.05)}",
+                  flush=True)
     if ratios:
         print(f"{'geometric mean':32} {'':10} {'':10} {math.exp(sum(map(math.log, ratios)) / len(ratios)):7.2f}")
     return 1 if failed else 0

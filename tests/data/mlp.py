@@ -8,7 +8,9 @@ from tvm.script import tirx as T
 @I.ir_module
 class Module:
     @T.prim_func(private=True, s_tir=True)
-    def dense_relu(x: T.Buffer((T.int64(1), T.int64(784)), "float32"), w: T.Buffer((T.int64(256), T.int64(784)), "float32"), b: T.Buffer((T.int64(256),), "float32"), y: T.Buffer((T.int64(1), T.int64(256)), "float32")):
+    def dense_relu(x: T.Buffer((T.int64(1), T.int64(784)), "float32"),
+                   w: T.Buffer((T.int64(256), T.int64(784)), "float32"), b: T.Buffer((T.int64(256),), "float32"),
+                   y: T.Buffer((T.int64(1), T.int64(256)), "float32")):
         T.func_attr({"tirx.noalias": True})
         acc = T.sblock_alloc_buffer((T.int64(1), T.int64(256)))
         for i, j, k in T.grid(T.int64(1), T.int64(256), T.int64(784)):
@@ -27,7 +29,8 @@ class Module:
                 y[vi, vj] = T.max(acc[vi, vj] + b[vj], T.float32(0.0))
 
     @R.function
-    def hidden(x: R.Tensor((1, 784), dtype="float32"), w: R.Tensor((256, 784), dtype="float32"), b: R.Tensor((256,), dtype="float32")) -> R.Tensor((1, 256), dtype="float32"):
+    def hidden(x: R.Tensor((1, 784), dtype="float32"), w: R.Tensor((256, 784), dtype="float32"),
+               b: R.Tensor((256,), dtype="float32")) -> R.Tensor((1, 256), dtype="float32"):
         cls = Module
         with R.dataflow():
             y = R.call_tir(cls.dense_relu, (x, w, b), out_ty=R.Tensor((1, 256), dtype="float32"))
@@ -35,7 +38,9 @@ class Module:
         return y
 
     @R.function
-    def main(x: R.Tensor((1, 784), dtype="float32"), w0: R.Tensor((256, 784), dtype="float32"), b0: R.Tensor((256,), dtype="float32"), w1: R.Tensor((10, 256), dtype="float32"), b1: R.Tensor((10,), dtype="float32")) -> R.Tensor((1, 10), dtype="float32"):
+    def main(x: R.Tensor((1, 784), dtype="float32"), w0: R.Tensor((256, 784), dtype="float32"),
+             b0: R.Tensor((256,), dtype="float32"), w1: R.Tensor((10, 256), dtype="float32"),
+             b1: R.Tensor((10,), dtype="float32")) -> R.Tensor((1, 10), dtype="float32"):
         R.func_attr({"num_input": 1})
         cls = Module
         h: R.Tensor((1, 256), dtype="float32") = cls.hidden(x, w0, b0)

@@ -8,7 +8,9 @@ from tvm.script import relax as R
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((1, 784), dtype="float32"), fc1_weight: R.Tensor((256, 784), dtype="float32"), fc1_bias: R.Tensor((256,), dtype="float32"), fc2_weight: R.Tensor((10, 256), dtype="float32"), fc2_bias: R.Tensor((10,), dtype="float32")) -> R.Tensor((1, 10), dtype="float32"):
+    def main(x: R.Tensor((1, 784), dtype="float32"), fc1_weight: R.Tensor((256, 784), dtype="float32"),
+             fc1_bias: R.Tensor((256,), dtype="float32"), fc2_weight: R.Tensor((10, 256), dtype="float32"),
+             fc2_bias: R.Tensor((10,), dtype="float32")) -> R.Tensor((1, 10), dtype="float32"):
         R.func_attr({"num_input": 1})
         cls = Module
         with R.dataflow():
@@ -23,7 +25,8 @@ class Module:
         return y
 
     @T.prim_func(private=True, s_tir=True)
-    def transpose(x: T.Buffer((T.int64(256), T.int64(784)), "float32"), T_transpose: T.Buffer((T.int64(784), T.int64(256)), "float32")):
+    def transpose(x: T.Buffer((T.int64(256), T.int64(784)), "float32"),
+                  T_transpose: T.Buffer((T.int64(784), T.int64(256)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1 in T.grid(T.int64(784), T.int64(256)):
@@ -34,7 +37,9 @@ class Module:
                 T_transpose[v_i0, v_i1] = x[v_i1, v_i0]
 
     @T.prim_func(private=True, s_tir=True)
-    def matmul(x1: T.Buffer((T.int64(1), T.int64(784)), "float32"), x2: T.Buffer((T.int64(784), T.int64(256)), "float32"), matmul: T.Buffer((T.int64(1), T.int64(256)), "float32")):
+    def matmul(x1: T.Buffer((T.int64(1), T.int64(784)), "float32"),
+               x2: T.Buffer((T.int64(784), T.int64(256)), "float32"),
+               matmul: T.Buffer((T.int64(1), T.int64(256)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1, k in T.grid(T.int64(1), T.int64(256), T.int64(784)):
@@ -47,7 +52,8 @@ class Module:
                 matmul[v_i0, v_i1] = matmul[v_i0, v_i1] + x1[v_i0, v_k] * x2[v_k, v_i1]
 
     @T.prim_func(private=True, s_tir=True)
-    def add(x1: T.Buffer((T.int64(1), T.int64(256)), "float32"), x2: T.Buffer((T.int64(256),), "float32"), T_add: T.Buffer((T.int64(1), T.int64(256)), "float32")):
+    def add(x1: T.Buffer((T.int64(1), T.int64(256)), "float32"), x2: T.Buffer((T.int64(256),), "float32"),
+            T_add: T.Buffer((T.int64(1), T.int64(256)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1 in T.grid(T.int64(1), T.int64(256)):
@@ -58,7 +64,8 @@ class Module:
                 T_add[v_i0, v_i1] = x1[v_i0, v_i1] + x2[v_i1]
 
     @T.prim_func(private=True, s_tir=True)
-    def relu(x: T.Buffer((T.int64(1), T.int64(256)), "float32"), compute: T.Buffer((T.int64(1), T.int64(256)), "float32")):
+    def relu(x: T.Buffer((T.int64(1), T.int64(256)), "float32"),
+             compute: T.Buffer((T.int64(1), T.int64(256)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1 in T.grid(T.int64(1), T.int64(256)):
@@ -69,7 +76,8 @@ class Module:
                 compute[v_i0, v_i1] = T.max(x[v_i0, v_i1], T.float32(0.0))
 
     @T.prim_func(private=True, s_tir=True)
-    def transpose1(x: T.Buffer((T.int64(10), T.int64(256)), "float32"), T_transpose: T.Buffer((T.int64(256), T.int64(10)), "float32")):
+    def transpose1(x: T.Buffer((T.int64(10), T.int64(256)), "float32"),
+                   T_transpose: T.Buffer((T.int64(256), T.int64(10)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1 in T.grid(T.int64(256), T.int64(10)):
@@ -80,7 +88,9 @@ class Module:
                 T_transpose[v_i0, v_i1] = x[v_i1, v_i0]
 
     @T.prim_func(private=True, s_tir=True)
-    def matmul1(x1: T.Buffer((T.int64(1), T.int64(256)), "float32"), x2: T.Buffer((T.int64(256), T.int64(10)), "float32"), matmul: T.Buffer((T.int64(1), T.int64(10)), "float32")):
+    def matmul1(x1: T.Buffer((T.int64(1), T.int64(256)), "float32"),
+                x2: T.Buffer((T.int64(256), T.int64(10)), "float32"),
+                matmul: T.Buffer((T.int64(1), T.int64(10)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1, k in T.grid(T.int64(1), T.int64(10), T.int64(256)):
@@ -93,7 +103,8 @@ class Module:
                 matmul[v_i0, v_i1] = matmul[v_i0, v_i1] + x1[v_i0, v_k] * x2[v_k, v_i1]
 
     @T.prim_func(private=True, s_tir=True)
-    def add1(x1: T.Buffer((T.int64(1), T.int64(10)), "float32"), x2: T.Buffer((T.int64(10),), "float32"), T_add: T.Buffer((T.int64(1), T.int64(10)), "float32")):
+    def add1(x1: T.Buffer((T.int64(1), T.int64(10)), "float32"), x2: T.Buffer((T.int64(10),), "float32"),
+             T_add: T.Buffer((T.int64(1), T.int64(10)), "float32")):
         T.func_attr({"tirx.noalias": True})
         # with T.sblock("root"):
         for i0, i1 in T.grid(T.int64(1), T.int64(10)):

@@ -3,8 +3,8 @@
 Usage: op_reference.py build/debug/bin/dump_op_cases
 
 Every case of tests/compiler/op/cases.cc is evaluated by one row of ORACLES. Exit code 1 when a case differs or an
-operator has no oracle, 77 (skipped) without numpy, onnx and onnxruntime. float16 goes through NumPy's float16; everything else is computed in float64 where NumPy does it,
-and in float32 where ONNX Runtime does.
+operator has no oracle, 77 (skipped) without numpy, onnx and onnxruntime. float16 goes through NumPy's float16;
+everything else is computed in float64 where NumPy does it, and in float32 where ONNX Runtime does.
 """
 
 import json
@@ -346,7 +346,8 @@ def strided_slice(c, x):
 
 def pad(c, x):
     width = np.array(c["attrs"]["pad_width"], dtype=int).reshape(-1, 2)
-    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}[c["attrs"]["pad_mode"]]
+    mode = {"constant": "constant", "reflect": "reflect", "replicate": "edge",
+            "circular": "wrap"}[c["attrs"]["pad_mode"]]
     if not len(width):
         return x[0]
     if mode == "constant":
@@ -593,7 +594,8 @@ def attention(c, x):
     """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0."""
     a = c["attrs"]
     layouts = a.get("layouts") or ["BSNH"] * 4
-    q, k, v = (t.astype(np.float64).transpose([layout.index(axis) for axis in "BNSH"]) for t, layout in zip(x[:3], layouts))
+    q, k, v = (t.astype(np.float64).transpose([layout.index(axis) for axis in "BNSH"])
+               for t, layout in zip(x[:3], layouts))
     group = max(q.shape[1] // k.shape[1], 1) if k.shape[1] else 1
     k, v = (t.repeat(group, axis=1) for t in (k, v))
     queries, keys = q.shape[2], k.shape[2]

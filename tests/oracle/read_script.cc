@@ -1,9 +1,10 @@
 // Reads a module as vm-compile does, and checks what tests/oracle/tvm_modules.py asks of modules that TVM printed:
 //
-//   read_script MODULE.py                                       it verifies, and its text reads back equal
-//   read_script MODULE.py passes                                so does what every pass of the pipelines makes
-//   read_script MODULE.py interpret FUNCTION IN.npz OUT.npz N   runs a tensor function, thread axes one after the other: IN holds every
-//                                                               buffer in order, the last N are outputs; OUT gets those
+//   read_script MODULE.py          it verifies, and its text reads back equal
+//   read_script MODULE.py passes   so does what every pass of the pipelines makes
+//   read_script MODULE.py interpret FUNCTION IN.npz OUT.npz N
+//                                  runs a tensor function, thread axes one after the other: IN holds every buffer in
+//                                  order, the last N are outputs; OUT gets those
 //
 // Exit code 1 and a message on stderr when something fails.
 #include <cstdio>

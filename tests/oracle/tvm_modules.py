@@ -290,8 +290,8 @@ def gpu_case(name):
     target = tvm.target.Target(GPU, host="llvm")
     rules = dlight.gpu
     with target:
-        schedule = dlight.ApplyDefaultSchedule(rules.Matmul(), rules.GEMV(), rules.Reduction(), rules.GeneralReduction(),
-                                               rules.Transpose(), rules.Fallback())
+        schedule = dlight.ApplyDefaultSchedule(rules.Matmul(), rules.GEMV(), rules.Reduction(),
+                                               rules.GeneralReduction(), rules.Transpose(), rules.Fallback())
         scheduled = schedule(legalized(name)[0])  # in place
     functions = [g.name_hint for g, f in scheduled.functions.items() if isinstance(f, tvm.tirx.PrimFunc)]
     assert "blockIdx.x" in scheduled.script(), f"{name}: DLight did not schedule it"

@@ -202,7 +202,8 @@ constexpr const char* kParameters = R"(
         return x
 
     @R.function
-    def nested(x: R.Tuple(R.Tensor(("n", "m"), "float32"), R.Tuple(R.Shape, R.Tensor(("n", "k"), "int32")))) -> R.Prim("int64"):
+    def nested(x: R.Tuple(R.Tensor(("n", "m"), "float32"),
+                          R.Tuple(R.Shape, R.Tensor(("n", "k"), "int32")))) -> R.Prim("int64"):
         n, m, k = T.int64(), T.int64(), T.int64()
         return R.prim_value(n * 100 + m * 10 + k)
 
@@ -217,7 +218,8 @@ constexpr const char* kParameters = R"(
         return R.shape([m, n])
 
     @R.function
-    def weights(x: R.Tensor((2, 2), "float32"), w: R.Tensor((2, 2), "float32")) -> R.Tuple(R.Tensor((2, 2), "float32"), R.Tensor((2, 2), "float32")):
+    def weights(x: R.Tensor((2, 2), "float32"), w: R.Tensor((2, 2), "float32")) -> R.Tuple(R.Tensor((2, 2), "float32"),
+                                                                                           R.Tensor((2, 2), "float32")):
         R.func_attr({"num_input": 1})
         return (x, w)
 
@@ -226,7 +228,10 @@ constexpr const char* kParameters = R"(
         return params
 
     @R.function
-    def weights_of_unknown_size(x: R.Tensor((2, 2), "float32"), params: R.Tuple(R.Tensor((2, 2), "float32"), R.Tensor(("n",), "float32"))) -> R.Tuple(R.Tensor((2, 2), "float32"), R.Tensor(("n",), "float32")):
+    def weights_of_unknown_size(x: R.Tensor((2, 2), "float32"),
+                                params: R.Tuple(R.Tensor((2, 2), "float32"),
+                                                R.Tensor(("n",), "float32"))) -> R.Tuple(R.Tensor((2, 2), "float32"),
+                                                                                         R.Tensor(("n",), "float32")):
         R.func_attr({"num_input": 1})
         n = T.int64()
         a = params[0]
@@ -234,7 +239,8 @@ constexpr const char* kParameters = R"(
         return (a, b)
 
     @R.function
-    def numbers(first: R.Prim(value="n"), shape: R.Shape(["n * 2", "m * 2"]), last: R.Prim(value="m")) -> R.Shape(ndim=2):
+    def numbers(first: R.Prim(value="n"), shape: R.Shape(["n * 2", "m * 2"]),
+                last: R.Prim(value="m")) -> R.Shape(ndim=2):
         n, m = T.int64(), T.int64()
         return R.shape([n * n, m + 1])
 

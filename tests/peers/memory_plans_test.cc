@@ -1,5 +1,5 @@
-// Memory plans that other compilers' tests hold (tests/peers/README.md): each row is a function over tensor functions that
-// cannot work in place, and the arenas, entries and allocations of its bytecode.
+// Memory plans that other compilers' tests hold (tests/peers/README.md): each row is a function over tensor functions
+// that cannot work in place, and the arenas, entries and allocations of its bytecode.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -111,7 +111,8 @@ constexpr Row kRows[] = {
      "alloc_output r9, 0, [10]\n"},
     {"dtypes share bytes", R"(
     @R.function
-    def main(x: R.Tensor((6,), "float32"), y: R.Tensor((6,), "int32")) -> R.Tuple(R.Tensor((6,), "float32"), R.Tensor((6,), "int32")):
+    def main(x: R.Tensor((6,), "float32"), y: R.Tensor((6,), "int32")) -> R.Tuple(R.Tensor((6,), "float32"),
+                                                                                  R.Tensor((6,), "int32")):
         cls = Module
         a = R.call_tir(cls.flip, (x,), out_ty=R.Tensor((6,), "float32"))
         b = R.call_tir(cls.flip, (a,), out_ty=R.Tensor((6,), "float32"))
@@ -137,7 +138,8 @@ constexpr Row kRows[] = {
      "alloc_output r3, 0, [100]\n"},
     {"what is dead gives its room to the next", R"(
     @R.function
-    def main(x: R.Tensor((6,), "float32"), y: R.Tensor((6,), "float32")) -> R.Tuple(R.Tensor((6,), "float32"), R.Tensor((6,), "float32")):
+    def main(x: R.Tensor((6,), "float32"), y: R.Tensor((6,), "float32")) -> R.Tuple(R.Tensor((6,), "float32"),
+                                                                                    R.Tensor((6,), "float32")):
         cls = Module
         a = R.call_tir(cls.flip, (x,), out_ty=R.Tensor((6,), "float32"))
         b = R.call_tir(cls.flip, (a,), out_ty=R.Tensor((6,), "float32"))
@@ -272,7 +274,8 @@ constexpr Row kRows[] = {
      "alloc_output r4, 0, [4, 25]\n"},
     {"functions have plans of their own", R"(
     @R.function
-    def ints(x: R.Tensor((6,), "float32"), y: R.Tensor((60,), "int32")) -> R.Tuple(R.Tensor((6,), "float32"), R.Tensor((60,), "int32")):
+    def ints(x: R.Tensor((6,), "float32"), y: R.Tensor((60,), "int32")) -> R.Tuple(R.Tensor((6,), "float32"),
+                                                                                   R.Tensor((60,), "int32")):
         cls = Module
         a = R.call_tir(cls.flip, (x,), out_ty=R.Tensor((6,), "float32"))
         c = R.call_tir(cls.flip_int, (y,), out_ty=R.Tensor((60,), "int32"))
@@ -366,7 +369,8 @@ constexpr Row kRows[] = {
      "function \"main\": malformed attribute \"tir_var_lower_bound\": expected integers by the names of symbols"},
     {"a dimension that falls as another grows", R"py(
     @R.function
-    def main(x: R.Tensor(("n", "m", "T.max(n - m, 1)"), "float32")) -> R.Tensor(("n", "m", "T.max(n - m, 1)"), "float32"):
+    def main(x: R.Tensor(("n", "m", "T.max(n - m, 1)"), "float32")) -> R.Tensor(("n", "m", "T.max(n - m, 1)"),
+                                                                                "float32"):
         R.func_attr({"tir_var_upper_bound": {"m": 5, "n": 20}})
         n, m = T.int64(), T.int64()
         cls = Module

@@ -1,4 +1,5 @@
-// Modules as other systems' tests of building and running have them (tests/peers/README.md), with what calls of them give.
+// Modules as other systems' tests of building and running have them (tests/peers/README.md), with what calls of them
+// give.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -271,7 +272,8 @@ TEST_CASE("peers: calls between functions") {
 TEST_CASE("peers: tensor functions in place") {
   static Compiled module(R"(
     @T.prim_func(private=True, s_tir=True)
-    def copy(a: T.Buffer((2, 3), "int32"), b: T.Buffer((2, 3), "int32"), c: T.Buffer((2, 3), "int32"), out: T.Buffer((2, 3), "int32")):
+    def copy(a: T.Buffer((2, 3), "int32"), b: T.Buffer((2, 3), "int32"), c: T.Buffer((2, 3), "int32"),
+             out: T.Buffer((2, 3), "int32")):
         for i0, i1 in T.grid(2, 3):
             with T.sblock("copy"):
                 v0, v1 = T.axis.remap("SS", [i0, i1])
@@ -287,9 +289,12 @@ TEST_CASE("peers: tensor functions in place") {
                 a[v0, v1] = a[v0, v1] + b[v0, v1]
 
     @R.function
-    def several(x: R.Tensor((2, 3), "int32"), y: R.Tensor((2, 3), "int32"), z: R.Tensor((2, 3), "int32")) -> R.Tuple(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")):
+    def several(x: R.Tensor((2, 3), "int32"), y: R.Tensor((2, 3), "int32"),
+                z: R.Tensor((2, 3), "int32")) -> R.Tuple(R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32"),
+                                                         R.Tensor((2, 3), "int32")):
         cls = Module
-        res = R.call_tir_inplace(cls.copy, (x, y, z), [0, 1, -1], [R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")])
+        res = R.call_tir_inplace(cls.copy, (x, y, z), [0, 1, -1],
+                                 [R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32"), R.Tensor((2, 3), "int32")])
         return res
 
     @R.function
@@ -333,7 +338,8 @@ TEST_CASE("peers: storage by hand") {
         return y
 
     @R.function
-    def used_again(x: R.Tensor((2, 3), dtype="float32"), z: R.Tensor((2, 3), dtype="float32")) -> R.Tensor((2, 3), "float32"):
+    def used_again(x: R.Tensor((2, 3), dtype="float32"),
+                   z: R.Tensor((2, 3), dtype="float32")) -> R.Tensor((2, 3), "float32"):
         R.func_attr({"relax.force_pure": True})
         cls = Module
         storage = R.memory.alloc_storage(R.shape([64]), R.prim_value(0), R.str("global"), R.dtype("uint8"))

@@ -1,5 +1,5 @@
-// The C API as other virtual machines' tests use theirs (tests/peers/README.md): inputs that are set, runs, outputs that
-// are fetched, mistakes on the way, calls that run beside the caller, and executables beside each other.
+// The C API as other virtual machines' tests use theirs (tests/peers/README.md): inputs that are set, runs, outputs
+// that are fetched, mistakes on the way, calls that run beside the caller, and executables beside each other.
 #include <cstring>
 
 #include "tests/vm/c_api_session.h"
@@ -37,7 +37,8 @@ function @first export (t: tuple(float32[4], float32[4])) -> (y: float32[4]) {
   tuple_get r1, r0, 0
   return [r1]
 }
-function @of_all_kinds export (i: int, f: float, b: bool, s: string, d: shape[?, ?]) -> (i: int, f: float, b: bool, s: string, d: shape[?, ?]) {
+function @of_all_kinds export (i: int, f: float, b: bool, s: string, d: shape[?, ?]))"
+                                 R"( -> (i: int, f: float, b: bool, s: string, d: shape[?, ?]) {
   return [r0, r1, r2, r3, r4]
 }
 function @straight export (n: int) -> (m: int) {

@@ -15,9 +15,11 @@ namespace {
 
 using test::Take;
 
-constexpr const char* kProgram = R"(
+constexpr const char* kProgram =
+    R"(
 external @triple(x: float32[2], k: int) -> (y: float32[2])
-function @mixed export [n](x: float32[n], t: tuple(int, string), s: shape[?, ?], f: float, b: bool, d: dtype) -> (y: float32[n], t: tuple(int, string), s: shape[?, ?], f: float, b: bool, d: dtype) {
+function @mixed export [n](x: float32[n], t: tuple(int, string), s: shape[?, ?], f: float, b: bool, d: dtype) -> )"
+    R"((y: float32[n], t: tuple(int, string), s: shape[?, ?], f: float, b: bool, d: dtype) {
   register r7: float32[n]
   copy r7, r1
   return [r7, r2, r3, r4, r5, r6]

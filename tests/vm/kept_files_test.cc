@@ -1,5 +1,5 @@
-// Executables of released formats, which are kept and never made anew (tests/data/kept/README.md): each opens, verifies,
-// and gives what its own golden cases say. A change of the format that forgets them shows here.
+// Executables of released formats, which are kept and never made anew (tests/data/kept/README.md): each opens,
+// verifies, and gives what its own golden cases say. A change of the format that forgets them shows here.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // primitives: one small program per schedule primitive. Each schedules C = (A + 1) B in its way, prints the loops that
-// come of it, and runs it: the result is that of the unscheduled function. What bind makes of the loops is for a GPU; it
-// is run by the interpreter, thread after thread.
+// come of it, and runs it: the result is that of the unscheduled function. What bind makes of the loops is for a GPU;
+// it is run by the interpreter, thread after thread.
 //
 //   primitives NAME RESULTS.npz      NAME: split, tile, fuse, reorder, compute_at, compute_inline, compute_root,
 //                                          parallel, vectorize, unroll or bind

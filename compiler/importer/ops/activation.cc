@@ -32,7 +32,8 @@ constexpr NumberAttr kSeluAttrs[] = {{"alpha", "alpha", 1.6732631921768188476562
                                      {"gamma", "scale", 1.05070102214813232421875}};
 constexpr NumberAttr kShrinkAttrs[] = {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}};
 
-// The row switches to x early enough for TVM's users; here the sum is exact in every dtype until it makes no difference.
+// The row switches to x early enough for TVM's users; here the sum is exact in every dtype until it makes no
+// difference.
 Outputs Softplus(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   return One(node.Call("nn.softplus", {x}, {{"beta", 1.0}, {"threshold", 40.0}}));

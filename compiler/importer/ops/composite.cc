@@ -1,5 +1,5 @@
-// Operators that ONNX defines by a function of others, and small ones that are one row with another spelling: written as
-// calls of rows. ONNX's own bodies are data of its library, which is not needed to run the compiler.
+// Operators that ONNX defines by a function of others, and small ones that are one row with another spelling: written
+// as calls of rows. ONNX's own bodies are data of its library, which is not needed to run the compiler.
 #include "compiler/importer/ops/families.h"
 
 #include <algorithm>

@@ -228,8 +228,8 @@ Outputs Pool(const NodeImporter& node) {
   return One(node.Call("nn.avg_pool" + suffix, {x}, attrs.With("count_include_pad", count_include_pad != 0)));
 }
 
-// Zeros with each element where its index says, in the tensor that a pool of these figures was made of; output_shape puts
-// zeros behind that.
+// Zeros with each element where its index says, in the tensor that a pool of these figures was made of; output_shape
+// puts zeros behind that.
 Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(1));

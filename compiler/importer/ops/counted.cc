@@ -1,5 +1,6 @@
-// Operators whose results have as many elements as the data say. Each result dimension that data decide gets a symbol of
-// its own, which a match_cast binds, so that what follows has shapes; where every input is a constant, so is the result.
+// Operators whose results have as many elements as the data say. Each result dimension that data decide gets a symbol
+// of its own, which a match_cast binds, so that what follows has shapes; where every input is a constant, so is the
+// result.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -61,7 +62,8 @@ Outputs NonZero(const NodeImporter& node) {
   return Counted(node, "nonzero", {x});
 }
 
-// The elements, or slices along an axis, where the condition holds; a condition may be shorter than what it chooses from.
+// The elements, or slices along an axis, where the condition holds; a condition may be shorter than what it chooses
+// from.
 Outputs Compress(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));

@@ -38,8 +38,8 @@ Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t defau
 
 // ---- parts
 
-// table[0:n] of a weight is n long, where n is a symbol: positions beyond a table of them are an error in every model. So n
-// is bounded by the table's length instead of every length behind it being min(n, length).
+// table[0:n] of a weight is n long, where n is a symbol: positions beyond a table of them are an error in every model.
+// So n is bounded by the table's length instead of every length behind it being min(n, length).
 Result<Expr> WithinWeight(const NodeImporter& node, Expr slice, const std::vector<PrimExpr>& in,
                           const std::vector<int64_t>& axes, const std::vector<PrimExpr>& starts,
                           const std::vector<PrimExpr>& ends, const std::vector<int64_t>& steps) {

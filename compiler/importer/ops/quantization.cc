@@ -27,8 +27,8 @@ Status CheckQuantised(const NodeImporter& node, DataType dtype) {
   return is_known ? Status() : node.Unsupported("quantised numbers of " + dtype.ToString());
 }
 
-// A scale or zero point (an input) as it broadcasts to x, whose dims are given: one number, one per index of an axis, or
-// one per block of indices.
+// A scale or zero point (an input) as it broadcasts to x, whose dims are given: one number, one per index of an axis,
+// or one per block of indices.
 Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(param, Unpacked(std::move(param)));
@@ -206,7 +206,8 @@ Outputs QLinearMatMul(const NodeImporter& node) {
   return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, 7);
 }
 
-// The same with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per output channel.
+// The same with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per output
+// channel.
 Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
   INGOT_ASSIGN_OR_RETURN(const Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));

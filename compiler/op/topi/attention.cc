@@ -9,9 +9,9 @@
 // the number of keys is a small constant there is one block and no rescaling.
 //
 // Scores are register tiles of rows x 16 over keys, which lie in panels [16 keys][depth][16] (packed once, by a first
-// parallel loop over key heads); values are read in place, or, where they are many and a tile's column of them would miss
-// the cache row by row, packed by columns. With few queries (decoding) packing would cost more than it saves: scores are
-// dot products along the depth instead.
+// parallel loop over key heads); values are read in place, or, where they are many and a tile's column of them would
+// miss the cache row by row, packed by columns. With few queries (decoding) packing would cost more than it saves:
+// scores are dot products along the depth instead.
 //
 // Tails: a key behind the last one is a copy of the last one with the score -inf; a query behind the last one is a copy
 // of the last one whose result is not written.

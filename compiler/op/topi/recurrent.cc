@@ -1,7 +1,8 @@
 // One step of one direction, for the sequences that still run:
-//   for each panel p (in tasks) and sequence b:  acc[g, :] = gates[t, b, p, g, :] + sum over k of h[b, k] * R[p, k, g, :]
-//                                                then the cell's formulas on whole vectors, into next[b, p] (and c[b, p])
-//   for each sequence b:                         h[b] = next[b], which is a row of the result too
+//   for each panel p (in tasks) and sequence b:
+//     acc[g, :] = gates[t, b, p, g, :] + sum over k of h[b, k] * R[p, k, g, :]
+//     then the cell's formulas on whole vectors, into next[b, p] (and c[b, p])
+//   for each sequence b:  h[b] = next[b], which is a row of the result too
 // The accumulators are small local tiles of constant indices, that is, registers. The weights of a panel are read in
 // order, once per step and sequence. A GRU that resets before the product takes two rounds over the panels.
 #include "compiler/op/topi/recurrent.h"

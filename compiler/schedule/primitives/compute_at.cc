@@ -389,7 +389,8 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
     realize.block = Make<BlockNode>(std::move(reader_block));
     state.Replace(reader.realize, Make<BlockRealizeNode>(std::move(realize)));
   }
-  // Before the outermost statement that holds the original: its inputs are complete there, and the consumer comes later.
+  // Before the outermost statement that holds the original: its inputs are complete there, and the consumer comes
+  // later.
   const Result<BlockSite> original = state.FindBlock(producer_name);
   INGOT_CHECK(original.ok(), "the producer vanished");
   const Stmt place = Outermost(*original);

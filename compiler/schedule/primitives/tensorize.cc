@@ -1,10 +1,10 @@
 // tensorize: a nest of loops that computes what an intrinsic describes becomes the intrinsic's implementation.
 //
 // The nest's block is seen as blocks of blocks: each iteration variable v, bound to base + inner where inner runs with
-// the nest's own loops over [0, e), becomes o * e + inner with o = base / e. Then the description is laid over the body:
-// both are walked side by side, the description's iteration variables standing for the nest's loops, and each buffer D
-// of the description is found to be the box of some buffer X that starts at the place x - d, which may depend on the
-// o's alone. The implementation, with its buffers replaced by these boxes, is the new block's body.
+// the nest's own loops over [0, e), becomes o * e + inner with o = base / e. Then the description is laid over the
+// body: both are walked side by side, the description's iteration variables standing for the nest's loops, and each
+// buffer D of the description is found to be the box of some buffer X that starts at the place x - d, which may depend
+// on the o's alone. The implementation, with its buffers replaced by these boxes, is the new block's body.
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"

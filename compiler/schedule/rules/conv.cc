@@ -4,9 +4,9 @@
 //   out[n, o, y, x, v] = reduce over k of f(data[n, .., y.., x.., ..], weight[o, k, v])
 //
 // A register tile is T columns of x times B blocks of o times the vectors of v. It stays in registers while the
-// reduction runs; each vector of weights is used T times and each element of data, broadcast, for B blocks. Element-wise
-// consumers run in the tile's write-back. Where every load follows v (depthwise, pooling) there is nothing to broadcast
-// and B is 1.
+// reduction runs; each vector of weights is used T times and each element of data, broadcast, for B blocks.
+// Element-wise consumers run in the tile's write-back. Where every load follows v (depthwise, pooling) there is nothing
+// to broadcast and B is 1.
 //
 // Rows (columns, where there is but one row: 1x1 convolutions over flattened images) come in strips. A strip's input
 // stays in the second-level cache while all blocks of o pass over it; padding is a stage that is computed strip by

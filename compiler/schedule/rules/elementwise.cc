@@ -85,8 +85,8 @@ LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, s
   return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];
 }
 
-// One nest: its loops from position `first` on, the last of which run in vectors. Parallel when it is not under an outer
-// loop that is.
+// One nest: its loops from position `first` on, the last of which run in vectors. Parallel when it is not under an
+// outer loop that is.
 void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
   const std::vector<InnerLoop> loops = LoopsAround(s, block);
   if (!s.status().ok() || loops.size() <= first) return;

@@ -1,8 +1,8 @@
 // Matrix products: out[.., m, n] = sum over k of a[.., m, k] * b[.., k, n], one or a batch of them, b as a weight in
 // panels[n / 16, k, n % 16], as rows [k, n] or as columns [n, k]; m and n may be symbolic, as may k.
 //
-// The result is cut into tiles of some rows times one or more panels of 16 columns, whose accumulators stay in registers
-// while k runs (tile.cc explains the tile). Around them
+// The result is cut into tiles of some rows times one or more panels of 16 columns, whose accumulators stay in
+// registers while k runs (tile.cc explains the tile). Around them
 //
 //   for task = (batch, block of rows, panel group):     parallel
 //     [pack: the panels of b, where b is no weight and there are rows enough to pay for it]
@@ -192,7 +192,8 @@ class GemmBuilder {
   }
   int64_t VectorsOf(int64_t panels) const { return std::max<int64_t>(panels * kPanel / lanes_, 1); }
 
-  // As many rows as registers allow over two vectors (or a panel, if that is more), evenly; then panels until enough multiply-adds are in flight.
+  // As many rows as registers allow over two vectors (or a panel, if that is more), evenly; then panels until enough
+  // multiply-adds are in flight.
   void ChooseTile() {
     constexpr int64_t kLeastVectors = 2;
     const int64_t vectors = std::max(kLeastVectors, VectorsOf(1));
@@ -412,8 +413,8 @@ class GemmBuilder {
     }
   }
 
-  // A multiple of the tile's rows, of which the loop has one at most or as many as there are: what is left is enough for
-  // a tile of its own, or for two of less than full height.
+  // A multiple of the tile's rows, of which the loop has one at most or as many as there are: what is left is enough
+  // for a tile of its own, or for two of less than full height.
   int64_t RowsInFullTiles(LoopRV m) const {
     constexpr int64_t kLeast = 4;  // below, the accumulators of two vectors wait for each other
     const auto extent = AsConstInt(s_.Loop(m).loop->extent);

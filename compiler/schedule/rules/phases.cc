@@ -1,7 +1,7 @@
 // Element-wise work whose formula depends on a place by cases: an index is compared with constants, itself or its rest
-// modulo a constant (the transformations of Winograd's convolution). Those indices are unrolled inside of all others, so
-// that the cases are decided by the compiler and what the formulas share is computed once; vectors lie along the last
-// axis. A producer that is read more than once, such as padding, is computed for each row of tiles.
+// modulo a constant (the transformations of Winograd's convolution). Those indices are unrolled inside of all others,
+// so that the cases are decided by the compiler and what the formulas share is computed once; vectors lie along the
+// last axis. A producer that is read more than once, such as padding, is computed for each row of tiles.
 #include <algorithm>
 #include <map>
 

@@ -42,7 +42,8 @@ bool ReducesWholeRows(const ScheduleState& state, const std::vector<BlockSite>& 
   return true;
 }
 
-// How a reduction goes along its row. Its innermost axes, as far as every access passes through them evenly, are one loop.
+// How a reduction goes along its row. Its innermost axes, as far as every access passes through them evenly, are one
+// loop.
 struct Lanes {
   BlockName block;  // makes the partial results (rfactor), or is the reduction itself
   BlockName last;   // joins them; the same where the whole loop is one vector

@@ -1,7 +1,8 @@
 // Before: a loop that was fused from several has quotients and remainders of its variable as the indices of what it
-// accesses. After: where some of them vanish in the element's number, the access goes to a view of the buffer: one dimension,
-// the same data variable (lowered.h). Such a loop runs through rows of any length in whole vectors, and its scalar code
-// divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at regions.
+// accesses. After: where some of them vanish in the element's number, the access goes to a view of the buffer: one
+// dimension, the same data variable (lowered.h). Such a loop runs through rows of any length in whole vectors, and its
+// scalar code divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at
+// regions.
 #include <unordered_map>
 
 #include "compiler/arith/analyzer.h"

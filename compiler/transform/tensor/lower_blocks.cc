@@ -1,8 +1,8 @@
 // Before: a function of blocks, scheduled or not. After: no block is left; iteration variables are replaced by what
 // they were bound to, initialisations stand under "every reduction variable is at its first value", predicates under
 // Ifs, buffers of blocks in Allocate statements where the block stood, with the alignment of rows that their writers
-// asked for (storage_align); every loop starts at 0; loops and indices count in int64. It comes first, because all later
-// passes think in loops.
+// asked for (storage_align); every loop starts at 0; loops and indices count in int64. It comes first, because all
+// later passes think in loops.
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"

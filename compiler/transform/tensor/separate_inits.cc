@@ -1,7 +1,8 @@
-// Before: a function of blocks. After: a reduction over axes that may be empty (of symbolic extent) has its initialisation
-// as a block of its own, in front of the reduction's loops, so that it runs where they do not: a sum of nothing is 0.
-// Default schedules do so themselves; this is for functions without one. What the primitive refuses (a block that writes a part of the result
-// only) stays as it is. It comes before blocks are lowered, since it moves blocks.
+// Before: a function of blocks. After: a reduction over axes that may be empty (of symbolic extent) has its
+// initialisation as a block of its own, in front of the reduction's loops, so that it runs where they do not: a sum of
+// nothing is 0. Default schedules do so themselves; this is for functions without one. What the primitive refuses (a
+// block that writes a part of the result only) stays as it is. It comes before blocks are lowered, since it moves
+// blocks.
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/state.h"

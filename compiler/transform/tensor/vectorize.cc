@@ -3,8 +3,8 @@
 //   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of what the ramp
 //   covers
 //     (the row of a fused loop) is a Broadcast or a Ramp again; anything else is a vector of arbitrary indices;
-//   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a transposition
-//     reads so), and such a store a serial loop;
+//   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a
+//     transposition reads so), and such a store a serial loop;
 //   - if_then_else whose condition differs between lanes becomes a Select where both values are safe to evaluate (no
 //     load, no integer division), stays one with a condition per lane (masked loads) where its loads are vectors, else
 //     the lanes are computed one by one and joined by a Shuffle;

@@ -311,7 +311,8 @@ TEST_CASE("scalars, strings and shapes are values") {
 TEST_CASE("match_cast says what it expected and what it got") {
   Compiled module(R"(
     @R.function
-    def rows(x: R.Tensor(dtype="float32", ndim=2), y: R.Tensor(dtype="float32", ndim=1)) -> R.Tensor(dtype="float32", ndim=1):
+    def rows(x: R.Tensor(dtype="float32", ndim=2),
+             y: R.Tensor(dtype="float32", ndim=1)) -> R.Tensor(dtype="float32", ndim=1):
         n, m = T.int64(), T.int64()
         a: R.Tensor((n, m), "float32") = R.match_cast(x, R.Tensor((n, m), "float32"))
         b: R.Tensor((m + 1,), "float32") = R.match_cast(y, R.Tensor((m + 1,), "float32"))
@@ -360,15 +361,18 @@ TEST_CASE("match_cast says what it expected and what it got") {
 TEST_CASE("match_cast of a tuple goes by its fields, and names the one that does not fit") {
   Compiled module(R"(
     @R.function
-    def objects(t: R.Tuple(R.Object, R.Tuple(R.Object, R.Prim("int64")))) -> R.Tuple(R.Tensor(ndim=1, dtype="float32"), R.Prim("int64")):
+    def objects(t: R.Tuple(R.Object, R.Tuple(R.Object, R.Prim("int64")))) -> R.Tuple(R.Tensor(ndim=1, dtype="float32"),
+                                                                                     R.Prim("int64")):
         n = T.int64()
-        u = R.match_cast(t, R.Tuple(R.Tensor(("n",), "float32"), R.Tuple(R.Tensor(("n", 2), "float32"), R.Prim("int64"))))
+        u = R.match_cast(t,
+                         R.Tuple(R.Tensor(("n",), "float32"), R.Tuple(R.Tensor(("n", 2), "float32"), R.Prim("int64"))))
         v = u[1]
         a: R.Tensor((n,), "float32") = R.negative(u[0])
         return (a, v[1])
 
     @R.function
-    def tensors(x: R.Tensor(ndim=1, dtype="float32"), y: R.Tensor(ndim=1, dtype="float32")) -> R.Tensor((2,), "float32"):
+    def tensors(x: R.Tensor(ndim=1, dtype="float32"),
+                y: R.Tensor(ndim=1, dtype="float32")) -> R.Tensor((2,), "float32"):
         t = (x, y)
         u = R.match_cast(t, R.Tuple(R.Tensor((2,), "float32"), R.Tensor((2,), "float32")))
         z: R.Tensor((2,), "float32") = R.add(u[0], u[1])
@@ -403,7 +407,8 @@ TEST_CASE("match_cast of a tuple goes by its fields, and names the one that does
 TEST_CASE("closures of entry points, whose own parameters keep their order") {
   Compiled module(R"(
     @R.function
-    def power(x: R.Tensor(("n",), "float32"), steps: R.Prim(value="k"), y: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
+    def power(x: R.Tensor(("n",), "float32"), steps: R.Prim(value="k"),
+              y: R.Tensor(("n",), "float32")) -> R.Tensor(("n",), "float32"):
         n, k = T.int64(), T.int64()
         cls = Module
         if R.prim_value(k > 0):
@@ -420,12 +425,14 @@ TEST_CASE("closures of entry points, whose own parameters keep their order") {
         cls = Module
         f = R.make_closure(cls.power, (y,))
         g = R.make_closure(cls.power, (R.prim_value(2), y))
-        a: R.Tensor((n,), "float32") = R.invoke_pure_closure(f, (x, R.prim_value(1)), sinfo_args=R.Tensor((n,), "float32"))
+        a: R.Tensor((n,), "float32") = R.invoke_pure_closure(f, (x, R.prim_value(1)),
+                                                             sinfo_args=R.Tensor((n,), "float32"))
         b: R.Tensor((n,), "float32") = R.invoke_pure_closure(g, (a,), sinfo_args=R.Tensor((n,), "float32"))
         return b
 
     @R.function
-    def nested(x: R.Tensor((2,), "float32"), y: R.Tensor((2,), "float32"), k: R.Prim("int64")) -> R.Tensor((2,), "float32"):
+    def nested(x: R.Tensor((2,), "float32"), y: R.Tensor((2,), "float32"),
+               k: R.Prim("int64")) -> R.Tensor((2,), "float32"):
         @R.function
         def turn(a: R.Tensor((2,), "float32"), steps: R.Prim(value="i")) -> R.Tensor((2,), "float32"):
             i = T.int64()

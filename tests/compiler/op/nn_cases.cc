@@ -224,7 +224,8 @@ void PoolCases(CaseBuilder& b) {
   }
 }
 
-// Channels in blocks. The extents make tiles of several widths, tails, strips, and blocks of output channels side by side.
+// Channels in blocks. The extents make tiles of several widths, tails, strips, and blocks of output channels side by
+// side.
 void BlockedCases(CaseBuilder& b) {
   const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
     attrs = attrs.With("data_layout", data.size() == 4 ? "NCHW" : "NCHW16c").With("out_layout", "NCHW16c");

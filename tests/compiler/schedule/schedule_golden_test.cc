@@ -3,8 +3,9 @@
 //   # RUN: primitives COMMAND; COMMAND; ...     the module's one PrimFunc after them, and the trace
 //   # RUN: default TARGET [trace|scheduled|lowered]
 //
-// A command is a primitive and its arguments: a block by name, a loop as BLOCK/INDEX (from the outermost, 0), "None", an
-// integer, a symbolic variable, a dimension of a layout or a word: `split C/0 None 4`, `split C/0 None m`, `compute_at B C/1`.
+// A command is a primitive and its arguments: a block by name, a loop as BLOCK/INDEX (from the outermost, 0), "None",
+// an integer, a symbolic variable, a dimension of a layout or a word: `split C/0 None 4`, `split C/0 None m`,
+// `compute_at B C/1`.
 #include <array>
 #include <charconv>
 #include <sstream>

@@ -7,7 +7,9 @@ n = TypeVar("n")
 @I.ir_module
 class Module:
     @R.function
-    def main(x: R.Tensor((n, 16), dtype="float32"), w1: R.Tensor((16, 16), dtype="float32"), b1: R.Tensor((16,), dtype="float32"), w2: R.Tensor((16, 10), dtype="float32"), b2: R.Tensor((10,), dtype="float32")) -> R.Tensor((n, 10), dtype="float32"):
+    def main(x: R.Tensor((n, 16), dtype="float32"), w1: R.Tensor((16, 16), dtype="float32"),
+             b1: R.Tensor((16,), dtype="float32"), w2: R.Tensor((16, 10), dtype="float32"),
+             b2: R.Tensor((10,), dtype="float32")) -> R.Tensor((n, 10), dtype="float32"):
         R.func_attr({"num_input": 1, "output_names": ["y"]})
         with R.dataflow():
             h0: R.Tensor((n, 16), dtype="float32") = R.matmul(x, w1)

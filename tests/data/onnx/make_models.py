@@ -86,7 +86,8 @@ save("gemm.onnx",
 
 save("shapes.onnx",
      [n("Reshape", ["x", "to"], ["r"]), n("Flatten", ["x"], ["f"], axis=2), n("Transpose", ["x"], ["t"]),
-      n("Transpose", ["x"], ["u"], perm=[0, 2, 1]), n("Unsqueeze", ["r", "axes"], ["s"]), n("Squeeze", ["s", "axes"], ["q"])],
+      n("Transpose", ["x"], ["u"], perm=[0, 2, 1]), n("Unsqueeze", ["r", "axes"], ["s"]),
+      n("Squeeze", ["s", "axes"], ["q"])],
      [info("x", ["batch", 4, 6])], [info(name, None) for name in "ftuq"], [ints("to", 0, -1), ints("axes", 1)])
 
 save("softmax_7.onnx", [n("Softmax", ["x"], ["y"], name="matrix"), n("Softmax", ["y"], ["z"], name="last", axis=2)],
@@ -94,7 +95,8 @@ save("softmax_7.onnx", [n("Softmax", ["x"], ["y"], name="matrix"), n("Softmax", 
 save("softmax_13.onnx", [n("Softmax", ["x"], ["y"], name="last"), n("Softmax", ["y"], ["z"], name="first", axis=0)],
      [info("x", ["n", 2, 3])], [info("z", None)], opset=13)
 
-save("batch_norm.onnx", [n("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.5), n("Dropout", ["y"], ["z"])],
+save("batch_norm.onnx", [n("BatchNormalization", ["x", "s", "b", "m", "v"], ["y"], epsilon=0.5),
+                         n("Dropout", ["y"], ["z"])],
      [info("x", ["n", 2, 3, 3])] + [info(name, [2]) for name in "sbmv"], [info("z", None)],
      [weight(name, 2) for name in "sbmv"], opset=9)
 
@@ -109,13 +111,15 @@ save("unary.onnx", [n(op, ["x"], [op.lower()]) for op in unary] +
 compare = ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"]
 logical = ["And", "Or", "Xor"]
 save("binary.onnx", [n(op, ["x", "y"], [op.lower()]) for op in ["Add", "Sub", "Mul", "Div"]] +
-     [n(op, ["x", "y"], [op.lower()]) for op in compare] + [n(op, ["less", "greaterorequal"], [op.lower()]) for op in logical] +
+     [n(op, ["x", "y"], [op.lower()]) for op in compare]
+     + [n(op, ["less", "greaterorequal"], [op.lower()]) for op in logical] +
      [n("Not", ["less"], ["not"]), n("Where", ["less", "x", "y"], ["where"]), n("Max", ["x", "y", "z"], ["max"]),
       n("Min", ["x", "y"], ["min"]), n("Sum", ["x", "y", "z"], ["sum"]), n("Max", ["x"], ["one"]),
       n("Pow", ["x", "two"], ["pow"]), n("Div", ["i", "j"], ["idiv"]), n("Clip", ["x", "low", "high"], ["clip"]),
       n("Clip", ["x", "", "high"], ["clip_high"])],
      [info("x", ["n", 3, 4]), info("y", [3, 1]), info("z", ["n", 1, 4]), info("i", [2, 6], T.INT32)],
-     [info(name, None) for name in ["add", "sub", "mul", "div", "where", "max", "min", "sum", "one", "pow", "clip", "clip_high"]] +
+     [info(name, None) for name in ["add", "sub", "mul", "div", "where", "max", "min", "sum", "one", "pow", "clip",
+                                    "clip_high"]] +
      [info(name, None, T.BOOL) for name in [op.lower() for op in compare + logical] + ["not"]] +
      [info("idiv", None, T.INT32)],
      [nh.from_array(np.array(2, np.int64), "two"), nh.from_array(np.array([3, -2, 1, 5, -1, 4], np.int32), "j"),
@@ -125,7 +129,8 @@ save("reduce.onnx", [n("ReduceSum", ["x", "axes"], ["sum"]), n("ReduceMean", ["x
                      n("ReduceProd", ["x", "axes"], ["prod"], keepdims=0),
                      n("ReduceSum", ["x"], ["same"], noop_with_empty_axes=1), n("LogSoftmax", ["x"], ["ls"], axis=1),
                      n("GlobalAveragePool", ["x"], ["gap"])],
-     [info("x", ["n", 3, 4])], [info(name, None) for name in ["sum", "mean", "max", "min", "prod", "same", "ls", "gap"]],
+     [info("x", ["n", 3, 4])],
+     [info(name, None) for name in ["sum", "mean", "max", "min", "prod", "same", "ls", "gap"]],
      [ints("axes", 1, -1)])
 save("pools.onnx",
      [n("AveragePool", ["x"], ["a"], kernel_shape=[2, 2], strides=[2, 2]),
@@ -141,7 +146,8 @@ activations = [("Celu", {"alpha": 0.5}), ("Elu", {"alpha": 2.0}), ("HardSigmoid"
                ("ThresholdedRelu", {"alpha": 0.75}), ("Reciprocal", {}), ("Hardmax", {}), ("LogSoftmax", {"axis": 0})]
 save("activations.onnx", [n(op, ["x"], [op.lower()], **attrs) for op, attrs in activations] +
      [n("PRelu", ["x", "slope"], ["prelu"]), n("PRelu", ["x", "x"], ["prelu_full"])],
-     [info("x", ["n", 5])], [info(name, None) for name in [op.lower() for op, _ in activations] + ["prelu", "prelu_full"]],
+     [info("x", ["n", 5])],
+     [info(name, None) for name in [op.lower() for op, _ in activations] + ["prelu", "prelu_full"]],
      [weight("slope", 5)], opset=20)
 save("norms.onnx",
      [n("LayerNormalization", ["x", "s", "b"], ["ln", "mean", "inv"], axis=2),
@@ -156,12 +162,15 @@ save("norms.onnx",
 save("group_norm_18.onnx", [n("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2)], [info("x", ["n", 4, 3])],
      [info("y", None)], [weight("s", 2), weight("b", 2)], opset=18)
 save("reduce_more.onnx",
-     [n(op, ["x", "axes"], [op.lower()], keepdims=0) for op in ["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare"]] +
-     [n("ReduceL2", ["x"], ["all"]), n("ReduceLogSumExp", ["x"], ["lse"]), n("ReduceSumSquare", ["x", "none"], ["squares"], noop_with_empty_axes=1),
+     [n(op, ["x", "axes"], [op.lower()], keepdims=0) for op in ["ReduceL1", "ReduceL2", "ReduceLogSumExp",
+                                                                "ReduceSumSquare"]] +
+     [n("ReduceL2", ["x"], ["all"]), n("ReduceLogSumExp", ["x"], ["lse"]),
+      n("ReduceSumSquare", ["x", "none"], ["squares"], noop_with_empty_axes=1),
       n("Exp", ["x"], ["e"]), n("ReduceLogSum", ["e", "axes"], ["log_sum"]), n("GlobalMaxPool", ["x"], ["gmp"]),
       n("GlobalLpPool", ["x"], ["glp"], p=3)],
      [info("x", ["n", 3, 4])],
-     [info(name, None) for name in ["reducel1", "reducel2", "reducelogsumexp", "reducesumsquare", "all", "lse", "squares", "log_sum", "gmp", "glp"]],
+     [info(name, None) for name in ["reducel1", "reducel2", "reducelogsumexp", "reducesumsquare", "all", "lse",
+                                    "squares", "log_sum", "gmp", "glp"]],
      [ints("axes", -1), ints("none")])
 save("windows.onnx",
      [n("Conv", ["x1", "w1"], ["c1"], strides=[2], pads=[1, 2], dilations=[2]),
@@ -177,19 +186,23 @@ save("windows.onnx",
       n("ConvTranspose", ["x3", "v3"], ["t3"], group=2, dilations=[1, 2, 1])],
      [info("x1", ["n", 4, 9]), info("x2", ["n", 4, 4, 5]), info("x3", ["n", 4, 3, 4, 5])],
      [info(name, None) for name in ["c1", "c2", "c3", "m1", "a3", "a2", "l2", "t1", "t2", "t2s", "t3"]],
-     [weight("w1", 4, 4, 3), weight("w2", 4, 1, 3, 3), weight("v2", 4, 2, 3, 3), weight("w3", 4, 2, 2, 3, 2), weight("v3", 4, 1, 2, 2, 1), weight("b", 4)])
+     [weight("w1", 4, 4, 3), weight("w2", 4, 1, 3, 3), weight("v2", 4, 2, 3, 3), weight("w3", 4, 2, 2, 3, 2),
+      weight("v3", 4, 1, 2, 2, 1), weight("b", 4)])
 # Resampling and quantised numbers.
 floats = lambda name, *values: nh.from_array(np.array(values, np.float32), name)
 save("resize.onnx",
-     [n("Resize", ["x", "", "", "to"], ["nearest"]), n("Resize", ["x", "", "s"], ["linear"], mode="linear", axes=[2, 3]),
+     [n("Resize", ["x", "", "", "to"], ["nearest"]),
+      n("Resize", ["x", "", "s"], ["linear"], mode="linear", axes=[2, 3]),
       n("Resize", ["x", "", "s2"], ["cubic"], mode="cubic", axes=[2, 3], exclude_outside=1),
       n("Resize", ["x", "", "", "sq"], ["ratio"], axes=[3, 2], keep_aspect_ratio_policy="not_larger", mode="linear"),
       n("Resize", ["x", "", "twice"], ["up"], coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
-      n("Resize", ["x", "roi", "", "to"], ["crop"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=1.0),
+      n("Resize", ["x", "roi", "", "to"], ["crop"], mode="linear", coordinate_transformation_mode="tf_crop_and_resize",
+        extrapolation_value=1.0),
       n("GridSample", ["x", "g"], ["grid"], padding_mode="border"), n("AffineGrid", ["t", "size"], ["affine"])],
      [info("x", [2, 2, 4, 5]), info("g", [2, 3, 2, 2]), info("t", [2, 2, 3])],
      [info(name, None) for name in ["nearest", "linear", "cubic", "ratio", "up", "crop", "grid", "affine"]],
-     [ints("to", 2, 2, 7, 3), floats("s", 1.5, 2.0), floats("s2", 2.0, 4.0), ints("sq", 8, 9), floats("twice", 1, 1, 2, 2), ints("size", 2, 2, 3, 4),
+     [ints("to", 2, 2, 7, 3), floats("s", 1.5, 2.0), floats("s2", 2.0, 4.0), ints("sq", 8, 9),
+      floats("twice", 1, 1, 2, 2), ints("size", 2, 2, 3, 4),
       floats("roi", 0, 0, 0.25, -0.25, 1, 1, 0.75, 0.5)], opset=20)
 save("upsample_9.onnx", [n("Upsample", ["x", "s"], ["y"]), n("Upsample", ["x", "s"], ["z"], mode="linear")],
      [info("x", ["n", 2, 3, 4])], [info("y", None), info("z", None)], [floats("s", 1, 1, 2, 3)], opset=9)
@@ -203,17 +216,22 @@ save("quantized.onnx",
       n("Reshape", ["xq", "to"], ["image"]), n("ConvInteger", ["image", "k", "xz"], ["ci"], pads=[1, 1, 1, 1]),
       n("QLinearConv", ["image", "xs", "xz", "k", "cs3", "kz", "ys", "xz", "kb"], ["qc"])],
      [info("x", [6, 4])],
-     [info("xq", None, T.UINT8), info("xc", None, T.UINT8), info("xd", None), info("xcd", None), info("dq", None, T.UINT8),
+     [info("xq", None, T.UINT8), info("xc", None, T.UINT8), info("xd", None), info("xcd", None),
+      info("dq", None, T.UINT8),
       info("dscale", None), info("dzero", None, T.UINT8), info("mi", None, T.INT32), info("qm", None, T.UINT8),
       info("ci", None, T.INT32), info("qc", None, T.UINT8)],
      [nh.from_array(np.array(0.05, np.float32), "xs"), nh.from_array(np.array(120, np.uint8), "xz"),
-      floats("cs", 0.01, 0.02, 0.03, 0.04), floats("cs3", 0.01, 0.02, 0.03), nh.from_array(np.array(0.5, np.float32), "ys"),
-      nh.from_array((np.arange(12).reshape(4, 3) * 7 - 40).astype(np.int8), "w"), q("wz", np.int8, 1, -2, 3), ints("to", 1, 2, 3, 4),
+      floats("cs", 0.01, 0.02, 0.03, 0.04), floats("cs3", 0.01, 0.02, 0.03),
+      nh.from_array(np.array(0.5, np.float32), "ys"),
+      nh.from_array((np.arange(12).reshape(4, 3) * 7 - 40).astype(np.int8), "w"), q("wz", np.int8, 1, -2, 3),
+      ints("to", 1, 2, 3, 4),
       nh.from_array((np.arange(24).reshape(3, 2, 2, 2) * 5 - 60).astype(np.int8), "k"), q("kz", np.int8, 0, 0, 0),
       q("kb", np.int32, 10, -20, 30)], opset=19)
 save("losses.onnx",
-     [n("NegativeLogLikelihoodLoss", ["x", "t", "w"], ["nll"], ignore_index=1), n("NegativeLogLikelihoodLoss", ["x", "t"], ["none"], reduction="none"),
-      n("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["sce", "log"]), n("SoftmaxCrossEntropyLoss", ["x", "t"], ["sum"], reduction="sum")],
+     [n("NegativeLogLikelihoodLoss", ["x", "t", "w"], ["nll"], ignore_index=1),
+      n("NegativeLogLikelihoodLoss", ["x", "t"], ["none"], reduction="none"),
+      n("SoftmaxCrossEntropyLoss", ["x", "t", "w"], ["sce", "log"]),
+      n("SoftmaxCrossEntropyLoss", ["x", "t"], ["sum"], reduction="sum")],
      [info("x", [3, 4, 2])], [info(name, None) for name in ["nll", "none", "sce", "log", "sum"]],
      [floats("w", 1.0, 0.5, 2.0, 0.25), nh.from_array(np.array([[0, 1], [2, 3], [1, 0]], np.int64), "t")], opset=13)
 save("join.onnx", [n("Concat", ["x", "y", "x"], ["c"], axis=-1), n("Expand", ["y", "to"], ["e"])],
@@ -241,8 +259,8 @@ save("shape_chains.onnx",
      [info(name, None) for name in ["r", "scaled", "flat", "e", "normal"]] +
      [info(name, None, T.INT64) for name in ["s", "left", "tail", "rows1"]] + [info("half_i", None, T.INT32)],
      [nh.from_array(np.array(0, np.int64), "zero"), nh.from_array(np.array(1, np.int64), "one0"),
-      nh.from_array(np.array(2, np.int64), "two0"), ints("one", 1), ints("two", 2), ints("zero_axis", 0), ints("four", 4),
-      ints("heads", 2, 3), ints("minus", -1), ints("zero_axis_list", 1)])
+      nh.from_array(np.array(2, np.int64), "two0"), ints("one", 1), ints("two", 2), ints("zero_axis", 0),
+      ints("four", 4), ints("heads", 2, 3), ints("minus", -1), ints("zero_axis_list", 1)])
 
 # Functions of the model: attributes of the call, defaults, optional inputs, one function in another, and a branch.
 own = [h.make_opsetid("", 18), h.make_opsetid("own", 1)]
@@ -257,7 +275,8 @@ def leaf(name, type, reference):
 save("attention.onnx",
      [n("Attention", ["q", "k", "v", "mask"], ["y"], is_causal=1, scale=0.5),
       n("Attention", ["q", "k", "v", "seen"], ["capped"], softcap=1.5),
-      n("Attention", ["q3", "k3", "v3", "", "past_k", "past_v"], ["y3", "present_k", "present_v"], q_num_heads=4, kv_num_heads=2)],
+      n("Attention", ["q3", "k3", "v3", "", "past_k", "past_v"], ["y3", "present_k", "present_v"], q_num_heads=4,
+        kv_num_heads=2)],
      [info("q", ["n", 4, 3, 8]), info("k", ["n", 2, 5, 8]), info("v", ["n", 2, 5, 6]), info("mask", [3, 5]),
       info("seen", ["n", 1, 3, 5], T.BOOL), info("q3", [2, 3, 32]), info("k3", [2, 3, 16]), info("v3", [2, 3, 16]),
       info("past_k", [2, 2, "past", 8]), info("past_v", [2, 2, "past", 8])],
@@ -275,18 +294,21 @@ def small(name, *shape):
 
 lengths = nh.from_array(np.array([3, 5], np.int32), "lengths")
 save("recurrent.onnx",
-     [n("LSTM", ["x", "lw", "lrr", "lbbb", "lengths", "", "", "lppppp"], ["ly", "lh", "lc"], direction="bidirectional", hidden_size=5),
+     [n("LSTM", ["x", "lw", "lrr", "lbbb", "lengths", "", "", "lppppp"], ["ly", "lh", "lc"], direction="bidirectional",
+        hidden_size=5),
       n("GRU", ["x", "gw", "grr", "gbbb", "lengths"], ["gy", "gh"], direction="reverse", hidden_size=5,
         linear_before_reset=1),
       n("RNN", ["x", "rw", "rrr", "rbbb"], ["ry"], hidden_size=5, activations=["LeakyRelu"], activation_alpha=[0.1])],
      [info("x", [5, 2, 3])], [info(name, None) for name in ("ly", "lh", "lc", "gy", "gh", "ry")],
-     [small("lw", 2, 20, 3), small("lrr", 2, 20, 5), small("lbbb", 2, 40), small("lppppp", 2, 15), small("gw", 1, 15, 3),
+     [small("lw", 2, 20, 3), small("lrr", 2, 20, 5), small("lbbb", 2, 40), small("lppppp", 2, 15),
+      small("gw", 1, 15, 3),
       small("grr", 1, 15, 5), small("gbbb", 1, 30), small("rw", 1, 5, 3), small("rrr", 1, 5, 5), small("rbbb", 1, 10),
       lengths], opset=14)
 save("recurrent_symbolic.onnx",
      [n("LSTM", ["x", "w", "r", "", "", "h", "c"], ["y", "yh", "yc"], hidden_size=16),
       n("GRU", ["x", "v", "s"], ["z", "zh"], hidden_size=16)],
-     [info("x", ["steps", "batch", 3]), info("h", [1, "batch", 16]), info("c", [1, "batch", 16]), info("v", [1, 48, 3])],
+     [info("x", ["steps", "batch", 3]), info("h", [1, "batch", 16]), info("c", [1, "batch", 16]),
+      info("v", [1, 48, 3])],
      [info(name, None) for name in ("y", "yh", "yc", "z", "zh")],
      [small("w", 1, 64, 3), small("r", 1, 64, 16), small("s", 1, 48, 16)], opset=14)
 save("einsum.onnx",
@@ -313,28 +335,34 @@ scale = h.make_function("own", "Scale", ["x", "bias"], ["y"], [scaled, n("Mul", 
                                                                n("Max", ["m", "bias"], ["y"])], own,
                         attribute_protos=[h.make_attribute("by", 2.0)])
 soft = h.make_function("own", "Soft", ["x", "floor"], ["y", "twice"],
-                       [softened, n("Scale", ["y", "floor"], ["twice"], domain="own", by=3.0)], own, attributes=["slope"])
+                       [softened, n("Scale", ["y", "floor"], ["twice"], domain="own", by=3.0)], own,
+                       attributes=["slope"])
 branch = [h.make_graph([n(op, ["y", "z"], ["r"])], op, [], [info("r", None)]) for op in ("Add", "Sub")]
 save("functions.onnx",
      [n("Soft", ["x", "low"], ["y", "z"], name="first", domain="own", slope=0.5),
-      n("Soft", ["z", "low"], ["u", "unused"], name="second", domain="own"), n("Scale", ["u", "low"], ["v"], domain="own"),
+      n("Soft", ["z", "low"], ["u", "unused"], name="second", domain="own"),
+      n("Scale", ["u", "low"], ["v"], domain="own"),
       n("Shape", ["x"], ["s"]), n("Gather", ["s", "last"], ["width"]), n("Equal", ["width", "four"], ["is_four"]),
       n("If", ["is_four"], ["w"], name="choice", then_branch=branch[0], else_branch=branch[1])],
      [info("x", ["n", 4])], [info("y", None), info("v", None), info("w", None)],
      [nh.from_array(np.array(-1, np.float32), "low"), nh.from_array(np.array(1, np.int64), "last"),
       nh.from_array(np.array(4, np.int64), "four")], extra_opsets=[("own", 1)], functions=[scale, soft])
-again = h.make_function("own", "Again", ["x"], ["y"], [n("Relu", ["x"], ["r"]), n("Once", ["r"], ["y"], domain="own")], own)
+again = h.make_function("own", "Again", ["x"], ["y"], [n("Relu", ["x"], ["r"]), n("Once", ["r"], ["y"], domain="own")],
+                        own)
 once = h.make_function("own", "Once", ["x"], ["y"], [n("Again", ["x"], ["y"], domain="own")], own)
 save("bad-recursion.onnx", [n("Once", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
      extra_opsets=[("own", 1)], functions=[again, once])
-doubling = [h.make_function("own", f"F{i}", ["x"], ["y"], [n(f"F{i + 1}" if i < 40 else "Relu", ["x"], ["t"], domain="own" if i < 40 else ""),
-                                                            n(f"F{i + 1}" if i < 40 else "Relu", ["t"], ["y"], domain="own" if i < 40 else "")], own)
+doubling = [h.make_function("own", f"F{i}", ["x"], ["y"],
+                            [n(f"F{i + 1}" if i < 40 else "Relu", ["x"], ["t"], domain="own" if i < 40 else ""),
+                                                            n(f"F{i + 1}" if i < 40 else "Relu", ["t"], ["y"],
+                                                              domain="own" if i < 40 else "")], own)
             for i in range(41)]
 save("bad-doubling.onnx", [n("F0", ["x"], ["y"], name="start", domain="own")], [info("x", [3])], [info("y", [3])],
      extra_opsets=[("own", 1)], functions=doubling)
 
 # A branch that data choose, a loop with a scanned output, and a scan from the last row on.
-turn = h.make_graph([n("Add", ["v_in", "x"], ["v_out"]), n("Identity", ["go"], ["go_out"]), n("Neg", ["v_out"], ["row"])], "turn",
+turn = h.make_graph([n("Add", ["v_in", "x"], ["v_out"]), n("Identity", ["go"], ["go_out"]),
+                     n("Neg", ["v_out"], ["row"])], "turn",
                     [info("i", [], T.INT64), info("go", [], T.BOOL), info("v_in", ["n", 2])],
                     [info("go_out", [], T.BOOL), info("v_out", ["n", 2]), info("row", ["n", 2])])
 step = h.make_graph([n("Mul", ["s_in", "r"], ["s_out"]), n("Add", ["s_out", "r"], ["t"])], "step",
@@ -351,11 +379,14 @@ save("control_flow.onnx",
 # A sequence that the graph says whole, and one that a loop fills.
 fill = h.make_graph([n("Identity", ["go"], ["go_out"]), n("Cast", ["i"], ["f"], to=F), n("Mul", ["x", "f"], ["part"]),
                      n("SequenceInsert", ["s_in", "part"], ["s_out"])], "fill",
-                    [info("i", [], T.INT64), info("go", [], T.BOOL), h.make_tensor_sequence_value_info("s_in", F, None)],
+                    [info("i", [], T.INT64), info("go", [], T.BOOL),
+                     h.make_tensor_sequence_value_info("s_in", F, None)],
                     [info("go_out", [], T.BOOL), h.make_tensor_sequence_value_info("s_out", F, None)])
 save("sequences.onnx",
-     [n("SplitToSequence", ["x"], ["columns"], name="split", axis=1), n("SequenceAt", ["columns", "last"], ["column"], name="pick"),
-      n("SequenceEmpty", [], ["nothing"], name="empty"), n("Loop", ["three", "", "nothing"], ["grown"], name="loop", body=fill),
+     [n("SplitToSequence", ["x"], ["columns"], name="split", axis=1),
+      n("SequenceAt", ["columns", "last"], ["column"], name="pick"),
+      n("SequenceEmpty", [], ["nothing"], name="empty"), n("Loop", ["three", "", "nothing"], ["grown"], name="loop",
+                                                           body=fill),
       n("SequenceErase", ["grown", "zero"], ["rest"], name="erase"),
       n("ConcatFromSequence", ["rest"], ["all"], name="join", axis=0, new_axis=1),
       n("SequenceAt", ["rest", "last"], ["one"], name="at"), n("SequenceLength", ["rest"], ["count"], name="count")],
@@ -367,25 +398,29 @@ save("composite.onnx",
      [n("Mod", ["i", "j"], ["mod"]), n("Mod", ["x", "y"], ["fmod"], fmod=1), n("Pow", ["j", "two"], ["ipow"]),
       n("BitwiseAnd", ["i", "j"], ["band"]), n("BitwiseOr", ["i", "j"], ["bor"]), n("BitwiseXor", ["i", "j"], ["bxor"]),
       n("BitShift", ["u", "us"], ["left"], direction="LEFT"), n("BitShift", ["u", "us"], ["right"], direction="RIGHT"),
-      n("Div", ["x", "zero"], ["inf"]), n("IsInf", ["inf"], ["is_inf"]), n("IsInf", ["inf"], ["is_pos"], detect_negative=0),
+      n("Div", ["x", "zero"], ["inf"]), n("IsInf", ["inf"], ["is_inf"]),
+      n("IsInf", ["inf"], ["is_pos"], detect_negative=0),
       n("IsInf", ["inf"], ["is_neg"], detect_positive=0), n("Mean", ["x", "y", "x"], ["mean"]),
       n("CastLike", ["x", "i"], ["like"]), n("SpaceToDepth", ["image"], ["depth"], blocksize=2),
-      n("DepthToSpace", ["image"], ["space"], blocksize=2), n("DepthToSpace", ["image"], ["crd"], blocksize=2, mode="CRD"),
+      n("DepthToSpace", ["image"], ["space"], blocksize=2),
+      n("DepthToSpace", ["image"], ["crd"], blocksize=2, mode="CRD"),
       n("EyeLike", ["square"], ["eye"], k=1, dtype=T.INT32), n("HannWindow", ["seven"], ["hann"]),
       n("HammingWindow", ["seven"], ["hamming"], periodic=0), n("BlackmanWindow", ["seven"], ["blackman"]),
       n("Shape", ["x"], ["sx"]), n("ConstantOfShape", ["sx"], ["filled"], value=h.make_tensor("v", F, [1], [2.5])),
       n("Dropout", ["x"], ["same", "mask"])],
-     [info("x", ["n", 4]), info("y", [4]), info("i", [6], T.INT32), info("image", [1, 4, 4, 6]), info("square", [3, 5])],
+     [info("x", ["n", 4]), info("y", [4]), info("i", [6], T.INT32), info("image", [1, 4, 4, 6]),
+      info("square", [3, 5])],
      [info(k, None, T.INT32) for k in ["mod", "ipow", "band", "bor", "bxor", "like", "eye"]] +
-     [info(k, None) for k in ["fmod", "mean", "depth", "space", "crd", "hann", "hamming", "blackman", "filled", "same"]] +
-     [info(k, None, T.BOOL) for k in ["is_inf", "is_pos", "is_neg", "mask"]] +
+     [info(k, None) for k in ["fmod", "mean", "depth", "space", "crd", "hann", "hamming", "blackman", "filled", "same"]]
+     + [info(k, None, T.BOOL) for k in ["is_inf", "is_pos", "is_neg", "mask"]] +
      [info(k, None, T.UINT8) for k in ["left", "right"]],
      [nh.from_array(np.array([3, -2, 1, 5, -1, 4], np.int32), "j"), nh.from_array(np.array(2, np.int32), "two"),
       nh.from_array(np.array([16, 4, 255], np.uint8), "u"), nh.from_array(np.array([1, 7, 3], np.uint8), "us"),
       nh.from_array(np.array(0, np.float32), "zero"), nh.from_array(np.array(7, np.int64), "seven")])
 
 # Sparse constants; external data; dimensions that are arithmetic on others.
-sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]), [2, 3])
+sparse = h.make_sparse_tensor(h.make_tensor("sv", F, [2], [1.5, -2.0]), h.make_tensor("si", T.INT64, [2], [1, 5]),
+                              [2, 3])
 save("sparse.onnx", [n("Constant", [], ["c"], sparse_value=sparse), n("Add", ["x", "c"], ["y"])], [info("x", [2, 3])],
      [info("y", None)])
 save("external.onnx", [n("MatMul", ["x", "w"], ["m"]), n("Add", ["m", "b"], ["y"])], [info("x", ["n", 16])],
@@ -430,8 +465,8 @@ save("boxes.onnx",
 # Shapes that the values of inputs decide. The inputs are what save_values rounds random numbers to; Abs and Mod make
 # lengths of them.
 save("data_shapes.onnx",
-     [n("Abs", ["seed"], ["positive"]), n("Mod", ["positive", "three"], ["small"]), n("Add", ["small", "one"], ["size"]),
-      n("Gather", ["size", "zero"], ["length"], axis=0),
+     [n("Abs", ["seed"], ["positive"]), n("Mod", ["positive", "three"], ["small"]),
+      n("Add", ["small", "one"], ["size"]), n("Gather", ["size", "zero"], ["length"], axis=0),
       n("ConstantOfShape", ["size"], ["filled"], value=h.make_tensor("v", F, [1], [2.5])),
       n("Expand", ["column", "size"], ["expanded"]), n("Tile", ["x", "size"], ["tiled"]),
       n("Reshape", ["tiled", "rest"], ["flat"]), n("Gather", ["size", "first"], ["size0"], axis=0),
@@ -444,9 +479,11 @@ save("data_shapes.onnx",
       n("OneHot", ["ids", "k", "onoff"], ["hot"]), n("Pad", ["x", "pads", "limit"], ["padded"]),
       n("Transpose", ["expanded"], ["expanded_t"]), n("MatMul", ["expanded", "expanded_t"], ["product"])],
      [info("seed", [2], T.INT64), info("x", [2, 6]), info("column", [1, 1])],
-     [info(k, None) for k in ["filled", "expanded", "tiled", "flat", "reshaped", "fractions", "top", "last", "front", "hot", "padded",
+     [info(k, None) for k in ["filled", "expanded", "tiled", "flat", "reshaped", "fractions", "top", "last", "front",
+                              "hot", "padded",
                               "product", "fixed"]] + [info(k, None, T.INT64) for k in ["range", "places"]],
-     [ints("three", 3), ints("one", 2, 3), ints("rest", -1), ints("first", 0), ints("axis1", 1), ints("back", -2), ints("far", 2**31), ints("pads", 0, 1, 0, 2),
+     [ints("three", 3), ints("one", 2, 3), ints("rest", -1), ints("first", 0), ints("axis1", 1), ints("back", -2),
+      ints("far", 2**31), ints("pads", 0, 1, 0, 2),
       nh.from_array(np.array(0, np.int64), "zero"), nh.from_array(np.array(1, np.int64), "one0"),
       nh.from_array(np.array(0.25, np.float32), "start"), nh.from_array(np.array(0.5, np.float32), "half"),
       nh.from_array(np.array([0, 1, -1], np.int64), "ids"), nh.from_array(np.array([0.5, 3], np.float32), "onoff")])
@@ -454,7 +491,8 @@ save("windows_of_images.onnx",
      [n("MaxPool", ["x"], ["m", "mi"], kernel_shape=[2, 2], strides=[2, 2]), n("MaxUnpool", ["m", "mi"], ["u"],
                                                                               kernel_shape=[2, 2], strides=[2, 2]),
       n("MaxPool", ["x"], ["p", "pi"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], storage_order=1),
-      n("RoiAlign", ["x", "rois", "batch"], ["r"], output_height=2, output_width=3, spatial_scale=0.5, sampling_ratio=0),
+      n("RoiAlign", ["x", "rois", "batch"], ["r"], output_height=2, output_width=3, spatial_scale=0.5,
+        sampling_ratio=0),
       n("Resize", ["x", "", "scales"], ["a"], mode="linear", antialias=1),
       n("Resize", ["x", "", "", "sizes"], ["c"], mode="cubic", antialias=1)],
      [info("x", [2, 3, 8, 6])], [info(k, None) for k in ["m", "u", "p", "r", "a", "c"]] +
@@ -472,7 +510,8 @@ save("four_bits.onnx",
       n("Cast", ["x"], ["e5"], to=T.FLOAT8E5M2), n("Cast", ["e5"], ["back5"], to=F)],
      [info("x", ["n", 4])], [info(k, None) for k in ["y", "z", "back", "back5"]],
      [int4, uint4, nh.from_array(np.array([0.5, 0.25, 2], np.float32), "scales"),
-      nh.from_array(np.array(0.125, np.float32), "scale"), h.make_tensor("zero4", T.UINT4, [], np.array([8], np.uint8))],
+      nh.from_array(np.array(0.125, np.float32), "scale"),
+      h.make_tensor("zero4", T.UINT4, [], np.array([8], np.uint8))],
      opset=21)
 
 save("bad-unsupported.onnx",
@@ -484,7 +523,8 @@ save("bad-undefined.onnx", [n("Add", ["x", "y"], ["z"], name="add")], [info("x",
 save("bad-twice.onnx", [n("Relu", ["x"], ["y"]), n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])])
 save("bad-attribute.onnx", [n("Flatten", ["x"], ["y"], name="flat", axis="1")], [info("x", [3, 4])], [info("y", None)])
 save("bad-axis.onnx", [n("Flatten", ["x"], ["y"], name="flat", axis=5)], [info("x", [3, 4])], [info("y", None)])
-save("bad-shapes.onnx", [n("Add", ["x", "y"], ["z"], name="sum")], [info("x", [3, 4]), info("y", [5])], [info("z", None)])
+save("bad-shapes.onnx", [n("Add", ["x", "y"], ["z"], name="sum")], [info("x", [3, 4]), info("y", [5])],
+     [info("z", None)])
 save("bad-output.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("z", [3])])
 save("bad-output-type.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3], T.INT64)])
 save("bad-opset.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])], opset=6)

@@ -1,4 +1,5 @@
-/* Compiles a model in this process, opens the result from memory, writes it as a program, and looks at what failures say. */
+/* Compiles a model in this process, opens the result from memory, writes it in every form, and looks at what failures
+ * say. */
 #include <stdio.h>
 #include <string.h>
 
