@@ -15,6 +15,7 @@
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
+#include "compiler/target/join_targets.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/pass_options.h"
 #include "formats/file.h"
@@ -32,6 +33,7 @@ constexpr const char* kExamples =
     "  vm-compile decoder.onnx --state past_k=present_k --dim past=0..1023 -o decoder.ingot\n"
     "  vm-compile module.py --params weights.npz -o model.ingot\n"
     "  vm-compile model.onnx --external-weights weights.safetensors -o model.ingot\n"
+    "  vm-compile model.onnx --target cpu --target cpu:aarch64 -o model.ingot     # one set of weights for both\n"
     "  vm-compile model.onnx --golden case.npz --sign model.key --compress=zstd:3 -o model.ingot\n"
     "  vm-compile model.onnx --emit=relax -o model.py     # the module as text; weights beside it\n"
     "  vm-compile model.onnx --emit=asm --kernel fused_matmul_add     # one kernel as assembly, llvm, tir or schedule\n"
@@ -112,11 +114,9 @@ class Compilation {
 
  private:
   Status Prepare() {
-    if (options_.targets.size() > 1) {
-      return Status(StatusCode::kInvalidArgument,
-                    "several --target: only one device family per file is supported so far");
+    if (!options_.targets.empty()) {
+      INGOT_ASSIGN_OR_RETURN(compile_.target_text, JoinTargets(options_.targets));
     }
-    if (!options_.targets.empty()) compile_.target_text = options_.targets[0];
     INGOT_ASSIGN_OR_RETURN(compile_.target, ParseTarget(compile_.target_text));
     for (const std::string& text : options_.input_shapes) {
       INGOT_ASSIGN_OR_RETURN(importer::InputShape shape, importer::ParseInputShape(text));
@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
   app.add_option("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
   app.add_option("-o,--output", options.output, "Where the result goes (text forms: default stdout)")
       ->type_name("FILE");
-  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets)")
+  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all of them")
       ->allow_extra_args(false);
   app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions")
       ->allow_extra_args(false);

@@ -217,6 +217,35 @@ class Deploying(unittest.TestCase):
             ours, theirs = (reader.Program(reader.read_sections(p.read_bytes())).json for p in (self.plain, path))
             self.assertEqual(ours["constants"], theirs["constants"])
 
+    # ---- Targets
+    def test_targets_in_one_file_share_weights(self):
+        def compile(name, *targets):
+            path = self.dir / name
+            self.check(self.compile(path, *(a for t in targets for a in ("--target", t))), 0)
+            told = run(BIN / "vm-inspect", path, "--json", "-")
+            self.check(told, 0)
+            told = json.loads(told.stdout)
+            hashes = {s["section"]: s["hash"] for s in told["sections"]}
+            shared = told["constants"], told["functions"], hashes["constant_data"], hashes["memory_plans"]
+            return path, told["images"], shared
+
+        alone, _, expected = compile("v3.ingot", "cpu:x86-64-v3")
+        for name, targets, archs in (("levels.ingot", ("cpu:x86-64-v3", "cpu:x86-64-v4"), ["x86_64"] * 2),
+                                     ("machines.ingot", ("cpu", "cpu:aarch64"), ["aarch64", "x86_64", "x86_64"])):
+            path, images, shared = compile(name, *targets)
+            self.assertEqual([image["arch"] for image in images], archs)
+            self.assertEqual(shared, expected)  # weights, code and plans are those of one target
+            # 190,144 bytes of weights do not fit into what images and their alignment add.
+            added = sum(image["size"] for image in images if image["name"] != "x86-64-v3") + 2 * 65536
+            self.assertLess(path.stat().st_size, alone.stat().st_size + added)
+            self.check(run(BIN / "vm-run", path, self.dir / "image.npy", "--expect", f"@{self.dir / 'outputs.npz'}",
+                           "--rtol", "1e-4", "--atol", "1e-5"), 0)
+        thin = self.dir / "thin_arm.ingot"
+        self.check(run(BIN / "vm-inspect", self.dir / "machines.ingot", "--thin", "aarch64", "-o", thin), 0)
+        self.check(run(BIN / "vm-run", thin, self.dir / "image.npy"), 4, "needs aarch64 with neon")
+        self.check(self.compile(thin, "--target", "cpu:x86-64-v3", "--target", "cuda:sm_90"), 2, "no CUDA")
+        self.check(self.compile(thin, "--target", "cpu", "--target", "cpu:haswell"), 2, "have the same features")
+
     # ---- Differences and needs
     def test_differences(self):
         other = self.dir / "other.ingot"

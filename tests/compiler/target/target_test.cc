@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/target/join_targets.h"
 #include "doctest/doctest.h"
 #include "runtime/cpu_features.h"
 
@@ -51,6 +52,19 @@ TEST_CASE("target: aarch64 has Neon's registers, and stands beside x86-64 in one
   CHECK(family->variants[1].name == "aarch64,+dotprod");
   CHECK(family->variants[2].name == "neoverse-v1");
   CHECK(family->variants[3].triple == "x86_64-unknown-linux-gnu");
+}
+
+TEST_CASE("target: several are one list of variants") {
+  const auto join = [](std::vector<std::string> texts) { return JoinTargets(texts); };
+  CHECK(join({"cpu"}).value() == "cpu");
+  CHECK(join({"cpu:x86-64-v3", "cpu:aarch64,+dotprod"}).value() == "cpu:x86-64-v3,aarch64,+dotprod");
+  const Result<TargetFamily> family = ParseTarget(join({"cpu:aarch64", "cpu"}).value());
+  REQUIRE(family.ok());
+  REQUIRE(family->variants.size() == 3);
+  CHECK(family->variants[0].name == "aarch64");
+  CHECK(family->variants[2].name == "x86-64-v4");
+  CHECK(join({"cpu:x86-64-v3", "cuda:sm_90"}).status().message().find("no CUDA") != std::string::npos);
+  CHECK(join({"cpu:x86-64-v3", "cpu:+avx512bf16"}).status().message().find("follows no CPU") != std::string::npos);
 }
 
 TEST_CASE("target: native is this machine's features") {
