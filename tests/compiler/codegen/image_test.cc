@@ -87,6 +87,17 @@ TEST_CASE("what cannot be compiled is refused, and the message names the kernel"
                                     ir::Int64(4), [&](const ir::PrimExpr&) { return use; }, ir::ForKind::kUnrolled)))
             .message() == "kernel \"bad_kernel\": loop \"i\" was not lowered");
 
+  // Without SSE4.1 LLVM rounds by a call of the C library.
+  Target old = TargetNamed("x86-64-v2");
+  old.llvm_features = {"+sse3"};
+  const KernelSource rounds = Source("rounds", Elementwise({kF32}, kF32, 4, 1, [](const auto& x) {
+                                       return ir::CallIntrinsic(ir::Intrinsic::kFloor, {x[0]});
+                                     }));
+  const Status undefined = CompileKernels({&rounds, 1}, old).status();
+  CHECK(undefined.code() == StatusCode::kUnsupportedModel);
+  CHECK(undefined.message() == "kernel \"rounds\": it needs the undefined symbol \"floorf\"");
+  CHECK(CompileKernels({&rounds, 1}, TargetNamed("x86-64-v2")).ok());
+
   const ir::PrimFunc copy = Elementwise({kF32}, kF32, 4, 1, same);
   KernelSource twice[] = {Source("k", copy), Source("k", copy)};
   CHECK(CompileKernels(twice, TargetNamed("x86-64-v3")).status().message() == "two kernels are named \"k\"");
