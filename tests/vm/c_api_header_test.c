@@ -1,4 +1,5 @@
-/* The public header compiles as C11 and its options initialise. */
+/* The public headers compile as C11 and the options initialise. */
+#include "ingot/dlpack.h"
 #include "ingot/ingot.h"
 
 const char* ingot_test_version_from_c(void);
