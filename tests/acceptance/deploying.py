@@ -108,6 +108,26 @@ class Deploying(unittest.TestCase):
         self.check(expect("inputs.npz"), 3, "holds none of the outputs")
         self.check(run(program, "--help"), 0, "--self-test", "--expect", "--weights")
 
+    def test_compiling_in_c(self):
+        """The C API to compile: golden cases and a signature that every tool understands."""
+        if not (BIN / "compile_c").exists():
+            self.skipTest("compile_c is not built")
+        folder = self.dir / "in_c"
+        folder.mkdir()
+        signs = run(BIN / "vm-inspect", "--make-key", folder / "key").returncode == 0
+        self.check(run(BIN / "compile_c", DATA / "digits.onnx", "program", *["key"][:signs], cwd=folder), 0)
+        self.check(run(BIN / "vm-run", folder / "golden.ingot", "--self-test"), 0, "1 of 1 golden cases passed")
+        if reader := self.second_reader(folder / "golden.ingot"):
+            told = reader.Program(reader.read_sections((folder / "golden.ingot").read_bytes())).json
+            self.assertEqual([(c["origin"], c["relative"]) for c in told["golden_cases"]], [("reference", 1e-3)])
+        if signs:
+            self.check(self.run_signed(folder / "golden.ingot", folder / "key.pub"), 0)
+        else:
+            print("SKIP: signing in C: no libsodium")
+        for name in "zstd.ingot", "outside.ingot", "program":
+            self.check(run(BIN / "vm-run", folder / name, self.dir / "image.npy", "--expect",
+                           f"@{self.dir / 'outputs.npz'}", "--rtol", "1e-4", "--atol", "1e-5"), 0)
+
     # ---- Trust
     def keys(self):
         made = run(BIN / "vm-inspect", "--make-key", self.dir / "key")
