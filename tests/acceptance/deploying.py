@@ -2,7 +2,7 @@
 files that were tampered with, compression, what differs between two files, and what a file needs of a machine.
 
 usage: deploying.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts print SKIP without what they need"""
-import hashlib, json, pathlib, shutil, struct, subprocess, sys, tempfile, unittest
+import hashlib, json, pathlib, re, shutil, struct, subprocess, sys, tempfile, unittest
 
 from tools import Tools
 
@@ -303,6 +303,37 @@ class Deploying(unittest.TestCase):
         self.check(doctor(outside), 4, "MISSING  weights", "here: 0 bytes")
         (self.dir / "w.safetensors").unlink()
         self.check(doctor(outside), 3, "MISSING  weights", "there is no such file")
+
+    # ---- Around the tools
+    def test_statistics_of_runs(self):
+        if not (BIN / "vm-bench").exists():
+            self.skipTest("vm-bench is not built")
+        bench = lambda *more: run(BIN / "vm-bench", self.plain, "--input", f"@{self.dir / 'image.npy'}", "--number", 5,
+                                  "--repeat", 4, "--warmup", "0ms", *more)
+        told = bench("--json", "-")
+        self.check(told, 0)
+        figures, = json.loads(told.stdout)["benchmarks"]
+        self.assertEqual(figures["iterations"], 20)
+        self.assertLessEqual(figures["min_time"], figures["real_time"])
+        self.assertLessEqual(figures["min_time"], figures["mean_time"])
+        self.assertLessEqual(0, figures["stddev_time"])
+        self.check(bench(), 0, "mean_ms", "median_ms", "std_ms")
+
+    def test_completion_knows_every_option(self):
+        for tool in "vm-run", "vm-inspect", "vm-bench", "vm-compile":
+            if not (BIN / tool).exists():
+                print("SKIP:", tool, "is not built")
+                continue
+            described = set(re.findall(r"^ +(?:-\w,)?(--[a-z0-9-]+)", run(BIN / tool, "--help").stdout, re.MULTILINE))
+            self.assertGreater(len(described), 20)
+            for shell, option in ("bash", r"--[a-z0-9-]+"), ("zsh", r"--[a-z0-9-]+"), ("fish", r"(?<=-l )[a-z0-9-]+"):
+                script = run(BIN / tool, "--completion", shell)
+                self.check(script, 0, tool)
+                found = {"--" + name.removeprefix("--") for name in re.findall(option, script.stdout)}
+                self.assertEqual(described - found, set(), (tool, shell))
+            completed = run("bash", "-c", f'eval "$("$0" --completion bash)"; complete -p {tool}', BIN / tool)
+            self.check(completed, 0, "--json")
+        self.check(run(BIN / "vm-run", "--completion", "tcsh"), 2, "bash", "zsh", "fish")
 
     def test_man_pages(self):
         for tool in "vm-run", "vm-inspect", "vm-bench", "vm-compile":
