@@ -177,6 +177,27 @@ TEST_CASE("sections and blobs that do not fit are refused") {
         std::string::npos);
 }
 
+TEST_CASE("a text with anything in the place of a character is refused or written") {
+  const Folder folder;
+  REQUIRE(formats::WriteFileAtomically(folder.path + "blobs", formats::AsBytes("0123456789")).ok());
+  const std::string lines = "blobs \"blobs\" size 10 hash " +
+                            std::to_string(formats::Hash(formats::AsBytes("0123456789"))) +
+                            "\nsection golden_cases[0] optional align 64 = hex \"00\"\n"
+                            "section 77 \"later\"[1] optional align 8 = blob 2 size 5\nstripped";
+  REQUIRE(FailureOf(folder, lines).empty());
+  int refused = 0, written = 0;
+  for (size_t at = 0; at < lines.size(); ++at) {
+    for (const char c : {'\0', '0', '9', '"', ' ', '\n', '\x80'}) {
+      std::string text = lines;
+      text[at] = c;
+      fs::remove(folder.path + "out");
+      ++(FailureOf(folder, text).empty() ? written : refused);
+    }
+  }
+  CHECK(refused > 500);
+  CHECK(written > 50);
+}
+
 TEST_CASE("compressed constants of a text that was changed are refused") {
   const Folder folder;
   EncodeOptions options;
