@@ -134,20 +134,28 @@ class PythonModule(unittest.TestCase):
         self.assertIn("producer", self.m.metadata)
 
     def test_threads_have_contexts_of_their_own(self):
-        results = [None] * 4
+        serial = ingot.load(self.path, threads=1)
+        expected = {rows: serial(self.image[:rows]).numpy().tobytes() for rows in (1, 3, 450)}
+        for size in 1, 2, 5:  # of the pool
+            m = ingot.load(self.path, threads=size)
+            for rows, bits in expected.items():
+                self.assertEqual(m(self.image[:rows]).numpy().tobytes(), bits, f"{rows} rows, a pool of {size}")
+        right = [0] * 16
+        shared = ingot.load(self.path, threads=3)
 
         def work(i):
-            m = self.m.new_context()
-            for _ in range(20):
-                results[i] = m(self.image).numpy()
+            m = shared.new_context()
+            for k in range(1000):
+                rows = 450 if k % 50 == 0 else (1, 3)[k % 2]
+                right[i] += m(self.image[:rows]).numpy().tobytes() == expected[rows]
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(right))]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        for r in results:
-            np.testing.assert_array_equal(r, results[0])
+        print(f"{sum(right)} invocations of the digit classifier by {len(right)} threads gave the serial run's bits")
+        self.assertEqual(right, [1000] * len(right))
 
     def test_failures(self):
         with self.assertRaisesRegex(ValueError, r"expected float32\[batch, 1, 8, 8\]"):
