@@ -238,6 +238,11 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
                     ? Expr(Make<TupleNode>(std::vector<Expr>{}, Make<TupleTypeNode>(std::vector<Type>{})))
                     : ReadArgument(*last->value, builder);
   if (result == nullptr || context_.sink().count() != errors) return nullptr;
+  if (result->type == nullptr) {  // tensor functions, external ones and operators
+    const auto is_result = [&](const Var& param) { return Expr(param).same_as(result); };
+    if (std::any_of(params.begin(), params.end(), is_result)) return nullptr;  // its type was reported
+    return context_.Error(last->place, "expected a value after \"return\", got what can only be called");
+  }
   if (declared != nullptr && FitType(declared, result->type) == Fit::kNarrower) {
     // What is known of the result is less than what is promised: it is compared when the function returns.
     VarNode checked("returned", declared, false);
