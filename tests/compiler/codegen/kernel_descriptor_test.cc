@@ -68,7 +68,9 @@ ir::PrimFunc BlockFunction(const std::vector<ir::Buffer>& buffers, const std::ve
   for (size_t i = domain.size(); i-- > 0;) {
     stmt = ir::Make<ir::ForNode>(loop_vars[i], Int64(0), domain[i], ir::ForKind::kSerial, stmt);
   }
-  return Function(buffers, stmt);
+  const ir::Block root = ir::Make<ir::BlockNode>("root", std::vector<ir::IterVar>{}, std::vector<ir::BufferRegion>{},
+                                                 std::vector<ir::BufferRegion>{}, stmt);
+  return Function(buffers, ir::Make<ir::BlockRealizeNode>(std::vector<PrimExpr>{}, ir::BoolImm(true), root));
 }
 
 constexpr ir::IterType kS = ir::IterType::kSpatial, kR = ir::IterType::kReduce;

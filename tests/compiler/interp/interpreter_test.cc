@@ -29,6 +29,12 @@ using ir::Stmt;
 
 const DataType kF32 = DataType::Float(32);
 
+// The block around a function's blocks.
+Stmt Root(Stmt body) {
+  return Make<ir::BlockRealizeNode>(std::vector<PrimExpr>{}, ir::BoolImm(true),
+                                    Make<ir::BlockNode>(ir::BlockNode("root", {}, {}, {}, std::move(body))));
+}
+
 // A host tensor of any dtype, as values.
 struct Host {
   DataType dtype;
@@ -159,7 +165,7 @@ TEST_CASE_FIXTURE(Loops, "accesses out of bounds and reads of nothing name block
                       Store(b, Load(a, {v * 2}), {v}));
   const ir::Block copy = Make<ir::BlockNode>(block);
   const auto realize = [&](PrimExpr value, PrimExpr predicate) {
-    return Loop(i, Int64(8), Make<ir::BlockRealizeNode>(std::vector<PrimExpr>{value}, predicate, copy));
+    return Root(Loop(i, Int64(8), Make<ir::BlockRealizeNode>(std::vector<PrimExpr>{value}, predicate, copy)));
   };
   CHECK(Run(realize(i, ir::BoolImm(true))) ==
         "block copy: a read of A[8] is out of bounds: dimension 0 has 8 elements");
@@ -333,8 +339,8 @@ TEST_CASE("a block's match of a region is a view, and its init runs before the f
       Make<ir::BlockRealizeNode>(std::vector<PrimExpr>{i, k}, ir::BoolImm(true), Make<ir::BlockNode>(block));
   Host x(kF32, {3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   Host y(kF32, {3});
-  const Status status =
-      Interpret(Func({a, b}, Loop(i, Int64(3), Loop(k, Int64(4), realize))), std::vector<HostBuffer>{x.In(), y.Out()});
+  const Status status = Interpret(Func({a, b}, Root(Loop(i, Int64(3), Loop(k, Int64(4), realize)))),
+                                  std::vector<HostBuffer>{x.In(), y.Out()});
   INFO(status.ToString());
   REQUIRE(status.ok());
   CHECK(y.Get(0) == 10);

@@ -11,7 +11,6 @@
 #include "compiler/script/printer.h"
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
-#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 #include "vm/disassembler.h"
 #include "vm/verifier.h"
@@ -30,8 +29,7 @@ Result<ir::IRModule> Lowered(const golden::Case& golden, const std::string& last
     if (pass.name == last_pass) break;
   }
   transform::VerifyPasses verify;
-  script::testing::ReadBackPasses read_back;
-  context.instruments = {&verify, &read_back};
+  context.instruments = {&verify};
   return transform::RunPasses(std::move(module), passes, context);
 }
 

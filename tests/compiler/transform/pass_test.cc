@@ -19,7 +19,6 @@
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/pass_options.h"
 #include "formats/file.h"
-#include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 
 namespace ingot::transform {
@@ -45,8 +44,7 @@ Result<std::string> RunNamed(ir::IRModule module, std::istringstream words) {
   context.log = [&notes](std::string_view note) { notes += "# " + std::string(note) + "\n"; };
   context.detail = [&notes](std::string_view note) { notes += "# (" + std::string(note) + ")\n"; };
   VerifyPasses verify;
-  script::testing::ReadBackPasses read_back;
-  context.instruments = {&verify, &read_back};
+  context.instruments = {&verify};
   INGOT_ASSIGN_OR_RETURN(module, RunPasses(std::move(module), *passes, context));
   return notes + script::PrintModule(module, {.golden = true});
 }

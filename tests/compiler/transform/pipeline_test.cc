@@ -11,7 +11,6 @@
 #include "compiler/transform/pass_options.h"
 #include "compiler/transform/schedule_functions.h"
 #include "tests/compiler/jit_module.h"
-#include "tests/compiler/round_trip.h"
 
 namespace ingot::transform {
 namespace {
@@ -31,8 +30,6 @@ ir::IRModule Small() {
 PassContext ContextFor(const char* target = "cpu:x86-64-v3") {
   PassContext context;
   context.options.target = ParseTarget(target).value();
-  static script::testing::ReadBackPasses read_back;
-  context.instruments = {&read_back};
   return context;
 }
 
