@@ -1,10 +1,12 @@
-// What TVM's graph functions say and the operator table has no row for: Python's operators between tensors, and scalars
-// as operands of element-wise arithmetic. The calls are bound like nested ones, and print as what they became.
+// What TVM's graph functions say and the operator table has no row for: operators that are several rows here
+// (composite_operators.h), Python's operators between tensors, and scalars as operands of element-wise arithmetic. The calls are bound like nested ones, and print as what they became.
 #include <algorithm>
 
 #include "compiler/op/fold.h"
 #include "compiler/op/registry.h"
+#include "compiler/script/composite_operators.h"
 #include "compiler/script/graph_reader.h"
+#include "compiler/script/printer.h"
 
 namespace ingot::script {
 
@@ -71,6 +73,55 @@ Expr GraphReader::ReadOperator(const Syntax& syntax, Builder& builder) {
   if (!made.ok()) return context_.Error(syntax, made.status().message());
   CallNode node = **made;
   node.span = context_.SpanOf(syntax.place);
+  return Make<CallNode>(std::move(node));
+}
+
+Expr GraphReader::ReadComposite(const Syntax& call, const CompositeOperator& composite, Builder& builder) {
+  const std::string name = "R." + std::string(composite.name);
+  Arguments args(context_, call, name);
+  std::vector<Expr> values;
+  AttrDict attrs;
+  bool fine = true;
+  size_t place = 0;
+  for (const std::string_view arg_name : composite.args) {
+    const Syntax* syntax = args.Require(place++, arg_name);
+    const bool is_list = syntax != nullptr && (syntax->kind == SyntaxKind::kTuple || syntax->kind == SyntaxKind::kList);
+    if (syntax == nullptr) {
+      values.push_back(nullptr);
+    } else if (is_list && arg_name == "size") {
+      std::optional<std::vector<PrimExpr>> dims = prim_.ReadDims(*syntax);
+      values.push_back(dims ? MakeExpr<ShapeExprNode>(*syntax, std::move(*dims)) : Expr());
+    } else {
+      values.push_back(ReadArgument(*syntax, builder));
+    }
+    fine = fine && values.back() != nullptr;
+  }
+  for (const CompositeAttr& attr : composite.attrs) {
+    const Syntax* syntax = args.Get(place++, attr.name);
+    std::optional<AttrValue> value = attr.value;
+    if (syntax != nullptr && attr.is_dtype && !IsNone(*syntax)) {
+      const std::optional<DataType> dtype = prim_.ReadDataType(*syntax);
+      value = dtype ? std::optional<AttrValue>(*dtype) : std::nullopt;
+    } else if (syntax != nullptr) {
+      value = prim_.ReadAttr(*syntax);
+      if (value && attr.value.get<double>() != nullptr && value->get<int64_t>() != nullptr) {
+        value = static_cast<double>(*value->get<int64_t>());
+      }
+      if (value && !attr.value.is_none() && value->value.index() != attr.value.value.index()) {
+        context_.Error(*syntax,
+                       name + ": " + std::string(attr.name) + " is of another kind, such as " + PrintAttr(attr.value));
+        value.reset();
+      }
+    }
+    fine = fine && value;
+    if (value) attrs.emplace_back(attr.name, std::move(*value));
+  }
+  if (!args.Done() || !fine) return nullptr;
+  const auto bind = [&](Expr value) { return Leaf(std::move(value), call.place, builder); };
+  const Result<Call> made = composite.compose(values, Attrs(std::move(attrs)), bind);
+  if (!made.ok()) return context_.Error(call, name + ": " + made.status().message());
+  CallNode node = **made;
+  node.span = context_.SpanOf(call.place);
   return Make<CallNode>(std::move(node));
 }
 

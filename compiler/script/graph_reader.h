@@ -30,6 +30,8 @@ struct ModuleHead {
   bool has_bad_metadata = false;        // it was reported: uses are silent
 };
 
+struct CompositeOperator;
+
 class GraphReader {
  public:
   GraphReader(ReadContext& context, const ModuleHead& head, const ConstantStore* constants)
@@ -101,6 +103,7 @@ class GraphReader {
   // ---- What TVM has and other rows say (composite_calls.cc)
   // Other dimensions for the same elements; anything else that TVM's views do is refused.
   ir::Expr ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder);
+  ir::Expr ReadComposite(const Syntax& call, const CompositeOperator& composite, Builder& builder);
   // "Absent" to R.memory.view: an empty tuple.
   ir::Expr ReadNullValue(const Syntax& call);
   bool NamesValue(const Syntax& syntax);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/op/registry.h"
+#include "compiler/script/composite_operators.h"
 #include "compiler/script/constant_text.h"
 #include "compiler/script/foreign_operators.h"
 #include "compiler/script/graph_reader.h"
@@ -274,6 +275,7 @@ std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax,
 }
 
 Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builder& builder) {
+  if (const CompositeOperator* composite = FindComposite(name)) return ReadComposite(call, *composite, builder);
   const op::OpRow* row = op::FindOp(name);
   Arguments args(context_, call, "R." + name);
   if (row == nullptr) {

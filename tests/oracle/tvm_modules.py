@@ -256,6 +256,15 @@ OPERATORS = {
     "tril": on((5, 5), lambda x: R.tril(x, 1)),
     "pad": on((2, 5), lambda x: R.nn.pad(x, (1, 2, 0, 3))),
     "resize2d": on((1, 2, 4, 4), lambda x: R.image.resize2d(x, (8, 8), method="linear")),
+    "resize2d_nearest": on((1, 2, 3, 5), lambda x: R.image.resize2d(x, (6, 15), method="nearest_neighbor")),
+    "resize2d_cubic": on((1, 4, 5, 2), lambda x: R.image.resize2d(x, (7, 9), layout="NHWC", method="cubic",
+                                                                  coordinate_transformation_mode="align_corners")),
+    "adaptive_avg_pool2d_windows": on((2, 3, 8, 6), lambda x: R.nn.adaptive_avg_pool2d(x, (4, 2))),
+    "stack": ([("x", X, "float32"), ("y", X, "float32")], lambda x, y: R.stack([x, y], axis=1)),
+    "std": unary(lambda x: R.std(x, axis=1)),
+    "zeros_like": unary(R.zeros_like),
+    "ones_like": unary(lambda x: R.ones_like(x, "int32")),
+    "full_like": unary(lambda x: R.full_like(x, relax.const(2.5, "float32"))),
     "one_hot": ([("i", ("n",), "int64")],
                 lambda i: R.one_hot(i, relax.prim_value(1), relax.prim_value(0), depth=4, axis=-1)),
 }
@@ -267,7 +276,7 @@ GPU_FUNCTIONS = ["add", "exp", "gelu", "softmax", "log_softmax", "sum", "mean", 
 SHORT_GPU_FUNCTIONS = ["add", "softmax", "matmul"]
 
 
-def legalized(name):
+def graph_of(name):
     inputs, function = OPERATORS[name]
     var.symbols = {}
     rng = np.random.default_rng(len(name))
@@ -278,11 +287,17 @@ def legalized(name):
             result = builder.emit_output(function(*params))
         builder.emit_func_output(result)
     values = {item[0]: value_of(item[2], item[1], rng, *item[3:]) for item in inputs}
-    return relax.transform.LegalizeOps()(builder.get()), values
+    return builder.get(), values
 
 
-def operator_case(name):
-    return Case("op_" + name, *legalized(name))
+def legalized(name):
+    module, values = graph_of(name)
+    return relax.transform.LegalizeOps()(module), values
+
+
+def operator_cases(name):
+    """The operator itself, and what TVM's TOPI makes of it."""
+    return [Case("graph_" + name, *graph_of(name)), Case("op_" + name, *legalized(name))]
 
 
 def gpu_case(name):
@@ -416,7 +431,7 @@ def all_cases(options):
     for path in models:
         yield "onnx", str(path), lambda path=path: onnx_cases(path)
     for name in OPERATORS if options.full else SHORT_OPERATORS:
-        yield "op", "op_" + name, lambda name=name: [operator_case(name)]
+        yield "op", "op_" + name, lambda name=name: operator_cases(name)
     for name in GPU_FUNCTIONS if options.full else SHORT_GPU_FUNCTIONS:
         yield "gpu", "gpu_" + name, lambda name=name: [gpu_case(name)]
 

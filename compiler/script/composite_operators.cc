@@ -1,0 +1,188 @@
+#include "compiler/script/composite_operators.h"
+
+#include <algorithm>
+
+#include "compiler/op/registry.h"
+
+namespace ingot::script {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+Status Refused(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
+
+// The dimensions of a tensor, which must be known.
+Result<std::vector<PrimExpr>> DimsOf(const Expr& x) {
+  const auto* tensor = As<TensorTypeNode>(x->type);
+  if (tensor == nullptr || !tensor->dims) return Refused("expected a tensor of known dimensions");
+  return *tensor->dims;
+}
+
+// Where height and width stand.
+Result<std::vector<int64_t>> SpatialAxes(const Attrs& attrs) {
+  const std::string& layout = attrs.GetString("layout");
+  if (layout == "NCHW") return std::vector<int64_t>{2, 3};
+  if (layout == "NHWC") return std::vector<int64_t>{1, 2};
+  return Refused("layout: expected \"NCHW\" or \"NHWC\", got \"" + layout + "\"");
+}
+
+// ---- x_like
+
+Result<Expr> ShapeOf(const Expr& x) {
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, DimsOf(x));
+  return Expr(Make<ShapeExprNode>(std::move(dims)));
+}
+
+Result<AttrValue> DTypeLike(const Expr& x, const Attrs& attrs) {
+  if (const AttrValue* dtype = attrs.Find("dtype"); !dtype->is_none()) return *dtype;
+  const auto* tensor = As<TensorTypeNode>(x->type);
+  if (tensor == nullptr || !tensor->dtype) return Refused("expected a tensor of known dtype");
+  return AttrValue(*tensor->dtype);
+}
+
+template <const char* row>
+Result<Call> ComposeLike(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
+  INGOT_ASSIGN_OR_RETURN(Expr shape, ShapeOf(args[0]));
+  INGOT_ASSIGN_OR_RETURN(AttrValue dtype, DTypeLike(args[0], attrs));
+  std::vector<Expr> inputs{std::move(shape)};
+  inputs.insert(inputs.end(), args.begin() + 1, args.end());
+  return op::MakeCall(row, std::move(inputs), {{"dtype", std::move(dtype)}});
+}
+
+// ---- stack: each with a new axis, joined there
+
+Result<Call> ComposeStack(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+  const auto* tuple = As<TupleTypeNode>(args[0]->type);
+  if (tuple == nullptr) return Refused("expected a tuple of tensors");
+  const auto* written = As<TupleNode>(args[0]);
+  const AttrValue axis = attrs.GetInt("axis");
+  std::vector<Expr> fields;
+  std::vector<Type> types;
+  for (size_t i = 0; i < tuple->fields.size(); ++i) {
+    const Expr field = written != nullptr
+                           ? written->fields[i]
+                           : bind(Make<TupleGetItemNode>(args[0], static_cast<int64_t>(i), tuple->fields[i]));
+    INGOT_ASSIGN_OR_RETURN(const Call wider, op::MakeCall("expand_dims", {field}, {{"axis", AttrList{axis}}}));
+    fields.push_back(bind(wider));
+    types.push_back(wider->type);
+  }
+  const Expr all = Make<TupleNode>(std::move(fields), Make<TupleTypeNode>(std::move(types)));
+  return op::MakeCall("concat", {all}, {{"axis", axis}});
+}
+
+// ---- std: the square root of the variance
+
+Result<Call> ComposeStd(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+  INGOT_ASSIGN_OR_RETURN(
+      const Call variance,
+      op::MakeCall("variance", {args[0]}, {{"axis", *attrs.Find("axis")}, {"keepdims", *attrs.Find("keepdims")}}));
+  return op::MakeCall("sqrt", {bind(variance)});
+}
+
+// ---- nn.adaptive_avg_pool2d: a mean, or windows of one size where the output's divides the input's
+
+Result<Call> ComposeAdaptivePool(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(args[0]));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(attrs));
+  if (dims.size() != 4) return Refused("expected an image of four dimensions");
+  const AttrValue& out_layout = *attrs.Find("out_layout");
+  if (!out_layout.is_none() && out_layout != *attrs.Find("layout")) return Refused("another out_layout than layout");
+  std::vector<int64_t> out;
+  if (const auto* sizes = attrs.Find("output_size")->get<AttrList>()) {
+    for (const AttrValue& size : *sizes) out.push_back(size.get<int64_t>() == nullptr ? 0 : *size.get<int64_t>());
+  } else if (const auto* size = attrs.Find("output_size")->get<int64_t>()) {
+    out = {*size};
+  }
+  if (out.size() == 1) out.push_back(out[0]);
+  if (out.size() != 2 || out[0] < 1 || out[1] < 1) return Refused("output_size: expected one or two sizes");
+  if (out[0] == 1 && out[1] == 1) {
+    return op::MakeCall("mean", {args[0]}, {{"axis", AttrValue::Ints(axes)}, {"keepdims", true}});
+  }
+  std::vector<int64_t> window;
+  for (size_t i = 0; i < 2; ++i) {
+    const std::optional<int64_t> in = AsConstInt(dims[static_cast<size_t>(axes[i])]);
+    if (!in || *in % out[i] != 0) return Refused("output_size: expected a divisor of a constant size, or 1");
+    window.push_back(*in / out[i]);
+  }
+  return op::MakeCall("nn.avg_pool2d", {args[0]},
+                      {{"pool_size", AttrValue::Ints(window)},
+                       {"strides", AttrValue::Ints(window)},
+                       {"layout", *attrs.Find("layout")}});
+}
+
+// ---- image.resize2d
+
+// "round" takes halves to even, which no row does: where no place is half-way between two elements, it is the nearest.
+bool HasHalves(const std::vector<PrimExpr>& in, const std::vector<PrimExpr>& out, const std::string& mode) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].same_as(out[i])) continue;
+    const std::optional<int64_t> from = AsConstInt(in[i]), to = AsConstInt(out[i]);
+    if (mode != "half_pixel" || !from || !to || *from < 1 || *to % *from != 0) return true;
+  }
+  return false;
+}
+
+Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(args[0]));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(attrs));
+  if (dims.size() != 4) return Refused("expected an image of four dimensions");
+  if (!attrs.Find("out_dtype")->is_none()) return Refused("out_dtype: cast the result by R.astype");
+  const std::string& method = attrs.GetString("method");
+  const std::string& mode = attrs.GetString("coordinate_transformation_mode");
+  if (mode == "tf_crop_and_resize") return Refused("a region of interest, as tf_crop_and_resize has it");
+  const auto* size = As<ShapeExprNode>(args[1]);
+  if (size == nullptr || size->dims.size() != 2) return Refused("size: expected R.shape([height, width])");
+  std::vector<PrimExpr> out = dims;
+  for (size_t i = 0; i < 2; ++i) out[static_cast<size_t>(axes[i])] = size->dims[i];
+  std::string rounding = attrs.GetString("rounding_method");
+  const bool nearest = method == "nearest_neighbor";
+  if (!nearest || rounding.empty()) rounding = "round_prefer_floor";  // which other methods do not look at
+  if (rounding == "round") {
+    if (HasHalves(dims, out, mode)) {
+      return Refused("rounding_method: halves to even, as \"round\" has them; use \"round_prefer_floor\"");
+    }
+    rounding = "round_prefer_floor";
+  }
+  return op::MakeCall("image.resize", {args[0], Make<ShapeExprNode>(std::move(out))},
+                      {{"method", nearest ? "nearest" : method},
+                       {"coordinate_transformation_mode", mode},
+                       {"rounding_method", std::move(rounding)},
+                       {"cubic_alpha", *attrs.Find("cubic_alpha")},
+                       {"cubic_exclude", attrs.GetInt("cubic_exclude") != 0},
+                       {"extrapolation_value", *attrs.Find("extrapolation_value")}});
+}
+
+constexpr char kZeros[] = "zeros", kOnes[] = "ones", kFull[] = "full";
+
+}  // namespace
+
+const CompositeOperator* FindComposite(std::string_view name) {
+  static const std::vector<CompositeOperator> kOperators = {
+      {"full_like", {"x", "fill_value"}, {{"dtype", {}, true}}, ComposeLike<kFull>},
+      {"image.resize2d",
+       {"data", "size"},
+       {{"roi", {}},
+        {"layout", "NCHW"},
+        {"method", "linear"},
+        {"coordinate_transformation_mode", "half_pixel"},
+        {"rounding_method", "round"},
+        {"cubic_alpha", -0.75},
+        {"cubic_exclude", 0},
+        {"extrapolation_value", 0.0},
+        {"out_dtype", {}, true}},
+       ComposeResize},
+      {"nn.adaptive_avg_pool2d",
+       {"data"},
+       {{"output_size", {}}, {"layout", "NCHW"}, {"out_layout", {}}},
+       ComposeAdaptivePool},
+      {"ones_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kOnes>},
+      {"stack", {"tensors"}, {{"axis", 0}}, ComposeStack},
+      {"std", {"x"}, {{"axis", {}}, {"keepdims", false}}, ComposeStd},
+      {"zeros_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kZeros>},
+  };
+  const auto row = std::ranges::find(kOperators, name, &CompositeOperator::name);
+  return row == kOperators.end() ? nullptr : &*row;
+}
+
+}  // namespace ingot::script
