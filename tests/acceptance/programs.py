@@ -4,7 +4,7 @@ vm-run takes, open with every tool, and say what is wrong when they were strippe
 usage: programs.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need root, a C compiler or a
 Debian tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""
 
-import os, pathlib, re, shutil, subprocess, sys, tempfile, time, unittest
+import hashlib, os, pathlib, re, shutil, subprocess, sys, tempfile, time, unittest
 
 from tools import Tools
 
@@ -222,6 +222,32 @@ class Programs(unittest.TestCase):
         if os.geteuid() != 0 or not pathlib.Path(root, "etc/debian_version").exists():
             skip(self, "needs root and INGOT_CHROOT, a tree that debootstrap made")
         self.in_root(pathlib.Path(root), "ingot-program-test")
+
+    def test_the_machines_policy(self):
+        """/etc/ingot/policy of a root directory of its own: what it does not allow does not start, a program too."""
+        if os.geteuid() != 0:
+            skip(self, "chroot needs root")
+        root = self.dir / "guarded"
+        policy = root / "etc/ingot/policy"
+        policy.parent.mkdir(parents=True)
+        shutil.copy(self.program, root / "digits")
+        shutil.copy(self.dir / "image.npy", root)
+        digest = hashlib.sha256(self.program.read_bytes()).hexdigest()
+        start = lambda name="digits": run("chroot", root, f"/{name}", "/image.npy")
+        self.check(start(), 0)
+        policy.write_text(f"# the release\nallow-sha256 {digest}\n")
+        self.check(start(), 0, "probabilities")
+        policy.write_text("allow-sha256 " + "0" * 64)
+        self.check(start(), 5, "/etc/ingot/policy", digest, "is not in the list")
+        policy.write_text(f"allow-sha256 {digest}\nallow-everything\n")
+        self.check(start(), 5, "/etc/ingot/policy, line 2: expected")
+        key = self.dir / "key"
+        if run(BIN / "vm-inspect", "--make-key", key).returncode != 0:
+            skip(self, "no libsodium")
+        policy.write_text("require-signature " + (self.dir / "key.pub").read_text())
+        self.check(start(), 5, "/etc/ingot/policy", "not signed")
+        self.check(self.compile("--emit=program", "--sign", key, "-o", root / "signed"), 0)
+        self.check(start("signed"), 0, "probabilities")
 
     # ---- Inside of an application
 
