@@ -336,7 +336,8 @@ int main(int argc, char** argv) {
   app.add_option("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
   app.add_option("-o,--output", options.output, "Where the result goes (text forms: default stdout)")
       ->type_name("FILE");
-  app.add_option("--target", options.targets, "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all of them")
+  app.add_option("--target", options.targets,
+                 "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all")
       ->allow_extra_args(false);
   app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions")
       ->allow_extra_args(false);

@@ -550,8 +550,8 @@ class Sequence {
     Put(buffer.scope);
     Put(static_cast<uint64_t>(buffer.alignment));
   }
-  // Variables that are new here are bound here: by a parameter's shape or a match_cast. They are known to the end of the
-  // function, those of a function type's parameters to the end of the type.
+  // Variables that are new here are bound here: by a parameter's shape or a match_cast. They are known to the end of
+  // the function, those of a function type's parameters to the end of the type.
   void DefineSymbols(const PrimExpr& expr) {
     if (!expr) return;
     for (const PrimVar& var : FreePrimVars(expr)) DefineSymbol(var);

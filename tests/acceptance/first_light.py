@@ -162,7 +162,8 @@ class FirstLight(unittest.TestCase):
         self.assertEqual(again.read_bytes(), self.digits.read_bytes())
         again.unlink()
         blobs.write_bytes(blobs.read_bytes()[:-1] + b"?")
-        self.check(tool("vm-inspect", "--assemble", text, "-o", again), 3, "m.ingotasm:2:", "is not the one that belongs to")
+        self.check(tool("vm-inspect", "--assemble", text, "-o", again), 3, "m.ingotasm:2:",
+                   "is not the one that belongs to")
         self.assertFalse(again.exists())
 
     def test_emitted_forms_have_contents(self):

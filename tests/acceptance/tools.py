@@ -1,5 +1,5 @@
-"""What the acceptance tests share: running a tool, where every executable that a tool writes to -o (a packed program, or
-what an object or a library embeds, too) is taken apart and put together again on the way (`vm-inspect --disasm`,
+"""What the acceptance tests share: running a tool, where every executable that a tool writes to -o (a packed program,
+or what an object or a library embeds, too) is taken apart and put together again on the way (`vm-inspect --disasm`,
 `--assemble`), which must give the same bytes.
 
 usage: tools.py BIN_DIR FILE...    the round trip of files that are there"""
