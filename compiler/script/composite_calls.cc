@@ -1,5 +1,6 @@
 // What TVM's graph functions say and the operator table has no row for: operators that are several rows here
-// (composite_operators.h), Python's operators between tensors, and scalars as operands of element-wise arithmetic. The calls are bound like nested ones, and print as what they became.
+// (composite_operators.h), Python's operators between tensors, and scalars as operands of element-wise arithmetic. The
+// calls are bound like nested ones, and print as what they became.
 #include <algorithm>
 
 #include "compiler/op/fold.h"

@@ -1,6 +1,6 @@
-// Operators of TVM's graph functions that are several rows of the operator table here, or one with other words. What goes
-// in: the operator's name, its arguments as values and its attributes by name; what comes out: the call that gives the
-// result, values below it bound by the caller. Names that are not in this list are no concern of this file.
+// Operators of TVM's graph functions that are several rows of the operator table here, or one with other words. What
+// goes in: the operator's name, its arguments as values and its attributes by name; what comes out: the call that gives
+// the result, values below it bound by the caller. Names that are not in this list are no concern of this file.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// T functions that are no intrinsic of ours and are read as what they are made of: T.log10(x) is T.log(x) times a number,
-// and so it prints. In: a function's name and its operands. Out: the expression.
+// T functions that are no intrinsic of ours and are read as what they are made of: T.log10(x) is T.log(x) times a
+// number, and so it prints. In: a function's name and its operands. Out: the expression.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The side file of a text: the constants that module.py names as metadata["HASH"], as module.constants.safetensors beside
-// it, one tensor per hash.
+// The side file of a text: the constants that module.py names as metadata["HASH"], as module.constants.safetensors
+// beside it, one tensor per hash.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// TvmMetadata: the constants that TVM writes above a module which it prints with show_meta=True, as
-// metadata = tvm.ir.load_json("""..."""), and that the text names as metadata["ir.GenericConst"][0] (0.27) or
+// TvmMetadata: the constants that TVM writes above a module which it prints with show_meta=True, as metadata =
+// tvm.ir.load_json("""..."""), and that the text names as metadata["ir.GenericConst"][0] (0.27) or
 // metadata["relax.expr.Constant"][0] (before). In: that JSON, a graph of objects; both layouts of it are read, the one
-// with "root_index" (0.21 and later) and the one with "b64ndarrays". Out: tensors by type and place. Whatever else stands
-// in a metadata section is known by its type alone, so that a use of it can be refused by name.
+// with "root_index" (0.21 and later) and the one with "b64ndarrays". Out: tensors by type and place. Whatever else
+// stands in a metadata section is known by its type alone, so that a use of it can be refused by name.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Every module and tensor function that a test of compiler_tests makes or meets reads back from its text structurally
-// equal. No test asks for this, so none can forget it: the linker sends the calls of the functions below, the tests' and
-// the compiler's own, through read_back_hook.cc (--wrap in tests/CMakeLists.txt), which checks what goes in or comes out
-// and fails the test that runs. Within a pipeline that is the module after each pass.
+// equal. No test asks for this, so none can forget it: the linker sends the calls of the functions below, the tests'
+// and the compiler's own, through read_back_hook.cc (--wrap in tests/CMakeLists.txt), which checks what goes in or
+// comes out and fails the test that runs. Within a pipeline that is the module after each pass.
 #pragma once
 
 #include <atomic>
