@@ -19,6 +19,12 @@ Result<std::vector<PrimExpr>> DimsOf(const Expr& x) {
   return *tensor->dims;
 }
 
+Result<DataType> DTypeOf(const Expr& x) {
+  const auto* tensor = As<TensorTypeNode>(x->type);
+  if (tensor == nullptr || !tensor->dtype) return Refused("expected a tensor of known dtype");
+  return *tensor->dtype;
+}
+
 // Where height and width stand.
 Result<std::vector<int64_t>> SpatialAxes(const Attrs& attrs) {
   const std::string& layout = attrs.GetString("layout");
@@ -36,9 +42,8 @@ Result<Expr> ShapeOf(const Expr& x) {
 
 Result<AttrValue> DTypeLike(const Expr& x, const Attrs& attrs) {
   if (const AttrValue* dtype = attrs.Find("dtype"); !dtype->is_none()) return *dtype;
-  const auto* tensor = As<TensorTypeNode>(x->type);
-  if (tensor == nullptr || !tensor->dtype) return Refused("expected a tensor of known dtype");
-  return AttrValue(*tensor->dtype);
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DTypeOf(x));
+  return AttrValue(dtype);
 }
 
 template <const char* row>
@@ -153,12 +158,74 @@ Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, co
                        {"extrapolation_value", *attrs.Find("extrapolation_value")}});
 }
 
+// ---- quantize and dequantize: scales and zero points for the whole tensor, or one for each place along an axis
+
+// What stands for each place along the axis, so that it broadcasts with the data.
+Result<Expr> AlongAxis(const Expr& values, const Expr& data, const Attrs& attrs, const BindValue& bind) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(values));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> data_dims, DimsOf(data));
+  if (dims.empty()) return values;
+  const auto rank = std::ssize(data_dims);
+  const int64_t axis = attrs.GetInt("axis") < 0 ? attrs.GetInt("axis") + rank : attrs.GetInt("axis");
+  if (axis < 0 || axis >= rank) return Refused("axis: expected one of " + std::to_string(rank) + " dimensions");
+  if (dims.size() != 1) return Refused("expected scales and zero points of one dimension, or none");
+  if (axis + 1 == rank) return values;
+  std::vector<PrimExpr> shape(data_dims.size(), Int64(1));
+  shape[static_cast<size_t>(axis)] = dims[0];
+  INGOT_ASSIGN_OR_RETURN(const Call placed, op::MakeCall("reshape", {values, Make<ShapeExprNode>(std::move(shape))}));
+  return bind(placed);
+}
+
+// round(data / scale) + zero, in the data's dtype, into the range of the output's.
+Result<Call> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+  INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
+  const DataType out = *attrs.Find("out_dtype")->get<DataType>();
+  if (!out.is_integral() || out.bits > 16) return Refused("out_dtype: expected integers of 16 bits at most");
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, AlongAxis(args[1], args[0], attrs, bind));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, AlongAxis(args[2], args[0], attrs, bind));
+  INGOT_ASSIGN_OR_RETURN(const Call scaled, op::MakeCall("divide", {args[0], scale}));
+  INGOT_ASSIGN_OR_RETURN(const Call rounded, op::MakeCall("round", {bind(scaled)}));
+  INGOT_ASSIGN_OR_RETURN(const Call offset, op::MakeCall("astype", {zero}, {{"dtype", in}}));
+  INGOT_ASSIGN_OR_RETURN(const Call moved, op::MakeCall("add", {bind(rounded), bind(offset)}));
+  const auto limit = [](const PrimExpr& value) {
+    return Expr(Make<PrimValueNode>(FloatImm(DataType::Float(32), static_cast<double>(*AsConstInt(value)))));
+  };
+  INGOT_ASSIGN_OR_RETURN(const Call clipped,
+                         op::MakeCall("clip", {bind(moved), limit(MinValue(out)), limit(MaxValue(out))}));
+  return op::MakeCall("astype", {bind(clipped)}, {{"dtype", out}});
+}
+
+// (data - zero) * scale, the difference in int32.
+Result<Call> ComposeDequantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+  INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
+  if (!in.is_integral()) return Refused("expected integers, got " + in.ToString());
+  const DataType out = *attrs.Find("out_dtype")->get<DataType>();
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, AlongAxis(args[1], args[0], attrs, bind));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, AlongAxis(args[2], args[0], attrs, bind));
+  const auto cast = [&](const Expr& x, DataType dtype) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Call call, op::MakeCall("astype", {x}, {{"dtype", dtype}}));
+    return bind(call);
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr data, cast(args[0], DataType::Int(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr offset, cast(zero, DataType::Int(32)));
+  INGOT_ASSIGN_OR_RETURN(const Call difference, op::MakeCall("subtract", {data, offset}));
+  INGOT_ASSIGN_OR_RETURN(const Expr wide, cast(bind(difference), DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr factor, cast(scale, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Call product, op::MakeCall("multiply", {wide, factor}));
+  if (out == DataType::Float(32)) return product;
+  return op::MakeCall("astype", {bind(product)}, {{"dtype", out}});
+}
+
 constexpr char kZeros[] = "zeros", kOnes[] = "ones", kFull[] = "full";
 
 }  // namespace
 
 const CompositeOperator* FindComposite(std::string_view name) {
   static const std::vector<CompositeOperator> kOperators = {
+      {"dequantize",
+       {"data", "scale", "zero_point"},
+       {{"out_dtype", DataType::Float(32), true}, {"axis", -1}},
+       ComposeDequantize},
       {"full_like", {"x", "fill_value"}, {{"dtype", {}, true}}, ComposeLike<kFull>},
       {"image.resize2d",
        {"data", "size"},
@@ -177,6 +244,10 @@ const CompositeOperator* FindComposite(std::string_view name) {
        {{"output_size", {}}, {"layout", "NCHW"}, {"out_layout", {}}},
        ComposeAdaptivePool},
       {"ones_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kOnes>},
+      {"quantize",
+       {"data", "scale", "zero_point"},
+       {{"out_dtype", DataType::Int(8), true}, {"axis", -1}},
+       ComposeQuantize},
       {"stack", {"tensors"}, {{"axis", 0}}, ComposeStack},
       {"std", {"x"}, {{"axis", {}}, {"keepdims", false}}, ComposeStd},
       {"zeros_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kZeros>},

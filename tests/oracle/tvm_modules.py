@@ -265,6 +265,10 @@ OPERATORS = {
     "zeros_like": unary(R.zeros_like),
     "ones_like": unary(lambda x: R.ones_like(x, "int32")),
     "full_like": unary(lambda x: R.full_like(x, relax.const(2.5, "float32"))),
+    "quantize": ([("x", (2, 3, 4), "float32"), ("s", (3,), "float32", 0.02), ("z", (3,), "int8", -100, 100)],
+                 lambda x, s, z: R.quantize(x, s, z, 1, "int8")),
+    "dequantize": ([("x", (2, 4), "int8", -128, 127), ("s", (4,), "float32"), ("z", (4,), "int8", -100, 100)],
+                   lambda x, s, z: R.dequantize(x, s, z, -1, "float32")),
     "one_hot": ([("i", ("n",), "int64")],
                 lambda i: R.one_hot(i, relax.prim_value(1), relax.prim_value(0), depth=4, axis=-1)),
 }
