@@ -5,6 +5,7 @@
 
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/type.h"
+#include "compiler/op/assumed_dims.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "runtime/tensor.h"
@@ -196,7 +197,10 @@ Result<std::vector<int64_t>> NodeImporter::Ints(std::string_view name, std::vect
 Result<Expr> NodeImporter::Call(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {
   if (op::FindOp(row) == nullptr) return Unsupported("there is no operator \"" + std::string(row) + "\" to make of it");
   MatchBroadcastDims(row, args);
-  INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(row, std::move(args), std::move(attrs)));
+  INGOT_ASSIGN_OR_RETURN(ir::Call call, op::MakeCall(row, args, attrs));
+  if (MatchAssumedDims(call, args)) {
+    INGOT_ASSIGN_OR_RETURN(call, op::MakeCall(row, std::move(args), std::move(attrs)));
+  }
   INGOT_RETURN_IF_ERROR(CheckSize(call->type));
   ir::CallNode with_span = *call;
   with_span.span = span_;
@@ -214,6 +218,49 @@ void NodeImporter::MatchBroadcastDims(std::string_view name, std::vector<Expr>& 
     if (!dims) continue;
     args[i] = Match(args[i], ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device));
   }
+}
+
+bool NodeImporter::MatchAssumedDims(const ir::Call& call, std::vector<Expr>& args) const {
+  const std::vector<op::AssumedEqual> pairs = op::AssumedEqualDims(call);
+  if (pairs.empty()) return false;
+  std::vector<Expr> operands = op::OperandsOf(call->args);
+  std::vector<std::vector<ir::PrimExpr>> dims;
+  for (const Expr& operand : operands) dims.push_back(*ir::As<ir::TensorTypeNode>(operand->type)->dims);
+  std::vector<bool> changed(operands.size(), false);
+  const auto set = [&](op::OperandDim place, ir::PrimExpr dim) {
+    dims[place.operand][place.axis] = std::move(dim);
+    changed[place.operand] = true;
+  };
+  for (const auto& [a, b, factor] : pairs) {
+    const ir::PrimExpr left = dims[a.operand][a.axis], part = dims[b.operand][b.axis];
+    const ir::PrimExpr right = op::SimplifyDim(part * factor);
+    if (op::DimsEqual(left, right)) continue;
+    const auto number = ir::AsConstInt(left);
+    // A number is what the other one has to be; otherwise the simpler one stays, of two symbols the first operand's.
+    if (number && *number % factor == 0) {
+      set(b, ir::Int64(*number / factor));
+    } else if (!ir::AsConstInt(right) && factor == 1 && left->kind == ir::PrimKind::kPrimVar) {
+      set(b, left);
+    } else {
+      set(a, right);
+    }
+  }
+  bool any = false;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!changed[i]) continue;
+    const auto* own = ir::As<ir::TensorTypeNode>(operands[i]->type);
+    operands[i] = Match(operands[i], ir::Make<ir::TensorTypeNode>(std::move(dims[i]), own->dtype, own->virtual_device));
+    any = true;
+  }
+  if (!any) return false;
+  if (args.size() != 1 || ir::As<ir::TupleNode>(args[0]) == nullptr) {
+    args = std::move(operands);
+    return true;
+  }
+  std::vector<ir::Type> types;
+  for (const Expr& operand : operands) types.push_back(operand->type);
+  args = {ir::Make<ir::TupleNode>(std::move(operands), ir::Make<ir::TupleTypeNode>(std::move(types)))};
+  return true;
 }
 
 Result<Expr> NodeImporter::Bind(std::string_view row, std::vector<Expr> args, ir::Attrs attrs) const {

@@ -100,6 +100,8 @@ class NodeImporter {
  private:
   // Symbolic dims of a broadcasting operator's operands that are not proved to be equal are checked at run time.
   void MatchBroadcastDims(std::string_view row, std::vector<ir::Expr>& args) const;
+  // The same for dims that a call's row takes to be equal (op/assumed_dims.h); true where arguments were changed.
+  bool MatchAssumedDims(const ir::Call& call, std::vector<ir::Expr>& args) const;
 
   const OnnxNode& node_;
   int64_t opset_;

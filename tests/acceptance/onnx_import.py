@@ -177,6 +177,43 @@ class OnnxImport(unittest.TestCase):
             result = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--expect", f"@{self.dir / 'out.npz'}")
             self.check(result, code, *(["expected float32[n, 3] with n = 5, got float32[6, 3]"] if code else []))
 
+    def test_dims_that_operands_share_are_compared(self):
+        node = helper.make_node
+        weight = numpy_helper.from_array(np.ones((2, 2, 1, 1), np.float32), "w")
+        # The node, what its inputs' dims are called, shapes that fit, shapes that do not, and what is said then.
+        cases = [
+            (node("MatMul", ["x", "z"], ["y"]), ["n", "k"], ["m", "p"],
+             (2, 3), (3, 2), (2, 3), (2, 2), "[k, p] with k = 3"),
+            (node("Gemm", ["x", "z"], ["y"], transB=1), ["n", "k"], ["m", "p"],
+             (2, 3), (4, 3), (2, 3), (4, 4), "with k = 3"),
+            (node("Einsum", ["x", "z"], ["y"], equation="ij,jk->ik"), ["n", "k"], ["m", "p"],
+             (2, 3), (3, 2), (2, 3), (2, 2), "[k, p] with k = 3"),
+            (node("Concat", ["x", "z"], ["y"], axis=0), ["n", "k"], ["m", "p"],
+             (2, 3), (1, 3), (2, 3), (1, 2), "[m, k] with k = 3"),
+            (node("Conv", ["x", "w"], ["y"]), ["n", "c", 1, 1], None,
+             (2, 2, 1, 1), None, (2, 3, 1, 1), None, "expected float32[n, 2, 1, 1] with n = 2"),
+            (node("LayerNormalization", ["x", "z"], ["y"]), ["n", "k"], ["m"],
+             (2, 3), (3,), (2, 3), (2,), "[k] with k = 3"),
+            (node("InstanceNormalization", ["x", "z", "z"], ["y"]), ["n", "k", 4], ["m"],
+             (2, 3, 4), (3,), (2, 3, 4), (2,), "[k] with k = 3"),
+        ]
+        rng = np.random.default_rng(3)
+        for op, x_dims, z_dims, *tensors, message in cases:
+            inputs = [("x", x_dims)] + ([("z", z_dims)] if z_dims else [])
+            path = self.save(model([op], inputs, [("y", None)], [] if z_dims else [weight]))
+            self.signature(path)
+            for (x, z), code in zip((tensors[:2], tensors[2:]), (0, 3)):
+                feeds = {"x": rng.standard_normal(x).astype(np.float32)}
+                if z:
+                    feeds["z"] = rng.standard_normal(z).astype(np.float32)
+                np.savez(self.dir / "in.npz", **feeds)
+                if code == 0:
+                    peer = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+                    np.savez(self.dir / "out.npz", y=peer.run(None, feeds)[0])
+                result = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--expect",
+                              f"@{self.dir / 'out.npz'}", "--rtol", "1e-4", "--atol", "1e-4")
+                self.check(result, code, *([message] if code else []))
+
     def test_a_weight_sliced_up_to_a_dimension_bounds_it(self):
         table = numpy_helper.from_array(np.arange(32, dtype=np.float32).reshape(8, 4), "table")
         zero, axis = (numpy_helper.from_array(np.array([v]), name) for name, v in (("zero", 0), ("axis", 0)))
