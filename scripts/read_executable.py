@@ -171,11 +171,10 @@ def opcode_table():
     """number -> (text, [(operand kind, operand name)]) from vm/opcodes.def."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vm", "opcodes.def")
     rows = {}
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            row = re.match(r'INGOT_OPCODE\((\d+), \w+, "(\w+)", ', line)
-            if row:
-                rows[int(row[1])] = (row[2], re.findall(r"\((\w+), \w+, (\w+)\)", line[row.end():]))
+    with open(path, encoding="utf-8") as file:
+        for text in file.read().split("\nINGOT_OPCODE(")[1:]:  # a row may take several lines
+            row = re.match(r'(\d+), \w+, "(\w+)",\s', text)
+            rows[int(row[1])] = (row[2], re.findall(r"\((\w+), \w+, (\w+)\)", text[row.end():]))
     return rows
 
 
