@@ -41,8 +41,8 @@ class InputFile {
  public:
   static Result<std::shared_ptr<const InputFile>> Open(const std::string& path, ReadMode mode = ReadMode::kMap,
                                                        FileCalls& calls = FileCalls::System());
-  // A file named by a relative path that a foreign file holds: it must lie beneath the directory. An absolute path, "..",
-  // a symbolic link that leads outside, and a file with other hard links (it may be anyone's) are kBadInput.
+  // A file named by a relative path that a foreign file holds: it must lie beneath the directory. An absolute path,
+  // "..", a symbolic link that leads outside, and a file with other hard links (it may be anyone's) are kBadInput.
   static Result<std::shared_ptr<const InputFile>> OpenBeneath(const std::string& directory, const std::string& relative,
                                                               ReadMode mode = ReadMode::kMap);
   ~InputFile();

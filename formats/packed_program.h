@@ -11,8 +11,8 @@
 
 namespace ingot::formats {
 
-// Writes launcher, zeros up to a page boundary (and the container's own alignment), container; the file may be executed.
-// A launcher that is no ELF file is bad input.
+// Writes launcher, zeros up to a page boundary (and the container's own alignment), container; the file may be
+// executed. A launcher that is no ELF file is bad input.
 Status WritePackedProgram(std::span<const std::byte> launcher, const ContainerWriter& container,
                           const std::string& path);
 

@@ -23,8 +23,8 @@ inline constexpr size_t kSignatureSectionBytes = sizeof(PublicKey) + sizeof(Sign
 // A section's fields and its stored bytes, in pieces.
 using SectionVisitor = std::function<void(const Section& section, std::span<const std::span<const std::byte>> pieces)>;
 
-// What is signed. `for_each` calls the visitor for every section in the order of the file; signatures are skipped. Blocks
-// are hashed on the pool's threads when there is one.
+// What is signed. `for_each` calls the visitor for every section in the order of the file; signatures are skipped.
+// Blocks are hashed on the pool's threads when there is one.
 Sha256Digest SignedDigest(uint64_t required_features, const std::function<void(const SectionVisitor&)>& for_each,
                           ThreadPool* pool);
 Sha256Digest SignedDigest(const Container& container, ThreadPool* pool);

@@ -1,6 +1,6 @@
-// Making keys and signatures (formats/signature.h): what vm-compile --sign and vm-inspect --sign do, and no loader. Keys
-// are files of one line of text: the secret one "ingot-secret-key HEX", readable by its owner alone, the public one its 64
-// hex digits. Without libsodium every function here fails and says so.
+// Making keys and signatures (formats/signature.h): what vm-compile --sign and vm-inspect --sign do, and no loader.
+// Keys are files of one line of text: the secret one "ingot-secret-key HEX", readable by its owner alone, the public
+// one its 64 hex digits. Without libsodium every function here fails and says so.
 #pragma once
 
 #include <string>

@@ -18,8 +18,8 @@ namespace ingot::formats {
 
 inline constexpr uint64_t kMaxZstdWindowBytes = uint64_t{1} << 27;
 inline constexpr uint64_t kUnknownContentSize = ~uint64_t{0};
-// What each frame but the last holds at least, so that there are not many more frames than bytes to decompress; and what
-// the writer puts into one: enough for the codec to learn from, little enough to keep every thread busy.
+// What each frame but the last holds at least, so that there are not many more frames than bytes to decompress; and
+// what the writer puts into one: enough for the codec to learn from, little enough to keep every thread busy.
 inline constexpr uint64_t kMinZstdFrameBytes = uint64_t{1} << 16;
 inline constexpr uint64_t kZstdFrameBytes = uint64_t{1} << 20;
 

@@ -30,7 +30,7 @@ struct CpuFeatures {
   static CpuFeatures Detect();
   // The feature set of x86-64-v1 (empty), -v2, -v3 or -v4.
   static CpuFeatures Level(int level);
-  // "x86-64-v3", "aarch64" (Neon), or LLVM's feature names joined by ',' (a '+' before a name is fine); an error names the unknown one.
+  // "x86-64-v3", "aarch64" (Neon), or LLVM's feature names, joined by ',' ("+avx2", too); errors name the unknown one.
   static Result<CpuFeatures> Parse(std::string_view text);
   // Every bit that has a name.
   static CpuFeatures AllKnown();

@@ -1,5 +1,5 @@
-// Describing a tensor in the place of another: what TensorView::Make does, without moving the view. For the warm path of
-// a call, which keeps its views.
+// Describing a tensor in the place of another: what TensorView::Make does, without moving the view. For the warm path
+// of a call, which keeps its views.
 #pragma once
 
 #include "runtime/dlpack_abi.h"

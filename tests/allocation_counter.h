@@ -1,5 +1,5 @@
-// Counts this thread's calls of operator new: tests that promise "no allocation" compare the count before and after. It can
-// make one of them fail, too.
+// Counts this thread's calls of operator new: tests that promise "no allocation" compare the count before and after. It
+// can make one of them fail, too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Words of run-time failures: where something happened and what was expected there, in the names of the source. They are
-// made when an invocation has failed already, so nothing here is fast.
+// Words of run-time failures: where something happened and what was expected there, in the names of the source. They
+// are made when an invocation has failed already, so nothing here is fast.
 #pragma once
 
 #include <span>

@@ -108,8 +108,8 @@ class Interpreter {
   Status Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const;
   Status Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
 
-  // Execution that somebody watches (vm/observed_steps.cc): runs a kernel call or an instruction that stays in its frame,
-  // and tells the context's observers.
+  // Execution that somebody watches (vm/observed_steps.cc): runs a kernel call or an instruction that stays in its
+  // frame, and tells the context's observers.
   Status StepObserved(const LinkedInstruction& op, const Record& record, int64_t* frame,
                       std::span<const TensorView> outputs);
   Event DescribeEvent(const LinkedInstruction& op, const Record& record) const;

@@ -14,8 +14,8 @@
 
 namespace ingot::vm {
 
-// Of the CPU that this library was built for: the ELF machine number (EM_X86_64, EM_AARCH64), and the name that a kernel
-// image has for it (KernelImage::arch).
+// Of the CPU that this library was built for: the ELF machine number (EM_X86_64, EM_AARCH64), and the name that a
+// kernel image has for it (KernelImage::arch).
 uint16_t HostElfMachine();
 const char* HostArchitecture();
 

@@ -1,5 +1,5 @@
-// What a call of a function takes: formulas over its symbols for those who look at a file, and which tensor of the memory
-// plan is to blame when there is not enough. Nothing is run or allocated. The program is verified.
+// What a call of a function takes: formulas over its symbols for those who look at a file, and which tensor of the
+// memory plan is to blame when there is not enough. Nothing is run or allocated. The program is verified.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The reading codec of vm/program_fields.h: fields of a section's bytes become those of rows, judged as far as a field by
-// itself can be (form, caps, references to earlier rows); what rows mean together is the verifier's. Used by
+// The reading codec of vm/program_fields.h: fields of a section's bytes become those of rows, judged as far as a field
+// by itself can be (form, caps, references to earlier rows); what rows mean together is the verifier's. Used by
 // program_decoder.cc alone.
 #pragma once
 

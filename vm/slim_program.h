@@ -1,5 +1,5 @@
-// Executables made smaller after the fact: without the kernels that a CPU would not choose, without the debug map. In: a
-// verified program and the container that it came from; out: a file of the same kind (a packed program stays one).
+// Executables made smaller after the fact: without the kernels that a CPU would not choose, without the debug map. In:
+// a verified program and the container that it came from; out: a file of the same kind (a packed program stays one).
 #pragma once
 
 #include <optional>

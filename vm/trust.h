@@ -1,5 +1,5 @@
-// Whether the native code of a file may run: policies that the caller or the machine sets, and that nothing in the file can
-// loosen. A policy asks for a signature by one of some keys (Ed25519 over a SHA-256 tree of all sections,
+// Whether the native code of a file may run: policies that the caller or the machine sets, and that nothing in the file
+// can loosen. A policy asks for a signature by one of some keys (Ed25519 over a SHA-256 tree of all sections,
 // formats/signature.h) or for a file whose SHA-256 stands in a list. In: the file's bytes, private to the process; out:
 // nothing, or a not-trusted status. Code that was checked so is still code with the process's powers.
 #pragma once
@@ -25,8 +25,8 @@ struct TrustPolicy {
   std::vector<formats::Sha256Digest> allowed;  // of whole files
 };
 
-// The lines of a policy: "require-signature HEX", "allow-sha256 HEX"; empty ones and what follows "#" are skipped. `name`
-// stands in messages. A line that is none of these is refused, so that no policy is weaker than it looks.
+// The lines of a policy: "require-signature HEX", "allow-sha256 HEX"; empty ones and what follows "#" are skipped.
+// `name` stands in messages. A line that is none of these is refused, so that no policy is weaker than it looks.
 Result<TrustPolicy> ParseTrustPolicy(std::string_view text, const std::string& name);
 // The machine's policy, from a file that only its administrator writes; false: there is none.
 Result<bool> ReadMachinePolicy(const std::string& path, TrustPolicy* policy);

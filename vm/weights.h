@@ -1,7 +1,7 @@
-// The weights of a program that lie beside its file, or that the caller puts in the place of its own: found, checked and
-// bound to the program's constants when it is opened, before anything is packed (vm/prepared_constants.h). In: a verified
-// program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says where in them
-// each weight lies.
+// The weights of a program that lie beside its file, or that the caller puts in the place of its own: found, checked
+// and bound to the program's constants when it is opened, before anything is packed (vm/prepared_constants.h). In: a
+// verified program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says where
+// in them each weight lies.
 #pragma once
 
 #include <string>

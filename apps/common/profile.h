@@ -1,5 +1,5 @@
-// Profile: what --profile and --trace show of the invocations of a context: a table of instructions by time, the same as
-// JSON, and a trace for chrome://tracing or Perfetto. It listens through the C API's profiler; one context at a time.
+// Profile: what --profile and --trace show of the invocations of a context: a table of instructions by time, the same
+// as JSON, and a trace for chrome://tracing or Perfetto. It listens through the C API's profiler, of one context.
 #pragma once
 
 #include <cstdint>

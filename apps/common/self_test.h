@@ -1,5 +1,5 @@
 // Comparing a call's results with what they should be: a file of the user's (--expect), or the golden cases that an
-// executable holds (--self-test). In: a session and its outputs; out: comparisons, and notes about what was not compared.
+// executable holds (--self-test). In: a session and its outputs; out: comparisons, and notes about what had none.
 #pragma once
 
 #include <functional>
@@ -20,8 +20,8 @@ bool AllEqual(const std::vector<ComparedOutput>& compared);
 
 using NoteFunction = std::function<void(const std::string&)>;
 
-// expect: "@FILE". Compares the outputs that the file names; its one unnamed tensor (.npy) is the only output's. A tensor
-// without elements that is named like a sequence says that it has none.
+// expect: "@FILE". Compares the outputs that the file names; its one unnamed tensor (.npy) is the only output's. A
+// tensor without elements that is named like a sequence says that it has none.
 Result<std::vector<ComparedOutput>> CompareWithFile(const std::string& expect, const formats::Tolerance& tolerance,
                                                     const std::vector<Session::Output>& outputs,
                                                     const NoteFunction& note);

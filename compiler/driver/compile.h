@@ -33,8 +33,8 @@ struct CompileOptions {
   std::string params_path;     // tensors bound to parameters of "main", or a model's inputs, by name
   std::string softmax_output;  // a result of "main" that becomes probabilities; empty: none
   int opt_level = 2;
-  // What packs weights stays in the file and runs where the file is loaded, and the weights can be replaced there; passes
-  // see noise in their place (driver/stand_in_weights.h).
+  // What packs weights stays in the file and runs where the file is loaded, and the weights can be replaced there;
+  // passes see noise in their place (driver/stand_in_weights.h).
   bool keep_prepare = false;
   int threads = 1;  // for schedules and code generation
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
@@ -53,14 +53,14 @@ Result<std::pair<std::string, std::string>> ParseState(const std::string& text);
 struct CompileObserver {
   std::function<void(std::string_view note)> log, detail;  // what users should know; what explains the result
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
-  // After the import ("import") and after every pass over the whole module; weights that may be replaced are the model's.
+  // After the import ("import") and every pass over the whole module; weights that may be replaced are the model's.
   std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
   // Seconds of every stage and pass, in order.
   std::function<void(std::string_view stage, double seconds)> time;
 };
 
-// Reads model.onnx or module.py by its extension, binds --params, infers types, and brings the module into the form that
-// its own text has (names, order): compiling the printed text gives the same bytes.
+// Reads model.onnx or module.py by its extension, binds --params, infers types, and brings the module into the form
+// that its own text has (names, order): compiling the printed text gives the same bytes.
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options, const CompileObserver& observer);
 
 // What LoadModel does with a module once it is read: types inferred, A-normal form, the form of its own text, verified.

@@ -1,5 +1,5 @@
-// Golden cases for an executable (vm-compile --golden): a call of "main" by a tensor file, with the outputs that it should
-// have: those in the same file under the outputs' names, or, where it holds none, what the operators' reference
+// Golden cases for an executable (vm-compile --golden): a call of "main" by a tensor file, with the outputs that it
+// should have: those in the same file under the outputs' names, or, where it holds none, what the operators' reference
 // evaluations give. Never what compiled kernels give: a golden case is to find their faults.
 #pragma once
 

@@ -1,7 +1,7 @@
-// A whole model by the operators' reference evaluations (op::OpRow::reference): whole tensors in float64, one call after
-// the other, sharing nothing with passes and kernels. Slow; for golden cases of models whose results the user does not have.
-// In: a loaded module with constant shapes; out: the results of "main". Calls of functions, loops and calls whose rows
-// have no reference are refused by name.
+// A whole model by the operators' reference evaluations (op::OpRow::reference): whole tensors in float64, one call
+// after the other, sharing nothing with passes and kernels. Slow; for golden cases of models whose results the user
+// does not have. In: a loaded module with constant shapes; out: the results of "main". Calls of functions, loops and
+// calls whose rows have no reference are refused by name.
 #pragma once
 
 #include <span>

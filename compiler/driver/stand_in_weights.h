@@ -1,7 +1,7 @@
 // Weights that whoever opens the executable may replace. The compiler must not learn anything from their elements: it
-// would fold them, share two that happen to be equal, or match one that happens to be all ones, and the program would be
-// wrong for other elements. So passes see stand-ins: noise, different for every weight, and the bytecode gets the weights'
-// own bytes at the end. What passes do to noise they do for every value.
+// would fold them, share two that happen to be equal, or match one that happens to be all ones, and the program would
+// be wrong for other elements. So passes see stand-ins: noise, different for every weight, and the bytecode gets the
+// weights' own bytes at the end. What passes do to noise they do for every value.
 //
 // Weights are the named constants of floating point or of 8 bits with more than one element, where the name stands for
 // one constant alone; scalars and tables of indices keep their meaning for the compiler, and cannot be replaced.

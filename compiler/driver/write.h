@@ -31,8 +31,8 @@ Result<vm::EncodeOptions> ParseCompression(std::string_view text);
 // Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options);
 
-// "launcher-ARCH" is fully static. "launcher-ARCH-dynamic" links the C library, for executables that use other devices than
-// the CPU: their drivers are shared libraries, and a static program that loads one crashes.
+// "launcher-ARCH" is fully static. "launcher-ARCH-dynamic" links the C library, for executables that use other devices
+// than the CPU: their drivers are shared libraries, and a static program that loads one crashes.
 std::string LauncherName(const vm::Program& program, const std::string& architecture);
 
 // The launcher that belongs to this build: ../libexec/ingot/NAME as seen from the folder (or the one above it) of the

@@ -1,6 +1,6 @@
 // The walk over an ONNX graph: its state, and what its parts share. onnx.cc walks nodes, functions and what is not
-// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans; sequences.cc what handles sequences and
-// optional values. A part of compiler/importer/onnx.h.
+// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans; sequences.cc what handles sequences
+// and optional values. A part of compiler/importer/onnx.h.
 #pragma once
 
 #include <functional>
@@ -23,8 +23,8 @@ namespace ingot::importer {
 
 using ir::Expr;
 
-// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what is
-// around it).
+// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what
+// is around it).
 struct Scope {
   Scope* outer = nullptr;  // of a branch
   std::unordered_map<std::string, ImportedValue> values;

@@ -25,8 +25,8 @@ class NodeImporter;
 struct ShapeValue {
   DataType dtype;  // int32, int64, bool, float32 or float64
   std::vector<int64_t> dims;
-  // Row-major. Integers are int64 expressions and truth values bool ones. Floats are FloatImm or, where they are known to
-  // be whole numbers, int64 expressions.
+  // Row-major. Integers are int64 expressions and truth values bool ones. Floats are FloatImm or, where they are known
+  // to be whole numbers, int64 expressions.
   std::vector<ir::PrimExpr> elements;
 
   bool is_integer() const { return dtype == DataType::Int(64) || dtype == DataType::Int(32); }

@@ -1,5 +1,5 @@
-// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say of it. A dimension may
-// also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
+// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say of it. A dimension
+// may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Splits the weights off an ONNX file: walks the protobuf wire format of ModelProto and GraphProto, and gives the model
-// without its large initialisers, and each of those as its message without the raw bytes and the raw bytes where they lie
-// in the file. So weights are mapped rather than copied by the parser, and a file may exceed the 2 GiB that protobuf
-// holds. Tensors are not interpreted here.
+// without its large initialisers, and each of those as its message without the raw bytes and the raw bytes where they
+// lie in the file. So weights are mapped rather than copied by the parser, and a file may exceed the 2 GiB that
+// protobuf holds. Tensors are not interpreted here.
 #pragma once
 
 #include <cstddef>

@@ -3,9 +3,9 @@
 // functions, memory plans, constants and debug notes; images are added by the driver.
 //
 // Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. A constant is shared by
-// content and never copied. What leaves a function is counted memory: a tensor that an entry point computes goes straight
-// into the caller's result, a parameter or constant that is returned is copied. Branches are jumps, and self tail calls
-// are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
+// content and never copied. What leaves a function is counted memory: a tensor that an entry point computes goes
+// straight into the caller's result, a parameter or constant that is returned is copied. Branches are jumps, and self
+// tail calls are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
 #pragma once
 
 #include <vector>

@@ -1,11 +1,11 @@
 // One graph function to bytecode. A part of LowerToBytecode, in six files by what they lower: function_lowering.cc
-// (bindings, values, results), control_flow_lowering.cc (branches, loops), call_lowering.cc (everything that is called),
-// sequence_lowering.cc (sequences), match_lowering.cc (types that are compared when the program runs), and
+// (bindings, values, results), control_flow_lowering.cc (branches, loops), call_lowering.cc (everything that is
+// called), sequence_lowering.cc (sequences), match_lowering.cc (types that are compared when the program runs), and
 // state_lowering.cc (states of the context).
 //
 // A value of the graph is one register, or a tuple that was never made: its fields' values. Registers have one type for
-// the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a register
-// whose type takes both. What leaves an activation is owned; what does not is borrowed, constant, or in the arena.
+// the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a
+// register whose type takes both. What leaves an activation is owned; the rest is borrowed, constant, or in the arena.
 #pragma once
 
 #include <optional>

@@ -2,15 +2,15 @@
 // offset each, and the peak. Which tensors these are is plan_memory's business.
 //
 // Tensors are placed from the largest to the smallest, each at the lowest offset that is proved free of every tensor
-// placed before it that lives at the same time (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep
-// Neural Net Inference", 2020). Offsets are multiples of 64 bytes.
+// placed before it that lives at the same time (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for
+// Deep Neural Net Inference", 2020). Offsets are multiples of 64 bytes.
 //
 // Sizes of symbolic shapes are formulas. Where a linear one can be rounded up coefficient by coefficient at little cost
-// (float32[n, 1000]: n * 4032), it stays linear, and sums of such sizes compare as linear forms do. Otherwise the whole is
-// rounded up (float32[n]: (n + 15) // 16 * 64). While tensors are placed, each such size is a variable of its own, of
-// which three things are known: it is at least the unrounded size, at most the one rounded by coefficients, and not above
-// another one whose unrounded size is not below its own. The plan whose sizes are all rounded by coefficients is made,
-// too, and taken when it is the better one.
+// (float32[n, 1000]: n * 4032), it stays linear, and sums of such sizes compare as linear forms do. Otherwise the whole
+// is rounded up (float32[n]: (n + 15) // 16 * 64). While tensors are placed, each such size is a variable of its own,
+// of which three things are known: it is at least the unrounded size, at most the one rounded by coefficients, and not
+// above another one whose unrounded size is not below its own. The plan whose sizes are all rounded by coefficients is
+// made, too, and taken when it is the better one.
 #pragma once
 
 #include <cstdint>

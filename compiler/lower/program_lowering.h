@@ -1,6 +1,6 @@
-// What the functions of a program share while they are lowered: ids of functions, kernels and externals, states, signatures, and
-// constants shared by content. All signatures are known before any body is lowered, since functions may call each other
-// in circles.
+// What the functions of a program share while they are lowered: ids of functions, kernels and externals, states,
+// signatures, and constants shared by content. All signatures are known before any body is lowered, since functions may
+// call each other in circles.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ class ProgramLowering {
   const std::vector<KeptState>& states(const std::string& name) const;
   // How many of a function's last parameters closures capture: bytecode has those first.
   size_t NumCaptured(const std::string& name) const;
-  // The function that a closure of `name` over this many values calls: an entry point keeps the order of its parameters,
-  // and gets a function before it that takes the captured ones first.
+  // The function that a closure of `name` over this many values calls: an entry point keeps the order of its
+  // parameters, and gets a function before it that takes the captured ones first.
   vm::FunctionId ClosureTarget(const std::string& name, size_t num_captured) const;
   // Those functions, as they follow those of the module.
   std::vector<vm::Function> LowerClosureEntries() const;

@@ -23,8 +23,8 @@ struct TailCalls {
 // name: of the function in its module.
 TailCalls FindTailCalls(std::string_view name, const ir::Function& function);
 
-// The last binding of a sequence when the sequence's result is its variable; null otherwise. An If or a call there is in
-// tail position when the sequence is.
+// The last binding of a sequence when the sequence's result is its variable; null otherwise. An If or a call there is
+// in tail position when the sequence is.
 const ir::Binding* TailBinding(const ir::SeqExprNode& seq);
 
 }  // namespace ingot::lower

@@ -1,6 +1,6 @@
-// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c): the implementations that their rows
-// list, and what the rows' inference and reference evaluation do when a call names such a layout. Which calls get one
-// is decided by convert_layout.
+// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c): the implementations that their
+// rows list, and what the rows' inference and reference evaluation do when a call names such a layout. Which calls get
+// one is decided by convert_layout.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// A stable merge sort as statements: places 0 ... n-1 in the order that a comparison of two places gives. What is compared
-// is the caller's; the result is read by Sorted.
+// A stable merge sort as statements: places 0 ... n-1 in the order that a comparison of two places gives. What is
+// compared is the caller's; the result is read by Sorted.
 //
 // Bottom-up: runs of 1, 2, 4, ... places are merged from one half of the workspace to the other, left run first when
 // elements are equal, so it takes n log n steps whatever the data are.

@@ -1,6 +1,6 @@
 // Which operators read a weight in another layout than it was given, and how a call is rewritten to do so: one row per
-// operator. transform/pack_weights.cc applies them; the packing is made of rows with a host routine, so that lift_params
-// runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
+// operator. transform/pack_weights.cc applies them; the packing is made of rows with a host routine, so that
+// lift_params runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
 #pragma once
 
 #include <functional>

@@ -7,9 +7,9 @@
 //   initial_h   [D, B, H], and initial_c for an LSTM
 //   results     [T, D, B, H] all states, [D, B, H] the last one, and for an LSTM [D, B, H] the last cell
 // with T steps, B sequences, D directions, P = ceil(H / L) panels. Gates are in ONNX's order: i o f c; z r h. Optional
-// arguments at the end, each with a type of its own: integers [B] are the sequences' lengths (the rest is padding, whose
-// states are 0, and so is the last state of a sequence of length 0); numbers are an LSTM's peepholes [D, P, 3, L] (i o f), or the bias [D, P, L] that a GRU with
-// linear_before_reset adds to the state's part of its candidate.
+// arguments at the end, each with a type of its own: integers [B] are the sequences' lengths (the rest is padding,
+// whose states are 0, and so is the last state of a sequence of length 0); numbers are an LSTM's peepholes [D, P, 3, L]
+// (i o f), or the bias [D, P, L] that a GRU with linear_before_reset adds to the state's part of its candidate.
 #pragma once
 
 #include <cstdint>

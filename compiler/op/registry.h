@@ -176,8 +176,8 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
 ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,
                      std::vector<ir::PrimExpr> shape_vars = {});
 
-// The halves of a call of an operator with DataExtents. Counting has the call's arguments, its results are the extents and
-// then what is carried; filling has what is carried as further arguments, and the type that the extents give.
+// The halves of a call of an operator with DataExtents. Counting has the call's arguments, its results are the extents
+// and then what is carried; filling has what is carried as further arguments, and the type that the extents give.
 Result<ir::Call> CountCall(const ir::Call& call);
 Result<ir::Call> FillCall(const ir::Call& call, const std::vector<ir::Expr>& carried,
                           const std::vector<ir::PrimExpr>& extents);

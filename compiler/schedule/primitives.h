@@ -36,8 +36,8 @@ struct LoopParts {
   std::optional<LoopVar> main, tail;
 };
 Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& loop, int64_t multiple);
-// Loop over [0, n) around one block -> loops after each other, cut where the conditions of the block's if_then_else that
-// compare this loop's iteration variable alone with a constant change; in the copies of the block that they hold
+// Loop over [0, n) around one block -> loops after each other, cut where the conditions of the block's if_then_else
+// that compare this loop's iteration variable alone with a constant change; in the copies of the block that they hold
 // (NAME_tail, ...) those conditions are decided. As many parts as there are different comparisons, and one; those that
 // are provably empty are left out.
 Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState& state, const LoopVar& loop);

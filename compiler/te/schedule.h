@@ -10,8 +10,8 @@
 //   Result<schedule::Schedule> scheduled = s.Apply({a, b, c});
 //
 // CacheRead, CacheWrite and RFactor make stages of their own, with axes of their own. They come first: what a stage was
-// told before is told to what it is afterwards (the copy out of CacheWrite), but for the splits of reduction axes that an
-// RFactor is about.
+// told before is told to what it is afterwards (the copy out of CacheWrite), but for the splits of reduction axes that
+// an RFactor is about.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ std::vector<ir::IterVar> ReduceAxesOf(const Tensor& tensor);
 // An axis of threads for Bind: "blockIdx.x", "threadIdx.y", ...
 ir::IterVar ThreadAxis(std::string tag);
 
-// One operation's part of a schedule. Axes are its own, and those that Split, Fuse and Tile make; each is a loop until it
-// is split or fused.
+// One operation's part of a schedule. Axes are its own, and those that Split, Fuse and Tile make; each is a loop until
+// it is split or fused.
 class Stage {
  public:
   struct Tiles {
@@ -113,9 +113,9 @@ class Schedule {
   // The stage that computes the tensor into memory of the scope, with the axes that it had; the tensor's own stage is a
   // copy from there, over the same dimensions.
   Stage& CacheWrite(const Tensor& tensor, std::string scope);
-  // The stage that makes partial results for each value of a reduction axis (or of one that it was split into). Its axes
-  // are the tensor's and, last, this one; it reduces over the others. The tensor's own stage is left with a reduction
-  // over this one, in its ReduceAxes().
+  // The stage that makes partial results for each value of a reduction axis (or of one that it was split into). Its
+  // axes are the tensor's and, last, this one; it reduces over the others. The tensor's own stage is left with a
+  // reduction over this one, in its ReduceAxes().
   Stage& RFactor(const Tensor& tensor, const ir::IterVar& axis);
 
   // The function over args (as CreatePrimFunc), with everything done that the stages were told. The result can be

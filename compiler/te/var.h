@@ -1,4 +1,4 @@
-// Symbolic variables of tensor expressions: dimensions, and (as CreatePrimFunc's scalars) numbers that a function is given.
+// Symbolic variables of tensor expressions: dimensions, and (as CreatePrimFunc's scalars) numbers given to a function.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The forms that an image has while convert_layout goes through a block's bindings: plain (its own), blocked [N, C / 16,
-// H, W, 16], flat (the blocked one's view [N, C / 16, 1, H * W, 16]) and channels last. A form is made when something
-// asks for it, by bindings that are appended; channels are filled up with zeros to whole blocks.
+// The forms that an image has while convert_layout goes through a block's bindings: plain (its own), blocked [N, C /
+// 16, H, W, 16], flat (the blocked one's view [N, C / 16, 1, H * W, 16]) and channels last. A form is made when
+// something asks for it, by bindings that are appended; channels are filled up with zeros to whole blocks.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Evaluates operator calls over constants by the rows' host routines (runtime/host_ops.h), and calls of tensor functions
-// by the interpreter, which give equal bytes on every host, within a budget of result bytes and operations. What folding,
-// and preparing weights at compile time, share.
+// Evaluates operator calls over constants by the rows' host routines (runtime/host_ops.h), and calls of tensor
+// functions by the interpreter, which give equal bytes on every host, within a budget of result bytes and operations.
+// What folding, and preparing weights at compile time, share.
 #pragma once
 
 #include <cstdint>

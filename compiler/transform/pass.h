@@ -1,5 +1,5 @@
-// Passes: IRModule -> IRModule on verified input. A pass takes every legal module, in any order and repeatedly, or names
-// the precondition that is not met. The built-in ones stand in one table, pipelines are lists of their names
+// Passes: IRModule -> IRModule on verified input. A pass takes every legal module, in any order and repeatedly, or
+// names the precondition that is not met. The built-in ones stand in one table, pipelines are lists of their names
 // (pipeline.cc); a program that embeds the compiler makes passes and pipelines of its own from the same types. Notes go
 // to the context's log; results depend on the module and the options alone.
 //

@@ -1,5 +1,5 @@
-// Resize with antialias: along each axis that gets shorter, the interpolation's kernel is stretched by the inverse scale,
-// so that every element counts. The weights depend on lengths alone; each axis is one product with a constant matrix.
+// Resize with antialias: along each axis that gets shorter, the interpolation's kernel is stretched by the inverse
+// scale, so that every element counts. Weights depend on lengths alone; each axis is a product with a constant matrix.
 #pragma once
 
 #include <string>

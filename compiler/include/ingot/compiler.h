@@ -1,4 +1,4 @@
-/* Ingot's C API to compile: a model file in, an executable out, in memory or as a file. C11, usable from C++. In a library
+/* Ingot's C API to compile: a model file in, an executable out, in memory or as a file. C11, usable from C++. A library
  * of its own (libingot-compiler), which needs LLVM; what it makes runs with ingot.h alone. Statuses are ingot.h's.
  *
  *     ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;

@@ -8,11 +8,11 @@
 
 namespace ingot::op::topi {
 
-// (x - mean) / sqrt(variance + epsilon) * gamma + beta over axes, where gamma and beta (null: left out) have the dims of
-// param_axes in order.
+// (x - mean) / sqrt(variance + epsilon) * gamma + beta over axes, where gamma and beta (null: left out) have the dims
+// of param_axes in order.
 te::Tensor Normalize(const te::Tensor& x, const te::Tensor* gamma, const te::Tensor* beta, const std::vector<int>& axes,
                      const std::vector<int>& param_axes, double epsilon);
-// The same over axes and over the channels of each of num_groups groups together; gamma and beta have the channels' dim.
+// The same over axes and the channels of each of num_groups groups together; gamma and beta have the channels' dim.
 te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor* gamma, const te::Tensor* beta, int64_t num_groups,
                      int channel_axis, const std::vector<int>& axes, double epsilon);
 // x / sqrt(mean(x^2) + epsilon) * weight

@@ -1,5 +1,5 @@
-// The scan of a recurrent layer as statements: loops over steps, panels of hidden units and sequences, with the products
-// in vectors of a panel's lanes. It is no tensor expression (a step reads what the last one wrote), so no schedule rule
+// The scan of a recurrent layer as statements: loops over steps, panels of hidden units and sequences, with the
+// products in vectors of a panel's lanes. It is no tensor expression (a step reads what the last one wrote), so no rule
 // sees it: the loops here are the schedule. Panels are divided among tasks where a step is worth a fork-join.
 #pragma once
 

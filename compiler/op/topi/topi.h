@@ -6,7 +6,7 @@
 //     Its name, arguments and attributes are those of R.NAME in TVMScript; vm-compile --list-ops lists them;
 //   - the definitions themselves, as functions of tensors, in the headers below.
 //
-// Results are unscheduled stages: te::CreatePrimFunc or te::CreateSchedule takes them together with stages of one's own.
+// Results are unscheduled stages: te::CreatePrimFunc or te::CreateSchedule takes them with stages of one's own.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Tensor expressions of Winograd's convolution F(4x4, 3x3) over channels in blocks (Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", 2016): tiles of 4 x 4 results from tiles of 6 x 6 elements, which overlap by two.
+// Tensor expressions of Winograd's convolution F(4x4, 3x3) over channels in blocks (Lavin and Gray, "Fast Algorithms
+// for Convolutional Neural Networks", 2016): tiles of 4 x 4 results from tiles of 6 x 6 elements, which overlap by two.
 //
 //   V = B^T d B   of each tile d of the data          winograd_input
 //   U = G g G^T   of each kernel g                    by a matrix product of weights, in convert_layout

@@ -68,8 +68,8 @@ struct InnerLoop {
 };
 std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer);
 
-// The outermost loop of a reduction that has its init still and may have no iteration (an axis of symbolic extent); null
-// where the init surely runs.
+// The outermost loop of a reduction that has its init still and may have no iteration (an axis of symbolic extent);
+// null where the init surely runs.
 LoopVar LoopOfEmptyReduction(const BlockSite& site);
 
 }  // namespace ingot::schedule

@@ -1,5 +1,5 @@
-// How far a block's accesses are contiguous: which of its iteration variables may run as one loop, in which every access
-// moves by one constant step, and which steps those are. Rules fuse such loops and cut vectors from the whole.
+// How far a block's accesses are contiguous: which of its iteration variables may run as one loop, in which every
+// access moves by one constant step, and which steps those are. Rules fuse such loops and cut vectors from the whole.
 #pragma once
 
 #include <optional>

@@ -292,7 +292,7 @@ typedef struct ingot_external {
                         size_t num_results);
   void* user;
   /* For calls out of kernels, which pass addresses of buffers and integers alone (T.call_packed); anything but 0 fails
-   * the kernel. Called from any thread of the pool. NULL: kernels do not call it. `call` may be NULL when they alone do. */
+   * the kernel. Called from any thread of the pool. NULL: no kernel calls it. `call` may be NULL when they alone do. */
   int32_t (*call_raw)(void* user, void* const* buffers, const int64_t* ints);
 } ingot_external;
 /* own: the result. For external functions that fail. */
@@ -321,8 +321,8 @@ INGOT_API ingot_status* ingot_invoke(ingot_context* context, const ingot_functio
                                      const ingot_value* arguments, size_t num_arguments, ingot_value* results,
                                      size_t num_results) INGOT_WARN_UNUSED;
 /* Calls a function of tensors, which writes its results into tensors of the caller: compact, 64-byte aligned or not
- * (then copied), of the result's dtype and dims. None may overlap another, nor an input: but where the function declares
- * that it writes this input in place, the output may be the input's own tensor. Warm calls allocate nothing. */
+ * (then copied), of the result's dtype and dims. None may overlap another, nor an input: but where the function
+ * declares that it writes this input in place, the output may be the input's tensor. Warm calls allocate nothing. */
 INGOT_API ingot_status* ingot_invoke_into(ingot_context* context, const ingot_function* function,
                                           const ingot_dl_tensor* const* inputs, size_t num_inputs,
                                           ingot_dl_tensor* const* outputs, size_t num_outputs) INGOT_WARN_UNUSED;
@@ -387,8 +387,8 @@ INGOT_API int32_t ingot_task_is_done(const ingot_task* task);
 /* Waits at most so many seconds for the end (a negative number: for ever) and says whether it came, as
  * ingot_task_is_done does. From any thread. */
 INGOT_API int32_t ingot_task_wait_for(const ingot_task* task, double seconds);
-/* Stops the invocation at its next call or back edge with INGOT_CANCELLED, also one that has not got going yet. From any
- * thread or a signal handler. */
+/* Stops the invocation at its next call or back edge with INGOT_CANCELLED, also one that has not got going yet. From
+ * any thread or a signal handler. */
 INGOT_API void ingot_task_cancel(ingot_task* task);
 /* Waits for the end, gives the context back and says how the invocation went, once: as ingot_invoke returns. Results of
  * ingot_invoke_async are moved to results (own); of ingot_invoke_into_async there are none. On the thread that the

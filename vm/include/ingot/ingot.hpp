@@ -6,9 +6,9 @@
 //     const float* scores = y.data<float>();
 //
 // Naming a file here is trust in its native code, as with any program; give Trust::kNothing to refuse it. Failures are
-// exceptions of type ingot::Error. A Module is for one thread at a time; Module::NewContext gives another thread its own
-// over the same weights. Tensors share memory when they are copied. Everything is in an inline namespace of its own, so
-// that a program may link the static library too.
+// exceptions of type ingot::Error. A Module is for one thread at a time; Module::NewContext gives another thread its
+// own over the same weights. Tensors share memory when they are copied. Everything is in an inline namespace of its
+// own, so that a program may link the static library too.
 #ifndef INGOT_INGOT_HPP_
 #define INGOT_INGOT_HPP_
 
@@ -244,7 +244,7 @@ class Module {
     return other;
   }
 
-  // "main", or another function, by tensors and numbers in the order of its inputs; exactly one result for the first two.
+  // "main", or another function, by tensors and numbers in the order of its inputs; one result for the first two.
   template <typename... Arguments>
   Tensor Forward(const Arguments&... inputs) {
     return Only(Run("main", {Argument(inputs)...}));
