@@ -253,7 +253,8 @@ Result<ImportedValue> GraphImporter::ConcatFromSequence(const NodeImporter& node
       if (is_new == 0) break;
       INGOT_ASSIGN_OR_RETURN(part, BindCall("expand_dims", {part}, {{"axis", AttrValue::Ints({axis})}}, node.span()));
     }
-    return ValueOf(BindCall("concat", {TupleOf(std::move(parts))}, {{"axis", axis}}, node.span()));
+    INGOT_ASSIGN_OR_RETURN(Expr joined, node.Bind("concat", {TupleOf(std::move(parts))}, {{"axis", axis}}));
+    return ValueOf(std::move(joined));
   }
   const ir::Attrs attrs{{"axis", axis}, {"new_axis", is_new != 0}};
   INGOT_ASSIGN_OR_RETURN(const Expr shape,

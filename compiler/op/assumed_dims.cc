@@ -92,6 +92,24 @@ Pairs ReverseSequence(const ir::Call& call, const Operands& operands) {
   return {{{0, AxisOf(call, "batch_axis", operands[0]->rank)}, {1, 0}}};
 }
 
+Pairs GatherNd(const ir::Call& call, const Operands&) {
+  Pairs pairs;
+  for (size_t i = 0; i < static_cast<size_t>(call->attrs.GetInt("batch_dims")); ++i) pairs.push_back({{0, i}, {1, i}});
+  return pairs;
+}
+
+// States are [directions, batch, hidden] beside gates of [steps, batch, ...], lengths, behind them, are [batch].
+template <size_t num_states>
+Pairs Recurrent(const ir::Call&, const Operands& operands) {
+  Pairs pairs;
+  for (size_t i = 2; i < operands.size(); ++i) {
+    const bool is_state = i < 2 + num_states;
+    const bool is_lengths = !is_state && operands[i]->dtype && operands[i]->dtype->is_integral();
+    if (is_state || is_lengths) pairs.push_back({{0, 1}, {i, is_state ? size_t{1} : size_t{0}}});
+  }
+  return pairs;
+}
+
 Pairs RoiAlign(const ir::Call&, const Operands&) { return {{{1, 0}, {2, 0}}}; }
 
 Pairs NonMaximumSuppression(const ir::Call&, const Operands&) { return {{{0, 0}, {1, 0}}, {{0, 1}, {1, 2}}}; }
@@ -102,6 +120,7 @@ constexpr struct {
 } kRows[] = {
     {"concat", Concat},
     {"einsum", Einsum},
+    {"gather_nd", GatherNd},
     {"matmul", Matmul},
     {"nn.batch_norm", PerAxis},
     {"nn.conv1d", Convolution},
@@ -111,10 +130,13 @@ constexpr struct {
     {"nn.conv3d", Convolution},
     {"nn.conv3d_transpose", TransposedConvolution},
     {"nn.group_norm", PerChannelAxis},
+    {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
+    {"nn.lstm", Recurrent<2>},
     {"nn.prelu", PerAxis},
     {"nn.rms_norm", PerAxes},
+    {"nn.rnn", Recurrent<1>},
     {"reverse_sequence", ReverseSequence},
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},
     {"vision.roi_align", RoiAlign},

@@ -194,13 +194,16 @@ class OnnxImport(unittest.TestCase):
              (2, 2, 1, 1), None, (2, 3, 1, 1), None, "expected float32[n, 2, 1, 1] with n = 2"),
             (node("LayerNormalization", ["x", "z"], ["y"]), ["n", "k"], ["m"],
              (2, 3), (3,), (2, 3), (2,), "[k] with k = 3"),
+            ([node("SequenceConstruct", ["x", "z"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)],
+             ["n", "k"], ["m", "p"], (2, 3), (1, 3), (2, 3), (1, 2), "[m, k] with k = 3"),
             (node("InstanceNormalization", ["x", "z", "z"], ["y"]), ["n", "k", 4], ["m"],
              (2, 3, 4), (3,), (2, 3, 4), (2,), "[k] with k = 3"),
         ]
         rng = np.random.default_rng(3)
         for op, x_dims, z_dims, *tensors, message in cases:
             inputs = [("x", x_dims)] + ([("z", z_dims)] if z_dims else [])
-            path = self.save(model([op], inputs, [("y", None)], [] if z_dims else [weight]))
+            nodes = op if isinstance(op, list) else [op]
+            path = self.save(model(nodes, inputs, [("y", None)], [] if z_dims else [weight]))
             self.signature(path)
             for (x, z), code in zip((tensors[:2], tensors[2:]), (0, 3)):
                 feeds = {"x": rng.standard_normal(x).astype(np.float32)}
