@@ -2,7 +2,8 @@
 // become its layouts, a constant mask that is causal becomes an attribute.
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <cmath>
+#include <optional>
 
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
@@ -22,6 +23,16 @@ namespace {
 constexpr double kHidden = -1e30;
 // Older exporters put this in place of a score that is not to be seen.
 constexpr double kHiddenScore = -1e4;
+
+// What is added to a score that is replaced by `hidden`: so far below it that the sum is the same for every score, as
+// it is where they are replaced. So a query that sees no key gives the mean of all values. None where a sum in float32
+// is not (float16's least is -65504).
+std::optional<double> AddedWhereHidden(double hidden, DataType dtype) {
+  if (hidden > kHiddenScore) return std::nullopt;
+  if (std::isinf(hidden)) return hidden;
+  if (dtype == DataType::Float(16)) return std::nullopt;
+  return -0x1p100;
+}
 
 // Scores are softmaxed along their last axis.
 bool IsLastAxis(const ir::Call& softmax) {
@@ -78,10 +89,11 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   const Expr keeps = match.Find("keeps"), hides = match.Find("hides");
   if (keeps || hides) {
     // Scores that are replaced: a mask that is added has the same effect.
-    if (match.GetNumber("hidden") > kHiddenScore) return nullptr;
     if (!SameType((keeps ? keeps : hides)->type, scores->type)) return nullptr;
     const DataType dtype = *As<ir::TensorTypeNode>(scores->type)->dtype;
-    const Expr hidden = NumberConstant(-std::numeric_limits<double>::infinity(), dtype);
+    const std::optional<double> added = AddedWhereHidden(match.GetNumber("hidden"), dtype);
+    if (!added) return nullptr;
+    const Expr hidden = NumberConstant(*added, dtype);
     const Expr seen = NumberConstant(0, dtype);
     bias = context.Bind("where", {match.Get("condition"), keeps ? seen : hidden, keeps ? hidden : seen});
     if (!bias) return nullptr;

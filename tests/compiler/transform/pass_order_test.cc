@@ -139,10 +139,6 @@ std::optional<std::vector<Tensor>> InputsFor(const vm::Function& function) {
       for (float& element : tensor->MutableElements<float>()) {
         element = 0.25F + static_cast<float>(i++ * 13 % 37) / 32;
       }
-    } else if (param.type.dtype.is_bool()) {
-      // No mask hides a whole row: the attention that a masked softmax becomes gives zeros there, the softmax a mean.
-      int64_t i = 0;
-      for (auto& element : tensor->mutable_bytes()) element = static_cast<uint8_t>(i++ % 3 != 0);
     } else {
       std::ranges::fill(tensor->mutable_bytes(), uint8_t{0});
     }
