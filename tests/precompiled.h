@@ -1,0 +1,15 @@
+// What nearly every test includes, parsed once where headers are precompiled. No file includes this one: each names what
+// it uses.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "vm/program.h"
+#include "vm/type.h"
