@@ -12,6 +12,7 @@
 #include "compiler/driver/external_weights.h"
 #include "compiler/driver/golden.h"
 #include "compiler/driver/write.h"
+#include "compiler/importer/op_list.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
@@ -275,6 +276,8 @@ class Compilation {
   Result<int> List() {
     if (options_.list_ops) {
       for (const op::OpRow* row : op::AllOps()) std::cout << row->name << "  " << row->summary << "\n";
+      std::cout << "\noperators of ONNX that are imported\n";
+      for (const std::string_view name : importer::ImportedOps()) std::cout << name << "\n";
     }
     if (options_.list_passes) {
       for (const transform::Pass& pass : driver::AllPasses()) {
@@ -406,7 +409,7 @@ int main(int argc, char** argv) {
   app.add_option("--softmax", options.softmax, "Turn this output's scores into probabilities")->type_name("OUTPUT");
   app.add_option("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
       ->type_name("FILE");
-  app.add_flag("--list-ops", options.list_ops, "List the operators");
+  app.add_flag("--list-ops", options.list_ops, "List the operators, and those of ONNX");
   app.add_flag("--list-passes", options.list_passes, "List the passes, and their options");
   app.add_flag("--list-pipelines", options.list_pipelines, "List the pipelines and their passes");
   app.add_flag("--list-targets", options.list_targets, "List the targets");

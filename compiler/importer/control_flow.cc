@@ -3,10 +3,13 @@
 // An If whose condition is known is its branch; any other one is R.if. Loop and Scan become loops (loops.cc); what they
 // differ in is where the number of trips comes from, and what a trip gets and gives.
 #include <algorithm>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/graph_importer.h"
+#include "compiler/importer/op_list.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/ir/visitor.h"
@@ -111,7 +114,8 @@ Expr GraphImporter::WithNewSymbols(const Expr& value, const std::vector<PrimExpr
 }
 
 bool GraphImporter::IsControlFlow(std::string_view op_type) {
-  return op_type == "If" || op_type == "Loop" || op_type == "Scan" || op_type == "SequenceMap";
+  const std::span<const std::string_view> ops = ControlFlowOps();
+  return std::find(ops.begin(), ops.end(), op_type) != ops.end();
 }
 
 Status GraphImporter::ImportControlFlow(const OnnxNode& node, const std::string& label, const NodeImporter& importer,

@@ -6,7 +6,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -58,6 +60,8 @@ class GraphImporter {
   // Fills the report; a module comes only out of a graph without unsupported nodes.
   Status Run();
   SupportReport& report() { return report_; }
+  // The names of the operators of sequences and optional values.
+  static std::vector<std::string_view> SequenceOperators();
   Result<ir::IRModule> Module();
 
  private:
@@ -143,6 +147,7 @@ class GraphImporter {
 
   // ---- Sequences and optional values (sequences.cc)
   struct SequenceRow;
+  static std::span<const SequenceRow> SequenceRows();
   static const SequenceRow* FindSequenceOperator(std::string_view op_type);
   Status ImportSequenceOperator(const SequenceRow& row, const OnnxNode& node, const std::string& label,
                                 const NodeImporter& importer, const std::vector<ImportedValue*>& inputs, Scope& scope);

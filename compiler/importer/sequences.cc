@@ -415,7 +415,7 @@ struct GraphImporter::SequenceRow {
   Result<ImportedValue> (GraphImporter::*import)(const NodeImporter& node);
 };
 
-const GraphImporter::SequenceRow* GraphImporter::FindSequenceOperator(std::string_view op_type) {
+std::span<const GraphImporter::SequenceRow> GraphImporter::SequenceRows() {
   static constexpr SequenceRow kRows[] = {
       {"ConcatFromSequence", &GraphImporter::ConcatFromSequence},
       {"Optional", &GraphImporter::Optional},
@@ -429,8 +429,19 @@ const GraphImporter::SequenceRow* GraphImporter::FindSequenceOperator(std::strin
       {"SequenceLength", &GraphImporter::SequenceLength},
       {"SplitToSequence", &GraphImporter::SplitToSequence},
   };
-  const auto row = std::ranges::find(kRows, op_type, &SequenceRow::op_type);
-  return row == std::end(kRows) ? nullptr : row;
+  return kRows;
+}
+
+std::vector<std::string_view> GraphImporter::SequenceOperators() {
+  std::vector<std::string_view> names;
+  for (const SequenceRow& row : SequenceRows()) names.push_back(row.op_type);
+  return names;
+}
+
+const GraphImporter::SequenceRow* GraphImporter::FindSequenceOperator(std::string_view op_type) {
+  const std::span<const SequenceRow> rows = SequenceRows();
+  const auto row = std::ranges::find(rows, op_type, &SequenceRow::op_type);
+  return row == rows.end() ? nullptr : &*row;
 }
 
 Status GraphImporter::ImportSequenceOperator(const SequenceRow& row, const OnnxNode& node, const std::string& label,

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,6 +14,7 @@
 
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/op_list.h"
 #include "compiler/ir/verifier.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
@@ -81,6 +83,16 @@ TEST_CASE("every row of the ONNX name map names an operator row, in order") {
     CHECK(FindOnnxOp(row.op_type) == &row);
   }
   CHECK(FindOnnxOp("NoSuchOp") == nullptr);
+}
+
+TEST_CASE("the list of imported operators is ordered, and holds those of every table") {
+  const std::vector<std::string_view> ops = ImportedOps();
+  CHECK(std::is_sorted(ops.begin(), ops.end()));
+  CHECK(std::adjacent_find(ops.begin(), ops.end()) == ops.end());
+  for (const std::string_view name : {"Conv", "If", "Loop", "OptionalGetElement", "Scan", "SequenceMap", "Shape"}) {
+    CAPTURE(name);
+    CHECK(std::binary_search(ops.begin(), ops.end(), name));
+  }
 }
 
 TEST_CASE("the weights are not copied, and calls know their node") {

@@ -1,0 +1,296 @@
+"""Legal models on which Ingot once was wrong, crashed, hung or refused: each gives what ONNX Runtime gives.
+
+usage: legal_models.py BIN_DIR [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime
+
+A recipe is a function that makes its model and inputs; its name says what it is about. Recipes that are still wrong
+stand in KNOWN_WRONG. That list only shrinks: the test fails when a recipe of it works, and when
+another does not."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+TIMEOUT = 60
+BAD_INPUT = 3
+END = 2**63 - 1
+node = helper.make_node
+
+# What is still wrong, by the recipe's name: one line each.
+KNOWN_WRONG = [
+    "reshape_before_trilu",
+    "trilu_of_a_convolution",
+    "attention_mask_of_its_own_batch",
+    "attention_mask_far_outside",
+    "float16_products_that_overflow",
+    "rounding_by_a_magic_constant",
+    "where_hides_infinity",
+    "where_hides_by_a_small_number",
+    "transpose_of_ones",
+    "convolution_to_one_column",
+    "concat_of_nothing",
+    "gather_by_no_index",
+    "sums_of_tanh",
+    "views_across_an_if",
+    "last_token_from_all",
+    "squeeze_of_the_first",
+    "concat_of_300",
+    "concat_of_1000",
+    "grid_of_another_batch",
+    "groups_that_do_not_divide",
+    "clip_of_crossed_bounds",
+    "slice_from_below_backwards",
+    "table_up_to_a_length",
+    "compress_by_a_long_condition",
+]
+
+
+def normal(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def ints(*values):
+    return np.asarray(values, np.int64)
+
+
+class Recipe:
+    """A model and a call. inputs: (dims, array) by name; constants by name; the first output is compared."""
+
+    def __init__(self, nodes, inputs, constants=None, outputs=("y",), opset=17):
+        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), dims)
+                 for name, (dims, array) in inputs.items()]
+        graph = helper.make_graph(nodes, "recipe", infos, [onnx.ValueInfoProto(name=name) for name in outputs],
+                                  [numpy_helper.from_array(np.asarray(array), name)
+                                   for name, array in (constants or {}).items()])
+        self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+        self.inputs = {name: array for name, (_, array) in inputs.items()}
+        self.output = outputs[0]
+
+
+def reshape_before_trilu():
+    nodes = [node("Relu", ["x"], ["r"]), node("Reshape", ["r", "s"], ["q"]), node("Trilu", ["q"], ["y"])]
+    return Recipe(nodes, {"x": ([8, 8], np.ones((8, 8), np.float32))}, {"s": ints(4, 16)})
+
+
+def trilu_of_a_convolution():
+    nodes = [node("Conv", ["x", "w"], ["c"]), node("Trilu", ["c"], ["y"])]
+    return Recipe(nodes, {"x": (["N", 16, 8, 8], normal(1, 16, 8, 8))}, {"w": normal(16, 16, 3, 3)})
+
+
+def attention_with_mask(batch):
+    inputs = {"q": (["B", 4, "S", 4], normal(batch, 4, 3, 4)), "k": (["B", 4, "T", 4], normal(batch, 4, 2, 4)),
+              "v": (["B", 4, "T", 4], normal(batch, 4, 2, 4)), "m": (["A", 1, "S", "T"], normal(1, 1, 3, 2))}
+    return Recipe([node("Attention", list(inputs), ["y"])], inputs, opset=23)
+
+
+def attention_mask_of_its_own_batch():
+    return attention_with_mask(2)
+
+
+def attention_mask_far_outside():
+    return attention_with_mask(200000)
+
+
+def float16_products_that_overflow():
+    nodes = [node("Mul", ["x", "a"], ["t"]), node("Mul", ["t", "a"], ["y"])]
+    return Recipe(nodes, {"x": (["N"], np.float16([0.01]))}, {"a": np.float16(300)})
+
+
+def rounding_by_a_magic_constant():
+    nodes = [node("Add", ["x", "a"], ["t"]), node("Add", ["t", "b"], ["y"])]
+    magic = np.float32(12582912)
+    return Recipe(nodes, {"x": (["N"], np.float32([0.4, 1.6]))}, {"a": magic, "b": -magic})
+
+
+def masked_attention(q, k, hidden):
+    nodes = [node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2]), node("MatMul", ["q", "t"], ["s"]),
+             node("Where", ["m", "s", "h"], ["z"]), node("Softmax", ["z"], ["p"], axis=-1),
+             node("MatMul", ["p", "v"], ["y"])]
+    inputs = {"q": ([1, 1, 2, 8], q), "k": ([1, 1, 3, 8], k), "v": ([1, 1, 3, 8], normal(1, 1, 3, 8)),
+              "m": ([3], np.array([True, True, False]))}
+    return Recipe(nodes, inputs, {"h": np.float32(hidden)})
+
+
+def where_hides_infinity():
+    k = normal(1, 1, 3, 8)
+    k[0, 0, 2] = np.inf
+    return masked_attention(normal(1, 1, 2, 8), k, -1e9)
+
+
+def where_hides_by_a_small_number():
+    return masked_attention(np.full((1, 1, 2, 8), 100, np.float32), np.full((1, 1, 3, 8), -100, np.float32), -1e4)
+
+
+def transpose_of_ones():
+    return Recipe([node("Transpose", ["x"], ["y"], perm=[0, 3, 2, 1])], {"x": ([1, 1, 28, 28], normal(1, 1, 28, 28))})
+
+
+def convolution_to_one_column():
+    nodes = [node("Conv", ["x", "w"], ["c"]), node("Relu", ["c"], ["y"])]
+    return Recipe(nodes, {"x": (["N", 1, 32, 64], normal(1, 1, 32, 64))}, {"w": normal(16, 1, 3, 64)})
+
+
+def concat_of_nothing():
+    return Recipe([node("Concat", ["x", "x"], ["y"], axis=1)], {"x": ([7, 0], normal(7, 0))})
+
+
+def gather_by_no_index():
+    return Recipe([node("Gather", ["x", "i"], ["y"])], {"x": (["N"], normal(3))}, {"i": ints()})
+
+
+def sums_of_tanh():
+    """v + tanh(v), twenty times: each value is read twice."""
+    nodes, v = [], "x"
+    for i in range(20):
+        nodes += [node("Tanh", [v], [f"t{i}"]), node("Add", [f"t{i}", v], [f"a{i}"])]
+        v = f"a{i}"
+    return Recipe(nodes, {"x": (["N", 4], normal(2, 4))}, outputs=(v,))
+
+
+def views_across_an_if():
+    def branch(out, op):
+        return helper.make_graph([node(op, ["z"], [out])], out, [], [helper.make_tensor_value_info(out, 1, None)])
+    nodes = [node("Relu", ["x"], ["a"]), node("Reshape", ["a", "s"], ["b"]),
+             node("If", ["c"], ["q"], then_branch=branch("t", "Neg"), else_branch=branch("e", "Abs")),
+             node("Neg", ["b"], ["y"])]
+    inputs = {"x": (["N", 8], normal(2, 8)), "z": ([2], normal(2)), "c": ([], np.array(True))}
+    return Recipe(nodes, inputs, {"s": ints(-1)}, ("y", "q"))
+
+
+def last_token_from_all():
+    nodes = [node("Slice", ["x", "a", "b", "o"], ["l"]), node("Sub", ["x", "l"], ["y"])]
+    return Recipe(nodes, {"x": (["N", "S", 4], normal(2, 5, 4))}, {"a": ints(-1), "b": ints(END), "o": ints(1)})
+
+
+def squeeze_of_the_first():
+    nodes = [node("Slice", ["x", "z", "o", "o"], ["l"]), node("Squeeze", ["l", "o"], ["y"])]
+    return Recipe(nodes, {"x": (["N", "S", 4], normal(2, 5, 4))}, {"z": ints(0), "o": ints(1)})
+
+
+def concat_of(count):
+    names = [f"m{i}" for i in range(count)]
+    return Recipe([node("Concat", names, ["y"], axis=0)], {name: ([1, 2], normal(1, 2)) for name in names})
+
+
+def concat_of_300():
+    return concat_of(300)
+
+
+def concat_of_1000():
+    return concat_of(1000)
+
+
+def grid_of_another_batch():
+    """Batches that differ: refused, as ONNX Runtime refuses them."""
+    inputs = {"x": (["N", 1, 2, 2], normal(5000, 1, 2, 2)), "g": (["M", 2, 2, 2], normal(1, 2, 2, 2))}
+    return Recipe([node("GridSample", ["x", "g"], ["y"])], inputs)
+
+
+def groups_that_do_not_divide():
+    """101 channels in two groups: refused, as ONNX Runtime refuses them."""
+    inputs = {"x": (["N", "C", 8, 8], normal(1, 6, 8, 8)), "w": (["O", "I", 3, 3], normal(101, 3, 3, 3))}
+    return Recipe([node("Conv", ["x", "w"], ["y"], group=2)], inputs)
+
+
+def clip_of_crossed_bounds():
+    """Where the lower bound is above the upper one, all is the upper one."""
+    return Recipe([node("Clip", ["x", "l", "h"], ["y"])], {"x": (["N"], normal(3))},
+                  {"l": np.float32(2), "h": np.float32(1)})
+
+
+def slice_from_below_backwards():
+    return Recipe([node("Slice", ["x", "a", "b", "z", "s"], ["y"])], {"x": ([3], normal(3))},
+                  {"a": ints(-5), "b": ints(-2**63), "z": ints(0), "s": ints(-2)})
+
+
+def table_up_to_a_length():
+    """table[:n] where n is longer than the table."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["w", "z", "s", "z"], ["y"])]
+    return Recipe(nodes, {"x": (["N"], normal(20))}, {"w": normal(8), "z": ints(0)})
+
+
+def compress_by_a_long_condition():
+    """A condition longer than its axis: refused, as ONNX Runtime refuses it, or its rest is not read."""
+    inputs = {"x": (["N", 5], normal(4, 5)), "c": (["L"], np.ones(6, bool))}
+    return Recipe([node("Compress", ["x", "c"], ["y"], axis=0)], inputs)
+
+
+RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
+           float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
+           where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
+           gather_by_no_index, sums_of_tanh, views_across_an_if, last_token_from_all, squeeze_of_the_first,
+           concat_of_300, concat_of_1000, grid_of_another_batch, groups_that_do_not_divide, clip_of_crossed_bounds,
+           slice_from_below_backwards, table_up_to_a_length, compress_by_a_long_condition]
+
+
+def expected(recipe):
+    """ONNX Runtime's first output, None where it refuses."""
+    try:
+        return onnxruntime.InferenceSession(recipe.model.SerializeToString()).run(None, recipe.inputs)[0]
+    except Exception:
+        return None
+
+
+def outcome(bin_dir, recipe, directory):
+    """(state, detail): same, wrong, refused, error, crash or hang"""
+    model, executable = directory / "recipe.onnx", directory / "recipe.ingot"
+    onnx.save(recipe.model, model)
+    np.savez(directory / "in.npz", **recipe.inputs)
+    want = expected(recipe)
+    for command in ([bin_dir / "vm-compile", model, "-o", executable],
+                    [bin_dir / "vm-run", executable, directory / "in.npz", "--output", f"@{directory / 'out.npz'}"]):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, errors="replace")
+        except subprocess.TimeoutExpired:
+            return "hang", f"{command[0].name}: more than {TIMEOUT} s"
+        if done.returncode != 0:
+            text = f"{command[0].name} exit {done.returncode}: {done.stderr.strip()[-300:]}"
+            if want is None and done.returncode in (BAD_INPUT, 8):
+                return "same", text
+            state = "crash" if done.returncode < 0 or done.returncode > 8 else "error"
+            return "refused" if command[0].name == "vm-compile" and done.returncode == 8 else state, text
+    got = np.load(directory / "out.npz")[recipe.output]
+    if want is None:
+        return "wrong", f"gave {got.shape}, ONNX Runtime refuses"
+    tolerance = 1e-3 if want.dtype == np.float32 else 4e-3
+    if got.shape == want.shape and got.dtype == want.dtype and np.allclose(got, want, tolerance, tolerance,
+                                                                           equal_nan=True):
+        return "same", ""
+    return "wrong", f"{got.shape} {got.ravel()[:4]}, expected {want.shape} {want.ravel()[:4]}"
+
+
+def main():
+    bin_dir, chosen = pathlib.Path(sys.argv[1]).resolve(), set(sys.argv[2:])
+    names = {recipe.__name__ for recipe in RECIPES}
+    unknown = sorted((chosen | set(KNOWN_WRONG)) - names)
+    assert not unknown, f"no such recipe: {', '.join(unknown)}"
+    failures = []
+    for recipe in RECIPES:
+        name = recipe.__name__
+        if chosen and name not in chosen:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            begin = time.perf_counter()
+            state, detail = outcome(bin_dir, recipe(), pathlib.Path(directory))
+            seconds = time.perf_counter() - begin
+        known, same = name in KNOWN_WRONG, state == "same"
+        if known == same:
+            failures.append(name)
+        note = (" (works: take it out of KNOWN_WRONG)" if same else " (known)") if known else ""
+        print(f"{state:8}{name}{note}  {seconds:.1f} s  {detail if state != 'same' else ''}", flush=True)
+    print(f"{len(failures)} failures, {len(KNOWN_WRONG)} recipes known to be wrong")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,281 @@
+"""Random ONNX graphs, each compiled by vm-compile, run by vm-run under several assignments of its symbols, and compared
+with ONNX Runtime node by node.
+
+usage: graph_fuzz.py BIN_DIR [--seed S] [--count N] [--resume FILE] [--jobs N] [--target SPEC] [--keep DIR]
+                     [--only OP,OP] [--without OP,OP] [--nodes N] [--no-minimise] [--strict-math]
+       graph_fuzz.py BIN_DIR --coverage           does every operator that vm-compile lists have a generator?
+       graph_fuzz.py BIN_DIR --minimise CASE      makes a kept case (a folder) smaller, in CASE/small
+       graph_fuzz.py BIN_DIR --replay SEED        one graph again
+
+--seed S      the first graph's seed; graph i has seed S + i. Left out: from the hash of the commit; printed.
+--resume FILE keeps the number of graphs that are done and their counts there, and goes on from it
+--keep DIR    where failing cases go: SEED/model.onnx, SEED/inputs.K.safetensors, SEED/what.txt; SEED/small minimised
+--only        operators, each of which some generator of every graph makes
+
+Half of the graphs have NaN and infinities among their inputs. What a failure is: running.py; how far results may
+differ: oracle.py. What is not mended yet: known.py. INGOT_LONG_TESTS=1 makes --count 50,000. Exit code 1: a
+failure; 77 (skipped) without numpy, onnx and onnxruntime."""
+import argparse
+import collections
+import hashlib
+import json
+import multiprocessing
+import os
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+
+try:
+    import numpy as np
+    import onnx
+    import onnx.printer
+    import onnxruntime
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+import operators
+from disputes import explanation, reference_agrees
+from graph import OPSETS, Graph, Skip
+from known import known
+from minimise import Minimiser, load_case, save_case, without_numbers
+from running import Runner, kind_of
+from tensors import read_safetensors
+
+HERE = pathlib.Path(__file__).resolve().parent
+MANY = 50000
+
+
+def commit_seed():
+    """From the commit's hash, so that each commit tries other graphs; without git from the sources' bytes."""
+    try:
+        text = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        text = "".join(path.read_text() for path in sorted(HERE.glob("*.py")))
+    return int(hashlib.sha256(text.strip().encode()).hexdigest()[:7], 16)
+
+
+def graph_of(seed, options):
+    graph = Graph(seed, options.operators, options.nodes)
+    graph.grow()
+    return graph, graph.choose_outputs()
+
+
+def minimised(runner, case, state, detail, seconds=90):
+    kind = kind_of(state, detail)
+    def fails(smaller):
+        other, text = runner.attempt(smaller)
+        return other == state and (state == "wrong" or kind_of(other, text) == kind)
+    return Minimiser(case, fails, seconds).run()
+
+
+def results_of(runner, case):
+    """What vm-run gives by assignment, after an attempt whose executable lies there."""
+    results = []
+    for i, inputs in enumerate(case.inputs):
+        runner.attempt(type(case)(case.model, [inputs], [case.expected[i]]))
+        results.append(read_safetensors(runner.directory / "out.safetensors"))
+    return results
+
+
+def fuzz_one(seed):
+    """The same in a process of its own: an oracle that crashes takes one graph with it, not the run."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        with os.fdopen(write, "wb") as file:
+            pickle.dump(fuzz_here(seed), file)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        data = file.read()
+    _, status = os.waitpid(child, 0)
+    if not data:
+        return seed, "oracle", f"an oracle ended by signal {os.waitstatus_to_exitcode(status)}", [], []
+    return pickle.loads(data)
+
+
+def fuzz_here(seed):
+    """(seed, state, detail, operators of the graph, minimised operators)"""
+    options = OPTIONS
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    with tempfile.TemporaryDirectory(prefix="ingot-fuzz-") as directory:
+        try:
+            graph, outputs = graph_of(seed, options)
+            case = graph.case(outputs)
+        except Skip:
+            return seed, "empty", "", [], []
+        except Exception:
+            return seed, "generator", traceback.format_exc(), [], []
+        names = [node.op_type for node in graph.nodes]
+        strict = ["--strict-math"] if options.strict_math or graph.wild and options.has_strict_math else []
+        runner = Runner(options.bin_dir, directory, options.target, strict)
+        state, detail = runner.attempt(case)
+        if state == "ok":
+            return seed, state, detail, names, []
+        small = case
+        try:
+            if options.keep:
+                save_case(options.keep / str(seed), case, state, detail)
+            if not options.no_minimise and state != "hang":
+                small = minimised(runner, case, state, detail)
+                _, detail = runner.attempt(small)
+                if state == "wrong" and reference_agrees(small, results_of(runner, small)):
+                    reason = explanation(small)
+                    state = "disputed" if reason is None else "explained"
+                    detail += "" if reason is None else f" ({reason})"
+                if options.keep:
+                    save_case(options.keep / str(seed) / "small", small, state, detail)
+        except Exception:
+            detail += "\n" + traceback.format_exc()
+        return seed, state, detail, names, [node.op_type for node in small.model.graph.node]
+
+
+def listed_operators(bin_dir):
+    """The operators that vm-compile imports."""
+    text = subprocess.run([bin_dir / "vm-compile", "--list-ops"], capture_output=True, text=True, check=True).stdout
+    return set(text.split("operators of ONNX that are imported\n")[1].split())
+
+
+def attributes_of(op_type):
+    """All attributes that the operator has in an opset that graphs are made of."""
+    schemas = {(s.name, s.since_version): s for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}
+    versions = sorted(version for name, version in schemas if name == op_type)
+    current = {max([v for v in versions if v <= opset], default=None) for opset in OPSETS} - {None}
+    return {name for version in current for name in schemas[op_type, version].attributes}
+
+
+def check_coverage(options, rounds=60):
+    """Every listed operator is made by a generator, every generator's operator appears, and so does each attribute."""
+    listed, problems = listed_operators(options.bin_dir), []
+    for name in sorted(listed - operators.generated() - set(operators.NOT_GENERATED)):
+        problems.append(f"{name}: no generator makes it, and operators.NOT_GENERATED does not say why")
+    for name in sorted(set(operators.NOT_GENERATED) & operators.generated()):
+        problems.append(f"{name}: operators.NOT_GENERATED names it, but a generator makes it")
+    for name in sorted(operators.generated() - listed):
+        problems.append(f"{name}: vm-compile does not list it")
+    seen = collections.defaultdict(set)
+    for name in sorted(listed & operators.generated()):
+        rows = operators.chosen([name])
+        wanted = attributes_of(name) - operators.ATTRIBUTES_NOT_GENERATED.get(name, {}).keys()
+        for seed in range(rounds * 10):
+            if name in seen and wanted <= seen[name]:
+                break
+            graph = Graph(seed, rows, 3)
+            for generator, _ in rows:
+                graph.attempt(generator)
+            for node in graph.nodes:
+                seen[node.op_type] |= {a.name for a in node.attribute}
+        if name not in seen:
+            problems.append(f"{name}: its generators made none")
+        elif wanted - seen[name]:
+            problems.append(f"{name}: no node has {', '.join(sorted(wanted - seen[name]))}")
+    for problem in problems:
+        print(problem)
+    print(f"{len(listed)} operators listed, {len(operators.NOT_GENERATED)} of them not generated, "
+          f"{len(problems)} problems")
+    return 1 if problems else 0
+
+
+def report(done, counts, num_nodes, used, kinds, seconds):
+    print(f"{done} graphs, {num_nodes} nodes, {len(used)} operators, {seconds:.0f} s: "
+          + ", ".join(f"{k} {v}" for k, v in sorted(counts.items())))
+    for kind, seeds in sorted(kinds.items(), key=lambda row: -len(row[1])):
+        print(f"  {len(seeds)}x {kind}   seeds {' '.join(map(str, seeds[:8]))}")
+
+
+def run(options):
+    seed = options.seed if options.seed is not None else commit_seed()
+    done, counts, used, kinds, num_nodes = 0, collections.Counter(), collections.Counter(), {}, 0
+    if options.resume and options.resume.exists():
+        kept = json.loads(options.resume.read_text())
+        seed, done, num_nodes = kept["seed"], kept["done"], kept["nodes"]
+        counts, used, kinds = collections.Counter(kept["counts"]), collections.Counter(kept["used"]), kept["kinds"]
+    print(f"seed {seed}, {options.count} graphs, target {options.target}"
+          + (f", {done} done before" if done else ""), flush=True)
+    begin = time.time()
+    with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=200) as pool:
+        for number, state, detail, names, small in pool.imap(fuzz_one, range(seed + done, seed + options.count)):
+            done += 1
+            num_nodes += len(names)
+            used.update(names)
+            reason = known(f"{state}: {detail} [{' '.join(small)}]") if state not in ("ok", "empty", "oracle") else None
+            if reason:
+                counts["known"] += 1
+                kinds.setdefault(f"known: {reason}", []).append(number)
+                print(f"seed {number}: known: {reason}", flush=True)
+                continue
+            counts[state] += 1
+            if state not in ("ok", "empty", "oracle"):
+                kind = kind_of(state, detail) + (f" [{' '.join(small)}]" if 0 < len(small) < 4 else "")
+                kinds.setdefault(kind, []).append(number)
+                print(f"seed {number}: {state}: {detail}\n    nodes: {' '.join(small or names)}", flush=True)
+            if options.resume and done % 50 == 0:
+                options.resume.write_text(json.dumps({
+                    "seed": seed, "done": done, "nodes": num_nodes, "counts": counts, "used": used, "kinds": kinds}))
+    report(done, counts, num_nodes, used, kinds, time.time() - begin)
+    return 1 if counts.keys() - {"ok", "empty", "oracle", "explained", "known"} else 0
+
+
+def replay(options, case=None):
+    """One graph, or one kept case: its text, what comes of it, and the minimised form."""
+    with tempfile.TemporaryDirectory(prefix="ingot-fuzz-") as directory:
+        strict = options.strict_math
+        if case is None:
+            graph, outputs = graph_of(options.replay, options)
+            case, strict = graph.case(outputs), strict or graph.wild and options.has_strict_math
+            print(without_numbers(onnx.printer.to_text(case.model)))
+        runner = Runner(options.bin_dir, directory, options.target, ["--strict-math"] if strict else [])
+        state, detail = runner.attempt(case)
+        print(f"{state}: {detail}")
+        if state == "ok" or options.no_minimise:
+            return 0 if state == "ok" else 1
+        small = minimised(runner, case, state, detail)
+        state, detail = runner.attempt(small)
+        print(f"{state}: {detail}\n{without_numbers(onnx.printer.to_text(small.model))}")
+        if options.minimise:
+            save_case(options.minimise / "small", small, state, detail)
+        return 1
+
+
+def main():
+    global OPTIONS
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin_dir", type=pathlib.Path)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--count", type=int, default=MANY if os.environ.get("INGOT_LONG_TESTS") else 500)
+    parser.add_argument("--resume", type=pathlib.Path)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--target", default="cpu:x86-64-v3")
+    parser.add_argument("--keep", type=pathlib.Path)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--without", type=lambda text: text.split(","), default=[])
+    parser.add_argument("--nodes", type=int, default=12)
+    parser.add_argument("--no-minimise", action="store_true")
+    parser.add_argument("--strict-math", action="store_true")
+    parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--minimise", type=pathlib.Path)
+    parser.add_argument("--replay", type=int)
+    options = OPTIONS = parser.parse_args()
+    options.bin_dir = options.bin_dir.resolve()
+    options.operators = operators.chosen(options.only, options.without)
+    help_text = subprocess.run([options.bin_dir / "vm-compile", "--help"], capture_output=True, text=True).stdout
+    options.has_strict_math = "--strict-math" in help_text
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    if options.coverage:
+        sys.exit(check_coverage(options))
+    if options.minimise:
+        sys.exit(replay(options, load_case(options.minimise)))
+    sys.exit(replay(options) if options.replay is not None else run(options))
+
+
+if __name__ == "__main__":
+    main()

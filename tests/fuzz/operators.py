@@ -1,0 +1,39 @@
+"""All generators, and what no generator makes with its reason. `check_coverage` holds both against what vm-compile says
+that it imports."""
+import generate_control
+import generate_elementwise
+import generate_linear
+import generate_movement
+import generate_quantised
+import generate_reduce
+import generate_vision
+from registry import GENERATORS
+
+MODULES = (generate_control, generate_elementwise, generate_linear, generate_movement, generate_quantised,
+           generate_reduce, generate_vision)
+
+# Operators that vm-compile imports and no generator makes: why.
+NOT_GENERATED = {}
+
+# Attributes that no generator gives: why.
+STRINGS = "strings are not imported"
+FLOAT8 = "of casts to 8-bit floats alone"
+ATTRIBUTES_NOT_GENERATED = {
+    "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8},
+    "Constant": {"value_string": STRINGS, "value_strings": STRINGS},
+    "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
+    "QuantizeLinear": {"precision": "float32 is the one precision of what is drawn"},
+}
+
+
+def chosen(only=(), without=()):
+    """[(generator, weight)] of those that make one of the operators `only` (all where empty) and none of `without`."""
+    rows = [(f, weight) for f, names, weight in GENERATORS
+            if (not only or set(names) & set(only)) and not set(names) & set(without)]
+    if not rows:
+        raise SystemExit(f"no generator makes {', '.join(only)}")
+    return rows
+
+
+def generated():
+    return {name for _, names, _ in GENERATORS for name in names}
