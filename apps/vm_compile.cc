@@ -2,6 +2,7 @@
 // Parses options, calls compiler/driver, writes.
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "compiler/target/join_targets.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/pass_options.h"
+#include "compiler/validate/validate_passes.h"
 #include "formats/file.h"
 #include "runtime/suggest.h"
 #include "runtime/utf8.h"
@@ -52,8 +54,8 @@ struct Options {
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
   int opt_level = 2, threads = 0;
-  bool keep_prepare = false, keep_params = false, time_passes = false, verbose = false, check = false, list_ops = false,
-       list_passes = false, list_pipelines = false, list_targets = false;
+  bool keep_prepare = false, keep_params = false, time_passes = false, validate = false, verbose = false, check = false,
+       list_ops = false, list_passes = false, list_pipelines = false, list_targets = false;
 };
 
 // Writes a text form to -o, or to stdout.
@@ -95,7 +97,7 @@ class Compilation {
       if (file_kind && options_.output.empty()) {
         return Status(StatusCode::kInvalidArgument, "no -o OUT was given for --emit=" + options_.emit);
       }
-      INGOT_ASSIGN_OR_RETURN(vm::Program program, driver::CompileModule(module, compile_, observer_));
+      INGOT_ASSIGN_OR_RETURN(vm::Program program, Compile(module));
       INGOT_RETURN_IF_ERROR(AddLabels(program));
       if (!options_.external_weights.empty()) {
         if (!file_kind)
@@ -177,6 +179,22 @@ class Compilation {
     }
     compile_.keep_prepare |= compile_.pass_options.keep_prepare;
     return Status();
+  }
+
+  // With --validate every step is judged as it runs; notes say what was.
+  Result<vm::Program> Compile(const ir::IRModule& module) {
+    const char* variable = std::getenv("INGOT_VALIDATE");
+    const bool is_asked = options_.validate || (variable != nullptr && std::string_view(variable) == "1");
+    if (!is_asked) return driver::CompileModule(module, compile_, observer_);
+    validate::ValidateOptions validate_options;
+    validate_options.target = compile_.target;
+    validate::ValidatePasses validation(std::move(validate_options));
+    compile_.instruments.push_back(&validation);
+    Result<vm::Program> program = driver::CompileModule(module, compile_, observer_);
+    compile_.instruments.pop_back();
+    if (program.ok()) INGOT_RETURN_IF_ERROR(validation.CheckProgram(*program, compile_.target));
+    for (const std::string& note : validation.notes()) tool_.Note("validation: " + note);
+    return program;
   }
 
   Status AfterPass(std::string_view pass, const ir::IRModule& module) {
@@ -390,6 +408,9 @@ int main(int argc, char** argv) {
   app.add_option("--dump-dir", options.dump_dir, "Write the module after every pass into this folder")
       ->type_name("DIR");
   app.add_flag("--verbose", options.verbose, "Print also what passes left undone, and why");
+  app.add_flag("--validate", options.validate,
+               "Evaluate the module before and after every pass on drawn inputs, and stop at the first that changes a "
+               "result (the environment variable INGOT_VALIDATE=1 means the same)");
   app.add_flag("--time-passes", options.time_passes, "Print how long every stage took");
   app.add_flag("--check", options.check, "Only report which operators are not supported");
   app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")

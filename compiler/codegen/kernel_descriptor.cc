@@ -25,6 +25,8 @@ int64_t FlopsOf(ir::Intrinsic op) {
 struct Access {
   const ir::BlockNode* block;  // the innermost one; null outside of blocks
   std::vector<ir::PrimExpr> indices;
+  int statement;          // by its place in the function; of a store, what it reads included
+  bool is_in_inner_loop;  // one inside of the block, which repeats it
 };
 struct BufferUse {
   std::vector<Access> loads, stores;
@@ -49,11 +51,14 @@ class Survey : public ir::StmtVisitor {
     if (LowerToDimCode(loop.extent, ints_).ok()) trips_.push_back(ir::Cast(DataType::Int(64), loop.extent));
     VisitPrim(loop.min);
     VisitPrim(loop.extent);
+    ++num_inner_loops_;
     VisitStmt(loop.body);
+    --num_inner_loops_;
     trips_ = std::move(outer);
   }
   void Visit(const ir::BlockNode& block) override {
     const ir::BlockNode* outer = std::exchange(block_, &block);
+    const int outer_loops = std::exchange(num_inner_loops_, 0);
     // The regions and domains are declarations; the init runs once per output element, which is no work to speak of.
     VisitStmt(block.body);
     if (block.init) {
@@ -64,18 +69,26 @@ class Survey : public ir::StmtVisitor {
       pending_ = before;
     }
     block_ = outer;
+    num_inner_loops_ = outer_loops;
+  }
+  void Visit(const ir::WhileNode& loop) override {
+    ++num_inner_loops_;
+    StmtVisitor::Visit(loop);
+    --num_inner_loops_;
   }
   void Visit(const ir::BufferStoreNode& store) override {
-    uses[store.buffer->data.get()].stores.push_back({block_, store.indices});
+    ++statement_;
+    uses[store.buffer->data.get()].stores.push_back({block_, store.indices, statement_, num_inner_loops_ > 0});
     pending_ = 0;
     ir::StmtVisitor::Visit(store);
+    ++statement_;
     if (pending_ == 0 || is_init_) return;
     ir::PrimExpr term = ir::Int64(pending_);
     for (const ir::PrimExpr& trip : trips_) term = term * trip;
     flops.push_back(std::move(term));
   }
   void Visit(const ir::BufferLoadNode& load) override {
-    uses[load.buffer->data.get()].loads.push_back({block_, load.indices});
+    uses[load.buffer->data.get()].loads.push_back({block_, load.indices, statement_, num_inner_loops_ > 0});
     ir::StmtVisitor::Visit(load);
   }
   void Visit(const ir::BinaryNode& node) override {
@@ -111,6 +124,7 @@ class Survey : public ir::StmtVisitor {
   std::span<const ir::PrimVar> ints_;
   std::vector<ir::PrimExpr> trips_;  // of the loops around
   const ir::BlockNode* block_ = nullptr;
+  int statement_ = 0, num_inner_loops_ = 0;
   int64_t pending_ = 0;  // operations of the statement that is being visited
   bool is_init_ = false;
 };
@@ -154,16 +168,17 @@ bool IndicesAreIterVars(const ir::BlockNode& block, const std::vector<ir::PrimEx
 }
 
 // Whether the output may lie in the input's memory: each element of the output is stored once, by a block that read at
-// most the same element of the input, and nothing else touches either.
+// most the same element of the input, and not after it stored; nothing else touches either.
 bool MayShareMemory(const ir::Buffer& output, const BufferUse& output_use, const ir::Buffer& input,
                     const BufferUse& input_use) {
   if (output->dtype != input->dtype || !SameExprs(output->shape, input->shape)) return false;
   if (!output->strides.empty() || !input->strides.empty() || output->elem_offset || input->elem_offset) return false;
   if (!output_use.loads.empty() || output_use.stores.size() != 1 || !input_use.stores.empty()) return false;
   const Access& store = output_use.stores[0];
-  if (store.block == nullptr || !IndicesAreIterVars(*store.block, store.indices)) return false;
+  if (store.block == nullptr || store.is_in_inner_loop || !IndicesAreIterVars(*store.block, store.indices))
+    return false;
   return std::all_of(input_use.loads.begin(), input_use.loads.end(), [&](const Access& load) {
-    return load.block == store.block && SameExprs(load.indices, store.indices);
+    return load.block == store.block && load.statement <= store.statement && SameExprs(load.indices, store.indices);
   });
 }
 

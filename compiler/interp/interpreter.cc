@@ -44,6 +44,7 @@ class Run {
     INGOT_RETURN_IF_ERROR(translator_.status());
     Grow();
     body->Run(machine_);
+    if (machine_.options.executed_steps != nullptr) *machine_.options.executed_steps += machine_.steps;
     return machine_.status;
   }
 

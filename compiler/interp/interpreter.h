@@ -27,6 +27,8 @@ struct HostBuffer {
 struct InterpretOptions {
   bool check_races = true;
   int64_t max_steps = 0;  // 0: no limit; else statements that may be executed
+  // Where the number of executed statements is added, under a limit alone. May be null.
+  int64_t* executed_steps = nullptr;
   // Handles T.call_extern and T.call_packed; null: such a call is an error.
   std::function<Status(std::string_view name, std::span<const int64_t> ints)> external;
 };

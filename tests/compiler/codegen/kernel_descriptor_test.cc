@@ -127,6 +127,18 @@ TEST_CASE("an output may share an input's memory only where elements correspond"
   CHECK(!in_place_of([&](const auto& v) {  // elements are visited more than once
     return Store(c, Load(a, {v[0], Int64(0)}), {v[0], Int64(0)});
   }));
+  CHECK(!in_place_of([&](const auto& v) {  // read again behind the store
+    return ir::MakeSeq({Store(c, Load(b, {v[0], v[1]}), {v[0], v[1]}), Store(a, Load(b, {v[0], v[1]}), {v[0], v[1]})});
+  }));
+  CHECK(in_place_of([&](const auto& v) {
+          return ir::MakeSeq(
+              {Store(a, Load(b, {v[0], v[1]}), {v[0], v[1]}), Store(c, Load(b, {v[0], v[1]}), {v[0], v[1]})});
+        }) == 1u);
+  CHECK(!in_place_of([&](const auto& v) {  // read again by the next turn of a loop in the block
+    return Loop(Int64(2), [&](const PrimExpr&) {
+      return Store(c, Load(a, {v[0], v[1]}) + Load(b, {v[0], v[1]}), {v[0], v[1]});
+    });
+  }));
 }
 
 TEST_CASE("scalar parameters follow the symbolic variables") {

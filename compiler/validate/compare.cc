@@ -1,0 +1,92 @@
+#include "compiler/validate/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "compiler/ir/float_format.h"
+
+namespace ingot::validate {
+
+namespace {
+
+// Of a whole model's rounding errors, in units of the dtype's epsilon times its largest number: sums of some thousand
+// terms and a few layers.
+constexpr double kAllowedEpsilons = 1024;
+
+uint64_t BitsAt(const HostTensor& tensor, size_t i) {
+  const auto width = static_cast<size_t>(tensor.dtype.bits / 8);
+  uint64_t bits = 0;
+  std::memcpy(&bits, tensor.bytes().data() + i * width, width);
+  return bits;
+}
+
+std::string NumberText(const HostTensor& tensor, size_t i) {
+  const uint64_t bits = BitsAt(tensor, i);
+  char text[48];
+  if (tensor.dtype.is_floating()) {
+    std::snprintf(text, sizeof text, "%.9g", ir::DecodeFloat(tensor.dtype, bits));
+  } else {
+    std::snprintf(text, sizeof text, "%lld",
+                  static_cast<long long>(ir::WrapInt(tensor.dtype, static_cast<int64_t>(bits))));
+  }
+  return text;
+}
+
+double Allowed(const HostTensor& before) {
+  const int mantissa = ir::FloatFormatOf(before.dtype).mantissa_bits;
+  double largest = 0;
+  for (size_t i = 0; i * (before.dtype.bits / 8U) < before.size_bytes; ++i) {
+    const double value = std::fabs(ir::DecodeFloat(before.dtype, BitsAt(before, i)));
+    if (std::isfinite(value)) largest = std::max(largest, value);
+  }
+  // Of small formats some epsilons are as many as the format has numbers.
+  return largest * std::ldexp(mantissa >= 20 ? kAllowedEpsilons : 32, -mantissa);
+}
+
+bool Agree(const HostTensor& before, const HostTensor& after, size_t i, Exactness exactness, double allowed) {
+  const uint64_t a = BitsAt(before, i), b = BitsAt(after, i);
+  if (a == b) return true;
+  if (!before.dtype.is_floating()) {
+    // A number that rounds to the other side of a half becomes the next integer.
+    const int64_t x = ir::WrapInt(before.dtype, static_cast<int64_t>(a));
+    const int64_t y = ir::WrapInt(before.dtype, static_cast<int64_t>(b));
+    return exactness != Exactness::kBitwise && !before.dtype.is_bool() && (x - y == 1 || y - x == 1);
+  }
+  const double x = ir::DecodeFloat(before.dtype, a), y = ir::DecodeFloat(before.dtype, b);
+  if (std::isnan(x) && std::isnan(y)) return true;
+  if (exactness == Exactness::kBitwise) return false;
+  if (exactness == Exactness::kFinite && !std::isfinite(y)) return true;
+  if (!std::isfinite(x) || !std::isfinite(y)) return false;
+  return std::fabs(x - y) <= allowed;
+}
+
+}  // namespace
+
+std::string Difference(std::span<const HostTensor> before, std::span<const HostTensor> after, Exactness exactness) {
+  if (before.size() != after.size()) {
+    return std::to_string(after.size()) + " results, were " + std::to_string(before.size());
+  }
+  for (size_t r = 0; r < before.size(); ++r) {
+    const std::string where = "result " + std::to_string(r);
+    if (before[r].dtype != after[r].dtype || before[r].dims != after[r].dims) {
+      return where + ": " + after[r].TypeToString() + ", was " + before[r].TypeToString();
+    }
+    if (before[r].dtype.bits < 8) {
+      if (std::ranges::equal(before[r].bytes(), after[r].bytes())) continue;
+      return where + ": other packed elements";
+    }
+    const bool needs_scale = exactness != Exactness::kBitwise && before[r].dtype.is_floating();
+    const double allowed = needs_scale ? Allowed(before[r]) : 0;
+    const size_t count = before[r].size_bytes / (before[r].dtype.bits / 8U);
+    for (size_t i = 0; i < count; ++i) {
+      if (Agree(before[r], after[r], i, exactness, allowed)) continue;
+      return where + ", element " + std::to_string(i) + " of " + before[r].TypeToString() + ": " +
+             NumberText(after[r], i) + ", was " + NumberText(before[r], i);
+    }
+  }
+  return "";
+}
+
+}  // namespace ingot::validate

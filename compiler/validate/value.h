@@ -1,0 +1,63 @@
+// Values of a graph that is evaluated on the host (evaluate.h): tensors over shared bytes, so that what a plan lets
+// share memory shares it here too, shapes, scalars, tuples, sequences and functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+
+namespace ingot::validate {
+
+struct Environment;
+
+using Bytes = std::vector<std::byte>;
+
+// Compact, row-major, at an offset of bytes that others may share.
+struct HostTensor {
+  DataType dtype;
+  std::vector<int64_t> dims;
+  std::shared_ptr<Bytes> storage;
+  size_t offset = 0;
+  size_t size_bytes = 0;
+
+  std::span<std::byte> bytes() const { return std::span(*storage).subspan(offset, size_bytes); }
+  // "float32[2, 3]".
+  std::string TypeToString() const;
+  // With bytes of its own.
+  HostTensor Copy() const;
+};
+// Every byte is `fill`. Bad input when the size is no number of bytes below 2^40.
+Result<HostTensor> NewTensor(DataType dtype, std::vector<int64_t> dims, std::byte fill = std::byte{0});
+
+enum class ValueKind : uint8_t {
+  kNothing,   // a string, a dtype, the result of a message
+  kTensor,    // tensor
+  kShape,     // shape
+  kPrim,      // shape[0], integers and truth values alone
+  kTuple,     // fields; sequences, too
+  kStorage,   // tensor: bytes without a type
+  kFunction,  // function, environment; fields: the last arguments, bound
+};
+struct Value {
+  ValueKind kind = ValueKind::kNothing;
+  HostTensor tensor;
+  std::vector<int64_t> shape;
+  std::vector<Value> fields;
+  ir::Function function;
+  std::shared_ptr<Environment> environment;  // of a function in a function
+
+  static Value Of(HostTensor tensor);
+  static Value OfShape(std::vector<int64_t> shape);
+  static Value OfPrim(int64_t value);
+  static Value OfTuple(std::vector<Value> fields);
+};
+
+// The tensors of values, those of tuples one by one; shapes and scalars as tensors of int64.
+std::vector<HostTensor> TensorsOf(std::span<const Value> values);
+
+}  // namespace ingot::validate
