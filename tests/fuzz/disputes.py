@@ -29,8 +29,9 @@ def attribute(node, name, default=None):
 
 # (operators, what is left out and why)
 AVOIDED = [
-    ("MaxPool GlobalMaxPool ArgMax ArgMin TopK Hardmax Unique DynamicQuantizeLinear QuantizeLinear",
+    ("MaxPool GlobalMaxPool ReduceMax ReduceMin ArgMax ArgMin TopK Hardmax Unique DynamicQuantizeLinear QuantizeLinear",
      "NaN among the elements: the specification names no order for it; ONNX Runtime's pools drop it, numpy spreads it"),
+    ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
     ("LSTM GRU RNN", "NaN and infinities: ONNX Runtime's activations are clamped, so that NaN becomes a number"),
     ("ReduceLogSum ReduceLogSumExp ReduceL2 ReduceMean", "integers: to what the result rounds is not said"),
     ("ConvTranspose", "auto_pad SAME_* of a kernel shorter than its stride: the specification gives input * stride "
@@ -40,6 +41,7 @@ AVOIDED = [
     ("Softmax LogSoftmax Hardmax", "before opset 13 in dtypes that ONNX Runtime lacks: onnx.reference knows the newer "
      "meaning of the axis alone"),
     ("MaxPool AveragePool LpPool", "windows longer than the padded data: ONNX Runtime rounds towards zero there"),
+    ("HannWindow HammingWindow BlackmanWindow", "float64: ONNX Runtime computes their coefficients in float32"),
     ("Cast", "floats that do not fit the integer dtype: not defined"),
 ]
 

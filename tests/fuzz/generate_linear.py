@@ -174,7 +174,7 @@ def pool(g):
 @generates("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(g):
     op = g.choice(["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
-    v = image(g, (F32, F64) if op != "GlobalLpPool" else (F32,), (3, 4),
+    v = image(g, (F32, F64) if op == "GlobalAveragePool" else (F32,), (3, 4),
               test=lambda v: v.full and (op != "GlobalMaxPool" or v.finite))
     g.emit(op, [v], p=g.choice([None, 1, 3]) if op == "GlobalLpPool" else None)
 
@@ -207,8 +207,8 @@ def batch_norm(g):
 def layer_norm(g):
     op = g.choice(["LayerNormalization", "RMSNormalization"])
     g.schema(op)
-    v = g.pick((F32, F64, F16), rank=(2, 3, 4), test=lambda v: v.full and isinstance(v.dims()[-1], int),
-               make=lambda: ["N", "S", 8])
+    v = g.pick((F32, F64, F16), rank=(2, 3, 4), test=lambda v: v.full and isinstance(v.dims()[-1], int)
+               and v.dims()[-1] >= 4, make=lambda: ["N", "S", 8])
     axis = g.choice([a for a in range(v.rank) if all(isinstance(d, int) for d in v.dims()[a:])])
     dims = v.dims()[axis:]
     inputs = [v, g.weight(dims, v.dtype, False, scale=1)]
@@ -228,7 +228,9 @@ def other_norms(g):
         v = g.pick((F32, F64), rank=(1, 2, 3, 4), test=lambda v: v.full)
         v = g.emit("Add", [v, g.scalar(0.25, v.dtype)])  # 0 / 0 is not defined
         return g.emit(op, [v], axis=g.choice([None, g.axis(v)]), p=g.choice([None, 1, 2]))
-    v = image(g, (F32,), (3, 4) if op[0] in "IG" else (4,), test=lambda v: v.full)
+    # A mean of fewer numbers may be as large as each of them: the difference's rounding is divided by sqrt(epsilon).
+    v = image(g, (F32,), (3, 4) if op[0] in "IG" else (4,),
+              test=lambda v: all(np.prod(a.shape[2:]) >= 4 for a in v.arrays) and v.full, least=4)
     c = v.dims()[1]
     if op == "LRN":
         return g.emit(op, [v], size=g.choice([1, 3, 5]), alpha=g.choice([None, 0.01]), beta=g.choice([None, 0.5]),
@@ -295,8 +297,8 @@ def attention(g):
     outputs = 3 if past else g.choice([1, 1, 4])
     windows = {name: g.choice([None, 1, 3]) for name in ("left_window_size", "right_window_size")
                if name in g.schema("Attention").attributes and not past}
-    g.emit("Attention", inputs, outputs, **windows, unused=(1, 2) if outputs == 4 else (), is_causal=g.choice([None, 0, 1]),
-           scale=g.choice([None, 0.5]), softcap=g.choice([None, 0.0, 2.0]),
+    g.emit("Attention", inputs, outputs, **windows, unused=(1, 2) if outputs == 4 else (),
+           is_causal=g.choice([None, 0, 1]), scale=g.choice([None, 0.5]), softcap=g.choice([None, 0.0, 2.0]),
            q_num_heads=heads * groups if flat else None, kv_num_heads=heads if flat else None,
            softmax_precision=g.choice([None, 1]),
            qk_matmul_output_mode=g.choice([0, 1, 2, 3]) if outputs == 4 else None)

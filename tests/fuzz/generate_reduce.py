@@ -17,7 +17,8 @@ def reduce(g):
         dtypes += (I32, I64)  # what the others round to is not defined
     if op in ("ReduceMax", "ReduceMin") and g.opset >= 12:
         dtypes += (U8, I8)
-    v = g.pick(dtypes, rank=(1, 2, 3, 4), test=lambda v: v.full)
+    v = g.pick(dtypes, rank=(1, 2, 3, 4),
+               test=lambda v: v.full and (op not in ("ReduceMax", "ReduceMin") or v.finite))
     axes = g.random.sample(range(v.rank), g.integer(1, v.rank))
     axes = [a - v.rank if g.coin(0.3) and g.opset >= 11 else a for a in axes]
     if op == "ReduceLogSum":
@@ -113,7 +114,7 @@ def window(g):
     op = g.choice(["BlackmanWindow", "HammingWindow", "HannWindow"])
     g.schema(op)
     g.emit(op, [g.scalar(g.choice([1, 2, 8, 9]), g.choice([I64, I32]))], periodic=g.choice([None, 0, 1]),
-           output_datatype=g.choice([None, onnx_type(F32), onnx_type(F64), onnx_type(F16)]))
+           output_datatype=g.choice([None, onnx_type(F32), onnx_type(F16)]))
 
 
 @generates("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss")

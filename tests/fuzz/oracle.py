@@ -26,7 +26,7 @@ MARGIN = 4.0
 # differences of numbers around 1). "exact": the result is an input's element or does not depend on rounding. "sum":
 # exact where all numbers are whole and small, else backward stable.
 CLASSES = {"exact": (0, 0, 0), "sum": (8, 4, 0), "relative": (2, 16, 0), "saturating": (2, 16, 16),
-           "normalised": (8, 32, 16)}
+           "normalised": (8, 32, 64), "sampled": (64, 64, 64)}
 
 EXACT = frozenset("""Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil
     CenterCropPad Clip Compress Concat ConcatFromSequence Constant ConstantOfShape DepthToSpace Dropout Equal Expand
@@ -39,10 +39,11 @@ EXACT = frozenset("""Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot Bitwis
 SUMS = frozenset("""Add Sub Mul Sum MatMul Gemm Conv ConvTranspose CumSum ReduceSum ReduceL1 ReduceSumSquare Einsum
     ScatterElements ScatterND Mod Range CausalConvWithState LeakyRelu PRelu Mean AveragePool GlobalAveragePool
     ReduceMean Div If Loop Scan SequenceMap""".split())
-RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log Sigmoid ReduceL2 ReduceProd CumProd".split())
+RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log ReduceL2 ReduceProd CumProd".split())
 NORMALISED = frozenset("""BatchNormalization LayerNormalization InstanceNormalization GroupNormalization
-    RMSNormalization LpNormalization MeanVarianceNormalization LSTM GRU RNN Attention Resize Upsample GridSample
-    RoiAlign LRN AffineGrid""".split())
+    RMSNormalization LpNormalization MeanVarianceNormalization LSTM GRU RNN Attention LRN""".split())
+# Their weights come from coordinates, which round before they are multiplied by lengths.
+SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid".split())
 
 
 class Unstable(Exception):
@@ -60,6 +61,8 @@ def class_of(op_type):
         return "sum"
     if op_type in RELATIVE:
         return "relative"
+    if op_type in SAMPLED:
+        return "sampled"
     return "normalised" if op_type in NORMALISED else "saturating"
 
 
