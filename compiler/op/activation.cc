@@ -216,7 +216,7 @@ std::vector<OpRow> ActivationOps() {
                   .summary = "x, or x times the slope of its place along an axis where negative",
                   .arg_names = {"data", "alpha"},
                   .attrs = {{"axis", AttrType::kInt, 1}},
-                  .fusion = FusionClass::kBroadcast,
+                  .fusion = FusionClass::kInjective,  // slopes stand along an axis that is named
                   .infer = InferPrelu,
                   .reference = ReferencePrelu,
                   .implementations = {TeImplementation<DefinePrelu>()},

@@ -23,11 +23,11 @@ namespace ingot::op {
 
 class TeArgs;  // build.h
 
-// How FuseOps may combine an operator with its neighbours: TVM's pattern kinds with their numbers ("op_pattern" of a
-// PrimFunc), from free to rigid.
+// How an operator combines with its neighbours: TVM's pattern kinds with their numbers, from free to rigid. Passes move
+// views, permutations and blocks of channels past g: it never sees a place (tests/compiler/op/traits_test.cc tries it).
 enum class FusionClass : uint8_t {
-  kElementwise = 0,  // out[i] from in[i]
-  kBroadcast = 1,    // out[i] from in[f(i)], f drops or repeats axes
+  kElementwise = 0,  // out[i] = g(in[i])
+  kBroadcast = 1,    // out[i] = g(in[f(i)], ...), f drops or repeats axes as NumPy broadcasts
   kInjective = 2,    // out[i] from in[f(i)], any f
   kReduction = 3,    // many inputs to one output; takes element-wise producers
   kOutFusible = 4,   // conv, matmul: element-wise consumers join its epilogue

@@ -353,7 +353,6 @@ std::vector<OpRow> ResizeOps() {
                             {"cubic_alpha", AttrType::kFloat, -0.75},
                             {"cubic_exclude", AttrType::kBool, false},
                             {"extrapolation_value", AttrType::kFloat, 0.0}},
-                  .fusion = FusionClass::kInjective,
                   .infer = InferResize,
                   .reference = ReferenceResize,
                   .implementations = {TeImplementation<DefineResize>()},

@@ -132,7 +132,7 @@ std::vector<OpRow> WinogradOps() {
                   .summary = "an image in blocks of channels from the tiles of Winograd's products",
                   .arg_names = {"data"},
                   .attrs = {{"size", AttrType::kInts, {}, true}},
-                  .fusion = FusionClass::kInjective,
+                  .fusion = FusionClass::kOpaque,
                   .infer = InferOutput,
                   .reference = ReferenceOutput,
                   .implementations = {TeImplementation<DefineOutput>()},

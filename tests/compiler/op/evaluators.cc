@@ -134,6 +134,26 @@ Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, st
   return results;
 }
 
+// Once more with each output in the memory of the input that the kernel's description lets it share, where they are
+// equally long: planning memory relies on it.
+Status RunInPlace(codegen::testing::Kernel& kernel, std::vector<Bytes> bytes, std::vector<void*> buffers,
+                  const std::vector<int64_t>& ints, const KernelArguments& arguments) {
+  const std::vector<vm::KernelParam>& params = kernel.description.kernel.params;
+  std::vector<std::pair<size_t, size_t>> shared;  // an output, the input
+  for (size_t i = 0; i < bytes.size(); ++i) buffers[i] = bytes[i].data();
+  for (size_t out = arguments.num_inputs; out < params.size(); ++out) {
+    if (!params[out].in_place || bytes[out].size() != bytes[*params[out].in_place].size()) continue;
+    shared.emplace_back(out, *params[out].in_place);
+    buffers[out] = buffers[*params[out].in_place];
+  }
+  if (shared.empty()) return Status();
+  if (kernel.Run(buffers, ints) != 0) return Status(StatusCode::kFailed, "the kernel failed in place");
+  for (const auto& [out, in] : shared) {
+    if (bytes[in] != arguments.bytes[out]) return Status(StatusCode::kFailed, "in place the kernel computes others");
+  }
+  return Status();
+}
+
 Status RunCompiled(const ir::PrimFunc& function, KernelArguments& arguments) {
   const Target target = codegen::testing::TargetNamed("x86-64-v3");
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(function, target));
@@ -155,8 +175,12 @@ Status RunCompiled(const ir::PrimFunc& function, KernelArguments& arguments) {
     if (!value) return Status(StatusCode::kFailed, "no tensor binds the variable " + var->name);
     ints.push_back(*value);
   }
+  const std::vector<Bytes> before = arguments.bytes;
   if (kernel.Run(buffers, ints) != 0) return Status(StatusCode::kFailed, "the kernel failed");
-  return Status();
+  for (size_t i = 0; i < arguments.num_inputs; ++i) {
+    if (arguments.bytes[i] != before[i]) return Status(StatusCode::kFailed, "the kernel writes into an input");
+  }
+  return RunInPlace(kernel, before, buffers, ints, arguments);
 }
 
 Status RunInterpreted(const ir::PrimFunc& function, KernelArguments& arguments) {
