@@ -99,7 +99,9 @@ Outputs Slice(const Evaluation& e) {
       if (at < 0) at += size;
       return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
     };
-    const int64_t first = bound((*starts)[i]), last = bound((*ends)[i]);
+    // A start before the first element is the first one, whichever way the walk goes.
+    const int64_t start = (*starts)[i] < -size ? -size : (*starts)[i];
+    const int64_t first = bound(start), last = bound((*ends)[i]);
     const int64_t length = step > 0 ? last - first : first - last;
     const int64_t stride = step > 0 ? step : -step;
     firsts[*axis] = first;

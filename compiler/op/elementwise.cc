@@ -249,7 +249,8 @@ Result<std::vector<ReferenceTensor>> ReferenceClip(const ir::Call& call, std::sp
   ReferenceTensor out = inputs[0];
   for (int64_t i = 0; i < CountOf(out.dims); ++i) {
     const double x = GetNumber(out, i);
-    SetNumber(out, i, x < low ? low : x > high ? high : x);
+    const double raised = x < low ? low : x;
+    SetNumber(out, i, raised > high ? high : raised);
   }
   return std::vector<ReferenceTensor>{std::move(out)};
 }
@@ -258,7 +259,7 @@ te::Tensor DefineClip(const TeArgs& args) {
   const DataType dtype = args.out_dtype();
   const PrimExpr low = ir::Cast(dtype, args.scalar(1));
   const PrimExpr high = ir::Cast(dtype, args.scalar(2));
-  return topi::Map(args.input(0), [&](PrimExpr x) { return ir::Max(ir::Min(std::move(x), high), low); });
+  return topi::Map(args.input(0), [&](PrimExpr x) { return ir::Min(ir::Max(std::move(x), low), high); });
 }
 
 Result<ir::Type> InferFloats(const ir::Call& call) {
@@ -358,7 +359,7 @@ std::vector<OpRow> ElementwiseOps() {
   std::vector<OpRow> rows;
   for (const Unary& unary : kUnary) rows.push_back(UnaryRow(unary));
   rows.push_back({.name = "clip",
-                  .summary = "x limited to [min, max]",
+                  .summary = "x raised to min, then lowered to max",
                   .arg_names = {"x", "min", "max"},
                   .fusion = FusionClass::kElementwise,
                   .infer = InferClip,

@@ -1,5 +1,7 @@
 // Along one axis, in its order: argmax, argmin, cumsum, cumprod, sort, argsort, topk. NaN counts as greater than every
-// number; of equal elements the first one goes first (argmax and argmin may ask for the last one).
+// number in sort, argsort and topk. argmax and argmin give what a walk gives that begins at the first element and moves
+// to one that compares as better, as ONNX Runtime does: a NaN in the first place is kept, others are passed over. Of
+// equal elements the first one goes first (argmax and argmin may ask for the last one).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -40,11 +42,16 @@ bool IsLess(const ReferenceTensor& x, int64_t i, int64_t j) {
   const double b = GetNumber(x, j);
   return a < b || (std::isnan(b) && !std::isnan(a));
 }
+PrimExpr IsNan(const PrimExpr& x) {
+  return x->dtype.is_floating() ? ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}) : ir::BoolImm(false);
+}
+// The dtype's own comparison, false of a NaN.
+PrimExpr ComparesLess(const PrimExpr& a, const PrimExpr& b) {
+  return a->dtype.is_bool() ? ir::And(ir::Not(a), b) : a < b;
+}
 PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
-  if (a->dtype.is_bool()) return ir::And(ir::Not(a), b);
-  if (!a->dtype.is_floating()) return a < b;
-  const auto is_nan = [](const PrimExpr& x) { return ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}); };
-  return ir::Or(a < b, ir::And(is_nan(b), ir::Not(is_nan(a))));
+  if (!a->dtype.is_floating()) return ComparesLess(a, b);
+  return ir::Or(a < b, ir::And(IsNan(b), ir::Not(IsNan(a))));
 }
 
 // ---- argmax, argmin
@@ -82,8 +89,10 @@ Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::spa
   ReferenceTensor out = NewReference(kIndex, dims);
   size_t row = 0;
   ForEachRow(x.dims, ArgAxis(call, static_cast<int>(x.dims.size())), [&](const std::vector<int64_t>& places) {
+    const auto is_nan = [&](size_t i) { return x.dtype.is_floating() && std::isnan(GetNumber(x, places[i])); };
     size_t best = 0;
     for (size_t i = 1; i < places.size(); ++i) {
+      if (is_nan(best) || is_nan(i)) continue;
       const bool better = greatest ? IsLess(x, places[best], places[i]) : IsLess(x, places[i], places[best]);
       const bool worse = greatest ? IsLess(x, places[i], places[best]) : IsLess(x, places[best], places[i]);
       if (better || (last && !worse)) best = i;
@@ -93,7 +102,8 @@ Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::spa
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// A reduction over pairs of an index and its element; an index of -1 stands for no element yet.
+// A reduction over pairs of an index and its element; an index of -1 stands for no element yet. A NaN is better than
+// every element in the first place and worse than every one elsewhere: an order, so that parts may be reduced apart.
 template <bool greatest>
 te::Tensor DefineArg(const TeArgs& args) {
   const te::Tensor& x = args.input(0);
@@ -102,11 +112,15 @@ te::Tensor DefineArg(const TeArgs& args) {
   const bool last = args.call()->attrs.GetBool("select_last_index");
   const ir::IterVar k = te::ReduceAxis(x.shape()[axis], "k");
   const auto combine = [&](const te::Indices& lhs, const te::Indices& rhs) {
-    const PrimExpr better = greatest ? IsLess(lhs[1], rhs[1]) : IsLess(rhs[1], lhs[1]);
-    const PrimExpr worse = greatest ? IsLess(rhs[1], lhs[1]) : IsLess(lhs[1], rhs[1]);
+    const PrimExpr better = greatest ? ComparesLess(lhs[1], rhs[1]) : ComparesLess(rhs[1], lhs[1]);
     const PrimExpr further = last ? lhs[0] < rhs[0] : rhs[0] < lhs[0];
-    const PrimExpr chosen = ir::Or(better, ir::And(ir::Not(worse), further));
+    PrimExpr chosen = ir::Or(better, ir::And(ir::Equal(lhs[1], rhs[1]), further));
     const PrimExpr none = ir::Int64(0);
+    if (x.dtype().is_floating()) {
+      const auto is_kept = [&](const te::Indices& pair) { return ir::And(ir::Equal(pair[0], none), IsNan(pair[1])); };
+      chosen = ir::Or(chosen, ir::And(IsNan(lhs[1]), ir::Not(IsNan(rhs[1]))));
+      chosen = ir::Or(is_kept(rhs), ir::And(ir::Not(is_kept(lhs)), chosen));
+    }
     const PrimExpr right = ir::And(none <= rhs[0], ir::Or(lhs[0] < none, chosen));
     return std::vector<PrimExpr>{ir::Select(right, rhs[0], lhs[0]), ir::Select(right, rhs[1], lhs[1])};
   };

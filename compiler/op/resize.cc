@@ -306,7 +306,8 @@ Result<std::vector<ReferenceTensor>> ReferenceGridSample(const ir::Call& call,
       double place = low + (GetNumber(grid, Flatten(grid.dims, at_grid)) + 1) / 2 * (high - low);
       if (mode.method == Interpolation::kNearest) place = std::nearbyint(place);
       if (!(place >= low && place <= high)) {
-        if (mode.padding == GridPadding::kBorder) place = std::clamp(place, 0.0, length - 1);
+        const bool is_cubic = mode.method == Interpolation::kCubic;  // holds its taps at the border one by one
+        if (mode.padding == GridPadding::kBorder && !is_cubic) place = std::clamp(place, 0.0, length - 1);
         if (mode.padding == GridPadding::kReflection) place = Reflect(place, low, high);
       }
       std::vector<Tap> taps = {{static_cast<int64_t>(place), 1.0}};

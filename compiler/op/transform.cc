@@ -271,7 +271,9 @@ Result<std::vector<SliceAxis>> SliceAxes(const ir::Call& call, int rank) {
   std::vector<SliceAxis> slices;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (strides[i] == 0) return OpError(call, "expected strides other than 0");
-    slices.push_back({places[i], begin[i], end[i], strides[i]});
+    // Beyond every extent all strides take one element; within 62 bits, sums of theirs and an extent do not overflow.
+    constexpr int64_t kFar = int64_t{1} << 62;
+    slices.push_back({places[i], begin[i], end[i], std::clamp(strides[i], -kFar, kFar)});
   }
   return slices;
 }

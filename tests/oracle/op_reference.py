@@ -448,12 +448,16 @@ def arg(least):
         axis = axis[0] if axis else 0
         if x[0].size == 0:
             return np.zeros(c["outputs"][0]["dims"])
-        # NaN is the greatest: ranks instead of values.
-        ranks = np.unique(wide(x[0]), return_inverse=True)[1].reshape(x[0].shape)
+        # Ranks instead of values, NaN behind all others; a NaN in the first place is kept, as ONNX Runtime does.
+        data = wide(x[0]).astype(np.float64)
+        ranks = np.unique(data, return_inverse=True)[1].reshape(data.shape)
+        ranks = -ranks if least else ranks
+        ranks = np.where(np.isnan(data), ranks.min() - 1, ranks)
         if c["attrs"]["select_last_index"]:
-            best = x[0].shape[axis] - 1 - (np.argmin if least else np.argmax)(np.flip(ranks, axis), axis)
+            best = data.shape[axis] - 1 - np.argmax(np.flip(ranks, axis), axis)
         else:
-            best = (np.argmin if least else np.argmax)(ranks, axis)
+            best = np.argmax(ranks, axis)
+        best = np.where(np.isnan(np.take(data, 0, axis)), 0, best)
         return np.expand_dims(best, axis) if keepdims else best
 
     return run
@@ -501,7 +505,7 @@ def squeeze(c, x):
 
 
 def clip(c, x):
-    return np.clip(wide(x[0]), c["args"][1], c["args"][2])
+    return np.minimum(np.maximum(wide(x[0]), c["args"][1]), c["args"][2])
 
 
 def astype(c, x):

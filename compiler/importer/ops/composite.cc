@@ -109,13 +109,27 @@ Result<BlockDims> ReadBlocks(const NodeImporter& node) {
   return BlockDims{in[0], in[1], in[2], in[3], block};
 }
 
+// x, whose dims are these where its blocks are whole; those that are not proved are compared at run time.
+Result<Expr> WholeBlocks(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  bool is_proved = true;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    dims[i] = op::SimplifyDim(dims[i]);
+    if (op::DimsDiffer(dims[i], in[i])) return node.Invalid("depth, height or width is no multiple of the block");
+    is_proved &= op::DimsEqual(dims[i], in[i]);
+  }
+  if (is_proved) return x;
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 0));
+  return node.Match(std::move(x), ir::Make<ir::TensorTypeNode>(std::move(dims), dtype));
+}
+
 Outputs DepthToSpace(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const BlockDims d, ReadBlocks(node));
   INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", "DCR"));
   if (mode != "DCR" && mode != "CRD") return node.Invalid("mode is \"" + mode + "\"");
   const PrimExpr b = ir::Int64(d.block), depth = op::SimplifyDim(ir::FloorDiv(d.c, ir::Int64(d.block * d.block)));
-  if (!op::DimsEqual(depth * (d.block * d.block), d.c)) return node.Invalid("the depth is no multiple of the block");
+  INGOT_ASSIGN_OR_RETURN(x, WholeBlocks(node, std::move(x), {d.n, depth * (d.block * d.block), d.h, d.w}));
   const bool depth_last = mode == "DCR";
   const std::vector<PrimExpr> split = depth_last ? std::vector<PrimExpr>{d.n, b, b, depth, d.h, d.w}
                                                  : std::vector<PrimExpr>{d.n, depth, b, b, d.h, d.w};
@@ -134,9 +148,7 @@ Outputs SpaceToDepth(const NodeImporter& node) {
   if (mode != "DCR" && mode != "CRD") return node.Invalid("mode is \"" + mode + "\"");
   const PrimExpr b = ir::Int64(d.block);
   const PrimExpr h = op::SimplifyDim(ir::FloorDiv(d.h, b)), w = op::SimplifyDim(ir::FloorDiv(d.w, b));
-  if (!op::DimsEqual(h * d.block, d.h) || !op::DimsEqual(w * d.block, d.w)) {
-    return node.Invalid("height or width is no multiple of the block");
-  }
+  INGOT_ASSIGN_OR_RETURN(x, WholeBlocks(node, std::move(x), {d.n, d.c, h * d.block, w * d.block}));
   const std::vector<int64_t> order =
       mode == "DCR" ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4};
   INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Bind("reshape", {x, ShapeOf({d.n, d.c, h, b, w, b})}));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/reference.h"
@@ -62,22 +63,38 @@ Outputs NonZero(const NodeImporter& node) {
   return Counted(node, "nonzero", {x});
 }
 
+// The beginning of a vector: as much of it as there are elements to choose from.
+Result<Expr> AtMost(const NodeImporter& node, Expr x, const PrimExpr& most) {
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  if (arith::Analyzer().ProveLessEqual((*type->dims)[0], most)) return x;
+  const auto tuple = [](const PrimExpr& value) {
+    const Expr field = ir::Make<ir::PrimValueNode>(value);
+    return Expr(ir::Make<ir::TupleNode>(std::vector<Expr>{field},
+                                        ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{field->type})));
+  };
+  return node.Bind("strided_slice", {std::move(x), tuple(ir::Int64(0)), tuple(ir::Int64(0)), tuple(most)});
+}
+
 // The elements, or slices along an axis, where the condition holds; a condition may be shorter than what it chooses
-// from.
+// from, and what it holds beyond that chooses nothing.
 Outputs Compress(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr condition, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(Expr condition, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> chosen, StaticRankDims(node, 1));
+  if (chosen.size() != 1) return node.Invalid("the condition: expected rank 1");
   int64_t axis = 0;
+  PrimExpr extent = Product(in);
   if (node.HasAttr("axis")) {
     INGOT_ASSIGN_OR_RETURN(axis, node.Int("axis", 0));
     INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+    extent = in[static_cast<size_t>(axis)];
   } else {
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({Product(in)})}));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({extent})}));
   }
+  INGOT_ASSIGN_OR_RETURN(condition, AtMost(node, std::move(condition), extent));
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, Counted(node, "nonzero", {condition}));
   const auto* type = ir::As<ir::TensorTypeNode>(places[0]->type);
-  if (!ir::IsConstInt((*type->dims)[0], 1)) return node.Invalid("the condition: expected rank 1");
   INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("reshape", {places[0], ShapeOf({(*type->dims)[1]})}));
   return One(node.Call("take", {x, flat}, {{"axis", axis}}));
 }

@@ -1,6 +1,7 @@
 // Element by element, and what needs no work: identity, constants, casts.
 #include "compiler/importer/ops/families.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -43,6 +44,8 @@ Outputs Chain(const NodeImporter& node) {
 constexpr char kMaximum[] = "maximum";
 constexpr char kMinimum[] = "minimum";
 constexpr char kAdd[] = "add";
+constexpr char kLess[] = "less";
+constexpr char kGreater[] = "greater";
 
 // The exponent may have another type; the result has the base's. Integers to the power of floats are computed in
 // float64.
@@ -78,7 +81,8 @@ Outputs LeakyRelu(const NodeImporter& node) {
   return One(node.Call("nn.leakyrelu", {x}, {{"alpha", alpha}}));
 }
 
-// A bound that is computed, or one of integers.
+// A bound that is computed, or one of integers: where(x < low, low, x), then where(high < x, high, x), as ONNX defines
+// it, so that the upper bound wins where bounds cross and a bound of NaN bounds nothing.
 Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   Expr low, high;
   if (node.HasInput(1)) {
@@ -87,12 +91,19 @@ Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(high, node.Input(2));
   }
-  if (low == nullptr && high == nullptr) return std::vector<Expr>{std::move(x)};
-  if (high == nullptr) return One(node.Call("maximum", {x, low}));
+  const bool has_nan = ir::As<ir::TensorTypeNode>(x->type)->dtype->is_floating();
+  const auto limit = [&](const char* row, const Expr& bound) -> Result<Expr> {
+    if (!has_nan) return node.Bind(row == kLess ? kMaximum : kMinimum, {x, bound});
+    INGOT_ASSIGN_OR_RETURN(const Expr exceeds, node.Bind(row, {x, bound}));
+    return node.Bind("where", {exceeds, bound, x});
+  };
   if (low != nullptr) {
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("maximum", {x, low}));
+    INGOT_ASSIGN_OR_RETURN(x, limit(kLess, low));
   }
-  return One(node.Call("minimum", {x, high}));
+  if (high != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(x, limit(kGreater, high));
+  }
+  return std::vector<Expr>{std::move(x)};
 }
 
 // Bounds are attributes until opset 10 and inputs from 11 on; one that is left out bounds nothing.
@@ -106,6 +117,8 @@ Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", kInfinity));
   INGOT_ASSIGN_OR_RETURN(low, node.ConstantNumber(1, "the lower bound", low));
   INGOT_ASSIGN_OR_RETURN(high, node.ConstantNumber(2, "the upper bound", high));
+  if (std::isnan(low)) low = -kInfinity;  // bounds nothing
+  if (std::isnan(high)) high = kInfinity;
   return One(node.Call("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, low)),
                                 ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, high))}));
 }

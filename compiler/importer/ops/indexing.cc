@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 #include "runtime/tensor.h"
@@ -100,6 +101,17 @@ Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input
   return node.NameElements(bounds);
 }
 
+// A walk backwards from before the first element begins at the first one: ONNX limits such a start to 0, where NumPy
+// (and the row) finds nothing.
+PrimExpr NotBelowFirst(const PrimExpr& start, const PrimExpr& extent) {
+  const PrimExpr zero = ir::Int64(0);
+  arith::Analyzer analyzer;
+  if (analyzer.ProveLessEqual(zero, start)) return start;
+  const PrimExpr from_end = ir::Max(start + extent, zero);
+  if (analyzer.ProveLess(start, zero)) return op::SimplifyDim(from_end);
+  return op::SimplifyDim(ir::Select(start < zero, from_end, start));
+}
+
 // Bounds are attributes until opset 9 and inputs from 10 on; they may be symbols, or depend on data.
 Outputs Slice(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -133,6 +145,7 @@ Outputs Slice(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(axes[i], NormaliseAxis(node, axes[i], static_cast<int64_t>(in.size())));
     if (steps[i] == 0) return node.Invalid("a step is 0");
     steps[i] = std::max(steps[i], -std::numeric_limits<int64_t>::max());
+    if (steps[i] < 0) starts[i] = NotBelowFirst(starts[i], in[static_cast<size_t>(axes[i])]);
   }
   INGOT_ASSIGN_OR_RETURN(Expr slice, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends),
                                                                  PrimTuple(steps)}));

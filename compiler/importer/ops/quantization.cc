@@ -121,7 +121,8 @@ Outputs DequantizeLinear(const NodeImporter& node) {
   return One(node.Call("astype", {x}, {{"dtype", dtype}}));
 }
 
-// y, its scale and its zero point: the range of x with 0 in it goes to 0 .. 255.
+// y, its scale and its zero point: the range of x with 0 in it goes to 0 .. 255. Where that range is 0 alone, the scale
+// is 1.
 Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   const DataType uint8 = DataType::UInt(8);
@@ -132,7 +133,10 @@ Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr high, node.Bind("max", {x}));
   INGOT_ASSIGN_OR_RETURN(high, node.Bind("maximum", {high, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr range, node.Bind("subtract", {high, low}));
-  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("divide", {range, steps}));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr quotient_of_range, node.Bind("divide", {range, steps}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_zero, node.Bind("equal", {range, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("where", {is_zero, one, quotient_of_range}));
   INGOT_ASSIGN_OR_RETURN(Expr start, node.Bind("subtract", {zero, low}));
   INGOT_ASSIGN_OR_RETURN(start, node.Bind("divide", {start, scale}));
   INGOT_ASSIGN_OR_RETURN(start, RoundInto(node, std::move(start), nullptr, uint8));

@@ -4,6 +4,7 @@
 
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/recurrent.h"
 
 namespace ingot::importer {
@@ -64,17 +65,39 @@ Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
   layer.lanes = LanesFor(layer.hidden);
   layer.panels = (layer.hidden + layer.lanes - 1) / layer.lanes;
   const PrimExpr rows = ir::Int64(layer.gates * layer.hidden), directions = ir::Int64(layer.directions);
-  if (!ir::IsConstInt(w[0], layer.directions) || !ir::IsConstInt(r[0], layer.directions) ||
-      op::DimsDiffer(w[1], rows) || op::DimsDiffer(r[1], rows)) {
+  if (op::DimsDiffer(w[0], directions) || op::DimsDiffer(r[0], directions) || op::DimsDiffer(w[1], rows) ||
+      op::DimsDiffer(r[1], rows)) {
     return node.Invalid("W and R do not fit " + std::to_string(layer.directions) + " directions of " +
                         std::to_string(layer.gates) + " gates of " + std::to_string(layer.hidden) + " units");
   }
+  if (op::DimsDiffer(w[2], (*x->dims)[2])) return node.Invalid("W and X differ in the number of inputs");
   layer.batch_first = layout != 0;
   layer.steps = (*x->dims)[layer.batch_first ? 1 : 0];
   layer.batch = (*x->dims)[layer.batch_first ? 0 : 1];
-  layer.inputs = (*x->dims)[2];
+  layer.inputs = w[2];
   layer.dtype = *x->dtype;
   return layer;
+}
+
+// An input whose dims the layer decides: others are refused, and what nothing decides at import is compared when the
+// function runs.
+Result<Expr> Shaped(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+  bool fits = own.size() == dims.size(), is_proved = true;
+  for (size_t i = 0; fits && i < dims.size(); ++i) {
+    fits = !op::DimsDiffer(own[i], dims[i]);
+    is_proved &= op::DimsEqual(own[i], dims[i]);
+  }
+  const ir::Type expected = ir::Make<ir::TensorTypeNode>(dims, *type->dtype);
+  if (!fits) return node.Invalid("expected " + op::Describe(expected) + ", got " + op::Describe(x->type));
+  return is_proved ? x : node.Match(std::move(x), expected);
+}
+// The same of an input whose first dim counts directions.
+Result<Expr> OfDirections(const NodeImporter& node, const Layer& layer, size_t input, std::vector<PrimExpr> dims) {
+  dims.insert(dims.begin(), ir::Int64(layer.directions));
+  return Shaped(node, input, dims);
 }
 
 // Axis `axis` of x, the hidden units, as panels of lanes.
@@ -118,8 +141,10 @@ Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t en
 
 // x * W + biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds behind its reset.
 Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bias, Expr* state_bias) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(Expr w, node.Input(1));
+  const std::vector<PrimExpr> leading = layer.batch_first ? std::vector<PrimExpr>{layer.batch, layer.steps}
+                                                          : std::vector<PrimExpr>{layer.steps, layer.batch};
+  INGOT_ASSIGN_OR_RETURN(Expr x, Shaped(node, 0, {leading[0], leading[1], layer.inputs}));
+  INGOT_ASSIGN_OR_RETURN(Expr w, OfDirections(node, layer, 1, {ir::Int64(layer.gates * layer.hidden), layer.inputs}));
   const int64_t columns = layer.directions * layer.panels * layer.gates * layer.lanes;
   INGOT_ASSIGN_OR_RETURN(w, PackMatrix(node, layer, std::move(w), layer.inputs));
   INGOT_ASSIGN_OR_RETURN(w, Permuted(node, std::move(w), {4, 0, 2, 1, 3}));
@@ -136,9 +161,8 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
   }
   INGOT_ASSIGN_OR_RETURN(Expr gates, node.Bind("matmul", {x, w}));
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(3));
     const int64_t half = layer.gates * layer.hidden;
-    INGOT_ASSIGN_OR_RETURN(bias, Reshaped(node, std::move(bias), Dims({layer.directions, 2 * half})));
+    INGOT_ASSIGN_OR_RETURN(Expr bias, OfDirections(node, layer, 3, {ir::Int64(2 * half)}));
     INGOT_ASSIGN_OR_RETURN(Expr of_input, Columns(node, bias, 0, half));
     INGOT_ASSIGN_OR_RETURN(Expr of_state, Columns(node, bias, half, 2 * half));
     if (splits_bias) {  // the candidate's: the last of three gates
@@ -165,8 +189,9 @@ Result<Expr> InitialState(const NodeImporter& node, const Layer& layer, size_t i
     const Expr shape = ShapeOf({ir::Int64(layer.directions), layer.batch, ir::Int64(layer.hidden)});
     return node.Bind("zeros", {shape}, {{"dtype", layer.dtype}});
   }
-  INGOT_ASSIGN_OR_RETURN(Expr state, node.Input(input));
-  if (!layer.batch_first) return state;
+  const PrimExpr directions = ir::Int64(layer.directions), hidden = ir::Int64(layer.hidden);
+  if (!layer.batch_first) return Shaped(node, input, {directions, layer.batch, hidden});
+  INGOT_ASSIGN_OR_RETURN(Expr state, Shaped(node, input, {layer.batch, directions, hidden}));
   return Permuted(node, std::move(state), {1, 0, 2});
 }
 
@@ -235,7 +260,8 @@ Outputs Recurrent(const NodeImporter& node) {
   const bool splits_bias = cell == Cell::kGru && attrs.GetBool("linear_before_reset");
   Expr state_bias;
   INGOT_ASSIGN_OR_RETURN(const Expr gates, Gates(node, layer, splits_bias, &state_bias));
-  INGOT_ASSIGN_OR_RETURN(Expr recurrence, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr recurrence, OfDirections(node, layer, 2, {ir::Int64(layer.gates * layer.hidden), ir::Int64(layer.hidden)}));
   INGOT_ASSIGN_OR_RETURN(recurrence, PackMatrix(node, layer, std::move(recurrence), ir::Int64(layer.hidden)));
   INGOT_ASSIGN_OR_RETURN(recurrence, Permuted(node, std::move(recurrence), {0, 2, 4, 1, 3}));
   std::vector<Expr> args = {gates, recurrence};
@@ -249,7 +275,7 @@ Outputs Recurrent(const NodeImporter& node) {
   }
   if (state_bias.get() != nullptr) args.push_back(state_bias);
   if (cell == Cell::kLstm && node.HasInput(7)) {
-    INGOT_ASSIGN_OR_RETURN(Expr peepholes, node.Input(7));
+    INGOT_ASSIGN_OR_RETURN(Expr peepholes, OfDirections(node, layer, 7, {ir::Int64(3 * layer.hidden)}));
     INGOT_ASSIGN_OR_RETURN(peepholes, PackRows(node, layer, std::move(peepholes), 3));
     args.push_back(std::move(peepholes));
   }

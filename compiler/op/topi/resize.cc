@@ -205,7 +205,8 @@ te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation
           if (interpolation == Interpolation::kNearest) {
             place = ir::CallIntrinsic(ir::Intrinsic::kNearbyInt, {place});
           }
-          if (padding == GridPadding::kZeros) return place;
+          // Taps of cubic interpolation are held at the border one by one.
+          if (padding == GridPadding::kZeros || (padding == GridPadding::kBorder && taps == 4)) return place;
           const PrimExpr low = low_of(axis), high = high_of(axis);
           const PrimExpr moved = padding == GridPadding::kBorder ? ir::Max(ir::Min(place, length - D(1)), D(0))
                                                                  : Reflect(place, low, high);

@@ -179,6 +179,10 @@ void LinearCases(CaseBuilder& b) {
 
 void ElementwiseCases(CaseBuilder& b) {
   UnaryCases(b, *FindOp("clip"), {}, Then({Scalar(-1.5), Scalar(2)}));
+  for (DataType dtype : FindOp("clip")->cases.dtypes) {
+    b.Add("clip", "crossed_bounds_" + dtype.ToString(), {Data(dtype, {3, 5})}, {}, Then({Scalar(2), Scalar(-1)}));
+  }
+  b.Add("clip", "crossed_bounds_specials", {Specials()}, {}, Then({Scalar(2), Scalar(-1)}));
   UnaryCases(b, *FindOp("nn.leakyrelu"), {{"alpha", 0.125}});
   for (DataType from : FindOp("astype")->cases.dtypes) {
     for (DataType to : FindOp("astype")->cases.dtypes) {

@@ -189,6 +189,9 @@ void OrderingCases(CaseBuilder& b) {
     b.Add(op, "all_infinite", {Of(kF32, {3}, {-kInf, -kInf, -kInf})}, {{"axis", 0}});
     b.Add(op, "empty", {Data(kF32, {0, 3})}, {{"axis", 1}});
     b.Add(op, "specials", {nans}, {{"axis", 1}});
+    b.Add(op, "specials_last", {nans}, {{"axis", 1}, {"select_last_index", true}});
+    b.Add(op, "nan_first", {Of(kF32, {2, 4}, {kNan, 3, kNan, 1, kInf, kNan, -kInf, kNan})}, {{"axis", 1}});
+    b.Add(op, "nan_columns", {Of(kF32, {3, 4}, {kNan, 3, 1, 2, 5, kNan, 0, kNan, -kInf, 2, kNan, 2})}, {{"axis", 0}});
   }
   for (const char* op : {"cumsum", "cumprod"}) {
     const bool product = std::string_view(op) == "cumprod";
