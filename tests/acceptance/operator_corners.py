@@ -2,7 +2,8 @@
 parts, clamped bounds, automatic padding, rounding modes, reductions over nothing, NaN and infinities, sizes 0 and 1,
 dims with and without symbols, several opsets.
 
-usage: operator_corners.py BIN_DIR [--seed N] [--count N] [--only Op,Op] [--short] [--show]    exits 77 without onnxruntime
+usage: operator_corners.py BIN_DIR [--seed N] [--count N] [--only Op,Op] [--short] [--show]
+Exits 77 without onnx and onnxruntime.
 
 One generator per operator draws its inputs and attributes from a seed; every draw is a model of one node. What ONNX
 Runtime refuses is no legal model, unless it only lacks a kernel: then onnx.reference says what is right. Of a legal one
@@ -49,7 +50,8 @@ REFUSALS = (
 
 # Draws where ONNX Runtime is not followed: operator, condition on the case, why.
 QUIRKS = (
-    ("ReduceM(ax|in)", lambda c: c.has_nan(), "which NaN wins depends on where ONNX Runtime's vectors begin; numpy's rule"),
+    ("ReduceM(ax|in)", lambda c: c.has_nan(),
+     "which NaN wins depends on where ONNX Runtime's vectors begin; numpy's rule"),
     ("(Global)?MaxPool", lambda c: c.has_nan(), "the same"),
     ("AffineGrid", lambda c: c.attrs["align_corners"] == 1 and 1 in c.inputs[1].tolist()[2:],
      "the middle of an axis of 1 is 0 in the specification's function body, -1 in ONNX Runtime"),
@@ -581,11 +583,14 @@ def bit_shift(d, op):
 def einsum(d, op):
     equation, shapes = d.pick(
         ("ij,jk->ik", ("ij", "jk")), ("ij,jk", ("ij", "jk")), ("ii->i", ("ii",)), ("ii", ("ii",)), ("ij->ji", ("ij",)),
-        ("ij->", ("ij",)), ("bij,bjk->bik", ("bij", "bjk")), ("...ij,...jk->...ik", ("bij", "bjk")), ("i,j->ij", ("i", "j")),
-        ("...i->...", ("bji",)), ("ij,ij->", ("ij", "ij")), ("ibh,hnd->ibnd", ("ibh", "hnd")), (" i j , j -> i ", ("ij", "j")),
+        ("ij->", ("ij",)), ("bij,bjk->bik", ("bij", "bjk")), ("...ij,...jk->...ik", ("bij", "bjk")), ("i,j->ij", ("i",
+                                                                                                                  "j")),
+        ("...i->...", ("bji",)), ("ij,ij->", ("ij", "ij")), ("ibh,hnd->ibnd", ("ibh", "hnd")), (" i j , j -> i ",
+                                                                                                ("ij", "j")),
         ("ba", ("ba",)), ("bhwc,hkc->bhwk", ("bhwc", "hkc")), ("i,i,i->i", ("i", "i", "i")), ("iji->j", ("iji",)))
     sizes = {c: d.int(1, 4) for c in "abcdefghijklmnopqrstuvwxyz"}
-    return Case(op, [d.finite([sizes[c] for c in shape]) for shape in shapes], {"equation": equation}, opset=12, rtol=1e-3)
+    return Case(op, [d.finite([sizes[c] for c in shape]) for shape in shapes], {"equation": equation}, opset=12,
+                rtol=1e-3)
 
 
 @corner("Split")
@@ -609,7 +614,8 @@ def split(d, op):
 @corner("Tile")
 def tile(d, op):
     dims = d.dims(d.int(0, 3))
-    return Case(op, [d.data(dims, d.number()), d.ints([d.int(0, 3) for _ in dims])], constants=d.pick((1,), ()), opset=13)
+    return Case(op, [d.data(dims, d.number()), d.ints([d.int(0, 3) for _ in dims])], constants=d.pick((1,), ()),
+                opset=13)
 
 
 @corner("Expand")
@@ -688,7 +694,8 @@ def reshape(d, op):
 @corner("Flatten")
 def flatten(d, op):
     dims = d.dims(d.int(0, 4))
-    return Case(op, [d.data(dims, d.number())], {"axis": d.int(-len(dims), len(dims))} if d.chance(0.9) else {}, opset=13)
+    return Case(op, [d.data(dims, d.number())], {"axis": d.int(-len(dims), len(dims))} if d.chance(0.9) else {},
+                opset=13)
 
 
 @corner("Squeeze")
@@ -733,7 +740,8 @@ def depth(d, op):
     if op == "DepthToSpace":
         x = d.data([d.int(1, 2), block * block * d.int(1, 2), d.int(1, 3), d.int(1, 3)])
         return Case(op, [x], {"blocksize": block, "mode": d.pick("DCR", "CRD")}, opset=13)
-    return Case(op, [d.data([d.int(1, 2), d.int(1, 2), block * d.int(1, 3), block * d.int(1, 3)])], {"blocksize": block},
+    return Case(op, [d.data([d.int(1, 2), d.int(1, 2), block * d.int(1, 3), block * d.int(1, 3)])],
+                {"blocksize": block},
                 opset=13)
 
 
@@ -793,13 +801,14 @@ def binary(d, op):
             x, y = np.abs(x) % 4, np.abs(y) % 5
         else:
             x, y = d.data(x.shape, dtype, 0.5), d.data(y.shape, dtype, 0.5)
-            y = y if d.chance(0.4) else np.array(d.pick(0, 0.5, -0.5, 1, 2, 3, -1, -2, 1 / 3, np.inf, -np.inf, np.nan), dtype)
+            y = y if d.chance(0.4) else np.array(d.pick(0, 0.5, -0.5, 1, 2, 3, -1, -2, 1 / 3, np.inf, -np.inf,
+                                                        np.nan), dtype)
     constants = d.pick((), (), (1,), (0,))
     return Case(op, [x, y], constants=constants, opset=d.pick(13, 15), rtol=1e-3)
 
 
-UNARY = ("Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Log Neg Reciprocal Round Sigmoid Sign Sin Sinh "
-         "Softplus Softsign Sqrt Tan Tanh Relu HardSwish Mish IsNaN IsInf Elu Selu Celu LeakyRelu ThresholdedRelu "
+UNARY = ("Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Log Neg Reciprocal Round Sigmoid Sign Sin "
+         "Sinh Softplus Softsign Sqrt Tan Tanh Relu HardSwish Mish IsNaN IsInf Elu Selu Celu LeakyRelu ThresholdedRelu "
          "HardSigmoid Shrink Gelu").split()
 
 
@@ -844,7 +853,8 @@ def cast(d, op):
 @corner("Gemm")
 def gemm(d, op):
     m, k, n = (d.int(1, 5) for _ in range(3))
-    attrs = {"transA": d.int(0, 1), "transB": d.int(0, 1), "alpha": d.pick(1.0, 0.5, 0.0), "beta": d.pick(1.0, 2.0, 0.0)}
+    attrs = {"transA": d.int(0, 1), "transB": d.int(0, 1), "alpha": d.pick(1.0, 0.5, 0.0), "beta": d.pick(1.0, 2.0,
+                                                                                                          0.0)}
     a = d.finite([k, m] if attrs["transA"] else [m, k])
     b = d.finite([n, k] if attrs["transB"] else [k, n])
     c = d.pick(None, d.finite([n]), d.finite([m, 1]), d.finite([1, n]), d.finite([]), d.finite([m, n]))
@@ -854,8 +864,9 @@ def gemm(d, op):
 @corner("MatMul")
 def matmul(d, op):
     m, k, n, b = (d.int(1, 4) for _ in range(4))
-    shapes = d.pick(([k], [k]), ([k], [k, n]), ([m, k], [k]), ([b, m, k], [k, n]), ([k], [b, k, n]), ([b, m, k], [b, k, n]),
-                    ([1, m, k], [b, k, n]), ([b, m, k], [k]), ([m, 0], [0, n]), ([b, 1, m, k], [3, k, n]))
+    shapes = d.pick(([k], [k]), ([k], [k, n]), ([m, k], [k]), ([b, m, k], [k, n]), ([k], [b, k, n]),
+                    ([b, m, k], [b, k, n]), ([1, m, k], [b, k, n]), ([b, m, k], [k]), ([m, 0], [0, n]),
+                    ([b, 1, m, k], [3, k, n]))
     return Case(op, [d.finite(s) for s in shapes], constants=d.pick((), (1,)), opset=13, rtol=1e-3)
 
 
@@ -866,7 +877,8 @@ def layer_norm(d, op):
     own = dims[axis:]
     inputs = [d.finite(dims), d.finite(own), d.finite(own) if d.chance(0.6) else None]
     outputs = d.pick(1, 1, 3)
-    return Case(op, inputs, {"axis": axis, "epsilon": d.pick(1e-5, 0.1)}, outputs=outputs, opset=17, rtol=2e-3, atol=1e-3)
+    return Case(op, inputs, {"axis": axis, "epsilon": d.pick(1e-5, 0.1)}, outputs=outputs, opset=17, rtol=2e-3,
+                atol=1e-3)
 
 
 @corner("InstanceNormalization", "GroupNormalization")
@@ -885,15 +897,16 @@ def batch_norm(d, op):
     channels = d.int(1, 3)
     x = d.finite([d.int(1, 2), channels, *(d.int(1, 4) for _ in range(d.int(0, 3)))])
     params = [d.finite([channels]) for _ in range(3)] + [np.abs(d.finite([channels]))]
-    return Case(op, [x, *params], {"epsilon": d.pick(1e-5, 0.1)}, constants=d.pick((), (1, 2, 3, 4)), opset=15, rtol=2e-3,
+    return Case(op, [x, *params], {"epsilon": d.pick(1e-5, 0.1)}, constants=d.pick((), (1, 2, 3, 4)), opset=15,
+                rtol=2e-3,
                 atol=1e-3)
 
 
 @corner("LRN")
 def lrn(d, op):
     x = d.finite([d.int(1, 2), d.int(1, 6), *(d.int(1, 3) for _ in range(2))])
-    return Case(op, [x], {"size": d.pick(1, 3, 5), "alpha": d.pick(0.0001, 0.5), "beta": 0.75, "bias": d.pick(1.0, 2.0)}, opset=13,
-                rtol=1e-3)
+    attrs = {"size": d.pick(1, 3, 5), "alpha": d.pick(0.0001, 0.5), "beta": 0.75, "bias": d.pick(1.0, 2.0)}
+    return Case(op, [x], attrs, opset=13, rtol=1e-3)
 
 
 @corner("LpNormalization", "MeanVarianceNormalization")
@@ -901,7 +914,8 @@ def lp_norm(d, op):
     dims = d.dims(d.int(1, 4) if op == "LpNormalization" else 4, empty=0)
     if op == "LpNormalization":
         return Case(op, [d.finite(dims)], {"axis": d.axis(len(dims)), "p": d.int(1, 2)}, opset=1 + 12, rtol=1e-3)
-    return Case(op, [d.finite([n + 1 for n in dims])], {"axes": sorted(d.r.sample(range(4), d.int(1, 4)))}, opset=13, rtol=2e-3,
+    return Case(op, [d.finite([n + 1 for n in dims])], {"axes": sorted(d.r.sample(range(4), d.int(1, 4)))}, opset=13,
+                rtol=2e-3,
                 atol=1e-3)
 
 
@@ -931,7 +945,8 @@ def recurrent(d, op):
         attrs["clip"] = d.pick(0.5, 1.0)
     if op == "RNN" and d.chance(0.4):
         attrs["activations"] = [d.pick("Relu", "Tanh", "Sigmoid", "Softsign")] * ways
-    return Case(op, inputs, attrs, constants=d.pick((), (1, 2, 3, 7)), outputs=3 if op == "LSTM" else 2, opset=14, rtol=2e-3,
+    return Case(op, inputs, attrs, constants=d.pick((), (1, 2, 3, 7)), outputs=3 if op == "LSTM" else 2, opset=14,
+                rtol=2e-3,
                 atol=1e-4)
 
 
@@ -974,8 +989,10 @@ def roi_align(d, op):
     count = d.int(1, 3)
     low = d.np.uniform(-1, 2, [count, 2])
     rois = np.concatenate([low, low + d.np.uniform(0.1, 3, [count, 2])], 1).astype(F32)
-    attrs = {"output_height": d.int(1, 3), "output_width": d.int(1, 3), "sampling_ratio": d.int(0, 2), "mode": d.pick("avg", "avg", "max"),
-             "spatial_scale": d.pick(1.0, 0.5), "coordinate_transformation_mode": d.pick("half_pixel", "output_half_pixel")}
+    attrs = {"output_height": d.int(1, 3), "output_width": d.int(1, 3), "sampling_ratio": d.int(0, 2),
+             "mode": d.pick("avg", "avg", "max"),
+             "spatial_scale": d.pick(1.0, 0.5), "coordinate_transformation_mode": d.pick("half_pixel",
+                                                                                         "output_half_pixel")}
     return Case(op, [x, rois, d.np.integers(0, 2, [count]).astype(I64)], attrs, opset=16, rtol=1e-3, atol=1e-4)
 
 
@@ -1082,7 +1099,8 @@ def upsample(d, op):
 @corner("ConvInteger", "QLinearConv")
 def conv_integer(d, op):
     groups = d.pick(1, 1, 2)
-    w = d.data([groups * d.int(1, 2), d.int(1, 2), d.int(1, 3), d.int(1, 3)], U8 if op == "ConvInteger" else d.pick(U8, I8))
+    w = d.data([groups * d.int(1, 2), d.int(1, 2), d.int(1, 3), d.int(1, 3)],
+               U8 if op == "ConvInteger" else d.pick(U8, I8))
     x = d.data([d.int(1, 2), groups * w.shape[1], d.int(3, 5), d.int(3, 5)], U8)
     attrs = {"group": groups, "strides": [d.int(1, 2), d.int(1, 2)], "pads": [d.int(0, 1) for _ in range(4)]}
     zero = lambda dtype: np.array(d.int(0, 5), dtype)
@@ -1171,8 +1189,10 @@ def findings():
                constants=(1,), opset=17), True
     yield Case("Clip", [ramp, number(2), number(1)], constants=(1, 2), opset=17), True
     yield Case("Clip", [ramp, number(2), number(1)], opset=17), True
-    yield Case("Slice", [ramp, vector(-5), vector(INT_MIN), vector(0), vector(-2)], constants=(1, 2, 3, 4), opset=17), True
-    yield Case("Slice", [ramp, vector(0), vector(3), vector(0), vector(INT_MAX)], constants=(1, 2, 3, 4), opset=17), True
+    yield Case("Slice", [ramp, vector(-5), vector(INT_MIN), vector(0), vector(-2)], constants=(1, 2, 3, 4),
+               opset=17), True
+    yield Case("Slice", [ramp, vector(0), vector(3), vector(0), vector(INT_MAX)], constants=(1, 2, 3, 4),
+               opset=17), True
     yield Case("Slice", [ramp, vector(-5), vector(INT_MIN), vector(0), vector(-2)], constants=(1, 2, 3, 4), opset=17,
                symbolic={3: "N"}), True
     for length in (3, 4, 6):
@@ -1189,10 +1209,12 @@ def findings():
         yield Case("ConvTranspose", [d.finite([1, 2, 3, 3]), d.finite([2, 2, 3, 3])],
                    {"strides": [3, 3], "output_shape": shape}, constants=(1,), opset=17, symbolic={1: "N"}), True
     grid = number([[[[-0.48, 1.39], [0.3, -1.2]]]])
-    yield Case("GridSample", [d.finite([1, 2, 3, 2]), grid], {"mode": "bicubic", "padding_mode": "border"}, opset=16), True
+    yield Case("GridSample", [d.finite([1, 2, 3, 2]), grid], {"mode": "bicubic", "padding_mode": "border"},
+               opset=16), True
     for name in (None, {3: "I"}, {3: "I", 6: "J"}):  # W has more columns than X
         for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1)):
-            yield Case(op, [d.finite([5, 1, 3]), d.finite([1, 2 * gates, 6]), d.finite([1, 2 * gates, 2])], {"hidden_size": 2},
+            yield Case(op, [d.finite([5, 1, 3]), d.finite([1, 2 * gates, 6]), d.finite([1, 2 * gates, 2])],
+                       {"hidden_size": 2},
                        opset=17, symbolic=name, constants=() if name is None or 6 in name else (1, 2)), False
 
 
@@ -1213,7 +1235,8 @@ def check_slices(tools):
     for n in (0, 1, 3):
         x = np.arange(n, dtype=F32) + 1
         bounds = (INT_MIN, *range(-n - 2, n + 3), INT_MAX)
-        cases = [Case("Slice", [x, *(np.array([v], I64) for v in (start, end, 0, step))], constants=(1, 2, 3, 4), opset=13)
+        cases = [Case("Slice", [x, *(np.array([v], I64) for v in (start, end, 0, step))], constants=(1, 2, 3, 4),
+                      opset=13)
                  for start in bounds for end in bounds for step in (1, 2, -1, -2)]
         for at in range(0, len(cases), 100):
             some = cases[at:at + 100]
@@ -1243,7 +1266,8 @@ def draw(op, seed):
         if 0 in first.shape:
             case.front, case.inputs[0] = [], first
     elif d.chance(0.4) and op not in STATIC:  # every dim of such a size is one symbol; 1 would mean another broadcast
-        sizes = {n for i, x in enumerate(case.inputs) if x is not None and i not in case.constants for n in x.shape if n > 1}
+        sizes = {n for i,
+                 x in enumerate(case.inputs) if x is not None and i not in case.constants for n in x.shape if n > 1}
         chosen = d.r.sample(sorted(sizes), d.int(0, len(sizes)))
         case.symbolic = {n: SYMBOLS[i % len(SYMBOLS)] for i, n in enumerate(chosen)} or None
     return case

@@ -1,8 +1,8 @@
 // What rows of the operator table declare beside their semantics, held against the rows' reference evaluations on the
-// cases' tensors and on drawn ones: passes move, merge and lay out calls by these traits and never look at an operator's
-// name, so a trait that does not hold makes legal models wrong. Every row that carries a trait is tried, and one without
-// a case that can show a violation fails. That kernels compute what the references say is cases_test.cc's work; there
-// kernels also run with an output in the memory of the input that their descriptions let them share.
+// cases' tensors and on drawn ones: passes move, merge and lay out calls by these traits and never look at an
+// operator's name, so a trait that does not hold makes legal models wrong. Every row that carries a trait is tried, and
+// one without a case that can show a violation fails. That kernels compute what the references say is cases_test.cc's
+// work; there kernels also run with an output in the memory of the input that their descriptions let them share.
 #include <doctest/doctest.h>
 
 #include <algorithm>
