@@ -1208,6 +1208,12 @@ def findings():
                    {"strides": [3, 3], "output_shape": shape}, constants=(1,), opset=17), True
         yield Case("ConvTranspose", [d.finite([1, 2, 3, 3]), d.finite([2, 2, 3, 3])],
                    {"strides": [3, 3], "output_shape": shape}, constants=(1,), opset=17, symbolic={1: "N"}), True
+    for shape, attrs in (([9, 9], {}), ([10, 8], {}), ([7, 8], {"auto_pad": "SAME_UPPER"}),
+                         ([7, 8], {"output_padding": [1, 1]})):
+        for height, width in ((3, 3), (2, 3)):
+            yield Case("ConvTranspose", [d.finite([1, 2, height, width]), d.finite([2, 2, 3, 3])],
+                       {"strides": [3, 3] if height == 3 else [5, 3], "output_shape": shape, **attrs},
+                       constants=(1,), opset=17, symbolic={3: "W", 2: "H"} if height == 2 else {3: "W"}), True
     grid = number([[[[-0.48, 1.39], [0.3, -1.2]]]])
     yield Case("GridSample", [d.finite([1, 2, 3, 2]), grid], {"mode": "bicubic", "padding_mode": "border"},
                opset=16), True

@@ -109,6 +109,13 @@ Result<std::vector<int64_t>> KernelShape(const NodeImporter& node, std::span<con
   return kernel;
 }
 
+// Along an axis: so many places from one on.
+struct Trim {
+  size_t axis;
+  PrimExpr begin;
+  int64_t length;
+};
+
 Outputs AddChannelBias(const NodeImporter& node, Expr product, size_t rank, const PrimExpr& channels) {
   INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(2));
   std::vector<PrimExpr> dims(rank, ir::Int64(1));
@@ -150,6 +157,29 @@ Outputs Conv(const NodeImporter& node) {
   return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);
 }
 
+// A part of the product as long as output_shape says along axes that are symbolic, where padding depends on the length:
+// the first of these places is half of what the product is too long by. The function compares the length when it runs.
+Result<Expr> Trimmed(const NodeImporter& node, Expr product, const std::vector<Trim>& trims) {
+  if (trims.empty()) return product;
+  const auto tuple = [&](const auto& of) {
+    std::vector<Expr> fields;
+    std::vector<ir::Type> types;
+    for (const Trim& trim : trims) {
+      fields.push_back(ir::Make<ir::PrimValueNode>(of(trim)));
+      types.push_back(fields.back()->type);
+    }
+    return Expr(ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types))));
+  };
+  const Expr axes = tuple([](const Trim& trim) { return ir::Int64(static_cast<int64_t>(trim.axis)); });
+  const Expr begin = tuple([](const Trim& trim) { return trim.begin; });
+  const Expr end = tuple([](const Trim& trim) { return op::SimplifyDim(trim.begin + trim.length); });
+  INGOT_ASSIGN_OR_RETURN(product, node.Bind("strided_slice", {std::move(product), axes, begin, end}));
+  const auto* type = ir::As<ir::TensorTypeNode>(product->type);
+  std::vector<PrimExpr> dims = *type->dims;
+  for (const Trim& trim : trims) dims[trim.axis] = ir::Int64(trim.length);
+  return node.Match(product, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
+}
+
 // output_shape decides the padding when it is given; so does auto_pad SAME, whose result is stride times as long.
 Outputs ConvTranspose(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -168,12 +198,21 @@ Outputs ConvTranspose(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> shape, node.Ints("output_shape", {}));
   if (shape.size() == window.rank() + 2) shape.erase(shape.begin(), shape.begin() + 2);  // with n and channels
   if (!shape.empty() && shape.size() != window.rank()) return node.Invalid("output_shape of another rank");
+  std::vector<Trim> trims;
   for (size_t i = 0; i < window.rank() && (!shape.empty() || !auto_pad.empty()); ++i) {
     const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     int64_t total = reach - window.strides[i] + extra[i];
     if (!shape.empty()) {
       const auto size = ir::AsConstInt(in[2 + i]);
-      if (!size) return node.Unsupported("output_shape of data with a symbolic dimension");
+      if (!size) {
+        const PrimExpr excess = (in[2 + i] - 1) * window.strides[i] + (extra[i] + reach - shape[i]);
+        const int64_t rounds_up = auto_pad == "SAME_UPPER" ? 0 : 1;  // as SplitPadding does
+        const PrimExpr before = ir::FloorDiv(excess + rounds_up, ir::Int64(2));
+        trims.push_back({2 + i, op::SimplifyDim(ir::Max(before, ir::Int64(0))), shape[i]});
+        extra[i] = std::max(window.strides[i], window.dilations[i]) - 1;  // zeros behind, as many as there may be
+        window.padding[i] = window.padding[i + window.rank()] = 0;
+        continue;
+      }
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       total = window.strides[i] * (*size - 1) + extra[i] + reach - shape[i];
     }
@@ -185,8 +224,10 @@ Outputs ConvTranspose(const NodeImporter& node) {
   }
   const ir::Attrs attrs = ConvAttrs(window, groups).With("output_padding", AttrValue::Ints(extra));
   const std::string row = "nn.conv" + suffix + "_transpose";
-  if (!node.HasInput(2)) return One(node.Call(row, {x, weight}, attrs));
+  if (!node.HasInput(2) && trims.empty()) return One(node.Call(row, {x, weight}, attrs));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(row, {x, weight}, attrs));
+  INGOT_ASSIGN_OR_RETURN(product, Trimmed(node, std::move(product), trims));
+  if (!node.HasInput(2)) return std::vector<Expr>{std::move(product)};
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> bias, StaticRankDims(node, 2));
   if (bias.size() != 1) return node.Invalid("a bias of rank " + std::to_string(bias.size()) + ", expected 1");
   return AddChannelBias(node, std::move(product), in.size(), bias[0]);
