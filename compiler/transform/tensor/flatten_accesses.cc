@@ -1,6 +1,7 @@
 // Before: a loop that was fused from several has quotients and remainders of its variable as the indices of what it
-// accesses. After: where some of them vanish in the element's number, the access goes to a view of the buffer: one
-// dimension, the same data variable (lowered.h). Such a loop runs through rows of any length in whole vectors, and its
+// accesses, and a buffer whose last dimension is 1 is accessed at 0 there. After: where quotients vanish in the element's
+// number, or the last dimension is 1, the access goes to a view of the buffer: one dimension, the same data variable
+// (lowered.h). Such a loop runs through rows of any length in whole vectors, since the last index is what moves, and its
 // scalar code divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at
 // regions.
 #include <unordered_map>
@@ -60,13 +61,15 @@ class AccessFlattener : public StmtMutator {
       if (!index->dtype.is_scalar()) return std::nullopt;
       divisions += CountDivisions(index);
     }
-    if (divisions == 0) return std::nullopt;
+    const bool ends_in_one = IsConstInt(buffer->shape.back(), 1);
+    if (divisions == 0 && !ends_in_one) return std::nullopt;
     PrimExpr element = Cast(DataType::Int(64), indices[0]);
     for (size_t d = 1; d < indices.size(); ++d) {
       element = element * Cast(DataType::Int(64), buffer->shape[d]) + Cast(DataType::Int(64), indices[d]);
     }
     element = analyzer_.Simplify(element);
-    if (CountDivisions(element) >= divisions) return std::nullopt;
+    const int left = CountDivisions(element);
+    if (ends_in_one ? left > divisions : left >= divisions) return std::nullopt;
     return element;
   }
   Buffer ViewOf(const Buffer& buffer) {

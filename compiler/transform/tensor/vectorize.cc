@@ -289,7 +289,7 @@ class Vectorizer : public StmtMutator {
     std::vector<PrimExpr> values;
     std::vector<int64_t> positions;
     for (int lane = 0; lane < lanes_; ++lane) {
-      values.push_back(Substitute(scalar, {{var_, IntImm(var_->dtype, lane)}}));
+      values.push_back(Substitute(scalar, WithFixed(IntImm(var_->dtype, lane))));
       positions.push_back(lane);
     }
     return Make<ShuffleNode>(std::move(values), std::move(positions));
@@ -298,7 +298,14 @@ class Vectorizer : public StmtMutator {
   Stmt Serial(const Stmt& stmt) const {
     PrimVar var = MakePrimVar(var_->name, var_->dtype);
     return Make<ForNode>(var, IntImm(var->dtype, 0), IntImm(var->dtype, lanes_), ForKind::kSerial,
-                         Substitute(stmt, {{var_, var}}));
+                         Substitute(stmt, WithFixed(var)));
+  }
+
+  // What stays scalar has the variables that are fixed at their values too.
+  PrimVarMap WithFixed(PrimExpr value) const {
+    PrimVarMap map = fixed;
+    map.insert_or_assign(var_, std::move(value));
+    return map;
   }
 
   PrimVar var_;
