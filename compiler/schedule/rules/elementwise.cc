@@ -29,18 +29,24 @@ struct ExpressionSize : PrimVisitor {
   }
 };
 
-// A stage that is read several times is written several times into its reader: without a limit a chain of such stages
-// would double at every step.
-bool FitsInto(const BlockSite& producer, const BlockSite& reader) {
-  constexpr int64_t kMaxNodes = 4096;
+// A stage that is read several times, by one reader or by several, is written several times: without a limit a chain of
+// such stages would double at every step. One that is read once moves, and nothing grows.
+bool FitsInto(const BlockSite& producer, const std::vector<BlockSite>& readers) {
+  constexpr int64_t kMaxNodes = 4096;       // of a reader that repeats it
+  constexpr int64_t kMaxSharedNodes = 512;  // of each of several readers, which may become parts of one again
   const BufferStoreNode& store = StoreOf(producer);
-  ExpressionSize own, of_reader;
+  ExpressionSize own;
   own.VisitPrim(store.value);
-  of_reader.buffer = store.buffer.get();
-  const auto* reading = As<BufferStoreNode>(reader.block().body);
-  if (reading == nullptr) return true;
-  of_reader.VisitPrim(reading->value);
-  return of_reader.loads <= 1 || of_reader.nodes + own.nodes * of_reader.loads <= kMaxNodes;
+  return std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) {
+    ExpressionSize of_reader;
+    of_reader.buffer = store.buffer.get();
+    const auto* reading = As<BufferStoreNode>(reader.block().body);
+    if (reading == nullptr) return true;
+    of_reader.VisitPrim(reading->value);
+    const int64_t nodes = of_reader.nodes + own.nodes * of_reader.loads;
+    if (readers.size() > 1) return IsPlainMove(producer) || nodes <= kMaxSharedNodes;
+    return of_reader.loads <= 1 || nodes <= kMaxNodes;
+  });
 }
 
 }  // namespace
@@ -48,9 +54,7 @@ bool FitsInto(const BlockSite& producer, const BlockSite& reader) {
 bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
   if (!IsInjective(state, site) || WritesOutput(state, site)) return false;
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
-  if (!std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return FitsInto(site, reader); })) {
-    return false;
-  }
+  if (!FitsInto(site, readers)) return false;
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
   // A reader by cases reads each element several times.
