@@ -1,6 +1,7 @@
 #include "compiler/lower/place_tensors.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -61,25 +62,70 @@ std::optional<RoundedByCoefficients> RoundCoefficients(const PrimExpr& bytes) {
   return rounded;
 }
 
+// Tensors that were placed, by the time in which they live: those that overlap one are found in about the time that
+// their number takes. Each stands at the nodes of a binary tree over time that make up its interval, and in a list by
+// where it begins.
+class LiveTensors {
+ public:
+  explicit LiveTensors(const std::vector<PlannedTensor>& tensors) : tensors_(tensors) {
+    int64_t end = 1;
+    for (const PlannedTensor& tensor : tensors) end = std::max(end, tensor.last + 1);
+    while (num_leaves_ < end) num_leaves_ *= 2;
+    covering_.resize(static_cast<size_t>(2 * num_leaves_));
+  }
+
+  void Add(size_t tensor) {
+    const auto number = num_placed_++;
+    int64_t low = tensors_[tensor].first + num_leaves_, high = tensors_[tensor].last + num_leaves_ + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) covering_[static_cast<size_t>(low++)].push_back({number, tensor});
+      if (high % 2 == 1) covering_[static_cast<size_t>(--high)].push_back({number, tensor});
+    }
+    by_begin_.insert({tensors_[tensor].first, {number, tensor}});
+  }
+
+  // Those that live at some time together with this one, in the order in which they were added.
+  std::vector<size_t> Overlapping(const PlannedTensor& tensor) const {
+    std::vector<std::pair<size_t, size_t>> found;
+    for (int64_t node = tensor.first + num_leaves_; node > 0; node /= 2) {
+      const auto& here = covering_[static_cast<size_t>(node)];
+      found.insert(found.end(), here.begin(), here.end());
+    }
+    for (auto it = by_begin_.upper_bound(tensor.first); it != by_begin_.end() && it->first <= tensor.last; ++it) {
+      found.push_back(it->second);
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<size_t> result;
+    for (const auto& [number, other] : found) result.push_back(other);
+    return result;
+  }
+
+ private:
+  const std::vector<PlannedTensor>& tensors_;
+  int64_t num_leaves_ = 1;
+  size_t num_placed_ = 0;
+  std::vector<std::vector<std::pair<size_t, size_t>>> covering_;  // by node: (number, tensor)
+  std::multimap<int64_t, std::pair<size_t, size_t>> by_begin_;    // (number, tensor)
+};
+
 // Placement of tensors whose sizes are all constants: plain integers, the same algorithm.
 std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<PlannedTensor>& tensors,
                                                         const std::vector<size_t>& order) {
   std::vector<int64_t> offsets(tensors.size(), 0);
-  std::vector<size_t> placed;  // ordered by offset
+  LiveTensors placed(tensors);
   int64_t peak = 0;
   for (size_t i : order) {
     const int64_t size = *AsConstInt(tensors[i].size_bytes);
+    std::vector<size_t> neighbours = placed.Overlapping(tensors[i]);
+    std::stable_sort(neighbours.begin(), neighbours.end(), [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
     int64_t offset = 0;
-    for (size_t j : placed) {
-      if (tensors[j].last < tensors[i].first || tensors[i].last < tensors[j].first) continue;
+    for (size_t j : neighbours) {
       if (offset + size <= offsets[j]) break;  // the gap before j is wide enough
       offset = std::max(offset, offsets[j] + *AsConstInt(tensors[j].size_bytes));
     }
     offsets[i] = offset;
     peak = std::max(peak, offset + size);
-    placed.insert(
-        std::upper_bound(placed.begin(), placed.end(), i, [&](size_t a, size_t b) { return offsets[a] < offsets[b]; }),
-        i);
+    placed.Add(i);
   }
   return {std::move(offsets), peak};
 }
@@ -162,12 +208,9 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
   for (const PlannedTensor& tensor : tensors) sizes.push_back(rounded.Add(tensor));
   Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
   PrimExpr peak = Int64(0);
-  std::vector<size_t> placed;
+  LiveTensors placed(tensors);
   for (size_t i : order) {
-    std::vector<size_t> neighbours;
-    for (size_t j : placed) {
-      if (tensors[j].last >= tensors[i].first && tensors[i].last >= tensors[j].first) neighbours.push_back(j);
-    }
+    const std::vector<size_t> neighbours = placed.Overlapping(tensors[i]);
     auto end_of = [&](size_t j) { return rounded.Simplify(offsets[j] + sizes[j]); };
     auto is_free = [&](const PrimExpr& offset) {
       const PrimExpr end = offset + sizes[i];
@@ -202,7 +245,7 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
     peak = higher;
     result.offsets[i] = formula;
     result.peak = peak_formula;
-    placed.push_back(i);
+    placed.Add(i);
   }
   return result;
 }
