@@ -120,10 +120,11 @@ class Table {
 
 class PatternRewriter : public ir::ExprMutator {
  public:
-  explicit PatternRewriter(const Table& table) : table_(table) {}
+  PatternRewriter(const Table& table, const ir::Function& function) : table_(table) { NumberBlocks(function); }
 
  protected:
   void MutateBinding(const ir::Binding& binding) override {
+    EnterBlock(block_of_.at(binding.var.get()));
     Expr value = MutateExpr(binding.value);
     if (binding.is_match_cast()) return Emit({binding.var, value, binding.match_cast, binding.span});
     Expr rewritten = Rewrite(value, binding.span);
@@ -151,8 +152,33 @@ class PatternRewriter : public ir::ExprMutator {
   static constexpr int kMaxDepth = 8;
 
   void Define(ir::Binding binding) {
-    definitions_[binding.var] = Resolve(binding.value, definitions_);
+    const Expr& value = definitions_[binding.var] = Resolve(binding.value, definitions_);
+    bool is_local = false;
+    ForEachUse(value, [&](const ir::Var& used) { is_local |= used->is_dataflow; });
+    if (is_local) local_.push_back(binding.var);
     Emit(std::move(binding));
+  }
+
+  void NumberBlocks(const ir::Function& function) {
+    struct Numberer : ir::ExprVisitor {
+      explicit Numberer(std::unordered_map<const ir::VarNode*, int>& numbers) : block_of(numbers) {}
+      void VisitBlock(const ir::BindingBlock& block) override {
+        const int number = ++num_blocks;
+        for (const ir::Binding& binding : block.bindings) block_of.emplace(binding.var.get(), number);
+        ir::ExprVisitor::VisitBlock(block);
+      }
+      std::unordered_map<const ir::VarNode*, int>& block_of;
+      int num_blocks = 0;
+    };
+    Numberer(block_of_).VisitExpr(function->body);
+  }
+
+  // A dataflow variable is seen in its block alone: what is made of such ones has no definition outside of it.
+  void EnterBlock(int block) {
+    if (block == block_) return;
+    block_ = block;
+    for (const ir::Var& var : local_) definitions_.erase(var);
+    local_.clear();
   }
 
   Expr Rewrite(Expr value, const ir::Span& span, int depth = 0) {
@@ -186,6 +212,9 @@ class PatternRewriter : public ir::ExprMutator {
 
   const Table& table_;
   Definitions definitions_;
+  std::unordered_map<const ir::VarNode*, int> block_of_;  // by number, from 1 on
+  int block_ = 0;
+  std::vector<ir::Var> local_;  // defined by dataflow variables
 };
 
 }  // namespace
@@ -194,7 +223,7 @@ Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext&) {
   const Table table;
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
-                        return PatternRewriter(table).MutateFunction(function);
+                        return PatternRewriter(table, function).MutateFunction(function);
                       });
 }
 
