@@ -12,6 +12,8 @@
 #include "formats/file.h"
 #include "formats/packed_program.h"
 #include "formats/signing.h"
+#include "vm/program_codec.h"
+#include "vm/verifier.h"
 
 namespace ingot::driver {
 namespace {
@@ -61,6 +63,24 @@ Status CheckArchitecture(const vm::Program& program, const std::string& architec
   return Status();
 }
 
+// What the loader asks of every file, before anything is written: its proofs, and its caps on what tables may hold.
+// Constants and images are bytes behind the tables, which decoding does not look at.
+Status CheckLoads(const vm::Program& program) {
+  const auto check = [&]() -> Status {
+    INGOT_RETURN_IF_ERROR(vm::Verify(program));
+    vm::Program tables = program;
+    tables.constants.clear();
+    tables.images.clear();
+    INGOT_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, vm::EncodeProgram(tables));
+    INGOT_ASSIGN_OR_RETURN(const formats::Container container,
+                           formats::Container::Open(SharedBytes::Own(std::move(bytes))));
+    return vm::DecodeProgram(container).status();
+  };
+  Status status = check();
+  if (status.ok()) return status;
+  return Status(StatusCode::kUnsupportedModel, "the executable would not load: " + status.message());
+}
+
 }  // namespace
 
 std::string LauncherName(const vm::Program& program, const std::string& architecture) {
@@ -108,6 +128,7 @@ std::string SymbolFor(std::string_view path) {
 }
 
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options) {
+  INGOT_RETURN_IF_ERROR(CheckLoads(program));
   INGOT_ASSIGN_OR_RETURN(vm::EncodedProgram encoded, vm::EncodedProgram::Encode(program, options.encoding));
   if (!options.golden_cases.empty()) {
     formats::ContainerWriter::Options section;

@@ -88,7 +88,8 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
       nodes[it->second].readers.push_back({index, reading});
     }
     // A variable that leaves the block is read outside.
-    nodes.push_back({fusion, {}, /*is_visible=*/!bindings[i].var->is_dataflow});
+    nodes.push_back(
+        {fusion, {}, /*is_visible=*/!bindings[i].var->is_dataflow, static_cast<int32_t>(call->args.size())});
     binding_of.push_back(i);
     node_of.emplace(bindings[i].var, index);
   }

@@ -67,7 +67,10 @@ class Partition {
         size_(nodes.size(), 1),
         visited_(nodes.size(), 0) {
     std::iota(group_.begin(), group_.end(), 0);
-    for (const FusionNode& node : nodes) class_.push_back(node.fusion);
+    for (const FusionNode& node : nodes) {
+      class_.push_back(node.fusion);
+      inputs_.push_back(node.num_inputs);
+    }
   }
 
   std::vector<int32_t> Run() {
@@ -126,25 +129,27 @@ class Partition {
     }
     const int32_t target = Find(sink);
     std::vector<int32_t> groups;
-    int32_t total = size_[target];
+    int32_t total = size_[target], inputs = inputs_[target];
     for (int32_t member : between) {
       const int32_t group = Find(member);
       if (group == target || std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
       groups.push_back(group);
       total += size_[group];
+      inputs += inputs_[group];
     }
-    if (total > max_group_) return;
+    if (total > max_group_ || inputs > kMaxFusionInputs) return;
     for (int32_t group : groups) {
       group_[group] = target;
       if (class_[group] == FusionClass::kOutFusible) class_[target] = FusionClass::kOutFusible;
     }
     size_[target] = total;
+    inputs_[target] = inputs;
   }
 
   const std::vector<FusionNode>& nodes_;
   const int32_t max_group_;
   std::vector<PostDominator> tree_;
-  std::vector<int32_t> group_, size_;
+  std::vector<int32_t> group_, size_, inputs_;
   std::vector<FusionClass> class_;
   std::vector<int32_t> visited_;  // by number of the search
   int32_t visit_ = 0;

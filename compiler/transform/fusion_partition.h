@@ -19,10 +19,13 @@ struct FusionNode {
   };
   std::vector<Reader> readers;
   bool is_visible = false;  // something that is no node reads it, too
+  int32_t num_inputs = 0;   // tensors that it reads
 };
 
 // Larger groups would make functions that take long to compile and gain nothing.
 inline constexpr int32_t kMaxFusionGroup = 64;
+// Of all members of a group together: kernels take a limited number of tensors (vm::kMaxKernelParams).
+inline constexpr int32_t kMaxFusionInputs = 192;
 
 // For each node the number of the last node of its group (its own for a node that stays alone). Nodes are in order of
 // execution. Only the last node of a group is read from outside of it.

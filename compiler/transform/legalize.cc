@@ -1,12 +1,16 @@
 #include "compiler/transform/legalize.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/structural.h"
+#include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/build.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/narrow_calls.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 
@@ -29,7 +33,27 @@ class Legalizer : public ir::ExprMutator {
     const Call call = ir::AsRef<ir::CallNode>(mutated);
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
     if (row == nullptr || row->is_view || row->is_primitive) return mutated;
-    return row->extents.count == 0 ? LegalizeCall(OpenTuples(call), *row) : CountAndFill(call, *row);
+    if (row->extents.count != 0) return CountAndFill(call, *row);
+    const Result<Call> narrow = op::NarrowCall(OpenTuples(call), [&](const Call& part) {
+      return EmitValue(LegalizeCall(part, *op::RowOf(part)), op::RowOf(part)->name);
+    });
+    return narrow.ok() ? LegalizeCall(*narrow, *row) : Problem(call, narrow.status());
+  }
+  // The tuple of very many results is never made: whoever takes it apart finds its fields.
+  void MutateBinding(const ir::Binding& binding) override {
+    const auto* call = ir::As<ir::CallNode>(binding.value);
+    const bool is_wide = call != nullptr && !binding.is_match_cast() && call->type &&
+                         ResultTypes(ir::Ref<ir::CallNode>(call)).size() > op::kMaxTensorsOfCall;
+    if (!is_wide) return ExprMutator::MutateBinding(binding);
+    ir::Binding legalised = binding;
+    legalised.value = MutateExpr(binding.value);
+    if (ir::As<ir::TupleNode>(legalised.value) == nullptr) return ExprMutator::MutateBinding(legalised);
+    var_map_[binding.var] = legalised.value;
+  }
+  Expr Mutate(const ir::Ref<ir::TupleGetItemNode>& item) override {
+    const Expr tuple = MutateExpr(item->tuple);
+    if (const auto* made = ir::As<ir::TupleNode>(tuple)) return made->fields.at(static_cast<size_t>(item->index));
+    return ExprMutator::Mutate(item);
   }
 
  private:
@@ -55,13 +79,35 @@ class Legalizer : public ir::ExprMutator {
   Expr LegalizeCall(const Call& call, const op::OpRow& row, bool counts = false) {
     // Predicates and costs read the arguments' dims, so shapes are checked before.
     if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
-    const ir::GlobalVar var = FunctionFor(call, row, counts);
-    if (var == nullptr) return call;
+    const std::vector<ir::GlobalVar> functions = FunctionsFor(call, row, counts);
+    if (functions.empty()) return call;
+    if (functions.size() > 1) return CallEach(call, functions);
     std::vector<ir::PrimExpr> shape_vars;
     for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
-    ir::CallNode result = *op::MakeCallTIR(var, op::InputTensors(call), OutTypes(call), std::move(shape_vars));
+    return CallOf(call, functions[0], OutTypes(call), std::move(shape_vars));
+  }
+
+  static Expr CallOf(const Call& call, const ir::GlobalVar& function, std::vector<ir::Type> types,
+                     std::vector<ir::PrimExpr> shape_vars = {}) {
+    ir::CallNode result = *op::MakeCallTIR(function, op::InputTensors(call), std::move(types), std::move(shape_vars));
     result.span = call->span;
     return ir::Make<ir::CallNode>(std::move(result));
+  }
+
+  // The tuple of all results, of which each function makes as many as fit.
+  Expr CallEach(const Call& call, const std::vector<ir::GlobalVar>& functions) {
+    const std::vector<ir::Type> types = ResultTypes(call);
+    std::vector<Expr> fields;
+    for (const ir::GlobalVar& function : functions) {
+      const auto begin = types.begin() + std::ssize(fields);
+      const auto count = std::min<std::ptrdiff_t>(op::kMaxTensorsOfCall, types.end() - begin);
+      const Expr part = EmitValue(CallOf(call, function, {begin, begin + count}), function->name);
+      for (std::ptrdiff_t i = 0; i < count; ++i) {
+        const Expr field = count == 1 ? part : Expr(ir::Make<ir::TupleGetItemNode>(part, i, *(begin + i)));
+        fields.push_back(count == 1 ? part : EmitValue(field, "field"));
+      }
+    }
+    return ir::Make<ir::TupleNode>(std::move(fields), call->type);
   }
 
   // Counting, the extents under names of their own, filling:
@@ -93,9 +139,9 @@ class Legalizer : public ir::ExprMutator {
     return fill.ok() ? LegalizeCall(*fill, row) : Problem(call, fill.status());
   }
 
-  // The tensor function of a call; null after a problem. Calls of one operator with equal attributes on equal types
-  // have the same one, so that a model of 100,000 alike calls builds it once.
-  ir::GlobalVar FunctionFor(const Call& call, const op::OpRow& row, bool counts) {
+  // The tensor functions of a call, one unless its results are very many; none after a problem. Calls of one operator
+  // with equal attributes on equal types have the same ones, so that a model of 100,000 alike calls builds them once.
+  std::vector<ir::GlobalVar> FunctionsFor(const Call& call, const op::OpRow& row, bool counts) {
     std::vector<ir::Type> types;
     for (const Expr& arg : call->args) types.push_back(arg->type);
     types.push_back(call->type);
@@ -105,12 +151,49 @@ class Legalizer : public ir::ExprMutator {
       if (other.counts == counts && other.call->attrs.items() == call->attrs.items() &&
           SameKinds(other.call->args, call->args) &&
           ir::StructuralEqual(other.signature, signature, /*map_free_vars=*/true)) {
-        return other.var;
+        return other.functions;
       }
     }
-    const ir::GlobalVar var = BuildFunction(call, row, counts);
-    if (var != nullptr) seen.push_back({call, signature, counts, var});
-    return var;
+    std::vector<ir::GlobalVar> functions;
+    const ir::PrimFunc whole = BuildFunction(call, counts);
+    if (whole == nullptr) return functions;
+    for (const ir::PrimFunc& function : FunctionsOfResults(whole, ResultTypes(call).size())) {
+      functions.push_back(Share(function, row, counts ? "_count" : ""));
+    }
+    seen.push_back({call, signature, counts, functions});
+    return functions;
+  }
+
+  // The function itself, or one for each run of kMaxTensorsOfCall results where each of them is made by statements of
+  // its own.
+  static std::vector<ir::PrimFunc> FunctionsOfResults(const ir::PrimFunc& function, size_t num_results) {
+    const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
+    const auto* seq = root == nullptr ? nullptr : ir::As<ir::SeqNode>(root->block->body);
+    if (num_results <= op::kMaxTensorsOfCall || seq == nullptr || seq->stmts.size() != num_results ||
+        !root->block->alloc_buffers.empty() || num_results > function->params.size()) {
+      return {function};
+    }
+    const size_t num_inputs = function->params.size() - num_results;
+    std::vector<ir::PrimFunc> functions;
+    for (size_t begin = 0; begin < num_results; begin += op::kMaxTensorsOfCall) {
+      const size_t end = std::min(begin + op::kMaxTensorsOfCall, num_results);
+      ir::PrimFuncNode part = *function;
+      part.params.resize(num_inputs);
+      std::vector<ir::Stmt> stmts;
+      for (size_t i = begin; i < end; ++i) {
+        part.params.push_back(function->params[num_inputs + i]);
+        stmts.push_back(seq->stmts[i]);
+      }
+      ir::BlockNode block = *root->block;
+      block.body = ir::MakeSeq(std::move(stmts));
+      ir::BlockRealizeNode realize = *root;
+      realize.block = ir::Make<ir::BlockNode>(std::move(block));
+      part.body = ir::Make<ir::BlockRealizeNode>(std::move(realize));
+      functions.push_back(ir::Make<ir::PrimFuncNode>(std::move(part)));
+      // What reads or writes another result is no statement of its own.
+      if (!ir::VerifyPrimFunc(functions.back()).ok()) return {function};
+    }
+    return functions;
   }
 
   // What types do not say of arguments: which are constants, and the values of strings and dtypes.
@@ -125,14 +208,26 @@ class Legalizer : public ir::ExprMutator {
     return true;
   }
 
-  ir::GlobalVar BuildFunction(const Call& call, const op::OpRow& row, bool counts) {
+  // Every result is a tensor without elements.
+  static bool MakesNothing(const Call& call) {
+    return std::ranges::all_of(ResultTypes(call), [](const ir::Type& type) {
+      const auto& dims = *ir::As<ir::TensorTypeNode>(type)->dims;
+      return std::ranges::any_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 0); });
+    });
+  }
+  static op::Statements NoStatements(const op::TeArgs&, const op::Buffers&, const op::Buffers&) {
+    return std::vector<ir::Stmt>{};
+  }
+
+  ir::PrimFunc BuildFunction(const Call& call, bool counts) {
     const op::Implementation* best = op::CheapestImplementation(call, target_);
     if (best == nullptr) {
       Problem(call, "no implementation for target \"" + target_.name + "\" takes this call");
       return nullptr;
     }
-    Result<ir::PrimFunc> function = (counts ? best->count : best->build)(call, target_);
-    if (function.ok()) return Share(*std::move(function), row, counts ? "_count" : "");
+    Result<ir::PrimFunc> function = !counts && MakesNothing(call) ? op::BuildFromStatements(call, NoStatements)
+                                                                  : (counts ? best->count : best->build)(call, target_);
+    if (function.ok()) return *std::move(function);
     problems_.push_back(function.status().message());
     return nullptr;
   }
@@ -185,7 +280,7 @@ class Legalizer : public ir::ExprMutator {
     Call call;
     ir::Type signature;  // of the arguments and the result
     bool counts;
-    ir::GlobalVar var;
+    std::vector<ir::GlobalVar> functions;
   };
 
   const Target& target_;

@@ -42,6 +42,14 @@ TEST_CASE("fusion groups: what joins what") {
   CHECK(PartitionFusion(visible) == Groups{0, 1});
 }
 
+TEST_CASE("fusion groups: a kernel takes a limited number of tensors") {
+  std::vector<FusionNode> nodes = Graph({kI, kI, kI}, {{0, 1}, {1, 2}});
+  for (FusionNode& node : nodes) node.num_inputs = kMaxFusionInputs / 2;
+  CHECK(PartitionFusion(nodes) == std::vector<int32_t>{1, 1, 2});
+  for (FusionNode& node : nodes) node.num_inputs = kMaxFusionInputs / 3;
+  CHECK(PartitionFusion(nodes) == std::vector<int32_t>{2, 2, 2});
+}
+
 TEST_CASE("fusion groups: only the last node is read outside, one product each, no group too large") {
   std::mt19937 random(7);
   for (int round = 0; round < 300; ++round) {

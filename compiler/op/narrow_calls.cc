@@ -1,0 +1,56 @@
+#include "compiler/op/narrow_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ingot::op {
+namespace {
+
+using ir::Expr;
+
+// One tuple argument whose runs of fields can be put together by the same operator, bitwise: a tree of calls.
+Result<ir::Call> NarrowTuple(const ir::Call& call, const std::function<Expr(const ir::Call&)>& bind) {
+  std::vector<Expr> fields = ir::As<ir::TupleNode>(call->args[0])->fields;
+  const auto with_fields = [&](std::vector<Expr> some) -> Result<ir::Call> {
+    std::vector<ir::Type> types;
+    for (const Expr& field : some) types.push_back(field->type);
+    const Expr tuple = ir::Make<ir::TupleNode>(std::move(some), ir::Make<ir::TupleTypeNode>(std::move(types)));
+    INGOT_ASSIGN_OR_RETURN(const ir::Call made, MakeCall(RowOf(call)->name, {tuple}, call->attrs));
+    ir::CallNode spanned = *made;
+    spanned.span = call->span;
+    return ir::Make<ir::CallNode>(std::move(spanned));
+  };
+  while (fields.size() > kMaxTensorsOfCall) {
+    std::vector<Expr> joined;
+    for (size_t begin = 0; begin < fields.size(); begin += kMaxTensorsOfCall) {
+      const size_t end = std::min(begin + kMaxTensorsOfCall, fields.size());
+      if (end - begin == 1) {
+        joined.push_back(fields[begin]);
+        continue;
+      }
+      INGOT_ASSIGN_OR_RETURN(const ir::Call part, with_fields({fields.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                               fields.begin() + static_cast<std::ptrdiff_t>(end)}));
+      joined.push_back(bind(part));
+    }
+    fields = std::move(joined);
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::Call whole, with_fields(std::move(fields)));
+  ir::CallNode typed = *whole;
+  typed.type = call->type;
+  return ir::Make<ir::CallNode>(std::move(typed));
+}
+
+// Operators of a tuple that are associative.
+constexpr std::string_view kAssociative[] = {"concat"};
+
+}  // namespace
+
+Result<ir::Call> NarrowCall(const ir::Call& call, const std::function<Expr(const ir::Call&)>& bind) {
+  const OpRow* row = RowOf(call);
+  const bool is_associative = row != nullptr && std::ranges::find(kAssociative, row->name) != std::end(kAssociative);
+  const auto* tuple = is_associative ? ir::As<ir::TupleNode>(call->args[0]) : nullptr;
+  if (tuple == nullptr || tuple->fields.size() <= kMaxTensorsOfCall) return call;
+  return NarrowTuple(call, bind);
+}
+
+}  // namespace ingot::op
