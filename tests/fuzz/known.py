@@ -6,8 +6,6 @@ KNOWN_WRONG = [
     (r"is bound by no argument", "dims of 1 are lost from a kernel's loops"),
     (r"crash: vm-compile exit -11.* \[(Compress|Gather|Concat)", "tensors without elements"),
     (r"has no known rank or data type", "a result whose broadcast dims are only known at run time"),
-    (r"wrong: .*\[Clip\]", "bounds that cross"),
-    (r"wrong: .*Trilu", "Trilu counts as element-wise"),
     (r"error: vm-run exit 3.*matched, instruction .*expected .*, got", "dims that broadcast at run time alone"),
     (r"plan entry .*PlanBounds.*Loop", "a loop whose trips follow from a length"),
     (r"refused: .*(a symbolic dimension|dimensions that are symbols|over a symbolic dimension)",
