@@ -77,9 +77,9 @@ std::string DescribeParam(const vm::Kernel& kernel, const vm::KernelParam& param
 }
 
 // What a call takes: formulas, and numbers for the shapes that were given (upper bounds where none was).
-Json DescribeMemory(const vm::Program& program, const vm::Function& function, const vm::GivenShapes& shapes) {
+Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& function, const vm::GivenShapes& shapes) {
   const std::vector<std::string> symbols = function.signature.symbol_names();
-  const vm::MemoryNeeds needs = vm::MemoryNeedsOf(program, function);
+  const vm::MemoryNeeds needs = vm::MemoryNeedsOf(of_program, function);
   Json memory{{"arenas", needs.arenas.ToString(symbols)}, {"results", needs.results.ToString(symbols)},
               {"depends_on_data", needs.depends_on_data}, {"calls", needs.calls},
               {"workspace", needs.workspace_bytes},       {"states", needs.state_bytes}};
@@ -125,6 +125,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
   Json document;
   for (const auto& [key, value] : program.metadata) document["metadata"][key] = value;
   Json functions = Json::array();
+  const vm::MemoryNeeds of_program = is_sound ? vm::MemoryNeedsOf(program) : vm::MemoryNeeds();
   for (const vm::Function& function : program.functions) {
     const std::vector<std::string> symbols = function.signature.symbol_names();
     Json arenas = Json::array();
@@ -139,7 +140,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
                          {"instructions", function.code.size()},
                          {"registers", function.registers.size()},
                          {"arenas", arenas}});
-    if (is_sound) functions.back()["memory"] = DescribeMemory(program, function, shapes);
+    if (is_sound) functions.back()["memory"] = DescribeMemory(of_program, function, shapes);
   }
   document["functions"] = functions;
   Json states = Json::array();
@@ -421,6 +422,7 @@ class Inspection {
   // A finding per line; the exit code is that of the first need that is not met.
   Result<int> ShowNeeds(const formats::Container& container, const vm::Program& program) {
     vm::DoctorOptions options;
+    options.file = file_.bytes;
     options.shapes = shapes_;
     options.directory = FolderOf(options_.path);
     options.machine_policy_path = vm::kMachinePolicyPath;

@@ -24,7 +24,10 @@ void FreeHost(void*, void* data, int64_t size_bytes) { FreeAligned(data, HostByt
 }  // namespace
 
 Status CopyElements(const TensorView& from, const TensorView& to) {
-  INGOT_CHECK(from.device.is_host_accessible() && to.device.is_host_accessible());
+  if (!from.device.is_host_accessible() || !to.device.is_host_accessible()) {
+    return Invalid(
+        {"copy from ", from.device.ToString(), " to ", to.device.ToString(), ", of which one is not the host"});
+  }
   if (from.dtype != to.dtype || from.rank != to.rank || from.dims != to.dims) {
     return Invalid({"copy from ", from.TypeToString(), " to ", to.TypeToString()});
   }

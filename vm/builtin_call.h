@@ -37,6 +37,8 @@ class BuiltinCall {
   TupleObject* tuple(size_t i) const;
   // Of a tuple: the result takes its register, and nothing else refers to it, so that it may become the result.
   bool IsConsumed(size_t i) const;
+  // No tensor that the routine writes shares memory with another argument, or with a tensor in a sequence.
+  bool WritesApart(const BuiltinInfo& row) const;
   // What the call gives, where the row has a result.
   void set_result(Value value) { result_ = std::move(value); }
   Value TakeResult() { return std::exchange(result_, Value()); }

@@ -8,6 +8,7 @@
 #include "vm/builtin_call.h"
 #include "vm/frame_words.h"
 #include "vm/interpreter.h"
+#include "vm/type_rules.h"
 #include "vm/value_text.h"
 
 namespace ingot::vm {
@@ -35,6 +36,24 @@ TupleObject* BuiltinCall::tuple(size_t i) const {
 
 bool BuiltinCall::IsConsumed(size_t i) const {
   return slots_[i] == result_slot_ && std::ranges::count(slots_, result_slot_) == 1 && tuple(i)->is_unique();
+}
+
+bool BuiltinCall::WritesApart(const BuiltinInfo& row) const {
+  const std::span<const BuiltinArgument> roles = row.arguments.subspan(row.num_results());
+  for (size_t out = 0; out < roles.size() && IsWritten(roles[out].role); ++out) {
+    const auto overlaps = [&](const TensorView& view) { return Overlap(views_[out], view); };
+    for (size_t i = 0; i < types_.size(); ++i) {
+      if (i == out) continue;
+      if (types_[i]->is_tensor() && overlaps(views_[i])) return false;
+      const TupleObject* const sequence = IsCountedKind(types_[i]->kind) ? tuple(i) : nullptr;
+      if (sequence == nullptr) continue;
+      for (const Value& element : sequence->elements) {
+        const auto* tensor = std::get_if<Tensor>(&element);
+        if (tensor != nullptr && *tensor && overlaps(tensor->view())) return false;
+      }
+    }
+  }
+  return true;
 }
 
 double BuiltinCall::number(size_t i) const { return std::bit_cast<double>(*slots_[i]); }

@@ -103,9 +103,11 @@ Status OpenWith(ingot_instance* instance, const ingot_open_options* options, ing
   }
   auto executable = std::make_unique<ingot_executable>();
   INGOT_ASSIGN_OR_RETURN(executable->executable, open(converted));
+  auto functions = std::make_shared<FunctionHandles>();
   for (const vm::Function& function : executable->executable->program().functions) {
-    if (function.exported) executable->functions.push_back(DescribeFunction(function));
+    if (function.exported) functions->push_back(DescribeFunction(function));
   }
+  executable->functions = std::move(functions);
   *out = executable.release();
   return Status();
 }
@@ -224,31 +226,33 @@ ingot_status* ingot_executable_open_memory(ingot_instance* instance, const void*
 void ingot_executable_release(ingot_executable* executable) { delete executable; }
 
 size_t ingot_executable_weight_count(const ingot_executable* executable) {
-  return executable->executable->program().weights.size();
+  return executable == nullptr ? 0 : executable->executable->program().weights.size();
 }
 const char* ingot_executable_weight_name(const ingot_executable* executable, size_t index) {
+  if (index >= ingot_executable_weight_count(executable)) return nullptr;
   const vm::Program& program = executable->executable->program();
-  if (index >= program.weights.size()) return nullptr;
   return program.constants[program.weights[index].constant.value].name.c_str();
 }
 
 size_t ingot_executable_metadata_count(const ingot_executable* executable) {
-  return executable->executable->program().metadata.size();
+  return executable == nullptr ? 0 : executable->executable->program().metadata.size();
 }
 const char* ingot_executable_metadata_key(const ingot_executable* executable, size_t index) {
+  if (index >= ingot_executable_metadata_count(executable)) return nullptr;
   const auto& metadata = executable->executable->program().metadata;
-  return index < metadata.size() ? std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str()
-                                 : nullptr;
+  return std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
 }
 const char* ingot_executable_metadata_value(const ingot_executable* executable, size_t index) {
+  if (index >= ingot_executable_metadata_count(executable)) return nullptr;
   const auto& metadata = executable->executable->program().metadata;
-  return index < metadata.size() ? std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index))->second.c_str()
-                                 : nullptr;
+  return std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index))->second.c_str();
 }
 
-size_t ingot_executable_function_count(const ingot_executable* executable) { return executable->functions.size(); }
+size_t ingot_executable_function_count(const ingot_executable* executable) {
+  return executable == nullptr ? 0 : executable->functions->size();
+}
 const ingot_function* ingot_executable_function(const ingot_executable* executable, size_t index) {
-  return index < executable->functions.size() ? executable->functions[index].get() : nullptr;
+  return index < ingot_executable_function_count(executable) ? (*executable->functions)[index].get() : nullptr;
 }
 ingot_status* ingot_executable_find_function(const ingot_executable* executable, const char* name,
                                              const ingot_function** function) {
@@ -258,63 +262,77 @@ ingot_status* ingot_executable_find_function(const ingot_executable* executable,
     if (function == nullptr) return NullArgument("function");
     *function = nullptr;
     INGOT_ASSIGN_OR_RETURN(const vm::Function* found, executable->executable->Find(name));
-    for (const auto& candidate : executable->functions) {
+    for (const auto& candidate : *executable->functions) {
       if (candidate->function == found) *function = candidate.get();
     }
     return Status();
   });
 }
 
-const char* ingot_function_name(const ingot_function* function) { return function->function->name.c_str(); }
-const char* ingot_function_signature(const ingot_function* function) { return function->signature.c_str(); }
+// Of no function and no type nothing is known: no name, no parts.
+const char* ingot_function_name(const ingot_function* function) {
+  return function == nullptr ? nullptr : function->function->name.c_str();
+}
+const char* ingot_function_signature(const ingot_function* function) {
+  return function == nullptr ? nullptr : function->signature.c_str();
+}
 size_t ingot_function_symbol_count(const ingot_function* function) {
-  return function->function->signature.symbols.size();
+  return function == nullptr ? 0 : function->function->signature.symbols.size();
 }
 const char* ingot_function_symbol(const ingot_function* function, size_t index, int64_t* min, int64_t* max) {
-  const auto& symbols = function->function->signature.symbols;
-  if (index >= symbols.size()) return nullptr;
-  if (min != nullptr) *min = symbols[index].min;
-  if (max != nullptr) *max = symbols[index].max;
-  return symbols[index].name.c_str();
+  if (index >= ingot_function_symbol_count(function)) return nullptr;
+  const vm::Symbol& symbol = function->function->signature.symbols[index];
+  if (min != nullptr) *min = symbol.min;
+  if (max != nullptr) *max = symbol.max;
+  return symbol.name.c_str();
 }
-size_t ingot_function_input_count(const ingot_function* function) { return function->inputs.size(); }
+size_t ingot_function_input_count(const ingot_function* function) {
+  return function == nullptr ? 0 : function->inputs.size();
+}
 const char* ingot_function_input_name(const ingot_function* function, size_t index) {
-  return index < function->inputs.size() ? function->function->signature.params[index].name.c_str() : nullptr;
+  return index < ingot_function_input_count(function) ? function->function->signature.params[index].name.c_str()
+                                                      : nullptr;
 }
 const ingot_type* ingot_function_input_type(const ingot_function* function, size_t index) {
-  return index < function->inputs.size() ? function->inputs[index].get() : nullptr;
+  return index < ingot_function_input_count(function) ? function->inputs[index].get() : nullptr;
 }
 int32_t ingot_function_input_is_written(const ingot_function* function, size_t index) {
-  if (index >= function->inputs.size()) return 0;
+  if (index >= ingot_function_input_count(function)) return 0;
   const vm::Type& type = function->function->signature.params[index].type;
   return type.is_tensor() && type.storage == vm::Storage::kBorrowedMut ? 1 : 0;
 }
-size_t ingot_function_output_count(const ingot_function* function) { return function->outputs.size(); }
+size_t ingot_function_output_count(const ingot_function* function) {
+  return function == nullptr ? 0 : function->outputs.size();
+}
 const char* ingot_function_output_name(const ingot_function* function, size_t index) {
-  return index < function->outputs.size() ? function->function->signature.results[index].name.c_str() : nullptr;
+  return index < ingot_function_output_count(function) ? function->function->signature.results[index].name.c_str()
+                                                       : nullptr;
 }
 const ingot_type* ingot_function_output_type(const ingot_function* function, size_t index) {
-  return index < function->outputs.size() ? function->outputs[index].get() : nullptr;
+  return index < ingot_function_output_count(function) ? function->outputs[index].get() : nullptr;
 }
 
-ingot_kind ingot_type_kind(const ingot_type* type) { return static_cast<ingot_kind>(type->type->kind); }
-const char* ingot_type_text(const ingot_type* type) { return type->text.c_str(); }
+ingot_kind ingot_type_kind(const ingot_type* type) {
+  return type == nullptr ? INGOT_KIND_OBJECT : static_cast<ingot_kind>(type->type->kind);
+}
+const char* ingot_type_text(const ingot_type* type) { return type == nullptr ? nullptr : type->text.c_str(); }
 ingot_dl_data_type ingot_type_dtype(const ingot_type* type) {
+  if (type == nullptr) return {};
   const DataType dtype = type->type->dtype;
   return {static_cast<uint8_t>(dtype.code), dtype.bits, dtype.lanes};
 }
-int32_t ingot_type_rank(const ingot_type* type) { return type->type->rank(); }
+int32_t ingot_type_rank(const ingot_type* type) { return type == nullptr ? 0 : type->type->rank(); }
 int64_t ingot_type_dim(const ingot_type* type, int32_t axis) {
-  if (axis < 0 || axis >= type->type->rank()) return -1;
+  if (axis < 0 || axis >= ingot_type_rank(type)) return -1;
   const vm::Dim& dim = type->type->dims[static_cast<size_t>(axis)];
   return dim && dim->is_constant() ? dim->constant() : -1;
 }
 const char* ingot_type_dim_text(const ingot_type* type, int32_t axis) {
-  return axis >= 0 && axis < type->type->rank() ? type->dims[static_cast<size_t>(axis)].c_str() : nullptr;
+  return axis >= 0 && axis < ingot_type_rank(type) ? type->dims[static_cast<size_t>(axis)].c_str() : nullptr;
 }
-size_t ingot_type_element_count(const ingot_type* type) { return type->elements.size(); }
+size_t ingot_type_element_count(const ingot_type* type) { return type == nullptr ? 0 : type->elements.size(); }
 const ingot_type* ingot_type_element(const ingot_type* type, size_t index) {
-  return index < type->elements.size() ? type->elements[index].get() : nullptr;
+  return index < ingot_type_element_count(type) ? type->elements[index].get() : nullptr;
 }
 
 }  // extern "C"

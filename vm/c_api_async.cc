@@ -73,13 +73,14 @@ class SignalsBlocked {
 
 Status Start(std::unique_ptr<ingot_task> made, ingot_task** task) {
   ingot_task* const raw = made.get();
+  raw->context->task = raw;  // before there is a thread, whose external functions may look
   try {
     const SignalsBlocked blocked;
     raw->thread = std::thread([raw] { RunTask(*raw); });
   } catch (const std::system_error&) {
+    raw->context->task = nullptr;
     return Status::OutOfMemory("the system gives no thread for an asynchronous invocation");
   }
-  raw->context->task = raw;
   *task = made.release();
   return Status();
 }
@@ -147,7 +148,9 @@ int32_t ingot_task_wait_for(const ingot_task* task, double seconds) {
 void ingot_task_cancel(ingot_task* task) {
   if (task == nullptr) return;
   task->cancelled.store(true);  // for an invocation that has not begun
-  task->context->context->Cancel();
+  // The context's next invocation begins after this one's end is known: it is not hit.
+  const std::lock_guard lock(task->mutex);
+  if (!task->is_done) task->context->context->Cancel();
 }
 
 ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num_results) {

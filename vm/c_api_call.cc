@@ -44,6 +44,7 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
     }
     case INGOT_KIND_TUPLE: {
       if (depth == kMaxNesting) return Status(StatusCode::kBadInput, "tuples nest too deep");
+      if (value.as.tuple.elements == nullptr && value.as.tuple.count > 0) return NullArgument("elements");
       std::vector<vm::Value> elements;
       for (size_t i = 0; i < value.as.tuple.count; ++i) {
         INGOT_ASSIGN_OR_RETURN(vm::Value element, ToValue(value.as.tuple.elements[i], depth + 1));
@@ -248,6 +249,7 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   vm::ContextOptions converted;
   converted.max_memory_bytes = given.max_memory_bytes;
   converted.fuel = given.fuel;
+  if (given.externals == nullptr && given.num_externals > 0) return NullArgument("externals");
   for (size_t i = 0; i < given.num_externals; ++i) {
     const ingot_external external = given.externals[i];
     if (external.name == nullptr || (external.call == nullptr && external.call_raw == nullptr)) {
@@ -271,6 +273,7 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   }
   auto out = std::make_unique<ingot_context>();
   INGOT_ASSIGN_OR_RETURN(out->context, vm::Context::Create(executable->executable, std::move(converted)));
+  out->functions = executable->functions;
   *context = out.release();
   return Status();
 }
@@ -429,7 +432,7 @@ ingot_status* ingot_context_run(ingot_context* context, const ingot_function* fu
 
 ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ingot_value* output) {
   return Guard([&]() -> Status {
-    if (context == nullptr) return NullArgument("context");
+    INGOT_RETURN_IF_ERROR(CheckIdle(context));
     if (output == nullptr) return NullArgument("output");
     if (index >= context->results.size()) {
       return Status(StatusCode::kInvalidArgument,

@@ -10,6 +10,10 @@ namespace {
                 "the context is in use: an asynchronous invocation was started and not waited for");
 }
 
+[[gnu::cold]] Status Runs() {
+  return Status(StatusCode::kInvalidArgument, "the context runs: this is a call from inside of its invocation");
+}
+
 [[gnu::cold]] Status ForeignFunction() {
   return Status(StatusCode::kInvalidArgument, "the function belongs to another executable than the context");
 }
@@ -22,7 +26,8 @@ namespace {
 
 Status CheckIdle(const ingot_context* context) {
   if (context == nullptr) return NullArgument("context");
-  return context->task == nullptr ? Status() : InUse();
+  if (context->task != nullptr) return InUse();
+  return context->context->is_running() ? Runs() : Status();
 }
 
 Status CheckCall(const ingot_context* context, const ingot_function* function) {

@@ -39,13 +39,16 @@ struct ingot_function {
   std::vector<std::unique_ptr<ingot_type>> outputs;
 };
 
+// They live as long as the executable or one of its contexts.
+using FunctionHandles = std::vector<std::unique_ptr<ingot_function>>;
+
 struct ingot_golden_cases;  // vm/c_api_golden.cc
 
 // Keeps the runtime's instance alive; contexts keep the runtime's executable alive.
 struct ingot_executable {
   std::shared_ptr<const ingot::vm::Executable> executable;
-  std::vector<std::unique_ptr<ingot_function>> functions;  // the exported ones
-  std::unique_ptr<ingot_golden_cases> golden;              // read when they are first asked for
+  std::shared_ptr<const FunctionHandles> functions;  // the exported ones
+  std::unique_ptr<ingot_golden_cases> golden;        // read when they are first asked for
   std::mutex golden_mutex;
   ingot_executable();
   ~ingot_executable();
@@ -53,6 +56,7 @@ struct ingot_executable {
 
 struct ingot_context {
   std::unique_ptr<ingot::vm::Context> context;
+  std::shared_ptr<const FunctionHandles> functions;  // which calls name
   // Of invoke_into: kept, so that warm calls allocate nothing.
   std::vector<ingot::TensorView> inputs;
   std::vector<ingot::TensorView> outputs;
@@ -83,7 +87,7 @@ inline Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, {"the argument \"", name, "\" is NULL"});
 }
 
-// There is a context, and no asynchronous invocation has it.
+// There is a context, and no invocation has it: neither an asynchronous one nor one whose external function asks.
 Status CheckIdle(const ingot_context* context);
 // So too, and the function belongs to its executable.
 Status CheckCall(const ingot_context* context, const ingot_function* function);

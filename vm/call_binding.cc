@@ -74,6 +74,13 @@ Status Interpreter::StageCopy(const LinkedFunction& linked, size_t parameter, co
   return Status();
 }
 
+Status Interpreter::StageResult(const TensorView& view, const Type& type, const TensorView& output) {
+  INGOT_ASSIGN_OR_RETURN(Tensor staged, CopyToOwned(view, type.device));
+  copies_.push_back({staged.view(), output});
+  context_.staging_.push_back(std::move(staged));
+  return Status();
+}
+
 // ---- arguments from outside
 
 // The elements' dims too, now that the symbols are bound.
@@ -84,7 +91,7 @@ Status Interpreter::CheckObjects(const LinkedFunction& linked, const int64_t* fr
     const Type& type = signature.params[p].type;
     if (type.kind != ValueKind::kTuple && type.kind != ValueKind::kOptional) continue;
     const Value value = Ref<Object>::Share(ObjectOf(frame[linked.frame.offsets[num_symbols + p]]));
-    if (!HasType(value, type, {frame, num_symbols}))
+    if (!HasType(value, type, {frame, num_symbols}, context_.device_ids_))
       return ParameterMismatch(*linked.function, p, DescribeValue(value));
   }
   return Status();
@@ -122,7 +129,8 @@ Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter
   const std::vector<Dim> unknown(linked.function->signature.symbols.size());
   loose = SubstituteSymbols(loose, unknown);
   if (type.kind == ValueKind::kShape) loose.dims.assign(type.dims.size(), std::nullopt);
-  if (!HasType(value, loose, {})) return ParameterMismatch(*linked.function, parameter, DescribeValue(value));
+  if (!HasType(value, loose, {}, context_.device_ids_))
+    return ParameterMismatch(*linked.function, parameter, DescribeValue(value));
   return Unbox(type, slot, value);
 }
 
@@ -184,7 +192,8 @@ Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) 
 
 // Tensors from outside may have any form, or nobody who keeps them.
 Result<Tensor> Interpreter::Kept(const Tensor& tensor, uint8_t device) {
-  if (tensor.storage() && tensor.is_compact() && tensor.view().IsAligned(kPlanAlignment)) return tensor;
+  const bool is_ours = tensor.storage() && !tensor.view().is_read_only;  // registers of storage owned are writable
+  if (is_ours && tensor.is_compact() && tensor.view().IsAligned(kPlanAlignment)) return tensor;
   return CopyToOwned(tensor.view(), device);
 }
 

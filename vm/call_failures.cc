@@ -44,6 +44,8 @@ Status FramesTooLarge(const LinkedFunction& callee, size_t num_frames) {
   return TooDeep({"the frames of ", num_frames, " take more than ", kMaxStackWords * 8, " bytes"}, callee);
 }
 
+Status ForeignClosure() { return Status(StatusCode::kBadInput, "the closure is another executable's"); }
+
 Status WrongArgumentCount(const Function& function, size_t num_arguments) {
   return Status(StatusCode::kInvalidArgument,
                 {"function \"", function.name, "\" takes ", function.signature.params.size(), " arguments, got ",

@@ -16,6 +16,8 @@ namespace ingot::vm {
 // A stack that is too deep, in calls or in bytes.
 [[gnu::cold]] Status CallsTooDeep(const LinkedFunction& callee);
 [[gnu::cold]] Status FramesTooLarge(const LinkedFunction& callee, size_t num_frames);
+// A closure that another executable made.
+[[gnu::cold]] Status ForeignClosure();
 [[gnu::cold]] Status WrongArgumentCount(const Function& function, size_t num_arguments);
 [[gnu::cold]] Status WrongCounts(const Function& function, size_t num_inputs, size_t num_outputs);
 // A symbol's value that is not in its range, of a parameter's dim or a state.

@@ -64,6 +64,7 @@ Status Context::CreateDevices() {
   for (const VirtualDevice& device : executable_->program().devices) {
     INGOT_ASSIGN_OR_RETURN(DeviceId id, DeviceId::Parse(device.kind));
     id.index = device.index;
+    device_ids_.push_back(id);
     BoundDevice& bound = devices_.emplace_back();
     INGOT_ASSIGN_OR_RETURN(bound.device, CreateDevice(id, executable_->instance()->allocator()));
     INGOT_ASSIGN_OR_RETURN(bound.pool, MemoryPool::Create(bound.device, limit));

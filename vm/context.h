@@ -67,7 +67,9 @@ class Context {
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 
-  // From the start of each invocation; 0: none.
+  // One invocation at a time: from inside of an external function this is true.
+  bool is_running() const { return running_; }
+  // From the start of each invocation; 0: none. Of the running one it stays what it was.
   void set_deadline(double seconds) { deadline_seconds_ = seconds; }
   // Stops the running invocation at its next call or back edge. From any thread or a signal handler.
   void Cancel() { interrupt_.store(kInterruptCancelled); }
@@ -144,6 +146,7 @@ class Context {
   std::shared_ptr<const Executable> executable_;
   ContextOptions options_;
   std::vector<BoundDevice> devices_;
+  std::vector<DeviceId> device_ids_;  // of devices_
   std::vector<Tensor> states_;
   std::vector<const ExternalFunction*> externals_;                     // per Program::externals
   std::vector<std::vector<std::unique_ptr<Activation>>> activations_;  // per function
@@ -156,6 +159,7 @@ class Context {
   std::atomic<int32_t> interrupt_{kNotInterrupted};
   double deadline_seconds_ = 0;
   bool running_ = false;
+  bool is_armed_ = false;  // the timer has the running invocation's deadline
   Profiler profiler_;
   Instrument instrument_;
   bool checks_finite_ = false;

@@ -124,6 +124,7 @@ class Doctor {
         Megabytes(weights) + (is_compressed ? " decompressed" : " mapped") +
             (prepared > 0 ? ", and " + Megabytes(prepared) + " packed when it is loaded" : ""),
         has, fits(held));
+    const MemoryNeeds of_program = MemoryNeedsOf(program_);
     for (const Function& function : program_.functions) {
       if (!function.exported) continue;
       const std::string what = "memory of \"" + function.name + "\"";
@@ -132,7 +133,7 @@ class Doctor {
         Say(what, symbols.status().message() + " (--dim NAME=N says it)", has, StatusCode::kOk);
         continue;
       }
-      const MemoryNeeds needs = MemoryNeedsOf(program_, function);
+      const MemoryNeeds needs = MemoryNeedsOf(of_program, function);
       const Result<int64_t> total = needs.Total(*symbols);
       if (!total.ok()) {
         Say(what, total.status().message(), has, total.status().code());
@@ -170,31 +171,33 @@ class Doctor {
     }
   }
 
+  // What opening the file would say, by what opening uses; and whether each signature is right.
   void Trust() {
-    std::vector<formats::PublicKey> signers;
-    std::string signature = "not signed";
+    std::string signature;
+    bool is_forged = false;
     for (const formats::Section& section : container_.sections()) {
       const std::span<const std::byte> stored = container_.StoredBytes(section);
       if (section.kind != formats::SectionKind::kSignature || stored.size() != formats::kSignatureSectionBytes)
         continue;
-      formats::PublicKey& key = signers.emplace_back();
+      formats::PublicKey key;
       std::transform(stored.begin(), stored.begin() + key.size(), key.begin(),
                      [](std::byte byte) { return std::to_integer<uint8_t>(byte); });
-      signature = (signers.size() == 1 ? "signed by " : signature + ", ") + formats::ToHex(key);
+      const bool is_right = formats::CheckSignature(container_, {&key, 1}, nullptr).ok();
+      is_forged = is_forged || (!is_right && formats::CanCheckSignatures());
+      const char* const how = is_right                        ? "signed by "
+                              : formats::CanCheckSignatures() ? "with a wrong signature of "
+                                                              : "with an unchecked signature of ";
+      signature += (signature.empty() ? "" : ", ") + std::string(how) + formats::ToHex(key);
     }
+    if (signature.empty()) signature = "not signed";
+    if (is_forged) return Say("trust", signature, "a signature that is wrong says nothing", StatusCode::kNotTrusted);
     TrustPolicy policy;
     const Result<bool> has_policy = ReadMachinePolicy(options_.machine_policy_path, &policy);
     if (!has_policy.ok()) return Say("trust", signature, has_policy.status().message(), StatusCode::kNotTrusted);
     if (!*has_policy) return Say("trust", signature, "this machine has no policy", StatusCode::kOk);
-    const bool is_known = std::ranges::any_of(signers, [&](const formats::PublicKey& key) {
-      return std::ranges::find(policy.keys, key) != policy.keys.end();
-    });
-    if (is_known && formats::CanCheckSignatures()) {
-      return Say("trust", signature, options_.machine_policy_path + " trusts this key", StatusCode::kOk);
-    }
-    Say("trust", signature,
-        options_.machine_policy_path + (policy.allowed.empty() ? " trusts other keys" : " may list its SHA-256"),
-        policy.allowed.empty() ? StatusCode::kNotTrusted : StatusCode::kOk);
+    const Status status = CheckTrust(policy, container_, options_.file, nullptr);
+    Say("trust", signature, options_.machine_policy_path + (status.ok() ? " trusts it" : ": " + status.message()),
+        status.code());
   }
 
   const formats::Container& container_;

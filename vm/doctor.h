@@ -22,6 +22,7 @@ struct Finding {
 };
 
 struct DoctorOptions {
+  std::span<const std::byte> file;     // all of it, of which the container is a part
   GivenShapes shapes;                  // of the calls whose memory is asked for
   std::string directory;               // where files of weights are looked for
   std::string machine_policy_path;     // where the machine's trust policy would be

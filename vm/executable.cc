@@ -1,8 +1,5 @@
 #include "vm/executable.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "formats/file.h"
@@ -41,7 +38,7 @@ bool HasNativeCode(const Program& program) {
 // Bytes that a policy is about are read to private memory before they are looked at.
 bool HasPolicy(const OpenOptions& options) {
   if (options.trust == Trust::kPolicy) return true;
-  return !options.stub_kernels && (access(options.machine_policy_path.c_str(), F_OK) == 0 || errno == EACCES);
+  return !options.stub_kernels && HasMachinePolicy(options.machine_policy_path);
 }
 
 }  // namespace

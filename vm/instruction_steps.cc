@@ -302,7 +302,7 @@ Status Interpreter::Match(const Record& record, const Instruction& in, const Ins
   };
   if (IsCountedKind(from.kind)) {
     INGOT_ASSIGN_OR_RETURN(const Value value, Box(from, from_slot));
-    if (!HasType(value, to, slots)) return mismatch(DescribeValue(value));
+    if (!HasType(value, to, slots, context_.device_ids_)) return mismatch(DescribeValue(value));
     Drop(to, to_slot);
     return Unbox(to, to_slot, value);
   }

@@ -35,7 +35,7 @@ Status Interpreter::Run(std::span<const TensorView> outputs) {
   if (context_.checks_finite_) INGOT_RETURN_IF_ERROR(CheckParametersFinite());
   Status status = is_observed ? Loop<true>(outputs) : Loop<false>(outputs);
   if (!status.ok()) return AtPlace(std::move(status));
-  for (const WriteBack& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.staged, back.original));
+  for (const Copy& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.from, back.to));
   return Status();
 }
 

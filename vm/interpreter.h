@@ -67,6 +67,7 @@ class Interpreter {
   Status StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot);
   Status StageCopy(const LinkedFunction& linked, size_t parameter, const TensorView& view, bool is_reachable,
                    int64_t* slot);
+  Status StageResult(const TensorView& view, const Type& type, const TensorView& output);
   Status PlaceArgument(const LinkedFunction& linked, size_t parameter, const Value& value, int64_t* slot);
   Status CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const;
   Status CheckOutputs(const LinkedFunction& linked, std::span<const TensorView> inputs,
@@ -117,13 +118,15 @@ class Interpreter {
                                                     const int64_t* frame) const;
   Status CheckParametersFinite();
 
-  struct WriteBack {
-    TensorView staged;
-    TensorView original;
+  // Of elements, when the code has run.
+  struct Copy {
+    TensorView from;
+    TensorView to;
   };
   Context& context_;
   std::vector<Record> records_;
-  std::vector<WriteBack> write_backs_;
+  std::vector<Copy> write_backs_;                  // parameters that were staged
+  std::vector<Copy> copies_;                       // results that are not where they belong
   const RegisterList* returned_ = nullptr;         // of the outermost frame, as frame offsets
   const RegisterList* returned_source_ = nullptr;  // as registers
   BuiltinCall builtin_call_;                       // the one that runs; its memory is kept

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runtime/suggest.h"
+#include "runtime/tensor.h"
 #include "vm/facts.h"
 
 namespace ingot::vm {
@@ -50,10 +51,10 @@ class OwnTensors {
       if (in.opcode == Opcode::kAlloc || in.opcode == Opcode::kAllocOutput || in.opcode == Opcode::kCopy) {
         Add(in.reg(0));
       } else if (in.opcode == Opcode::kRelease) {
-        const auto found = alive_.find(in.reg(0));
-        if (!is_straight || found == alive_.end()) continue;
+        if (!is_straight || !(formulas_.contains(in.reg(0)) || numbers_.contains(in.reg(0)))) continue;
         Note();
-        alive_.erase(found);
+        formulas_.erase(in.reg(0));
+        if (const auto number = numbers_.extract(in.reg(0))) sum_of_numbers_ -= number.mapped();
       } else if (SharesMemory(in.opcode)) {
         // It stays, under a name that no register has.
         ForEachRegister(in, [&](uint32_t index, bool) { Keep(index); });
@@ -73,21 +74,33 @@ class OwnTensors {
   void Add(uint32_t index) {
     Keep(index);  // what was there may still be held by others
     const Dim bytes = BytesOf(function_.registers[index]);
-    if (bytes && bytes->fits()) {
-      alive_[index] = *bytes;
-    } else {
+    if (!bytes || !bytes->fits()) {
       depends_on_data_ = true;
+    } else if (!bytes->is_constant()) {
+      formulas_[index] = *bytes;
+    } else if (bytes->constant() < 0 || __builtin_add_overflow(sum_of_numbers_, bytes->constant(), &sum_of_numbers_)) {
+      depends_on_data_ = true;
+    } else {
+      numbers_[index] = bytes->constant();
     }
   }
   void Keep(uint32_t index) {
-    if (auto node = alive_.extract(index)) {
+    if (auto node = formulas_.extract(index)) {
       node.key() = next_kept_--;
-      alive_.insert(std::move(node));
+      formulas_.insert(std::move(node));
+    }
+    if (auto node = numbers_.extract(index)) {
+      node.key() = next_kept_--;
+      numbers_.insert(std::move(node));
     }
   }
   void Note() {
     DimCode sum;
-    for (const auto& [index, bytes] : alive_) sum = Sum(sum, bytes);
+    for (const auto& [index, bytes] : formulas_) {
+      sum = Sum(sum, bytes);
+      if (!sum.fits()) break;  // each adds two steps: few are summed at each release, however many there are
+    }
+    if (sum.fits()) sum = Sum(sum, DimCode(sum_of_numbers_));
     DimCode most = IsZero(most_) || most_ == sum ? sum : DimCode::Binary(DimOp::kMax, most_, sum);
     if (most.fits()) {
       most_ = std::move(most);
@@ -97,7 +110,10 @@ class OwnTensors {
   }
 
   const Function& function_;
-  std::map<uint32_t, DimCode> alive_;  // by register
+  // What is alive, by register: bytes that are formulas, and numbers, of which the sum is kept.
+  std::map<uint32_t, DimCode> formulas_;
+  std::map<uint32_t, int64_t> numbers_;
+  int64_t sum_of_numbers_ = 0;
   uint32_t next_kept_ = UINT32_MAX;
   DimCode most_;
   bool depends_on_data_ = false;
@@ -105,8 +121,22 @@ class OwnTensors {
 
 }  // namespace
 
-MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function) {
+MemoryNeeds MemoryNeedsOf(const Program& program) {
   MemoryNeeds needs;
+  for (const Kernel& kernel : program.kernels) {
+    if (kernel.workspace.is_constant()) {
+      needs.workspace_bytes = std::max(needs.workspace_bytes, kernel.workspace.constant());
+    }
+  }
+  for (const State& state : program.states) {
+    const Result<int64_t> count = CountElements(state.dims);
+    needs.state_bytes += state.dtype.SizeBytes(count.value()).value();  // the verifier bounds their sum
+  }
+  return needs;
+}
+
+MemoryNeeds MemoryNeedsOf(const MemoryNeeds& of_program, const Function& function) {
+  MemoryNeeds needs = of_program;
   const auto add = [&](DimCode& sum, const DimCode& term) {
     DimCode grown = Sum(sum, term);
     if (grown.fits()) {
@@ -123,15 +153,6 @@ MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function) {
   needs.calls = std::any_of(function.code.begin(), function.code.end(), [](const Instruction& in) {
     return in.opcode == Opcode::kCallFunction || in.opcode == Opcode::kCallClosure;
   });
-  for (const Kernel& kernel : program.kernels) {
-    if (kernel.workspace.is_constant()) {
-      needs.workspace_bytes = std::max(needs.workspace_bytes, kernel.workspace.constant());
-    }
-  }
-  for (const State& state : program.states) {
-    const std::vector<Dim> dims(state.dims.begin(), state.dims.end());
-    needs.state_bytes += BytesOf(Type::Tensor(state.dtype, dims))->Evaluate({}).value();
-  }
   return needs;
 }
 

@@ -21,7 +21,10 @@ struct MemoryNeeds {
   // Everything that is known: what a context needs for the first call with these symbols.
   Result<int64_t> Total(std::span<const int64_t> symbols) const;
 };
-MemoryNeeds MemoryNeedsOf(const Program& program, const Function& function);
+// What every function of the program needs: workspace and states.
+MemoryNeeds MemoryNeedsOf(const Program& program);
+// That and what the function needs itself.
+MemoryNeeds MemoryNeedsOf(const MemoryNeeds& of_program, const Function& function);
 
 // Values of a signature's symbols: as given by name, as the dims of a parameter give them, else their upper bounds. A
 // symbol that nothing says is not_found; a name that is none, or dims that do not fit, are bad input.

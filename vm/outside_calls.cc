@@ -44,7 +44,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
     }
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (HasType(arguments[i], external.signature.params[i].type, symbols)) continue;
+    if (HasType(arguments[i], external.signature.params[i].type, symbols, context_.device_ids_)) continue;
     return Status(StatusCode::kBadInput,
                   {where, ", parameter \"", external.signature.params[i].name, "\": expected ",
                    DescribeExpected(external.signature.params[i].type, external.signature, symbols), ", got ",
@@ -56,7 +56,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
     return Failed({where, ": gives ", results->size(), " results, expected ", external.signature.results.size()});
   }
   for (size_t i = 0; i < results->size(); ++i) {
-    if (!HasType((*results)[i], external.signature.results[i].type, symbols)) {
+    if (!HasType((*results)[i], external.signature.results[i].type, symbols, context_.device_ids_)) {
       return Failed({where, ", result \"", external.signature.results[i].name, "\": expected ",
                      DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
                      DescribeValue((*results)[i])});
@@ -84,9 +84,10 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
     }
   }
   const auto builtin = static_cast<Builtin>(in.scalar(1));
-  const auto fail = [&](Status status) {
-    return std::move(status).WithContext({"builtin ", FindBuiltin(static_cast<uint64_t>(builtin))->name});
-  };
+  const BuiltinInfo& row = *FindBuiltin(static_cast<uint64_t>(builtin));
+  const auto fail = [&](Status status) { return std::move(status).WithContext({"builtin ", row.name}); };
+  // The verifier knows the same register and the same plan entry; views and what lies in sequences show here.
+  if (!builtin_call_.WritesApart(row)) return fail(Failed("its output overlaps an input"));
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
   if (!status.ok()) return fail(std::move(status));
   if (in.registers(0).empty()) return status;
@@ -94,7 +95,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   const std::span<const int64_t> symbols(frame, function.signature.symbols.size());
   const Type& to = function.registers[source.registers(0)[0]];
   const Value result = builtin_call_.TakeResult();
-  if (!HasType(result, to, symbols)) {
+  if (!HasType(result, to, symbols, context_.device_ids_)) {
     return fail(Status(StatusCode::kBadInput, {"expected ", DescribeExpected(to, function.signature, symbols), ", got ",
                                                DescribeValue(result)}));
   }
@@ -120,7 +121,7 @@ Status Interpreter::MakeClosure(const Record& record, const Instruction& in, con
   for (const NamedType& result : callee.results) type.results.push_back(SubstituteSymbols(result.type, no_symbols));
   int64_t* slot = frame + in.reg(0);
   Drop(function.registers[source.reg(0)], slot);
-  *slot = WordOf(new ClosureObject(id, std::move(type), std::move(captures)));
+  *slot = WordOf(new ClosureObject(context_.executable_->program(), id, std::move(type), std::move(captures)));
   return Status();
 }
 

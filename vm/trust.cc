@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "formats/byte_reader.h"
 #include "formats/file.h"
@@ -32,8 +32,18 @@ Result<TrustPolicy> ParseTrustPolicy(std::string_view text, const std::string& n
   return policy;
 }
 
+bool HasMachinePolicy(const std::string& path) {
+  for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string part = path.substr(0, end);
+    struct stat info {};
+    if (lstat(part.c_str(), &info) != 0) return errno != ENOENT;
+    if (end == std::string::npos) return true;
+    if (stat(part.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return true;  // a link to nowhere, or no folder
+  }
+}
+
 Result<bool> ReadMachinePolicy(const std::string& path, TrustPolicy* policy) {
-  if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return false;
+  if (!HasMachinePolicy(path)) return false;
   INGOT_ASSIGN_OR_RETURN(const std::shared_ptr<const formats::InputFile> file,
                          formats::InputFile::Open(path, formats::ReadMode::kCopy));
   INGOT_ASSIGN_OR_RETURN(*policy, ParseTrustPolicy(formats::AsText(file->bytes()), path));

@@ -28,6 +28,9 @@ struct TrustPolicy {
 // The lines of a policy: "require-signature HEX", "allow-sha256 HEX"; empty ones and what follows "#" are skipped.
 // `name` stands in messages. A line that is none of these is refused, so that no policy is weaker than it looks.
 Result<TrustPolicy> ParseTrustPolicy(std::string_view text, const std::string& name);
+// False only when there is no such name: neither it nor a folder above it. A link to nowhere, a file in the place of a
+// folder, and what cannot be looked at count as a policy, which then cannot be read, and refuses.
+bool HasMachinePolicy(const std::string& path);
 // The machine's policy, from a file that only its administrator writes; false: there is none.
 Result<bool> ReadMachinePolicy(const std::string& path, TrustPolicy* policy);
 

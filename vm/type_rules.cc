@@ -6,16 +6,23 @@
 namespace ingot::vm {
 namespace {
 
-bool SameKindOfTensor(const Type& a, const Type& b) {
-  return a.dtype == b.dtype && a.rank() == b.rank() && a.device == b.device;
+// What is known about dims before the program runs: a subtype's are proved to fit, those of an argument are compared
+// when the call is made, so that only what can never fit is refused.
+enum class DimRelation : uint8_t { kProved, kCompared };
+
+bool DimsRelate(const std::vector<Dim>& to, const std::vector<Dim>& from, DimRelation relation) {
+  if (to.size() != from.size()) return false;
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (!to[i] || to[i] == from[i]) continue;
+    if (relation == DimRelation::kProved) return false;
+    if (from[i] && to[i]->is_constant() && from[i]->is_constant()) return false;
+  }
+  return true;
 }
 
-bool DimsContradict(const std::vector<Dim>& a, const std::vector<Dim>& b) {
-  if (a.size() != b.size()) return true;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i] && b[i] && a[i]->is_constant() && b[i]->is_constant() && *a[i] != *b[i]) return true;
-  }
-  return false;
+// A register shows memory as it is; a parameter borrows it, whatever it is, when it may write what it writes.
+bool StorageRelates(Storage to, Storage from, DimRelation relation) {
+  return relation == DimRelation::kProved ? to == from : to != Storage::kBorrowedMut || IsWritable(from);
 }
 
 template <typename Rule>
@@ -25,6 +32,39 @@ bool AllPairs(const std::vector<Type>& a, const std::vector<Type>& b, Rule rule)
     if (!rule(a[i], b[i])) return false;
   }
   return true;
+}
+
+// The one relation. The rows of the table in formats/README.md are the cases here.
+bool Takes(const Type& to, const Type& from, DimRelation dims) {
+  if (IsAnyObject(to)) return IsCountedKind(from.kind);
+  if (to.kind != from.kind) return false;
+  const auto elements = [&](const std::vector<Type>& a, const std::vector<Type>& b, DimRelation inner) {
+    return AllPairs(a, b, [&](const Type& x, const Type& y) { return Takes(x, y, inner); });
+  };
+  switch (to.kind) {
+    case ValueKind::kInt:
+    case ValueKind::kFloat:
+    case ValueKind::kBool:
+    case ValueKind::kString:
+    case ValueKind::kDataType:
+      return true;
+    case ValueKind::kShape:
+      return DimsRelate(to.dims, from.dims, dims);
+    case ValueKind::kTensor:
+      return to.dtype == from.dtype && to.device == from.device && StorageRelates(to.storage, from.storage, dims) &&
+             DimsRelate(to.dims, from.dims, dims);
+    case ValueKind::kTuple:
+    case ValueKind::kOptional:
+      return elements(to.elements, from.elements, dims);
+    case ValueKind::kClosure:
+      // Nothing compares the dims of a closure when it is passed: they are proved, whichever way it goes. What stands
+      // for a parameter of `to` becomes a parameter of `from`.
+      return elements(from.elements, to.elements, DimRelation::kProved) &&
+             elements(to.results, from.results, DimRelation::kProved);
+    case ValueKind::kObject:
+      return to.class_name == from.class_name;
+  }
+  return false;
 }
 
 bool IsStorageAllowed(Storage storage, TypePlace place) {
@@ -93,31 +133,8 @@ Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const
   return form("an unknown kind");
 }
 
-bool IsAssignable(const Type& to, const Type& from) {
-  if (IsAnyObject(to)) return IsCountedKind(from.kind);
-  if (to.kind != from.kind) return false;
-  if (to.is_tensor() && (!SameKindOfTensor(to, from) || to.storage != from.storage)) return false;
-  if (to.dims.size() != from.dims.size() || to.class_name != from.class_name) return false;
-  for (size_t i = 0; i < to.dims.size(); ++i) {
-    if (to.dims[i] && to.dims[i] != from.dims[i]) return false;
-  }
-  // A closure's parameters are compared when it is called, so that all but their dims has to agree.
-  const bool is_closure = to.kind == ValueKind::kClosure;
-  return AllPairs(to.elements, from.elements, is_closure ? IsPassable : IsAssignable) &&
-         AllPairs(to.results, from.results, IsAssignable);
-}
-
-bool IsPassable(const Type& param, const Type& argument) {
-  if (IsAnyObject(param)) return IsCountedKind(argument.kind);
-  if (param.kind != argument.kind) return false;
-  if (param.is_tensor()) {
-    if (!SameKindOfTensor(param, argument)) return false;
-    if (param.storage == Storage::kBorrowedMut && !IsWritable(argument.storage)) return false;
-  }
-  if (DimsContradict(param.dims, argument.dims) || param.class_name != argument.class_name) return false;
-  if (param.kind == ValueKind::kClosure) return IsAssignable(param, argument);
-  return AllPairs(param.elements, argument.elements, IsPassable);
-}
+bool IsAssignable(const Type& to, const Type& from) { return Takes(to, from, DimRelation::kProved); }
+bool IsPassable(const Type& param, const Type& argument) { return Takes(param, argument, DimRelation::kCompared); }
 
 std::vector<Dim> BindSymbols(const Signature& callee, const std::vector<const Type*>& arguments) {
   std::vector<Dim> symbols(callee.symbols.size());

@@ -18,13 +18,14 @@ enum class TypePlace : uint8_t { kParameter, kResult, kRegister, kElement };
 Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const Program& program,
                    const CheckSet& checks, int depth = 0);
 
-// A register of type `to` may take a value of type `from` as it is: all is equal, but for dims that `to` leaves
-// unknown. Both speak about the same symbols. An object register of class "any" takes every counted value; other values
-// become objects by a move.
+// Subtyping, the table in formats/README.md: a register of type `to` may take a value of type `from` as it is. Both
+// speak about the same symbols. A partial order: closures are contravariant in their parameters. Values that are not
+// counted become objects by a move.
 bool IsAssignable(const Type& to, const Type& from);
 
 // A value of type `argument` (over the caller's symbols) may be passed to a parameter of type `param` (over the
-// callee's): all but dims is proved here, contradicting constants are refused; the call compares the dims.
+// callee's): the same relation, but for dims of tensors and shapes, of which contradicting constants are refused here
+// and the call compares the rest, and storages: a parameter borrows memory of any, and writes what is writable.
 bool IsPassable(const Type& param, const Type& argument);
 
 // The callee's symbols over the caller's, as far as arguments bind them: a parameter's dim that is a lone symbol

@@ -78,7 +78,8 @@ std::string DescribeValue(const Value& value) {
 }
 
 // Types nest to a bounded depth, so recursion over them is safe.
-bool HasType(const Value& value, const Type& type, std::span<const int64_t> symbols) {
+bool HasType(const Value& value, const Type& type, std::span<const int64_t> symbols,
+             std::span<const DeviceId> devices) {
   const auto object = [&]() -> const Object* {
     const auto* ref = std::get_if<Ref<Object>>(&value);
     return ref == nullptr ? nullptr : ref->get();
@@ -99,7 +100,7 @@ bool HasType(const Value& value, const Type& type, std::span<const int64_t> symb
     case ValueKind::kTensor: {
       const auto* tensor = std::get_if<Tensor>(&value);
       return tensor != nullptr && *tensor && tensor->dtype() == type.dtype &&
-             DimsMatch(tensor->dims(), type.dims, symbols);
+             IsReachable(tensor->device(), devices[type.device]) && DimsMatch(tensor->dims(), type.dims, symbols);
     }
     case ValueKind::kString:
       return object() != nullptr && object()->kind() == ValueKind::kString;
@@ -108,7 +109,7 @@ bool HasType(const Value& value, const Type& type, std::span<const int64_t> symb
       if (tuple == nullptr || tuple->kind() != ValueKind::kTuple || tuple->elements.size() != type.elements.size())
         return false;
       for (size_t i = 0; i < type.elements.size(); ++i) {
-        if (!HasType(tuple->elements[i], type.elements[i], symbols)) return false;
+        if (!HasType(tuple->elements[i], type.elements[i], symbols, devices)) return false;
       }
       return true;
     }
@@ -116,7 +117,7 @@ bool HasType(const Value& value, const Type& type, std::span<const int64_t> symb
       const auto* optional = dynamic_cast<const TupleObject*>(object());
       if (optional == nullptr || optional->kind() != ValueKind::kOptional) return false;
       return std::holds_alternative<std::monostate>(optional->elements[0]) ||
-             HasType(optional->elements[0], type.elements[0], symbols);
+             HasType(optional->elements[0], type.elements[0], symbols, devices);
     }
     case ValueKind::kClosure: {
       const auto* closure = dynamic_cast<const ClosureObject*>(object());

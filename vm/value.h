@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "runtime/data_type.h"
+#include "runtime/device_id.h"
 #include "runtime/ref.h"
 #include "runtime/tensor.h"
 #include "vm/ids.h"
 #include "vm/type.h"
 
 namespace ingot::vm {
+
+struct Program;
 
 // Base of counted values: what string, tuple, optional, closure and object registers hold one pointer to.
 class Object : public RefCounted {
@@ -53,8 +56,9 @@ class TupleObject : public Object {
 
 class ClosureObject : public Object {
  public:
-  ClosureObject(FunctionId f, Type t, std::vector<Value> c)
-      : Object(ValueKind::kClosure), function(f), type(std::move(t)), captures(std::move(c)) {}
+  ClosureObject(const Program& p, FunctionId f, Type t, std::vector<Value> c)
+      : Object(ValueKind::kClosure), program(&p), function(f), type(std::move(t)), captures(std::move(c)) {}
+  const Program* const program;  // whose function it is: another program cannot call it
   const FunctionId function;
   const Type type;              // of what remains: the parameters behind the captured ones, and the results
   std::vector<Value> captures;  // const once shared
@@ -86,7 +90,12 @@ Value MakeTuple(std::vector<Value> elements);
 // 'int', 'float32[2, 3]', 'tuple(int, bool)': for messages.
 std::string DescribeValue(const Value& value);
 
-// The value has this type, its dims being formulas over these symbols (unknown ones fit all). Storage does not matter.
-bool HasType(const Value& value, const Type& type, std::span<const int64_t> symbols);
+// The value has this type, its dims being formulas over these symbols (unknown ones fit all); `devices` are those that
+// types number. Storage does not matter.
+bool HasType(const Value& value, const Type& type, std::span<const int64_t> symbols, std::span<const DeviceId> devices);
+// Memory on one device can be used as if it were on the other.
+inline bool IsReachable(DeviceId from, DeviceId device) {
+  return from == device || (from.is_host_accessible() && device.is_host_accessible());
+}
 
 }  // namespace ingot::vm

@@ -26,6 +26,7 @@ class Verifier {
     INGOT_RETURN_UNLESS_PASSED(VerifyWeights());
     INGOT_RETURN_UNLESS_PASSED(Each("constant", program_.constants, &Verifier::VerifyConstant));
     INGOT_RETURN_UNLESS_PASSED(Each("state", program_.states, &Verifier::VerifyState));
+    INGOT_RETURN_UNLESS_PASSED(VerifyStateBytes());
     INGOT_RETURN_UNLESS_PASSED(Each("external", program_.externals, &Verifier::VerifyExternal));
     INGOT_RETURN_UNLESS_PASSED(Each("image", program_.images, &Verifier::VerifyImage));
     INGOT_RETURN_UNLESS_PASSED(Each("kernel", program_.kernels, &Verifier::VerifyKernel));
@@ -51,6 +52,8 @@ class Verifier {
     if (num_devices == 0 || num_devices > kMaxDevices) {
       return Fail(Check::kDeviceId, {num_devices, " virtual devices, expected 1 to ", kMaxDevices});
     }
+    // Constants, workspaces and what builtins see are there.
+    if (program_.devices[0].kind != "cpu") return Fail(Check::kDeviceId, "device 0 is not the host");
     if (static_cast<int64_t>(program_.functions.size()) > kMaxFunctions) {
       return Fail(Check::kCountCap, {program_.functions.size(), " functions are too many"});
     }
@@ -190,6 +193,18 @@ class Verifier {
     if (initial.prepared_by) return Fail(Check::kStateInitial, "its initial constant is a prepared one");
     if (initial.dtype == state.dtype && initial.dims == state.dims) return Verdict();
     return Fail(Check::kStateInitial, "its initial constant has another type");
+  }
+
+  // A context holds all of them.
+  Verdict VerifyStateBytes() const {
+    int64_t total = 0;
+    for (const State& state : program_.states) {
+      int64_t bytes = 0;
+      INGOT_RETURN_UNLESS_PASSED(VerifyDims(state.dtype, state.dims, &bytes));
+      if (bytes > kMaxTensorBytes - total) return Fail(Check::kConstantDims, "the states are too large together");
+      total += bytes;
+    }
+    return Verdict();
   }
 
   // A state that holds one integer which the context reads.

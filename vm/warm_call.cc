@@ -102,6 +102,7 @@ Result<Context::Activation*> Context::Acquire(const LinkedFunction& linked, cons
 inline void Interpreter::Unwind() {
   while (!records_.empty()) PopFrame();
   write_backs_.clear();
+  copies_.clear();
   returned_ = nullptr;
   returned_source_ = nullptr;
 }
@@ -167,7 +168,7 @@ Status Interpreter::BindStates(const LinkedFunction& linked, int64_t* frame) con
 Status Interpreter::StageTensor(const LinkedFunction& linked, size_t parameter, const TensorView& view, int64_t* slot) {
   const Type& type = linked.function->signature.params[parameter].type;
   const DeviceId device = context_.devices_[type.device].device->id();
-  const bool is_reachable = view.device == device || (device.is_host_accessible() && view.device.is_host_accessible());
+  const bool is_reachable = IsReachable(view.device, device);
   const bool is_taken = view.dtype == type.dtype && view.rank == type.rank() && is_reachable && view.is_compact &&
                         IsAligned(view.data, linked.parameters[parameter].alignment) &&
                         !(view.is_read_only && type.storage == Storage::kBorrowedMut);
@@ -237,13 +238,18 @@ Status Interpreter::CopyResults(std::span<const TensorView> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int64_t* slot = FrameOf(record) + (*returned_)[i];
     if (PointerOf(slot[0]) == outputs[i].data && OwnerOf(slot) == nullptr) continue;  // written in place
-    INGOT_ASSIGN_OR_RETURN(const TensorView view,
-                           ViewOf(record.linked->function->registers[(*returned_source_)[i]], slot));
+    const Type& type = record.linked->function->registers[(*returned_source_)[i]];
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
     if (!std::equal(view.shape().begin(), view.shape().end(), outputs[i].shape().begin(), outputs[i].shape().end())) {
       return ResultMismatch(*record.linked->function, i, view, outputs[i]);
     }
-    INGOT_RETURN_IF_ERROR(CopyElements(view, outputs[i]));
+    if (OwnerOf(slot) != nullptr) {
+      copies_.push_back({view, outputs[i]});
+    } else {  // in another output, which may be written before this is read
+      INGOT_RETURN_IF_ERROR(StageResult(view, type, outputs[i]));
+    }
   }
+  for (const Copy& copy : copies_) INGOT_RETURN_IF_ERROR(CopyElements(copy.from, copy.to));
   return Status();
 }
 
@@ -294,6 +300,7 @@ Status Interpreter::Begun(Status status) {
 
 Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
   const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.reg(1)]));
+  if (closure->program != &context_.executable_->program()) return ForeignClosure();
   const LinkedFunction& callee = *context_.executable_->linked().functions[closure->function.value];
   INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
   Record& record = records_.back();
@@ -348,12 +355,13 @@ inline Status Context::Start(const std::atomic<bool>* cancelled) {
   const auto duration =
       std::chrono::duration_cast<DeadlineTimer::Clock::duration>(std::chrono::duration<double>(deadline_seconds_));
   Status status = executable_->instance()->timer().Arm(&interrupt_, DeadlineTimer::Clock::now() + duration);
-  if (!status.ok()) running_ = false;
+  is_armed_ = status.ok();
+  running_ = status.ok();
   return status;
 }
 
 inline Status Context::Stop(Status status) {
-  if (deadline_seconds_ > 0) executable_->instance()->timer().Disarm(&interrupt_);
+  if (std::exchange(is_armed_, false)) executable_->instance()->timer().Disarm(&interrupt_);
   staging_.clear();
   running_ = false;
   return status.ok() ? Status() : InFile(std::move(status), *executable_);

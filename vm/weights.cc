@@ -57,7 +57,9 @@ Result<SharedBytes> OpenFile(const WeightFile& file, const WeightSources& source
       formats::Hash(bytes.bytes) != file.hash) {
     return differs("hash");
   }
-  if (sources.is_policy && formats::Sha256Of(bytes.bytes) != file.sha256) return differs("SHA-256");
+  // The hash finds accidents, and the same bytes for another SHA-256 would pass under a policy alone.
+  if ((sources.is_policy || sources.verify_files) && formats::Sha256Of(bytes.bytes) != file.sha256)
+    return differs("SHA-256");
   return bytes;
 }
 

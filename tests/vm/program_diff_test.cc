@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "formats/container_writer.h"
+#include "formats/signature.h"
 #include "vm/assembler.h"
 #include "vm/doctor.h"
 #include "vm/program_codec.h"
@@ -68,6 +70,28 @@ TEST_CASE("the doctor says what is missing without reading weights") {
   }
   CHECK(has_memory);
   CHECK(AvailableMemoryBytes() > 0);
+}
+
+TEST_CASE("the doctor asks about trust what opening asks") {
+  if (!formats::CanCheckSignatures()) {
+    std::puts("SKIP: signatures, in a build without libsodium");
+    return;
+  }
+  const std::vector<std::byte> plain = *EncodeProgram(*Assemble(kText));
+  const formats::Container unsigned_one = *formats::Container::Open(SharedBytes(nullptr, plain));
+  formats::ContainerWriter writer;
+  for (const formats::Section& section : unsigned_one.sections()) {
+    writer.AddStored(section, unsigned_one.StoredBytes(section));
+  }
+  const std::vector<std::byte> zeros(formats::kSignatureSectionBytes);
+  REQUIRE(writer.Add(formats::SectionKind::kSignature, 0, {zeros}).ok());
+  const std::vector<std::byte> bytes = *writer.ToBytes();
+  const formats::Container container = *formats::Container::Open(SharedBytes(nullptr, bytes));
+  DoctorOptions options;
+  options.machine_policy_path = "/nonexistent";
+  for (const Finding& finding : Diagnose(container, *DecodeProgramWithoutWeights(container), options)) {
+    if (finding.what == "trust") CHECK(finding.verdict == StatusCode::kNotTrusted);
+  }
 }
 
 }  // namespace

@@ -97,6 +97,27 @@ TEST_CASE("the machine's policy holds besides the caller's, but for stubs") {
   CHECK(Open(file, options).code() == StatusCode::kNotTrusted);
 }
 
+TEST_CASE("a policy that cannot be read refuses; only where there is no such name there is none") {
+  const Folder folder;
+  const std::vector<std::byte> file = File();
+  OpenOptions options;
+  options.trust = Trust::kFile;
+  const auto opens = [&](const std::string& path) {
+    options.machine_policy_path = path;
+    return Open(file, options).ok();
+  };
+  CHECK(opens(folder / "policy"));
+  CHECK(opens(folder / "none/of/these"));
+  REQUIRE(symlink("nowhere", (folder / "dangling").c_str()) == 0);
+  REQUIRE(symlink("loop", (folder / "loop").c_str()) == 0);
+  REQUIRE(formats::WriteFileAtomically(folder / "file", {}).ok());
+  REQUIRE(mkdir((folder / "directory").c_str(), 0700) == 0);
+  for (const char* name : {"dangling", "loop", "dangling/policy", "loop/policy", "file/policy", "directory"}) {
+    CAPTURE(name);
+    CHECK_FALSE(opens(folder / name));
+  }
+}
+
 TEST_CASE("signatures: of a trusted key, over every byte that means something") {
   if (!formats::CanCheckSignatures()) {
     std::puts("SKIP: signatures, in a build without libsodium");
