@@ -6,6 +6,7 @@
 
 #include "compiler/op/reference.h"
 #include "compiler/op/registry.h"
+#include "runtime/small_float.h"
 
 namespace ingot::driver {
 
@@ -25,8 +26,15 @@ Status Unsupported(const std::string& what) {
   return Status(StatusCode::kUnsupportedModel, "there is no reference evaluation of " + what);
 }
 
+void RoundToDataType(ReferenceTensor& tensor) {
+  if (!tensor.dtype.is_floating() || tensor.dtype.bits > 32) return;
+  for (double& element : tensor.floats) element = DecodeFloat(tensor.dtype, EncodeFloat(tensor.dtype, element));
+}
+
 class Evaluation {
  public:
+  explicit Evaluation(Rounding rounding) : rounding_(rounding) {}
+
   void Bind(const ir::Var& var, Value value) { values_[var.get()] = std::move(value); }
 
   Result<Value> Run(const ir::SeqExprNode& seq) {
@@ -86,6 +94,9 @@ class Evaluation {
       inputs.push_back(std::move(value.tensor));
     }
     INGOT_ASSIGN_OR_RETURN(std::vector<ReferenceTensor> results, row->reference(call, inputs));
+    if (rounding_ == Rounding::kEveryOperator) {
+      for (ReferenceTensor& result : results) RoundToDataType(result);
+    }
     if (As<ir::TupleTypeNode>(call->type) == nullptr && results.size() == 1)
       return Value{std::move(results[0]), {}, false};
     Value tuple{{}, {}, true};
@@ -93,6 +104,7 @@ class Evaluation {
     return tuple;
   }
 
+  const Rounding rounding_;
   std::unordered_map<const ir::VarNode*, Value> values_;
 };
 
@@ -107,12 +119,13 @@ Status Flatten(Value& value, std::vector<Tensor>& out) {
 
 }  // namespace
 
-Result<std::vector<Tensor>> EvaluateByReference(const ir::IRModule& module, std::span<const Tensor> inputs) {
+Result<std::vector<Tensor>> EvaluateByReference(const ir::IRModule& module, std::span<const Tensor> inputs,
+                                                Rounding rounding) {
   const ir::Function function = module.FindFunction("main");
   if (function == nullptr || function->params.size() != inputs.size()) {
     return Status(StatusCode::kInvalidArgument, "the module has no function \"main\" of these inputs");
   }
-  Evaluation evaluation;
+  Evaluation evaluation(rounding);
   for (size_t i = 0; i < inputs.size(); ++i) {
     INGOT_ASSIGN_OR_RETURN(const Tensor compact, inputs[i].Compact());
     const std::vector<int64_t> dims(compact.dims().begin(), compact.dims().end());

@@ -4,6 +4,7 @@
 // calls whose rows have no reference are refused by name.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -13,7 +14,13 @@
 
 namespace ingot::driver {
 
+// Whether what an operator gives is rounded to its dtype before the next one reads it. Rows compute in float64 and
+// round what is narrower than float32 themselves; without more, float32 keeps the precision and the range of float64
+// between operators: near to the exact result, and blind to overflow and to numbers that are added to round others.
+enum class Rounding : uint8_t { kNarrow, kEveryOperator };
+
 // inputs: one for each parameter of "main", in order. Tuples of results are taken apart.
-Result<std::vector<Tensor>> EvaluateByReference(const ir::IRModule& module, std::span<const Tensor> inputs);
+Result<std::vector<Tensor>> EvaluateByReference(const ir::IRModule& module, std::span<const Tensor> inputs,
+                                                Rounding rounding = Rounding::kNarrow);
 
 }  // namespace ingot::driver

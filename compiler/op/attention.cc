@@ -1,5 +1,7 @@
 // Scaled dot-product attention. Like Relax's nn.attention, operands are [batch, sequence, heads, depth] by default; the
-// attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it.
+// attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
+// bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
+// of the single steps also where something is not finite (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -98,6 +100,9 @@ Result<AttentionConfig> ConfigOf(const ir::Call& call) {
   }
   const ir::AttrValue* softcap = call->attrs.Find("softcap");
   config.softcap = softcap != nullptr && !softcap->is_none() ? call->attrs.GetFloat("softcap") : 0;
+  const ir::AttrValue* hidden = call->attrs.Find("hidden");
+  if (hidden != nullptr && !hidden->is_none()) config.hidden = call->attrs.GetFloat("hidden");
+  config.stepwise = call->attrs.Find("stepwise") != nullptr && call->attrs.GetBool("stepwise");
   return config;
 }
 
@@ -123,7 +128,7 @@ Result<ir::Type> InferAttention(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const AttentionConfig config, ConfigOf(call));
   if (HasArg(call, 3)) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorType bias, TensorArg(call, 3));
-    INGOT_RETURN_IF_ERROR(CommonDataType(call, operands[0], bias).status());
+    if (bias->dtype != DataType::Bool()) INGOT_RETURN_IF_ERROR(CommonDataType(call, operands[0], bias).status());
     if (!bias->dims) return OpError(call, "expected a bias of known shape, got " + Describe(bias));
     const Dims scores = {config.batch, config.num_heads, config.num_queries, config.num_keys};
     if (bias->rank > 4) return OpError(call, "expected at most 4 axes of the bias, got " + Describe(bias));
@@ -158,7 +163,15 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
     dims[i] = axis == 'B' ? batch : axis == 'S' ? queries : axis == 'N' ? heads : value_depth;
   }
   ReferenceTensor out = NewReference(inputs[0].dtype, dims);
-  const double infinity = std::numeric_limits<double>::infinity();
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  // As the dtype has it, where single steps would store it.
+  ReferenceTensor cell = NewReference(inputs[0].dtype, {1});
+  const auto stored = [&](double x) {
+    if (!config.stepwise) return x;
+    if (cell.dtype == DataType::Float(32)) return static_cast<double>(static_cast<float>(x));
+    SetNumber(cell, 0, x);
+    return GetNumber(cell, 0);
+  };
   ForEachIndex(std::vector<int64_t>{batch, heads, queries}, [&](const Index& index, int64_t) {
     const int64_t b = index[0], n = index[1], q = index[2];
     int64_t end = keys;
@@ -172,12 +185,18 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
         score += GetNumber(inputs[0], at(0, inputs[0], b, q, n, h)) *
                  GetNumber(inputs[1], at(1, inputs[1], b, k, n / group, h));
       }
-      score *= config.scale;
+      score = stored(score) * config.scale;
       if (config.softcap != 0) score = config.softcap * std::tanh(score / config.softcap);
+      score = stored(score);
       if (inputs.size() > 3) {
-        score += GetNumber(inputs[3], FlattenBroadcast(inputs[3].dims, std::vector<int64_t>{b, n, q, k}));
+        const double bias = GetNumber(inputs[3], FlattenBroadcast(inputs[3].dims, std::vector<int64_t>{b, n, q, k}));
+        if (!inputs[3].dtype.is_bool()) {
+          score = stored(score + bias);
+        } else if (bias == 0) {
+          score = config.hidden.value_or(-infinity);
+        }
       }
-      if (k >= end) score = -infinity;
+      if (k >= end) score = config.hidden_keys_show() && !std::isfinite(score) ? nan : -infinity;
       greatest = std::isnan(score) || score > greatest ? score : greatest;
       scores.push_back(score);
     }
@@ -218,12 +237,13 @@ Result<ir::PrimFunc> BuildFused(const ir::Call& call, const Target&) {
   });
 }
 
-// float32, constant depths, nothing that is known to be empty.
+// float32 (and a mask), constant depths, nothing that is known to be empty.
 bool CanFuse(const ir::Call& call, const Target& target) {
   if (target.kind != Target::Kind::kCpu) return false;
   for (const ir::Expr& input : InputTensors(call)) {
     const auto* type = ir::As<ir::TensorTypeNode>(input->type);
-    if (type == nullptr || type->dtype != DataType::Float(32) || !type->dims) return false;
+    if (type == nullptr || (type->dtype != DataType::Float(32) && type->dtype != DataType::Bool())) return false;
+    if (!type->dims) return false;
     for (const ir::PrimExpr& dim : *type->dims) {
       if (ir::IsConstInt(dim, 0)) return false;
     }
@@ -250,7 +270,9 @@ std::vector<OpRow> AttentionOps() {
        .attrs = {{"scale", AttrType::kFloat},
                  {"causal_mask", AttrType::kString},
                  {"softcap", AttrType::kFloat, 0.0},
-                 {"layouts", AttrType::kStrings}},
+                 {"layouts", AttrType::kStrings},
+                 {"hidden", AttrType::kFloat},
+                 {"stepwise", AttrType::kBool, false}},
        .infer = InferAttention,
        .reference = ReferenceAttention,
        .implementations = {{"fused", CanFuse, FusedCost, {}, BuildFused},

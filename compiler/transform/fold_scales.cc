@@ -4,13 +4,17 @@
 //           output channel, the convolution's own weights (and the bias) are multiplied instead; two biases that follow
 //           each other are one. The products depend on weights alone, so that lift_params prepares them.
 //   Before dead code elimination, which takes what is left behind, and before convert_layout.
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/weight_bindings.h"
@@ -78,7 +82,7 @@ class Folder {
   Result<bool> FoldScale(const ir::Binding& binding, const Operands& product) {
     const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), "add");
     const ir::Call convolution = AsConvolution(DefinitionOf(sum ? sum->value : product.value));
-    if (convolution == nullptr) return false;
+    if (convolution == nullptr || !HasWideRange(convolution->type)) return false;
     const Dims& kernel = *TypedDimsOf(convolution->args[1]);
     Dims column(kernel.size(), ir::Int64(1));
     if (!op::DimsEqual(op::ProductOf(*TypedDimsOf(product.weight)), ir::Int64(1))) column[0] = kernel[0];
@@ -105,6 +109,7 @@ class Folder {
   Result<bool> JoinBiases(const ir::Binding& binding, const Operands& sum) {
     const std::optional<Operands> inner = AsOperation(DefinitionOf(sum.value), "add");
     if (!inner || AsConvolution(DefinitionOf(inner->value)) == nullptr) return false;
+    if (!IsSmall(inner->weight) || !IsSmall(sum.weight)) return false;
     INGOT_ASSIGN_OR_RETURN(const Expr bias, Emit("add", {inner->weight, sum.weight}));
     INGOT_ASSIGN_OR_RETURN(const ir::Call result, op::MakeCall("add", {inner->value, bias}));
     changed_ = true;
@@ -140,6 +145,23 @@ class Folder {
     const bool same_dtype =
         As<ir::TensorTypeNode>(call->args[1]->type)->dtype == As<ir::TensorTypeNode>(call->type)->dtype;
     return same_dtype ? call : nullptr;
+  }
+
+  // Ordinary sums are far from an overflow, which a scale below 1 would take back.
+  static bool HasWideRange(const ir::Type& type) {
+    const DataType dtype = *As<ir::TensorTypeNode>(type)->dtype;
+    return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
+  }
+  // Not so large that adding it rounds the convolution to multiples of a number, which a second one may undo. Weights
+  // that are no constants here were made of constants by batch norms or scales.
+  static bool IsSmall(const Expr& bias) {
+    const auto* constant = As<ir::ConstantNode>(bias);
+    if (constant == nullptr) return true;
+    const ir::ConstantData& data = *constant->data;
+    if (!data.dtype().is_floating() || data.dtype().bits < 8) return false;
+    const double greatest = std::ldexp(1.0, ir::FloatFormatOf(data.dtype()).mantissa_bits / 2);
+    const op::ReferenceTensor tensor = op::UnpackReference(data.dtype(), data.dims(), data.bytes());
+    return std::ranges::all_of(tensor.floats, [&](double x) { return std::fabs(x) <= greatest; });
   }
 
   bool IsWeight(const Expr& x) const {

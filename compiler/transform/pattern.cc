@@ -24,6 +24,13 @@ namespace {
 
 using Kind = PatternNode::Kind;
 
+// The number, or what two steps in float32 make of one that float32 does not have (1 / sqrt(2) and the like).
+bool IsRounded(double found, double number) {
+  if (found == number) return true;
+  const bool is_exact = static_cast<double>(static_cast<float>(number)) == number;
+  return !is_exact && std::fabs(found - number) <= 0x1p-22 * std::fabs(number);
+}
+
 Pattern Make(PatternNode node) { return Pattern(std::make_shared<const PatternNode>(std::move(node))); }
 
 }  // namespace
@@ -115,7 +122,7 @@ class Matcher {
       case Kind::kNumber: {
         const std::optional<double> number = AsNumber(expr);
         if (!number) return false;
-        if (node.number && !(std::fabs(*number - *node.number) <= 1e-6 * std::fabs(*node.number))) return false;
+        if (node.number && !IsRounded(*number, *node.number)) return false;
         return Capture(node.name, expr);
       }
       case Kind::kOp:

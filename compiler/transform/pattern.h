@@ -56,7 +56,7 @@ class Pattern {
 Pattern Any();
 Pattern Any(std::string_view name);
 Pattern Constant(std::string_view name);  // any constant
-Pattern Number(double value);             // a constant of one element, equal up to float32's precision
+Pattern Number(double value);             // a constant of one element: the value; up to rounding if float32 has it not
 Pattern Number(std::string_view name);
 Pattern Op(std::string_view row, std::vector<Pattern> args);  // as many arguments as given
 Pattern Sum(Pattern a, Pattern b);                            // add in either order

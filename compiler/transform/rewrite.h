@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
+#include "compiler/ir/module.h"
 #include "compiler/op/fold.h"
 #include "compiler/transform/pattern.h"
+#include "compiler/transform/rewrite_table.h"
 
 namespace ingot::transform {
 
@@ -37,9 +39,9 @@ class RewriteContext {
   std::vector<ir::Binding> pending_;
 };
 
+// How a rewrite of rewrites.def finds what it replaces, and what by.
 struct RewriteRow {
-  const char* name;
-  const char* summary;
+  RewriteId id;
   Pattern pattern;
   // The value that replaces the root, of an equal type; null declines.
   ir::Expr (*rewrite)(const Match& match, RewriteContext& context);
@@ -50,11 +52,16 @@ std::vector<RewriteRow> ActivationRewrites();  // rewrite_activations.cc
 std::vector<RewriteRow> ViewRewrites();        // rewrite_views.cc
 std::vector<RewriteRow> AttentionRewrites();   // rewrite_attention.cc
 
+// The pass under other permissions than the default ones; what it applies is added to the log.
+Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions& permissions, RewriteLog& log);
+
 // ---- What several families ask.
 // Tensors of one dtype and provably equal dims.
 bool SameType(const ir::Type& a, const ir::Type& b);
-// A constant with one value everywhere.
+// A constant with one value everywhere; -0 is not 0.
 bool IsFilledWith(const ir::Expr& expr, double value);
+// Every element is a NaN or has no sign: squares, exponentials, and what is made of them and of numbers.
+bool HasNoSign(const RewriteContext& context, const ir::Expr& expr);
 using op::NumberConstant;
 ir::Expr ReshapeTo(RewriteContext& context, const ir::Expr& x, const std::vector<ir::PrimExpr>& dims);
 

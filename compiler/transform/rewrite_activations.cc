@@ -2,6 +2,7 @@
 // RMS normalisation. Powers arrive as products, since arithmetic rewrites come first.
 #include <numbers>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/op/infer.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
@@ -22,23 +23,24 @@ constexpr char kGeluTanh[] = "nn.gelu_tanh";
 constexpr char kSilu[] = "nn.silu";
 constexpr char kHardSwish[] = "nn.hard_swish";
 
-// x * 0.5 * factor in every order of multiplication.
-Pattern HalfOf(const Pattern& factor) {
+// x * 0.5 * factor in the orders of multiplication that halve first, or last: a factor of up to 2 may overflow then.
+enum class Halved : uint8_t { kFirst, kLast };
+Pattern HalfOf(const Pattern& factor, Halved halved) {
   const Pattern x = Any("x");
   const Pattern half = Number(0.5);
-  return OneOf({Product(x, Product(half, factor)), Product(Product(x, half), factor), Product(Product(x, factor), half),
-                Op("divide", {Product(x, factor), Number(2.0)})});
+  if (halved == Halved::kFirst) return OneOf({Product(x, Product(half, factor)), Product(Product(x, half), factor)});
+  return OneOf({Product(Product(x, factor), half), Op("divide", {Product(x, factor), Number(2.0)})});
 }
 
-Pattern GeluPattern() {
+Pattern GeluPattern(Halved halved) {
   const Pattern x = Any("x");
   const Pattern scaled =
       OneOf({Op("divide", {x, Number(std::numbers::sqrt2)}), Product(x, Number(1 / std::numbers::sqrt2))});
-  return HalfOf(Sum(Op("erf", {scaled}), Number(1.0)));
+  return HalfOf(Sum(Op("erf", {scaled}), Number(1.0)), halved);
 }
 
 // x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
-Pattern GeluTanhPattern() {
+Pattern GeluTanhPattern(Halved halved) {
   const Pattern x = Any("x");
   const Pattern square = OneOf({Product(x, x), Op("square", {x})});
   const Pattern cube = OneOf({Product(square, x), Op("power", {x, Number(3.0)})});
@@ -48,7 +50,7 @@ Pattern GeluTanhPattern() {
                                Product(x, Sum(Product(square, small), Number(1.0)))});
   const Pattern argument = OneOf(
       {Product(inner, Number(root)), Product(Product(x, Number(root)), Sum(Product(square, small), Number(1.0)))});
-  return HalfOf(Sum(Op("tanh", {argument}), Number(1.0)));
+  return HalfOf(Sum(Op("tanh", {argument}), Number(1.0)), halved);
 }
 
 bool IsClip(const ir::Call& call, double low, double high) {
@@ -62,18 +64,25 @@ bool IsClip(const ir::Call& call, double low, double high) {
   return is(1, low) && is(2, high);
 }
 
-// x * relu6(x + 3) / 6, or x * hard_sigmoid(x) with its slope of 1/6.
+Pattern Relu6OfSum() {
+  return Op("clip", {Sum(Any("x"), Number(3.0)), Any(), Any()}).Where([](const ir::Call& call) {
+    return IsClip(call, 0, 6);
+  });
+}
+// x * (relu6(x + 3) / 6), or x * hard_sigmoid(x) with its slope of 1/6.
 Pattern HardSwishPattern() {
-  const Pattern x = Any("x");
-  const Pattern relu6 =
-      Op("clip", {Sum(x, Number(3.0)), Any(), Any()}).Where([](const ir::Call& call) { return IsClip(call, 0, 6); });
-  const Pattern gate = OneOf({Op("divide", {relu6, Number(6.0)}), Product(relu6, Number(1.0 / 6)),
-                              Op("nn.hard_sigmoid", {x}).Where([](const ir::Call& call) {
-                                const double alpha = call->attrs.GetFloat("alpha"), beta = call->attrs.GetFloat("beta");
-                                return alpha > 1.0 / 6 - 1e-6 && alpha < 1.0 / 6 + 1e-6 && beta == 0.5;
-                              })});
-  return OneOf(
-      {Product(x, gate), Op("divide", {Product(x, relu6), Number(6.0)}), Product(Product(x, relu6), Number(1.0 / 6))});
+  constexpr double kSixth = 1.0 / 6, kRounded = 1e-8;  // an attribute is a float32
+  return Product(Any("x"), OneOf({Op("divide", {Relu6OfSum(), Number(6.0)}), Product(Relu6OfSum(), Number(kSixth)),
+                                  Op("nn.hard_sigmoid", {Any("x")}).Where([](const ir::Call& call) {
+                                    const double alpha = call->attrs.GetFloat("alpha"),
+                                                 beta = call->attrs.GetFloat("beta");
+                                    return alpha > kSixth - kRounded && alpha < kSixth + kRounded && beta == 0.5;
+                                  })}));
+}
+// x * relu6(x + 3) / 6: up to six times x on the way.
+Pattern HardSwishLatePattern() {
+  const Pattern product = Product(Any("x"), Relu6OfSum());
+  return OneOf({Op("divide", {product, Number(6.0)}), Product(product, Number(1.0 / 6))});
 }
 
 // The axes of a mean that keeps its dims, as a list; nothing for another one.
@@ -96,6 +105,12 @@ bool IsParameter(const Expr& parameter, const Expr& x, const std::vector<int64_t
   return true;
 }
 
+// Squares of ordinary numbers are in range: where single steps overflow, the normalisation must not give a number.
+bool HasWideRange(const Expr& x) {
+  const DataType dtype = *As<ir::TensorTypeNode>(x->type)->dtype;
+  return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
+}
+
 // d / sqrt(variance + epsilon), or times its reciprocal.
 Pattern OverRoot(const Pattern& d, const Pattern& mean_of_squares) {
   const Pattern biased = Sum(mean_of_squares, Number("epsilon"));
@@ -114,6 +129,7 @@ Expr LayerNorm(const Match& match, RewriteContext& context) {
   const Expr x = match.Get("x"), gamma = match.Get("gamma");
   const std::optional<std::vector<int64_t>> axes = KeptAxes(match.GetCall("mean"));
   if (!axes || axes != KeptAxes(match.GetCall("variance")) || !IsParameter(gamma, x, *axes)) return nullptr;
+  if (!HasWideRange(x)) return nullptr;
   return context.Call(
       "nn.layer_norm", {x, gamma},
       {{"axes", ir::AttrValue::Ints(*axes)}, {"epsilon", match.GetNumber("epsilon")}, {"center", false}});
@@ -135,7 +151,7 @@ Pattern RmsNormPattern() {
 Expr RmsNorm(const Match& match, RewriteContext& context) {
   const Expr x = match.Get("x"), weight = match.Get("weight");
   const std::optional<std::vector<int64_t>> axes = KeptAxes(match.GetCall("mean"));
-  if (!axes || !IsParameter(weight, x, *axes)) return nullptr;
+  if (!axes || !IsParameter(weight, x, *axes) || !HasWideRange(x)) return nullptr;
   return context.Call("nn.rms_norm", {x, weight},
                       {{"axes", ir::AttrValue::Ints(*axes)}, {"epsilon", match.GetNumber("epsilon")}});
 }
@@ -144,14 +160,17 @@ Expr RmsNorm(const Match& match, RewriteContext& context) {
 
 std::vector<RewriteRow> ActivationRewrites() {
   return {
-      {"gelu", "x * 0.5 * (1 + erf(x / sqrt(2)))", GeluPattern(), Unary<kGelu>},
-      {"gelu_tanh", "GELU approximated by tanh", GeluTanhPattern(), Unary<kGeluTanh>},
-      {"silu", "x * sigmoid(x)", Product(Any("x"), Op("sigmoid", {Any("x")})), Unary<kSilu>},
-      {"hard_swish", "x * relu6(x + 3) / 6", HardSwishPattern(), Unary<kHardSwish>},
-      {"layer_norm", "(x - mean) / sqrt(variance + epsilon) * gamma", LayerNormPattern(), LayerNorm},
-      {"layer_norm_beta", "layer_norm(x, gamma) + beta",
-       Sum(Op("nn.layer_norm", {Any("x"), Any("gamma")}).As("norm"), Any("beta")), LayerNormBeta},
-      {"rms_norm", "x / sqrt(mean(x^2) + epsilon) * weight", RmsNormPattern(), RmsNorm},
+      {RewriteId::kGelu, GeluPattern(Halved::kFirst), Unary<kGelu>},
+      {RewriteId::kGeluLateHalf, GeluPattern(Halved::kLast), Unary<kGelu>},
+      {RewriteId::kGeluTanh, GeluTanhPattern(Halved::kFirst), Unary<kGeluTanh>},
+      {RewriteId::kGeluTanhLateHalf, GeluTanhPattern(Halved::kLast), Unary<kGeluTanh>},
+      {RewriteId::kSilu, Product(Any("x"), Op("sigmoid", {Any("x")})), Unary<kSilu>},
+      {RewriteId::kHardSwish, HardSwishPattern(), Unary<kHardSwish>},
+      {RewriteId::kHardSwishLateSixth, HardSwishLatePattern(), Unary<kHardSwish>},
+      {RewriteId::kLayerNorm, LayerNormPattern(), LayerNorm},
+      {RewriteId::kLayerNormBeta, Sum(Op("nn.layer_norm", {Any("x"), Any("gamma")}).As("norm"), Any("beta")),
+       LayerNormBeta},
+      {RewriteId::kRmsNorm, RmsNormPattern(), RmsNorm},
   };
 }
 

@@ -2,6 +2,7 @@
 // there and back, choices whose condition is known. Masks of imported transformers are made of these.
 #include <cmath>
 
+#include "compiler/ir/float_format.h"
 #include "compiler/op/infer.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
@@ -13,14 +14,36 @@ using ir::Expr;
 
 namespace {
 
+DataType DTypeOf(const Expr& expr) { return *As<ir::TensorTypeNode>(expr->type)->dtype; }
+
 // The tensor that a call passes on unchanged where the other operand, a constant, has the neutral value everywhere. The
 // pass sees to it that the type stays the same.
-template <int neutral>
-Expr DropNeutral(const Match& match, RewriteContext&) {
-  return IsFilledWith(match.Get("c"), neutral) ? match.Get("x") : nullptr;
+Expr DropOne(const Match& match, RewriteContext&) { return IsFilledWith(match.Get("c"), 1) ? match.Get("x") : nullptr; }
+// -0 + 0 is 0, and -0 - -0 as well: the neutral zero of a sum is the negative one, of a difference the positive one.
+template <bool is_sum>
+Expr DropZero(const Match& match, RewriteContext& context) {
+  const Expr x = match.Get("x"), c = match.Get("c");
+  if (IsFilledWith(c, is_sum && DTypeOf(c).is_floating() ? -0.0 : 0.0)) return x;
+  return (IsFilledWith(c, 0.0) || IsFilledWith(c, -0.0)) && HasNoSign(context, x) ? x : nullptr;
+}
+Expr DropAnyZero(const Match& match, RewriteContext&) {
+  return IsFilledWith(match.Get("c"), 0) ? match.Get("x") : nullptr;
 }
 
-DataType DTypeOf(const Expr& expr) { return *As<ir::TensorTypeNode>(expr->type)->dtype; }
+// With infinities and both zeros.
+bool IsIeee(DataType dtype) {
+  return dtype.is_floating() && ir::FloatFormatOf(dtype).special == ir::FloatFormat::Special::kIeee;
+}
+double SmallestNormal(DataType dtype) { return std::ldexp(1.0, 1 - ir::FloatFormatOf(dtype).bias); }
+
+bool IsPowerOfTwo(double x) {
+  int exponent = 0;
+  return std::fabs(std::frexp(x, &exponent)) == 0.5;
+}
+// Neither infinite nor too small for all of its digits.
+bool IsNormal(DataType dtype, double x) {
+  return std::isfinite(ir::RoundToFloat(dtype, x)) && std::fabs(x) >= SmallestNormal(dtype);
+}
 
 // Two constants one after the other become one. Numbers are combined here, so that later patterns see a number; larger
 // ones by a call, which is prepared like all that depends on weights alone.
@@ -43,6 +66,35 @@ Expr JoinConstants(const Match& match, RewriteContext& context) {
 constexpr char kAdd[] = "add";
 constexpr char kMultiply[] = "multiply";
 
+// Where x * a overflows as the whole product does, and is rounded as it is unless it is smaller than a normal number.
+bool CanJoinFactors(DataType dtype, double a, double b) {
+  if (!IsNormal(dtype, a * b)) return false;
+  if (std::fabs(a) <= 1 && std::fabs(b) <= 1) return IsPowerOfTwo(a) || IsPowerOfTwo(b);
+  return std::fabs(a) >= 1 && std::fabs(b) >= 1 && IsPowerOfTwo(a) && IsPowerOfTwo(b);
+}
+Expr JoinFactors(const Match& match, RewriteContext& context) {
+  const DataType dtype = DTypeOf(match.Get("a"));
+  if (!dtype.is_floating() || dtype != DTypeOf(match.Get("b"))) return nullptr;
+  const double a = match.GetNumber("a"), b = match.GetNumber("b");
+  if (!CanJoinFactors(dtype, a, b)) return nullptr;
+  return context.Call("multiply", {match.Get("x"), NumberConstant(a * b, dtype)});
+}
+
+Expr DivideNumber(const Match& match, RewriteContext& context) {
+  const DataType dtype = DTypeOf(match.Get("c"));
+  const double divisor = match.GetNumber("c");
+  if (!IsIeee(dtype) || !IsPowerOfTwo(divisor) || !IsNormal(dtype, 1 / divisor)) return nullptr;
+  return context.Call("multiply", {match.Get("x"), NumberConstant(1 / divisor, dtype)});
+}
+
+// Within erf, which is smooth: behind a division, rounding down or comparing would show the other rounding.
+Expr ErfOfQuotient(const Match& match, RewriteContext& context) {
+  const DataType dtype = DTypeOf(match.Get("c"));
+  const double divisor = match.GetNumber("c");
+  if (!IsIeee(dtype) || !(std::fabs(divisor) >= 1) || !IsNormal(dtype, 1 / divisor)) return nullptr;
+  return context.Call("erf", {context.Bind("multiply", {match.Get("x"), NumberConstant(1 / divisor, dtype)})});
+}
+
 Expr SmallPower(const Match& match, RewriteContext& context) {
   const Expr x = match.Get("x");
   if (!DTypeOf(x).is_floating()) return nullptr;
@@ -50,9 +102,16 @@ Expr SmallPower(const Match& match, RewriteContext& context) {
   if (exponent == 1) return x;
   if (exponent == 2) return context.Call("multiply", {x, x});
   if (exponent == 3) return context.Call("multiply", {context.Bind("multiply", {x, x}), x});
-  if (exponent == 0.5) return context.Call("sqrt", {x});
-  if (exponent == -0.5) return context.Call("rsqrt", {x});
   return nullptr;
+}
+
+template <bool of_any_sign>
+Expr RootPower(const Match& match, RewriteContext& context) {
+  const Expr x = match.Get("x");
+  const double exponent = match.GetNumber("e");
+  if (!DTypeOf(x).is_floating() || (exponent != 0.5 && exponent != -0.5)) return nullptr;
+  if (!of_any_sign && !HasNoSign(context, x)) return nullptr;
+  return context.Call(exponent == 0.5 ? "sqrt" : "rsqrt", {x});
 }
 
 Expr ReciprocalRoot(const Match& match, RewriteContext& context) { return context.Call("rsqrt", {match.Get("x")}); }
@@ -63,8 +122,12 @@ Expr DropCast(const Match& match, RewriteContext&) {
   return match.Get("x");  // the pass compares the types
 }
 bool IsLossless(DataType from, DataType to) {
-  if (from.is_bool()) return !to.is_bool();
-  if (from.is_floating() && to.is_floating()) return from.bits < to.bits;
+  if (from.is_bool()) return to.is_integral() || IsIeee(to);
+  if (from.is_floating() || to.is_floating()) {
+    if (!IsIeee(from) || !IsIeee(to)) return false;
+    const ir::FloatFormat &narrow = ir::FloatFormatOf(from), &wide = ir::FloatFormatOf(to);
+    return narrow.exponent_bits <= wide.exponent_bits && narrow.mantissa_bits <= wide.mantissa_bits;
+  }
   const bool both_signed = from.is_int() && to.is_int();
   const bool both_unsigned = from.is_uint() && to.is_uint();
   return (both_signed || both_unsigned) && from.bits <= to.bits;
@@ -86,11 +149,6 @@ Expr KnownChoice(const Match& match, RewriteContext& context) {
   if (dims == nullptr) return nullptr;
   if (SameType(chosen->type, match.Get("choice")->type)) return chosen;
   return context.Call("broadcast_to", {chosen, ir::Make<ir::ShapeExprNode>(*dims)});
-}
-
-// x and a constant that is true everywhere.
-Expr DropTrue(const Match& match, RewriteContext&) {
-  return IsFilledWith(match.Get("c"), 1) ? match.Get("x") : nullptr;
 }
 
 Expr DropSingleConcat(const Match& match, RewriteContext& context) {
@@ -117,24 +175,27 @@ std::vector<RewriteRow> ArithmeticRewrites() {
   const Pattern x = Any("x");
   const Pattern c = OneOf({Constant("c"), Op("broadcast_to", {Constant("c"), Any()})});
   return {
-      {"add_zero", "x + 0 = x", Sum(x, c), DropNeutral<0>},
-      {"subtract_zero", "x - 0 = x", Op("subtract", {x, c}), DropNeutral<0>},
-      {"multiply_one", "x * 1 = x", Product(x, c), DropNeutral<1>},
-      {"divide_one", "x / 1 = x", Op("divide", {x, c}), DropNeutral<1>},
-      {"add_add", "(x + a) + b = x + (a + b)", Sum(Sum(x, Constant("a")), Constant("b")), JoinConstants<kAdd>},
-      {"multiply_multiply", "(x * a) * b = x * (a * b)", Product(Product(x, Constant("a")), Constant("b")),
-       JoinConstants<kMultiply>},
-      {"small_power", "x^2, x^3 and roots without pow", Op("power", {x, Number("e")}), SmallPower},
-      {"reciprocal_root", "1 / sqrt(x) = rsqrt(x)", Op("divide", {Number(1.0), Op("sqrt", {x})}), ReciprocalRoot},
-      {"same_cast", "a conversion to the same dtype", Op("astype", {x}), DropCast},
-      {"cast_cast", "a conversion of a lossless conversion", Op("astype", {Op("astype", {x}).As("inner")}).As("outer"),
-       JoinCasts},
-      {"known_choice", "where(true, a, b) = a", Op("where", {Constant("condition"), Any("a"), Any("b")}).As("choice"),
-       KnownChoice},
-      {"and_true", "x and true = x", OneOf({Op("logical_and", {x, c}), Op("logical_and", {c, x})}), DropTrue},
-      {"same_broadcast", "a broadcast to the same shape", Op("broadcast_to", {x, Any()}), DropCast},
-      {"concat_of_one", "concat of a single tensor", Op("concat", {Any("parts")}), DropSingleConcat},
-      {"whole_slice", "a slice of everything",
+      {RewriteId::kAddZero, Sum(x, c), DropZero<true>},
+      {RewriteId::kAddPositiveZero, Sum(x, c), DropAnyZero},
+      {RewriteId::kSubtractZero, Op("subtract", {x, c}), DropZero<false>},
+      {RewriteId::kMultiplyOne, Product(x, c), DropOne},
+      {RewriteId::kDivideOne, Op("divide", {x, c}), DropOne},
+      {RewriteId::kAddAdd, Sum(Sum(x, Constant("a")), Constant("b")), JoinConstants<kAdd>},
+      {RewriteId::kMultiplyMultiply, Product(Product(x, Number("a")), Number("b")), JoinFactors},
+      {RewriteId::kMultiplyMultiplyAny, Product(Product(x, Constant("a")), Constant("b")), JoinConstants<kMultiply>},
+      {RewriteId::kDivideNumber, Op("divide", {x, Number("c")}), DivideNumber},
+      {RewriteId::kErfOfQuotient, Op("erf", {Op("divide", {x, Number("c")})}), ErfOfQuotient},
+      {RewriteId::kSmallPower, Op("power", {x, Number("e")}), SmallPower},
+      {RewriteId::kRootPower, Op("power", {x, Number("e")}), RootPower<false>},
+      {RewriteId::kRootPowerAny, Op("power", {x, Number("e")}), RootPower<true>},
+      {RewriteId::kReciprocalRoot, Op("divide", {Number(1.0), Op("sqrt", {x})}), ReciprocalRoot},
+      {RewriteId::kSameCast, Op("astype", {x}), DropCast},
+      {RewriteId::kCastCast, Op("astype", {Op("astype", {x}).As("inner")}).As("outer"), JoinCasts},
+      {RewriteId::kKnownChoice, Op("where", {Constant("condition"), Any("a"), Any("b")}).As("choice"), KnownChoice},
+      {RewriteId::kAndTrue, OneOf({Op("logical_and", {x, c}), Op("logical_and", {c, x})}), DropOne},
+      {RewriteId::kSameBroadcast, Op("broadcast_to", {x, Any()}), DropCast},
+      {RewriteId::kConcatOfOne, Op("concat", {Any("parts")}), DropSingleConcat},
+      {RewriteId::kWholeSlice,
        OneOf({Op("strided_slice", {Any(), Any(), Any(), Any()}),
               Op("strided_slice", {Any(), Any(), Any(), Any(), Any()})})
            .As("slice"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "compiler/op/infer.h"
@@ -19,20 +20,8 @@ using Dims = std::vector<ir::PrimExpr>;
 
 namespace {
 
-// Masks add this or less where nothing is to be seen.
+// Masks add this or less, or put it in place of a score, where nothing is to be seen.
 constexpr double kHidden = -1e30;
-// Older exporters put this in place of a score that is not to be seen.
-constexpr double kHiddenScore = -1e4;
-
-// What is added to a score that is replaced by `hidden`: so far below it that the sum is the same for every score, as
-// it is where they are replaced. So a query that sees no key gives the mean of all values. None where a sum in float32
-// is not (float16's least is -65504).
-std::optional<double> AddedWhereHidden(double hidden, DataType dtype) {
-  if (hidden > kHiddenScore) return std::nullopt;
-  if (std::isinf(hidden)) return hidden;
-  if (dtype == DataType::Float(16)) return std::nullopt;
-  return -0x1p100;
-}
 
 // Scores are softmaxed along their last axis.
 bool IsLastAxis(const ir::Call& softmax) {
@@ -41,21 +30,36 @@ bool IsLastAxis(const ir::Call& softmax) {
   return type != nullptr && type->rank > 0 && (axis == -1 || axis == type->rank - 1);
 }
 
+// A factor that goes into the scale may neither have made an overflow that is left out then, nor be too small to be one
+// number with others.
+bool CanPeel(double factor, double scale) {
+  constexpr double kLeast = 0x1p-30;
+  return std::fabs(factor) <= 1 && std::fabs(factor * scale) >= kLeast;
+}
+
 // x of x * number and x / number, where the number goes into the scale.
 Expr PeelScale(RewriteContext& context, Expr x, double& scale) {
   const Pattern product = Product(Any("x"), Number("c"));
   const Pattern quotient = Op("divide", {Any("x"), Number("c")});
   while (true) {
-    if (const auto match = MatchPattern(product, x, context.definitions())) {
-      scale *= match->GetNumber("c");
-      x = match->Get("x");
-    } else if (const auto divided = MatchPattern(quotient, x, context.definitions())) {
-      scale /= divided->GetNumber("c");
-      x = divided->Get("x");
-    } else {
-      return x;
-    }
+    auto match = MatchPattern(product, x, context.definitions());
+    const bool multiplies = match.has_value();
+    if (!multiplies) match = MatchPattern(quotient, x, context.definitions());
+    if (!match) return x;
+    const double factor = multiplies ? match->GetNumber("c") : 1 / match->GetNumber("c");
+    if (!CanPeel(factor, scale)) return x;
+    scale *= factor;
+    x = match->Get("x");
   }
+}
+// The scores' own: after the products, as the operator applies it, so that a single one may have any size.
+Expr PeelScoreScale(RewriteContext& context, const Expr& scores, double& scale) {
+  const Expr peeled = PeelScale(context, scores, scale);
+  const Pattern product = Product(Any("x"), Number("c"));
+  const auto match = scale == 1 ? MatchPattern(product, peeled, context.definitions()) : std::nullopt;
+  if (!match || !std::isfinite(match->GetNumber("c"))) return peeled;
+  scale = match->GetNumber("c");
+  return match->Get("x");
 }
 
 ir::AttrValue LayoutsAttr(const std::array<std::string, 4>& layouts) {
@@ -87,22 +91,23 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   // The mask broadcasts to the scores, not the other way round.
   if (bias && !SameType(match.Get("biased")->type, scores->type)) return nullptr;
   const Expr keeps = match.Find("keeps"), hides = match.Find("hides");
+  ir::Attrs attrs = {{"layouts", LayoutsAttr({"BNSH", "BNHS", "BNSH", "BNSH"})}, {"stepwise", true}};
   if (keeps || hides) {
-    // Scores that are replaced: a mask that is added has the same effect.
+    // Scores that are replaced stay hidden, whatever they are.
     if (!SameType((keeps ? keeps : hides)->type, scores->type)) return nullptr;
-    const DataType dtype = *As<ir::TensorTypeNode>(scores->type)->dtype;
-    const std::optional<double> added = AddedWhereHidden(match.GetNumber("hidden"), dtype);
-    if (!added) return nullptr;
-    const Expr hidden = NumberConstant(*added, dtype);
-    const Expr seen = NumberConstant(0, dtype);
-    bias = context.Bind("where", {match.Get("condition"), keeps ? seen : hidden, keeps ? hidden : seen});
-    if (!bias) return nullptr;
+    const double hidden = match.GetNumber("hidden");
+    if (std::isnan(hidden) || hidden == std::numeric_limits<double>::infinity()) return nullptr;
+    bias = match.Get("condition");
+    if (hides) bias = context.Bind("logical_not", {bias});
+    attrs = attrs.With("hidden", hidden);
   }
-  scores = PeelScale(context, scores, scale);
+  scores = PeelScoreScale(context, scores, scale);
   const ir::Call product = context.ResolveCall(scores);
   if (!product || op::RowOf(product) != op::FindOp("matmul")) return nullptr;
-  const Expr query = PeelScale(context, product->args[0], scale);
-  const Expr key = PeelScale(context, product->args[1], scale);
+  // Operands of sixteen bits may need their scale to stay in range.
+  const bool is_narrow = As<ir::TensorTypeNode>(root->type)->dtype->bits < 32;
+  const Expr query = is_narrow ? product->args[0] : PeelScale(context, product->args[0], scale);
+  const Expr key = is_narrow ? product->args[1] : PeelScale(context, product->args[1], scale);
   const Expr value = match.Get("value");
   for (const Expr& operand : {query, key, value}) {
     const Dims* dims = DimsOf(operand);
@@ -118,7 +123,7 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   }
   std::vector<Expr> args = {WithBatch(context, query), WithBatch(context, key), WithBatch(context, value)};
   if (bias) args.push_back(bias);
-  ir::Attrs attrs = {{"scale", scale}, {"layouts", LayoutsAttr({"BNSH", "BNHS", "BNSH", "BNSH"})}};
+  attrs = attrs.With("scale", scale);
   if (num_batch_dims == 2) return context.Call("nn.attention", std::move(args), std::move(attrs));
   const Expr attention = context.Bind("nn.attention", std::move(args), std::move(attrs));
   return attention ? ReshapeTo(context, attention, *DimsOf(root)) : nullptr;
@@ -196,13 +201,26 @@ Expr AbsorbRepeatedHeads(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", std::move(args), attention->attrs);
 }
 
-// A constant mask: none at all, or the causal one.
-Expr KnownBias(const Match& match, RewriteContext& context) {
+// A constant mask of zeros.
+Expr ZeroMask(const Match& match, RewriteContext& context) {
+  const ir::Call attention = match.GetCall("attention");
+  const Expr bias = attention->args[3];
+  const bool is_bool = As<ir::ConstantNode>(bias)->data->dtype().is_bool();
+  const bool is_zero = is_bool ? IsFilledWith(bias, 1) : IsFilledWith(bias, 0.0) || IsFilledWith(bias, -0.0);
+  if (!is_zero) return nullptr;
+  const std::vector<Expr> args(attention->args.begin(), attention->args.begin() + 3);
+  return context.Call("nn.attention", args, attention->attrs.With("hidden", ir::AttrValue()));
+}
+
+// A constant mask that is causal.
+Expr CausalMask(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
   const auto& data = *As<ir::ConstantNode>(attention->args[3])->data;
   const std::vector<Expr> args(attention->args.begin(), attention->args.begin() + 3);
-  if (IsFilledWith(attention->args[3], 0)) return context.Call("nn.attention", args, attention->attrs);
   if (!attention->attrs.Find("causal_mask")->is_none() || data.dims().size() < 2) return nullptr;
+  const bool is_bool = data.dtype().is_bool();
+  const ir::AttrValue* number = attention->attrs.Find("hidden");
+  if (is_bool && !number->is_none() && attention->attrs.GetFloat("hidden") > kHidden) return nullptr;
   const int64_t queries = data.dims()[data.dims().size() - 2];
   const int64_t keys = data.dims().back();
   if (queries * keys != data.num_elements()) return nullptr;  // another mask for each head
@@ -218,8 +236,9 @@ Expr KnownBias(const Match& match, RewriteContext& context) {
     bool holds = offset >= 0;  // else a query sees nothing, and what the softmax makes of that differs
     for (int64_t q = 0; q < queries && holds; ++q) {
       for (int64_t k = 0; k < keys && holds; ++k) {
-        const double element = bias.floats[static_cast<size_t>(q * keys + k)];
-        holds = k <= q + offset ? element == 0 : element <= kHidden;
+        const double element = op::GetNumber(bias, q * keys + k);
+        const bool is_seen = is_bool ? element != 0 : element == 0, is_hidden = is_bool ? !is_seen : element <= kHidden;
+        holds = k <= q + offset ? is_seen : is_hidden;
       }
     }
     if (holds) return context.Call("nn.attention", args, attention->attrs.With("causal_mask", name));
@@ -246,15 +265,14 @@ std::vector<RewriteRow> AttentionRewrites() {
   const Pattern attention =
       OneOf({Op("nn.attention", {Any(), Any(), Any()}), Op("nn.attention", {Any(), Any(), Any(), Any()})})
           .As("attention");
+  const Pattern masked = Op("nn.attention", {Any(), Any(), Any(), Constant("bias")}).As("attention");
   return {
-      {"attention", "softmax(query key^T * scale + bias) value", AttentionPattern(), MakeAttention},
-      {"permute_attention", "permuted operands of attention", attention, AbsorbOperandPermute},
-      {"attention_permute", "a permuted result of attention", Op("permute_dims", {attention}).As("permute"),
-       AbsorbResultPermute},
-      {"repeated_heads", "keys and values of grouped heads that are repeated before attention", attention,
-       AbsorbRepeatedHeads},
-      {"known_mask", "a constant mask that is zero or causal",
-       Op("nn.attention", {Any(), Any(), Any(), Constant("bias")}).As("attention"), KnownBias},
+      {RewriteId::kAttention, AttentionPattern(), MakeAttention},
+      {RewriteId::kPermuteAttention, attention, AbsorbOperandPermute},
+      {RewriteId::kAttentionPermute, Op("permute_dims", {attention}).As("permute"), AbsorbResultPermute},
+      {RewriteId::kRepeatedHeads, attention, AbsorbRepeatedHeads},
+      {RewriteId::kZeroMask, masked, ZeroMask},
+      {RewriteId::kCausalMask, masked, CausalMask},
   };
 }
 

@@ -8,6 +8,8 @@
 // One walk in order of the bindings: a value's inputs are in their final form when it is asked about, so patterns need
 // to know the canonical spelling alone. Rows are tried in the order of the table until none applies; what a rewrite
 // makes on the way goes through the table itself.
+#include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "compiler/ir/structural.h"
@@ -69,7 +71,40 @@ bool IsFilledWith(const Expr& expr, double value) {
     if (data.bytes()[i] != data.bytes()[i - size]) return false;
   }
   const op::ReferenceTensor first = op::UnpackReference(data.dtype(), {1}, data.bytes().first(size));
-  return op::GetNumber(first, 0) == value;
+  const double found = op::GetNumber(first, 0);
+  return found == value && (!data.dtype().is_floating() || std::signbit(found) == std::signbit(value));
+}
+
+namespace {
+
+bool HasNoSign(const RewriteContext& context, const Expr& expr, int depth) {
+  if (const auto* constant = As<ir::ConstantNode>(expr)) {
+    const ir::ConstantData& data = *constant->data;
+    if (data.num_elements() > 1 || data.dtype().bits < 8) return false;
+    const op::ReferenceTensor tensor = op::UnpackReference(data.dtype(), data.dims(), data.bytes());
+    return data.num_elements() == 0 || !std::signbit(op::GetNumber(tensor, 0));
+  }
+  const ir::Call call = context.ResolveCall(expr);
+  if (!call || depth == 0) return false;
+  const std::string_view name = op::RowOf(call)->name;
+  const auto argument = [&](size_t i) { return HasNoSign(context, call->args[i], depth - 1); };
+  static constexpr std::string_view kNever[] = {"abs", "exp", "sigmoid", "square", "variance", "nn.softmax"};
+  static constexpr std::string_view kPassedOn[] = {"sqrt",    "rsqrt",        "mean",        "sum",
+                                                   "reshape", "permute_dims", "expand_dims", "squeeze"};
+  static constexpr std::string_view kOfBoth[] = {"add", "multiply", "divide", "maximum", "minimum"};
+  const auto is_in = [&](const auto& names) { return std::ranges::find(names, name) != std::end(names); };
+  if (is_in(kNever)) return true;
+  if (is_in(kPassedOn)) return argument(0);
+  if (!is_in(kOfBoth) || call->args.size() != 2) return false;
+  if (name == "multiply" && call->args[0].same_as(call->args[1])) return true;
+  return argument(0) && argument(1);
+}
+
+}  // namespace
+
+bool HasNoSign(const RewriteContext& context, const Expr& expr) {
+  constexpr int kDepth = 8;
+  return HasNoSign(context, expr, kDepth);
 }
 
 Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::PrimExpr>& dims) {
@@ -81,12 +116,14 @@ Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::Pri
 
 namespace {
 
-// Rows by the operator at their root, in order of the table.
+// The rows that the options permit by the operator at their root, in order of the families.
 class Table {
  public:
-  Table() {
+  explicit Table(const RewritePermissions& permissions) {
     for (auto family : {ArithmeticRewrites, ActivationRewrites, ViewRewrites, AttentionRewrites}) {
-      for (RewriteRow& row : family()) rows_.push_back(std::move(row));
+      for (RewriteRow& row : family()) {
+        if (IsPermitted(row.id, permissions)) rows_.push_back(std::move(row));
+      }
     }
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::vector<std::string_view> roots = RootsOf(rows_[i].pattern);
@@ -120,7 +157,9 @@ class Table {
 
 class PatternRewriter : public ir::ExprMutator {
  public:
-  PatternRewriter(const Table& table, const ir::Function& function) : table_(table) { NumberBlocks(function); }
+  PatternRewriter(const Table& table, const ir::Function& function, RewriteLog& log) : table_(table), log_(log) {
+    NumberBlocks(function);
+  }
 
  protected:
   void MutateBinding(const ir::Binding& binding) override {
@@ -198,6 +237,7 @@ class PatternRewriter : public ir::ExprMutator {
           Define({pending.var, Rewrite(pending.value, span, depth + 1), nullptr, span});
         }
         next = result;
+        log_.Count(rewrite.id);
         return true;
       });
       if (!next) return value;
@@ -211,6 +251,7 @@ class PatternRewriter : public ir::ExprMutator {
   }
 
   const Table& table_;
+  RewriteLog& log_;
   Definitions definitions_;
   std::unordered_map<const ir::VarNode*, int> block_of_;  // by number, from 1 on
   int block_ = 0;
@@ -219,12 +260,20 @@ class PatternRewriter : public ir::ExprMutator {
 
 }  // namespace
 
-Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext&) {
-  const Table table;
+Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions& permissions, RewriteLog& log) {
+  const Table table(permissions);
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
-                        return PatternRewriter(table, function).MutateFunction(function);
+                        return PatternRewriter(table, function, log).MutateFunction(function);
                       });
+}
+
+Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context) {
+  RewriteLog log;
+  Result<ir::IRModule> result = RewriteModule(std::move(module), {}, log);
+  const std::string applied = log.ToString();
+  if (context.detail && !applied.empty()) context.detail("rewrite_patterns: name, class, how often, what\n" + applied);
+  return result;
 }
 
 }  // namespace ingot::transform

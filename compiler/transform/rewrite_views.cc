@@ -241,23 +241,21 @@ std::vector<RewriteRow> ViewRewrites() {
   const Pattern call = AnyOp().As("call");
   const Pattern view = AnyOp().Where(IsView).As("view");
   return {
-      {"view_view", "a view of a view", view, JoinViews},
-      {"permute_permute", "a permutation of a permutation",
-       Op("permute_dims", {Op("permute_dims", {Any("x")}).As("inner")}).As("outer"), JoinPermutes},
-      {"permute_is_view", "a permutation that moves dims of 1 alone", Op("permute_dims", {Any("x")}).As("permute"),
-       PermuteToView},
-      {"view_permute", "a view by dims of 1 goes before a permutation", view, ViewBeforePermute},
-      {"take_permute", "one place of a permuted axis",
-       Op("take", {Op("permute_dims", {Any("x")}).As("permute"), Any()}).As("take"), TakeBeforePermute},
-      {"unary_view", "a view moves behind an element-wise operator", call, ViewAfterUnary},
-      {"binary_view", "and behind one of two operands", call, ViewAfterBinary},
-      {"norm_view", "and behind a normalisation of the last axis",
+      {RewriteId::kViewView, view, JoinViews},
+      {RewriteId::kPermutePermute, Op("permute_dims", {Op("permute_dims", {Any("x")}).As("inner")}).As("outer"),
+       JoinPermutes},
+      {RewriteId::kPermuteIsView, Op("permute_dims", {Any("x")}).As("permute"), PermuteToView},
+      {RewriteId::kViewPermute, view, ViewBeforePermute},
+      {RewriteId::kTakePermute, Op("take", {Op("permute_dims", {Any("x")}).As("permute"), Any()}).As("take"),
+       TakeBeforePermute},
+      {RewriteId::kUnaryView, call, ViewAfterUnary},
+      {RewriteId::kBinaryView, call, ViewAfterBinary},
+      {RewriteId::kNormView,
        OneOf({Op("nn.layer_norm", {Any(), Any()}), Op("nn.layer_norm", {Any(), Any(), Any()}),
               Op("nn.rms_norm", {Any(), Any()})})
            .As("norm"),
        ViewAfterNorm},
-      {"product_view", "and behind a product with a matrix", Op("matmul", {Any("x"), Any("w")}).As("product"),
-       ViewAfterProduct},
+      {RewriteId::kProductView, Op("matmul", {Any("x"), Any("w")}).As("product"), ViewAfterProduct},
   };
 }
 

@@ -595,7 +595,7 @@ def matmul_packed(c, x):
 
 
 def attention(c, x):
-    """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0."""
+    """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0, or NaN if stepwise."""
     a = c["attrs"]
     layouts = a.get("layouts") or ["BSNH"] * 4
     q, k, v = (t.astype(np.float64).transpose([layout.index(axis) for axis in "BNSH"])
@@ -606,7 +606,9 @@ def attention(c, x):
     scores = q @ k.swapaxes(2, 3) * (q.shape[3] ** -0.5 if a.get("scale") is None else a["scale"])
     if a.get("softcap"):
         scores = a["softcap"] * np.tanh(scores / a["softcap"])
-    if len(x) > 3:
+    if len(x) > 3 and x[3].dtype == bool:
+        scores = np.where(x[3], scores, -np.inf if a.get("hidden") is None else a["hidden"])
+    elif len(x) > 3:
         scores = scores + x[3]
     if a.get("causal_mask"):
         first = 0 if a["causal_mask"] == "TopLeft" else keys - queries
@@ -614,7 +616,8 @@ def attention(c, x):
     greatest = scores.max(axis=3, keepdims=True, initial=-np.inf)
     weights = np.where(np.isneginf(greatest), 0, np.exp(scores - greatest))
     total = weights.sum(axis=3, keepdims=True)
-    y = np.where(total == 0, 0, (weights @ v) / np.where(total == 0, 1, total))
+    unseen = np.nan if a.get("stepwise") and keys else 0
+    y = np.where(total == 0, unseen, (weights @ v) / np.where(total == 0, 1, total))
     return y.transpose(["BNSH".index(axis) for axis in layouts[3]])
 
 

@@ -92,10 +92,22 @@ Indices BiasIndices(const std::vector<PrimExpr>& shape, const Indices& score) {
 PrimExpr Shift(const PrimExpr& greatest) {
   return ir::Select(ir::Equal(greatest, MinusInfinity(greatest->dtype)), ir::MakeConst(greatest->dtype, 0), greatest);
 }
-// 1 / sum, or 0 where nothing was added up.
-PrimExpr Inverse(const PrimExpr& sum) {
+// 1 / sum; where nothing was added up 0, or inf, which makes NaN of the zeros that it is multiplied with. Without any
+// key it is 0.
+PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum) {
   const PrimExpr zero = ir::MakeConst(sum->dtype, 0);
-  return ir::Select(ir::Equal(sum, zero), zero, ir::MakeConst(sum->dtype, 1) / sum);
+  const PrimExpr gives_zero = config.stepwise ? ir::Equal(config.num_keys, Int64(0)) : ir::Equal(sum, zero);
+  return ir::Select(gives_zero, zero, ir::MakeConst(sum->dtype, 1) / sum);
+}
+
+// What a score is that the bias, if it is one of bool, or the causal mask hides.
+PrimExpr Replacement(const AttentionConfig& config, DataType dtype) {
+  return config.hidden ? ir::MakeConst(dtype, *config.hidden) : MinusInfinity(dtype);
+}
+// -inf, or NaN where a score that is not finite shows through.
+PrimExpr CausallyHidden(const AttentionConfig& config, const PrimExpr& score) {
+  const PrimExpr infinity = MinusInfinity(score->dtype);
+  return config.hidden_keys_show() ? infinity + score * ir::MakeConst(score->dtype, 0) : infinity;
 }
 
 }  // namespace
@@ -117,13 +129,20 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
                        {depth});
       },
       "T_attention_product");
+  // As the dtype of the operands has it, where single steps would store it.
+  const auto stored = [&](PrimExpr x) { return config.stepwise ? ir::Cast(wide, ir::Cast(dtype, std::move(x))) : x; };
   const te::Tensor scores = te::Compute(
       all,
       [&](const Indices& i) {
-        PrimExpr score = Softcap(products(i) * ir::MakeConst(wide, config.scale), config.softcap);
-        if (inputs.size() > 3) score = score + load(3, BiasIndices(inputs[3].shape(), i));
+        PrimExpr score = stored(products(i));
+        score = stored(Softcap(score * ir::MakeConst(wide, config.scale), config.softcap));
+        if (inputs.size() > 3) {
+          const PrimExpr bias = inputs[3](BiasIndices(inputs[3].shape(), i));
+          score = bias->dtype.is_bool() ? ir::Select(bias, score, Replacement(config, wide))
+                                        : stored(score + ir::Cast(wide, bias));
+        }
         if (config.causal == CausalMask::kNone) return score;
-        return ir::Select(i[3] < CausalEnd(config, i[2]), score, MinusInfinity(wide));
+        return ir::Select(i[3] < CausalEnd(config, i[2]), score, CausallyHidden(config, score));
       },
       "T_attention_score");
   const te::Tensor greatest = Reduce(Reducer::kMax, scores, {3}, false, "T_attention_maxelem");
@@ -150,7 +169,7 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
       [&](const Indices& i) {
         const auto at = [&](char axis) { return i[config.layouts[3].find(axis)]; };
         const PrimExpr value = mixed(at('B'), at('N'), at('S'), at('H'));
-        return ir::Cast(dtype, value * Inverse(sums(at('B'), at('N'), at('S'))));
+        return ir::Cast(dtype, value * Inverse(config, sums(at('B'), at('N'), at('S'))));
       },
       "T_attention");
 }
@@ -231,11 +250,18 @@ class FusedKernel {
     if (uses_dots_) return Tasks();
     panels_ = ir::MakeBuffer("panels", kFloat32,
                              {config_.batch * config_.num_key_heads, num_panels_, Int64(depth_), Int64(kLanes)});
-    if (!packs_values_) return Allocate(panels_, Seq({Pack(), Tasks()}));
-    columns_ = ir::MakeBuffer("columns", kFloat32,
-                              {config_.batch * config_.num_key_heads, Int64(value_depth_ / (vectors_ * lanes_)),
-                               config_.num_keys, Int64(vectors_ * lanes_)});
-    return Allocate(panels_, Allocate(columns_, Seq({Pack(), Tasks()})));
+    if (packs_values_) {
+      columns_ = ir::MakeBuffer("columns", kFloat32,
+                                {config_.batch * config_.num_key_heads, Int64(value_depth_ / (vectors_ * lanes_)),
+                                 config_.num_keys, Int64(vectors_ * lanes_)});
+    }
+    if (config_.hidden_values_show()) {
+      poison_ = ir::MakeBuffer("poison", kFloat32, {config_.batch * config_.num_key_heads});
+    }
+    Stmt body = Seq({Pack(), Tasks()});
+    if (poison_) body = Allocate(poison_, std::move(body));
+    if (columns_) body = Allocate(columns_, std::move(body));
+    return Allocate(panels_, std::move(body));
   }
 
  private:
@@ -259,9 +285,47 @@ class FusedKernel {
     return Loop("head", config_.batch * config_.num_key_heads, TaskKind(), [&](const PrimExpr& head) {
       const PrimExpr batch = ir::FloorDiv(head, config_.num_key_heads);
       const PrimExpr key_head = ir::FloorMod(head, config_.num_key_heads);
-      const Stmt keys = PackKeys(head, batch, key_head);
-      return packs_values_ ? Seq({keys, PackValues(head, batch, key_head)}) : keys;
+      std::vector<Stmt> stmts = {PackKeys(head, batch, key_head)};
+      if (packs_values_) stmts.push_back(PackValues(head, batch, key_head));
+      if (poison_) stmts.push_back(Poison(head, batch, key_head));
+      return Seq(std::move(stmts));
     });
+  }
+  // poison[head] := 0, or NaN where a value of the head is not finite, or a key whose score would show: the blocks that
+  // the causal mask hides are not read again, and would make NaN of what is added up.
+  Stmt Poison(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) const {
+    const PrimExpr zero = ir::MakeConst(kFloat32, 0);
+    const auto add_up = [&](const Buffer& sum, int64_t lanes, const Stmt& all) {
+      const Stmt clear = Vector(lanes, [&](const PrimExpr& x) { return Store(sum, zero, {x}); });
+      const Stmt write = Store(poison_, Load(poison_, {head}) + Load(sum, {Int64(0)}), {head});
+      return Allocate(sum, Seq({clear, all, JoinLanes(sum, lanes, ir::BinaryOp::kAdd), write}));
+    };
+    std::vector<Stmt> stmts = {Store(poison_, zero, {head})};
+    if (config_.hidden_keys_show()) {
+      const Buffer sum = Local("key_poison", {Int64(kLanes)});
+      stmts.push_back(add_up(sum, kLanes, Serial("p", num_panels_, [&](const PrimExpr& p) {
+                               return Serial("h", Int64(depth_), [&](const PrimExpr& h) {
+                                 return Vector(kLanes, [&](const PrimExpr& l) {
+                                   return Store(sum, Load(sum, {l}) + Load(panels_, {head, p, h, l}) * zero, {l});
+                                 });
+                               });
+                             })));
+    }
+    const Buffer sum = Local("value_poison", {Int64(lanes_)});
+    stmts.push_back(add_up(sum, lanes_, Serial("k", config_.num_keys, [&](const PrimExpr& k) {
+                             return Serial("c", Int64(value_depth_ / lanes_), [&](const PrimExpr& c) {
+                               return Vector(lanes_, [&](const PrimExpr& x) {
+                                 const PrimExpr value = Load(
+                                     value_, AttentionIndices(config_.layouts[2], batch, k, key_head, c * lanes_ + x));
+                                 return Store(sum, Load(sum, {x}) + value * zero, {x});
+                               });
+                             });
+                           })));
+    return Seq(std::move(stmts));
+  }
+  PrimExpr Poisoned(PrimExpr value) const {
+    if (!poison_) return value;
+    return std::move(value) + Load(poison_, {batch_ * config_.num_key_heads + KeyHead()});
   }
   // panels[head, p, h, l] := key(head, 16 p + l, h)
   Stmt PackKeys(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) {
@@ -327,7 +391,7 @@ class FusedKernel {
     sum_ = Local("sum", {Int64(rows_)});
     // The keys that some query of the tile sees.
     PrimExpr end = config_.num_keys;
-    if (config_.causal != CausalMask::kNone) {
+    if (config_.causal != CausalMask::kNone && !(uses_dots_ && config_.hidden_values_show())) {
       end = ir::Max(ir::Min(end, CausalEnd(config_, row_ + (rows_ - 1))), Int64(0));
     }
     if (is_single_block_) {
@@ -352,7 +416,7 @@ class FusedKernel {
     });
     const Stmt finish = Serial("i", Int64(rows_), [&](const PrimExpr& i) {
       return WriteIfQuery(i, Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
-                            return Write(i, h, Load(result, {i, h}) * Inverse(Load(sum_, {i})));
+                            return Write(i, h, Poisoned(Load(result, {i, h}) * Inverse(config_, Load(sum_, {i}))));
                           }));
     });
     return Allocate(greatest, Allocate(sum_, Allocate(result, Seq({start, blocks, finish}))));
@@ -374,17 +438,15 @@ class FusedKernel {
       PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, {batch_, head_, ReadableQuery(i), position}));
       const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
       if (keys_are_ragged_ && varies) {
-        bias = ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(kFloat32, 0));
+        bias = ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));
       }
-      score = score + bias;
+      score = bias_->dtype.is_bool() ? ir::Select(bias, score, Replacement(config_, kFloat32)) : score + bias;
     }
-    PrimExpr seen;
-    if (keys_are_ragged_) seen = position < config_.num_keys;
     if (config_.causal != CausalMask::kNone) {
-      const PrimExpr causal = position < CausalEnd(config_, Query(i));
-      seen = seen ? ir::And(seen, causal) : causal;
+      score = ir::Select(position < CausalEnd(config_, Query(i)), score, CausallyHidden(config_, score));
     }
-    return seen ? ir::Select(seen, score, MinusInfinity(kFloat32)) : score;
+    if (!keys_are_ragged_) return score;
+    return ir::Select(position < config_.num_keys, score, MinusInfinity(kFloat32));
   }
 
   Stmt Scores() { return uses_dots_ ? ScoresByDots() : ScoresByPanels(); }
@@ -536,7 +598,7 @@ class FusedKernel {
       });
       const TileBody keep = [&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
         if (result) return Store(result, Load(acc, place), {i, h});
-        return Write(i, h, Load(acc, place) * Inverse(Load(sum_, {i})));
+        return Write(i, h, Poisoned(Load(acc, place) * Inverse(config_, Load(sum_, {i}))));
       };
       const Stmt finish = Unrolled(
           "i", rows_, [&](const PrimExpr& i) { return result ? row(i, keep) : WriteIfQuery(i, row(i, keep)); });
@@ -553,7 +615,7 @@ class FusedKernel {
   int64_t lanes_, vectors_;  // of a tile's result: vectors * lanes values at a time
   bool uses_dots_, packs_values_, queries_are_ragged_, keys_are_ragged_, is_single_block_;
   PrimExpr num_tiles_, num_panels_;
-  Buffer panels_, columns_, scores_, sum_;
+  Buffer panels_, columns_, poison_, scores_, sum_;
   // Of the place in the loops that is being built.
   PrimExpr batch_, head_, row_, first_key_, block_panels_;
 };

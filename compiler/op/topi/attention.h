@@ -1,10 +1,11 @@
 // The two definitions of scaled dot-product attention, out = softmax(scale * Q K^T + bias) V per head: tensor
 // expressions of one stage per step, for any dtype and shape, and the fused CPU kernel as statements. Both let a query
-// that sees no key at all (every score is -inf) give zeros.
+// that sees no key at all (every score is -inf) give zeros, unless they stand for the single steps (`stepwise`).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +29,24 @@ struct AttentionConfig {
   double scale;
   double softcap;  // 0: none; else scores become softcap * tanh(score / softcap) before the bias
   CausalMask causal = CausalMask::kNone;
+  // What a hidden key's score is; none: -inf. Given, hiding replaces the score, so that nothing of a hidden key shows.
+  std::optional<double> hidden;
+  // The result is that of the single steps (products, scale, bias or choice, softmax, products) for what is not finite,
+  // too: scores are rounded to the operands' dtype and overflow there, a query of which every score is -inf gives NaN,
+  // and so does one that a causal mask keeps from a key or a value that is not finite.
+  bool stepwise = false;
+
+  // Whether a key that is not finite shows where the causal mask hides it.
+  bool hidden_keys_show() const { return stepwise && causal != CausalMask::kNone && !hidden; }
+  bool hidden_values_show() const { return stepwise && causal != CausalMask::kNone; }
 };
 
 // The operand's indices for one element, in its layout.
 te::Indices AttentionIndices(const std::string& layout, PrimExpr batch, PrimExpr position, PrimExpr head,
                              PrimExpr element);
 
-// inputs: query, key, value and perhaps bias, whose dims broadcast to [batch, heads, queries, keys]. Small floats are
-// computed in float32.
+// inputs: query, key, value and perhaps bias, whose dims broadcast to [batch, heads, queries, keys]; one of bool says
+// which keys are seen. Small floats are computed in float32.
 te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfig& config, DataType dtype);
 
 // The same for float32 with constant depths: see attention.cc for how.

@@ -1,5 +1,7 @@
 // Cases of nn.attention: every way of the fused kernel (panels and dot products, one block of keys and several, ragged
 // tiles), layouts, masks, and what a query that sees nothing gives.
+#include <cmath>
+
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "tests/compiler/op/case_builder.h"
@@ -76,6 +78,25 @@ void AttentionCases(CaseBuilder& b) {
   specials[0].floats[5] = kNan;
   specials[3].floats[20] = -kInf;
   b.Add(op, "specials", specials);
+  // A mask of bool: what it hides has the score of the number, whatever the key is, or is not seen at all. The last
+  // query sees nothing.
+  for (int64_t keys : {19, 530}) {
+    std::vector<ReferenceTensor> chosen = {Data(kF32, {1, 7, 3, 4}), Data(kF32, {1, keys, 3, 4}, 2),
+                                           Data(kF32, {1, keys, 3, 4}, 3), NewReference(DataType::Bool(), {7, keys})};
+    for (int64_t i = 0; i < 6 * keys; ++i) chosen[3].ints[static_cast<size_t>(i)] = i % keys % 3 == 1 ? 1 : 0;
+    chosen[1].floats[0] = kInf;
+    chosen[1].floats[25] = kNan;
+    const std::string name = "chosen_" + std::to_string(keys);
+    b.Add(op, name, chosen, {{"hidden", -1e4}, {"stepwise", true}});
+    b.Add(op, name + "_high", chosen, {{"hidden", 2.0}, {"stepwise", true}});
+    b.Add(op, name + "_infinite", chosen, {{"stepwise", true}});
+    b.Add(op, name + "_zero", chosen);
+    for (size_t i = 0; i < 3; ++i) {
+      for (double& element : chosen[i].floats) element = std::isfinite(element) ? element : 0.5;
+    }
+    chosen.pop_back();
+    b.Add(op, name + "_causal", chosen, {{"causal_mask", "BottomRight"}, {"stepwise", true}});
+  }
 }
 
 }  // namespace ingot::op

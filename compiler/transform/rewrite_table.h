@@ -1,0 +1,65 @@
+// The table of rewrites and what a compilation may do with it. Each algebraic rewrite is one row of rewrites.def: a
+// name, what it does, its exactness class and its contract. A pattern is tried under the id of its row alone, where the
+// permissions allow it, and what was applied is counted; passes that rewrite as a whole (weights, layouts) have rows
+// for their contracts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/status.h"
+
+namespace ingot::transform {
+
+enum class Exactness : uint8_t { kBitwise, kRoundingOnly, kBounded, kByPermission };
+std::string_view ExactnessName(Exactness exactness);  // "rounding_only"
+
+enum class RewriteId : uint8_t {
+#define INGOT_REWRITE(id, exactness, summary, contract) id,
+#include "compiler/transform/rewrites.def"
+  kCount
+};
+inline constexpr size_t kNumRewrites = static_cast<size_t>(RewriteId::kCount);
+
+struct Rewrite {
+  RewriteId id;
+  std::string name;  // "add_zero" of kAddZero
+  Exactness exactness;
+  const char* summary;
+  const char* contract;
+  std::string_view group() const;  // of kByPermission: what --fast-math names; else ""
+};
+// In the order of rewrites.def, which is the one of RewriteId.
+std::span<const Rewrite> RewriteTable();
+const Rewrite& GetRewrite(RewriteId id);
+
+// What the user permits beyond the default: all but `by permission`.
+struct RewritePermissions {
+  bool strict_math = false;            // nothing that is bounded
+  std::vector<std::string> fast_math;  // groups of what is applied by permission; "all": every group
+};
+// Errors name the groups that there are.
+Status CheckPermissions(const RewritePermissions& permissions);
+
+// Which rewrites one run of passes applied, and how often.
+class RewriteLog {
+ public:
+  void Count(RewriteId id) { ++counts_[static_cast<size_t>(id)]; }
+  int64_t count(RewriteId id) const { return counts_[static_cast<size_t>(id)]; }
+  // The loosest class of all that was applied since `before`, a copy of this log; kBitwise when nothing was.
+  Exactness LoosestSince(const RewriteLog& before) const;
+  // A line for each: name, class, count, what it does.
+  std::string ToString() const;
+
+ private:
+  std::array<int64_t, kNumRewrites> counts_{};
+};
+
+bool IsPermitted(RewriteId id, const RewritePermissions& permissions);
+
+}  // namespace ingot::transform
