@@ -210,7 +210,8 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
       for (int64_t k = 0; k < keys; ++k) {
         value += scores[static_cast<size_t>(k)] * GetNumber(inputs[2], at(2, inputs[2], b, k, n / group, h));
       }
-      SetNumber(out, at(3, out, b, q, n, h), sum == 0 ? 0 : value / sum);
+      const double unseen = config.stepwise && keys > 0 ? nan : 0;
+      SetNumber(out, at(3, out, b, q, n, h), sum == 0 ? unseen : value / sum);
     }
   });
   return std::vector<ReferenceTensor>{std::move(out)};

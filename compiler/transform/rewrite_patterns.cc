@@ -268,12 +268,9 @@ Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions
                       });
 }
 
-Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context) {
+Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext&) {
   RewriteLog log;
-  Result<ir::IRModule> result = RewriteModule(std::move(module), {}, log);
-  const std::string applied = log.ToString();
-  if (context.detail && !applied.empty()) context.detail("rewrite_patterns: name, class, how often, what\n" + applied);
-  return result;
+  return RewriteModule(std::move(module), {}, log);
 }
 
 }  // namespace ingot::transform

@@ -188,7 +188,7 @@ std::vector<Case> Cases() {
       {Id::kUnfoldBatchNorm, kImage,
        "n = R.nn.batch_norm(x, R.const([0.5, 2.0], \"DT\"), R.const([1.0, -1.0], \"DT\"), R.const([0.25, -3.0], "
        "\"DT\"), "
-       "R.const([0.5, 4.0], \"DT\"), axis=1, epsilon=0.001)\n" +
+       "R.const([0.5, 4.0], \"DT\"), axis=1, epsilon=0.001, training=False)\n" +
            Gv("n[0]"),
        kFloats, 64, "unfold_batch_norms"},
       {Id::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[0.3]], [[-2.0]]], \"DT\"))"), kWide, 64,
@@ -368,9 +368,11 @@ Run Transform(const Case& row, const char* dtype, const RewritePermissions& perm
 
 void CheckValues(const Case& row, const Run& run, Exactness exactness) {
   std::mt19937 random(7);
-  std::vector<Kind> kinds(6, Kind::kTame);
-  kinds.insert(kinds.end(), 20, Kind::kSpecials);
-  kinds.insert(kinds.end(), 40, Kind::kAny);
+  // Images are large, and slow to evaluate.
+  const size_t rounds = std::string_view(row.pass) == "convert_layout" ? 1 : 10;
+  std::vector<Kind> kinds(rounds, Kind::kTame);
+  kinds.insert(kinds.end(), rounds, Kind::kSpecials);
+  kinds.insert(kinds.end(), rounds * 2, Kind::kAny);
   if (row.is_loud) kinds.insert(kinds.end(), 20, Kind::kLoud);
   const ir::Function function = run.before.FindFunction("main");
   for (Kind kind : kinds) {
@@ -396,10 +398,11 @@ void CheckValues(const Case& row, const Run& run, Exactness exactness) {
       const double at = is_local ? std::fabs(x[i]) : greatest;
       const double scale = is_local && (row.eps == 0 || !std::isfinite(at)) ? 0 : at;
       const std::string difference = Difference(exactness, row, kind, a[i], b[i], scale, LimitsOf(result.dtype()));
+      if (difference.empty()) continue;
       CAPTURE(static_cast<int>(kind));
       CAPTURE(i);
-      CHECK_MESSAGE(difference.empty(), difference);
-      if (!difference.empty()) return;
+      FAIL_CHECK(difference);
+      return;
     }
   }
 }
