@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "compiler/ir/int_math.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
 
 namespace ingot::arith {
 namespace {
@@ -188,6 +190,29 @@ void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) {
   Forget();
 }
 
+namespace {
+
+class PartFinder : public ir::PrimVisitor {
+ public:
+  explicit PartFinder(const PrimExpr& part) : part_(part) {}
+  bool found = false;
+  void VisitPrim(const PrimExpr& expr) override {
+    found = found || ir::StructuralEqual(expr, part_);
+    if (!found) PrimVisitor::VisitPrim(expr);
+  }
+
+ private:
+  const PrimExpr& part_;
+};
+
+bool IsPartOf(const PrimExpr& part, const PrimExpr& whole) {
+  PartFinder finder(part);
+  finder.VisitPrim(whole);
+  return finder.found;
+}
+
+}  // namespace
+
 void Analyzer::Assume(const PrimExpr& condition) {
   const auto* node = As<BinaryNode>(condition);
   if (node == nullptr) return;
@@ -214,7 +239,9 @@ void Analyzer::Assume(const PrimExpr& condition) {
       return assume(*backward, 0);
     case BinaryOp::kEQ: {
       const LinearSum left = Canonical(node->a);
-      if (const PrimExpr* atom = left.only_atom()) known_values_.push_back({*atom, Canonical(node->b)});
+      // An equation of an atom with what it is a part of gives it no value.
+      const PrimExpr* atom = left.only_atom();
+      if (atom != nullptr && !IsPartOf(*atom, node->b)) known_values_.push_back({*atom, Canonical(node->b)});
       Forget();
       assume(*forward, 0);
       return assume(*backward, 0);
