@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/op/broadcast.h"
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/topi/elementwise.h"
 #include "compiler/op/topi/reduction.h"
@@ -114,12 +116,12 @@ Result<ir::Type> InferEinsum(const ir::Call& call) {
   for (size_t i = 0; i < operands.size(); ++i) {
     for (size_t axis = 0; axis < labels.inputs[i].size(); ++axis) {
       const ir::PrimExpr& dim = (*operands[i]->dims)[axis];
-      const auto [known, is_new] = extents.try_emplace(labels.inputs[i][axis], dim);
-      if (is_new || ir::IsConstInt(dim, 1)) continue;
-      if (!ir::IsConstInt(known->second, 1) && DimsDiffer(known->second, dim)) {
-        return OpError(call, "one label stands for axes of " + Describe(known->second) + " and of " + Describe(dim));
+      ir::PrimExpr& known = extents.try_emplace(labels.inputs[i][axis], dim).first->second;
+      const auto m = ir::AsConstInt(known), n = ir::AsConstInt(dim);
+      if (m && n && *m != *n && *m != 1 && *n != 1) {
+        return OpError(call, "one label stands for axes of " + Describe(known) + " and of " + Describe(dim));
       }
-      if (ir::IsConstInt(known->second, 1)) known->second = dim;
+      known = BroadcastDim(known, dim);
     }
   }
   Dims dims;
@@ -202,7 +204,7 @@ te::Tensor DefineEinsum(const TeArgs& args) {
     for (size_t axis = 0; axis < labels.inputs[i].size(); ++axis) {
       const ir::PrimExpr& dim = args.input(i).shape()[axis];
       ir::PrimExpr& extent = extents.try_emplace(labels.inputs[i][axis], dim).first->second;
-      if (ir::IsConstInt(extent, 1)) extent = dim;
+      extent = BroadcastDim(extent, dim);
     }
   }
   std::map<int, ir::PrimExpr> at;
@@ -220,9 +222,7 @@ te::Tensor DefineEinsum(const TeArgs& args) {
           te::Indices index;
           for (size_t axis = 0; axis < labels.inputs[i].size(); ++axis) {
             const int label = labels.inputs[i][axis];
-            const bool repeats =
-                ir::IsConstInt(args.input(i).shape()[axis], 1) && !ir::IsConstInt(extents.at(label), 1);
-            index.push_back(repeats ? ir::Int64(0) : at[label]);
+            index.push_back(BroadcastIndex(args.input(i).shape()[axis], extents.at(label), at[label]));
           }
           const ir::PrimExpr element = ir::Cast(sum_dtype, args.input(i)(index));
           product = product == nullptr ? element : product * element;

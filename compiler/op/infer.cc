@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/op/broadcast.h"
 #include "compiler/op/registry.h"
 
 namespace ingot::op {
@@ -252,23 +253,18 @@ ir::PrimExpr ProductOf(const Dims& dims) {
 Result<std::optional<Dims>> BroadcastDims(const ir::Call& call, const Dims& a, const Dims& b) {
   const size_t rank = std::max(a.size(), b.size());
   Dims dims(rank);
-  bool known = true;
   for (size_t i = 0; i < rank; ++i) {
     const bool has_a = i + a.size() >= rank;
     const bool has_b = i + b.size() >= rank;
     const ir::PrimExpr x = has_a ? a[i + a.size() - rank] : ir::Int64(1);
     const ir::PrimExpr y = has_b ? b[i + b.size() - rank] : ir::Int64(1);
-    if (ir::IsConstInt(x, 1)) {
-      dims[i] = y;
-    } else if (ir::IsConstInt(y, 1) || DimsEqual(x, y)) {
-      dims[i] = x;
-    } else if (ir::AsConstInt(x) && ir::AsConstInt(y)) {
+    const auto m = ir::AsConstInt(x), n = ir::AsConstInt(y);
+    if (m && n && *m != *n && *m != 1 && *n != 1) {
       return OpError(call, "expected dims that broadcast, got " + DescribeDims(a) + " and " + DescribeDims(b));
-    } else {
-      known = false;
     }
+    dims[i] = BroadcastDim(x, y);
   }
-  return known ? std::optional<Dims>(std::move(dims)) : std::nullopt;
+  return std::optional<Dims>(std::move(dims));
 }
 
 Result<std::optional<DataType>> CommonDataType(const ir::Call& call, const ir::TensorType& a, const ir::TensorType& b) {

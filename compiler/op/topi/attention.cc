@@ -21,6 +21,7 @@
 #include <functional>
 #include <limits>
 
+#include "compiler/op/broadcast.h"
 #include "compiler/op/topi/reduction.h"
 #include "runtime/check.h"
 
@@ -78,12 +79,13 @@ PrimExpr CausalEnd(const AttentionConfig& config, const PrimExpr& query) {
   return end;
 }
 
-// The element of the bias for a score.
-Indices BiasIndices(const std::vector<PrimExpr>& shape, const Indices& score) {
+// The element of the bias for a score: [batch, head, query, key].
+Indices BiasIndices(const std::vector<PrimExpr>& shape, const AttentionConfig& config, const Indices& score) {
+  const Indices extents = {config.batch, config.num_heads, config.num_queries, config.num_keys};
   Indices indices;
   for (size_t i = 0; i < shape.size(); ++i) {
-    const PrimExpr& index = score[score.size() - shape.size() + i];
-    indices.push_back(ir::IsConstInt(shape[i], 1) ? Int64(0) : index);
+    const size_t at = score.size() - shape.size() + i;
+    indices.push_back(BroadcastIndex(shape[i], extents[at], score[at]));
   }
   return indices;
 }
@@ -137,7 +139,7 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
         PrimExpr score = stored(products(i));
         score = stored(Softcap(score * ir::MakeConst(wide, config.scale), config.softcap));
         if (inputs.size() > 3) {
-          const PrimExpr bias = inputs[3](BiasIndices(inputs[3].shape(), i));
+          const PrimExpr bias = inputs[3](BiasIndices(inputs[3].shape(), config, i));
           score = bias->dtype.is_bool() ? ir::Select(bias, score, Replacement(config, wide))
                                         : stored(score + ir::Cast(wide, bias));
         }
@@ -435,7 +437,7 @@ class FusedKernel {
     PrimExpr score = Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap);
     const PrimExpr position = first_key_ + key;
     if (bias_) {
-      PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, {batch_, head_, ReadableQuery(i), position}));
+      PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, config_, {batch_, head_, ReadableQuery(i), position}));
       const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
       if (keys_are_ragged_ && varies) {
         bias = ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/op/broadcast.h"
 #include "compiler/op/infer.h"
 #include "runtime/check.h"
 
@@ -30,18 +31,15 @@ PrimExpr BroadcastElement(const te::Tensor& x, const te::Indices& index, const S
   INGOT_CHECK(rank <= index.size());
   te::Indices indices(index.end() - static_cast<std::ptrdiff_t>(rank), index.end());
   for (size_t i = 0; i < rank; ++i) {
-    const PrimExpr& extent = shape[index.size() - rank + i];
-    if (ir::IsConstInt(x.shape()[i], 1) && !ir::IsConstInt(extent, 1)) indices[i] = ir::Int64(0);
+    indices[i] = BroadcastIndex(x.shape()[i], shape[index.size() - rank + i], indices[i]);
   }
   return x(indices);
 }
 
 Shape BroadcastShape(const Shape& a, const Shape& b) {
-  if (a.size() < b.size()) return BroadcastShape(b, a);
-  Shape shape = a;
-  for (size_t i = 0; i < b.size(); ++i) {
-    PrimExpr& dim = shape[a.size() - b.size() + i];
-    if (ir::IsConstInt(dim, 1)) dim = b[i];
+  Shape shape = a.size() < b.size() ? b : a;
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    shape[shape.size() - i] = BroadcastDim(a[a.size() - i], b[b.size() - i]);
   }
   return shape;
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "compiler/op/broadcast.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/topi/reduction.h"
 #include "compiler/op/topi/transform.h"
@@ -123,8 +124,7 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
           te::Indices indices;
           for (size_t i = 0; i < own.size(); ++i) {
             const size_t at = batch.size() - own.size() + i;
-            const bool repeats = ir::IsConstInt(own[i], 1) && !ir::IsConstInt(batch[at], 1);
-            indices.push_back(repeats ? ir::Int64(0) : out[at]);
+            indices.push_back(BroadcastIndex(own[i], batch[at], out[at]));
           }
           return indices;
         };

@@ -17,6 +17,7 @@ Result<ir::PrimFunc> FlattenAccesses(const ir::PrimFunc& function, const Target&
 Result<ir::PrimFunc> VectorizeLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> UnrollLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> HoistConditions(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> SplitBroadcasts(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> SimplifyTensor(const ir::PrimFunc& function, const Target& target);
 
 // The function with another body.

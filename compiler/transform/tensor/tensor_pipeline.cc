@@ -12,6 +12,8 @@ constexpr std::array kPipeline = {
     TensorPassRow{"separate_inits", "reductions over what may be empty start in front of their loops", SeparateInits},
     TensorPassRow{"lower_blocks", "blocks become loops, conditions and allocations", LowerBlocks},
     TensorPassRow{"fuse_parallel", "nested parallel loops become one", FuseParallelLoops},
+    TensorPassRow{"split_broadcasts", "operands that may repeat have loops of their own where they do not",
+                  SplitBroadcasts},
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
     TensorPassRow{"join_views", "an allocation and the views of its memory become one buffer", JoinViews},
     TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},

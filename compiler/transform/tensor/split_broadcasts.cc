@@ -1,0 +1,172 @@
+// Before: an operand whose extent is not known to be the result's is read at Select(extent == the result's, index, 0),
+// since it may be 1 and repeat (op/broadcast.h). After: the function asks once whether all such extents are what they
+// are in the result. Where they are, a copy of the body runs in which they are one symbol and indices are plain, so
+// that its loops are those of operands of equal dims; elsewhere the body as it was. Functions that allocate (products,
+// attention) stay whole: what they repeat are batches and masks, and two copies would take twice the workspace. It
+// comes before everything that looks at how indices move.
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::transform {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+struct Extents {
+  PrimExpr own, whole;
+  bool operator==(const Extents& other) const {
+    return StructuralEqual(own, other.own) && StructuralEqual(whole, other.whole);
+  }
+};
+
+// The extents that a chosen index compares; nothing for any other choice.
+std::optional<Extents> Compared(const SelectNode& select) {
+  const auto* test = As<BinaryNode>(select.condition);
+  const bool repeats = test != nullptr && test->op == BinaryOp::kEQ && select.dtype == DataType::Int(64) &&
+                       IsConstInt(select.false_value, 0);
+  return repeats ? std::optional(Extents{test->a, test->b}) : std::nullopt;
+}
+
+// Finds what indices compare, and the variables that are no symbols of the function.
+class Finder : public StmtVisitor {
+ public:
+  bool allocates = false;
+  std::vector<Extents> Invariant() const {
+    std::vector<Extents> invariant;
+    for (const Extents& extents : found_) {
+      const bool is_bound = IsBound(extents.own) || IsBound(extents.whole);
+      if (!is_bound && std::ranges::find(invariant, extents) == invariant.end()) invariant.push_back(extents);
+    }
+    return invariant;
+  }
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const SelectNode& select) override {
+    if (in_index_ > 0) {
+      if (std::optional<Extents> extents = Compared(select)) found_.push_back(*std::move(extents));
+    }
+    StmtVisitor::Visit(select);
+  }
+  void Visit(const BufferLoadNode& load) override {
+    ++in_index_;
+    StmtVisitor::Visit(load);
+    --in_index_;
+  }
+  void Visit(const AllocateNode& allocate) override {
+    allocates = true;
+    StmtVisitor::Visit(allocate);
+  }
+  void Visit(const ForNode& loop) override {
+    bound_.insert(loop.var.get());
+    StmtVisitor::Visit(loop);
+  }
+  void Visit(const LetStmtNode& let) override {
+    bound_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
+  void Visit(const LetNode& let) override {
+    bound_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
+
+ private:
+  class LoadFinder : public PrimVisitor {
+   public:
+    bool found = false;
+
+   protected:
+    using PrimVisitor::Visit;
+    void Visit(const BufferLoadNode&) override { found = true; }
+  };
+  bool IsBound(const PrimExpr& expr) const {
+    LoadFinder loads;
+    loads.VisitPrim(expr);
+    return loads.found ||
+           std::ranges::any_of(FreePrimVars(expr), [&](const PrimVar& var) { return bound_.contains(var.get()); });
+  }
+
+  std::vector<Extents> found_;
+  std::unordered_set<const PrimVarNode*> bound_;
+  int in_index_ = 0;
+};
+
+// The body where all extents are equal: each one becomes the symbol that stands for it.
+class Equalizer : public StmtMutator {
+ public:
+  explicit Equalizer(const std::vector<Extents>& equal) : equal_(equal) {
+    for (const Extents& extents : equal) {
+      const PrimVar own = AsRef<PrimVarNode>(extents.own);
+      if (own == nullptr) continue;
+      const auto known =
+          std::ranges::find_if(wholes_, [&](const auto& whole) { return StructuralEqual(whole.first, extents.whole); });
+      if (known != wholes_.end()) {
+        symbols_.emplace(own, known->second);
+      } else if (!symbols_.contains(own)) {
+        wholes_.emplace_back(extents.whole, PrimExpr(own));
+      }
+    }
+  }
+
+  PrimExpr MutatePrim(const PrimExpr& expr) override {
+    for (const auto& [whole, symbol] : wholes_) {
+      if (StructuralEqual(expr, whole)) return symbol.same_as(expr) ? expr : Final(symbol);
+    }
+    return StmtMutator::MutatePrim(expr);
+  }
+
+ protected:
+  using StmtMutator::Mutate;
+  PrimExpr Mutate(const Ref<PrimVarNode>& var) override { return Final(var); }
+  PrimExpr Mutate(const Ref<SelectNode>& select) override {
+    const std::optional<Extents> extents = Compared(*select);
+    if (extents && std::ranges::find(equal_, *extents) != equal_.end()) return MutatePrim(select->true_value);
+    return StmtMutator::Mutate(select);
+  }
+  Buffer MutateBuffer(const Buffer& buffer) override {
+    const auto known = buffers_.find(buffer);
+    if (known != buffers_.end()) return known->second;
+    BufferNode copy = *buffer;
+    bool changed = false;
+    for (std::vector<PrimExpr>* exprs : {&copy.shape, &copy.strides}) {
+      for (PrimExpr& expr : *exprs) {
+        PrimExpr mutated = MutatePrim(expr);
+        changed = changed || !mutated.same_as(expr);
+        expr = std::move(mutated);
+      }
+    }
+    return buffers_[buffer] = changed ? Make<BufferNode>(std::move(copy)) : buffer;
+  }
+
+ private:
+  PrimExpr Final(const PrimExpr& symbol) const {
+    const PrimVar var = AsRef<PrimVarNode>(symbol);
+    const auto found = symbols_.find(var);
+    return found == symbols_.end() ? symbol : found->second;
+  }
+
+  const std::vector<Extents>& equal_;
+  std::vector<std::pair<PrimExpr, PrimExpr>> wholes_;  // what an extent of the result is called
+  PrimVarMap symbols_;
+  BufferMap buffers_;
+};
+
+}  // namespace
+
+Result<PrimFunc> SplitBroadcasts(const PrimFunc& function, const Target&) {
+  Finder finder;
+  finder.VisitStmt(function->body);
+  const std::vector<Extents> extents = finder.Invariant();
+  if (extents.empty() || finder.allocates) return function;
+  PrimExpr all = BoolImm(true);
+  for (const auto& [own, whole] : extents) all = And(all, Equal(own, whole));
+  Stmt equal = Equalizer(extents).MutateStmt(function->body);
+  return WithBody(function, Make<IfStmtNode>(std::move(all), std::move(equal), CopyFresh(function->body)));
+}
+
+}  // namespace ingot::transform
