@@ -267,7 +267,7 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     inputs.push_back(value);
   }
   const ir::Span span = SpanOf(label);
-  const NodeImporter importer(node, scope.opset, inputs, span, bindings_, implied_bounds_);
+  const NodeImporter importer(node, scope.opset, inputs, span, bindings_, nesting_ == 0 ? &implied_bounds_ : nullptr);
   if (node.domain.empty() && !has_unknown) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, analyzer_);
     if (known.has_value()) return DefineKnown(node, *std::move(known), has_stand_in, scope);

@@ -6,6 +6,7 @@
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/type.h"
 #include "compiler/op/assumed_dims.h"
+#include "compiler/op/broadcast.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 #include "runtime/tensor.h"
@@ -36,9 +37,9 @@ Status CheckSize(const ir::Type& type) {
   return CountElements(dims).status();
 }
 
-// The dims that an operand of a broadcasting operator has to have beside the other one, where that is not proved:
-// unlike symbolic dims (seq beside min(seq, 512)) are equal, or the model fails when it runs. Nothing when all is
-// known.
+// The dims that an operand of a broadcasting operator has to have beside the other one, where unlike dims can only
+// broadcast by being equal (seq beside min(seq, 512)): then they are, or the model fails when it runs. Nothing when all
+// is known.
 std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimExpr>& dims,
                                                     const std::vector<ir::PrimExpr>& other, bool is_second) {
   std::vector<ir::PrimExpr> result = dims;
@@ -47,6 +48,7 @@ std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimEx
     ir::PrimExpr& own = result[dims.size() - i];
     const ir::PrimExpr& theirs = other[other.size() - i];
     if (ir::AsConstInt(own) || ir::AsConstInt(theirs) || op::DimsEqual(own, theirs)) continue;
+    if (!op::BroadcastAsEqual(own, theirs)) continue;
     // The simpler one stays; of two symbols, the first operand's.
     if (own->kind == ir::PrimKind::kPrimVar && !(is_second && theirs->kind == ir::PrimKind::kPrimVar)) continue;
     own = theirs;
@@ -216,7 +218,21 @@ void NodeImporter::MatchBroadcastDims(std::string_view name, std::vector<Expr>& 
     if (own == nullptr || other == nullptr || !own->dims || !other->dims) continue;
     std::optional<std::vector<ir::PrimExpr>> dims = DimsBeside(*own->dims, *other->dims, i == 1);
     if (!dims) continue;
+    ImplyBounds(*dims, *own->dims);
     args[i] = Match(args[i], ir::Make<ir::TensorTypeNode>(*std::move(dims), own->dtype, own->virtual_device));
+  }
+}
+
+void NodeImporter::ImplyBounds(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExpr>& b) const {
+  if (bounds_ == nullptr) return;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (const auto& [dim, other] : {std::pair(a[i], b[i]), std::pair(b[i], a[i])}) {
+      ir::PrimVar symbol = ir::AsRef<ir::PrimVarNode>(dim);
+      const auto* least = ir::As<ir::BinaryNode>(other);
+      if (symbol == nullptr || least == nullptr || least->op != ir::BinaryOp::kMin) continue;
+      const auto limit = ir::AsConstInt(ir::AsConstInt(least->a) ? least->a : least->b);
+      if (limit) bounds_->emplace_back(std::move(symbol), *limit);
+    }
   }
 }
 
@@ -249,6 +265,7 @@ bool NodeImporter::MatchAssumedDims(const ir::Call& call, std::vector<Expr>& arg
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!changed[i]) continue;
     const auto* own = ir::As<ir::TensorTypeNode>(operands[i]->type);
+    ImplyBounds(dims[i], *own->dims);
     operands[i] = Match(operands[i], ir::Make<ir::TensorTypeNode>(std::move(dims[i]), own->dtype, own->virtual_device));
     any = true;
   }

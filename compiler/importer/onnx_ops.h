@@ -25,7 +25,8 @@ struct ImportedValue {
   bool stand_in = false;                 // made by an unsupported node, or from such a value
 };
 
-// Symbols that a node takes to be at most so large; the function's signature then says so, and callers are checked.
+// Symbols that nodes which always run take to be at most so large; the function's signature then says so, and callers
+// are checked.
 using ImpliedBounds = std::vector<std::pair<ir::PrimVar, int64_t>>;
 
 // One node while it is imported: its inputs as expressions, its attributes with defaults, and the calls it makes.
@@ -33,9 +34,9 @@ using ImpliedBounds = std::vector<std::pair<ir::PrimVar, int64_t>>;
 class NodeImporter {
  public:
   // inputs: null where left out; one that is known by its elements gets its expression when a row asks for it.
-  // Bindings are appended to `bindings`.
+  // Bindings are appended to `bindings`, bounds to `bounds`; null: in a branch or a loop's body, which may not run.
   NodeImporter(const OnnxNode& node, int64_t opset, std::vector<ImportedValue*> inputs, ir::Span span,
-               std::vector<ir::Binding>& bindings, ImpliedBounds& bounds)
+               std::vector<ir::Binding>& bindings, ImpliedBounds* bounds)
       : node_(node),
         opset_(opset),
         inputs_(std::move(inputs)),
@@ -92,23 +93,25 @@ class NodeImporter {
   // A rank-0 constant of the dtype: as float32, cast by a call where the dtype is another.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
 
-  void ImplyAtMost(ir::PrimVar symbol, int64_t max) const { bounds_.emplace_back(std::move(symbol), max); }
-
   Status Unsupported(const std::string& reason) const { return Status(StatusCode::kUnsupportedModel, reason); }
   Status Invalid(const std::string& reason) const { return Status(StatusCode::kBadInput, reason); }
 
  private:
-  // Symbolic dims of a broadcasting operator's operands that are not proved to be equal are checked at run time.
+  // Symbolic dims of a broadcasting operator's operands that have to be equal and are not proved to be are checked at
+  // run time.
   void MatchBroadcastDims(std::string_view row, std::vector<ir::Expr>& args) const;
   // The same for dims that a call's row takes to be equal (op/assumed_dims.h); true where arguments were changed.
   bool MatchAssumedDims(const ir::Call& call, std::vector<ir::Expr>& args) const;
+
+  // n is at most 8 where it is the same as min(n, 8).
+  void ImplyBounds(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExpr>& b) const;
 
   const OnnxNode& node_;
   int64_t opset_;
   std::vector<ImportedValue*> inputs_;
   ir::Span span_;
   std::vector<ir::Binding>& bindings_;
-  ImpliedBounds& bounds_;
+  ImpliedBounds* bounds_;
 };
 
 struct OnnxOpRow {

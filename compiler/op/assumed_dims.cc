@@ -3,6 +3,8 @@
 #include <map>
 #include <string_view>
 
+#include "compiler/arith/analyzer.h"
+#include "compiler/op/broadcast.h"
 #include "compiler/op/einsum.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
@@ -10,118 +12,307 @@
 namespace ingot::op {
 namespace {
 
-using Operands = std::vector<const ir::TensorTypeNode*>;
-using Pairs = std::vector<AssumedEqual>;
+// What the rows' functions below are written with: the dims of a call's operands, and the two lists.
+class Assumptions {
+ public:
+  explicit Assumptions(const ir::Call& call) : call_(call) {
+    for (const ir::Expr& operand : OperandsOf(call->args)) {
+      const auto* type = operand ? ir::As<ir::TensorTypeNode>(operand->type) : nullptr;
+      known_ = known_ && (type == nullptr || type->dims.has_value());
+      operands_.push_back(type);
+    }
+  }
 
-size_t AxisOf(const ir::Call& call, const char* name, int rank) {
-  const int64_t axis = call->attrs.GetInt(name);
-  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  const ir::Call& call() const { return call_; }
+  // Every tensor has known dims.
+  bool known() const { return known_; }
+  size_t num_operands() const { return operands_.size(); }
+  bool is_tensor(size_t operand) const { return operands_[operand] != nullptr; }
+  const Dims& dims(size_t operand) const { return *operands_[operand]->dims; }
+  size_t rank(size_t operand) const { return static_cast<size_t>(operands_[operand]->rank); }
+  bool is_integral(size_t operand) const {
+    return operands_[operand]->dtype && operands_[operand]->dtype->is_integral();
+  }
+  const ir::PrimExpr& dim(OperandDim at) const { return dims(at.operand)[at.axis]; }
+  size_t Axis(const char* attr, size_t operand = 0) const { return AxisOf(call_->attrs.GetInt(attr), operand); }
+  size_t AxisOf(int64_t axis, size_t operand = 0) const {
+    return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank(operand)) : axis);
+  }
+  // A shape among the arguments; null where it is not known.
+  const Dims* ShapeArgument(size_t i) const {
+    const auto* type = ir::As<ir::ShapeTypeNode>(call_->args[i]->type);
+    return type != nullptr && type->dims ? &*type->dims : nullptr;
+  }
+
+  void Equal(OperandDim a, OperandDim b, int64_t factor = 1) {
+    equal.push_back({a, b, factor});
+    Is(dim(a), SimplifyDim(dim(b) * factor));
+  }
+  void Is(const ir::PrimExpr& actual, const ir::PrimExpr& expected) {
+    if (!DimsEqual(actual, expected)) unproved.push_back({actual, expected});
+  }
+  void Is(OperandDim at, int64_t number) { Is(dim(at), ir::Int64(number)); }
+  void AtMost(const ir::PrimExpr& actual, const ir::PrimExpr& limit) {
+    if (arith::Analyzer().ProveLessEqual(actual, limit)) return;
+    unproved.push_back({actual, ir::Min(actual, limit)});
+  }
+  void AtLeast(const ir::PrimExpr& actual, const ir::PrimExpr& limit) {
+    if (arith::Analyzer().ProveLessEqual(limit, actual)) return;
+    unproved.push_back({actual, ir::Max(actual, limit)});
+  }
+  void MultipleOf(const ir::PrimExpr& actual, int64_t factor) {
+    Is(actual, SimplifyDim(ir::FloorDiv(actual, ir::Int64(factor)) * factor));
+  }
+  // One of 1 is repeated as often as the whole is long.
+  void BroadcastsTo(const ir::PrimExpr& actual, const ir::PrimExpr& whole) {
+    if (ir::IsConstInt(actual, 1) || DimsEqual(actual, whole)) return;
+    unproved.push_back({actual, ir::Select(ir::Equal(actual, ir::Int64(1)), ir::Int64(1), whole)});
+  }
+  // The last axes of operands, but `skipped` at their ends, broadcast to the same of a whole.
+  void BroadcastTo(size_t operand, const Dims& whole, size_t skipped = 0) {
+    const Dims& own = dims(operand);
+    for (size_t i = skipped + 1; i <= std::min(own.size(), whole.size()); ++i) {
+      BroadcastsTo(own[own.size() - i], whole[whole.size() - i]);
+    }
+  }
+
+  std::vector<AssumedEqual> equal;
+  std::vector<AssumedDim> unproved;
+
+ private:
+  const ir::Call& call_;
+  std::vector<const ir::TensorTypeNode*> operands_;  // null: no tensor
+  bool known_ = true;
+};
+
+// The result's dims are those that all operands broadcast to.
+void Broadcast(Assumptions& a) {
+  const auto* result = ir::As<ir::TensorTypeNode>(a.call()->type);
+  if (result == nullptr || !result->dims) return;
+  for (size_t i = 0; i < a.num_operands(); ++i) {
+    if (a.is_tensor(i)) a.BroadcastTo(i, *result->dims);
+  }
 }
 
-Pairs Matmul(const ir::Call&, const Operands& operands) {
-  const auto rows = static_cast<size_t>(std::max(operands[1]->rank - 2, 0));
-  return {{{0, static_cast<size_t>(operands[0]->rank) - 1}, {1, rows}}};
+void BroadcastTo(Assumptions& a) {
+  if (const Dims* whole = a.ShapeArgument(1)) a.BroadcastTo(0, *whole);
+}
+
+void Matmul(Assumptions& a) {
+  const size_t rows = a.rank(1) < 2 ? 0 : a.rank(1) - 2;
+  a.Equal({0, a.rank(0) - 1}, {1, rows});
+  if (a.rank(0) <= 2 || a.rank(1) <= 2) return;
+  const auto* result = ir::As<ir::TensorTypeNode>(a.call()->type);
+  for (size_t operand : {0, 1}) a.BroadcastTo(operand, *result->dims, 2);
+}
+
+void MatmulPacked(Assumptions& a) {
+  a.Equal({0, a.rank(0) - 1}, {1, 1});
+  const auto width = ir::AsConstInt(a.dims(1)[2]);
+  if (width) a.Is({1, 0}, (a.call()->attrs.GetInt("units") - 1) / *width + 1);
+}
+
+// As many elements as before.
+void Reshape(Assumptions& a) {
+  if (const Dims* shape = a.ShapeArgument(1)) a.Is(ProductOf(*shape), ProductOf(a.dims(0)));
+}
+
+// Named axes are 1; without names one that is not known to be 1 stays, so it is not.
+void Squeeze(Assumptions& a) {
+  const ir::AttrValue* axes = a.call()->attrs.Find("axis");
+  if (!axes->is_none()) {
+    for (int64_t axis : a.call()->attrs.GetInts("axis")) a.Is({0, a.AxisOf(axis)}, 1);
+    return;
+  }
+  for (const ir::PrimExpr& dim : a.dims(0)) {
+    if (!ir::AsConstInt(dim)) a.Is(ir::Select(ir::Equal(dim, ir::Int64(1)), ir::Int64(1), ir::Int64(0)), ir::Int64(0));
+  }
 }
 
 // All dims but that of the axis.
-Pairs Concat(const ir::Call& call, const Operands& operands) {
-  const auto rank = static_cast<size_t>(operands[0]->rank);
-  const size_t axis = AxisOf(call, "axis", operands[0]->rank);
-  Pairs pairs;
-  for (size_t i = 1; i < operands.size(); ++i) {
-    for (size_t at = 0; at < rank; ++at) {
-      if (at != axis) pairs.push_back({{0, at}, {i, at}});
+void Concat(Assumptions& a) {
+  const size_t axis = a.Axis("axis");
+  for (size_t i = 1; i < a.num_operands(); ++i) {
+    for (size_t at = 0; at < a.rank(0); ++at) {
+      if (at != axis) a.Equal({0, at}, {i, at});
     }
   }
-  return pairs;
 }
 
 // Those of one label; one of 1 is stretched.
-Pairs Einsum(const ir::Call& call, const Operands& operands) {
+void Einsum(Assumptions& a) {
   std::vector<int> ranks;
-  for (const auto* operand : operands) ranks.push_back(operand->rank);
-  const Result<EinsumLabels> labels = ParseEinsum(call->attrs.GetString("subscripts"), ranks);
-  Pairs pairs;
-  if (!labels.ok()) return pairs;
-  std::map<int, OperandDim> first;
-  for (size_t i = 0; i < operands.size(); ++i) {
-    for (size_t axis = 0; axis < labels->inputs[i].size(); ++axis) {
-      if (ir::IsConstInt((*operands[i]->dims)[axis], 1)) continue;
-      const auto [at, is_new] = first.try_emplace(labels->inputs[i][axis], OperandDim{i, axis});
-      if (!is_new) pairs.push_back({at->second, {i, axis}});
+  for (size_t i = 0; i < a.num_operands(); ++i) ranks.push_back(static_cast<int>(a.rank(i)));
+  const Result<EinsumLabels> labels = ParseEinsum(a.call()->attrs.GetString("subscripts"), ranks);
+  if (!labels.ok()) return;
+  std::map<int, ir::PrimExpr> extents;
+  const auto for_each = [&](const auto& fn) {
+    for (size_t i = 0; i < a.num_operands(); ++i) {
+      for (size_t axis = 0; axis < labels->inputs[i].size(); ++axis) fn(labels->inputs[i][axis], a.dims(i)[axis]);
     }
-  }
-  return pairs;
+  };
+  for_each([&](int label, const ir::PrimExpr& dim) {
+    ir::PrimExpr& extent = extents.try_emplace(label, dim).first->second;
+    extent = BroadcastDim(extent, dim);
+  });
+  for_each([&](int label, const ir::PrimExpr& dim) { a.BroadcastsTo(dim, extents.at(label)); });
 }
 
 // Operands from the second on have one element for each place along an axis of the first.
-Pairs PerChannel(const ir::Call& call, const Operands& operands, const char* attr) {
-  const size_t axis = AxisOf(call, attr, operands[0]->rank);
-  Pairs pairs;
-  for (size_t i = 1; i < operands.size(); ++i) pairs.push_back({{0, axis}, {i, 0}});
-  return pairs;
+void PerChannel(Assumptions& a, const char* attr) {
+  for (size_t i = 1; i < a.num_operands(); ++i) a.Equal({0, a.Axis(attr)}, {i, 0});
 }
-Pairs PerAxis(const ir::Call& call, const Operands& operands) { return PerChannel(call, operands, "axis"); }
-Pairs PerChannelAxis(const ir::Call& call, const Operands& operands) {
-  return PerChannel(call, operands, "channel_axis");
+void PerAxis(Assumptions& a) { PerChannel(a, "axis"); }
+void PerChannelAxis(Assumptions& a) { PerChannel(a, "channel_axis"); }
+void GroupNorm(Assumptions& a) {
+  PerChannelAxis(a);
+  a.MultipleOf(a.dims(0)[a.Axis("channel_axis")], a.call()->attrs.GetInt("num_groups"));
 }
 
 // Scale and shift have the dims of the normalised axes.
-Pairs PerAxes(const ir::Call& call, const Operands& operands) {
-  const std::vector<int64_t> axes = call->attrs.GetInts("axes");
-  Pairs pairs;
-  for (size_t i = 1; i < operands.size(); ++i) {
-    for (size_t k = 0; k < axes.size(); ++k) {
-      pairs.push_back({{0, static_cast<size_t>(axes[k] < 0 ? axes[k] + operands[0]->rank : axes[k])}, {i, k}});
+void PerAxes(Assumptions& a) {
+  const std::vector<int64_t> axes = a.call()->attrs.GetInts("axes");
+  for (size_t i = 1; i < a.num_operands(); ++i) {
+    for (size_t k = 0; k < axes.size(); ++k) a.Equal({0, a.AxisOf(axes[k])}, {i, k});
+  }
+}
+
+// Channels, in groups; layouts of blocks come later than symbols of a model.
+void Convolution(Assumptions& a) {
+  const ir::Attrs& attrs = a.call()->attrs;
+  const size_t in = attrs.GetString("data_layout").find('C');
+  const std::string& kernel = attrs.GetString("kernel_layout");
+  if (in == std::string::npos || kernel.size() != a.rank(0) || a.rank(0) != a.rank(1)) return;
+  a.Equal({0, in}, {1, kernel.find('I')}, attrs.GetInt("groups"));
+  a.MultipleOf(a.dims(1)[kernel.find('O')], attrs.GetInt("groups"));
+}
+void TransposedConvolution(Assumptions& a) {
+  const ir::Attrs& attrs = a.call()->attrs;
+  const size_t in = attrs.GetString("data_layout").find('C'), kernel = attrs.GetString("kernel_layout").find('I');
+  if (in == std::string::npos || kernel == std::string::npos) return;
+  a.Equal({0, in}, {1, kernel});
+  a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
+}
+
+// Windows fit, and images and channels are those of the data.
+void PoolIndices(Assumptions& a) {
+  for (size_t axis : {0, 1}) a.Equal({0, axis}, {1, axis});
+}
+
+void Attention(Assumptions& a) {
+  std::vector<std::string> layouts(4, "BSNH");
+  const ir::AttrValue* attr = a.call()->attrs.Find("layouts");
+  if (attr != nullptr && !attr->is_none()) {
+    const auto& list = *attr->get<ir::AttrList>();
+    for (size_t i = 0; i < list.size(); ++i) layouts[i] = *list[i].get<std::string>();
+  }
+  const auto at = [&](size_t operand, char axis) { return OperandDim{operand, layouts[operand].find(axis)}; };
+  a.Equal(at(0, 'B'), at(1, 'B'));
+  a.Equal(at(0, 'B'), at(2, 'B'));
+  a.Equal(at(0, 'H'), at(1, 'H'));
+  a.Equal(at(1, 'S'), at(2, 'S'));
+  a.Equal(at(1, 'N'), at(2, 'N'));
+  if (a.num_operands() < 4) return;
+  a.BroadcastTo(3, {a.dim(at(0, 'B')), a.dim(at(0, 'N')), a.dim(at(0, 'S')), a.dim(at(1, 'S'))});
+}
+
+void ReverseSequence(Assumptions& a) { a.Equal({0, a.Axis("batch_axis")}, {1, 0}); }
+
+void GatherNd(Assumptions& a) {
+  for (size_t i = 0; i < static_cast<size_t>(a.call()->attrs.GetInt("batch_dims")); ++i) a.Equal({0, i}, {1, i});
+}
+
+// Indices are no longer than the data, but along the axis.
+void GatherElements(Assumptions& a) {
+  for (size_t i = 0; i < a.rank(0); ++i) {
+    if (i != a.Axis("axis")) a.AtMost(a.dims(1)[i], a.dims(0)[i]);
+  }
+}
+void ScatterElements(Assumptions& a) {
+  for (size_t i = 0; i < a.rank(0); ++i) {
+    a.Equal({1, i}, {2, i});
+    if (i != a.Axis("axis")) a.AtMost(a.dims(1)[i], a.dims(0)[i]);
+  }
+}
+// Updates: an element, or a slice of the data, for each place that the indices name.
+void ScatterNd(Assumptions& a) {
+  const size_t outer = a.rank(1) - 1;
+  const auto depth = ir::AsConstInt(a.dims(1).back());
+  for (size_t i = 0; depth && i < a.rank(2); ++i) {
+    a.Equal(i < outer ? OperandDim{1, i} : OperandDim{0, i - outer + static_cast<size_t>(*depth)}, {2, i});
+  }
+}
+
+// States are [directions, batch, hidden] beside gates of [steps, batch, ...] and weights of [directions, panels,
+// hidden, gates, lanes]; lengths, behind them, are [batch], a bias [directions, panels, .., lanes].
+template <size_t num_states>
+void Recurrent(Assumptions& a) {
+  for (size_t i = 2; i < a.num_operands(); ++i) {
+    if (i < 2 + num_states) {
+      a.Equal({0, 1}, {i, 1});
+      a.Equal({1, 0}, {i, 0});
+      a.Equal({1, 2}, {i, 2});
+    } else if (a.is_integral(i)) {
+      a.Equal({0, 1}, {i, 0});
+    } else {
+      a.Equal({1, 0}, {i, 0});
+      a.Equal({1, 1}, {i, 1});
+      if (a.rank(i) == 4) a.Is({i, 2}, 3);
+      a.Equal({1, 4}, {i, a.rank(i) - 1});
     }
   }
-  return pairs;
 }
 
-// Channels; layouts of blocks come later than symbols of a model.
-Pairs Channels(const ir::Call& call, int64_t factor) {
-  const size_t in = call->attrs.GetString("data_layout").find('C');
-  const size_t kernel = call->attrs.GetString("kernel_layout").find('I');
-  if (in == std::string::npos || kernel == std::string::npos) return {};
-  return {{{0, in}, {1, kernel}, factor}};
-}
-Pairs Convolution(const ir::Call& call, const Operands&) { return Channels(call, call->attrs.GetInt("groups")); }
-Pairs TransposedConvolution(const ir::Call& call, const Operands&) { return Channels(call, 1); }
-
-Pairs ReverseSequence(const ir::Call& call, const Operands& operands) {
-  return {{{0, AxisOf(call, "batch_axis", operands[0]->rank)}, {1, 0}}};
+void GridSample(Assumptions& a) {
+  a.Equal({0, 0}, {1, 0});
+  a.Is({1, a.rank(1) - 1}, static_cast<int64_t>(a.rank(0)) - 2);
 }
 
-Pairs GatherNd(const ir::Call& call, const Operands&) {
-  Pairs pairs;
-  for (size_t i = 0; i < static_cast<size_t>(call->attrs.GetInt("batch_dims")); ++i) pairs.push_back({{0, i}, {1, i}});
-  return pairs;
+// Boxes have four corners and an image each, images have elements.
+void RoiAlign(Assumptions& a) {
+  a.Equal({1, 0}, {2, 0});
+  a.Is({1, 1}, 4);
+  for (const ir::PrimExpr& dim : a.dims(0)) a.AtLeast(dim, ir::Int64(1));
 }
 
-// States are [directions, batch, hidden] beside gates of [steps, batch, ...], lengths, behind them, are [batch].
-template <size_t num_states>
-Pairs Recurrent(const ir::Call&, const Operands& operands) {
-  Pairs pairs;
-  for (size_t i = 2; i < operands.size(); ++i) {
-    const bool is_state = i < 2 + num_states;
-    const bool is_lengths = !is_state && operands[i]->dtype && operands[i]->dtype->is_integral();
-    if (is_state || is_lengths) pairs.push_back({{0, 1}, {i, is_state ? size_t{1} : size_t{0}}});
+void NonMaximumSuppression(Assumptions& a) {
+  a.Equal({0, 0}, {1, 0});
+  a.Equal({0, 1}, {1, 2});
+  a.Is({0, 2}, 4);
+  for (size_t i = 2; i < a.num_operands(); ++i) a.Is(ProductOf(a.dims(i)), ir::Int64(1));
+}
+
+void TopK(Assumptions& a) { a.AtLeast(a.dims(0)[a.Axis("axis")], ir::Int64(a.call()->attrs.GetInt("k"))); }
+
+// What is repeated at the border has elements.
+void Pad(Assumptions& a) {
+  if (a.call()->attrs.GetString("pad_mode") == "constant") return;
+  const std::vector<int64_t> width = a.call()->attrs.GetInts("pad_width");
+  for (size_t i = 0; i < a.rank(0); ++i) {
+    if (width[2 * i] + width[2 * i + 1] > 0) a.AtLeast(a.dims(0)[i], ir::Int64(1));
   }
-  return pairs;
 }
 
-Pairs RoiAlign(const ir::Call&, const Operands&) { return {{{1, 0}, {2, 0}}}; }
-
-Pairs NonMaximumSuppression(const ir::Call&, const Operands&) { return {{{0, 0}, {1, 0}}, {{0, 1}, {1, 2}}}; }
+// The part lies in the cache.
+void CacheView(Assumptions& a) {
+  const Dims* part = a.ShapeArgument(1);
+  for (size_t i = 0; part != nullptr && i < part->size(); ++i) a.AtMost((*part)[i], a.dims(0)[i]);
+}
 
 constexpr struct {
   std::string_view row;
-  Pairs (*pairs)(const ir::Call&, const Operands&);
+  void (*assume)(Assumptions&);
 } kRows[] = {
+    {"broadcast_to", BroadcastTo},
     {"concat", Concat},
     {"einsum", Einsum},
+    {"gather_elements", GatherElements},
     {"gather_nd", GatherNd},
+    {"image.grid_sample", GridSample},
+    {"kv_cache.view", CacheView},
     {"matmul", Matmul},
+    {"matmul_packed", MatmulPacked},
+    {"nn.attention", Attention},
     {"nn.batch_norm", PerAxis},
     {"nn.conv1d", Convolution},
     {"nn.conv1d_transpose", TransposedConvolution},
@@ -129,18 +320,40 @@ constexpr struct {
     {"nn.conv2d_transpose", TransposedConvolution},
     {"nn.conv3d", Convolution},
     {"nn.conv3d_transpose", TransposedConvolution},
-    {"nn.group_norm", PerChannelAxis},
+    {"nn.group_norm", GroupNorm},
     {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
     {"nn.lstm", Recurrent<2>},
+    {"nn.max_pool_indices", PoolIndices},
+    {"nn.pad", Pad},
     {"nn.prelu", PerAxis},
     {"nn.rms_norm", PerAxes},
     {"nn.rnn", Recurrent<1>},
+    {"reshape", Reshape},
     {"reverse_sequence", ReverseSequence},
+    {"scatter_elements", ScatterElements},
+    {"scatter_nd", ScatterNd},
+    {"squeeze", Squeeze},
+    {"topk", TopK},
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},
     {"vision.roi_align", RoiAlign},
+    {"where", Broadcast},
 };
+
+Assumptions AssumptionsOf(const ir::Call& call) {
+  Assumptions assumptions(call);
+  const OpRow* row = RowOf(call);
+  if (row == nullptr || !assumptions.known()) return assumptions;
+  for (const auto& [name, assume] : kRows) {
+    if (row->name != name) continue;
+    assume(assumptions);
+    return assumptions;
+  }
+  // Element by element from two tensors.
+  if (row->fusion == FusionClass::kBroadcast && row->arg_names.size() == 2) Broadcast(assumptions);
+  return assumptions;
+}
 
 }  // namespace
 
@@ -149,19 +362,8 @@ std::vector<ir::Expr> OperandsOf(const std::vector<ir::Expr>& args) {
   return tuple != nullptr ? tuple->fields : args;
 }
 
-std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call) {
-  const OpRow* row = RowOf(call);
-  for (const auto& [name, pairs] : kRows) {
-    if (row == nullptr || row->name != name) continue;
-    Operands operands;
-    for (const ir::Expr& operand : OperandsOf(call->args)) {
-      const auto* type = operand ? ir::As<ir::TensorTypeNode>(operand->type) : nullptr;
-      if (type == nullptr || !type->dims) return {};
-      operands.push_back(type);
-    }
-    return pairs(call, operands);
-  }
-  return {};
-}
+std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call) { return AssumptionsOf(call).equal; }
+
+std::vector<AssumedDim> UnprovedDims(const ir::Call& call) { return AssumptionsOf(call).unproved; }
 
 }  // namespace ingot::op

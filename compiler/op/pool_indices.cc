@@ -37,6 +37,11 @@ Result<ir::Type> InferPoolIndices(const ir::Call& call) {
       return OpError(call, "expected rank " + std::to_string(windows.size.size() + 2) + ", got " + Describe(tensor));
     }
   }
+  for (size_t axis : {0, 1}) {
+    if (data->dims && pooled->dims && DimsDiffer((*data->dims)[axis], (*pooled->dims)[axis])) {
+      return OpError(call, "expected the images and channels of " + Describe(data) + ", got " + Describe(pooled));
+    }
+  }
   return pooled->dims ? TensorOf(*pooled->dims, kIndex, pooled) : TensorOfRank(pooled->rank, kIndex, pooled);
 }
 

@@ -28,10 +28,19 @@ Result<CallParts> NormalizeReshape(CallParts parts) {
   const auto rest = std::ranges::find_if(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, -1); });
   if (rest == dims.end()) return parts;
   if (x == nullptr || !x->dims) return Status(StatusCode::kBadInput, "a -1 needs an input of known shape");
-  *rest = ir::Int64(1);
-  const ir::PrimExpr others = ProductOf(dims);
-  if (ir::IsConstInt(others, 0)) return Status(StatusCode::kBadInput, "a -1 beside a 0 has no value");
-  *rest = SimplifyDim(ir::FloorDiv(ProductOf(*x->dims), others));
+  // Dims that stay are not divided by: a sum among them would not cancel.
+  Dims given = *x->dims, others;
+  for (const ir::PrimExpr& dim : dims) {
+    if (ir::IsConstInt(dim, 0)) return Status(StatusCode::kBadInput, "a -1 beside a 0 has no value");
+    if (ir::IsConstInt(dim, -1)) continue;
+    const auto same = std::ranges::find_if(given, [&](const ir::PrimExpr& own) { return DimsEqual(own, dim); });
+    if (same == given.end()) {
+      others.push_back(dim);
+    } else {
+      given.erase(same);
+    }
+  }
+  *rest = SimplifyDim(ir::FloorDiv(ProductOf(given), ProductOf(others)));
   parts.args[1] = ir::Make<ir::ShapeExprNode>(std::move(dims));
   return parts;
 }

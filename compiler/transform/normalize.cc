@@ -2,11 +2,16 @@
 //   Before: a module as a front end made it: calls may nest, types may be absent.
 //   After:  A-normal form: the arguments of every call are variables or leaves (constants, shapes, tuples of such);
 //   every
-//           expression and variable has its inferred type, and an annotation that contradicts it is an error.
+//           expression and variable has its inferred type, and an annotation that contradicts it is an error. What a
+//           call takes for granted about its operands' dims (op/assumed_dims.h) is proved, or a match_cast in front of
+//           it compares them when the program runs.
 //   First, since every other pass relies on it. Types that are already there are kept where nothing below them changed.
+#include <algorithm>
+
 #include "compiler/ir/structural.h"
 #include "compiler/ir/type_join.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/assumed_dims.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
@@ -124,6 +129,7 @@ class Normalizer : public ir::ExprMutator {
       result.var = ir::Make<ir::VarNode>(std::move(var));
       var_map_[binding.var] = result.var;
     }
+    RememberComparison(result);
     Emit(std::move(result));
   }
 
@@ -132,7 +138,10 @@ class Normalizer : public ir::ExprMutator {
     bool changed = false;
     for (Expr& arg : copy.args) changed |= Replace(arg, Atom(arg));
     changed |= Replace(copy.callee, MutateExpr(copy.callee));
-    if (!changed && call->type.get() != nullptr) return call;
+    if (!changed && call->type.get() != nullptr) {
+      CompareDims(call);
+      return call;
+    }
     copy.type = nullptr;
     ir::Call untyped = ir::Make<ir::CallNode>(std::move(copy));
     Result<Type> type = op::InferCallType(module_, untyped);
@@ -142,7 +151,9 @@ class Normalizer : public ir::ExprMutator {
     }
     ir::CallNode typed = *untyped;
     typed.type = *type;
-    return ir::Make<ir::CallNode>(std::move(typed));
+    ir::Call checked = ir::Make<ir::CallNode>(std::move(typed));
+    CompareDims(checked);
+    return checked;
   }
   Expr Mutate(const Ref<ir::TupleNode>& tuple) override {
     std::vector<Expr> fields = tuple->fields;
@@ -183,7 +194,9 @@ class Normalizer : public ir::ExprMutator {
     return ir::Make<ir::IfNode>(std::move(copy));
   }
   Expr Mutate(const ir::SeqExpr& seq) override {
+    const size_t num_compared = compared_.size();
     const Expr mutated = ir::ExprMutator::Mutate(seq);
+    compared_.resize(num_compared);  // what was compared in a branch is not, behind it
     const auto* result = As<ir::SeqExprNode>(mutated);
     if (!status_.ok() || (IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
     // The result is a call: bind it, as the last thing outside of dataflow blocks.
@@ -210,6 +223,36 @@ class Normalizer : public ir::ExprMutator {
     if (!status_.ok() || IsLeaf(value)) return value;
     return EmitValue(std::move(value), "lv");
   }
+  // What the call assumes and nothing proves, unless it was compared before:
+  //   _ = R.match_cast(R.shape([m]), R.Shape([n]))
+  void CompareDims(const ir::Call& call) {
+    std::vector<ir::PrimExpr> actual, expected;
+    for (op::AssumedDim& dim : op::UnprovedDims(call)) {
+      if (IsCompared(dim)) continue;
+      compared_.push_back(dim);
+      actual.push_back(std::move(dim.actual));
+      expected.push_back(std::move(dim.expected));
+    }
+    if (actual.empty()) return;
+    const auto* op = As<ir::OpNode>(call->callee);
+    const Type matched = ir::Make<ir::ShapeTypeNode>(std::move(expected));
+    const std::string& name = op->name;
+    const bool is_dataflow = current_block_->is_dataflow;
+    Emit({ir::Make<ir::VarNode>("dims_of_" + name.substr(name.rfind('.') + 1), matched, is_dataflow),
+          ir::Make<ir::ShapeExprNode>(std::move(actual)), matched, call->span});
+  }
+  bool IsCompared(const op::AssumedDim& dim) const {
+    return std::ranges::any_of(compared_, [&](const op::AssumedDim& other) {
+      return ir::StructuralEqual(dim.actual, other.actual) && ir::StructuralEqual(dim.expected, other.expected);
+    });
+  }
+  void RememberComparison(const Binding& binding) {
+    const auto* shape = As<ir::ShapeExprNode>(binding.value);
+    const auto* matched = binding.is_match_cast() ? As<ir::ShapeTypeNode>(binding.match_cast) : nullptr;
+    if (shape == nullptr || matched == nullptr || !matched->dims || matched->dims->size() != shape->dims.size()) return;
+    for (size_t i = 0; i < shape->dims.size(); ++i) compared_.push_back({shape->dims[i], (*matched->dims)[i]});
+  }
+
   void Fail(const std::string& message) {
     if (!status_.ok()) return;
     std::string where;
@@ -222,6 +265,7 @@ class Normalizer : public ir::ExprMutator {
 
   const ir::IRModule& module_;
   const Binding* place_ = nullptr;
+  std::vector<op::AssumedDim> compared_;  // in the scopes around here
   Status status_;
 };
 

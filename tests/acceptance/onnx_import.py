@@ -86,6 +86,94 @@ class OnnxImport(unittest.TestCase):
                                        ("--input-shape", "z=4,5", 'no input "z"'), ("--input-shape", "x=4", "rank 2")]:
             self.check(tool("vm-compile", option, value, path, "-o", self.dir / "m.ingot"), 2, message)
 
+    def run_beside_peer(self, proto, feeds):
+        """None where the model refuses the inputs when it runs; otherwise it gives what ONNX Runtime gives."""
+        np.savez(self.dir / "in.npz", **feeds)
+        ran = tool("vm-run", self.dir / "m.ingot", self.dir / "in.npz", "--output", f"@{self.dir / 'out.npz'}")
+        if ran.returncode != 0:
+            self.assertIn(ran.returncode, (1, 3), ran.stderr)  # no crash
+            return None
+        session = onnxruntime.InferenceSession(proto.SerializeToString())
+        [expected] = session.run(None, feeds)
+        got = np.load(self.dir / "out.npz")[proto.graph.output[0].name]
+        self.assertEqual(got.shape, expected.shape)
+        np.testing.assert_allclose(got, expected, 1e-4, 1e-5)
+        return got
+
+    def test_open_dims(self):
+        """Dims that nobody proved equal: 1 broadcasts where the operator broadcasts, all else is refused."""
+        random = np.random.default_rng(7)
+        f = lambda *dims: random.standard_normal(dims).astype(np.float32)
+        node, ints = helper.make_node, lambda name, *v: numpy_helper.from_array(np.array(v, np.int64), name)
+        attention = [("q", ["B", 2, "S", 4]), ("k", ["B", 2, "T", 4]), ("v", ["B", 2, "T", 4])]
+        qkv = lambda b, s, t: dict(q=f(b, 2, s, 4), k=f(b, 2, t, 4), v=f(b, 2, t, 4))
+        last = [node("Slice", ["x", "a", "b", "o"], ["l"]), node("Sub", ["x", "l"], ["y"])]
+        token = [node("Expand", ["t", "ns"], ["tn"]), node("Concat", ["tn", "x"], ["c"], axis=1),
+                 node("Shape", ["c"], ["cs"]), node("Slice", ["cs", "zero", "two"], ["cs2"]),
+                 node("Concat", ["cs2", "rest"], ["to"], axis=0), node("Reshape", ["c", "to"], ["y"])]
+        # nodes, inputs, weights, opset, inputs that are taken, inputs that are refused
+        cases = {
+            "add": ([node("Add", ["x", "z"], ["y"])], [("x", ["N"]), ("z", ["M"])], [], 18,
+                    [dict(x=f(n), z=f(m)) for n, m in ((5, 5), (1, 5), (5, 1), (1, 1), (0, 1), (33, 33))],
+                    [dict(x=f(5), z=f(4)), dict(x=f(2), z=f(4)), dict(x=f(0), z=f(4))]),
+            "chain": ([node("Add", ["x", "z"], ["a"]), node("Mul", ["a", "x"], ["b"]), node("Tanh", ["b"], ["t"]),
+                       node("Add", ["t", "z"], ["y"])], [("x", ["N", "K"]), ("z", ["M", "L"])], [], 18,
+                      [dict(x=f(n, k), z=f(m, l)) for n, k, m, l in ((3, 19, 3, 19), (1, 19, 3, 19), (3, 1, 1, 19),
+                                                                     (3, 19, 3, 1), (1, 1, 1, 1))],
+                      [dict(x=f(3, 19), z=f(2, 19)), dict(x=f(3, 19), z=f(3, 18))]),
+            "weight": ([node("Mul", ["x", "w"], ["y"])], [("x", ["N", "K"])], [numpy_helper.from_array(f(7), "w")], 18,
+                       [dict(x=f(3, 7)), dict(x=f(3, 1))], [dict(x=f(3, 6)), dict(x=f(3, 8))]),
+            "batches": ([node("MatMul", ["x", "z"], ["y"])], [("x", ["N", 3, "K"]), ("z", ["M", "L", 5])], [], 18,
+                        [dict(x=f(n, 3, 6), z=f(m, 6, 5)) for n, m in ((4, 4), (1, 4), (4, 1))],
+                        [dict(x=f(4, 3, 6), z=f(3, 6, 5)), dict(x=f(4, 3, 6), z=f(4, 5, 5)),
+                         dict(x=f(4, 3, 6), z=f(4, 1, 5))]),
+            "where": ([node("Where", ["c", "x", "z"], ["y"])],
+                      [("c", ["A"], TensorProto.BOOL), ("x", ["N"]), ("z", ["M"])], [], 18,
+                      [dict(c=np.arange(a) % 2 == 0, x=f(n), z=f(m)) for a, n, m in ((6, 6, 6), (1, 6, 1), (6, 1, 1),
+                                                                                    (1, 1, 6))],
+                      [dict(c=np.ones(5, bool), x=f(6), z=f(6)), dict(c=np.ones(6, bool), x=f(6), z=f(2))]),
+            "mask": ([node("Attention", ["q", "k", "v", "m"], ["y"])], attention + [("m", ["A", 1, "S", "T"])], [], 23,
+                     [dict(qkv(2, 3, 5), m=f(1, 1, 3, 5)), dict(qkv(2, 3, 5), m=f(2, 1, 3, 5)),
+                      dict(qkv(200, 3, 2), m=f(1, 1, 3, 2))],
+                     [dict(qkv(3, 3, 5), m=f(2, 1, 3, 5)), dict(qkv(1, 3, 5), m=f(2, 1, 3, 5))]),
+            "last": (last, [("x", ["N", "S", 4])], [ints("a", -1), ints("b", 2**63 - 1), ints("o", 1)], 18,
+                     [dict(x=f(2, s, 4)) for s in (5, 1, 40)], []),
+            "squeeze": ([node("Slice", ["x", "z", "o", "o"], ["l"]), node("Squeeze", ["l", "o"], ["y"])],
+                        [("x", ["N", "S", 4])], [ints("z", 0), ints("o", 1)], 18,
+                        [dict(x=f(2, s, 4)) for s in (5, 1)], [dict(x=f(2, 0, 4))]),
+            "table": ([node("Shape", ["x"], ["s"]), node("Slice", ["w", "z", "s", "z"], ["y"])], [("x", ["N"])],
+                      [numpy_helper.from_array(f(8), "w"), ints("z", 0)], 18,
+                      [dict(x=f(n)) for n in (3, 8, 20, 0)], []),
+            "positions": ([node("Shape", ["x"], ["s"]), node("Slice", ["w", "z", "s", "z"], ["p"]),
+                           node("Add", ["x", "p"], ["y"])], [("x", ["N"])],
+                          [numpy_helper.from_array(f(8), "w"), ints("z", 0)], 18,
+                          [dict(x=f(n)) for n in (3, 8, 1)], [dict(x=f(9))]),
+            "grid": ([node("GridSample", ["x", "g"], ["y"])], [("x", ["N", 1, 4, 4]), ("g", ["M", 2, 2, "C"])], [], 18,
+                     [dict(x=f(2, 1, 4, 4), g=f(2, 2, 2, 2))],
+                     [dict(x=f(5000, 1, 4, 4), g=f(1, 2, 2, 2)), dict(x=f(2, 1, 4, 4), g=f(2, 2, 2, 3))]),
+            "groups": ([node("Conv", ["x", "w"], ["y"], group=2)], [("x", ["N", "C", 8, 8]), ("w", ["O", "I", 3, 3])],
+                       [], 18, [dict(x=f(1, 6, 8, 8), w=f(4, 3, 3, 3))],
+                       [dict(x=f(1, 6, 8, 8), w=f(101, 3, 3, 3)), dict(x=f(1, 6, 8, 8), w=f(4, 2, 3, 3))]),
+            "gather": ([node("GatherElements", ["x", "i"], ["y"], axis=0)],
+                       [("x", ["N", "K"]), ("i", ["M", "L"], INT64)], [], 18,
+                       [dict(x=f(4, 6), i=np.ones((9, 6), np.int64)), dict(x=f(4, 6), i=np.ones((2, 3), np.int64))],
+                       [dict(x=f(4, 6), i=np.ones((2, 7), np.int64))]),
+            "token": (token, [("x", ["N", "P", 3, 4])], [numpy_helper.from_array(f(1, 1, 3, 4), "t"), ints("rest", -1),
+                                                        ints("ns", 1, 1, 3, 4), ints("zero", 0), ints("two", 2)], 18,
+                      [dict(x=f(1, p, 3, 4)) for p in (5, 1)], [dict(x=f(2, 5, 3, 4))]),
+        }
+        for name, (nodes, inputs, weights, opset, taken, refused) in cases.items():
+            proto = model(nodes, inputs, [("y", None)], weights, opset)
+            path = self.save(proto)
+            with self.subTest(name):
+                self.check(tool("vm-compile", path, "-o", self.dir / "m.ingot"), 0)
+                for feeds in taken:
+                    with self.subTest(name, dims={k: v.shape for k, v in feeds.items()}):
+                        self.assertIsNotNone(self.run_beside_peer(proto, feeds), "refused")
+                for feeds in refused:
+                    with self.subTest(name, refused={k: v.shape for k, v in feeds.items()}):
+                        self.assertIsNone(self.run_beside_peer(proto, feeds), "not refused")
+
     def test_bound_inputs(self):
         path = self.save(model([helper.make_node("Reshape", ["x", "to"], ["y"])], [("x", [3, 4]), ("to", [2], INT64)],
                                [("y", None)]))

@@ -39,28 +39,6 @@ Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t defau
 
 // ---- parts
 
-// table[0:n] of a weight is n long, where n is a symbol: positions beyond a table of them are an error in every model.
-// So n is bounded by the table's length instead of every length behind it being min(n, length).
-Result<Expr> WithinWeight(const NodeImporter& node, Expr slice, const std::vector<PrimExpr>& in,
-                          const std::vector<int64_t>& axes, const std::vector<PrimExpr>& starts,
-                          const std::vector<PrimExpr>& ends, const std::vector<int64_t>& steps) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
-  const auto* type = ir::As<ir::TensorTypeNode>(slice->type);
-  if (ir::As<ir::ConstantNode>(x) == nullptr || type == nullptr || !type->dims.has_value()) return slice;
-  std::vector<PrimExpr> dims = *type->dims;
-  bool changes = false;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const ir::PrimVar symbol = ir::AsRef<ir::PrimVarNode>(ends[i]);
-    const auto length = ir::AsConstInt(in[static_cast<size_t>(axes[i])]);
-    if (symbol == nullptr || !length || !ir::IsConstInt(starts[i], 0) || steps[i] != 1) continue;
-    node.ImplyAtMost(symbol, *length);
-    dims[static_cast<size_t>(axes[i])] = symbol;
-    changes = true;
-  }
-  if (!changes) return slice;
-  return ReshapeTo(node, std::move(slice), std::move(dims));
-}
-
 // The starts or ends of a slice. Those that depend on data are brought between 0 and the axis' length, for steps of 1.
 Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input, const char* what,
                                           const std::vector<PrimExpr>& in) {
@@ -147,9 +125,7 @@ Outputs Slice(const NodeImporter& node) {
     steps[i] = std::max(steps[i], -std::numeric_limits<int64_t>::max());
     if (steps[i] < 0) starts[i] = NotBelowFirst(starts[i], in[static_cast<size_t>(axes[i])]);
   }
-  INGOT_ASSIGN_OR_RETURN(Expr slice, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends),
-                                                                 PrimTuple(steps)}));
-  return One(WithinWeight(node, std::move(slice), in, axes, starts, ends, steps));
+  return One(node.Call("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
 }
 
 // The lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, the last one

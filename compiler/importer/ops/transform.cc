@@ -77,20 +77,24 @@ Outputs Squeeze(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, AxesOf(node));
   std::vector<bool> drop(in.size());
+  std::vector<int64_t> places;
   for (int64_t axis : axes) {
     INGOT_ASSIGN_OR_RETURN(const int64_t index, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
-    if (!ir::AsConstInt(in[index])) {
-      return node.Unsupported("axis " + std::to_string(axis) + " is of size " + op::Describe(in[index]) +
-                              ", which may not be 1");
+    if (ir::AsConstInt(in[index]) && !ir::IsConstInt(in[index], 1)) {
+      return node.Invalid("axis " + std::to_string(axis) + " is not of size 1");
     }
-    if (!ir::IsConstInt(in[index], 1)) return node.Invalid("axis " + std::to_string(axis) + " is not of size 1");
+    if (!drop[index]) places.push_back(index);
     drop[index] = true;
   }
   std::vector<PrimExpr> out;
+  bool is_known = true;
   for (size_t i = 0; i < in.size(); ++i) {
+    is_known = is_known && (ir::AsConstInt(in[i]) || (!axes.empty() && !drop[i]));
     if (axes.empty() ? !ir::IsConstInt(in[i], 1) : !drop[i]) out.push_back(in[i]);
   }
-  return One(ReshapeTo(node, std::move(x), std::move(out)));
+  if (is_known) return One(ReshapeTo(node, std::move(x), std::move(out)));
+  // Whether a symbolic dim is 1 is seen when the model runs.
+  return One(node.Call("squeeze", {x}, {{"axis", axes.empty() ? AttrValue() : AttrValue::Ints(places)}}));
 }
 
 Outputs Unsqueeze(const NodeImporter& node) {

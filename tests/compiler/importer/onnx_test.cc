@@ -66,7 +66,7 @@ TEST_CASE("ONNX import: a call of an operator that is not there is unsupported, 
   std::vector<ir::Binding> bindings;
   ImpliedBounds bounds;
   const OnnxNode node;
-  const NodeImporter importer(node, 18, {}, {}, bindings, bounds);
+  const NodeImporter importer(node, 18, {}, {}, bindings, &bounds);
   const Status status = importer.Call("nn.no_such_row", {}).status();
   CHECK(status.code() == StatusCode::kUnsupportedModel);
   CHECK(status.message() == "there is no operator \"nn.no_such_row\" to make of it");

@@ -1,0 +1,219 @@
+// Dims that a model leaves open: every row's cases with a symbol for every dim, as modules written as text, run on
+// tensors of which one dim after the other is made another one. What the row refuses of constant dims is refused at
+// run time; what it takes is computed, 1 against n too. The table of op/assumed_dims.h cannot lack an entry.
+#include "compiler/op/assumed_dims.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "compiler/builder/block_builder.h"
+#include "compiler/op/blocked.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "compiler/script/parser.h"
+#include "compiler/script/printer.h"
+#include "tests/compiler/jit_module.h"
+#include "tests/compiler/op/cases.h"
+
+namespace ingot::op {
+namespace {
+
+// Dims that a row needs as numbers: one of an operand (from the end when negative), all of them, or those from the
+// third one on.
+constexpr int kAll = 99, kSpatial = 98;
+struct ConstantDim {
+  std::string_view row;
+  size_t operand;
+  int axis;
+};
+constexpr ConstantDim kConstantDims[] = {
+    // The formula of a workspace has at most 64 steps, which three spatial axes and a spread kernel exceed.
+    {"nn.avg_pool3d", 0, kSpatial},
+    {"nn.conv3d", 0, kSpatial},
+    {"nn.conv3d", 1, kSpatial},
+    {"nn.conv2d_transpose", 0, kSpatial},
+    {"nn.conv2d_transpose", 1, kSpatial},
+    {"nn.conv3d_transpose", 0, kSpatial},
+    {"nn.conv3d_transpose", 1, kSpatial},
+    {"nn.lp_pool3d", 0, kSpatial},
+    {"nn.max_pool3d", 0, kSpatial},
+    // These are parts of what the operator is.
+    {"gather_nd", 1, -1},
+    {"matmul_packed", 1, 2},
+    {"nn.attention", 0, 2},
+    {"nn.attention", 0, 3},
+    {"nn.attention", 1, 2},
+    {"nn.gru", 0, 2},
+    {"nn.gru", 1, kAll},
+    {"nn.lstm", 0, 2},
+    {"nn.lstm", 1, kAll},
+    {"nn.rnn", 0, 2},
+    {"nn.rnn", 1, kAll},
+    {"nn.winograd_input", 0, kAll},
+    {"nn.winograd_output", 0, kAll},
+    {"scatter_nd", 1, -1},
+    {"squeeze", 0, kAll},  // without names of axes a symbol is none of 1
+};
+
+bool IsConstant(const OpCase& c, size_t operand, size_t axis) {
+  const auto rank = static_cast<int>(c.inputs[operand].dims.size());
+  return std::ranges::any_of(kConstantDims, [&](const ConstantDim& dim) {
+    const int at = dim.axis < 0 ? dim.axis + rank : dim.axis;
+    const bool is_named = dim.axis == kAll || (dim.axis == kSpatial && axis >= 2) || at == static_cast<int>(axis);
+    return dim.row == c.op && dim.operand == operand && is_named;
+  });
+}
+
+// A function of the case's call, each dim a symbol of its own.
+Result<ir::IRModule> SymbolicModule(const OpCase& c) {
+  std::vector<ir::Var> params;
+  std::vector<ir::Expr> inputs;
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    Dims dims;
+    for (size_t axis = 0; axis < c.inputs[i].dims.size(); ++axis) {
+      const std::string name = "n" + std::to_string(i) + std::to_string(axis);
+      dims.push_back(IsConstant(c, i, axis) ? ir::Int64(c.inputs[i].dims[axis]) : ir::PrimExpr(ir::MakePrimVar(name)));
+    }
+    params.push_back(ir::Make<ir::VarNode>("x" + std::to_string(i),
+                                           ir::Make<ir::TensorTypeNode>(std::move(dims), c.inputs[i].dtype)));
+    inputs.push_back(params.back());
+  }
+  builder::BlockBuilder builder;
+  builder.Function("main", params, [&]() -> ir::Expr {
+    return builder.EmitOp(c.op, c.args != nullptr ? c.args(inputs) : inputs, c.attrs);
+  });
+  return builder.Finish();
+}
+
+Tensor ToTensor(const ReferenceTensor& tensor) {
+  const std::vector<std::byte> bytes = PackReference(tensor);
+  return Tensor::FromBytes(tensor.dtype, tensor.dims, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()})
+      .value();
+}
+
+Result<std::vector<ReferenceTensor>> Run(driver::JitModule& module, const std::vector<ReferenceTensor>& inputs) {
+  std::vector<Tensor> tensors;
+  for (const ReferenceTensor& input : inputs) tensors.push_back(ToTensor(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Tensor> results, module.Call("main", tensors));
+  std::vector<ReferenceTensor> references;
+  for (const Tensor& result : results) {
+    const std::span<const uint8_t> bytes = result.bytes();
+    references.push_back(UnpackReference(result.dtype(), {result.dims().begin(), result.dims().end()},
+                                         {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}));
+  }
+  return references;
+}
+
+// The elements over and over, as many as the dims need.
+ReferenceTensor Resized(const ReferenceTensor& tensor, size_t axis, int64_t extent) {
+  std::vector<int64_t> dims = tensor.dims;
+  dims[axis] = extent;
+  ReferenceTensor result = NewReference(tensor.dtype, dims);
+  const int64_t count = CountOf(dims), have = CountOf(tensor.dims);
+  for (int64_t i = 0; i < count; ++i) {
+    if (tensor.dtype.is_floating()) {
+      SetNumber(result, i, GetNumber(tensor, i % have));
+    } else {
+      result.ints[static_cast<size_t>(i)] = tensor.ints[static_cast<size_t>(i % have)];
+    }
+  }
+  return result;
+}
+
+// What constant dims are refused, or give; nothing: the reference does not say (a place outside of the data).
+struct Expected {
+  bool refused = false;
+  std::vector<ReferenceTensor> results;
+};
+std::optional<Expected> ExpectedOf(const OpCase& c) {
+  const Result<ir::Call> call = CallOf(c);
+  if (!call.ok()) return Expected{true, {}};
+  Result<std::vector<ReferenceTensor>> results = FindOp(c.op)->reference(*call, c.inputs);
+  if (!results.ok()) return std::nullopt;
+  return Expected{false, *std::move(results)};
+}
+
+// Of each row one case for each combination of ranks, a few at most, of tensors with elements.
+std::vector<const OpCase*> CasesOf(const OpRow& row) {
+  const size_t most = row.fusion == FusionClass::kOpaque || row.fusion == FusionClass::kOutFusible ? 2 : 1;
+  std::set<std::string> seen;
+  std::vector<const OpCase*> cases;
+  for (const OpCase& c : AllCases()) {
+    if (c.op != row.name || c.inputs.empty() || cases.size() == most) continue;
+    std::string kind;
+    bool has_dims = false, has_elements = true;
+    for (const ReferenceTensor& input : c.inputs) {
+      kind += std::to_string(input.dims.size()) + ",";
+      has_dims = has_dims || !input.dims.empty();
+      has_elements = has_elements && CountOf(input.dims) > 0;
+    }
+    const Result<ir::Call> call = CallOf(c);
+    const bool has_blocks = call.ok() && HasBlocks(*call);  // of layouts that come later than symbols of a model
+    if (has_dims && has_elements && !has_blocks && seen.insert(kind).second) cases.push_back(&c);
+  }
+  return cases;
+}
+
+void CheckCase(const OpCase& c) {
+  CAPTURE(c.Name());
+  const Result<ir::IRModule> built = SymbolicModule(c);
+  CHECK_MESSAGE(built.ok(), built.status().message());
+  if (!built.ok()) return;
+  const std::string text = script::PrintModule(*built);
+  const Result<ir::IRModule> module = script::ParseModule(text, "module.py");
+  CHECK_MESSAGE(module.ok(), module.status().message(), text);
+  if (!module.ok()) return;
+  driver::JitOptions options;
+  options.compile.opt_level = 1;
+  vm::InstanceOptions instance;
+  instance.num_threads = 1;
+  options.instance = vm::Instance::Create(instance).value();
+  const Result<std::unique_ptr<driver::JitModule>> jit = driver::JitModule::Compile(*module, options);
+  CHECK_MESSAGE(jit.ok(), jit.status().message(), text);
+  if (!jit.ok()) return;
+  const auto check = [&](const OpCase& changed, const std::string& what) {
+    const std::optional<Expected> expected = ExpectedOf(changed);
+    if (!expected) return;
+    CAPTURE(what);
+    const Result<std::vector<ReferenceTensor>> got = Run(**jit, changed.inputs);
+    if (expected->refused) {
+      CHECK_MESSAGE(!got.ok(), "not refused");
+      return;
+    }
+    CHECK_MESSAGE(got.ok(), got.status().message());
+    if (!got.ok()) return;
+    REQUIRE(got->size() == expected->results.size());
+    const std::string difference = Compare(changed, expected->results, *got);
+    CHECK_MESSAGE(difference.empty(), difference);
+  };
+  check(c, "as it is");
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    for (size_t axis = 0; axis < c.inputs[i].dims.size(); ++axis) {
+      if (IsConstant(c, i, axis)) continue;
+      const int64_t extent = c.inputs[i].dims[axis];
+      for (int64_t other : std::set<int64_t>{1, extent - 1, extent + 1}) {
+        if (other == extent || other < 1) continue;
+        OpCase changed = c;
+        changed.inputs[i] = Resized(c.inputs[i], axis, other);
+        check(changed, "dim " + std::to_string(axis) + " of input " + std::to_string(i) + ": " + std::to_string(other) +
+                           " for " + std::to_string(extent));
+      }
+    }
+  }
+}
+
+TEST_CASE("dims that nobody proved equal are compared at run time, for every operator") {
+  for (const OpRow* row : AllOps()) {
+    if (row->is_primitive) continue;
+    // Element by element from one tensor: its dims are the result's.
+    if (row->fusion == FusionClass::kElementwise && row->arg_names.size() == 1) continue;
+    for (const OpCase* c : CasesOf(*row)) CheckCase(*c);
+  }
+}
+
+}  // namespace
+}  // namespace ingot::op
