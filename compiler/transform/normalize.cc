@@ -1,12 +1,12 @@
 // normalize
 //   Before: a module as a front end made it: calls may nest, types may be absent.
 //   After:  A-normal form: the arguments of every call are variables or leaves (constants, shapes, tuples of such);
-//   every
-//           expression and variable has its inferred type, and an annotation that contradicts it is an error. What a
-//           call takes for granted about its operands' dims (op/assumed_dims.h) is proved, or a match_cast in front of
+//           every expression and variable has its inferred type, and an annotation that contradicts it is an error. What
+//           a call takes for granted about its operands' dims (op/assumed_dims.h) is proved, or a match_cast in front of
 //           it compares them when the program runs.
 //   First, since every other pass relies on it. Types that are already there are kept where nothing below them changed.
 #include <algorithm>
+#include <utility>
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/type_join.h"
@@ -15,6 +15,7 @@
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "runtime/tensor.h"
 
 namespace ingot::transform {
 
@@ -232,8 +233,12 @@ class Normalizer : public ir::ExprMutator {
       compared_.push_back(dim);
       actual.push_back(std::move(dim.actual));
       expected.push_back(std::move(dim.expected));
+      if (actual.size() == kMaxRank) EmitComparison(call, std::exchange(actual, {}), std::exchange(expected, {}));
     }
-    if (actual.empty()) return;
+    if (!actual.empty()) EmitComparison(call, std::move(actual), std::move(expected));
+  }
+  // Of at most kMaxRank pairs, which is what a shape holds.
+  void EmitComparison(const ir::Call& call, std::vector<ir::PrimExpr> actual, std::vector<ir::PrimExpr> expected) {
     const auto* op = As<ir::OpNode>(call->callee);
     const Type matched = ir::Make<ir::ShapeTypeNode>(std::move(expected));
     const std::string& name = op->name;

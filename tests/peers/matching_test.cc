@@ -181,8 +181,18 @@ TEST_CASE("peers: match_cast and what is returned") {
          {{x}, "... got float32[2, 2]"}}},
        {"objects", {{{F32({2}), int64_t{7}}, "float32[2], 7, shape[3, 4]"}}}});
   DOCTEST_SUBCASE("to_function") {
-    const Value function = module("make_function", {int64_t{5}})[0];
-    CheckOutcome(module.Outcome("to_function", {function}), "100");
+    std::vector<Value> functions;
+    const std::vector<Value> five = {int64_t{5}};
+    for (const auto& compiled : module.modules()) {
+      functions = compiled->Invoke("make_function", five).value();
+      const Result<std::vector<Value>> called = compiled->Invoke("to_function", functions);
+      REQUIRE_MESSAGE(called.ok(), called.status().message());
+      CHECK(std::get<int64_t>(called->at(0)) == 100);
+    }
+    // That of the last module is not the first one's.
+    const Result<std::vector<Value>> foreign = module.modules()[0]->Invoke("to_function", functions);
+    REQUIRE_FALSE(foreign.ok());
+    CHECK(foreign.status().message().find("the closure is another executable's") != std::string::npos);
     CheckOutcome(module.Outcome("to_function", {x}), "... got float32[2, 2]");
     CheckOutcome(module.Outcome("to_function", {int64_t{3}}), "... got int");
   }

@@ -39,6 +39,7 @@ constexpr ConstantDim kConstantDims[] = {
     {"nn.conv2d_transpose", 1, kSpatial},
     {"nn.conv3d_transpose", 0, kSpatial},
     {"nn.conv3d_transpose", 1, kSpatial},
+    {"nn.attention", 0, 1},
     {"nn.lp_pool3d", 0, kSpatial},
     {"nn.max_pool3d", 0, kSpatial},
     // These are parts of what the operator is.
