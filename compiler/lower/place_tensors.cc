@@ -201,12 +201,40 @@ class RoundedSizes {
   arith::Analyzer analyzer_;
 };
 
+// The sizes as multiples of one variable, where they are that: offsets then are such multiples, too, and are found as
+// constants are. Many tensors of one symbolic shape would take a proof for each three of them otherwise.
+struct Multiples {
+  PrimVar unit;
+  std::vector<int64_t> counts;
+};
+std::optional<Multiples> MultiplesOfOne(const std::vector<PrimExpr>& sizes) {
+  Multiples multiples;
+  for (const PrimExpr& size : sizes) {
+    const std::vector<PrimVar> vars = FreePrimVars(size);
+    if (vars.size() != 1 || (multiples.unit && multiples.unit.get() != vars[0].get())) return std::nullopt;
+    multiples.unit = vars[0];
+    const std::optional<arith::LinearForm> form = arith::DetectLinear(size, vars);
+    const auto count = form ? AsConstInt(form->coefficients[0]) : std::nullopt;
+    if (!count || *count < 0 || !IsConstInt(form->constant, 0)) return std::nullopt;
+    multiples.counts.push_back(*count);
+  }
+  return multiples;
+}
+
 // What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
 Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
   RoundedSizes rounded;
   std::vector<PrimExpr> sizes, offsets(tensors.size());
   for (const PlannedTensor& tensor : tensors) sizes.push_back(rounded.Add(tensor));
   Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
+  if (const std::optional<Multiples> multiples = MultiplesOfOne(sizes)) {
+    std::vector<PlannedTensor> counted = tensors;
+    for (size_t i = 0; i < tensors.size(); ++i) counted[i].size_bytes = Int64(multiples->counts[i]);
+    const auto [places, peak] = PlaceConstants(counted, order);
+    for (size_t i = 0; i < tensors.size(); ++i) result.offsets[i] = rounded.Formula(multiples->unit * places[i]);
+    result.peak = rounded.Formula(multiples->unit * peak);
+    return result;
+  }
   PrimExpr peak = Int64(0);
   LiveTensors placed(tensors);
   for (size_t i : order) {

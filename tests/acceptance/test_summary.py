@@ -23,7 +23,7 @@ add_test(NAME bad COMMAND sh -c "exit 1")
 def ctest(folder, *names):
     """The JUnit file of these tests of the project above."""
     (folder / "CMakeLists.txt").write_text(PROJECT)
-    subprocess.run(["cmake", "-S", folder, "-B", folder / "build"], check=True, capture_output=True)
+    subprocess.run(["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build"], check=True, capture_output=True)
     result = folder / "made.xml"
     subprocess.run(["ctest", "--test-dir", folder / "build", "--output-junit", result, "-R", f"^({'|'.join(names)})$"],
                    capture_output=True)
