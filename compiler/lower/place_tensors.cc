@@ -237,25 +237,29 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
   }
   PrimExpr peak = Int64(0);
   LiveTensors placed(tensors);
+  std::vector<double> typical_sizes, typical_offsets(tensors.size());
+  for (const PrimExpr& size : sizes) typical_sizes.push_back(TypicalValue(rounded.Formula(size)));
   for (size_t i : order) {
     const std::vector<size_t> neighbours = placed.Overlapping(tensors[i]);
     auto end_of = [&](size_t j) { return rounded.Simplify(offsets[j] + sizes[j]); };
-    auto is_free = [&](const PrimExpr& offset) {
+    auto is_free = [&](double typical, const PrimExpr& offset) {
+      // Places that overlap for typical values need no proof to be ruled out.
+      for (size_t j : neighbours) {
+        if (typical + typical_sizes[i] > typical_offsets[j] && typical_offsets[j] + typical_sizes[j] > typical)
+          return false;
+      }
       const PrimExpr end = offset + sizes[i];
       return std::all_of(neighbours.begin(), neighbours.end(), [&](size_t j) {
         return rounded.ProveLessEqual(end, offsets[j]) || rounded.ProveLessEqual(end_of(j), offset);
       });
     };
     std::vector<std::pair<double, PrimExpr>> candidates{{0, Int64(0)}};
-    for (size_t j : neighbours) {
-      const PrimExpr end = end_of(j);
-      candidates.emplace_back(TypicalValue(rounded.Formula(end)), end);
-    }
+    for (size_t j : neighbours) candidates.emplace_back(typical_offsets[j] + typical_sizes[j], end_of(j));
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     PrimExpr offset = peak;  // free whatever the values are
     for (const auto& [typical, candidate] : candidates) {
-      if (is_free(candidate)) {
+      if (is_free(typical, candidate)) {
         offset = candidate;
         break;
       }
@@ -270,6 +274,7 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
     const PrimExpr formula = rounded.Formula(offset), peak_formula = rounded.Formula(higher);
     if (!FitsFormula(formula) || !FitsFormula(peak_formula)) continue;
     offsets[i] = offset;
+    typical_offsets[i] = TypicalValue(formula);
     peak = higher;
     result.offsets[i] = formula;
     result.peak = peak_formula;
