@@ -25,6 +25,11 @@ LARGEST_EXPONENT = 1.5
 SMALLEST_SECONDS = 0.4
 LARGEST_MEMORY = 8 << 30
 TIMEOUT = {False: 120, True: 570}
+# What vm-compile still refuses, by name. Each must fail, so that the list shrinks.
+REFUSED = {
+    "Concat of n symbols": "the sum of the extents takes more steps than a formula of the file may have",
+    "2^31: EyeLike": "extents above 16,384 are not supported",
+}
 
 
 def value(name, dims, dtype=T.FLOAT):
@@ -255,7 +260,7 @@ def einsum_symbols(n):
     """Unlike functions: each product has a width of its own."""
     nodes = [NODE("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in range(n)]
     return model(nodes, {"x": ["N", 4]}, [f"y{i}" for i in range(n)],
-                 {f"w{i}": np.ones((4, 3 + i), np.float32) for i in range(n)})
+                 {f"w{i}": np.ones((4, 100 + i), np.float32) for i in range(n)})
 
 
 # Columns: name, n of the short form, n of the full form (0: not part of it), model. Measured at n, 2n and 4n.
@@ -411,6 +416,14 @@ def main():
             if file:
                 print(line, file=file, flush=True)
 
+    def judged(name, wrong):
+        """Whether this is a failure, and what the line ends with."""
+        if name not in REFUSED:
+            return bool(wrong), f"  FAIL {wrong}" if wrong else ""
+        if not wrong or "ends with 8" not in wrong:
+            return True, f"  FAIL {wrong or 'works: take it out of REFUSED'}"
+        return False, f"  refused: {REFUSED[name]}"
+
     with tempfile.TemporaryDirectory() as folder:
         compile = Compiler(arguments[0], folder, TIMEOUT[full])
         base = compile(chain("Tanh")(1))
@@ -430,17 +443,17 @@ def main():
             if grows is not None and grows > LARGEST_EXPONENT:
                 wrong = "grows clearly faster than the graph"
             shown = [f"{t:8.2f}" if not isinstance(t, str) else f"{'-':>8}" for t in times] + ["        "] * 3
-            say(f"{name:34} {n:7} {' '.join(shown[:3])} {'' if grows is None else f'{grows:.2f}':>9}"
-                + (f"  FAIL {wrong}" if wrong else ""))
-            failures += bool(wrong)
+            failed, remark = judged(name, wrong)
+            say(f"{name:34} {n:7} {' '.join(shown[:3])} {'' if grows is None else f'{grows:.2f}':>9}{remark}")
+            failures += failed
         for name, build in SINGLE:
             if only not in name:
                 continue
             seconds = compile(build())
             wrong = seconds if isinstance(seconds, str) else "takes too long" if seconds > base + 10 else None
-            say(f"{name:34} {'':7} {'' if isinstance(seconds, str) else f'{seconds:8.2f}'}"
-                + (f"  FAIL {wrong}" if wrong else ""))
-            failures += bool(wrong)
+            failed, remark = judged(name, wrong)
+            say(f"{name:34} {'':7} {'' if isinstance(seconds, str) else f'{seconds:8.2f}'}{remark}")
+            failures += failed
     say(f"{failures} failures")
     return 1 if failures else 0
 

@@ -37,7 +37,7 @@ UNSUPPORTED = 8  # vm-compile's exit code
 SYMBOLS = "NSTUVWXYZ"
 # What needs a constant dim: a number of classes, of coordinates, of parts.
 STATIC = ("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "ScatterND", "GatherND", "EyeLike", "Tile", "Expand",
-          "CenterCropPad", "Squeeze", "ConvTranspose", "Conv", "Attention")
+          "CenterCropPad", "Squeeze", "ConvTranspose", "Conv", "Attention", "RotaryEmbedding")
 
 # What vm-compile may refuse, by operator and text: limits that compiler/importer states.
 REFUSALS = (
