@@ -221,20 +221,26 @@ std::optional<Multiples> MultiplesOfOne(const std::vector<PrimExpr>& sizes) {
   return multiples;
 }
 
+std::optional<Placement> PlaceMultiples(std::vector<PlannedTensor> tensors, const std::vector<size_t>& order,
+                                        const std::vector<PrimExpr>& sizes, RoundedSizes& rounded) {
+  const std::optional<Multiples> multiples = MultiplesOfOne(sizes);
+  if (!multiples) return std::nullopt;
+  for (size_t i = 0; i < tensors.size(); ++i) tensors[i].size_bytes = Int64(multiples->counts[i]);
+  const auto [places, peak] = PlaceConstants(tensors, order);
+  Placement result;
+  for (int64_t place : places) result.offsets.push_back(rounded.Formula(multiples->unit * place));
+  result.peak = rounded.Formula(multiples->unit * peak);
+  const bool fits = FitsFormula(result.peak) && std::ranges::all_of(result.offsets, FitsFormula);
+  return fits ? std::optional(std::move(result)) : std::nullopt;
+}
+
 // What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
 Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
   RoundedSizes rounded;
   std::vector<PrimExpr> sizes, offsets(tensors.size());
   for (const PlannedTensor& tensor : tensors) sizes.push_back(rounded.Add(tensor));
   Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
-  if (const std::optional<Multiples> multiples = MultiplesOfOne(sizes)) {
-    std::vector<PlannedTensor> counted = tensors;
-    for (size_t i = 0; i < tensors.size(); ++i) counted[i].size_bytes = Int64(multiples->counts[i]);
-    const auto [places, peak] = PlaceConstants(counted, order);
-    for (size_t i = 0; i < tensors.size(); ++i) result.offsets[i] = rounded.Formula(multiples->unit * places[i]);
-    result.peak = rounded.Formula(multiples->unit * peak);
-    return result;
-  }
+  if (const std::optional<Placement> placement = PlaceMultiples(tensors, order, sizes, rounded)) return *placement;
   PrimExpr peak = Int64(0);
   LiveTensors placed(tensors);
   std::vector<double> typical_sizes, typical_offsets(tensors.size());

@@ -12,12 +12,21 @@
 namespace ingot::op {
 namespace {
 
+// The types of a call's operands: where the one argument is a tuple, written out or a variable, those of its fields.
+std::vector<ir::Type> OperandTypesOf(const std::vector<ir::Expr>& args) {
+  const auto* tuple = args.size() == 1 && args[0] ? ir::As<ir::TupleTypeNode>(args[0]->type) : nullptr;
+  if (tuple != nullptr) return tuple->fields;
+  std::vector<ir::Type> types;
+  for (const ir::Expr& operand : OperandsOf(args)) types.push_back(operand ? operand->type : nullptr);
+  return types;
+}
+
 // What the rows' functions below are written with: the dims of a call's operands, and the two lists.
 class Assumptions {
  public:
   explicit Assumptions(const ir::Call& call) : call_(call) {
-    for (const ir::Expr& operand : OperandsOf(call->args)) {
-      const auto* type = operand ? ir::As<ir::TensorTypeNode>(operand->type) : nullptr;
+    for (const ir::Type& operand : OperandTypesOf(call->args)) {
+      const auto* type = ir::As<ir::TensorTypeNode>(operand);
       known_ = known_ && (type == nullptr || type->dims.has_value());
       operands_.push_back(type);
     }
@@ -194,7 +203,7 @@ void TransposedConvolution(Assumptions& a) {
   a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
 }
 
-// Windows fit, and images and channels are those of the data.
+// images and channels are those of the data.
 void PoolIndices(Assumptions& a) {
   for (size_t axis : {0, 1}) a.Equal({0, axis}, {1, axis});
 }
@@ -362,7 +371,12 @@ std::vector<ir::Expr> OperandsOf(const std::vector<ir::Expr>& args) {
   return tuple != nullptr ? tuple->fields : args;
 }
 
-std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call) { return AssumptionsOf(call).equal; }
+std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call) {
+  const bool has_tuple_variable = call->args.size() == 1 && ir::As<ir::TupleTypeNode>(call->args[0]->type) != nullptr &&
+                                  ir::As<ir::TupleNode>(call->args[0]) == nullptr;
+  if (has_tuple_variable) return {};  // whose fields are no operands that a caller could name
+  return AssumptionsOf(call).equal;
+}
 
 std::vector<AssumedDim> UnprovedDims(const ir::Call& call) { return AssumptionsOf(call).unproved; }
 

@@ -108,7 +108,9 @@ te::Tensor DefinePoolIndices(const TeArgs& args) {
           from[2 + axis] = ir::Max(ir::Min(place, extent - 1), ir::Int64(0));
           number = number * windows.size[axis] + taps[axis]->var;
         }
-        const ir::PrimExpr value = data(from), wanted = pooled(i);
+        // Data of no elements has none to read.
+        const ir::PrimExpr value = ir::IfThenElse(is_inside, data(from), ir::MakeConst(data.dtype(), 0));
+        const ir::PrimExpr wanted = pooled(i);
         ir::PrimExpr is_it = ir::Equal(value, wanted);
         if (data.dtype().is_floating()) {
           const auto is_nan = [](const ir::PrimExpr& x) { return ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}); };

@@ -47,7 +47,10 @@ class Legalizer : public ir::ExprMutator {
     if (!is_wide) return ExprMutator::MutateBinding(binding);
     ir::Binding legalised = binding;
     legalised.value = MutateExpr(binding.value);
-    if (ir::As<ir::TupleNode>(legalised.value) == nullptr) return ExprMutator::MutateBinding(legalised);
+    // What leaves its dataflow block stays a variable.
+    const bool is_made = ir::As<ir::TupleNode>(legalised.value) == nullptr ||
+                         (current_block_->is_dataflow && !binding.var->is_dataflow);
+    if (is_made) return ExprMutator::MutateBinding(legalised);
     var_map_[binding.var] = legalised.value;
   }
   Expr Mutate(const ir::Ref<ir::TupleGetItemNode>& item) override {

@@ -216,5 +216,32 @@ TEST_CASE("dims that nobody proved equal are compared at run time, for every ope
   }
 }
 
+// Operands may stand in a tuple that is a variable: what another call gave, or a value by name.
+TEST_CASE("operands that a tuple variable holds are compared, too") {
+  const Result<ir::IRModule> module = script::ParseModule(R"(
+from tvm.script import ir as I, relax as R, tirx as T
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", "k"), "float32")):
+        t = (x, y)
+        z = R.concat(t, axis=0)
+        parts = R.split(z, 2, axis=1)
+        w = R.concat(parts, axis=-1)
+        return w
+)",
+                                                          "module.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  const Result<std::unique_ptr<driver::JitModule>> jit = driver::JitModule::Compile(*module, {});
+  REQUIRE_MESSAGE(jit.ok(), jit.status().message());
+  const auto called = [&](std::vector<int64_t> dims) {
+    return Run(**jit, {NewReference(DataType::Float(32), {2, 4}), NewReference(DataType::Float(32), std::move(dims))});
+  };
+  CHECK(called({3, 4}).ok());
+  CHECK_FALSE(called({3, 5}).ok());
+  CHECK_FALSE(called({3, 3}).ok());
+}
+
 }  // namespace
 }  // namespace ingot::op
