@@ -211,6 +211,7 @@ Result<Tensor> Tensor::AsReadOnly() const {
 }
 
 Result<Tensor> Tensor::Compact() const {
+  if (!device().is_host_accessible()) return Invalid({"a tensor on ", device().ToString(), " is not in host memory"});
   if (is_compact()) return *this;
   INGOT_ASSIGN_OR_RETURN(Tensor copy, Allocate(dtype(), dims()));
   INGOT_RETURN_IF_ERROR(CopyElements(view(), copy.view()));

@@ -26,6 +26,8 @@ struct ingot_task {
   ingot::Status status;
   // Everybody's.
   std::atomic<bool> cancelled{false};
+  std::atomic<bool> has_ended{false};  // nothing is left to cancel
+  std::atomic<int> num_cancelling{0};  // threads and signal handlers that may be about to
   mutable std::mutex mutex;
   mutable std::condition_variable ended;
   bool is_done = false;  // under the mutex
@@ -51,6 +53,9 @@ void RunTask(ingot_task& task) {
   } catch (const std::bad_alloc&) {
     task.status = Status::OutOfMemory();
   }
+  // The context's next invocation begins after this end is known: no late cancel hits it.
+  task.has_ended.store(true);
+  while (task.num_cancelling.load() != 0) std::this_thread::yield();
   const std::lock_guard lock(task.mutex);
   task.is_done = true;
   task.ended.notify_all();
@@ -77,7 +82,7 @@ Status Start(std::unique_ptr<ingot_task> made, ingot_task** task) {
   try {
     const SignalsBlocked blocked;
     raw->thread = std::thread([raw] { RunTask(*raw); });
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // also where std::thread finds no memory for itself
     raw->context->task = nullptr;
     return Status::OutOfMemory("the system gives no thread for an asynchronous invocation");
   }
@@ -148,9 +153,10 @@ int32_t ingot_task_wait_for(const ingot_task* task, double seconds) {
 void ingot_task_cancel(ingot_task* task) {
   if (task == nullptr) return;
   task->cancelled.store(true);  // for an invocation that has not begun
-  // The context's next invocation begins after this one's end is known: it is not hit.
-  const std::lock_guard lock(task->mutex);
-  if (!task->is_done) task->context->context->Cancel();
+  // No lock: a signal handler may have interrupted whoever holds it.
+  task->num_cancelling.fetch_add(1);
+  if (!task->has_ended.load()) task->context->context->Cancel();
+  task->num_cancelling.fetch_sub(1);
 }
 
 ingot_status* ingot_task_wait(ingot_task* task, ingot_value* results, size_t num_results) {

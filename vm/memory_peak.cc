@@ -74,13 +74,15 @@ class OwnTensors {
   void Add(uint32_t index) {
     Keep(index);  // what was there may still be held by others
     const Dim bytes = BytesOf(function_.registers[index]);
+    int64_t sum = 0;
     if (!bytes || !bytes->fits()) {
       depends_on_data_ = true;
     } else if (!bytes->is_constant()) {
       formulas_[index] = *bytes;
-    } else if (bytes->constant() < 0 || __builtin_add_overflow(sum_of_numbers_, bytes->constant(), &sum_of_numbers_)) {
+    } else if (bytes->constant() < 0 || __builtin_add_overflow(sum_of_numbers_, bytes->constant(), &sum)) {
       depends_on_data_ = true;
     } else {
+      sum_of_numbers_ = sum;
       numbers_[index] = bytes->constant();
     }
   }
