@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,54 @@ Sha256Digest SignedDigest(const Container& container, ThreadPool* pool) {
   return SignedDigest(container.required_features(), for_each, pool);
 }
 
+namespace {
+
+struct Signature {
+  PublicKey key;
+  SignatureBytes bytes;
+};
+
+// Nothing: it is malformed.
+std::optional<Signature> ReadSignature(const Container& container, const Section& section) {
+  const std::span<const std::byte> stored = container.StoredBytes(section);
+  if (section.codec != Codec::kNone || stored.size() != kSignatureSectionBytes) return std::nullopt;
+  Signature signature;
+  std::memcpy(signature.key.data(), stored.data(), signature.key.size());
+  std::memcpy(signature.bytes.data(), stored.data() + signature.key.size(), signature.bytes.size());
+  return signature;
+}
+
+#ifdef INGOT_WITH_SODIUM
+bool IsRight(const Signature& signature, const Sha256Digest& digest) {
+  return crypto_sign_verify_detached(signature.bytes.data(), digest.data(), digest.size(), signature.key.data()) == 0;
+}
+#endif
+
+}  // namespace
+
+std::vector<SignatureFinding> ExamineSignatures(const Container& container, [[maybe_unused]] ThreadPool* pool) {
+  using Verdict = SignatureFinding::Verdict;
+  std::vector<SignatureFinding> findings;
+  [[maybe_unused]] std::optional<Sha256Digest> digest;
+  for (const Section& section : container.sections()) {
+    if (section.kind != SectionKind::kSignature) continue;
+    const std::optional<Signature> signature = ReadSignature(container, section);
+    if (!signature) {
+      findings.push_back({"nobody", Verdict::kWrong});
+      continue;
+    }
+    Verdict verdict = Verdict::kUnchecked;
+#ifdef INGOT_WITH_SODIUM
+    if (sodium_init() >= 0) {
+      if (!digest) digest = SignedDigest(container, pool);
+      verdict = IsRight(*signature, *digest) ? Verdict::kRight : Verdict::kWrong;
+    }
+#endif
+    findings.push_back({ToHex(signature->key), verdict});
+  }
+  return findings;
+}
+
 #ifdef INGOT_WITH_SODIUM
 bool CanCheckSignatures() { return true; }
 
@@ -105,19 +154,12 @@ Status CheckSignature(const Container& container, std::span<const PublicKey> key
   for (const Section& section : container.sections()) {
     if (section.kind != SectionKind::kSignature) continue;
     is_signed = true;
-    const std::span<const std::byte> stored = container.StoredBytes(section);
-    if (section.codec != Codec::kNone || stored.size() != kSignatureSectionBytes) {
-      return NotTrusted("the signature is malformed");
-    }
-    PublicKey key;
-    SignatureBytes signature;
-    std::memcpy(key.data(), stored.data(), key.size());
-    std::memcpy(signature.data(), stored.data() + key.size(), signature.size());
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    const std::optional<Signature> signature = ReadSignature(container, section);
+    if (!signature) return NotTrusted("the signature is malformed");
+    if (std::find(keys.begin(), keys.end(), signature->key) == keys.end()) continue;
     if (sodium_init() < 0) return NotTrusted("libsodium cannot be used here");
-    const Sha256Digest digest = SignedDigest(container, pool);
-    if (crypto_sign_verify_detached(signature.data(), digest.data(), digest.size(), key.data()) == 0) return Status();
-    return NotTrusted({"the signature by ", ToHex(key), " is not one of these bytes"});
+    if (IsRight(*signature, SignedDigest(container, pool))) return Status();
+    return NotTrusted({"the signature by ", ToHex(signature->key), " is not one of these bytes"});
   }
   return NotTrusted(is_signed ? "signed, but by none of the trusted keys" : "not signed, and a signature is required");
 }

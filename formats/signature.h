@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "formats/container.h"
 #include "formats/sha256.h"
@@ -31,6 +33,15 @@ Sha256Digest SignedDigest(const Container& container, ThreadPool* pool);
 
 // There is a signature of one of the keys, and it is right; a not-trusted status otherwise.
 Status CheckSignature(const Container& container, std::span<const PublicKey> keys, ThreadPool* pool);
+
+// What each signature of a file is worth: right, wrong (also malformed), or unchecked in a build without libsodium. The
+// file is hashed once, however many there are.
+struct SignatureFinding {
+  enum class Verdict : uint8_t { kRight, kWrong, kUnchecked };
+  std::string signer;  // the key in hexadecimal digits; of a malformed signature "nobody"
+  Verdict verdict;
+};
+std::vector<SignatureFinding> ExamineSignatures(const Container& container, ThreadPool* pool);
 
 // Whether this build has libsodium.
 bool CanCheckSignatures();

@@ -175,19 +175,13 @@ class Doctor {
   void Trust() {
     std::string signature;
     bool is_forged = false;
-    for (const formats::Section& section : container_.sections()) {
-      const std::span<const std::byte> stored = container_.StoredBytes(section);
-      if (section.kind != formats::SectionKind::kSignature || stored.size() != formats::kSignatureSectionBytes)
-        continue;
-      formats::PublicKey key;
-      std::transform(stored.begin(), stored.begin() + key.size(), key.begin(),
-                     [](std::byte byte) { return std::to_integer<uint8_t>(byte); });
-      const bool is_right = formats::CheckSignature(container_, {&key, 1}, nullptr).ok();
-      is_forged = is_forged || (!is_right && formats::CanCheckSignatures());
-      const char* const how = is_right                        ? "signed by "
-                              : formats::CanCheckSignatures() ? "with a wrong signature of "
-                                                              : "with an unchecked signature of ";
-      signature += (signature.empty() ? "" : ", ") + std::string(how) + formats::ToHex(key);
+    for (const auto& [signer, verdict] : formats::ExamineSignatures(container_, nullptr)) {
+      using Verdict = formats::SignatureFinding::Verdict;
+      is_forged = is_forged || verdict == Verdict::kWrong;
+      const char* const how = verdict == Verdict::kRight   ? "signed by "
+                              : verdict == Verdict::kWrong ? "with a wrong signature of "
+                                                           : "with an unchecked signature of ";
+      signature += (signature.empty() ? "" : ", ") + std::string(how) + signer;
     }
     if (signature.empty()) signature = "not signed";
     if (is_forged) return Say("trust", signature, "a signature that is wrong says nothing", StatusCode::kNotTrusted);
