@@ -56,6 +56,9 @@ class Summary(unittest.TestCase):
     def test_a_program_that_is_not_there_is_no_success(self):
         self.check(1, [ctest(self.dir, "good", "gone")], "made/gone")
 
+    def test_a_run_without_tests_is_no_success(self):
+        self.check(1, [ctest(self.dir, "no_such_test")], "FAILED  made", "0 passed, 1 failed, 0 skipped")
+
     def test_skips_fail_unless_the_list_names_them(self):
         for name, reason, count in (("partly", "no moon", "1 passed, 0 failed, 0 skipped"),
                                     ("whole", "no sun", "0 passed, 0 failed, 1 skipped"),
