@@ -22,7 +22,7 @@ I64 = lambda *values: np.array(values, np.int64)
 # An exponent of 1.5 from n to 4n is eight times the time: clearly worse than linear, above what noise makes of 4.
 LARGEST_EXPONENT = 1.5
 # Below this many seconds (less the time of the smallest model) fixed costs hide the growth.
-SMALLEST_SECONDS = 0.4
+SMALLEST_SECONDS = 0.8
 LARGEST_MEMORY = 8 << 30
 TIMEOUT = {False: 120, True: 570}
 # What vm-compile still refuses, by name. Each must fail, so that the list shrinks.
@@ -440,6 +440,10 @@ def main():
                     break
             wrong = times[-1] if isinstance(times[-1], str) else None
             grows = None if wrong else exponent(times, base)
+            for _ in range(2):  # other work on the machine disturbs a measurement, but not every one
+                if grows is not None and grows > LARGEST_EXPONENT:
+                    times = [min(t, compile(build(n * factor))) for t, factor in zip(times, (1, 2, 4))]
+                    grows = exponent(times, base)
             if grows is not None and grows > LARGEST_EXPONENT:
                 wrong = "grows clearly faster than the graph"
             shown = [f"{t:8.2f}" if not isinstance(t, str) else f"{'-':>8}" for t in times] + ["        "] * 3
