@@ -203,7 +203,7 @@ void TransposedConvolution(Assumptions& a) {
   a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
 }
 
-// images and channels are those of the data.
+// Images and channels are those of the data.
 void PoolIndices(Assumptions& a) {
   for (size_t axis : {0, 1}) a.Equal({0, axis}, {1, axis});
 }
