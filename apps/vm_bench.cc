@@ -266,28 +266,24 @@ int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
   Tool tool("vm-bench", "Times a function of an executable.", kExamples);
   Options options;
-  CLI::App& app = tool.app();
-  AddSessionOptions(app, options.session);
-  app.add_option("--input", options.input_arguments, "@FILE by name, or [NAME=]SPEC as in vm-run (default: rand)");
-  app.add_option("--state-load", options.state_load,
-                 "Begin each sample with the states of this file (default: initial ones)")
-      ->type_name("FILE");
-  app.add_option("--seed", options.inputs.seed, "Of random inputs")->capture_default_str();
-  app.add_option("--threads", options.threads, "Thread counts to measure")->delimiter(',')->capture_default_str();
-  app.add_option("--warmup", options.warmup, "Untimed calls for so long")->capture_default_str();
-  app.add_option("--min-time", options.min_time, "Measure at least so long")->capture_default_str();
-  app.add_option("--iters", options.iterations, "Measure so many calls instead");
-  app.add_option("--number", options.number, "Calls per sample (default: chosen from the call's time)");
-  app.add_option("--repeat", options.repeat, "Samples, instead of --min-time");
-  app.add_option("--percentile", options.percentiles, "Percentiles to print")
-      ->delimiter(',')
-      ->check(CLI::Range(0.0, 100.0))
-      ->capture_default_str();
-  app.add_flag("--profile", options.profile, "Then as many calls again, and their times by instruction");
-  app.add_flag("--csv", options.csv, "Print comma-separated values");
-  app.add_flag("--md", options.markdown, "Print a Markdown table");
-  app.add_option("--baseline", options.baseline, "JSON of an earlier run to compare with")->type_name("FILE");
-  app.add_option("--fail-if-slower", options.fail_if_slower,
-                 "Exit 1 when slower than the baseline by more than this, such as 5%");
+  CommandLine& line = tool.command_line();
+  AddSessionOptions(line, options.session);
+  line.Add("--input", options.input_arguments, "@FILE by name, or [NAME=]SPEC as in vm-run (default: rand)");
+  line.Add("--state-load", options.state_load, "Begin each sample with the states of this file (default: initial ones)")
+      .Type("FILE");
+  line.Add("--seed", options.inputs.seed, "Of random inputs").ShowDefault();
+  line.Add("--threads", options.threads, "Thread counts to measure").SplitAt(',').ShowDefault();
+  line.Add("--warmup", options.warmup, "Untimed calls for so long").ShowDefault();
+  line.Add("--min-time", options.min_time, "Measure at least so long").ShowDefault();
+  line.Add("--iters", options.iterations, "Measure so many calls instead");
+  line.Add("--number", options.number, "Calls per sample (default: chosen from the call's time)");
+  line.Add("--repeat", options.repeat, "Samples, instead of --min-time");
+  line.Add("--percentile", options.percentiles, "Percentiles to print").SplitAt(',').Between(0.0, 100.0).ShowDefault();
+  line.AddFlag("--profile", options.profile, "Then as many calls again, and their times by instruction");
+  line.AddFlag("--csv", options.csv, "Print comma-separated values");
+  line.AddFlag("--md", options.markdown, "Print a Markdown table");
+  line.Add("--baseline", options.baseline, "JSON of an earlier run to compare with").Type("FILE");
+  line.Add("--fail-if-slower", options.fail_if_slower,
+           "Exit 1 when slower than the baseline by more than this, such as 5%");
   return tool.Run(argc, argv, [&] { return Run(tool, options); });
 }

@@ -353,86 +353,72 @@ int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
   Tool tool("vm-compile", "Compiles a model into one executable file.", kExamples);
   Options options;
-  CLI::App& app = tool.app();
-  app.add_option("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
-  app.add_option("-o,--output", options.output, "Where the result goes (text forms: default stdout)")
-      ->type_name("FILE");
-  app.add_option("--target", options.targets,
-                 "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all")
-      ->allow_extra_args(false);
-  app.add_option("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions")
-      ->allow_extra_args(false);
-  app.add_option("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension")
-      ->allow_extra_args(false);
-  app.add_option(
-         "--state", options.states,
-         "INPUT=OUTPUT: one state that the context keeps between calls; one that grows needs --dim NAME=MIN..MAX")
-      ->allow_extra_args(false);
-  app.add_option("--params", options.params,
-                 "Bind parameters of a module, or inputs of an ONNX model, by name (.npz, .safetensors)")
-      ->type_name("FILE");
-  app.add_flag("--keep-params-in-input", options.keep_params,
+  CommandLine& line = tool.command_line();
+  line.Add("MODEL", options.model, "model.onnx, or module.py (TVMScript)");
+  line.Add("-o,--output", options.output, "Where the result goes (text forms: default stdout)").Type("FILE");
+  line.Add("--target", options.targets,
+           "cpu[:native|:x86-64-v3,x86-64-v4|:aarch64|...] (--list-targets); several make one file for all")
+      .OneEach();
+  line.Add("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions").OneEach();
+  line.Add("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension").OneEach();
+  line.Add("--state", options.states,
+           "INPUT=OUTPUT: one state that the context keeps between calls; one that grows needs --dim NAME=MIN..MAX")
+      .OneEach();
+  line.Add("--params", options.params,
+           "Bind parameters of a module, or inputs of an ONNX model, by name (.npz, .safetensors)")
+      .Type("FILE");
+  line.AddFlag("--keep-params-in-input", options.keep_params,
                "The weights of an ONNX model become inputs behind its own");
-  app.add_option("--emit-params", options.emit_params,
-                 "Write those weights by name (.npz, .safetensors); implies --keep-params-in-input")
-      ->type_name("FILE");
-  app.add_option("-O", options.opt_level, "Optimisation level")->check(CLI::Range(0, 3))->capture_default_str();
-  app.add_flag("--keep-prepare", options.keep_prepare,
+  line.Add("--emit-params", options.emit_params,
+           "Write those weights by name (.npz, .safetensors); implies --keep-params-in-input")
+      .Type("FILE");
+  line.Add("-O", options.opt_level, "Optimisation level").Between(0, 3).ShowDefault();
+  line.AddFlag("--keep-prepare", options.keep_prepare,
                "Keep the weights as they are in the file and pack them when it is loaded; they can be replaced there");
-  app.add_option("--external-weights", options.external_weights,
-                 "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
-      ->type_name("FILE");
-  app.add_option("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
-  app.add_option("--emit", options.emit, "What to write")
-      ->check(CLI::IsMember(
-          {"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"}))
-      ->capture_default_str();
-  app.add_option("--pipeline", options.pipeline, "Graph passes by the pipeline's name (default: default)")
-      ->type_name("NAME");
-  app.add_option("--passes", options.passes, "Graph passes in this order, in place of a pipeline")
-      ->type_name("PASS,...")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  app.add_option("--disable-pass", options.disabled_passes, "Leave out this graph pass")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
-  app.add_option("--pass-option", options.pass_options, "Configure a pass (--list-passes shows what there is)")
-      ->type_name("PASS.OPTION=VALUE")
-      ->allow_extra_args(false);
-  app.add_option("--kernel", options.kernels, "Show these kernels alone (with --emit=tir, schedule, llvm or asm)")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  app.add_option("--print-after", options.print_after, "Print the module to stderr after this pass, or all")
-      ->type_name("PASS")
-      ->allow_extra_args(false);
-  app.add_option("--dump-dir", options.dump_dir, "Write the module after every pass into this folder")
-      ->type_name("DIR");
-  app.add_flag("--verbose", options.verbose, "Print also what passes left undone, and why");
-  app.add_flag("--validate", options.validate,
+  line.Add("--external-weights", options.external_weights,
+           "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
+      .Type("FILE");
+  line.Add("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
+  line.Add("--emit", options.emit, "What to write")
+      .OneOf({"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"})
+      .ShowDefault();
+  line.Add("--pipeline", options.pipeline, "Graph passes by the pipeline's name (default: default)").Type("NAME");
+  line.Add("--passes", options.passes, "Graph passes in this order, in place of a pipeline")
+      .Type("PASS,...")
+      .SplitAt(',')
+      .OneEach();
+  line.Add("--disable-pass", options.disabled_passes, "Leave out this graph pass").Type("PASS").OneEach();
+  line.Add("--pass-option", options.pass_options, "Configure a pass (--list-passes shows what there is)")
+      .Type("PASS.OPTION=VALUE")
+      .OneEach();
+  line.Add("--kernel", options.kernels, "Show these kernels alone (with --emit=tir, schedule, llvm or asm)")
+      .Type("NAME")
+      .OneEach();
+  line.Add("--print-after", options.print_after, "Print the module to stderr after this pass, or all")
+      .Type("PASS")
+      .OneEach();
+  line.Add("--dump-dir", options.dump_dir, "Write the module after every pass into this folder").Type("DIR");
+  line.AddFlag("--verbose", options.verbose, "Print also what passes left undone, and why");
+  line.AddFlag("--validate", options.validate,
                "Evaluate the module before and after every pass on drawn inputs, and stop at the first that changes a "
                "result (the environment variable INGOT_VALIDATE=1 means the same)");
-  app.add_flag("--time-passes", options.time_passes, "Print how long every stage took");
-  app.add_flag("--check", options.check, "Only report which operators are not supported");
-  app.add_option("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL")
-      ->capture_default_str();
-  app.add_option("--golden", options.golden,
-                 "Keep a call for --self-test: inputs by name, and outputs (without any: evaluated by reference)")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  app.add_option("--golden-rtol", options.golden_tolerance.relative, "Relative tolerance of --golden")
-      ->capture_default_str();
-  app.add_option("--golden-atol", options.golden_tolerance.absolute, "Absolute tolerance of --golden")
-      ->capture_default_str();
-  app.add_option("--sign", options.sign, "Sign the file with this secret key (vm-inspect --make-key makes one)")
-      ->type_name("KEY");
-  app.add_option("--labels", options.labels, "Names of classes, one a line, to keep in the executable")
-      ->type_name("FILE");
-  app.add_option("--softmax", options.softmax, "Turn this output's scores into probabilities")->type_name("OUTPUT");
-  app.add_option("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
-      ->type_name("FILE");
-  app.add_flag("--list-ops", options.list_ops, "List the operators, and those of ONNX");
-  app.add_flag("--list-passes", options.list_passes, "List the passes, and their options");
-  app.add_flag("--list-pipelines", options.list_pipelines, "List the pipelines and their passes");
-  app.add_flag("--list-targets", options.list_targets, "List the targets");
+  line.AddFlag("--time-passes", options.time_passes, "Print how long every stage took");
+  line.AddFlag("--check", options.check, "Only report which operators are not supported");
+  line.Add("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL").ShowDefault();
+  line.Add("--golden", options.golden,
+           "Keep a call for --self-test: inputs by name, and outputs (without any: evaluated by reference)")
+      .Type("FILE")
+      .OneEach();
+  line.Add("--golden-rtol", options.golden_tolerance.relative, "Relative tolerance of --golden").ShowDefault();
+  line.Add("--golden-atol", options.golden_tolerance.absolute, "Absolute tolerance of --golden").ShowDefault();
+  line.Add("--sign", options.sign, "Sign the file with this secret key (vm-inspect --make-key makes one)").Type("KEY");
+  line.Add("--labels", options.labels, "Names of classes, one a line, to keep in the executable").Type("FILE");
+  line.Add("--softmax", options.softmax, "Turn this output's scores into probabilities").Type("OUTPUT");
+  line.Add("--launcher", options.launcher, "Of --emit=program: its front part (default: the one installed)")
+      .Type("FILE");
+  line.AddFlag("--list-ops", options.list_ops, "List the operators, and those of ONNX");
+  line.AddFlag("--list-passes", options.list_passes, "List the passes, and their options");
+  line.AddFlag("--list-pipelines", options.list_pipelines, "List the pipelines and their passes");
+  line.AddFlag("--list-targets", options.list_targets, "List the targets");
   return tool.Run(argc, argv, [&] { return Compilation(tool, options).Run(); });
 }

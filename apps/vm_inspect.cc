@@ -565,44 +565,34 @@ int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
   Tool tool("vm-inspect", "Shows, checks and takes apart an executable.", kExamples);
   Options options;
-  CLI::App& app = tool.app();
-  app.add_option("EXE", options.path, "The executable, or a program that holds one");
-  app.add_option("-o,--output", options.output,
-                 "Where --disasm, --extract, --thin, --strip, --sign and --assemble write")
-      ->type_name("FILE");
-  app.add_option("--disasm", options.disasm, "The whole executable as text, or one function")
-      ->expected(0, 1)
-      ->type_name("[FN]");
-  app.add_flag("--blobs", options.blobs, "With --disasm: bytes beyond 64 in OUT.blobs, a file beside the text")
-      ->needs("--disasm");
-  app.add_option("--dim", options.dims, "NAME=N: the peak of memory for this value of a symbolic dimension")
-      ->allow_extra_args(false);
-  app.add_option("--input-shape", options.input_shapes, "NAME=D0,D1,...: the same, from an input's dimensions")
-      ->allow_extra_args(false);
-  app.add_flag("--constants", options.constants, "List the constants");
-  app.add_flag("--kernels", options.kernels, "List the kernels and their variants");
-  app.add_flag("--sections", options.sections, "List the sections of the file");
-  app.add_flag("--verify", options.verify,
+  CommandLine& line = tool.command_line();
+  line.Add("EXE", options.path, "The executable, or a program that holds one");
+  line.Add("-o,--output", options.output, "Where --disasm, --extract, --thin, --strip, --sign and --assemble write")
+      .Type("FILE");
+  const Option disassembles =
+      line.Add("--disasm", options.disasm, "The whole executable as text, or one function").Type("[FN]");
+  line.AddFlag("--blobs", options.blobs, "With --disasm: bytes beyond 64 in OUT.blobs, a file beside the text")
+      .Needs(disassembles);
+  line.Add("--dim", options.dims, "NAME=N: the peak of memory for this value of a symbolic dimension").OneEach();
+  line.Add("--input-shape", options.input_shapes, "NAME=D0,D1,...: the same, from an input's dimensions").OneEach();
+  line.AddFlag("--constants", options.constants, "List the constants");
+  line.AddFlag("--kernels", options.kernels, "List the kernels and their variants");
+  line.AddFlag("--sections", options.sections, "List the sections of the file");
+  line.AddFlag("--verify", options.verify,
                "Check everything, the hashes of large constants and of files of weights too");
-  app.add_option("--extract", options.extract, "Write a kernel image (an ELF file) to -o")->type_name("IMAGE");
-  app.add_option("--thin", options.thin,
-                 "Write it without kernels for other CPUs than this one, or one of these features")
-      ->expected(0, 1)
-      ->type_name("[FEATURES]");
-  app.add_flag("--strip", options.strip, "Write it without its debug map");
-  app.add_option("--assemble", options.assemble, "Turn assembler text into an executable at -o")->type_name("FILE");
-  app.add_option("--diff", options.diff, "Say what differs in another executable; exit 1 when something does")
-      ->type_name("OTHER");
-  app.add_flag("--doctor", options.doctor,
+  line.Add("--extract", options.extract, "Write a kernel image (an ELF file) to -o").Type("IMAGE");
+  line.Add("--thin", options.thin, "Write it without kernels for other CPUs than this one, or one of these features")
+      .Type("[FEATURES]");
+  line.AddFlag("--strip", options.strip, "Write it without its debug map");
+  line.Add("--assemble", options.assemble, "Turn assembler text into an executable at -o").Type("FILE");
+  line.Add("--diff", options.diff, "Say what differs in another executable; exit 1 when something does").Type("OTHER");
+  line.AddFlag("--doctor", options.doctor,
                "Say what the file needs (CPU, devices, memory, weights, trust), and whether this machine has it");
-  app.add_option("--sign", options.sign, "Write it with a signature by this secret key to -o")->type_name("KEY");
-  app.add_option("--make-key", options.make_key, "Write a new secret key to FILE, its public key to FILE.pub")
-      ->type_name("FILE");
-  app.add_option("--require-signature", options.require_signature,
-                 "Fail unless this public key has signed it (a file of the key, or its 64 hex digits)")
-      ->type_name("KEY");
-  app.add_option("--format", options.format, "text or json")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
+  line.Add("--sign", options.sign, "Write it with a signature by this secret key to -o").Type("KEY");
+  line.Add("--make-key", options.make_key, "Write a new secret key to FILE, its public key to FILE.pub").Type("FILE");
+  line.Add("--require-signature", options.require_signature,
+           "Fail unless this public key has signed it (a file of the key, or its 64 hex digits)")
+      .Type("KEY");
+  line.Add("--format", options.format, "text or json").OneOf({"text", "json"}).ShowDefault();
   return tool.Run(argc, argv, [&] { return Inspection(tool, options).Run(); });
 }

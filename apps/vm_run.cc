@@ -148,36 +148,32 @@ int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
   Tool tool("vm-run", "Runs a function of an executable on tensors.", kExamples);
   Options options;
-  CLI::App& app = tool.app();
-  AddSessionOptions(app, options.session);
-  app.add_option("FILE", options.inputs.files, "Tensor files: .npy in order, .npz and .safetensors by name");
-  app.add_option(
-      "--input", options.inputs.specs,
-      "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones; elements "
-      "of a sequence or tuple are NAME.0, NAME.1, ..., and NAME=() is one without any");
-  app.add_option("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
-  app.add_option("--threads", options.session.threads, "Threads of the pool (default: all processors)");
-  app.add_option("--top-k", options.top_k, "Print the K best classes of the first output");
-  app.add_option("--labels", options.labels, "Names of classes, one a line (default: the executable's own)")
-      ->type_name("FILE");
-  app.add_option("--seed", options.inputs.seed, "Of rand and randint")->capture_default_str();
-  app.add_option("--expect", options.expect, "@FILE: compare outputs with it; exit 1 when they differ");
-  app.add_option("--rtol", options.tolerance.relative, "Relative tolerance of --expect")->capture_default_str();
-  app.add_option("--atol", options.tolerance.absolute, "Absolute tolerance of --expect")->capture_default_str();
-  app.add_flag("--self-test", options.self_test,
+  CommandLine& line = tool.command_line();
+  AddSessionOptions(line, options.session);
+  line.Add("FILE", options.inputs.files, "Tensor files: .npy in order, .npz and .safetensors by name");
+  line.Add("--input", options.inputs.specs,
+           "[NAME=]SPEC: 4xf32=1 2 3 4, @f.npy, @f.npz:key, 4xf32=@f.bin, rand, randint:lo,hi, zeros, ones; elements "
+           "of a sequence or tuple are NAME.0, NAME.1, ..., and NAME=() is one without any");
+  line.Add("--output", options.outputs, "[NAME=]-|@f.npy|@all.npz|@all.safetensors (default: printed)");
+  line.Add("--threads", options.session.threads, "Threads of the pool (default: all processors)");
+  line.Add("--top-k", options.top_k, "Print the K best classes of the first output");
+  line.Add("--labels", options.labels, "Names of classes, one a line (default: the executable's own)").Type("FILE");
+  line.Add("--seed", options.inputs.seed, "Of rand and randint").ShowDefault();
+  line.Add("--expect", options.expect, "@FILE: compare outputs with it; exit 1 when they differ");
+  line.Add("--rtol", options.tolerance.relative, "Relative tolerance of --expect").ShowDefault();
+  line.Add("--atol", options.tolerance.absolute, "Absolute tolerance of --expect").ShowDefault();
+  line.AddFlag("--self-test", options.self_test,
                "Run the golden cases that the executable holds; exit 1 when a result differs");
-  app.add_flag("--check-finite", options.session.check_finite, "Fail at the first operation that makes a NaN or Inf");
-  app.add_flag("--profile", options.profile,
+  line.AddFlag("--check-finite", options.session.check_finite, "Fail at the first operation that makes a NaN or Inf");
+  line.AddFlag("--profile", options.profile,
                "Print times, GFLOP/s and GB/s by instruction (with --repeat: of all calls but the first)");
-  app.add_option("--trace", options.trace, "Write a Chrome trace of the same calls")->type_name("FILE");
-  app.add_option("--max-memory", options.session.max_memory_bytes, "Cap of arenas and tensors")->type_name("BYTES");
-  app.add_option("--deadline", options.session.deadline_seconds, "Stop after so long")->type_name("SECONDS");
-  app.add_option("--fuel", options.session.fuel, "Stop after so many calls and back edges")->type_name("N");
-  app.add_option("--repeat", options.repeat, "Call so many times")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--state-load", options.state_load, "Begin with the states of this file (.safetensors, .npz)")
-      ->type_name("FILE");
-  app.add_option("--state-save", options.state_save, "Write the states there after the last call")->type_name("FILE");
-  app.add_option("--kernels", options.kernels, "native, or stub: no native code, results without meaning")
-      ->capture_default_str();
+  line.Add("--trace", options.trace, "Write a Chrome trace of the same calls").Type("FILE");
+  line.Add("--max-memory", options.session.max_memory_bytes, "Cap of arenas and tensors").Type("BYTES");
+  line.Add("--deadline", options.session.deadline_seconds, "Stop after so long").Type("SECONDS");
+  line.Add("--fuel", options.session.fuel, "Stop after so many calls and back edges").Type("N");
+  line.Add("--repeat", options.repeat, "Call so many times").Positive().ShowDefault();
+  line.Add("--state-load", options.state_load, "Begin with the states of this file (.safetensors, .npz)").Type("FILE");
+  line.Add("--state-save", options.state_save, "Write the states there after the last call").Type("FILE");
+  line.Add("--kernels", options.kernels, "native, or stub: no native code, results without meaning").ShowDefault();
   return tool.Run(argc, argv, [&] { return Run(tool, options); });
 }

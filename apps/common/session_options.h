@@ -2,25 +2,24 @@
 // SessionOptions.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "apps/common/command_line.h"
 #include "apps/common/session.h"
 
 namespace ingot::apps {
 
-inline void AddSessionOptions(CLI::App& app, SessionOptions& options) {
-  app.add_option("EXE", options.path, "The executable")->required();
-  app.add_option("--entry", options.entry, "Function to call")->capture_default_str();
-  app.add_option("--device", options.device, "Where it runs: cpu")->capture_default_str();
-  app.add_option("--weights", options.weights,
-                 "Weights in the place of the executable's, by name (.safetensors, .npz); it must keep its own")
-      ->type_name("FILE");
-  app.add_option("--require-signature", options.require_signature,
-                 "Refuse a file that this public key has not signed (a file of the key, or its 64 hex digits)")
-      ->type_name("KEY");
-  app.add_option("--allow-sha256", options.allow_sha256, "Refuse a file whose SHA-256 is none of these")
-      ->type_name("HEX")
-      ->allow_extra_args(false);
+inline void AddSessionOptions(CommandLine& line, SessionOptions& options) {
+  line.Add("EXE", options.path, "The executable").Required();
+  line.Add("--entry", options.entry, "Function to call").ShowDefault();
+  line.Add("--device", options.device, "Where it runs: cpu").ShowDefault();
+  line.Add("--weights", options.weights,
+           "Weights in the place of the executable's, by name (.safetensors, .npz); it must keep its own")
+      .Type("FILE");
+  line.Add("--require-signature", options.require_signature,
+           "Refuse a file that this public key has not signed (a file of the key, or its 64 hex digits)")
+      .Type("KEY");
+  line.Add("--allow-sha256", options.allow_sha256, "Refuse a file whose SHA-256 is none of these")
+      .Type("HEX")
+      .OneEach();
 }
 
 }  // namespace ingot::apps

@@ -8,25 +8,22 @@
 #include <iostream>
 #include <vector>
 
-#include "runtime/suggest.h"
 #include "runtime/version.h"
 
 namespace ingot::apps {
 
 Tool::Tool(std::string name, std::string description, std::string examples)
-    : name_(std::move(name)), examples_(std::move(examples)), app_(std::move(description), name_) {
-  app_.footer("Examples:\n" + examples_);
-  app_.set_version_flag("--version", name_ + " " + kVersion);
-  app_.add_option("--color", color_, "Colours in messages")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->capture_default_str();
-  app_.add_option("--progress", progress_, "Progress on stderr")
-      ->check(CLI::IsMember({"auto", "never", "plain"}))
-      ->capture_default_str();
-  app_.add_option("--json", json_path_, "Machine-readable results to this file (-: stdout)")->type_name("FILE");
-  app_.add_option("--completion", completion_, "Print the completion script of a shell")
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  app_.add_flag("--man-page")->description("Print this page in the man macros of troff");
+    : name_(std::move(name)),
+      description_(std::move(description)),
+      examples_(std::move(examples)),
+      command_line_(name_, description_, name_ + " " + kVersion) {
+  command_line_.SetFooter("Examples:\n" + examples_);
+  command_line_.Add("--color", color_, "Colours in messages").OneOf({"auto", "always", "never"}).ShowDefault();
+  command_line_.Add("--progress", progress_, "Progress on stderr").OneOf({"auto", "never", "plain"}).ShowDefault();
+  command_line_.Add("--json", json_path_, "Machine-readable results to this file (-: stdout)").Type("FILE");
+  command_line_.Add("--completion", completion_, "Print the completion script of a shell")
+      .OneOf({"bash", "zsh", "fish"});
+  command_line_.AddFlag("--man-page", man_page_, "Print this page in the man macros of troff");
 }
 
 int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
@@ -45,16 +42,12 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
       return kExitOk;
     }
   }
-  try {
-    app_.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      app_.exit(error, std::cout, std::cerr);
-      return kExitOk;
-    }
-    std::cerr << name_ << ": " << DescribeParseError(error) << "\nRun " << name_ << " --help for the options.\n";
+  const Result<bool> parsed = command_line_.Parse(argc, argv);
+  if (!parsed.ok()) {
+    std::cerr << name_ << ": " << parsed.status().message() << "\nRun " << name_ << " --help for the options.\n";
     return kExitUsage;
   }
+  if (!*parsed) return kExitOk;
   Result<int> result = body();
   if (bar_is_open_) std::fputc('\n', stderr);
   if (result.ok()) return *result;
@@ -115,22 +108,6 @@ void Tool::Progress(std::string_view step, int64_t done, int64_t total) {
   std::fflush(stderr);
 }
 
-std::string Tool::DescribeParseError(const CLI::ParseError& error) const {
-  std::string text = error.what();
-  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return text;
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app_.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const std::string& extra : app_.remaining()) {
-    const std::string option = extra.substr(0, extra.find('='));
-    text = option.starts_with("-") ? "unknown option " + option : "unexpected argument " + extra;
-    return text + DidYouMean(option, known);
-  }
-  return text;
-}
-
 std::string Tool::ManPage() const {
   // A line that begins with a dot or an apostrophe would be a request; hyphens are to be those of the keyboard.
   const auto escape = [](std::string_view text) {
@@ -143,17 +120,16 @@ std::string Tool::ManPage() const {
     return out;
   };
   std::string page = ".TH \"" + name_ + "\" 1 \"\" \"Ingot " + kVersion + "\"\n.SH NAME\n" + escape(name_) + " \\- " +
-                     escape(app_.get_description()) + "\n.SH SYNOPSIS\n.B " + escape(name_) + "\n[\\fIoptions\\fR]";
+                     escape(description_) + "\n.SH SYNOPSIS\n.B " + escape(name_) + "\n[\\fIoptions\\fR]";
   std::string options;
-  for (const CLI::Option* option : app_.get_options()) {
-    if (option->get_positional()) {
-      page += " [\\fI" + escape(option->get_name(true)) + "\\fR]";
+  for (const CommandLine::Description& option : command_line_.Describe()) {
+    if (option.is_positional) {
+      page += " [\\fI" + escape(option.names) + "\\fR]";
       continue;
     }
-    const std::string type = option->get_type_name().empty() ? "" : " \\fI" + escape(option->get_type_name()) + "\\fR";
-    options +=
-        ".TP\n\\fB" + escape(option->get_name(false, true)) + "\\fR" + type + "\n" + escape(option->get_description()) +
-        (option->get_default_str().empty() ? "" : " (default: " + escape(option->get_default_str()) + ")") + "\n";
+    options += ".TP\n\\fB" + escape(option.names) + "\\fR" +
+               (option.type.empty() ? "" : " \\fI" + escape(option.type) + "\\fR") + "\n" + escape(option.text) +
+               (option.default_value.empty() ? "" : " (default: " + escape(option.default_value) + ")") + "\n";
   }
   return page + "\n.SH OPTIONS\n" + options + ".SH EXIT STATUS\n" +
          "0 fine, 1 a comparison, self\\-test or kernel failed, 2 usage, 3 bad input file or tensor, 4 corrupt or "
@@ -163,26 +139,21 @@ std::string Tool::ManPage() const {
 }
 
 std::string Tool::CompletionScript(const std::string& shell) const {
-  std::string words;
-  for (const CLI::Option* option : app_.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
+  std::string text;
+  for (const CommandLine::Description& option : command_line_.Describe()) {
+    for (const std::string& name : option.long_names) {
       if (shell == "fish") {
-        words += "complete -c " + name_ + " -l " + name + "\n";
+        text += "complete -c " + name_ + " -l " + name + "\n";
+      } else if (shell == "zsh") {
+        text += "'--" + name + "' ";
       } else {
-        words += (words.empty() ? "--" : " --") + name;
+        text += (text.empty() ? "--" : " --") + name;
       }
     }
   }
-  if (shell == "fish") return words;
-  if (shell == "zsh")
-    return "#compdef " + name_ + "\n_arguments '*:file:_files' " + [&] {
-      std::string list;
-      for (const CLI::Option* option : app_.get_options()) {
-        for (const std::string& name : option->get_lnames()) list += "'--" + name + "' ";
-      }
-      return list;
-    }() + "\n";
-  return "complete -o default -W '" + words + "' " + name_ + "\n";
+  if (shell == "fish") return text;
+  if (shell == "zsh") return "#compdef " + name_ + "\n_arguments '*:file:_files' " + text + "\n";
+  return "complete -o default -W '" + text + "' " + name_ + "\n";
 }
 
 }  // namespace ingot::apps

@@ -3,13 +3,13 @@
 // body calls the library and prints.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "apps/common/command_line.h"
 #include "apps/common/exit_code.h"
 #include "runtime/status.h"
 
@@ -19,9 +19,9 @@ using Json = nlohmann::ordered_json;
 
 class Tool {
  public:
-  // examples: lines shown under --help. Options are added to app() before Run.
+  // examples: lines shown under --help. Options are added to command_line() before Run.
   Tool(std::string name, std::string description, std::string examples);
-  CLI::App& app() { return app_; }
+  CommandLine& command_line() { return command_line_; }
   const std::string& name() const { return name_; }
 
   // Parses the command line, runs the body, prints its failure, gives the exit code. The body returns an exit code of
@@ -44,16 +44,17 @@ class Tool {
   std::string CompletionScript(const std::string& shell) const;
   // In the man macros of troff, made of the same texts as --help.
   std::string ManPage() const;
-  std::string DescribeParseError(const CLI::ParseError& error) const;
   bool ColorsFor(int descriptor) const;
 
   std::string name_;
+  std::string description_;
   std::string examples_;
-  CLI::App app_;
+  CommandLine command_line_;
   std::string color_ = "auto";
   std::string progress_ = "auto";
   std::string json_path_;
   std::string completion_;
+  bool man_page_ = false;
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_drawn_{};
   bool bar_is_open_ = false;
