@@ -47,8 +47,7 @@ Result<std::vector<int64_t>> Padding(const std::vector<int64_t>& values, size_t 
                                            std::to_string(values.size()) + " values");
 }
 
-template <size_t rank>
-Result<CallParts> NormalizeWindow(CallParts parts) {
+Result<CallParts> NormalizeWindow(CallParts parts, size_t rank) {
   for (const char* name : {"pool_size", "strides", "dilation", "output_padding"}) {
     if (parts.attrs.Find(name) == nullptr) continue;
     const int64_t least = name == std::string_view("output_padding") ? 0 : 1;
@@ -62,6 +61,10 @@ Result<CallParts> NormalizeWindow(CallParts parts) {
     parts.attrs = parts.attrs.With("out_layout", parts.attrs.GetString(data_layout));
   }
   return parts;
+}
+template <size_t rank>
+Result<CallParts> NormalizeWindow(CallParts parts) {
+  return NormalizeWindow(std::move(parts), rank);
 }
 
 // Where each of the letters stands in a layout.
@@ -136,9 +139,7 @@ Result<std::optional<DataType>> CheckOperands(const ir::Call& call, size_t rank)
   return dtype;
 }
 
-template <size_t rank>
-Result<ir::Type> InferConv(const ir::Call& call) {
-  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferConv<rank>);
+Result<ir::Type> InferConv(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, CheckOperands(call, rank));
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
@@ -167,10 +168,14 @@ Result<ir::Type> InferConv(const ir::Call& call) {
   }
   return TensorOf(std::move(out), dtype, data);
 }
-
 template <size_t rank>
-Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferConv<rank>, ReferenceConv<rank>);
+Result<ir::Type> InferConv(const ir::Call& call) {
+  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferConv<rank>);
+  return InferConv(call, rank);
+}
+
+Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs,
+                                                   size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const ReferenceTensor& data = inputs[0];
@@ -198,6 +203,11 @@ Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::sp
   });
   return std::vector<ReferenceTensor>{std::move(out)};
 }
+template <size_t rank>
+Result<std::vector<ReferenceTensor>> ReferenceConv(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferConv<rank>, ReferenceConv<rank>);
+  return ReferenceConv(call, inputs, rank);
+}
 
 bool HasLayout(const ir::Call& call, const char* attr, std::string_view layout) {
   return call->attrs.GetString(attr) == layout;
@@ -221,8 +231,7 @@ double ConvCost(const ir::Call& call, const Target&) {
 }
 
 // ---- Transposed convolution: every element of the data adds the kernel, scaled, to the result.
-template <size_t rank>
-Result<ir::Type> InferConvTranspose(const ir::Call& call) {
+Result<ir::Type> InferConvTranspose(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, CheckOperands(call, rank));
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kTransposedKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
@@ -255,10 +264,13 @@ Result<ir::Type> InferConvTranspose(const ir::Call& call) {
   }
   return TensorOf(std::move(out), dtype, data);
 }
-
 template <size_t rank>
+Result<ir::Type> InferConvTranspose(const ir::Call& call) {
+  return InferConvTranspose(call, rank);
+}
+
 Result<std::vector<ReferenceTensor>> ReferenceConvTranspose(const ir::Call& call,
-                                                            std::span<const ReferenceTensor> inputs) {
+                                                            std::span<const ReferenceTensor> inputs, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kTransposedKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const ReferenceTensor& data = inputs[0];
@@ -285,6 +297,11 @@ Result<std::vector<ReferenceTensor>> ReferenceConvTranspose(const ir::Call& call
   for (size_t i = 0; i < sums.size(); ++i) SetNumber(out, static_cast<int64_t>(i), sums[i]);
   return std::vector<ReferenceTensor>{std::move(out)};
 }
+template <size_t rank>
+Result<std::vector<ReferenceTensor>> ReferenceConvTranspose(const ir::Call& call,
+                                                            std::span<const ReferenceTensor> inputs) {
+  return ReferenceConvTranspose(call, inputs, rank);
+}
 
 template <size_t rank>
 bool IsPlainConvTranspose(const ir::Call& call, const Target&) {
@@ -301,9 +318,7 @@ te::Tensor DefineConvTranspose(const TeArgs& args) {
 // ---- Pooling
 enum class Pool : uint8_t { kMax, kAverage, kLp };
 
-template <size_t rank>
-Result<ir::Type> InferPool(const ir::Call& call) {
-  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferPool<rank>);
+Result<ir::Type> InferPool(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   if (data->rank >= 0 && data->rank != static_cast<int>(rank) + 2) {
     return OpError(call, "expected a tensor of rank " + std::to_string(rank + 2) + ", got " + Describe(data));
@@ -329,10 +344,14 @@ Result<ir::Type> InferPool(const ir::Call& call) {
   }
   return TensorOf(std::move(out), data->dtype, data);
 }
+template <size_t rank>
+Result<ir::Type> InferPool(const ir::Call& call) {
+  if (rank == 2 && HasBlocks(call)) return InferBlocked(call, InferPool<rank>);
+  return InferPool(call, rank);
+}
 
-template <Pool pool, size_t rank>
-Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
-  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferPool<rank>, ReferencePool<pool, rank>);
+Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs,
+                                                   Pool pool, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, nullptr));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   const std::vector<int64_t> window = call->attrs.GetInts("pool_size");
@@ -371,6 +390,12 @@ Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::sp
     SetNumber(out, flat, result);
   });
   return std::vector<ReferenceTensor>{std::move(out)};
+}
+
+template <Pool pool, size_t rank>
+Result<std::vector<ReferenceTensor>> ReferencePool(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+  if (rank == 2 && HasBlocks(call)) return ReferenceBlocked(call, inputs, InferPool<rank>, ReferencePool<pool, rank>);
+  return ReferencePool(call, inputs, pool, rank);
 }
 
 template <Pool pool>
