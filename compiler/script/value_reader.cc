@@ -169,20 +169,21 @@ Expr GraphReader::ReadSubscript(const Syntax& syntax, Builder& builder) {
   if (root.is_name("metadata") && scope_.FindLocal("metadata") == nullptr) return ReadMetadata(syntax);
   Expr tuple = ReadArgument(base, builder);
   if (tuple == nullptr) return nullptr;
-  std::optional<int64_t> index = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
   const auto* tuple_type = As<TupleTypeNode>(tuple->type);
-  if (index && *index < 0 && tuple_type != nullptr) *index += std::ssize(tuple_type->fields);  // from the end
-  if (!index || *index < 0) return context_.Error(syntax, "expected the place in a tuple, such as t[0]");
+  const std::optional<int64_t> place = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
+  int64_t index = place.value_or(-1);
+  if (place && index < 0 && tuple_type != nullptr) index += std::ssize(tuple_type->fields);  // from the end
+  if (index < 0) return context_.Error(syntax, "expected the place in a tuple, such as t[0]");
   Type type = Make<ObjectTypeNode>();
   if (tuple_type != nullptr) {
-    if (*index >= std::ssize(tuple_type->fields)) {
+    if (index >= std::ssize(tuple_type->fields)) {
       return context_.Error(syntax[1], "the tuple has " + std::to_string(tuple_type->fields.size()) + " fields");
     }
-    type = tuple_type->fields[static_cast<size_t>(*index)];
+    type = tuple_type->fields[static_cast<size_t>(index)];
   } else if (tuple->type != nullptr && tuple->type->kind != TypeKind::kObject) {
     return context_.Error(syntax, "expected a tuple before \"[\"");
   }
-  return MakeExpr<TupleGetItemNode>(syntax, std::move(tuple), *index, std::move(type));
+  return MakeExpr<TupleGetItemNode>(syntax, std::move(tuple), index, std::move(type));
 }
 
 Expr GraphReader::ReadConst(const Syntax& call) {
