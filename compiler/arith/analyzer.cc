@@ -7,6 +7,13 @@
 #include "compiler/ir/visitor.h"
 
 namespace ingot::arith {
+
+Analyzer::Analyzer() = default;
+Analyzer::Analyzer(const Analyzer& other) = default;
+Analyzer::Analyzer(Analyzer&& other) noexcept = default;
+Analyzer& Analyzer::operator=(const Analyzer& other) = default;
+Analyzer& Analyzer::operator=(Analyzer&& other) noexcept = default;
+Analyzer::~Analyzer() = default;
 namespace {
 
 using ir::As;

@@ -17,6 +17,13 @@ namespace ingot::arith {
 
 class Analyzer {
  public:
+  Analyzer();
+  Analyzer(const Analyzer& other);
+  Analyzer(Analyzer&& other) noexcept;
+  Analyzer& operator=(const Analyzer& other);
+  Analyzer& operator=(Analyzer&& other) noexcept;
+  ~Analyzer();
+
   // A symbolic dimension is >= 0 unless told otherwise; a loop variable is bound to its range, whose ends may be
   // symbolic.
   void Bind(const ir::PrimVar& var, const ir::Range& range);
@@ -76,7 +83,7 @@ class Analyzer {
 
   std::unordered_map<ir::PrimVar, Bound, ir::RefHash, ir::RefSame> bounds_;
   ir::PrimVarMap values_;
-  std::vector<LinearSum> non_negative_;   // assumptions
+  std::vector<LinearSum> non_negative_;  // assumptions
   bool proving_ = false;
   std::vector<KnownValue> known_values_;  // assumed equations of an atom
   // What was found for a node under the present bounds and assumptions; nested quotients would cost exponentially many

@@ -7,6 +7,20 @@
 
 namespace ingot::ir {
 
+AttrValue::AttrValue(const AttrValue& other) = default;
+AttrValue::AttrValue(AttrValue&& other) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue& other) = default;
+AttrValue& AttrValue::operator=(AttrValue&& other) noexcept = default;
+AttrValue::~AttrValue() = default;
+
+Attrs::Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items) : items_(items) {}
+Attrs::Attrs(AttrDict items) : items_(std::move(items)) {}
+Attrs::Attrs(const Attrs& other) = default;
+Attrs::Attrs(Attrs&& other) noexcept = default;
+Attrs& Attrs::operator=(const Attrs& other) = default;
+Attrs& Attrs::operator=(Attrs&& other) noexcept = default;
+Attrs::~Attrs() = default;
+
 AttrValue AttrValue::Ints(const std::vector<int64_t>& values) {
   AttrList list;
   list.reserve(values.size());
@@ -91,3 +105,6 @@ std::vector<int64_t> Attrs::GetInts(std::string_view name) const {
 }
 
 }  // namespace ingot::ir
+
+template class std::vector<ingot::ir::AttrValue>;
+template class std::vector<std::pair<std::string, ingot::ir::AttrValue>>;

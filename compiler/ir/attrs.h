@@ -21,6 +21,11 @@ struct AttrValue {
   std::variant<std::monostate, bool, int64_t, double, std::string, DataType, AttrList, AttrDict, PrimExpr> value;
 
   AttrValue() = default;  // None
+  AttrValue(const AttrValue& other);
+  AttrValue(AttrValue&& other) noexcept;
+  AttrValue& operator=(const AttrValue& other);
+  AttrValue& operator=(AttrValue&& other) noexcept;
+  ~AttrValue();
   template <typename T>
   AttrValue(T v) : value(std::move(v)) {}              // NOLINT: implicit on purpose
   AttrValue(int v) : value(int64_t{v}) {}              // NOLINT
@@ -39,8 +44,13 @@ bool operator==(const AttrValue& a, const AttrValue& b);
 class Attrs {
  public:
   Attrs() = default;
-  Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items) : items_(items) {}
-  explicit Attrs(AttrDict items) : items_(std::move(items)) {}
+  Attrs(std::initializer_list<std::pair<std::string, AttrValue>> items);
+  explicit Attrs(AttrDict items);
+  Attrs(const Attrs& other);
+  Attrs(Attrs&& other) noexcept;
+  Attrs& operator=(const Attrs& other);
+  Attrs& operator=(Attrs&& other) noexcept;
+  ~Attrs();
 
   const AttrDict& items() const { return items_; }
   bool empty() const { return items_.empty(); }
@@ -59,3 +69,7 @@ class Attrs {
 };
 
 }  // namespace ingot::ir
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::ir::AttrValue>;
+extern template class std::vector<std::pair<std::string, ingot::ir::AttrValue>>;

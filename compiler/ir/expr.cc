@@ -7,6 +7,24 @@
 
 namespace ingot::ir {
 
+INGOT_DEFINE_NODE(ExprNode);
+INGOT_DEFINE_NODE(VarNode);
+INGOT_DEFINE_NODE(ConstantNode);
+INGOT_DEFINE_NODE(OpNode);
+INGOT_DEFINE_NODE(GlobalVarNode);
+INGOT_DEFINE_NODE(ExternFuncNode);
+INGOT_DEFINE_NODE(CallNode);
+INGOT_DEFINE_NODE(TupleNode);
+INGOT_DEFINE_NODE(TupleGetItemNode);
+INGOT_DEFINE_NODE(ShapeExprNode);
+INGOT_DEFINE_NODE(PrimValueNode);
+INGOT_DEFINE_NODE(StringValueNode);
+INGOT_DEFINE_NODE(DataTypeValueNode);
+INGOT_DEFINE_NODE(SeqExprNode);
+INGOT_DEFINE_NODE(IfNode);
+INGOT_DEFINE_NODE(FunctionNode);
+INGOT_DEFINE_NODE(PrimFuncNode);
+
 ConstantData::ConstantData(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes,
                            std::shared_ptr<const void> owner)
     : dtype_(dtype), dims_(std::move(dims)), bytes_(bytes), owner_(std::move(owner)) {
@@ -65,3 +83,8 @@ StringValueNode::StringValueNode(std::string v) : ExprNode(kKind, Make<ObjectTyp
 DataTypeValueNode::DataTypeValueNode(DataType v) : ExprNode(kKind, Make<ObjectTypeNode>()), value(v) {}
 
 }  // namespace ingot::ir
+
+template class std::vector<ingot::ir::Expr>;
+template class std::vector<ingot::ir::Var>;
+template class std::vector<ingot::ir::Binding>;
+template class std::vector<ingot::ir::BindingBlock>;

@@ -39,6 +39,7 @@ enum class ExprKind : uint8_t {
   kPrimFunc,
 };
 struct ExprNode : Node {
+  INGOT_NODE_MEMBERS(ExprNode);
   ExprKind kind;
   Type type;  // null: not inferred yet
 
@@ -50,6 +51,7 @@ using Expr = Ref<ExprNode>;
 // Identity counts, the name is a hint. A dataflow variable lives in its dataflow block alone.
 struct VarNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kVar;
+  INGOT_NODE_MEMBERS(VarNode);
   std::string name;
   bool is_dataflow;
   VarNode(std::string n, Type t, bool dataflow = false)
@@ -84,6 +86,7 @@ class ConstantData {
 };
 struct ConstantNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kConstant;
+  INGOT_NODE_MEMBERS(ConstantNode);
   std::shared_ptr<const ConstantData> data;
   std::string name;  // a hint: the parameter's name in the source; may be empty
   explicit ConstantNode(std::shared_ptr<const ConstantData> d, std::string n = "");  // sets the tensor type
@@ -92,24 +95,28 @@ using Constant = Ref<ConstantNode>;
 
 struct OpNode : ExprNode {  // made by the operator table alone, one node per row
   static constexpr ExprKind kKind = ExprKind::kOp;
+  INGOT_NODE_MEMBERS(OpNode);
   std::string name;  // "nn.conv2d", "add", "call_tir", ...
   const op::OpRow* row;
   OpNode(std::string n, const op::OpRow* r) : ExprNode(kKind), name(std::move(n)), row(r) {}
 };
 struct GlobalVarNode : ExprNode {  // unique by name within a module
   static constexpr ExprKind kKind = ExprKind::kGlobalVar;
+  INGOT_NODE_MEMBERS(GlobalVarNode);
   std::string name;
   explicit GlobalVarNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
 };
 using GlobalVar = Ref<GlobalVarNode>;
 struct ExternFuncNode : ExprNode {  // a function that the embedding program registers, by name
   static constexpr ExprKind kKind = ExprKind::kExternFunc;
+  INGOT_NODE_MEMBERS(ExternFuncNode);
   std::string name;
   explicit ExternFuncNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
 };
 
 struct CallNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kCall;
+  INGOT_NODE_MEMBERS(CallNode);
   Expr callee;  // Op, GlobalVar, ExternFunc or Var (a closure)
   std::vector<Expr> args;
   Attrs attrs;
@@ -124,11 +131,13 @@ struct CallNode : ExprNode {
 using Call = Ref<CallNode>;
 struct TupleNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kTuple;
+  INGOT_NODE_MEMBERS(TupleNode);
   std::vector<Expr> fields;
   explicit TupleNode(std::vector<Expr> f, Type t = nullptr) : ExprNode(kKind, std::move(t)), fields(std::move(f)) {}
 };
 struct TupleGetItemNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kTupleGetItem;
+  INGOT_NODE_MEMBERS(TupleGetItemNode);
   Expr tuple;
   int64_t index;
   TupleGetItemNode(Expr e, int64_t i, Type t = nullptr)
@@ -136,21 +145,25 @@ struct TupleGetItemNode : ExprNode {
 };
 struct ShapeExprNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kShapeExpr;
+  INGOT_NODE_MEMBERS(ShapeExprNode);
   std::vector<PrimExpr> dims;
   explicit ShapeExprNode(std::vector<PrimExpr> d);  // sets the type
 };
 struct PrimValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kPrimValue;
+  INGOT_NODE_MEMBERS(PrimValueNode);
   PrimExpr value;
   explicit PrimValueNode(PrimExpr v);  // sets the type
 };
 struct StringValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kStringValue;
+  INGOT_NODE_MEMBERS(StringValueNode);
   std::string value;
   explicit StringValueNode(std::string v);
 };
 struct DataTypeValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kDataTypeValue;
+  INGOT_NODE_MEMBERS(DataTypeValueNode);
   DataType value;
   explicit DataTypeValueNode(DataType v);
 };
@@ -169,6 +182,7 @@ struct BindingBlock {
 };
 struct SeqExprNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kSeqExpr;
+  INGOT_NODE_MEMBERS(SeqExprNode);
   std::vector<BindingBlock> blocks;
   Expr body;  // a Var, Constant, Tuple, ShapeExpr, ... : no call
   SeqExprNode(std::vector<BindingBlock> b, Expr e, Type t = nullptr)
@@ -177,6 +191,7 @@ struct SeqExprNode : ExprNode {
 using SeqExpr = Ref<SeqExprNode>;
 struct IfNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kIf;
+  INGOT_NODE_MEMBERS(IfNode);
   Expr condition;  // a scalar bool tensor or Prim value
   SeqExpr then_branch, else_branch;
   IfNode(Expr c, SeqExpr t, SeqExpr e, Type type = nullptr)
@@ -187,6 +202,7 @@ struct IfNode : ExprNode {
 };
 struct FunctionNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kFunction;
+  INGOT_NODE_MEMBERS(FunctionNode);
   std::vector<Var> params;
   SeqExpr body;
   Type result_type;
@@ -212,6 +228,7 @@ struct PrimFuncParam {
 };
 struct PrimFuncNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kPrimFunc;
+  INGOT_NODE_MEMBERS(PrimFuncNode);
   std::vector<PrimFuncParam> params;
   Stmt body;  // a BlockRealize of the block "root" until blocks are lowered
   bool is_private;
@@ -222,3 +239,9 @@ struct PrimFuncNode : ExprNode {
 using PrimFunc = Ref<PrimFuncNode>;
 
 }  // namespace ingot::ir
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::ir::Expr>;
+extern template class std::vector<ingot::ir::Var>;
+extern template class std::vector<ingot::ir::Binding>;
+extern template class std::vector<ingot::ir::BindingBlock>;

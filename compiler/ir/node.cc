@@ -1,8 +1,21 @@
 #include "compiler/ir/node.h"
 
+#include "compiler/ir/type.h"
+
 #include <vector>
 
 namespace ingot::ir {
+
+INGOT_DEFINE_NODE(TypeNode);
+INGOT_DEFINE_NODE(ObjectTypeNode);
+INGOT_DEFINE_NODE(PrimTypeNode);
+INGOT_DEFINE_NODE(ShapeTypeNode);
+INGOT_DEFINE_NODE(TensorTypeNode);
+INGOT_DEFINE_NODE(TupleTypeNode);
+INGOT_DEFINE_NODE(CallableTypeNode);
+
+Node::Node(const Node& other) : span(other.span) {}
+Node::~Node() = default;
 
 std::string Span::ToString() const {
   if (!is_known()) return "<unknown>";
@@ -28,3 +41,5 @@ void Node::Destroy(const Node* node) {
 }
 
 }  // namespace ingot::ir
+
+template class std::vector<ingot::ir::Type>;

@@ -39,9 +39,9 @@ class Node {
   Span span;
 
   Node() = default;
-  Node(const Node& other) : span(other.span) {}  // a copy is a new node without owners
+  Node(const Node& other);  // a copy is a new node without owners
   Node& operator=(const Node&) = delete;
-  virtual ~Node() = default;
+  virtual ~Node();
 
   void Retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Release() const {
@@ -100,6 +100,17 @@ struct RefSame {
     return a.get() == b.get();
   }
 };
+
+// The special members of a node, declared in its class and defined in one file: otherwise every file that makes or drops
+// one compiles them anew.
+#define INGOT_NODE_MEMBERS(T) \
+  T(const T& other);          \
+  T(T&& other);               \
+  ~T() override
+#define INGOT_DEFINE_NODE(T)      \
+  T::T(const T& other) = default; \
+  T::T(T&& other) = default;      \
+  T::~T() = default
 
 // Make<AddNode>(a, b): the only way to build a node. Copy, change and Make again to derive one from another:
 // `auto copy = *node; copy.body = body; return Make<ForNode>(std::move(copy));`

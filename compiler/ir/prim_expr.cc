@@ -11,6 +11,25 @@
 #include "compiler/ir/stmt.h"
 
 namespace ingot::ir {
+
+INGOT_DEFINE_NODE(PrimExprNode);
+INGOT_DEFINE_NODE(IntImmNode);
+INGOT_DEFINE_NODE(FloatImmNode);
+INGOT_DEFINE_NODE(StringImmNode);
+INGOT_DEFINE_NODE(PrimVarNode);
+INGOT_DEFINE_NODE(BinaryNode);
+INGOT_DEFINE_NODE(NotNode);
+INGOT_DEFINE_NODE(SelectNode);
+INGOT_DEFINE_NODE(CastNode);
+INGOT_DEFINE_NODE(RampNode);
+INGOT_DEFINE_NODE(BroadcastNode);
+INGOT_DEFINE_NODE(ShuffleNode);
+INGOT_DEFINE_NODE(LetNode);
+INGOT_DEFINE_NODE(PrimCallNode);
+INGOT_DEFINE_NODE(BufferLoadNode);
+INGOT_DEFINE_NODE(IterVarNode);
+INGOT_DEFINE_NODE(ReduceNode);
+INGOT_DEFINE_NODE(ProducerLoadNode);
 namespace {
 
 enum class OpClass : uint8_t { kArithmetic, kComparison, kLogical };
@@ -387,3 +406,7 @@ std::optional<int64_t> AsConstInt(const PrimExpr& expr) {
 bool IsConstInt(const PrimExpr& expr, int64_t value) { return AsConstInt(expr) == value; }
 
 }  // namespace ingot::ir
+
+template class std::vector<ingot::ir::PrimExpr>;
+template class std::vector<ingot::ir::PrimVar>;
+template class std::vector<ingot::ir::IterVar>;

@@ -35,6 +35,7 @@ enum class PrimKind : uint8_t {
 };
 
 struct PrimExprNode : Node {
+  INGOT_NODE_MEMBERS(PrimExprNode);
   PrimKind kind;
   DataType dtype;
 
@@ -45,16 +46,19 @@ using PrimExpr = Ref<PrimExprNode>;
 
 struct IntImmNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kIntImm;
+  INGOT_NODE_MEMBERS(IntImmNode);
   int64_t value;  // of bool: 0 or 1; of uint64: the bits
   IntImmNode(DataType dtype, int64_t v) : PrimExprNode(kKind, dtype), value(v) {}
 };
 struct FloatImmNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kFloatImm;
+  INGOT_NODE_MEMBERS(FloatImmNode);
   double value;
   FloatImmNode(DataType dtype, double v) : PrimExprNode(kKind, dtype), value(v) {}
 };
 struct StringImmNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kStringImm;
+  INGOT_NODE_MEMBERS(StringImmNode);
   std::string value;
   explicit StringImmNode(std::string v) : PrimExprNode(kKind, DataType::Handle()), value(std::move(v)) {}
 };
@@ -62,6 +66,7 @@ struct StringImmNode : PrimExprNode {
 // counts, the name is a hint.
 struct PrimVarNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kPrimVar;
+  INGOT_NODE_MEMBERS(PrimVarNode);
   std::string name;
   PrimVarNode(std::string n, DataType dtype = DataType::Int(64)) : PrimExprNode(kKind, dtype), name(std::move(n)) {}
 };
@@ -88,30 +93,35 @@ enum class BinaryOp : uint8_t {
 };
 struct BinaryNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kBinary;
+  INGOT_NODE_MEMBERS(BinaryNode);
   BinaryOp op;
   PrimExpr a, b;                                   // of equal dtype
   BinaryNode(BinaryOp o, PrimExpr x, PrimExpr y);  // dtype: that of a, or bool with a's lanes
 };
 struct NotNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kNot;
+  INGOT_NODE_MEMBERS(NotNode);
   PrimExpr a;
   explicit NotNode(PrimExpr x) : PrimExprNode(kKind, x->dtype), a(std::move(x)) {}
 };
 // Both values are evaluated; T.if_then_else (an intrinsic) evaluates the chosen one alone.
 struct SelectNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kSelect;
+  INGOT_NODE_MEMBERS(SelectNode);
   PrimExpr condition, true_value, false_value;
   SelectNode(PrimExpr c, PrimExpr t, PrimExpr f)
       : PrimExprNode(kKind, t->dtype), condition(std::move(c)), true_value(std::move(t)), false_value(std::move(f)) {}
 };
 struct CastNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kCast;
+  INGOT_NODE_MEMBERS(CastNode);
   PrimExpr value;
   CastNode(DataType dtype, PrimExpr v) : PrimExprNode(kKind, dtype), value(std::move(v)) {}
 };
 // base, base + stride, ...: lanes values.
 struct RampNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kRamp;
+  INGOT_NODE_MEMBERS(RampNode);
   PrimExpr base, stride;
   int lanes;
   RampNode(PrimExpr b, PrimExpr s, int l)
@@ -119,6 +129,7 @@ struct RampNode : PrimExprNode {
 };
 struct BroadcastNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kBroadcast;
+  INGOT_NODE_MEMBERS(BroadcastNode);
   PrimExpr value;
   int lanes;
   BroadcastNode(PrimExpr v, int l) : PrimExprNode(kKind, v->dtype.with_lanes(l)), value(std::move(v)), lanes(l) {}
@@ -126,6 +137,7 @@ struct BroadcastNode : PrimExprNode {
 // The lanes of the concatenated vectors at the given constant positions.
 struct ShuffleNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kShuffle;
+  INGOT_NODE_MEMBERS(ShuffleNode);
   std::vector<PrimExpr> vectors;
   std::vector<int64_t> indices;
   ShuffleNode(std::vector<PrimExpr> v, std::vector<int64_t> i)
@@ -135,6 +147,7 @@ struct ShuffleNode : PrimExprNode {
 };
 struct LetNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kLet;
+  INGOT_NODE_MEMBERS(LetNode);
   PrimVar var;
   PrimExpr value, body;
   LetNode(PrimVar x, PrimExpr v, PrimExpr b)
@@ -159,6 +172,7 @@ const IntrinsicRow* FindIntrinsic(std::string_view name);
 
 struct PrimCallNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kPrimCall;
+  INGOT_NODE_MEMBERS(PrimCallNode);
   Intrinsic op;
   std::vector<PrimExpr> args;
   PrimCallNode(DataType dtype, Intrinsic o, std::vector<PrimExpr> a)
@@ -169,6 +183,7 @@ struct BufferNode;
 using Buffer = Ref<BufferNode>;
 struct BufferLoadNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kBufferLoad;
+  INGOT_NODE_MEMBERS(BufferLoadNode);
   Buffer buffer;
   std::vector<PrimExpr> indices;  // one per dimension; the last may be a Ramp (a vector load)
   BufferLoadNode(Buffer b, std::vector<PrimExpr> i);
@@ -186,6 +201,7 @@ enum class IterType : uint8_t {
   kThread,   // bound to a GPU axis
 };
 struct IterVarNode : Node {
+  INGOT_NODE_MEMBERS(IterVarNode);
   Range domain;
   PrimVar var;
   IterType type;
@@ -202,6 +218,7 @@ struct CommReducer {
 };
 struct ReduceNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kReduce;
+  INGOT_NODE_MEMBERS(ReduceNode);
   CommReducer combiner;
   std::vector<PrimExpr> source;
   std::vector<PrimExpr> init;  // empty: the identity
@@ -220,6 +237,7 @@ struct ReduceNode : PrimExprNode {
 };
 struct ProducerLoadNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kProducerLoad;
+  INGOT_NODE_MEMBERS(ProducerLoadNode);
   Ref<Node> producer;  // a te::TensorNode
   std::vector<PrimExpr> indices;
   ProducerLoadNode(DataType dtype, Ref<Node> p, std::vector<PrimExpr> i)
@@ -270,3 +288,8 @@ std::optional<int64_t> AsConstInt(const PrimExpr& expr);
 bool IsConstInt(const PrimExpr& expr, int64_t value);
 
 }  // namespace ingot::ir
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::ir::PrimExpr>;
+extern template class std::vector<ingot::ir::PrimVar>;
+extern template class std::vector<ingot::ir::IterVar>;

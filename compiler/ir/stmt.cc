@@ -2,6 +2,21 @@
 
 namespace ingot::ir {
 
+INGOT_DEFINE_NODE(BufferNode);
+INGOT_DEFINE_NODE(StmtNode);
+INGOT_DEFINE_NODE(BufferStoreNode);
+INGOT_DEFINE_NODE(EvaluateNode);
+INGOT_DEFINE_NODE(SeqNode);
+INGOT_DEFINE_NODE(IfStmtNode);
+INGOT_DEFINE_NODE(ForNode);
+INGOT_DEFINE_NODE(WhileNode);
+INGOT_DEFINE_NODE(LetStmtNode);
+INGOT_DEFINE_NODE(AssertStmtNode);
+INGOT_DEFINE_NODE(AllocateNode);
+INGOT_DEFINE_NODE(AttrStmtNode);
+INGOT_DEFINE_NODE(BlockNode);
+INGOT_DEFINE_NODE(BlockRealizeNode);
+
 BufferNode::BufferNode(std::string n, DataType t, std::vector<PrimExpr> s, std::string sc)
     : data(MakePrimVar(n, DataType::Handle())),
       name(std::move(n)),
@@ -27,3 +42,8 @@ Stmt MakeSeq(std::vector<Stmt> stmts) {
 }
 
 }  // namespace ingot::ir
+
+template class std::vector<ingot::ir::Stmt>;
+template class std::vector<ingot::ir::Buffer>;
+template class std::vector<ingot::ir::Range>;
+template class std::vector<ingot::ir::BufferRegion>;

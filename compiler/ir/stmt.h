@@ -14,6 +14,7 @@ namespace ingot::ir {
 
 // Identity counts: two buffers of equal shape are two buffers.
 struct BufferNode : Node {
+  INGOT_NODE_MEMBERS(BufferNode);
   PrimVar data;  // handle
   std::string name;
   DataType dtype;
@@ -54,6 +55,7 @@ enum class StmtKind : uint8_t {
   kBlockRealize,
 };
 struct StmtNode : Node {
+  INGOT_NODE_MEMBERS(StmtNode);
   StmtKind kind;
 
  protected:
@@ -63,6 +65,7 @@ using Stmt = Ref<StmtNode>;
 
 struct BufferStoreNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kBufferStore;
+  INGOT_NODE_MEMBERS(BufferStoreNode);
   Buffer buffer;
   PrimExpr value;
   std::vector<PrimExpr> indices;
@@ -71,16 +74,19 @@ struct BufferStoreNode : StmtNode {
 };
 struct EvaluateNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kEvaluate;
+  INGOT_NODE_MEMBERS(EvaluateNode);
   PrimExpr value;
   explicit EvaluateNode(PrimExpr v) : StmtNode(kKind), value(std::move(v)) {}
 };
 struct SeqNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kSeq;
+  INGOT_NODE_MEMBERS(SeqNode);
   std::vector<Stmt> stmts;  // never nested directly, never of one
   explicit SeqNode(std::vector<Stmt> s) : StmtNode(kKind), stmts(std::move(s)) {}
 };
 struct IfStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kIf;
+  INGOT_NODE_MEMBERS(IfStmtNode);
   PrimExpr condition;
   Stmt then_case, else_case;  // else_case may be null
   IfStmtNode(PrimExpr c, Stmt t, Stmt e)
@@ -89,6 +95,7 @@ struct IfStmtNode : StmtNode {
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 struct ForNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kFor;
+  INGOT_NODE_MEMBERS(ForNode);
   PrimVar var;
   PrimExpr min, extent;
   ForKind for_kind;
@@ -107,12 +114,14 @@ struct ForNode : StmtNode {
 };
 struct WhileNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kWhile;
+  INGOT_NODE_MEMBERS(WhileNode);
   PrimExpr condition;
   Stmt body;
   WhileNode(PrimExpr c, Stmt b) : StmtNode(kKind), condition(std::move(c)), body(std::move(b)) {}
 };
 struct LetStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kLet;
+  INGOT_NODE_MEMBERS(LetStmtNode);
   PrimVar var;
   PrimExpr value;
   Stmt body;
@@ -121,6 +130,7 @@ struct LetStmtNode : StmtNode {
 };
 struct AssertStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kAssert;
+  INGOT_NODE_MEMBERS(AssertStmtNode);
   PrimExpr condition;
   std::string message;
   Stmt body;
@@ -130,6 +140,7 @@ struct AssertStmtNode : StmtNode {
 // Storage for a buffer while the body runs (below block level; blocks list theirs in alloc_buffers).
 struct AllocateNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kAllocate;
+  INGOT_NODE_MEMBERS(AllocateNode);
   Buffer buffer;
   Stmt body;
   Attrs annotations;
@@ -139,6 +150,7 @@ struct AllocateNode : StmtNode {
 // A statement-level attribute: T.attr(...), T.launch_thread (key "thread_extent", node an IterVar).
 struct AttrStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kAttr;
+  INGOT_NODE_MEMBERS(AttrStmtNode);
   Ref<Node> node;  // may be null
   std::string key;
   AttrValue value;
@@ -148,6 +160,7 @@ struct AttrStmtNode : StmtNode {
 };
 struct BlockNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kBlock;
+  INGOT_NODE_MEMBERS(BlockNode);
   std::string name;
   std::vector<IterVar> iter_vars;
   std::vector<BufferRegion> reads, writes;
@@ -170,6 +183,7 @@ using Block = Ref<BlockNode>;
 // Binds the block's iteration variables; the block runs where the predicate holds.
 struct BlockRealizeNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kBlockRealize;
+  INGOT_NODE_MEMBERS(BlockRealizeNode);
   std::vector<PrimExpr> iter_values;
   PrimExpr predicate;  // bool
   Block block;
@@ -182,3 +196,9 @@ struct BlockRealizeNode : StmtNode {
 Stmt MakeSeq(std::vector<Stmt> stmts);
 
 }  // namespace ingot::ir
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::ir::Stmt>;
+extern template class std::vector<ingot::ir::Buffer>;
+extern template class std::vector<ingot::ir::Range>;
+extern template class std::vector<ingot::ir::BufferRegion>;

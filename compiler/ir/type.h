@@ -14,6 +14,7 @@ namespace ingot::ir {
 enum class TypeKind : uint8_t { kObject, kPrim, kShape, kTensor, kTuple, kCallable };
 
 struct TypeNode : Node {
+  INGOT_NODE_MEMBERS(TypeNode);
   TypeKind kind;
 
  protected:
@@ -23,11 +24,13 @@ using Type = Ref<TypeNode>;
 
 struct ObjectTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kObject;
+  INGOT_NODE_MEMBERS(ObjectTypeNode);
   ObjectTypeNode() : TypeNode(kKind) {}
 };
 // A scalar; with a value when it is known as an expression (R.Prim(value="n")).
 struct PrimTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kPrim;
+  INGOT_NODE_MEMBERS(PrimTypeNode);
   DataType dtype;
   PrimExpr value;  // null: unknown
   explicit PrimTypeNode(DataType t) : TypeNode(kKind), dtype(t) {}
@@ -35,6 +38,7 @@ struct PrimTypeNode : TypeNode {
 };
 struct ShapeTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kShape;
+  INGOT_NODE_MEMBERS(ShapeTypeNode);
   int rank;                                   // -1: unknown
   std::optional<std::vector<PrimExpr>> dims;  // absent: only the rank is known
   explicit ShapeTypeNode(int r) : TypeNode(kKind), rank(r) {}
@@ -43,6 +47,7 @@ struct ShapeTypeNode : TypeNode {
 };
 struct TensorTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kTensor;
+  INGOT_NODE_MEMBERS(TensorTypeNode);
   std::optional<DataType> dtype;              // absent: unknown
   int rank;                                   // -1: unknown
   std::optional<std::vector<PrimExpr>> dims;  // absent: only the rank is known
@@ -59,11 +64,13 @@ struct TensorTypeNode : TypeNode {
 using TensorType = Ref<TensorTypeNode>;
 struct TupleTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kTuple;
+  INGOT_NODE_MEMBERS(TupleTypeNode);
   std::vector<Type> fields;
   explicit TupleTypeNode(std::vector<Type> f) : TypeNode(kKind), fields(std::move(f)) {}
 };
 struct CallableTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kCallable;
+  INGOT_NODE_MEMBERS(CallableTypeNode);
   std::optional<std::vector<Type>> params;  // absent: any
   Type result;
   bool is_pure;
@@ -72,3 +79,6 @@ struct CallableTypeNode : TypeNode {
 };
 
 }  // namespace ingot::ir
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::ir::Type>;

@@ -435,3 +435,8 @@ std::vector<ir::PrimVar> UnboundShapeVars(const ir::Call& call) {
 }
 
 }  // namespace ingot::op
+
+template class std::vector<ingot::op::OpRow>;
+template class std::vector<ingot::op::Implementation>;
+template class std::vector<ingot::op::ReferenceTensor>;
+template class std::vector<ingot::op::AttrSpec>;

@@ -189,3 +189,9 @@ std::vector<ir::Expr> InputTensors(const ir::Call& call);
 std::vector<ir::PrimVar> UnboundShapeVars(const ir::Call& call);
 
 }  // namespace ingot::op
+
+// Compiled in one file instead of wherever they are used.
+extern template class std::vector<ingot::op::OpRow>;
+extern template class std::vector<ingot::op::Implementation>;
+extern template class std::vector<ingot::op::ReferenceTensor>;
+extern template class std::vector<ingot::op::AttrSpec>;
