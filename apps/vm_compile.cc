@@ -49,13 +49,14 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"}; 
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
-                                                            launcher, softmax, external_weights, sign;
+                                                            launcher, softmax, external_weights, sign, fast_math;
   std::vector<std::string> golden, targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
   int opt_level = 2, threads = 0;
   bool keep_prepare = false, keep_params = false, time_passes = false, validate = false, verbose = false, check = false,
-       list_ops = false, list_passes = false, list_pipelines = false, list_targets = false;
+       list_ops = false, list_passes = false, list_pipelines = false, list_rewrites = false, list_targets = false,
+       strict_math = false, explain = false;
 };
 
 // Writes a text form to -o, or to stdout.
@@ -81,7 +82,10 @@ class Compilation {
   Compilation(Tool& tool, const Options& options) : tool_(tool), options_(options) {}
 
   Result<int> Run() {
-    if (options_.list_ops || options_.list_passes || options_.list_pipelines || options_.list_targets) return List();
+    if (options_.list_ops || options_.list_passes || options_.list_pipelines || options_.list_rewrites ||
+        options_.list_targets) {
+      return List();
+    }
     if (options_.model.empty()) return Status(StatusCode::kInvalidArgument, "no MODEL was given");
     INGOT_RETURN_IF_ERROR(Prepare());
     if (options_.check) return Check();
@@ -158,6 +162,7 @@ class Compilation {
     observer_.after_pass = [this](std::string_view pass, const ir::IRModule& module) {
       return AfterPass(pass, module);
     };
+    observer_.rewritten = [this](const transform::RewriteLog& rewrites) { rewrites_ = rewrites; };
     observer_.time = [this](std::string_view stage, double seconds) { times_.emplace_back(stage, seconds); };
     return Status();
   }
@@ -174,6 +179,8 @@ class Compilation {
     }
     INGOT_RETURN_IF_ERROR(transform::FindPasses(options_.disabled_passes).status().WithContext("--disable-pass"));
     compile_.pass_options.disabled_passes = options_.disabled_passes;
+    compile_.pass_options.rewrites = {options_.strict_math, transform::SplitList(options_.fast_math)};
+    INGOT_RETURN_IF_ERROR(transform::CheckPermissions(compile_.pass_options.rewrites).WithContext("--fast-math"));
     for (const std::string& assignment : options_.pass_options) {
       INGOT_RETURN_IF_ERROR(transform::SetPassOption(assignment, compile_.pass_options).WithContext("--pass-option"));
     }
@@ -313,6 +320,7 @@ class Compilation {
         for (const std::string& pass : row.passes) std::cout << "  " << pass << "\n";
       }
     }
+    if (options_.list_rewrites) std::cout << transform::RewriteTableText();
     if (options_.list_targets) {
       for (const std::string& name : ListTargets()) std::cout << name << "\n";
     }
@@ -320,6 +328,7 @@ class Compilation {
   }
 
   Result<int> Report() {
+    if (options_.explain) std::cerr << rewrites_.Explain();
     if (options_.time_passes) {
       double total = 0;
       for (const auto& [stage, seconds] : times_) total += seconds;
@@ -332,8 +341,19 @@ class Compilation {
     if (tool_.wants_json()) {
       Json stages = Json::array();
       for (const auto& [stage, seconds] : times_) stages.push_back({{"stage", stage}, {"seconds", seconds}});
-      INGOT_RETURN_IF_ERROR(
-          tool_.WriteJson(1, {{"model", options_.model}, {"output", options_.output}, {"stages", stages}}));
+      Json report = {{"model", options_.model}, {"output", options_.output}, {"stages", stages}};
+      if (options_.explain) {
+        Json applied = Json::array();
+        for (const transform::RewriteLog::Applied& one : rewrites_.applied()) {
+          const transform::Rewrite& rewrite = transform::GetRewrite(one.id);
+          applied.push_back({{"rewrite", rewrite.name},
+                             {"class", transform::ExactnessName(rewrite.exactness)},
+                             {"operation", one.operation},
+                             {"place", one.place}});
+        }
+        report["rewrites"] = std::move(applied);
+      }
+      INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, std::move(report)));
     }
     return int{kExitOk};
   }
@@ -343,6 +363,7 @@ class Compilation {
   driver::CompileOptions compile_;
   driver::CompileObserver observer_;
   std::vector<std::pair<std::string, double>> times_;
+  transform::RewriteLog rewrites_;
   int dumped_ = 0;
 };
 
@@ -402,6 +423,12 @@ int main(int argc, char** argv) {
   line.AddFlag("--validate", options.validate,
                "Evaluate the module before and after every pass on drawn inputs, and stop at the first that changes a "
                "result (the environment variable INGOT_VALIDATE=1 means the same)");
+  line.AddFlag("--strict-math", options.strict_math,
+               "Apply only rewrites that keep the bits of results (--list-rewrites: bitwise)");
+  line.AddFlag("--fast-math{all}", options.fast_math,
+               "Apply also rewrites that may overflow, lose signs of zeros, ... (--list-rewrites: by_permission); "
+               "=GROUP,... for some");
+  line.AddFlag("--explain", options.explain, "Print which rewrite was applied to which operation, and its class");
   line.AddFlag("--time-passes", options.time_passes, "Print how long every stage took");
   line.AddFlag("--check", options.check, "Only report which operators are not supported");
   line.Add("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL").ShowDefault();
@@ -419,6 +446,7 @@ int main(int argc, char** argv) {
   line.AddFlag("--list-ops", options.list_ops, "List the operators, and those of ONNX");
   line.AddFlag("--list-passes", options.list_passes, "List the passes, and their options");
   line.AddFlag("--list-pipelines", options.list_pipelines, "List the pipelines and their passes");
+  line.AddFlag("--list-rewrites", options.list_rewrites, "List the rewrites: exactness class, what they do, contract");
   line.AddFlag("--list-targets", options.list_targets, "List the targets");
   return tool.Run(argc, argv, [&] { return Compilation(tool, options).Run(); });
 }

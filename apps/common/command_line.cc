@@ -73,6 +73,9 @@ template Option CommandLine::Add(const char*, std::vector<double>&, const char*)
 Option CommandLine::AddFlag(const char* names, bool& target, const char* text) {
   return Option(app_->add_flag(names, target, text));
 }
+Option CommandLine::AddFlag(const char* names, std::string& target, const char* text) {
+  return Option(app_->add_flag(names, target, text));
+}
 
 void CommandLine::SetFooter(const std::string& text) { app_->footer(text); }
 

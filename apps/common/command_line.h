@@ -46,6 +46,8 @@ class CommandLine {
   template <typename T>
   Option Add(const char* names, T& target, const char* text);
   Option AddFlag(const char* names, bool& target, const char* text);
+  // "--name{value}": the value that the target gets where --name has no =VALUE.
+  Option AddFlag(const char* names, std::string& target, const char* text);
   void SetFooter(const std::string& text);  // of --help
 
   // Fills the targets. False: --help or --version was asked for and is printed.

@@ -12,6 +12,7 @@
 #include "compiler/driver/external_weights.h"
 #include "compiler/driver/golden.h"
 #include "compiler/driver/write.h"
+#include "compiler/transform/pass_options.h"
 #include "ingot/compiler.h"
 #include "runtime/utf8.h"
 
@@ -83,6 +84,11 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
     INGOT_ASSIGN_OR_RETURN(auto state, ParseState(given.states[i]));
     options.states.push_back(std::move(state));
   }
+  options.pass_options.rewrites.strict_math = given.strict_math != 0;
+  if (given.fast_math != nullptr) {
+    options.pass_options.rewrites.fast_math = transform::SplitList(given.fast_math);
+  }
+  INGOT_RETURN_IF_ERROR(transform::CheckPermissions(options.pass_options.rewrites));
   return options;
 }
 

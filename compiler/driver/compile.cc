@@ -156,6 +156,7 @@ class PassRun {
   Result<ir::IRModule> Run(ir::IRModule module, std::span<const transform::Pass> passes) {
     return transform::RunPasses(std::move(module), passes, context_);
   }
+  const transform::RewriteLog& rewrites() const { return context_.rewrites; }
 
  private:
   transform::VerifyPasses verify_;
@@ -224,9 +225,10 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
                                     const CompileObserver& observer) {
   PassRun run(options, observer);
-  if (options.passes) return run.Run(std::move(module), *options.passes);
-  INGOT_ASSIGN_OR_RETURN(const std::vector<transform::Pass> passes, transform::FindPipeline("default"));
-  return run.Run(std::move(module), passes);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<transform::Pass> default_passes, transform::FindPipeline("default"));
+  INGOT_ASSIGN_OR_RETURN(module, run.Run(std::move(module), options.passes ? *options.passes : default_passes));
+  if (observer.rewritten) observer.rewritten(run.rewrites());
+  return module;
 }
 
 std::vector<transform::Pass> AllPasses() {
@@ -265,6 +267,12 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   program.metadata["source_hash"] = Hex(XXH3_64bits(text.data(), text.size()));
   program.metadata["opt_level"] = std::to_string(options.opt_level);
   program.metadata["target"] = options.target_text;
+  const transform::RewritePermissions& math = options.pass_options.rewrites;
+  if (math.strict_math) program.metadata["math"] = "strict";
+  for (const std::string& group : math.fast_math) {
+    std::string& text = program.metadata["math"];
+    text += (text.empty() ? "fast: " : ", ") + group;
+  }
   if (observer.time) observer.time("bytecode", SecondsSince(start));
   return program;
 }

@@ -55,6 +55,8 @@ struct CompileObserver {
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
   // After the import ("import") and every pass over the whole module; weights that may be replaced are the model's.
   std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
+  // What the graph passes rewrote, once they are done.
+  std::function<void(const transform::RewriteLog& rewrites)> rewritten;
   // Seconds of every stage and pass, in order.
   std::function<void(std::string_view stage, double seconds)> time;
 };

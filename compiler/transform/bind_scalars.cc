@@ -66,9 +66,24 @@ class Binder : public ir::StmtMutator {
   }
 };
 
+// Whether code generation may make products of powers, once their exponents are numbers.
+bool HasPowers(const ir::PrimFunc& function) {
+  struct Finder : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::PrimCallNode& call) override {
+      found |= call.op == ir::Intrinsic::kPow;
+      ir::StmtVisitor::Visit(call);
+    }
+    bool found = false;
+  };
+  Finder finder;
+  finder.VisitStmt(function->body);
+  return finder.found;
+}
+
 class ScalarBinder : public ir::ExprMutator {
  public:
-  explicit ScalarBinder(ir::IRModule& module) : module_(module), shared_(module) {}
+  ScalarBinder(ir::IRModule& module, PassContext& context) : module_(module), context_(context), shared_(module) {}
 
  protected:
   using ExprMutator::Mutate;
@@ -95,6 +110,7 @@ class ScalarBinder : public ir::ExprMutator {
     if (binder.numbers.empty() || args.empty()) return call;
     bound.body = binder.MutateStmt(function->body);
     if (!binder.fits) return call;
+    if (HasPowers(function) && !context_.Apply(RewriteId::kBoundPower, tir->callee->name, call->span)) return call;
     ir::CallNode result = *op::MakeCallTIR(shared_.Add(ir::Make<ir::PrimFuncNode>(std::move(bound)), tir->callee->name),
                                            args, tir->results);
     result.span = call->span;
@@ -103,13 +119,14 @@ class ScalarBinder : public ir::ExprMutator {
 
  private:
   ir::IRModule& module_;
+  PassContext& context_;
   SharedFunctions shared_;
 };
 
 }  // namespace
 
-Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext&) {
-  ScalarBinder binder(module);
+Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context) {
+  ScalarBinder binder(module, context);
   const std::vector<ir::IRModule::Entry> entries = module.functions();
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);

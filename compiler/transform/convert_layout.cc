@@ -59,8 +59,8 @@ bool IsScalar(const Dims& dims) {
 
 class Converter {
  public:
-  Converter(const ir::Function& function, bool keep, const Target& target)
-      : weights_(function, keep), target_(target) {}
+  Converter(const ir::Function& function, bool keep, const Target& target, PassContext& context)
+      : weights_(function, keep), target_(target), context_(context) {}
 
   Result<ir::Function> Convert(const ir::Function& function) {
     return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
@@ -125,7 +125,9 @@ class Converter {
       if (candidate && (best.implementation == nullptr || candidate->cost < best.cost)) best = *candidate;
     }
     if (best.implementation == nullptr || !best.layouts.back().IsBlocked()) return false;
-    if (PaysWinograd(call, best)) {
+    if (!context_.Apply(RewriteId::kBlockedLayout, *call, binding.span)) return false;
+    if (best.narrow_group > 0) context_.rewrites.Count(RewriteId::kDenseGroups, *call, binding.span);
+    if (PaysWinograd(call, best) && context_.Apply(RewriteId::kWinograd, *call, binding.span)) {
       INGOT_RETURN_IF_ERROR(ConvertWinograd(binding, call));
       return true;
     }
@@ -197,7 +199,7 @@ class Converter {
   // A group per channel stays one when channels are filled up. Groups narrower than a block, as many channels out as
   // in, share blocks: a block's channels are one dense group whose weights between different groups are zero. Other
   // groups must be whole blocks.
-  static bool FillGroups(const ir::Call& call, Candidate& candidate) {
+  bool FillGroups(const ir::Call& call, Candidate& candidate) const {
     if (candidate.attrs.Find("groups") == nullptr || !candidate.layouts.back().IsBlocked()) return true;
     const int64_t groups = candidate.attrs.GetInt("groups");
     if (groups == 1) return true;
@@ -213,6 +215,7 @@ class Converter {
     const int64_t width = *channels / groups;
     if (width % kBlock == 0 && *outputs / groups % kBlock == 0) return true;
     if (*channels != *outputs || kBlock % width != 0 || candidate.layouts[1].Block(1) != kBlock) return false;
+    if (!IsPermitted(RewriteId::kDenseGroups, context_.options.rewrites)) return false;
     candidate.narrow_group = width;
     candidate.attrs = candidate.attrs.With("groups", (*channels + kBlock - 1) / kBlock);
     return true;
@@ -503,6 +506,7 @@ class Converter {
 
   WeightBindings weights_;
   const Target& target_;
+  PassContext& context_;
   BlockedForms forms_;  // of the current block's variables
   bool changed_ = false;
 };
@@ -515,7 +519,8 @@ Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
   const std::vector<Target>& variants = context.options.target.variants;
   const Target& target = variants.empty() ? default_target : variants.front();
   return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return Converter(function, context.options.keep_prepare && !function->is_private, target).Convert(function);
+    return Converter(function, context.options.keep_prepare && !function->is_private, target, context)
+        .Convert(function);
   });
 }
 

@@ -6,9 +6,9 @@
 //   Before dead code elimination, which takes what is left behind, and before convert_layout.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "compiler/ir/float_format.h"
 #include "compiler/ir/visitor.h"
@@ -43,7 +43,9 @@ struct Operands {
 
 class Folder {
  public:
-  Folder(const ir::Function& function, bool keep) : weights_(function, keep) {
+  Folder(const ir::Function& function, bool keep, PassContext& context)
+      : weights_(function, keep), keeps_(keep), context_(context) {
+    for (const ir::Binding& binding : weights_.bindings()) made_.emplace(binding.var.get(), SizesOfCall(binding.value));
     const auto count = [&](const ir::Var& var) { ++uses_[var.get()]; };
     for (const ir::BindingBlock& block : function->body->blocks) {
       for (const ir::Binding& binding : block.bindings) ForEachUse(binding.value, count);
@@ -83,6 +85,8 @@ class Folder {
     const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), "add");
     const ir::Call convolution = AsConvolution(DefinitionOf(sum ? sum->value : product.value));
     if (convolution == nullptr || !HasWideRange(convolution->type)) return false;
+    if (!IsTame(product.weight, convolution->args[1]) || (sum && !IsTame(product.weight, sum->weight))) return false;
+    if (!context_.Apply(RewriteId::kFoldScale, *As<ir::CallNode>(binding.value), binding.span)) return false;
     const Dims& kernel = *TypedDimsOf(convolution->args[1]);
     Dims column(kernel.size(), ir::Int64(1));
     if (!op::DimsEqual(op::ProductOf(*TypedDimsOf(product.weight)), ir::Int64(1))) column[0] = kernel[0];
@@ -110,6 +114,7 @@ class Folder {
     const std::optional<Operands> inner = AsOperation(DefinitionOf(sum.value), "add");
     if (!inner || AsConvolution(DefinitionOf(inner->value)) == nullptr) return false;
     if (!IsSmall(inner->weight) || !IsSmall(sum.weight)) return false;
+    if (!context_.Apply(RewriteId::kJoinBiases, *As<ir::CallNode>(binding.value), binding.span)) return false;
     INGOT_ASSIGN_OR_RETURN(const Expr bias, Emit("add", {inner->weight, sum.weight}));
     INGOT_ASSIGN_OR_RETURN(const ir::Call result, op::MakeCall("add", {inner->value, bias}));
     changed_ = true;
@@ -152,16 +157,60 @@ class Folder {
     const DataType dtype = *As<ir::TensorTypeNode>(type)->dtype;
     return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
   }
-  // Not so large that adding it rounds the convolution to multiples of a number, which a second one may undo. Weights
-  // that are no constants here were made of constants by batch norms or scales.
-  static bool IsSmall(const Expr& bias) {
-    const auto* constant = As<ir::ConstantNode>(bias);
-    if (constant == nullptr) return true;
-    const ir::ConstantData& data = *constant->data;
-    if (!data.dtype().is_floating() || data.dtype().bits < 8) return false;
-    const double greatest = std::ldexp(1.0, ir::FloatFormatOf(data.dtype()).mantissa_bits / 2);
+  // Not so large that adding it rounds the convolution to multiples of a number, which a second one may undo. Of
+  // weights that may be replaced nothing is known.
+  bool IsSmall(const Expr& bias) const {
+    const std::optional<Magnitudes> sizes = keeps_ ? std::nullopt : MagnitudesOf(bias);
+    if (!sizes) return false;
+    const DataType dtype = *As<ir::TensorTypeNode>(bias->type)->dtype;
+    return dtype.is_floating() && sizes->greatest <= std::ldexp(1.0, ir::FloatFormatOf(dtype).mantissa_bits / 2);
+  }
+  // Products with the scale are far from an overflow, and so are sums that the scale shrinks. Of weights that may be
+  // replaced nothing is known: the contract bounds them.
+  bool IsTame(const Expr& scale, const Expr& weight) const {
+    if (keeps_) return true;
+    const double limit = std::ldexp(1.0, 24);
+    const std::optional<Magnitudes> scales = MagnitudesOf(scale), weights = MagnitudesOf(weight);
+    if (!scales || !weights || !scales->least || scales->greatest > limit || *scales->least < 1 / limit) return false;
+    const DataType dtype = *As<ir::TensorTypeNode>(weight->type)->dtype;
+    return weights->greatest <= ir::LargestFinite(dtype) / limit / std::max(scales->greatest, 1.0);
+  }
+
+  // Of the elements of a weight: none is greater, and none but 0 is smaller.
+  struct Magnitudes {
+    double greatest = 0;
+    std::optional<double> least;  // nothing: unknown
+  };
+  // Nothing when an element is not finite, or not known.
+  std::optional<Magnitudes> MagnitudesOf(const Expr& weight) const {
+    if (const auto* constant = As<ir::ConstantNode>(weight)) return MagnitudesOf(*constant->data);
+    const auto made = made_.find(As<ir::VarNode>(weight));
+    return made == made_.end() ? std::nullopt : made->second;
+  }
+  // Of a weight that is made of weights.
+  std::optional<Magnitudes> SizesOfCall(const Expr& value) const {
+    const auto* call = keeps_ ? nullptr : As<ir::CallNode>(value);
+    const auto* op = call == nullptr ? nullptr : As<ir::OpNode>(call->callee);
+    if (op == nullptr) return std::nullopt;
+    if (op->name == "reshape" || op->name == "broadcast_to") return MagnitudesOf(call->args[0]);
+    if (op->name != "add" && op->name != "multiply") return std::nullopt;
+    const std::optional<Magnitudes> a = MagnitudesOf(call->args[0]), b = MagnitudesOf(call->args[1]);
+    if (!a || !b) return std::nullopt;
+    if (op->name == "add") return Magnitudes{a->greatest + b->greatest, std::nullopt};
+    Magnitudes product{a->greatest * b->greatest, std::nullopt};
+    if (a->least && b->least) product.least = *a->least * *b->least;
+    return product;
+  }
+  static std::optional<Magnitudes> MagnitudesOf(const ir::ConstantData& data) {
+    if (!data.dtype().is_floating() || data.dtype().bits < 8) return std::nullopt;
     const op::ReferenceTensor tensor = op::UnpackReference(data.dtype(), data.dims(), data.bytes());
-    return std::ranges::all_of(tensor.floats, [&](double x) { return std::fabs(x) <= greatest; });
+    Magnitudes sizes{0, std::numeric_limits<double>::infinity()};
+    for (double x : tensor.floats) {
+      if (!std::isfinite(x)) return std::nullopt;
+      sizes.greatest = std::max(sizes.greatest, std::fabs(x));
+      if (x != 0) sizes.least = std::min(*sizes.least, std::fabs(x));
+    }
+    return sizes;
   }
 
   bool IsWeight(const Expr& x) const {
@@ -186,14 +235,16 @@ class Folder {
     INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(name, std::move(args)));
     const ir::Var var = ir::Make<ir::VarNode>("lv", call->type, /*dataflow=*/true);
     bindings_.push_back({var, call, nullptr, {}});
-    made_.insert(var.get());
+    made_.emplace(var.get(), SizesOfCall(call));
     return Expr(var);
   }
 
   WeightBindings weights_;
+  const bool keeps_;  // weights may be replaced
+  PassContext& context_;
   std::unordered_map<const ir::VarNode*, int64_t> uses_;
   std::unordered_map<const ir::VarNode*, Expr> definitions_;
-  std::unordered_set<const ir::VarNode*> made_;
+  std::unordered_map<const ir::VarNode*, std::optional<Magnitudes>> made_;  // weights that are no constants
   std::vector<ir::Binding> bindings_;
   bool changed_ = false;
 };
@@ -202,7 +253,7 @@ class Folder {
 
 Result<ir::IRModule> FoldScales(ir::IRModule module, PassContext& context) {
   return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return Folder(function, context.options.keep_prepare && !function->is_private).Fold(function);
+    return Folder(function, context.options.keep_prepare && !function->is_private, context).Fold(function);
   });
 }
 

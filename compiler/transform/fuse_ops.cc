@@ -3,11 +3,13 @@
 //   After:  calls that should run as one are calls of private functions with the attribute "Primitive", which hold them
 //           and nothing else; equal groups share a function. Constants become arguments.
 //   After legalising and classes; before fuse_tir, which turns each group into one tensor function.
-// What is grouped is decided by fusion_partition.cc; only calls with one result and without tir_vars take part.
+// What is grouped is decided by fusion_partition.cc; only calls with one result and without tir_vars take part. A call
+// whose result is a product is the last of its group under strict permissions: sums in the kernel would not round it.
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -62,8 +64,49 @@ bool SameShape(const ir::Type& a, const ir::Type& b) {
   return true;
 }
 
+// Whether a product of floats is what a function stores as its result: a sum that reads it in the same kernel takes it
+// unrounded (KernelEmitter::TryFusedMultiplyAdd).
+bool EndsInProduct(const ir::PrimFunc& function) {
+  struct Finder : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::BufferStoreNode& store) override {
+      const auto* value = As<ir::BinaryNode>(store.value);
+      found |= store.buffer.same_as(result) && value != nullptr && value->op == ir::BinaryOp::kMul &&
+               value->dtype.is_floating();
+    }
+    ir::Buffer result;
+    bool found = false;
+  };
+  Finder finder;
+  finder.result = function->params.back().buffer;
+  finder.VisitStmt(function->body);
+  return finder.found;
+}
+
+// Whether a function adds an element of this buffer to something, or subtracts it.
+bool AddsElementOf(const ir::PrimFunc& function, const ir::Buffer& buffer) {
+  struct Finder : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::BinaryNode& node) override {
+      ir::StmtVisitor::Visit(node);
+      if (node.op != ir::BinaryOp::kAdd && node.op != ir::BinaryOp::kSub) return;
+      for (const ir::PrimExpr& operand : {node.a, node.b}) {
+        const auto* load = As<ir::BufferLoadNode>(operand);
+        found |= load != nullptr && load->buffer.same_as(added);
+      }
+    }
+    ir::Buffer added;
+    bool found = false;
+  };
+  Finder finder;
+  finder.added = buffer;
+  finder.VisitStmt(function->body);
+  return finder.found;
+}
+
 // The groups of one block: for each binding the index of its group's last binding (its own index: not grouped).
-std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings, int32_t max_group) {
+std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings, int32_t max_group,
+                                  bool joins_products) {
   std::vector<FusionNode> nodes;
   std::vector<size_t> binding_of;
   std::unordered_map<ir::Var, int32_t, ir::RefHash, ir::RefSame> node_of;
@@ -88,8 +131,9 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
       nodes[it->second].readers.push_back({index, reading});
     }
     // A variable that leaves the block is read outside.
-    nodes.push_back(
-        {fusion, {}, /*is_visible=*/!bindings[i].var->is_dataflow, static_cast<int32_t>(call->args.size())});
+    const bool is_visible =
+        !bindings[i].var->is_dataflow || (!joins_products && EndsInProduct(module.FindPrimFunc(call->callee->name)));
+    nodes.push_back({fusion, {}, is_visible, static_cast<int32_t>(call->args.size())});
     binding_of.push_back(i);
     node_of.emplace(bindings[i].var, index);
   }
@@ -167,7 +211,8 @@ std::optional<Group> BuildGroup(const std::vector<const Binding*>& members) {
 
 class Fuser : public ir::ExprMutator {
  public:
-  Fuser(ir::IRModule module, int32_t max_group) : module_(std::move(module)), max_group_(max_group) {}
+  Fuser(ir::IRModule module, int32_t max_group, PassContext& context)
+      : module_(std::move(module)), max_group_(max_group), context_(context) {}
 
   ir::IRModule Run() {
     const std::vector<ir::IRModule::Entry> entries = module_.functions();
@@ -191,7 +236,8 @@ class Fuser : public ir::ExprMutator {
 
  private:
   std::vector<Binding> FuseBlock(std::vector<Binding> bindings) {
-    const std::vector<size_t> last = GroupBindings(module_, bindings, max_group_);
+    const bool joins_products = IsPermitted(RewriteId::kFusedMultiplyAdd, context_.options.rewrites);
+    const std::vector<size_t> last = GroupBindings(module_, bindings, max_group_, joins_products);
     std::vector<std::vector<const Binding*>> members(bindings.size());
     for (size_t i = 0; i < bindings.size(); ++i) members[last[i]].push_back(&bindings[i]);
     std::vector<std::optional<Binding>> fused(bindings.size());
@@ -200,6 +246,7 @@ class Fuser : public ir::ExprMutator {
       if (members[i].size() < 2) continue;
       const std::optional<Group> group = BuildGroup(members[i]);
       if (!group.has_value()) continue;
+      LogMultiplyAdds(members[i]);
       ir::CallNode call(FunctionOf(*group), group->args, {}, {}, bindings[i].var->type);
       call.span = members[i][0]->value->span;  // the anchor is usually the first
       fused[i] = Binding{bindings[i].var, ir::Make<ir::CallNode>(std::move(call)), nullptr, members[i][0]->span};
@@ -216,6 +263,21 @@ class Fuser : public ir::ExprMutator {
     return result;
   }
 
+  // Of one group: the calls that add a product which another member computes.
+  void LogMultiplyAdds(const std::vector<const Binding*>& members) {
+    std::unordered_set<const ir::VarNode*> products;
+    for (const Binding* member : members) {
+      const CallTir call = *AsCallTir(member->value);
+      const ir::PrimFunc function = module_.FindPrimFunc(call.callee->name);
+      bool adds = false;
+      for (size_t i = 0; i < call.args.size(); ++i) {
+        adds |= products.contains(As<ir::VarNode>(call.args[i])) && AddsElementOf(function, function->params[i].buffer);
+      }
+      if (adds) context_.rewrites.Count(RewriteId::kFusedMultiplyAdd, call.callee->name, member->value->span);
+      if (EndsInProduct(function)) products.insert(member->var.get());
+    }
+  }
+
   // Equal groups share a function.
   ir::GlobalVar FunctionOf(const Group& group) {
     const auto [first, last] = functions_.equal_range(ir::StructuralHash(Expr(group.function)));
@@ -229,6 +291,7 @@ class Fuser : public ir::ExprMutator {
 
   ir::IRModule module_;
   const int32_t max_group_;
+  PassContext& context_;
   std::unordered_multimap<uint64_t, std::pair<ir::GlobalVar, ir::Function>> functions_;
 };
 
@@ -236,7 +299,7 @@ class Fuser : public ir::ExprMutator {
 
 Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context) {
   const int64_t max_group = std::min<int64_t>(context.options.fuse_max_group, std::numeric_limits<int32_t>::max());
-  return Fuser(std::move(module), static_cast<int32_t>(max_group)).Run();
+  return Fuser(std::move(module), static_cast<int32_t>(max_group), context).Run();
 }
 
 }  // namespace ingot::transform

@@ -66,7 +66,8 @@ class Packer : public ir::ExprMutator {
     const op::OpRow* row = op::RowOf(call);
     const op::PackingRow* packing = row != nullptr ? op::FindPacking(*row) : nullptr;
     const bool is_prepared = current_block_ != nullptr && (!keeps_ || (depth_ == 1 && current_block_->is_dataflow));
-    if (packing == nullptr || !is_prepared || !OnlyWeightIs(*call, packing->weight)) {
+    if (packing == nullptr || !is_prepared || !IsPermitted(RewriteId::kPackWeights, context_.options.rewrites) ||
+        !OnlyWeightIs(*call, packing->weight)) {
       return ir::ExprMutator::Mutate(call);
     }
     const Result<Expr> packed = packing->pack(call, [&](std::string_view op, std::vector<Expr> args, ir::Attrs attrs) {
@@ -77,6 +78,7 @@ class Packer : public ir::ExprMutator {
       return call;
     }
     if (*packed == nullptr) return call;
+    context_.rewrites.Count(RewriteId::kPackWeights, *call, call->span);
     ir::CallNode result = *As<ir::CallNode>(*packed);
     result.span = call->span;
     return ir::ExprMutator::Mutate(ir::Make<ir::CallNode>(std::move(result)));

@@ -20,6 +20,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/target/target.h"
+#include "compiler/transform/rewrite_table.h"
 #include "runtime/status.h"
 
 namespace ingot::transform {
@@ -35,6 +36,7 @@ struct PassOptions {
   int64_t fuse_max_group = 64;                     // calls that fuse_ops puts into one function
   std::vector<std::string> schedule_rules;         // of default_schedule, in this order; empty: all
   std::vector<std::string> disabled_passes;        // are left out
+  RewritePermissions rewrites;                     // --strict-math, --fast-math
 };
 
 struct Pass;
@@ -46,6 +48,8 @@ class PassInstrument {
   // False: the pass is left out.
   virtual bool ShouldRun(const Pass& pass, const ir::IRModule& module);
   virtual Status BeforePass(const Pass& pass, const ir::IRModule& module);
+  // The loosest class of what the pass applied of rewrites.def; asked before AfterPass.
+  virtual void Rewritten(const Pass& pass, Exactness loosest);
   virtual Status AfterPass(const Pass& pass, const ir::IRModule& module, double seconds);
 };
 
@@ -54,6 +58,15 @@ struct PassContext {
   // Notes for the user, such as that a budget of folding is used up, and what only explains the result. May be null.
   std::function<void(std::string_view)> log, detail;
   std::vector<PassInstrument*> instruments;  // asked in order; borrowed
+  RewriteLog rewrites;                       // what was applied so far
+
+  // Whether the options permit a rewrite of the call; if so, it is logged: to be asked where it is applied.
+  template <typename Operation>  // a call, or a name
+  bool Apply(RewriteId id, const Operation& operation, const ir::Span& span) {
+    if (!IsPermitted(id, options.rewrites)) return false;
+    rewrites.Count(id, operation, span);
+    return true;
+  }
 };
 
 struct Pass {

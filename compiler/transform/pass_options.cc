@@ -18,6 +18,15 @@ constexpr PassOptionRow kOptions[] = {
     {"lift_params.keep_prepare", "true: what packs weights stays in the file", &PassOptions::keep_prepare},
 };
 
+Status Expected(const PassOptionRow& row, const char* what, std::string_view got) {
+  return Status(StatusCode::kInvalidArgument,
+                std::string(row.name) + ": expected " + what + ", got \"" + std::string(got) + "\"");
+}
+
+}  // namespace
+
+std::span<const PassOptionRow> PassOptionTable() { return kOptions; }
+
 std::vector<std::string> SplitList(std::string_view text) {
   std::vector<std::string> items;
   while (!text.empty()) {
@@ -27,15 +36,6 @@ std::vector<std::string> SplitList(std::string_view text) {
   }
   return items;
 }
-
-Status Expected(const PassOptionRow& row, const char* what, std::string_view got) {
-  return Status(StatusCode::kInvalidArgument,
-                std::string(row.name) + ": expected " + what + ", got \"" + std::string(got) + "\"");
-}
-
-}  // namespace
-
-std::span<const PassOptionRow> PassOptionTable() { return kOptions; }
 
 Status SetPassOption(std::string_view assignment, PassOptions& options) {
   const size_t equals = assignment.find('=');

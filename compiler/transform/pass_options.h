@@ -22,6 +22,8 @@ std::span<const PassOptionRow> PassOptionTable();
 
 // "fold_constants.max_bytes=1048576". Errors say what was expected and suggest a name.
 Status SetPassOption(std::string_view assignment, PassOptions& options);
+// "a,b" as its items; none of "".
+std::vector<std::string> SplitList(std::string_view text);
 // As SetPassOption takes it, without the name.
 std::string PassOptionText(const PassOptionRow& row, const PassOptions& options);
 

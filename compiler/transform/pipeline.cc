@@ -90,10 +90,15 @@ Result<ir::IRModule> RunPass(ir::IRModule module, const Pass& pass, PassContext&
     if (!instrument->ShouldRun(pass, module)) return module;
   }
   for (PassInstrument* instrument : instruments) INGOT_RETURN_IF_ERROR(instrument->BeforePass(pass, module));
+  const RewriteLog before = context.rewrites;
   const auto start = std::chrono::steady_clock::now();
   INGOT_ASSIGN_OR_RETURN(module, pass.run(std::move(module), context));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  for (PassInstrument* instrument : instruments) INGOT_RETURN_IF_ERROR(instrument->AfterPass(pass, module, seconds));
+  const Exactness loosest = context.rewrites.LoosestSince(before);
+  for (PassInstrument* instrument : instruments) {
+    instrument->Rewritten(pass, loosest);
+    INGOT_RETURN_IF_ERROR(instrument->AfterPass(pass, module, seconds));
+  }
   return module;
 }
 
@@ -101,6 +106,7 @@ Result<ir::IRModule> RunPass(ir::IRModule module, const Pass& pass, PassContext&
 
 bool PassInstrument::ShouldRun(const Pass&, const ir::IRModule&) { return true; }
 Status PassInstrument::BeforePass(const Pass&, const ir::IRModule&) { return Status(); }
+void PassInstrument::Rewritten(const Pass&, Exactness) {}
 Status PassInstrument::AfterPass(const Pass&, const ir::IRModule&, double) { return Status(); }
 
 std::span<const Pass> GraphPasses() { return PassTable(); }
@@ -139,6 +145,7 @@ Result<std::vector<Pass>> FindPasses(std::span<const std::string> names) {
 }
 
 Result<ir::IRModule> RunPasses(ir::IRModule module, std::span<const Pass> passes, PassContext& context) {
+  INGOT_RETURN_IF_ERROR(CheckPermissions(context.options.rewrites));
   for (const Pass& pass : passes) {
     if (context.options.opt_level < pass.min_opt_level) continue;
     if (Contains(context.options.disabled_passes, pass.name)) continue;

@@ -52,7 +52,7 @@ std::vector<RewriteRow> ActivationRewrites();  // rewrite_activations.cc
 std::vector<RewriteRow> ViewRewrites();        // rewrite_views.cc
 std::vector<RewriteRow> AttentionRewrites();   // rewrite_attention.cc
 
-// The pass under other permissions than the default ones; what it applies is added to the log.
+// The pass under these permissions; what it applies is added to the log.
 Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions& permissions, RewriteLog& log);
 
 // ---- What several families ask.

@@ -237,7 +237,7 @@ class PatternRewriter : public ir::ExprMutator {
           Define({pending.var, Rewrite(pending.value, span, depth + 1), nullptr, span});
         }
         next = result;
-        log_.Count(rewrite.id);
+        log_.Count(rewrite.id, *call, span);
         return true;
       });
       if (!next) return value;
@@ -268,9 +268,8 @@ Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions
                       });
 }
 
-Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext&) {
-  RewriteLog log;
-  return RewriteModule(std::move(module), {}, log);
+Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context) {
+  return RewriteModule(std::move(module), context.options.rewrites, context.rewrites);
 }
 
 }  // namespace ingot::transform

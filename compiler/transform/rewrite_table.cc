@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdio>
 
+#include "compiler/op/registry.h"
 #include "runtime/check.h"
 #include "runtime/suggest.h"
 
@@ -31,6 +32,14 @@ const std::vector<Rewrite>& Table() {
   return table;
 }
 
+// The columns of name and class.
+std::string HeadOf(const Rewrite& rewrite) {
+  char head[64];
+  std::snprintf(head, sizeof head, "%-24s %-13s", rewrite.name.c_str(),
+                std::string(ExactnessName(rewrite.exactness)).c_str());
+  return head;
+}
+
 }  // namespace
 
 std::string_view ExactnessName(Exactness exactness) {
@@ -55,12 +64,21 @@ std::string_view Rewrite::group() const {
 std::span<const Rewrite> RewriteTable() { return Table(); }
 const Rewrite& GetRewrite(RewriteId id) { return Table().at(static_cast<size_t>(id)); }
 
+std::string RewriteTableText() {
+  std::string text;
+  for (const Rewrite& rewrite : Table()) {
+    text += HeadOf(rewrite) + " " + rewrite.summary + "\n";
+    if (*rewrite.contract != '\0') text += "    " + std::string(rewrite.contract) + "\n";
+  }
+  return text;
+}
+
 bool IsPermitted(RewriteId id, const RewritePermissions& permissions) {
   const Rewrite& rewrite = GetRewrite(id);
   switch (rewrite.exactness) {
     case Exactness::kBitwise:
-    case Exactness::kRoundingOnly:
       return true;
+    case Exactness::kRoundingOnly:
     case Exactness::kBounded:
       return !permissions.strict_math;
     case Exactness::kByPermission:
@@ -92,21 +110,40 @@ Status CheckPermissions(const RewritePermissions& permissions) {
 Exactness RewriteLog::LoosestSince(const RewriteLog& before) const {
   Exactness loosest = Exactness::kBitwise;
   for (const Rewrite& rewrite : Table()) {
-    if (count(rewrite.id) > before.count(rewrite.id)) loosest = std::max(loosest, rewrite.exactness);
+    const bool is_of_kernels = rewrite.id == RewriteId::kFusedMultiplyAdd || rewrite.id == RewriteId::kBoundPower;
+    if (!is_of_kernels && count(rewrite.id) > before.count(rewrite.id)) loosest = std::max(loosest, rewrite.exactness);
   }
   return loosest;
+}
+
+void RewriteLog::Count(RewriteId id, const ir::CallNode& call, const ir::Span& span) {
+  const auto* op = ir::As<ir::OpNode>(call.callee);
+  Count(id, op == nullptr ? "" : op->name, span.is_known() ? span : call.span);
+}
+
+void RewriteLog::Count(RewriteId id, std::string operation, const ir::Span& span) {
+  Count(id);
+  applied_.push_back({id, std::move(operation), span.ToString()});
 }
 
 std::string RewriteLog::ToString() const {
   std::string text;
   for (const Rewrite& rewrite : Table()) {
     if (count(rewrite.id) == 0) continue;
-    char head[96];
-    std::snprintf(head, sizeof head, "%-24s %-13s %6lld  ", rewrite.name.c_str(),
-                  std::string(ExactnessName(rewrite.exactness)).c_str(), static_cast<long long>(count(rewrite.id)));
-    text += head + std::string(rewrite.summary) + "\n";
+    char number[32];
+    std::snprintf(number, sizeof number, " %6lld  ", static_cast<long long>(count(rewrite.id)));
+    text += HeadOf(rewrite) + number + std::string(rewrite.summary) + "\n";
   }
   return text;
+}
+
+std::string RewriteLog::Explain() const {
+  if (applied_.empty()) return "rewrites: none\n";
+  std::string text = "rewrites: name, class, what it was applied to\n";
+  for (const Applied& applied : applied_) {
+    text += HeadOf(GetRewrite(applied.id)) + " " + applied.operation + "  " + applied.place + "\n";
+  }
+  return text + "\nrewrites: name, class, how often, what it does\n" + ToString();
 }
 
 }  // namespace ingot::transform

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/ir/expr.h"
 #include "runtime/status.h"
 
 namespace ingot::transform {
@@ -38,26 +39,44 @@ struct Rewrite {
 std::span<const Rewrite> RewriteTable();
 const Rewrite& GetRewrite(RewriteId id);
 
-// What the user permits beyond the default: all but `by permission`.
+// The table as --list-rewrites prints it.
+std::string RewriteTableText();
+
+// What the user permits in place of the default, which is all but `by permission`.
 struct RewritePermissions {
-  bool strict_math = false;            // nothing that is bounded
+  bool strict_math = false;            // nothing but what is bitwise
   std::vector<std::string> fast_math;  // groups of what is applied by permission; "all": every group
 };
 // Errors name the groups that there are.
 Status CheckPermissions(const RewritePermissions& permissions);
 
-// Which rewrites one run of passes applied, and how often.
+// Which rewrites one run of passes applied, how often, and to which operations.
 class RewriteLog {
  public:
   void Count(RewriteId id) { ++counts_[static_cast<size_t>(id)]; }
+  // The same, of a call: the operation, and where the model has it.
+  void Count(RewriteId id, const ir::CallNode& call, const ir::Span& span);
+  void Count(RewriteId id, std::string operation, const ir::Span& span);
   int64_t count(RewriteId id) const { return counts_[static_cast<size_t>(id)]; }
-  // The loosest class of all that was applied since `before`, a copy of this log; kBitwise when nothing was.
+  // The loosest class of all that was applied to modules since `before`, a copy of this log; kBitwise when nothing
+  // was. What code generation carries out later is not in it.
   Exactness LoosestSince(const RewriteLog& before) const;
   // A line for each: name, class, count, what it does.
   std::string ToString() const;
 
+  struct Applied {
+    RewriteId id;
+    std::string operation;  // the operator that was replaced or changed: "multiply"
+    std::string place;      // "model.onnx: node_Mul_3", "module.py:12:5"
+  };
+  // In the order in which they were applied.
+  const std::vector<Applied>& applied() const { return applied_; }
+  // As --explain prints it: a line for each application, then ToString().
+  std::string Explain() const;
+
  private:
   std::array<int64_t, kNumRewrites> counts_{};
+  std::vector<Applied> applied_;
 };
 
 bool IsPermitted(RewriteId id, const RewritePermissions& permissions);

@@ -19,7 +19,8 @@ using ir::Expr;
 
 class Unfolder : public ir::ExprMutator {
  public:
-  Unfolder(const ir::Function& function, bool keep) : weights_(function, keep) {}
+  Unfolder(const ir::Function& function, bool keep, PassContext& context)
+      : weights_(function, keep), context_(context) {}
 
   Result<ir::Function> Run(const ir::Function& function) {
     ir::Function result = MutateFunction(function);
@@ -32,7 +33,9 @@ class Unfolder : public ir::ExprMutator {
 
   void MutateBinding(const ir::Binding& binding) override {
     const ir::Call call = binding.is_match_cast() ? nullptr : ir::AsRef<ir::CallNode>(binding.value);
-    if (call == nullptr || !IsFoldable(call)) return ir::ExprMutator::MutateBinding(binding);
+    if (call == nullptr || !IsFoldable(call) || !context_.Apply(RewriteId::kUnfoldBatchNorm, *call, binding.span)) {
+      return ir::ExprMutator::MutateBinding(binding);
+    }
     span_ = call->span;
     Result<Expr> out = Unfold(call);
     if (!out.ok()) {
@@ -96,6 +99,7 @@ class Unfolder : public ir::ExprMutator {
   }
 
   WeightBindings weights_;
+  PassContext& context_;
   ir::Span span_;
   Status status_;
 };
@@ -104,7 +108,7 @@ class Unfolder : public ir::ExprMutator {
 
 Result<ir::IRModule> UnfoldBatchNorms(ir::IRModule module, PassContext& context) {
   return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return Unfolder(function, context.options.keep_prepare && !function->is_private).Run(function);
+    return Unfolder(function, context.options.keep_prepare && !function->is_private, context).Run(function);
   });
 }
 

@@ -1,7 +1,7 @@
 """Pipelines, passes and their options, kernels as text, and weights as inputs, through vm-compile.
 
 usage: passes.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy and onnx"""
-import pathlib, shutil, sys, tempfile, unittest
+import json, pathlib, shutil, sys, tempfile, unittest
 
 from tools import Tools
 
@@ -69,6 +69,34 @@ class Passes(unittest.TestCase):
         self.bad('there is no pass "legalise"; did you mean "legalize"?', self.model, "-o", exe, "--passes=legalise")
         self.bad("choose one", self.model, "-o", exe, "--passes=legalize", "--pipeline=zero")
         self.bad('--disable-pass: there is no pass "fuse"', self.model, "-o", exe, "--disable-pass=fuse")
+
+    def test_rewrites(self):
+        exe = self.dir / "m.ingot"
+        self.good(self.model, "-o", exe, "--strict-math")
+        self.runs(exe, self.dir / "x.npz")
+        self.good(self.model, "-o", exe, "--fast-math=reassociate,overflow")
+        self.runs(exe, self.dir / "x.npz")
+        listed = self.good("--list-rewrites").stdout
+        self.assertRegex(listed, r"(?m)^winograd +bounded +3 x 3 convolutions")
+        module = self.dir / "silu.py"
+        module.write_text("""@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), dtype="float32")) -> R.Tensor((4,), dtype="float32"):
+        with R.dataflow():
+            s = R.sigmoid(x)
+            y = R.multiply(x, s)
+            R.output(y)
+        return y
+""")
+        told = self.good(module, "-o", exe, "--explain").stderr
+        self.assertRegex(told, r"(?m)^silu +rounding_only +multiply  module.py:\d+:\d+$")
+        self.assertIn("rewrites: none", self.good(module, "-o", exe, "--explain", "--strict-math").stderr)
+        report = json.loads(self.good(module, "-o", exe, "--explain", "--json", "-").stdout)
+        self.assertEqual([row["rewrite"] for row in report["rewrites"]], ["silu"])
+        self.assertEqual(report["rewrites"][0]["class"], "rounding_only")
+        self.bad("exclude each other", self.model, "-o", exe, "--strict-math", "--fast-math")
+        self.bad('did you mean "overflow"?', self.model, "-o", exe, "--fast-math=overflo")
 
     def test_print_after(self):
         exe = self.dir / "m.ingot"

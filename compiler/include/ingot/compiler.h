@@ -37,9 +37,14 @@ typedef struct ingot_compile_options {
   const char* softmax_output; /* a result of "main" that becomes probabilities; NULL: none */
   const char* const* states;  /* as --state: "past_k=present_k" */
   size_t num_states;
+  const char* fast_math; /* as --fast-math: "all", or groups of rewrites: "reassociate,overflow"; NULL: none */
+  int32_t strict_math;   /* non-zero: as --strict-math, which fast_math excludes */
 } ingot_compile_options;
-#define INGOT_COMPILE_OPTIONS_INIT \
-  { sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 }
+#define INGOT_COMPILE_OPTIONS_INIT                                                                                     \
+  {                                                                                                                    \
+    sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, \
+        0                                                                                                              \
+  }
 
 /* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. own: *compiled. */
 INGOT_API ingot_status* ingot_compile(const char* model_path, const ingot_compile_options* options,

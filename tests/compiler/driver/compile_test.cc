@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <random>
+#include <sstream>
 
 #include "compiler/driver/write.h"
 #include "compiler/ir/structural.h"
@@ -141,6 +143,98 @@ TEST_CASE("a kept prepare gives bitwise the same results, from the weights as th
     CHECK(std::ranges::any_of(result.bytes(), [](uint8_t byte) { return byte != 0; }));
   }
   std::filesystem::remove(weights);
+}
+
+// Normal numbers; every seventh is large, so that products overflow where sums may take it back.
+Tensor DrawInput(std::vector<int64_t> dims) {
+  Tensor tensor = Tensor::Allocate(DataType::Float(32), std::move(dims)).value();
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  auto* elements = static_cast<float*>(tensor.data());
+  for (int64_t i = 0; i < tensor.view().num_elements; ++i) elements[i] = normal(random) * (i % 7 == 6 ? 1e20F : 1.0F);
+  return tensor;
+}
+
+TEST_CASE("strict math gives the bits of a compilation without optimisations, where the default may give others") {
+  struct Case {
+    const char* name;
+    std::vector<int64_t> dims;
+    std::string result;
+    std::string body;
+  };
+  const std::string kernel =
+      "w = R.multiply(R.broadcast_to(R.const(0.3, F), R.shape([32, 32, 3, 3])), R.const(0.7, F))\n";
+  const Case cases[] = {
+      {"a product and a sum", {9, 7}, "(9, 7)", "y = R.add(R.multiply(x, R.const(1.37, F)), R.const(0.11, F))\n"},
+      {"two products", {9, 7}, "(9, 7)", "y = R.subtract(R.multiply(x, x), R.multiply(x, R.const(1.1, F)))\n"},
+      {"a sum of products",
+       {9, 7},
+       "(9, 1)",
+       "p = R.multiply(x, R.const(1.37, F))\ny = R.sum(R.multiply(p, x), axis=[1], keepdims=True)\n"},
+      {"a product behind a view",
+       {9, 7},
+       "(63,)",
+       "p = R.reshape(R.multiply(x, x), R.shape([63]))\ny = R.subtract(p, R.const(0.3, F))\n"},
+      {"a power", {9, 7}, "(9, 7)", "y = R.power(x, R.const(3.0, F))\n"},
+      {"an activation",
+       {9, 7},
+       "(9, 7)",
+       "e = R.erf(R.divide(x, R.const(1.4142135, F)))\n"
+       "y = R.multiply(R.multiply(x, R.const(0.5, F)), R.add(e, R.const(1.0, F)))\n"},
+      {"a normalisation",
+       {9, 7},
+       "(9, 7)",
+       "d = R.subtract(x, R.mean(x, axis=[-1], keepdims=True))\n"
+       "s = R.mean(R.multiply(d, d), axis=[-1], keepdims=True)\n"
+       "y = R.divide(d, R.sqrt(R.add(s, R.const(0.001, F))))\n"},
+      {"a batch norm",
+       {1, 32, 16, 16},
+       "(1, 32, 16, 16)",
+       kernel + "p = R.broadcast_to(R.const(1.7, F), R.shape([32]))\n"
+                "c = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])\n"
+                "n = R.nn.batch_norm(c, p, p, p, p, axis=1, epsilon=0.001, training=False)\ny = R.nn.relu(n[0])\n"},
+      {"convolutions",
+       {1, 32, 16, 16},
+       "(1, 32, 16, 16)",
+       kernel + "c = R.nn.conv2d(x, w, padding=[1, 1, 1, 1])\ny = R.nn.conv2d(c, w, padding=[1, 1, 1, 1])\n"},
+      {"a product with a matrix",
+       {9, 40},
+       "(9, 50)",
+       "w = R.broadcast_to(R.const(0.3, F), R.shape([40, 50]))\n"
+       "y = R.multiply(R.add(R.matmul(x, w), R.const(0.7, F)), R.const(1.3, F))\n"},
+  };
+  int num_others = 0;  // cases to which the default gives other bits
+  for (const Case& c : cases) {
+    CAPTURE(c.name);
+    std::string dims, text = "@I.ir_module\nclass Module:\n    @R.function\n    def main(x: R.Tensor((";
+    for (int64_t dim : c.dims) dims += std::to_string(dim) + ", ";
+    text += dims + "), dtype=F)) -> R.Tensor(" + c.result + ", dtype=F):\n        with R.dataflow():\n";
+    std::istringstream lines(c.body);
+    for (std::string line; std::getline(lines, line);) text += "            " + line + "\n";
+    text += "            R.output(y)\n        return y\n";
+    for (size_t at = 0; (at = text.find("F)", at)) != std::string::npos;) text.replace(at, 1, "\"float32\"");
+    Result<ir::IRModule> module = script::ParseModule(text, "case.py");
+    REQUIRE_MESSAGE(module.ok(), module.status().message());
+    module = PrepareModule(*std::move(module));
+    REQUIRE_MESSAGE(module.ok(), module.status().message());
+    const Tensor input = DrawInput(c.dims);
+    const auto bytes_by = [&](int opt_level, bool strict) {
+      CompileOptions options = DefaultOptions();
+      options.opt_level = opt_level;
+      options.pass_options.rewrites.strict_math = strict;
+      const Result<vm::Program> program = CompileModule(*module, options, {});
+      REQUIRE_MESSAGE(program.ok(), program.status().message());
+      CHECK((program->metadata.contains("math") && program->metadata.at("math") == "strict") == strict);
+      const Tensor result = RunMain(*program, input);
+      return std::vector<uint8_t>(result.bytes().begin(), result.bytes().end());
+    };
+    const std::vector<uint8_t> plain = bytes_by(0, false);
+    CHECK(bytes_by(2, true) == plain);
+    CHECK(bytes_by(3, true) == plain);
+    CHECK(bytes_by(0, true) == plain);
+    num_others += bytes_by(2, false) != plain ? 1 : 0;
+  }
+  CHECK(num_others >= 6);
 }
 
 TEST_CASE("the number of threads does not change the bytes") {

@@ -65,8 +65,32 @@ Result<std::string> RunOnModel(const golden::Case& golden) {
   return RunNamed(std::move(imported.module), std::move(words));
 }
 
+// explain NAMES [strict_math] [fast_math=GROUP,...]: what the named passes, or a pipeline, rewrite of the input.
+Result<std::string> Explain(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
+  std::istringstream words(golden.arguments);
+  std::string names, word;
+  words >> names;
+  PassContext context;
+  INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
+  constexpr std::string_view kFastMath = "fast_math=";
+  while (words >> word) {
+    if (word == "strict_math") context.options.rewrites.strict_math = true;
+    if (word.starts_with(kFastMath)) context.options.rewrites.fast_math = SplitList(word.substr(kFastMath.size()));
+  }
+  Result<std::vector<Pass>> passes = FindPipeline(names);
+  if (!passes.ok()) passes = FindPasses(SplitList(names));
+  if (!passes.ok()) return passes.status();
+  INGOT_RETURN_IF_ERROR(RunPasses(std::move(module), *passes, context).status());
+  return context.rewrites.Explain();
+}
+
+// list_rewrites
+Result<std::string> ListRewrites(const golden::Case&) { return RewriteTableText(); }
+
 TEST_CASE("graph passes: golden") {
-  static constexpr golden::Directive kDirectives[] = {{"pass", RunOnText}, {"pass_model", RunOnModel}};
+  static constexpr golden::Directive kDirectives[] = {
+      {"pass", RunOnText}, {"pass_model", RunOnModel}, {"explain", Explain}, {"list_rewrites", ListRewrites}};
   golden::RunArea("transform", kDirectives);
 }
 

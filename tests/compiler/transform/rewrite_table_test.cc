@@ -355,6 +355,7 @@ Run Transform(const Case& row, const char* dtype, const RewritePermissions& perm
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   PassContext context;
   context.options.target = ParseTarget("cpu:x86-64-v3").value();
+  context.options.rewrites = permissions;
   module = Normalize(*std::move(module), context);
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   Run run{*module, *module, {}};
@@ -363,6 +364,7 @@ Run Transform(const Case& row, const char* dtype, const RewritePermissions& perm
                        : RunPasses(*module, FindPasses(std::vector<std::string>{row.pass}).value(), context);
   REQUIRE_MESSAGE(after.ok(), after.status().message());
   run.after = *std::move(after);
+  if (!row.is_pattern()) run.log = context.rewrites;
   return run;
 }
 
@@ -417,16 +419,14 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
       CAPTURE(dtype);
       const Run by_default = Transform(row, dtype, {});
       const bool is_permitted = rewrite.exactness != Exactness::kByPermission;
-      if (row.is_pattern()) {
-        CHECK((by_default.log.count(row.id) > 0) == is_permitted);
-      } else {
-        CHECK_FALSE(ir::StructuralEqual(by_default.before, by_default.after));
-      }
+      CHECK((by_default.log.count(row.id) > 0) == is_permitted);
+      CHECK(by_default.log.applied().empty() == ir::StructuralEqual(by_default.before, by_default.after));
       CheckValues(row, by_default,
                   std::max(by_default.log.LoosestSince({}), is_permitted ? rewrite.exactness : Exactness::kBitwise));
-      if (rewrite.exactness == Exactness::kBounded && row.is_pattern()) {
-        CHECK(Transform(row, dtype, {.strict_math = true}).log.count(row.id) == 0);
-      }
+      const Run strict = Transform(row, dtype, {.strict_math = true});
+      CHECK((strict.log.count(row.id) > 0) == (rewrite.exactness == Exactness::kBitwise));
+      CHECK(strict.log.LoosestSince({}) == Exactness::kBitwise);
+      if (!strict.log.applied().empty()) CheckValues(row, strict, Exactness::kBitwise);
       if (!is_permitted) {
         const Run permitted = Transform(row, dtype, {.fast_math = {std::string(rewrite.group())}});
         CHECK(permitted.log.count(row.id) > 0);
@@ -435,6 +435,8 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
     }
     seen.insert(row.id);
   }
+  // What code generation carries out; compile_test.cc compares what is compiled.
+  seen.insert({RewriteId::kFusedMultiplyAdd, RewriteId::kBoundPower});
   for (const Rewrite& rewrite : RewriteTable()) {
     CHECK_MESSAGE(seen.contains(rewrite.id), rewrite.name << " has no case");
   }
@@ -442,6 +444,7 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
 
 // What only looks like a rewrite: nothing changes more than bits of roundings.
 TEST_CASE("what is no rewrite without permission stays as it is") {
+  const std::string conv = "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n";
   const std::vector<Case> cases = {
       {RewriteId::kMultiplyMultiply, kX, Gv("R.multiply(R.multiply(x, " + Number("300") + "), " + Number("300") + ")")},
       {RewriteId::kMultiplyMultiply, kX,
@@ -459,6 +462,30 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
        "d = R.add(c, R.const([[[12582912.0]], [[12582912.0]]], \"DT\"))\n" +
            Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
        kFloat32, 0, "fold_scales"},
+      // Made of weights, and no less large.
+      {RewriteId::kJoinBiases, kImage,
+       conv + "m = R.broadcast_to(R.const(12582912.0, \"DT\"), R.shape([1, 2, 1, 1]))\nd = R.add(c, m)\n" +
+           Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
+       kFloat32, 0, "fold_scales"},
+      {RewriteId::kJoinBiases, kImage,
+       conv +
+           "m = R.multiply(R.const([[[4096.0]], [[4096.0]]], \"DT\"), R.const(4096.0, \"DT\"))\n"
+           "d = R.add(c, m)\n" +
+           Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
+       kFloat32, 0, "fold_scales"},
+      // The scaled weights overflow, vanish, or take an overflow back.
+      {RewriteId::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e38]], [[1e38]]], \"DT\"))"), kFloat32, 0,
+       "fold_scales"},
+      {RewriteId::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e-38]], [[1.0]]], \"DT\"))"), kFloat32, 0,
+       "fold_scales"},
+      {RewriteId::kFoldScale, kImage,
+       "w = R.broadcast_to(R.const(1e38, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n" +
+           Gv("R.multiply(c, R.const([[[100.0]], [[1.0]]], \"DT\"))"),
+       kFloat32, 0, "fold_scales"},
+      {RewriteId::kFoldScale, kImage,
+       conv + "d = R.add(c, R.const([[[1e38]], [[1.0]]], \"DT\"))\n" +
+           Gv("R.multiply(d, R.const([[[100.0]], [[1.0]]], \"DT\"))"),
+       kFloat32, 0, "fold_scales"},
   };
   for (const Case& row : cases) {
     CAPTURE(row.body);
@@ -472,6 +499,9 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
 }
 
 TEST_CASE("permissions are checked by name, and the log tells what was applied") {
+  PassContext context;
+  context.options.rewrites = {.strict_math = true, .fast_math = {"all"}};
+  CHECK(RunPasses(ir::IRModule(), {}, context).status().message() == "strict math and fast math exclude each other");
   CHECK(CheckPermissions({}).ok());
   CHECK(CheckPermissions({.fast_math = {"all", "reassociate"}}).ok());
   CHECK(CheckPermissions({.fast_math = {"reasociate"}}).message() ==

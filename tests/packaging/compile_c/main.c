@@ -154,6 +154,16 @@ static void compile_with_options(const char* model, ingot_instance* instance) {
   options.num_states = 1;
   expect(code_of(ingot_compile(model, &options, &compiled), "none") != INGOT_OK, "states");
   options.num_states = 0;
+  options.fast_math = "reasociate";
+  expect(code_of(ingot_compile(model, &options, &compiled), "did you mean \"reassociate\"") == INGOT_INVALID_ARGUMENT,
+         "groups of rewrites");
+  options.fast_math = "all";
+  options.strict_math = 1;
+  expect(code_of(ingot_compile(model, &options, &compiled), "exclude each other") == INGOT_INVALID_ARGUMENT,
+         "strict and fast math");
+  options.fast_math = NULL;
+  expect(code_of(ingot_compile(model, &options, &compiled), "") == INGOT_OK, "compiles strictly");
+  ingot_compiled_release(compiled);
   options.opt_level = 4;
   expect(code_of(ingot_compile(model, &options, &compiled), "opt_level") == INGOT_INVALID_ARGUMENT, "levels");
 }
