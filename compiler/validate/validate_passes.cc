@@ -15,13 +15,12 @@ constexpr size_t kMaxAssignments = 6;
 constexpr size_t kMaxCallsOfOne = 4;  // calls that are kept of one tensor function
 constexpr int64_t kPassesOfAPipeline = 24;
 
-// The passes that apply rewrites which may round: finite elements are compared within the rounding, and no others. All
-// other passes compute what was there, bit for bit.
-Exactness ExactnessOf(std::string_view pass) {
-  constexpr std::string_view kRounding[] = {"unfold_batch_norms", "fold_constants", "rewrite_patterns", "fold_scales",
-                                            "convert_layout",     "pack_weights",   "lift_params"};
-  const bool may_round = std::ranges::find(kRounding, pass) != std::end(kRounding);
-  return may_round ? Exactness::kRounding : Exactness::kBitwise;
+// Where a pass applied rewrites that may round, finite elements are compared within the rounding, and no others. So they
+// are behind passes that evaluate operators themselves, in float64. All others compute what was there, bit for bit.
+Exactness ExactnessOf(std::string_view pass, transform::Exactness loosest) {
+  constexpr std::string_view kEvaluating[] = {"fold_constants", "lift_params"};
+  const bool evaluates = std::ranges::find(kEvaluating, pass) != std::end(kEvaluating);
+  return evaluates || loosest != transform::Exactness::kBitwise ? Exactness::kRounding : Exactness::kBitwise;
 }
 
 bool SameTypes(const ir::IRModule& module, std::span<const Value> inputs) {
@@ -117,6 +116,8 @@ Status ValidatePasses::BeforePass(const transform::Pass&, const ir::IRModule& mo
   return Status();
 }
 
+void ValidatePasses::Rewritten(const transform::Pass&, transform::Exactness loosest) { loosest_ = loosest; }
+
 Status ValidatePasses::AfterPass(const transform::Pass& pass, const ir::IRModule& module, double) {
   const bool is_unchanged =
       std::ranges::equal(last_, module.functions(), [](const ir::IRModule::Entry& a, const ir::IRModule::Entry& b) {
@@ -139,7 +140,7 @@ Status ValidatePasses::Compare(const transform::Pass& pass, const ir::IRModule& 
   evaluator_.on_kernel = [&](const KernelCall& call) {
     if (num_calls[call.function.get()]++ < kMaxCallsOfOne) calls.push_back({call, kind});
   };
-  const Exactness exactness = ExactnessOf(pass.name);
+  const Exactness exactness = ExactnessOf(pass.name, loosest_);
   for (Trial& trial : trials_) {
     num_calls.clear();
     kind = trial.kind;

@@ -39,6 +39,7 @@ class ValidatePasses : public transform::PassInstrument {
   explicit ValidatePasses(ValidateOptions options);
 
   Status BeforePass(const transform::Pass& pass, const ir::IRModule& module) override;
+  void Rewritten(const transform::Pass& pass, transform::Exactness loosest) override;
   Status AfterPass(const transform::Pass& pass, const ir::IRModule& module, double seconds) override;
 
   // After the last pass: each tensor function that the module calls, scheduled, lowered and compiled, and the program.
@@ -73,6 +74,7 @@ class ValidatePasses : public transform::PassInstrument {
   std::vector<SeenCall> calls_;                 // of the last evaluated module that calls tensor functions
   std::vector<ir::IRModule::Entry> functions_;  // of that module
   std::vector<ir::IRModule::Entry> last_;       // of the module before the pass that runs
+  transform::Exactness loosest_ = transform::Exactness::kBitwise;  // of what the pass that runs applied
   bool has_started_ = false;
   int num_compared_ = 0, num_kernels_ = 0, num_programs_ = 0;
   std::vector<std::string> notes_;
