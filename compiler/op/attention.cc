@@ -1,7 +1,8 @@
 // Scaled dot-product attention. Like Relax's nn.attention, operands are [batch, sequence, heads, depth] by default; the
 // attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
 // bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
-// of the single steps also where something is not finite (topi/attention.h).
+// of the single steps also where something is not finite, `masked_gives_zero` exempts queries that the masks keep from
+// every key (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -102,7 +103,9 @@ Result<AttentionConfig> ConfigOf(const ir::Call& call) {
   config.softcap = softcap != nullptr && !softcap->is_none() ? call->attrs.GetFloat("softcap") : 0;
   const ir::AttrValue* hidden = call->attrs.Find("hidden");
   if (hidden != nullptr && !hidden->is_none()) config.hidden = call->attrs.GetFloat("hidden");
-  config.stepwise = call->attrs.Find("stepwise") != nullptr && call->attrs.GetBool("stepwise");
+  const auto flag = [&](const char* name) { return call->attrs.Find(name) != nullptr && call->attrs.GetBool(name); };
+  config.stepwise = flag("stepwise");
+  config.masked_gives_zero = flag("masked_gives_zero");
   return config;
 }
 
@@ -179,6 +182,7 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
     if (config.causal == CausalMask::kBottomRight) end = q + 1 + keys - queries;
     std::vector<double> scores;
     double greatest = -infinity;
+    bool is_masked = config.masked_gives_zero;
     for (int64_t k = 0; k < keys; ++k) {
       double score = 0;
       for (int64_t h = 0; h < depth; ++h) {
@@ -192,13 +196,23 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
         const double bias = GetNumber(inputs[3], FlattenBroadcast(inputs[3].dims, std::vector<int64_t>{b, n, q, k}));
         if (!inputs[3].dtype.is_bool()) {
           score = stored(score + bias);
+          if (k < end && bias != -infinity) is_masked = false;
         } else if (bias == 0) {
           score = config.hidden.value_or(-infinity);
+          if (k < end && score != -infinity) is_masked = false;
+        } else if (k < end) {
+          is_masked = false;
         }
+      } else if (k < end) {
+        is_masked = false;
       }
-      if (k >= end) score = config.hidden_keys_show() && !std::isfinite(score) ? nan : -infinity;
+      if (k >= end) score = config.hidden_keys_show() ? score - infinity : -infinity;
       greatest = std::isnan(score) || score > greatest ? score : greatest;
       scores.push_back(score);
+    }
+    if (is_masked) {
+      std::fill(scores.begin(), scores.end(), -infinity);
+      greatest = -infinity;
     }
     double sum = 0;
     for (double& score : scores) {
@@ -210,7 +224,8 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
       for (int64_t k = 0; k < keys; ++k) {
         value += scores[static_cast<size_t>(k)] * GetNumber(inputs[2], at(2, inputs[2], b, k, n / group, h));
       }
-      const double unseen = config.stepwise && keys > 0 ? nan : 0;
+      // (What no share was given of is 0, or NaN where it is not finite.)
+      const double unseen = config.stepwise && !is_masked && keys > 0 ? nan : value;
       SetNumber(out, at(3, out, b, q, n, h), sum == 0 ? unseen : value / sum);
     }
   });
@@ -273,7 +288,8 @@ std::vector<OpRow> AttentionOps() {
                  {"softcap", AttrType::kFloat, 0.0},
                  {"layouts", AttrType::kStrings},
                  {"hidden", AttrType::kFloat},
-                 {"stepwise", AttrType::kBool, false}},
+                 {"stepwise", AttrType::kBool, false},
+                 {"masked_gives_zero", AttrType::kBool, false}},
        .infer = InferAttention,
        .reference = ReferenceAttention,
        .implementations = {{"fused", CanFuse, FusedCost, {}, BuildFused},

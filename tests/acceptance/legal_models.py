@@ -200,12 +200,105 @@ def compress_by_a_long_condition():
     return Recipe([node("Compress", ["x", "c"], ["y"], axis=0)], inputs)
 
 
+def wild_attention(queries, keys, special, opset=23, **attributes):
+    q, k, v = normal(1, 2, queries, 4), normal(1, 2, keys, 4), normal(1, 2, keys, 4)
+    q[0, 0, -1, 1] = k[0, 1, -1, 2] = special
+    inputs = {"q": ([1, 2, "S", 4], q), "k": ([1, 2, "T", 4], k), "v": ([1, 2, "T", 4], v)}
+    return Recipe([node("Attention", list(inputs), ["y"], **attributes)], inputs, opset=opset)
+
+
+def causal_attention_beside_nan():
+    return wild_attention(4, 4, np.nan, is_causal=1)
+
+
+def causal_attention_beside_infinity():
+    return wild_attention(4, 4, np.inf, is_causal=1)
+
+
+def causal_attention_of_many_keys_beside_nan():
+    return wild_attention(40, 600, np.nan, is_causal=1)
+
+
+def attention_without_a_mask_beside_infinity():
+    return wild_attention(1, 1, -np.inf)
+
+
+def masked_attention_beside_nan():
+    q, mask = normal(1, 2, 3, 4), np.zeros((3, 2), np.float32)
+    q[:, :, 1], mask[1] = np.nan, -np.inf
+    inputs = {"q": ([1, 2, "S", 4], q), "k": ([1, 2, "T", 4], normal(1, 2, 2, 4)),
+              "v": ([1, 2, "T", 4], normal(1, 2, 2, 4)), "m": (["S", "T"], mask)}
+    return Recipe([node("Attention", list(inputs), ["y"])], inputs, opset=24)
+
+
+def same_padding(op_type, length, constants=None, **attributes):
+    inputs = {"x": ([1, 2, "S", "T"], normal(1, 2, length, length + 1))}
+    names = ["x", *(constants or {})]
+    return Recipe([node(op_type, names, ["y"], **attributes)], inputs, constants, opset=22)
+
+
+def same_upper_convolution_with_strides():
+    return same_padding("Conv", 7, {"w": normal(3, 2, 3, 4), "b": normal(3)}, auto_pad="SAME_UPPER", strides=[2, 3])
+
+
+def same_lower_convolution_of_groups_with_strides():
+    return same_padding("Conv", 8, {"w": normal(4, 1, 3, 2)}, auto_pad="SAME_LOWER", strides=[2, 3], group=2)
+
+
+def same_upper_convolution_of_a_short_kernel():
+    return same_padding("Conv", 6, {"w": normal(3, 2, 2, 1)}, auto_pad="SAME_UPPER", strides=[3, 2])
+
+
+def same_lower_max_pool():
+    return same_padding("MaxPool", 6, kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_LOWER")
+
+
+def same_upper_mean_without_padding():
+    return same_padding("AveragePool", 5, kernel_shape=[4, 3], strides=[2, 3], auto_pad="SAME_UPPER")
+
+
+def same_upper_mean_with_padding():
+    return same_padding("AveragePool", 6, kernel_shape=[4, 3], strides=[2, 3], auto_pad="SAME_UPPER",
+                        count_include_pad=1)
+
+
+def same_lower_norm_pool():
+    return same_padding("LpPool", 6, kernel_shape=[4, 3], strides=[2, 3], auto_pad="SAME_LOWER")
+
+
+def middle_of(length, target):
+    return Recipe([node("CenterCropPad", ["x", "t"], ["y"], axes=[1])], {"x": ([2, "S"], normal(2, length))},
+                  {"t": ints(target)}, opset=18)
+
+
+def middle_of_a_longer_axis():
+    return middle_of(8, 5)
+
+
+def middle_of_a_shorter_axis():
+    return middle_of(4, 7)
+
+
+def diagonal_of_symbols():
+    return Recipe([node("EyeLike", ["x"], ["y"], k=-1)], {"x": (["R", "C"], normal(4, 5))}, opset=9)
+
+
+def parts_of_a_symbolic_axis():
+    nodes = [node("Split", ["x", "l"], ["a", "y"], axis=0)]
+    return Recipe(nodes, {"x": (["S", 2], normal(5, 2))}, {"l": ints(2, 3)})
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
            gather_by_no_index, sums_of_tanh, views_across_an_if, last_token_from_all, squeeze_of_the_first,
            concat_of_300, concat_of_1000, grid_of_another_batch, groups_that_do_not_divide, clip_of_crossed_bounds,
-           slice_from_below_backwards, table_up_to_a_length, compress_by_a_long_condition]
+           slice_from_below_backwards, table_up_to_a_length, compress_by_a_long_condition,
+           causal_attention_beside_nan, causal_attention_beside_infinity, causal_attention_of_many_keys_beside_nan,
+           attention_without_a_mask_beside_infinity, masked_attention_beside_nan, same_upper_convolution_with_strides,
+           same_lower_convolution_of_groups_with_strides, same_upper_convolution_of_a_short_kernel,
+           same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
+           middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis]
 
 
 def expected(recipe):

@@ -142,6 +142,8 @@ Outputs Attention(const NodeImporter& node) {
   if (bias != nullptr) args.push_back(bias);
   ir::Attrs attrs = {
       {"softcap", softcap},
+      {"stepwise", true},
+      {"masked_gives_zero", true},
       {"layouts", ir::AttrList{query.layout, key.layout, value.layout, query.layout}},
   };
   if (node.HasAttr("scale")) {

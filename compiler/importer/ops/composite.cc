@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 
@@ -158,7 +159,7 @@ Outputs SpaceToDepth(const NodeImporter& node) {
 
 // ---- constants
 
-// Ones on a diagonal; of constant dims only.
+// Ones on a diagonal: where the column is the row + k.
 Outputs EyeLike(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const DataType own, DtypeOf(node, 0));
@@ -169,17 +170,18 @@ Outputs EyeLike(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(number));
   }
   if (in.size() != 2) return node.Invalid("expected a rank of 2, got " + std::to_string(in.size()));
-  const auto rows = ir::AsConstInt(in[0]), columns = ir::AsConstInt(in[1]);
-  constexpr int64_t kMaxSide = 16384;
-  if (!rows || !columns || *rows > kMaxSide || *columns > kMaxSide) {
-    return node.Unsupported("dimensions that are symbols, or above " + std::to_string(kMaxSide));
-  }
-  std::vector<float> values(static_cast<size_t>(*rows * *columns), 0.0f);
-  for (int64_t i = 0; i < *rows; ++i) {
-    const int64_t j = k > *columns || k < -*rows ? -1 : i + k;
-    if (j >= 0 && j < *columns) values[static_cast<size_t>(i * *columns + j)] = 1;
-  }
-  return One(CastTo(node, ConstantOf<float>(DataType::Float(32), {*rows, *columns}, values), dtype));
+  constexpr int64_t kFar = int64_t{1} << 60;  // outside of every matrix, and far from overflow
+  const PrimExpr first = ir::Int64(std::clamp(k, -kFar, kFar)), zero = ir::Int64(0), one = ir::Int64(1);
+  const auto range = [&](const PrimExpr& begin, const PrimExpr& count, bool is_column) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr numbers,
+                           node.Bind("arange", {Number(begin), Number(op::SimplifyDim(begin + count)), Number(one)},
+                                     {{"dtype", DataType::Int(64)}}));
+    return node.Bind("reshape", {numbers, ShapeOf(is_column ? std::vector{count, one} : std::vector{one, count})});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr rows, range(first, in[0], true));
+  INGOT_ASSIGN_OR_RETURN(const Expr columns, range(zero, in[1], false));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_one, node.Bind("equal", {rows, columns}));
+  return One(CastTo(node, is_one, dtype));
 }
 
 // One value everywhere, float32 zero by default.

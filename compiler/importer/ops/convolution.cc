@@ -2,6 +2,8 @@
 #include "compiler/importer/ops/convolution.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "compiler/importer/ops/families.h"
 #include "compiler/op/infer.h"
@@ -15,6 +17,7 @@ constexpr int64_t kMaxWindow = int64_t{1} << 31;  // of each figure; keeps their
 struct Window {
   std::vector<int64_t> kernel, strides, dilations;
   std::vector<int64_t> padding;  // ONNX's order of pads: before every axis, then behind every axis
+  std::vector<SameAxis> same;
   size_t rank() const { return kernel.size(); }
 };
 
@@ -71,6 +74,14 @@ void SplitPadding(Window& window, size_t axis, int64_t total, bool upper) {
   window.padding[axis + window.rank()] = total - window.padding[axis];
 }
 
+// Of a length n: ceil(n / stride) windows, and what these reach over behind n.
+SameAxis MakeSameAxis(size_t axis, const PrimExpr& size, int64_t stride, int64_t reach, bool upper) {
+  const PrimExpr out = op::SimplifyDim(ir::FloorDiv(size + (stride - 1), ir::Int64(stride)));
+  const PrimExpr total = op::SimplifyDim(ir::Max((out - 1) * stride + reach - size, ir::Int64(0)));
+  const PrimExpr half = op::SimplifyDim(ir::FloorDiv(total, ir::Int64(2)));
+  return {axis, reach / 2, upper ? half : op::SimplifyDim(total - half), op::SimplifyDim(size + total), out};
+}
+
 Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel, std::span<const PrimExpr> spatial) {
   INGOT_ASSIGN_OR_RETURN(Window window, ReadFigures(node, std::move(kernel)));
   INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, ReadPads(node, window));
@@ -80,7 +91,10 @@ Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel,
     const auto size = ir::AsConstInt(spatial[i]);
     int64_t total = reach - 1;  // of stride 1, whatever the size
     if (window.strides[i] > 1) {
-      if (!size) return node.Unsupported("auto_pad " + auto_pad + " with strides over a symbolic dimension");
+      if (!size) {
+        window.same.push_back(MakeSameAxis(2 + i, spatial[i], window.strides[i], reach, auto_pad == "SAME_UPPER"));
+        continue;
+      }
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       const int64_t out = *size / window.strides[i] + (*size % window.strides[i] != 0 ? 1 : 0);
       total = std::max<int64_t>((out - 1) * window.strides[i] + reach - *size, 0);
@@ -143,7 +157,43 @@ Result<ConvCall> ReadConv(const NodeImporter& node, size_t data, size_t weight) 
   INGOT_ASSIGN_OR_RETURN(const int64_t groups, node.Int("group", 1));
   conv.row = "nn.conv" + suffix;
   conv.attrs = ConvAttrs(window, groups);
+  conv.same = window.same;
   return conv;
+}
+
+// Padded by as much as there may be, and cut to what there is. The cut's places are symbols of their own: written out,
+// they would make the shapes of all that follows long.
+Result<Expr> PadSame(const NodeImporter& node, Expr x, const std::vector<SameAxis>& same, double value) {
+  if (same.empty()) return x;
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  std::vector<PrimExpr> dims = *type->dims, places;
+  std::vector<int64_t> widths(2 * dims.size(), 0);
+  for (const SameAxis& part : same) {
+    widths[2 * part.axis] = widths[2 * part.axis + 1] = part.most;
+    places.insert(places.end(), {op::SimplifyDim(ir::Int64(part.most) - part.before), part.padded});
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr values, node.Bind("shape_to_tensor", {ShapeOf(std::move(places))}));
+  INGOT_ASSIGN_OR_RETURN(places, node.NameElements(values));
+  std::vector<PrimExpr> axes, begin, end;
+  for (size_t i = 0; i < same.size(); ++i) {
+    axes.push_back(ir::Int64(static_cast<int64_t>(same[i].axis)));
+    begin.push_back(places[2 * i]);
+    end.push_back(op::SimplifyDim(places[2 * i] + places[2 * i + 1]));
+    dims[same[i].axis] = places[2 * i + 1];
+  }
+  INGOT_ASSIGN_OR_RETURN(
+      x, node.Bind("nn.pad", {std::move(x)},
+                   {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", "constant"}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(begin), PrimTuple(end)}));
+  return node.Match(x, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
+}
+
+Result<Expr> MatchSame(const NodeImporter& node, Expr result, const std::vector<SameAxis>& same) {
+  if (same.empty()) return result;
+  const auto* type = ir::As<ir::TensorTypeNode>(result->type);
+  std::vector<PrimExpr> dims = *type->dims;
+  for (const SameAxis& part : same) dims[part.axis] = part.out;
+  return node.Match(result, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
 }
 
 namespace {
@@ -152,8 +202,11 @@ Outputs Conv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
-  if (!node.HasInput(2)) return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  if (!node.HasInput(2) && conv.same.empty()) return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(product, MatchSame(node, std::move(product), conv.same));
+  if (!node.HasInput(2)) return std::vector<Expr>{std::move(product)};
   return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);
 }
 
@@ -162,13 +215,9 @@ Outputs Conv(const NodeImporter& node) {
 Result<Expr> Trimmed(const NodeImporter& node, Expr product, const std::vector<Trim>& trims) {
   if (trims.empty()) return product;
   const auto tuple = [&](const auto& of) {
-    std::vector<Expr> fields;
-    std::vector<ir::Type> types;
-    for (const Trim& trim : trims) {
-      fields.push_back(ir::Make<ir::PrimValueNode>(of(trim)));
-      types.push_back(fields.back()->type);
-    }
-    return Expr(ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types))));
+    std::vector<PrimExpr> values;
+    for (const Trim& trim : trims) values.push_back(of(trim));
+    return PrimTuple(values);
   };
   const Expr axes = tuple([](const Trim& trim) { return ir::Int64(static_cast<int64_t>(trim.axis)); });
   const Expr begin = tuple([](const Trim& trim) { return trim.begin; });
@@ -233,6 +282,12 @@ Outputs ConvTranspose(const NodeImporter& node) {
   return AddChannelBias(node, std::move(product), in.size(), bias[0]);
 }
 
+// What a padding of a greatest element is.
+double LeastOf(DataType dtype) {
+  if (dtype.is_floating()) return -std::numeric_limits<double>::infinity();
+  return dtype.is_uint() ? 0 : -std::ldexp(1.0, dtype.bits - 1);
+}
+
 enum class PoolKind : uint8_t { kMax, kAverage, kLp };
 
 template <PoolKind kind>
@@ -244,17 +299,31 @@ Outputs Pool(const NodeImporter& node) {
                          node.Ints("kernel_shape", {}, static_cast<int64_t>(in.size()) - 2));
   INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(in).subspan(2)));
   INGOT_ASSIGN_OR_RETURN(const int64_t ceil_mode, node.Int("ceil_mode", 0));
+  const std::optional<DataType> known = ir::As<ir::TensorTypeNode>(x->type)->dtype;
+  if (!known) return node.Unsupported("data of unknown dtype");
+  const DataType dtype = *known;
+  const bool has_indices = kind == PoolKind::kMax && node.node().outputs.size() > 1;
+  if (has_indices && !window.same.empty()) {
+    return node.Unsupported("indices by auto_pad SAME with strides over a symbolic dimension");
+  }
+  const Expr unpadded = x;
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), window.same, kind == PoolKind::kMax ? LeastOf(dtype) : 0));
+  const auto pool = [&](const char* row, const Expr& data, const ir::Attrs& attrs) -> Result<Expr> {
+    if (window.same.empty()) return node.Call(row + suffix, {data}, attrs);
+    INGOT_ASSIGN_OR_RETURN(Expr pooled, node.Bind(row + suffix, {data}, attrs));
+    return MatchSame(node, std::move(pooled), window.same);
+  };
   ir::Attrs attrs = {{"pool_size", AttrValue::Ints(window.kernel)},
                      {"strides", AttrValue::Ints(window.strides)},
                      {"dilation", AttrValue::Ints(window.dilations)},
                      {"padding", AttrValue::Ints(window.padding)},
-                     {"ceil_mode", ceil_mode != 0}};
+                     {"ceil_mode", ceil_mode != 0 && window.same.empty()}};
   if (kind == PoolKind::kLp) {
     INGOT_ASSIGN_OR_RETURN(const int64_t p, node.Int("p", 2));
-    return One(node.Call("nn.lp_pool" + suffix, {x}, attrs.With("p", p)));
+    return One(pool("nn.lp_pool", x, attrs.With("p", p)));
   }
   if (kind == PoolKind::kMax) {
-    if (node.node().outputs.size() < 2) return One(node.Call("nn.max_pool" + suffix, {x}, attrs));
+    if (!has_indices) return One(pool("nn.max_pool", x, attrs));
     INGOT_ASSIGN_OR_RETURN(const int64_t order, node.Int("storage_order", 0));
     INGOT_ASSIGN_OR_RETURN(const Expr pooled, node.Bind("nn.max_pool" + suffix, {x}, attrs));
     INGOT_ASSIGN_OR_RETURN(const Expr indices, node.Call("nn.max_pool_indices", {x, pooled},
@@ -266,7 +335,17 @@ Outputs Pool(const NodeImporter& node) {
     return std::vector<Expr>{pooled, indices};
   }
   INGOT_ASSIGN_OR_RETURN(const int64_t count_include_pad, node.Int("count_include_pad", 0));
-  return One(node.Call("nn.avg_pool" + suffix, {x}, attrs.With("count_include_pad", count_include_pad != 0)));
+  attrs = attrs.With("count_include_pad", count_include_pad != 0);
+  if (window.same.empty() || count_include_pad != 0) return One(pool("nn.avg_pool", x, attrs));
+  // The mean over a window with its padding, divided by the share of the window that is no padding.
+  std::vector<PrimExpr> dims = *ir::As<ir::TensorTypeNode>(unpadded->type)->dims;
+  dims[0] = dims[1] = ir::Int64(1);
+  INGOT_ASSIGN_OR_RETURN(Expr ones, node.Bind("ones", {ShapeOf(std::move(dims))}, {{"dtype", dtype}}));
+  INGOT_ASSIGN_OR_RETURN(ones, PadSame(node, std::move(ones), window.same));
+  attrs = attrs.With("count_include_pad", true);
+  INGOT_ASSIGN_OR_RETURN(const Expr share, pool("nn.avg_pool", ones, attrs));
+  INGOT_ASSIGN_OR_RETURN(const Expr mean, pool("nn.avg_pool", x, attrs));
+  return One(node.Call("divide", {mean, share}));
 }
 
 // Zeros with each element where its index says, in the tensor that a pool of these figures was made of; output_shape
@@ -280,6 +359,7 @@ Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> kernel,
                          node.Ints("kernel_shape", {}, static_cast<int64_t>(in.size()) - 2));
   INGOT_ASSIGN_OR_RETURN(const Window window, ReadWindow(node, std::move(kernel), std::span(in).subspan(2)));
+  if (!window.same.empty()) return node.Unsupported("auto_pad SAME with strides over a symbolic dimension");
   std::vector<PrimExpr> dims = {in[0], in[1]};
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t more = window.kernel[i] - window.padding[i] - window.padding[window.rank() + i];

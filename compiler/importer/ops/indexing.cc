@@ -7,29 +7,13 @@
 #include <numeric>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 #include "runtime/tensor.h"
 
 namespace ingot::importer {
 namespace {
-
-Expr Prim(PrimExpr value) { return ir::Make<ir::PrimValueNode>(std::move(value)); }
-
-Expr PrimTuple(const std::vector<PrimExpr>& values) {
-  std::vector<Expr> fields;
-  std::vector<ir::Type> types;
-  for (const PrimExpr& value : values) {
-    fields.push_back(Prim(value));
-    types.push_back(fields.back()->type);
-  }
-  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
-}
-Expr PrimTuple(const std::vector<int64_t>& values) {
-  std::vector<PrimExpr> exprs;
-  for (int64_t value : values) exprs.push_back(ir::Int64(value));
-  return PrimTuple(exprs);
-}
 
 Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t default_value, size_t input = 0) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, input));
@@ -128,6 +112,14 @@ Outputs Slice(const NodeImporter& node) {
   return One(node.Call("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
 }
 
+// x, whose axis has this length; the function compares it when it runs.
+Result<Expr> WithDim(const NodeImporter& node, const Expr& x, size_t axis, int64_t length) {
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  std::vector<PrimExpr> dims = *type->dims;
+  dims[axis] = ir::Int64(length);
+  return node.Match(x, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
+}
+
 // The lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, the last one
 // may be shorter.
 Outputs Split(const NodeImporter& node) {
@@ -157,9 +149,13 @@ Outputs Split(const NodeImporter& node) {
     end += length;
     places.emplace_back(end);
   }
-  const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-  if (!extent) return node.Unsupported("parts of given lengths of a symbolic dimension");
-  if (*extent != end) return node.Invalid("the parts' lengths do not add up to " + std::to_string(*extent));
+  const PrimExpr& extent = in[static_cast<size_t>(axis)];
+  if (op::DimsDiffer(extent, ir::Int64(end))) {
+    return node.Invalid("the parts' lengths do not add up to " + std::to_string(*ir::AsConstInt(extent)));
+  }
+  if (!ir::AsConstInt(extent)) {
+    INGOT_ASSIGN_OR_RETURN(x, WithDim(node, x, static_cast<size_t>(axis), end));
+  }
   if (parts == 1) return std::vector<Expr>{std::move(x)};
   places.pop_back();
   return Fields(node.Bind("split", {x}, {{"indices_or_sections", std::move(places)}, {"axis", axis}}));
@@ -287,18 +283,40 @@ Outputs CenterCropPad(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(axes, node.Ints("axes", std::move(axes)));
   if (axes.size() != shape.size()) return node.Invalid("expected one target per axis");
   Padding padding{std::vector<int64_t>(in.size()), std::vector<int64_t>(in.size())};
+  std::vector<std::pair<size_t, int64_t>> cuts;  // axes of symbolic length, and their new lengths
   for (size_t i = 0; i < axes.size(); ++i) {
     INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], static_cast<int64_t>(in.size())));
     const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
     constexpr int64_t kMost = int64_t{1} << 40;
-    if (!extent) return node.Unsupported("a symbolic dimension");
     if (shape[i] < 0 || shape[i] > kMost) return node.Invalid("the shape holds " + std::to_string(shape[i]));
+    if (!extent) {
+      // As many zeros on both sides as there may be; what is too long is cut off.
+      padding.before[static_cast<size_t>(axis)] = padding.after[static_cast<size_t>(axis)] = (shape[i] + 1) / 2;
+      cuts.emplace_back(static_cast<size_t>(axis), shape[i]);
+      continue;
+    }
     const int64_t size = shape[i] < *extent ? *extent - shape[i] : shape[i] - *extent;
     const int64_t sign = shape[i] < *extent ? -1 : 1;
     padding.before[static_cast<size_t>(axis)] = sign * (size / 2);
     padding.after[static_cast<size_t>(axis)] = sign * (size - size / 2);
   }
-  return PadBy(node, x, padding, "constant", 0);
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> padded, PadBy(node, x, padding, "constant", 0));
+  if (cuts.empty()) return padded;
+  std::vector<PrimExpr> cut_axes, begin, end;
+  for (const auto& [axis, length] : cuts) {
+    const PrimExpr zero = ir::Int64(0), two = ir::Int64(2), target = ir::Int64(length);
+    const PrimExpr cropped = ir::FloorDiv(ir::Max(in[axis] - target, zero), two);
+    const PrimExpr missing = ir::FloorDiv(ir::Max(target - in[axis], zero), two);
+    cut_axes.push_back(ir::Int64(static_cast<int64_t>(axis)));
+    begin.push_back(op::SimplifyDim(cropped - missing + padding.before[axis]));
+    end.push_back(op::SimplifyDim(begin.back() + target));
+  }
+  Expr y = node.BindValue(padded[0], "padded");
+  INGOT_ASSIGN_OR_RETURN(y, node.Bind("strided_slice", {y, PrimTuple(cut_axes), PrimTuple(begin), PrimTuple(end)}));
+  for (const auto& [axis, length] : cuts) {
+    INGOT_ASSIGN_OR_RETURN(y, WithDim(node, y, axis, length));
+  }
+  return std::vector<Expr>{std::move(y)};
 }
 
 // ---- gathers and scatters
@@ -394,8 +412,8 @@ Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr from_end, node.Bind("add", {indices, length}));
   INGOT_ASSIGN_OR_RETURN(indices, node.Bind("where", {is_negative, from_end, indices}));
   // The places of the new axis, equal to the index or not.
-  INGOT_ASSIGN_OR_RETURN(Expr places,
-                         node.Bind("arange", {Prim(ir::Int64(0)), Prim(depth), Prim(ir::Int64(1))}, {{"dtype", i64}}));
+  INGOT_ASSIGN_OR_RETURN(
+      Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(depth), Number(ir::Int64(1))}, {{"dtype", i64}}));
   std::vector<PrimExpr> along(in.size() + 1, ir::Int64(1)), apart = in;
   along[static_cast<size_t>(axis)] = depth;
   apart.insert(apart.begin() + axis, ir::Int64(1));
@@ -502,7 +520,7 @@ Outputs Trilu(const NodeImporter& node) {
     if (given.size() != 1) return node.Invalid("the diagonal: expected one number");
     k = given[0];
   }
-  return One(node.Call(upper != 0 ? "triu" : "tril", {x, Prim(k)}));
+  return One(node.Call(upper != 0 ? "triu" : "tril", {x, Number(k)}));
 }
 
 // ---- made from nothing
@@ -528,8 +546,8 @@ Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(count, node.Bind("maximum", {count, none}));
   INGOT_ASSIGN_OR_RETURN(count, node.Bind("astype", {count}, {{"dtype", index}}));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(count));
-  INGOT_ASSIGN_OR_RETURN(
-      Expr steps, node.Bind("arange", {Prim(ir::Int64(0)), Prim(size[0]), Prim(ir::Int64(1))}, {{"dtype", index}}));
+  INGOT_ASSIGN_OR_RETURN(Expr steps, node.Bind("arange", {Number(ir::Int64(0)), Number(size[0]), Number(ir::Int64(1))},
+                                               {{"dtype", index}}));
   // Steps of narrow floats are added up in float32.
   const DataType exact = dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype;
   const auto as = [&](Expr x, DataType to) -> Result<Expr> {
@@ -558,7 +576,7 @@ Outputs Range(const NodeImporter& node) {
     }
     if (type->dtype->is_floating() != end->dtype.is_floating())
       return node.Unsupported("a range of fractions up to a symbol");
-    ends.push_back(Prim(end));
+    ends.push_back(Number(end));
   }
   return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
 }

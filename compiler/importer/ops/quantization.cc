@@ -179,9 +179,12 @@ Outputs MatMulInteger(const NodeImporter& node) {
 
 Outputs ConvInteger(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
-  INGOT_ASSIGN_OR_RETURN(const Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
   INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 1, 3, Along::kOutputs));
-  return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  if (conv.same.empty()) return One(node.Call(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  return One(MatchSame(node, std::move(product), conv.same));
 }
 
 // product * (a_scale * b_scale / y_scale) + y_zero_point; the scales are expressions that broadcast to the product.
@@ -214,9 +217,11 @@ Outputs QLinearMatMul(const NodeImporter& node) {
 // channel.
 Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
-  INGOT_ASSIGN_OR_RETURN(const Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
   INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 3, 5, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
+  INGOT_ASSIGN_OR_RETURN(product, MatchSame(node, std::move(product), conv.same));
   const size_t rank = conv.data.size();
   if (node.HasInput(8)) {
     INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, rank - 1, Along::kOutputs));

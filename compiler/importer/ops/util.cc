@@ -10,6 +10,21 @@ Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t in
   return *type->dims;
 }
 
+Expr PrimTuple(const std::vector<PrimExpr>& values) {
+  std::vector<Expr> fields;
+  std::vector<ir::Type> types;
+  for (const PrimExpr& value : values) {
+    fields.push_back(ir::Make<ir::PrimValueNode>(value));
+    types.push_back(fields.back()->type);
+  }
+  return ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+}
+Expr PrimTuple(const std::vector<int64_t>& values) {
+  std::vector<PrimExpr> exprs;
+  for (int64_t value : values) exprs.push_back(ir::Int64(value));
+  return PrimTuple(exprs);
+}
+
 Expr ShapeOf(std::vector<PrimExpr> dims) { return ir::Make<ir::ShapeExprNode>(std::move(dims)); }
 
 PrimExpr Product(std::span<const PrimExpr> dims) {

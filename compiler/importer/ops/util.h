@@ -19,6 +19,9 @@ using Outputs = Result<std::vector<Expr>>;
 // An input's dims; unsupported when its rank is not known.
 Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
 Expr ShapeOf(std::vector<PrimExpr> dims);
+// Numbers as a tuple, as the bounds of a slice are given.
+Expr PrimTuple(const std::vector<PrimExpr>& values);
+Expr PrimTuple(const std::vector<int64_t>& values);
 PrimExpr Product(std::span<const PrimExpr> dims);
 // Axes count from the end when negative; `end_allowed`: the rank itself is one too.
 Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t rank, bool end_allowed = false);

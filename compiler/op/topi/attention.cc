@@ -95,10 +95,11 @@ PrimExpr Shift(const PrimExpr& greatest) {
   return ir::Select(ir::Equal(greatest, MinusInfinity(greatest->dtype)), ir::MakeConst(greatest->dtype, 0), greatest);
 }
 // 1 / sum; where nothing was added up 0, or inf, which makes NaN of the zeros that it is multiplied with. Without any
-// key it is 0.
-PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum) {
+// key, and for a query that is masked (null: none is), it is 0.
+PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum, const PrimExpr& is_masked) {
   const PrimExpr zero = ir::MakeConst(sum->dtype, 0);
-  const PrimExpr gives_zero = config.stepwise ? ir::Equal(config.num_keys, Int64(0)) : ir::Equal(sum, zero);
+  PrimExpr gives_zero = config.stepwise ? ir::Equal(config.num_keys, Int64(0)) : ir::Equal(sum, zero);
+  if (is_masked != nullptr) gives_zero = ir::Or(gives_zero, is_masked);
   return ir::Select(gives_zero, zero, ir::MakeConst(sum->dtype, 1) / sum);
 }
 
@@ -106,10 +107,22 @@ PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum) {
 PrimExpr Replacement(const AttentionConfig& config, DataType dtype) {
   return config.hidden ? ir::MakeConst(dtype, *config.hidden) : MinusInfinity(dtype);
 }
-// -inf, or NaN where a score that is not finite shows through.
+// -inf, or NaN where a score of NaN or inf shows through.
 PrimExpr CausallyHidden(const AttentionConfig& config, const PrimExpr& score) {
   const PrimExpr infinity = MinusInfinity(score->dtype);
-  return config.hidden_keys_show() ? infinity + score * ir::MakeConst(score->dtype, 0) : infinity;
+  return config.hidden_keys_show() ? score + infinity : infinity;
+}
+// What the masks alone add to a score: 0 for a key that is seen without a bias, -inf for one that is hidden.
+PrimExpr MaskOf(const AttentionConfig& config, DataType dtype, PrimExpr bias, const PrimExpr& query,
+                const PrimExpr& key) {
+  const PrimExpr zero = ir::MakeConst(dtype, 0);
+  if (bias == nullptr) {
+    bias = zero;
+  } else {
+    bias = bias->dtype.is_bool() ? ir::Select(bias, zero, Replacement(config, dtype)) : ir::Cast(dtype, bias);
+  }
+  if (config.causal == CausalMask::kNone) return bias;
+  return ir::Select(key < CausalEnd(config, query), bias, MinusInfinity(dtype));
 }
 
 }  // namespace
@@ -133,6 +146,22 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
       "T_attention_product");
   // As the dtype of the operands has it, where single steps would store it.
   const auto stored = [&](PrimExpr x) { return config.stepwise ? ir::Cast(wide, ir::Cast(dtype, std::move(x))) : x; };
+  const auto row = [](const Indices& i) { return Indices(i.begin(), i.begin() + 3); };
+  te::Tensor most_visible;  // the greatest that the masks add; only if queries may be masked
+  if (config.may_mask(inputs.size() > 3)) {
+    const te::Tensor masks = te::Compute(
+        all,
+        [&](const Indices& i) {
+          const PrimExpr bias =
+              inputs.size() > 3 ? inputs[3](BiasIndices(inputs[3].shape(), config, i)) : PrimExpr(nullptr);
+          return MaskOf(config, wide, bias, i[2], i[3]);
+        },
+        "T_attention_mask");
+    most_visible = Reduce(Reducer::kMax, masks, {3}, false, "T_attention_visible");
+  }
+  const auto is_masked = [&](const Indices& i) {
+    return config.may_mask(inputs.size() > 3) ? ir::Equal(most_visible(i), MinusInfinity(wide)) : PrimExpr(nullptr);
+  };
   const te::Tensor scores = te::Compute(
       all,
       [&](const Indices& i) {
@@ -143,12 +172,14 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
           score = bias->dtype.is_bool() ? ir::Select(bias, score, Replacement(config, wide))
                                         : stored(score + ir::Cast(wide, bias));
         }
-        if (config.causal == CausalMask::kNone) return score;
-        return ir::Select(i[3] < CausalEnd(config, i[2]), score, CausallyHidden(config, score));
+        if (config.causal != CausalMask::kNone) {
+          score = ir::Select(i[3] < CausalEnd(config, i[2]), score, CausallyHidden(config, score));
+        }
+        const PrimExpr masked = is_masked(row(i));
+        return masked == nullptr ? score : ir::Select(masked, MinusInfinity(wide), score);
       },
       "T_attention_score");
   const te::Tensor greatest = Reduce(Reducer::kMax, scores, {3}, false, "T_attention_maxelem");
-  const auto row = [](const Indices& i) { return Indices(i.begin(), i.begin() + 3); };
   const te::Tensor exponentials = te::Compute(
       all, [&](const Indices& i) { return Exp(scores(i) - Shift(greatest(row(i)))); }, "T_attention_exp");
   const te::Tensor sums = Reduce(Reducer::kSum, exponentials, {3}, false, "T_attention_expsum");
@@ -171,7 +202,8 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
       [&](const Indices& i) {
         const auto at = [&](char axis) { return i[config.layouts[3].find(axis)]; };
         const PrimExpr value = mixed(at('B'), at('N'), at('S'), at('H'));
-        return ir::Cast(dtype, value * Inverse(config, sums(at('B'), at('N'), at('S'))));
+        const Indices query = {at('B'), at('N'), at('S')};
+        return ir::Cast(dtype, value * Inverse(config, sums(query), is_masked(query)));
       },
       "T_attention");
 }
@@ -293,8 +325,8 @@ class FusedKernel {
       return Seq(std::move(stmts));
     });
   }
-  // poison[head] := 0, or NaN where a value of the head is not finite, or a key whose score would show: the blocks that
-  // the causal mask hides are not read again, and would make NaN of what is added up.
+  // poison[head] := 0, or NaN where a value of the head is not finite, or a key whose score would show: then the blocks
+  // that the causal mask hides are read as well, since they may make NaN of what is added up.
   Stmt Poison(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) const {
     const PrimExpr zero = ir::MakeConst(kFloat32, 0);
     const auto add_up = [&](const Buffer& sum, int64_t lanes, const Stmt& all) {
@@ -324,10 +356,6 @@ class FusedKernel {
                              });
                            })));
     return Seq(std::move(stmts));
-  }
-  PrimExpr Poisoned(PrimExpr value) const {
-    if (!poison_) return value;
-    return std::move(value) + Load(poison_, {batch_ * config_.num_key_heads + KeyHead()});
   }
   // panels[head, p, h, l] := key(head, 16 p + l, h)
   Stmt PackKeys(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) {
@@ -395,7 +423,40 @@ class FusedKernel {
     PrimExpr end = config_.num_keys;
     if (config_.causal != CausalMask::kNone && !(uses_dots_ && config_.hidden_values_show())) {
       end = ir::Max(ir::Min(end, CausalEnd(config_, row_ + (rows_ - 1))), Int64(0));
+      if (poison_) {
+        const PrimExpr poison = Load(poison_, {batch_ * config_.num_key_heads + KeyHead()});
+        end = ir::Select(ir::Equal(poison, ir::MakeConst(kFloat32, 0)), end, config_.num_keys);
+      }
     }
+    if (!config_.may_mask(bias_ != nullptr)) return Let("end", end, [&](const PrimExpr& e) { return Blocks(e); });
+    visible_ = Local("visible", {Int64(rows_)});
+    return Allocate(visible_, Seq({MostVisible(), Let("end", end, [&](const PrimExpr& e) { return Blocks(e); })}));
+  }
+
+  // visible := the greatest that the masks add to a score of the query; -inf: it is masked.
+  Stmt MostVisible() const {
+    const Buffer partial = Local("mask", {Int64(kLanes)});
+    const PrimExpr hidden = MinusInfinity(kFloat32);
+    return Serial("i", Int64(rows_), [&](const PrimExpr& i) {
+      const Stmt clear = Vector(kLanes, [&](const PrimExpr& l) { return Store(partial, hidden, {l}); });
+      const Stmt join = Serial("p", num_panels_, [&](const PrimExpr& p) {
+        return Vector(kLanes, [&](const PrimExpr& l) {
+          const PrimExpr key = p * kLanes + l;
+          PrimExpr mask = MaskOf(config_, kFloat32, bias_ ? Bias(i, key) : PrimExpr(nullptr), Query(i), key);
+          if (keys_are_ragged_) mask = ir::Select(key < config_.num_keys, mask, hidden);
+          return Store(partial, ir::Max(Load(partial, {l}), mask), {l});
+        });
+      });
+      const Stmt keep = Store(visible_, Load(partial, {Int64(0)}), {i});
+      return Allocate(partial, Seq({clear, join, JoinLanes(partial, kLanes, ir::BinaryOp::kMax), keep}));
+    });
+  }
+  PrimExpr IsMasked(const PrimExpr& i) const {
+    if (!config_.may_mask(bias_ != nullptr)) return nullptr;
+    return ir::Equal(Load(visible_, {i}), MinusInfinity(kFloat32));
+  }
+
+  Stmt Blocks(const PrimExpr& end) {
     if (is_single_block_) {
       first_key_ = Int64(0);
       block_panels_ = CeilDiv(end, kLanes);
@@ -418,7 +479,7 @@ class FusedKernel {
     });
     const Stmt finish = Serial("i", Int64(rows_), [&](const PrimExpr& i) {
       return WriteIfQuery(i, Serial("h", Int64(value_depth_), [&](const PrimExpr& h) {
-                            return Write(i, h, Poisoned(Load(result, {i, h}) * Inverse(config_, Load(sum_, {i}))));
+                            return Write(i, h, Load(result, {i, h}) * Inverse(config_, Load(sum_, {i}), IsMasked(i)));
                           }));
     });
     return Allocate(greatest, Allocate(sum_, Allocate(result, Seq({start, blocks, finish}))));
@@ -432,21 +493,27 @@ class FusedKernel {
     return Store(out_, std::move(value), AttentionIndices(config_.layouts[3], batch_, Query(i), head_, h));
   }
 
+  // The bias of a query of the tile and a key by its position; of a key behind the last one 0.
+  PrimExpr Bias(const PrimExpr& i, const PrimExpr& position) const {
+    PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, config_, {batch_, head_, ReadableQuery(i), position}));
+    const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
+    if (!keys_are_ragged_ || !varies) return bias;
+    return ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));
+  }
+
   // What a product of a query and a key becomes; key counts from the block's first.
   PrimExpr Score(const PrimExpr& product, const PrimExpr& i, const PrimExpr& key) const {
     PrimExpr score = Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap);
     const PrimExpr position = first_key_ + key;
     if (bias_) {
-      PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, config_, {batch_, head_, ReadableQuery(i), position}));
-      const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
-      if (keys_are_ragged_ && varies) {
-        bias = ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));
-      }
+      const PrimExpr bias = Bias(i, position);
       score = bias_->dtype.is_bool() ? ir::Select(bias, score, Replacement(config_, kFloat32)) : score + bias;
     }
     if (config_.causal != CausalMask::kNone) {
       score = ir::Select(position < CausalEnd(config_, Query(i)), score, CausallyHidden(config_, score));
     }
+    const PrimExpr masked = IsMasked(i);
+    if (masked != nullptr) score = ir::Select(masked, MinusInfinity(kFloat32), score);
     if (!keys_are_ragged_) return score;
     return ir::Select(position < config_.num_keys, score, MinusInfinity(kFloat32));
   }
@@ -600,7 +667,7 @@ class FusedKernel {
       });
       const TileBody keep = [&](const PrimExpr& i, const Indices& place, const PrimExpr& h) {
         if (result) return Store(result, Load(acc, place), {i, h});
-        return Write(i, h, Poisoned(Load(acc, place) * Inverse(config_, Load(sum_, {i}))));
+        return Write(i, h, Load(acc, place) * Inverse(config_, Load(sum_, {i}), IsMasked(i)));
       };
       const Stmt finish = Unrolled(
           "i", rows_, [&](const PrimExpr& i) { return result ? row(i, keep) : WriteIfQuery(i, row(i, keep)); });
@@ -617,7 +684,7 @@ class FusedKernel {
   int64_t lanes_, vectors_;  // of a tile's result: vectors * lanes values at a time
   bool uses_dots_, packs_values_, queries_are_ragged_, keys_are_ragged_, is_single_block_;
   PrimExpr num_tiles_, num_panels_;
-  Buffer panels_, columns_, poison_, scores_, sum_;
+  Buffer panels_, columns_, poison_, scores_, sum_, visible_;
   // Of the place in the loops that is being built.
   PrimExpr batch_, head_, row_, first_key_, block_panels_;
 };

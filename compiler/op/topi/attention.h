@@ -1,6 +1,7 @@
 // The two definitions of scaled dot-product attention, out = softmax(scale * Q K^T + bias) V per head: tensor
 // expressions of one stage per step, for any dtype and shape, and the fused CPU kernel as statements. Both let a query
-// that sees no key at all (every score is -inf) give zeros, unless they stand for the single steps (`stepwise`).
+// that sees no key at all (every score is -inf) give zeros, unless they stand for the single steps (`stepwise`) and do
+// not say otherwise (`masked_gives_zero`).
 #pragma once
 
 #include <array>
@@ -33,12 +34,17 @@ struct AttentionConfig {
   std::optional<double> hidden;
   // The result is that of the single steps (products, scale, bias or choice, softmax, products) for what is not finite,
   // too: scores are rounded to the operands' dtype and overflow there, a query of which every score is -inf gives NaN,
-  // and so does one that a causal mask keeps from a key or a value that is not finite.
+  // and a causal mask adds -inf, so that a score of NaN or inf behind it shows, as a hidden value that is not finite
+  // does.
   bool stepwise = false;
+  // A query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its scores are.
+  bool masked_gives_zero = false;
 
   // Whether a key that is not finite shows where the causal mask hides it.
   bool hidden_keys_show() const { return stepwise && causal != CausalMask::kNone && !hidden; }
   bool hidden_values_show() const { return stepwise && causal != CausalMask::kNone; }
+  // Whether there may be queries from which everything is hidden and that give zeros for it.
+  bool may_mask(bool has_bias) const { return masked_gives_zero && (has_bias || causal == CausalMask::kBottomRight); }
 };
 
 // The operand's indices for one element, in its layout.

@@ -96,7 +96,46 @@ void AttentionCases(CaseBuilder& b) {
     }
     chosen.pop_back();
     b.Add(op, name + "_causal", chosen, {{"causal_mask", "BottomRight"}, {"stepwise", true}});
+    // A key of NaN or inf shows behind a causal mask, one of -inf does not.
+    for (double special : {kNan, kInf, -kInf}) {
+      std::vector<ReferenceTensor> shown = chosen;
+      for (size_t i = 0; i < 12; ++i) shown[0].floats[i] = std::abs(shown[0].floats[i]) + 0.5;
+      for (size_t i = 0; i < 4; ++i) shown[1].floats[static_cast<size_t>(keys - 1) * 12 + i] = special;
+      b.Add(op, name + "_causal_" + std::to_string(special), shown, {{"causal_mask", "TopLeft"}, {"stepwise", true}});
+    }
   }
+  // Queries from which the masks hide every key give 0, NaN and infinities beside them notwithstanding; one whose
+  // scores are -inf without a mask does not.
+  for (int64_t keys : {19, 530}) {
+    for (int64_t queries : {2, 7}) {
+      const std::vector<ReferenceTensor> plain = {Data(kF32, {1, queries, 1, 4}), Data(kF32, {1, keys, 1, 4}, 2),
+                                                  Data(kF32, {1, keys, 1, 4}, 3)};
+      const std::string name = "masked_" + std::to_string(queries) + "_" + std::to_string(keys);
+      const ir::Attrs attrs = {{"stepwise", true}, {"masked_gives_zero", true}};
+      std::vector<ReferenceTensor> wild = plain;
+      wild[0].floats[1] = kNan;
+      wild[0].floats[4] = -kInf;
+      wild[1].floats[8] = kInf;
+      ReferenceTensor bias = Filled({queries, keys}, 0.25), seen = NewReference(DataType::Bool(), {queries, keys});
+      for (int64_t k = 0; k < keys; ++k) bias.floats[static_cast<size_t>(k)] = -kInf;
+      for (int64_t k = keys; k < queries * keys; ++k) seen.ints[static_cast<size_t>(k)] = 1;
+      for (const ReferenceTensor& mask : {bias, seen}) {
+        const std::string kind = name + (mask.dtype.is_bool() ? "_bool" : "_bias");
+        std::vector<ReferenceTensor> args = wild;
+        args.push_back(mask);
+        b.Add(op, kind, args, attrs);
+        b.Add(op, kind + "_causal", args, attrs.With("causal_mask", "TopLeft"));
+        args[2].floats[5] = kNan;  // a value that is not finite makes NaN of a share of 0
+        b.Add(op, kind + "_value", args, attrs);
+      }
+      b.Add(op, name + "_unmasked", wild, attrs);
+    }
+  }
+  std::vector<ReferenceTensor> late = {Data(kF32, {1, 9, 1, 4}), Data(kF32, {1, 4, 1, 4}, 2),
+                                       Data(kF32, {1, 4, 1, 4}, 3)};
+  late[0].floats[2] = kNan;
+  b.Add(op, "masked_more_queries", late,
+        {{"stepwise", true}, {"masked_gives_zero", true}, {"causal_mask", "BottomRight"}});
 }
 
 }  // namespace ingot::op
