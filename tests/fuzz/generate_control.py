@@ -199,7 +199,8 @@ def split_to_sequence(g):
         nodes.append(node("SequenceMap", [current], [tag + "m"], body=body))
         current = tag + "m"
     if g.coin() and rank:
-        nodes.append(node("ConcatFromSequence", [current], [tag + "y"], axis=0))
+        # Parts of given lengths may be unlike along the axis that was split.
+        nodes.append(node("ConcatFromSequence", [current], [tag + "y"], axis=axis if given else 0))
     else:
         at = g.scalar(0, I64)
         used.append(at)

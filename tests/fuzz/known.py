@@ -10,13 +10,6 @@ KNOWN_WRONG = [
      "resizing by a part, unpooling, and places of maxima by auto_pad SAME, of constant dims alone"),
     (r"refused: .*dimension \w+ may differ from its target size.*\[Expand", "Expand of a symbol to a computed size"),
     (r"refused: .*a scanned output whose shape changes from trip to trip", "scanned outputs of changing shapes"),
-    (r"error: vm-compile exit 3.*concat: expected equal dims.*\[SplitToSequence ConcatFromSequence",
-     "parts of a sequence that are unlike"),
-    # Of the oracles, until disputes.py tells them apart.
-    (r"wrong: .*: nan, expected .*\[AveragePool", "onnx.reference leaves NaN out of the mean, since it pads with NaN"),
-    (r"wrong: .*expected nan .*\[LRN", "ONNX Runtime subtracts from a sliding sum, which keeps a NaN"),
-    (r"wrong: .*\[HardSwish", "ONNX Runtime's sixth is a float32 in float64, too"),
-    (r"^disputed: ", "ONNX Runtime alone differs: onnx.reference evaluates the minimised case as Ingot does"),
 ]
 
 

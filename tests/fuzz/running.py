@@ -22,6 +22,13 @@ class Runner:
         self.bin, self.directory = pathlib.Path(bin_dir).resolve(), pathlib.Path(directory)
         self.options = ["--target", target, *options]
 
+    @property
+    def is_strict(self):
+        return "--strict-math" in self.options
+
+    def strict(self):
+        return Runner(self.bin, self.directory, self.options[1], [*self.options[2:], "--strict-math"])
+
     def tool(self, name, *arguments):
         return subprocess.run([self.bin / name, *map(str, arguments)], capture_output=True, text=True,
                               timeout=TIMEOUT, errors="replace")

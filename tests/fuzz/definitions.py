@@ -1,0 +1,138 @@
+"""Operators by their definition, in float64: a third opinion where Ingot and ONNX Runtime differ.
+
+A model is evaluated node by node. Every float is widened before it is read, so that no rounding of float32 or float16
+shows. The operators of DEFINITIONS are formulas in numpy, written after the specification's text: those of which ONNX
+Runtime's or onnx.reference's kernel takes a short cut that shows beside NaN and infinities (a sliding sum, a padding
+of NaN, products with a padding of zeros). All others are onnx.reference's, given float64."""
+import itertools
+
+import numpy as np
+from onnx import numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from oracle import small_model
+from tensors import is_float
+
+
+def attributes(node):
+    """By name: a number, a list of numbers, or a string."""
+    return {a.name: {1: a.f, 2: a.i, 3: a.s.decode(errors="replace"), 7: list(a.ints)}.get(a.type)
+            for a in node.attribute}
+
+
+def windows(node, x, kernel):
+    """(strides, dilations, pads before each axis, lengths of the result) of a window over the spatial axes of x."""
+    given, rank = attributes(node), len(kernel)
+    strides = given.get("strides") or [1] * rank
+    dilations = given.get("dilations") or [1] * rank
+    pads = list(given.get("pads") or [0] * (2 * rank))
+    mode = given.get("auto_pad", "NOTSET")
+    lengths = []
+    for i, (size, stride) in enumerate(zip(x.shape[2:], strides)):
+        reach = (kernel[i] - 1) * dilations[i] + 1
+        if mode.startswith("SAME"):
+            length = -(-size // stride)
+            total = max((length - 1) * stride + reach - size, 0)
+            pads[i] = total // 2 if mode == "SAME_UPPER" else total - total // 2
+            pads[i + rank] = total - pads[i]
+        room = size + pads[i] + pads[i + rank] - reach
+        length = room // stride + 1
+        if given.get("ceil_mode"):
+            length = -(-room // stride) + 1
+            if (length - 1) * stride >= size + pads[i]:
+                length -= 1
+        lengths.append(length)
+    return strides, dilations, pads, lengths
+
+
+def taps(place, kernel, strides, dilations, pads, sizes):
+    """(place in the kernel, place in the data) of a window's taps that hit data."""
+    for tap in itertools.product(*map(range, kernel)):
+        at = [p * s + t * d - b for p, s, t, d, b in zip(place, strides, tap, dilations, pads)]
+        if all(0 <= a < size for a, size in zip(at, sizes)):
+            yield tap, tuple(at)
+
+
+def average_pool(node, x):
+    kernel = attributes(node)["kernel_shape"]
+    strides, dilations, pads, lengths = windows(node, x, kernel)
+    y = np.zeros(x.shape[:2] + tuple(lengths))
+    rank = len(kernel)
+    for place in itertools.product(*map(range, lengths)):
+        hit = [at for _, at in taps(place, kernel, strides, dilations, pads, x.shape[2:])]
+        total = sum(x[(slice(None), slice(None)) + at] for at in hit)
+        count = len(hit)
+        if attributes(node).get("count_include_pad"):
+            count = 1  # the taps that hit data or its padding, but nothing behind that
+            for i in range(rank):
+                first = place[i] * strides[i] - pads[i]
+                end = x.shape[2 + i] + pads[i + rank]
+                count *= sum(first + t * dilations[i] < end for t in range(kernel[i]))
+        y[(slice(None), slice(None)) + place] = total / max(count, 1)
+    return [y]
+
+
+def conv(node, x, weight, bias=None):
+    kernel, groups = weight.shape[2:], attributes(node).get("group", 1)
+    strides, dilations, pads, lengths = windows(node, x, kernel)
+    y = np.zeros((x.shape[0], weight.shape[0]) + tuple(lengths))
+    x = x.reshape((x.shape[0], groups, -1) + x.shape[2:])
+    weight = weight.reshape((groups, -1) + weight.shape[1:])
+    for place in itertools.product(*map(range, lengths)):
+        for tap, at in taps(place, kernel, strides, dilations, pads, x.shape[3:]):
+            data, part = x[(Ellipsis,) + at], weight[(Ellipsis,) + tap]  # [n, groups, c], [groups, m, c]
+            products = (data[:, :, None, :] * part[None]).sum(axis=-1)
+            y[(slice(None), slice(None)) + place] += products.reshape(y.shape[:2])
+    return [y if bias is None else y + bias.reshape((1, -1) + (1,) * len(kernel))]
+
+
+def lrn(node, x):
+    given = attributes(node)
+    size, total = given["size"], np.zeros_like(x)
+    for c in range(x.shape[1]):
+        first, last = max(0, c - (size - 1) // 2), min(x.shape[1] - 1, c + size // 2)
+        total[:, c] = np.square(x[:, first:last + 1]).sum(axis=1)
+    return [x / (given.get("bias", 1.0) + given.get("alpha", 1e-4) / size * total) ** given.get("beta", 0.75)]
+
+
+def hard_swish(_, x):
+    return [x * np.clip(x / 6 + 0.5, 0, 1)]
+
+
+DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "HardSwish": hard_swish}
+
+
+def widened(array):
+    return array.astype(np.float64) if is_float(array.dtype) else array
+
+
+def renamed(node):
+    """As onnx.reference knows it: GridSample's modes had other names until opset 19."""
+    if node.op_type == "GridSample":
+        names = {"bilinear": b"linear", "bicubic": b"cubic"}
+        result = type(node)()
+        result.CopyFrom(node)
+        for a in result.attribute:
+            if a.name == "mode":
+                a.s = names.get(a.s.decode(), a.s)
+        return result
+    return node
+
+
+def evaluate_node(node, given, opset):
+    if node.op_type in DEFINITIONS:
+        return DEFINITIONS[node.op_type](node, *given)
+    node = renamed(node)
+    arrays = {name: array for name, array in zip(node.input, given) if name}
+    return ReferenceEvaluator(small_model([node], list(node.output), arrays, opset)).run(None, arrays)
+
+
+def evaluate_model(model, inputs):
+    """Every tensor of the model by name, floats in float64. Raises what onnx.reference raises."""
+    values = {name: widened(array) for name, array in inputs.items()}
+    values.update({t.name: widened(numpy_helper.to_array(t)) for t in model.graph.initializer})
+    opset = next(o.version for o in model.opset_import if o.domain == "")
+    for node in model.graph.node:
+        results = evaluate_node(node, [values[name] if name else None for name in node.input], opset)
+        values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results)})
+    return values
