@@ -28,6 +28,7 @@
 #include "vm/slim_program.h"
 #include "vm/verifier.h"
 #include "vm/weights.h"
+#include "vm/zeroed_memory.h"
 
 namespace ingot::apps {
 namespace {
@@ -100,6 +101,19 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
   return memory;
 }
 
+// What is zeroed before the function sees it, because it is not proved to be written first (of a file that is not
+// trusted all of it is).
+Json DescribeZeroed(const vm::Program& program, const vm::Function& function) {
+  Json zeroed = Json::array();
+  for (const uint32_t at : vm::FindUnproved(program, function)) {
+    const vm::Instruction& in = function.code[at];
+    zeroed.push_back({{"instruction", at},
+                      {"type", function.registers[in.reg(0)].ToString(function.signature.symbol_names())},
+                      {"per_call", in.opcode != vm::Opcode::kPlanView}});
+  }
+  return zeroed;
+}
+
 void PrintMemory(const Json& memory) {
   std::cout << "    memory: arenas of " << memory["arenas"].get<std::string>() << " bytes, results of "
             << memory["results"].get<std::string>() << " bytes, workspace " << memory["workspace"] << ", states "
@@ -140,6 +154,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
                          {"instructions", function.code.size()},
                          {"registers", function.registers.size()},
                          {"arenas", arenas}});
+    if (is_sound) functions.back()["zeroed"] = DescribeZeroed(program, function);
     if (is_sound) functions.back()["memory"] = DescribeMemory(of_program, function, shapes);
   }
   document["functions"] = functions;
@@ -272,6 +287,12 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
     for (const Json& arena : function["arenas"])
       std::cout << ", arena of " << arena["bytes"].get<std::string>() << " bytes";
     std::cout << "\n";
+    if (function.contains("zeroed")) {
+      for (const Json& row : function["zeroed"]) {
+        std::cout << "    zeroed " << (row["per_call"].get<bool>() ? "at each call: " : "once, with its arena: ")
+                  << row["type"].get<std::string>() << " (instruction " << row["instruction"] << ")\n";
+      }
+    }
     if (function.contains("memory") && function["exported"].get<bool>()) PrintMemory(function["memory"]);
   }
   for (const Json& state : document["states"]) {

@@ -1,9 +1,11 @@
 #include "runtime/host_allocator.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <new>
 
 namespace ingot {
@@ -29,6 +31,25 @@ void* AllocateAligned(size_t size_bytes, size_t alignment) {
 
 void FreeAligned(void* data, size_t size_bytes, size_t alignment) {
   ::operator delete(data, Alignment(size_bytes, alignment));
+}
+
+void ZeroAligned(void* data, size_t size_bytes) {
+  constexpr size_t kMuchBytes = size_t{1} << 26;
+  const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t head = (page_bytes - reinterpret_cast<uintptr_t>(data) % page_bytes) % page_bytes;
+  if (size_bytes >= kMuchBytes) {
+    auto* const begin = static_cast<volatile char*>(data) + head;
+    const size_t length = (size_bytes - head) / page_bytes * page_bytes;
+    volatile char* const last = begin + length - 1;
+    // Pages that an application's own operator new shares with a file would keep these marks.
+    *begin = *last = 1;
+    if (madvise(const_cast<char*>(begin), length, MADV_DONTNEED) == 0 && *begin == 0 && *last == 0) {
+      std::memset(data, 0, head);
+      std::memset(static_cast<char*>(data) + head + length, 0, size_bytes - head - length);
+      return;
+    }
+  }
+  if (size_bytes > 0) std::memset(data, 0, size_bytes);
 }
 
 HostAllocator HostAllocator::Default() {

@@ -12,6 +12,9 @@ namespace ingot {
 void* AllocateAligned(size_t size_bytes, size_t alignment);
 // Given the size and alignment of the allocation.
 void FreeAligned(void* data, size_t size_bytes, size_t alignment);
+// Makes memory of AllocateAligned zero. Of much memory the pages are given back, so that it takes none until it is
+// written; where the system refuses, it is written.
+void ZeroAligned(void* data, size_t size_bytes);
 
 struct HostAllocator {
   // size_bytes > 0; alignment is a power of two. Null when there is no memory. Must not throw.
@@ -22,6 +25,7 @@ struct HostAllocator {
 
   // AllocateAligned and FreeAligned.
   static HostAllocator Default();
+  bool is_default() const { return allocate == Default().allocate; }
 };
 
 }  // namespace ingot

@@ -1,6 +1,7 @@
 #include "vm/context.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "runtime/device_list.h"
 #include "vm/interpreter.h"
@@ -122,6 +123,25 @@ int32_t Context::CallRawExternal(void* context, const IngotKernelContext* ctx, i
   return self->externals_[kernel->externals[static_cast<size_t>(index)].value]->call_raw(buffers, ints);
 }
 
+Status Context::ZeroMemory(uint8_t device_index, void* data, int64_t bytes) const {
+  Device& device = *devices_[device_index].device;
+  if (device.id().is_host_accessible()) {
+    if (executable_->instance()->allocator().is_default()) {
+      ZeroAligned(data, static_cast<size_t>(bytes));
+    } else if (bytes > 0) {
+      std::memset(data, 0, static_cast<size_t>(bytes));
+    }
+    return Status();
+  }
+  constexpr int64_t kPiece = 1 << 16;
+  const std::vector<std::byte> zeros(kPiece);
+  for (int64_t at = 0; at < bytes; at += kPiece) {
+    const int64_t size = std::min(kPiece, bytes - at);
+    INGOT_RETURN_IF_ERROR(device.CopyFromHost(static_cast<std::byte*>(data) + at, zeros.data(), size, {}));
+  }
+  return device.Synchronize({});
+}
+
 Status Context::ReserveWorkspace(int64_t bytes) {
   if (bytes <= workspace_bytes_) return Status();
   if (bytes > kMaxArenaBytes) return Status::OutOfMemory({"a workspace of ", bytes, " bytes"});
@@ -197,6 +217,7 @@ Status Context::ReserveArenas(Activation& activation) {
     }
     if (!data.ok()) return std::move(data).status();
     block = {*data, size};
+    if (activation.linked->zeroes_arenas) INGOT_RETURN_IF_ERROR(ZeroMemory(plan.arenas[i].device, *data, size));
   }
   return Status();
 }

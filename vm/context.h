@@ -135,6 +135,7 @@ class Context {
   Status Prepare(Activation& activation, const int64_t* symbols);
   Status ReserveArenas(Activation& activation);
   Status ReserveWorkspace(int64_t bytes);
+  Status ZeroMemory(uint8_t device, void* data, int64_t bytes) const;
   Status Start(const std::atomic<bool>* cancelled);
   Status Stop(Status status);
   Status OutOfMemoryInCall();

@@ -43,13 +43,7 @@ Status Context::ResetState(StateId id) {
     const Constant& initial = executable_->program().constants[state.initial->value];
     return device->CopyFromHost(tensor.data(), initial.bytes.data(), tensor.size_bytes(), {});
   }
-  if (device->id().is_host_accessible()) {
-    std::memset(tensor.data(), 0, static_cast<size_t>(tensor.size_bytes()));
-    return Status();
-  }
-  const std::vector<std::byte> zeros(static_cast<size_t>(tensor.size_bytes()));
-  INGOT_RETURN_IF_ERROR(device->CopyFromHost(tensor.data(), zeros.data(), tensor.size_bytes(), {}));
-  return device->Synchronize({});
+  return ZeroMemory(state.device, tensor.data(), tensor.size_bytes());
 }
 
 // From outside: an external function of the running invocation may not change what that invocation reads.

@@ -127,6 +127,7 @@ Result<std::shared_ptr<const Executable>> Executable::Finish(std::shared_ptr<Exe
   }
   LinkOptions link;
   link.stub_kernels = options.stub_kernels;
+  link.zeroes_all = options.stub_kernels || options.trust == Trust::kNothing;
   link.find_kernel = options.find_kernel;
   link.fd = fd;
   Result<LinkedProgram> linked = Link(program, link);

@@ -23,6 +23,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
   const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
   const auto type_of = [&](size_t operand) -> const Type& { return function.registers[source.reg(operand)]; };
   const auto name_of = [&](size_t operand) { return DescribeRegister(function, source.reg(operand)); };
+  const auto is_zeroed = [&] { return record.linked->zeroes[static_cast<size_t>(&source - function.code.data())]; };
   switch (in.opcode) {
     case Opcode::kCallKernel:
     case Opcode::kCallFunction:
@@ -109,11 +110,13 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
     case Opcode::kView:
       return MakeView(record, in, source, frame);
     case Opcode::kAlloc:
-      return Allocate(type_of(0), in.dims(1), frame, record.linked->frame.num_words, frame + in.reg(0), nullptr);
+      return Allocate(type_of(0), in.dims(1), frame, record.linked->frame.num_words, frame + in.reg(0), nullptr,
+                      is_zeroed());
     case Opcode::kAllocOutput: {
       const bool is_bound = records_.size() == 1 && !outputs.empty();
       const TensorView* bound = is_bound ? &outputs[static_cast<size_t>(in.scalar(1))] : nullptr;
-      Status status = Allocate(type_of(0), in.dims(2), frame, record.linked->frame.num_words, frame + in.reg(0), bound);
+      Status status = Allocate(type_of(0), in.dims(2), frame, record.linked->frame.num_words, frame + in.reg(0), bound,
+                               is_zeroed());
       if (status.ok()) return status;
       const NamedType& result = function.signature.results[static_cast<size_t>(in.scalar(1))];
       return std::move(status).WithContext({"output \"", result.name, "\""});
@@ -188,7 +191,7 @@ Status Interpreter::Step(const Record& record, const Instruction& in, const Inst
 }
 
 Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, int64_t* frame, int64_t num_words,
-                             int64_t* slot, const TensorView* bound) {
+                             int64_t* slot, const TensorView* bound, bool is_zeroed) {
   int64_t extents[kMaxTensorRank];
   const std::span<const int64_t> words(frame, static_cast<size_t>(num_words));
   INGOT_ASSIGN_OR_RETURN(const int64_t bytes, EvaluateDims(dims, words, type.dtype, extents));
@@ -206,6 +209,7 @@ Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, in
     }
   }
   INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, context_.devices_[type.device].pool->AllocateStorage(bytes));
+  if (is_zeroed) INGOT_RETURN_IF_ERROR(context_.ZeroMemory(type.device, storage->data(), bytes));
   Drop(type, slot);
   void* data = storage->data();
   WriteTensor(slot, data, storage.Detach(), shape);

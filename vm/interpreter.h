@@ -103,7 +103,7 @@ class Interpreter {
   Status CallBuiltin(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
   Status MakeClosure(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
   Status Allocate(const Type& type, std::span<const DimCode> dims, int64_t* frame, int64_t words, int64_t* slot,
-                  const TensorView* bound);
+                  const TensorView* bound, bool is_zeroed);
   Status MakeView(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
   Status CopyTensor(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot);
   Status Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const;

@@ -116,10 +116,14 @@ struct LinkedFunction {
   std::vector<ParameterRule> parameters;
   std::vector<SharedOutput> shared_outputs;
   bool needs_activation = false;  // it has a memory plan or calls kernels
+  std::vector<bool> zeroes;       // by instruction of Function::code: alloc and alloc_output whose memory is zeroed
+  bool zeroes_arenas = false;     // when they are reserved
 };
 
 struct LinkOptions {
   bool stub_kernels = false;
+  // All memory is zeroed, not only what is not proved to be written first: nothing of the file is trusted.
+  bool zeroes_all = false;
   // Kernels that this process has already, by name; looked up before the images. Null: none, or not this one.
   std::function<IngotKernelFn(const std::string& name)> find_kernel;
   int fd = -1;  // of the file that the images' file_offset speaks about

@@ -7,6 +7,7 @@
 #include "vm/limits.h"
 #include "vm/linked_program.h"
 #include "vm/type_rules.h"
+#include "vm/zeroed_memory.h"
 
 namespace ingot::vm {
 namespace {
@@ -26,7 +27,7 @@ class FunctionLinker {
     linked_->id = id;
   }
 
-  std::unique_ptr<LinkedFunction> Run() {
+  std::unique_ptr<LinkedFunction> Run(bool zeroes_all) {
     linked_->frame = LayOutFrame(function_.registers);
     for (size_t i = 0; i < function_.registers.size(); ++i) {
       const Type& type = function_.registers[i];
@@ -39,6 +40,7 @@ class FunctionLinker {
     FindAligned();
     EmitCode();
     MakeParameterRules();
+    FindZeroed(zeroes_all);
     linked_->shared_outputs = FindSharedOutputs(program_, function_);
     linked_->needs_activation = !function_.plan.arenas.empty() || linked_->num_arguments > 0 || linked_->num_ints > 0;
     return std::move(linked_);
@@ -155,6 +157,16 @@ class FunctionLinker {
            heir != heirs.end() && heir->first == from; ++heir) {
         find(heir->second);
       }
+    }
+  }
+
+  void FindZeroed(bool all) {
+    linked_->zeroes.assign(function_.code.size(), all);
+    linked_->zeroes_arenas = all;
+    if (all) return;
+    for (const uint32_t at : FindUnproved(program_, function_)) {
+      linked_->zeroes[at] = true;
+      if (function_.code[at].opcode == Opcode::kPlanView) linked_->zeroes_arenas = true;
     }
   }
 
@@ -380,7 +392,7 @@ class ProgramLinker {
       linked_.workspace_bytes = std::max(linked_.workspace_bytes, bytes);
     }
     for (uint32_t i = 0; i < program_.functions.size(); ++i) {
-      linked_.functions.push_back(FunctionLinker(program_, i, kernels).Run());
+      linked_.functions.push_back(FunctionLinker(program_, i, kernels).Run(options_.zeroes_all));
     }
     return std::move(linked_);
   }

@@ -1,0 +1,165 @@
+// Small files that ask for much: what they may take is bounded, and whoever waits for them can stop them. The files that
+// are refused by their bytes alone are in hostile_test.cc.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <memory>
+
+#include "tests/vm/round_trip.h"
+#include "vm/context.h"
+#include "vm/zeroed_memory.h"
+
+namespace ingot::vm {
+namespace {
+
+std::shared_ptr<const Executable> Open(const std::string& text) {
+  return *Executable::FromProgram(*Instance::Create({}), test::Assembled(text), "m", {});
+}
+
+TEST_CASE("a file that is not trusted sees no byte that nobody wrote") {
+  // Memory of the host that was freed, and would be found again.
+  for (int i = 0; i < 8; ++i) {
+    const auto secret = std::make_unique<std::array<char, 4200>>();
+    secret->fill('S');
+    CHECK((*secret)[4000] == 'S');
+  }
+  const auto executable = Open(R"(ingot 1
+function @main export () -> (y: uint8[4096], z: uint8[4096]) {
+  register r0: uint8[4096]
+  register r1: arena uint8[4096]
+  register r2: uint8[4096]
+  arena device 0, size 4096
+  entry 0: arena 0, offset 0, size 4096, live 0..2
+  alloc r0, [4096]
+  plan_view r1, 0, [4096]
+  copy r2, r1
+  return [r0, r2]
+}
+)");
+  const auto context = *Context::Create(executable);
+  const std::vector<Value> results = *context->Invoke(executable->program().functions[0], {});
+  for (const Value& result : results) {
+    for (const uint8_t byte : std::get<Tensor>(result).Elements<uint8_t>()) REQUIRE(byte == 0);
+  }
+}
+
+TEST_CASE("much memory that is zeroed takes none until it is written") {
+  const auto executable = Open(R"(ingot 1
+function @main export () -> (n: int) {
+  register r0: int8[4294967296]
+  register r1: int
+  alloc r0, [4294967296]
+  const_int r1, 1
+  return [r1]
+}
+function @again export () -> (y: int64[16777216]) {
+  register r0: int64[16777216]
+  register r1: int
+  register r2: int64[16777216]
+  alloc r0, [16777216]
+  const_int r1, 7
+  call_builtin [], store_int, [r0, r1]
+  release r0
+  alloc r2, [16777216]
+  return [r2]
+}
+)");
+  const auto resident = [] {
+    std::ifstream file("/proc/self/statm");
+    int64_t size = 0, pages = 0;
+    file >> size >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  const int64_t before = resident();
+  const auto context = *Context::Create(executable);
+  const auto results = context->Invoke(executable->program().functions[0], {});
+  if (!results.ok()) REQUIRE(results.status().code() == StatusCode::kOutOfMemory);  // the system does not lend so much
+  CHECK(resident() - before < int64_t{1} << 30);
+
+  const std::vector<Value> again = *context->Invoke(executable->program().functions[1], {});
+  const auto elements = std::get<Tensor>(again[0]).Elements<int64_t>();
+  CHECK(std::all_of(elements.begin(), elements.end(), [](int64_t element) { return element == 0; }));
+}
+
+TEST_CASE("what is proved to be written first need not be zeroed") {
+  const Program program = test::Assembled(R"(ingot 1
+kernel @fill {
+  out y: float32[4]
+}
+kernel @change {
+  inout y: float32[4]
+}
+function @written () -> (y: float32[4], z: float32[4]) {
+  register r0: float32[4]
+  register r1: float32[4]
+  alloc_output r0, 0, [4]
+  alloc r1, [4]
+  call_kernel @fill, [r0], []
+  copy_into r1, r0
+  return [r0, r1]
+}
+function @changed () -> (y: float32[4]) {
+  register r0: float32[4]
+  alloc r0, [4]
+  call_kernel @change, [r0], []
+  return [r0]
+}
+function @sometimes (b: bool) -> (y: float32[4]) {
+  register r1: float32[4]
+  alloc r1, [4]
+  branch r0, left, right
+left:
+  call_kernel @fill, [r1], []
+  jump right
+right:
+  return [r1]
+}
+function @gone (b: bool) -> () {
+  register r1: float32[4]
+again:
+  alloc r1, [4]
+  branch r0, again, out
+out:
+  release r1
+  return []
+}
+function @viewed [n] (x: float32[n, 2, 2], z: float32[2]) -> (y: float32[n * 4]) {
+  register r3: float32[n * 4]
+  register r4: float32[n, 2, 2]
+  alloc_output r3, 0, [n * 4]
+  view r4, r3, 0, [n, 2, 2]
+  copy_into r4, r1
+  return [r3]
+}
+function @viewed_in_part [n] (x: float32[n, 2], z: float32[2]) -> (y: float32[n * 4]) {
+  register r3: float32[n * 4]
+  register r4: float32[n, 2]
+  alloc_output r3, 0, [n * 4]
+  view r4, r3, 0, [n, 2]
+  copy_into r4, r1
+  return [r3]
+}
+function @view_released [n] (x: float32[n]) -> (y: float32[n]) {
+  register r2: float32[n]
+  register r3: float32[n]
+  alloc_output r2, 0, [n]
+  view r3, r2, 0, [n]
+  release r3
+  return [r2]
+}
+)");
+  const auto unproved = [&](size_t i) { return FindUnproved(program, program.functions[i]); };
+  CHECK(unproved(0).empty());
+  CHECK(unproved(1) == std::vector<uint32_t>{0});
+  CHECK(unproved(2) == std::vector<uint32_t>{0});
+  CHECK(unproved(3).empty());
+  CHECK(unproved(4).empty());
+  CHECK(unproved(5) == std::vector<uint32_t>{0});
+  CHECK(unproved(6) == std::vector<uint32_t>{0});
+}
+
+}  // namespace
+}  // namespace ingot::vm
