@@ -9,10 +9,16 @@ namespace ingot::vm {
 inline constexpr int kMaxTensorRank = 8;
 inline constexpr int kMaxTypeDepth = 16;
 inline constexpr int64_t kMaxTypeWeight = 512;  // types and formula steps that one type is made of
-// All tables together: registers, instructions, strings, plan entries, ... Each takes at most some hundred bytes of
-// memory, however little it takes in the file; and all copies of texts together.
-inline constexpr int64_t kMaxDecodedItems = 1 << 22;
+// All tables together: registers, instructions, strings, plan entries, ... An item is some hundred bytes of memory,
+// however little it takes in the file; and all copies of texts together.
+inline constexpr int64_t kMaxDecodedItems = 1 << 23;
 inline constexpr int64_t kMaxDecodedText = 1 << 28;
+// What a file gets of these, and to what its compressed tables may decompress: a part that every file has, and a part
+// for each of its bytes, some times what the densest tables need.
+inline constexpr int64_t kFreeItems = 1 << 16;
+inline constexpr int64_t kItemsPerByte = 16;
+inline constexpr int64_t kFreeBytes = 1 << 20;
+inline constexpr int64_t kBytesPerByte = 64;
 inline constexpr int64_t kMaxDevices = 64;
 inline constexpr int64_t kMaxFunctions = 1 << 20;
 inline constexpr int64_t kMaxRegisters = 1 << 20;   // per function

@@ -23,7 +23,7 @@ Result<SharedBytes> ReserveAddresses(uint64_t size) {
 class Decoder {
  public:
   Decoder(const formats::Container& container, const CheckSet& checks, bool with_weights)
-      : container_(container), reader_(checks), with_weights_(with_weights) {}
+      : container_(container), reader_(checks, container.bytes().size()), with_weights_(with_weights) {}
 
   Result<Program> Run() {
     Decode();
@@ -57,6 +57,7 @@ class Decoder {
       if (section == nullptr) {
         return reader_.Fail(Check::kSectionPresent, {"the section \"", SectionKindName(row.kind), "\" is missing"});
       }
+      if (!reader_.ChargeTable(section->size)) return false;
       Result<SharedBytes> bytes = container_.Read(*section);
       if (!bytes.ok()) return reader_.Stop(std::move(bytes).status());
       const std::string label = StrCat({"section \"", section->Label(), "\""});
@@ -114,7 +115,8 @@ class Decoder {
         }))
       return false;
     return reader_.List(program_.kernels, [&](Kernel& kernel) {
-      return KernelFields(reader_, kernel) || reader_.Inside("kernel ", program_.kernels.size() - 1);
+      return (reader_.Charge(Reader::kItemsPerKernel) && KernelFields(reader_, kernel)) ||
+             reader_.Inside("kernel ", program_.kernels.size() - 1);
     });
   }
 
@@ -144,9 +146,13 @@ class Decoder {
     Result<SharedBytes> data = with_weights_ ? container_.Read(*section) : ReserveAddresses(section->size);
     if (!data.ok()) return reader_.Stop(std::move(data).status());
     reader_.SetPayloads(std::move(*data));
-    if (!reader_.List(program_.constants, [&](Constant& constant) { return ConstantFields(reader_, constant); }))
+    if (!reader_.List(program_.constants, [&](Constant& constant) {
+          return reader_.Charge(Reader::kItemsPerRow) && ConstantFields(reader_, constant);
+        }))
       return false;
-    return reader_.List(program_.states, [&](State& state) { return StateFields(reader_, state); });
+    return reader_.List(program_.states, [&](State& state) {
+      return reader_.Charge(Reader::kItemsPerRow) && StateFields(reader_, state);
+    });
   }
 
   bool Weights() {

@@ -16,11 +16,26 @@
 
 namespace ingot::vm {
 
-// Everything that takes far more memory than bytes counts against a budget for
-// the whole file.
+// Everything that takes far more memory than bytes counts against a budget for the whole file: rows of tables, each of
+// the types that a type copies, steps of formulas, register operands, and text. An item stands for some hundred bytes of
+// memory; what takes more counts as several. The budget is the file's: few bytes cannot ask for much.
 class Reader {
  public:
-  explicit Reader(const CheckSet& checks) : checks_(checks) {}
+  // What a row of a table takes, in items, where that is more than one.
+  static constexpr int64_t kItemsPerFunction = 16;  // linked it takes as much again
+  static constexpr int64_t kItemsPerKernel = 16;
+  static constexpr int64_t kItemsPerInstruction = 8;
+  static constexpr int64_t kItemsPerType = 3;
+  static constexpr int64_t kItemsPerRow = 4;  // of plans, constants, states
+  static constexpr uint64_t kMaxOperands = 1 << 16;
+
+  // A file of so many bytes.
+  Reader(const CheckSet& checks, size_t file_bytes)
+      : checks_(checks),
+        bytes_left_(kFreeBytes + kBytesPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedText)),
+        text_left_(std::min(bytes_left_, kMaxDecodedText)),
+        items_left_(std::min(kFreeItems + kItemsPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedItems),
+                             kMaxDecodedItems)) {}
 
   // Ends the reading: nothing more is read, and everything on the way back says so by false. A check that is left out
   // ends it too, with success.
@@ -109,6 +124,21 @@ class Reader {
     return true;
   }
 
+  // Before a table's bytes are decompressed.
+  bool ChargeTable(uint64_t size) {
+    if (size > static_cast<uint64_t>(bytes_left_)) {
+      return Fail(Check::kCountCap, {"tables of ", size, " bytes in a file as small as this"});
+    }
+    bytes_left_ -= static_cast<int64_t>(size);
+    return true;
+  }
+
+  // Takes from the budget.
+  bool Charge(int64_t items) {
+    items_left_ -= items;
+    return items_left_ >= 0 || Refuse(Check::kCountCap, "the tables are too large together");
+  }
+
   bool Text(std::string& out) {
     uint64_t index = 0;
     if (!Varint(index, UINT64_MAX)) return false;
@@ -152,6 +182,7 @@ class Reader {
     type_weight_ = 0;
     if (!TypeFields(*this, type)) return false;
     const int64_t weight = WeightOf(type);
+    if (!Charge(kItemsPerType * weight)) return false;  // the table's own copies
     types_.push_back({std::move(type), type_depth_, weight});
     return true;
   }
@@ -171,8 +202,7 @@ class Reader {
   bool TypeOf(Type& out) {
     uint32_t index = 0;
     if (!TypeIndex(index)) return false;
-    items_left_ -= types_[index].weight;
-    if (items_left_ < 0) return Refuse(Check::kCountCap, "too many types");
+    if (!Charge(kItemsPerType * types_[index].weight)) return false;
     out = types_[index].type;
     return true;
   }
@@ -184,12 +214,14 @@ class Reader {
       return Refuse(Check::kTypeIndex, {"signature ", index, " of ", signatures_.size()});
     }
     const Signature& signature = signatures_[index];
-    for (const Symbol& symbol : signature.symbols) items_left_ -= 1 + static_cast<int64_t>(symbol.name.size() / 16);
+    int64_t items = kItemsPerFunction;
+    for (const Symbol& symbol : signature.symbols) items += 1 + static_cast<int64_t>(symbol.name.size() / 16);
     for (const auto* list : {&signature.params, &signature.results}) {
+      // A parameter's type is a register's, too.
       for (const NamedType& named : *list)
-        items_left_ -= WeightOf(named.type) + static_cast<int64_t>(named.name.size() / 16);
+        items += 2 * kItemsPerType * WeightOf(named.type) + static_cast<int64_t>(named.name.size() / 16);
     }
-    if (items_left_ < 0) return Refuse(Check::kCountCap, "too many signatures");
+    if (!Charge(items)) return false;
     out = signature;
     return true;
   }
@@ -205,7 +237,9 @@ class Reader {
   bool Code(std::vector<Instruction>& out) {
     uint64_t num_instructions = 0, code_size = 0;
     std::span<const std::byte> bytes;
-    if (!(Count(num_instructions) && Varint(code_size, UINT64_MAX) && Bytes(bytes, code_size))) return false;
+    if (!(Count(num_instructions) && Charge(kItemsPerInstruction * static_cast<int64_t>(num_instructions)) &&
+          Varint(code_size, UINT64_MAX) && Bytes(bytes, code_size)))
+      return false;
     formats::ByteReader code(bytes, "code");
     formats::ByteReader* const outer = std::exchange(in_, &code);
     out.reserve(num_instructions);
@@ -232,6 +266,8 @@ class Reader {
   bool Registers(RegisterList& out) {
     uint64_t count = 0;
     if (!Items(count)) return false;
+    if (count > kMaxOperands) return Refuse(Check::kCountCap, {count, " registers in one operand are too many"});
+    if (!Charge(static_cast<int64_t>(count / 16))) return false;  // of four bytes each
     out.resize(count);
     for (uint32_t& index : out) {
       if (!Number(index, UINT32_MAX)) return false;
@@ -320,6 +356,7 @@ class Reader {
       return true;
     }
     if (num_steps > DimCode::kMaxSteps) return Refuse(Check::kDimCodeForm, "too many steps of dimension code");
+    if (!Charge(static_cast<int64_t>(num_steps / 8))) return false;  // of 16 bytes each
     std::vector<DimStep> steps(num_steps);
     for (DimStep& step : steps) {
       uint8_t op = 0;
@@ -367,8 +404,9 @@ class Reader {
   SharedBytes payloads_;
   int type_depth_ = 0;  // of the type that is being read
   int64_t type_weight_ = 0;
-  int64_t items_left_ = kMaxDecodedItems;
-  int64_t text_left_ = kMaxDecodedText;
+  int64_t bytes_left_;  // of tables, decompressed
+  int64_t text_left_;
+  int64_t items_left_;
 };
 
 }  // namespace ingot::vm

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 
+#include "formats/container_writer.h"
 #include "tests/vm/round_trip.h"
 #include "vm/context.h"
 #include "vm/zeroed_memory.h"
@@ -159,6 +160,41 @@ function @view_released [n] (x: float32[n]) -> (y: float32[n]) {
   CHECK(unproved(4).empty());
   CHECK(unproved(5) == std::vector<uint32_t>{0});
   CHECK(unproved(6) == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("what a file may ask for grows with its size") {
+  // Compressed, a table of very many equal registers takes some hundred bytes: too many items, then too many bytes.
+  for (const size_t num_registers : {100'000, 1'500'000}) {
+    Program program = test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n");
+    program.functions[0].registers.assign(num_registers, Type::Int());
+    const formats::Container raw = *formats::Container::Open(SharedBytes::Own(*EncodeProgram(program)));
+    formats::ContainerWriter writer;
+    formats::ContainerWriter::Options options;
+    options.codec = formats::Codec::kZstd;
+    for (const formats::Section& section : raw.sections()) {
+      REQUIRE(writer.Add(section.kind, section.index, {raw.Read(section)->bytes}, options).ok());
+    }
+    const SharedBytes bytes = SharedBytes::Own(*writer.ToBytes());
+    CHECK(bytes.size() < 4096);
+    CHECK((num_registers > 1'000'000 || DecodeProgram(raw).ok()));
+    const Status status = DecodeProgram(*formats::Container::Open(bytes)).status();
+    CHECK(status.code() == StatusCode::kCorrupt);
+    CHECK(status.message().ends_with("[CountCap]"));
+  }
+}
+
+TEST_CASE("types that copy each other are refused before they take the memory") {
+  // Each tuple holds the one before it twice: few bytes in the file, many types in memory.
+  Type wide = Type::Tuple(std::vector<Type>(250, Type::Int()));
+  Program program = test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n");
+  for (int i = 0; i < 20'000; ++i) {
+    Type type = Type::Tuple({wide, Type::Shape({DimCode(i)})});
+    program.functions[0].registers.push_back(std::move(type));
+  }
+  const formats::Container container = *formats::Container::Open(SharedBytes::Own(*EncodeProgram(program)));
+  const Status status = DecodeProgram(container).status();
+  CHECK(status.code() == StatusCode::kCorrupt);
+  CHECK(status.message().ends_with("[CountCap]"));
 }
 
 }  // namespace
