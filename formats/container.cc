@@ -351,6 +351,16 @@ Result<SharedBytes> Container::Read(const Section& section) const {
 Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   const std::span<const std::byte> stored = StoredBytes(section);
   if (section.codec == Codec::kNone) return SharedBytes(bytes_.owner, stored);
+  // A damaged file that is only looked at has not passed the check.
+  uint64_t left = ContainerOptions().max_decompressed_bytes;
+  for (const Section& other : sections_) {
+    if (other.codec == Codec::kNone || left_out_.Has(ContainerCheck::kSizeCap)) continue;
+    if (other.size > left) {
+      return Status(StatusCode::kCorrupt, {"section ", section.Label(), " is not decompressed: all together are above ",
+                                           "the cap [", CheckName(ContainerCheck::kSizeCap), "]"});
+    }
+    left -= other.size;
+  }
   const ZstdFrames frames = InspectZstd(stored);
   if (!frames.is_well_formed || frames.content_size != section.size) return SharedBytes();  // a check is left out
   Result<SharedBytes> bytes = DecompressZstd(frames, pool_);

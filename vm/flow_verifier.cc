@@ -10,7 +10,8 @@ namespace {
 
 class FlowVerifier {
  public:
-  FlowVerifier(const Function& function, const CheckSet& checks) : function_(function), checks_(checks) {}
+  FlowVerifier(const Function& function, const CheckSet& checks, int64_t& work_left)
+      : function_(function), checks_(checks), work_left_(work_left) {}
 
   Verdict Run() {
     FindBlocks();
@@ -35,6 +36,9 @@ class FlowVerifier {
       const uint32_t block = worklist_.front();
       worklist_.pop_front();
       queued_[block] = false;
+      const size_t end = block + 1 < leaders_.size() ? leaders_[block + 1] : function_.code.size();
+      work_left_ -= static_cast<int64_t>(4 * words_ + (end - leaders_[block]));
+      if (work_left_ < 0) return Verdict::Fail(checks_, Check::kFlowWork, "the functions together are too complex");
       INGOT_RETURN_UNLESS_PASSED(Visit(block));
     }
     return Verdict();
@@ -162,6 +166,7 @@ class FlowVerifier {
 
   const Function& function_;
   const CheckSet& checks_;
+  int64_t& work_left_;
   std::vector<uint32_t> leaders_;   // first instructions of the blocks
   std::vector<uint32_t> block_of_;  // per instruction
   size_t words_ = 0;
@@ -173,6 +178,8 @@ class FlowVerifier {
 
 }  // namespace
 
-Verdict VerifyFlow(const Function& function, const CheckSet& checks) { return FlowVerifier(function, checks).Run(); }
+Verdict VerifyFlow(const Function& function, const CheckSet& checks, int64_t& work_left) {
+  return FlowVerifier(function, checks, work_left).Run();
+}
 
 }  // namespace ingot::vm

@@ -7,6 +7,7 @@
 
 namespace ingot::vm {
 
-Verdict VerifyFlow(const Function& function, const CheckSet& checks);
+// Takes what it costs from `work_left`, which all functions of a program share.
+Verdict VerifyFlow(const Function& function, const CheckSet& checks, int64_t& work_left);
 
 }  // namespace ingot::vm

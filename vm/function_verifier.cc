@@ -284,12 +284,20 @@ class FunctionVerifier {
         if (in.scalar(0) >= 0 && static_cast<uint64_t>(in.scalar(0)) < program_.devices.size()) return Verdict();
         return Fail(Check::kDeviceId, {"device ", in.scalar(0), " of ", program_.devices.size()});
       case Opcode::kTuple: {
-        std::vector<Type> elements;
-        for (uint32_t index : in.registers(1)) {
-          INGOT_RETURN_UNLESS_PASSED(VerifyEscape(index));
-          elements.push_back(TypeOf(index));
+        // Compared one by one: a tuple's own type would copy as many as there are operands.
+        const Type& tuple = TypeOf(in.reg(0));
+        if (in.registers(1).size() != tuple.elements.size()) {
+          return Fail(Check::kDefinedType, {"register ", Name(in.reg(0)), " is ", Show(tuple), ", but gets ",
+                                            in.registers(1).size(), " elements"});
         }
-        return Produce(in.reg(0), Type::Tuple(std::move(elements)));
+        for (size_t i = 0; i < tuple.elements.size(); ++i) {
+          const uint32_t index = in.registers(1)[i];
+          INGOT_RETURN_UNLESS_PASSED(VerifyEscape(index));
+          if (IsAssignable(tuple.elements[i], TypeOf(index))) continue;
+          return Fail(Check::kDefinedType, {"register ", Name(in.reg(0)), " is ", Show(tuple), ", but element ", i,
+                                            " gets ", Show(TypeOf(index))});
+        }
+        return Verdict();
       }
       case Opcode::kTupleGet: {
         const Type& tuple = TypeOf(in.reg(1));

@@ -21,6 +21,7 @@ class CaseReader {
     INGOT_ASSIGN_OR_RETURN(const uint64_t count, in_.Count(1));
     std::vector<GoldenCase> cases;
     for (uint64_t i = 0; i < count; ++i) {
+      if (--tensors_left_ < 0) return in_.Error("too many cases");
       GoldenCase& golden = cases.emplace_back();
       INGOT_ASSIGN_OR_RETURN(golden.function, Text());
       INGOT_ASSIGN_OR_RETURN(const uint8_t origin, in_.U8());
@@ -47,6 +48,7 @@ class CaseReader {
     INGOT_ASSIGN_OR_RETURN(const uint64_t count, in_.Count(8));
     std::vector<GoldenTensor> tensors;
     for (uint64_t i = 0; i < count; ++i) {
+      if (--tensors_left_ < 0) return in_.Error("too many tensors");
       GoldenTensor& golden = tensors.emplace_back();
       INGOT_ASSIGN_OR_RETURN(golden.name, Text());
       DataType dtype;
@@ -71,8 +73,11 @@ class CaseReader {
     return tensors;
   }
 
+  static constexpr int64_t kMaxTensors = 1 << 16;  // each takes some hundred bytes, however few stand for it
+
   SharedBytes section_;
   ByteReader in_;
+  int64_t tensors_left_ = kMaxTensors;  // and cases
 };
 
 // The tables; payloads begin at `data`, a multiple of kPlanAlignment, and go to `payloads` where that is not null.

@@ -266,13 +266,16 @@ class Verifier {
 
   Verdict VerifyFunctionBody(const Function& function) const {
     INGOT_RETURN_UNLESS_PASSED(VerifyFunction(program_, function, checks_));
-    return VerifyFlow(function, checks_);
+    return VerifyFlow(function, checks_, flow_work_left_);
   }
 
   Verdict VerifyImage(const KernelImage& image) const {
+    std::optional<ElfImage>& read = elf_images_.emplace_back();  // each is read once, however many variants it has
     if (image.format == ImageFormat::kPtx) return Verdict();
-    const Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
-    return elf.ok() ? Verdict() : Fail(Check::kImageSegments, elf.status().message());
+    Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
+    if (!elf.ok()) return Fail(Check::kImageSegments, elf.status().message());
+    read = *std::move(elf);
+    return Verdict();
   }
 
   Verdict VerifyKernel(const Kernel& kernel) const {
@@ -349,14 +352,17 @@ class Verifier {
       return variant.entry.empty() || !kernel.launch ? Fail(Check::kKernelVariants, "no entry name or no launch record")
                                                      : Verdict();
     }
-    const Result<ElfImage> elf = ReadElfImageFor(image.arch, image.bytes.bytes);
-    if (elf.ok() && elf->ContainsCode(variant.offset)) return Verdict();
+    const bool was_read = variant.image < elf_images_.size() && elf_images_[variant.image];
+    if (was_read && elf_images_[variant.image]->ContainsCode(variant.offset)) return Verdict();
     return Fail(Check::kKernelVariants, {"offset ", variant.offset, " is outside the image's code"});
   }
 
   const Program& program_;
   const CheckSet& checks_;
-  std::vector<const Weight*> in_file_;  // by constant
+  std::vector<const Weight*> in_file_;                       // by constant
+  mutable std::vector<std::optional<ElfImage>> elf_images_;  // by image; null: PTX
+  // Words of bits and instructions that the flow analysis may look at, of all functions together: about a second.
+  mutable int64_t flow_work_left_ = int64_t{1} << 30;
 };
 
 }  // namespace

@@ -11,6 +11,9 @@
 #include "formats/container_writer.h"
 #include "tests/vm/round_trip.h"
 #include "vm/context.h"
+#include "vm/flow_verifier.h"
+#include "vm/golden_cases.h"
+#include "vm/verifier.h"
 #include "vm/zeroed_memory.h"
 
 namespace ingot::vm {
@@ -160,6 +163,50 @@ function @view_released [n] (x: float32[n]) -> (y: float32[n]) {
   CHECK(unproved(4).empty());
   CHECK(unproved(5) == std::vector<uint32_t>{0});
   CHECK(unproved(6) == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("operands of a tuple are compared one by one with its type") {
+  Program program = test::Assembled(
+      "ingot 1\nfunction @main export (x: int) -> (t: tuple(int)) {\n  register r1: tuple(int)\n  tuple r1, [r0]\n"
+      "  return [r1]\n}\n");
+  REQUIRE(Verify(program).ok());
+  std::get<RegisterList>(program.functions[0].code[0].operands[1]).assign(60'000, 0);
+  CHECK(Verify(program).message().ends_with("is tuple(int), but gets 60000 elements [DefinedType]"));
+}
+
+TEST_CASE("all functions together have one budget for the analysis of their flow") {
+  const Program program = test::Assembled(R"(ingot 1
+function @main export (b: bool) -> () {
+loop:
+  branch r0, loop, out
+out:
+  return []
+}
+)");
+  int64_t work_left = 1000;
+  REQUIRE(VerifyFlow(program.functions[0], CheckSet::All(), work_left).passed());
+  CHECK(work_left < 1000);
+  work_left = 1000 - work_left;
+  CHECK(VerifyFlow(program.functions[0], CheckSet::All(), work_left).passed());
+  CHECK(work_left == 0);
+  CHECK(VerifyFlow(program.functions[0], CheckSet::All(), work_left).status().message().ends_with("[FlowWork]"));
+}
+
+TEST_CASE("golden cases of more tensors than anybody compares are refused") {
+  GoldenCase golden{"main", GoldenOrigin::kFile, 0, 0, {}, {}};
+  const Tensor tensor = *Tensor::Allocate(DataType::Int(8), std::vector<int64_t>{});
+  golden.inputs.assign(1 << 16, {"x", tensor});
+  EncodedProgram encoded =
+      *EncodedProgram::Encode(test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n"));
+  formats::ContainerWriter::Options options;
+  options.is_required = false;
+  REQUIRE(encoded.container()
+              .AddOwned(formats::SectionKind::kGoldenCases, 0, EncodeGoldenCases({&golden, 1}), options)
+              .ok());
+  const formats::Container container = *formats::Container::Open(SharedBytes::Own(*encoded.container().ToBytes()));
+  const Status status = DecodeGoldenCases(container).status();
+  CHECK(status.code() == StatusCode::kCorrupt);
+  CHECK(status.message().ends_with("too many tensors"));
 }
 
 TEST_CASE("what a file may ask for grows with its size") {
