@@ -18,11 +18,15 @@ constexpr int64_t kBlock = 256;  // elements
 template <typename Number>
 using Block = std::array<Number, kBlock>;
 
-// Calls use(offset, count) for the elements of a compact tensor, a block at a time.
+// Calls use(offset, count) for the elements of a compact tensor, a block at a time, until it is stopped.
 template <typename Use>
-void ForEachBlock(int64_t num_elements, Use use) {
-  for (int64_t at = 0; at < num_elements; at += kBlock) use(at, std::min(kBlock, num_elements - at));
+void ForEachBlock(Poll poll, int64_t num_elements, Use use) {
+  for (int64_t at = 0; at < num_elements && !poll.is_stopped(); at += kBlock) {
+    use(at, std::min(kBlock, num_elements - at));
+  }
 }
+// A stopped routine has written a part: what is known of it at the end.
+Status Ended(Poll poll) { return poll.is_stopped() ? Stopped() : Status(); }
 
 // Results of floats that are not double are rounded to float32 before anything else happens to them.
 void RoundResults(DataType dtype, double* values, int64_t count) {
@@ -133,10 +137,11 @@ Walk JoinAxes(const TensorView& out, const Strides& a, const Strides& b) {
 
 // Calls row(offsets of the two inputs) for every row of the walk, in order.
 template <typename Row>
-void ForEachRow(const Walk& walk, Row row) {
+void ForEachRow(Poll poll, const Walk& walk, Row row) {
   std::array<int64_t, 2> offsets{};
   std::array<int64_t, kMaxRank> index{};
   for (;;) {
+    if (poll.is_stopped()) return;
     row(offsets);
     int axis = walk.rank - 2;
     for (; axis >= 0; --axis) {
@@ -150,14 +155,15 @@ void ForEachRow(const Walk& walk, Row row) {
 }
 
 template <typename Number>
-void BinaryRows(BinaryOp op, const TensorView& a, const TensorView& b, const TensorView& out, const Walk& walk) {
+void BinaryRows(Poll poll, BinaryOp op, const TensorView& a, const TensorView& b, const TensorView& out,
+                const Walk& walk) {
   Block<Number> x, y, z;
   const int64_t row_length = walk.dims[walk.rank - 1];
   const int64_t a_step = walk.strides[0][walk.rank - 1];
   const int64_t b_step = walk.strides[1][walk.rank - 1];
   int64_t to = 0;
-  ForEachRow(walk, [&](const std::array<int64_t, 2>& from) {
-    ForEachBlock(row_length, [&](int64_t at, int64_t count) {
+  ForEachRow(poll, walk, [&](const std::array<int64_t, 2>& from) {
+    ForEachBlock(poll, row_length, [&](int64_t at, int64_t count) {
       Load(a, from[0] + at * a_step, a_step, count, x.data());
       Load(b, from[1] + at * b_step, b_step, count, y.data());
       Compute(op, out.dtype, x.data(), y.data(), z.data(), count);
@@ -194,15 +200,15 @@ struct MatrixSizes {
 
 // One matrix of a product, a block of a row at a time: it collects a[m, k] * b[k, :] for ascending k.
 template <typename Sum>
-void MatrixProduct(const TensorView& a, int64_t a_offset, const TensorView& b, int64_t b_offset, const TensorView& c,
-                   int64_t c_offset, MatrixSizes sizes) {
+void MatrixProduct(Poll poll, const TensorView& a, int64_t a_offset, const TensorView& b, int64_t b_offset,
+                   const TensorView& c, int64_t c_offset, MatrixSizes sizes) {
   Block<Sum> factors, row, sums;
   const auto* floats =
       std::is_same_v<Sum, float> && b.dtype == DataType::Float(32) ? static_cast<const Sum*>(b.data) : nullptr;
-  for (int64_t i = 0; i < sizes.m; ++i) {
-    ForEachBlock(sizes.n, [&](int64_t column, int64_t columns) {
+  for (int64_t i = 0; i < sizes.m && !poll.is_stopped(); ++i) {
+    ForEachBlock(poll, sizes.n, [&](int64_t column, int64_t columns) {
       sums.fill(0);
-      ForEachBlock(sizes.k, [&](int64_t at, int64_t count) {
+      ForEachBlock(poll, sizes.k, [&](int64_t at, int64_t count) {
         LoadFactors(a, a_offset + i * sizes.k + at, count, factors.data());
         for (int64_t l = 0; l < count; ++l) {
           const int64_t from = b_offset + (at + l) * sizes.n + column;
@@ -218,16 +224,16 @@ void MatrixProduct(const TensorView& a, int64_t a_offset, const TensorView& b, i
 
 }  // namespace
 
-Status Cast(const TensorView& in, const TensorView& out) {
+Status Cast(const TensorView& in, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("cast", in));
   INGOT_RETURN_IF_ERROR(CheckResult("cast", out));
   INGOT_RETURN_IF_ERROR(CheckDims("cast", in.shape(), out));
-  if (in.dtype == out.dtype) return Reshape(in, out);
+  if (in.dtype == out.dtype) return Reshape(in, out, poll);
   Block<double> floats;
   Block<int64_t> integers;
   const bool is_uint64 = !in.dtype.is_int() && in.dtype.bits == 64;
   const bool rounds_to_float = out.dtype.code == TypeCode::kFloat && out.dtype.bits == 32;
-  ForEachBlock(in.num_elements, [&](int64_t at, int64_t count) {
+  ForEachBlock(poll, in.num_elements, [&](int64_t at, int64_t count) {
     if (in.dtype.is_floating()) {
       Load(in, at, 1, count, floats.data());
       if (out.dtype.is_floating()) return Store(out, at, count, floats.data());
@@ -246,10 +252,10 @@ Status Cast(const TensorView& in, const TensorView& out) {
     }
     Store(out, at, count, floats.data());
   });
-  return Status();
+  return Ended(poll);
 }
 
-Status Binary(BinaryOp op, const TensorView& a, const TensorView& b, const TensorView& out) {
+Status Binary(BinaryOp op, const TensorView& a, const TensorView& b, const TensorView& out, Poll poll) {
   const char* name = NameOf(op);
   INGOT_RETURN_IF_ERROR(CheckHost(name, a));
   INGOT_RETURN_IF_ERROR(CheckHost(name, b));
@@ -269,30 +275,30 @@ Status Binary(BinaryOp op, const TensorView& a, const TensorView& b, const Tenso
   if (out.num_elements == 0) return Status();
   const Walk walk = JoinAxes(out, a_strides, b_strides);
   if (out.dtype.is_floating()) {
-    BinaryRows<double>(op, a, b, out, walk);
+    BinaryRows<double>(poll, op, a, b, out, walk);
   } else {
-    BinaryRows<int64_t>(op, a, b, out, walk);
+    BinaryRows<int64_t>(poll, op, a, b, out, walk);
   }
-  return Status();
+  return Ended(poll);
 }
 
-Status Sqrt(const TensorView& in, const TensorView& out) {
+Status Sqrt(const TensorView& in, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("sqrt", in));
   INGOT_RETURN_IF_ERROR(CheckResult("sqrt", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("sqrt", in, out));
   INGOT_RETURN_IF_ERROR(CheckDims("sqrt", in.shape(), out));
   if (!in.dtype.is_floating()) return Bad("sqrt", {"expected floats, got ", in.TypeToString()});
   Block<double> values;
-  ForEachBlock(in.num_elements, [&](int64_t at, int64_t count) {
+  ForEachBlock(poll, in.num_elements, [&](int64_t at, int64_t count) {
     Load(in, at, 1, count, values.data());
     for (int64_t i = 0; i < count; ++i) values[i] = std::sqrt(values[i]);
     RoundResults(in.dtype, values.data(), count);
     Store(out, at, count, values.data());
   });
-  return Status();
+  return Ended(poll);
 }
 
-Status Negate(const TensorView& in, const TensorView& out) {
+Status Negate(const TensorView& in, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("negate", in));
   INGOT_RETURN_IF_ERROR(CheckResult("negate", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("negate", in, out));
@@ -300,7 +306,7 @@ Status Negate(const TensorView& in, const TensorView& out) {
   if (in.dtype.is_bool()) return Bad("negate", "expected numbers, got bool");
   Block<double> floats;
   Block<int64_t> integers;
-  ForEachBlock(in.num_elements, [&](int64_t at, int64_t count) {
+  ForEachBlock(poll, in.num_elements, [&](int64_t at, int64_t count) {
     if (in.dtype.is_floating()) {
       Load(in, at, 1, count, floats.data());
       for (int64_t i = 0; i < count; ++i) floats[i] = -floats[i];
@@ -310,10 +316,10 @@ Status Negate(const TensorView& in, const TensorView& out) {
     for (int64_t i = 0; i < count; ++i) integers[i] = static_cast<int64_t>(0 - static_cast<uint64_t>(integers[i]));
     Store(out, at, count, integers.data());
   });
-  return Status();
+  return Ended(poll);
 }
 
-Status MatMul(const TensorView& a, const TensorView& b, const TensorView& out) {
+Status MatMul(const TensorView& a, const TensorView& b, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("matmul", a));
   INGOT_RETURN_IF_ERROR(CheckHost("matmul", b));
   INGOT_RETURN_IF_ERROR(CheckResult("matmul", out));
@@ -343,21 +349,21 @@ Status MatMul(const TensorView& a, const TensorView& b, const TensorView& out) {
   if (out.num_elements == 0) return Status();
   const MatrixSizes sizes{out.dims[rank - 2], out.dims[rank - 1], a.dims[a.rank - 1]};
   int64_t to = 0;
-  ForEachRow(batches, [&](const std::array<int64_t, 2>& from) {
+  ForEachRow(poll, batches, [&](const std::array<int64_t, 2>& from) {
     if (!out.dtype.is_floating()) {
-      MatrixProduct<uint64_t>(a, from[0], b, from[1], out, to, sizes);
+      MatrixProduct<uint64_t>(poll, a, from[0], b, from[1], out, to, sizes);
     } else if (out.dtype.bits == 64) {
-      MatrixProduct<double>(a, from[0], b, from[1], out, to, sizes);
+      MatrixProduct<double>(poll, a, from[0], b, from[1], out, to, sizes);
     } else {
-      MatrixProduct<float>(a, from[0], b, from[1], out, to, sizes);
+      MatrixProduct<float>(poll, a, from[0], b, from[1], out, to, sizes);
     }
     to += sizes.m * sizes.n;
   });
-  return Status();
+  return Ended(poll);
 }
 
 Status Quantize(const TensorView& in, const TensorView& scale, const TensorView& zero_point, int64_t axis,
-                const TensorView& out) {
+                const TensorView& out, Poll poll) {
   for (const TensorView* tensor : {&in, &scale, &zero_point}) {
     INGOT_RETURN_IF_ERROR(CheckHost("quantize", *tensor));
   }
@@ -383,7 +389,7 @@ Status Quantize(const TensorView& in, const TensorView& scale, const TensorView&
   const auto* scales = static_cast<const float*>(scale.data);
   Block<double> floats;
   Block<int64_t> integers;
-  ForEachBlock(in.num_elements, [&](int64_t at, int64_t count) {
+  ForEachBlock(poll, in.num_elements, [&](int64_t at, int64_t count) {
     Load(in, at, 1, count, floats.data());
     for (int64_t i = 0; i < count; ++i) {
       const int64_t slice = (at + i) / inner % extent;
@@ -396,7 +402,7 @@ Status Quantize(const TensorView& in, const TensorView& scale, const TensorView&
     }
     Store(out, at, count, integers.data());
   });
-  return Status();
+  return Ended(poll);
 }
 
 }  // namespace ingot::host

@@ -8,6 +8,7 @@
 
 namespace ingot::host {
 
+Status Stopped() { return Status(StatusCode::kCancelled, "stopped before its end"); }
 Status Bad(const char* routine, Text message) { return Status(StatusCode::kBadInput, {routine, ": ", message}); }
 
 std::string DimsToString(std::span<const int64_t> dims) {

@@ -16,6 +16,8 @@ namespace ingot::host {
 using Strides = std::array<int64_t, kMaxRank>;
 
 Status Bad(const char* routine, Text message);
+// What a routine gives that was stopped by its Poll.
+Status Stopped();
 std::string DimsToString(std::span<const int64_t> dims);
 // Compact, in host memory, of numbers.
 Status CheckHost(const char* routine, const TensorView& tensor);

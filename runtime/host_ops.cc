@@ -15,12 +15,14 @@ namespace {
 
 // Calls row(out_offset, offsets of the N inputs) for every row of `out`, in order; offsets count elements.
 template <size_t N, typename Row>
-void ForEachRow(const TensorView& out, const std::array<Strides, N>& strides, std::array<int64_t, N> offsets, Row row) {
-  if (out.num_elements == 0) return;
+Status ForEachRow(Poll poll, const TensorView& out, const std::array<Strides, N>& strides,
+                  std::array<int64_t, N> offsets, Row row) {
+  if (out.num_elements == 0) return Status();
   const int outer = std::max(out.rank - 1, 0);
   const int64_t row_length = out.rank == 0 ? 1 : out.dims[out.rank - 1];
   std::array<int64_t, kMaxRank> index{};
   for (int64_t out_offset = 0;; out_offset += row_length) {
+    if (poll.is_stopped()) return Stopped();
     row(out_offset, offsets);
     int axis = outer - 1;
     for (; axis >= 0; --axis) {
@@ -29,7 +31,7 @@ void ForEachRow(const TensorView& out, const std::array<Strides, N>& strides, st
       for (size_t i = 0; i < N; ++i) offsets[i] -= strides[i][axis] * out.dims[axis];
       index[axis] = 0;
     }
-    if (axis < 0) return;
+    if (axis < 0) return Status();
   }
 }
 
@@ -61,17 +63,17 @@ void MoveRow(int bits, const void* from, int64_t from_offset, int64_t stride, vo
   }
 }
 
-void MoveStrided(const TensorView& in, const Strides& strides, int64_t offset, const TensorView& out) {
+Status MoveStrided(Poll poll, const TensorView& in, const Strides& strides, int64_t offset, const TensorView& out) {
   const int64_t count = out.rank == 0 ? 1 : out.dims[out.rank - 1];
   const int64_t stride = out.rank == 0 ? 1 : strides[out.rank - 1];
-  ForEachRow<1>(out, {strides}, {offset}, [&](int64_t out_offset, const std::array<int64_t, 1>& from) {
+  return ForEachRow<1>(poll, out, {strides}, {offset}, [&](int64_t out_offset, const std::array<int64_t, 1>& from) {
     MoveRow(in.dtype.bits, in.data, from[0], stride, out.data, out_offset, count);
   });
 }
 
 }  // namespace
 
-Status Permute(const TensorView& in, std::span<const int64_t> axes, const TensorView& out) {
+Status Permute(const TensorView& in, std::span<const int64_t> axes, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("permute", in));
   INGOT_RETURN_IF_ERROR(CheckResult("permute", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("permute", in, out));
@@ -90,11 +92,10 @@ Status Permute(const TensorView& in, std::span<const int64_t> axes, const Tensor
     return Bad("permute", {"axes ", DimsToString(axes), " are no permutation of the axes of ", in.TypeToString()});
   }
   INGOT_RETURN_IF_ERROR(CheckDims("permute", {dims.data(), axes.size()}, out));
-  MoveStrided(in, strides, 0, out);
-  return Status();
+  return MoveStrided(poll, in, strides, 0, out);
 }
 
-Status Pad(const TensorView& in, std::span<const int64_t> before, double value, const TensorView& out) {
+Status Pad(const TensorView& in, std::span<const int64_t> before, double value, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("pad", in));
   INGOT_RETURN_IF_ERROR(CheckResult("pad", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("pad", in, out));
@@ -110,14 +111,13 @@ Status Pad(const TensorView& in, std::span<const int64_t> before, double value, 
   Fill(out, value);
   // Walk the rows of `in`, which is compact: its offset is the running one, out's the odometer's.
   const int64_t count = in.rank == 0 ? 1 : in.dims[in.rank - 1];
-  ForEachRow<1>(in, {out.strides}, {offset}, [&](int64_t from, const std::array<int64_t, 1>& to) {
+  return ForEachRow<1>(poll, in, {out.strides}, {offset}, [&](int64_t from, const std::array<int64_t, 1>& to) {
     MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
   });
-  return Status();
 }
 
 Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<const int64_t> steps,
-             const TensorView& out) {
+             const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("slice", in));
   INGOT_RETURN_IF_ERROR(CheckResult("slice", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("slice", in, out));
@@ -141,8 +141,7 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
     strides[axis] = out.dims[axis] == 1 ? 0 : steps[axis] * in.strides[axis];
     offset += starts[axis] * in.strides[axis];
   }
-  MoveStrided(in, strides, offset, out);
-  return Status();
+  return MoveStrided(poll, in, strides, offset, out);
 }
 
 namespace {
@@ -159,11 +158,12 @@ Status CheckPlace(const char* what, const TensorView& in, int64_t axis, int64_t 
   return Bad(what, {in.TypeToString(), " does not fit at ", position, " of axis ", axis, " of ", out.TypeToString()});
 }
 
-void MoveInto(const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
+Status MoveInto(Poll poll, const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
   const int64_t count = in.dims[in.rank - 1];
-  ForEachRow<1>(in, {out.strides}, {position * out.strides[axis]}, [&](int64_t from, const std::array<int64_t, 1>& to) {
-    MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
-  });
+  return ForEachRow<1>(poll, in, {out.strides}, {position * out.strides[axis]},
+                       [&](int64_t from, const std::array<int64_t, 1>& to) {
+                         MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
+                       });
 }
 
 Status CheckAxis(const char* what, int64_t axis, const TensorView& out) {
@@ -174,7 +174,7 @@ Status CheckAxis(const char* what, int64_t axis, const TensorView& out) {
 
 }  // namespace
 
-Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView& out) {
+Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckAxis("concat", axis, out));
   int64_t position = 0;
   for (const TensorView& in : inputs) {
@@ -186,37 +186,40 @@ Status Concat(std::span<const TensorView> inputs, int64_t axis, const TensorView
   }
   position = 0;
   for (const TensorView& in : inputs) {
-    MoveInto(in, axis, position, out);
+    INGOT_RETURN_IF_ERROR(MoveInto(poll, in, axis, position, out));
     position += in.dims[axis];
   }
   return Status();
 }
 
-Status Insert(const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
+Status Insert(const TensorView& in, int64_t axis, int64_t position, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckAxis("insert", axis, out));
   INGOT_RETURN_IF_ERROR(CheckPlace("insert", in, axis, position, out));
-  MoveInto(in, axis, position, out);
-  return Status();
+  return MoveInto(poll, in, axis, position, out);
 }
 
-Status Reshape(const TensorView& in, const TensorView& out) {
+Status Reshape(const TensorView& in, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("reshape", in));
   INGOT_RETURN_IF_ERROR(CheckResult("reshape", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("reshape", in, out));
   if (in.num_elements != out.num_elements) {
     return Bad("reshape", {in.TypeToString(), " and ", out.TypeToString(), " differ in their number of elements"});
   }
-  if (in.size_bytes > 0) std::memcpy(out.data, in.data, static_cast<size_t>(in.size_bytes));
+  constexpr int64_t kPiece = 1 << 24;  // bytes
+  for (int64_t at = 0; at < in.size_bytes; at += kPiece) {
+    if (poll.is_stopped()) return Stopped();
+    const auto size = static_cast<size_t>(std::min(kPiece, in.size_bytes - at));
+    std::memcpy(static_cast<std::byte*>(out.data) + at, static_cast<const std::byte*>(in.data) + at, size);
+  }
   return Status();
 }
 
-Status BroadcastTo(const TensorView& in, const TensorView& out) {
+Status BroadcastTo(const TensorView& in, const TensorView& out, Poll poll) {
   INGOT_RETURN_IF_ERROR(CheckHost("broadcast_to", in));
   INGOT_RETURN_IF_ERROR(CheckResult("broadcast_to", out));
   INGOT_RETURN_IF_ERROR(CheckSameType("broadcast_to", in, out));
   INGOT_ASSIGN_OR_RETURN(const Strides strides, BroadcastStrides("broadcast_to", in, out));
-  MoveStrided(in, strides, 0, out);
-  return Status();
+  return MoveStrided(poll, in, strides, 0, out);
 }
 
 }  // namespace ingot::host

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/host_ops.h"
 #include "runtime/tensor.h"
 #include "vm/builtins.h"
 #include "vm/instance.h"
@@ -18,6 +19,9 @@ namespace ingot::vm {
 
 class BuiltinCall {
  public:
+  // `poll` stops the routines that run long.
+  explicit BuiltinCall(host::Poll poll) : poll_(poll) {}
+  host::Poll poll() const { return poll_; }
   void Clear();
   // The register that the result goes to; null: there is none.
   void SetResultSlot(const int64_t* slot) { result_slot_ = slot; }
@@ -46,6 +50,7 @@ class BuiltinCall {
   Result<std::string> Format(size_t i) const;
 
  private:
+  host::Poll poll_;
   std::vector<const Type*> types_;
   std::vector<const int64_t*> slots_;
   std::vector<TensorView> views_;  // as many; of a tensor alone it has a meaning

@@ -89,27 +89,29 @@ Status BuiltinAssert(Call a, Instance&) {
   INGOT_ASSIGN_OR_RETURN(std::string text, a.Format(1));
   return Status(StatusCode::kFailed, std::move(text));
 }
-Status BuiltinPermute(Call a, Instance&) { return host::Permute(a.tensor(1), a.shape(2), a.tensor(0)); }
-Status BuiltinPad(Call a, Instance&) { return host::Pad(a.tensor(1), a.shape(2), a.number(3), a.tensor(0)); }
-Status BuiltinSlice(Call a, Instance&) { return host::Slice(a.tensor(1), a.shape(2), a.shape(3), a.tensor(0)); }
-Status BuiltinConcat(Call a, Instance&) { return host::Concat(a.tensors_from(2), a.integer(1), a.tensor(0)); }
-Status BuiltinReshape(Call a, Instance&) { return host::Reshape(a.tensor(1), a.tensor(0)); }
-Status BuiltinCast(Call a, Instance&) { return host::Cast(a.tensor(1), a.tensor(0)); }
-Status Binary(host::BinaryOp op, Call a) { return host::Binary(op, a.tensor(1), a.tensor(2), a.tensor(0)); }
+Status BuiltinPermute(Call a, Instance&) { return host::Permute(a.tensor(1), a.shape(2), a.tensor(0), a.poll()); }
+Status BuiltinPad(Call a, Instance&) { return host::Pad(a.tensor(1), a.shape(2), a.number(3), a.tensor(0), a.poll()); }
+Status BuiltinSlice(Call a, Instance&) {
+  return host::Slice(a.tensor(1), a.shape(2), a.shape(3), a.tensor(0), a.poll());
+}
+Status BuiltinConcat(Call a, Instance&) { return host::Concat(a.tensors_from(2), a.integer(1), a.tensor(0), a.poll()); }
+Status BuiltinReshape(Call a, Instance&) { return host::Reshape(a.tensor(1), a.tensor(0), a.poll()); }
+Status BuiltinCast(Call a, Instance&) { return host::Cast(a.tensor(1), a.tensor(0), a.poll()); }
+Status Binary(host::BinaryOp op, Call a) { return host::Binary(op, a.tensor(1), a.tensor(2), a.tensor(0), a.poll()); }
 Status BuiltinAdd(Call a, Instance&) { return Binary(host::BinaryOp::kAdd, a); }
 Status BuiltinSub(Call a, Instance&) { return Binary(host::BinaryOp::kSub, a); }
 Status BuiltinMul(Call a, Instance&) { return Binary(host::BinaryOp::kMul, a); }
 Status BuiltinDiv(Call a, Instance&) { return Binary(host::BinaryOp::kDiv, a); }
 Status BuiltinMinimum(Call a, Instance&) { return Binary(host::BinaryOp::kMin, a); }
 Status BuiltinMaximum(Call a, Instance&) { return Binary(host::BinaryOp::kMax, a); }
-Status BuiltinSqrt(Call a, Instance&) { return host::Sqrt(a.tensor(1), a.tensor(0)); }
-Status BuiltinMatMul(Call a, Instance&) { return host::MatMul(a.tensor(1), a.tensor(2), a.tensor(0)); }
+Status BuiltinSqrt(Call a, Instance&) { return host::Sqrt(a.tensor(1), a.tensor(0), a.poll()); }
+Status BuiltinMatMul(Call a, Instance&) { return host::MatMul(a.tensor(1), a.tensor(2), a.tensor(0), a.poll()); }
 Status BuiltinQuantize(Call a, Instance&) {
-  return host::Quantize(a.tensor(1), a.tensor(2), a.tensor(3), a.integer(4), a.tensor(0));
+  return host::Quantize(a.tensor(1), a.tensor(2), a.tensor(3), a.integer(4), a.tensor(0), a.poll());
 }
-Status BuiltinBroadcastTo(Call a, Instance&) { return host::BroadcastTo(a.tensor(1), a.tensor(0)); }
+Status BuiltinBroadcastTo(Call a, Instance&) { return host::BroadcastTo(a.tensor(1), a.tensor(0), a.poll()); }
 Status BuiltinCacheAppend(Call a, Instance&) {
-  return host::Insert(a.tensor(1), a.integer(2), a.integer(3), a.tensor(0));
+  return host::Insert(a.tensor(1), a.integer(2), a.integer(3), a.tensor(0), a.poll());
 }
 Status BuiltinStoreInt(Call a, Instance&) {
   const TensorView& out = a.tensor(0);
@@ -119,7 +121,7 @@ Status BuiltinStoreInt(Call a, Instance&) {
   std::fill_n(static_cast<int64_t*>(out.data), out.num_elements, a.integer(1));
   return Status();
 }
-Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.tensor(0)); }
+Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.tensor(0), a.poll()); }
 
 // ---- Sequences
 
@@ -213,7 +215,7 @@ Status BuiltinSequenceConcatDims(Call a, Instance&) {
 }
 Status BuiltinSequenceConcat(Call a, Instance&) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<TensorView> views, TensorsAt(a, 1));
-  return host::Concat(views, a.integer(2), a.tensor(0));
+  return host::Concat(views, a.integer(2), a.tensor(0), a.poll());
 }
 
 }  // namespace

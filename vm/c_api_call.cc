@@ -236,6 +236,12 @@ Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size
   return values;
 }
 
+Status CheckDeadline(double seconds) {
+  constexpr double kLongest = 1e9;  // the clock's own range is not far above
+  if (seconds >= 0 && seconds <= kLongest) return Status();
+  return Status(StatusCode::kInvalidArgument, "a deadline is a number of seconds >= 0");
+}
+
 Status CreateContext(ingot_executable* executable, const ingot_context_options* options, ingot_context** context) {
   if (context == nullptr) return NullArgument("context");
   *context = nullptr;
@@ -246,7 +252,12 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   if (!is_cpu || given.device.device_id != 0) {
     return Status(StatusCode::kUnsupportedFile, "contexts run on the device cpu alone");
   }
+  INGOT_RETURN_IF_ERROR(CheckDeadline(given.deadline_seconds));
+  if (given.max_memory_bytes < 0 || given.fuel < 0) {
+    return Status(StatusCode::kInvalidArgument, "max_memory_bytes and fuel are not negative");
+  }
   vm::ContextOptions converted;
+  converted.deadline_seconds = given.deadline_seconds;
   converted.max_memory_bytes = given.max_memory_bytes;
   converted.fuel = given.fuel;
   if (given.externals == nullptr && given.num_externals > 0) return NullArgument("externals");
@@ -445,9 +456,7 @@ ingot_status* ingot_context_get_output(ingot_context* context, size_t index, ing
 ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) {
   return Guard([&]() -> Status {
     INGOT_RETURN_IF_ERROR(CheckIdle(context));
-    constexpr double kLongest = 1e9;  // seconds; the clock's own range is not far above
-    if (!(seconds >= 0 && seconds <= kLongest))
-      return Status(StatusCode::kInvalidArgument, "a deadline is a number of seconds >= 0");
+    INGOT_RETURN_IF_ERROR(CheckDeadline(seconds));
     context->context->set_deadline(seconds);
     return Status();
   });

@@ -16,7 +16,12 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
   context->options_ = std::move(options);
   const Executable& exe = *context->executable_;
   const auto in_file = [&](Status status) { return std::move(status).WithContext(exe.name()); };
-  INGOT_RETURN_IF_ERROR(exe.prepared_constants().Compute(context->executable_, context->options_.max_memory_bytes));
+  context->set_deadline(context->options_.deadline_seconds);
+  ContextOptions limits;  // without the externals
+  limits.max_memory_bytes = context->options_.max_memory_bytes;
+  limits.fuel = context->options_.fuel;
+  limits.deadline_seconds = context->options_.deadline_seconds;
+  INGOT_RETURN_IF_ERROR(exe.prepared_constants().Compute(context->executable_, limits));
   if (Status status = context->CreateDevices(); !status.ok()) return in_file(std::move(status));
   if (Status status = context->CreateStates(); !status.ok()) return in_file(std::move(status));
   if (Status status = context->BindExternals(std::move(context->options_.externals)); !status.ok()) {
@@ -29,10 +34,10 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
 }
 
 Result<std::unique_ptr<Context>> Context::CreateForPreparing(std::shared_ptr<const Executable> executable,
-                                                             int64_t max_memory_bytes) {
+                                                             ContextOptions limits) {
   std::unique_ptr<Context> context(new Context());
   context->executable_ = std::move(executable);
-  context->options_.max_memory_bytes = max_memory_bytes;
+  context->options_ = std::move(limits);
   INGOT_RETURN_IF_ERROR(context->CreateDevices().WithContext(context->executable_->name()));
   context->CreateInterpreter();
   return context;

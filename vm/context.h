@@ -34,6 +34,7 @@ struct ExternalFunction {
 struct ContextOptions {
   int64_t max_memory_bytes = 0;  // of what this context allocates, per device; 0: no cap
   int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
+  double deadline_seconds = 0;   // of what creating the context computes, then of each invocation; 0: none
   std::map<std::string, ExternalFunction> externals;
 };
 
@@ -49,7 +50,7 @@ class Context {
                                                  ContextOptions options = {});
   // For PreparedConstants alone: runs functions that go straight through builtins.
   static Result<std::unique_ptr<Context>> CreateForPreparing(std::shared_ptr<const Executable> executable,
-                                                             int64_t max_memory_bytes);
+                                                             ContextOptions limits);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

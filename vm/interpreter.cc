@@ -233,7 +233,10 @@ Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activati
   const Kernel& kernel = *call.kernel;
   void* const* arguments = activation.arguments.data() + call.first_argument;
   const int64_t* ints = activation.ints.data() + call.first_int;
-  if (call.function == nullptr) return RunStubKernel(kernel, arguments, ints);
+  if (call.function == nullptr) {
+    Status status = RunStubKernel(kernel, arguments, ints, {&context_.interrupt_});
+    return status.code() == StatusCode::kCancelled ? Interrupted() : status;
+  }
   context_.running_kernel_ = kernel.externals.empty() ? nullptr : &kernel;
   const int32_t code = context_.kernel_context_->Call(call.function, arguments, ints);
   context_.running_kernel_ = nullptr;

@@ -14,7 +14,7 @@ namespace ingot::vm {
 
 class Interpreter {
  public:
-  explicit Interpreter(Context& context) : context_(context) {}
+  explicit Interpreter(Context& context) : context_(context), builtin_call_({&context.interrupt_}) {}
 
   // An invocation is one of the Enters, Run, then one of the results' functions, and in any case Unwind.
   Status Enter(const LinkedFunction& linked, std::span<const Value> arguments);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/host_ops.h"
 #include "runtime/kernel_abi.h"
 #include "vm/frame_layout.h"
 #include "vm/kernel_image.h"
@@ -140,7 +141,8 @@ struct LinkedProgram {
 Result<LinkedProgram> Link(const Program& program, const LinkOptions& options);
 
 // The kernel's stub: reads every byte of its inputs, writes every byte of its outputs with a pattern of the kernel's
-// name. `ints` are the kernel's integer arguments, buffers as the kernel takes them.
-Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* ints);
+// name. `ints` are the kernel's integer arguments, buffers as the kernel takes them. A cancelled status when `poll` stops
+// it.
+Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* ints, host::Poll poll);
 
 }  // namespace ingot::vm

@@ -89,6 +89,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   // The verifier knows the same register and the same plan entry; views and what lies in sequences show here.
   if (!builtin_call_.WritesApart(row)) return fail(Failed("its output overlaps an input"));
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
+  if (!status.ok() && status.code() == StatusCode::kCancelled) return Interrupted();
   if (!status.ok()) return fail(std::move(status));
   if (in.registers(0).empty()) return status;
   const Function& function = *record.linked->function;

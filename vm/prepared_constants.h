@@ -16,11 +16,12 @@
 namespace ingot::vm {
 
 class Executable;
+struct ContextOptions;
 
 class PreparedConstants {
  public:
-  // Does nothing once it went well. max_memory_bytes: a cap for what is computed; 0: none. Thread-safe.
-  Status Compute(const std::shared_ptr<const Executable>& executable, int64_t max_memory_bytes);
+  // Does nothing once it went well. The limits hold for all that is computed; the fuel for each function. Thread-safe.
+  Status Compute(const std::shared_ptr<const Executable>& executable, const ContextOptions& limits);
   // Of a prepared constant, after Compute.
   std::byte* data(size_t constant) const { return static_cast<std::byte*>(tensors_[constant].data()); }
 

@@ -20,7 +20,8 @@ Result<int64_t> SizeOf(const KernelParam& param, std::span<const int64_t> ints) 
 
 }  // namespace
 
-Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* ints) {
+Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* ints, host::Poll poll) {
+  constexpr int64_t kPiece = 1 << 20;  // bytes
   const std::span<const int64_t> arguments(ints, kernel.ints.size());
   uint64_t state = 0xcbf29ce484222325;  // FNV-1a over what is read
   const auto mix = [&](unsigned char byte) { state = (state ^ byte) * 0x100000001b3; };
@@ -29,7 +30,10 @@ Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* 
     if (kernel.params[i].role == ParamRole::kOut) continue;
     INGOT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(kernel.params[i], arguments));
     const auto* bytes = static_cast<const unsigned char*>(buffers[i]);
-    for (int64_t k = 0; k < size; ++k) mix(bytes[k]);
+    for (int64_t k = 0; k < size; ++k) {
+      if (k % kPiece == 0 && poll.is_stopped()) return Status(StatusCode::kCancelled, "stopped");
+      mix(bytes[k]);
+    }
   }
   for (size_t i = 0; i < kernel.params.size(); ++i) {
     if (kernel.params[i].role == ParamRole::kIn) continue;

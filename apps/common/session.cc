@@ -157,10 +157,8 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   context.device = {static_cast<int32_t>(device.kind), device.index};
   context.max_memory_bytes = options.max_memory_bytes;
   context.fuel = options.fuel;
+  context.deadline_seconds = options.deadline_seconds;
   INGOT_RETURN_IF_ERROR(FromC(ingot_context_create(session->executable_, &context, &session->context_)));
-  if (options.deadline_seconds > 0) {
-    INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_deadline(session->context_, options.deadline_seconds)));
-  }
   if (options.check_finite) INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_check_finite(session->context_, 1)));
   return session;
 }

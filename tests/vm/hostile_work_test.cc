@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <fstream>
 #include <memory>
 
@@ -21,6 +22,51 @@ namespace {
 
 std::shared_ptr<const Executable> Open(const std::string& text) {
   return *Executable::FromProgram(*Instance::Create({}), test::Assembled(text), "m", {});
+}
+
+constexpr const char* kProduct = R"(
+  register r0: float32[1500, 1500]
+  register r1: float32[1500, 1500]
+  alloc r0, [1500, 1500]
+  alloc r1, [1500, 1500]
+  call_builtin [], matmul, [r1, r0, r0]
+  call_builtin [], matmul, [r1, r0, r0]
+  call_builtin [], matmul, [r1, r0, r0]
+  call_builtin [], matmul, [r1, r0, r0]
+  return [r1]
+}
+)";
+
+double Seconds(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
+
+TEST_CASE("a long builtin ends at the deadline") {
+  const auto executable =
+      Open(std::string("ingot 1\nfunction @main export () -> (y: float32[1500, 1500]) {") + kProduct);
+  ContextOptions options;
+  options.deadline_seconds = 0.05;
+  const auto context = *Context::Create(executable, options);
+  const auto began = std::chrono::steady_clock::now();
+  const Status status = context->Invoke(executable->program().functions[0], {}).status();
+  CHECK(status.code() == StatusCode::kDeadlineExceeded);
+  CHECK(Seconds(began) < 1);
+}
+
+TEST_CASE("what prepares constants ends at the deadline and with the fuel") {
+  const auto executable = Open(
+      std::string("ingot 1\nconstant \"w\" float32[1500, 1500] = prepared @p 0\nfunction @p () -> (y: float32[1500, "
+                  "1500]) {") +
+      kProduct + "function @main export () -> () {\n  return []\n}\n");
+  ContextOptions options;
+  options.deadline_seconds = 0.05;
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(Context::Create(executable, options).status().code() == StatusCode::kDeadlineExceeded);
+  CHECK(Seconds(began) < 1);
+  ContextOptions fuel;
+  fuel.fuel = 1;
+  fuel.deadline_seconds = 60;
+  CHECK(Context::Create(executable, fuel).status().code() == StatusCode::kDeadlineExceeded);
 }
 
 TEST_CASE("a file that is not trusted sees no byte that nobody wrote") {

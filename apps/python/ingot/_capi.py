@@ -128,6 +128,7 @@ class ContextOptions(c.Structure):
         ("fuel", c.c_int64),
         ("externals", c.c_void_p),
         ("num_externals", c.c_size_t),
+        ("deadline_seconds", c.c_double),
     ]
 
 

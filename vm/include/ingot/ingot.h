@@ -305,9 +305,10 @@ typedef struct ingot_context_options {
   int64_t fuel;                    /* calls and back edges per invocation; 0: no limit */
   const ingot_external* externals; /* copied */
   size_t num_externals;
+  double deadline_seconds; /* of creating the context, then of each invocation as ingot_context_set_deadline; 0: none */
 } ingot_context_options;
 #define INGOT_CONTEXT_OPTIONS_INIT \
-  { sizeof(ingot_context_options), {0, 0}, 0, 0, NULL, 0 }
+  { sizeof(ingot_context_options), {0, 0}, 0, 0, NULL, 0, 0 }
 
 /* options may be NULL. own: *context. */
 INGOT_API ingot_status* ingot_context_create(ingot_executable* executable, const ingot_context_options* options,

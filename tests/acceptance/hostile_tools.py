@@ -1,0 +1,59 @@
+"""What the tools do with files that ask for too much, with text that a terminal would obey, and where their output
+cannot be written. Programs are assembled from text, so that this needs the tools and Python alone.
+
+usage: hostile_tools.py BIN_DIR [TEST ...]"""
+import json, pathlib, resource, shutil, subprocess, sys, tempfile, time, unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+USAGE, BAD_INPUT, OUT_OF_MEMORY, DEADLINE = 2, 3, 6, 7
+
+QUICK = "ingot 1\nfunction @main export () -> () {\n  return []\n}\n"
+PRODUCTS = """
+  register r0: float32[1500, 1500]
+  register r1: float32[1500, 1500]
+  alloc r0, [1500, 1500]
+  alloc r1, [1500, 1500]
+""" + "  call_builtin [], matmul, [r1, r0, r0]\n" * 10 + "  return [r1]\n}\n"
+
+
+class HostileTools(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-hostile-"))
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.dir)
+
+    def run_tool(self, name, *args, space=8 << 30, **options):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (space, space))
+
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.run([BIN / name, *map(str, args)], preexec_fn=limit, **options)
+
+    def assemble(self, text, **options):
+        (self.dir / "m.ingotasm").write_text(text)
+        return self.run_tool("vm-inspect", "--assemble", self.dir / "m.ingotasm", "-o", self.dir / "m.ingot", **options)
+
+    def make(self, text):
+        made = self.assemble(text)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return self.dir / "m.ingot"
+
+    # ---- what is asked for
+
+    def test_deadlines_hold_inside_of_builtins_and_before_the_call(self):
+        run = "ingot 1\nfunction @main export () -> (y: float32[1500, 1500]) {" + PRODUCTS
+        prepare = ('ingot 1\nconstant "w" float32[1500, 1500] = prepared @p 0\n'
+                   "function @p () -> (y: float32[1500, 1500]) {" + PRODUCTS + QUICK.partition("\n")[2])
+        for text in run, prepare:
+            exe = self.make(text)
+            start = time.monotonic()
+            result = self.run_tool("vm-run", exe, "--deadline", 0.2, "--output", self.dir / "y.npy")
+            self.assertEqual(result.returncode, DEADLINE, result.stderr)
+            self.assertLess(time.monotonic() - start, 5)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
