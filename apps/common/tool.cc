@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <new>
+#include <stdexcept>
 #include <vector>
 
 #include "runtime/version.h"
@@ -48,8 +50,27 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
     return kExitUsage;
   }
   if (!*parsed) return kExitOk;
-  Result<int> result = body();
+  return RunBody(body);
+}
+
+// Running out of memory ends here, whoever met it: what was being written is gone by then, as after any failure.
+int Tool::RunBody(const std::function<Result<int>()>& body) {
+  const auto run = [&]() -> Result<int> {
+    try {
+      return body();
+    } catch (const std::bad_alloc&) {
+      return Status::OutOfMemory();
+    } catch (const std::length_error&) {
+      return Status::OutOfMemory();
+    }
+  };
+  Result<int> result = run();
   if (bar_is_open_) std::fputc('\n', stderr);
+  // Results that nobody received are none.
+  std::cout.flush();
+  if (result.ok() && (!std::cout.good() || std::fflush(stdout) != 0)) {
+    result = Status(StatusCode::kIo, "standard output cannot be written");
+  }
   if (result.ok()) return *result;
   const bool colored = ColorsFor(STDERR_FILENO);
   std::cerr << name_ << ": " << (colored ? "\x1b[31merror:\x1b[0m " : "error: ") << result.status().message() << "\n";

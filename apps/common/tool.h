@@ -44,6 +44,7 @@ class Tool {
   std::string CompletionScript(const std::string& shell) const;
   // In the man macros of troff, made of the same texts as --help.
   std::string ManPage() const;
+  int RunBody(const std::function<Result<int>()>& body);
   bool ColorsFor(int descriptor) const;
 
   std::string name_;

@@ -43,6 +43,14 @@ class HostileTools(unittest.TestCase):
 
     # ---- what is asked for
 
+    def test_limits_are_numbers(self):
+        exe = self.make(QUICK)
+        for option in "--fuel", "--max-memory", "--deadline":
+            for value in "-1", "nan", "-inf", "x":
+                result = self.run_tool("vm-run", exe, f"{option}={value}")
+                self.assertEqual(result.returncode, USAGE, f"{option}={value}: {result.stderr}")
+        self.assertEqual(self.run_tool("vm-run", exe, "--fuel", 5, "--max-memory", 10**6, "--deadline", 9).returncode, 0)
+
     def test_deadlines_hold_inside_of_builtins_and_before_the_call(self):
         run = "ingot 1\nfunction @main export () -> (y: float32[1500, 1500]) {" + PRODUCTS
         prepare = ('ingot 1\nconstant "w" float32[1500, 1500] = prepared @p 0\n'
@@ -53,6 +61,25 @@ class HostileTools(unittest.TestCase):
             result = self.run_tool("vm-run", exe, "--deadline", 0.2, "--output", self.dir / "y.npy")
             self.assertEqual(result.returncode, DEADLINE, result.stderr)
             self.assertLess(time.monotonic() - start, 5)
+
+    def test_out_of_memory_is_an_exit_code(self):
+        text = QUICK.replace("{\n", "{\n" + "".join(f"  register r{i}: int\n" for i in range(900_000)))
+        self.assertEqual(self.assemble(QUICK, space=1 << 27).returncode, 0)
+        made = self.assemble(text, space=1 << 27)
+        self.assertEqual(made.returncode, OUT_OF_MEMORY, made.stderr)
+        self.assertIn(b"out of memory", made.stderr)
+
+    # ---- output
+
+    def test_a_full_standard_output_is_a_failure(self):
+        exe = self.make("ingot 1\nfunction @main export () -> (n: int) {\n  register r0: int\n  const_int r0, 7\n"
+                        "  return [r0]\n}\n")
+        for name, *args in (("vm-run", exe), ("vm-inspect", exe), ("vm-inspect", exe, "--sections"),
+                            ("vm-inspect", exe, "--json", "-")):
+            with open("/dev/full", "wb") as full:
+                result = self.run_tool(name, *args, stdout=full)
+            self.assertEqual(result.returncode, BAD_INPUT, f"{name} {args}: {result.stderr}")
+            self.assertIn(b"standard output", result.stderr)
 
 
 if __name__ == "__main__":
