@@ -16,6 +16,7 @@
 
 #include "apps/common/exit_code.h"
 #include "apps/common/outputs.h"
+#include "apps/common/printable.h"
 #include "apps/common/self_test.h"
 #include "apps/common/session.h"
 #include "formats/container.h"
@@ -214,7 +215,7 @@ void PrintHelp(const std::string& program, const Session& session) {
     const std::string head = std::string(row.name) + (row.value == nullptr ? "" : std::string(" ") + row.value);
     text += "  " + head + std::string(head.size() < 22 ? 22 - head.size() : 1, ' ') + row.text + "\n";
   }
-  std::fputs(text.c_str(), stdout);
+  std::fputs(Printable(text).c_str(), stdout);
 }
 
 Result<int> Run(const std::string& program, Options& options) {
@@ -224,10 +225,12 @@ Result<int> Run(const std::string& program, Options& options) {
     return int{kExitOk};
   }
   INGOT_RETURN_IF_ERROR(CheckHasModel(options.session.path));
-  const auto note = [&](const std::string& text) { std::fprintf(stderr, "%s: %s\n", program.c_str(), text.c_str()); };
+  const auto note = [&](const std::string& text) {
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), Printable(text).c_str());
+  };
   if (options.self_test) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<GoldenResult> results, RunSelfTest(options.session, note));
-    std::puts(SelfTestText(results).c_str());
+    std::puts(Printable(SelfTestText(results)).c_str());
     for (const GoldenResult& result : results) {
       if (!AllEqual(result.outputs)) return int{kExitDiffers};
     }
@@ -253,7 +256,7 @@ Result<int> Run(const std::string& program, Options& options) {
     options.top_k = kDefaultTopK;
   if (options.top_k > 0) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
-    std::fputs(TopKText(best).c_str(), stdout);
+    std::fputs(Printable(TopKText(best)).c_str(), stdout);
   } else if (options.outputs.empty() && options.expect.empty()) {
     for (const Session::Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));
   }
@@ -277,6 +280,6 @@ int main(int argc, char** argv) {
   }
   if (status.ok() && std::fflush(stdout) != 0) status = Status(StatusCode::kIo, "standard output cannot be written");
   if (status.ok()) return exit_code;
-  std::fprintf(stderr, "%s: error: %s\n", name.c_str(), status.message().c_str());
+  std::fprintf(stderr, "%s: error: %s\n", name.c_str(), apps::Printable(status.message()).c_str());
   return apps::ExitCodeOf(status.code());
 }

@@ -238,12 +238,16 @@ Json DescribeSections(const formats::Container& container) {
 }
 
 void PrintSections(const Json& sections) {
-  std::printf("%-28s %12s %12s %12s %6s  %s\n", "section", "offset", "stored", "size", "codec", "hash");
+  char line[200];
+  std::snprintf(line, sizeof line, "%-28s %12s %12s %12s %6s  %s\n", "section", "offset", "stored", "size", "codec",
+                "hash");
+  std::cout << line;
   for (const Json& s : sections) {
-    std::printf("%-28s %12llu %12llu %12llu %6s  %s\n", s["section"].get<std::string>().c_str(),
-                s["offset"].get<unsigned long long>(), s["stored_size"].get<unsigned long long>(),
-                s["size"].get<unsigned long long>(), s["codec"].get<std::string>().c_str(),
-                s["hash"].get<std::string>().c_str());
+    std::snprintf(line, sizeof line, "%-28s %12llu %12llu %12llu %6s  %s\n", s["section"].get<std::string>().c_str(),
+                  s["offset"].get<unsigned long long>(), s["stored_size"].get<unsigned long long>(),
+                  s["size"].get<unsigned long long>(), s["codec"].get<std::string>().c_str(),
+                  s["hash"].get<std::string>().c_str());
+    std::cout << line;
   }
 }
 
@@ -401,7 +405,7 @@ class Inspection {
     document["verified"] = damage.ok();
     if (tool_.wants_json()) return tool_.WriteJson(1, document);
     if (options_.format == "json") {
-      std::cout << document.dump(2) << "\n";
+      std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
       return Status();
     }
     if (options_.sections) PrintSections(sections);
@@ -460,7 +464,8 @@ class Inspection {
     }
     const Json document{{"executable", options_.path}, {"fine", exit_code == kExitOk}, {"findings", findings}};
     if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
-    if (!tool_.wants_json() && options_.format == "json") std::cout << document.dump(2) << "\n";
+    if (!tool_.wants_json() && options_.format == "json")
+      std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
     return exit_code;
   }
 
@@ -479,7 +484,7 @@ class Inspection {
     if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
     if (!tool_.json_to_stdout()) {
       if (options_.format == "json") {
-        std::cout << document.dump(2) << "\n";
+        std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
       } else {
         for (const std::string& line : differences) std::cout << line << "\n";
         if (differences.empty()) std::cout << "no differences\n";

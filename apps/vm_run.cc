@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 
 #include "apps/common/outputs.h"
 #include "apps/common/profile.h"
@@ -92,7 +93,7 @@ Result<int> SelfTest(Tool& tool, const SessionOptions& options, const std::funct
   if (tool.wants_json()) {
     INGOT_RETURN_IF_ERROR(tool.WriteJson(1, {{"executable", options.path}, {"passed", passed}, {"cases", cases}}));
   }
-  if (!tool.json_to_stdout()) std::puts(SelfTestText(results).c_str());
+  if (!tool.json_to_stdout()) std::cout << SelfTestText(results) << "\n";
   return passed ? int{kExitOk} : int{kExitDiffers};
 }
 
@@ -121,7 +122,7 @@ Result<int> Run(Tool& tool, Options& options) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, session->Labels(options.labels));
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
     document["top_k"] = TopKJson(best);
-    if (!tool.json_to_stdout()) std::fputs(TopKText(best).c_str(), stdout);
+    if (!tool.json_to_stdout()) std::cout << TopKText(best);
   }
   int exit_code = kExitOk;
   if (!options.expect.empty()) {
@@ -133,7 +134,7 @@ Result<int> Run(Tool& tool, Options& options) {
   if (options.profile) document["profile"] = profile.ToJson();
   if (!options.trace.empty()) INGOT_RETURN_IF_ERROR(profile.WriteTrace(options.trace));
   if (tool.wants_json()) INGOT_RETURN_IF_ERROR(tool.WriteJson(1, document));
-  if (options.profile && !tool.json_to_stdout()) std::fputs(profile.ToTable().c_str(), stdout);
+  if (options.profile && !tool.json_to_stdout()) std::cout << profile.ToTable();
   const bool has_printed = options.top_k > 0 || options.profile || !options.expect.empty();
   if (!tool.json_to_stdout() && options.outputs.empty() && !has_printed) {
     for (const Output& output : outputs) INGOT_RETURN_IF_ERROR(PrintOutput(output));

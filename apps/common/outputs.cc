@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "apps/common/nested_input.h"
+#include "apps/common/printable.h"
 #include "formats/tensor_compare.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_print.h"
@@ -22,7 +23,7 @@ Status PrintOutput(const Output& output) {
     INGOT_ASSIGN_OR_RETURN(const std::string elements, formats::TensorToText(output.tensor));
     text = output.name + ": " + output.tensor.TypeToString() + "\n" + elements;
   }
-  std::puts(text.c_str());
+  std::puts(Printable(text).c_str());
   return Status();
 }
 

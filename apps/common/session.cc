@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "apps/common/printable.h"
 #include "formats/file.h"
 #include "formats/signing.h"
 #include "formats/tensor_files.h"
@@ -110,7 +111,7 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session(options));
   ingot_instance_options instance_options = INGOT_INSTANCE_OPTIONS_INIT;
   instance_options.num_threads = options.threads;
-  instance_options.log = [](void*, const char* message) { std::fprintf(stderr, "%s\n", message); };
+  instance_options.log = [](void*, const char* message) { std::fprintf(stderr, "%s\n", Printable(message).c_str()); };
   INGOT_RETURN_IF_ERROR(FromC(ingot_instance_create(&instance_options, &session->instance_)));
   // Naming a file to a tool is trust, as with any program.
   ingot_open_options open = INGOT_OPEN_OPTIONS_INIT;

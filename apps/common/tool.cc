@@ -72,16 +72,23 @@ int Tool::RunBody(const std::function<Result<int>()>& body) {
     result = Status(StatusCode::kIo, "standard output cannot be written");
   }
   if (result.ok()) return *result;
-  const bool colored = ColorsFor(STDERR_FILENO);
-  std::cerr << name_ << ": " << (colored ? "\x1b[31merror:\x1b[0m " : "error: ") << result.status().message() << "\n";
+  std::cerr << name_ << ": ";
+  if (ColorsFor(STDERR_FILENO)) {
+    stderr_.WriteAsIs("\x1b[31merror:\x1b[0m ");
+  } else {
+    std::cerr << "error: ";
+  }
+  std::cerr << result.status().message() << "\n";
   return ExitCodeOf(result.status().code());
 }
 
 Status Tool::WriteJson(int schema, const Json& document) const {
   Json whole{{"schema", schema}, {"tool", name_}, {"version", kVersion}};
   for (const auto& [key, value] : document.items()) whole[key] = value;
-  const std::string text = whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  if (json_path_ == "-") {
+  // On a terminal in ASCII: JSON may hold some control characters as they are.
+  const bool is_ascii = json_path_ == "-";
+  const std::string text = whole.dump(2, ' ', is_ascii, Json::error_handler_t::replace) + "\n";
+  if (is_ascii) {
     std::cout << text;
     return Status();
   }

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <functional>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "apps/common/command_line.h"
 #include "apps/common/exit_code.h"
+#include "apps/common/terminal_text.h"
 #include "runtime/status.h"
 
 namespace ingot::apps {
@@ -47,6 +49,8 @@ class Tool {
   int RunBody(const std::function<Result<int>()>& body);
   bool ColorsFor(int descriptor) const;
 
+  // What is printed goes through these: files cannot command the terminal.
+  TerminalText stdout_{std::cout}, stderr_{std::cerr};
   std::string name_;
   std::string description_;
   std::string examples_;

@@ -41,6 +41,24 @@ class HostileTools(unittest.TestCase):
         self.assertEqual(made.returncode, 0, made.stderr)
         return self.dir / "m.ingot"
 
+    # ---- text
+
+    def test_control_characters_are_escaped(self):
+        exe = self.make('ingot 1\nmetadata "k\\x1b[2J" = "\\x1b]0;title\\x07\\x7f"\n'
+                        'function @"ma\\x1b[31min" export (x: int) -> (n: int) {\n  register r1: string\n'
+                        '  const_string r1, "\\x1b[1mprinted"\n  call_builtin [], print, [r1]\n  return [r0]\n}\n')
+        for name, *args in (("vm-inspect", exe), ("vm-inspect", exe, "--disasm"), ("vm-inspect", exe, "--sections"),
+                            ("vm-inspect", exe, "--json", "-"), ("vm-inspect", exe, "--format", "json"),
+                            ("vm-inspect", exe, "--doctor"), ("vm-run", exe), ("vm-run", exe, "--entry", "x"),
+                            ("vm-run", exe, "--entry", "ma\x1b[31min", "--input", "1"),
+                            ("vm-inspect", exe, "--dim", "n\x1b=1")):
+            result = self.run_tool(name, *args)
+            shown = result.stdout + result.stderr
+            self.assertTrue(shown)
+            self.assertFalse([b for b in shown if b < 0x20 and b not in b"\n\t" or b == 0x7F], f"{args}: {shown}")
+            if "json" in "".join(map(str, args[1:])):
+                self.assertIn("k\x1b[2J", json.loads(result.stdout)["metadata"])
+
     # ---- what is asked for
 
     def test_limits_are_numbers(self):

@@ -1,0 +1,29 @@
+// What a tool prints on its streams, made fit for a terminal in one place: whoever prints to the stream need not know.
+#pragma once
+
+#include <ostream>
+#include <streambuf>
+#include <string>
+
+namespace ingot::apps {
+
+class TerminalText : public std::streambuf {
+ public:
+  // The stream writes through this as long as it lives.
+  explicit TerminalText(std::ostream& stream) : stream_(stream), target_(stream.rdbuf(this)) {}
+  ~TerminalText() override { stream_.rdbuf(target_); }
+  TerminalText(const TerminalText&) = delete;
+  // For the tool's own colours.
+  void WriteAsIs(const std::string& text);
+
+ protected:
+  int_type overflow(int_type character) override;
+  std::streamsize xsputn(const char* text, std::streamsize size) override;
+  int sync() override { return target_->pubsync(); }
+
+ private:
+  std::ostream& stream_;
+  std::streambuf* const target_;
+};
+
+}  // namespace ingot::apps
