@@ -1,5 +1,7 @@
 #include "vm/assembler.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <functional>
@@ -16,13 +18,13 @@ namespace {
 
 constexpr uint64_t kMaxId = UINT32_MAX - 1;
 
-// The largest constant that `= zeros` makes: the text is small, the memory is not.
+// What `= zeros` makes of all constants together: the text is small, the memory is not.
 constexpr int64_t kMaxZerosBytes = int64_t{1} << 30;
 
 class Assembler {
  public:
   Assembler(std::string_view text, std::string_view file_name, const std::string& directory)
-      : in_(text, file_name), file_(in_, directory) {}
+      : in_(text, file_name), file_(in_, directory), text_size_(text.size()) {}
 
   Result<AssembledFile> Run() {
     if (in_.Expect("ingot") && in_.ExpectInt() != 1 && in_.ok()) in_.Fail("expected \"ingot 1\"");
@@ -132,7 +134,7 @@ class Assembler {
       in_.Expect("offset");
       weight->offset = in_.ExpectUnsigned(UINT64_MAX);
     } else if (in_.Take("zeros")) {
-      constant.bytes = SharedBytes::Own(std::vector<std::byte>(static_cast<size_t>(SizeOf(constant, at))));
+      constant.bytes = MakeZeros(SizeOf(constant, at), at);
     } else if (in_.Peek("hex") || in_.Peek("blob")) {
       constant.bytes = file_.ParseBlob();
     } else if (in_.Take("prepared")) {
@@ -154,9 +156,24 @@ class Assembler {
       if (count < 0) break;
     }
     const Result<int64_t> size = constant.dtype.SizeBytes(count);
-    if (size.ok() && *size <= kMaxZerosBytes) return *size;
-    in_.FailAt(at, "a constant of zeros may have " + std::to_string(kMaxZerosBytes) + " bytes at most");
+    if (size.ok() && *size <= zeros_left_) return *size;
+    in_.FailAt(at, "constants of zeros may have " + std::to_string(kMaxZerosBytes) + " bytes at most, all together");
     return 0;
+  }
+
+  // Pages that take no memory until they are written, which nobody does.
+  SharedBytes MakeZeros(int64_t size, size_t at) {
+    if (size == 0) return SharedBytes();
+    zeros_left_ -= size;
+    const auto length = static_cast<size_t>(size);
+    void* const data = mmap(nullptr, length, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) {
+      in_.FailAt(at, "there is no memory for these zeros");
+      return SharedBytes();
+    }
+    const std::shared_ptr<const void> owner(data,
+                                            [length](const void* start) { munmap(const_cast<void*>(start), length); });
+    return SharedBytes(owner, {static_cast<const std::byte*>(data), length});
   }
 
   // Elements as numbers: integers, bool, float32 and float64; anything else is written in hex.
@@ -515,7 +532,8 @@ class Assembler {
       for (size_t k = i + 1; k < text.size() && text[k] >= '0' && text[k] <= '9' && number < kMaxRegisterNames; ++k) {
         number = number * 10 + (text[k] - '0');
       }
-      number = std::min(number, kMaxRegisterNames);
+      // A register's declaration takes some letters, so that a text has fewer registers than letters.
+      number = std::min({number, kMaxRegisterNames, text_size_});
       while (slots_.size() <= number) slots_.push_back("r" + std::to_string(slots_.size()));
     }
     return types_.ToDim(at, text, slots_);
@@ -599,11 +617,13 @@ class Assembler {
 
   TextCursor in_;
   FileParser file_;
+  const size_t text_size_;
   TypeParser types_{in_};
   Program program_;
   std::vector<Reference> references_;
   // Of the function that is being read.
   std::vector<std::string> symbols_;
+  int64_t zeros_left_ = kMaxZerosBytes;
   std::vector<std::string> slots_;
   std::map<std::string, int64_t> labels_;
   std::vector<LabelUse> label_uses_;

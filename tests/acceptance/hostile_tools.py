@@ -80,6 +80,14 @@ class HostileTools(unittest.TestCase):
             self.assertEqual(result.returncode, DEADLINE, result.stderr)
             self.assertLess(time.monotonic() - start, 5)
 
+    def test_short_texts_that_ask_for_much_memory(self):
+        zeros = 'constant "w" int8[1073741824] = zeros\n'
+        made = self.assemble(QUICK.replace("\n", "\n" + zeros * 2, 1), space=1 << 30)
+        self.assertEqual(made.returncode, BAD_INPUT, made.stderr)
+        slots = "function @f (x: int) -> () {\n" + "  dim r0, r1048575\n" * 200 + "  return []\n}\n"
+        made = self.assemble(QUICK + slots, space=1 << 28)
+        self.assertEqual(made.returncode, BAD_INPUT, made.stderr)
+
     def test_out_of_memory_is_an_exit_code(self):
         text = QUICK.replace("{\n", "{\n" + "".join(f"  register r{i}: int\n" for i in range(900_000)))
         self.assertEqual(self.assemble(QUICK, space=1 << 27).returncode, 0)
