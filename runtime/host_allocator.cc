@@ -42,7 +42,8 @@ void ZeroAligned(void* data, size_t size_bytes) {
     const size_t length = (size_bytes - head) / page_bytes * page_bytes;
     volatile char* const last = begin + length - 1;
     // Pages that an application's own operator new shares with a file would keep these marks.
-    *begin = *last = 1;
+    *begin = 1;
+    *last = 1;
     if (madvise(const_cast<char*>(begin), length, MADV_DONTNEED) == 0 && *begin == 0 && *last == 0) {
       std::memset(data, 0, head);
       std::memset(static_cast<char*>(data) + head + length, 0, size_bytes - head - length);
