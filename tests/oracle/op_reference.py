@@ -598,7 +598,8 @@ def matmul_packed(c, x):
 
 
 def attention(c, x):
-    """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0, or NaN if stepwise."""
+    """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0, or NaN if stepwise, unless
+    masked_gives_zero and the masks hide every key. Stepwise, a causal mask adds -inf to scores that nothing replaced."""
     a = c["attrs"]
     layouts = a.get("layouts") or ["BSNH"] * 4
     q, k, v = (t.astype(np.float64).transpose([layout.index(axis) for axis in "BNSH"])
@@ -609,18 +610,30 @@ def attention(c, x):
     scores = q @ k.swapaxes(2, 3) * (q.shape[3] ** -0.5 if a.get("scale") is None else a["scale"])
     if a.get("softcap"):
         scores = a["softcap"] * np.tanh(scores / a["softcap"])
+    masks = np.zeros(scores.shape)  # what bias and causal mask alone add
     if len(x) > 3 and x[3].dtype == bool:
-        scores = np.where(x[3], scores, -np.inf if a.get("hidden") is None else a["hidden"])
+        hidden = -np.inf if a.get("hidden") is None else a["hidden"]
+        scores = np.where(x[3], scores, hidden)
+        masks = np.broadcast_to(np.where(x[3], 0.0, hidden), scores.shape)
     elif len(x) > 3:
         scores = scores + x[3]
+        masks = np.broadcast_to(x[3], scores.shape)
     if a.get("causal_mask"):
         first = 0 if a["causal_mask"] == "TopLeft" else keys - queries
-        scores = np.where(np.tri(queries, keys, first, dtype=bool), scores, -np.inf)
+        seen = np.tri(queries, keys, first, dtype=bool)
+        shows = a.get("stepwise") and a.get("hidden") is None
+        scores = np.where(seen, scores, scores - np.inf if shows else -np.inf)
+        masks = np.where(seen, masks, -np.inf)
+    is_masked = np.zeros((*scores.shape[:3], 1), bool)
+    if a.get("masked_gives_zero"):
+        is_masked = np.isneginf(masks.max(axis=3, keepdims=True, initial=-np.inf))
+    scores = np.where(is_masked, -np.inf, scores)
     greatest = scores.max(axis=3, keepdims=True, initial=-np.inf)
     weights = np.where(np.isneginf(greatest), 0, np.exp(scores - greatest))
     total = weights.sum(axis=3, keepdims=True)
-    unseen = np.nan if a.get("stepwise") and keys else 0
-    y = np.where(total == 0, unseen, (weights @ v) / np.where(total == 0, 1, total))
+    values = weights @ v  # of no share at all 0, or NaN where a value is not finite
+    unseen = np.where(np.logical_and(a.get("stepwise", False) and keys > 0, ~is_masked), np.nan, values)
+    y = np.where(total == 0, unseen, values / np.where(total == 0, 1, total))
     return y.transpose(["BNSH".index(axis) for axis in layouts[3]])
 
 
