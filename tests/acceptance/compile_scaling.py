@@ -28,7 +28,6 @@ TIMEOUT = {False: 120, True: 570}
 # What vm-compile still refuses, by name. Each must fail, so that the list shrinks.
 REFUSED = {
     "Concat of n symbols": "the sum of the extents takes more steps than a formula of the file may have",
-    "2^31: EyeLike": "extents above 16,384 are not supported",
 }
 
 
