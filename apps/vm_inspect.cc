@@ -101,11 +101,16 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
   return memory;
 }
 
+// As --format=json prints it: ASCII, whatever bytes a file's name has.
+std::string TextOf(const Json& document) { return document.dump(2, ' ', true, Json::error_handler_t::replace); }
+
 // What is zeroed before the function sees it, because it is not proved to be written first (of a file that is not
-// trusted all of it is).
+// trusted all of it is): the first hundred of them.
 Json DescribeZeroed(const vm::Program& program, const vm::Function& function) {
+  constexpr size_t kMostRows = 100;
   Json zeroed = Json::array();
   for (const uint32_t at : vm::FindUnproved(program, function)) {
+    if (zeroed.size() == kMostRows) break;
     const vm::Instruction& in = function.code[at];
     zeroed.push_back({{"instruction", at},
                       {"type", function.registers[in.reg(0)].ToString(function.signature.symbol_names())},
@@ -405,7 +410,7 @@ class Inspection {
     document["verified"] = damage.ok();
     if (tool_.wants_json()) return tool_.WriteJson(1, document);
     if (options_.format == "json") {
-      std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
+      std::cout << TextOf(document) << "\n";
       return Status();
     }
     if (options_.sections) PrintSections(sections);
@@ -464,8 +469,7 @@ class Inspection {
     }
     const Json document{{"executable", options_.path}, {"fine", exit_code == kExitOk}, {"findings", findings}};
     if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
-    if (!tool_.wants_json() && options_.format == "json")
-      std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
+    if (!tool_.wants_json() && options_.format == "json") std::cout << TextOf(document) << "\n";
     return exit_code;
   }
 
@@ -484,7 +488,7 @@ class Inspection {
     if (tool_.wants_json()) INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, document));
     if (!tool_.json_to_stdout()) {
       if (options_.format == "json") {
-        std::cout << document.dump(2, ' ', /*ensure_ascii=*/true) << "\n";
+        std::cout << TextOf(document) << "\n";
       } else {
         for (const std::string& line : differences) std::cout << line << "\n";
         if (differences.empty()) std::cout << "no differences\n";

@@ -1,8 +1,8 @@
 // Scaled dot-product attention. Like Relax's nn.attention, operands are [batch, sequence, heads, depth] by default; the
 // attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
 // bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
-// of the single steps also where something is not finite, `masked_gives_zero` exempts queries that the masks keep from
-// every key (topi/attention.h).
+// of the single steps also where something is not finite, `masked_gives_zero` for those of ONNX's operator
+// (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -189,7 +189,7 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
         score += GetNumber(inputs[0], at(0, inputs[0], b, q, n, h)) *
                  GetNumber(inputs[1], at(1, inputs[1], b, k, n / group, h));
       }
-      score = stored(score) * config.scale;
+      score = (config.stores_products() ? stored(score) : score) * config.scale;
       if (config.softcap != 0) score = config.softcap * std::tanh(score / config.softcap);
       score = stored(score);
       if (inputs.size() > 3) {

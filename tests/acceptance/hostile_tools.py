@@ -2,7 +2,7 @@
 cannot be written. Programs are assembled from text, so that this needs the tools and Python alone.
 
 usage: hostile_tools.py BIN_DIR [TEST ...]"""
-import json, pathlib, resource, shutil, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, resource, shutil, subprocess, sys, tempfile, time, unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 USAGE, BAD_INPUT, OUT_OF_MEMORY, DEADLINE = 2, 3, 6, 7
@@ -42,6 +42,14 @@ class HostileTools(unittest.TestCase):
         return self.dir / "m.ingot"
 
     # ---- text
+
+    def test_json_of_a_file_whose_name_is_no_text(self):
+        exe = self.make('ingot 1\nfunction @main export (x: int) -> (n: int) {\n  return [r0]\n}\n')
+        name = os.fsencode(self.dir) + b"/m\xff.ingot"
+        os.rename(exe, name)
+        result = subprocess.run([BIN / "vm-inspect", name, "--doctor", "--format", "json"], capture_output=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("findings", json.loads(result.stdout))
 
     def test_control_characters_are_escaped(self):
         exe = self.make('ingot 1\nmetadata "k\\x1b[2J" = "\\x1b]0;title\\x07\\x7f"\n'

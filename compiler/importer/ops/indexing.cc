@@ -151,7 +151,7 @@ Outputs Split(const NodeImporter& node) {
   }
   const PrimExpr& extent = in[static_cast<size_t>(axis)];
   if (op::DimsDiffer(extent, ir::Int64(end))) {
-    return node.Invalid("the parts' lengths do not add up to " + std::to_string(*ir::AsConstInt(extent)));
+    return node.Invalid("the parts' lengths do not add up to " + op::Describe(extent));
   }
   if (!ir::AsConstInt(extent)) {
     INGOT_ASSIGN_OR_RETURN(x, WithDim(node, x, static_cast<size_t>(axis), end));

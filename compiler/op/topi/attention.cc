@@ -165,7 +165,7 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
   const te::Tensor scores = te::Compute(
       all,
       [&](const Indices& i) {
-        PrimExpr score = stored(products(i));
+        PrimExpr score = config.stores_products() ? stored(products(i)) : products(i);
         score = stored(Softcap(score * ir::MakeConst(wide, config.scale), config.softcap));
         if (inputs.size() > 3) {
           const PrimExpr bias = inputs[3](BiasIndices(inputs[3].shape(), config, i));

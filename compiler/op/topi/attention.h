@@ -37,9 +37,12 @@ struct AttentionConfig {
   // and a causal mask adds -inf, so that a score of NaN or inf behind it shows, as a hidden value that is not finite
   // does.
   bool stepwise = false;
-  // A query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its scores are.
+  // ONNX's operator: a query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its
+  // scores are, and the operands are scaled before they are multiplied, so that no product is stored without its scale.
   bool masked_gives_zero = false;
 
+  // Whether products are rounded to the operands' dtype before they are scaled.
+  bool stores_products() const { return stepwise && !masked_gives_zero; }
   // Whether a key that is not finite shows where the causal mask hides it.
   bool hidden_keys_show() const { return stepwise && causal != CausalMask::kNone && !hidden; }
   bool hidden_values_show() const { return stepwise && causal != CausalMask::kNone; }
