@@ -105,18 +105,19 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
 std::string TextOf(const Json& document) { return document.dump(2, ' ', true, Json::error_handler_t::replace); }
 
 // What is zeroed before the function sees it, because it is not proved to be written first (of a file that is not
-// trusted all of it is): the first hundred of them.
-Json DescribeZeroed(const vm::Program& program, const vm::Function& function) {
+// trusted all of it is): the first hundred of them; "zeroed_in_all" counts all.
+void DescribeZeroed(const vm::Program& program, const vm::Function& function, Json& of_function) {
   constexpr size_t kMostRows = 100;
+  const std::vector<uint32_t> unproved = vm::FindUnproved(program, function);
   Json zeroed = Json::array();
-  for (const uint32_t at : vm::FindUnproved(program, function)) {
-    if (zeroed.size() == kMostRows) break;
+  for (const uint32_t at : std::span(unproved).first(std::min(unproved.size(), kMostRows))) {
     const vm::Instruction& in = function.code[at];
     zeroed.push_back({{"instruction", at},
                       {"type", function.registers[in.reg(0)].ToString(function.signature.symbol_names())},
                       {"per_call", in.opcode != vm::Opcode::kPlanView}});
   }
-  return zeroed;
+  of_function["zeroed"] = std::move(zeroed);
+  of_function["zeroed_in_all"] = unproved.size();
 }
 
 void PrintMemory(const Json& memory) {
@@ -159,7 +160,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
                          {"instructions", function.code.size()},
                          {"registers", function.registers.size()},
                          {"arenas", arenas}});
-    if (is_sound) functions.back()["zeroed"] = DescribeZeroed(program, function);
+    if (is_sound) DescribeZeroed(program, function, functions.back());
     if (is_sound) functions.back()["memory"] = DescribeMemory(of_program, function, shapes);
   }
   document["functions"] = functions;
@@ -301,6 +302,8 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
         std::cout << "    zeroed " << (row["per_call"].get<bool>() ? "at each call: " : "once, with its arena: ")
                   << row["type"].get<std::string>() << " (instruction " << row["instruction"] << ")\n";
       }
+      const size_t left_out = function["zeroed_in_all"].get<size_t>() - function["zeroed"].size();
+      if (left_out > 0) std::cout << "    and " << left_out << " more that are zeroed\n";
     }
     if (function.contains("memory") && function["exported"].get<bool>()) PrintMemory(function["memory"]);
   }

@@ -1,5 +1,5 @@
-// CommandLine: what a tool takes on its command line. In: names, where the value goes, what --help says. The library that
-// parses is included by command_line.cc alone: it takes longer to compile than a tool.
+// CommandLine: what a tool takes on its command line. In: names, where the value goes, what --help says. The library
+// that parses is included by command_line.cc alone: it takes longer to compile than a tool.
 #pragma once
 
 #include <cstdint>

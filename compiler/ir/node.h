@@ -101,8 +101,8 @@ struct RefSame {
   }
 };
 
-// The special members of a node, declared in its class and defined in one file: otherwise every file that makes or drops
-// one compiles them anew.
+// The special members of a node, declared in its class and defined in one file: otherwise every file that makes or
+// drops one compiles them anew.
 #define INGOT_NODE_MEMBERS(T) \
   T(const T& other);          \
   T(T&& other);               \

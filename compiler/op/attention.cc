@@ -1,8 +1,8 @@
 // Scaled dot-product attention. Like Relax's nn.attention, operands are [batch, sequence, heads, depth] by default; the
 // attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
 // bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
-// of the single steps also where something is not finite, `masked_gives_zero` for those of ONNX's operator
-// (topi/attention.h).
+// of the single steps also where something is not finite; `masked_gives_zero` makes these the steps of ONNX's operator,
+// where a query that sees no key by its masks gives 0 (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>

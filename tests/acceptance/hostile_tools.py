@@ -51,6 +51,18 @@ class HostileTools(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("findings", json.loads(result.stdout))
 
+    def test_what_is_zeroed_is_counted_where_it_is_not_listed(self):
+        for count, listed in ((99, 99), (100, 100), (250, 100)):
+            body = "  alloc r0, [4]\n  load_int r1, r0, r2\n" * count
+            exe = self.make("ingot 1\nfunction @main export () -> (n: int) {\n  register r0: int64[4]\n"
+                            "  register r1: int\n  register r2: int\n  const_int r2, 0\n" + body + "  return [r1]\n}\n")
+            result = self.run_tool("vm-inspect", exe, "--json", "-")
+            function = json.loads(result.stdout)["functions"][0]
+            self.assertEqual((len(function["zeroed"]), function["zeroed_in_all"]), (listed, count))
+            shown = self.run_tool("vm-inspect", exe).stdout.decode()
+            self.assertEqual(shown.count("zeroed at each call"), listed)
+            self.assertEqual(f"and {count - listed} more that are zeroed" in shown, count > listed)
+
     def test_control_characters_are_escaped(self):
         exe = self.make('ingot 1\nmetadata "k\\x1b[2J" = "\\x1b]0;title\\x07\\x7f"\n'
                         'function @"ma\\x1b[31min" export (x: int) -> (n: int) {\n  register r1: string\n'

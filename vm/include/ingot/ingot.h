@@ -342,8 +342,8 @@ INGOT_API ingot_status* ingot_context_get_output(ingot_context* context, size_t 
 
 /* Invocations that are running `seconds` from their start stop with INGOT_DEADLINE_EXCEEDED; 0: no deadline. */
 INGOT_API ingot_status* ingot_context_set_deadline(ingot_context* context, double seconds) INGOT_WARN_UNUSED;
-/* Stops the invocation in progress at its next call or back edge with INGOT_CANCELLED. From any thread or a signal
- * handler. */
+/* Stops the invocation in progress at its next call or back edge, or inside of a builtin, with INGOT_CANCELLED. From
+ * any thread or a signal handler. */
 INGOT_API void ingot_context_cancel(ingot_context* context);
 
 /* ---- States: tensors that a context keeps between invocations, such as a key/value cache. The functions of the
@@ -388,8 +388,8 @@ INGOT_API int32_t ingot_task_is_done(const ingot_task* task);
 /* Waits at most so many seconds for the end (a negative number: for ever) and says whether it came, as
  * ingot_task_is_done does. From any thread. */
 INGOT_API int32_t ingot_task_wait_for(const ingot_task* task, double seconds);
-/* Stops the invocation at its next call or back edge with INGOT_CANCELLED, also one that has not got going yet. From
- * any thread or a signal handler. */
+/* Stops the invocation as ingot_context_cancel does, also one that has not got going yet. From any thread or a signal
+ * handler. */
 INGOT_API void ingot_task_cancel(ingot_task* task);
 /* Waits for the end, gives the context back and says how the invocation went, once: as ingot_invoke returns. Results of
  * ingot_invoke_async are moved to results (own); of ingot_invoke_into_async there are none. On the thread that the
