@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -148,7 +150,7 @@ std::string PercentileName(double p) {
 }
 
 Json ToJson(const Options& options, const Measurement& m) {
-  Json percentiles = Json::object();
+  Json percentiles = Json::Object();
   for (double p : options.percentiles) percentiles[PercentileName(p)] = m.percentile(p);
   Json json{{"name", m.name},
             {"threads", m.threads},
@@ -199,8 +201,8 @@ void Print(const Tool& tool, const Options& options, const std::vector<Measureme
 Result<bool> CompareWithBaseline(const Tool& tool, const Options& options,
                                  const std::vector<Measurement>& measurements) {
   std::ifstream file(options.baseline);
-  const Json old = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (!old.is_object() || !old.contains("benchmarks") || !old["benchmarks"].is_array()) {
+  const Json old = Json::Parse(file).value_or(Json());
+  if (!old.contains("benchmarks") || !old["benchmarks"].is_array()) {
     return Status(StatusCode::kBadInput, options.baseline + ": expected the JSON of an earlier vm-bench");
   }
   double allowed = INFINITY;
@@ -215,9 +217,9 @@ Result<bool> CompareWithBaseline(const Tool& tool, const Options& options,
   for (const Measurement& m : measurements) {
     bool found = false;
     for (const Json& entry : old["benchmarks"]) {
-      if (!entry.is_object() || entry.value("name", "") != m.name || entry.value("threads", 0) != m.threads) continue;
+      if (entry.ValueOr("name", "") != m.name || entry.ValueOr("threads", 0) != m.threads) continue;
       found = true;
-      const double before = entry.value("real_time", 0.0);
+      const double before = entry.ValueOr("real_time", 0.0);
       const double ratio = before > 0 ? m.percentile(50) / before : INFINITY;
       char text[96];
       std::snprintf(text, sizeof text, ", %d threads: %.3f x the baseline's median", m.threads, ratio);
@@ -247,7 +249,7 @@ Result<int> Run(Tool& tool, Options& options) {
     measurements.push_back(std::move(measurement));
   }
   if (tool.wants_json()) {
-    Json benchmarks = Json::array();
+    Json benchmarks = Json::Array();
     for (const Measurement& m : measurements) benchmarks.push_back(ToJson(options, m));
     INGOT_RETURN_IF_ERROR(
         tool.WriteJson(1, {{"context", {{"executable", options.session.path}, {"entry", options.session.entry}}},

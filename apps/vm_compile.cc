@@ -2,6 +2,7 @@
 // Parses options, calls compiler/driver, writes.
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -281,12 +282,12 @@ class Compilation {
   Result<int> Check() {
     INGOT_ASSIGN_OR_RETURN(const importer::SupportReport report, driver::CheckModel(options_.model, compile_));
     if (tool_.wants_json()) {
-      Json unsupported = Json::array();
+      Json unsupported = Json::Array();
       for (const auto& op : report.unsupported) {
         unsupported.push_back(
             {{"op", op.op_type}, {"node", op.node}, {"opset", op.opset}, {"inputs", op.inputs}, {"reason", op.reason}});
       }
-      Json operators = Json::object();
+      Json operators = Json::Object();
       for (const auto& op : report.operators) operators[op.op_type] = op.count;
       INGOT_RETURN_IF_ERROR(
           tool_.WriteJson(1, {{"opset", report.opset}, {"operators", operators}, {"unsupported", unsupported}}));
@@ -339,11 +340,11 @@ class Compilation {
       std::fprintf(stderr, "%9.3f ms  total\n", total * 1e3);
     }
     if (tool_.wants_json()) {
-      Json stages = Json::array();
+      Json stages = Json::Array();
       for (const auto& [stage, seconds] : times_) stages.push_back({{"stage", stage}, {"seconds", seconds}});
       Json report = {{"model", options_.model}, {"output", options_.output}, {"stages", stages}};
       if (options_.explain) {
-        Json applied = Json::array();
+        Json applied = Json::Array();
         for (const transform::RewriteLog::Applied& one : rewrites_.applied()) {
           const transform::Rewrite& rewrite = transform::GetRewrite(one.id);
           applied.push_back({{"rewrite", rewrite.name},

@@ -3,6 +3,7 @@
 // trusts nothing: no kernel is loaded or run.
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -102,14 +103,14 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
 }
 
 // As --format=json prints it: ASCII, whatever bytes a file's name has.
-std::string TextOf(const Json& document) { return document.dump(2, ' ', true, Json::error_handler_t::replace); }
+std::string TextOf(const Json& document) { return document.Dump(2, /*is_ascii=*/true); }
 
 // What is zeroed before the function sees it, because it is not proved to be written first (of a file that is not
 // trusted all of it is): the first hundred of them; "zeroed_in_all" counts all.
 void DescribeZeroed(const vm::Program& program, const vm::Function& function, Json& of_function) {
   constexpr size_t kMostRows = 100;
   const std::vector<uint32_t> unproved = vm::FindUnproved(program, function);
-  Json zeroed = Json::array();
+  Json zeroed = Json::Array();
   for (const uint32_t at : std::span(unproved).first(std::min(unproved.size(), kMostRows))) {
     const vm::Instruction& in = function.code[at];
     zeroed.push_back({{"instruction", at},
@@ -133,7 +134,7 @@ void PrintMemory(const Json& memory) {
   std::string at;
   if (memory.contains("at")) {
     for (const auto& [symbol, value] : memory["at"].items())
-      at += (at.empty() ? " at " : ", ") + symbol + "=" + value.dump();
+      at += (at.empty() ? " at " : ", ") + symbol + "=" + value.Dump();
   }
   const std::string largest = memory["dominated_by"].get<std::string>();
   std::cout << at << (largest.empty() ? "" : ", most of the arena for " + largest) << "\n";
@@ -144,14 +145,14 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
               bool is_sound) {
   Json document;
   for (const auto& [key, value] : program.metadata) document["metadata"][key] = value;
-  Json functions = Json::array();
+  Json functions = Json::Array();
   const vm::MemoryNeeds of_program = is_sound ? vm::MemoryNeedsOf(program) : vm::MemoryNeeds();
   for (const vm::Function& function : program.functions) {
     const std::vector<std::string> symbols = function.signature.symbol_names();
-    Json arenas = Json::array();
+    Json arenas = Json::Array();
     for (const vm::Arena& arena : function.plan.arenas)
       arenas.push_back({{"device", arena.device}, {"bytes", arena.size.ToString(symbols)}});
-    Json bounds = Json::object();
+    Json bounds = Json::Object();
     for (const vm::Symbol& symbol : function.signature.symbols) bounds[symbol.name] = {symbol.min, symbol.max};
     functions.push_back({{"name", function.name},
                          {"exported", function.exported},
@@ -164,17 +165,17 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
     if (is_sound) functions.back()["memory"] = DescribeMemory(of_program, function, shapes);
   }
   document["functions"] = functions;
-  Json states = Json::array();
+  Json states = Json::Array();
   for (const vm::State& state : program.states) {
     Json row = {{"name", state.name}, {"type", ShapeToString(state.dtype, state.dims)}};
     if (state.growth) row["grows_along"] = state.growth->axis;
     states.push_back(std::move(row));
   }
   document["states"] = states;
-  Json kernels = Json::array();
+  Json kernels = Json::Array();
   for (const vm::Kernel& kernel : program.kernels) {
     const std::vector<std::string> names = IntNames(kernel);
-    Json params = Json::array(), variants = Json::array();
+    Json params = Json::Array(), variants = Json::Array();
     for (const vm::KernelParam& param : kernel.params) params.push_back(DescribeParam(kernel, param));
     for (const vm::KernelVariant& variant : kernel.variants) {
       variants.push_back({{"image", variant.image},
@@ -190,7 +191,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
                        {"variants", variants}});
   }
   document["kernels"] = kernels;
-  Json images = Json::array();
+  Json images = Json::Array();
   for (const vm::KernelImage& image : program.images) {
     images.push_back({{"name", image.name},
                       {"arch", image.arch},
@@ -202,7 +203,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
     document["weight_files"].push_back(
         {{"path", file.path}, {"size", file.size}, {"sha256", formats::ToHex(file.sha256)}});
   }
-  Json constants = Json::array();
+  Json constants = Json::Array();
   auto weight = program.weights.begin();
   for (const vm::Constant& constant : program.constants) {
     Json row = {{"name", constant.name},
@@ -229,7 +230,7 @@ Json Describe(const formats::Container& container, const vm::Program& program, c
 }
 
 Json DescribeSections(const formats::Container& container) {
-  Json sections = Json::array();
+  Json sections = Json::Array();
   for (const formats::Section& section : container.sections()) {
     char hash[17];
     std::snprintf(hash, sizeof hash, "%016llx", static_cast<unsigned long long>(section.hash));
@@ -291,7 +292,7 @@ void PrintSummary(const std::string& path, const Json& document, const Json& sec
               << function["signature"].get<std::string>() << "\n";
     for (const auto& [symbol, bounds] : function["symbols"].items()) {
       std::cout << "    " << symbol << ": " << bounds[0] << " to "
-                << (bounds[1] == INT64_MAX ? "any" : bounds[1].dump()) << "\n";
+                << (bounds[1].get<int64_t>() == INT64_MAX ? "any" : bounds[1].Dump()) << "\n";
     }
     std::cout << "    " << function["instructions"] << " instructions, " << function["registers"] << " registers";
     for (const Json& arena : function["arenas"])
@@ -460,7 +461,7 @@ class Inspection {
     options.directory = FolderOf(options_.path);
     options.machine_policy_path = vm::kMachinePolicyPath;
     options.available_memory_bytes = vm::AvailableMemoryBytes();
-    Json findings = Json::array();
+    Json findings = Json::Array();
     int exit_code = kExitOk;
     for (const vm::Finding& finding : vm::Diagnose(container, program, options)) {
       const bool is_fine = finding.verdict == StatusCode::kOk;

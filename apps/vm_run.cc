@@ -42,7 +42,7 @@ struct Options {
 using Output = Session::Output;
 
 Json ReportOf(const std::vector<ComparedOutput>& compared) {
-  Json report = Json::array();
+  Json report = Json::Array();
   for (const ComparedOutput& output : compared) {
     report.push_back({{"name", output.name},
                       {"equal", output.comparison.equal},
@@ -53,9 +53,9 @@ Json ReportOf(const std::vector<ComparedOutput>& compared) {
 }
 
 Json TopKJson(const std::vector<ClassScore>& scores) {
-  Json rows = Json::array();
+  Json rows = Json::Array();
   for (const ClassScore& score : scores) {
-    if (rows.size() <= static_cast<size_t>(score.row)) rows.push_back(Json::array());
+    if (rows.size() <= static_cast<size_t>(score.row)) rows.push_back(Json::Array());
     rows.back().push_back({{"class", score.label}, {"probability", score.probability}});
   }
   return rows;
@@ -81,7 +81,7 @@ Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, 
 
 Result<int> SelfTest(Tool& tool, const SessionOptions& options, const std::function<void(const std::string&)>& note) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<GoldenResult> results, RunSelfTest(options, note));
-  Json cases = Json::array();
+  Json cases = Json::Array();
   bool passed = true;
   for (const GoldenResult& result : results) {
     cases.push_back({{"function", result.function},
@@ -110,7 +110,7 @@ Result<int> Run(Tool& tool, Options& options) {
   Profile profile;
   INGOT_ASSIGN_OR_RETURN(const std::vector<Output> outputs, InvokeAll(*session, options, profile));
   Json document{{"executable", options.session.path}, {"entry", options.session.entry}};
-  Json described = Json::array();
+  Json described = Json::Array();
   for (const Output& output : outputs) {
     described.push_back({{"name", output.name}, {"type", output.tensor ? output.tensor.TypeToString() : output.text}});
   }

@@ -10,8 +10,6 @@
 namespace ingot::apps {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
@@ -127,7 +125,7 @@ std::string Profile::ToTable() const {
 }
 
 Json Profile::ToJson() const {
-  Json rows = Json::array();
+  Json rows = Json::Array();
   for (const Row* row : SortedRows()) {
     const bool is_call = row->event.kind != INGOT_EVENT_OTHER;
     Json entry{{"kind", KindName(row->event.kind)}, {"name", row->event.name}};
@@ -168,7 +166,7 @@ Status Profile::WriteTrace(const std::string& path) const {
       entry["args"] = {{"name", event.name}, {"function", event.function}};
       if (is_call) entry["args"]["instruction"] = event.instruction;
     }
-    file << separator << entry.dump(-1, ' ', false, Json::error_handler_t::replace);
+    file << separator << entry.Dump();
     separator = ",\n";
   }
   file << "\n]}\n";

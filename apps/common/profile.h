@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "apps/common/json.h"
 #include "ingot/ingot.h"
 #include "runtime/status.h"
 
@@ -35,7 +35,7 @@ class Profile {
   // Rows by falling time. Kernels, builtins and external functions have a row per instruction, everything else one per
   // opcode. Shares are of the invocations' whole time; rates come from the compiler's estimates.
   std::string ToTable() const;
-  nlohmann::ordered_json ToJson() const;
+  Json ToJson() const;
   Status WriteTrace(const std::string& path) const;
 
  private:

@@ -87,7 +87,7 @@ Status Tool::WriteJson(int schema, const Json& document) const {
   for (const auto& [key, value] : document.items()) whole[key] = value;
   // On a terminal in ASCII: JSON may hold some control characters as they are.
   const bool is_ascii = json_path_ == "-";
-  const std::string text = whole.dump(2, ' ', is_ascii, Json::error_handler_t::replace) + "\n";
+  const std::string text = whole.Dump(2, is_ascii) + "\n";
   if (is_ascii) {
     std::cout << text;
     return Status();

@@ -6,18 +6,16 @@
 #include <chrono>
 #include <functional>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "apps/common/command_line.h"
 #include "apps/common/exit_code.h"
+#include "apps/common/json.h"
 #include "apps/common/terminal_text.h"
 #include "runtime/status.h"
 
 namespace ingot::apps {
-
-using Json = nlohmann::ordered_json;
 
 class Tool {
  public:
