@@ -22,7 +22,7 @@ constexpr uint64_t kHeaderAlignment = 64;
 // numpy.save leaves room for the first dimension to grow to this many digits.
 constexpr size_t kGrowthDigits = 21;
 
-Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
+Status BadNpy(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
 
 // One row per dtype that both have: NumPy's kind letter and size.
 struct NumpyType {
@@ -62,7 +62,7 @@ const char* RefusedKind(char kind) {
 }
 
 Result<Descr> ParseDescr(std::string_view text) {
-  const auto refuse = [&](const char* why) { return Bad("dtype '" + std::string(text) + "': " + why); };
+  const auto refuse = [&](const char* why) { return BadNpy("dtype '" + std::string(text) + "': " + why); };
   std::string_view rest = text;
   Descr descr;
   if (!rest.empty() && std::string_view("<>=|").find(rest[0]) != std::string_view::npos) {
@@ -104,7 +104,7 @@ class HeaderParser {
       INGOT_ASSIGN_OR_RETURN(const std::string_view key, String());
       INGOT_RETURN_IF_ERROR(Expect(':'));
       if (key == "descr" && !descr) {
-        if (Peek() == '[') return Bad("structured dtypes are not supported");
+        if (Peek() == '[') return BadNpy("structured dtypes are not supported");
         INGOT_ASSIGN_OR_RETURN(const std::string_view text, String());
         INGOT_ASSIGN_OR_RETURN(descr, ParseDescr(text));
       } else if (key == "fortran_order" && !fortran_order) {
@@ -126,7 +126,7 @@ class HeaderParser {
 
  private:
   Status Error(const std::string& what) const {
-    return Bad("npy header, column " + std::to_string(at_ + 1) + ": " + what);
+    return BadNpy("npy header, column " + std::to_string(at_ + 1) + ": " + what);
   }
   void SkipSpace() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
@@ -220,11 +220,11 @@ Result<Tensor> MakeTensor(const Header& header, const SharedBytes& file, std::sp
 Result<Tensor> ReadNpy(const SharedBytes& bytes) {
   ByteReader reader(bytes.bytes, "npy", StatusCode::kBadInput);
   const Result<std::span<const std::byte>> magic = reader.Bytes(kMagic.size());
-  if (!magic.ok() || AsText(*magic) != kMagic) return Bad("not an .npy file: no magic bytes at the start");
+  if (!magic.ok() || AsText(*magic) != kMagic) return BadNpy("not an .npy file: no magic bytes at the start");
   INGOT_ASSIGN_OR_RETURN(const uint8_t major, reader.U8());
   INGOT_ASSIGN_OR_RETURN(const uint8_t minor, reader.U8());
   if (major < 1 || major > 3 || minor != 0) {
-    return Bad("npy version " + std::to_string(major) + "." + std::to_string(minor) + ", expected 1.0 to 3.0");
+    return BadNpy("npy version " + std::to_string(major) + "." + std::to_string(minor) + ", expected 1.0 to 3.0");
   }
   uint64_t header_bytes = 0;
   if (major == 1) {
@@ -233,19 +233,19 @@ Result<Tensor> ReadNpy(const SharedBytes& bytes) {
     INGOT_ASSIGN_OR_RETURN(header_bytes, reader.U32());
   }
   if (header_bytes > kMaxHeaderBytes) {
-    return Bad("npy header of " + std::to_string(header_bytes) + " bytes, expected at most " +
-               std::to_string(kMaxHeaderBytes));
+    return BadNpy("npy header of " + std::to_string(header_bytes) + " bytes, expected at most " +
+                  std::to_string(kMaxHeaderBytes));
   }
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> text, reader.Bytes(header_bytes));
   INGOT_ASSIGN_OR_RETURN(const Header header, HeaderParser(AsText(text)).Run());
   // The claimed size is compared with what is there before anything is allocated.
   const std::string type = ShapeToString(header.descr.dtype, header.dims);
   const Result<int64_t> num_elements = CountElements(header.dims);
-  if (!num_elements.ok()) return Bad(type + ": " + num_elements.status().message());
+  if (!num_elements.ok()) return BadNpy(type + ": " + num_elements.status().message());
   const Result<int64_t> size_bytes = header.descr.dtype.SizeBytes(*num_elements);
   if (!size_bytes.ok() || static_cast<uint64_t>(*size_bytes) != reader.remaining()) {
-    return Bad(type + " needs " + (size_bytes.ok() ? std::to_string(*size_bytes) : "more than 2^63") +
-               " bytes, the file has " + std::to_string(reader.remaining()) + " after the header");
+    return BadNpy(type + " needs " + (size_bytes.ok() ? std::to_string(*size_bytes) : "more than 2^63") +
+                  " bytes, the file has " + std::to_string(reader.remaining()) + " after the header");
   }
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> data, reader.Bytes(reader.remaining()));
   return MakeTensor(header, bytes, data);
@@ -255,7 +255,7 @@ Result<std::vector<std::byte>> NpyHeader(const Tensor& tensor) {
   const NumpyType* type = std::find_if(std::begin(kTypes), std::end(kTypes),
                                        [&](const NumpyType& row) { return row.dtype == tensor.dtype(); });
   if (type == std::end(kTypes)) {
-    return Bad(tensor.TypeToString() + ": .npy has no such dtype; .safetensors may");
+    return BadNpy(tensor.TypeToString() + ": .npy has no such dtype; .safetensors may");
   }
   std::string text = std::string("{'descr': '") + (type->size_bytes == 1 ? '|' : '<') + type->kind +
                      std::to_string(type->size_bytes) + "', 'fortran_order': False, 'shape': (";
@@ -278,7 +278,7 @@ Result<std::vector<std::byte>> NpyHeader(const Tensor& tensor) {
 }
 
 Result<std::vector<NamedTensor>> ReadNpyFile(const SharedBytes& bytes, const std::string* key) {
-  if (key != nullptr) return Bad("an .npy file holds one tensor without a name, asked for \"" + *key + "\"");
+  if (key != nullptr) return BadNpy("an .npy file holds one tensor without a name, asked for \"" + *key + "\"");
   INGOT_ASSIGN_OR_RETURN(Tensor tensor, ReadNpy(bytes));
   std::vector<NamedTensor> tensors;
   tensors.push_back({"", std::move(tensor)});
@@ -287,7 +287,7 @@ Result<std::vector<NamedTensor>> ReadNpyFile(const SharedBytes& bytes, const std
 
 Status WriteNpyFile(std::span<const NamedTensor> tensors, const ByteSink& sink) {
   if (tensors.size() != 1) {
-    return Bad("an .npy file holds one tensor, got " + std::to_string(tensors.size()) + "; .npz holds many");
+    return BadNpy("an .npy file holds one tensor, got " + std::to_string(tensors.size()) + "; .npz holds many");
   }
   INGOT_ASSIGN_OR_RETURN(const std::vector<std::byte> header, NpyHeader(tensors[0].tensor));
   INGOT_ASSIGN_OR_RETURN(const Tensor compact, tensors[0].tensor.Compact());

@@ -12,7 +12,7 @@ constexpr std::string_view kSuffix = ".npy";
 // The zip's limit on names, less the suffix.
 constexpr size_t kMaxNameBytes = 4000;
 
-Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
+Status BadNpz(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Result<std::vector<NamedTensor>> ReadNpz(const SharedBytes& bytes, const std::st
   std::vector<NamedTensor> tensors;
   std::vector<std::string> names;
   for (const ZipEntry& entry : zip.entries()) {
-    if (!entry.name.ends_with(kSuffix)) return Bad("entry \"" + entry.name + "\" is no .npy");
+    if (!entry.name.ends_with(kSuffix)) return BadNpz("entry \"" + entry.name + "\" is no .npy");
     names.push_back(entry.name.substr(0, entry.name.size() - kSuffix.size()));
     if (key != nullptr && names.back() != *key) continue;
     INGOT_ASSIGN_OR_RETURN(const SharedBytes contents, zip.Read(entry));
@@ -38,8 +38,8 @@ Status WriteNpz(std::span<const NamedTensor> tensors, const ByteSink& sink) {
   std::set<std::string_view> names;
   for (const NamedTensor& named : tensors) {
     if (named.name.empty() || named.name.size() > kMaxNameBytes || !names.insert(named.name).second) {
-      return Bad("tensors in an .npz need distinct names of 1 to " + std::to_string(kMaxNameBytes) + " bytes, got \"" +
-                 named.name.substr(0, 80) + "\"");
+      return BadNpz("tensors in an .npz need distinct names of 1 to " + std::to_string(kMaxNameBytes) +
+                    " bytes, got \"" + named.name.substr(0, 80) + "\"");
     }
     Result<std::vector<std::byte>> header = NpyHeader(named.tensor);
     if (!header.ok()) return std::move(header).status().WithContext("\"" + named.name + "\"");

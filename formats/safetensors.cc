@@ -13,11 +13,11 @@ namespace ingot::formats {
 namespace {
 
 // As in the reference implementation.
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;
+constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 constexpr uint64_t kDataAlignment = 64;  // of the writer: what readers that map the file like best
 constexpr const char* kMetadataKey = "__metadata__";
 
-Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
+Status BadSafetensors(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
 
 struct DtypeName {
   const char* name;
@@ -154,16 +154,16 @@ struct Layout {
 Result<Layout> ReadHeader(const SharedBytes& bytes) {
   ByteReader reader(bytes.bytes, "safetensors", StatusCode::kBadInput);
   INGOT_ASSIGN_OR_RETURN(const uint64_t header_bytes, reader.U64());
-  if (header_bytes > kMaxHeaderBytes) {
-    return Bad("safetensors header of " + std::to_string(header_bytes) + " bytes, expected at most " +
-               std::to_string(kMaxHeaderBytes));
+  if (header_bytes > kMaxSafetensorsHeaderBytes) {
+    return BadSafetensors("safetensors header of " + std::to_string(header_bytes) + " bytes, expected at most " +
+                          std::to_string(kMaxSafetensorsHeaderBytes));
   }
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> header, reader.Bytes(header_bytes));
   const std::string_view text = AsText(header);
-  if (!text.starts_with('{')) return Bad("safetensors header does not start with '{'");
+  if (!text.starts_with('{')) return BadSafetensors("safetensors header does not start with '{'");
   HeaderHandler handler;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) {
-    return Bad("safetensors header: " + handler.error);
+    return BadSafetensors("safetensors header: " + handler.error);
   }
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> data, reader.Bytes(reader.remaining()));
   return Layout{std::move(handler.entries), data};
@@ -172,15 +172,16 @@ Result<Layout> ReadHeader(const SharedBytes& bytes) {
 Result<Tensor> MakeTensor(const Entry& entry, const SharedBytes& file, std::span<const std::byte> data) {
   const auto* row = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                  [&](const DtypeName& r) { return entry.dtype_name == r.name; });
-  if (row == std::end(kDtypes)) return Bad("unsupported dtype \"" + entry.dtype_name.substr(0, 40) + "\"");
+  if (row == std::end(kDtypes)) return BadSafetensors("unsupported dtype \"" + entry.dtype_name.substr(0, 40) + "\"");
   const uint64_t begin = entry.offsets[0], end = entry.offsets[1];
   if (begin > end || end > data.size()) {
-    return Bad("data_offsets [" + std::to_string(begin) + ", " + std::to_string(end) + "] of " +
-               std::to_string(data.size()) + " bytes of data");
+    return BadSafetensors("data_offsets [" + std::to_string(begin) + ", " + std::to_string(end) + "] of " +
+                          std::to_string(data.size()) + " bytes of data");
   }
   Result<Tensor> tensor =
       Tensor::FromShared(row->dtype, entry.dims, SharedBytes(file.owner, data.subspan(begin, end - begin)));
-  if (!tensor.ok() && tensor.status().code() == StatusCode::kInvalidArgument) return Bad(tensor.status().message());
+  if (!tensor.ok() && tensor.status().code() == StatusCode::kInvalidArgument)
+    return BadSafetensors(tensor.status().message());
   return tensor;
 }
 
@@ -192,13 +193,14 @@ Status CheckCoverage(std::span<const Entry> entries, uint64_t data_bytes) {
   uint64_t covered = 0;
   for (const auto& [begin, end] : ranges) {
     if (begin != covered || end < begin) {
-      return Bad("the tensors' data_offsets overlap or leave a gap at byte " +
-                 std::to_string(std::min(begin, covered)));
+      return BadSafetensors("the tensors' data_offsets overlap or leave a gap at byte " +
+                            std::to_string(std::min(begin, covered)));
     }
     covered = end;
   }
   if (covered != data_bytes) {
-    return Bad("the tensors cover " + std::to_string(covered) + " of " + std::to_string(data_bytes) + " bytes of data");
+    return BadSafetensors("the tensors cover " + std::to_string(covered) + " of " + std::to_string(data_bytes) +
+                          " bytes of data");
   }
   return Status();
 }
@@ -242,10 +244,10 @@ Status WriteSafetensors(std::span<const NamedTensor> tensors, const ByteSink& si
     const auto* row = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                    [&](const DtypeName& r) { return named.tensor.dtype() == r.dtype; });
     if (row == std::end(kDtypes)) {
-      return Bad("\"" + named.name + "\": safetensors has no dtype " + named.tensor.dtype().ToString());
+      return BadSafetensors("\"" + named.name + "\": safetensors has no dtype " + named.tensor.dtype().ToString());
     }
     if (named.name.empty() || named.name == kMetadataKey || header.contains(named.name) || !IsUtf8(named.name)) {
-      return Bad("tensors in a safetensors file need distinct names in UTF-8, got \"" + named.name + "\"");
+      return BadSafetensors("tensors in a safetensors file need distinct names in UTF-8, got \"" + named.name + "\"");
     }
     const auto size = static_cast<uint64_t>(named.tensor.size_bytes());
     const std::vector<int64_t> dims(named.tensor.dims().begin(), named.tensor.dims().end());

@@ -33,11 +33,11 @@ struct TensorSpec {
   int64_t high = 0;
 };
 
-Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
+Status BadSpec(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
 
 // What an element's text is worth: a number of any kind that fits the dtype.
 Result<uint64_t> ParseElement(DataType dtype, std::string_view text) {
-  const auto refuse = [&] { return Bad("\"" + std::string(text.substr(0, 40)) + "\" is no " + dtype.ToString()); };
+  const auto refuse = [&] { return BadSpec("\"" + std::string(text.substr(0, 40)) + "\" is no " + dtype.ToString()); };
   const char* end = text.data() + text.size();
   if (dtype.is_bool()) {
     if (text == "1" || text == "true" || text == "True") return uint64_t{1};
@@ -133,7 +133,7 @@ Result<std::pair<int64_t, int64_t>> ParseBounds(std::string_view text) {
     const auto [after_high, high_error] = std::from_chars(after_low + 1, end, high);
     is_fine = high_error == std::errc() && after_high == end && low < high;
   }
-  if (!is_fine) return Bad("expected randint:LOW,HIGH with LOW < HIGH");
+  if (!is_fine) return BadSpec("expected randint:LOW,HIGH with LOW < HIGH");
   return std::pair(low, high);
 }
 
@@ -179,8 +179,8 @@ Result<Tensor> FromElements(const TensorType& type, std::string_view text) {
   }
   INGOT_ASSIGN_OR_RETURN(const int64_t count, CountElements(type.dims));
   if (values.size() != 1 && static_cast<int64_t>(values.size()) != count) {
-    return Bad(ShapeToString(type.dtype, type.dims) + " has " + std::to_string(count) + " elements, got " +
-               std::to_string(values.size()));
+    return BadSpec(ShapeToString(type.dtype, type.dims) + " has " + std::to_string(count) + " elements, got " +
+                   std::to_string(values.size()));
   }
   INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type.dtype, type.dims));
   const bool fills = values.size() == 1;
@@ -205,7 +205,8 @@ Result<TensorType> ParseTensorType(std::string_view text) {
     const char* end = text.data() + text.size();
     const auto [parsed, error] = std::from_chars(text.data(), end, dim);
     if (error != std::errc() || parsed == end || *parsed != 'x') {
-      return Bad("type \"" + std::string(whole.substr(0, 80)) + "\": expected dimensions and a dtype, such as 4x8xf32");
+      return BadSpec("type \"" + std::string(whole.substr(0, 80)) +
+                     "\": expected dimensions and a dtype, such as 4x8xf32");
     }
     type.dims.push_back(dim);
     text.remove_prefix(static_cast<size_t>(parsed + 1 - text.data()));
@@ -221,12 +222,12 @@ Result<TensorType> ParseTensorType(std::string_view text) {
     if (!text.starts_with(prefix.name) || text.size() == prefix.name.size()) continue;
     if (text[prefix.name.size()] < '0' || text[prefix.name.size()] > '9') continue;
     Result<DataType> dtype = DataType::Parse(std::string(prefix.full) + std::string(text.substr(prefix.name.size())));
-    if (!dtype.ok()) return Bad(dtype.status().message());
+    if (!dtype.ok()) return BadSpec(dtype.status().message());
     type.dtype = *dtype;
     return type;
   }
   const Result<DataType> dtype = DataType::Parse(text);
-  if (!dtype.ok()) return Bad(dtype.status().message());
+  if (!dtype.ok()) return BadSpec(dtype.status().message());
   type.dtype = *dtype;
   return type;
 }
@@ -234,7 +235,7 @@ Result<TensorType> ParseTensorType(std::string_view text) {
 Result<TensorSpec> ParseSpec(std::string_view text) {
   TensorSpec spec;
   const auto fail = [&](const Status& status) {
-    return Bad("\"" + std::string(text.substr(0, 80)) + "\": " + status.message());
+    return BadSpec("\"" + std::string(text.substr(0, 80)) + "\": " + status.message());
   };
   if (text.starts_with('@')) {
     spec.source = TensorSpec::Source::kTensorFile;
@@ -247,12 +248,13 @@ Result<TensorSpec> ParseSpec(std::string_view text) {
   if (equals == std::string_view::npos) {
     if (*generator) return spec;
     return fail(
-        Bad("expected TYPE=ELEMENTS (4xf32=1 2 3 4), TYPE=@FILE, @FILE, @FILE:KEY, rand, randint:LOW,HIGH, "
-            "zeros or ones"));
+        BadSpec("expected TYPE=ELEMENTS (4xf32=1 2 3 4), TYPE=@FILE, @FILE, @FILE:KEY, rand, randint:LOW,HIGH, "
+                "zeros or ones"));
   }
   Result<TensorType> type = ParseTensorType(text.substr(0, equals));
   if (!type.ok()) return fail(type.status());
-  if (!IsNumeric(type->dtype)) return fail(Bad("elements of type " + type->dtype.ToString() + " cannot be written"));
+  if (!IsNumeric(type->dtype))
+    return fail(BadSpec("elements of type " + type->dtype.ToString() + " cannot be written"));
   spec.type = *std::move(type);
   if (*generator) return spec;
   const std::string_view value = text.substr(equals + 1);
@@ -270,7 +272,7 @@ Result<TensorSpec> ParseSpec(std::string_view text) {
 Result<Tensor> Make(const TensorSpec& spec, const TensorType& made, uint64_t seed) {
   using Source = TensorSpec::Source;
   const DataType dtype = made.dtype;
-  if (!IsNumeric(dtype)) return Bad("elements of type " + dtype.ToString() + " cannot be made up");
+  if (!IsNumeric(dtype)) return BadSpec("elements of type " + dtype.ToString() + " cannot be made up");
   Random random(seed);
   switch (spec.source) {
     case Source::kTensorFile:
@@ -281,14 +283,14 @@ Result<Tensor> Make(const TensorSpec& spec, const TensorType& made, uint64_t see
       INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, MapFile(spec.path));
       Result<Tensor> tensor = Tensor::FromShared(dtype, made.dims, std::move(bytes));
       if (!tensor.ok() && tensor.status().code() == StatusCode::kInvalidArgument) {
-        return Bad(spec.path + ": " + tensor.status().message());
+        return BadSpec(spec.path + ": " + tensor.status().message());
       }
       return tensor;
     }
     case Source::kZeros:
       return Generated(made, [&] { return IntegerBits(dtype, 0).value_or(0); });
     case Source::kOnes:
-      if (!IntegerBits(dtype, 1)) return Bad("1 does not fit " + dtype.ToString());
+      if (!IntegerBits(dtype, 1)) return BadSpec("1 does not fit " + dtype.ToString());
       return Generated(made, [&] { return *IntegerBits(dtype, 1); });
     case Source::kRandom:
       if (dtype.is_floating()) {
@@ -299,8 +301,8 @@ Result<Tensor> Make(const TensorSpec& spec, const TensorType& made, uint64_t see
     case Source::kRandomIntegers: {
       for (const int64_t bound : {spec.low, spec.high - 1}) {
         if (!IntegerBits(dtype, bound)) {
-          return Bad("randint:" + std::to_string(spec.low) + "," + std::to_string(spec.high) + ": " +
-                     std::to_string(bound) + " does not fit " + dtype.ToString());
+          return BadSpec("randint:" + std::to_string(spec.low) + "," + std::to_string(spec.high) + ": " +
+                         std::to_string(bound) + " does not fit " + dtype.ToString());
         }
       }
       const uint64_t count = static_cast<uint64_t>(spec.high) - static_cast<uint64_t>(spec.low);
@@ -320,7 +322,8 @@ Result<Tensor> MakeTensorFromSpec(std::string_view spec, const ExpectedTensor* e
   if (parsed.source == TensorSpec::Source::kTensorFile) return ReadTensor(parsed.path, parsed.key);
   if (parsed.type.has_value()) return Make(parsed, *parsed.type, seed);
   if (expected == nullptr) {
-    return Bad("\"" + std::string(spec.substr(0, 80)) + "\": the type is not known here: state one, as in 4xf32=rand");
+    return BadSpec("\"" + std::string(spec.substr(0, 80)) +
+                   "\": the type is not known here: state one, as in 4xf32=rand");
   }
   return Make(parsed, TensorType{expected->dtype, {expected->dims.begin(), expected->dims.end()}}, seed);
 }

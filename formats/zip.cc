@@ -39,7 +39,7 @@ constexpr uint16_t kMax16 = 0xffff;
 // Deflate reaches 1032:1 (258 bytes from two bits); what claims more is no deflate stream.
 constexpr uint64_t kMaxDeflateRatio = 1032;
 
-Status Bad(std::string message) { return Status(StatusCode::kBadInput, "zip: " + std::move(message)); }
+Status BadZip(std::string message) { return Status(StatusCode::kBadInput, "zip: " + std::move(message)); }
 
 struct Directory {
   uint64_t offset = 0;
@@ -49,7 +49,7 @@ struct Directory {
 
 // The end record is the last one whose comment reaches exactly to the end of the file.
 Result<uint64_t> FindEnd(std::span<const std::byte> file) {
-  if (file.size() < kEndBytes) return Bad("no end record: too short");
+  if (file.size() < kEndBytes) return BadZip("no end record: too short");
   const uint64_t last = file.size() - kEndBytes;
   const uint64_t first = last - std::min(last, kMaxCommentBytes);
   for (uint64_t at = last;; --at) {
@@ -60,15 +60,15 @@ Result<uint64_t> FindEnd(std::span<const std::byte> file) {
       INGOT_ASSIGN_OR_RETURN(const uint16_t comment, reader.U16());
       if (comment == reader.remaining()) return at;
     }
-    if (at == first) return Bad("no end record");
+    if (at == first) return BadZip("no end record");
   }
 }
 
 Result<Directory> ReadEnd64(std::span<const std::byte> file, uint64_t end) {
-  if (end < kLocator64Bytes) return Bad("no zip64 locator");
+  if (end < kLocator64Bytes) return BadZip("no zip64 locator");
   ByteReader locator(file.subspan(end - kLocator64Bytes), "zip64 locator", StatusCode::kBadInput);
   INGOT_ASSIGN_OR_RETURN(const uint32_t locator_signature, locator.U32());
-  if (locator_signature != kLocator64Signature) return Bad("no zip64 locator");
+  if (locator_signature != kLocator64Signature) return BadZip("no zip64 locator");
   INGOT_RETURN_IF_ERROR(locator.Skip(4));
   INGOT_ASSIGN_OR_RETURN(const uint64_t offset, locator.U64());
   ByteReader reader(file, "zip64 end record", StatusCode::kBadInput);
@@ -83,7 +83,7 @@ Result<Directory> ReadEnd64(std::span<const std::byte> file, uint64_t end) {
   INGOT_ASSIGN_OR_RETURN(directory.num_entries, reader.U64());
   INGOT_ASSIGN_OR_RETURN(directory.size, reader.U64());
   INGOT_ASSIGN_OR_RETURN(directory.offset, reader.U64());
-  if (disk != 0 || directory_disk != 0 || entries_here != directory.num_entries) return Bad("spans several disks");
+  if (disk != 0 || directory_disk != 0 || entries_here != directory.num_entries) return BadZip("spans several disks");
   return directory;
 }
 
@@ -98,7 +98,7 @@ Result<Directory> ReadEnd(std::span<const std::byte> file) {
   INGOT_ASSIGN_OR_RETURN(const uint32_t size, reader.U32());
   INGOT_ASSIGN_OR_RETURN(const uint32_t offset, reader.U32());
   if (num_entries == kMax16 || size == kMax32 || offset == kMax32) return ReadEnd64(file, end);
-  if (disk != 0 || directory_disk != 0 || entries_here != num_entries) return Bad("spans several disks");
+  if (disk != 0 || directory_disk != 0 || entries_here != num_entries) return BadZip("spans several disks");
   return Directory{offset, size, num_entries};
 }
 
@@ -121,7 +121,7 @@ Status ApplyExtra64(std::span<const std::byte> extra, uint64_t* size, uint64_t* 
     }
     return Status();
   }
-  return Bad("no zip64 extra field for a size of all ones");
+  return BadZip("no zip64 extra field for a size of all ones");
 }
 
 struct CentralRecord {
@@ -154,11 +154,11 @@ Result<CentralRecord> ReadCentral(ByteReader& reader, const ZipLimits& limits) {
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> extra, reader.Bytes(extra_bytes));
   INGOT_RETURN_IF_ERROR(reader.Skip(comment_bytes));
   INGOT_RETURN_IF_ERROR(ApplyExtra64(extra, &entry.size, &entry.data_size, &record.local_offset));
-  if ((flags & kFlagEncrypted) != 0) return Bad("entry \"" + entry.name + "\" is encrypted");
-  if (disk != 0) return Bad("spans several disks");
+  if ((flags & kFlagEncrypted) != 0) return BadZip("entry \"" + entry.name + "\" is encrypted");
+  if (disk != 0) return BadZip("spans several disks");
   if (record.method != kStored && record.method != kDeflated) {
-    return Bad("entry \"" + entry.name + "\" uses compression method " + std::to_string(record.method) +
-               ", expected 0 (stored) or 8 (deflate)");
+    return BadZip("entry \"" + entry.name + "\" uses compression method " + std::to_string(record.method) +
+                  ", expected 0 (stored) or 8 (deflate)");
   }
   entry.is_deflated = record.method == kDeflated;
   return record;
@@ -167,7 +167,7 @@ Result<CentralRecord> ReadCentral(ByteReader& reader, const ZipLimits& limits) {
 // Checks the local header against the directory and finds the data behind it.
 Status LocateData(std::span<const std::byte> file, uint64_t directory_offset, CentralRecord* record) {
   ZipEntry& entry = record->entry;
-  const auto fail = [&](const char* what) { return Bad("entry \"" + entry.name + "\": " + what); };
+  const auto fail = [&](const char* what) { return BadZip("entry \"" + entry.name + "\": " + what); };
   ByteReader reader(file.first(directory_offset), "zip local header", StatusCode::kBadInput);
   INGOT_RETURN_IF_ERROR(reader.Seek(record->local_offset));
   INGOT_ASSIGN_OR_RETURN(const uint32_t signature, reader.U32());
@@ -197,7 +197,7 @@ Status LocateData(std::span<const std::byte> file, uint64_t directory_offset, Ce
 }
 
 Status CheckSizes(const ZipEntry& entry, const ZipLimits& limits) {
-  const auto fail = [&](const std::string& what) { return Bad("entry \"" + entry.name + "\": " + what); };
+  const auto fail = [&](const std::string& what) { return BadZip("entry \"" + entry.name + "\": " + what); };
   if (!entry.is_deflated && entry.size != entry.data_size) return fail("stored, but with two sizes");
   if (entry.is_deflated && entry.size / kMaxDeflateRatio > entry.data_size) {
     return fail(std::to_string(entry.data_size) + " bytes cannot decompress to " + std::to_string(entry.size));
@@ -213,12 +213,12 @@ Status CheckDistinct(std::span<const CentralRecord> records) {
   std::set<std::string_view> names;
   std::vector<std::pair<uint64_t, uint64_t>> ranges;  // local header to end of data
   for (const CentralRecord& record : records) {
-    if (!names.insert(record.entry.name).second) return Bad("two entries \"" + record.entry.name + "\"");
+    if (!names.insert(record.entry.name).second) return BadZip("two entries \"" + record.entry.name + "\"");
     ranges.emplace_back(record.local_offset, record.entry.data_offset + record.entry.data_size);
   }
   std::sort(ranges.begin(), ranges.end());
   for (size_t i = 1; i < ranges.size(); ++i) {
-    if (ranges[i].first < ranges[i - 1].second) return Bad("entries overlap");
+    if (ranges[i].first < ranges[i - 1].second) return BadZip("entries overlap");
   }
   return Status();
 }
@@ -260,7 +260,7 @@ Result<std::vector<std::byte>> Inflate(std::span<const std::byte> data, uint64_t
   }
   const bool is_fine = code == Z_STREAM_END && made == size && stream.avail_in == 0 && taken == data.size();
   inflateEnd(&stream);
-  if (!is_fine) return Bad("its deflate data is damaged");
+  if (!is_fine) return BadZip("its deflate data is damaged");
   return content;
 }
 
@@ -270,13 +270,14 @@ Result<ZipReader> ZipReader::Open(SharedBytes bytes, const ZipLimits& limits) {
   const std::span<const std::byte> file = bytes.bytes;
   INGOT_ASSIGN_OR_RETURN(const Directory directory, ReadEnd(file));
   if (directory.num_entries > limits.max_entries) {
-    return Bad(std::to_string(directory.num_entries) + " entries, the limit is " + std::to_string(limits.max_entries));
+    return BadZip(std::to_string(directory.num_entries) + " entries, the limit is " +
+                  std::to_string(limits.max_entries));
   }
   ByteReader whole(file, "zip directory", StatusCode::kBadInput);
   INGOT_ASSIGN_OR_RETURN(const std::span<const std::byte> records_bytes, whole.Slice(directory.offset, directory.size));
   if (directory.num_entries > records_bytes.size() / kCentralBytes) {
-    return Bad("a directory of " + std::to_string(directory.num_entries) + " entries in " +
-               std::to_string(records_bytes.size()) + " bytes");
+    return BadZip("a directory of " + std::to_string(directory.num_entries) + " entries in " +
+                  std::to_string(records_bytes.size()) + " bytes");
   }
   ByteReader reader(records_bytes, "zip directory", StatusCode::kBadInput);
   std::vector<CentralRecord> records;
@@ -309,7 +310,7 @@ Result<SharedBytes> ZipReader::Read(const ZipEntry& entry) const {
     if (!inflated.ok()) return std::move(inflated).status().WithContext("entry \"" + entry.name + "\"");
     content = SharedBytes::Own(*std::move(inflated));
   }
-  if (Crc32(0, content.bytes) != entry.crc32) return Bad("entry \"" + entry.name + "\": wrong checksum");
+  if (Crc32(0, content.bytes) != entry.crc32) return BadZip("entry \"" + entry.name + "\": wrong checksum");
   return content;
 }
 

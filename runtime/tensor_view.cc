@@ -7,25 +7,25 @@
 namespace ingot {
 namespace {
 
-[[gnu::cold]] Status Invalid(Text message) { return Status(StatusCode::kInvalidArgument, message); }
+[[gnu::cold]] Status InvalidView(Text message) { return Status(StatusCode::kInvalidArgument, message); }
 
-[[gnu::cold]] Status InvalidRank(size_t rank) { return Invalid({"rank ", rank, ", expected at most ", kMaxRank}); }
+[[gnu::cold]] Status InvalidRank(size_t rank) { return InvalidView({"rank ", rank, ", expected at most ", kMaxRank}); }
 
 [[gnu::cold]] Status NegativeDim(size_t axis, int64_t extent) {
-  return Invalid({"dimension ", axis, " is negative: ", extent});
+  return InvalidView({"dimension ", axis, " is negative: ", extent});
 }
 
 [[gnu::cold]] Status NegativeStride(int axis, int64_t stride) {
-  return Invalid({"stride ", axis, " is negative: ", stride, "; negative strides are not supported"});
+  return InvalidView({"stride ", axis, " is negative: ", stride, "; negative strides are not supported"});
 }
 
 [[gnu::cold]] Status RefuseTypeOrDevice(DataType dtype, DeviceId device) {
-  if (!dtype.IsKnown()) return Invalid({"unsupported data type ", dtype.ToString()});
-  return Invalid({"unsupported device ", device.ToString()});
+  if (!dtype.IsKnown()) return InvalidView({"unsupported data type ", dtype.ToString()});
+  return InvalidView({"unsupported device ", device.ToString()});
 }
 
 [[gnu::cold]] Status TooFar(const TensorView& view) {
-  return Invalid({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
+  return InvalidView({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
 }
 
 // Bytes from the first element to the end of the last; none without elements. For sub-byte types (always compact) the
@@ -59,7 +59,7 @@ Result<int64_t> CountElements(std::span<const int64_t> dims) {
     if (dims[i] < 0) return NegativeDim(i, dims[i]);
     is_empty |= dims[i] == 0;
     if (dims[i] != 0 && __builtin_mul_overflow(non_zero, dims[i], &non_zero)) {
-      return Invalid("the number of elements overflows 64 bits");
+      return InvalidView("the number of elements overflows 64 bits");
     }
   }
   return is_empty ? 0 : non_zero;
@@ -88,11 +88,11 @@ Status AssignView(TensorView& view, void* data, DataType dtype, std::span<const 
   }
   if (!view.is_compact) {
     if (dtype.total_bits() % 8 != 0) {
-      return Invalid({"strides of the sub-byte type ", dtype.ToString(), " are not supported"});
+      return InvalidView({"strides of the sub-byte type ", dtype.ToString(), " are not supported"});
     }
     INGOT_RETURN_IF_ERROR(SpanBytesOf(view).status());
   }
-  if (data == nullptr && count > 0) return Invalid({"no data for ", view.TypeToString()});
+  if (data == nullptr && count > 0) return InvalidView({"no data for ", view.TypeToString()});
   return Status();
 }
 

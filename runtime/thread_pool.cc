@@ -40,6 +40,8 @@ void Pause() {
 #endif
 }
 
+}  // namespace
+
 // One loop: the tasks, and the lowest failure so far.
 struct Job {
   ThreadPool::TaskFn task = nullptr;
@@ -78,6 +80,8 @@ struct Job {
     }
   }
 };
+
+namespace {
 
 int32_t RunSerially(int64_t num_tasks, ThreadPool::TaskFn task, void* closure) {
   for (int64_t t = 0; t < num_tasks; ++t) {

@@ -11,24 +11,24 @@ namespace {
   constexpr BuiltinArgument k##Name##Arguments[] = {INGOT_FOR_EACH(INGOT_ARGUMENT_SPEC, __VA_ARGS__)};
 #include "vm/builtins.def"
 
-constexpr BuiltinInfo kRows[] = {
+constexpr BuiltinInfo kBuiltinRows[] = {
 #define INGOT_BUILTIN(number, Name, text, semantics, ...) {Builtin::k##Name, text, semantics, k##Name##Arguments},
 #include "vm/builtins.def"
 };
 
 }  // namespace
 
-std::span<const BuiltinInfo> AllBuiltins() { return kRows; }
+std::span<const BuiltinInfo> AllBuiltins() { return kBuiltinRows; }
 
 const BuiltinInfo* FindBuiltin(uint64_t number) {
-  for (const BuiltinInfo& row : kRows) {
+  for (const BuiltinInfo& row : kBuiltinRows) {
     if (static_cast<uint64_t>(row.builtin) == number) return &row;
   }
   return nullptr;
 }
 
 const BuiltinInfo* FindBuiltin(std::string_view name) {
-  for (const BuiltinInfo& row : kRows) {
+  for (const BuiltinInfo& row : kBuiltinRows) {
     if (name == row.name) return &row;
   }
   return nullptr;

@@ -5,7 +5,7 @@
 namespace ingot::vm {
 namespace {
 
-constexpr CheckInfo kRows[] = {
+constexpr CheckInfo kCheckRows[] = {
 #define INGOT_VM_CHECK(Name, proves) {#Name, proves},
 #include "vm/checks.def"
 };
@@ -21,7 +21,7 @@ constexpr StatusCode kLeftOut = StatusCode::kCancelled;
 
 }  // namespace
 
-std::span<const CheckInfo> AllChecks() { return kRows; }
+std::span<const CheckInfo> AllChecks() { return kCheckRows; }
 
 Verdict Verdict::Fail(const CheckSet& checks, Check check, Text message) {
   if (!checks.Has(check)) return Stop(Status(kLeftOut, "the check is left out"));

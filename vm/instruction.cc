@@ -14,25 +14,25 @@ namespace {
   constexpr OperandSpec k##Name##Operands[] = {INGOT_FOR_EACH(INGOT_OPERAND_SPEC, __VA_ARGS__)};
 #include "vm/opcodes.def"
 
-constexpr OpcodeInfo kRows[] = {
+constexpr OpcodeInfo kOpcodeRows[] = {
 #define INGOT_OPCODE(number, Name, text, semantics, ...) {Opcode::k##Name, text, semantics, k##Name##Operands},
 #include "vm/opcodes.def"
 };
 
 constexpr auto kByNumber = [] {
   std::array<const OpcodeInfo*, 256> rows{};
-  for (const OpcodeInfo& row : kRows) rows[static_cast<size_t>(row.opcode)] = &row;
+  for (const OpcodeInfo& row : kOpcodeRows) rows[static_cast<size_t>(row.opcode)] = &row;
   return rows;
 }();
 
 }  // namespace
 
-std::span<const OpcodeInfo> AllOpcodes() { return kRows; }
+std::span<const OpcodeInfo> AllOpcodes() { return kOpcodeRows; }
 
 const OpcodeInfo* FindOpcode(uint64_t number) { return number < kByNumber.size() ? kByNumber[number] : nullptr; }
 
 const OpcodeInfo* FindOpcode(std::string_view name) {
-  for (const OpcodeInfo& row : kRows) {
+  for (const OpcodeInfo& row : kOpcodeRows) {
     if (name == row.name) return &row;
   }
   return nullptr;

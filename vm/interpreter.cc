@@ -9,7 +9,7 @@
 namespace ingot::vm {
 namespace {
 
-[[gnu::cold]] Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
+[[gnu::cold]] Status FailedCall(Text message) { return Status(StatusCode::kFailed, message); }
 
 [[gnu::cold]] Status ExtentDiffers(const Kernel& kernel, const ExtentCheck& check, int64_t got, int64_t expected) {
   return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
@@ -17,8 +17,8 @@ namespace {
 }
 
 [[gnu::cold]] Status NotAligned(const Kernel& kernel, const KernelParam& param) {
-  return Failed({"kernel \"", kernel.name, "\", parameter \"", param.name, "\": the tensor is not aligned to ",
-                 param.alignment, " bytes"});
+  return FailedCall({"kernel \"", kernel.name, "\", parameter \"", param.name, "\": the tensor is not aligned to ",
+                     param.alignment, " bytes"});
 }
 
 // A scalar argument as the kernel takes it: floats as the bits of their own width.
@@ -249,7 +249,7 @@ Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activati
   if (failure.code == INGOT_KERNEL_CANCELLED && context_.interrupt_.load() != kNotInterrupted) return Interrupted();
   if (failure.code == INGOT_KERNEL_ASSERT && failure.a >= 0 &&
       static_cast<uint64_t>(failure.a) < kernel.messages.size()) {
-    return Failed({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
+    return FailedCall({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
   }
   return KernelFailureStatus(failure).WithContext(where);
 }

@@ -9,7 +9,7 @@
 namespace ingot::vm {
 namespace {
 
-Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
+Status FailedOutside(Text message) { return Status(StatusCode::kFailed, message); }
 
 }  // namespace
 
@@ -53,13 +53,14 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
   Result<std::vector<Value>> results = context_.externals_[id]->call(arguments);
   if (!results.ok()) return std::move(results).status().WithContext(where);
   if (results->size() != external.signature.results.size()) {
-    return Failed({where, ": gives ", results->size(), " results, expected ", external.signature.results.size()});
+    return FailedOutside(
+        {where, ": gives ", results->size(), " results, expected ", external.signature.results.size()});
   }
   for (size_t i = 0; i < results->size(); ++i) {
     if (!HasType((*results)[i], external.signature.results[i].type, symbols, context_.device_ids_)) {
-      return Failed({where, ", result \"", external.signature.results[i].name, "\": expected ",
-                     DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
-                     DescribeValue((*results)[i])});
+      return FailedOutside({where, ", result \"", external.signature.results[i].name, "\": expected ",
+                            DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
+                            DescribeValue((*results)[i])});
     }
     const Type& to = function.registers[source.registers(0)[i]];
     Drop(to, frame + in.registers(0)[i]);
@@ -87,7 +88,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   const BuiltinInfo& row = *FindBuiltin(static_cast<uint64_t>(builtin));
   const auto fail = [&](Status status) { return std::move(status).WithContext({"builtin ", row.name}); };
   // The verifier knows the same register and the same plan entry; views and what lies in sequences show here.
-  if (!builtin_call_.WritesApart(row)) return fail(Failed("its output overlaps an input"));
+  if (!builtin_call_.WritesApart(row)) return fail(FailedOutside("its output overlaps an input"));
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
   if (!status.ok() && status.code() == StatusCode::kCancelled) return Interrupted();
   if (!status.ok()) return fail(std::move(status));

@@ -23,7 +23,7 @@ using ir::BinaryNode;
 using ir::BinaryOp;
 using ir::PrimExpr;
 
-constexpr size_t kMaxRemembered = 1 << 14;
+constexpr size_t kMaxRememberedForms = 1 << 14;
 
 // x // c or x % c with a positive constant c.
 struct ByConstant {
@@ -106,7 +106,7 @@ LinearSum Analyzer::Canonical(const PrimExpr& expr) {
 }
 
 void Analyzer::Remember(const PrimExpr& expr, const LinearSum& sum) {
-  if (canonical_.size() >= kMaxRemembered) canonical_.clear();
+  if (canonical_.size() >= kMaxRememberedForms) canonical_.clear();
   canonical_.insert_or_assign(expr, sum);
 }
 

@@ -16,7 +16,7 @@ using ir::PrimExpr;
 
 constexpr int kMaxDepth = 8;
 constexpr int kMaxSteps = 200;
-constexpr size_t kMaxRemembered = 1 << 14;
+constexpr size_t kMaxRememberedBounds = 1 << 14;
 
 Interval RangeOf(DataType dtype) {
   if (dtype.is_bool()) return {0, 1};
@@ -57,7 +57,7 @@ std::optional<SplitByVar> SplitAt(const LinearSum& sum, const ir::PrimVar& var) 
 Interval Analyzer::BoundsOfAtom(const PrimExpr& atom) {
   if (const auto it = atom_bounds_.find(atom); it != atom_bounds_.end()) return it->second;
   const Interval bounds = ComputeBoundsOfAtom(atom);
-  if (atom_bounds_.size() >= kMaxRemembered) atom_bounds_.clear();
+  if (atom_bounds_.size() >= kMaxRememberedBounds) atom_bounds_.clear();
   atom_bounds_.emplace(atom, bounds);
   return bounds;
 }

@@ -30,8 +30,6 @@ namespace {
 
 using llvm::Value;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 class Expander {
  public:
   explicit Expander(llvm::IRBuilderBase& builder) : b_(builder) {}
@@ -97,7 +95,9 @@ class Expander {
     const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
     // What overflows on the way may come back.
     const auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
-    const auto is_finite = [&](Value* v) { return b_.CreateFCmpOLT(magnitude(v), number(kInfinity)); };
+    const auto is_finite = [&](Value* v) {
+      return b_.CreateFCmpOLT(magnitude(v), number(std::numeric_limits<double>::infinity()));
+    };
     Value* is_huge = b_.CreateFCmpOGE(magnitude(b_.CreateFMul(x, y)), number(0x1p1000));
     Value* has_product = b_.CreateAnd(is_finite(x), is_finite(y));
     Value* is_infinite = b_.CreateAnd(has_product, b_.CreateNot(is_finite(z)));

@@ -22,7 +22,7 @@
 namespace ingot::codegen {
 namespace {
 
-Status Unsupported(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
+Status UnsupportedMachine(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
 
 // Collects the sizes that "warn-stack-size"="0" makes LLVM report, and the first error.
 class Diagnostics : public llvm::DiagnosticHandler {
@@ -63,7 +63,7 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
   InitializeTargets();
   std::string error;
   const llvm::Target* llvm_target = llvm::TargetRegistry::lookupTarget(target.triple, error);
-  if (llvm_target == nullptr) return Unsupported("target \"" + target.name + "\": " + error);
+  if (llvm_target == nullptr) return UnsupportedMachine("target \"" + target.name + "\": " + error);
   std::string features;
   for (const std::string& feature : target.llvm_features) features += (features.empty() ? "" : ",") + feature;
   llvm::TargetOptions options;
@@ -75,7 +75,7 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
       target.triple, "generic", features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       opt_level == 0 ? llvm::CodeGenOptLevel::None
                      : (opt_level == 1 ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Aggressive)));
-  if (machine == nullptr) return Unsupported("LLVM makes no code for target \"" + target.name + "\"");
+  if (machine == nullptr) return UnsupportedMachine("LLVM makes no code for target \"" + target.name + "\"");
   return machine;
 }
 
@@ -99,15 +99,15 @@ Result<MachineCode> EmitObject(llvm::Module& module, llvm::TargetMachine& machin
     passes.run(module);
   }
   module.getContext().setDiagnosticHandler(nullptr);
-  if (!error.empty()) return Unsupported("LLVM: " + error);
+  if (!error.empty()) return UnsupportedMachine("LLVM: " + error);
   code.object.assign(bytes.begin(), bytes.end());
 
   auto object = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(code.object, "kernel"));
-  if (!object) return Unsupported("LLVM's object file: " + llvm::toString(object.takeError()));
+  if (!object) return UnsupportedMachine("LLVM's object file: " + llvm::toString(object.takeError()));
   for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
     llvm::Expected<uint32_t> flags = symbol.getFlags();
     llvm::Expected<llvm::StringRef> name = symbol.getName();
-    if (!flags || !name) return Unsupported("LLVM's object file has a malformed symbol table");
+    if (!flags || !name) return UnsupportedMachine("LLVM's object file has a malformed symbol table");
     if ((*flags & llvm::object::SymbolRef::SF_Undefined) != 0 && !name->empty()) code.undefined.push_back(name->str());
   }
   return code;

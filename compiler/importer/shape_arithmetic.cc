@@ -277,7 +277,7 @@ Outputs Reduce(const Evaluation& e) {
   return known ? One(std::move(out)) : std::nullopt;
 }
 
-constexpr Row kRows[] = {
+constexpr Row kArithmeticRows[] = {
     {"Abs", Unary<kAbsolute>},
     {"Add", Elementwise<kAdd>},
     {"And", Comparison<kAnd>},
@@ -314,6 +314,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> Arithmetic() { return kRows; }
+std::span<const Row> Arithmetic() { return kArithmeticRows; }
 
 }  // namespace ingot::importer::shapes

@@ -355,7 +355,7 @@ Outputs Range(const Evaluation& e) {
   return One(std::move(out));
 }
 
-constexpr Row kRows[] = {
+constexpr Row kMoveRows[] = {
     {"Concat", Concat},       {"ConstantOfShape", ConstantOfShape},
     {"Expand", Expand},       {"Flatten", Flatten},
     {"Gather", Gather},       {"Range", Range},
@@ -368,6 +368,6 @@ constexpr Row kRows[] = {
 
 }  // namespace
 
-std::span<const Row> Moves() { return kRows; }
+std::span<const Row> Moves() { return kMoveRows; }
 
 }  // namespace ingot::importer::shapes

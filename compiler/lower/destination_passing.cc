@@ -62,9 +62,9 @@ class Owners {
   std::unordered_set<const VarNode*> made_;
 };
 
-class Rewriter : public ExprMutator {
+class DestinationRewriter : public ExprMutator {
  public:
-  Rewriter(const IRModule& module, std::string_view name, const Function& function)
+  DestinationRewriter(const IRModule& module, std::string_view name, const Function& function)
       : module_(module),
         is_prepare_(function->attrs.Find(transform::kPrepareAttr) != nullptr),
         owners_(name, function) {}
@@ -335,7 +335,7 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   for (const IRModule::Entry& entry : entries) {
     Function function = AsRef<FunctionNode>(entry.function);
     if (!function) continue;
-    Rewriter rewriter(original, entry.var->name, function);
+    DestinationRewriter rewriter(original, entry.var->name, function);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
     rewritten.is_pure = false;  // it writes buffers, if only its own
     for (const auto& [name, params] : rewriter.in_place()) in_place[name].insert(params.begin(), params.end());

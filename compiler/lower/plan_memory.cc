@@ -250,9 +250,9 @@ class Liveness {
   std::unordered_map<const PrimFuncNode*, Result<codegen::KernelDescription>> descriptions_;
 };
 
-class Rewriter : public ExprMutator {
+class PlanRewriter : public ExprMutator {
  public:
-  Rewriter(const Liveness& liveness, const std::vector<size_t>& planned, const Placement& placement)
+  PlanRewriter(const Liveness& liveness, const std::vector<size_t>& planned, const Placement& placement)
       : liveness_(liveness), placement_(placement) {
     for (size_t i = 0; i < planned.size(); ++i) {
       if (placement.offsets[i]) index_of_[liveness.tensors()[planned[i]].var.get()] = i;
@@ -345,7 +345,7 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
       }
       return PlaceTensors(sized({}));
     }();
-    Rewriter rewriter(liveness, planned, placement);
+    PlanRewriter rewriter(liveness, planned, placement);
     module.Set(entry.var, rewriter.MutateFunction(function));
   }
   return module;

@@ -1,4 +1,4 @@
-// Activation functions with parameters, and those of several steps: one row of kActivations each (name, attributes,
+// ActivationOp functions with parameters, and those of several steps: one row of kActivations each (name, attributes,
 // float64 reference, scalar expression), from which the operator row is made. Expressions are written for float32 and
 // wider; sixteen-bit floats are widened first. Below: prelu, which takes a tensor of slopes.
 #include <algorithm>
@@ -17,8 +17,6 @@ using ir::CallIntrinsic;
 using ir::Intrinsic;
 using ir::PrimExpr;
 
-const DataType kFloats[] = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)};
-
 PrimExpr C(const PrimExpr& like, double value) { return ir::MakeConst(like->dtype, value); }
 PrimExpr Exp(PrimExpr x) { return CallIntrinsic(Intrinsic::kExp, {std::move(x)}); }
 
@@ -32,7 +30,7 @@ PrimExpr Clamp01(const PrimExpr& x) { return ir::Max(ir::Min(x, C(x, 1)), C(x, 0
 double Clamp01(double x) { return std::isnan(x) ? x : std::clamp(x, 0.0, 1.0); }
 double Softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 
-struct Activation {
+struct ActivationOp {
   const char* name;
   const char* summary;
   std::vector<AttrSpec> attrs;
@@ -40,8 +38,8 @@ struct Activation {
   PrimExpr (*expr)(const PrimExpr& x, const ir::Attrs& attrs);
 };
 
-const std::vector<Activation>& Activations() {
-  static const std::vector<Activation> rows = {
+const std::vector<ActivationOp>& Activations() {
+  static const std::vector<ActivationOp> rows = {
       {"nn.celu",
        "max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))",
        {{"alpha", AttrType::kFloat, 1.0}},
@@ -129,9 +127,9 @@ const std::vector<Activation>& Activations() {
   return rows;
 }
 
-const Activation& ActivationOf(const ir::Call& call) {
+const ActivationOp& ActivationOf(const ir::Call& call) {
   const std::string_view name = RowOf(call)->name;
-  for (const Activation& activation : Activations()) {
+  for (const ActivationOp& activation : Activations()) {
     if (name == activation.name) return activation;
   }
   INGOT_UNREACHABLE("no activation function");
@@ -202,7 +200,7 @@ te::Tensor DefinePrelu(const TeArgs& args) {
 
 std::vector<OpRow> ActivationOps() {
   std::vector<OpRow> rows;
-  for (const Activation& activation : Activations()) {
+  for (const ActivationOp& activation : Activations()) {
     rows.push_back({.name = activation.name,
                     .summary = activation.summary,
                     .arg_names = {"x"},
@@ -221,7 +219,7 @@ std::vector<OpRow> ActivationOps() {
                   .reference = ReferencePrelu,
                   .implementations = {TeImplementation<DefinePrelu>()},
                   .cases = {.rank0 = false, .broadcast = true}});
-  for (OpRow& row : rows) row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  for (OpRow& row : rows) row.cases.dtypes = FloatDataTypes();
   return rows;
 }
 

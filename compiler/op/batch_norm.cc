@@ -16,7 +16,7 @@ using ir::PrimExpr;
 
 enum BatchNormArg : size_t { kData, kGamma, kBeta, kMean, kVariance, kNumArgs };
 
-Result<size_t> ChannelAxisOf(const ir::Call& call, int rank) {
+Result<size_t> BatchNormAxisOf(const ir::Call& call, int rank) {
   INGOT_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call, call->attrs.GetInt("axis"), rank));
   return static_cast<size_t>(axis);
 }
@@ -37,7 +37,7 @@ Result<ir::Type> InferBatchNorm(const ir::Call& call) {
     if (arg->dtype && !arg->dtype->is_floating()) return OpError(call, "expected floats, got " + Describe(arg));
     if (i >= kMean) results.push_back(arg);
     if (i == kData || x->rank < 0) continue;
-    INGOT_ASSIGN_OR_RETURN(const size_t channel, ChannelAxisOf(call, x->rank));
+    INGOT_ASSIGN_OR_RETURN(const size_t channel, BatchNormAxisOf(call, x->rank));
     const bool fits = (arg->rank < 0 || arg->rank == 1) &&
                       (!arg->dims || !x->dims || !DimsDiffer((*arg->dims)[0], (*x->dims)[channel]));
     if (!fits) {
@@ -50,7 +50,7 @@ Result<ir::Type> InferBatchNorm(const ir::Call& call) {
 
 Result<std::vector<ReferenceTensor>> ReferenceBatchNorm(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[kData];
-  INGOT_ASSIGN_OR_RETURN(const size_t axis, ChannelAxisOf(call, static_cast<int>(x.dims.size())));
+  INGOT_ASSIGN_OR_RETURN(const size_t axis, BatchNormAxisOf(call, static_cast<int>(x.dims.size())));
   const auto channels = static_cast<size_t>(x.dims[axis]);
   const bool training = call->attrs.GetBool("training");
   std::vector<double> counts(channels, 0), means(channels, 0), variances(channels, 0);
@@ -88,7 +88,7 @@ Result<std::vector<ReferenceTensor>> ReferenceBatchNorm(const ir::Call& call, st
 std::vector<te::Tensor> DefineBatchNorm(const TeArgs& args) {
   const ir::Attrs& attrs = args.call()->attrs;
   const te::Tensor& x = args.input(kData);
-  const size_t channel = *ChannelAxisOf(args.call(), x.rank());
+  const size_t channel = *BatchNormAxisOf(args.call(), x.rank());
   const std::vector<int> others = OtherAxes(x.rank(), channel);
   const bool training = attrs.GetBool("training");
   const te::Tensor batch_mean = training ? topi::WideMean(x, others, false) : te::Tensor();

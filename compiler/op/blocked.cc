@@ -12,7 +12,7 @@ constexpr const char* kBlockedData = "NCHW16c";
 constexpr int64_t kBlock = 16;
 
 // A row's first layout attribute is the data's, the last one the result's, one between them the kernel's.
-Result<std::vector<Layout>> LayoutsOf(const ir::Call& call) {
+Result<std::vector<Layout>> BlockedLayoutsOf(const ir::Call& call) {
   std::vector<Layout> layouts;
   for (const LayoutName& name : LayoutNames(*RowOf(call))) {
     INGOT_ASSIGN_OR_RETURN(Layout layout, LayoutAttr(call, name.attr, name.canonical));
@@ -113,25 +113,25 @@ double Conv2dCost(const ir::Call& call, const Target&) {
   for (size_t d = 1; d + 1 < TypeOf(call->args[1]).dims->size(); ++d) taps *= static_cast<double>(KernelDim(call, d));
   return EstimateElements(call->type) * taps / 2;
 }
-double PoolCost(const ir::Call& call, const Target&) {
+double BlockedPoolCost(const ir::Call& call, const Target&) {
   const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
   return EstimateElements(call->type) * static_cast<double>(pool_size[0] * pool_size[1]) / 2;
 }
 
-topi::BlockedWindow WindowOf(const ir::Call& call) {
+topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {
   return {call->attrs.GetInts("strides"), call->attrs.GetInts("padding"), call->attrs.GetInts("dilation")};
 }
 
 te::Tensor DefineConv2d(const TeArgs& args) {
-  return topi::BlockedConv2d(args.input(0), args.input(1), WindowOf(args.call()), args.call()->attrs.GetInt("groups"),
-                             args.out_dims());
+  return topi::BlockedConv2d(args.input(0), args.input(1), BlockedWindowOf(args.call()),
+                             args.call()->attrs.GetInt("groups"), args.out_dims());
 }
 te::Tensor DefineMaxPool2d(const TeArgs& args) {
-  return topi::BlockedMaxPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), WindowOf(args.call()),
+  return topi::BlockedMaxPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
                                 args.out_dims());
 }
 te::Tensor DefineAvgPool2d(const TeArgs& args) {
-  return topi::BlockedAvgPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), WindowOf(args.call()),
+  return topi::BlockedAvgPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),
                                 args.out_dims(), args.call()->attrs.GetBool("count_include_pad"));
 }
 
@@ -158,7 +158,7 @@ bool HasBlocks(const ir::Call& call) {
 }
 
 Result<ir::Type> InferBlocked(const ir::Call& call, Result<ir::Type> (*infer)(const ir::Call& call)) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Layout> layouts, LayoutsOf(call));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Layout> layouts, BlockedLayoutsOf(call));
   INGOT_ASSIGN_OR_RETURN(const ir::Call canonical, CanonicalCall(call, layouts));
   INGOT_ASSIGN_OR_RETURN(const ir::Type result, infer(canonical));
   const auto type = ir::Downcast<ir::TensorTypeNode>(result);
@@ -175,7 +175,7 @@ Result<ir::Type> InferBlocked(const ir::Call& call, Result<ir::Type> (*infer)(co
 Result<std::vector<ReferenceTensor>> ReferenceBlocked(
     const ir::Call& call, std::span<const ReferenceTensor> inputs, Result<ir::Type> (*infer)(const ir::Call& call),
     Result<std::vector<ReferenceTensor>> (*reference)(const ir::Call& call, std::span<const ReferenceTensor> inputs)) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Layout> layouts, LayoutsOf(call));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Layout> layouts, BlockedLayoutsOf(call));
   INGOT_ASSIGN_OR_RETURN(const ir::Call untyped, CanonicalCall(call, layouts));
   ir::CallNode canonical = *untyped;
   INGOT_ASSIGN_OR_RETURN(canonical.type, infer(untyped));
@@ -197,10 +197,10 @@ std::vector<Implementation> BlockedConv2d() {
 }
 
 Implementation BlockedMaxPool2d() {
-  return {"blocked", IsPool, PoolCost, {kBlockedData, kBlockedData}, Build<DefineMaxPool2d>};
+  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData, kBlockedData}, Build<DefineMaxPool2d>};
 }
 Implementation BlockedAvgPool2d() {
-  return {"blocked", IsPool, PoolCost, {kBlockedData, kBlockedData}, Build<DefineAvgPool2d>};
+  return {"blocked", IsPool, BlockedPoolCost, {kBlockedData, kBlockedData}, Build<DefineAvgPool2d>};
 }
 
 }  // namespace ingot::op

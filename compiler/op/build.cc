@@ -1,5 +1,8 @@
 #include "compiler/op/build.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "compiler/ir/verifier.h"
 
 namespace ingot::op {
@@ -132,6 +135,13 @@ double EstimateElements(const ir::Type& type) {
     if (const auto value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
   }
   return count;
+}
+
+double InputElements(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
+
+double SortCost(const ir::Call& call, const Target&) {
+  const double elements = EstimateElements(call->args[0]->type);
+  return elements * std::max(1.0, std::log2(elements));
 }
 
 double ElementsOfResult(const ir::Call& call, const Target&) { return EstimateElements(call->type); }

@@ -87,5 +87,8 @@ Implementation TeImplementation(const char* name = "te") {
 
 // The number of elements that a type has, of a tuple the sum of its fields'; symbolic dims count as 1.
 double EstimateElements(const ir::Type& type);
+// Costs of implementations: the elements n of the first argument, and those of sorting them, n log2(n).
+double InputElements(const ir::Call& call, const Target& target);
+double SortCost(const ir::Call& call, const Target& target);
 
 }  // namespace ingot::op

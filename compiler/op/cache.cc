@@ -50,7 +50,7 @@ Result<ir::Type> InferView(const ir::Call& call) {
   return TensorOf(*dims, cache->dtype, cache);
 }
 
-Result<std::vector<ReferenceTensor>> ReferenceView(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
+Result<std::vector<ReferenceTensor>> ReferenceCacheView(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   ReferenceTensor out = NewReference(inputs[0].dtype, dims);
   ForEachIndex(dims, [&](const Index& index, int64_t flat) {
@@ -59,7 +59,7 @@ Result<std::vector<ReferenceTensor>> ReferenceView(const ir::Call& call, std::sp
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-te::Tensor DefineView(const TeArgs& args) {
+te::Tensor DefineCacheView(const TeArgs& args) {
   const te::Tensor& cache = args.input(0);
   return te::Compute(
       args.out_dims(), [&](const te::Indices& index) { return cache(index); }, "T_cache_view");
@@ -80,8 +80,8 @@ std::vector<OpRow> CacheOps() {
                   .arg_names = {"cache", "shape"},
                   .fusion = FusionClass::kInjective,
                   .infer = InferView,
-                  .reference = ReferenceView,
-                  .implementations = {TeImplementation<DefineView>()},
+                  .reference = ReferenceCacheView,
+                  .implementations = {TeImplementation<DefineCacheView>()},
                   .cases = {.dtypes = MovedDataTypes()}});
   return rows;
 }

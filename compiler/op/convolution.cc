@@ -427,8 +427,6 @@ double PoolCost(const ir::Call& call, const Target&) {
 
 ir::AttrValue Each(size_t count, int64_t value) { return ir::AttrValue::Ints(std::vector<int64_t>(count, value)); }
 
-const DataType kFloats[] = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)};
-
 template <size_t rank>
 OpRow ConvRow(const char* name) {
   OpRow row{.name = name,
@@ -452,7 +450,7 @@ OpRow ConvRow(const char* name) {
                                  {kDataLayouts[rank], kKernelLayouts[rank], kDataLayouts[rank]},
                                  Build<DefineConv>}},
             .cases = {.rank0 = false}};
-  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  row.cases.dtypes = FloatDataTypes();
   if (rank == 2) {
     for (Implementation& blocked : BlockedConv2d()) row.implementations.push_back(std::move(blocked));
   }
@@ -483,7 +481,7 @@ OpRow ConvTransposeRow(const char* name) {
                                  {kDataLayouts[rank], kTransposedKernelLayouts[rank], kDataLayouts[rank]},
                                  Build<DefineConvTranspose>}},
             .cases = {.rank0 = false}};
-  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  row.cases.dtypes = FloatDataTypes();
   return row;
 }
 
@@ -509,7 +507,7 @@ OpRow PoolRow(const char* name, const char* summary) {
                                         : AttrSpec{"count_include_pad", AttrType::kBool, false});
   row.attrs.push_back({"layout", AttrType::kString, kDataLayouts[rank]});
   row.attrs.push_back({"out_layout", AttrType::kString});
-  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  row.cases.dtypes = FloatDataTypes();
   if (pool == Pool::kMax) row.cases.dtypes.push_back(DataType::Int(32));
   if (rank == 2 && pool == Pool::kMax) row.implementations.push_back(BlockedMaxPool2d());
   if (rank == 2 && pool == Pool::kAverage) row.implementations.push_back(BlockedAvgPool2d());

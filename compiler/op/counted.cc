@@ -15,9 +15,7 @@
 namespace ingot::op {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
-ir::Type IndexTensor(Dims dims) { return TensorOf(std::move(dims), kIndex, nullptr); }
+ir::Type IndexTensor(Dims dims) { return TensorOf(std::move(dims), kIndexDtype, nullptr); }
 Stmt If(PrimExpr condition, Stmt then_case) {
   return ir::Make<ir::IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
 }
@@ -26,12 +24,11 @@ Result<ir::TensorType> KnownTensorArg(const ir::Call& call, size_t i) {
   if (!type->dims || !type->dtype) return OpError(call, "expected an argument of known shape, got " + Describe(type));
   return type;
 }
-double InputElements(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
 
 // A counter of one iteration of a block.
 class Counter {
  public:
-  explicit Counter(const char* name) : buffer_(ir::MakeBuffer(name, kIndex, {ir::Int64(1)}, "local")) {}
+  explicit Counter(const char* name) : buffer_(ir::MakeBuffer(name, kIndexDtype, {ir::Int64(1)}, "local")) {}
   const Buffer& buffer() const { return buffer_; }
   PrimExpr value() const { return Load(buffer_, {ir::Int64(0)}); }
   Stmt Set(PrimExpr value) const { return Store(buffer_, std::move(value), {ir::Int64(0)}); }
@@ -60,11 +57,11 @@ Stmt StartsOfRows(const Buffer& counts, const Buffer& extents) {
 // ---- nonzero. Rows are the last axis; where each row starts in the result is carried, so that rows fill side by side.
 Result<ir::Type> InferNonzero(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
-  return TensorOfRank(2, kIndex, x);
+  return TensorOfRank(2, kIndexDtype, x);
 }
 Result<ir::Type> NonzeroOfExtents(const ir::Call& call, const Dims& extents) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, KnownTensorArg(call, 0));
-  return TensorOf({ir::Int64(x->rank), extents[0]}, kIndex, x);
+  return TensorOf({ir::Int64(x->rank), extents[0]}, kIndexDtype, x);
 }
 Dims RowsOf(const Dims& dims) {
   if (dims.size() <= 1) return {ir::Int64(1)};
@@ -94,7 +91,7 @@ Statements CountNonzero(const TeArgs&, const Buffers& inputs, const Buffers& out
       SpatialNest("count", starts->shape,
                   [&](const Places& row) {
                     const Stmt steps = EachOfRow(inputs[0], row, [&](const Places&, PrimExpr is_hit) {
-                      return count.Add(ir::Cast(kIndex, std::move(is_hit)));
+                      return count.Add(ir::Cast(kIndexDtype, std::move(is_hit)));
                     });
                     return ir::MakeSeq({count.Set(ir::Int64(0)), steps, Store(starts, count.value(), row)});
                   },
@@ -128,7 +125,7 @@ Result<std::vector<ReferenceTensor>> ReferenceNonzero(const ir::Call&, std::span
   ForEachIndex(x.dims, [&](const Index& index, int64_t flat) {
     if (GetNumber(x, flat) != 0) hits.push_back(index);
   });
-  ReferenceTensor out = NewReference(kIndex, {std::ssize(x.dims), std::ssize(hits)});
+  ReferenceTensor out = NewReference(kIndexDtype, {std::ssize(x.dims), std::ssize(hits)});
   for (size_t axis = 0; axis < x.dims.size(); ++axis) {
     for (size_t i = 0; i < hits.size(); ++i) out.ints[axis * hits.size() + i] = hits[i][axis];
   }
@@ -189,8 +186,9 @@ ir::Type UniqueResults(const UniqueOptions& options, ir::Type values, const ir::
 Result<ir::Type> InferUnique(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, x->rank));
-  const ir::Type per_place = x->dims ? IndexTensor({NumSlices(*x->dims, options.axis)}) : TensorOfRank(1, kIndex, x);
-  return UniqueResults(options, TensorOfRank(options.axis ? x->rank : 1, x->dtype, x), TensorOfRank(1, kIndex, x),
+  const ir::Type per_place =
+      x->dims ? IndexTensor({NumSlices(*x->dims, options.axis)}) : TensorOfRank(1, kIndexDtype, x);
+  return UniqueResults(options, TensorOfRank(options.axis ? x->rank : 1, x->dtype, x), TensorOfRank(1, kIndexDtype, x),
                        per_place);
 }
 Result<ir::Type> UniqueOfExtents(const ir::Call& call, const Dims& extents) {
@@ -223,15 +221,6 @@ Places PlaceInSlice(const Dims& dims, const std::optional<int>& axis, const Prim
     flat = ir::FloorDiv(flat, dims[i]);
   }
   return places;
-}
-
-PrimExpr IsNan(const PrimExpr& x) {
-  return x->dtype.is_floating() ? ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}) : ir::BoolImm(false);
-}
-// Whether a is less than b, NaN being the greatest.
-PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
-  if (a->dtype.is_bool()) return ir::And(ir::Not(a), b);
-  return ir::Or(a < b, ir::And(IsNan(b), ir::Not(IsNan(a))));
 }
 
 // Slices compared: sign is -1, 0 or 1 as slice a is less than, equal to or greater than slice b.
@@ -272,7 +261,7 @@ Statements CountUnique(const TeArgs& args, const Buffers& inputs, const Buffers&
   const SliceOrder order(inputs[0], options.axis);
   const MergeSort sort(n);
   const Counter unique("unique");
-  const Buffer renumbered = ir::MakeBuffer("renumbered", kIndex, {n});
+  const Buffer renumbered = ir::MakeBuffer("renumbered", kIndexDtype, {n});
   std::vector<Buffer> local = order.state();
   local.insert(local.end(), {sort.state(), unique.buffer()});
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
@@ -354,11 +343,6 @@ Statements FillUnique(const TeArgs& args, const Buffers& inputs, const Buffers& 
   return nests;
 }
 
-double SortCost(const ir::Call& call, const Target&) {
-  const double elements = EstimateElements(call->args[0]->type);
-  return elements * std::max(1.0, std::log2(elements));
-}
-
 Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
   INGOT_ASSIGN_OR_RETURN(const UniqueOptions options, UniqueOptionsOf(call, static_cast<int>(x.dims.size())));
@@ -394,8 +378,8 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
     if (options.axis) from[axis] = static_cast<int64_t>(first);
     CopyElement(x, options.axis ? Flatten(x.dims, from) : static_cast<int64_t>(first), values, flat);
   });
-  ReferenceTensor index = NewReference(kIndex, {std::ssize(firsts)});
-  ReferenceTensor inverse = NewReference(kIndex, {num_slices});
+  ReferenceTensor index = NewReference(kIndexDtype, {std::ssize(firsts)});
+  ReferenceTensor inverse = NewReference(kIndexDtype, {num_slices});
   ReferenceTensor counts = index;
   for (size_t i = 0; i < firsts.size(); ++i) index.ints[i] = static_cast<int64_t>(firsts[i]);
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -441,7 +425,7 @@ Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {
   if (call->attrs.GetString("output_format") != "onnx") {
     return OpError(call, "output_format: expected \"onnx\", got \"" + call->attrs.GetString("output_format") + "\"");
   }
-  const ir::Type places = total == nullptr ? TensorOfRank(2, kIndex, boxes) : IndexTensor({*total, ir::Int64(3)});
+  const ir::Type places = total == nullptr ? TensorOfRank(2, kIndexDtype, boxes) : IndexTensor({*total, ir::Int64(3)});
   return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{places, IndexTensor({ir::Int64(1)})}));
 }
 Result<ir::Type> InferBoxes(const ir::Call& call) { return CheckBoxes(call, nullptr); }
@@ -485,7 +469,7 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
   const DataType wide = scores->dtype.bits == 64 ? scores->dtype : DataType::Float(32);
   const PrimExpr iou = ir::Cast(wide, OneNumber(inputs[kIouThreshold]));
   const PrimExpr least_score = ir::Cast(wide, OneNumber(inputs[kScoreThreshold]));
-  const PrimExpr most = ir::Cast(kIndex, OneNumber(inputs[kMaxBoxes]));
+  const PrimExpr most = ir::Cast(kIndexDtype, OneNumber(inputs[kMaxBoxes]));
   const MergeSort sort(n);
   const Counter count("count"), other("other"), overlaps("overlaps");
   const PrimExpr zero = ir::Int64(0), one = ir::Int64(1);
@@ -497,7 +481,7 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
           return Let("box", sort.Sorted(i), [&](const PrimExpr& box) {
             const Stmt compare = Let("rival", Load(kept, {row[0], row[1], other.value()}), [&](const PrimExpr& rival) {
               return ir::MakeSeq(
-                  {overlaps.Set(ir::Cast(kIndex, Overlaps(boxes, row[0], box, rival, iou))), other.Add(one)});
+                  {overlaps.Set(ir::Cast(kIndexDtype, Overlaps(boxes, row[0], box, rival, iou))), other.Add(one)});
             });
             const PrimExpr going = ir::And(ir::Equal(overlaps.value(), zero), other.value() < count.value());
             const Stmt keep = ir::MakeSeq({Store(kept, box, {row[0], row[1], count.value()}), count.Add(one)});
@@ -569,9 +553,9 @@ Result<std::vector<ReferenceTensor>> ReferenceBoxes(const ir::Call&, std::span<c
       }
     }
   }
-  ReferenceTensor out = NewReference(kIndex, {std::ssize(places) / 3, 3});
+  ReferenceTensor out = NewReference(kIndexDtype, {std::ssize(places) / 3, 3});
   out.ints = std::move(places);
-  ReferenceTensor total = NewReference(kIndex, {1});
+  ReferenceTensor total = NewReference(kIndexDtype, {1});
   total.ints[0] = out.dims[0];
   return std::vector<ReferenceTensor>{std::move(out), std::move(total)};
 }

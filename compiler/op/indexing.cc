@@ -15,10 +15,6 @@
 namespace ingot::op {
 namespace {
 
-Result<std::vector<ReferenceTensor>> One(ReferenceTensor tensor) {
-  return std::vector<ReferenceTensor>{std::move(tensor)};
-}
-
 Status CheckIndices(const ir::Call& call, const ir::TensorType& indices) {
   if (!indices->dtype || (indices->dtype->is_integral() && !indices->dtype->is_bool())) return Status();
   return OpError(call, "argument \"indices\": expected integers, got " + Describe(indices));
@@ -94,7 +90,7 @@ Result<std::vector<ReferenceTensor>> ReferenceTake(const ir::Call& call, std::sp
     from.insert(from.end(), index.begin() + axis + std::ssize(indices.dims), index.end());
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 // Rows of bytes: tables of embeddings are large.
@@ -166,7 +162,7 @@ Result<std::vector<ReferenceTensor>> ReferenceGatherElements(const ir::Call& cal
     from[at] = PlaceOf(indices.ints[static_cast<size_t>(flat)], x.dims[at]);
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineGatherElements(const TeArgs& args) {
@@ -221,7 +217,7 @@ Result<std::vector<ReferenceTensor>> ReferenceGatherNd(const ir::Call& call, std
     from.insert(from.end(), index.begin() + outer, index.end());
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineGatherNd(const TeArgs& args) {
@@ -274,7 +270,7 @@ Result<std::vector<ReferenceTensor>> ReferenceOneHot(const ir::Call& call, std::
     const int64_t place = index[static_cast<size_t>(axis)];
     SetScalar(out, flat, place == marked || place == marked + depth ? on : off);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineOneHot(const TeArgs& args) {

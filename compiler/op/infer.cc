@@ -209,6 +209,8 @@ Result<int> NormalizeAxis(const ir::Call& call, int64_t axis, int rank) {
                            std::to_string(axis));
 }
 
+Result<int> AxisOf(const ir::Call& call, int rank) { return NormalizeAxis(call, call->attrs.GetInt("axis"), rank); }
+
 Result<std::vector<int>> NormalizeAxes(const ir::Call& call, const std::optional<std::vector<int64_t>>& axes,
                                        int rank) {
   std::vector<int> result;

@@ -15,6 +15,9 @@ namespace ingot::op {
 
 using Dims = std::vector<ir::PrimExpr>;
 
+// Of positions and counts in results.
+inline constexpr DataType kIndexDtype = DataType::Int(64);
+
 // bad_input "NAME: message", with the place in the source when it is known.
 Status OpError(const ir::Call& call, const std::string& message);
 // "float32[n, 4]", "float32 of rank 2", "tuple(...)" and the like, for messages.
@@ -41,6 +44,8 @@ std::optional<std::vector<int64_t>> IntsAttr(const ir::Call& call, const char* n
 
 // axis in [0, rank), counted from the end when negative.
 Result<int> NormalizeAxis(const ir::Call& call, int64_t axis, int rank);
+// The attribute "axis" of a call likewise.
+Result<int> AxisOf(const ir::Call& call, int rank);
 // The same for several, each once; None means all of them. In ascending order when sorted.
 Result<std::vector<int>> NormalizeAxes(const ir::Call& call, const std::optional<std::vector<int64_t>>& axes, int rank);
 

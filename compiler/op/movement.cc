@@ -16,9 +16,6 @@ namespace {
 
 using ir::PrimExpr;
 
-Result<std::vector<ReferenceTensor>> One(ReferenceTensor tensor) {
-  return std::vector<ReferenceTensor>{std::move(tensor)};
-}
 int RankOf(const ReferenceTensor& tensor) { return static_cast<int>(tensor.dims.size()); }
 
 // ---- split: at given places of an axis, or into equal parts, of which the last ones may be shorter.
@@ -132,7 +129,7 @@ Result<std::vector<ReferenceTensor>> ReferenceTile(const ir::Call& call, std::sp
     for (size_t i = 0; i < from.size(); ++i) from[i] %= x.dims[i];
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineTile(const TeArgs& args) {
@@ -178,7 +175,7 @@ Result<std::vector<ReferenceTensor>> ReferenceRepeat(const ir::Call& call, std::
     for (int place : axes) from[static_cast<size_t>(place)] /= repeats;
     CopyElement(x, axis ? Flatten(x.dims, from) : flat / repeats, out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineRepeat(const TeArgs& args) {
@@ -216,7 +213,7 @@ Result<std::vector<ReferenceTensor>> ReferenceFlip(const ir::Call& call, std::sp
     from[at] = x.dims[at] - 1 - index[at];
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineFlip(const TeArgs& args) {
@@ -271,7 +268,7 @@ Result<std::vector<ReferenceTensor>> ReferenceReverseSequence(const ir::Call& ca
     if (index[axes.seq] < length) from[axes.seq] = length - 1 - index[axes.seq];
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineReverseSequence(const TeArgs& args) {
@@ -317,7 +314,7 @@ Result<std::vector<ReferenceTensor>> ReferenceTriangle(const ir::Call& call, std
     const int64_t diagonal = index[rank - 1] - index[rank - 2];
     if (upper ? diagonal >= k : diagonal <= k) CopyElement(inputs[0], flat, out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 PrimExpr Zero(DataType dtype) { return dtype.is_bool() ? ir::BoolImm(false) : ir::MakeConst(dtype, 0); }
@@ -383,7 +380,7 @@ Result<std::vector<ReferenceTensor>> ReferenceArange(const ir::Call& call, std::
       out.ints[static_cast<size_t>(i)] = *ir::AsConstInt(start) + i * *ir::AsConstInt(step);
     }
   }
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineArange(const TeArgs& args) {
@@ -421,7 +418,7 @@ Result<std::vector<ReferenceTensor>> ReferenceEye(const ir::Call& call, std::spa
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   ReferenceTensor out = NewReference(*DataTypeAttr(call, "dtype"), dims);
   ForEachIndex(dims, [&](const Index& index, int64_t flat) { SetNumber(out, flat, index[1] - index[0] == k ? 1 : 0); });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineEye(const TeArgs& args) {

@@ -14,8 +14,6 @@
 namespace ingot::op {
 namespace {
 
-const DataType kFloats[] = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)};
-
 Result<ir::TensorType> FloatsArg(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   if (x->dtype && !x->dtype->is_floating()) return OpError(call, "expected floats, got " + Describe(x));
@@ -211,7 +209,6 @@ Result<ir::Type> InferAlongAxis(const ir::Call& call) {
   }
   return ir::Type(x);
 }
-Result<int> AxisOf(const ir::Call& call, int rank) { return NormalizeAxis(call, call->attrs.GetInt("axis"), rank); }
 
 Result<std::vector<ReferenceTensor>> ReferenceLrn(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
@@ -275,7 +272,7 @@ OpRow NormRow(const char* name, const char* summary, std::vector<const char*> ar
             .attrs = std::move(attrs),
             .implementations = {{"direct", Always, NormCost, {}, Build<define>}},
             .cases = {.rank0 = false}};
-  row.cases.dtypes.assign(std::begin(kFloats), std::end(kFloats));
+  row.cases.dtypes = FloatDataTypes();
   return row;
 }
 

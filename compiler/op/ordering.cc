@@ -17,10 +17,7 @@
 namespace ingot::op {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
-Result<int> AxisOf(const ir::Call& call, int rank) { return NormalizeAxis(call, call->attrs.GetInt("axis"), rank); }
-size_t AxisOf(const TeArgs& args) { return static_cast<size_t>(*AxisOf(args.call(), args.input(0).rank())); }
+size_t ArgAxisOf(const TeArgs& args) { return static_cast<size_t>(*AxisOf(args.call(), args.input(0).rank())); }
 
 // Calls fn(the flat places of one row along the axis) for every row.
 void ForEachRow(std::span<const int64_t> dims, size_t axis,
@@ -36,22 +33,11 @@ void ForEachRow(std::span<const int64_t> dims, size_t axis,
 }
 
 // Whether element i of the reference is less than element j; NaN is the greatest.
-bool IsLess(const ReferenceTensor& x, int64_t i, int64_t j) {
+bool IsLessElement(const ReferenceTensor& x, int64_t i, int64_t j) {
   if (!x.dtype.is_floating()) return x.ints[static_cast<size_t>(i)] < x.ints[static_cast<size_t>(j)];
   const double a = GetNumber(x, i);
   const double b = GetNumber(x, j);
   return a < b || (std::isnan(b) && !std::isnan(a));
-}
-PrimExpr IsNan(const PrimExpr& x) {
-  return x->dtype.is_floating() ? ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}) : ir::BoolImm(false);
-}
-// The dtype's own comparison, false of a NaN.
-PrimExpr ComparesLess(const PrimExpr& a, const PrimExpr& b) {
-  return a->dtype.is_bool() ? ir::And(ir::Not(a), b) : a < b;
-}
-PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
-  if (!a->dtype.is_floating()) return ComparesLess(a, b);
-  return ir::Or(a < b, ir::And(IsNan(b), ir::Not(IsNan(a))));
 }
 
 // ---- argmax, argmin
@@ -63,9 +49,9 @@ Result<ir::Type> InferArg(const ir::Call& call) {
   if (!axis && x->rank >= 0 && x->rank != 1) {
     return OpError(call, "axis None needs a tensor of rank 1, got " + Describe(x));
   }
-  if (x->rank < 0) return TensorOfRank(-1, kIndex, x);
+  if (x->rank < 0) return TensorOfRank(-1, kIndexDtype, x);
   INGOT_ASSIGN_OR_RETURN(const std::vector<int> axes, NormalizeAxes(call, axis, x->rank));
-  if (!x->dims) return TensorOfRank(keepdims ? x->rank : x->rank - 1, kIndex, x);
+  if (!x->dims) return TensorOfRank(keepdims ? x->rank : x->rank - 1, kIndexDtype, x);
   Dims dims = *x->dims;
   const auto at = static_cast<size_t>(axes[0]);
   dims[at] = ir::Int64(1);
@@ -74,7 +60,7 @@ Result<ir::Type> InferArg(const ir::Call& call) {
     return OpError(call, "axis " + std::to_string(axes[0]) + " of " + Describe(x) + " has no elements");
   }
   if (!keepdims) dims.erase(dims.begin() + axes[0]);
-  return TensorOf(std::move(dims), kIndex, x);
+  return TensorOf(std::move(dims), kIndexDtype, x);
 }
 
 size_t ArgAxis(const ir::Call& call, int rank) {
@@ -86,15 +72,17 @@ Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::spa
   const ReferenceTensor& x = inputs[0];
   const bool last = call->attrs.GetBool("select_last_index");
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
-  ReferenceTensor out = NewReference(kIndex, dims);
+  ReferenceTensor out = NewReference(kIndexDtype, dims);
   size_t row = 0;
   ForEachRow(x.dims, ArgAxis(call, static_cast<int>(x.dims.size())), [&](const std::vector<int64_t>& places) {
     const auto is_nan = [&](size_t i) { return x.dtype.is_floating() && std::isnan(GetNumber(x, places[i])); };
     size_t best = 0;
     for (size_t i = 1; i < places.size(); ++i) {
       if (is_nan(best) || is_nan(i)) continue;
-      const bool better = greatest ? IsLess(x, places[best], places[i]) : IsLess(x, places[i], places[best]);
-      const bool worse = greatest ? IsLess(x, places[i], places[best]) : IsLess(x, places[best], places[i]);
+      const bool better =
+          greatest ? IsLessElement(x, places[best], places[i]) : IsLessElement(x, places[i], places[best]);
+      const bool worse =
+          greatest ? IsLessElement(x, places[i], places[best]) : IsLessElement(x, places[best], places[i]);
       if (better || (last && !worse)) best = i;
     }
     out.ints[row++] = static_cast<int64_t>(best);
@@ -135,8 +123,6 @@ te::Tensor DefineArg(const TeArgs& args) {
       },
       greatest ? "T_argmax" : "T_argmin")[0];
 }
-
-double InputElements(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
 
 // ---- cumsum, cumprod
 Result<ir::Type> InferScan(const ir::Call& call) {
@@ -180,7 +166,7 @@ template <bool product>
 Statements DefineScan(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
   const Buffer& out = outputs[0];
-  const size_t axis = AxisOf(args);
+  const size_t axis = ArgAxisOf(args);
   const bool exclusive = args.call()->attrs.GetBool("exclusive");
   // Narrow floats add up in float32.
   const DataType wide = out->dtype.is_floating() && out->dtype.bits < 32 ? DataType::Float(32) : out->dtype;
@@ -283,7 +269,7 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
     std::vector<size_t> order(places.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return kind.descending ? IsLess(x, places[b], places[a]) : IsLess(x, places[a], places[b]);
+      return kind.descending ? IsLessElement(x, places[b], places[a]) : IsLessElement(x, places[a], places[b]);
     });
     const std::vector<int64_t>& targets = to[row++];
     for (size_t i = 0; i < targets.size(); ++i) {
@@ -296,7 +282,7 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
 
 Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
-  const size_t axis = AxisOf(args);
+  const size_t axis = ArgAxisOf(args);
   const SortKind kind = SortKindOf(args.call());
   const PrimExpr& count = outputs[0]->shape[axis];
   const MergeSort sort(x->shape[axis]);
@@ -324,11 +310,6 @@ Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& 
       },
       {sort.state()});
   return {std::vector<Stmt>{nest}, {sort.order()}};
-}
-
-double SortCost(const ir::Call& call, const Target&) {
-  const double elements = EstimateElements(call->args[0]->type);
-  return elements * std::max(1.0, std::log2(elements));
 }
 
 template <bool greatest>

@@ -29,14 +29,14 @@ Result<ir::Expr> PackMatmul(const ir::Call& call, const EmitCall& emit) {
   return ir::Expr(result);
 }
 
-constexpr PackingRow kRows[] = {
+constexpr PackingRow kPackings[] = {
     {"matmul", 1, PackMatmul},
 };
 
 }  // namespace
 
 const PackingRow* FindPacking(const OpRow& row) {
-  for (const PackingRow& packing : kRows) {
+  for (const PackingRow& packing : kPackings) {
     if (std::string_view(packing.op) == row.name) return &packing;
   }
   return nullptr;

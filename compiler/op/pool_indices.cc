@@ -11,15 +11,14 @@
 namespace ingot::op {
 namespace {
 
-const DataType kIndex = DataType::Int(64);
-
-struct Windows {
+struct PooledWindows {
   std::vector<int64_t> size, strides, dilation, padding;  // padding: before each axis, then behind
   bool column_major;
 };
-Result<Windows> WindowsOf(const ir::Call& call) {
-  Windows windows{call->attrs.GetInts("pool_size"), call->attrs.GetInts("strides"), call->attrs.GetInts("dilation"),
-                  call->attrs.GetInts("padding"), call->attrs.GetBool("column_major")};
+Result<PooledWindows> WindowsOf(const ir::Call& call) {
+  PooledWindows windows{call->attrs.GetInts("pool_size"), call->attrs.GetInts("strides"),
+                        call->attrs.GetInts("dilation"), call->attrs.GetInts("padding"),
+                        call->attrs.GetBool("column_major")};
   const size_t rank = windows.size.size();
   const bool fits =
       windows.strides.size() == rank && windows.dilation.size() == rank && windows.padding.size() == 2 * rank;
@@ -30,7 +29,7 @@ Result<Windows> WindowsOf(const ir::Call& call) {
 Result<ir::Type> InferPoolIndices(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType pooled, TensorArg(call, 1));
-  INGOT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(call));
+  INGOT_ASSIGN_OR_RETURN(const PooledWindows windows, WindowsOf(call));
   INGOT_RETURN_IF_ERROR(CommonDataType(call, data, pooled).status());
   for (const ir::TensorType& tensor : {data, pooled}) {
     if (tensor->rank >= 0 && tensor->rank != static_cast<int>(windows.size.size()) + 2) {
@@ -42,11 +41,11 @@ Result<ir::Type> InferPoolIndices(const ir::Call& call) {
       return OpError(call, "expected the images and channels of " + Describe(data) + ", got " + Describe(pooled));
     }
   }
-  return pooled->dims ? TensorOf(*pooled->dims, kIndex, pooled) : TensorOfRank(pooled->rank, kIndex, pooled);
+  return pooled->dims ? TensorOf(*pooled->dims, kIndexDtype, pooled) : TensorOfRank(pooled->rank, kIndexDtype, pooled);
 }
 
 // Calls fn(number of the tap, its index in the data) for every tap of a window that lies in the data.
-void ForEachTap(const Windows& windows, std::span<const int64_t> dims, const Index& at,
+void ForEachTap(const PooledWindows& windows, std::span<const int64_t> dims, const Index& at,
                 const std::function<void(const Index&)>& fn) {
   ForEachIndex(windows.size, [&](const Index& tap, int64_t) {
     Index from = at;
@@ -61,9 +60,9 @@ void ForEachTap(const Windows& windows, std::span<const int64_t> dims, const Ind
 
 Result<std::vector<ReferenceTensor>> ReferencePoolIndices(const ir::Call& call,
                                                           std::span<const ReferenceTensor> inputs) {
-  INGOT_ASSIGN_OR_RETURN(const Windows windows, WindowsOf(call));
+  INGOT_ASSIGN_OR_RETURN(const PooledWindows windows, WindowsOf(call));
   const ReferenceTensor& data = inputs[0];
-  ReferenceTensor out = NewReference(kIndex, inputs[1].dims);
+  ReferenceTensor out = NewReference(kIndexDtype, inputs[1].dims);
   ForEachIndex(out.dims, [&](const Index& at, int64_t flat) {
     const double pooled = GetNumber(inputs[1], flat);
     int64_t found = -1;
@@ -85,7 +84,7 @@ Result<std::vector<ReferenceTensor>> ReferencePoolIndices(const ir::Call& call,
 
 // The first tap whose value is the pooled one, then its place in the data.
 te::Tensor DefinePoolIndices(const TeArgs& args) {
-  const Windows windows = *WindowsOf(args.call());
+  const PooledWindows windows = *WindowsOf(args.call());
   const te::Tensor &data = args.input(0), &pooled = args.input(1);
   std::vector<ir::IterVar> taps;
   int64_t num_taps = 1;

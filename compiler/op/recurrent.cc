@@ -216,10 +216,10 @@ double Evaluate(const ActivationFunction& f, double x) {
 }
 
 // One sequence in one direction, step by step after ONNX's equations.
-class ReferenceScan {
+class ReferenceSteps {
  public:
-  ReferenceScan(const Recurrence& r, std::span<const ReferenceTensor> inputs, std::vector<ReferenceTensor>& outputs,
-                int64_t d, int64_t b)
+  ReferenceSteps(const Recurrence& r, std::span<const ReferenceTensor> inputs, std::vector<ReferenceTensor>& outputs,
+                 int64_t d, int64_t b)
       : r_(r), inputs_(inputs), outputs_(outputs), d_(d), b_(b) {}
 
   void Run() {
@@ -325,7 +325,7 @@ Result<std::vector<ReferenceTensor>> Reference(const ir::Call& call, std::span<c
     outputs.push_back(NewReference(inputs[0].dtype, {r.directions, batch, r.hidden}));
   }
   for (int64_t d = 0; d < r.directions; ++d) {
-    for (int64_t b = 0; b < batch; ++b) ReferenceScan(r, inputs, outputs, d, b).Run();
+    for (int64_t b = 0; b < batch; ++b) ReferenceSteps(r, inputs, outputs, d, b).Run();
   }
   return outputs;
 }

@@ -16,6 +16,16 @@ std::vector<DataType> MovedDataTypes() {
           DataType::UInt(32),  DataType::UInt(64),  DataType::Bool()};
 }
 
+std::vector<DataType> FloatDataTypes() {
+  return {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(), DataType::Float(64)};
+}
+
+std::vector<ReferenceTensor> OneReference(ReferenceTensor tensor) {
+  std::vector<ReferenceTensor> results;
+  results.push_back(std::move(tensor));
+  return results;
+}
+
 int64_t CountOf(std::span<const int64_t> dims) {
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;

@@ -16,7 +16,11 @@ using Index = std::vector<int64_t>;
 
 // What rows that only move elements take, for CaseTraits: every width of integers and floats, and bool.
 std::vector<DataType> MovedDataTypes();
+// Every width of floats that kernels compute in.
+std::vector<DataType> FloatDataTypes();
 
+// A single result.
+std::vector<ReferenceTensor> OneReference(ReferenceTensor tensor);
 // Zeros.
 ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims);
 int64_t CountOf(std::span<const int64_t> dims);

@@ -335,9 +335,6 @@ te::Tensor DefineGridSample(const TeArgs& args) {
   return topi::GridSample(args.input(0), args.input(1), mode.method, mode.padding, mode.align_corners, args.out_dims());
 }
 
-const std::vector<DataType> kFloats = {DataType::Float(32), DataType::Float(16), DataType::Bfloat16(),
-                                       DataType::Float(64)};
-
 }  // namespace
 
 std::vector<OpRow> ResizeOps() {
@@ -358,7 +355,7 @@ std::vector<OpRow> ResizeOps() {
                   .reference = ReferenceResize,
                   .implementations = {TeImplementation<DefineResize>()},
                   .cases = {.rank0 = false}});
-  rows.back().cases.dtypes = kFloats;
+  rows.back().cases.dtypes = FloatDataTypes();
   rows.back().cases.dtypes.push_back(DataType::Int(32));
   rows.push_back({.name = "image.grid_sample",
                   .summary = "data [n, c, spatial...] at the places of grid [n, ..., coordinates from -1 to 1]",
@@ -370,7 +367,7 @@ std::vector<OpRow> ResizeOps() {
                   .reference = ReferenceGridSample,
                   .implementations = {TeImplementation<DefineGridSample>()},
                   .cases = {.rank0 = false}});
-  rows.back().cases.dtypes = kFloats;
+  rows.back().cases.dtypes = FloatDataTypes();
   return rows;
 }
 

@@ -64,7 +64,7 @@ Result<ir::Type> InferConcatShape(const ir::Call& call) {
   return ir::Type(ir::Make<ir::ShapeTypeNode>(static_cast<int>(rank)));
 }
 
-Result<ir::Type> InferConcat(const ir::Call& call) {
+Result<ir::Type> InferSequenceConcat(const ir::Call& call) {
   INGOT_RETURN_IF_ERROR(CheckSequence(call));
   INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, ShapeArg(call, 1));
   if (!dims) return OpError(call, "expected a shape with known dims");
@@ -91,7 +91,7 @@ std::vector<OpRow> SequenceOps() {
                   .arg_names = {"sequence", "shape"},
                   .attrs = {axis, new_axis, {"dtype", AttrType::kDataType, {}, true}},
                   .is_primitive = true,
-                  .infer = InferConcat});
+                  .infer = InferSequenceConcat});
   rows.push_back({.name = "sequence.concat_shape",
                   .summary = "the shape of what sequence.concat gives",
                   .arg_names = {"sequence"},

@@ -55,6 +55,19 @@ Stmt Assert(PrimExpr condition, std::string message, Stmt body) {
   return ir::Make<ir::AssertStmtNode>(std::move(condition), std::move(message), std::move(body));
 }
 
+PrimExpr IsNan(const PrimExpr& x) {
+  return x->dtype.is_floating() ? ir::CallIntrinsic(ir::Intrinsic::kIsNan, {x}) : ir::BoolImm(false);
+}
+
+PrimExpr ComparesLess(const PrimExpr& a, const PrimExpr& b) {
+  return a->dtype.is_bool() ? ir::And(ir::Not(a), b) : a < b;
+}
+
+PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b) {
+  if (!a->dtype.is_floating()) return ComparesLess(a, b);
+  return ir::Or(a < b, ir::And(IsNan(b), ir::Not(IsNan(a))));
+}
+
 PrimExpr Load(const Buffer& buffer, Places places) { return ir::Make<ir::BufferLoadNode>(buffer, std::move(places)); }
 
 Stmt Store(const Buffer& buffer, PrimExpr value, Places places) {

@@ -27,6 +27,11 @@ Stmt While(PrimExpr condition, Stmt body);
 // body(value) with the value under a name, computed once.
 Stmt Let(const std::string& name, PrimExpr value, const std::function<Stmt(const PrimExpr&)>& body);
 Stmt Assert(PrimExpr condition, std::string message, Stmt body);
+// Whether x is NaN, which integers never are.
+PrimExpr IsNan(const PrimExpr& x);
+// The dtype's own comparison, false of a NaN; and the order of sorting, in which NaN is the greatest.
+PrimExpr ComparesLess(const PrimExpr& a, const PrimExpr& b);
+PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b);
 PrimExpr Load(const Buffer& buffer, Places places);
 Stmt Store(const Buffer& buffer, PrimExpr value, Places places);
 

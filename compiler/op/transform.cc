@@ -14,10 +14,6 @@
 namespace ingot::op {
 namespace {
 
-Result<std::vector<ReferenceTensor>> One(ReferenceTensor tensor) {
-  return std::vector<ReferenceTensor>{std::move(tensor)};
-}
-
 // ---- reshape, flatten, expand_dims, squeeze: equal elements in equal order.
 // At most one -1 stands for what is left over.
 Result<CallParts> NormalizeReshape(CallParts parts) {
@@ -105,7 +101,7 @@ Result<ir::Type> InferSqueeze(const ir::Call& call) {
 Result<std::vector<ReferenceTensor>> ReferenceView(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   ReferenceTensor out = inputs[0];
   INGOT_ASSIGN_OR_RETURN(out.dims, ConstantDims(call, call->type));
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 te::Tensor DefineView(const TeArgs& args) { return topi::Reshape(args.input(0), args.out_dims()); }
 
@@ -142,7 +138,7 @@ Result<std::vector<ReferenceTensor>> ReferencePermuteDims(const ir::Call& call,
     for (size_t i = 0; i < order.size(); ++i) from[static_cast<size_t>(order[i])] = index[i];
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefinePermuteDims(const TeArgs& args) {
@@ -178,7 +174,7 @@ Result<std::vector<ReferenceTensor>> ReferenceBroadcastTo(const ir::Call& call,
   ReferenceTensor out = NewReference(x.dtype, dims);
   ForEachIndex(dims,
                [&](const Index& index, int64_t flat) { CopyElement(x, FlattenBroadcast(x.dims, index), out, flat); });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineBroadcastTo(const TeArgs& args) { return topi::BroadcastTo(args.input(0), args.out_dims()); }
@@ -237,7 +233,7 @@ Result<std::vector<ReferenceTensor>> ReferenceConcat(const ir::Call& call, std::
     });
     position += input.dims[at];
   }
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineConcat(const TeArgs& args) {
@@ -358,7 +354,7 @@ Result<std::vector<ReferenceTensor>> ReferenceStridedSlice(const ir::Call& call,
     for (size_t i = 0; i < from.size(); ++i) from[i] = walk.starts[i] + index[i] * walk.steps[i];
     CopyElement(x, Flatten(x.dims, from), out, flat);
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefineStridedSlice(const TeArgs& args) {
@@ -448,7 +444,7 @@ Result<std::vector<ReferenceTensor>> ReferencePad(const ir::Call& call, std::spa
       SetNumber(out, flat, call->attrs.GetFloat("pad_value"));
     }
   });
-  return One(std::move(out));
+  return OneReference(std::move(out));
 }
 
 te::Tensor DefinePad(const TeArgs& args) {

@@ -11,7 +11,7 @@ namespace {
 using Operands = std::vector<PrimExpr>;
 
 PrimExpr Number(const PrimExpr& like, double value) { return FloatImm(like->dtype, value); }
-PrimExpr Call(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
+PrimExpr Apply(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
 
 // Below zero, or -0, or a NaN with that sign.
 PrimExpr HasSign(const PrimExpr& x) {
@@ -20,25 +20,25 @@ PrimExpr HasSign(const PrimExpr& x) {
 }
 
 PrimExpr CopySign(const Operands& x) {
-  const PrimExpr magnitude = Call(Intrinsic::kFabs, x[0]);
+  const PrimExpr magnitude = Apply(Intrinsic::kFabs, x[0]);
   return Select(HasSign(x[1]), magnitude * Number(x[0], -1.0), magnitude);
 }
 
 // The angle of the point (|x|, |y|), mirrored to where (x, y) is; C's values where a coordinate is 0 or infinite.
 PrimExpr Atan2(const Operands& x) {
-  const PrimExpr up = Call(Intrinsic::kFabs, x[0]), right = Call(Intrinsic::kFabs, x[1]), zero = Number(x[0], 0.0);
+  const PrimExpr up = Apply(Intrinsic::kFabs, x[0]), right = Apply(Intrinsic::kFabs, x[1]), zero = Number(x[0], 0.0);
   const PrimExpr at_origin = And(Equal(up, zero), Equal(right, zero));
-  const PrimExpr far = And(Call(Intrinsic::kIsInf, up), Call(Intrinsic::kIsInf, right));
+  const PrimExpr far = And(Apply(Intrinsic::kIsInf, up), Apply(Intrinsic::kIsInf, right));
   const PrimExpr slope = Select(far, Number(x[0], 1.0), Select(at_origin, zero, up / right));
-  const PrimExpr angle = Call(Intrinsic::kAtan, slope);
+  const PrimExpr angle = Apply(Intrinsic::kAtan, slope);
   return CopySign({Select(HasSign(x[1]), Number(x[0], std::numbers::pi) - angle, angle), x[0]});
 }
 
 PrimExpr Exp10(const Operands& x) { return CallIntrinsic(Intrinsic::kPow, {Number(x[0], 10.0), x[0]}); }
 
-PrimExpr IsFinite(const Operands& x) { return Not(Or(Call(Intrinsic::kIsNan, x[0]), Call(Intrinsic::kIsInf, x[0]))); }
+PrimExpr IsFinite(const Operands& x) { return Not(Or(Apply(Intrinsic::kIsNan, x[0]), Apply(Intrinsic::kIsInf, x[0]))); }
 
-PrimExpr Log10(const Operands& x) { return Call(Intrinsic::kLog, x[0]) * Number(x[0], std::numbers::log10e); }
+PrimExpr Log10(const Operands& x) { return Apply(Intrinsic::kLog, x[0]) * Number(x[0], std::numbers::log10e); }
 
 // Sums of neighbours: of bits, of pairs, of nibbles; then of all bytes, in the highest one.
 PrimExpr PopCount(const Operands& x) {

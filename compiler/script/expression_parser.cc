@@ -10,12 +10,30 @@ struct InfixRow {
   std::string_view text;
   int precedence;
 };
-constexpr int kNot = 3, kCompare = 4, kUnary = 11;
-constexpr InfixRow kInfix[] = {{"or", 1},        {"and", 2},       {"<", kCompare},  {"<=", kCompare}, {">", kCompare},
-                               {">=", kCompare}, {"==", kCompare}, {"!=", kCompare}, {"in", kCompare}, {"is", kCompare},
-                               {"|", 5},         {"^", 6},         {"&", 7},         {"<<", 8},        {">>", 8},
-                               {"+", 9},         {"-", 9},         {"*", 10},        {"/", 10},        {"//", 10},
-                               {"%", 10},        {"@", 10},        {"**", 12}};
+constexpr int kNotLevel = 3, kCompareLevel = 4, kUnaryLevel = 11;
+constexpr InfixRow kInfix[] = {{"or", 1},
+                               {"and", 2},
+                               {"<", kCompareLevel},
+                               {"<=", kCompareLevel},
+                               {">", kCompareLevel},
+                               {">=", kCompareLevel},
+                               {"==", kCompareLevel},
+                               {"!=", kCompareLevel},
+                               {"in", kCompareLevel},
+                               {"is", kCompareLevel},
+                               {"|", 5},
+                               {"^", 6},
+                               {"&", 7},
+                               {"<<", 8},
+                               {">>", 8},
+                               {"+", 9},
+                               {"-", 9},
+                               {"*", 10},
+                               {"/", 10},
+                               {"//", 10},
+                               {"%", 10},
+                               {"@", 10},
+                               {"**", 12}};
 
 // What Python has and TVMScript has not, with what to write instead.
 struct Refusal {
@@ -33,7 +51,7 @@ constexpr Refusal kRefusals[] = {
     {"...", "\"...\" is not supported"},
 };
 
-Place Span(const Place& from, const Place& to) {
+Place SpanOf(const Place& from, const Place& to) {
   return {from.line, from.column, from.line == to.line ? to.end_column : 0};
 }
 
@@ -118,7 +136,7 @@ SyntaxPtr SyntaxParser::ParseExpressionList() {
     items.push_back(ParseExpression());
   }
   const Place end = items.back()->place;
-  return Make(SyntaxKind::kTuple, Span(start, end), "", std::move(items));
+  return Make(SyntaxKind::kTuple, SpanOf(start, end), "", std::move(items));
 }
 
 SyntaxPtr SyntaxParser::ParseExpression() {
@@ -133,7 +151,7 @@ SyntaxPtr SyntaxParser::ParseExpression() {
     SyntaxPtr condition = ParseBinary(1);
     if (Expect("else", "of a conditional expression")) {
       SyntaxPtr other = ParseExpression();
-      const Place place = Span(value->place, other->place);
+      const Place place = SpanOf(value->place, other->place);
       value = Make(SyntaxKind::kConditional, place, "", List(std::move(value), std::move(condition), std::move(other)));
     }
   }
@@ -169,12 +187,12 @@ SyntaxPtr SyntaxParser::ParseBinary(int precedence) {
     Take();
     SyntaxPtr right = ParseBinary(row->precedence + 1);
     if (failed_) break;
-    const Place place = Span(left->place, right->place);
+    const Place place = SpanOf(left->place, right->place);
     left = Make(SyntaxKind::kBinary, place, text, List(std::move(left), std::move(right)));
-    if (row->precedence == kCompare && IsAt(TokenKind::kOperator)) {
+    if (row->precedence == kCompareLevel && IsAt(TokenKind::kOperator)) {
       const auto next = std::find_if(std::begin(kInfix), std::end(kInfix),
                                      [&](const InfixRow& candidate) { return candidate.text == Peek().text; });
-      if (next != std::end(kInfix) && next->precedence == kCompare) {
+      if (next != std::end(kInfix) && next->precedence == kCompareLevel) {
         return Fail(Peek().place, "chained comparisons are not supported; join them with \"and\"");
       }
     }
@@ -191,9 +209,9 @@ SyntaxPtr SyntaxParser::ParseUnary() {
   }
   ++nesting_;
   const Token& op = Take();
-  SyntaxPtr operand = is_not ? ParseBinary(kNot) : ParseBinary(kUnary);
+  SyntaxPtr operand = is_not ? ParseBinary(kNotLevel) : ParseBinary(kUnaryLevel);
   --nesting_;
-  const Place place = Span(op.place, operand->place);
+  const Place place = SpanOf(op.place, operand->place);
   return Make(SyntaxKind::kUnary, place, op.text, List(std::move(operand)));
 }
 
@@ -204,7 +222,7 @@ SyntaxPtr SyntaxParser::ParsePostfix() {
       Take();
       if (!IsAt(TokenKind::kName)) return FailHere("a name after \".\"");
       const Token& name = Take();
-      const Place place = Span(value->place, name.place);
+      const Place place = SpanOf(value->place, name.place);
       value = Make(SyntaxKind::kAttribute, place, name.text, List(std::move(value)));
     } else if (IsAt("(")) {
       const Place start = value->place;
@@ -224,7 +242,7 @@ SyntaxPtr SyntaxParser::ParsePostfix() {
       }
       const Place end = Peek().place;
       if (!Expect("]", "at the end of the indices")) break;
-      value = Make(SyntaxKind::kSubscript, Span(start, end), "", std::move(children));
+      value = Make(SyntaxKind::kSubscript, SpanOf(start, end), "", std::move(children));
     } else {
       break;
     }
@@ -245,7 +263,7 @@ void SyntaxParser::ParseArguments(Syntax* call) {
       const Token& name = Take();
       Take();
       SyntaxPtr value = ParseExpression();
-      const Place place = Span(name.place, value->place);
+      const Place place = SpanOf(name.place, value->place);
       argument = Make(SyntaxKind::kKeyword, place, name.text, List(std::move(value)));
       has_keywords = true;
     } else {
@@ -258,7 +276,7 @@ void SyntaxParser::ParseArguments(Syntax* call) {
     if (!TakeIf(",")) break;
   }
   const Place end = Peek().place;
-  if (Expect(")", "at the end of the arguments")) call->place = Span(call->place, end);
+  if (Expect(")", "at the end of the arguments")) call->place = SpanOf(call->place, end);
 }
 
 SyntaxPtr SyntaxParser::ParseSliceOrExpression() {
@@ -270,7 +288,7 @@ SyntaxPtr SyntaxParser::ParseSliceOrExpression() {
     if (!IsAt(":") && !IsAt("]") && !IsAt(",")) parts[i] = ParseExpression();
   }
   const Place end = parts[2] ? parts[2]->place : parts[1] ? parts[1]->place : start;
-  return Make(SyntaxKind::kSlice, Span(start, end), "",
+  return Make(SyntaxKind::kSlice, SpanOf(start, end), "",
               List(std::move(parts[0]), std::move(parts[1]), std::move(parts[2])));
 }
 
@@ -284,7 +302,7 @@ SyntaxPtr SyntaxParser::ParseString() {
     if (!value) return Fail(end, "a malformed escape in this string");
     node->value += *value;
   }
-  node->place = Span(start, end);
+  node->place = SpanOf(start, end);
   return node;
 }
 
@@ -305,10 +323,11 @@ SyntaxPtr SyntaxParser::ParseBrackets() {
     return std::make_unique<Syntax>(SyntaxKind::kError, open.place);
   }
   if (!is_list && items.size() == 1 && !has_comma) {
-    items[0]->place = Span(open.place, end);
+    items[0]->place = SpanOf(open.place, end);
     return std::move(items[0]);
   }
-  SyntaxPtr node = Make(is_list ? SyntaxKind::kList : SyntaxKind::kTuple, Span(open.place, end), "", std::move(items));
+  SyntaxPtr node =
+      Make(is_list ? SyntaxKind::kList : SyntaxKind::kTuple, SpanOf(open.place, end), "", std::move(items));
   node->parenthesized = true;
   return node;
 }
@@ -324,7 +343,7 @@ SyntaxPtr SyntaxParser::ParseDict() {
   }
   const Place end = Peek().place;
   Expect("}", "at the end of the dictionary");
-  return Make(SyntaxKind::kDict, Span(open.place, end), "", std::move(items));
+  return Make(SyntaxKind::kDict, SpanOf(open.place, end), "", std::move(items));
 }
 
 SyntaxPtr SyntaxParser::ParseAtom() {

@@ -15,15 +15,15 @@ enum Precedence : int {
   kLoosest = 0,
   kOr = 1,
   kAnd = 2,
-  kNot = 3,
-  kCompare = 4,
+  kNotPrecedence = 3,
+  kComparePrecedence = 4,
   kBitOr = 5,
   kBitXor = 6,
   kBitAnd = 7,
   kShift = 8,
   kSum = 9,
   kProduct = 10,
-  kUnary = 11,
+  kUnaryPrecedence = 11,
 };
 
 struct Infix {
@@ -49,17 +49,17 @@ Infix InfixOf(BinaryOp op, bool is_float) {
     case BinaryOp::kFloorMod:
       return {" % ", kProduct};
     case BinaryOp::kEQ:
-      return {" == ", kCompare};
+      return {" == ", kComparePrecedence};
     case BinaryOp::kNE:
-      return {" != ", kCompare};
+      return {" != ", kComparePrecedence};
     case BinaryOp::kLT:
-      return {" < ", kCompare};
+      return {" < ", kComparePrecedence};
     case BinaryOp::kLE:
-      return {" <= ", kCompare};
+      return {" <= ", kComparePrecedence};
     case BinaryOp::kGT:
-      return {" > ", kCompare};
+      return {" > ", kComparePrecedence};
     case BinaryOp::kGE:
-      return {" >= ", kCompare};
+      return {" >= ", kComparePrecedence};
     case BinaryOp::kAnd:
       return {" and ", kAnd};
     case BinaryOp::kOr:
@@ -141,7 +141,7 @@ std::string PrimPrinter::Expr(const PrimExpr& expr, int precedence) {
     case PrimKind::kBinary:
       return Binary(*As<BinaryNode>(expr), precedence);
     case PrimKind::kNot:
-      return Parenthesized("not " + Expr(As<NotNode>(expr)->a, kNot), precedence > kNot);
+      return Parenthesized("not " + Expr(As<NotNode>(expr)->a, kNotPrecedence), precedence > kNotPrecedence);
     case PrimKind::kSelect: {
       const auto* node = As<SelectNode>(expr);
       return "T.Select(" + Expr(node->condition) + ", " + Expr(node->true_value) + ", " + Expr(node->false_value) + ")";
@@ -190,7 +190,7 @@ std::string PrimPrinter::Expr(const PrimExpr& expr, int precedence) {
 std::string PrimPrinter::Binary(const BinaryNode& node, int precedence) {
   const Infix infix = InfixOf(node.op, node.a->dtype.is_floating());
   if (infix.text == nullptr) return std::string(FunctionOf(node.op)) + "(" + Expr(node.a) + ", " + Expr(node.b) + ")";
-  const int left = infix.precedence == kCompare ? kCompare + 1 : infix.precedence;
+  const int left = infix.precedence == kComparePrecedence ? kComparePrecedence + 1 : infix.precedence;
   return Parenthesized(Expr(node.a, left) + infix.text + Expr(node.b, infix.precedence + 1),
                        precedence > infix.precedence);
 }
@@ -203,7 +203,7 @@ std::string PrimPrinter::Call(const PrimCallNode& node, int precedence) {
                          precedence > infix.precedence);
   }
   if (node.op == Intrinsic::kBitwiseNot && node.args.size() == 1 && implied) {
-    return Parenthesized("~" + Expr(node.args[0], kUnary), precedence > kUnary);
+    return Parenthesized("~" + Expr(node.args[0], kUnaryPrecedence), precedence > kUnaryPrecedence);
   }
   std::string args;
   const auto add = [&](const std::string& text) { args += (args.empty() ? "" : ", ") + text; };

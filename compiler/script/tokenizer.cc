@@ -12,10 +12,10 @@ constexpr std::string_view kKeywords[] = {
     "del",    "elif",     "else", "except", "for",  "from",   "finally", "global", "if",    "import", "in",       "is",
     "lambda", "nonlocal", "not",  "or",     "pass", "raise",  "return",  "try",    "while", "with",   "yield"};
 // Longest first.
-constexpr std::string_view kOperators[] = {"**=", "//=", ">>=", "<<=", "...", "->", "==", "!=", "<=", ">=", "<<", ">>",
-                                           "//",  "**",  ":=",  "+=",  "-=",  "*=", "/=", "%=", "&=", "|=", "^=", "@=",
-                                           "(",   ")",   "[",   "]",   "{",   "}",  ",",  ":",  ".",  "=",  "+",  "-",
-                                           "*",   "/",   "%",   "<",   ">",   "&",  "|",  "^",  "~",  "@",  ";"};
+constexpr std::string_view kOperatorTexts[] = {
+    "**=", "//=", ">>=", "<<=", "...", "->", "==", "!=", "<=", ">=", "<<", ">>", "//", "**", ":=", "+=",
+    "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@=", "(",  ")",  "[",  "]",  "{",  "}",  ",",  ":",
+    ".",   "=",   "+",   "-",   "*",   "/",  "%",  "<",  ">",  "&",  "|",  "^",  "~",  "@",  ";"};
 // Words that start a statement and stand in no expression: a line that starts with one ends an unclosed bracket.
 constexpr std::string_view kStatementWords[] = {"class", "def", "return", "while", "with"};
 
@@ -200,10 +200,10 @@ void Tokenizer::ReadOperator() {
   const size_t begin = at_;
   const Place start{line_, column_, 0};
   const std::string_view rest = text_.substr(at_);
-  const auto found = std::find_if(std::begin(kOperators), std::end(kOperators), [&](std::string_view candidate) {
-    return candidate[0] == rest[0] && rest.starts_with(candidate);
-  });
-  if (found == std::end(kOperators)) {
+  const auto found =
+      std::find_if(std::begin(kOperatorTexts), std::end(kOperatorTexts),
+                   [&](std::string_view candidate) { return candidate[0] == rest[0] && rest.starts_with(candidate); });
+  if (found == std::end(kOperatorTexts)) {
     size_t length = 1;  // a whole UTF-8 character
     while (at_ + length < text_.size() && (static_cast<unsigned char>(text_[at_ + length]) & 0xC0) == 0x80) ++length;
     Advance(length);

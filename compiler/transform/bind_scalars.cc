@@ -43,7 +43,7 @@ std::optional<PrimExpr> NumberOf(const Expr& arg) {
 }
 
 // Puts numbers in the place of loads, and forgets the regions that were read.
-class Binder : public ir::StmtMutator {
+class LoadReplacer : public ir::StmtMutator {
  public:
   std::unordered_map<Buffer, PrimExpr, ir::RefHash, ir::RefSame> numbers;
   bool fits = true;  // nothing but loads touches these buffers
@@ -92,7 +92,7 @@ class ScalarBinder : public ir::ExprMutator {
     if (!tir.has_value() || tir->tir_vars.get() != nullptr) return ExprMutator::Mutate(call);
     const ir::PrimFunc function = module_.FindPrimFunc(tir->callee->name);
     if (function == nullptr || function->params.size() < tir->args.size()) return call;
-    Binder binder;
+    LoadReplacer binder;
     std::vector<Expr> args;
     ir::PrimFuncNode bound = *function;
     bound.params.clear();

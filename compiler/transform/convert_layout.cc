@@ -57,9 +57,9 @@ bool IsScalar(const Dims& dims) {
   return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
 }
 
-class Converter {
+class LayoutConverter {
  public:
-  Converter(const ir::Function& function, bool keep, const Target& target, PassContext& context)
+  LayoutConverter(const ir::Function& function, bool keep, const Target& target, PassContext& context)
       : weights_(function, keep), target_(target), context_(context) {}
 
   Result<ir::Function> Convert(const ir::Function& function) {
@@ -519,7 +519,7 @@ Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
   const std::vector<Target>& variants = context.options.target.variants;
   const Target& target = variants.empty() ? default_target : variants.front();
   return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return Converter(function, context.options.keep_prepare && !function->is_private, target, context)
+    return LayoutConverter(function, context.options.keep_prepare && !function->is_private, target, context)
         .Convert(function);
   });
 }

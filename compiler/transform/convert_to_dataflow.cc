@@ -22,9 +22,9 @@ namespace {
 
 using Uses = std::unordered_map<const ir::VarNode*, int64_t>;
 
-class Converter : public ir::ExprMutator {
+class DataflowConverter : public ir::ExprMutator {
  public:
-  Converter(const ir::IRModule& module, const ir::Function& function) : module_(module) {
+  DataflowConverter(const ir::IRModule& module, const ir::Function& function) : module_(module) {
     ForEachUse(function->body, [this](const ir::Var& var) { ++uses_[var.get()]; });
   }
 
@@ -116,7 +116,7 @@ Result<ir::IRModule> ConvertToDataflow(ir::IRModule module, PassContext&) {
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
                         if (!HasPlainBlocks(function)) return function;
-                        return Converter(original, function).MutateFunction(function);
+                        return DataflowConverter(original, function).MutateFunction(function);
                       });
 }
 

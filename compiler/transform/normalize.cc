@@ -66,7 +66,7 @@ Type TypeOf(const ir::FunctionNode& function) {
   return ir::Make<ir::CallableTypeNode>(std::move(params), function.result_type, function.is_pure);
 }
 
-bool IsLeaf(const Expr& expr) {
+bool IsNormalLeaf(const Expr& expr) {
   switch (expr->kind) {
     case ir::ExprKind::kVar:
     case ir::ExprKind::kConstant:
@@ -199,10 +199,10 @@ class Normalizer : public ir::ExprMutator {
     const Expr mutated = ir::ExprMutator::Mutate(seq);
     compared_.resize(num_compared);  // what was compared in a branch is not, behind it
     const auto* result = As<ir::SeqExprNode>(mutated);
-    if (!status_.ok() || (IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
+    if (!status_.ok() || (IsNormalLeaf(result->body) && result->type.get() != nullptr)) return mutated;
     // The result is a call: bind it, as the last thing outside of dataflow blocks.
     ir::SeqExprNode copy = *result;
-    if (!IsLeaf(copy.body)) {
+    if (!IsNormalLeaf(copy.body)) {
       const ir::Var var = ir::Make<ir::VarNode>("gv", copy.body->type);
       if (copy.blocks.empty() || copy.blocks.back().is_dataflow) copy.blocks.emplace_back();
       copy.blocks.back().bindings.push_back({var, copy.body, nullptr, copy.body->span});
@@ -221,7 +221,7 @@ class Normalizer : public ir::ExprMutator {
   // The expression as a leaf: what is none is bound to a variable here.
   Expr Atom(const Expr& expr) {
     Expr value = MutateExpr(expr);
-    if (!status_.ok() || IsLeaf(value)) return value;
+    if (!status_.ok() || IsNormalLeaf(value)) return value;
     return EmitValue(std::move(value), "lv");
   }
   // What the call assumes and nothing proves, unless it was compared before:

@@ -20,7 +20,7 @@ constexpr const char* kNumInputAttr = "num_input";
 constexpr const char* kInputNamesAttr = "input_names";
 
 // Puts constants in the place of parameters.
-class Binder : public ir::ExprMutator {
+class ParamBinder : public ir::ExprMutator {
  public:
   void Bind(const ir::Var& var, Expr value) { var_map_[var] = std::move(value); }
   bool Binds(const ir::Var& var) const { return var_map_.contains(var); }
@@ -98,7 +98,7 @@ Result<ir::IRModule> BindParams(ir::IRModule module, std::string_view function,
   INGOT_ASSIGN_OR_RETURN(const ir::Function target, FindGraphFunction(module, function));
   std::vector<std::string_view> names;
   for (const ir::Var& param : target->params) names.push_back(param->name);
-  Binder binder;
+  ParamBinder binder;
   for (const NamedConstant& named : constants) {
     const auto found = std::ranges::find(names, named.name);
     if (found == names.end()) {

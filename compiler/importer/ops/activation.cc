@@ -83,7 +83,7 @@ Outputs PRelu(const NodeImporter& node) {
   return One(node.Call("where", {negative, scaled, x}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kActivationRows[] = {
     {"Acos", "acos"},
     {"Acosh", "acosh"},
     {"Asin", "asin"},
@@ -109,6 +109,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> ActivationOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> ActivationOnnxOps() { return kActivationRows; }
 
 }  // namespace ingot::importer

@@ -14,9 +14,6 @@
 namespace ingot::importer {
 namespace {
 
-const std::vector<PrimExpr>& DimsOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dims; }
-DataType DTypeOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dtype; }
-
 // An operand of attention, and the order of its axes: B (batch), S (sequence), N (heads), H (depth).
 struct Operand {
   Expr value;
@@ -255,13 +252,13 @@ Outputs RotaryEmbedding(const NodeImporter& node) {
   return One(ReshapeTo(node, std::move(result), in));
 }
 
-constexpr std::array kRows = {
+constexpr std::array kAttentionRows = {
     OnnxOpRow{"Attention", nullptr, Attention},
     OnnxOpRow{"RotaryEmbedding", nullptr, RotaryEmbedding},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> AttentionOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> AttentionOnnxOps() { return kAttentionRows; }
 
 }  // namespace ingot::importer

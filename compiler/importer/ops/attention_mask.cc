@@ -9,9 +9,6 @@
 namespace ingot::importer {
 namespace {
 
-const std::vector<PrimExpr>& DimsOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dims; }
-DataType DTypeOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dtype; }
-
 // begin, begin + 1, ... as int64 with these dims.
 Result<Expr> Positions(const NodeImporter& node, const PrimExpr& begin, const PrimExpr& count,
                        std::vector<PrimExpr> dims) {

@@ -18,12 +18,6 @@ Result<DataType> DtypeOf(const NodeImporter& node, size_t input) {
   return *type->dtype;
 }
 
-Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
-  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
-  if (type != nullptr && type->dtype == dtype) return x;
-  return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
-}
-
 template <typename T>
 Expr ConstantOf(DataType dtype, std::vector<int64_t> dims, const std::vector<T>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(T));
@@ -207,7 +201,7 @@ constexpr WindowCoefficients kHann = {0.5, 0.5, 0};
 constexpr WindowCoefficients kHamming = {25.0 / 46.0, 21.0 / 46.0, 0};
 constexpr WindowCoefficients kBlackman = {0.42, 0.5, 0.08};
 template <const auto& kCoefficients>
-Outputs Window(const NodeImporter& node) {
+Outputs CosineWindow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(0, "the size"));
   INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("output_datatype", 1));
   INGOT_ASSIGN_OR_RETURN(const int64_t periodic, node.Int("periodic", 1));
@@ -223,18 +217,18 @@ Outputs Window(const NodeImporter& node) {
   return One(CastTo(node, ConstantOf<double>(DataType::Float(64), {size[0]}, values), dtype));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kCompositeRows[] = {
     {"BitShift", nullptr, BitShift},
     {"BitwiseAnd", "bitwise_and"},
     {"BitwiseOr", "bitwise_or"},
     {"BitwiseXor", "bitwise_xor"},
-    {"BlackmanWindow", nullptr, Window<kBlackman>},
+    {"BlackmanWindow", nullptr, CosineWindow<kBlackman>},
     {"CastLike", nullptr, CastLike},
     {"ConstantOfShape", nullptr, ConstantOfShape},
     {"DepthToSpace", nullptr, DepthToSpace},
     {"EyeLike", nullptr, EyeLike},
-    {"HammingWindow", nullptr, Window<kHamming>},
-    {"HannWindow", nullptr, Window<kHann>},
+    {"HammingWindow", nullptr, CosineWindow<kHamming>},
+    {"HannWindow", nullptr, CosineWindow<kHann>},
     {"IsInf", nullptr, IsInf},
     {"Mean", nullptr, Mean},
     {"Mod", nullptr, Mod},
@@ -244,6 +238,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> CompositeOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> CompositeOnnxOps() { return kCompositeRows; }
 
 }  // namespace ingot::importer

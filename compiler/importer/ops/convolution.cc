@@ -384,7 +384,7 @@ Outputs MaxUnpool(const NodeImporter& node) {
                        {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", 0.0}, {"pad_mode", "constant"}}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kConvolutionRows[] = {
     {"AveragePool", nullptr, Pool<PoolKind::kAverage>}, {"Conv", nullptr, Conv},
     {"ConvTranspose", nullptr, ConvTranspose},          {"LpPool", nullptr, Pool<PoolKind::kLp>},
     {"MaxPool", nullptr, Pool<PoolKind::kMax>},         {"MaxUnpool", nullptr, MaxUnpool},
@@ -392,6 +392,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> ConvolutionOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> ConvolutionOnnxOps() { return kConvolutionRows; }
 
 }  // namespace ingot::importer

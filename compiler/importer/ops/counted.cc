@@ -162,7 +162,7 @@ Outputs NonMaxSuppression(const NodeImporter& node) {
   return results;
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kCountedRows[] = {
     {"Compress", nullptr, Compress},
     {"NonMaxSuppression", nullptr, NonMaxSuppression},
     {"NonZero", nullptr, NonZero},
@@ -171,6 +171,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> CountedOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> CountedOnnxOps() { return kCountedRows; }
 
 }  // namespace ingot::importer

@@ -19,7 +19,7 @@ bool HasRepeats(Labels labels) {
   return std::ranges::adjacent_find(labels) != labels.end();
 }
 
-struct Operand {
+struct LabelledOperand {
   Expr value;
   Labels labels;
   std::vector<PrimExpr> dims;
@@ -56,7 +56,7 @@ struct Product2 {
   Labels batch, rows, columns, inner;
 };
 // Nothing where it is none: a diagonal, a sum over one operand alone, an axis of 1 that is repeated.
-std::optional<Product2> AsProduct(const Operand& a, const Operand& b, const Labels& output) {
+std::optional<Product2> AsProduct(const LabelledOperand& a, const LabelledOperand& b, const Labels& output) {
   if (HasRepeats(a.labels) || HasRepeats(b.labels)) return std::nullopt;
   Product2 product;
   for (int label : output) {
@@ -79,7 +79,8 @@ std::optional<Product2> AsProduct(const Operand& a, const Operand& b, const Labe
   return product;
 }
 
-Outputs MatrixProduct(const NodeImporter& node, Operand a, Operand b, const Product2& p, const Labels& output) {
+Outputs MatrixProduct(const NodeImporter& node, LabelledOperand a, LabelledOperand b, const Product2& p,
+                      const Labels& output) {
   const std::vector<PrimExpr> batch = a.DimsOf(p.batch), rows = a.DimsOf(p.rows), columns = b.DimsOf(p.columns);
   const PrimExpr inner = Product(a.DimsOf(p.inner));
   INGOT_ASSIGN_OR_RETURN(Expr left, Reordered(node, a.value, a.labels, Joined({p.batch, p.rows, p.inner})));
@@ -101,12 +102,12 @@ Outputs MatrixProduct(const NodeImporter& node, Operand a, Operand b, const Prod
 
 Outputs Einsum(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::string equation, node.String("equation", ""));
-  std::vector<Operand> operands;
+  std::vector<LabelledOperand> operands;
   std::vector<int> ranks;
   std::vector<Expr> fields;
   std::vector<ir::Type> types;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
-    Operand& operand = operands.emplace_back();
+    LabelledOperand& operand = operands.emplace_back();
     INGOT_ASSIGN_OR_RETURN(operand.value, node.Input(i));
     INGOT_ASSIGN_OR_RETURN(operand.dims, StaticRankDims(node, i));
     ranks.push_back(static_cast<int>(operand.dims.size()));
@@ -124,12 +125,12 @@ Outputs Einsum(const NodeImporter& node) {
   return One(node.Call("einsum", {tuple}, {{"subscripts", equation}}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kEinsumRows[] = {
     {"Einsum", nullptr, Einsum},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> EinsumOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> EinsumOnnxOps() { return kEinsumRows; }
 
 }  // namespace ingot::importer

@@ -167,7 +167,7 @@ Outputs Constant(const NodeImporter& node) {
   return node.Unsupported("a Constant that is no tensor of numbers");
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kElementwiseRows[] = {
     {"Abs", "abs"},
     {"Add", "add"},
     {"And", "logical_and"},
@@ -215,6 +215,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> ElementwiseOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> ElementwiseOnnxOps() { return kElementwiseRows; }
 
 }  // namespace ingot::importer

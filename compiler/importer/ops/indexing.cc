@@ -581,7 +581,7 @@ Outputs Range(const NodeImporter& node) {
   return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kIndexingRows[] = {
     {"ArgMax", nullptr, Arg<kArgMax>},
     {"ArgMin", nullptr, Arg<kArgMin>},
     {"CenterCropPad", nullptr, CenterCropPad},
@@ -606,6 +606,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> IndexingOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> IndexingOnnxOps() { return kIndexingRows; }
 
 }  // namespace ingot::importer

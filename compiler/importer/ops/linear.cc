@@ -57,13 +57,13 @@ Outputs Gemm(const NodeImporter& node) {
   return One(node.Call("add", {product, c}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kLinearRows[] = {
     {"Gemm", nullptr, Gemm},
     {"MatMul", "matmul"},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> LinearOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> LinearOnnxOps() { return kLinearRows; }
 
 }  // namespace ingot::importer

@@ -93,13 +93,13 @@ Outputs SoftmaxCrossEntropyLoss(const NodeImporter& node) {
   return outputs;
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kLossRows[] = {
     {"NegativeLogLikelihoodLoss", nullptr, NegativeLogLikelihoodLoss},
     {"SoftmaxCrossEntropyLoss", nullptr, SoftmaxCrossEntropyLoss},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> LossOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> LossOnnxOps() { return kLossRows; }
 
 }  // namespace ingot::importer

@@ -225,7 +225,7 @@ Outputs MeanVarianceNormalization(const NodeImporter& node) {
   return One(node.Call("divide", {distance, spread}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kNormalizationRows[] = {
     {"BatchNormalization", nullptr, BatchNormalization},
     {"GroupNormalization", nullptr, GroupNormalization},
     {"Hardmax", nullptr, Softmax<kHardmax>},
@@ -241,6 +241,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> NormalizationOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> NormalizationOnnxOps() { return kNormalizationRows; }
 
 }  // namespace ingot::importer

@@ -299,7 +299,7 @@ constexpr char kGruRow[] = "nn.gru";
 constexpr char kLstmRow[] = "nn.lstm";
 constexpr char kRnnRow[] = "nn.rnn";
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kRecurrentRows[] = {
     {"GRU", nullptr, Recurrent<Cell::kGru, kGruRow>},
     {"LSTM", nullptr, Recurrent<Cell::kLstm, kLstmRow>},
     {"RNN", nullptr, Recurrent<Cell::kRnn, kRnnRow>},
@@ -307,6 +307,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> RecurrentOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> RecurrentOnnxOps() { return kRecurrentRows; }
 
 }  // namespace ingot::importer

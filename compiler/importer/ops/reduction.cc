@@ -126,7 +126,7 @@ Outputs GlobalLpPool(const NodeImporter& node) {
   return One(node.Call("power", {x, root}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kReductionRows[] = {
     {"GlobalAveragePool", nullptr, GlobalPool<kMean>},
     {"GlobalLpPool", nullptr, GlobalLpPool},
     {"GlobalMaxPool", nullptr, GlobalPool<kMax>},
@@ -144,6 +144,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> ReductionOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> ReductionOnnxOps() { return kReductionRows; }
 
 }  // namespace ingot::importer

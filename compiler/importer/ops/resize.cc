@@ -240,7 +240,7 @@ Outputs AffineGrid(const NodeImporter& node) {
   return One(ReshapeTo(node, std::move(moved), std::move(dims)));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kResizeRows[] = {
     {"AffineGrid", nullptr, AffineGrid},
     {"GridSample", nullptr, GridSample},
     {"Resize", nullptr, Resize},
@@ -249,6 +249,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> ResizeOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> ResizeOnnxOps() { return kResizeRows; }
 
 }  // namespace ingot::importer

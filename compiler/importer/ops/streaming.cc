@@ -77,13 +77,13 @@ Outputs TensorScatter(const NodeImporter& node) {
   return One(node.Call("scatter_elements", {cache, places, update}, {{"axis", axis}, {"reduction", "update"}}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kStreamingRows[] = {
     {"CausalConvWithState", nullptr, CausalConvWithState},
     {"TensorScatter", nullptr, TensorScatter},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> StreamingOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> StreamingOnnxOps() { return kStreamingRows; }
 
 }  // namespace ingot::importer

@@ -163,7 +163,7 @@ Outputs Expand(const NodeImporter& node) {
   return One(node.Call("broadcast_to", {x, ShapeOf(std::move(out))}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kTransformRows[] = {
     {"Concat", nullptr, Concat},       {"Expand", nullptr, Expand},   {"Flatten", nullptr, Flatten},
     {"Reshape", nullptr, Reshape},     {"Squeeze", nullptr, Squeeze}, {"Transpose", nullptr, Transpose},
     {"Unsqueeze", nullptr, Unsqueeze},
@@ -171,6 +171,6 @@ constexpr OnnxOpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> TransformOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> TransformOnnxOps() { return kTransformRows; }
 
 }  // namespace ingot::importer

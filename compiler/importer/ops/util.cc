@@ -25,6 +25,15 @@ Expr PrimTuple(const std::vector<int64_t>& values) {
   return PrimTuple(exprs);
 }
 
+Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype) {
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  if (type != nullptr && type->dtype == dtype) return x;
+  return node.Bind("astype", {std::move(x)}, {{"dtype", dtype}});
+}
+
+const std::vector<PrimExpr>& DimsOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dims; }
+DataType DTypeOf(const Expr& x) { return *ir::As<ir::TensorTypeNode>(x->type)->dtype; }
+
 Expr ShapeOf(std::vector<PrimExpr> dims) { return ir::Make<ir::ShapeExprNode>(std::move(dims)); }
 
 PrimExpr Product(std::span<const PrimExpr> dims) {

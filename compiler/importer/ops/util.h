@@ -18,6 +18,11 @@ using Outputs = Result<std::vector<Expr>>;
 
 // An input's dims; unsupported when its rank is not known.
 Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
+// x as this dtype; x itself when it has it.
+Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype);
+// The dims and the dtype of a tensor of which both are known.
+const std::vector<PrimExpr>& DimsOf(const Expr& x);
+DataType DTypeOf(const Expr& x);
 Expr ShapeOf(std::vector<PrimExpr> dims);
 // Numbers as a tuple, as the bounds of a slice are given.
 Expr PrimTuple(const std::vector<PrimExpr>& values);

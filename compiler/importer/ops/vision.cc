@@ -30,12 +30,12 @@ Outputs RoiAlign(const NodeImporter& node) {
                         {"mode", mode}}));
 }
 
-constexpr OnnxOpRow kRows[] = {
+constexpr OnnxOpRow kVisionRows[] = {
     {"RoiAlign", nullptr, RoiAlign},
 };
 
 }  // namespace
 
-std::span<const OnnxOpRow> VisionOnnxOps() { return kRows; }
+std::span<const OnnxOpRow> VisionOnnxOps() { return kVisionRows; }
 
 }  // namespace ingot::importer

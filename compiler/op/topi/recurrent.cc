@@ -21,21 +21,21 @@ constexpr int64_t kTaskProducts = int64_t{1} << 17;  // multiplications that are
 
 using BodyFn = std::function<Stmt(const PrimExpr& index)>;
 
-Stmt Loop(const char* name, PrimExpr extent, ForKind kind, const BodyFn& body) {
+Stmt LoopOver(const char* name, PrimExpr extent, ForKind kind, const BodyFn& body) {
   PrimVar var = MakePrimVar(name);
   Stmt inside = body(var);
   return Make<ForNode>(std::move(var), Int64(0), std::move(extent), kind, std::move(inside));
 }
-Stmt Serial(const char* name, PrimExpr extent, const BodyFn& body) {
-  return Loop(name, std::move(extent), ForKind::kSerial, body);
+Stmt SerialLoop(const char* name, PrimExpr extent, const BodyFn& body) {
+  return LoopOver(name, std::move(extent), ForKind::kSerial, body);
 }
-Stmt Unrolled(const char* name, int64_t extent, const BodyFn& body) {
-  return Loop(name, Int64(extent), ForKind::kUnrolled, body);
+Stmt UnrolledLoop(const char* name, int64_t extent, const BodyFn& body) {
+  return LoopOver(name, Int64(extent), ForKind::kUnrolled, body);
 }
-PrimExpr Load(const Buffer& buffer, std::vector<PrimExpr> indices) {
+PrimExpr LoadAt(const Buffer& buffer, std::vector<PrimExpr> indices) {
   return Make<BufferLoadNode>(buffer, std::move(indices));
 }
-Stmt Store(const Buffer& buffer, std::vector<PrimExpr> indices, PrimExpr value) {
+Stmt StoreAt(const Buffer& buffer, std::vector<PrimExpr> indices, PrimExpr value) {
   return Make<BufferStoreNode>(buffer, ir::Cast(buffer->dtype, std::move(value)), std::move(indices));
 }
 PrimExpr Call(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
@@ -100,13 +100,13 @@ class DirectionScan {
     std::vector<Stmt> body;
     body.push_back(Start(h_, initial_h_));
     if (c_) body.push_back(Start(c_, initial_c_));
-    body.push_back(Serial("s", steps_, [&](const PrimExpr& s) { return Step(s); }));
+    body.push_back(SerialLoop("s", steps_, [&](const PrimExpr& s) { return Step(s); }));
     const PrimExpr d = Int64(direction_);
     const auto last = [&](const Buffer& from, const Buffer& to) {
-      return Serial("b", batch_, [&](const PrimExpr& b) {
-        Stmt taken = Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, Load(from, {b, j})); });
+      return SerialLoop("b", batch_, [&](const PrimExpr& b) {
+        Stmt taken = Row([&](const PrimExpr& j) { return StoreAt(to, {d, b, j}, LoadAt(from, {b, j})); });
         if (!lengths_) return taken;
-        Stmt nothing = Row([&](const PrimExpr& j) { return Store(to, {d, b, j}, MakeConst(to->dtype, 0)); });
+        Stmt nothing = Row([&](const PrimExpr& j) { return StoreAt(to, {d, b, j}, MakeConst(to->dtype, 0)); });
         return Stmt(Make<IfStmtNode>(Int64(0) < LengthOf(b), std::move(taken), std::move(nothing)));
       });
     };
@@ -128,29 +128,29 @@ class DirectionScan {
     const int64_t whole = r_.hidden / r_.lanes, rest = r_.hidden % r_.lanes;
     std::vector<Stmt> parts;
     if (whole > 0) {
-      parts.push_back(Serial("p", Int64(whole), [&](const PrimExpr& p) {
+      parts.push_back(SerialLoop("p", Int64(whole), [&](const PrimExpr& p) {
         return Lanes([&](const PrimExpr& l) { return element(p * r_.lanes + l); });
       }));
     }
     if (rest > 0) {
       parts.push_back(
-          Serial("j", Int64(rest), [&](const PrimExpr& j) { return element(j + Int64(whole * r_.lanes)); }));
+          SerialLoop("j", Int64(rest), [&](const PrimExpr& j) { return element(j + Int64(whole * r_.lanes)); }));
     }
     return MakeSeq(std::move(parts));
   }
-  Stmt Lanes(const BodyFn& element) const { return Loop("l", Int64(r_.lanes), ForKind::kVectorized, element); }
+  Stmt Lanes(const BodyFn& element) const { return LoopOver("l", Int64(r_.lanes), ForKind::kVectorized, element); }
 
   // The state before the first step; lanes that fill up the last panel are 0.
   Stmt Start(const Buffer& state, const Buffer& initial) const {
-    return Serial("b", batch_, [&](const PrimExpr& b) {
+    return SerialLoop("b", batch_, [&](const PrimExpr& b) {
       std::vector<Stmt> parts;
       if (Padded() != r_.hidden) {
         parts.push_back(Lanes([&](const PrimExpr& l) {
-          return Store(state, {b, l + Int64(Padded() - r_.lanes)}, MakeConst(dtype_, 0));
+          return StoreAt(state, {b, l + Int64(Padded() - r_.lanes)}, MakeConst(dtype_, 0));
         }));
       }
       parts.push_back(Row([&](const PrimExpr& j) {
-        return Store(state, {b, j}, Load(initial, {Int64(direction_), b, j}));
+        return StoreAt(state, {b, j}, LoadAt(initial, {Int64(direction_), b, j}));
       }));
       return MakeSeq(std::move(parts));
     });
@@ -158,7 +158,7 @@ class DirectionScan {
 
   PrimExpr LengthOf(const PrimExpr& b) const {
     if (!lengths_) return steps_;
-    return Min(Max(ir::Cast(DataType::Int(64), Load(lengths_, {b})), Int64(0)), steps_);
+    return Min(Max(ir::Cast(DataType::Int(64), LoadAt(lengths_, {b})), Int64(0)), steps_);
   }
   // Which step of the sequence b is computed in round s.
   PrimExpr TimeOf(const PrimExpr& s, const PrimExpr& b) const {
@@ -184,19 +184,19 @@ class DirectionScan {
         return Gated(t, p, b, 0, r_.gates, h_, [&](Tile& tile) { Formulas(tile, t, p, b); });
       }));
     }
-    rounds.push_back(Serial("b", batch_, [&](const PrimExpr& b) {
+    rounds.push_back(SerialLoop("b", batch_, [&](const PrimExpr& b) {
       const PrimExpr d = Int64(direction_);
-      std::vector<Stmt> taken{Serial("p", Int64(r_.panels), [&](const PrimExpr& p) {
+      std::vector<Stmt> taken{SerialLoop("p", Int64(r_.panels), [&](const PrimExpr& p) {
         return Lanes([&](const PrimExpr& l) {
-          return Store(h_, {b, p * r_.lanes + l}, Load(next_, {b, p * r_.lanes + l}));
+          return StoreAt(h_, {b, p * r_.lanes + l}, LoadAt(next_, {b, p * r_.lanes + l}));
         });
       })};
       taken.push_back(Row([&](const PrimExpr& j) {
-        return Store(outputs_[0], {TimeOf(s, b), d, b, j}, Load(next_, {b, j}));
+        return StoreAt(outputs_[0], {TimeOf(s, b), d, b, j}, LoadAt(next_, {b, j}));
       }));
       // Behind the end of a sequence there is padding, whichever way it runs.
       Stmt padding = !lengths_ ? nullptr : Row([&](const PrimExpr& j) {
-        return Store(outputs_[0], {s, d, b, j}, MakeConst(outputs_[0]->dtype, 0));
+        return StoreAt(outputs_[0], {s, d, b, j}, MakeConst(outputs_[0]->dtype, 0));
       });
       return Guarded(s, b, MakeSeq(std::move(taken)), std::move(padding));
     }));
@@ -207,18 +207,18 @@ class DirectionScan {
   Stmt Panels(const PrimExpr& s,
               const std::function<Stmt(const PrimExpr& t, const PrimExpr& p, const PrimExpr& b)>& body) {
     const auto panel = [&](const PrimExpr& p) {
-      return Serial("b", batch_, [&](const PrimExpr& b) { return Guarded(s, b, body(TimeOf(s, b), p, b)); });
+      return SerialLoop("b", batch_, [&](const PrimExpr& b) { return Guarded(s, b, body(TimeOf(s, b), p, b)); });
     };
     const auto sequences = AsConstInt(batch_);
     const int64_t products = r_.hidden * Padded() * r_.gates * (sequences ? std::max<int64_t>(*sequences, 1) : 1);
     const int64_t wanted = std::clamp<int64_t>(products / kTaskProducts, 1, r_.panels);
     const int64_t per_task = (r_.panels + wanted - 1) / wanted;
     const int64_t tasks = (r_.panels + per_task - 1) / per_task;
-    if (tasks == 1) return Serial("p", Int64(r_.panels), panel);
-    return Loop("task", Int64(tasks), ForKind::kParallel, [&](const PrimExpr& task) {
+    if (tasks == 1) return SerialLoop("p", Int64(r_.panels), panel);
+    return LoopOver("task", Int64(tasks), ForKind::kParallel, [&](const PrimExpr& task) {
       const PrimExpr first = task * per_task;
-      return Serial("p", Min(Int64(per_task), Int64(r_.panels) - first),
-                    [&](const PrimExpr& p) { return panel(first + p); });
+      return SerialLoop("p", Min(Int64(per_task), Int64(r_.panels) - first),
+                        [&](const PrimExpr& p) { return panel(first + p); });
     });
   }
 
@@ -229,17 +229,17 @@ class DirectionScan {
     int64_t first_gate;
     std::vector<Stmt> stmts;
 
-    PrimExpr Get(int64_t gate, const PrimExpr& l) const { return Load(acc, {Int64(gate - first_gate), l}); }
+    PrimExpr Get(int64_t gate, const PrimExpr& l) const { return LoadAt(acc, {Int64(gate - first_gate), l}); }
     // acc[gate] = value(l), lane by lane.
     void Set(int64_t gate, const std::function<PrimExpr(const PrimExpr& l)>& value) {
       stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
-        return Store(acc, {Int64(gate - first_gate), l}, value(l));
+        return StoreAt(acc, {Int64(gate - first_gate), l}, value(l));
       }));
     }
     void SetState(const Buffer& state, const PrimExpr& p, const PrimExpr& b,
                   const std::function<PrimExpr(const PrimExpr& l)>& value) {
       stmts.push_back(scan.Lanes([&](const PrimExpr& l) {
-        return Store(state, {b, p * scan.r_.lanes + l}, value(l));
+        return StoreAt(state, {b, p * scan.r_.lanes + l}, value(l));
       }));
     }
   };
@@ -255,22 +255,22 @@ class DirectionScan {
       std::vector<Stmt> gates;
       for (int64_t gate = first; gate < first + count; ++gate) {
         gates.push_back(Lanes([&](const PrimExpr& l) {
-          const PrimExpr weight = ir::Cast(dtype_, Load(recurrence_, {Int64(direction_), p, k, Int64(gate), l}));
-          const PrimExpr sum = CallIntrinsic(Intrinsic::kFma, {weight, Load(state, {b, k}), tile.Get(gate, l)});
-          return Store(tile.acc, {Int64(gate - first), l}, sum);
+          const PrimExpr weight = ir::Cast(dtype_, LoadAt(recurrence_, {Int64(direction_), p, k, Int64(gate), l}));
+          const PrimExpr sum = CallIntrinsic(Intrinsic::kFma, {weight, LoadAt(state, {b, k}), tile.Get(gate, l)});
+          return StoreAt(tile.acc, {Int64(gate - first), l}, sum);
         }));
       }
       return MakeSeq(std::move(gates));
     };
     const int64_t whole = r_.hidden / kUnroll, rest = r_.hidden % kUnroll;
     if (whole > 0) {
-      tile.stmts.push_back(Serial("k", Int64(whole), [&](const PrimExpr& k) {
-        return Unrolled("u", kUnroll, [&](const PrimExpr& u) { return products(k * kUnroll + u); });
+      tile.stmts.push_back(SerialLoop("k", Int64(whole), [&](const PrimExpr& k) {
+        return UnrolledLoop("u", kUnroll, [&](const PrimExpr& u) { return products(k * kUnroll + u); });
       }));
     }
     if (rest > 0) {
       tile.stmts.push_back(
-          Unrolled("k", rest, [&](const PrimExpr& k) { return products(k + Int64(whole * kUnroll)); }));
+          UnrolledLoop("k", rest, [&](const PrimExpr& k) { return products(k + Int64(whole * kUnroll)); }));
     }
     finish(tile);
     return Make<AllocateNode>(tile.acc, MakeSeq(std::move(tile.stmts)));
@@ -278,13 +278,13 @@ class DirectionScan {
 
   PrimExpr InputOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
     const PrimExpr column = ((p + Int64(direction_ * r_.panels)) * r_.gates + Int64(gate)) * r_.lanes + l;
-    return ir::Cast(dtype_, Load(gates_, {t, b, column}));
+    return ir::Cast(dtype_, LoadAt(gates_, {t, b, column}));
   }
   // What the product is added to: a GRU that resets behind the product keeps the input's part apart.
   PrimExpr StartOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
     if (r_.cell != Cell::kGru || !r_.linear_before_reset || gate != 2) return InputOf(gate, t, p, b, l);
     if (!extra_) return MakeConst(dtype_, 0);
-    return ir::Cast(dtype_, Load(extra_, {Int64(direction_), p, l}));
+    return ir::Cast(dtype_, LoadAt(extra_, {Int64(direction_), p, l}));
   }
 
   PrimExpr Activate(int64_t which, PrimExpr x) const {
@@ -292,7 +292,7 @@ class DirectionScan {
     return Apply(r_.activation(direction_, which), x);
   }
   PrimExpr State(const Buffer& state, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
-    return Load(state, {b, p * r_.lanes + l});
+    return LoadAt(state, {b, p * r_.lanes + l});
   }
 
   // Everything behind the products, for cells of one round.
@@ -321,7 +321,7 @@ class DirectionScan {
     const auto peeped = [&](int64_t gate, const PrimExpr& l) {
       const PrimExpr x = tile.Get(gate, l);
       if (!extra_) return x;
-      const PrimExpr weight = ir::Cast(dtype_, Load(extra_, {Int64(direction_), p, Int64(gate), l}));
+      const PrimExpr weight = ir::Cast(dtype_, LoadAt(extra_, {Int64(direction_), p, Int64(gate), l}));
       return x + weight * State(c_, p, b, l);
     };
     tile.Set(kInput, [&](const PrimExpr& l) { return Activate(0, peeped(kInput, l)); });

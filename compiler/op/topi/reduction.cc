@@ -28,7 +28,7 @@ te::Indices KeptIndices(const te::Indices& index, const std::vector<int>& axes) 
   return kept;
 }
 
-PrimExpr Exp(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {std::move(x)}); }
+PrimExpr Exponential(PrimExpr x) { return ir::CallIntrinsic(ir::Intrinsic::kExp, {std::move(x)}); }
 
 }  // namespace
 
@@ -154,7 +154,7 @@ te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keep
 te::Tensor Softmax(const te::Tensor& x, int axis) {
   const te::Tensor greatest = Reduce(Reducer::kMax, x, {axis}, false, "T_softmax_maxelem");
   const te::Tensor exponentials = te::Compute(
-      x.shape(), [&](const te::Indices& i) { return Exp(Wide(x(i)) - Wide(greatest(Without(i, {axis})))); },
+      x.shape(), [&](const te::Indices& i) { return Exponential(Wide(x(i)) - Wide(greatest(Without(i, {axis})))); },
       "T_softmax_exp");
   const te::Tensor sum = Reduce(Reducer::kSum, exponentials, {axis}, false, "T_softmax_expsum");
   return te::Compute(
@@ -172,7 +172,7 @@ te::Tensor LogSoftmax(const te::Tensor& x, int axis) {
     return Wide(e) - Wide(greatest(Without(i, {axis})));
   };
   const te::Tensor sum = Reduce(
-      Reducer::kSum, x, {axis}, false, [&](PrimExpr e, const te::Indices& i) { return Exp(shifted(e, i)); },
+      Reducer::kSum, x, {axis}, false, [&](PrimExpr e, const te::Indices& i) { return Exponential(shifted(e, i)); },
       "T_softmax_expsum");
   return te::Compute(
       x.shape(),

@@ -19,7 +19,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-constexpr const char* kName = "tensorize";
+constexpr const char* kTensorize = "tensorize";
 
 // Where a buffer of the intrinsic lies: its dimensions are the last ones of the actual buffer.
 struct Box {
@@ -206,7 +206,7 @@ class Tensorizer {
   }
 
  private:
-  Status No(const std::string& what) const { return Refuse(kName, Describe(place_), what); }
+  Status No(const std::string& what) const { return Refuse(kTensorize, Describe(place_), what); }
   std::string Named() const { return "intrinsic \"" + intrin_->name + "\""; }
 
   // The chain of loops from the place down to the only block.
@@ -430,7 +430,7 @@ bool IsTensorized(const BlockNode& block) { return block.annotations.Find(kTenso
 Status Tensorize(ScheduleState& state, const LoopVar& loop, const std::string& intrinsic) {
   INGOT_ASSIGN_OR_RETURN(const LoopSite place, state.FindLoop(loop));
   const TensorIntrin intrin = state.FindIntrinsic(intrinsic);
-  if (!intrin) return Refuse(kName, Describe(place), "no intrinsic \"" + intrinsic + "\" is registered");
+  if (!intrin) return Refuse(kTensorize, Describe(place), "no intrinsic \"" + intrinsic + "\" is registered");
   return Tensorizer(state, place, intrin).Run();
 }
 

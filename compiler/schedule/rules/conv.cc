@@ -164,14 +164,14 @@ std::pair<LoopRV, LoopRV> SplitBy(Schedule& s, LoopRV loop, int64_t extent, int6
   return {parts[0], parts[1]};
 }
 
-struct Tile {
+struct ConvTile {
   BlockRV out;
   LoopRV attach;              // one iteration per tile
   LoopRV columns, blocks, v;  // of the write-back; blocks may be void
 };
 
 // Cuts x, around `blocks` and v, into tiles of nearly equal width.
-std::vector<Tile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, int64_t most) {
+std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, int64_t most) {
   const int64_t tiles = (width + most - 1) / most;
   const int64_t narrow = width / tiles, wide_tiles = width % tiles;
   std::vector<std::pair<int64_t, int64_t>> groups;  // tiles, columns of each
@@ -181,10 +181,10 @@ std::vector<Tile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, int6
   if (groups.size() == 2 && groups[0].first * groups[0].second < groups[1].first * groups[1].second) {
     std::swap(groups[0], groups[1]);
   }
-  std::vector<Tile> result;
+  std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
     const std::vector<LoopRV> loops = s.Split(row, {kRest, columns});
-    Tile tile{block, loops[0], loops[1], {}, {}};
+    ConvTile tile{block, loops[0], loops[1], {}, {}};
     const std::vector<InnerLoop> inner = InnerLoops(s, block, loops[1]);
     if (!s.status().ok()) return;
     tile.v = inner.back().loop;
@@ -204,7 +204,7 @@ std::vector<Tile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, int6
 }
 
 // The reduction under a tile: its reduction loops around the unrolled tile.
-void PlaceReduction(Schedule& s, BlockRV partial, const Tile& tile, int64_t lanes) {
+void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes) {
   constexpr int64_t kUnrolledSteps = 4;
   s.ComputeAt(partial, tile.attach);
   if (!s.status().ok()) return;
@@ -339,7 +339,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   std::erase_if(tasks, is_void);
   s.Reorder(order);
   const LoopRV task = tasks.size() > 1 ? s.Fuse(tasks) : tasks[0];
-  const std::vector<Tile> tiles = CutRow(s, out, loops[kX], width, tile.columns);
+  const std::vector<ConvTile> tiles = CutRow(s, out, loops[kX], width, tile.columns);
   if (!s.status().ok()) return handled;
 
   // Each tile nest gets its own copy of the reduction; the first one the original, last of all.

@@ -142,7 +142,7 @@ constexpr int64_t kFewTasks = 8;
 constexpr int64_t kUnrolledSteps = 4;
 
 // One tile nest of the write-back block, and where its parts go.
-struct Tile {
+struct GemmTile {
   BlockRV block;
   LoopRV attach, y, x;
   size_t group;  // tiles of one group read the same panels
@@ -514,7 +514,7 @@ class GemmBuilder {
     return packed;
   }
 
-  void PlaceTile(const Tile& tile, BlockRV partial) {
+  void PlaceTile(const GemmTile& tile, BlockRV partial) {
     s_.ComputeAt(partial, tile.attach);
     if (!s_.status().ok()) return;
     handled_.push_back(s_.Block(partial).block().name);
@@ -596,7 +596,7 @@ class GemmBuilder {
   int64_t tile_rows_ = 1, panels_ = 1;
   bool packs_ = false;
   bool batch_inside_ = false;  // of a task
-  std::vector<Tile> tiles_;
+  std::vector<GemmTile> tiles_;
   std::vector<Group> groups_;
 };
 

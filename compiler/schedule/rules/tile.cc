@@ -82,7 +82,7 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
 }
 
 // One tile nest of the write-back block: where the reduction goes, and the loops of the tile (void: one iteration).
-struct Tile {
+struct NestTile {
   BlockRV block;
   LoopRV attach, y, x;
 };
@@ -91,7 +91,7 @@ class TileBuilder {
  public:
   TileBuilder(Schedule& schedule, TileShape shape) : s_(schedule), shape_(shape) {}
 
-  std::vector<Tile> tiles;
+  std::vector<NestTile> tiles;
 
   // Loops [y, x] directly inside of each other; either order. Returns the outer loops over full tiles.
   std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
@@ -261,7 +261,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
 
   // Each tile nest gets its own copy of the reduction; the first one, of full tiles, the original, last of all.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
-    const Tile& tile = builder.tiles[i];
+    const NestTile& tile = builder.tiles[i];
     const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tile.block);
     s.ComputeAt(partial, tile.attach);
     if (!s.status().ok()) return handled;
