@@ -5,10 +5,10 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/type_join.h"
-#include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
+#include "compiler/op/verifier.h"
 #include "runtime/suggest.h"
 
 namespace ingot::builder {
@@ -86,7 +86,7 @@ bool BlockBuilder::CanEmit(const char* what) {
 Result<ir::IRModule> BlockBuilder::Finish() const {
   if (!status_.ok()) return status_;
   if (!scopes_.empty()) return Status(StatusCode::kInvalidArgument, "Finish within a function");
-  INGOT_RETURN_IF_ERROR(ir::VerifyModule(module_));
+  INGOT_RETURN_IF_ERROR(op::VerifyModule(module_));
   return module_;
 }
 
@@ -313,7 +313,7 @@ Expr BlockBuilder::Call(std::string_view op, std::vector<Expr> args, ir::Attrs a
 // As a leaf: what is none is bound to a variable here.
 Result<Expr> BlockBuilder::Atom(const Expr& expr) {
   INGOT_ASSIGN_OR_RETURN(Expr value, Normalize(expr));
-  if (ir::IsLeaf(value)) return value;
+  if (op::IsLeaf(value)) return value;
   return Expr(Bind(std::move(value), nullptr, "", scopes_.back().in_dataflow));
 }
 

@@ -9,9 +9,9 @@
 
 #include "compiler/driver/add_softmax.h"
 #include "compiler/driver/stand_in_weights.h"
-#include "compiler/ir/verifier.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/lower/pipeline.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/script/side_file.h"
@@ -189,7 +189,7 @@ Result<std::pair<std::string, std::string>> ParseState(const std::string& text) 
 
 Result<ir::IRModule> PrepareModule(ir::IRModule module) {
   INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
-  INGOT_RETURN_IF_ERROR(ir::VerifyModule(module));
+  INGOT_RETURN_IF_ERROR(op::VerifyModule(module));
   return module;
 }
 
@@ -216,7 +216,7 @@ Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& op
     INGOT_ASSIGN_OR_RETURN(module, AddSoftmax(std::move(module), options.softmax_output));
     INGOT_ASSIGN_OR_RETURN(module, InferTypes(std::move(module)));
   }
-  INGOT_RETURN_IF_ERROR(ir::VerifyModule(module).WithContext(path));
+  INGOT_RETURN_IF_ERROR(op::VerifyModule(module).WithContext(path));
   if (observer.time) observer.time("import", SecondsSince(start));
   if (observer.after_pass) INGOT_RETURN_IF_ERROR(observer.after_pass("import", module));
   return module;

@@ -1,9 +1,9 @@
-// The verifier of the tensor level.
+#include "compiler/ir/verify_prim_func.h"
+
 #include <string>
 #include <unordered_set>
 
 #include "compiler/ir/float_format.h"
-#include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::ir {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/ir/verifier.h"
+#include "compiler/ir/verify_prim_func.h"
 
 namespace ingot::op {
 

@@ -1,6 +1,6 @@
 #include "compiler/op/statements.h"
 
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 
 namespace ingot::op {
 
@@ -36,7 +36,7 @@ Stmt SpatialNest(const std::string& name, const Dims& dims, const std::function<
     }
     ir::BlockNode block(name, std::move(iters), {}, {}, body(places));
     block.alloc_buffers = std::move(local);
-    ir::ReadWriteRegions regions = ir::GetBlockReadWriteRegions(block);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(block);
     block.reads = std::move(regions.reads);
     block.writes = std::move(regions.writes);
     return Stmt(ir::Make<ir::BlockRealizeNode>(loops, ir::BoolImm(true), ir::Make<ir::BlockNode>(std::move(block))));

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/widen_indices.h"
 
@@ -184,7 +184,7 @@ PrimFunc DescribeGemm(int64_t rows, int64_t columns, bool starts) {
     const PrimExpr product = Load(o.a, {v[0], v[2]}) * Load(o.b, {v[2], v[1]});
     Stmt update = Store(o.c, Load(o.c, {v[0], v[1]}) + product, {v[0], v[1]});
     const Stmt init = starts ? Store(o.c, FloatImm(o.c->dtype, 0), {v[0], v[1]}) : nullptr;
-    ReadWriteRegions regions = GetBlockReadWriteRegions(update, init);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(update, init);
     return Make<BlockRealizeNode>(values, BoolImm(true),
                                   Make<BlockNode>("update", iters, regions.reads, regions.writes, update, init));
   });

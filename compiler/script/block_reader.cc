@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/script/stmt_reader.h"
 
 namespace ingot::script {
@@ -181,7 +181,7 @@ void StmtReader::ReadBlock(const Statement& statement, Suite& suite) {
   block.match_buffers = std::move(frame.match_buffers);
   block.annotations = std::move(frame.annotations);
   if (!is_root && (!frame.reads || !frame.writes)) {
-    ReadWriteRegions regions = GetBlockReadWriteRegions(block);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(block);
     if (!frame.reads) block.reads = std::move(regions.reads);
     if (!frame.writes) block.writes = std::move(regions.writes);
   }

@@ -14,7 +14,7 @@
 namespace ingot::script {
 
 // filename is for messages and spans. constants holds what the text names as metadata["HASH"]; null: nothing. The
-// failure's message holds every error. The module is not verified yet (ir::VerifyModule).
+// failure's message holds every error. The module is not verified yet (op::VerifyModule).
 Result<ir::IRModule> ParseModule(std::string text, std::string_view filename, const ConstantStore* constants = nullptr);
 
 }  // namespace ingot::script

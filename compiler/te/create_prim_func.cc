@@ -4,8 +4,8 @@
 #include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
-#include "compiler/ir/block_util.h"
-#include "compiler/ir/verifier.h"
+#include "compiler/arith/block_util.h"
+#include "compiler/ir/verify_prim_func.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/te/stages.h"
 #include "compiler/te/tensor.h"
@@ -115,7 +115,7 @@ class StageBuilder {
     const Stmt body = reduce == nullptr ? StoreAll(operation_.bodies) : Update(*reduce, init);
     ir::BlockNode block(block_name_, iter_vars_, {}, {}, body, init);
     block.annotations = operation_.attrs;
-    ir::ReadWriteRegions regions = ir::GetBlockReadWriteRegions(block);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(block);
     block.reads = std::move(regions.reads);
     block.writes = std::move(regions.writes);
     Stmt nest = Make<ir::BlockRealizeNode>(iter_values_, ir::BoolImm(true), Make<ir::BlockNode>(std::move(block)));

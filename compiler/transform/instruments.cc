@@ -4,18 +4,18 @@
 #include <cstdio>
 #include <ostream>
 
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/printer.h"
 
 namespace ingot::transform {
 
 Status VerifyPasses::BeforePass(const Pass&, const ir::IRModule& module) {
   if (!std::exchange(is_first_, false)) return Status();
-  return ir::VerifyModule(module).WithContext("before");
+  return op::VerifyModule(module).WithContext("before");
 }
 
 Status VerifyPasses::AfterPass(const Pass&, const ir::IRModule& module, double) {
-  return ir::VerifyModule(module).WithContext("after");
+  return op::VerifyModule(module).WithContext("after");
 }
 
 Status TimePasses::AfterPass(const Pass& pass, const ir::IRModule&, double seconds) {

@@ -11,7 +11,7 @@
 
 namespace ingot::transform {
 
-// What every pass gives must hold ir::VerifyModule; so must what the first one is given.
+// What every pass gives must hold op::VerifyModule; so must what the first one is given.
 class VerifyPasses : public PassInstrument {
  public:
   Status BeforePass(const Pass& pass, const ir::IRModule& module) override;

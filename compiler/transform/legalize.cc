@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/structural.h"
-#include "compiler/ir/verifier.h"
+#include "compiler/ir/verify_prim_func.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/build.h"
 #include "compiler/op/infer.h"
@@ -48,8 +48,8 @@ class Legalizer : public ir::ExprMutator {
     ir::Binding legalised = binding;
     legalised.value = MutateExpr(binding.value);
     // What leaves its dataflow block stays a variable.
-    const bool is_made = ir::As<ir::TupleNode>(legalised.value) == nullptr ||
-                         (current_block_->is_dataflow && !binding.var->is_dataflow);
+    const bool is_made =
+        ir::As<ir::TupleNode>(legalised.value) == nullptr || (current_block_->is_dataflow && !binding.var->is_dataflow);
     if (is_made) return ExprMutator::MutateBinding(legalised);
     var_map_[binding.var] = legalised.value;
   }

@@ -6,7 +6,8 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/interp/interpreter.h"
-#include "compiler/ir/verifier.h"
+#include "compiler/ir/verify_prim_func.h"
+#include "compiler/op/verifier.h"
 #include "compiler/te/tensor.h"
 #include "compiler/transform/pass.h"
 #include "compiler/transform/tensor/lowered.h"
@@ -81,17 +82,17 @@ Result<ir::PrimFunc> WrapLowerPrimFunc(const ir::PrimFunc& function, const Targe
 
 }  // namespace transform
 
-namespace ir {
+namespace op {
 
-Status RealVerifyModule(const IRModule& module, bool require_types) asm("__real_" INGOT_WRAP_VERIFY_MODULE);
-Status WrapVerifyModule(const IRModule& module, bool require_types) asm("__wrap_" INGOT_WRAP_VERIFY_MODULE);
-Status WrapVerifyModule(const IRModule& module, bool require_types) {
+Status RealVerifyModule(const ir::IRModule& module, bool require_types) asm("__real_" INGOT_WRAP_VERIFY_MODULE);
+Status WrapVerifyModule(const ir::IRModule& module, bool require_types) asm("__wrap_" INGOT_WRAP_VERIFY_MODULE);
+Status WrapVerifyModule(const ir::IRModule& module, bool require_types) {
   Status status = RealVerifyModule(module, require_types);
   if (status.ok() && require_types && !in_pipeline) Check("a module", module, GetReadBackCounts().modules);
   return status;
 }
 
-}  // namespace ir
+}  // namespace op
 
 namespace te {
 
@@ -152,7 +153,7 @@ TEST_CASE("what tests and passes make is read back, whoever calls") {
   grows(counts.created, 1, [&] { function = te::CreatePrimFunc({x, y}); });
   ir::IRModule module;
   module.Add("main", function);
-  grows(counts.modules, 1, [&] { CHECK(ir::VerifyModule(module).ok()); });
+  grows(counts.modules, 1, [&] { CHECK(op::VerifyModule(module).ok()); });
   transform::PassContext context;
   const std::vector<std::string> names{"normalize", "annotate_fusion_class"};
   const std::vector<transform::Pass> passes = transform::FindPasses(names).value();

@@ -12,7 +12,7 @@ namespace ingot::script::testing {
 // How often each was checked.
 struct ReadBackCounts {
   std::atomic<int64_t> passes{0};       // transform::RunPasses, after each pass
-  std::atomic<int64_t> modules{0};      // ir::VerifyModule, of those that hold
+  std::atomic<int64_t> modules{0};      // op::VerifyModule, of those that hold
   std::atomic<int64_t> created{0};      // te::CreatePrimFunc
   std::atomic<int64_t> lowered{0};      // transform::LowerPrimFunc, before and after
   std::atomic<int64_t> described{0};    // codegen::DescribeKernel: every kernel that is compiled

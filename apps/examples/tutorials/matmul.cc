@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "apps/examples/tutorials/tutorial.h"
+#include "compiler/builder/te_schedule.h"
 #include "compiler/schedule/default_schedule.h"
-#include "compiler/te/schedule.h"
 
 using namespace ingot;  // NOLINT: an example
 using schedule::BlockRV;

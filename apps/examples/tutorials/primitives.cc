@@ -8,9 +8,9 @@
 #include <string>
 
 #include "apps/examples/tutorials/tutorial.h"
+#include "compiler/builder/te_schedule.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/script/printer.h"
-#include "compiler/te/schedule.h"
 
 using namespace ingot;  // NOLINT: an example
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "apps/examples/tutorials/tutorial.h"
-#include "compiler/te/schedule.h"
+#include "compiler/builder/te_schedule.h"
 #include "vm/program_codec.h"
 
 using namespace ingot;  // NOLINT: an example

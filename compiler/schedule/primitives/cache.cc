@@ -1,5 +1,5 @@
 // Copies of buffers in another scope, and the scope itself.
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -96,7 +96,7 @@ BlockRealize WithBody(const BlockSite& site, Stmt body, Stmt init) {
   BlockNode block = site.block();
   block.body = std::move(body);
   block.init = std::move(init);
-  ReadWriteRegions regions = GetBlockReadWriteRegions(block.body, block.init);
+  arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(block.body, block.init);
   block.reads = std::move(regions.reads);
   block.writes = std::move(regions.writes);
   BlockRealizeNode realize = *site.realize;

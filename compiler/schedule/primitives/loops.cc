@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "compiler/arith/block_util.h"
 #include "compiler/arith/linear_bound.h"
-#include "compiler/ir/block_util.h"
 #include "compiler/ir/condition.h"
 #include "compiler/schedule/primitives.h"
 
@@ -469,7 +469,7 @@ Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState&
     BlockNode decided = block;
     if (!is_first) decided.name += std::to_string(parts.size());
     decided.body = decider.MutateStmt(block.body);
-    ReadWriteRegions regions = GetBlockReadWriteRegions(decided.body);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(decided.body);
     decided.reads = std::move(regions.reads);
     BlockRealizeNode copy = realize;
     copy.block = Make<BlockNode>(std::move(decided));

@@ -2,7 +2,7 @@
 // copied into buffers with zeros at the end, the result is computed with its own end, and copied back without it.
 #include <algorithm>
 
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/schedule/primitives.h"
 
 namespace ingot::schedule {
@@ -177,7 +177,7 @@ class Padder {
     PrimExpr value = Make<BufferLoadNode>(from, at);
     if (fills) value = IfThenElse(inside, value, MakeConst(from->dtype, 0));
     block.body = Make<BufferStoreNode>(to, std::move(value), at);
-    ReadWriteRegions regions = GetBlockReadWriteRegions(block.body);
+    arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(block.body);
     block.reads = std::move(regions.reads);
     block.writes = std::move(regions.writes);
     return Nest(loops, extents, Make<BlockRealizeNode>(std::move(values), BoolImm(true), Make<BlockNode>(block)));

@@ -1,7 +1,7 @@
 // Primitives for reductions: the initialisation as a block of its own, and partial results.
 #include <algorithm>
 
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 #include "compiler/ir/structural.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -129,7 +129,7 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
 
   BlockNode update = block;
   update.init = nullptr;
-  ReadWriteRegions regions = GetBlockReadWriteRegions(update.body);
+  arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(update.body);
   update.reads = std::move(regions.reads);
   BlockRealizeNode update_realize = *site.realize;
   update_realize.block = Make<BlockNode>(std::move(update));
@@ -212,7 +212,7 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop) {
   rf.body = Make<BufferStoreNode>(
       partial, MakeBinary(reduction->op, Make<BufferLoadNode>(partial, rf_indices), std::move(source)), rf_indices);
   rf.init = Make<BufferStoreNode>(partial, reduction->identity, rf_indices);
-  ReadWriteRegions regions = GetBlockReadWriteRegions(rf.body, rf.init);
+  arith::ReadWriteRegions regions = arith::GetBlockReadWriteRegions(rf.body, rf.init);
   rf.reads = std::move(regions.reads);
   rf.writes = std::move(regions.writes);
   const BlockName rf_name = rf.name;
@@ -246,7 +246,7 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop) {
       out, MakeBinary(reduction->op, Make<BufferLoadNode>(out, indices), Make<BufferLoadNode>(partial, part_indices)),
       indices);
   last.init = Make<BufferStoreNode>(out, reduction->identity, indices);
-  regions = GetBlockReadWriteRegions(last.body, last.init);
+  regions = arith::GetBlockReadWriteRegions(last.body, last.init);
   last.reads = std::move(regions.reads);
   last.writes = std::move(regions.writes);
   last_realize.block = Make<BlockNode>(std::move(last));

@@ -8,10 +8,10 @@
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/fresh_copy.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
 #include "compiler/schedule/tensor_intrin.h"
-#include "compiler/transform/tensor/passes.h"
 
 namespace ingot::schedule {
 
@@ -399,7 +399,7 @@ class Tensorizer {
       body = Make<AllocateNode>(root.alloc_buffers[i], std::move(body));
     }
     const BlockNode& described = *described_.realize->block;
-    BlockNode block(old.name, {}, Regions(described.reads), Regions(described.writes), transform::CopyFresh(body));
+    BlockNode block(old.name, {}, Regions(described.reads), Regions(described.writes), ir::CopyFresh(body));
     block.annotations = old.annotations.With(kTensorized, intrin_->name);
     BlockRealizeNode realize({}, BoolImm(true), nullptr);
     for (const Parts& part : parts_) {

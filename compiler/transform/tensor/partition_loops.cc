@@ -9,6 +9,7 @@
 
 #include "compiler/arith/linear_bound.h"
 #include "compiler/ir/condition.h"
+#include "compiler/ir/fresh_copy.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"

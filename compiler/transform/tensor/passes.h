@@ -22,8 +22,6 @@ Result<ir::PrimFunc> SimplifyTensor(const ir::PrimFunc& function, const Target& 
 
 // The function with another body.
 ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body);
-// The statement with new loop variables, lets and buffers: for a second copy of code.
-ir::Stmt CopyFresh(const ir::Stmt& stmt);
 // A statement that does nothing.
 bool IsEmptyStmt(const ir::Stmt& stmt);
 

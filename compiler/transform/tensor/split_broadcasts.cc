@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "compiler/ir/fresh_copy.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"

@@ -15,8 +15,8 @@
 #include "compiler/importer/onnx_model.h"
 #include "compiler/importer/onnx_ops.h"
 #include "compiler/importer/op_list.h"
-#include "compiler/ir/verifier.h"
 #include "compiler/op/registry.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/printer.h"
 #include "formats/file.h"
 #include "tests/compiler/round_trip.h"
@@ -51,7 +51,7 @@ Result<std::string> Import(const golden::Case& golden) {
   }
   INGOT_ASSIGN_OR_RETURN(const ImportResult result,
                          ImportOnnx(ReadModel(golden::TestDirectory() + "/data/" + file), file, options));
-  INGOT_RETURN_IF_ERROR(ir::VerifyModule(result.module));
+  INGOT_RETURN_IF_ERROR(op::VerifyModule(result.module));
   const std::string difference = script::testing::ReadBackDifference(result.module, {.spans = true});
   CHECK_MESSAGE(difference.empty(), golden.path << ": " << difference);
   return script::PrintModule(result.module, {.golden = true, .spans = true});
@@ -209,7 +209,7 @@ void ImportHostile(std::span<const std::byte> bytes) {
   const SharedBytes copy = SharedBytes::Own(std::vector<std::byte>(bytes.begin(), bytes.end()));  // exact: for ASan
   Result<ImportResult> result = ImportOnnx(copy, "hostile.onnx");
   if (!result.ok()) return;
-  const Status valid = ir::VerifyModule(result->module);
+  const Status valid = op::VerifyModule(result->module);
   CHECK_MESSAGE(valid.ok(), valid.message());
 }
 

@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "compiler/builder/te_schedule.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
-#include "compiler/te/schedule.h"
 #include "tests/compiler/schedule/functions.h"
 
 namespace ingot::op {

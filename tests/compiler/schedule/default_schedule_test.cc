@@ -2,7 +2,7 @@
 // the original does, for both register files.
 #include "compiler/schedule/default_schedule.h"
 
-#include "compiler/ir/verifier.h"
+#include "compiler/ir/verify_prim_func.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/tensor/lowered.h"

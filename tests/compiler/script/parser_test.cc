@@ -14,7 +14,7 @@
 
 #include "compiler/interp/interpreter.h"
 #include "compiler/ir/structural.h"
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/printer.h"
 #include "tests/golden.h"
 
@@ -181,7 +181,7 @@ TEST_CASE("truncated and damaged texts are refused or read, and never crash") {
       ++read;  // then it prints too, and what holds reads back (tests/compiler/read_back_hook.h)
       CHECK(!PrintModule(*module).empty());
       CAPTURE(text);
-      if (ir::VerifyModule(*module).ok()) ++valid;
+      if (op::VerifyModule(*module).ok()) ++valid;
     }
   }
   CHECK(read > 20);

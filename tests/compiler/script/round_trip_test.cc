@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "compiler/ir/verifier.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/verifier.h"
 #include "tests/compiler/round_trip.h"
 #include "tests/compiler/script/random_modules.h"
 
@@ -47,7 +47,7 @@ TEST_CASE("1,000 modules at random read back structurally equal") {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     CAPTURE(seed);
     const ir::IRModule module = testing::RandomModule(seed);
-    const Status valid = ir::VerifyModule(module);
+    const Status valid = op::VerifyModule(module);
     REQUIRE_MESSAGE(valid.ok(), valid.message() << "\n" << PrintModule(module));
     const std::string difference = testing::ReadBackDifference(module);
     REQUIRE_MESSAGE(difference.empty(), difference);

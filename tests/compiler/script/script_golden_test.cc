@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "tests/compiler/round_trip.h"
@@ -15,7 +15,7 @@ namespace {
 
 Result<std::string> Print(const golden::Case& golden) {
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, ParseModule(golden.input, "input.py"));
-  INGOT_RETURN_IF_ERROR(ir::VerifyModule(module));
+  INGOT_RETURN_IF_ERROR(op::VerifyModule(module));
   const PrintOptions options{.spans = golden.arguments == "spans"};
   const std::string difference = testing::ReadBackDifference(module, options);
   CHECK_MESSAGE(difference.empty(), golden.path << ": " << difference);

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "compiler/driver/compile.h"
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
@@ -53,7 +53,7 @@ std::vector<Named> LegalModules() {
     if (!module.ok()) continue;
     PassContext context;
     module = Normalize(*std::move(module), context);
-    if (!module.ok() || !ir::VerifyModule(*module).ok()) continue;
+    if (!module.ok() || !op::VerifyModule(*module).ok()) continue;
     modules.push_back({path.lexically_relative(golden::TestDirectory()).string(), *std::move(module)});
   }
   return modules;

@@ -1,12 +1,8 @@
-// A second copy of a statement: what it binds (loop variables, lets, buffers) is new, so that each variable of a
-// function is bound once. Used by the passes that repeat code.
+#include "compiler/ir/fresh_copy.h"
+
 #include "compiler/ir/visitor.h"
-#include "compiler/transform/tensor/passes.h"
 
-namespace ingot::transform {
-
-using namespace ir;  // NOLINT
-
+namespace ingot::ir {
 namespace {
 
 class Freshener : public StmtMutator {
@@ -64,4 +60,4 @@ class Freshener : public StmtMutator {
 
 Stmt CopyFresh(const Stmt& stmt) { return Freshener().MutateStmt(stmt); }
 
-}  // namespace ingot::transform
+}  // namespace ingot::ir

@@ -1,12 +1,14 @@
-// The verifier of the graph level, and of modules.
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
 
 #include <algorithm>
 #include <unordered_set>
 
+#include "compiler/ir/verify_prim_func.h"
 #include "compiler/op/registry.h"
 
-namespace ingot::ir {
+namespace ingot::op {
+
+using namespace ir;  // NOLINT
 
 bool IsLeaf(const Expr& expr) {
   switch (expr->kind) {
@@ -209,7 +211,7 @@ class FunctionVerifier {
   }
 
   bool IsPure(const CallNode& call) const {
-    if (const auto* op = As<OpNode>(call.callee)) return op->row->effect != op::Effect::kEffect;
+    if (const auto* op = As<OpNode>(call.callee)) return op->row->effect != Effect::kEffect;
     if (const auto* global = As<GlobalVarNode>(call.callee)) {
       const Function function = module_.FindFunction(global->name);
       return function && function->is_pure;  // a prim function writes
@@ -244,4 +246,4 @@ Status VerifyModule(const IRModule& module, bool require_types) {
   return {};
 }
 
-}  // namespace ingot::ir
+}  // namespace ingot::op

@@ -1,10 +1,12 @@
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 
 #include <doctest/doctest.h>
 
 #include "compiler/script/printer.h"
 
-namespace ingot::ir {
+namespace ingot::arith {
+
+using namespace ir;  // NOLINT
 namespace {
 
 const DataType kF32 = DataType::Float(32);
@@ -82,4 +84,4 @@ TEST_CASE_FIXTURE(Fixture, "vectors, lets, inner blocks and local buffers") {
 }
 
 }  // namespace
-}  // namespace ingot::ir
+}  // namespace ingot::arith

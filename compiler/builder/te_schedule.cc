@@ -1,5 +1,5 @@
 // Recording what stages are told, and replaying it on a TensorIR schedule.
-#include "compiler/te/schedule.h"
+#include "compiler/builder/te_schedule.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,6 +1,6 @@
 // Schedules by stages: what each call does to the loops, that the calls' order does not matter, that results stay, and
 // what is refused.
-#include "compiler/te/schedule.h"
+#include "compiler/builder/te_schedule.h"
 
 #include <doctest/doctest.h>
 

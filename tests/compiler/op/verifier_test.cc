@@ -1,11 +1,14 @@
-#include "compiler/ir/verifier.h"
+#include "compiler/op/verifier.h"
+#include "compiler/ir/verify_prim_func.h"
 
 #include <doctest/doctest.h>
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/registry.h"
 
-namespace ingot::ir {
+namespace ingot::op {
+
+using namespace ir;  // NOLINT
 namespace {
 
 const DataType kF32 = DataType::Float(32);
@@ -135,4 +138,4 @@ TEST_CASE_FIXTURE(GraphFixture, "100,000 bindings are verified without recursion
 }
 
 }  // namespace
-}  // namespace ingot::ir
+}  // namespace ingot::op

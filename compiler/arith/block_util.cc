@@ -1,4 +1,4 @@
-#include "compiler/ir/block_util.h"
+#include "compiler/arith/block_util.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,9 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 
-namespace ingot::ir {
+namespace ingot::arith {
+
+using namespace ir;  // NOLINT
 namespace {
 
 // The least and the greatest value of an index.
@@ -17,7 +19,7 @@ struct Ends {
 
 class RegionCollector : public StmtVisitor {
  public:
-  explicit RegionCollector(arith::Analyzer analyzer) : analyzer_(std::move(analyzer)) {}
+  explicit RegionCollector(Analyzer analyzer) : analyzer_(std::move(analyzer)) {}
 
   void VisitDomain(const IterVar& iter) {
     const auto extent = AsConstInt(iter->domain.extent);
@@ -161,7 +163,7 @@ class RegionCollector : public StmtVisitor {
         if (!b_fixed && MentionsInner(node.a)) return std::nullopt;
         const PrimExpr& factor = b_fixed ? node.b : node.a;
         const Ends& varying = b_fixed ? *a : *b;
-        const arith::Interval sign = analyzer_.Bounds(factor);
+        const Interval sign = analyzer_.Bounds(factor);
         if (sign.min >= 0) return Ends{varying.min * factor, varying.max * factor};
         if (sign.max <= 0) return Ends{varying.max * factor, varying.min * factor};
         return std::nullopt;
@@ -264,7 +266,7 @@ class RegionCollector : public StmtVisitor {
     return {min, analyzer_.Simplify(end - min)};
   }
 
-  arith::Analyzer analyzer_;
+  Analyzer analyzer_;
   PrimVarMap lets_;
   std::unordered_map<PrimVar, Range, RefHash, RefSame> inner_;  // loops inside the statement
   std::unordered_map<Buffer, BufferRegion, RefHash, RefSame> matched_;
@@ -275,14 +277,14 @@ class RegionCollector : public StmtVisitor {
 }  // namespace
 
 ReadWriteRegions GetBlockReadWriteRegions(const Stmt& body, const Stmt& init) {
-  RegionCollector collector{arith::Analyzer()};
+  RegionCollector collector{Analyzer()};
   if (init) collector.VisitStmt(init);
   collector.VisitStmt(body);
   return collector.Take(init.get() != nullptr);
 }
 
 ReadWriteRegions GetBlockReadWriteRegions(const BlockNode& block) {
-  RegionCollector collector{arith::Analyzer()};
+  RegionCollector collector{Analyzer()};
   for (const IterVar& iter : block.iter_vars) collector.VisitDomain(iter);
   for (const Buffer& buffer : block.alloc_buffers) collector.Exclude(buffer);
   for (const MatchBufferRegion& match : block.match_buffers) collector.Match(match);
@@ -291,4 +293,4 @@ ReadWriteRegions GetBlockReadWriteRegions(const BlockNode& block) {
   return collector.Take(block.init.get() != nullptr);
 }
 
-}  // namespace ingot::ir
+}  // namespace ingot::arith

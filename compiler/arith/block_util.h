@@ -6,17 +6,17 @@
 
 #include "compiler/ir/stmt.h"
 
-namespace ingot::ir {
+namespace ingot::arith {
 
 struct ReadWriteRegions {
-  std::vector<BufferRegion> reads, writes;  // by first occurrence, one per buffer
+  std::vector<ir::BufferRegion> reads, writes;  // by first occurrence, one per buffer
 };
 
 // Regions of body (and init) over the variables that are free in them: loops and inner blocks inside are relaxed over
 // their ranges, lets are expanded. Buffers allocated inside are left out. With an init, buffers that are written are
 // left out of the reads, as TVM does for reductions. A region that cannot be bounded is the whole buffer.
-ReadWriteRegions GetBlockReadWriteRegions(const Stmt& body, const Stmt& init = nullptr);
+ReadWriteRegions GetBlockReadWriteRegions(const ir::Stmt& body, const ir::Stmt& init = nullptr);
 // The same of a block's body, init, iteration domains; buffers the block allocates and matches are left out.
-ReadWriteRegions GetBlockReadWriteRegions(const BlockNode& block);
+ReadWriteRegions GetBlockReadWriteRegions(const ir::BlockNode& block);
 
-}  // namespace ingot::ir
+}  // namespace ingot::arith
