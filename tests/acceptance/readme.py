@@ -1,6 +1,9 @@
-"""README.md is executed: its shell blocks, one after another in one shell as a reader would, in a folder that looks like
-the checkout with a finished build; and its blocks of C, C++, CMake and Python are compiled and run on what the
-shell blocks made (its Rust program is a file, which scripts/test_packages builds). The first block, which builds and tests everything, is what led here and is only looked at.
+"""The pages that a user reads are executed, in the order of PAGES: their shell blocks, one after another in one shell as
+a reader would, in a folder that looks like the checkout with a finished build; and their blocks of C, C++, CMake and
+Python are compiled and run on what the shell blocks made (the Rust program is a file, which scripts/test_packages
+builds). The first block, which builds and tests everything, is what led here and is only looked at; so are blocks of
+`text` and `diff`, which show something. What all pages link to in the checkout must be there: CONTRIBUTING.md and
+tests/README.md, which are about building and running tests, are not executed.
 
 usage: readme.py BIN_DIR"""
 import os, pathlib, re, shutil, subprocess, sys, tempfile, textwrap, unittest
@@ -9,7 +12,10 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 INDENTED = re.compile(r"(?:^    .*\n(?:\n(?=    ))*)+", re.MULTILINE)
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 KNOWN = {"sh", "c", "cpp", "cmake", "python"}
+SHOWN = {"text", "diff"}
+PAGES = "README.md", "apps/README.md", "vm/README.md", "compiler/README.md"
 
 
 def blocks(text):
@@ -30,7 +36,7 @@ class Readme(unittest.TestCase):
                 (cls.dir / entry.name).symlink_to(entry)
         (cls.dir / "build").mkdir()
         (cls.dir / "build/release").symlink_to(BIN.parent)
-        cls.blocks = blocks((ROOT / "README.md").read_text())
+        cls.blocks = [block for page in PAGES for block in blocks((ROOT / page).read_text())]
         cls.prefix = cls.dir / "build/installed"
 
     @classmethod
@@ -53,7 +59,14 @@ class Readme(unittest.TestCase):
         return os.environ | {"LD_LIBRARY_PATH": str(library)} | more
 
     def test_0_every_block_has_a_language(self):
-        self.assertEqual({language for language, _ in self.blocks} - KNOWN, set())
+        self.assertEqual({language for language, _ in self.blocks} - KNOWN - SHOWN, set())
+
+    def test_0_links_lead_somewhere(self):
+        folders = [ROOT / name for name in ("runtime", "formats", "vm", "compiler", "apps", "tests")]
+        pages = [*ROOT.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))]
+        for page in pages:
+            for target in LINK.findall(FENCED.sub("", page.read_text())):
+                self.assertTrue((page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}")
 
     def test_1_shell_blocks(self):
         first, *others = self.of("sh")
