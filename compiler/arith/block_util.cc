@@ -1,3 +1,6 @@
+// One visitor collects the accesses of a statement. Every index is relaxed to its least and greatest value over the
+// loops inside, and the boxes of one buffer are joined to their hull; a dimension whose ends cannot be expressed or
+// compared becomes the whole one.
 #include "compiler/arith/block_util.h"
 
 #include <algorithm>
@@ -77,7 +80,7 @@ class RegionCollector : public StmtVisitor {
     Exclude(node.buffer);
     StmtVisitor::Visit(node);
   }
-  // An inner block says itself what it touches.
+  // An inner block counts by the regions that it declares; its body is visited where it declares none.
   void Visit(const BlockRealizeNode& node) override {
     for (const PrimExpr& value : node.iter_values) VisitPrim(value);
     VisitPrim(node.predicate);
@@ -96,7 +99,7 @@ class RegionCollector : public StmtVisitor {
  private:
   PrimExpr Expand(const PrimExpr& expr) { return Substitute(expr, lets_); }
 
-  // Whether something in the expression is known inside of the statement alone: a loop variable, or an element of a
+  // Whether something in the expression has a value inside of the statement only: a loop variable, or an element of a
   // buffer that is allocated or matched there.
   bool MentionsInner(const PrimExpr& expr) const {
     const std::vector<PrimVar> vars = FreePrimVars(expr);
@@ -205,7 +208,7 @@ class RegionCollector : public StmtVisitor {
       const PrimExpr first = analyzer_.Simplify(Expand(range.min));
       std::optional<Ends> ends;
       if (ReadsExcluded(first)) {
-        // Decided by a buffer that nobody outside knows.
+        // The place depends on a buffer that does not exist outside: the whole dimension.
       } else if (IsConstInt(range.extent, 1)) {
         ends = Relax(first);
       } else {

@@ -16,7 +16,8 @@ struct ReadWriteRegions {
 // their ranges, lets are expanded. Buffers allocated inside are left out. With an init, buffers that are written are
 // left out of the reads, as TVM does for reductions. A region that cannot be bounded is the whole buffer.
 ReadWriteRegions GetBlockReadWriteRegions(const ir::Stmt& body, const ir::Stmt& init = nullptr);
-// The same of a block's body, init, iteration domains; buffers the block allocates and matches are left out.
+// The same for a block's body and init, over the domains of its iteration variables. Buffers that the block allocates
+// are left out; accesses of a matched buffer count as accesses of its source.
 ReadWriteRegions GetBlockReadWriteRegions(const ir::BlockNode& block);
 
 }  // namespace ingot::arith

@@ -1,3 +1,5 @@
+// AttrValue and Attrs: structural comparison, look-up by name, typed access. Their special members and vectors are
+// compiled here alone, since nearly every file of the compiler uses them.
 #include "compiler/ir/attrs.h"
 
 #include <bit>

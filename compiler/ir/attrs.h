@@ -1,5 +1,5 @@
-// AttrValue and Attrs: attributes of calls, functions, loops and blocks: named values in a fixed order. An operator's
-// call holds every attribute of its row, defaults filled in, in the row's order.
+// AttrValue and Attrs: attributes of calls, functions, loops and blocks: named values in a fixed order. A
+// call of an operator holds every attribute that the operator declares, defaults filled in, in the declared order.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct AttrValue {
     return std::get_if<T>(&value);
   }
 };
-// Structural: numbers by value and kind, PrimExprs by structure with free variables by identity.
+// Structural equality: numbers by value and kind (NaN equals NaN, +0 differs from -0), PrimExprs by structure with free
+// variables by identity.
 bool operator==(const AttrValue& a, const AttrValue& b);
 
 class Attrs {
@@ -57,7 +58,8 @@ class Attrs {
   const AttrValue* Find(std::string_view name) const;
   Attrs With(std::string name, AttrValue value) const;  // replaces, or adds at the end
   Attrs Without(std::string_view name) const;
-  // Typed access; a missing name or another type is a broken invariant (rows and verifiers checked it before).
+  // Typed access; a missing name or another type is a broken invariant (the operator table and the verifiers checked
+  // both before).
   bool GetBool(std::string_view name) const;
   int64_t GetInt(std::string_view name) const;
   double GetFloat(std::string_view name) const;  // an integer is taken too

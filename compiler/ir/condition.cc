@@ -1,3 +1,4 @@
+// Splits a condition by walking down its And nodes, left operand first.
 #include "compiler/ir/condition.h"
 
 namespace ingot::ir {

@@ -1,4 +1,4 @@
-// What conditions consist of.
+// Conditions as lists of conjuncts.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,5 @@
+// Nodes of the graph level: their special members, the constructors that set a type, and the contents of constants
+// (number of elements, hash, comparison).
 #include "compiler/ir/expr.h"
 
 #include <xxhash.h>

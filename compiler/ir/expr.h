@@ -59,8 +59,9 @@ struct VarNode : ExprNode {
 };
 using Var = Ref<VarNode>;
 
-// The bytes of a constant: dtype, dims and a counted span of a mapped file or an owned buffer; compact, row-major,
-// little-endian. Shared, never copied on the way to the file. The content hash is computed once, when asked for.
+// The bytes of a constant, with dtype and dims: a span of a mapped file or of a buffer, which `owner` keeps alive.
+// Compact, row-major, little-endian. Shared, never copied on the way to the file. The content hash is computed once,
+// when asked for.
 class ConstantData {
  public:
   // owner keeps the bytes alive; bytes.size() must be what dtype and dims say.
@@ -74,7 +75,7 @@ class ConstantData {
   const std::shared_ptr<const void>& owner() const { return owner_; }
   int64_t num_elements() const;
   uint64_t ContentHash() const;  // xxh3 over dtype, dims and bytes; thread-safe
-  // dtype, dims and bytes (not NaN-aware: bytes).
+  // Compares dtype, dims and bytes: NaNs are equal when their bits are.
   bool Equals(const ConstantData& other) const;
 
  private:
@@ -93,7 +94,7 @@ struct ConstantNode : ExprNode {
 };
 using Constant = Ref<ConstantNode>;
 
-struct OpNode : ExprNode {  // made by the operator table alone, one node per row
+struct OpNode : ExprNode {  // made by the operator table alone, one node per operator
   static constexpr ExprKind kKind = ExprKind::kOp;
   INGOT_NODE_MEMBERS(OpNode);
   std::string name;  // "nn.conv2d", "add", "call_tir", ...

@@ -1,3 +1,5 @@
+// The table of formats, and conversions between their codes and double. Every value of every format here is a double,
+// so decoding is exact; encoding rounds once, to a multiple of the format's smallest step at the value's exponent.
 #include "compiler/ir/float_format.h"
 
 #include <bit>

@@ -21,19 +21,19 @@ struct FloatFormat {
   Special special;
 };
 const FloatFormat& FloatFormatOf(DataType dtype);
-// Codes without their sign.
+// The code (sign bit 0) of the largest finite value, and of a NaN; a kFnuz format's NaN is its sign bit alone.
 uint64_t LargestFiniteBits(const FloatFormat& format);
 uint64_t NanBits(const FloatFormat& format);
 
 // The nearest value of the dtype (ties to even). Beyond the largest finite value: infinity where the format has one,
 // else NaN.
 double RoundToFloat(DataType dtype, double value);
-// The value's bits in the low bits of the result, and back.
+// EncodeFloat gives the rounded value's code in the low bits of the result; DecodeFloat gives the value of a code.
 uint64_t EncodeFloat(DataType dtype, double value);
 double DecodeFloat(DataType dtype, uint64_t bits);
 double LargestFinite(DataType dtype);
 
-// The value of the low `bits` bits of an integer dtype: sign- or zero-extended (uint64: the bits themselves).
+// The low dtype.bits bits of the value, sign- or zero-extended (uint64: the bits themselves; bool: 1 unless it is 0).
 int64_t WrapInt(DataType dtype, int64_t value);
 
 }  // namespace ingot::ir

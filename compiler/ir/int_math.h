@@ -1,4 +1,5 @@
-// 64-bit integer arithmetic that says when it overflows, and the two kinds of division. What every level agrees on.
+// 64-bit integer arithmetic that gives nothing on overflow, and the two kinds of division (towards zero, and towards
+// negative infinity). Constant folding, canonical forms and the interpreter share it, so that they agree.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// IRModule's contents: the functions in order and an index by name. Modules share them; a change copies them first when
+// another module holds them too (Detach).
 #include "compiler/ir/module.h"
 
 #include <unordered_map>

@@ -32,7 +32,7 @@ class IRModule {
   // Null when there is none.
   GlobalVar FindGlobalVar(std::string_view name) const;
   Expr Find(std::string_view name) const;
-  Expr Find(const GlobalVar& var) const;  // of this very GlobalVar, not of another module's with its name
+  Expr Find(const GlobalVar& var) const;  // null for another module's var of this name
   bool Contains(std::string_view name) const { return FindGlobalVar(name) != nullptr; }
   Function FindFunction(std::string_view name) const;
   PrimFunc FindPrimFunc(std::string_view name) const;

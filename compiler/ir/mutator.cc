@@ -1,4 +1,5 @@
-// Mutators: rebuild what changed, return the very same node where nothing below did.
+// Dispatch and the default methods of the mutators of both levels: they rebuild the nodes below which something changed
+// and return the very same node elsewhere.
 #include <iterator>
 
 #include "compiler/ir/structural.h"
@@ -40,7 +41,7 @@ bool SameBindings(const BindingBlock& a, const BindingBlock& b) {
   return true;
 }
 
-// Plain blocks in a row are one, since the text shows no seam between them.
+// Consecutive blocks that are not dataflow blocks are joined, since the printed text has no boundary between them.
 void AppendBlock(std::vector<BindingBlock>& blocks, BindingBlock block) {
   if (block.bindings.empty()) return;
   if (block.is_dataflow || blocks.empty() || blocks.back().is_dataflow) return blocks.push_back(std::move(block));

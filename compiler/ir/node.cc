@@ -1,3 +1,5 @@
+// Releasing nodes without recursion, the text of a span, and the special members of the nodes of types (type.h has no
+// file of its own).
 #include "compiler/ir/node.h"
 
 #include "compiler/ir/type.h"

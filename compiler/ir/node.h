@@ -101,8 +101,8 @@ struct RefSame {
   }
 };
 
-// The special members of a node, declared in its class and defined in one file: otherwise every file that makes or
-// drops one compiles them anew.
+// The special members of a node, declared in its class and defined in one file; otherwise every file that makes or
+// releases such a node would compile them again.
 #define INGOT_NODE_MEMBERS(T) \
   T(const T& other);          \
   T(T&& other);               \
@@ -128,7 +128,7 @@ template <typename T, typename U>
 Ref<T> AsRef(const Ref<U>& ref) {
   return Ref<T>(As<T>(ref));
 }
-// The same where anything else is a broken invariant.
+// The node as a T; another kind of node is a broken invariant (INGOT_CHECKed).
 template <typename T, typename U>
 Ref<T> Downcast(const Ref<U>& ref) {
   const T* node = As<T>(ref);

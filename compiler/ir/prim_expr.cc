@@ -1,3 +1,5 @@
+// The builders of scalar expressions (they match operands, fold constants and apply identities such as x + 0), the
+// table of intrinsics made of intrinsics.def, and the special members of the nodes.
 #include "compiler/ir/prim_expr.h"
 
 #include <array>

@@ -77,7 +77,7 @@ enum class BinaryOp : uint8_t {
   kSub,
   kMul,
   kDiv,       // floats: a / b; integers: rounds towards zero (T.truncdiv)
-  kTruncMod,  // integers: the remainder of that (T.truncmod)
+  kTruncMod,  // integers: the remainder of kDiv (T.truncmod)
   kFloorDiv,
   kFloorMod,
   kMin,  // of floats: NaN when either is NaN
@@ -261,7 +261,7 @@ PrimExpr MakeBinary(BinaryOp op, PrimExpr a, PrimExpr b);
 PrimExpr Cast(DataType dtype, PrimExpr value);
 PrimExpr Select(PrimExpr condition, PrimExpr true_value, PrimExpr false_value);
 PrimExpr IfThenElse(PrimExpr condition, PrimExpr true_value, PrimExpr false_value);  // the lazy intrinsic
-PrimExpr CallIntrinsic(Intrinsic op, std::vector<PrimExpr> args);                    // dtype by the row's rule
+PrimExpr CallIntrinsic(Intrinsic op, std::vector<PrimExpr> args);                    // dtype by intrinsics.def
 PrimExpr Not(PrimExpr a);
 PrimExpr FloorDiv(PrimExpr a, PrimExpr b);
 PrimExpr FloorMod(PrimExpr a, PrimExpr b);

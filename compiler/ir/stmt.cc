@@ -1,3 +1,4 @@
+// Nodes of statements and buffers: their special members, and MakeSeq.
 #include "compiler/ir/stmt.h"
 
 namespace ingot::ir {

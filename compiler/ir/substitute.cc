@@ -1,4 +1,5 @@
-// Substitution of variables and buffers, and free variables.
+// Substitute and FreePrimVars of visitor.h: replaces variables and buffers, and lists the variables that are free in an
+// expression or a type, or that a PrimFunc's shapes bind.
 #include <unordered_set>
 
 #include "compiler/ir/visitor.h"

@@ -1,3 +1,4 @@
+// Equal types join to themselves, tuples field by field; of two tensors that differ the dims are dropped.
 #include "compiler/ir/type_join.h"
 
 #include "compiler/ir/structural.h"

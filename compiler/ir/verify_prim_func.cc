@@ -1,3 +1,4 @@
+// One walk over a PrimFunc's body with the variables and buffers that are in scope.
 #include "compiler/ir/verify_prim_func.h"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Dispatch and the default methods of the visitors of both levels, which visit the children in order of execution. The
+// mutators are in mutator.cc.
 #include "compiler/ir/visitor.h"
 
 namespace ingot::ir {

@@ -1,6 +1,6 @@
 // Visitors and mutators, one of each per level. Override the methods of the kinds you care about; the default visits
 // (or rebuilds) the children in order of execution. A mutator returns the very same node when nothing below changed.
-// Dispatch is one exhaustive switch per level (visitor.cc).
+// Dispatch is one exhaustive switch per class (visitor.cc, mutator.cc).
 #pragma once
 
 #include <unordered_map>

@@ -1,3 +1,5 @@
+// The verifier of the graph level, and of modules. Bindings are walked in order with the set of variables that are in
+// scope; recursion follows nested functions and branches alone.
 #include "compiler/op/verifier.h"
 
 #include <algorithm>
@@ -40,7 +42,7 @@ bool IsLeaf(const Expr& expr) {
 
 namespace {
 
-// TVM's mark of a function whose calls count as pure, whatever they are.
+// TVM's attribute of a function all of whose calls count as pure.
 bool IsForcedPure(const FunctionNode& function) {
   const AttrValue* forced = function.attrs.Find("relax.force_pure");
   if (forced == nullptr) return false;
@@ -202,7 +204,7 @@ class FunctionVerifier {
     }
     if (call.args.size() > 2) {
       const auto* numbers = As<ShapeTypeNode>(call.args[2]->type);
-      if (numbers == nullptr || !numbers->dims) return Status();  // a shape of values that are not known here
+      if (numbers == nullptr || !numbers->dims) return Status();  // a shape whose values are not known here
       got += numbers->dims->size();
     }
     if (got == expected) return Status();

@@ -7,7 +7,8 @@
 
 namespace ingot::op {
 
-// What may be an argument: anything that is evaluated without a step of its own, tuples of such included.
+// Whether an expression may be an argument of a call: a variable, a constant or another value that needs no binding of
+// its own, or a tuple of such.
 bool IsLeaf(const ir::Expr& expr);
 
 // Graph level: A-normal form, every variable defined once before its use, dataflow variables inside their block,
