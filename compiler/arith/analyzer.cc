@@ -1,3 +1,5 @@
+// The public methods of Analyzer (bindings, assumptions, proofs) and Simplify, which walks expressions of any dtype.
+// Canonical forms are in canonical.cc, bounds and the search for proofs in prove.cc.
 #include "compiler/arith/analyzer.h"
 
 #include <algorithm>
@@ -246,7 +248,7 @@ void Analyzer::Assume(const PrimExpr& condition) {
       return assume(*backward, 0);
     case BinaryOp::kEQ: {
       const LinearSum left = Canonical(node->a);
-      // An equation of an atom with what it is a part of gives it no value.
+      // An equation between an atom and an expression that contains it gives the atom no value.
       const PrimExpr* atom = left.only_atom();
       if (atom != nullptr && !IsPartOf(*atom, node->b)) known_values_.push_back({*atom, Canonical(node->b)});
       Forget();

@@ -1,6 +1,6 @@
 // The symbolic arithmetic: canonical linear forms, floordiv and floormod rules, interval bounds and proofs over integer
-// PrimExprs. Serves type inference, index simplification, memory planning and shape lowering. Overflow of a constant
-// is checked: what would overflow is left as it is and proves nothing.
+// PrimExprs. Type inference, index simplification, memory planning and shape lowering use it. Overflow of a constant
+// is checked: an operation that would overflow is left as it is and proves nothing.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ class Analyzer {
   std::vector<LinearSum> non_negative_;  // assumptions
   bool proving_ = false;
   std::vector<KnownValue> known_values_;  // assumed equations of an atom
-  // What was found for a node under the present bounds and assumptions; nested quotients would cost exponentially many
-  // steps without.
+  // Results by node under the present bounds and assumptions; without them nested quotients would take exponentially
+  // many steps.
   std::unordered_map<ir::PrimExpr, LinearSum, ir::RefHash, ir::RefSame> canonical_;
   std::unordered_map<ir::PrimExpr, Interval, ir::RefHash, ir::RefSame> atom_bounds_;
 };

@@ -6,7 +6,7 @@
 //   (x // b + k) // c       = (x + k*b) // (b*c)
 //   (x % m) // c            = (x // c) % (m/c)                 where c divides m
 //   k*(x % m) + r  mod c    = k*x + r mod c                    where c divides k*m
-// and sums come together again (c a constant, or a product of symbols):
+// and these sums are joined again (c a constant, or a product of symbols):
 //   k*c*(x // c) + k*(y % c)           = k*x                where x - y is a multiple of c
 //   k*(y % a) + k*a*((x // a + r) % b) = k*((x + a*r) % (a*b))
 #include <algorithm>
@@ -128,7 +128,7 @@ LinearSum Analyzer::ComputeCanonical(const PrimExpr& expr) {
   }
   const PrimExpr simple = Simplify(expr);
   if (const auto constant = ir::AsConstInt(simple)) return LinearSum::Constant(expr->dtype, *constant);
-  // What a condition chose may be a sum again.
+  // Where a condition was decided, the chosen value may be a sum again.
   if (simple->kind != expr->kind) return Canonical(simple);
   return CanonicalAtom(simple);
 }
@@ -324,7 +324,7 @@ std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
            std::all_of(difference->terms.begin(), difference->terms.end(),
                        [m](const LinearTerm& term) { return term.coefficient % m == 0; });
   };
-  // Both terms go, the replacement comes; only where fewer divisions are left, so that this ends.
+  // The sum with scale * by in place of the terms a and b; nothing unless fewer divisions are left, so that this ends.
   const auto replace = [&](const LinearTerm& a, const LinearTerm& b, const std::optional<LinearSum>& by,
                            int64_t scale) -> std::optional<LinearSum> {
     if (!by.has_value()) return std::nullopt;
@@ -350,7 +350,7 @@ std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
       const auto outer = MatchByConstant(*other.only_factor(), BinaryOp::kFloorMod);
       const auto product = outer.has_value() ? ir::CheckedMul(mod->divisor, outer->divisor) : std::nullopt;
       if (!product.has_value()) continue;
-      // The outer dividend is (whole // m) + rest: both are of whole + m*rest.
+      // The outer dividend is (whole // m) + rest, so both remainders are parts of (whole + m*rest) % product.
       const LinearSum outer_dividend = Canonical(outer->dividend);
       for (const LinearTerm& part : outer_dividend.terms) {
         const auto div = part.coefficient == 1 && part.only_factor()

@@ -1,3 +1,4 @@
+// Arithmetic on the ends of intervals: an end that is unbounded, or that overflows, makes the result's end unbounded.
 #include "compiler/arith/interval.h"
 
 #include <algorithm>

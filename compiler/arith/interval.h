@@ -1,4 +1,4 @@
-// Intervals of 64-bit integers whose ends may be unbounded. What overflows becomes unbounded.
+// Intervals of 64-bit integers whose ends may be unbounded. An end that overflows becomes unbounded.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ Interval Union(const Interval& a, const Interval& b);
 Interval Intersect(const Interval& a, const Interval& b);
 Interval MinOf(const Interval& a, const Interval& b);
 Interval MaxOf(const Interval& a, const Interval& b);
-// By a positive divisor.
+// Quotient (rounded towards negative infinity) and remainder by a positive divisor.
 Interval FloorDivide(const Interval& a, int64_t divisor);
 Interval FloorModulo(const Interval& a, int64_t divisor);
 

@@ -1,3 +1,4 @@
+// Writes a comparison as a difference that is >= 0 where it holds, and solves that for the variable.
 #include "compiler/arith/linear_bound.h"
 
 namespace ingot::arith {
@@ -6,7 +7,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// What is >= 0 where the comparison holds; null for another operator.
+// The expression that is >= 0 exactly where the comparison holds; null for other operators than <, <=, > and >=.
 PrimExpr DifferenceOf(const BinaryNode& comparison) {
   const PrimExpr &a = comparison.a, &b = comparison.b;
   if (comparison.op == BinaryOp::kLT) return b - a - 1;

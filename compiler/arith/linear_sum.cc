@@ -1,3 +1,5 @@
+// Checked arithmetic on linear sums, and the way back to an expression. Terms with equal factors are joined when a term
+// is added; a product of sums that would have too many terms is refused.
 #include "compiler/arith/linear_sum.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // LinearSum: the canonical form of an integer expression: a sum of products of atoms with constant coefficients. An
 // atom is whatever is no sum, product or constant: a variable, a quotient, a minimum, a load. Terms keep the order of
-// their first occurrence, so building the expression again changes no more than it must. Every operation is checked:
-// nothing comes back where a coefficient would overflow.
+// their first occurrence, so building the expression again changes no more than it must. Every operation is checked
+// and gives nothing where a coefficient would overflow.
 #pragma once
 
 #include <cstdint>
