@@ -1,3 +1,5 @@
+// One function per operator states its assumptions with the methods of Assumptions (Equal, Is, AtMost, ...); kRows says
+// which operator has which function. Element-wise operators of two tensors broadcast without a row there.
 #include "compiler/op/assumed_dims.h"
 
 #include <map>
@@ -12,7 +14,8 @@
 namespace ingot::op {
 namespace {
 
-// The types of a call's operands: where the one argument is a tuple, written out or a variable, those of its fields.
+// The types of a call's operands. Where the only argument is a tuple (written out, or a variable), the types of its
+// fields.
 std::vector<ir::Type> OperandTypesOf(const std::vector<ir::Expr>& args) {
   const auto* tuple = args.size() == 1 && args[0] ? ir::As<ir::TupleTypeNode>(args[0]->type) : nullptr;
   if (tuple != nullptr) return tuple->fields;
@@ -21,7 +24,7 @@ std::vector<ir::Type> OperandTypesOf(const std::vector<ir::Expr>& args) {
   return types;
 }
 
-// What the rows' functions below are written with: the dims of a call's operands, and the two lists.
+// The dims of a call's operands, and the two lists that the functions below fill.
 class Assumptions {
  public:
   explicit Assumptions(const ir::Call& call) : call_(call) {
@@ -72,12 +75,12 @@ class Assumptions {
   void MultipleOf(const ir::PrimExpr& actual, int64_t factor) {
     Is(actual, SimplifyDim(ir::FloorDiv(actual, ir::Int64(factor)) * factor));
   }
-  // One of 1 is repeated as often as the whole is long.
+  // The dim is as long as the whole, or 1 and repeated.
   void BroadcastsTo(const ir::PrimExpr& actual, const ir::PrimExpr& whole) {
     if (ir::IsConstInt(actual, 1) || DimsEqual(actual, whole)) return;
     unproved.push_back({actual, ir::Select(ir::Equal(actual, ir::Int64(1)), ir::Int64(1), whole)});
   }
-  // The last axes of operands, but `skipped` at their ends, broadcast to the same of a whole.
+  // The operand's dims broadcast to those of a whole, aligned at the end; the last `skipped` ones are left out.
   void BroadcastTo(size_t operand, const Dims& whole, size_t skipped = 0) {
     const Dims& own = dims(operand);
     for (size_t i = skipped + 1; i <= std::min(own.size(), whole.size()); ++i) {
@@ -121,12 +124,12 @@ void MatmulPacked(Assumptions& a) {
   if (width) a.Is({1, 0}, (a.call()->attrs.GetInt("units") - 1) / *width + 1);
 }
 
-// As many elements as before.
+// The result has as many elements as the data.
 void Reshape(Assumptions& a) {
   if (const Dims* shape = a.ShapeArgument(1)) a.Is(ProductOf(*shape), ProductOf(a.dims(0)));
 }
 
-// Named axes are 1; without names one that is not known to be 1 stays, so it is not.
+// Named axes are 1. Without names only axes that are known to be 1 are removed, so a symbolic dim must not be 1.
 void Squeeze(Assumptions& a) {
   const ir::AttrValue* axes = a.call()->attrs.Find("axis");
   if (!axes->is_none()) {
@@ -138,7 +141,7 @@ void Squeeze(Assumptions& a) {
   }
 }
 
-// All dims but that of the axis.
+// Operands agree in all dims but that of the axis.
 void Concat(Assumptions& a) {
   const size_t axis = a.Axis("axis");
   for (size_t i = 1; i < a.num_operands(); ++i) {
@@ -148,7 +151,7 @@ void Concat(Assumptions& a) {
   }
 }
 
-// Those of one label; one of 1 is stretched.
+// All dims of one label are equal, or 1 and repeated.
 void Einsum(Assumptions& a) {
   std::vector<int> ranks;
   for (size_t i = 0; i < a.num_operands(); ++i) ranks.push_back(static_cast<int>(a.rank(i)));
@@ -186,7 +189,8 @@ void PerAxes(Assumptions& a) {
   }
 }
 
-// Channels, in groups; layouts of blocks come later than symbols of a model.
+// The data's channels are those of the kernel, in groups. Nothing is assumed of blocked layouts, which convert_layout
+// gives to calls that were checked before.
 void Convolution(Assumptions& a) {
   const ir::Attrs& attrs = a.call()->attrs;
   const size_t in = attrs.GetString("data_layout").find('C');
@@ -203,7 +207,7 @@ void TransposedConvolution(Assumptions& a) {
   a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
 }
 
-// Images and channels are those of the data.
+// Images and channels are as many as the data's.
 void PoolIndices(Assumptions& a) {
   for (size_t axis : {0, 1}) a.Equal({0, axis}, {1, axis});
 }
@@ -231,7 +235,7 @@ void GatherNd(Assumptions& a) {
   for (size_t i = 0; i < static_cast<size_t>(a.call()->attrs.GetInt("batch_dims")); ++i) a.Equal({0, i}, {1, i});
 }
 
-// Indices are no longer than the data, but along the axis.
+// Indices are at most as long as the data, except along the axis.
 void GatherElements(Assumptions& a) {
   for (size_t i = 0; i < a.rank(0); ++i) {
     if (i != a.Axis("axis")) a.AtMost(a.dims(1)[i], a.dims(0)[i]);
@@ -243,7 +247,7 @@ void ScatterElements(Assumptions& a) {
     if (i != a.Axis("axis")) a.AtMost(a.dims(1)[i], a.dims(0)[i]);
   }
 }
-// Updates: an element, or a slice of the data, for each place that the indices name.
+// Updates hold an element, or a slice of the data, for each place that the indices name.
 void ScatterNd(Assumptions& a) {
   const size_t outer = a.rank(1) - 1;
   const auto depth = ir::AsConstInt(a.dims(1).back());
@@ -277,7 +281,7 @@ void GridSample(Assumptions& a) {
   a.Is({1, a.rank(1) - 1}, static_cast<int64_t>(a.rank(0)) - 2);
 }
 
-// Boxes have four corners and an image each, images have elements.
+// Every box has four coordinates and the number of an image; images have elements.
 void RoiAlign(Assumptions& a) {
   a.Equal({1, 0}, {2, 0});
   a.Is({1, 1}, 4);
@@ -293,7 +297,7 @@ void NonMaximumSuppression(Assumptions& a) {
 
 void TopK(Assumptions& a) { a.AtLeast(a.dims(0)[a.Axis("axis")], ir::Int64(a.call()->attrs.GetInt("k"))); }
 
-// What is repeated at the border has elements.
+// An axis whose elements are repeated at its border has elements.
 void Pad(Assumptions& a) {
   if (a.call()->attrs.GetString("pad_mode") == "constant") return;
   const std::vector<int64_t> width = a.call()->attrs.GetInts("pad_width");
@@ -302,7 +306,7 @@ void Pad(Assumptions& a) {
   }
 }
 
-// The part lies in the cache.
+// The viewed part is at most as large as the cache.
 void CacheView(Assumptions& a) {
   const Dims* part = a.ShapeArgument(1);
   for (size_t i = 0; part != nullptr && i < part->size(); ++i) a.AtMost((*part)[i], a.dims(0)[i]);
@@ -359,7 +363,7 @@ Assumptions AssumptionsOf(const ir::Call& call) {
     assume(assumptions);
     return assumptions;
   }
-  // Element by element from two tensors.
+  // Element-wise operators of two tensors.
   if (row->fusion == FusionClass::kBroadcast && row->arg_names.size() == 2) Broadcast(assumptions);
   return assumptions;
 }
@@ -374,7 +378,7 @@ std::vector<ir::Expr> OperandsOf(const std::vector<ir::Expr>& args) {
 std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call) {
   const bool has_tuple_variable = call->args.size() == 1 && ir::As<ir::TupleTypeNode>(call->args[0]->type) != nullptr &&
                                   ir::As<ir::TupleNode>(call->args[0]) == nullptr;
-  if (has_tuple_variable) return {};  // whose fields are no operands that a caller could name
+  if (has_tuple_variable) return {};  // the caller has no expressions for its fields
   return AssumptionsOf(call).equal;
 }
 

@@ -1,7 +1,8 @@
-// What a call's row takes for granted about the dims of its operands: type inference refuses what is proved to be
-// otherwise, and kernels read by it. This is the one list of it. In: a checked call. Out: equal pairs of dims, and
-// everything as pairs of a dim and what it has to be; normalising compares at run time those that nothing proves.
-// tests/compiler/op/assumed_dims_test.cc changes every dim of every row's cases to see that nothing is missing.
+// What an operator assumes about the dims of its operands, such as equal extents: type inference refuses a call for
+// which the opposite is proved, and kernels rely on it. This is the only list of these assumptions. In: a checked call.
+// Out: pairs of equal dims, and all assumptions as pairs of a dim and its expected value; normalising compares those at
+// run time that nothing proves. tests/compiler/op/assumed_dims_test.cc changes every dim of every operator's test cases
+// to see that nothing is missing.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +22,21 @@ struct AssumedEqual {
   int64_t factor = 1;  // dim of a = dim of b * factor
 };
 
-// The dim `actual` is `expected`, a formula over the operands' dims: another dim, a number, a dim's least or greatest
-// value, what broadcasts.
+// The dim `actual` has to equal `expected`, a formula over the operands' dims: another dim, a number, the minimum or
+// maximum of the dim and a limit, or the extent that the dim broadcasts to.
 struct AssumedDim {
   ir::PrimExpr actual, expected;
 };
 
-// What a call reads: its arguments, or the fields of the tuple that is its only one.
+// A call's operands: its arguments, or the fields of its only argument where that is a tuple.
 std::vector<ir::Expr> OperandsOf(const std::vector<ir::Expr>& args);
 
-// Dims that are equal whatever they are: whoever makes calls (the importer) may use one name for both. Those of
-// broadcasting are not among them: there a dim may be 1 instead. Empty where the dims of an operand are unknown.
+// Pairs of dims that are equal in every valid call, so that a caller such as the importer may use one symbol for both.
+// Pairs that broadcast are not among them, since there one dim may be 1. Empty where the dims of an operand are
+// unknown.
 std::vector<AssumedEqual> AssumedEqualDims(const ir::Call& call);
 
-// Everything that is assumed and not proved; constants that contradict each other are among it.
+// All assumptions about the call's dims that are not proved, those that its constants contradict included.
 std::vector<AssumedDim> UnprovedDims(const ir::Call& call);
 
 }  // namespace ingot::op

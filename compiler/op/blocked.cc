@@ -1,3 +1,5 @@
+// A call with blocked layouts is inferred and evaluated as the same call in canonical layouts. Below: the predicates,
+// costs and tensor expressions of the implementations.
 #include "compiler/op/blocked.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace {
 constexpr const char* kBlockedData = "NCHW16c";
 constexpr int64_t kBlock = 16;
 
-// A row's first layout attribute is the data's, the last one the result's, one between them the kernel's.
+// An operator's first layout attribute is the data's, the last one the result's, one between them the kernel's.
 Result<std::vector<Layout>> BlockedLayoutsOf(const ir::Call& call) {
   std::vector<Layout> layouts;
   for (const LayoutName& name : LayoutNames(*RowOf(call))) {
@@ -72,7 +74,7 @@ bool HasLayouts(const ir::Call& call, std::initializer_list<const char*> layouts
 bool IsConstant(const Dims& dims) {
   return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::AsConstInt(dim).has_value(); });
 }
-// Of a kernel whose dims are constant.
+// Dim d of the call's kernel, which must be constant.
 int64_t KernelDim(const ir::Call& call, size_t d) { return *ir::AsConstInt((*TypeOf(call->args[1]).dims)[d]); }
 
 bool IsFloat32(const ir::Call& call) {
@@ -81,7 +83,7 @@ bool IsFloat32(const ir::Call& call) {
          *ir::As<ir::TensorTypeNode>(call->type)->dtype == f32;
 }
 
-// The rows of a register tile lie along W, whose extent must be known, and so must the kernel's.
+// The rows of a register tile lie along W: its extent must be a constant, and so must the kernel's dims.
 bool HasConstantWidth(const ir::Call& call) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
   const bool has_kernel = call->args.size() < 2 || IsConstant(*TypeOf(call->args[1]).dims);
@@ -92,7 +94,7 @@ bool IsDense(const ir::Call& call, const Target&) {
   if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloat32(call)) return false;
   return HasConstantWidth(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
 }
-// Few channels: each is broadcast to the vectors of output channels.
+// Few input channels, without blocks: each is broadcast to the vectors of output channels.
 bool IsFirst(const ir::Call& call, const Target&) {
   constexpr int64_t kFewChannels = 8;
   if (!HasLayouts(call, {"NCHW", "OIHW16o", kBlockedData}) || !IsFloat32(call)) return false;

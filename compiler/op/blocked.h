@@ -1,6 +1,6 @@
-// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c): the implementations that their
-// rows list, and what the rows' inference and reference evaluation do when a call names such a layout. Which calls get
-// one is decided by convert_layout.
+// Convolution and pooling over tensors whose channels lie in blocks of 16 (NCHW16c): the implementations that these
+// operators list, and type inference and reference evaluation of calls that name such a layout. convert_layout decides
+// which calls get one.
 #pragma once
 
 #include <span>
@@ -16,20 +16,22 @@ struct LayoutName {
   const char* attr;
   const char* canonical;
 };
-// The attributes of a row in order of its tensors, the result last: those whose names end in "layout".
+// The operator's layout attributes (their names end in "layout") in the order of its tensors, the result last.
 std::vector<LayoutName> LayoutNames(const OpRow& row);
 
-// Some layout that the call names has blocks.
+// Whether some layout that the call names has blocks.
 bool HasBlocks(const ir::Call& call);
-// The type of such a call, from the inference of the same call in canonical layouts; channels must fill their blocks.
+// The type of such a call, by `infer` of the same call in canonical layouts. An error when a tensor's blocks have
+// another size than the layout's, or the result's channels do not fill their blocks.
 Result<ir::Type> InferBlocked(const ir::Call& call, Result<ir::Type> (*infer)(const ir::Call& call));
-// Its values: arguments in canonical layouts, evaluated, and the result laid out.
+// The values of such a call: `reference` evaluates it over arguments in canonical layouts, and the result is laid out
+// as the call says.
 Result<std::vector<ReferenceTensor>> ReferenceBlocked(
     const ir::Call& call, std::span<const ReferenceTensor> inputs, Result<ir::Type> (*infer)(const ir::Call& call),
     Result<std::vector<ReferenceTensor>> (*reference)(const ir::Call& call, std::span<const ReferenceTensor> inputs));
 
-// Dense and grouped ones over NCHW16c with weights OIHW16i16o; depthwise ones with weights OIHW16o; few input channels
-// in NCHW with weights OIHW16o.
+// Dense and grouped convolution over NCHW16c with weights OIHW16i16o, depthwise convolution over NCHW16c with weights
+// OIHW16o, and convolution of few input channels in NCHW with weights OIHW16o.
 std::vector<Implementation> BlockedConv2d();
 Implementation BlockedMaxPool2d();
 Implementation BlockedAvgPool2d();

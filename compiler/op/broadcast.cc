@@ -1,3 +1,5 @@
+// A dim that broadcasting leaves open is a nest of Selects over its alternatives; BroadcastDim takes such nests apart
+// and joins their alternatives, each once.
 #include "compiler/op/broadcast.h"
 
 #include <algorithm>
@@ -10,7 +12,7 @@ namespace ingot::op {
 
 namespace {
 
-// What a formula of BroadcastDim chooses from: the first one that is not 1, or the last one.
+// Adds the dims among which a formula of BroadcastDim chooses: it is the first one that is not 1, or the last one.
 void AddAlternatives(const ir::PrimExpr& dim, Dims& alternatives) {
   const auto add = [&](const ir::PrimExpr& alternative) {
     for (const ir::PrimExpr& known : alternatives) {
@@ -30,7 +32,7 @@ void AddAlternatives(const ir::PrimExpr& dim, Dims& alternatives) {
   add(*rest);
 }
 
-// Where the symbol is 1, so is the other dim.
+// Whether the other dim is 1 wherever the symbol is 1.
 bool IsOneWith(const ir::PrimExpr& symbol, const ir::PrimExpr& other) {
   const ir::PrimVar var = ir::AsRef<ir::PrimVarNode>(symbol);
   return var != nullptr && ir::IsConstInt(SimplifyDim(ir::Substitute(other, {{var, ir::Int64(1)}})), 1);

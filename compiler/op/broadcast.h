@@ -1,15 +1,16 @@
-// NumPy's broadcasting of dims of which some are symbols: what the result's dims are (infer.h's BroadcastDims is made of
-// it), and where an operand is read. That operands do broadcast is for assumed_dims.h.
+// NumPy's broadcasting of dims of which some are symbols: the result's dims (infer.h's BroadcastDims uses this), and
+// the place where an operand is read. That operands do broadcast is an assumption of assumed_dims.h.
 #pragma once
 
 #include "compiler/ir/prim_expr.h"
 
 namespace ingot::op {
 
-// NumPy's broadcasting of two dims: the other one where one is 1. Of symbols of which nothing is proved the result is
-// a formula, Select(a == 1, b, a); a dim that it was made of changes nothing when it meets it again.
+// NumPy's broadcasting of two dims: the other one where one is 1. Where nothing is proved about symbols, the
+// result is a formula, Select(a == 1, b, a); broadcasting it with one of its own dims again leaves it as it is.
 ir::PrimExpr BroadcastDim(const ir::PrimExpr& a, const ir::PrimExpr& b);
-// Whether dims that broadcast are equal: what is proved to be 1 with the other one alone.
+// Whether two dims that broadcast must be equal: one is a symbol, and the other one is proved to be 1 exactly where the
+// symbol is 1.
 bool BroadcastAsEqual(const ir::PrimExpr& a, const ir::PrimExpr& b);
 // The index of an operand's axis of extent `own` for an index of the result's axis of extent `extent`: the same, or 0
 // where the operand repeats.

@@ -1,3 +1,5 @@
+// Makes placeholders for a call's tensors, with the PrimFunc's own symbolic variables in place of the call's, runs the
+// definition over them and gives the result a PrimFunc's form. Below: costs that implementations share.
 #include "compiler/op/build.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the rows' implementations are written with: the arguments of a call as placeholders of a tensor expression, and
-// the PrimFunc over them. A PrimFunc has symbolic variables of its own, one for each of the call's.
+// Helpers with which operators' implementations are written: the arguments of a call as placeholders of a tensor
+// expression, and the PrimFunc over them. A PrimFunc has symbolic variables of its own, one for each of the call's.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,10 @@
 
 namespace ingot::op {
 
+// The inputs, results and scalars of a call, as its definition sees them.
 class TeArgs {
  public:
-  // Every input is a tensor of known shape and dtype, or a status says which one is not.
+  // A placeholder for each of InputTensors. An error unless every input and result has a known shape and dtype.
   static Result<TeArgs> Make(const ir::Call& call);
   // The same over tensors of a larger expression, one for each of InputTensors, in their symbolic variables.
   static Result<TeArgs> Over(const ir::Call& call, std::vector<te::Tensor> inputs);
@@ -31,7 +32,7 @@ class TeArgs {
   ir::PrimExpr scalar(size_t i) const;
   // An expression over the call's symbolic variables in the PrimFunc's.
   ir::PrimExpr Own(const ir::PrimExpr& expr) const { return ir::Substitute(expr, own_); }
-  // The PrimFunc's own variables for UnboundShapeVars, in order.
+  // The PrimFunc's own variables in place of UnboundShapeVars, in order.
   const std::vector<ir::PrimVar>& scalars() const { return scalars_; }
 
  private:
@@ -48,8 +49,8 @@ class TeArgs {
 Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::Tensor(const TeArgs&)>& define);
 Result<ir::PrimFunc> BuildManyFromTe(const ir::Call& call,
                                      const std::function<std::vector<te::Tensor>(const TeArgs&)>& define);
-// The PrimFunc of the statements of define(args, inputs, outputs), for what is no tensor expression: scans, scatters,
-// sorts. Outputs have the names given, or "out".
+// The PrimFunc of the statements of define(args, inputs, outputs), for operators that no tensor expression
+// describes: scans, scatters, sorts. Outputs have the names given, or "out".
 using Buffers = std::vector<ir::Buffer>;
 struct Statements {
   std::vector<ir::Stmt> nests;                         // in order
@@ -85,7 +86,7 @@ Implementation TeImplementation(const char* name = "te") {
   return {name, Always, ElementsOfResult, {}, Build<define>};
 }
 
-// The number of elements that a type has, of a tuple the sum of its fields'; symbolic dims count as 1.
+// The number of elements of a tensor type, or of all fields of a tuple; symbolic dims count as 1.
 double EstimateElements(const ir::Type& type);
 // Costs of implementations: the elements n of the first argument, and those of sorting them, n log2(n).
 double InputElements(const ir::Call& call, const Target& target);

@@ -1,5 +1,5 @@
-// Einstein's summation: "bij,bjk->bik" and the like, after NumPy. The text is read here once for the operator's row and
-// for importers, which turn what is a matrix product into one.
+// Einstein's summation: "bij,bjk->bik" and the like, after NumPy. The subscripts are parsed here for both the
+// operator and the importer, which turns those that describe a matrix product into matmul.
 #pragma once
 
 #include <string_view>
@@ -16,8 +16,8 @@ struct EinsumLabels {
   std::vector<int> output;
 };
 
-// ranks: of the operands. Without "->" the result has the ellipsis and then, in alphabetical order, the labels that
-// occur once.
+// ranks are those of the operands; an error when they do not fit the subscripts. Without "->" the result has the
+// ellipsis and then, in alphabetical order, the labels that occur once.
 Result<EinsumLabels> ParseEinsum(std::string_view subscripts, const std::vector<int>& ranks);
 
 }  // namespace ingot::op

@@ -12,9 +12,9 @@ std::vector<OpRow> ElementwiseOps();    // one or more tensors, element by eleme
 std::vector<OpRow> BatchNormOps();      // batch normalisation
 std::vector<OpRow> BinaryOps();         // two tensors with broadcasting
 std::vector<OpRow> CreateOps();         // tensors from shapes and scalars
-std::vector<OpRow> CountedOps();        // results of as many elements as the data say: nonzero, unique
+std::vector<OpRow> CountedOps();        // dynamic output shapes (data-dependent): nonzero, unique, ...
 std::vector<OpRow> ShapeOps();          // shapes as tensors
-std::vector<OpRow> TransformOps();      // the same elements elsewhere: reshape, permute, slice, pad, ...
+std::vector<OpRow> TransformOps();      // views and moves: reshape, permute, slice, pad, ...
 std::vector<OpRow> ReductionOps();      // sum, max, softmax, ...
 std::vector<OpRow> ActivationOps();     // activation functions with parameters
 std::vector<OpRow> NormalizationOps();  // layer, RMS, group, instance and local response normalisation
@@ -29,10 +29,10 @@ std::vector<OpRow> VisionOps();         // object detection
 std::vector<OpRow> ResizeOps();         // resize, grid sampling
 std::vector<OpRow> ControlOps();        // closures, messages, assertions, shapes out of tensors
 std::vector<OpRow> CallOps();           // call_tir and its like, shape_of
-std::vector<OpRow> IndexingOps();       // elements at places that data decide: take, gather, one_hot
+std::vector<OpRow> IndexingOps();       // elements at data-dependent places: take, gather, one_hot
 std::vector<OpRow> MovementOps();       // split, tile, flip, ..., arange
 std::vector<OpRow> OrderingOps();       // arg-max, sort, top-k, cumulative sums
-std::vector<OpRow> ScatterOps();        // elements to places that data decide
+std::vector<OpRow> ScatterOps();        // elements to data-dependent places
 std::vector<OpRow> CacheOps();          // caches that calls fill step by step
 std::vector<OpRow> MemoryOps();         // buffers, from destination passing on
 

@@ -1,3 +1,5 @@
+// The table of host routines by the names of their builtins (kRoutines), and tensors over constants' bytes for the
+// routines to read and write.
 #include "compiler/op/fold.h"
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// Constant folding of one call. A row says which builtin prepares it (OpRow::prepare); folding runs the host routine
-// behind that builtin on the constants, so what folding computes and what a kept `prepare` function computes in the VM
-// are the same bytes.
+// Constant folding of one call. OpRow::prepare names the builtin that computes an operator's call; folding runs the
+// host routine behind that builtin on the constants, so folding and a kept `prepare` function in the VM compute the
+// same bytes.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace ingot::op {
 
 using ConstantPtr = std::shared_ptr<const ir::ConstantData>;
 
-// OpRow::fold of every row with `prepare`.
+// OpRow::fold of every operator that has `prepare`.
 Result<ConstantPtr> FoldByPrepare(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // Runs one host routine by the name of its builtin; the result has the type of the call.
 Result<ConstantPtr> RunHostRoutine(const ir::Call& call, const PrepareCall& prepare,
                                    std::span<const ConstantPtr> inputs);
-// OpRow::fold of rows whose results are exact (moved elements, comparisons, integers): the reference evaluation.
+// OpRow::fold of operators whose results are exact (moved elements, comparisons, integers): the reference evaluation.
 Result<ConstantPtr> FoldByReference(const ir::Call& call, std::span<const ConstantPtr> inputs);
 // A constant of the call's type with every element equal to value.
 Result<ConstantPtr> FilledConstant(const ir::Call& call, double value);

@@ -1,3 +1,5 @@
+// Descriptions of types and dims for messages, checked access to arguments and attributes, and small questions about
+// dims that the analyzer answers.
 #include "compiler/op/infer.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the rows' type inference is written with: typed access to a call's arguments and attributes with errors that
-// name the operator, and arithmetic on symbolic dims. Nothing here knows a single operator.
+// Helpers with which operators' type inference is written: typed access to a call's arguments and attributes with
+// errors that name the operator, and arithmetic on symbolic dims. Nothing here is about a particular operator.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ingot::op {
 
 using Dims = std::vector<ir::PrimExpr>;
 
-// Of positions and counts in results.
+// The dtype of positions and counts in results.
 inline constexpr DataType kIndexDtype = DataType::Int(64);
 
 // bad_input "NAME: message", with the place in the source when it is known.
@@ -46,24 +46,25 @@ std::optional<std::vector<int64_t>> IntsAttr(const ir::Call& call, const char* n
 Result<int> NormalizeAxis(const ir::Call& call, int64_t axis, int rank);
 // The attribute "axis" of a call likewise.
 Result<int> AxisOf(const ir::Call& call, int rank);
-// The same for several, each once; None means all of them. In ascending order when sorted.
+// The same for several axes, each named once; None means all of them.
 Result<std::vector<int>> NormalizeAxes(const ir::Call& call, const std::optional<std::vector<int64_t>>& axes, int rank);
 
-// Proofs without assumptions.
+// Proofs without assumptions; false means not proved.
 bool DimsEqual(const ir::PrimExpr& a, const ir::PrimExpr& b);
-bool DimsDiffer(const ir::PrimExpr& a, const ir::PrimExpr& b);  // proved to
+bool DimsDiffer(const ir::PrimExpr& a, const ir::PrimExpr& b);  // proved to differ
 ir::PrimExpr SimplifyDim(const ir::PrimExpr& dim);
 ir::PrimExpr ProductOf(const Dims& dims);
-// NumPy's broadcasting. A status when two dims cannot be equal; nothing when that is not proved either way.
+// NumPy's broadcasting of two shapes: an error where constant dims differ and neither is 1, else always dims (where
+// nothing is proved about symbols, the formula of BroadcastDim).
 Result<std::optional<Dims>> BroadcastDims(const ir::Call& call, const Dims& a, const Dims& b);
-// The common dtype of two tensors, when both are known.
+// The common dtype of two tensors: an error where they differ, nothing where one is unknown.
 Result<std::optional<DataType>> CommonDataType(const ir::Call& call, const ir::TensorType& a, const ir::TensorType& b);
 
 // A tensor type like `like` (virtual device) with other dims or dtype.
 ir::Type TensorOf(Dims dims, std::optional<DataType> dtype, const ir::TensorType& like);
 ir::Type TensorOfRank(int rank, std::optional<DataType> dtype, const ir::TensorType& like);
 
-// The result of a call whose type is a single tensor with constant dims.
+// The dims of a type that is a single tensor with constant dims; an error for other types.
 Result<std::vector<int64_t>> ConstantDims(const ir::Call& call, const ir::Type& type);
 
 }  // namespace ingot::op

@@ -1,3 +1,4 @@
+// Parses layout names, and converts dims and indices between the logical order of axes and the order in memory.
 #include "compiler/op/layout.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The sort as a state machine of loops: which half of the workspace is read, the length of runs, where the present pair
+// of runs begins, and the next place of each of the two.
 #include "compiler/op/merge_sort.h"
 
 #include <utility>
@@ -36,7 +38,7 @@ Stmt MergeSort::Step(const Comparison& comparison, const PrimExpr& to, const Pri
                      const PrimExpr& end) const {
   return Let("left", Get(kLeft), [&](const PrimExpr& left) {
     return Let("right", Get(kRight), [&](const PrimExpr& right) {
-      // A run that is used up is read at its last place, which then does not count.
+      // Where a run is used up, the read is kept inside of the workspace and its value does not count (takes_left).
       const PrimExpr last = n_ - 1;
       return Let("a", Load(order_, {Get(kHalf), ir::Min(left, last)}), [&](const PrimExpr& a) {
         return Let("b", Load(order_, {Get(kHalf), ir::Min(right, last)}), [&](const PrimExpr& b) {

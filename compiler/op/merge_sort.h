@@ -1,5 +1,5 @@
-// A stable merge sort as statements: places 0 ... n-1 in the order that a comparison of two places gives. What is
-// compared is the caller's; the result is read by Sorted.
+// A stable merge sort as statements: places 0 ... n-1 in the order that a comparison of two places gives. The
+// caller gives the comparison and reads the result by Sorted.
 //
 // Bottom-up: runs of 1, 2, 4, ... places are merged from one half of the workspace to the other, left run first when
 // elements are equal, so it takes n log n steps whatever the data are.
@@ -13,14 +13,14 @@ class MergeSort {
  public:
   explicit MergeSort(PrimExpr n);
 
-  // Of the kernel, and of one iteration of the block that sorts.
+  // The workspace: order() is the kernel's, state() is local to one iteration of the block that sorts.
   const Buffer& order() const { return order_; }
   const Buffer& state() const { return state_; }
 
   struct Comparison {
-    // Whether place b has to stand before place a, which is the one that comes first now.
+    // Whether place b has to come before place a, which comes first at present.
     std::function<PrimExpr(const PrimExpr& a, const PrimExpr& b)> is_before;
-    // What it needs to have done before; null: nothing.
+    // Statements to run before is_before is evaluated; null: none.
     std::function<Stmt(const PrimExpr& a, const PrimExpr& b)> prepare = nullptr;
   };
   Stmt Sort(const Comparison& comparison) const;

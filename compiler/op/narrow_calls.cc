@@ -1,3 +1,4 @@
+// Calls of the operators in kAssociative become trees of calls of at most kMaxTensorsOfCall tensors each.
 #include "compiler/op/narrow_calls.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@ namespace {
 
 using ir::Expr;
 
-// One tuple argument whose runs of fields can be put together by the same operator, bitwise: a tree of calls.
+// A tree of calls for an operator of one tuple argument, which may be applied to runs of the fields first.
 Result<ir::Call> NarrowTuple(const ir::Call& call, const std::function<Expr(const ir::Call&)>& bind) {
   std::vector<Expr> fields = ir::As<ir::TupleNode>(call->args[0])->fields;
   const auto with_fields = [&](std::vector<Expr> some) -> Result<ir::Call> {
@@ -40,7 +41,7 @@ Result<ir::Call> NarrowTuple(const ir::Call& call, const std::function<Expr(cons
   return ir::Make<ir::CallNode>(std::move(typed));
 }
 
-// Operators of a tuple that are associative.
+// Operators of one tuple argument that are associative, bitwise.
 constexpr std::string_view kAssociative[] = {"concat"};
 
 }  // namespace

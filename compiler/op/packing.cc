@@ -1,3 +1,4 @@
+// The table of packed weights, and the rewriting of each operator in it.
 #include "compiler/op/packing.h"
 
 #include "compiler/op/infer.h"

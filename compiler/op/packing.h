@@ -1,6 +1,6 @@
 // Which operators read a weight in another layout than it was given, and how a call is rewritten to do so: one row per
-// operator. transform/pack_weights.cc applies them; the packing is made of rows with a host routine, so that
-// lift_params runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
+// operator. transform/pack_weights.cc applies them; the packing consists of operators with a host routine, so
+// that lift_params runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@ using EmitCall = std::function<Result<ir::Expr>(std::string_view op, std::vector
 
 struct PackingRow {
   const char* op;
-  size_t weight;  // the argument that is packed when it depends on weights alone, and the others do not
+  size_t weight;  // the argument to pack; it must depend on weights alone, and the others must not
   // The call over the packed weight; null where packing does not pay.
   Result<ir::Expr> (*pack)(const ir::Call& call, const EmitCall& emit);
 };

@@ -1,7 +1,7 @@
-// Recurrent layers as their rows understand them: one scan over time of an LSTM, GRU or plain cell. The products of the
-// inputs with their weights are no part of it: they are one matrix product over all steps, and the scan adds what the
-// previous step's state contributes. Hidden units stand in panels of L lanes (the last one filled up), so that every
-// gate of a panel is one contiguous vector:
+// Recurrent layers as their operators define them: one scan over time of an LSTM, GRU or plain cell. The products of
+// the inputs with their weights are no part of it: they are one matrix product over all steps, and the scan adds what
+// the previous step's state contributes. Hidden units stand in panels of L lanes (the last one filled up), so that
+// every gate of a panel is one contiguous vector:
 //   gates       [T, B, D*P*G*L]  x[t] * W + biases; the last axis is (direction, panel, gate, lane)
 //   recurrence  [D, P, H, G, L]  from unit k of the previous state to gate g of unit p * L + l
 //   initial_h   [D, B, H], and initial_c for an LSTM
@@ -40,10 +40,10 @@ struct ActivationFunction {
   Activation kind;
   double alpha, beta;
 };
-// Whether it depends on them; ONNX's lists hold values for those that do.
+// Whether the function has the parameter alpha (beta); ONNX's lists hold values for the functions that do.
 bool TakesAlpha(Activation kind);
 bool TakesBeta(Activation kind);
-// By name in any case, with the defaults of ONNX; nothing for an unknown one.
+// The function of a name in any case of letters, with ONNX's defaults; nothing for an unknown name.
 std::optional<ActivationFunction> FindActivation(std::string_view name);
 
 struct Recurrence {
@@ -51,7 +51,7 @@ struct Recurrence {
   int64_t directions, panels, hidden, gates, lanes;  // D, P, H, G, L
   bool starts_reversed;                              // direction 0 runs backwards; direction 1 always does
   std::vector<ActivationFunction> activations;       // per direction: f, and g, and h, as many as the cell has
-  std::optional<double> clip;                        // of what activations take
+  std::optional<double> clip;                        // the bound of the activations' arguments
   bool input_forget, linear_before_reset;
   std::optional<size_t> lengths, extra;  // places of the optional arguments
   int64_t num_activations() const { return static_cast<int64_t>(cell) + 1; }
@@ -61,7 +61,8 @@ struct Recurrence {
   }
 };
 
-// What a call says, checked against the types of its arguments; they have known dims.
+// The attributes of a call and the dims of its arguments, which must be known; an error where they do not fit each
+// other.
 Result<Recurrence> ReadRecurrence(const ir::Call& call, Cell cell);
 
 }  // namespace ingot::op

@@ -1,3 +1,5 @@
+// Conversions between elements and numbers, walks over indices, and packing, all written out by hand: the oracle must
+// not share code with what it checks.
 #include "compiler/op/reference.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// What the rows' reference evaluations are written with: whole tensors of doubles or int64, walked element by element
-// in row-major order. Slow and obvious on purpose; shares nothing with kernels, tensor expressions or host routines.
+// Helpers with which operators' reference evaluations are written: whole tensors of doubles or int64, walked element by
+// element in row-major order. Slow and obvious on purpose; shares nothing with kernels, tensor expressions or host
+// routines.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +15,14 @@ namespace ingot::op {
 
 using Index = std::vector<int64_t>;
 
-// What rows that only move elements take, for CaseTraits: every width of integers and floats, and bool.
+// The dtypes of operators that only move elements, for CaseTraits: every width of integers and floats, and bool.
 std::vector<DataType> MovedDataTypes();
 // Every width of floats that kernels compute in.
 std::vector<DataType> FloatDataTypes();
 
-// A single result.
+// The list of a single result.
 std::vector<ReferenceTensor> OneReference(ReferenceTensor tensor);
-// Zeros.
+// A tensor of zeros.
 ReferenceTensor NewReference(DataType dtype, std::vector<int64_t> dims);
 int64_t CountOf(std::span<const int64_t> dims);
 // An element of any dtype as a double (int64 beyond 2^53 is rounded), and the way back: integers truncate towards zero
@@ -35,10 +36,11 @@ void ForEachIndex(std::span<const int64_t> dims, const std::function<void(const 
 int64_t Flatten(std::span<const int64_t> dims, std::span<const int64_t> index);
 // The element of a tensor of these dims that NumPy's broadcasting reads for an index of a larger result.
 int64_t FlattenBroadcast(std::span<const int64_t> dims, std::span<const int64_t> index);
-// NumPy's broadcast of both (they do).
+// NumPy's broadcast of both; they must broadcast.
 std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// Elements as they lie in memory, little-endian, and back; no dtypes below a byte besides bool.
+// The bytes of the elements as they lie in memory (compact, little-endian), and back; not for dtypes below a byte other
+// than bool.
 std::vector<std::byte> PackReference(const ReferenceTensor& tensor);
 ReferenceTensor UnpackReference(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes);
 

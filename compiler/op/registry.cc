@@ -1,3 +1,6 @@
+// Joins the families into the table; completes and checks calls (arity, attributes, short forms); infers the types of
+// calls of functions, whose parameters' symbolic variables are matched with the arguments' dims; makes calls of tensor
+// functions and the halves of calls with dynamic output shapes.
 #include "compiler/op/registry.h"
 
 #include <algorithm>
@@ -172,7 +175,7 @@ Result<ir::Attrs> CompleteAttrs(const OpRow& row, const ir::Attrs& attrs) {
 // ---- Calls of functions: parameters' symbolic variables take the values of the arguments' dims.
 class Signature {
  public:
-  // of_closure: its types also name the variables of the function that it stands in.
+  // of_closure: the callee's types may also name symbolic variables of the enclosing function, which stay as they are.
   Signature(const ir::Call& call, bool of_closure) : call_(call), of_closure_(of_closure) {}
 
   Status Match(const ir::Type& parameter, const ir::Type& argument) {
@@ -332,7 +335,7 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
       for (const ir::Var& param : function->params) params.push_back(param->type);
       return InferSignature(call, params, function->result_type, /*of_closure=*/false);
     }
-    // Called as it is, after destination passing: it writes the buffers that it is given.
+    // A direct call of a tensor function, after destination passing: it writes the buffers that it is given.
     if (module.FindPrimFunc(var->name) != nullptr)
       return ir::Type(ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{}));
   }

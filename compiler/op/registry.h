@@ -1,5 +1,6 @@
-// The operator table: one home per operator. A row holds everything that is known of it; passes ask rows for traits and
-// never compare names. Rows stand in one explicit table per family (compiler/op/*.cc), joined in registry.cc.
+// The operator table: one home per operator. A row (OpRow) holds everything that is known of an operator, and passes
+// ask it for traits; a pass that is about particular operators looks them up by name. Rows stand in one explicit table
+// per family (compiler/op/*.cc), joined in registry.cc.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ namespace ingot::op {
 class TeArgs;  // build.h
 
 // How an operator combines with its neighbours: TVM's pattern kinds with their numbers, from free to rigid. Passes move
-// views, permutations and blocks of channels past g: it never sees a place (tests/compiler/op/traits_test.cc tries it).
+// views, permutations and blocks of channels past g, so g must not depend on an element's place
+// (tests/compiler/op/traits_test.cc checks that).
 enum class FusionClass : uint8_t {
   kElementwise = 0,  // out[i] = g(in[i])
   kBroadcast = 1,    // out[i] = g(in[f(i)], ...), f drops or repeats axes as NumPy broadcasts
@@ -58,45 +60,48 @@ struct InputIndex {
   size_t index;
 };
 using PrepareArgument = std::variant<InputIndex, int64_t, double, std::vector<int64_t>>;
-// What a host routine of runtime/host_ops.h takes to compute a call.
+// The builtin, and its arguments, with which a host routine of runtime/host_ops.h computes a call.
 struct PrepareCall {
   std::string_view builtin;  // its name in vm/builtins.def
   std::vector<PrepareArgument> arguments;
 };
 
-// What makes an implementation.
+// Builds the kernel of an implementation.
 struct Builder {
   // The unscheduled PrimFunc: InputTensors in order, outputs last, then the scalars of UnboundShapeVars.
   Result<ir::PrimFunc> (*function)(const ir::Call& call, const Target& target);
-  // The results as tensor expressions of the arguments; null where it is made of statements.
+  // The results as tensor expressions of the arguments; null where the kernel is made of statements.
   std::vector<te::Tensor> (*tensors)(const TeArgs& args) = nullptr;
   Result<ir::PrimFunc> operator()(const ir::Call& call, const Target& target) const { return function(call, target); }
 };
 
-// One way of computing an operator. The first row whose predicate holds and whose cost is least is taken.
+// One way of computing an operator. Of the implementations whose predicate holds the cheapest one is taken, of equally
+// cheap ones the first.
 struct Implementation {
   const char* name;  // "direct", "blocked", "winograd", ...
   bool (*predicate)(const ir::Call& call, const Target& target);
   double (*cost)(const ir::Call& call, const Target& target);  // in operations; only compared with each other
-  // The operator's layouts here, "NCHW" and the like, in order of arguments then result; empty: plain row-major.
+  // The layouts that this implementation takes, "NCHW" and the like: arguments in order, then the result; empty: plain
+  // row-major.
   std::vector<std::string> layouts;
   Builder build;
-  // Of an operator with DataExtents: builds the function that counts, for a CountCall; `build` takes a FillCall.
+  // For an operator with DataExtents: builds the function that counts, from a CountCall; `build` takes a FillCall then.
   Builder count = {nullptr};
 };
 
-// Operators whose results' dims depend on elements (nonzero, unique): a call is two tensor functions. The first one
-// counts: it writes the extents as one tensor, int64[count], and what it carries to the second one. The VM reads the
-// extents and allocates; the second one fills. The type of a call as such says no more than ranks.
+// Operators with dynamic output shapes (data-dependent, as of nonzero and unique): a call becomes two tensor functions.
+// The first one counts: it writes the unknown extents as one tensor, int64[count], and the tensors that it carries over
+// to the second one. The VM reads the extents and allocates the results; the second one fills them. Type inference of
+// the call itself gives no more than the results' ranks where dims are dynamic.
 struct DataExtents {
   int count = 0;  // 0: dims follow from the arguments' types
   // The call's type when its extents are these.
   Result<ir::Type> (*type)(const ir::Call& call, const std::vector<ir::PrimExpr>& extents) = nullptr;
-  // What counting hands on to filling, tensors of known dims; null: nothing.
+  // The types of the tensors that counting carries over to filling, of known dims; null: there are none.
   Result<std::vector<ir::Type>> (*carried)(const ir::Call& call) = nullptr;
 };
 
-// Which of the special cases of tests make sense for an operator (tests/compiler/op demands them then).
+// Which special test cases apply to an operator: tests/compiler/op demands a case for each of them.
 struct CaseTraits {
   bool rank0 = true;                  // takes tensors of rank 0
   bool empty = true;                  // takes tensors without elements
@@ -111,6 +116,7 @@ struct CallParts {
   ir::Attrs attrs;
 };
 
+// One operator.
 struct OpRow {
   const char* name;                         // as after "R."
   const char* summary;                      // one line
@@ -123,11 +129,11 @@ struct OpRow {
   // The result has the elements of the first argument in the same row-major order under other dims (reshape, squeeze,
   // expand_dims, flatten): legalising leaves it alone, and lowering makes it a view of the same memory.
   bool is_view = false;
-  // The call computes no tensor elements (shape_of), or calls something that does (call_tir): lowering knows the row;
-  // legalising leaves it alone.
+  // The call computes no tensor elements (shape_of), or calls something that does (call_tir): lowering handles the
+  // operator itself, and legalising leaves it alone.
   bool is_primitive = false;
-  // Rewrites short forms to what they mean (padding=1 to [1, 1, 1, 1], a -1 of a shape); null: there are none. The
-  // attributes are complete.
+  // Rewrites short forms to their full forms (padding=1 to [1, 1, 1, 1], a -1 in a shape to the extent); null: there
+  // are none. The attributes are complete already.
   Result<CallParts> (*normalize)(CallParts parts) = nullptr;
   // The type of a call whose arguments have types; errors name the operator, what was expected and got.
   Result<ir::Type> (*infer)(const ir::Call& call) = nullptr;
@@ -149,21 +155,21 @@ struct OpRow {
   CaseTraits cases = {};
 };
 
-// Every row, ordered by name.
+// The rows of all operators, ordered by name.
 std::span<const OpRow* const> AllOps();
-// Null when there is none.
+// Null when there is no such operator.
 const OpRow* FindOp(std::string_view name);
-// The nearest known name, or "" when none is near.
+// The nearest known name, for messages, or "" when none is near.
 std::string SuggestOp(std::string_view name);
-// The one node for a row; INGOT_CHECKs that the name exists.
+// The operator's one node; INGOT_CHECKs that the name exists.
 ir::Expr GetOp(std::string_view name);
 const OpRow* RowOf(const ir::Call& call);  // null when the callee is no Op
-// The one with the least cost among those that take the call of an operator, or among those of them that are tensor
-// expressions; null when none does.
+// The cheapest implementation whose predicate takes the operator's call (with of_tensors: of those that are tensor
+// expressions); null when none takes it.
 const Implementation* CheapestImplementation(const ir::Call& call, const Target& target, bool of_tensors = false);
 
-// A checked call: attributes completed from the row's defaults, in its order; unknown names, missing required ones and
-// wrong types are errors with a suggestion; the type is inferred. Arguments have types.
+// A checked call: attributes completed from the operator's defaults, in its order; unknown names, missing required ones
+// and wrong types are errors with a suggestion; the type is inferred. Arguments have types.
 Result<ir::Call> MakeCall(std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs = {},
                           std::vector<ir::Type> type_args = {});
 // Arity checked, attributes completed and converted, short forms rewritten: the call as MakeCall stores it, without
@@ -176,16 +182,17 @@ Result<ir::Type> InferCallType(const ir::IRModule& module, const ir::Call& call)
 ir::Call MakeCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,
                      std::vector<ir::PrimExpr> shape_vars = {});
 
-// The halves of a call of an operator with DataExtents. Counting has the call's arguments, its results are the extents
-// and then what is carried; filling has what is carried as further arguments, and the type that the extents give.
+// The halves of a call of an operator with DataExtents. CountCall takes the call's arguments; its results are the
+// extents and then the carried tensors. FillCall takes the carried tensors as further arguments and has the type that
+// the extents give.
 Result<ir::Call> CountCall(const ir::Call& call);
 Result<ir::Call> FillCall(const ir::Call& call, const std::vector<ir::Expr>& carried,
                           const std::vector<ir::PrimExpr>& extents);
 
 // The tensor arguments of an operator's call in order, the fields of tuples one by one.
 std::vector<ir::Expr> InputTensors(const ir::Call& call);
-// The symbolic variables of a call's arguments and result that are no lone dimension of a tensor among them, by first
-// occurrence: a kernel takes them as scalars.
+// The symbolic variables in a call's arguments and result that are not by themselves a dimension of one of these
+// tensors, by first occurrence: no buffer's shape binds them, so a kernel takes them as scalars.
 std::vector<ir::PrimVar> UnboundShapeVars(const ir::Call& call);
 
 }  // namespace ingot::op

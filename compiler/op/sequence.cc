@@ -1,8 +1,8 @@
 // Sequences: lists of tensors whose length, and the dims of whose elements, are known when the program runs; R.Object
-// to the type system, a tuple to the VM. A value is never changed: what inserts or erases gives another sequence, which
-// shares its elements with the first. What takes one tensor out names its dtype and rank, which the VM compares;
-// positions count from the end when negative. Lowering makes builtins of these rows; no tensor is computed by them but
-// by sequence.concat.
+// to the type system, a tuple to the VM. A sequence is never changed: inserting or erasing gives another sequence,
+// which shares its elements with the first. A call that takes a tensor out names its dtype and rank, which the VM
+// compares; positions count from the end when negative. Lowering turns these operators into calls of builtins; only
+// sequence.concat computes a tensor.
 #include "compiler/op/sequence.h"
 
 #include "compiler/op/infer.h"

@@ -1,4 +1,4 @@
-// The rows R.sequence.*: lists of tensors. A part of the family in compiler/op/control.cc.
+// The operators R.sequence.*, lists of tensors: a part of the family in compiler/op/control.cc.
 #pragma once
 
 #include <vector>

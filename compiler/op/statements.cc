@@ -1,3 +1,4 @@
+// Builders of loops, blocks and statements. A block's reads and writes are derived from its body.
 #include "compiler/op/statements.h"
 
 #include "compiler/arith/block_util.h"

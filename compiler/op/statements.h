@@ -1,5 +1,5 @@
-// What definitions made of statements are written with (BuildFromStatements): loops, one block around what they hold,
-// loads, stores and named values.
+// Helpers with which definitions made of statements are written (BuildFromStatements): loops, one block around what
+// they hold, loads, stores and named values.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ using ir::Stmt;
 using Places = std::vector<PrimExpr>;
 
 // The same zero-based loops as a nest around a block with one spatial variable each: iterations may run in any order.
-// `local` are buffers of constant shape of one iteration.
+// `local` are buffers of constant shape, which every iteration has for itself.
 Stmt SpatialNest(const std::string& name, const Dims& dims, const std::function<Stmt(const Places&)>& body,
                  std::vector<Buffer> local = {});
 // Loops in order, without a block: for the body of one.
@@ -29,7 +29,8 @@ Stmt Let(const std::string& name, PrimExpr value, const std::function<Stmt(const
 Stmt Assert(PrimExpr condition, std::string message, Stmt body);
 // Whether x is NaN, which integers never are.
 PrimExpr IsNan(const PrimExpr& x);
-// The dtype's own comparison, false of a NaN; and the order of sorting, in which NaN is the greatest.
+// ComparesLess is the dtype's own comparison, false where one side is NaN; IsLess is the order of sorting, in which NaN
+// is the greatest.
 PrimExpr ComparesLess(const PrimExpr& a, const PrimExpr& b);
 PrimExpr IsLess(const PrimExpr& a, const PrimExpr& b);
 PrimExpr Load(const Buffer& buffer, Places places);
