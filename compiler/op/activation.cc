@@ -1,5 +1,5 @@
-// ActivationOp functions with parameters, and those of several steps: one row of kActivations each (name, attributes,
-// float64 reference, scalar expression), from which the operator row is made. Expressions are written for float32 and
+// Activation functions with parameters, and those of several steps: one row of kActivations each (name, attributes,
+// float64 reference, scalar expression), from which the operator's row is made. Expressions are written for float32 and
 // wider; sixteen-bit floats are widened first. Below: prelu, which takes a tensor of slopes.
 #include <algorithm>
 #include <cmath>

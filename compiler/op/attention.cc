@@ -167,7 +167,7 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
   }
   ReferenceTensor out = NewReference(inputs[0].dtype, dims);
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  // As the dtype has it, where single steps would store it.
+  // Rounds to the operands' dtype where the single steps would store the number.
   ReferenceTensor cell = NewReference(inputs[0].dtype, {1});
   const auto stored = [&](double x) {
     if (!config.stepwise) return x;
@@ -224,7 +224,7 @@ Result<std::vector<ReferenceTensor>> ReferenceAttention(const ir::Call& call, st
       for (int64_t k = 0; k < keys; ++k) {
         value += scores[static_cast<size_t>(k)] * GetNumber(inputs[2], at(2, inputs[2], b, k, n / group, h));
       }
-      // (What no share was given of is 0, or NaN where it is not finite.)
+      // Without any share the value is 0, or NaN where an element is not finite.
       const double unseen = config.stepwise && !is_masked && keys > 0 ? nan : value;
       SetNumber(out, at(3, out, b, q, n, h), sum == 0 ? unseen : value / sum);
     }
@@ -271,7 +271,7 @@ bool CanFuse(const ir::Call& call, const Target& target) {
 double FusedCost(const ir::Call& call, const Target&) {
   return EstimateElements(call->args[0]->type) * EstimateElements(call->args[1]->type);
 }
-// Scores go to memory and come back several times.
+// The staged definition writes scores to memory and reads them back several times.
 double StagedCost(const ir::Call& call, const Target& target) { return 4 * FusedCost(call, target) + 1; }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Batch normalisation: nn.batch_norm. At inference the statistics are given, and where they are weights
-// unfold_batch_norms makes arithmetic of the call, which folds into what stands before it; this row computes what is
-// left, and training.
+// unfold_batch_norms makes arithmetic of the call, which folds into what stands before it; this operator
+// computes the other calls, and training.
 #include <cmath>
 
 #include "compiler/op/build.h"
@@ -28,7 +28,7 @@ std::vector<int> OtherAxes(int rank, size_t channel) {
   return axes;
 }
 
-// The data, and the running statistics: as they are, or at training moved towards the batch's.
+// The results are the normalised data and the running statistics, which training moves towards the batch's.
 Result<ir::Type> InferBatchNorm(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, kData));
   std::vector<ir::Type> results = {x};

@@ -1,5 +1,5 @@
 // Operators of two tensors with NumPy's broadcasting: one row of kBinary each (name, domain, float64 and int64
-// reference, scalar expression), from which the operator row is made.
+// reference, scalar expression), from which the operator's row is made.
 #include <cmath>
 
 #include "compiler/op/build.h"
@@ -36,7 +36,8 @@ double FloorModulo(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// Shifts by less than nothing or by all bits: nothing is left but the sign.
+// A shift by a negative number, or by all bits or more, leaves the sign alone: 0, or -1 (right shift of a negative
+// one).
 int64_t ShiftLeft(int64_t a, int64_t b) {
   return b >= 0 && b < 64 ? static_cast<int64_t>(static_cast<uint64_t>(a) << b) : 0;
 }
@@ -50,7 +51,8 @@ PrimExpr Shift(PrimExpr a, PrimExpr b) {
   return ir::Select(in_range, shifted, has_sign ? ir::Select(a < zero, ir::MakeConst(a->dtype, -1), zero) : zero);
 }
 
-// Integers by squaring: of an exponent above 63 only -1, 0 and 1 have a power that fits, of one below 0 only -1 and 1.
+// Integer powers, by squaring. With an exponent above 63 only the powers of -1, 0 and 1 fit; with a negative exponent
+// only -1 and 1 have integer powers.
 constexpr int kExponentBits = 6;
 int64_t IntPower(int64_t a, int64_t b) {
   if (b < 0 || b >= int64_t{1} << kExponentBits) {

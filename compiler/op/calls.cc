@@ -1,5 +1,5 @@
 // Calls of functions that are no operators: tensor functions in destination-passing style, functions of the embedding
-// program; and shape_of. Lowering knows these rows; no tensor is computed by them.
+// program; and shape_of. Lowering handles these operators itself; they compute no tensor elements.
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 

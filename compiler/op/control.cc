@@ -1,5 +1,5 @@
-// Functions as values, shapes that tensors hold, sequences, messages and assertions: rows that lowering turns into
-// instructions of the VM. No tensor is computed by them.
+// Functions as values, shapes that tensors hold, sequences, messages and assertions: operators that lowering turns into
+// instructions of the VM. They compute no tensor elements.
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/sequence.h"
@@ -9,7 +9,7 @@ namespace {
 
 ir::Type Nothing() { return ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{}); }
 
-// The function without its last parameters.
+// The closure's type: the function's without the last parameters, which the captured values are bound to.
 Result<ir::Type> InferMakeClosure(const ir::Call& call) {
   if (ir::As<ir::GlobalVarNode>(call->args[0]) == nullptr) {
     return OpError(call, "expected a function of the module as the first argument");

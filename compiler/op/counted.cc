@@ -1,6 +1,6 @@
-// Operators whose results have as many elements as the data say: nonzero, unique, all_class_non_max_suppression. Each
-// is a function that counts and one that fills (DataExtents, registry.h); what counting finds is carried over, so that
-// filling searches nothing again.
+// Operators with dynamic output shapes (the number of elements is data-dependent): nonzero, unique,
+// all_class_non_max_suppression. Each consists of a function that counts and one that fills (DataExtents, registry.h);
+// tensors that counting computes are carried over to filling, which need not search again.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,7 +25,7 @@ Result<ir::TensorType> KnownTensorArg(const ir::Call& call, size_t i) {
   return type;
 }
 
-// A counter of one iteration of a block.
+// A counter that every iteration of a block has for itself.
 class Counter {
  public:
   explicit Counter(const char* name) : buffer_(ir::MakeBuffer(name, kIndexDtype, {ir::Int64(1)}, "local")) {}
@@ -38,7 +38,8 @@ class Counter {
   Buffer buffer_;
 };
 
-// starts[r] := the sum of counts of the rows before r, in place; extents[0] := the sum of all.
+// Replaces the count of each row by the sum of the counts before it, which is the row's start in the result;
+// extents[0] := the sum of all.
 Stmt StartsOfRows(const Buffer& counts, const Buffer& extents) {
   const Counter total("total");
   return SpatialNest(
@@ -54,7 +55,8 @@ Stmt StartsOfRows(const Buffer& counts, const Buffer& extents) {
       {total.buffer()});
 }
 
-// ---- nonzero. Rows are the last axis; where each row starts in the result is carried, so that rows fill side by side.
+// ---- nonzero. A row is a slice along the last axis. The start of each row in the result is carried over, so that rows
+// are filled in parallel.
 Result<ir::Type> InferNonzero(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   return TensorOfRank(2, kIndexDtype, x);
@@ -133,11 +135,11 @@ Result<std::vector<ReferenceTensor>> ReferenceNonzero(const ir::Call&, std::span
 }
 
 // ---- unique: of elements, or of the slices along an axis in lexicographic order. NaN counts as equal to NaN and
-// greater than every number. Carried, by number of the unique slice: the first place it has, and how often it comes;
-// and by place the number of its slice.
+// greater than every number. Carried over: for each unique slice, by its number, its first place and how often it
+// occurs; for each place, the number of its slice.
 struct UniqueOptions {
   bool sorted, index, inverse, counts;
-  std::optional<int> axis;  // nothing: of elements
+  std::optional<int> axis;  // absent: elements are compared
   size_t NumResults() const { return 1 + size_t{index} + size_t{inverse} + size_t{counts}; }
 };
 constexpr size_t kUniqueAxis = 5;  // its place among the arguments
@@ -155,7 +157,7 @@ Result<UniqueOptions> UniqueOptionsOf(const ir::Call& call, int rank) {
   INGOT_ASSIGN_OR_RETURN(options.index, FlagArg(call, 2));
   INGOT_ASSIGN_OR_RETURN(options.inverse, FlagArg(call, 3));
   INGOT_ASSIGN_OR_RETURN(options.counts, FlagArg(call, 4));
-  // What filling takes besides stands behind the call's own arguments.
+  // In a FillCall the carried tensors follow the call's own arguments, so this one may be such a tensor.
   if (!HasArg(call, kUniqueAxis) || ir::As<ir::PrimValueNode>(call->args[kUniqueAxis]) == nullptr) return options;
   INGOT_ASSIGN_OR_RETURN(const PrimExpr value, PrimArg(call, kUniqueAxis));
   const auto axis = ir::AsConstInt(value);
@@ -208,7 +210,7 @@ Result<std::vector<ir::Type>> CarriedByUnique(const ir::Call& call) {
   return std::vector<ir::Type>(3, IndexTensor({NumSlices(*x->dims, options.axis)}));
 }
 
-// Element `flat` of a slice, in row-major order of the other axes; of elements, the slice is one element.
+// The place of element `flat` of a slice, in row-major order of the other axes. Without an axis a slice is one element.
 Places PlaceInSlice(const Dims& dims, const std::optional<int>& axis, const PrimExpr& slice, PrimExpr flat) {
   Places places(dims.size());
   if (!axis) flat = slice;
@@ -250,7 +252,7 @@ class SliceOrder {
   Counter sign_, element_;
 };
 
-// Sorts the slices, numbers the runs of equal ones, and for results in the order of first places numbers them anew.
+// Sorts the slices and numbers the runs of equal ones. For results in the order of first places it numbers them again.
 Statements CountUnique(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const UniqueOptions options = UniqueOptionsOf(args);
   const Buffer& extents = outputs[0];
@@ -281,7 +283,8 @@ Statements CountUnique(const TeArgs& args, const Buffers& inputs, const Buffers&
            })});
     });
   };
-  // In the order of places: the first place of a slice gives it the next number; counts are taken along in order.
+  // Walks the places in order: the first place of a slice gives it its new number (renumber); then firsts and counts
+  // are made again by the new numbers (recount).
   const auto renumber = [&](const PrimExpr& place) {
     return Let("number", Load(numbers, {place}), [&](const PrimExpr& number) {
       const Stmt next = ir::MakeSeq({Store(renumbered, unique.value(), {number}), unique.Add(one)});
@@ -307,7 +310,7 @@ Statements CountUnique(const TeArgs& args, const Buffers& inputs, const Buffers&
           steps.insert(steps.end(), {unique.Set(zero), Loop(n, renumber), unique.Set(zero), Loop(n, recount)});
         }
         steps.push_back(Store(extents, unique.value(), {zero}));
-        // What is carried is written whole.
+        // Tensors that are carried over are written to their ends.
         steps.push_back(Loop(n - unique.value(), [&](const PrimExpr& i) {
           return ir::MakeSeq({Store(firsts, zero, {unique.value() + i}), Store(counts, zero, {unique.value() + i})});
         }));
@@ -396,7 +399,7 @@ Result<std::vector<ReferenceTensor>> ReferenceUnique(const ir::Call& call, std::
 }
 
 // ---- all_class_non_max_suppression: for each batch and class, boxes by falling score, each kept unless it overlaps
-// one that was kept. Carried: the kept boxes of each class, how many they are, and where they start in the result.
+// one that was kept. Carried over: the kept boxes of each class, their number, and where they start in the result.
 enum BoxArg : size_t { kBoxes, kScores, kMaxBoxes, kIouThreshold, kScoreThreshold };
 
 Result<ir::Type> CheckBoxes(const ir::Call& call, const PrimExpr* total) {
@@ -493,7 +496,7 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
         const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) { return IsLess(score(a), score(b)); };
         return ir::MakeSeq({sort.Sort({is_before}), count.Set(zero), Loop(n, try_box),
                             Store(counts, count.value(), row), Store(starts, count.value(), row),
-                            Loop(n - count.value(), [&](const PrimExpr& i) {  // what is carried is written whole
+                            Loop(n - count.value(), [&](const PrimExpr& i) {  // unused places are 0
                               return Store(kept, zero, {row[0], row[1], count.value() + i});
                             })});
       },

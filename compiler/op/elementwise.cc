@@ -1,5 +1,5 @@
 // Element-wise operators of one tensor: one row of kUnary each (name, domain, float64 and int64 reference, scalar
-// expression), from which the operator row is made. Below: clip, leakyrelu, astype and where, which take more.
+// expression), from which the operator's row is made. Below: clip, leakyrelu, astype and where, which take more.
 #include <cmath>
 #include <limits>
 

@@ -1,6 +1,6 @@
-// Elements at places that data decide: take, gather_elements, gather_nd, one_hot. Indices below 0 count from the end;
-// what is still outside of an axis reads the nearest element (one_hot: marks none), so kernels stay inside of their
-// buffers whatever the data are. Scatters are in scatter.cc.
+// Elements at data-dependent places: take, gather_elements, gather_nd, one_hot. Indices below 0 count from the end; an
+// index that is still outside of its axis reads the nearest element (one_hot: marks none), so kernels stay inside of
+// their buffers whatever the data are. Scatters are in scatter.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -26,7 +26,7 @@ int64_t PlaceOf(int64_t index, int64_t extent, bool from_end = true) {
   return std::max<int64_t>(std::min(index, extent - 1), 0);
 }
 
-// An axis that something is read from although it is known to have no elements.
+// An error when elements are read along an axis that is known to have none.
 Status CheckNotEmpty(const ir::Call& call, const ir::TensorType& x, int axis, const Dims& result) {
   if (!ir::IsConstInt((*x->dims)[static_cast<size_t>(axis)], 0)) return Status();
   const bool nothing = std::ranges::any_of(result, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 0); });
@@ -35,7 +35,7 @@ Status CheckNotEmpty(const ir::Call& call, const ir::TensorType& x, int axis, co
 }
 
 // ---- take
-// None: all elements as one axis.
+// The axis None stands for axis 0 of a tensor of rank 1.
 Result<CallParts> NormalizeTake(CallParts parts) {
   const ir::AttrValue* axis = parts.attrs.Find("axis");
   const auto* x = ir::As<ir::TensorTypeNode>(parts.args[0]->type);
@@ -93,7 +93,7 @@ Result<std::vector<ReferenceTensor>> ReferenceTake(const ir::Call& call, std::sp
   return OneReference(std::move(out));
 }
 
-// Rows of bytes: tables of embeddings are large.
+// Copies whole rows of bytes, since embedding tables are large.
 Result<ConstantPtr> FoldTake(const ir::Call& call, std::span<const ConstantPtr> inputs) {
   const ir::ConstantData& x = *inputs[0];
   if (x.dtype().bits % 8 != 0) return OpError(call, "folding does not read " + x.dtype().ToString());

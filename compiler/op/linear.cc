@@ -96,7 +96,7 @@ double MatmulCost(const ir::Call& call, const Target&) {
   return 2 * EstimateElements(call->type) * EstimateElements(row);
 }
 
-// The host routine takes matrices alone.
+// The host routine multiplies matrices only.
 Result<PrepareCall> PrepareMatmul(const ir::Call& call) {
   for (size_t i : {0, 1}) {
     INGOT_ASSIGN_OR_RETURN(const ir::TensorType tensor, TensorArg(call, i));

@@ -1,5 +1,5 @@
-// Buffers, from destination passing on: where tensors that kernels write come from. Lowering makes plan entries and
-// allocations of these rows; no tensor is computed by them.
+// Buffers, from destination passing on: where tensors that kernels write come from. Lowering turns these operators
+// into plan entries and allocations; they compute no tensor elements.
 #include "compiler/op/families.h"
 #include "compiler/op/infer.h"
 

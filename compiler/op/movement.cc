@@ -98,7 +98,7 @@ std::vector<te::Tensor> DefineSplit(const TeArgs& args) {
 }
 
 // ---- tile: the whole tensor, repeats times along each axis.
-// The repeats and the dims, with 1s in front of the shorter.
+// The repeats and the dims, the shorter list filled up with 1s in front.
 template <typename Dim>
 void AlignTile(std::vector<int64_t>& repeats, std::vector<Dim>& dims, const Dim& one) {
   while (repeats.size() < dims.size()) repeats.insert(repeats.begin(), 1);

@@ -1,7 +1,7 @@
 // Along one axis, in its order: argmax, argmin, cumsum, cumprod, sort, argsort, topk. NaN counts as greater than every
-// number in sort, argsort and topk. argmax and argmin give what a walk gives that begins at the first element and moves
-// to one that compares as better, as ONNX Runtime does: a NaN in the first place is kept, others are passed over. Of
-// equal elements the first one goes first (argmax and argmin may ask for the last one).
+// number in sort, argsort and topk. argmax and argmin, like ONNX Runtime, walk from the first element and move to an
+// element that compares as better: a NaN in the first place is kept, others are skipped. Of equal elements the first
+// one goes first (argmax and argmin may ask for the last one).
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -90,8 +90,9 @@ Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::spa
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// A reduction over pairs of an index and its element; an index of -1 stands for no element yet. A NaN is better than
-// every element in the first place and worse than every one elsewhere: an order, so that parts may be reduced apart.
+// A reduction over pairs of an index and its element; an index of -1 stands for no element yet. A NaN in the
+// first place is better than every element, a NaN elsewhere is worse. That is a total order, so parts may be reduced
+// separately.
 template <bool greatest>
 te::Tensor DefineArg(const TeArgs& args) {
   const te::Tensor& x = args.input(0);
@@ -151,7 +152,7 @@ Result<std::vector<ReferenceTensor>> ReferenceScan(const ir::Call& call, std::sp
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// The dims without the axis; and the place of a row's element i.
+// Others gives the dims without the axis; At gives the place of element i of a row along the axis.
 Dims Others(const Dims& dims, size_t axis) {
   Dims others = dims;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(axis));

@@ -1,5 +1,5 @@
 // Where the greatest value under each window of a pool stands: nn.max_pool_indices. The pooled values are an argument,
-// so that the pool itself stays the operator that it is without indices.
+// so that the pool itself is the same operator with and without indices.
 #include <cmath>
 
 #include "compiler/op/build.h"
@@ -107,7 +107,7 @@ te::Tensor DefinePoolIndices(const TeArgs& args) {
           from[2 + axis] = ir::Max(ir::Min(place, extent - 1), ir::Int64(0));
           number = number * windows.size[axis] + taps[axis]->var;
         }
-        // Data of no elements has none to read.
+        // Places outside are not read: the data may have no elements.
         const ir::PrimExpr value = ir::IfThenElse(is_inside, data(from), ir::MakeConst(data.dtype(), 0));
         const ir::PrimExpr wanted = pooled(i);
         ir::PrimExpr is_it = ir::Equal(value, wanted);

@@ -1,4 +1,4 @@
-// Many elements to one: sum, prod, max, min, mean, variance over axes; softmax and log_softmax along one.
+// Reductions: sum, prod, max, min, mean, variance over axes; softmax and log_softmax along one.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -112,7 +112,7 @@ te::Tensor DefineReduction(const TeArgs& args) {
 
 double ReductionCost(const ir::Call& call, const Target&) { return EstimateElements(call->args[0]->type); }
 
-// Over the places of images whose channels lie in blocks: the axes are the same as in NCHW.
+// A reduction over the height and width of images with blocked channels (NCHW16c), which are axes 2 and 3 as in NCHW.
 bool IsOverPlaces(const ir::Call& call, const Target&) {
   const Result<ir::TensorType> x = TensorArg(call, 0);
   if (!x.ok() || (*x)->rank != 5) return false;

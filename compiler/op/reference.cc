@@ -1,5 +1,4 @@
-// Conversions between elements and numbers, walks over indices, and packing, all written out by hand: the oracle must
-// not share code with what it checks.
+// Conversions between elements and numbers, walks over row-major indices, and packing of elements to bytes.
 #include "compiler/op/reference.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ auto Find(const ir::Call& call, const char* attr, const Table& table) -> Result<
 }
 
 // ---- image.resize
-// An attribute that is None or that many numbers.
+// The numbers of an attribute, which is None or has `count` of them.
 Result<std::vector<double>> Numbers(const ir::Call& call, const char* attr, size_t count) {
   const ir::AttrValue* value = call->attrs.Find(attr);
   if (value->is_none()) return std::vector<double>();
@@ -127,7 +127,7 @@ Result<ir::Type> InferResize(const ir::Call& call) {
   return TensorOfRank(x->rank, x->dtype, x);
 }
 
-// One place along an axis of the input and what it counts.
+// A place along an axis of the input, and its weight.
 struct Tap {
   int64_t position;
   double weight;
@@ -187,7 +187,7 @@ double RoundPlace(double place, Rounding rounding) {
   INGOT_UNREACHABLE();
 }
 
-// The sum over all combinations of one tap per axis: index holds the other axes.
+// The weighted sum over all combinations of one tap per axis; `index` holds the other axes.
 double SumTaps(const ReferenceTensor& x, const std::vector<std::pair<size_t, std::vector<Tap>>>& taps, Index index,
                size_t next = 0) {
   if (next == taps.size()) return GetNumber(x, Flatten(x.dims, index));
@@ -306,7 +306,7 @@ Result<std::vector<ReferenceTensor>> ReferenceGridSample(const ir::Call& call,
       double place = low + (GetNumber(grid, Flatten(grid.dims, at_grid)) + 1) / 2 * (high - low);
       if (mode.method == Interpolation::kNearest) place = std::nearbyint(place);
       if (!(place >= low && place <= high)) {
-        const bool is_cubic = mode.method == Interpolation::kCubic;  // holds its taps at the border one by one
+        const bool is_cubic = mode.method == Interpolation::kCubic;  // each tap is clamped to the border instead
         if (mode.padding == GridPadding::kBorder && !is_cubic) place = std::clamp(place, 0.0, length - 1);
         if (mode.padding == GridPadding::kReflection) place = Reflect(place, low, high);
       }

@@ -1,4 +1,4 @@
-// Elements to places that data decide: scatter_elements, scatter_nd. The result is a copy of the data with updates
+// Elements to data-dependent places: scatter_elements, scatter_nd. The result is a copy of the data with updates
 // written or combined one after the other, in their row-major order. An index below 0 counts from the end; one that is
 // still outside makes the kernel fail, so nothing is written outside of a buffer.
 #include <algorithm>
@@ -97,7 +97,7 @@ Result<std::vector<ReferenceTensor>> ReferenceScatter(
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// What both operators expect of their arguments.
+// The arguments' types, checked as both operators need it.
 struct ScatterTypes {
   ir::TensorType data, indices, updates;
 };
@@ -122,7 +122,7 @@ Result<ScatterTypes> CheckScatter(const ir::Call& call) {
   return types;
 }
 
-// The conditions under which shapes fit that are not proved.
+// Conditions under which shapes fit, for the kernel to check; true where they are proved.
 PrimExpr LessEqual(const PrimExpr& a, const PrimExpr& b) {
   return arith::Analyzer().ProveLessEqual(a, b) ? ir::BoolImm(true) : a <= b;
 }
@@ -250,7 +250,7 @@ Statements DefineScatterNd(const TeArgs& args, const Buffers& inputs, const Buff
   for (size_t i = 0; i < updates->shape.size(); ++i) {
     fit = ir::And(fit, SameExtent(updates->shape[i], i < outer.size() ? outer[i] : rest[i - outer.size()]));
   }
-  // The places one inside of the other, then the slice.
+  // One nested check per indexed axis; inside of them the slice is combined.
   std::function<Stmt(const Places&, Places)> at_places = [&](const Places& i, Places places) -> Stmt {
     if (places.size() < depth) {
       Places which = i;

@@ -1,5 +1,5 @@
-// Shapes as tensors: shape_to_tensor, by which arithmetic on dimensions that was done at compile time meets arithmetic
-// on data. The elements of its shape are expressions over the function's symbols; the kernel takes the symbols as
+// Shapes as tensors: shape_to_tensor, which gives dimensions computed at compile time to arithmetic on tensors at run
+// time. The elements of its shape are expressions over the function's symbols; the kernel takes the symbols as
 // scalars.
 #include <cstring>
 
@@ -44,7 +44,7 @@ Result<std::shared_ptr<const ir::ConstantData>> FoldShapeToTensor(
   return ir::ConstantData::FromBytes(DataType::Int(64), {std::ssize(elements)}, std::move(bytes));
 }
 
-// Element i chosen among elements [begin, end) by halving.
+// Element i, chosen among elements [begin, end) by nested comparisons that halve the range.
 ir::PrimExpr Choose(const Dims& elements, size_t begin, size_t end, const ir::PrimExpr& i) {
   if (end - begin == 1) return elements[begin];
   const size_t middle = begin + (end - begin) / 2;

@@ -1,5 +1,5 @@
-// The same elements elsewhere: reshape, flatten, permute_dims, expand_dims, squeeze, broadcast_to, concat,
-// strided_slice, nn.pad.
+// The same elements at other places or under other dims: reshape, flatten, permute_dims, expand_dims, squeeze,
+// broadcast_to, concat, strided_slice, nn.pad.
 #include <algorithm>
 #include <numeric>
 
@@ -24,7 +24,7 @@ Result<CallParts> NormalizeReshape(CallParts parts) {
   const auto rest = std::ranges::find_if(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, -1); });
   if (rest == dims.end()) return parts;
   if (x == nullptr || !x->dims) return Status(StatusCode::kBadInput, "a -1 needs an input of known shape");
-  // Dims that stay are not divided by: a sum among them would not cancel.
+  // Dims that occur on both sides are left out of the quotient, where a sum would not cancel.
   Dims given = *x->dims, others;
   for (const ir::PrimExpr& dim : dims) {
     if (ir::IsConstInt(dim, 0)) return Status(StatusCode::kBadInput, "a -1 beside a 0 has no value");
@@ -92,7 +92,8 @@ Result<ir::Type> InferSqueeze(const ir::Call& call) {
     if (named && ir::AsConstInt(dim) && !ir::IsConstInt(dim, 1)) {
       return OpError(call, "expected axis " + std::to_string(axis) + " to be 1, got " + Describe(x));
     }
-    // Without names every axis that is known to be 1 goes; a symbolic one may not be.
+    // Without names only axes that are known to be 1 are removed; that a symbolic dim is not 1 is assumed
+    // (assumed_dims.h).
     if (!named && (axes || !ir::IsConstInt(dim, 1))) dims.push_back(dim);
   }
   return TensorOf(std::move(dims), x->dtype, x);
@@ -241,7 +242,7 @@ te::Tensor DefineConcat(const TeArgs& args) {
   return topi::Concatenate(args.inputs(), *axis);
 }
 
-// Of images whose channels lie in blocks: block after block.
+// A concatenation of images with blocked channels (NCHW16c) along the blocks.
 bool IsOfChannelBlocks(const ir::Call& call, const Target&) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
   return type != nullptr && type->rank == 5 && (call->attrs.GetInt("axis") == 1 || call->attrs.GetInt("axis") == -4);
@@ -290,7 +291,7 @@ ir::PrimExpr SliceBound(const ir::PrimExpr& bound, const ir::PrimExpr& extent, b
   const ir::PrimExpr high = forwards ? extent : extent - 1;
   arith::Analyzer analyzer;
   if (analyzer.ProveLessEqual(zero, bound)) return ir::Min(bound, high);
-  // Counted from the end it is below the extent anyway.
+  // A negative bound, counted from the end, is below the extent in any case.
   if (analyzer.ProveLess(bound, zero)) return ir::Max(extent + bound, low);
   return ir::Max(ir::Min(ir::Select(bound < zero, extent + bound, bound), high), low);
 }

@@ -77,7 +77,8 @@ Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::s
 te::Tensor DefineInput(const TeArgs& args) {
   return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims());
 }
-// It reads what it transforms several times, so nothing may be computed in its place.
+// The transformation reads each element several times. The pattern "opaque" keeps fusion from computing a producer in
+// its place.
 Result<ir::PrimFunc> BuildInput(const ir::Call& call, const Target&) {
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, DefineInput));
   ir::PrimFuncNode copy = *function;

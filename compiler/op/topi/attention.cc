@@ -90,12 +90,12 @@ Indices BiasIndices(const std::vector<PrimExpr>& shape, const AttentionConfig& c
   return indices;
 }
 
-// What is subtracted from scores whose greatest this is.
+// What is subtracted from scores with this maximum before exp: the maximum, or 0 where it is -inf.
 PrimExpr Shift(const PrimExpr& greatest) {
   return ir::Select(ir::Equal(greatest, MinusInfinity(greatest->dtype)), ir::MakeConst(greatest->dtype, 0), greatest);
 }
-// 1 / sum; where nothing was added up 0, or inf, which makes NaN of the zeros that it is multiplied with. Without any
-// key, and for a query that is masked (null: none is), it is 0.
+// 1 / sum. A sum of 0 gives 0, or with `stepwise` inf, so that its products with zeros are NaN. Without any key, and
+// for a masked query (is_masked null: there is none), it is always 0.
 PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum, const PrimExpr& is_masked) {
   const PrimExpr zero = ir::MakeConst(sum->dtype, 0);
   PrimExpr gives_zero = config.stepwise ? ir::Equal(config.num_keys, Int64(0)) : ir::Equal(sum, zero);
@@ -103,11 +103,11 @@ PrimExpr Inverse(const AttentionConfig& config, const PrimExpr& sum, const PrimE
   return ir::Select(gives_zero, zero, ir::MakeConst(sum->dtype, 1) / sum);
 }
 
-// What a score is that the bias, if it is one of bool, or the causal mask hides.
+// The score of a key that a bias of bool hides.
 PrimExpr Replacement(const AttentionConfig& config, DataType dtype) {
   return config.hidden ? ir::MakeConst(dtype, *config.hidden) : MinusInfinity(dtype);
 }
-// -inf, or NaN where a score of NaN or inf shows through.
+// The score of a key that the causal mask hides: -inf, or NaN where hidden keys show and the score is NaN or inf.
 PrimExpr CausallyHidden(const AttentionConfig& config, const PrimExpr& score) {
   const PrimExpr infinity = MinusInfinity(score->dtype);
   return config.hidden_keys_show() ? score + infinity : infinity;
@@ -144,10 +144,10 @@ te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfi
                        {depth});
       },
       "T_attention_product");
-  // As the dtype of the operands has it, where single steps would store it.
+  // Rounds to the operands' dtype where the single steps would store the number.
   const auto stored = [&](PrimExpr x) { return config.stepwise ? ir::Cast(wide, ir::Cast(dtype, std::move(x))) : x; };
   const auto row = [](const Indices& i) { return Indices(i.begin(), i.begin() + 3); };
-  te::Tensor most_visible;  // the greatest that the masks add; only if queries may be masked
+  te::Tensor most_visible;  // the maximum of what the masks add; only if queries may be masked
   if (config.may_mask(inputs.size() > 3)) {
     const te::Tensor masks = te::Compute(
         all,
@@ -325,8 +325,8 @@ class FusedKernel {
       return Seq(std::move(stmts));
     });
   }
-  // poison[head] := 0, or NaN where a value of the head is not finite, or a key whose score would show: then the blocks
-  // that the causal mask hides are read as well, since they may make NaN of what is added up.
+  // poison[head] := 0, or NaN where a value of the head is not finite, or where hidden keys show and a key is not. With
+  // NaN the blocks that the causal mask hides are read as well, since they may turn sums into NaN.
   Stmt Poison(const PrimExpr& head, const PrimExpr& batch, const PrimExpr& key_head) const {
     const PrimExpr zero = ir::MakeConst(kFloat32, 0);
     const auto add_up = [&](const Buffer& sum, int64_t lanes, const Stmt& all) {
@@ -433,7 +433,7 @@ class FusedKernel {
     return Allocate(visible_, Seq({MostVisible(), Let("end", end, [&](const PrimExpr& e) { return Blocks(e); })}));
   }
 
-  // visible := the greatest that the masks add to a score of the query; -inf: it is masked.
+  // visible[i] := the maximum of what the masks add to the scores of query i; -inf says that the query is masked.
   Stmt MostVisible() const {
     const Buffer partial = Local("mask", {Int64(kLanes)});
     const PrimExpr hidden = MinusInfinity(kFloat32);
@@ -501,7 +501,7 @@ class FusedKernel {
     return ir::IfThenElse(position < config_.num_keys, bias, ir::MakeConst(bias_->dtype, 0));
   }
 
-  // What a product of a query and a key becomes; key counts from the block's first.
+  // The score made from a product of a query and a key; `key` counts from the block's first.
   PrimExpr Score(const PrimExpr& product, const PrimExpr& i, const PrimExpr& key) const {
     PrimExpr score = Softcap(product * ir::MakeConst(kFloat32, config_.scale), config_.softcap);
     const PrimExpr position = first_key_ + key;
@@ -546,7 +546,7 @@ class FusedKernel {
     });
   }
 
-  // One key at a time, its row in vectors, whose lanes are added up in halves.
+  // Dot products of one key at a time, in vectors along the depth, whose lanes are then added up in halves.
   Stmt ScoresByDots() {
     const int64_t lanes = GreatestDivisor(depth_, kLanes);
     return Serial("p", block_panels_, [&](const PrimExpr& p) {
@@ -590,8 +590,8 @@ class FusedKernel {
     return Seq(std::move(steps));
   }
 
-  // scores := exp(scores - greatest of their row), sum of each row. With several blocks: the greatest so far, and by
-  // how much what was added up before is too large.
+  // scores := exp(scores - the maximum of their row), and the sum of each row. With several blocks: also the maximum so
+  // far, and the factor by which earlier sums are scaled down.
   Stmt Exponentials(const Buffer& greatest, const Buffer& rescale) {
     const Buffer partial = Local("partial", {Int64(kLanes)});
     const Buffer total = Local("total", {Int64(kLanes)});

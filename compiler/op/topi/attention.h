@@ -30,12 +30,13 @@ struct AttentionConfig {
   double scale;
   double softcap;  // 0: none; else scores become softcap * tanh(score / softcap) before the bias
   CausalMask causal = CausalMask::kNone;
-  // What a hidden key's score is; none: -inf. Given, hiding replaces the score, so that nothing of a hidden key shows.
+  // The score of a key that a bias of bool hides; absent: -inf. When given, it replaces the score, and nothing of a
+  // hidden key shows.
   std::optional<double> hidden;
-  // The result is that of the single steps (products, scale, bias or choice, softmax, products) for what is not finite,
-  // too: scores are rounded to the operands' dtype and overflow there, a query of which every score is -inf gives NaN,
-  // and a causal mask adds -inf, so that a score of NaN or inf behind it shows, as a hidden value that is not finite
-  // does.
+  // The result equals that of the single steps (products, scale, bias or choice, softmax, products) for numbers that
+  // are not finite, too: scores are rounded to the operands' dtype and overflow there; a query all of whose scores are
+  // -inf gives NaN; a causal mask adds -inf, so that a score of NaN or inf behind it shows, as does a hidden value that
+  // is not finite.
   bool stepwise = false;
   // ONNX's operator: a query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its
   // scores are, and the operands are scaled before they are multiplied, so that no product is stored without its scale.

@@ -1,3 +1,5 @@
+// The definitions over blocked channels: padding as a stage, then one reduction whose innermost axis is the block of
+// the result.
 #include "compiler/op/topi/blocked.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace {
 
 const std::vector<std::string> kAxisNames = {"nn", "oo", "yy", "xx", "vv"};
 
-// The data with every window inside: `out` windows of `taps` reach as far as they do, over padding or not at all.
+// The data with padding so that every window of the result lies inside; the data itself where none is needed.
 te::Tensor PadWindows(const te::Tensor& data, const std::vector<int64_t>& taps, const BlockedWindow& window,
                       const Shape& out, const PrimExpr& value) {
   std::vector<int64_t> before(data.shape().size(), 0), after = before;
@@ -46,7 +48,7 @@ te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64
       std::move(name), kAxisNames);
 }
 
-// The taps of the window at `out` that lie in the data; with the padding behind it, where that counts.
+// How many taps of the window at `out` lie in the data, or in the data and its padding where that counts.
 PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const BlockedWindow& window, size_t axis, const PrimExpr& extent,
                    bool count_padding) {
   const PrimExpr start = out * window.strides[axis] - window.padding[axis];

@@ -1,3 +1,4 @@
+// Every definition is one stage that reads its operands at the indices that broadcasting gives (op/broadcast.h).
 #include "compiler/op/topi/elementwise.h"
 
 #include <algorithm>

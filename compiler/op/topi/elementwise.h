@@ -1,5 +1,5 @@
-// Tensor expressions of element-wise operators, with and without broadcasting. Stages are named as in TOPI. Dims that
-// broadcast were proved to by type inference.
+// Tensor expressions of element-wise operators, with and without broadcasting. Stages are named as in TOPI. That dims
+// do broadcast was checked before, by type inference and assumed_dims.h.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ namespace ingot::op::topi {
 using ir::PrimExpr;
 using Shape = std::vector<PrimExpr>;
 
-// What elements of a dtype are computed in: float32 for float16 and bfloat16, else the dtype itself.
+// The dtype in which elements of a dtype are computed: float32 for float16 and bfloat16, else the dtype itself.
 DataType WideType(DataType dtype);
 PrimExpr Wide(PrimExpr x);
-// x itself when it has the dtype.
+// x cast to the dtype; x itself when it has it already.
 te::Tensor CastTo(const te::Tensor& x, DataType dtype);
 // out[i] = fn(x[i])
 te::Tensor Map(const te::Tensor& x, const std::function<PrimExpr(PrimExpr)>& fn, std::string name = "compute");

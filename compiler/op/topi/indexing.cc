@@ -1,3 +1,5 @@
+// Indices are limited to their axes (PlaceOf, Limit), and an axis that may have no elements is tested before it is
+// read.
 #include "compiler/op/topi/indexing.h"
 
 #include "compiler/arith/analyzer.h"

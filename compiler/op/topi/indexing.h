@@ -1,4 +1,4 @@
-// Tensor expressions that read at places which data decide. An index below 0 counts from the end, and one that is still
+// Tensor expressions that read at data-dependent places. An index below 0 counts from the end, and one that is still
 // outside of the axis reads the nearest element: no kernel reads outside of its buffers, whatever the data are.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace ingot::op::topi {
 enum class OutOfRange : uint8_t {
   kNearest,  // the nearest element
   kFromEnd,  // below 0 it counts from the end; then the nearest element
-  kModulo,   // it goes round
+  kModulo,   // modulo the extent
 };
 
 // An index that data hold, of any integer dtype, as an int64 place in [0, max(extent, 1)).

@@ -1,3 +1,4 @@
+// Products, convolutions and pools as reductions over taps and channels, with padding and rounding as their own stages.
 #include "compiler/op/topi/nn.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ PrimExpr WindowPosition(const PrimExpr& out, const PrimExpr& tap, const Window& 
   return out * window.strides[axis] + tap * window.dilation[axis];
 }
 
-// How many taps of the window at out lie in [low, high) of the unpadded axis.
+// How many taps of the window at `out` lie below `high` on the unpadded axis and not before it; from_padding: also
+// those before it.
 PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const Window& window, size_t axis, const PrimExpr& high,
                    bool from_padding) {
   const PrimExpr start = out * window.strides[axis] - window.padding[axis];
@@ -53,7 +55,7 @@ bool IsCeil(const te::Tensor& data, const std::vector<int64_t>& pool_size, const
   return false;
 }
 
-// The reduction of fn(element) over every window; what is padded is such that fn of it changes nothing.
+// The reduction of fn(element) over every window; padding holds an element for which fn gives the reducer's identity.
 te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window,
                 Shape shape, const std::function<PrimExpr(PrimExpr)>& fn, std::string name) {
   const PrimExpr padding = Identity(reducer, data.dtype());

@@ -1,3 +1,4 @@
+// The stages of each normalisation: sums and means in the wider dtype (reduction.h), then the result by element.
 #include "compiler/op/topi/normalization.h"
 
 #include <algorithm>
@@ -45,7 +46,8 @@ te::Tensor GroupNorm(const te::Tensor& x, const te::Tensor* gamma, const te::Ten
                      int channel_axis, const std::vector<int>& axes, double epsilon) {
   const auto channel = static_cast<size_t>(channel_axis);
   const PrimExpr per_group = SimplifyDim(ir::FloorDiv(x.shape()[channel], ir::Int64(num_groups)));
-  // The sums of fn(element, indices of the result) over a group: dims of x without axes, the channels' being groups.
+  // The sums of fn(element, indices of the result) over each group. Their dims are those of x without the reduced axes,
+  // with groups in place of channels.
   const auto sum_groups = [&](const std::function<PrimExpr(PrimExpr, const te::Indices&)>& fn, std::string name) {
     std::vector<ir::IterVar> reduced = {te::ReduceAxis(per_group, "k0")};
     te::Indices from(x.shape().size());

@@ -123,7 +123,7 @@ class DirectionScan {
   int64_t Padded() const { return r_.panels * r_.lanes; }
   bool ResetsFirst() const { return r_.cell == Cell::kGru && !r_.linear_before_reset; }
 
-  // The H units of a row, in vectors as far as they go.
+  // A loop over the H units of a row, in vectors as far as whole vectors go.
   Stmt Row(const BodyFn& element) const {
     const int64_t whole = r_.hidden / r_.lanes, rest = r_.hidden % r_.lanes;
     std::vector<Stmt> parts;
@@ -194,7 +194,7 @@ class DirectionScan {
       taken.push_back(Row([&](const PrimExpr& j) {
         return StoreAt(outputs_[0], {TimeOf(s, b), d, b, j}, LoadAt(next_, {b, j}));
       }));
-      // Behind the end of a sequence there is padding, whichever way it runs.
+      // Steps after the end of a sequence are padding, in either direction.
       Stmt padding = !lengths_ ? nullptr : Row([&](const PrimExpr& j) {
         return StoreAt(outputs_[0], {s, d, b, j}, MakeConst(outputs_[0]->dtype, 0));
       });
@@ -280,7 +280,7 @@ class DirectionScan {
     const PrimExpr column = ((p + Int64(direction_ * r_.panels)) * r_.gates + Int64(gate)) * r_.lanes + l;
     return ir::Cast(dtype_, LoadAt(gates_, {t, b, column}));
   }
-  // What the product is added to: a GRU that resets behind the product keeps the input's part apart.
+  // The value to which the product is added. A GRU that resets after the product keeps the input's part separate.
   PrimExpr StartOf(int64_t gate, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b, const PrimExpr& l) const {
     if (r_.cell != Cell::kGru || !r_.linear_before_reset || gate != 2) return InputOf(gate, t, p, b, l);
     if (!extra_) return MakeConst(dtype_, 0);
@@ -295,7 +295,7 @@ class DirectionScan {
     return LoadAt(state, {b, p * r_.lanes + l});
   }
 
-  // Everything behind the products, for cells of one round.
+  // The cell's formulas after the products, for cells of one round.
   void Formulas(Tile& tile, const PrimExpr& t, const PrimExpr& p, const PrimExpr& b) const {
     switch (r_.cell) {
       case Cell::kRnn:

@@ -1,3 +1,4 @@
+// Reductions as stages over reduction axes; means, variances and softmax are composed of several such stages.
 #include "compiler/op/topi/reduction.h"
 
 #include <algorithm>

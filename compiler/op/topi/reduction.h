@@ -12,9 +12,9 @@
 namespace ingot::op::topi {
 
 enum class Reducer : uint8_t { kSum, kProd, kMax, kMin };
-// What a reducer starts from: 0, 1, minus or plus infinity (integers: the least or greatest value).
+// The identity of a reducer: 0, 1, minus or plus infinity (integers: the least or greatest value).
 PrimExpr Identity(Reducer reducer, DataType dtype);
-// The reduction of source over axes: alone the body of a stage.
+// The reduction of source over axes; it must be the whole body of a stage.
 PrimExpr ReduceOver(Reducer reducer, PrimExpr source, const std::vector<ir::IterVar>& axes);
 
 // out[kept] = the reduction of fn(x[i], i) over axes.
@@ -27,7 +27,7 @@ te::Tensor Variance(const te::Tensor& x, const std::vector<int>& axes, bool keep
 te::Tensor WideMean(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideMeanSquare(const te::Tensor& x, const std::vector<int>& axes, bool keepdims);
 te::Tensor WideVariance(const te::Tensor& x, const te::Tensor& mean, const std::vector<int>& axes, bool keepdims);
-// The indices of what is left when axes are reduced without keepdims.
+// The indices without those of the given axes.
 te::Indices Without(const te::Indices& index, const std::vector<int>& axes);
 
 // Stable: the maximum is subtracted first. Stages: maximum, exponentials, their sum, quotient.

@@ -1,3 +1,6 @@
+// Resize resamples one axis after the other, each by a stage that adds up the weighted taps around a place; a whole
+// factor of nearest neighbours repeats elements without arithmetic on floats. GridSample computes the places by a stage
+// per axis and adds up the taps of all axes at once.
 #include "compiler/op/topi/resize.h"
 
 #include <cmath>
@@ -35,7 +38,7 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
       return ir::Select(is_one, D(0), half_pixel);
     case Coordinates::kAlignCorners:
       if (!axis.scale) return Double(x) * Double(in - 1) / steps;
-      // By ONNX's reference the length that a scale gives counts whole, also what rounding cuts off.
+      // As in ONNX's reference, the length is in * scale before it is rounded down.
       return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (scale * Double(in) - D(1)));
     case Coordinates::kAsymmetric:
       return Double(x) / scale;
@@ -146,7 +149,7 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, cons
                   const Shape& shape) {
   te::Tensor result = x;
   for (const ResizeAxis& axis : axes) {
-    // What keeps its length under its own scale stays as it is, unless a part is cut out.
+    // An axis that keeps its length at a scale of 1 is not resampled, unless a part is cropped.
     const bool keeps = mode.coordinates != Coordinates::kTfCropAndResize && (!axis.scale || *axis.scale == 1) &&
                        DimsEqual(x.shape()[axis.axis], shape[axis.axis]);
     if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis]);
@@ -205,7 +208,7 @@ te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation
           if (interpolation == Interpolation::kNearest) {
             place = ir::CallIntrinsic(ir::Intrinsic::kNearbyInt, {place});
           }
-          // Taps of cubic interpolation are held at the border one by one.
+          // With cubic interpolation each tap is clamped to the border instead.
           if (padding == GridPadding::kZeros || (padding == GridPadding::kBorder && taps == 4)) return place;
           const PrimExpr low = low_of(axis), high = high_of(axis);
           const PrimExpr moved = padding == GridPadding::kBorder ? ir::Max(ir::Min(place, length - D(1)), D(0))

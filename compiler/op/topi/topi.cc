@@ -1,5 +1,5 @@
-// Operators of the table applied to tensors: a call is made for its types and attributes, and its implementation's
-// definition is asked for the tensors.
+// Operators of the table applied to tensors: a call over variables is made for type inference and attributes, and the
+// definition of its cheapest implementation is applied to the tensors.
 #include "compiler/op/topi/topi.h"
 
 #include "compiler/op/build.h"
@@ -37,7 +37,7 @@ Result<std::vector<te::Tensor>> ApplyMany(std::string_view name, const std::vect
   std::vector<ir::Expr> args;
   for (const Argument& argument : arguments) args.push_back(operands.Add(argument));
   INGOT_ASSIGN_OR_RETURN(const ir::Call call, MakeCall(name, std::move(args), std::move(attrs)));
-  // Definitions do not depend on the target: among those that apply the cheapest for any.
+  // Definitions do not depend on the target, so the cheapest one that applies for a default target is taken.
   const Implementation* best = CheapestImplementation(call, Target(), /*of_tensors=*/true);
   if (best == nullptr) {
     return Status(StatusCode::kUnsupportedModel,

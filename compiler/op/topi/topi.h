@@ -24,14 +24,15 @@
 
 namespace ingot::op::topi {
 
-// One argument: a tensor, several (of concat and the like), or what is no tensor (ShapeExpr, PrimValue).
+// One argument: a tensor, several tensors (for concat and the like), or a value that is no tensor (ShapeExpr,
+// PrimValue).
 using Argument = std::variant<te::Tensor, std::vector<te::Tensor>, ir::Expr>;
 
 // The operator's results. Fails as a call in a graph would: an unknown name or attribute, shapes or dtypes that do not
 // fit; and for an operator whose only implementations are statements (sorts, scatters, scans).
 Result<std::vector<te::Tensor>> ApplyMany(std::string_view name, const std::vector<Argument>& arguments,
                                           ir::Attrs attrs = {});
-// Of an operator with one result.
+// The same for an operator with one result.
 Result<te::Tensor> Apply(std::string_view name, const std::vector<Argument>& arguments, ir::Attrs attrs = {});
 
 }  // namespace ingot::op::topi

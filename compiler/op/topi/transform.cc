@@ -1,3 +1,5 @@
+// Each definition is one stage that reads its input at computed indices; choices are IfThenElse, so no place outside is
+// read.
 #include "compiler/op/topi/transform.h"
 
 #include <algorithm>
@@ -45,7 +47,8 @@ te::Tensor Concatenate(const std::vector<te::Tensor>& inputs, int axis) {
   return te::Compute(
       std::move(shape),
       [&](const te::Indices& out) {
-        // From the last one to the first: if out is before the next input's start, then ... else what follows.
+        // Built from the last input to the first: if out lies before the next input's start, this input, else what
+        // follows.
         Shape starts = {ir::Int64(0)};
         for (const te::Tensor& input : inputs) starts.push_back(SimplifyDim(starts.back() + input.shape()[at]));
         PrimExpr element;

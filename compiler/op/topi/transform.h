@@ -19,8 +19,8 @@ te::Tensor StridedSlice(const te::Tensor& x, const Shape& begin, const std::vect
 // x surrounded by value; the stage reads x only where it lies inside.
 te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                const PrimExpr& value, std::string name = "PadInput");
-// Surrounded by its own elements: mirrored at the ends without repeating them, the end itself again and again, or from
-// the other end on. A place outside of the mirror image is mirrored again.
+// How a place outside of the axis is read: kReflect mirrors at the ends without repeating them (again and again where
+// the image is too short), kReplicate repeats the end, kCircular continues from the other end.
 enum class PadMode : uint8_t { kConstant, kReflect, kReplicate, kCircular };
 te::Tensor PadByRepeating(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                           PadMode mode);

@@ -1,3 +1,5 @@
+// A transformation is a combination by a matrix's row along x of combinations along y; the index of the row is compared
+// with constants, and zeros of the matrix cost nothing.
 #include "compiler/op/topi/winograd.h"
 
 #include <functional>
@@ -8,7 +10,7 @@
 namespace ingot::op::topi {
 namespace {
 
-// The row's coefficients times the elements, zeros left out.
+// The sum of the row's coefficients times the elements; zero coefficients are left out.
 template <size_t n>
 PrimExpr Combine(const std::array<double, n>& row, DataType dtype, const std::function<PrimExpr(int64_t)>& element) {
   PrimExpr sum;
