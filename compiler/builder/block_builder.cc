@@ -1,3 +1,5 @@
+// The builder's stack of scopes, the normalisation to A-normal form (Normalize, Atom), and tensor expressions as
+// private functions of the module.
 #include "compiler/builder/block_builder.h"
 
 #include <unordered_map>
@@ -27,7 +29,7 @@ Type CallableOf(const std::vector<Var>& params, Type result, bool is_pure) {
   return ir::Make<ir::CallableTypeNode>(std::move(types), std::move(result), is_pure);
 }
 
-// Puts variables in the place of others.
+// Replaces variables by others.
 class Renamer : public ir::ExprMutator {
  public:
   bool empty() const { return var_map_.empty(); }
@@ -35,9 +37,9 @@ class Renamer : public ir::ExprMutator {
   Expr Apply(const Expr& expr) { return MutateExpr(expr); }
 };
 
-// `out = lv` at a block's end, lv being computed there, says no more than that out is what is computed.
+// Drops bindings `out = lv` whose lv is computed in the same block: lv's binding binds out instead.
 void MergeOutputs(ir::BindingBlock& block) {
-  std::unordered_map<const ir::VarNode*, size_t> defined;  // by a binding that no output has taken yet
+  std::unordered_map<const ir::VarNode*, size_t> defined;  // by a binding whose variable was not replaced yet
   std::vector<bool> is_alias(block.bindings.size());
   Renamer renamer;
   for (size_t i = 0; i < block.bindings.size(); ++i) {
@@ -126,7 +128,7 @@ void BlockBuilder::Define(const ir::GlobalVar& var, std::vector<Var> params, con
   const ir::Function function = MakeFunction(std::move(params), body, std::move(options));
   if (function == nullptr) {
     status_ = std::move(status_).WithContext("function \"" + var->name + "\"");
-  } else if (module_.Contains(var->name)) {  // its body may have made it
+  } else if (module_.Contains(var->name)) {  // the body may have added it
     Fail("the module has a function \"" + var->name + "\" already");
   } else {
     module_.Set(var, function);
@@ -242,7 +244,7 @@ Var BlockBuilder::EmitCallTIR(const ir::GlobalVar& function, std::vector<Expr> i
 Var BlockBuilder::EmitTe(const std::string& hint, std::vector<Expr> inputs, const Definition& define,
                          std::string name) {
   if (!CanEmit("EmitTe")) return Fail(status_);
-  ir::PrimVarMap own, outer;  // the inputs' symbols and the function's
+  ir::PrimVarMap own, outer;  // from the inputs' symbols to the function's, and back
   std::vector<ir::PrimVar> symbols;
   std::vector<te::Tensor> tensors;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -275,7 +277,7 @@ Var BlockBuilder::EmitTe(const std::string& hint, std::vector<Expr> inputs, cons
     for (const ir::PrimExpr& dim : output.shape()) dims.push_back(ir::Substitute(dim, outer));
     out_types.push_back(ir::Make<ir::TensorTypeNode>(std::move(dims), output.dtype()));
   }
-  // Symbols that no dimension is alone become scalar parameters.
+  // Symbols that are not by themselves a dimension become scalar parameters.
   std::unordered_set<const ir::PrimExprNode*> lone;
   for (const te::Tensor& arg : args) {
     for (const ir::PrimExpr& dim : arg.shape()) lone.insert(dim.get());
@@ -310,7 +312,7 @@ Expr BlockBuilder::Call(std::string_view op, std::vector<Expr> args, ir::Attrs a
 
 // ---- normal form
 
-// As a leaf: what is none is bound to a variable here.
+// The expression as a leaf; an expression that is no leaf is bound to a variable first.
 Result<Expr> BlockBuilder::Atom(const Expr& expr) {
   INGOT_ASSIGN_OR_RETURN(Expr value, Normalize(expr));
   if (op::IsLeaf(value)) return value;

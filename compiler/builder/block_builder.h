@@ -1,6 +1,6 @@
 // BlockBuilder: graph functions written in C++. Scopes (function, dataflow block, branch, local function) are
 // callbacks, so that none is left open; what is emitted is brought into A-normal form and typed at once, by the
-// operators' rows. Out comes a verified IRModule. Nothing is optimised here.
+// operators' type inference. The result is a verified IRModule. Nothing is optimised here.
 //
 //     builder::BlockBuilder b;
 //     ir::Var x = builder::TensorVar("x", {n, 784}), w = builder::TensorVar("w", {784, 10});
@@ -14,8 +14,8 @@
 //     });
 //     Result<ir::IRModule> module = b.Finish();
 //
-// After a refused step nothing happens any more: later steps give variables of type Object, and Finish tells the first
-// reason, so that a model reads as a sequence and is checked once.
+// After a refused step nothing happens any more: later steps give variables of type Object, and Finish gives the first
+// error, so that a model is written as a sequence of calls and checked once.
 #pragma once
 
 #include <functional>
@@ -45,11 +45,11 @@ class BlockBuilder {
   // Adds to the functions that are there already.
   explicit BlockBuilder(ir::IRModule module = {}) : module_(std::move(module)) {}
 
-  // The first reason for a refusal.
+  // The first error.
   const Status& status() const { return status_; }
-  // As far as it is made.
+  // The module as far as it is made; not verified.
   const ir::IRModule& module() const { return module_; }
-  // The verified module.
+  // The verified module, or the first error.
   Result<ir::IRModule> Finish() const;
 
   // ---- Scopes. A body emits bindings and gives its result, any expression.
@@ -64,9 +64,9 @@ class BlockBuilder {
   // A closure, bound to a variable. The body gets that variable for recursion: null unless options.result_type is set.
   ir::Var LocalFunction(const std::string& name, std::vector<ir::Var> params,
                         const std::function<ir::Expr(const ir::Var& self)>& body, FunctionOptions options = {});
-  // A pure, straight-line block. Only what EmitOutput gives is visible behind it.
+  // A pure, straight-line block. Only variables that EmitOutput gives are visible after it.
   void Dataflow(const std::function<void()>& body);
-  // Not within a dataflow block.
+  // A branch, bound to a variable; not allowed within a dataflow block.
   ir::Var If(ir::Expr condition, const Body& then_branch, const Body& else_branch, std::string name = "");
 
   // ---- Bindings, in the innermost scope. An empty name is "lv" in a dataflow block and "gv" elsewhere.
@@ -77,12 +77,12 @@ class BlockBuilder {
   ir::Var EmitOp(std::string_view op, std::vector<ir::Expr> args, ir::Attrs attrs = {}, std::string name = "");
   // Binds the new symbolic variables of a type to the extents of a value, checked at run time.
   ir::Var MatchCast(ir::Expr value, ir::Type type, std::string name = "");
-  // A tensor function of the module, into new tensors. shape_vars are its scalar parameters.
+  // A call of a tensor function of the module, which writes new tensors. shape_vars are its scalar parameters.
   ir::Var EmitCallTIR(const ir::GlobalVar& function, std::vector<ir::Expr> inputs, std::vector<ir::Type> out_types,
                       std::vector<ir::PrimExpr> shape_vars = {}, std::string name = "");
-  // What define computes of the inputs as tensor expressions, as a private tensor function (shared with equal ones)
-  // named after the hint. The tensors have symbolic variables of their own, one for each of the inputs'. Several
-  // results are a tuple.
+  // A call of a private tensor function that computes define(inputs), named after the hint and shared with equal ones.
+  // The tensors have symbolic variables of their own, one for each of the inputs'. Several results are a tuple. An
+  // error unless the inputs are tensors of known shape and dtype.
   using Definition = std::function<std::vector<te::Tensor>(std::span<const te::Tensor> inputs)>;
   ir::Var EmitTe(const std::string& hint, std::vector<ir::Expr> inputs, const Definition& define,
                  std::string name = "");
@@ -90,7 +90,7 @@ class BlockBuilder {
   // ---- Parts.
   // An operator's call that is not bound yet, for nesting; checked when it is emitted.
   ir::Expr Call(std::string_view op, std::vector<ir::Expr> args, ir::Attrs attrs = {});
-  // Any function, under the hint or hint1, hint2, ...
+  // Adds a function under the name hint, or hint1, hint2, ... where it is taken.
   ir::GlobalVar AddFunction(std::string_view hint, ir::Expr function) { return module_.Add(hint, std::move(function)); }
 
  private:

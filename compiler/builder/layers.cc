@@ -1,3 +1,4 @@
+// The parameters of each layer, and its forward function in terms of nn.h's operations.
 #include "compiler/builder/layers.h"
 
 namespace ingot::nn {
@@ -77,10 +78,11 @@ MultiHeadAttention::MultiHeadAttention(int64_t embed_dim, int64_t num_heads, Att
       out_proj_(Add<Linear>("out_proj", num_heads * head_dim_, embed_dim, options.bias, options.dtype)) {}
 
 Value MultiHeadAttention::Forward(const Value& query, const Value& key, const Value& value) const {
-  // [batch, length, heads * depth] and [batch, length, heads, depth]. Dims are missing where a step was refused.
+  // From [batch, length, heads * depth] to [batch, length, heads, depth]. A wrong rank, or missing dims after a refused
+  // step, is refused by nn.attention with its message.
   const auto split = [&](const Value& x, int64_t heads) {
     const std::vector<ir::PrimExpr> dims = x.dims();
-    if (dims.size() != 3) return Apply("nn.attention", {x, x, x});  // refused: names what it expects
+    if (dims.size() != 3) return Apply("nn.attention", {x, x, x});  // refused
     return Reshape(x, {dims[0], dims[1], ir::Int64(heads), ir::Int64(head_dim_)});
   };
   const Value q = split(q_proj_.Forward(query), num_heads_);

@@ -39,7 +39,7 @@ class Conv2D : public Layer {
   const Parameter* bias_;
 };
 
-// Over the last axes, whose extents are `dims`; weight and bias of these dims.
+// Normalises over the last axes, whose extents are `dims`; weight and bias have these dims.
 class LayerNorm : public Layer {
  public:
   explicit LayerNorm(std::vector<int64_t> dims, double epsilon = 1e-5, bool bias = true,
@@ -63,7 +63,7 @@ class RMSNorm : public Layer {
   const Parameter& weight_;
 };
 
-// Rows of weight[num, dim] that integers of any shape name.
+// Looks up rows of weight[num, dim] by integers: a tensor of any shape gives one of that shape and [dim].
 class Embedding : public Layer {
  public:
   Embedding(int64_t num, int64_t dim, DataType dtype = DataType::Float(32));
@@ -78,7 +78,7 @@ class Embedding : public Layer {
 struct AttentionOptions {
   int64_t num_kv_heads = 0;
   bool bias = true;
-  bool causal = false;  // a position sees none behind it
+  bool causal = false;  // a position does not see later ones
   DataType dtype = DataType::Float(32);
 };
 class MultiHeadAttention : public Layer {

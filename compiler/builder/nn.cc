@@ -1,3 +1,4 @@
+// Operations on values as operators' calls, the tree of modules with their parameters, and the export of methods.
 #include "compiler/builder/nn.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 //     };
 //     auto exported = nn::Export(Mlp(), {"x", {1, 784}});  // forward(x, fc1_weight, fc1_bias, fc2_weight, fc2_bias)
 //
-// A refused operation (shapes that do not fit) makes Export fail with its reason; nothing after it is looked at.
+// A refused operation (such as shapes that do not fit) makes Export fail with its message; later ones are ignored.
 // Parameters hold values of their own only so that models can be loaded and exported with them; training is not here.
 #pragma once
 
@@ -50,7 +50,7 @@ class Value {
   Value(Graph* graph, ir::Expr expr) : graph_(graph), expr_(std::move(expr)) {}
   Graph& graph() const { return *graph_; }
   const ir::Expr& expr() const { return expr_; }
-  // Empty and float32 when a step before was refused.
+  // Empty and float32 when an earlier step was refused.
   std::vector<ir::PrimExpr> dims() const;
   DataType dtype() const;
 
@@ -59,8 +59,8 @@ class Value {
   ir::Expr expr_;
 };
 
-// ---- Operations on values: rows of the operator table (compiler/op), whose summaries say what they do.
-// Any row by name.
+// ---- Operations on values: operators of the table (compiler/op), whose summaries say what they do.
+// Apply calls any operator by name.
 Value Apply(std::string_view op, std::span<const Value> inputs, ir::Attrs attrs = {});
 inline Value Apply(std::string_view op, std::initializer_list<Value> inputs, ir::Attrs attrs = {}) {
   return Apply(op, std::span(inputs.begin(), inputs.size()), std::move(attrs));
@@ -84,9 +84,9 @@ class Parameter {
   Parameter(std::vector<int64_t> dims, DataType dtype) : dims_(std::move(dims)), dtype_(dtype) {}
   const std::vector<int64_t>& dims() const { return dims_; }
   DataType dtype() const { return dtype_; }
-  // In the function that x belongs to.
+  // The parameter as a value of the function that x belongs to.
   Value In(const Value& x) const { return Value(&x.graph(), x.graph().VariableOf(*this)); }
-  // Its value: shared, of exactly these dims and dtype. None until it is set.
+  // Sets the data, which is shared if it is compact; an error unless it has exactly these dims and this dtype.
   Status SetData(const Tensor& data);
   const Tensor& data() const { return data_; }
 
@@ -107,9 +107,9 @@ class Module {
     std::string name;  // "fc1.weight"
     Parameter* parameter;
   };
-  // Those of the children included, in order of definition.
+  // The parameters in order of definition, those of children included.
   std::vector<NamedParameter> NamedParameters() const;
-  // Sets parameters by name; every tensor must name one.
+  // Sets parameters by name; a tensor whose name no parameter has is an error.
   Status LoadParameters(std::span<const std::pair<std::string, Tensor>> tensors);
 
  protected:
@@ -123,7 +123,7 @@ class Module {
   }
 
  private:
-  struct Member {  // one of the two
+  struct Member {  // either a parameter or a child
     std::string name;
     std::unique_ptr<Parameter> parameter;
     std::unique_ptr<Module> child;
@@ -156,10 +156,10 @@ struct ExportedParameter {
   Tensor data;  // none when it was not set
 };
 struct Exported {
-  // Each function has the attribute "num_input"; behind so many inputs stand the parameters.
+  // Each function has the attribute "num_input": the number of inputs, which stand before the parameters.
   ir::IRModule module;
   std::vector<ExportedParameter> parameters;  // in order of definition
-  // The data of the parameters that have some, as transform::BindParams takes them.
+  // The parameters that have data, as transform::BindParams takes them.
   std::vector<transform::NamedConstant> Constants() const;
 };
 Result<Exported> Export(const Module& module, std::span<const Method> methods);

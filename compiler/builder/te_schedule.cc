@@ -1,4 +1,4 @@
-// Recording what stages are told, and replaying it on a TensorIR schedule.
+// Records the calls on stages as steps and rewrites; Apply makes the function and replays them on a TensorIR schedule.
 #include "compiler/builder/te_schedule.h"
 
 #include <algorithm>
@@ -187,7 +187,7 @@ Stage& Schedule::RFactor(const Tensor& tensor, const IterVar& axis) {
   return made;
 }
 
-// One Apply: which loop each axis is now, and which block each stage.
+// The state of one Apply: which loop each axis is now, and which block each stage.
 class StageApplier {
  public:
   StageApplier(schedule::Schedule& schedule, std::span<const Tensor> args) : s_(schedule), args_(args) {}
@@ -199,7 +199,7 @@ class StageApplier {
       }
     }
     for (const Schedule::Rewrite& rewrite : schedule.rewrites_) INGOT_RETURN_IF_ERROR(Apply(rewrite));
-    std::vector<const Stage*> stages;  // those that the arguments need
+    std::vector<const Stage*> stages;  // the stages that the arguments need
     for (const std::unique_ptr<Stage>& stage : schedule.stages_) {
       if (blocks_.count(stage.get()) != 0) stages.push_back(stage.get());
     }
@@ -210,7 +210,7 @@ class StageApplier {
     for (size_t i = stages.size(); i-- > 0;) {
       if (!IsInline(*stages[i])) INGOT_RETURN_IF_ERROR(PlaceAndShape(*stages[i]));
     }
-    // Kinds come last: blocks move under plain loops alone.
+    // The kinds of loops are set last, since blocks can be moved under serial loops only.
     for (const Stage* stage : stages) {
       if (IsInline(*stage)) continue;
       for (size_t i = stage->first_step_; i < stage->steps_.size(); ++i) {
@@ -314,7 +314,7 @@ class StageApplier {
       INGOT_ASSIGN_OR_RETURN(const LoopRV loop, LoopOf(stage, other));
       order.push_back(loop);
     }
-    if (order.size() > 1) s_.Reorder(order);  // as the partial stage has its axes
+    if (order.size() > 1) s_.Reorder(order);  // in the order of the partial stage's axes
     const BlockRV partial = s_.RFactor(factor);
     INGOT_RETURN_IF_ERROR(s_.status());
     loops_.clear();
@@ -322,7 +322,7 @@ class StageApplier {
     return Status();
   }
 
-  // The innermost loops around the block are these axes.
+  // Says that the innermost loops around the block are these axes.
   Status NameLoops(BlockRV block, const std::vector<IterVar>& axes) {
     const std::vector<LoopRV> around = s_.GetLoops(block);
     INGOT_RETURN_IF_ERROR(s_.status());

@@ -9,9 +9,9 @@
 //   s[c].Vectorize(i_inner);
 //   Result<schedule::Schedule> scheduled = s.Apply({a, b, c});
 //
-// CacheRead, CacheWrite and RFactor make stages of their own, with axes of their own. They come first: what a stage was
-// told before is told to what it is afterwards (the copy out of CacheWrite), but for the splits of reduction axes that
-// an RFactor is about.
+// CacheRead, CacheWrite and RFactor make stages of their own, with axes of their own. Apply makes them first. Calls on
+// a stage before such a call apply to what the stage is afterwards (the copy out of CacheWrite), except the splits of
+// reduction axes that an RFactor needs.
 #pragma once
 
 #include <cstdint>
@@ -44,12 +44,13 @@ class Stage {
     ir::IterVar x_outer, y_outer, x_inner, y_inner;
   };
 
-  // As the stage is now: of an operation those of AxesOf and ReduceAxesOf.
+  // The stage's axes as it is now; for a stage of an operation, those of AxesOf and ReduceAxesOf.
   const std::vector<ir::IterVar>& Axes() const { return axes_; }
   const std::vector<ir::IterVar>& ReduceAxes() const { return reduce_axes_; }
   const std::string& name() const { return name_; }
 
-  // Into loops of (about) extent / factor times factor iterations, and of parts times the rest.
+  // Split makes loops of ceil(extent / factor) and factor iterations; SplitIntoParts of parts and ceil(extent / parts)
+  // iterations.
   std::pair<ir::IterVar, ir::IterVar> Split(const ir::IterVar& axis, int64_t factor);
   std::pair<ir::IterVar, ir::IterVar> SplitIntoParts(const ir::IterVar& axis, int64_t parts);
   ir::IterVar Fuse(const ir::IterVar& outer, const ir::IterVar& inner);
@@ -93,13 +94,13 @@ class Stage {
   Operation operation_;  // null: a stage that the schedule made
   std::vector<ir::IterVar> axes_, reduce_axes_;
   std::vector<Step> steps_;
-  size_t first_step_ = 0;  // those before it made the loops of an RFactor
+  size_t first_step_ = 0;  // earlier steps made the loops of an RFactor
   std::variant<Root, Inline, At> place_;
 };
 
 class Schedule {
  public:
-  // Of everything that the outputs are computed from.
+  // A schedule of all stages from which the outputs are computed.
   explicit Schedule(std::span<const Tensor> outputs);
 
   // The stage of a computed tensor that the outputs need (INGOT_CHECKed).
@@ -118,8 +119,8 @@ class Schedule {
   // reduction over this one, in its ReduceAxes().
   Stage& RFactor(const Tensor& tensor, const ir::IterVar& axis);
 
-  // The function over args (as CreatePrimFunc), with everything done that the stages were told. The result can be
-  // scheduled further, and its trace replayed.
+  // The function over args (as CreatePrimFunc), scheduled as the stages say. The result can be scheduled further, and
+  // its trace replayed. What TensorIR's primitives refuse is an error.
   Result<schedule::Schedule> Apply(std::span<const Tensor> args, std::vector<ir::PrimVar> scalars = {}) const;
   Result<schedule::Schedule> Apply(std::initializer_list<Tensor> args, std::vector<ir::PrimVar> scalars = {}) const {
     return Apply(std::span<const Tensor>(args.begin(), args.size()), std::move(scalars));
@@ -136,7 +137,7 @@ class Schedule {
     Tensor placeholder;
     std::string scope;
     std::vector<const Stage*> readers;
-    // Of RFactor: the axis, the reduction axes besides; what the stage reduced over, and its steps on that.
+    // For RFactor: the axis and the other reduction axes; the axes that the stage reduced over, and its steps on them.
     ir::IterVar axis;
     std::vector<ir::IterVar> others, reduce_axes;
     size_t first_step = 0, end_step = 0;

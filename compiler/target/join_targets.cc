@@ -1,3 +1,4 @@
+// Every text is parsed; the names of all variants, in order, make the joined text.
 #include "compiler/target/join_targets.h"
 
 #include "compiler/target/target.h"

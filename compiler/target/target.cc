@@ -21,8 +21,8 @@ constexpr std::string_view kHost = kX86;
 #endif
 
 // A CPU name: an x86-64 level (1 on other architectures) and what it has beyond it (comma-separated names of
-// runtime/cpu_features.def). Models that have nothing of interest beyond another row are left out; every feature can be
-// added by "+feature".
+// runtime/cpu_features.def). Models that have nothing of interest beyond another model are left out; every feature can
+// be added by "+feature".
 struct CpuModel {
   std::string_view name;
   std::string_view architecture;
@@ -66,7 +66,7 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
 
 std::string Quoted(std::string_view text) { return "\"" + std::string(text.substr(0, 60)) + "\""; }
 
-// What follows from the features: the record that schedules read.
+// Sets what follows from the features: the parts of the record that schedules read.
 void CompleteRecord(Target& target) {
   const CpuFeatures features{target.required_features};
   const bool avx512 = features.Covers(CpuFeatures::Level(4));

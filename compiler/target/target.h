@@ -35,7 +35,9 @@ struct TargetFamily {
   Target::Kind kind = Target::Kind::kCpu;
   std::vector<Target> variants;  // from the least to the most demanding
 };
-// "cpu", "cpu:native", "cpu:x86-64-v3,x86-64-v4", ...: TOOLS.md's grammar; errors suggest the nearest name.
+// The grammar of --target: "cpu" alone (the default variants), or "cpu:" and a comma-separated list of CPU names
+// (ListTargets; "native" is this machine), each of which may be followed by features to add: "cpu:x86-64-v3,+name".
+// Variants must differ in features. Errors suggest the nearest name.
 Result<TargetFamily> ParseTarget(std::string_view text);
 // Names that ParseTarget knows, for --list-targets.
 std::vector<std::string> ListTargets();

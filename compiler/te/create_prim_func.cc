@@ -1,4 +1,5 @@
-// From a graph of tensors to a PrimFunc: stages in order of dependence, each a loop nest around one block.
+// CreatePrimFunc: turns a graph of tensors into a PrimFunc of stages in order of dependence, each a loop nest around
+// one block.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -65,7 +66,7 @@ std::vector<Operation> OrderStages(std::span<const Tensor> args) {
 
 using Results = std::unordered_map<Operation, std::vector<Buffer>, ir::RefHash, ir::RefSame>;
 
-// Axes become the block's variables, elements of tensors become loads.
+// Rewrites a stage's body: axes become the block's variables, elements of tensors become loads.
 class BodyRewriter : public ir::PrimMutator {
  public:
   BodyRewriter(const Results& results, const ir::PrimVarMap& vars) : results_(results), vars_(vars) {}
@@ -106,7 +107,7 @@ class StageBuilder {
     }
     for (const IterVar& axis : operation_.axes) indices_.push_back(vars_.at(axis->var));
     if (iter_vars_.empty()) {
-      // A scalar's block has one variable, so that there is something to bind.
+      // The block of a scalar has one variable of extent 1, since every block has at least one.
       const PrimVar var = ir::MakePrimVar("vi");
       iter_vars_.push_back(Make<ir::IterVarNode>(ir::Range{ir::Int64(0), ir::Int64(1)}, var, ir::IterType::kSpatial));
       iter_values_.push_back(ir::Int64(0));
@@ -139,7 +140,7 @@ class StageBuilder {
     iter_values_.push_back(loop);
     iter_vars_.push_back(Make<ir::IterVarNode>(axis->domain, var, axis->type));
     vars_[axis->var] = var;
-    // A variable of one value keeps its name: schedules find it in the accesses.
+    // A variable of extent 1 is not bound to its value, so that it stays in the accesses, where schedules find it.
     if (!ir::IsConstInt(axis->domain.extent, 1)) analyzer_.Bind(var, axis->domain);
   }
 

@@ -1,5 +1,5 @@
-// The stages of a graph of tensors, as CreatePrimFunc lays them out: in which order, and under which names their blocks
-// stand. Schedules of stages find their blocks by it.
+// The stages of a graph of tensors in the order in which CreatePrimFunc lays them out, with the names of their blocks.
+// Schedules of stages find their blocks by these names.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct NamedStage {
   Operation operation;
   std::string block;  // unique; empty for placeholders
 };
-// Everything that args need, producers before consumers, placeholders among them.
+// All stages that args need, placeholders included, producers before consumers.
 std::vector<NamedStage> StagesOf(std::span<const Tensor> args);
 
 }  // namespace ingot::te

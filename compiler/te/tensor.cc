@@ -1,3 +1,5 @@
+// Makes the nodes of the graph: operations with their axes, tensors as their results, loads, and reductions with their
+// combiners and identities.
 #include "compiler/te/tensor.h"
 
 namespace ingot::te {

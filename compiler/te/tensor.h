@@ -14,8 +14,8 @@
 
 namespace ingot::te {
 
-// What computes tensors. Placeholders have neither axes nor bodies. Several bodies (all of one shape) are the results
-// of one reduction by a custom combiner over several values, such as arg-max.
+// An operation computes tensors. Placeholders have neither axes nor bodies. Several bodies (all of one shape) are the
+// results of one reduction by a custom combiner over several values, such as arg-max.
 struct OperationNode : ir::Node {
   std::string name;                  // of the stage: the block's name
   std::vector<ir::IterVar> axes;     // spatial: one per dimension
@@ -69,8 +69,8 @@ std::vector<Tensor> ComputeMany(std::vector<ir::PrimExpr> shape,
 // Reduction over [min, min + extent); use axis->var in the source expression.
 ir::IterVar ReduceAxis(ir::Range domain, std::string name);
 ir::IterVar ReduceAxis(ir::PrimExpr extent, std::string name);
-// Reductions stand alone as the body of a Compute. The identity is 0, 1, or the least or greatest value of the dtype
-// (infinities for floats are not used: as TVM, the lowest finite value).
+// A reduction must be the whole body of a Compute. The identity is 0, 1, or the least or greatest value of the dtype
+// (for floats the lowest or greatest finite one, as in TVM).
 ir::PrimExpr Sum(ir::PrimExpr source, std::vector<ir::IterVar> axes);
 ir::PrimExpr Prod(ir::PrimExpr source, std::vector<ir::IterVar> axes);
 ir::PrimExpr ReduceMax(ir::PrimExpr source, std::vector<ir::IterVar> axes);
@@ -81,10 +81,10 @@ using CombineFn = std::function<std::vector<ir::PrimExpr>(const Indices& lhs, co
 std::vector<ir::PrimExpr> Reduce(std::vector<ir::PrimExpr> sources, std::vector<ir::IterVar> axes,
                                  const CombineFn& combine, std::vector<ir::PrimExpr> identity);
 
-// The function over args in order (placeholders and results; results last by convention): a root block, a loop nest
-// with one block per stage in order of dependence, intermediates allocated in the root. Symbolic variables that no
-// buffer's shape binds alone must be among scalars, which become scalar parameters after the buffers. An output that
-// is a placeholder is a broken invariant.
+// The function over args in order (placeholders and results; results last by convention): a root block with one loop
+// nest and block per stage, in order of dependence; intermediates are allocated in the root. Symbolic variables that
+// are not by themselves a dimension of a buffer must be among scalars, which become scalar parameters after the
+// buffers. An output that is a placeholder is a broken invariant.
 ir::PrimFunc CreatePrimFunc(std::span<const Tensor> args, std::vector<ir::PrimVar> scalars = {});
 inline ir::PrimFunc CreatePrimFunc(std::initializer_list<Tensor> args, std::vector<ir::PrimVar> scalars = {}) {
   return CreatePrimFunc(std::span<const Tensor>(args.begin(), args.size()), std::move(scalars));
