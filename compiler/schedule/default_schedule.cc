@@ -1,6 +1,6 @@
 // The table of rules and the loop that asks them. Order matters: stages are inlined first, the rules for reductions
-// take their element-wise consumers along, what is left is element-wise work of its own, and anything else runs as it
-// is.
+// also schedule their element-wise consumers, remaining element-wise stages come last. A block that no rule takes keeps
+// its loops.
 #include "compiler/schedule/default_schedule.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::optional<BlockName> FindMatch(const ScheduleState& state, const ScheduleRul
   return std::nullopt;
 }
 
-// A rule's work: what it says, and every block that did not exist before.
+// The blocks that a rule made.
 std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleState& after) {
   std::vector<BlockName> names;
   const std::vector<BlockSite> old = before.Blocks();
@@ -55,7 +55,7 @@ std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleStat
   return names;
 }
 
-// A reduction that may have no iteration starts its result in front of its loops, so that a sum of nothing is 0.
+// Initialises the result of a reduction that may have no iteration before its loops, so that an empty sum is 0.
 void StartEmptyReductions(Schedule& schedule) {
   for (const BlockSite& site : schedule.state().Blocks()) {
     const LoopVar loop = LoopOfEmptyReduction(site);
@@ -73,7 +73,7 @@ void StartEmptyReductions(Schedule& schedule) {
 
 }  // namespace
 
-// TVM writes 1 or True.
+// The attribute is 1 or True, as TVM writes it.
 bool IsScheduled(const ir::PrimFunc& function) {
   const ir::AttrValue* mark = function->attrs.Find(kIsScheduledAttr);
   if (mark == nullptr) return false;
@@ -101,11 +101,11 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
   if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) return result;
   const std::optional<ir::PrimFunc> wide = WidenIndices(function);
-  if (!wide) return result;  // it runs as it is
+  if (!wide) return result;  // the function runs as it is
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(*wide));
   std::vector<BlockName> handled;
   for (const ScheduleRule& rule : rules) {
-    std::vector<BlockName> seen = handled;  // and what this rule could not do
+    std::vector<BlockName> seen = handled;  // and the blocks on which this rule failed
     while (const std::optional<BlockName> name = FindMatch(schedule.state(), rule, target, seen)) {
       Schedule attempt = schedule;
       std::vector<BlockName> done = rule.apply(attempt, *name, target);

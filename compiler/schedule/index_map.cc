@@ -1,5 +1,5 @@
-// An expression over the old indices becomes digits, the least significant first. Digits that every dimension's value
-// is made of, each once and without gaps, are a map without overlaps and holes.
+// Every new dimension's expression is taken apart into digits of the old indices, the least significant first. The map
+// is one to one when the digits of each old dimension, each used once and without gaps, make up its whole extent.
 #include "compiler/schedule/index_map.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// floor(index of the dimension / lower) mod extent.
+// The digit floor(index of the dimension / lower) mod extent.
 struct Digit {
   size_t dimension;
   PrimExpr lower, extent;
@@ -48,7 +48,7 @@ class Decomposer {
     return analyzer_.Simplify(product);
   }
 
-  // Every dimension is the number that its digits make.
+  // Checks that the digits of every old dimension make up its whole extent, each once.
   Status CheckComplete(std::vector<Digit> digits) {
     std::erase_if(digits, [](const Digit& digit) { return IsConstInt(digit.extent, 1); });
     for (size_t d = 0; d < shape_.size(); ++d) {
@@ -130,7 +130,8 @@ class Decomposer {
     return x && y && *x > 0 && *y % *x == 0;
   }
 
-  // a * x + b * y + c: one of the factors is 1, another one the extent of the first, and so on.
+  // The digits of a sum such as a * x + b * y: one of the factors must be 1, the next one the extent of the first term,
+  // and so on.
   Result<std::vector<Digit>> Sum(const PrimExpr& expr) {
     struct Term {
       std::vector<Digit> digits;
@@ -227,7 +228,7 @@ std::vector<PrimExpr> MapIndices(const IndexMap& map, const std::vector<PrimExpr
   for (size_t i = 0; i < indices.size(); ++i) values.emplace(map.from[i], indices[i]);
   std::vector<PrimExpr> mapped;
   for (const PrimExpr& expr : map.to) {
-    // A dimension that only moves keeps its expression, however it is written.
+    // A dimension that only moves keeps its index expression as it is.
     const auto moved = values.find(AsRef<PrimVarNode>(expr));
     mapped.push_back(moved != values.end() ? moved->second : analyzer.Simplify(Substitute(expr, values)));
   }

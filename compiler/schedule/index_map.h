@@ -1,7 +1,8 @@
 // Where the elements of a buffer lie in another layout: each dimension of the new buffer is an expression over the old
-// indices. Maps are one to one: every old index is cut by quotients and remainders into digits (a channel into block of
-// channels and place in the block), and every new dimension is one digit, or several of them as one number. What is no
-// such map, or has a factor that does not divide its dimension, is refused with the reason: nothing is padded here.
+// indices. Maps are one to one: every old index is divided by quotients and remainders into digits (a channel into
+// block of channels and place in the block), and every new dimension is one digit, or several of them as one number. A
+// map of another form, or with a factor that does not divide its dimension, is refused with the reason; nothing is
+// padded.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct IndexMap {
 
 using IndexMapFn = std::function<std::vector<ir::PrimExpr>(const std::vector<ir::PrimExpr>&)>;
 IndexMap MakeIndexMap(int64_t rank, const IndexMapFn& fn);
-// New dimension i is the old one's axes[i]; an axis that does not exist makes no valid map.
+// New dimension i is the old one's axes[i]; an axis that does not exist gives a map that MapShape refuses.
 IndexMap PermutingMap(const std::vector<int64_t>& axes);
 
 // The new extents of a buffer of this shape; fails when the map is not one to one there.
@@ -31,7 +32,8 @@ Result<std::vector<ir::PrimExpr>> MapShape(const IndexMap& map, const std::vecto
 // The new indices of one element.
 std::vector<ir::PrimExpr> MapIndices(const IndexMap& map, const std::vector<ir::PrimExpr>& indices,
                                      arith::Analyzer& analyzer);
-// A box that holds the box's elements; new_shape is MapShape's.
+// A box of the new buffer that holds all elements of the region; new_shape is MapShape's result. A dimension that is
+// neither moved nor a single place becomes the whole one.
 std::vector<ir::Range> MapRegion(const IndexMap& map, const std::vector<ir::Range>& region,
                                  const std::vector<ir::PrimExpr>& new_shape, arith::Analyzer& analyzer);
 

@@ -1,6 +1,6 @@
-// The primitives: each checks that it keeps the function's meaning, and changes the state only then; a refusal names
-// the primitive, the block or loop, and the reason. Schedule (schedule.h) calls them through its table and records a
-// trace; rules and users use Schedule. One file per family in primitives/.
+// The primitives of schedules. Each checks that it keeps the function's meaning, and changes the state only then; a
+// refusal names the primitive, the block or loop, and the reason. Schedule (schedule.h) calls them through its table
+// and records a trace; rules and users use Schedule. One file per family in primitives/.
 //
 // Floating-point note: a reduction may be reordered (its combiner is associative and commutative by declaration), so
 // results can differ in rounding; everything else keeps results bitwise.
@@ -21,8 +21,8 @@ using LoopVar = ir::PrimVar;
 // ---- primitives/loops.cc
 // Loop of extent n -> nested loops; one factor may be absent (ceil(n / product of the others)). Where the product
 // is not provably n, blocks get the predicate that the index is below n. A factor is a constant or an expression over
-// the function's symbolic variables; unless the product divides n for certain, it must be 1 at least for certain. Every
-// block inside must be regular.
+// the function's symbolic variables; unless the product is proved to divide n, it must be proved to be at least 1.
+// Every block inside must be regular.
 Result<std::vector<LoopVar>> Split(ScheduleState& state, const LoopVar& loop,
                                    const std::vector<std::optional<ir::PrimExpr>>& factors);
 // Perfectly nested loops, outermost first -> one loop.
@@ -36,10 +36,10 @@ struct LoopParts {
   std::optional<LoopVar> main, tail;
 };
 Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& loop, int64_t multiple);
-// Loop over [0, n) around one block -> loops after each other, cut where the conditions of the block's if_then_else
-// that compare this loop's iteration variable alone with a constant change; in the copies of the block that they hold
-// (NAME_tail, ...) those conditions are decided. As many parts as there are different comparisons, and one; those that
-// are provably empty are left out.
+// Loop over [0, n) around one block -> loops after each other, cut where those conditions of the block's if_then_else
+// change that compare this loop's iteration variable with a bound free of the block's other variables. In each part
+// these conditions are decided; parts after the first hold copies of the block (NAME1_tail, NAME2_tail, ...). The
+// result has one entry more than there are different bounds; entries of provably empty parts are absent.
 Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState& state, const LoopVar& loop);
 // A loop of one iteration around the block.
 Result<LoopVar> AddUnitLoop(ScheduleState& state, const BlockName& block);
@@ -73,22 +73,23 @@ Status ComputeInline(ScheduleState& state, const BlockName& block);
 Status ReverseComputeInline(ScheduleState& state, const BlockName& block);
 
 // ---- primitives/cache.cc
-// Adds a copy block; the block, and other consumers of the same buffer that are named, read the copy instead (the block
-// writes it). Returns the new block's name.
+// CacheRead adds a block that copies an input of the block; the block, and the named other consumers of that buffer,
+// read the copy. CacheWrite lets the block write a copy, from which a new block writes the output. Both return the new
+// block's name.
 Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_t read_index, const std::string& scope,
                             const std::vector<BlockName>& consumers = {});
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);
-// Spreads the rows of an intermediate in memory: axis must be the last but one, and the distance between its elements
-// becomes the least one that leaves `offset` when divided by `factor` and holds a row, wherever and however small the
-// buffer is in the end.
+// Spreads the rows of an intermediate in memory: axis must be the last but one, and the distance between
+// consecutive rows becomes the least one that holds a row and leaves the remainder `offset` when divided by `factor`.
+// Lowering applies it to the buffer's final size.
 Status StorageAlign(ScheduleState& state, const BlockName& block, int64_t write_index, int64_t axis, int64_t factor,
                     int64_t offset);
 
 // ---- primitives/layout.cc
-// Lays an intermediate that the block writes out anew (index_map.h): NCHW becomes NCHW16c by n, c // 16, h, w, c % 16.
-// Accesses change, loops do not.
+// Changes the layout of an intermediate that the block writes (index_map.h): NCHW becomes NCHW16c by n, c // 16, h, w,
+// c % 16. Accesses change, loops do not.
 Status TransformLayout(ScheduleState& state, const BlockName& block, int64_t write_index, const IndexMap& map);
 
 // ---- primitives/reduction.cc
@@ -100,16 +101,18 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& bloc
 Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop);
 
 // ---- primitives/pad_einsum.cc
-// A sum of products over iterations that run to the next multiple each (one per iteration variable): operands are
-// copied into buffers with zeros at the end, the result out of one. Before anything else is done to the block.
+// Pads a sum of products: every iteration variable runs to the next multiple of its number in `multiples`. Operands are
+// copied into buffers with zeros at the end, and the result is copied out of a padded one. It must be the first
+// primitive on the block.
 Status PadEinsum(ScheduleState& state, const BlockName& block, const std::vector<int64_t>& multiples);
 
 // ---- primitives/tensorize.cc
-// The nest that begins at the loop, whose loops are those of a registered intrinsic's description around a single block
-// that computes the same, becomes its implementation: one block without loops.
+// Replaces the nest that begins at the loop by the implementation of a registered or built-in intrinsic: one block
+// without loops. The nest must have the loops of the intrinsic's description, around a single block that computes the
+// same.
 Status Tensorize(ScheduleState& state, const LoopVar& loop, const std::string& intrinsic);
-// An annotation of blocks that hold an implementation: loops of their own, which primitives for single stores leave
-// alone.
+// The annotation of blocks that hold an intrinsic's implementation: they contain loops of their own, and primitives for
+// blocks of a single store refuse or skip them.
 inline constexpr const char* kTensorized = "tensorized";
 bool IsTensorized(const ir::BlockNode& block);
 
@@ -121,12 +124,13 @@ struct Reduction {
   ir::PrimExpr source, identity;
 };
 std::optional<Reduction> MatchReduction(const ir::BlockNode& block);
-// The iteration variables of the block whose binding uses the loop are all of type spatial (reduce).
+// BindsOnly: all iteration variables of the block whose bindings use the loop have this type; Binds: at least one has.
 bool BindsOnly(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
 bool Binds(const ir::BlockRealizeNode& realize, const LoopVar& loop, ir::IterType type);
-// Everything that reads or writes the buffer is below the loop.
+// Whether all blocks that read or write the buffer are below the loop.
 bool LivesInside(const ScheduleState& state, const ir::Buffer& buffer, const For& loop);
-// A realize whose bindings and predicate are rewritten by the analyzer, everywhere below the statement.
+// The statement with the bindings and predicates of all blocks below it simplified, and extra_predicate (null: none)
+// added to the predicates. `outer` are the loops around it.
 ir::Stmt SimplifyBindings(const ir::Stmt& stmt, const std::vector<For>& outer, ir::PrimExpr extra_predicate = nullptr);
 // Loops over fresh variables of these extents around the body, outermost first.
 ir::Stmt Nest(const std::vector<LoopVar>& vars, const std::vector<ir::PrimExpr>& extents, ir::Stmt body);

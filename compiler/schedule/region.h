@@ -1,6 +1,6 @@
-// Regions under loops: which box of a buffer (or of iteration variables) is touched while inner loops run, as
-// expressions over the variables outside of them. compute_at asks it what a consumer needs, lowering asks it how large
-// a buffer has to be at the place where it is allocated.
+// Regions under loops: the box of a buffer (or of iteration variables) that is touched while inner loops run, as
+// expressions over the variables outside of them. compute_at finds with it what a consumer needs, lowering how large a
+// buffer has to be where it is allocated.
 #pragma once
 
 #include <optional>
@@ -22,15 +22,15 @@ struct InnerVar {
   ir::PrimExpr min, extent;
 };
 
-// All values that expr takes lie in [min, min + span], both over outer variables alone; nothing when it cannot be said.
-// Exact for linear expressions; the analyzer knows the outer variables.
+// All values that expr takes lie in [min, min + span], both over outer variables alone; nothing where no
+// bound is found. Exact for linear expressions; the analyzer knows the outer variables.
 struct Span1D {
   ir::PrimExpr min, span;
 };
 std::optional<Span1D> RelaxExpr(const ir::PrimExpr& expr, const std::vector<InnerVar>& inner,
                                 arith::Analyzer& analyzer);
 
-// The region's hull over the inner variables; a dimension of which nothing can be said is the whole one (shape).
+// The region's hull over the inner variables; a dimension without a bound becomes the whole one (shape).
 ir::BufferRegion RelaxRegion(const ir::BufferRegion& region, const std::vector<InnerVar>& inner,
                              arith::Analyzer& analyzer);
 // The hull of two regions of one buffer.

@@ -1,4 +1,5 @@
-// The table of primitives, their instructions, handles and replay. What a primitive does is in primitives/.
+// The table of primitives as instructions, the handles that they make, the public methods, and replay. The primitives
+// themselves are in primitives/.
 #include "compiler/schedule/schedule.h"
 
 #include <algorithm>
@@ -12,9 +13,10 @@ namespace ingot::schedule {
 
 using Entity = Schedule::Entity;
 
-// A primitive as an instruction: name := as in the trace, parameters := names of the arguments ("*" before the last
-// one: it takes the rest, as a list; "?" after it: without void ones, "?+": and one at least), outputs := a letter per
-// handle that it makes ("*" after one: any number).
+// A primitive as an instruction. name is that of the trace. parameters are the names of the arguments; "*" before the
+// last name: it takes all further arguments as a list; "?" after it: void ones are left out of the list; "?+": the
+// same, and at least one must be left. outputs has a letter per handle that the primitive makes (b, l or i for a block,
+// loop or integer); "*" after a letter: any number of them.
 struct PrimitiveRow {
   const char* name;
   std::array<const char*, 5> parameters;
@@ -23,7 +25,7 @@ struct PrimitiveRow {
                                      std::vector<int64_t>& decision);
 };
 
-// The rows' functions: entities in, entities out.
+// The functions of the table's rows: they take and return what handles stand for.
 struct Rows {
   using Arguments = std::vector<Entity>;
   using Outputs = Result<std::vector<Entity>>;
@@ -54,7 +56,8 @@ struct Rows {
     return std::vector<Entity>{OfBlock(*name)};
   }
 
-  // The expression over this function's symbolic variables of the same names; `own` are the expression's.
+  // The expression with its symbolic variables replaced by the function's of the same names, except those in `own`; an
+  // error where the function has no such variable.
   static Result<ir::PrimExpr> OfFunction(const ir::PrimFunc& function, const ir::PrimExpr& given, const char* where,
                                          const std::vector<ir::PrimVar>& own = {}) {
     const ir::PrimExpr expr = WidenIndex(given);
@@ -77,7 +80,8 @@ struct Rows {
     return ir::Substitute(expr, map);
   }
 
-  // An instruction of the trace was to place the block, at a loop that does not exist here.
+  // Whether an instruction of the trace had this block and a void handle as arguments: it was to move the block to a
+  // loop that does not exist here, so the block is where it was.
   static bool WasLeftInPlace(const Schedule& s, const Entity& entity) {
     const auto* block = std::get_if<Schedule::BlockRef>(&entity);
     if (block == nullptr) return false;
@@ -418,7 +422,8 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
   const PrimitiveRow& row = *instruction.primitive;
   const std::string_view kinds = row.outputs;
   const bool any_number = kinds.ends_with('*');
-  // Void arguments of a list that tolerates them are left out; any other one, or a list that needs one, makes all void.
+  // Void arguments of a list with "?" are left out. Any other void argument, or an empty list with "?+", makes the
+  // instruction do nothing and all its outputs void.
   size_t num_fixed = instruction.arguments.size();
   bool needs_one = false;
   for (size_t i = 0; i < row.parameters.size() && row.parameters[i] != nullptr; ++i) {
@@ -443,9 +448,9 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
   } else {
     const ScheduleState before = state_;
     INGOT_ASSIGN_OR_RETURN(outputs, row.run(*this, arguments, instruction.decision));
-    // Where the recorded function had one part alone, the trace has nothing to say of a second one; and where the first
-    // part is missing here, handles made before the cut are the first part's. So the loop stays whole, and what is
-    // split of it gets a predicate.
+    // Where the recorded function had only one part, the trace has no instructions for a second one. Where the first
+    // part is missing here, handles that were made before stand for the first part. In both cases the loop stays whole,
+    // and later splits of it get a predicate.
     if (replay && row.run == Rows::LoopPartition && instruction.is_void.size() == 2) {
       const bool had_one = instruction.is_void[0] != instruction.is_void[1];
       if (had_one || (!instruction.is_void[0] && std::holds_alternative<Void>(outputs[0]))) {
@@ -455,10 +460,10 @@ Status Schedule::Run(Instruction& instruction, bool replay) {
       }
     }
   }
-  // Recorded of a void argument: the trace has no use for what exists here.
+  // The instruction was recorded with a void argument, so the trace does not use what exists here.
   if (replay && any_number && instruction.outputs.empty()) outputs.clear();
   if (replay && !instruction.blocks.empty() && outputs.size() != instruction.blocks.size()) {
-    // The recorded blocks by their names: others stand between them here, or some are missing.
+    // This function has other blocks than the recorded one here: the recorded ones are found by their names.
     std::vector<Entity> found;
     for (const std::string& name : instruction.blocks) {
       const bool exists = std::any_of(outputs.begin(), outputs.end(), [&](const Entity& output) {
@@ -557,7 +562,7 @@ std::vector<LoopRV> Schedule::Split(LoopRV loop, const std::vector<Factor>& fact
     std::visit([&](const auto& f) { arguments.push_back(f); }, factor);
   }
   std::vector<LoopRV> loops = HandlesOf<LoopRV>(Apply("split", std::move(arguments)));
-  loops.resize(factors.size());  // void ones after a failure or of a void loop
+  loops.resize(factors.size());  // void handles after a failure, or for a void loop
   return loops;
 }
 LoopRV Schedule::Fuse(const std::vector<LoopRV>& loops) {

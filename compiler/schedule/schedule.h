@@ -1,7 +1,7 @@
 // Schedule: a function, the primitives that transform it, and the trace of what was done. Every method is one row of
 // the table in schedule.cc and one instruction of the trace; what it does and requires stands in primitives.h. After a
-// refused primitive nothing happens any more: later calls return void handles and status() tells the first reason, so
-// that a rule reads as a sequence and is checked once.
+// refused primitive nothing happens any more: later calls return void handles and status() gives the first error, so
+// that a rule is written as a sequence of calls and checked once.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ inline constexpr std::monostate kRest{};
 
 class Schedule {
  public:
-  // Intrinsics are those that tensorize may name besides the built-in ones (tensor_intrin.h).
+  // `intrinsics` may be named by tensorize, besides the built-in ones (tensor_intrin.h).
   static Result<Schedule> Create(ir::PrimFunc function, std::vector<TensorIntrin> intrinsics = {});
 
   const ir::PrimFunc& function() const { return state_.function(); }
@@ -50,7 +50,7 @@ class Schedule {
   std::vector<LoopRV> Split(LoopRV loop, const std::vector<Factor>& factors);
   LoopRV Fuse(const std::vector<LoopRV>& loops);
   void Reorder(const std::vector<LoopRV>& loops);
-  // Two nested loops in tiles: split both, and the tiles' loops inside. Recorded as what it consists of.
+  // Two nested loops in tiles: splits both and reorders. The trace records the splits and the reorder.
   struct Tiled {
     LoopRV x_outer, y_outer, x_inner, y_inner;
   };
@@ -100,7 +100,7 @@ class Schedule {
   friend struct Rows;
   friend Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics);
 
-  // Resolves, runs the row, makes handles and records; the handles are as many as the row made.
+  // Resolves the arguments, runs the primitive, makes a handle for each result and records the instruction.
   std::vector<TraceValue> Apply(const char* primitive, std::vector<TraceValue> arguments,
                                 std::vector<int64_t> decision = {});
   Status Run(Instruction& instruction, bool replay);
@@ -114,10 +114,11 @@ class Schedule {
   Status status_;
 };
 
-// Runs the trace's instructions on another function. A decision that does not fit there (a tile that does not divide)
-// is taken anew by default; a loop of which loop_partition left one part there stays whole here; blocks that an
-// instruction found there and that do not exist here, such as those of a tail, are void, and those that it did not find
-// there are left as they are.
+// Runs the trace's instructions on another function than the recorded one. A sampling decision that does not fit the
+// new function (a tile that does not divide) is taken again by default. A loop of which loop_partition left only one
+// part in the recorded function stays whole in the new one. Blocks that an instruction found in the recorded function
+// and that the new one does not have, such as those of a tail, are void; blocks that only the new one has are left as
+// they are.
 Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics = {});
 
 }  // namespace ingot::schedule

@@ -1,4 +1,4 @@
-// Finding places in the function and replacing what stands there. No primitive's rules live here.
+// Finds blocks and loops in the function and replaces statements. The primitives' rules are not here.
 #include "compiler/schedule/state.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class SiteCollector : public StmtVisitor {
   void VisitStmt(const Stmt& stmt) override {
     if (auto realize = AsRef<BlockRealizeNode>(stmt)) {
       blocks.push_back({realize, stack_});
-      return;  // what is inside a leaf is its own business
+      return;  // statements inside of a leaf block are not visited
     }
     if (auto loop = AsRef<ForNode>(stmt)) {
       loops.push_back({loop, stack_});
@@ -98,8 +98,8 @@ bool Mentions(const std::vector<BufferRegion>& regions, const Buffer& buffer) {
                      [&](const BufferRegion& region) { return region.buffer.same_as(buffer); });
 }
 
-// Each iteration variable is a loop of its own with the same range, and every loop is one of them (loops of one
-// iteration apart).
+// Whether every iteration variable is bound to a loop of its own of the same range, and every loop binds one of them;
+// extents of 1 do not count.
 bool BindsOneToOne(const BlockSite& site, arith::Analyzer& analyzer) {
   std::unordered_set<const PrimVarNode*> used;
   for (size_t i = 0; i < site.block().iter_vars.size(); ++i) {

@@ -57,12 +57,12 @@ class ScheduleState {
   // compute_at moved the block: iterations around it may run the same instances again.
   bool IsRecomputed(std::string_view block) const { return recomputed_.count(std::string(block)) != 0; }
   void MarkRecomputed(std::string block) { recomputed_.insert(std::move(block)); }
-  // One that was registered, or is built in; null otherwise.
+  // A registered or built-in intrinsic; null where there is none of the name.
   TensorIntrin FindIntrinsic(std::string_view name) const;
   // The block that writes the buffer, if exactly one does.
   std::optional<BlockSite> OnlyWriter(const ir::Buffer& buffer) const;
   std::vector<BlockSite> Readers(const ir::Buffer& buffer) const;
-  // An intermediate (not a parameter).
+  // Whether the buffer is an intermediate (not a parameter).
   bool IsAllocated(const ir::Buffer& buffer) const;
 
   // Replaces the very node `old` inside the root block; null removes it with the loops that it leaves empty.
@@ -71,11 +71,11 @@ class ScheduleState {
   void ReplaceBuffer(const ir::Buffer& old, const ir::Buffer& replacement);  // everywhere
   void AddBuffer(ir::Buffer buffer);
   void RemoveBuffer(const ir::Buffer& buffer);
-  // hint, or hint_1, hint_2, ... : not yet the name of a block (of a buffer).
+  // hint, or hint_1, hint_2, ...: the first that no block (buffer) has as its name.
   std::string FreshBlockName(const std::string& hint) const;
   std::string FreshBufferName(const std::string& hint) const;
 
-  // Knows the ranges of the loops.
+  // An analyzer that knows the ranges of the loops.
   static arith::Analyzer MakeAnalyzer(const std::vector<For>& loops);
 
  private:
@@ -92,7 +92,7 @@ bool UsesAnyVar(const ir::PrimExpr& expr, const std::vector<ir::PrimVar>& vars);
 bool IsTrue(const ir::PrimExpr& condition);
 bool WritesTo(const ir::BlockNode& block, const ir::Buffer& buffer);
 bool ReadsFrom(const ir::BlockNode& block, const ir::Buffer& buffer);
-// And() without needless "true"s.
+// a && b; the other one where one is the constant true.
 ir::PrimExpr Both(ir::PrimExpr a, ir::PrimExpr b);
 // For messages: block "C" under loops i (n), j (16).
 std::string Describe(const BlockSite& site);

@@ -1,4 +1,4 @@
-// Checking an intrinsic's two functions, and the micro-kernels that are always there.
+// Checks an intrinsic's two functions, and builds the micro-kernels that need no registration.
 #include "compiler/schedule/tensor_intrin.h"
 
 #include <functional>
@@ -146,7 +146,7 @@ Stmt Store(const Buffer& buffer, PrimExpr value, std::vector<PrimExpr> indices) 
   return Make<BufferStoreNode>(buffer, std::move(value), std::move(indices));
 }
 
-// A, B and C of one of the two functions.
+// The buffers A, B and C of one of the two functions.
 struct Operands {
   PrimExpr depth = MakePrimVar("k");
   Buffer a, b, c;
@@ -194,7 +194,7 @@ PrimFunc DescribeGemm(int64_t rows, int64_t columns, bool starts) {
 PrimFunc ImplementGemm(int64_t rows, int64_t columns, int64_t lanes, bool starts) {
   const Operands o(rows, columns);
   const Buffer acc = MakeBuffer("acc", DataType::Float(32), {Int64(rows), Int64(columns)}, "local");
-  // Each element of the tile, in vectors.
+  // A loop nest over the elements of the tile, in vectors.
   const auto tile = [&](const std::function<Stmt(PrimExpr, PrimExpr)>& element) {
     return Loops({{"i", Int64(rows), ForKind::kUnrolled},
                   {"j", Int64(columns / lanes), ForKind::kUnrolled},

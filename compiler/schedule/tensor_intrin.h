@@ -1,6 +1,6 @@
-// Tensor intrinsics: pairs of tensor functions, one that says what is computed and one that says how. tensorize looks
-// for the first in a nest of loops and puts the second there. An intrinsic is registered with a schedule
-// (Schedule::Create); the micro-kernels below need no registration.
+// Tensor intrinsics: pairs of tensor functions, a description of what is computed and its implementation. tensorize
+// matches the description with a nest of loops and replaces the nest by the implementation. An intrinsic is registered
+// with a schedule (Schedule::Create); the micro-kernels below need no registration.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct TensorIntrinNode : ir::Node {
 };
 using TensorIntrin = ir::Ref<TensorIntrinNode>;
 
-// Checks what stands above; the message says which of the two functions breaks it.
+// Checks the conditions above; an error says which of the two functions breaks one.
 Result<TensorIntrin> MakeTensorIntrin(std::string name, ir::PrimFunc description, ir::PrimFunc implementation);
 
 // The parts of a description.
@@ -37,7 +37,8 @@ Result<DescribedBlock> FindDescribedBlock(const ir::PrimFunc& description);
 // columns results stay in registers, as vectors of `lanes` floats, while k runs.
 //   gemm_f32_ROWSx16_v8    ROWS = 1..6     two vectors a row in 16 registers (AVX2)
 //   gemm_f32_ROWSx32_v16   ROWS = 1..14    two vectors a row in 32 registers (AVX-512)
-// The same with _init at the end start the sum at 0 themselves (the block has its initialisation still).
+// Those with _init at the end of the name start the sum at 0 themselves: for blocks that still have their
+// initialisation.
 TensorIntrin GemmMicroKernel(int64_t rows, int64_t columns, int64_t lanes, bool starts);
 // Null where no such name is known.
 TensorIntrin FindBuiltinIntrin(std::string_view name);

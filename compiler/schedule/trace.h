@@ -14,9 +14,9 @@
 
 namespace ingot::schedule {
 
-// Handles: what instructions make and take. A handle is void when the function at hand has no such thing, such as the
-// rest of a loop whose extent a tile divides; a primitive with a void argument does nothing and makes void handles, so
-// that one trace fits shapes with and without it.
+// Handles stand for the blocks, loops and integers that instructions make and take. A handle is void when the present
+// function has no such thing, for example the rest of a loop whose extent a tile divides; a primitive with a void
+// argument does nothing and makes void handles, so that one trace fits shapes with and without it.
 struct BlockRV {
   int32_t id = -1;
 };
@@ -29,15 +29,15 @@ struct IntRV {  // a sampled integer
 
 struct PrimitiveRow;  // one row of the table in schedule.cc
 
-// A PrimExpr is over the function's symbolic variables; in another function they are those of the same names.
+// A PrimExpr is over the function's symbolic variables; replay takes the other function's variables of the same names.
 using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string, ir::PrimExpr, IndexMap>;
 struct Instruction {
   const PrimitiveRow* primitive = nullptr;
   std::vector<TraceValue> arguments;
   std::vector<TraceValue> outputs;  // handles
   std::vector<int64_t> decision;    // of sampling instructions
-  std::vector<bool> is_void;        // of the outputs, in the function at hand
-  std::vector<std::string> blocks;  // names of the outputs, of an instruction that makes any number of blocks
+  std::vector<bool> is_void;        // for each output, in the function of the recording
+  std::vector<std::string> blocks;  // names of the outputs of an instruction that makes any number of blocks
 };
 
 struct Trace {
@@ -46,7 +46,7 @@ struct Trace {
   std::string ToString() const;
   std::vector<std::string> PrimitiveNames() const;  // of the instructions, in order
 };
-// Of all primitives that a trace may hold.
+// The names of all primitives that a trace may hold.
 std::vector<std::string_view> PrimitiveNames();
 
 }  // namespace ingot::schedule

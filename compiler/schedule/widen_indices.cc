@@ -1,3 +1,5 @@
+// Widener rewrites statements and index expressions to int64; data-dependent values keep their dtype and their wrapping
+// arithmetic, and are cast where an index needs them.
 #include "compiler/schedule/widen_indices.h"
 
 #include "compiler/ir/visitor.h"
@@ -44,7 +46,7 @@ class NarrowFinder : public StmtVisitor {
   }
 };
 
-// Variables, constants and arithmetic between them: no data, whose arithmetic wraps around.
+// Finds loads, calls and lets: an expression without them is a count, whose arithmetic does not wrap around.
 class DataFinder : public PrimVisitor {
  public:
   bool found = false;
@@ -69,7 +71,7 @@ bool IsComparison(BinaryOp op) {
 
 class Widener : public StmtMutator {
  public:
-  // A symbolic variable, as int64 from here on.
+  // Replaces a symbolic variable by one of int64.
   void Replace(const PrimVar& var) {
     if (IsNarrow(var->dtype)) wide_.try_emplace(var, MakePrimVar(var->name));
   }

@@ -1,4 +1,5 @@
-// Copies of buffers in another scope, and the scope itself.
+// cache_read, cache_write, set_scope and storage_align: copies of buffers in another scope, a buffer's scope, and the
+// distance of its rows.
 #include "compiler/arith/block_util.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -33,7 +34,7 @@ Buffer CopyOf(const ScheduleState& state, const Buffer& buffer, const std::strin
   return MakeBuffer(state.FreshBufferName(buffer->name + "_" + scope), buffer->dtype, buffer->shape, scope);
 }
 
-// The block with one buffer exchanged in its accesses and regions.
+// The block with one buffer replaced by another in its accesses and regions.
 BlockRealize WithBuffer(const BlockSite& site, const Buffer& old, const Buffer& fresh) {
   BlockNode block = site.block();
   const BufferMap map{{old, fresh}};
@@ -81,7 +82,8 @@ Result<BlockName> CacheRead(ScheduleState& state, const BlockName& name, int64_t
     if (WritesTo(block, buffer)) return Refuse("cache_read", Describe(reader), "it also writes " + buffer->name);
     if (!state.IsRegular(block.name)) return Refuse("cache_read", Describe(reader), "its bindings are not simple");
   }
-  // Nothing from the first reader's statement to the last one's may change what was copied before it.
+  // The copy is made before the first reader's statement, so nothing from there to the last reader may write the
+  // buffer.
   const std::vector<BlockSite> blocks = state.Blocks();
   std::optional<size_t> first;
   size_t last = 0;
@@ -174,7 +176,7 @@ Status StorageAlign(ScheduleState& state, const BlockName& name, int64_t write_i
   if (rank < 2 || axis != rank - 2) {
     return no("only rows can be spread: the axis of " + buffer->name + " must be the last but one");
   }
-  // Other outputs' entries stay, this one's is replaced.
+  // The entries of other outputs are kept; this output's is replaced.
   AttrList aligns;
   const AttrValue* old = site.block().annotations.Find(kBufferDimAlign);
   const auto* entries = old != nullptr ? old->get<AttrList>() : nullptr;

@@ -1,5 +1,5 @@
-// Primitives that move a block under another block's loop. What the moved block has to compute there is the hull of
-// what its consumers read (compute_at) or of what its producers wrote (reverse_compute_at) in one iteration.
+// Primitives that move a block under another block's loop. There the moved block computes the hull of the
+// elements that its consumers read (compute_at) or its producers wrote (reverse_compute_at) in one iteration.
 #include <algorithm>
 
 #include "compiler/ir/condition.h"
@@ -19,7 +19,7 @@ std::vector<InnerVar> InnerVarsOf(const BlockSite& below) {
   return vars;
 }
 
-// Hull of the regions of `buffer` (reads or writes) of the blocks below the loop, over what is outside of its body.
+// The hull of the regions of `buffer` that the given blocks read (or write), over variables outside of the loop's body.
 std::optional<BufferRegion> TouchedBelow(const std::vector<BlockSite>& below, const Buffer& buffer, bool writes,
                                          arith::Analyzer& analyzer) {
   std::optional<BufferRegion> hull;
@@ -33,7 +33,7 @@ std::optional<BufferRegion> TouchedBelow(const std::vector<BlockSite>& below, co
   return hull;
 }
 
-// A dimension's index of a region that is exactly one iteration variable: its position, else -1.
+// The position of the iteration variable that the dimension's range consists of; -1 where it is something else.
 int PlainIterVar(const BlockNode& block, const Range& range) {
   if (!IsConstInt(range.extent, 1)) return -1;
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
@@ -55,7 +55,7 @@ class LazyReadFinder : public StmtVisitor {
   void Visit(const IfStmtNode&) override { found = true; }
 };
 
-// True when every read of the block is executed for each of its instances, so that their hull lies inside the buffer.
+// True when every instance of the block executes all of its reads, so that their hull lies inside the buffer.
 bool ReadsUnconditionally(const BlockSite& site) {
   if (!IsTrue(site.realize->predicate)) return false;
   LazyReadFinder finder;
@@ -63,14 +63,15 @@ bool ReadsUnconditionally(const BlockSite& site) {
   return !finder.found;
 }
 
-// The domain of one iteration variable of the moved block within one iteration of the target loop; absent: all of it.
+// The domain of one iteration variable of the moved block within one iteration of the target loop; absent: the whole
+// domain.
 struct Subdomain {
   std::optional<Range> range;
   bool clamp = false;  // the range may leave the variable's domain
 };
 
-// Loops over the subdomains around the block, one per iteration variable whatever its extent: a trace that names them
-// fits every shape.
+// Loops over the subdomains around the block, one per iteration variable even where its extent is 1, so that a trace
+// that names them fits every shape.
 Stmt MakeNest(const BlockNode& block, const std::vector<Subdomain>& domains, arith::Analyzer& analyzer) {
   BlockRealizeNode realize({}, BoolImm(true), Make<BlockNode>(block));
   std::vector<LoopVar> vars;
@@ -102,7 +103,7 @@ void Attach(ScheduleState& state, const LoopVar& loop, Stmt nest, bool at_start)
   state.Replace(site->loop, Make<ForNode>(std::move(copy)));
 }
 
-// A part of the predicate says that an iteration variable is below the end of its domain.
+// Whether this part of the predicate only says that an iteration variable is below the end of its domain.
 bool EndsAtDomain(const BlockRealizeNode& realize, const PrimExpr& part, arith::Analyzer& analyzer) {
   if (IsTrue(part)) return true;
   const auto* binary = As<BinaryNode>(part);
@@ -177,17 +178,17 @@ Status ComputeAt(ScheduleState& state, const BlockName& name, const LoopVar& loo
     if (!needed) return Refuse("compute_at", Describe(site), "nothing reads " + write.buffer->name);
     for (size_t d = 0; d < write.region.size(); ++d) {
       const int iter = PlainIterVar(block, write.region[d]);
-      if (iter < 0) continue;  // the whole domain of what this index is made of
+      if (iter < 0) continue;  // the variables of this index keep their whole domains
       Subdomain& domain = domains[iter];
       const Range& range = needed->region[d];
-      // A part that reaches over the whole domain is the domain.
+      // A range that covers the whole domain is replaced by the domain.
       const Range& all = block.iter_vars[iter]->domain;
       if (analyzer.ProveLessEqual(range.min, all.min) &&
           analyzer.ProveLessEqual(all.min + all.extent, range.min + range.extent)) {
         domain = {all, false};
         continue;
       }
-      // Two writes that need different parts of one variable's domain: all of it.
+      // Where two writes need different parts of one variable's domain, it is the whole domain.
       const bool agrees = !domain.range || (analyzer.ProveEqual(domain.range->min, range.min) &&
                                             analyzer.ProveEqual(domain.range->extent, range.extent));
       domain = agrees ? Subdomain{range, domain.clamp || clamp} : Subdomain{all, false};
@@ -263,8 +264,8 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
         return Refuse("reverse_compute_at", Describe(site),
                       "iteration " + block.iter_vars[iter]->var->name + " reads two places of what the loop makes");
       }
-      // The block may need less than is made (it takes the padding off), which a predicate says; of what it does beyond
-      // that, no iteration of the loop would take care.
+      // The block may need less than the loop makes (when it removes padding): then it gets a predicate. It must not
+      // need more, since no iteration of the loop would compute that.
       const IterVar& var = block.iter_vars[iter];
       const PrimExpr end = var->domain.min + var->domain.extent;
       if (!analyzer.ProveLessEqual(end, read.buffer->shape[d])) {
@@ -276,8 +277,8 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
     }
   }
   if (!has_producer) return Refuse("reverse_compute_at", Describe(site), "nothing it reads is written there");
-  // Every instance runs once, and reads what exists: the hull of what one iteration produces is exactly that. Instances
-  // of a producer are distinct (the state's invariant), so counting them proves it.
+  // Every instance must run once and read elements that exist. That holds when the hull of what one iteration produces
+  // has no other elements; a producer's instances are distinct (the state's invariant), so counting them proves it.
   for (const BlockSite& producer : below) {
     const bool writes_input = std::any_of(block.reads.begin(), block.reads.end(), [&](const BufferRegion& read) {
       return WritesTo(producer.block(), read.buffer);
@@ -297,7 +298,7 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
       }
     }
   }
-  // Its consumers must come after the loop.
+  // The block's consumers must come after the loop.
   for (const BufferRegion& write : block.writes) {
     for (const BlockSite& reader : state.Readers(write.buffer)) {
       if (Contains(below, reader)) {
@@ -306,7 +307,7 @@ Status ReverseComputeAt(ScheduleState& state, const BlockName& name, const LoopV
       }
     }
   }
-  // Its other inputs must be written before the loop.
+  // The block's other inputs must be written before the loop.
   bool seen_target = false;
   for (const BlockSite& other : state.Blocks()) {
     seen_target |= Contains(below, other);
@@ -389,8 +390,8 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer_n
     realize.block = Make<BlockNode>(std::move(reader_block));
     state.Replace(reader.realize, Make<BlockRealizeNode>(std::move(realize)));
   }
-  // Before the outermost statement that holds the original: its inputs are complete there, and the consumer comes
-  // later.
+  // The copy stands before the outermost statement that holds the original: its inputs are complete there, and the
+  // consumers come later.
   const Result<BlockSite> original = state.FindBlock(producer_name);
   INGOT_CHECK(original.ok(), "the producer vanished");
   const Stmt place = Outermost(*original);

@@ -1,4 +1,5 @@
-// Inlining: a stage that makes one element from elements at known places disappears into its neighbour.
+// compute_inline and reverse_compute_inline: an element-wise stage is substituted into its consumers, or its expression
+// into its producer's store, and its block and buffer are removed.
 #include <algorithm>
 #include <unordered_set>
 
@@ -54,7 +55,8 @@ class LoadCollector : public StmtVisitor {
   Buffer buffer_;
 };
 
-// The store that a block of nothing else is, over spatial variables alone and without a predicate.
+// The store of a block that consists of one store, over spatial variables only and without a predicate; refused
+// otherwise.
 Result<const BufferStoreNode*> OnlyStore(const ScheduleState& state, const char* primitive, const BlockSite& site) {
   const auto* store = As<BufferStoreNode>(site.block().body);
   if (store == nullptr || site.block().init) {
@@ -71,8 +73,8 @@ Result<const BufferStoreNode*> OnlyStore(const ScheduleState& state, const char*
   return store;
 }
 
-// Each index is an iteration variable of the block, each at most once, or 0 in a dimension of one element. Null stands
-// for the latter.
+// The iteration variables that the indices consist of, each at most once; null where a dimension of extent 1 has the
+// index 0. Nothing when an index has another form.
 std::optional<std::vector<PrimVar>> PlainIndices(const BlockNode& block, const Buffer& buffer,
                                                  const std::vector<PrimExpr>& indices) {
   std::vector<PrimVar> vars;
@@ -119,7 +121,7 @@ Status ComputeInline(ScheduleState& state, const BlockName& name) {
     if (!IsTensorized(reader.block())) continue;
     return Refuse("compute_inline", Describe(site), "its reader \"" + reader.block().name + "\" is tensorized");
   }
-  PrimVarMap units;  // iteration variables that no index names have one value
+  PrimVarMap units;  // iteration variables that no index uses, with their only value
   for (const IterVar& iter : site.block().iter_vars) {
     const bool indexed =
         std::any_of(vars->begin(), vars->end(), [&](const PrimVar& v) { return v.same_as(iter->var); });
@@ -145,7 +147,7 @@ Status ComputeInline(ScheduleState& state, const BlockName& name) {
 Status ReverseComputeInline(ScheduleState& state, const BlockName& name) {
   INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
   INGOT_RETURN_IF_ERROR(OnlyStore(state, "reverse_compute_inline", site).status());
-  // The one intermediate that it reads at its own iteration variables, all of them, and that nobody else reads.
+  // Finds the intermediate that only this block reads, at all of its own iteration variables.
   for (const BufferRegion& read : site.block().reads) {
     const Buffer& buffer = read.buffer;
     const std::optional<BlockSite> producer = state.OnlyWriter(buffer);
@@ -173,7 +175,7 @@ Status ReverseComputeInline(ScheduleState& state, const BlockName& name) {
           map.emplace(iter->var, iter->domain.min);
           return true;
         });
-    // The consumer runs for what the producer makes and no more (padding runs for more).
+    // The consumer must run for exactly the elements that the producer makes (padding runs for more).
     arith::Analyzer analyzer;
     const bool same_domain =
         std::all_of(site.block().iter_vars.begin(), site.block().iter_vars.end(), [&](const IterVar& iter) {
@@ -183,7 +185,8 @@ Status ReverseComputeInline(ScheduleState& state, const BlockName& name) {
           return true;
         });
     if (!same_place || !covers || !same_domain) continue;
-    // First the load becomes the producer's value, whose variables the map must not touch: it has only the consumer's.
+    // The map replaces the consumer's variables first; then the load is replaced by the producer's value, whose
+    // variables the map must not touch.
     const Stmt inlined = LoadReplacer(buffer, std::vector<PrimVar>(vars->size()), (*made)->value)
                              .MutateStmt(Substitute(site.block().body, map));
     state.Replace(site.realize, nullptr);

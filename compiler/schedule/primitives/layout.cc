@@ -1,4 +1,5 @@
-// Where the elements of an intermediate lie in memory: its dimensions permuted, cut in blocks, joined.
+// transform_layout: changes where the elements of an intermediate lie in memory. Its shape, accesses and regions follow
+// the index map; loops do not change.
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/region.h"
@@ -9,7 +10,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Accesses of one buffer become accesses of another, where the map says.
+// Rewrites accesses of one buffer to accesses of another at the indices that the map gives.
 class LayoutRewriter : public StmtMutator {
  public:
   LayoutRewriter(Buffer from, Buffer to, const IndexMap& map) : from_(std::move(from)), to_(std::move(to)), map_(map) {}
@@ -45,7 +46,7 @@ class LayoutRewriter : public StmtMutator {
   arith::Analyzer analyzer_;
 };
 
-// storage_align spread the rows of one of the block's results.
+// Whether storage_align has set the distance of the buffer's rows.
 bool HasSpreadRows(const ScheduleState& state, const Buffer& buffer) {
   for (const BlockSite& site : state.Blocks()) {
     if (WritesTo(site.block(), buffer) && site.block().annotations.Find(kBufferDimAlign) != nullptr) return true;

@@ -38,8 +38,8 @@ bool LivesInside(const ScheduleState& state, const Buffer& buffer, const For& lo
 
 namespace {
 
-// Different iterations touch different elements: by the invariant of the state a spatial binding says so for what is
-// visible outside, and what lives inside of the loop is each iteration's own.
+// Checks that different iterations write different elements. By the invariant of the state a spatial binding shows that
+// for buffers that are visible outside; buffers that live inside of the loop belong to each iteration.
 Status CheckIndependent(const ScheduleState& state, const char* primitive, const LoopSite& site) {
   for (const BlockSite& block : ScheduleState::BlocksIn(site.loop->body)) {
     const std::string place = Describe(site);
@@ -60,8 +60,8 @@ Status CheckIndependent(const ScheduleState& state, const char* primitive, const
   return Status();
 }
 
-// A reduction by +, min or max without its initialisation, over this loop alone: lanes are joined before they are
-// combined with the result.
+// Whether the loop is a reduction by +, min or max without its initialisation: vectorized, its lanes are combined with
+// each other before the result.
 bool JoinsLanes(const ScheduleState& state, const LoopSite& site) {
   const auto* realize = As<BlockRealizeNode>(site.loop->body);
   if (realize == nullptr || realize->block->init || !state.IsRegular(realize->block->name)) return false;

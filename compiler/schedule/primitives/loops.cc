@@ -13,7 +13,8 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Adds a predicate to, and simplifies the bindings of, each leaf block; knows the ranges of the loops on the way.
+// Simplifies the bindings and predicate of each leaf block under the ranges of the loops around it, and adds a
+// predicate if one is given.
 class BindingSimplifier : public StmtMutator {
  public:
   BindingSimplifier(arith::Analyzer analyzer, PrimExpr predicate)
@@ -38,7 +39,7 @@ class BindingSimplifier : public StmtMutator {
   PrimExpr predicate_;
 };
 
-// extent / divisor where it is exact.
+// extent / divisor where the division is proved to be exact, else nothing.
 std::optional<PrimExpr> DivideExactly(const PrimExpr& extent, const PrimExpr& symbolic, arith::Analyzer& analyzer) {
   const PrimExpr quotient = analyzer.Simplify(FloorDiv(extent, symbolic));
   if (!analyzer.ProveEqual(quotient * symbolic, extent)) return std::nullopt;
@@ -173,7 +174,7 @@ Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& vars) {
   LoopVar fused = MakePrimVar(name, vars[0]->dtype);
   PrimVarMap map;
   PrimExpr rest = fused;
-  size_t first_long = 0;  // loops of one iteration are at 0, and divide nothing
+  size_t first_long = 0;  // loops of one iteration are at 0 and take no part in the division
   while (first_long + 1 < nest.size() && IsConstInt(nest[first_long]->extent, 1)) ++first_long;
   for (size_t i = nest.size(); i-- > 0;) {
     if (i < first_long || (i > first_long && IsConstInt(nest[i]->extent, 1))) {
@@ -200,7 +201,7 @@ Status Reorder(ScheduleState& state, const std::vector<LoopVar>& order) {
   if (sites.size() < 2) return Status();
   const auto [top, bottom] = std::minmax_element(
       sites.begin(), sites.end(), [](const LoopSite& a, const LoopSite& b) { return a.outer.size() < b.outer.size(); });
-  // The nest from the outermost to the innermost of them, which must be a chain.
+  // The loops from the outermost to the innermost of the given ones, which must be nested directly.
   std::vector<For> chain{top->loop};
   while (!chain.back().same_as(bottom->loop)) {
     For next = AsRef<ForNode>(chain.back()->body);
@@ -250,8 +251,8 @@ Status Reorder(ScheduleState& state, const std::vector<LoopVar>& order) {
 
 namespace {
 
-// A second copy of the loop's body for the rest of the iterations: new names of blocks, new loop variables, and own
-// copies of the buffers that live inside.
+// Copies a loop's body for the remaining iterations: blocks get new names, loops and iteration variables are new, and
+// buffers that live inside are replaced by the given copies.
 class TailCopier : public StmtMutator {
  public:
   TailCopier(ScheduleState& state, BufferMap buffers) : state_(state), buffers_(std::move(buffers)) {}
@@ -273,7 +274,7 @@ class TailCopier : public StmtMutator {
     copy.var = var;
     return Make<ForNode>(std::move(copy));
   }
-  // Of a tensorized block.
+  // An allocation in a tensorized block gets a buffer of its own.
   Stmt Mutate(const Ref<AllocateNode>& allocate) override {
     BufferNode copy = *allocate->buffer;
     copy.data = MakePrimVar(copy.name, DataType::Handle());
@@ -314,7 +315,7 @@ class TailCopier : public StmtMutator {
 
 namespace {
 
-// An iteration goes on with what the one before left: the loop reduces into the buffer.
+// Whether iterations depend on each other through the buffer, because the loop reduces into it.
 bool IsCarried(const LoopSite& site, const Buffer& buffer) {
   const std::vector<BlockSite> inside = ScheduleState::BlocksIn(site.loop->body);
   return std::any_of(inside.begin(), inside.end(), [&](const BlockSite& block) {
@@ -364,14 +365,15 @@ Result<LoopParts> LoopPartition(ScheduleState& state, const LoopVar& var, int64_
 
 namespace {
 
-// A comparison that holds from a place on, or before it.
+// A comparison that holds from a value of the variable on (holds_after), or below it.
 struct Threshold {
   const PrimExprNode* comparison;
   PrimExpr place;
   bool holds_after;
 };
 
-// The comparisons in conditions of if_then_else that are about the variable and nothing else of the block.
+// Lists the comparisons in conditions of if_then_else that use the given iteration variable and no other one of the
+// block.
 class ThresholdLister : public StmtVisitor {
  public:
   ThresholdLister(const BlockNode& block, const PrimVar& var, arith::Analyzer& analyzer)
@@ -432,7 +434,7 @@ Result<std::vector<std::optional<LoopVar>>> PartitionByConditions(ScheduleState&
   arith::Analyzer analyzer = ScheduleState::MakeAnalyzer(site.outer);
   ThresholdLister lister(block, iter, analyzer);
   lister.VisitStmt(block.body);
-  // Different places, in order, within the loop.
+  // The different thresholds in ascending order, limited to the loop's range.
   const PrimExpr& extent = site.loop->extent;
   std::vector<PrimExpr> places;
   for (const Threshold& threshold : lister.thresholds) {

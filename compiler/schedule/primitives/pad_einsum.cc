@@ -1,5 +1,6 @@
-// pad_einsum: a sum of products over ranges that tiles do not divide becomes one over ranges that they do. Inputs are
-// copied into buffers with zeros at the end, the result is computed with its own end, and copied back without it.
+// pad_einsum: extends the ranges of a sum of products to multiples that tiles divide. Inputs are copied into buffers
+// that are padded with zeros, the result is computed in a padded buffer, and its elements without the padding are
+// copied back.
 #include <algorithm>
 
 #include "compiler/arith/block_util.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kName = "pad_einsum";
 
-// The factors of a product, casts aside; false where one is something else than a load.
+// Lists the factors of a product, casts left out; false where a factor is not a load.
 bool ListFactors(const PrimExpr& expr, std::vector<const BufferLoadNode*>& factors) {
   if (const auto* load = As<BufferLoadNode>(expr)) {
     factors.push_back(load);
@@ -116,7 +117,7 @@ class Padder {
     return nullptr;
   }
 
-  // Each index is one iteration variable or a constant, and a buffer is read in one way.
+  // Checks that each index is one iteration variable or a constant, and that all loads of a buffer have equal indices.
   Status CheckIndices(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     for (const PrimExpr& index : indices) {
       if (IterOf(index) == nullptr && !AsConstInt(index)) {
@@ -155,7 +156,7 @@ class Padder {
     return fresh;
   }
 
-  // to[v] = from[v]: over the padded shape with zeros outside, or over what there was before.
+  // to[v] = from[v]: over the padded shape with zeros outside of `from` (fills), or over the shape without padding.
   Stmt Copy(const Buffer& from, const Buffer& to, const std::vector<PrimExpr>& indices, bool fills) {
     std::vector<LoopVar> loops;
     std::vector<PrimExpr> values, extents, at;

@@ -1,4 +1,4 @@
-// Primitives for reductions: the initialisation as a block of its own, and partial results.
+// decompose_reduction (the initialisation becomes a block of its own) and rfactor (partial results).
 #include <algorithm>
 
 #include "compiler/arith/block_util.h"
@@ -49,7 +49,7 @@ std::optional<Reduction> MatchReduction(const BlockNode& block) {
 
 namespace {
 
-// The block makes its result alone (no part of its iterations was partitioned off).
+// Whether no other block writes the block's result, for example a tail that was partitioned off.
 bool IsOnlyWriter(const ScheduleState& state, const BlockSite& site) {
   return std::all_of(site.block().writes.begin(), site.block().writes.end(),
                      [&](const BufferRegion& write) { return state.OnlyWriter(write.buffer).has_value(); });
@@ -80,8 +80,8 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
     return Refuse("decompose_reduction", Describe(site),
                   "loop " + site.loops[i]->var->name + " outside of " + loop->name + " is a reduction loop");
   }
-  // The loops inside that choose an element run again for the initialisation, with their kinds; the others are at
-  // their first iteration then.
+  // Copies of the spatial loops inside, with their kinds, run the initialisation; the reduction's loops are at their
+  // first values there.
   PrimVarMap loop_map;
   std::vector<For> loops;
   for (size_t i = *position; i < site.loops.size(); ++i) {
@@ -166,8 +166,8 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop) {
   shape.push_back(place.loop->extent);
   const Buffer partial = MakeBuffer(state.FreshBufferName(out->name + "_rf"), out->dtype, std::move(shape));
 
-  // The partial block: the same spatial variables, the loop as a spatial one, every other reduction loop as a reduction
-  // variable of its own.
+  // The partial block has the same spatial variables, the loop as another spatial one, and a reduction variable for
+  // every other reduction loop.
   BlockNode rf(state.FreshBlockName(block.name + "_rf"), {}, {}, {}, nullptr);
   BlockRealizeNode rf_realize({}, BoolImm(true), nullptr);
   PrimVarMap iter_map, loop_map;
@@ -218,7 +218,7 @@ Result<BlockName> RFactor(ScheduleState& state, const LoopVar& loop) {
   const BlockName rf_name = rf.name;
   rf_realize.block = Make<BlockNode>(std::move(rf));
 
-  // The final block, over the whole spatial domain and the parts.
+  // The final block reduces over the loop's values, for the whole spatial domain.
   BlockNode last(block.name, {}, {}, {}, nullptr);
   BlockRealizeNode last_realize({}, BoolImm(true), nullptr);
   std::vector<LoopVar> loops;

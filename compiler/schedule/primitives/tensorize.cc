@@ -1,10 +1,11 @@
-// tensorize: a nest of loops that computes what an intrinsic describes becomes the intrinsic's implementation.
+// tensorize: replaces a nest of loops that computes what an intrinsic describes by the intrinsic's implementation.
 //
 // The nest's block is seen as blocks of blocks: each iteration variable v, bound to base + inner where inner runs with
-// the nest's own loops over [0, e), becomes o * e + inner with o = base / e. Then the description is laid over the
-// body: both are walked side by side, the description's iteration variables standing for the nest's loops, and each
-// buffer D of the description is found to be the box of some buffer X that starts at the place x - d, which may depend
-// on the o's alone. The implementation, with its buffers replaced by these boxes, is the new block's body.
+// the nest's own loops over [0, e), becomes o * e + inner with o = base / e. Then the description is matched with the
+// body: both are walked together, with the nest's loops in place of the description's iteration variables. Each buffer
+// D of the description, accessed at d where the body accesses a buffer X at x, is the box of X that starts at x - d;
+// that place may depend on the o's only. The implementation, with its buffers replaced by these boxes, is the new
+// block's body.
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr const char* kTensorize = "tensorize";
 
-// Where a buffer of the intrinsic lies: its dimensions are the last ones of the actual buffer.
+// Where a buffer of the intrinsic lies in the actual buffer, whose last dimensions are the intrinsic's.
 struct Box {
   Buffer actual;
   std::vector<PrimExpr> base;  // one per dimension of the actual buffer
@@ -42,10 +43,10 @@ std::vector<PrimExpr> InBox(const Box& box, const std::vector<PrimExpr>& indices
   return result;
 }
 
-// Walks a description and a body together.
+// Walks a description and a body together and collects the boxes; false where they differ.
 class Matcher {
  public:
-  // vars: the description's iteration variables and symbols -> what stands for them here.
+  // vars: from the description's iteration variables and symbols to the nest's loops and extents.
   Matcher(const PrimVarMap& vars, const std::vector<PrimVar>& inner, arith::Analyzer& analyzer)
       : vars_(vars), inner_(inner), analyzer_(analyzer) {}
 
@@ -149,7 +150,7 @@ class Matcher {
   arith::Analyzer& analyzer_;
 };
 
-// The implementation over the actual buffers.
+// Rewrites the implementation to the actual buffers.
 class Instantiator : public StmtMutator {
  public:
   Instantiator(const Boxes& boxes, const PrimVarMap& symbols) : boxes_(boxes), symbols_(symbols) {}
@@ -180,11 +181,11 @@ class Instantiator : public StmtMutator {
   const PrimVarMap& symbols_;
 };
 
-// How one iteration variable falls into an outer one and the nest's loops.
+// One iteration variable as an outer variable and a value over that and the nest's loops.
 struct Parts {
   IterVar outer;
-  PrimExpr binding;  // of the outer one
-  PrimExpr value;    // what the old variable is: over the outer one and the nest's loops
+  PrimExpr binding;  // of the outer variable
+  PrimExpr value;    // of the old variable, over the outer one and the nest's loops
 };
 
 class Tensorizer {
@@ -209,7 +210,7 @@ class Tensorizer {
   Status No(const std::string& what) const { return Refuse(kTensorize, Describe(place_), what); }
   std::string Named() const { return "intrinsic \"" + intrin_->name + "\""; }
 
-  // The chain of loops from the place down to the only block.
+  // Collects the directly nested loops from the place down to the only block.
   Status FindNest() {
     Stmt stmt = place_.loop;
     while (const auto loop = AsRef<ForNode>(stmt)) {
@@ -280,7 +281,7 @@ class Tensorizer {
       if (!e || !IsConstInt(iter.domain.min, 0) || !analyzer_.ProveDivisible(base, *e)) {
         return No("iteration " + iter.var->name + " does not fall into whole tiles of the nest");
       }
-      // Where loop_partition cut the rest of the domain off, the last tile stands for it and never runs.
+      // Rounded up: where loop_partition cut off a rest of the domain, the last tile covers that rest and never runs.
       const PrimExpr tiles = analyzer_.Simplify(FloorDiv(iter.domain.extent + (*e - 1), *extent));
       const PrimExpr binding = analyzer_.Simplify(FloorDiv(base, *extent));
       parts_.push_back(
@@ -292,7 +293,8 @@ class Tensorizer {
     return No("a loop of the nest repeats the block's instances");
   }
 
-  // The values of the inner part, [0, e), each made once: loops as digits of a number.
+  // The extent e such that the inner part takes every value in [0, e) once, the loops being digits of a number; nothing
+  // where it does not.
   std::optional<PrimExpr> InnerExtent(const arith::LinearForm& linear) const {
     std::vector<std::pair<int64_t, const ForNode*>> digits;
     for (size_t i = 0; i < nest_.size(); ++i) {
@@ -417,7 +419,7 @@ class Tensorizer {
   std::vector<For> nest_;
   std::vector<PrimVar> inner_;
   BlockRealize realize_;
-  PrimVarMap vars_;  // of the description -> loops of the nest, extents
+  PrimVarMap vars_;  // from variables of the description to loops of the nest and extents
   std::vector<Parts> parts_;
   Boxes boxes_;
   arith::Analyzer analyzer_;

@@ -1,3 +1,4 @@
+// Visitors that read the facts of analysis.h off a block's body, and steps of scheduling that several rules share.
 #include "compiler/schedule/rules/analysis.h"
 
 #include <algorithm>
@@ -149,7 +150,7 @@ void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteratio
   const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
   if (extent && (*extent < 2 || cost < kMinParallelCost / *extent || chunk * 2 > *extent)) return;
-  // A last chunk that is shorter has a predicate, which partition_loops turns into the extent of the loop over it.
+  // A shorter last chunk has a predicate, which the pass partition_loops turns into the extent of the chunk's loop.
   schedule.Parallel(chunk == 1 ? loop : schedule.Split(loop, {kRest, chunk})[0]);
 }
 

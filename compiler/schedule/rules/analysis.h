@@ -1,5 +1,5 @@
-// What rules want to know of a block, read off its statements: which kind of computation it is, how its loads move with
-// an iteration variable, and what it costs.
+// Facts about a block for rules: which kind of computation it is, how its loads move with an iteration variable, and
+// what it costs. Also steps of scheduling that several rules share.
 #pragma once
 
 #include <optional>
@@ -10,21 +10,21 @@
 
 namespace ingot::schedule {
 
-// One store to elements that are each written once, from elements at computable places: no reduction, spatial variables
-// that are its indices.
+// Whether the block is one store that writes each element once, at the spatial variables as indices, from elements at
+// computable places; no reduction.
 bool IsInjective(const ScheduleState& state, const BlockSite& site);
-// One store that combines into the element chosen by the spatial variables, with an initialisation.
+// Whether the block is one store that combines into the element at the spatial variables, with an initialisation.
 bool IsReduction(const ScheduleState& state, const BlockSite& site);
-// The store's value is one load (moved, cast), so that inlining it anywhere costs nothing.
+// Whether the store's value is one load, perhaps cast, so that inlining it anywhere costs nothing.
 bool IsPlainMove(const BlockSite& site);
-// The block reads its inputs under conditions (padding).
+// Whether the block reads its inputs under conditions, as padding does.
 bool ReadsUnderCondition(const BlockSite& site);
-// It writes a parameter of the function.
+// Whether the block writes a parameter of the function.
 bool WritesOutput(const ScheduleState& state, const BlockSite& site);
 
 const ir::BufferStoreNode& StoreOf(const BlockSite& site);
 
-// Iteration variables by position in block.iter_vars.
+// How a load uses the iteration variables, by their positions in block.iter_vars.
 struct LoadUse {
   const ir::BufferLoadNode* load;
   std::vector<bool> uses;  // per iteration variable: some index depends on it
@@ -42,7 +42,7 @@ std::optional<int64_t> ConstantExtent(const ir::IterVarNode& iter);
 
 // Elementary operations of one instance of the block (a multiply-add is one, exp and the like are ten).
 int64_t CostOfInstance(const BlockSite& site);
-// Instances, with symbolic extents as one: what is certainly there.
+// The number of instances, with symbolic extents counted as 1.
 int64_t KnownInstances(const BlockSite& site);
 
 // Thresholds in elementary operations. A fork-join costs a few microseconds; vector code does some 25 of them in a
@@ -54,9 +54,9 @@ inline constexpr int64_t kMinTaskCost = 64 << 10;
 // symbolic number of iterations counts as many.
 void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration);
 
-// Vectorizes a loop: its extent in vectors of `lanes` (unrolled when it is a constant tile of several), what is left in
-// one shorter vector, a symbolic rest in scalars. The loop must be the innermost around one block. With
-// `keep_whole`, a constant extent that is no multiple of lanes and at most two vectors becomes one odd vector.
+// Vectorizes a loop, which must be the innermost around one block. VectorizeTile is for tiles of constant extent:
+// several whole vectors of `lanes` are unrolled, an extent of at most two vectors becomes one vector (of an odd length,
+// perhaps); any other extent stays scalar. VectorizeLong loops over whole vectors and leaves the rest to VectorizeTile.
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes);
 void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes);
 
@@ -68,8 +68,8 @@ struct InnerLoop {
 };
 std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer);
 
-// The outermost loop of a reduction that has its init still and may have no iteration (an axis of symbolic extent);
-// null where the init surely runs.
+// The outermost reduction loop of a reduction that still has its initialisation and may have no iteration (an axis of
+// symbolic extent); null where the initialisation runs in any case.
 LoopVar LoopOfEmptyReduction(const BlockSite& site);
 
 }  // namespace ingot::schedule

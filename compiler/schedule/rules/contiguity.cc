@@ -1,3 +1,5 @@
+// Each access is written as a linear form of the block's iteration variables; two variables join when the outer one's
+// coefficient is the inner one's times the inner extent, in every access.
 #include "compiler/schedule/rules/contiguity.h"
 
 #include <algorithm>
@@ -8,7 +10,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Loads with their indices; variables used anywhere else.
+// Lists the loads, and the variables that are used outside of their indices.
 class AccessLister : public StmtVisitor {
  public:
   std::vector<const BufferLoadNode*> loads;
@@ -20,7 +22,7 @@ class AccessLister : public StmtVisitor {
   void Visit(const BufferLoadNode& load) override {
     loads.push_back(&load);
     max_bits = std::max(max_bits, static_cast<int>(load.buffer->dtype.bits));
-    struct InnerLoads : PrimVisitor {  // an index that is itself read: its variables move nothing evenly
+    struct InnerLoads : PrimVisitor {  // variables of an index that is itself loaded: no constant steps
       std::vector<const PrimVarNode*>* vars;
       using PrimVisitor::Visit;
       void Visit(const BufferLoadNode& inner) override {
@@ -107,7 +109,7 @@ VectorShape ChooseVectors(const BlockSite& site, const Target& target) {
   lister.VisitPrim(store.value);
   int bits = std::max(lister.max_bits, static_cast<int>(store.buffer->dtype.bits));
   const int64_t cost = CostOfInstance(site);
-  if (!IsPlainMove(site)) bits = std::max(bits, 32);  // smaller numbers are computed in 32 bits
+  if (!IsPlainMove(site)) bits = std::max(bits, 32);  // narrower elements are computed in 32 bits
   constexpr int64_t kLight = 8, kHeavy = 80;          // some additions; several exponentials
   return {std::max<int64_t>(target.vector_bits / std::max(bits, 8), 1), cost <= kLight ? 4 : cost <= kHeavy ? 2 : 1};
 }
@@ -120,12 +122,12 @@ LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
     const int64_t extent = *constant;
     if (extent < 2) return {};
     const int64_t whole = extent / shape.lanes;
-    if (whole <= 1 && extent <= 2 * shape.lanes) {  // one vector, of an odd length perhaps
+    if (whole <= 1 && extent <= 2 * shape.lanes) {  // one vector, perhaps of an odd length
       s.Vectorize(loop);
       return {};
     }
     registers = std::min(registers, whole);
-    // Full iterations alone, if they need not be much shorter.
+    // Fewer registers, at least half as many, where they leave no rest.
     for (int64_t fewer = registers; 2 * fewer >= registers && fewer > 0; --fewer) {
       if (extent % (shape.lanes * fewer) != 0) continue;
       registers = fewer;

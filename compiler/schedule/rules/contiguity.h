@@ -18,13 +18,13 @@ class Contiguity {
  public:
   explicit Contiguity(const BlockSite& site);
 
-  // Runs of the given iteration variables (positions in block.iter_vars, outermost first): within a run every access
-  // moves as if it were one variable. Variables of extent 1 join any run.
+  // Divides the given iteration variables (positions in block.iter_vars, outermost first) into runs: every access moves
+  // with a run as it would with a single variable. Variables of extent 1 join any run.
   std::vector<std::vector<int>> Runs(const std::vector<int>& iters);
   // The step of an access, in elements, per step of a variable: absent when it is not constant.
   std::optional<int64_t> Step(const LinearAccess& access, int iter);
   const std::vector<LinearAccess>& accesses() const { return accesses_; }
-  // Something other than the place of an access depends on it (a condition, the element's value).
+  // Whether something other than the place of an access depends on the variable (a condition, the element's value).
   bool IsUsedAlone(int iter) const { return used_alone_[iter]; }
   // The innermost variable of the run that is longer than 1, or the last one.
   int Innermost(const std::vector<int>& run) const;
@@ -37,8 +37,8 @@ class Contiguity {
   std::vector<bool> used_alone_;
 };
 
-// The widest elements that the block touches decide how many make a vector register; the work on each decides how many
-// registers one iteration holds.
+// How vectors are cut: the widest elements of the block decide how many lanes a register has, the work on each element
+// how many registers one iteration holds.
 struct VectorShape {
   int64_t lanes = 1;  // elements of a register
   int64_t registers = 1;
@@ -46,8 +46,8 @@ struct VectorShape {
 VectorShape ChooseVectors(const BlockSite& site, const Target& target);
 
 // Cuts a loop (the innermost one, around one block) into vectors: whole iterations of shape.lanes * shape.registers
-// elements, what is left of a constant extent in shorter vectors, of a symbolic one in masked vectors. Returns the loop
-// over whole iterations (void: there is none).
+// elements, then the rest in shorter vectors where the extent is constant and in masked vectors where it is symbolic.
+// Returns the loop over whole iterations (void: there is none).
 LoopRV VectorizeRun(Schedule& schedule, LoopRV loop, const VectorShape& shape);
 
 // Fuses the loops that bind these iteration variables, which follow each other directly, and returns the loop.

@@ -34,12 +34,12 @@ int64_t ExtentOf(const BlockSite& site, int dimension) {
   return ConstantExtent(*site.block().iter_vars[IterOfDimension(site, dimension)]).value_or(1);
 }
 
-// What the loads of the reduction say.
+// What AnalyzeWindow finds about the loads of the reduction.
 struct Window {
-  bool broadcasts = false;   // some input that moves with x is the same for all of v, and of o within a group
+  bool broadcasts = false;   // an input that moves with x is the same for all of v, and for all of o in a group
   int64_t groups = 1;        // of o
-  int64_t input_bytes = 0;   // of one image: all that moves with x; for one block of o where that follows o
-  int64_t weight_bytes = 0;  // all that does not move with x
+  int64_t input_bytes = 0;   // of the inputs that move with x, per image and group; per block of o where they follow v
+  int64_t weight_bytes = 0;  // of the inputs that do not move with x, per group
 };
 
 Window AnalyzeWindow(const BlockSite& site) {
@@ -116,9 +116,10 @@ std::vector<int64_t> Divisors(int64_t n) {
   return divisors;
 }
 
-// Of `rows` rows, or columns where there is one row: how many make a strip, so that least passes through the caches.
+// How many of `rows` rows (of columns, where there is one row) make a strip, so that the least traffic passes through
+// the caches.
 int64_t ChooseStrip(int64_t rows, int64_t blocks, const Window& window, const Target& target) {
-  constexpr int64_t kMostRows = 1 << 16;  // of which divisors are looked for
+  constexpr int64_t kMostRows = 1 << 16;  // with more rows no divisors are searched
   if (rows > kMostRows || rows < 1) return std::max<int64_t>(rows, 1);
   int64_t best = 1;
   double best_traffic = 0;
@@ -134,7 +135,7 @@ int64_t ChooseStrip(int64_t rows, int64_t blocks, const Window& window, const Ta
   }
   return best;
 }
-// Where nothing is shared between blocks of o, a strip of one block fits the first-level cache.
+// The same where blocks of o share nothing: a strip of one block fits the first-level cache.
 int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& target) {
   constexpr int64_t kMostRows = 1 << 16;
   if (rows > kMostRows || rows < 1) return std::max<int64_t>(rows, 1);
@@ -145,7 +146,7 @@ int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& targe
   return best;
 }
 
-// In how many parts the blocks of o are taken by tasks, so that there are enough of them.
+// The number of parts into which the blocks of o are divided, so that there are enough tasks.
 int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
   constexpr int64_t kEnoughTasks = 16;
   const int64_t wanted = std::min(kEnoughTasks, cost / kMinTaskCost);
@@ -157,7 +158,7 @@ int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
 }
 
 // ---- The nest
-// Splits where there is something to split: {outer or void, inner}.
+// Splits the loop where its extent is greater than the factor: {outer or void, inner}.
 std::pair<LoopRV, LoopRV> SplitBy(Schedule& s, LoopRV loop, int64_t extent, int64_t factor) {
   if (factor >= extent) return {LoopRV{}, loop};
   const std::vector<LoopRV> parts = s.Split(loop, {kRest, factor});
@@ -177,7 +178,7 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, 
   std::vector<std::pair<int64_t, int64_t>> groups;  // tiles, columns of each
   if (wide_tiles > 0) groups.push_back({wide_tiles, narrow + 1});
   groups.push_back({tiles - wide_tiles, narrow});
-  // The longer part first: loop_partition makes a main part of more than half.
+  // The longer part comes first, since loop_partition makes a main part of more than half.
   if (groups.size() == 2 && groups[0].first * groups[0].second < groups[1].first * groups[1].second) {
     std::swap(groups[0], groups[1]);
   }
@@ -231,7 +232,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   }
   s.Reorder(order);
   const LoopRV first = reduce[0];
-  // Steps over the channels of a block: their elements of data lie side by side.
+  // The innermost steps go over the channels of a block, whose elements lie side by side.
   const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
   if (reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
     s.Unroll(s.Split(reduce.back(), {kRest, kUnrolledSteps})[1]);
@@ -289,7 +290,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   int64_t width = ExtentOf(site, kX);
   const int64_t cost = KnownInstances(site) * CostOfInstance(site);
 
-  // Strips and tasks, group by group.
+  // Strips and tasks. Groups are the outermost loop of a task.
   LoopRV groups;
   if (window.groups > 1) {
     const std::vector<LoopRV> split = s.Split(loops[kO], {kRest, blocks});
@@ -342,7 +343,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   const std::vector<ConvTile> tiles = CutRow(s, out, loops[kX], width, tile.columns);
   if (!s.status().ok()) return handled;
 
-  // Each tile nest gets its own copy of the reduction; the first one the original, last of all.
+  // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
   for (size_t i = tiles.size(); i-- > 0;) {
     const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tiles[i].out);
     PlaceReduction(s, partial, tiles[i], lanes);
@@ -353,7 +354,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
     if (tiles[i].blocks.id >= 0) s.Unroll(tiles[i].blocks);
     s.Unroll(tiles[i].columns);
   }
-  // Padding, strip by strip.
+  // Padding is computed strip by strip, under the task's loop.
   for (BlockRV producer : producers) {
     const BlockSite producer_site = s.Block(producer);
     if (!IsInjective(s.state(), producer_site)) continue;

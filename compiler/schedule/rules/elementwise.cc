@@ -1,8 +1,8 @@
-// Element-wise work: what each element is made of lies at computable places. Stages that cost nothing, or feed nothing
-// but element-wise stages, are inlined, so that a fused group is one pass over memory. What is left runs in vectors
-// along the last axes that every access passes through evenly, fused into one loop: all axes of tensors of one shape,
-// the pixels of a channel where something is given per channel. Where elements come from different places (padding,
-// concatenation), the loops are cut there first, so that each part is a plain copy of runs.
+// Element-wise stages: each element is computed from elements at computable places. Stages that cost nothing, or that
+// only element-wise stages read, are inlined, so that a fused group is one pass over memory. The other stages run in
+// vectors along the last axes through which every access moves by constant steps, fused into one loop: all axes where
+// tensors have one shape, the pixels of a channel where an operand is given per channel. Where elements come from
+// different places (padding, concatenation), the loops are cut there first, so that each part is a plain copy of runs.
 #include <algorithm>
 
 #include "compiler/schedule/rules/contiguity.h"
@@ -14,7 +14,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Nodes of a block's expression, and loads of one buffer in it.
+// Counts the nodes of a block's expression, and the loads of one buffer in it.
 struct ExpressionSize : PrimVisitor {
   const BufferNode* buffer = nullptr;
   int64_t nodes = 0, loads = 0;
@@ -29,11 +29,11 @@ struct ExpressionSize : PrimVisitor {
   }
 };
 
-// A stage that is read several times, by one reader or by several, is written several times: without a limit a chain of
-// such stages would double at every step. One that is read once moves, and nothing grows.
+// A stage that is read several times, by one reader or by several, is copied to each place: without a limit the
+// expression would double at every stage of a chain. A stage that is read once is only moved.
 bool FitsInto(const BlockSite& producer, const std::vector<BlockSite>& readers) {
-  constexpr int64_t kMaxNodes = 4096;       // of a reader that repeats it
-  constexpr int64_t kMaxSharedNodes = 512;  // of each of several readers, which may become parts of one again
+  constexpr int64_t kMaxNodes = 4096;       // of a single reader that loads it several times
+  constexpr int64_t kMaxSharedNodes = 512;  // of each of several readers, which may be joined in one expression later
   const BufferStoreNode& store = StoreOf(producer);
   ExpressionSize own;
   own.VisitPrim(store.value);
@@ -57,7 +57,7 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Targ
   if (!FitsInto(site, readers)) return false;
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
-  // A reader by cases reads each element several times.
+  // A reader whose formula has cases reads each element several times.
   const bool repeats = std::any_of(readers.begin(), readers.end(), [&](const BlockSite& reader) {
     return ReadsUnderCondition(site) && HasPhases(state, reader);
   });
@@ -75,7 +75,7 @@ bool MatchesElementwise(const ScheduleState& state, const BlockSite& site, const
 
 namespace {
 
-// The loops around the block with the iteration variables that they are.
+// All loops around the block, with the iteration variables that they bind.
 std::vector<InnerLoop> LoopsAround(Schedule& s, BlockRV block) { return InnerLoops(s, block, LoopRV{}); }
 
 int64_t KnownExtent(const Schedule& s, LoopRV loop) {
@@ -89,8 +89,8 @@ LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, s
   return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];
 }
 
-// One nest: its loops from position `first` on, the last of which run in vectors. Parallel when it is not under an
-// outer loop that is.
+// Schedules one nest, from its loop at position `first` inwards: the last loops run in vectors. `parallel`: no loop
+// outside is parallel, so the nest's own may be.
 void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
   const std::vector<InnerLoop> loops = LoopsAround(s, block);
   if (!s.status().ok() || loops.size() <= first) return;
@@ -125,13 +125,14 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
   std::vector<BlockName> handled{name};
   struct Part {
     BlockRV block;
-    size_t first = 0;  // its loops from here on are its own
+    size_t first = 0;  // loops from here on belong to this part alone
   };
   std::vector<Part> parts{{s.GetBlock(name)}};
   const BlockSite site = s.Block(parts[0].block);
   const std::vector<InnerLoop> loops = LoopsAround(s, parts[0].block);
   if (!s.status().ok()) return handled;
-  // Where conditions change, from the outside in. Loops outside of the first cut stay common to all parts.
+  // Cuts the loops where conditions change, from the outside in. Loops outside of the first cut stay common to all
+  // parts.
   size_t common = loops.size();
   if (ReadsUnderCondition(site)) {
     const Contiguity contiguity(site);
@@ -142,7 +143,7 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
         const std::vector<LoopRV> of_part = s.GetLoops(part.block);
         Schedule attempt = s;
         const std::vector<LoopRV> cut = attempt.PartitionByConditions(of_part[i]);
-        if (!attempt.status().ok()) {  // such as a bound that is not known: it stays a condition
+        if (!attempt.status().ok()) {  // for example at an unknown bound: it stays a condition
           next.push_back(part);
           continue;
         }

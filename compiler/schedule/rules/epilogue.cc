@@ -1,3 +1,5 @@
+// Follows the result from consumer to consumer while each one is the only reader and reads at the place that it writes,
+// and inlines each into the next.
 #include "compiler/schedule/rules/epilogue.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@ BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& h
     if (readers.size() != 1 || !s.state().IsAllocated(current)) break;
     const BlockSite& reader = readers[0];
     if (!IsInjective(s.state(), reader)) break;
-    // Dimension by dimension at its own indices.
+    // Every load of the result must be at the indices of the reader's store.
     const BufferStoreNode& store = StoreOf(reader);
     const std::vector<LoadUse> loads = LoadsOf(reader);
     const bool same_place = std::all_of(loads.begin(), loads.end(), [&](const LoadUse& use) {

@@ -7,12 +7,12 @@
 
 namespace ingot::schedule {
 
-// The consumers of the result that can run in the write-back: injective blocks that read it at the place they write,
-// one after the other up to the last one. Inlines all but the last one, and returns that; void where there is none.
-// Their names are added to handled.
+// Finds the chain of consumers of the result that can run in its write-back: injective blocks that read the result at
+// the place they write. Inlines all but the last one and returns the last one; void where there is none. Adds their
+// names to handled.
 BlockRV InlineEpilogue(Schedule& schedule, BlockRV reduction, std::vector<BlockName>& handled);
 
-// The block that writes the result back, for a result in scope local: the last consumer, or a plain copy.
+// Puts the result into scope local and returns the block that writes it back: the last of these consumers, or a copy.
 BlockRV WriteBack(Schedule& schedule, BlockRV reduction, std::vector<BlockName>& handled);
 
 }  // namespace ingot::schedule

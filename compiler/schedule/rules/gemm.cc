@@ -10,11 +10,12 @@
 //     for rows of the block in tiles:  for k:  tile;   write-back with the element-wise consumers
 //
 // so that the panels of one task (k x 16 elements each) come from the second-level cache for all tiles but the first; a
-// is read again by every task, and cut into blocks of rows where it would leave the last cache. What does not fill
-// tiles goes to smaller ones: the rest of a constant number of rows is one tile, that of a symbolic number is one tile
-// of as many rows, or a few; likewise the columns. Where k is so long that the panels of one task would fill the cache,
-// it is cut into blocks: the tiles of each block add to the task's results in memory, which the write-back reads at the
-// end. Without rows (matrix x vector) a task reads several panels side by side, each once and in order.
+// is read again by every task, and cut into blocks of rows where it would leave the last cache. Rows that do
+// not fill a tile go to smaller tiles: the rest of a constant number of rows is one or two tiles, the rest of a
+// symbolic number is one tile of as many rows, or a few tiles; likewise the columns. Where k is so long that the panels
+// of one task would fill the cache, it is cut into blocks: the tiles of each block add to the task's results in memory,
+// which the write-back reads at the end. Without rows (matrix x vector) a task reads several panels side by side, each
+// once and in order.
 #include <algorithm>
 
 #include "compiler/op/packing.h"
@@ -32,7 +33,7 @@ constexpr int64_t kPanel = op::kPanelColumns;
 
 enum class Right { kPanels, kRows, kColumns };  // how b lies in memory
 
-// A product found in a block: positions in its iter_vars.
+// A matrix product that a block computes: m, n and k are positions in its iter_vars.
 struct Product {
   int m = -1;  // -1: no rows
   int n, k;
@@ -44,7 +45,7 @@ struct Product {
 
 bool IsVar(const PrimExpr& expr, const PrimVar& var) { return expr.get() == var.get(); }
 
-// floordiv(var, 16), floormod(var, 16)
+// Whether expr is floordiv(var, 16) or floormod(var, 16), as op says.
 bool IsPanelIndex(const PrimExpr& expr, BinaryOp op, const PrimVar& var) {
   const auto* binary = As<BinaryNode>(expr);
   return binary != nullptr && binary->op == op && IsVar(binary->a, var) && IsConstInt(binary->b, kPanel);
@@ -73,7 +74,8 @@ std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(c
   return std::pair{a, b};
 }
 
-// Where in a load's indices the variable stands, alone; -1: nowhere, -2: inside of an expression, or twice.
+// The dimension of the load whose index is the variable; -1: it is in no index, -2: it is inside of an expression, or
+// in two indices.
 int DimensionOf(const BufferLoadNode& load, const PrimVar& var) {
   int found = -1;
   for (size_t d = 0; d < load.indices.size(); ++d) {
@@ -132,16 +134,16 @@ std::optional<Product> FindProduct(const BlockSite& site) {
 
 // Symbolic numbers of rows and of batches count as this many where costs are compared.
 constexpr int64_t kLikelyRows = 32, kLikelyBatches = 4;
-// From this many rows on, packing b is repaid.
+// From this many rows on, packing b pays.
 constexpr int64_t kRowsWorthPacking = 16;
 
 // Fewer tasks than these may leave threads without work.
 constexpr int64_t kFewTasks = 8;
 
-// Steps of k in one iteration of a tile's loop: short loops end where the processor expects it.
+// Steps of k in one iteration of a tile's loop, which makes the loop's end easier to predict.
 constexpr int64_t kUnrolledSteps = 4;
 
-// One tile nest of the write-back block, and where its parts go.
+// One nest of tiles in the write-back block, and the loops at which its parts are placed.
 struct GemmTile {
   BlockRV block;
   LoopRV attach, y, x;
@@ -192,8 +194,8 @@ class GemmBuilder {
   }
   int64_t VectorsOf(int64_t panels) const { return std::max<int64_t>(panels * kPanel / lanes_, 1); }
 
-  // As many rows as registers allow over two vectors (or a panel, if that is more), evenly; then panels until enough
-  // multiply-adds are in flight.
+  // A tile has as many rows as the registers allow with two vectors (or a panel, if that is more), made even over all
+  // tiles; then panels are added until enough multiply-adds are in flight.
   void ChooseTile() {
     constexpr int64_t kLeastVectors = 2;
     const int64_t vectors = std::max(kLeastVectors, VectorsOf(1));
@@ -209,7 +211,7 @@ class GemmBuilder {
            Fits(tile_rows_, VectorsOf(panels_ * 2)) && (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
       panels_ *= 2;
     }
-    // Two vectors a row, also where a panel is one.
+    // A row has two vectors also where a panel is a single one.
     if (VectorsOf(panels_) < kLeastVectors && tile_rows_ > 1 && Fits(tile_rows_, VectorsOf(panels_ * 2)) &&
         (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
       panels_ *= 2;
@@ -221,15 +223,16 @@ class GemmBuilder {
                     columns * depth_ * element_bytes_ > target_.l2_bytes / 2;
   }
 
-  // Columns are read by vectors only once they are rows. Rows of one panel are packed already, and a few rows of a do
-  // not repay the copy.
+  // Columns must be packed: vectors are read along rows. Rows of a single panel need no packing, and for a few rows of
+  // a the copy does not pay.
   bool PackingPays() const {
     if (product_.right == Right::kColumns) return true;
     return (!columns_ || *columns_ > kPanel) && (!rows_ || *rows_ >= kRowsWorthPacking);
   }
 
-  // Rows in a block; nothing: all rows are one. Fewer rows make more tasks where panels and batches are few. Rows that
-  // do not fit the last cache go by blocks that fit half of the second one, unless b had to be packed for each.
+  // The number of rows in a block; nothing: all rows are one block. Blocks of few rows make more tasks where panels and
+  // batches are few. Rows that do not fit the last-level cache are cut into blocks that fit half of the second-level
+  // one, unless b would have to be packed for each block.
   std::optional<int64_t> RowsOfBlock() const {
     if (product_.m < 0) return std::nullopt;
     constexpr int64_t kLeastTiles = 4;
@@ -243,8 +246,8 @@ class GemmBuilder {
     return !rows_ || *rows_ >= 2 * rows ? std::optional<int64_t>(rows) : std::nullopt;
   }
 
-  // Blocks of k, with the sums of each block as an intermediate. A block's panels take an eighth of the second-level
-  // cache, and there are none before all panels take half of it.
+  // Cuts k into blocks, with the sums of each block as an intermediate. A block's panels take an eighth of the
+  // second-level cache; k stays whole unless a task's panels take more than half of it.
   void CutDepth() {
     if (product_.right != Right::kPanels || product_.m < 0 || !constant_depth_) return;
     const int64_t row_bytes = kPanel * panels_ * element_bytes_;
@@ -262,7 +265,7 @@ class GemmBuilder {
     handled_.push_back(s_.Block(depth_partial_).block().name);
     const BlockSite partial = s_.Block(depth_partial_);
     product_.k = static_cast<int>(partial.block().iter_vars.size()) - 1;
-    // The new axis outermost: columns stay vectors.
+    // The new axis becomes the outermost one, so that columns stay contiguous for vectors.
     std::vector<int64_t> axes{static_cast<int64_t>(StoreOf(partial).indices.size()) - 1};
     for (int64_t axis = 0; axis < axes[0]; ++axis) axes.push_back(axis);
     s_.TransformLayout(depth_partial_, 0, PermutingMap(axes));
@@ -274,7 +277,7 @@ class GemmBuilder {
     LoopRV m, n;
     std::vector<LoopRV> batch;
   };
-  // The loops of a write-back block that nothing was split of yet.
+  // The loops of a write-back block before any is split.
   Loops LoopsOf(BlockRV block) {
     Loops loops;
     const std::vector<InnerLoop> inner = InnerLoops(s_, block, LoopRV{});
@@ -319,7 +322,7 @@ class GemmBuilder {
     CutColumns(out, loops, split[0], split[1]);
   }
 
-  // m_block: around the rows, or void; m: the rows of a block (void: as in loops).
+  // m_block is the loop around blocks of rows, or void; m is the loop over a block's rows (void: loops.m).
   void CutColumns(BlockRV block, const Loops& loops, LoopRV m_block, LoopRV m) {
     if (!s_.status().ok()) return;
     if (m.id < 0) m = loops.m;
@@ -330,7 +333,8 @@ class GemmBuilder {
     CutColumnsBy(block, loops.n, loops.batch, m_block, m, ColumnTiles());
   }
 
-  // Widths of tiles, widest first: groups of panels, panels, and for a symbolic number of columns parts of one.
+  // The widths of tiles in columns, widest first: groups of panels, one panel, and for a symbolic number of columns
+  // parts of a panel.
   std::vector<int64_t> ColumnTiles() const {
     std::vector<int64_t> widths;
     for (int64_t panels = panels_; panels >= 1; panels /= 2) widths.push_back(panels * kPanel);
@@ -402,7 +406,7 @@ class GemmBuilder {
         if (s_.IsVoid(halves.tail)) return;
         return AddTile(rest, halves.tail, left - height, InnerLoops(s_, rest, halves.tail)[0].loop, group);
       }
-      if (groups_[group].width < kPanel) rows = 1;  // few columns: one more tile for all that is left of the rows
+      if (groups_[group].width < kPanel) rows = 1;  // few columns: the remaining rows go one by one
       const Schedule::Parts halves = s_.LoopPartition(tail, rows);
       if (!s_.status().ok()) return;
       const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
@@ -413,8 +417,8 @@ class GemmBuilder {
     }
   }
 
-  // A multiple of the tile's rows, of which the loop has one at most or as many as there are: what is left is enough
-  // for a tile of its own, or for two of less than full height.
+  // The multiple at which CutRows partitions the rows: the height of a tile, or, where the rest would be too low a
+  // tile, all full tiles but one, so that two tiles of nearly equal height share what is left.
   int64_t RowsInFullTiles(LoopRV m) const {
     constexpr int64_t kLeast = 4;  // below, the accumulators of two vectors wait for each other
     const auto extent = AsConstInt(s_.Loop(m).loop->extent);
@@ -424,24 +428,25 @@ class GemmBuilder {
     return (*extent / tile_rows_ - 1) * tile_rows_;
   }
 
-  // The height of the tile that is tried next on a symbolic number of rows: one by one where tiles are low, so that the
-  // rest is one tile whatever it is; in larger steps where they are high, which leaves two or three.
+  // The height of the next smaller tile for the rest of a symbolic number of rows. Low tiles shrink by one row, so that
+  // every rest is a single tile; high tiles shrink faster, and a rest takes two or three of them.
   static int64_t NextFewer(int64_t rows) {
     constexpr int64_t kLow = 6;
     return std::max<int64_t>(rows <= kLow ? rows - 1 : rows * 5 / 7, 1);
   }
 
-  // A loop over a multiple of `rows` rows, with x inside.
+  // Adds the tiles of a loop over a multiple of `rows` rows, with x inside.
   void AddTile(BlockRV block, LoopRV m, int64_t rows, LoopRV x, size_t group) {
     const std::vector<LoopRV> split = s_.Split(m, {kRest, rows});
     tiles_.push_back({block, split[0], split[1], x, group});
   }
 
-  // Each tile nest gets its own copy of the reduction, each group of tiles that packs its own panels.
+  // Each tile nest gets its own copy of the reduction, and each group of tiles that packs gets its own copy of the
+  // panels.
   void PlaceReductions() {
     std::vector<BlockRV> partial(tiles_.size());
     const auto packs = [&](size_t group) { return packs_ && groups_[group].packs; };
-    // The original is the last one to be copied, and so the first one that packs.
+    // The original reduction goes to the first tile that packs, since copies made after packing read the packed panels.
     size_t first = 0;
     while (packs_ && first + 1 < tiles_.size() && !packs(tiles_[first].group)) ++first;
     for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
@@ -468,7 +473,7 @@ class GemmBuilder {
     }
   }
 
-  // Under each task: its results set to zero; for each block of k, tiles that add to them; the write-back.
+  // Each task sets its results to zero, adds the tiles of each block of k to them, and writes them back.
   void PlaceDepthBlocks() {
     std::vector<BlockRV> sums(groups_.size());
     for (size_t g = groups_.size(); g-- > 0 && s_.status().ok();) {
@@ -544,7 +549,7 @@ class GemmBuilder {
     Vectors(tile.x);
   }
 
-  // Packed panels by panel and vector, anything narrower as one vector.
+  // Vectorizes x: whole panels by panel and vector, anything narrower as VectorizeTile does.
   void Vectors(LoopRV x) {
     if (!s_.status().ok() || s_.IsVoid(x)) return;
     const auto extent = AsConstInt(s_.Loop(x).loop->extent);
@@ -582,12 +587,12 @@ class GemmBuilder {
     BlockRV block;  // of the write-back
     LoopRV task, m, x;
     int64_t width;  // of its tiles
-    bool packs;     // if any does: not the fragments of a symbolic number of columns
+    bool packs;     // if the product packs: false for parts of a panel (symbolic numbers of columns)
   };
 
   Schedule& s_;
   BlockRV reduction_;
-  BlockRV depth_partial_;  // sums over a block of k; void: k is whole
+  BlockRV depth_partial_;  // sums over a block of k; void: k is not cut
   const Target& target_;
   std::vector<BlockName> handled_;
   Product product_;
@@ -595,7 +600,7 @@ class GemmBuilder {
   int64_t batches_ = 1, depth_ = 1, lanes_ = 1, element_bytes_ = 4;
   int64_t tile_rows_ = 1, panels_ = 1;
   bool packs_ = false;
-  bool batch_inside_ = false;  // of a task
+  bool batch_inside_ = false;  // the loops over batches are inside of a task
   std::vector<GemmTile> tiles_;
   std::vector<Group> groups_;
 };

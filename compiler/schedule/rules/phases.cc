@@ -1,7 +1,7 @@
-// Element-wise work whose formula depends on a place by cases: an index is compared with constants, itself or its rest
-// modulo a constant (the transformations of Winograd's convolution). Those indices are unrolled inside of all others,
-// so that the cases are decided by the compiler and what the formulas share is computed once; vectors lie along the
-// last axis. A producer that is read more than once, such as padding, is computed for each row of tiles.
+// Element-wise stages whose formula has cases: an index, or its remainder modulo a constant, is compared with constants
+// (the transformations of Winograd's convolution). Loops over such indices are unrolled inside of all others, so that
+// the cases are decided at compile time and common parts of the formulas are computed once; vectors lie along the last
+// axis. A producer that is read more than once, such as padding, is computed for each row of tiles.
 #include <algorithm>
 #include <map>
 
@@ -15,9 +15,9 @@ using namespace ir;  // NOLINT
 namespace {
 
 constexpr int64_t kMostPhases = 8;      // of one index
-constexpr int64_t kCostOfInstance = 4;  // of one case, what it shares with others computed once
+constexpr int64_t kCostOfInstance = 4;  // of one case, without what it shares with others
 
-// Iteration variables (by position) that are compared with constants -> how many phases each has.
+// Finds the iteration variables (by position) that are compared with constants, and how many phases each has.
 class PhaseFinder : public StmtVisitor {
  public:
   explicit PhaseFinder(const BlockSite& site) : site_(site) {}
@@ -87,7 +87,7 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
       unrolled.push_back(parts[1]);
     }
   }
-  // One vector at a time, so that what its phases share fits the registers better.
+  // One vector at a time, so that the common parts of its phases fit the registers better.
   LoopRV vector = loops.back().loop;
   const auto width = AsConstInt(s.Loop(vector).loop->extent);
   if (width && *width > lanes && *width % lanes == 0) {

@@ -13,7 +13,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// The leading dimensions that all stages share.
+// The number of leading dimensions that all stages share.
 int SharedDimensions(const std::vector<BlockSite>& sites) {
   arith::Analyzer analyzer;
   const BufferStoreNode& last = StoreOf(sites.back());
@@ -30,7 +30,7 @@ int SharedDimensions(const std::vector<BlockSite>& sites) {
   return shared;
 }
 
-// Nothing of a reduction's result but the shared dimensions is longer than one.
+// Whether every dimension of a reduction's result other than the shared ones has the extent 1.
 bool ReducesWholeRows(const ScheduleState& state, const std::vector<BlockSite>& sites, int shared) {
   for (const BlockSite& site : sites) {
     if (!IsReduction(state, site)) continue;
@@ -42,16 +42,16 @@ bool ReducesWholeRows(const ScheduleState& state, const std::vector<BlockSite>& 
   return true;
 }
 
-// How a reduction goes along its row. Its innermost axes, as far as every access passes through them evenly, are one
-// loop.
+// How a reduction runs along its row. Its innermost axes, as far as every access moves through them by constant steps,
+// are one loop.
 struct Lanes {
   BlockName block;  // makes the partial results (rfactor), or is the reduction itself
   BlockName last;   // joins them; the same where the whole loop is one vector
   bool partial = false;
 };
 
-// Partial results by lane where the row is long: as many registers of them as keep additions in flight. A row of one or
-// two registers is one vector, whose lanes are joined. Nothing where vectors do not pay.
+// A long row gets partial results by lane, in as many registers as keep additions in flight. A row of one or two
+// registers is one vector, whose lanes are joined. Nothing where vectors do not pay.
 std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target& target) {
   const BlockRV block = s.GetBlock(name);
   const BlockSite site = s.Block(block);
@@ -69,7 +69,7 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
     extent = length && extent ? std::optional(*extent * *length) : std::nullopt;
   }
   const VectorShape shape = ChooseVectors(site, target);
-  constexpr int64_t kIterations = 3;  // of each accumulator, at least
+  constexpr int64_t kIterations = 3;  // at least so many of each accumulator
   if (extent && *extent < 4) return std::nullopt;
   const LoopRV loop = FuseIters(s, InnerLoops(s, block, LoopRV{}), run);
   if (extent && *extent <= 2 * shape.lanes) return Lanes{name, name};
@@ -80,7 +80,7 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
   return Lanes{s.Block(partial).block().name, name, true};
 }
 
-// Of what the stage does in one row, whose symbolic axes count as usual rows do.
+// The cost of what the stage computes for one row; symbolic extents count as kUsualExtent.
 int64_t CostOfRow(const BlockSite& site, int shared) {
   constexpr int64_t kUsualExtent = 64;
   int64_t cost = CostOfInstance(site);
@@ -123,7 +123,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     lanes.push_back(*made);
     handled.push_back(made->block);
   }
-  // The loop over rows, of the last stage.
+  // The last stage's loop over rows.
   const BlockRV last = s.GetBlock(last_name);
   LoopRV row;
   std::vector<LoopRV> outer;
@@ -148,7 +148,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     const BlockName& name = stages[i].block().name;
     if (name != last_name) s.ComputeAt(s.GetBlock(name), row);
   }
-  // Element-wise stages: vectors along the row.
+  // Element-wise stages run in vectors along the row.
   for (const BlockSite& stage : s.state().Blocks()) {
     if (!s.status().ok()) return handled;
     if (!IsInjective(s.state(), stage)) continue;
@@ -164,7 +164,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     if (ReadsUnderCondition(stage)) shape.registers = 1;
     VectorizeRun(s, FuseIters(s, inner, Contiguity(stage).Runs(own).back()), shape);
   }
-  // Partial results: their lanes innermost.
+  // Partial results have their lanes as the innermost loop.
   for (const Lanes& entry : lanes) {
     if (!entry.partial) continue;
     const BlockRV block = s.GetBlock(entry.block);
@@ -185,7 +185,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     if (order.size() > 1) s.Reorder(order);
     s.Vectorize(lane);
   }
-  // Initialisations before the loops that they would be tested in.
+  // Initialisations are moved before the reduction loops, which need not test for them then.
   for (const BlockSite& stage : s.state().Blocks()) {
     if (!s.status().ok()) return handled;
     if (!stage.block().init) continue;
@@ -197,7 +197,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     }
     if (!s.IsVoid(first)) s.DecomposeReduction(block, first);
   }
-  // Lanes joined at the end.
+  // The lanes of partial results are joined by a vectorized reduction.
   for (const Lanes& entry : lanes) {
     const std::vector<InnerLoop> inner = InnerLoops(s, s.GetBlock(entry.last), row);
     if (!s.status().ok()) return handled;

@@ -6,7 +6,7 @@
 namespace ingot::schedule {
 
 // phases.cc
-// An element-wise block whose formula depends on an index by cases.
+// Whether the block is element-wise and its formula has cases by an index.
 bool HasPhases(const ScheduleState& state, const BlockSite& block);
 bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockName& block, const Target& target);

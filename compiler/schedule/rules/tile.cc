@@ -23,7 +23,7 @@ namespace {
 // Positions in the reduction's iter_vars, and dimensions of its result.
 struct TileAxes {
   int x = -1, x_dimension = -1;
-  int y = -1, y_dimension = -1;  // -1: no input is without x and with y
+  int y = -1, y_dimension = -1;  // -1: no input depends on y and not on x
 };
 
 std::optional<TileAxes> FindAxes(const BlockSite& site) {
@@ -69,7 +69,7 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
   const std::optional<int64_t> y =
       axes.y < 0 ? std::optional<int64_t>(1) : ConstantExtent(*site.block().iter_vars[axes.y]);
   shape.rows = std::min(y.value_or(most_rows), most_rows);
-  if (y && *y % shape.rows != 0) {  // full tiles alone, if they need not become half as high
+  if (y && *y % shape.rows != 0) {  // a height that divides y, unless it is half as high or less
     for (int64_t rows = shape.rows; rows * 2 > shape.rows; --rows) {
       if (*y % rows != 0) continue;
       shape.rows = rows;
@@ -81,7 +81,8 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
   return shape;
 }
 
-// One tile nest of the write-back block: where the reduction goes, and the loops of the tile (void: one iteration).
+// One nest of tiles in the write-back block: the loop at which the reduction is placed, and the loops of the tile
+// (void: one iteration).
 struct NestTile {
   BlockRV block;
   LoopRV attach, y, x;
@@ -93,7 +94,7 @@ class TileBuilder {
 
   std::vector<NestTile> tiles;
 
-  // Loops [y, x] directly inside of each other; either order. Returns the outer loops over full tiles.
+  // Cuts the loops over y and x, nested directly in either order, into tiles. Returns the outer loops over full tiles.
   std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
     std::vector<LoopRV> tile_loops;
     const Schedule::Parts parts = s_.LoopPartition(outer, x_is_outer ? TileOfX(outer) : TileOfY(outer));
@@ -111,7 +112,7 @@ class TileBuilder {
     return tile_loops;
   }
 
-  // One loop over x; returns the loops over full tiles.
+  // Cuts a loop over x into tiles; returns the loops over full tiles.
   std::vector<LoopRV> OneX(BlockRV block, LoopRV x, int64_t rows, LoopRV y) {
     std::vector<LoopRV> tile_loops;
     const Schedule::Parts parts = s_.LoopPartition(x, TileOfX(x, rows));
@@ -128,7 +129,7 @@ class TileBuilder {
       const LoopRV tail_y = inner.empty() ? LoopRV{} : inner[0].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
-      } else {  // element by element
+      } else {  // a symbolic rest, element by element
         tiles.push_back({tail_block, parts.tail, tail_y, LoopRV{}});
       }
     }
@@ -152,7 +153,7 @@ class TileBuilder {
     return *extent / shape_.lanes * shape_.lanes;
   }
 
-  // Tiles in both directions.
+  // Full tiles of the outer loop, cut along the inner one.
   LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
     const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
     const std::vector<LoopRV> loops = s_.Split(outer, {kRest, tile});
@@ -164,7 +165,7 @@ class TileBuilder {
     }
     return loops[0];
   }
-  // The outer loop goes one by one.
+  // The rest of the outer loop: single iterations, cut along the inner loop.
   void TwoSingle(BlockRV block, LoopRV inner, bool x_is_outer) {
     if (x_is_outer) {
       OneY(block, inner, LoopRV{});
@@ -172,7 +173,7 @@ class TileBuilder {
       OneX(block, inner, 1, LoopRV{});
     }
   }
-  // y inside of a chosen x.
+  // Cuts a loop over y inside of a given tile of x.
   void OneY(BlockRV block, LoopRV y, LoopRV x) {
     const Schedule::Parts parts = s_.LoopPartition(y, TileOfY(y));
     if (!s_.status().ok()) return;
@@ -195,7 +196,7 @@ class TileBuilder {
   TileShape shape_;
 };
 
-// What one iteration of loops over these iteration variables costs.
+// The cost of one iteration of the loops over these iteration variables.
 int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) {
   int64_t instances = KnownInstances(reduction);
   for (int iter : outside)
@@ -217,7 +218,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   const TileShape shape = ChooseShape(site, axes, target);
   const BlockRV out = WriteBack(s, reduction, handled);
   if (!s.status().ok()) return handled;
-  // Its loops by dimension of the result: the others outside, then y and x.
+  // The write-back's loops by dimension of the result: the others outside, then y and x.
   const std::vector<InnerLoop> loops = InnerLoops(s, out, LoopRV{});
   if (!s.status().ok()) return handled;
   const BlockSite out_site = s.Block(out);
@@ -236,8 +237,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   for (int iter : SpatialIters(site)) {
     if (iter != axes.x && iter != axes.y) outside.push_back(iter);
   }
-  // Which of the two tile loops goes around: the one over x when both are constant and nothing is outside (a panel of b
-  // stays in the cache while all of a passes by); else y, so that a symbolic number of rows is divided among tasks.
+  // The outer one of the two tile loops: x when both extents are constant and no loop is outside (a panel of b stays in
+  // the cache while all of a is read); else y, so that a symbolic number of rows is divided among tasks.
   const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
   const std::optional<int64_t> x_extent = ConstantExtent(*site.block().iter_vars[axes.x]);
   const bool x_is_outer =
@@ -259,7 +260,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   }
   if (!s.status().ok()) return handled;
 
-  // Each tile nest gets its own copy of the reduction; the first one, of full tiles, the original, last of all.
+  // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
+  // were copied.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
     const NestTile& tile = builder.tiles[i];
     const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tile.block);
@@ -267,7 +269,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
     if (!s.status().ok()) return handled;
     handled.push_back(s.Block(partial).block().name);
     handled.push_back(s.Block(tile.block).block().name);
-    // The reduction: its loops outside, then rows, then vectors.
+    // In the reduction, its own loops are outside, then rows, then vectors.
     std::vector<LoopRV> reduce, sequence;
     LoopRV tile_y, tile_x;
     for (const InnerLoop& entry : InnerLoops(s, partial, tile.attach)) {

@@ -1,8 +1,8 @@
-// Element-wise work that reads along another axis than it writes (transpositions, layout conversions, also with
-// arithmetic on the way). The axes fall into runs that every access passes through evenly; the run along which it
+// Element-wise stages that read along another axis than they write (transpositions, layout conversions, also with
+// arithmetic). The axes fall into runs through which every access moves by constant steps; the run along which it
 // stores, x, and the one along which it loads, y, are cut into squares of one vector register's lanes, which are
-// transposed in registers (vectorize.cc), in blocks of two by two so that cache lines are used up. What is left at the
-// borders runs in vectors along either axis.
+// transposed in registers (vectorize.cc), in blocks of two by two so that cache lines are used up. The rests at the
+// borders run in vectors along either axis.
 #include <algorithm>
 
 #include "compiler/schedule/rules/contiguity.h"
@@ -16,7 +16,7 @@ namespace {
 
 struct TransposeRuns {
   std::vector<std::vector<int>> runs;
-  size_t y = 0;  // of runs; x is the last one
+  size_t y = 0;  // position in runs; x is the last run
 };
 
 std::vector<int> AllDimensions(const BlockSite& site) {
@@ -40,7 +40,7 @@ std::optional<TransposeRuns> FindRuns(const BlockSite& site) {
       if (step != 1) return std::nullopt;
       continue;
     }
-    if (step && (*step == 0 || *step == 1)) continue;  // one element, or along x like the store
+    if (step && (*step == 0 || *step == 1)) continue;  // a single element, or contiguous along x as the store is
     size_t y = result.runs.size();
     for (size_t r = 0; r + 1 < result.runs.size(); ++r) {
       if (contiguity.Step(access, contiguity.Innermost(result.runs[r])) == 1) y = r;
@@ -57,7 +57,7 @@ std::optional<TransposeRuns> FindRuns(const BlockSite& site) {
   return result;
 }
 
-// As many rows as lanes: a register of the elements' width, at most 16.
+// The side of the squares: as many rows as a register has lanes of the widest elements, at most 16 for narrow ones.
 int64_t SquareSide(const BlockSite& site, const Target& target) {
   int bits = std::max(static_cast<int>(StoreOf(site).buffer->dtype.bits), 8);
   for (const LoadUse& use : LoadsOf(site)) bits = std::max(bits, static_cast<int>(use.load->buffer->dtype.bits));
@@ -65,7 +65,7 @@ int64_t SquareSide(const BlockSite& site, const Target& target) {
   return bits >= 32 ? lanes : std::min<int64_t>(lanes, 128 / bits);
 }
 
-// The loop cut into pairs of `side`, then ones, or only ones: outer, middle (void: none), inner.
+// A loop cut into pairs of `side` iterations: outer, middle (the two of a pair), inner. Without pairs, middle is void.
 struct Cut {
   LoopRV outer, middle, inner;
 };
@@ -116,7 +116,7 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
   if (!s.IsVoid(rows.main)) {
     const Cut cut_y = CutInSquares(s, rows.main, side);
     strips = cut_y.outer;
-    // Below the strip: x, then its rows.
+    // Inside of the strip: x, then the strip's rows.
     std::vector<LoopRV> below{cut_y.outer, x};
     if (!s.IsVoid(cut_y.middle)) below.push_back(cut_y.middle);
     below.push_back(cut_y.inner);
@@ -133,7 +133,7 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
       s.Vectorize(cut_x.inner);
       s.Vectorize(cut_y.inner);
     }
-    if (!s.IsVoid(columns.tail)) {  // along y: contiguous loads, elements stored one by one
+    if (!s.IsVoid(columns.tail)) {  // vectors along y: contiguous loads, elements stored one by one
       const BlockRV tail = s.GetChildBlocks(columns.tail)[0];
       const std::vector<LoopRV> tail_loops = s.GetLoops(tail);
       if (s.status().ok()) s.Vectorize(tail_loops.back());
