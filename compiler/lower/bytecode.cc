@@ -1,3 +1,5 @@
+// The loop over a module's functions: each function, exported PrimFunc and closure entry is lowered by its own class
+// (FunctionLowering, LowerPrimEntry, ProgramLowering); this file only puts the results into one program, in order.
 #include "compiler/lower/bytecode.h"
 
 #include <utility>

@@ -2,10 +2,10 @@
 // kernel. In: a module after memory planning, and the kernels of its PrimFuncs (same names). Out: a vm::Program with
 // functions, memory plans, constants and debug notes; images are added by the driver.
 //
-// Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. A constant is shared by
-// content and never copied. What leaves a function is counted memory: a tensor that an entry point computes goes
-// straight into the caller's result, a parameter or constant that is returned is copied. Branches are jumps, and self
-// tail calls are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
+// Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. Constants of equal content
+// are stored once and never copied. What leaves a function is reference-counted memory: an entry point computes a
+// result straight into the caller's tensor, and copies a parameter or constant that it returns. Branches are jumps, and
+// self tail calls are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
 #pragma once
 
 #include <vector>

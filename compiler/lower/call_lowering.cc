@@ -32,7 +32,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerCall(const CallNode& call
 }
 
 Result<FunctionLowering::Value> FunctionLowering::LowerOpCall(const CallNode& call, const op::OpRow& row) {
-  // The operators that are instructions.
+  // The operators that bytecode has, besides views; calls of all others must be gone by now.
   static constexpr std::pair<std::string_view, Result<Value> (FunctionLowering::*)(const CallNode&)> kRows[] = {
       {"assert_op", &FunctionLowering::LowerAssert},
       {"invoke_closure", &FunctionLowering::LowerInvokeClosure},
@@ -115,7 +115,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerBuiltinCall(const CallNod
   return Value{};
 }
 
-// Behind the arguments that are there come the format and the values for its places.
+// The builtin takes the first arguments, then the format, then the values that the format's placeholders print.
 Result<FunctionLowering::Value> FunctionLowering::LowerReport(const CallNode& call, vm::Builtin builtin,
                                                               std::vector<vm::RegisterId> args, size_t first_value) {
   args.push_back(builder_->AddRegister(vm::Type::String()));
@@ -245,7 +245,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerClosureCall(const CallNod
   INGOT_ASSIGN_OR_RETURN(vm::RegisterId closure, Register(callee));
   INGOT_ASSIGN_OR_RETURN(std::vector<vm::RegisterId> args, Registers(arguments));
   if (vm::IsAnyObject(builder_->type(closure))) {
-    // What is called so is compared with what the call needs.
+    // The types of the closure are compared with the types that the call needs.
     std::vector<vm::Type> params, results;
     for (const Expr& argument : arguments) {
       INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(argument->type, {}, vm::Storage::kBorrowed, call.span));

@@ -64,7 +64,7 @@ Status FunctionLowering::EnterLoop() {
   return Status();
 }
 
-// All arguments are there before the first parameter is written.
+// All arguments are computed before the first parameter is written, since an argument may read any parameter.
 Status FunctionLowering::LowerBackEdge(const CallNode& call) {
   std::vector<std::pair<size_t, vm::RegisterId>> arguments;
   for (size_t i = 0; i < call.args.size(); ++i) {
@@ -173,7 +173,7 @@ Status FunctionLowering::Assign(vm::RegisterId to, vm::RegisterId from) {
     builder_->Move(to, from);
     return Status();
   }
-  // Dims that formulas do not prove are compared.
+  // Dims whose equality no formula proves are compared when the program runs.
   INGOT_ASSIGN_OR_RETURN(from, Narrowed(from, wanted, Span()));
   builder_->Move(to, from);
   return Status();

@@ -1,3 +1,5 @@
+// Destination passing: one analysis of the function (which tensors nobody else can read, so that they may be written in
+// place) and one rewrite, with a method for each kind of call that gets a destination.
 #include "compiler/lower/destination_passing.h"
 
 #include <algorithm>
@@ -20,8 +22,8 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-// Whose memory a variable's tensor is. A tensor that an operation of this function made, and that nothing else reads,
-// may be written in place; so may a loop's parameter that every turn gives such a tensor.
+// Says which tensors may be written in place: those that an operation of this function made and that have no other use,
+// and a loop's parameter to which every self tail call passes such a tensor.
 class Owners {
  public:
   Owners(std::string_view name, const Function& function) {
@@ -69,7 +71,7 @@ class DestinationRewriter : public ExprMutator {
         is_prepare_(function->attrs.Find(transform::kPrepareAttr) != nullptr),
         owners_(name, function) {}
   Status status() && { return std::move(status_); }
-  // Tensor functions that were called in place -> the buffer parameters that they read and write.
+  // Tensor functions that were called in place -> the parameters (buffers) that they both read and write.
   const std::map<std::string, std::set<int64_t>>& in_place() const { return in_place_; }
 
  protected:
@@ -125,7 +127,8 @@ class DestinationRewriter : public ExprMutator {
     return tuple == nullptr ? call.type_args : tuple->fields;
   }
 
-  // Outputs are listed one by one, or as one tuple, which is never made: whoever takes it apart finds its fields.
+  // Defines a call's results: listed one by one, or as one tuple. The tuple is never built: the mutator replaces every
+  // access to one of its fields by that field.
   void DefineResults(const Binding& binding, const CallNode& call, std::vector<Expr> results) {
     const bool is_single = call.type_args.size() == 1 && As<TupleTypeNode>(call.type_args[0]) == nullptr;
     var_map_[binding.var] =
@@ -138,7 +141,7 @@ class DestinationRewriter : public ExprMutator {
   }
 
   void EmitKernelCall(const Binding& binding, const CallNode& call, std::vector<Expr> args) {
-    if (call.args.size() > 2) {  // symbolic variables that no buffer binds
+    if (call.args.size() > 2) {  // symbolic variables that no buffer's shape binds
       const ShapeExprNode* dims = As<ShapeExprNode>(call.args[2]);
       if (dims == nullptr) return Fail(call.span, "R.call_tir: tir_vars must be written as R.shape([...])");
       for (const PrimExpr& dim : dims->dims) args.push_back(Make<PrimValueNode>(dim));
@@ -161,7 +164,7 @@ class DestinationRewriter : public ExprMutator {
     DefineResults(binding, call, std::move(results));
   }
 
-  // An output in place is the argument itself, or a copy of it where somebody else may still read it.
+  // An in-place output is the argument itself, or a copy of it where something else may still read the argument.
   void CallInPlace(const Binding& binding, const CallNode& call) {
     const TupleNode* inputs = As<TupleNode>(call.args.at(1));
     if (inputs == nullptr) return Fail(call.span, "R.call_tir_inplace: expected its arguments as a list");
@@ -190,7 +193,7 @@ class DestinationRewriter : public ExprMutator {
     Emit({Rename(binding.var), Make<CallNode>(std::move(write)), nullptr, binding.span});
   }
 
-  // A function of the embedding program, its outputs last among its arguments.
+  // Calls a function of the embedding program; the outputs are its last arguments.
   void CallDpsPacked(const Binding& binding, const CallNode& call) {
     const std::vector<Type> outs = OutTypes(call);
     std::vector<Expr> args = Inputs(MutateExpr(call.args.at(1)));
@@ -214,7 +217,7 @@ class DestinationRewriter : public ExprMutator {
 
   static Type Nothing() { return Make<TupleTypeNode>(std::vector<Type>{}); }
 
-  // R.call_packed("vm.builtin.NAME", arguments...): what bytecode calls by number.
+  // Emits R.call_packed("vm.builtin.NAME", arguments...), which bytecode calls by the builtin's number.
   void EmitBuiltin(std::string_view name, std::vector<Expr> args, const Span& place, const Span& span) {
     CallNode builtin(Make<ExternFuncNode>(std::string(kBuiltinPrefix) + std::string(name)), std::move(args), {},
                      {Nothing()}, Nothing());
@@ -228,7 +231,7 @@ class DestinationRewriter : public ExprMutator {
     return copy;
   }
 
-  // The operator's builtin, with the result as its first argument.
+  // Calls the builtin that computes this operator when weights are prepared, with the result as its first argument.
   void CallBuiltin(const Binding& binding, const Ref<CallNode>& call, const op::OpRow& row) {
     Result<op::PrepareCall> prepare = row.prepare(call);
     if (!prepare.ok()) {
@@ -255,7 +258,8 @@ class DestinationRewriter : public ExprMutator {
     var_map_[binding.var] = result;
   }
 
-  // The cache's own memory is written: what was in it stands as it did, and nothing looks at what stood behind.
+  // Writes the new positions into the cache's own memory. Elements before them keep their values, and no other value
+  // refers to the elements behind them.
   void AppendInPlace(const Binding& binding, const CallNode& call) {
     const Expr cache = MutateExpr(call.args.at(0));
     const Expr axis = Make<PrimValueNode>(Int64(call.attrs.GetInt("axis")));
@@ -284,7 +288,7 @@ class DestinationRewriter : public ExprMutator {
     status_ = transform::UnmetPrecondition(call.span.ToString() + ": R.call_tir: expected " + expected);
   }
 
-  // The tensors of call_tir's tuple of arguments, one by one.
+  // The tensors in the tuple of arguments of a call_tir, one by one.
   std::vector<Expr> Inputs(const Expr& tuple) {
     if (const TupleNode* made = As<TupleNode>(tuple)) return made->fields;
     std::vector<Expr> fields;
@@ -295,7 +299,7 @@ class DestinationRewriter : public ExprMutator {
     return fields;
   }
 
-  // An ordinary variable in the place of a dataflow one.
+  // Returns an ordinary variable that replaces a dataflow variable.
   Var Rename(const Var& var) {
     if (!var->is_dataflow) return var;
     Var renamed = Make<VarNode>(var->name, var->type);
@@ -320,7 +324,7 @@ class DestinationRewriter : public ExprMutator {
   }
 
   const IRModule& module_;
-  const bool is_prepare_;  // it calls builtins; any other function calls tensor functions
+  const bool is_prepare_;  // prepare functions call builtins, all others call tensor functions
   const Owners owners_;
   std::map<std::string, std::set<int64_t>> in_place_;
   Status status_;
@@ -337,7 +341,7 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
     if (!function) continue;
     DestinationRewriter rewriter(original, entry.var->name, function);
     auto rewritten = FunctionNode(*rewriter.MutateFunction(function));
-    rewritten.is_pure = false;  // it writes buffers, if only its own
+    rewritten.is_pure = false;  // it writes buffers, even if only its own
     for (const auto& [name, params] : rewriter.in_place()) in_place[name].insert(params.begin(), params.end());
     INGOT_RETURN_IF_ERROR(std::move(rewriter).status().WithContext("function \"" + entry.var->name + "\""));
     module.Set(entry.var, Make<FunctionNode>(std::move(rewritten)));

@@ -8,8 +8,9 @@
 // keep their meaning. Calls of the embedding program's functions become R.call_packed, with the attribute "num_outputs"
 // when their last arguments are outputs.
 // Before: every operator is legalised and fused; values stand in dataflow blocks. After: no call_tir is left, every
-// buffer that a kernel writes has a binding of its own, and blocks and functions are not pure any more, since they
-// hold calls that write. After graph passes, which want purity, and before memory planning, which wants buffers.
+// buffer that a kernel writes has a binding of its own, and blocks and functions are not pure any more, since they hold
+// calls that write. It runs after the graph passes, which need pure functions, and before memory planning, which needs
+// buffers.
 #pragma once
 
 #include <string_view>

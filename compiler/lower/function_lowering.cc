@@ -1,3 +1,5 @@
+// The frame of lowering a function: the order of the steps (Run), registers, values, bindings, allocations and results.
+// Branches, calls, comparisons of types, sequences and states are in the files that function_lowering.h lists.
 #include "compiler/lower/function_lowering.h"
 
 #include <algorithm>
@@ -257,7 +259,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerValue(const Expr& expr) {
       return LowerCall(*As<CallNode>(expr));
     case ExprKind::kGlobalVar:
       return MakeClosure(As<GlobalVarNode>(expr)->name, {}, expr->span);
-    case ExprKind::kIf:  // a binding of its own
+    case ExprKind::kIf:  // an If is bound to a variable (LowerBinding)
     case ExprKind::kOp:
     case ExprKind::kExternFunc:
     case ExprKind::kSeqExpr:
@@ -318,7 +320,7 @@ Status FunctionLowering::LowerBinding(const Binding& binding) {
   return std::move(status).WithContext("\"" + binding.var->name + "\"");
 }
 
-// Types of tensors that have the same dims: two dims that a type does not say may differ.
+// Whether two tensor types surely have the same dims. Two dims that are unknown to their types may differ.
 static bool HaveEqualDims(const vm::Type& a, const vm::Type& b) {
   return a == b && std::ranges::all_of(a.dims, [](const vm::Dim& dim) { return dim.has_value(); });
 }
@@ -354,7 +356,7 @@ Result<std::optional<vm::RegisterId>> FunctionLowering::MakeOutput(const VarNode
     if (!viewed_as->dims || *viewed_as->dtype != type.dtype) return std::optional<vm::RegisterId>();
     made.dims = TypeDims(*viewed_as->dims, symbols_);
     Result<std::vector<DimCode>> known = Dims(*viewed_as->dims);
-    if (!known.ok()) return std::optional<vm::RegisterId>();  // some are computed later
+    if (!known.ok()) return std::optional<vm::RegisterId>();  // some dims are computed later
     made_dims = *std::move(known);
   }
   const auto& results = program_.signature(*program_.FindFunction(name_)).results;
@@ -401,7 +403,7 @@ Result<FunctionLowering::Value> FunctionLowering::LowerView(const CallNode& call
   return Value{dst, {}};
 }
 
-// Elements go into a view of one row; the value is the buffer itself.
+// Copies the elements into a view of one row. The call's value is the buffer itself.
 Result<FunctionLowering::Value> FunctionLowering::LowerRowWrite(const CallNode& call) {
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId buffer, Register(call.args.at(0)));
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId row, Register(call.args.at(1)));
@@ -438,7 +440,7 @@ Status FunctionLowering::LowerReturn(const SeqExprNode& seq) {
   std::vector<vm::RegisterId> registers;
   for (size_t i = 0; i < results.size(); ++i) {
     const int64_t index = result_index_[i];
-    if (index < 0) continue;  // a state
+    if (index < 0) continue;  // the result is a state
     INGOT_ASSIGN_OR_RETURN(vm::RegisterId reg, Materialise(results[i]));
     vm::Type type = wanted[static_cast<size_t>(index)].type;
     if (type.is_tensor()) type.storage = builder_->type(reg).storage;
@@ -446,7 +448,8 @@ Status FunctionLowering::LowerReturn(const SeqExprNode& seq) {
     if (type.is_tensor()) {
       const auto made = made_as_output_.find(reg.value);
       const bool is_output = made != made_as_output_.end() && made->second == index;
-      // Between functions of the module an owned tensor changes hands; what an entry point gives is the caller's alone.
+      // Between functions of the module an owned tensor is handed over without a copy. A result of an entry point must
+      // be memory that only the caller refers to.
       const bool is_own = type.storage == vm::Storage::kOwned && function_->is_private &&
                           std::find(registers.begin(), registers.end(), reg) == registers.end();
       if (!is_output && !is_own) {

@@ -3,9 +3,10 @@
 // called), sequence_lowering.cc (sequences), match_lowering.cc (types that are compared when the program runs), and
 // state_lowering.cc (states of the context).
 //
-// A value of the graph is one register, or a tuple that was never made: its fields' values. Registers have one type for
-// the whole function, so where two values meet (the ends of branches, a loop's next turn) they are moved into a
-// register whose type takes both. What leaves an activation is owned; the rest is borrowed, constant, or in the arena.
+// A value of the graph is one register, or a tuple that is not built: then it is the values of its fields. Registers
+// have one type for the whole function, so where two values meet (the ends of branches, a loop's next turn) they are
+// moved into a register whose type takes both. Values that leave an activation are owned; the others are borrowed,
+// constant, or in the arena.
 #pragma once
 
 #include <optional>
@@ -37,38 +38,40 @@ class FunctionLowering {
   // ---- Bindings and values (function_lowering.cc)
 
   Status BindPacked();
-  // The allocation behind each result, where there is one: it is made as the caller's output.
+  // Finds the allocation behind each result, where there is one: that tensor is allocated as the caller's output.
   void FindOutputs(const ir::SeqExprNode& seq);
   Status LowerBinding(const ir::Binding& binding);
   Status LowerAlloc(const ir::Binding& binding, const ir::CallNode& call);
-  // The register of a result in whose memory a tensor of this type is to be made; nothing when it is none's, or that
-  // result's dims are not known yet.
+  // If this allocation is behind a result, emits the allocation of that result's memory and returns its register.
+  // Returns nothing if it is behind none, or if that result's dims are not known yet.
   Result<std::optional<vm::RegisterId>> MakeOutput(const ir::VarNode* allocation, const vm::Type& type,
                                                    const std::vector<DimCode>& dims);
   Result<Value> LowerStorage(const ir::CallNode& call);
   Result<Value> LowerPlacedTensor(const ir::CallNode& call);
   Result<Value> LowerView(const ir::CallNode& call);
   Result<Value> LowerRowWrite(const ir::CallNode& call);
-  // Operands of bindings and results: variables, constants and the small values.
+  // Lowers an operand or a result: a variable, a constant, a call, or a small value such as a shape.
   Result<Value> LowerValue(const ir::Expr& expr);
   Result<Value> LowerPrimValue(const ir::PrimExpr& value);
   Result<Value> LowerField(const ir::TupleGetItemNode& item);
   Status LowerReturn(const ir::SeqExprNode& seq);
-  // A parameter, a constant, a view, or a tensor that is returned twice: its elements go into the result's own tensor.
+  // Copies the elements of a parameter, a constant, a view, or a tensor that is returned twice into the result's own
+  // tensor.
   Result<vm::RegisterId> CopiedToOutput(vm::RegisterId src, int64_t index);
-  // Live ranges: from the view's instruction to the last one that mentions a register that shows the entry.
+  // Sets the live ranges of the plan: from an entry's plan_view to the last instruction that mentions a register that
+  // shows the entry.
   void FinishPlan();
 
   Result<vm::RegisterId> Register(const ir::Expr& expr);
   Result<std::vector<vm::RegisterId>> Registers(const std::vector<ir::Expr>& exprs);
-  // One register: a tuple is made now.
+  // Returns one register for the value; a tuple is built here.
   Result<vm::RegisterId> Materialise(const Value& value);
   // The fields of a value whose type is a tuple.
   std::vector<Value> FieldsOf(const Value& value);
   vm::RegisterId Copied(vm::RegisterId src);
-  // Owned, so that it may leave the activation.
+  // Returns an owned tensor, which may leave the activation: src, or a copy of it.
   vm::RegisterId Owned(vm::RegisterId src);
-  // A view or another name of an arena tensor belongs to its plan entry.
+  // Records that `to`, a view or another name of the arena tensor in `from`, belongs to the same plan entry.
   void FollowEntry(vm::RegisterId to, vm::RegisterId from);
 
   void BindInt(const ir::PrimVar& var, vm::RegisterId reg);
@@ -87,22 +90,23 @@ class FunctionLowering {
 
   // ---- Control flow (control_flow_lowering.cc)
 
-  // A sequence whose result is the function's.
+  // Lowers a sequence whose result is the function's result.
   Status LowerTail(const ir::SeqExprNode& seq);
   Status LowerTailIf(const ir::IfNode& node);
-  // Registers for the parameters that a self tail call writes anew, and the label that it jumps to.
+  // Adds registers for the parameters that a self tail call writes anew, and the label that it jumps to.
   Status EnterLoop();
   Status LowerBackEdge(const ir::CallNode& call);
   Result<Value> LowerIf(const ir::IfNode& node, const ir::Type& type);
   Status LowerBranch(const ir::SeqExprNode& seq, const Value& target);
-  // A bool register.
+  // Returns a bool register.
   Result<vm::RegisterId> Condition(const ir::Expr& expr);
-  // Registers that take any value of the type, tuples field by field.
+  // Adds registers that take any value of the type; tuples get them field by field.
   Result<Value> MakeTarget(const ir::Type& type, const ir::Span& span);
   Status Store(const Value& target, const Value& value);
   Status Assign(vm::RegisterId to, vm::RegisterId from);
 
-  // What is computed in a branch is not there on other paths: registers of constants, dims and symbols are forgotten.
+  // What a branch computes does not exist on other paths: at its end the registers of constants, dims and symbols that
+  // it computed are forgotten.
   struct ScopeMark {
     size_t constants, dims, ints;
   };
@@ -120,18 +124,18 @@ class FunctionLowering {
   Result<Value> Matched(const Value& source, const ir::Type& wanted_type, const ir::Span& span, const Named& what);
   Result<Value> MatchedFields(const Value& source, const ir::TupleTypeNode& wanted, const ir::Span& span,
                               const Named& what);
-  // The same for what a call's check of its arguments leaves: elements of tuples, scalars that are symbols.
+  // Does the same for what a call's check of its arguments leaves: elements of tuples, and scalars that are symbols.
   Status BindParameterDims();
   struct PendingDim {
     ir::PrimExpr expected;
     vm::RegisterId value;
-    int64_t axis;  // of a tensor or shape; -1: the value is the integer
+    int64_t axis;  // axis of a tensor or shape; -1: the value is the integer itself
     std::string what;
   };
   void BindDims(const ir::Type& type, const Value& value, const std::string& what, std::vector<PendingDim>& pending);
   Status CompareDims(const std::vector<PendingDim>& pending);
   vm::RegisterId ExtentOf(vm::RegisterId value, int64_t axis);
-  // A register of the wanted type: the same one, or what is left of it after a comparison.
+  // Returns a register of the wanted type: src itself, or the result of a comparison at run time that proves the type.
   Result<vm::RegisterId> Narrowed(vm::RegisterId src, const vm::Type& wanted, const ir::Span& span);
 
   // ---- Calls (call_lowering.cc)
@@ -160,19 +164,19 @@ class FunctionLowering {
   Result<Value> LowerSequenceErase(const ir::CallNode& call);
   Result<Value> LowerSequenceInsert(const ir::CallNode& call);
   Result<Value> LowerSequenceLength(const ir::CallNode& call);
-  // The sequence with elements replaced by those of a tuple.
+  // Replaces `count` elements of the sequence from `position` on by the elements of a tuple.
   Result<Value> Splice(const ir::CallNode& call, size_t position, int64_t count, const Value& replacement);
 
-  // A closure of a function of the module over its first parameters in bytecode.
+  // Makes a closure of a function of the module over `captures`, which are its first parameters in bytecode.
   Result<Value> MakeClosure(const std::string& name, std::vector<vm::RegisterId> captures, const ir::Span& span);
-  // Registers for results of these types, and the value that the graph sees, of its own type.
+  // The registers of a call's results, and the types that the graph gives these results.
   struct CallResults {
     std::vector<vm::RegisterId> registers;
     std::vector<vm::Type> wanted;
   };
   Result<CallResults> MakeResults(const ir::CallNode& call, const std::vector<vm::Type>& produced);
   Result<Value> ValueOf(const ir::CallNode& call, const CallResults& results);
-  // What is passed as an object becomes one.
+  // Converts arguments to objects where the callee's parameter is an object; an error if number or types do not fit.
   Status FitArguments(const ir::CallNode& call, const std::string& callee, const std::vector<vm::Type>& params,
                       std::vector<vm::RegisterId>& args);
 
@@ -182,18 +186,18 @@ class FunctionLowering {
   const std::vector<ir::PrimVar> symbols_;  // of the signature
   const TailCalls tail_calls_;
   const std::vector<KeptState>& states_;
-  std::vector<int64_t> result_index_;  // of the body's results in the signature; -1: a state
+  std::vector<int64_t> result_index_;  // per result of the body: its index in the signature; -1: a state
   std::optional<vm::FunctionBuilder> builder_;
   std::unordered_map<const ir::VarNode*, Value> values_;
-  // An allocation -> the result that it is, and the result's own type where that is a view of the allocation.
+  // By allocation: the result that it becomes, and that result's own type where it is a view of the allocation.
   struct Output {
     int64_t index;
-    const ir::TensorTypeNode* viewed_as;  // null: it is the allocation itself
+    const ir::TensorTypeNode* viewed_as;  // null: the result is the allocation itself
   };
   std::unordered_map<const ir::VarNode*, Output> output_of_;
-  std::unordered_map<uint32_t, int64_t> made_as_output_;  // results by register
-  std::unordered_map<uint32_t, vm::RegisterId> lies_in_;  // registers that show a result's memory -> the result
-  ir::Attrs size_bounds_;                                 // of the function, when its plan is made of numbers
+  std::unordered_map<uint32_t, int64_t> made_as_output_;  // register -> result that it was allocated as
+  std::unordered_map<uint32_t, vm::RegisterId> lies_in_;  // register -> the result's register whose memory it shows
+  ir::Attrs size_bounds_;                                 // bounds of symbols, if the plan is made of numbers
   std::unordered_map<uint32_t, uint32_t> entry_of_;       // arena tensors: register -> plan entry
   std::vector<vm::RegisterId> loop_registers_;            // per parameter
   std::optional<vm::LabelId> loop_;

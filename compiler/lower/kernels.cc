@@ -1,3 +1,5 @@
+// Runs the steps of a kernel (describe, schedule, tensor passes, code generation) for all PrimFuncs of a module and all
+// variants of a target family. Up to code generation, PrimFuncs are independent of each other and spread over threads.
 #include "compiler/lower/kernels.h"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module) {
   return result;
 }
 
-// Runs body(i) for every i on up to num_threads threads; the failure of the lowest i counts.
+// Runs body(i) for every i on up to num_threads threads. If several fail, the failure of the lowest i is returned.
 Status ForEach(size_t count, int num_threads, const std::function<Status(size_t)>& body) {
   std::vector<Status> statuses(count);
   std::atomic<size_t> next{0};

@@ -34,11 +34,11 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
 // The module with its PrimFuncs scheduled for one variant.
 Result<ir::IRModule> ScheduleModule(const ir::IRModule& module, const Target& target);
 
-// The module with those PrimFuncs alone, in its order, and no graph functions; an unknown name is an error with a
-// suggestion.
+// Returns the module with only the named PrimFuncs, in the module's order, and without graph functions. An unknown name
+// is an error with a suggestion.
 Result<ir::IRModule> SelectKernels(const ir::IRModule& module, std::span<const std::string> names);
 
-// How each PrimFunc is scheduled for one variant: the rules that were applied, and the trace as code.
+// Shows how each PrimFunc is scheduled for one variant: the rules that were applied, and the trace as code.
 Result<std::string> EmitSchedules(const ir::IRModule& module, const Target& target);
 
 // The kernels of one variant as text: LLVM IR or assembly, one after the other.

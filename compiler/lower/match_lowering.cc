@@ -29,7 +29,7 @@ Status FunctionLowering::LowerMatchCast(const Binding& binding) {
 
 Result<FunctionLowering::Value> FunctionLowering::Matched(const Value& source, const Type& wanted_type,
                                                           const Span& span, const Named& what) {
-  if (wanted_type->kind == TypeKind::kObject) return source;  // every value is one
+  if (wanted_type->kind == TypeKind::kObject) return source;  // every value is an object
   if (const auto* tuple = As<TupleTypeNode>(wanted_type); tuple != nullptr && !source.reg) {
     if (source.fields.size() == tuple->fields.size()) return MatchedFields(source, *tuple, span, what);
   }
@@ -44,10 +44,10 @@ Result<FunctionLowering::Value> FunctionLowering::Matched(const Value& source, c
         tuple != nullptr && type.kind == vm::ValueKind::kTuple && type.elements.size() == tuple->fields.size()) {
       return MatchedFields(source, *tuple, span, what);
     }
-    // It fails whenever it is reached; what follows is never run.
+    // The comparison fails whenever it is reached; the code behind it never runs.
     const std::vector<std::string> names = program_.signature(*program_.FindFunction(name_)).symbol_names();
     vm::Type shown = wanted;
-    shown.storage = type.storage = vm::Storage::kOwned;  // which is not printed
+    shown.storage = type.storage = vm::Storage::kOwned;  // storage is not printed
     builder_->Fail("match_cast of \"" + what.name + "\"" + what.field + ": expected " + shown.ToString(names) +
                    ", got " + type.ToString(names));
     return Value{builder_->AddRegister(std::move(wanted)), {}};
@@ -56,7 +56,7 @@ Result<FunctionLowering::Value> FunctionLowering::Matched(const Value& source, c
   return dst == src ? source : Value{dst, {}};
 }
 
-// One after the other, each under a name of its own.
+// Matches the fields one after the other, each under a name of its own.
 Result<FunctionLowering::Value> FunctionLowering::MatchedFields(const Value& source, const TupleTypeNode& wanted,
                                                                 const Span& span, const Named& what) {
   Value matched;
@@ -80,8 +80,8 @@ Status FunctionLowering::BindParameterDims() {
   return CompareDims(pending);
 }
 
-// Binds lone variables; everything else that the VM does not compare by itself, dims that are no formulas over the
-// signature's symbols, is left to be compared.
+// Binds variables that stand alone as dims. What the VM does not compare by itself (dims that are no formulas over the
+// signature's symbols) is added to `pending`, to be compared.
 void FunctionLowering::BindDims(const Type& type, const Value& value, const std::string& what,
                                 std::vector<PendingDim>& pending) {
   if (const auto* tuple = As<TupleTypeNode>(type)) {
@@ -96,7 +96,7 @@ void FunctionLowering::BindDims(const Type& type, const Value& value, const std:
     }
     return;
   }
-  // The new variable that this expression is gets its value from the register; true when it did.
+  // If `expr` is a variable without a value, gives it the value of the register, and returns whether it did.
   const auto binds = [&](const PrimExpr& expr, const auto& make_register) {
     const PrimVar var = AsRef<PrimVarNode>(expr);
     if (!var || int_registers_.contains(var)) return false;

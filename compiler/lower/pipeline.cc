@@ -1,3 +1,5 @@
+// The table of the passes from values to buffers. The driver runs it behind the graph pipeline, whichever graph passes
+// the user chose.
 #include "compiler/lower/pipeline.h"
 
 #include "compiler/lower/destination_passing.h"

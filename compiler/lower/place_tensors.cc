@@ -1,3 +1,5 @@
+// Greedy placement, once for constant sizes (integers) and once for symbolic ones (formulas that are compared by
+// proof); the former tries several orders, the latter bounds the sizes that are rounded up (RoundedSizes).
 #include "compiler/lower/place_tensors.h"
 
 #include <algorithm>
@@ -22,7 +24,7 @@ constexpr int64_t kAlignment = 64;
 
 int64_t RoundUp(int64_t value) { return (value + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Value of a size for an ordering that prefers large tensors: symbols count as 64.
+// Evaluates a size with 64 for every symbol, to order tensors by size.
 double TypicalValue(const PrimExpr& expr) {
   if (const auto value = AsConstInt(expr)) return static_cast<double>(*value);
   PrimVarMap typical;
@@ -33,8 +35,8 @@ double TypicalValue(const PrimExpr& expr) {
   return constant ? static_cast<double>(*constant) : 0.0;
 }
 
-// The size with each coefficient rounded up; nothing where it is not linear, with coefficients >= 0. `waste` is the
-// largest part of a coefficient that the rounding adds.
+// The size with each coefficient of its linear form rounded up to 64 bytes; nothing if the size is not linear with
+// constant coefficients >= 0. `waste` is the largest fraction that rounding adds to a coefficient.
 struct RoundedByCoefficients {
   PrimExpr bytes;
   double waste = 0;
@@ -62,9 +64,9 @@ std::optional<RoundedByCoefficients> RoundCoefficients(const PrimExpr& bytes) {
   return rounded;
 }
 
-// Tensors that were placed, by the time in which they live: those that overlap one are found in about the time that
-// their number takes. Each stands at the nodes of a binary tree over time that make up its interval, and in a list by
-// where it begins.
+// The tensors that were placed, indexed by their live ranges, so that a search for overlaps costs about as much as
+// there are results. It is a segment tree over time: each tensor is listed at the nodes that cover its interval;
+// another list orders the tensors by the beginning of their intervals.
 class LiveTensors {
  public:
   explicit LiveTensors(const std::vector<PlannedTensor>& tensors) : tensors_(tensors) {
@@ -84,7 +86,7 @@ class LiveTensors {
     by_begin_.insert({tensors_[tensor].first, {number, tensor}});
   }
 
-  // Those that live at some time together with this one, in the order in which they were added.
+  // Returns the placed tensors that are alive at the same time as this one at some point, in the order of addition.
   std::vector<size_t> Overlapping(const PlannedTensor& tensor) const {
     std::vector<std::pair<size_t, size_t>> found;
     for (int64_t node = tensor.first + num_leaves_; node > 0; node /= 2) {
@@ -108,7 +110,7 @@ class LiveTensors {
   std::multimap<int64_t, std::pair<size_t, size_t>> by_begin_;    // (number, tensor)
 };
 
-// Placement of tensors whose sizes are all constants: plain integers, the same algorithm.
+// Places tensors whose sizes are all constants: the same algorithm on integers.
 std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<PlannedTensor>& tensors,
                                                         const std::vector<size_t>& order) {
   std::vector<int64_t> offsets(tensors.size(), 0);
@@ -130,16 +132,16 @@ std::pair<std::vector<int64_t>, int64_t> PlaceConstants(const std::vector<Planne
   return {std::move(offsets), peak};
 }
 
-// A formula of the file has a limited number of steps.
+// Whether the expression can be a formula of the file, whose number of steps is limited.
 bool FitsFormula(const PrimExpr& expr) {
   const std::vector<PrimVar> vars = FreePrimVars(expr);
   return codegen::LowerToDimCode(expr, vars).ok();
 }
 
-// Sizes that are rounded up as a whole, as variables, and what is known of them.
+// Represents sizes that are rounded up as a whole by variables, and proves inequalities from what is known of them.
 class RoundedSizes {
  public:
-  // The variable for such a size; any other size as it is.
+  // Returns the variable for such a size, and any other size unchanged.
   PrimExpr Add(const PlannedTensor& tensor) {
     if (!tensor.unrounded_bytes) return tensor.size_bytes;
     for (const Size& size : sizes_) {
@@ -152,7 +154,7 @@ class RoundedSizes {
     return sizes_.back().var;
   }
 
-  // In the symbols again.
+  // Replaces the variables by their formulas in the symbols.
   PrimExpr Formula(const PrimExpr& expr) { return analyzer_.Simplify(Substitute(expr, formulas_)); }
 
   bool ProveLessEqual(const PrimExpr& a, const PrimExpr& b) {
@@ -168,7 +170,8 @@ class RoundedSizes {
       if (!count) return false;
       counts.push_back(*count);
     }
-    // What a has is set off against what b has of a size that is not below it.
+    // The difference is a sum of counts[i] * size i. Where size i <= size j is known, a negative count i and a positive
+    // count j cancel each other as far as they go: -size i + size j >= 0.
     for (size_t i = 0; i < counts.size(); ++i) {
       for (size_t j = 0; j < counts.size() && counts[i] < 0; ++j) {
         if (counts[j] <= 0 || !analyzer_.ProveLessEqual(sizes_[i].unrounded, sizes_[j].unrounded)) continue;
@@ -194,15 +197,15 @@ class RoundedSizes {
     PrimVar var;
     PrimExpr unrounded;
     PrimExpr rounded;
-    PrimExpr upper;  // null: none is known
+    PrimExpr upper;  // null: no bound is known
   };
   std::vector<Size> sizes_;
   PrimVarMap formulas_;
   arith::Analyzer analyzer_;
 };
 
-// The sizes as multiples of one variable, where they are that: offsets then are such multiples, too, and are found as
-// constants are. Many tensors of one symbolic shape would take a proof for each three of them otherwise.
+// All sizes as multiples of one variable. Then all offsets are multiples of it, too, and are found as for constants.
+// Without this, many tensors of one symbolic shape would take a proof for each three of them.
 struct Multiples {
   PrimVar unit;
   std::vector<int64_t> counts;
@@ -234,7 +237,8 @@ std::optional<Placement> PlaceMultiples(std::vector<PlannedTensor> tensors, cons
   return fits ? std::optional(std::move(result)) : std::nullopt;
 }
 
-// What no formula can place (many unlike symbols) has a null offset: it stays an allocation of its own.
+// Places tensors of symbolic sizes. A tensor that no formula can place (many unlike symbols) gets a null offset and
+// stays an allocation of its own.
 Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
   RoundedSizes rounded;
   std::vector<PrimExpr> sizes, offsets(tensors.size());
@@ -249,7 +253,7 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
     const std::vector<size_t> neighbours = placed.Overlapping(tensors[i]);
     auto end_of = [&](size_t j) { return rounded.Simplify(offsets[j] + sizes[j]); };
     auto is_free = [&](double typical, const PrimExpr& offset) {
-      // Places that overlap for typical values need no proof to be ruled out.
+      // If the tensors overlap for typical values, the place is not free, and no proof is needed.
       for (size_t j : neighbours) {
         if (typical + typical_sizes[i] > typical_offsets[j] && typical_offsets[j] + typical_sizes[j] > typical)
           return false;
@@ -263,7 +267,7 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
     for (size_t j : neighbours) candidates.emplace_back(typical_offsets[j] + typical_sizes[j], end_of(j));
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    PrimExpr offset = peak;  // free whatever the values are
+    PrimExpr offset = peak;  // the end of the arena is free for all values of the symbols
     for (const auto& [typical, candidate] : candidates) {
       if (is_free(typical, candidate)) {
         offset = candidate;
@@ -289,7 +293,7 @@ Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::ve
   return result;
 }
 
-// The same with every size rounded by coefficients, where one can be.
+// Returns the tensors with every size rounded coefficient by coefficient, where that is possible.
 std::vector<PlannedTensor> WithLinearSizes(std::vector<PlannedTensor> tensors) {
   for (PlannedTensor& tensor : tensors) {
     if (!tensor.unrounded_bytes) continue;
@@ -361,7 +365,8 @@ Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
     Placement linear = PlaceSymbolic(WithLinearSizes(tensors), order);
     return IsBetter(linear, placement) ? linear : placement;
   }
-  // No order is best for all: large tensors first wins most often, long-lived ones or the program's order at times.
+  // No order is best for all: large tensors first wins most often; sometimes tensors of large size times lifetime
+  // first, or the program's order, is better.
   const auto occupied = [&](size_t i) {
     return typical[i] * static_cast<double>(tensors[i].last - tensors[i].first + 1);
   };

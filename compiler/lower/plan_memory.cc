@@ -1,3 +1,5 @@
+// Liveness of a function's allocations, in-place outputs, and the rewrite to tensors in an arena. Offsets are computed
+// in place_tensors.cc.
 #include "compiler/lower/plan_memory.h"
 
 #include <algorithm>
@@ -20,12 +22,13 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-// Bounds may be far above what is used (the positions that a model's table has); no call should pay for such a peak.
+// Bounds of symbols may be far above the values in use (such as the number of positions in a model's table). Calls
+// should not pay for such a peak.
 constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
 
-// What a function allocates, where each tensor is used last, and which outputs lie in inputs' memory. Branches stand
-// one after the other, as they do in bytecode, so that what lives in one of them alone may share memory with what lives
-// in the other.
+// Finds what a function allocates, where each tensor is used last, and which outputs lie in their inputs' memory. The
+// bindings of branches are numbered one branch after the other, as they stand in bytecode, so that tensors of different
+// branches may share memory.
 class Liveness {
  public:
   Liveness(const IRModule& module, std::string_view name, const Function& function,
@@ -43,11 +46,11 @@ class Liveness {
   struct Tensor {
     Var var;
     int64_t first, last;
-    bool leaves = false;              // returned, tupled, captured: it must be counted
-    std::optional<size_t> lies_in{};  // in the memory of this tensor
+    bool leaves = false;              // returned, in a tuple, captured: it must be reference-counted
+    std::optional<size_t> lies_in{};  // the tensor in whose memory this one lies
   };
   const std::vector<Tensor>& tensors() const { return tensors_; }
-  // The variable that an output's name stands for instead of an allocation; null: it has one.
+  // The variable that an output becomes another name of; null: the output keeps its allocation.
   const VarNode* in_place(const VarNode* output) const {
     const auto found = in_place_.find(output);
     return found == in_place_.end() ? nullptr : found->second;
@@ -60,7 +63,7 @@ class Liveness {
     int64_t index;
   };
 
-  // The function's results may be named as a tuple before they are its result.
+  // Visits the function's body. Its results may be bound as a tuple before the body returns that variable.
   void VisitBody(const SeqExprNode& body) {
     const VarNode* result = As<VarNode>(body.body);
     for (const BindingBlock& block : body.blocks) {
@@ -76,7 +79,7 @@ class Liveness {
     }
     if (result != nullptr || As<VarNode>(body.body) == nullptr) Leave(body.body);
   }
-  // What a branch gives outlives it.
+  // Visits a branch. Its result outlives it.
   void VisitSeq(const SeqExprNode& seq) {
     for (const BindingBlock& block : seq.blocks) {
       for (const Binding& binding : block.bindings) {
@@ -93,7 +96,7 @@ class Liveness {
       VisitSeq(*branch->then_branch);
       return VisitSeq(*branch->else_branch);
     }
-    // The next turn of a loop keeps its arguments.
+    // The next turn of the loop keeps the arguments.
     if (tail_calls_.Contains(binding.value)) return Escape(binding.value);
     if (const CallNode* call = As<CallNode>(binding.value)) {
       const op::OpRow* row = op::RowOf(Ref<CallNode>(call));
@@ -122,11 +125,12 @@ class Liveness {
       Use(item->tuple);
       return;
     }
-    Escape(binding.value);  // tuples, functions: whatever they mention is counted
+    Escape(binding.value);  // tuples, functions: what they mention must be counted
   }
 
-  // The function's results. What becomes a state's new value is copied there at the very end, and stays; so does what
-  // an entry point's result shows without being made in its memory (FunctionLowering::MakeOutput).
+  // Visits the function's results. A tensor that becomes a state's new value is copied at the very end and need not be
+  // counted, but lives until then; so does a tensor that an entry point's result shows without being allocated as that
+  // result (FunctionLowering::MakeOutput).
   void Leave(const Expr& results) {
     const TupleNode* tuple = As<TupleNode>(results);
     const std::vector<Expr> fields = tuple == nullptr ? std::vector<Expr>{results} : tuple->fields;
@@ -141,7 +145,7 @@ class Liveness {
     }
   }
 
-  // Another name of a tensor that may be made as a result, if its own dims are known by then.
+  // Notes another name of a tensor that may be allocated as a result, if the dims of that name are known by then.
   void MayBeOutput(const Binding& binding, const VarNode* source) {
     const auto* type = As<TensorTypeNode>(binding.var->type);
     if (!outputs_.contains(source) || binding.is_match_cast() || type == nullptr || !type->dims) return;
@@ -153,7 +157,7 @@ class Liveness {
     if (is_known || As<VarNode>(binding.value) != nullptr) outputs_.insert(binding.var.get());
   }
 
-  // In order, so that chains of element-wise kernels work in one buffer.
+  // In program order, so that chains of element-wise kernels work in one buffer.
   void ShareInPlace() {
     for (const KernelCall& kernel_call : calls_) {
       const CallNode& call = *kernel_call.call;
@@ -200,7 +204,7 @@ class Liveness {
     gone.lies_in = from_base;
   }
 
-  // The tensor in whose memory a variable's elements lie, through all sharing so far.
+  // Returns the tensor in whose memory a variable's elements lie, after all sharing so far; kNoBase for no tensor.
   size_t BaseOf(const VarNode* var) {
     const auto found = base_.find(var);
     if (found == base_.end()) return kNoBase;
@@ -274,7 +278,7 @@ class PlanRewriter : public ExprMutator {
             nullptr, Span{}});
     }
     if (const VarNode* input = liveness_.in_place(binding.var.get())) {
-      // A second name, not the first one everywhere: failures and profiles show it.
+      // A second name instead of a substitution: failures and profiles show the names of results.
       Emit({binding.var, MutateExpr(Var(input)), nullptr, binding.span});
       return;
     }
@@ -312,7 +316,8 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<transform::StateParam> states, transform::StateParamsOf(function));
     const Liveness liveness(module, entry.var->name, function, states);
     const std::vector<PrimVar> symbols = SignatureSymbols(std::span(function->params.data(), NumInputs(*function)));
-    // The arena's size is known when the function is called: what depends on a value that is computed later has none.
+    // The arena's size is computed when the function is called, so a size that depends on a value computed later has no
+    // place in it.
     const auto is_known_at_entry = [&](const PrimExpr& size) {
       const std::vector<PrimVar> free = FreePrimVars(size);
       return std::ranges::all_of(free, [&](const PrimVar& var) {

@@ -4,15 +4,16 @@
 //     y: T = R.memory.alloc_tensor(storage, R.prim_value(offset), shape, dtype)
 // over one `storage = R.memory.alloc_storage(R.shape([peak]), ...)` at the function's start.
 //
-// A kernel whose descriptor says that an output may lie in an input's memory writes it there, when that input is not
-// used any more: instead of an allocation, the output's name is a second one of the input, `y: T = x`.
+// A kernel whose descriptor says that an output may lie in an input's memory writes it there when that input is not
+// used afterwards: instead of an allocation, the output is a second name of the input, `y: T = x`.
 //
-// Two tensors may share bytes when they are not alive at the same time; a view keeps its base alive. Where they lie is
-// compiler/lower/place_tensors.h's business. Where every symbol has an upper bound, the largest size of a tensor stands
-// for all and the plan is made of numbers, if its peak is 1 GiB at most; otherwise sizes are formulas, and what cannot
-// be compared is not shared.
+// Two tensors may share bytes when they are not alive at the same time; a view keeps its base alive. place_tensors.h
+// decides where they lie. If every symbol has an upper bound, each tensor gets its largest size and the plan is made of
+// numbers, provided that its peak is at most 1 GiB; otherwise sizes are formulas, and tensors whose sizes cannot be
+// compared share nothing.
 //
-// Before: destination passing. After: every allocation left over is one whose tensor leaves the function.
+// Before: destination passing. After: every allocation left over is of a tensor that leaves the function, or of a size
+// that is not known when the function is called.
 #pragma once
 
 #include "compiler/ir/module.h"
@@ -22,7 +23,8 @@
 
 namespace ingot::lower {
 
-// The tensor whose elements a binding's value shows under other dims; null where it is no view of a variable.
+// Returns the variable whose tensor a binding's value shows under other dims; null if the value is no view of a
+// variable.
 const ir::VarNode* ViewedVar(const ir::Expr& value);
 
 Result<ir::IRModule> PlanMemory(ir::IRModule module, transform::PassContext& context);

@@ -1,3 +1,5 @@
+// The signature of an exported PrimFunc comes from its parameters and its kernel's descriptor; its body is one kernel
+// call, and no IR is walked.
 #include "compiler/lower/prim_entry.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Entry points that are prim functions: an exported PrimFunc is a VM function that takes inputs and outputs and calls
+// Entry points that are PrimFuncs: an exported PrimFunc becomes a VM function that takes inputs and outputs and calls
 // its kernel.
 #pragma once
 

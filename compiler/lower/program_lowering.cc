@@ -1,3 +1,5 @@
+// Declares everything before bodies are lowered: captures of closures, externals (their signatures are united over all
+// calls), states, signatures and closure entries. Constants are added while bodies are lowered.
 #include "compiler/lower/program_lowering.h"
 
 #include <algorithm>
@@ -35,7 +37,7 @@ void ForEachCall(const IRModule& module, const std::function<void(const CallNode
   for (const IRModule::Entry& entry : module.functions()) CallVisitor(visit).VisitExpr(entry.function);
 }
 
-// What is known of a parameter or result by both; false when no type takes both.
+// Reduces `type` to what both types say; false if no type takes both.
 bool Unite(vm::Type& type, const vm::Type& other) {
   if (type.kind != other.kind || type.dtype != other.dtype || type.storage != other.storage) return false;
   if (type.dims.size() != other.dims.size() || type.elements.size() != other.elements.size()) return false;
@@ -56,7 +58,7 @@ bool Unite(std::vector<vm::NamedType>& types, const std::vector<vm::NamedType>& 
   return true;
 }
 
-// Bounds of symbols are numbers by name.
+// Checks that the bounds of symbols are integers by symbol name.
 Status CheckDimBounds(const Function& function) {
   for (const char* attr : {"tir_var_lower_bound", "tir_var_upper_bound"}) {
     const AttrValue* const bounds = function->attrs.Find(attr);
@@ -72,14 +74,14 @@ Status CheckDimBounds(const Function& function) {
   return Status();
 }
 
-// What a call says of the external function's signature: dims that are no constants are unknown.
+// The external function's signature as one call shows it. Dims that are not constant are unknown.
 Result<vm::Signature> SignatureOfExternalCall(const CallNode& call) {
   vm::Signature signature;
   const int64_t num_outputs = NumWrittenArguments(call);
   for (size_t i = 0; i < call.args.size(); ++i) {
     const bool is_written = std::ssize(call.args) - static_cast<int64_t>(i) <= num_outputs;
     const vm::Storage storage = is_written ? vm::Storage::kBorrowedMut : vm::Storage::kBorrowed;
-    // A string is passed as one, although its type in the graph is that of any object.
+    // A string argument is passed as a string, although its type in the graph is Object.
     const bool is_string = As<StringValueNode>(call.args[i]) != nullptr;
     INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(call.args[i]->type, {}, storage, call.span));
     signature.params.push_back({"arg" + std::to_string(i), is_string ? vm::Type::String() : std::move(type)});
@@ -214,7 +216,7 @@ Status ProgramLowering::DeclareExternals() {
     status = AddExternal(external->name, *std::move(signature), effects, call.span);
   });
   INGOT_RETURN_IF_ERROR(std::move(status));
-  // Kernels pass raw pointers and say nothing of types.
+  // Kernels pass raw pointers, so nothing is known of the parameter types of externals that only kernels call.
   for (const codegen::KernelDescription& kernel : kernels_) {
     for (const std::string& name : kernel.externals) {
       if (external_ids_.contains(name)) continue;
@@ -269,7 +271,7 @@ Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, cons
   for (size_t i = 0; i < results.size(); ++i) {
     if (StateOfResult(kept, i) != nullptr) continue;
     INGOT_ASSIGN_OR_RETURN(vm::Type type, LowerType(results[i], symbols, vm::Storage::kOwned, function->span));
-    // What is declared may say more: of branches that give different shapes, of recursion.
+    // The declared type may say more, as it does for branches of different shapes and for recursion.
     if (std::find(type.dims.begin(), type.dims.end(), std::nullopt) != type.dims.end()) {
       INGOT_ASSIGN_OR_RETURN(type, LowerType(declared[i], symbols, vm::Storage::kOwned, function->span));
     }
@@ -319,7 +321,7 @@ vm::ConstantId ProgramLowering::AddConstant(const ConstantNode& constant) {
 
 vm::ConstantId ProgramLowering::AddPreparedConstant(vm::Constant constant) {
   program_.constants.push_back(std::move(constant));
-  constant_data_.push_back(nullptr);  // shared with none
+  constant_data_.push_back(nullptr);  // prepared constants are not shared
   return vm::ConstantId(static_cast<uint32_t>(program_.constants.size() - 1));
 }
 

@@ -1,6 +1,7 @@
 // What the functions of a program share while they are lowered: ids of functions, kernels and externals, states,
 // signatures, and constants shared by content. All signatures are known before any body is lowered, since functions may
-// call each other in circles.
+// signatures, and constants shared by content. All signatures are known before any body is lowered, since functions may
+// call each other recursively.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace ingot::lower {
 
-// A parameter and a result of a function that are a tensor of the context. A length is a shape of one dimension in the
+// A parameter and a result of a function that hold a state of the context. A length is a shape of one dimension in the
 // function and an integer in the context.
 struct KeptState {
   transform::StateParam of;
@@ -28,29 +29,29 @@ class ProgramLowering {
  public:
   ProgramLowering(const ir::IRModule& module, std::vector<codegen::KernelDescription> kernels);
 
-  // The signature of every function, and the externals that kernels and functions call.
+  // Declares the signature of every function, and the externals that kernels and functions call.
   Status Declare();
 
   const ir::IRModule& module() const { return module_; }
   vm::Program& program() { return program_; }
 
   const vm::KernelId* FindKernel(const std::string& name) const;
-  // Null for a function that has none: a private PrimFunc.
+  // Null for a private PrimFunc, which has no VM function.
   const vm::FunctionId* FindFunction(const std::string& name) const;
   const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }  // closure entries' too
-  // Of a function: what its signature leaves out. Empty for most.
+  // The states of a function, which its signature leaves out. Empty for most functions.
   const std::vector<KeptState>& states(const std::string& name) const;
-  // How many of a function's last parameters closures capture: bytecode has those first.
+  // How many of a function's last parameters closures capture. In bytecode these come first.
   size_t NumCaptured(const std::string& name) const;
-  // The function that a closure of `name` over this many values calls: an entry point keeps the order of its
-  // parameters, and gets a function before it that takes the captured ones first.
+  // The function that a closure of `name` over this many values calls. An entry point keeps the order of its
+  // parameters, so its closures call an extra function that takes the captured values first.
   vm::FunctionId ClosureTarget(const std::string& name, size_t num_captured) const;
-  // Those functions, as they follow those of the module.
+  // Lowers these extra functions; they follow the functions of the module.
   std::vector<vm::Function> LowerClosureEntries() const;
   const vm::ExternalId* FindExternal(const std::string& name) const;
 
   vm::ConstantId AddConstant(const ir::ConstantNode& constant);
-  // A constant that is a result of a function of the program.
+  // Adds a constant that a function of the program computes when the executable is loaded.
   vm::ConstantId AddPreparedConstant(vm::Constant constant);
 
  private:
@@ -62,7 +63,7 @@ class ProgramLowering {
   Result<std::vector<KeptState>> FindStates(const ir::Function& function);
   Result<vm::State> LengthState(const ir::Var& param, const std::string& name) const;
   Result<vm::State> TensorState(const ir::Var& param, const std::string& name) const;
-  // The state of this name, which functions share that keep one of the same type.
+  // Returns the state of this name; functions that keep a state of the same name and type share it.
   Result<vm::StateId> AddState(const vm::State& state);
   Result<vm::Signature> SignatureOf(const std::string& name, const ir::Function& function) const;
 
@@ -88,7 +89,7 @@ class ProgramLowering {
 const KeptState* StateOfParam(const std::vector<KeptState>& states, size_t param);
 const KeptState* StateOfResult(const std::vector<KeptState>& states, size_t result);
 
-// What the caller passes; the parameters after them are results of the function that prepares the weights.
+// The number of parameters that the caller passes. Those behind them are results of the function that prepares weights.
 size_t NumInputs(const ir::FunctionNode& function);
 
 // A call of a function of the embedding program, as destination passing leaves it: the last num_outputs arguments are

@@ -1,8 +1,8 @@
-// Liveness over basic blocks, backwards: a counted register is live where some path reads it before it is written. Two
-// places to release it follow. Behind the instruction that uses it last, inside a block; and at the beginning of a
-// block that only one jump leads to, where the other way of that jump still reads it and this one does not. Between
-// them they end every value but those that die where paths join, which wait for the next write or the return: the
-// verifier wants a released register written on every path, and there it need not be.
+// Liveness over basic blocks, backwards: a counted register is live where some path reads it before it is written. A
+// register is released in two places: inside a block, behind the instruction that uses it last; and at the beginning of
+// a block that only one jump leads to, if the other path from that jump still reads the register and this one does not.
+// This releases all values except those that die where paths join: they wait for the next write or the return, because
+// the verifier requires that a released register was written on every path, which need not hold there.
 #include "compiler/lower/release.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ bool EndsBlock(Opcode opcode) {
   return opcode == Opcode::kReturn || opcode == Opcode::kFail || opcode == Opcode::kJump || opcode == Opcode::kBranch;
 }
 
-// Memory that is free by then is of use to it; so is a sequence that nobody else has.
+// Whether the instruction can use memory that a release frees: it allocates, or it changes a sequence in place if
+// nothing else refers to the sequence.
 bool TakesMemory(const vm::Instruction& in) {
   switch (in.opcode) {
     case Opcode::kCallBuiltin:
@@ -99,7 +100,7 @@ class Releaser {
     }
   }
 
-  // What is live before an instruction, from what is live behind it.
+  // Computes what is live before an instruction from what is live behind it.
   void StepBack(uint32_t pc, Registers& live) const {
     vm::ForEachRegister(code_[pc], [&](uint32_t index, bool is_written) {
       if (is_written) live.erase(index);

@@ -1,13 +1,13 @@
-// Registers that hold counted values (owned tensors, tuples, strings, closures) give them up at their last use:
-// without it they would keep their memory until the function returns, or the loop comes round again.
+// Releases registers that hold counted values (owned tensors, tuples, strings, closures) at their last use. Otherwise
+// they would keep their memory until the function returns or the loop writes them again.
 #pragma once
 
 #include "vm/program.h"
 
 namespace ingot::lower {
 
-// Inserts `release` instructions. In: a finished function, labels, notes and live ranges of the plan included. Out: the
-// same computation. What is used last just before the function returns is left to the return, which drops it all.
+// Inserts `release` instructions into a finished function and adjusts labels, notes and live ranges of the plan. The
+// computation stays the same. Registers used last just before the function returns are left to the return.
 void ReleaseAtLastUse(vm::Function& function);
 
 }  // namespace ingot::lower

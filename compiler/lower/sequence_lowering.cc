@@ -23,8 +23,8 @@ Result<FunctionLowering::Value> FunctionLowering::Splice(const CallNode& call, s
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId place, Register(call.args.at(position)));
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId replaced, IntRegister(Int64(count)));
   INGOT_ASSIGN_OR_RETURN(const vm::RegisterId elements, Materialise(replacement));
-  // In a register that the result takes: where the sequence's own register is not read again, and so released, the VM
-  // changes the sequence in place.
+  // The sequence is moved into a register that the result takes. If the sequence's own register is not read again, it
+  // is released, and the VM changes the sequence in place.
   const vm::RegisterId dst = builder_->AddRegister(vm::Type::Object("any"));
   builder_->Move(dst, sequence);
   builder_->CallBuiltin({dst}, vm::Builtin::kSequenceSplice, {dst, place, replaced, elements}, 0);

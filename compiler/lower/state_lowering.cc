@@ -117,8 +117,8 @@ Status FunctionLowering::BindState(const Var& param, const KeptState& state) {
   return Status();
 }
 
-// New values go to the context when everything else is done, lengths last: a call that fails changes no state, since
-// what was appended behind a length does not count. Results are in the function's order.
+// Writes new values to the context after everything else, lengths last: a call that fails changes no state, since the
+// elements that it appended lie behind the old length. Results are in the function's order.
 Status FunctionLowering::StoreStates(const std::vector<Value>& results) {
   struct Store {
     vm::RegisterId to, from;
@@ -130,8 +130,8 @@ Status FunctionLowering::StoreStates(const std::vector<Value>& results) {
     if (As<ShapeTypeNode>(param->type) != nullptr) continue;
     INGOT_ASSIGN_OR_RETURN(vm::RegisterId from, Materialise(results[state.of.result]));
     const vm::RegisterId to = *values_.at(param.get()).reg;
-    if (from == to) continue;  // appended to, or left alone
-    // The memory of another state, which may be written before this one.
+    if (from == to) continue;  // the call appended to it, or left it alone
+    // The value lies in the memory of another state, which may be written before this one.
     if (builder_->type(from).storage == vm::Storage::kBorrowedMut) from = Copied(from);
     if (builder_->type(from).dtype != row.dtype) return Unsupported(param->span, "a state changes its dtype");
     stores.push_back({to, from});

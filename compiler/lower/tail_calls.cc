@@ -1,3 +1,4 @@
+// Walks the tail positions of a function's body and compares the types of arguments and parameters.
 #include "compiler/lower/tail_calls.h"
 
 #include "compiler/op/infer.h"
@@ -18,7 +19,7 @@ bool SameDims(const std::optional<std::vector<PrimExpr>>& param, const std::opti
   return true;
 }
 
-// A register of the parameter's type, over the same values of the symbols, takes the argument.
+// Whether a register of the parameter's type takes the argument for the same values of the symbols.
 bool TakesSameType(const Type& param, const Type& argument) {
   if (argument == nullptr || param->kind != argument->kind) return false;
   switch (param->kind) {

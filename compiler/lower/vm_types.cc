@@ -1,3 +1,5 @@
+// The switch over the kinds of types, and the search for symbols: both are free functions, since signatures, registers
+// and the memory plan need them.
 #include "compiler/lower/vm_types.h"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-// The dims that a call compares and binds: those of a tensor or shape itself.
+// The dims that a call compares and binds: those of a tensor or shape, not those inside a tuple.
 const std::vector<PrimExpr>* OwnDims(const Type& type) {
   if (const auto* tensor = As<TensorTypeNode>(type)) return tensor->dims ? &*tensor->dims : nullptr;
   if (const auto* shape = As<ShapeTypeNode>(type)) return shape->dims ? &*shape->dims : nullptr;
