@@ -1,3 +1,6 @@
+// The drive through code generation: each kernel becomes an object on a thread of its own (emit, expand, verify,
+// optimise, machine code); then all objects are linked into one image, and the image is checked. Limits on stack and
+// names are here.
 #include "compiler/codegen/codegen.h"
 
 #include <llvm/IR/LLVMContext.h>
@@ -23,7 +26,8 @@
 namespace ingot::codegen {
 namespace {
 
-// What the ABI promises to callers, less what the runtime's own frames between a kernel and its task take.
+// The stack that the ABI allows a kernel (64 KiB), less what the runtime's own frames between a kernel and its task
+// take.
 constexpr int64_t kMaxStackBytes = (64 << 10) - (4 << 10);
 
 Status Unsupported(const std::string& kernel, const std::string& message) {

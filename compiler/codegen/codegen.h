@@ -1,7 +1,7 @@
 // CompileKernels: lowered PrimFuncs (compiler/transform/tensor/lowered.h) in, one kernel image out: an ELF shared
-// object with one R+X segment, without imports and dynamic relocations, as runtime/kernel_abi.h and DESIGN.md's
-// decision 8 describe it. Everything LLVM and lld do happens behind this header. It chooses no schedule; what it is
-// given is what runs. Equal sources, target and options give equal bytes, whatever num_threads is.
+// object with one R+X segment, without imports and dynamic relocations (compiler/codegen/README.md), whose entries
+// follow runtime/kernel_abi.h. Everything that LLVM and lld do happens behind this header. It chooses no schedule: it
+// compiles the functions as they are. Equal sources, target and options give equal bytes, whatever num_threads is.
 #pragma once
 
 #include <cstddef>
@@ -45,12 +45,13 @@ struct KernelImage {
   std::vector<CompiledKernel> kernels;  // in the order of the sources
 };
 
-// Fails with kUnsupportedModel and the kernel's name on what cannot be compiled (a dtype, a stack or formula that is
-// too large, a symbol that nothing defines).
+// Fails with kUnsupportedModel and the kernel's name if a kernel cannot be compiled (a dtype, a stack or formula that
+// is too large, a symbol that nothing defines), with kInvalidArgument if a name is no symbol or stands for two kernels.
 Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const Target& target,
                                    const CodegenOptions& options = {});
 
-// Adds the compiled kernel as a variant, better than those that are there; the workspace becomes the maximum.
+// Adds the compiled kernel as the kernel's first (best) variant; `image` is the image's index in the program. The
+// kernel's workspace becomes the maximum of its variants' workspaces.
 void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t image, vm::Kernel* kernel);
 
 }  // namespace ingot::codegen

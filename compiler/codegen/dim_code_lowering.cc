@@ -1,3 +1,5 @@
+// A walk over the expression that emits the steps of DimCode. DimCode divides with rounding down only, so the
+// truncating division of PrimExpr needs operands that are known not to be negative; a small sign analysis decides that.
 #include "compiler/codegen/dim_code_lowering.h"
 
 #include <string>
@@ -9,8 +11,8 @@ namespace {
 
 Status Unsupported(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
 
-// True where the expression cannot be negative: dimensions never are, and neither are sums, products, quotients,
-// minima and maxima of such.
+// Whether the expression cannot be negative: dimensions never are, nor are sums, products, quotients, minima and maxima
+// of non-negative values.
 bool IsNonNegative(const ir::PrimExpr& expr) {
   if (const auto value = ir::AsConstInt(expr)) return *value >= 0;
   if (ir::As<ir::PrimVarNode>(expr) != nullptr) return true;
@@ -169,7 +171,7 @@ class Lowering {
         return LowerPair(node.b, node.a, DimOp::kLt);
       case ir::BinaryOp::kGE:
         return LowerPair(node.b, node.a, DimOp::kLe);
-      case ir::BinaryOp::kAnd:  // of 0 and 1
+      case ir::BinaryOp::kAnd:  // both operands are 0 or 1
         return LowerPair(node.a, node.b, DimOp::kMin);
       case ir::BinaryOp::kOr:
         return LowerPair(node.a, node.b, DimOp::kMax);

@@ -1,4 +1,4 @@
-// Expressions of lowered functions as LLVM values.
+// Lowers expressions of lowered functions to LLVM values. A part of KernelEmitter (kernel_emitter.h).
 #include <algorithm>
 
 #include "compiler/codegen/kernel_emitter.h"
@@ -108,7 +108,7 @@ llvm::Value* KernelEmitter::EmitRamp(const ir::RampNode& node) {
 
 llvm::Value* KernelEmitter::EmitShuffle(const ir::ShuffleNode& node) {
   std::vector<llvm::Value*> vectors;
-  std::vector<std::pair<size_t, int>> lanes;  // of the concatenation: (vector, lane)
+  std::vector<std::pair<size_t, int>> lanes;  // of the concatenated vectors: (vector, lane)
   for (size_t i = 0; i < node.vectors.size(); ++i) {
     vectors.push_back(EmitExpr(node.vectors[i]));
     for (int lane = 0; lane < node.vectors[i]->dtype.lanes; ++lane) lanes.emplace_back(i, lane);
@@ -142,7 +142,7 @@ llvm::Value* KernelEmitter::TryFusedMultiplyAdd(const ir::BinaryNode& node) {
     const auto* product = ir::As<ir::BinaryNode>(expr);
     return product != nullptr && product->op == ir::BinaryOp::kMul ? product : nullptr;
   };
-  // The product on the right first: acc + a * b is how reductions are written.
+  // Tries the right operand first, since reductions are written as acc + a * b.
   const ir::BinaryNode* product = product_of(node.b);
   const bool product_is_right = product != nullptr;
   if (product == nullptr) product = product_of(node.a);
@@ -202,7 +202,7 @@ llvm::Value* KernelEmitter::EmitBinary(const ir::BinaryNode& node) {
       return is_float ? narrow(floor(b_.CreateFDiv(a, b))) : EmitIntegerDivision(node, a, b);
     case ir::BinaryOp::kFloorMod: {
       if (!is_float) return EmitIntegerDivision(node, a, b);
-      // As Python has it: the exact remainder, moved to the divisor's sign.
+      // Like Python's %: the exact remainder, moved to the divisor's sign.
       llvm::Value* rest = EmitVectorMath(b_, ir::Intrinsic::kFmod, {a, b});
       llvm::Value* zero = llvm::Constant::getNullValue(rest->getType());
       llvm::Value* other_sign = b_.CreateXor(b_.CreateFCmpOLT(rest, zero), b_.CreateFCmpOLT(b, zero));
@@ -248,8 +248,8 @@ llvm::Value* KernelEmitter::EmitMinMax(const ir::BinaryNode& node, llvm::Value* 
   return PropagatingMinMax(is_max, a, b);
 }
 
-// Rounds towards zero (kDiv, kTruncMod) or down (kFloorDiv, kFloorMod). Division by zero leaves the kernel; the
-// smallest integer by -1 wraps.
+// Rounds towards zero (kDiv, kTruncMod) or down (kFloorDiv, kFloorMod). Division by zero makes the kernel fail; the
+// smallest integer divided by -1 wraps.
 llvm::Value* KernelEmitter::EmitIntegerDivision(const ir::BinaryNode& node, llvm::Value* a, llvm::Value* b) {
   const DataType dtype = node.a->dtype;
   llvm::Type* type = a->getType();

@@ -1,4 +1,4 @@
-// The intrinsics of compiler/ir/intrinsics.def as LLVM values.
+// Lowers the intrinsics of compiler/ir/intrinsics.def to LLVM values. A part of KernelEmitter (kernel_emitter.h).
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -116,8 +116,8 @@ llvm::Value* KernelEmitter::EmitUnaryFloat(const ir::PrimCallNode& call, llvm::I
   return numeric_.Narrow(b_.CreateUnaryIntrinsic(id, numeric_.Widen(x, call.dtype)), call.dtype);
 }
 
-// Halves away from zero: trunc(x + copysign(h, x)) with h the largest number below 1/2, so that the sum does not carry
-// what is below one half.
+// Rounds halves away from zero: trunc(x + copysign(h, x)), where h is the largest number below 1/2, so that an x whose
+// fraction is below one half does not reach the next integer.
 llvm::Value* KernelEmitter::EmitRound(const ir::PrimCallNode& call) {
   llvm::Value* x = EmitExpr(call.args[0]);
   if (failed() || !call.dtype.is_floating()) return x;
@@ -141,7 +141,8 @@ llvm::Value* KernelEmitter::EmitMath(const ir::PrimCallNode& call) {
   return numeric_.Narrow(EmitVectorMath(b_, call.op, arguments), call.dtype);
 }
 
-// Small constant exponents as multiplications; null: no power, or the exponent is something else. x^3 is within 1 ULP.
+// Expands powers with small constant exponents to multiplications. Returns null if the call is no power or the exponent
+// is another. x^3 is within 1 ULP.
 llvm::Value* KernelEmitter::EmitPowByConstant(const ir::PrimCallNode& call) {
   if (call.op != ir::Intrinsic::kPow || !call.dtype.is_floating()) return nullptr;
   ir::PrimExpr exponent = call.args[1];
@@ -184,8 +185,8 @@ llvm::Value* KernelEmitter::EmitIfThenElse(const ir::PrimCallNode& call) {
   return result;
 }
 
-// A condition per lane: the first value is computed where some lane wants it, its loads touch those lanes alone; the
-// second one is safe everywhere.
+// A select with a condition per lane. The first value is computed if any lane selects it, and its loads touch those
+// lanes alone; the second value is safe to compute for all lanes.
 llvm::Value* KernelEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
   llvm::Value* condition = EmitExpr(call.args[0]);
   llvm::Value* other = EmitExpr(call.args[2]);
@@ -212,7 +213,7 @@ llvm::Value* KernelEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
   return result;
 }
 
-// Amounts of the dtype's width and more shift everything out (an arithmetic shift leaves copies of the sign).
+// Shift amounts that reach the dtype's width shift everything out (an arithmetic shift leaves copies of the sign).
 llvm::Value* KernelEmitter::EmitShift(const ir::PrimCallNode& call) {
   llvm::Value* x = EmitExpr(call.args[0]);
   llvm::Value* amount = EmitExpr(call.args[1]);
@@ -239,7 +240,7 @@ llvm::Value* KernelEmitter::EmitReinterpret(const ir::PrimCallNode& call) {
   return numeric_.FromMemory(b_.CreateBitCast(memory, numeric_.MemoryType(call.dtype)), call.dtype);
 }
 
-// A NaN on either side gives NaN; which zero is chosen of two does not matter.
+// A NaN on either side gives NaN; of two zeros either may be chosen.
 llvm::Value* KernelEmitter::PropagatingMinMax(bool is_max, llvm::Value* a, llvm::Value* b) {
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   llvm::FastMathFlags flags;
@@ -258,7 +259,8 @@ llvm::Value* KernelEmitter::Combine(ir::BinaryOp op, DataType dtype, llvm::Value
   return b_.CreateBinaryIntrinsic(id, a, b);
 }
 
-// Halves are combined until one lane is left; an odd lane joins the first. Sixteen-bit floats combine in float32.
+// Combines the two halves of the vector until one lane is left; an odd lane joins the first one. Sixteen-bit floats are
+// combined in float32.
 llvm::Value* KernelEmitter::EmitVectorReduce(const ir::PrimCallNode& call) {
   const DataType dtype = call.args[0]->dtype;
   llvm::Value* x = EmitExpr(call.args[0]);
@@ -288,8 +290,8 @@ llvm::Value* KernelEmitter::EmitVectorReduce(const ir::PrimCallNode& call) {
   return numeric_.Narrow(x, dtype.element_of());
 }
 
-// call_extern(name, ...): buffers' data pointers go to `buffers`, scalars to `ints` (floats as their bits). A code
-// other than 0 leaves the kernel; the value of the expression is 0.
+// call_extern(name, ...): data pointers of buffers go to `buffers`, scalars to `ints` (floats as their bits). If the
+// external function returns a code other than 0, the kernel returns it; the value of the expression is 0.
 llvm::Value* KernelEmitter::EmitExternal(const ir::PrimCallNode& call) {
   const auto* name = call.args.empty() ? nullptr : ir::As<ir::StringImmNode>(call.args[0]);
   const std::vector<std::string>& names = source_.description.externals;

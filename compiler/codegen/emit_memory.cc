@@ -1,5 +1,5 @@
 // Accesses of buffers: addresses from multi-dimensional indices, contiguous, strided and gathered vectors, and the
-// alias scopes that tell LLVM which accesses cannot meet.
+// alias scopes that tell LLVM which accesses are disjoint. A part of KernelEmitter (kernel_emitter.h).
 #include <algorithm>
 #include <bit>
 
@@ -20,8 +20,8 @@ const KernelEmitter::Storage* KernelEmitter::FindStorage(const ir::Buffer& buffe
   return nullptr;
 }
 
-// The scopes that are known when an access is emitted are those of parameters and of everything allocated around or
-// before it; what is allocated later is told apart by its own accesses.
+// An access is annotated with the scopes known when it is emitted: those of parameters and of everything allocated
+// around or before it. Accesses of a later allocation say themselves that they are disjoint from this one.
 template <typename Instruction>
 Instruction* KernelEmitter::Annotate(Instruction* access, const Storage& storage) {
   std::vector<llvm::Metadata*> others;
@@ -45,7 +45,8 @@ KernelEmitter::Address KernelEmitter::EmitAddress(const ir::Buffer& buffer, cons
     return address;
   }
   for (const ir::PrimExpr& index : indices) address.lanes = std::max<int>(address.lanes, index->dtype.lanes);
-  // One index that is a ramp or a broadcast and scalars elsewhere make equal steps from lane to lane.
+  // If one index is a ramp or a broadcast and the others are scalars, the offset grows by equal steps from lane to
+  // lane.
   bool is_affine = true;
   int vector_indices = 0;
   for (const ir::PrimExpr& index : indices) {
@@ -112,7 +113,7 @@ llvm::Value* KernelEmitter::LanePointers(const Storage& storage, DataType dtype,
   return b_.CreateGEP(numeric_.MemoryType(dtype.element_of()), storage.base, offsets);
 }
 
-// A ramp of step 1 below a bound: so many lanes from the first one on.
+// If the condition is a ramp of step 1 below a bound, it holds for the first lanes alone; returns how many (i32).
 llvm::Value* KernelEmitter::CountOfFirstLanes(const ir::PrimExpr& condition) {
   const auto* less = ir::As<ir::BinaryNode>(condition);
   if (less == nullptr || less->op != ir::BinaryOp::kLT) return nullptr;

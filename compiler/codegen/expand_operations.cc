@@ -1,4 +1,4 @@
-// How the operations are computed.
+// How the operations are computed:
 //
 //   fma, float32   The product is exact in float64. The sum is rounded to float64 by an addition, and again to float32:
 //                  to round as if once, the first rounding is to odd (Boldo and Melquiond, "Emulation of FMA and
@@ -8,7 +8,7 @@
 //                  errors rounded to odd before they join the sum (the same paper, section 4). Products below 2^-960,
 //                  whose error no float64 holds, may be off by a unit in the last place.
 //   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the
-//                  last place. NaN stay NaN and get quiet. No step makes a denormal float32, so no mode of the
+//                  last place. A NaN stays a NaN and becomes quiet. No step makes a denormal float32, so no mode of the
 //                  processor matters.
 #include "compiler/codegen/expand_operations.h"
 
@@ -62,11 +62,11 @@ class Expander {
     const auto bits_of = [&](uint32_t bits) { return llvm::ConstantInt::get(type, bits); };
     Value* bits = b_.CreateBitCast(wide, type);
     Value* magnitude = b_.CreateAnd(bits, bits_of(0x7FFFFFFF));
-    // Half a unit less a bit, and the bit that becomes the lowest; overflow runs into infinity.
+    // Adds half a unit in the last place, less one bit, and the bit that becomes the lowest; overflow becomes infinity.
     Value* lowest = b_.CreateAnd(b_.CreateLShr(magnitude, bits_of(13)), bits_of(1));
     Value* normal = b_.CreateAdd(b_.CreateAdd(magnitude, bits_of(0xFFFu - (112u << 23))), lowest);
     normal = b_.CreateLShr(normal, bits_of(13));
-    // The unit in the last place of 0.5 is that of denormal float16.
+    // Adding 0.5, whose last bit counts as much as that of a denormal float16, rounds a denormal result.
     Value* half = llvm::ConstantFP::get(wide->getType(), 0.5);
     Value* small = b_.CreateFAdd(b_.CreateBitCast(magnitude, wide->getType()), half);
     Value* denormal = b_.CreateSub(b_.CreateBitCast(small, type), bits_of(126u << 23));
@@ -93,7 +93,7 @@ class Expander {
 
   Value* FmaOfFloat64(Value* x, Value* y, Value* z) {
     const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
-    // What overflows on the way may come back.
+    // Large products are computed scaled down: they may overflow although the sum with z is finite.
     const auto magnitude = [&](Value* v) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
     const auto is_finite = [&](Value* v) {
       return b_.CreateFCmpOLT(magnitude(v), number(std::numeric_limits<double>::infinity()));
@@ -124,8 +124,8 @@ class Expander {
     return {sum, b_.CreateFAdd(b_.CreateFSub(x, of_x), b_.CreateFSub(y, of_y))};
   }
 
-  // A float64 as its first 26 digits, rounded, and the rest, which has as many. Rounded down where it would be
-  // infinite.
+  // Splits a float64 into its first 26 digits, rounded, and the rest, which has as many digits. The first part is
+  // rounded down where rounding to nearest would make it infinite.
   std::pair<Value*, Value*> Split(Value* x) {
     llvm::Type* type = WithLanesOf(b_.getInt64Ty(), x);
     const auto bits_of = [&](uint64_t bits) { return llvm::ConstantInt::get(type, bits); };
@@ -147,13 +147,15 @@ class Expander {
     return b_.CreateFAdd(error, b_.CreateFMul(x_low, y_low));
   }
 
-  // Of the two numbers around an inexact float64 sum, the one whose last bit is set.
+  // Of the two float64 numbers around an inexact sum, returns the one whose last bit is set; an exact sum is returned
+  // as it is.
   Value* ToOdd(const Sum& sum) {
     llvm::Type* type = WithLanesOf(b_.getInt64Ty(), sum.rounded);
     Value* zero = llvm::ConstantFP::get(sum.rounded->getType(), 0);
     Value* one = llvm::ConstantInt::get(type, 1);
     Value* bits = b_.CreateBitCast(sum.rounded, type);
-    // Towards the error: away from zero when it has the sum's sign. An error of NaN is no error.
+    // The neighbour in the direction of the error: away from zero when the error has the sum's sign. If the error is
+    // NaN, the sum stays.
     Value* same_sign =
         b_.CreateICmpSGE(b_.CreateXor(bits, b_.CreateBitCast(sum.error, type)), llvm::ConstantInt::get(type, 0));
     Value* next = b_.CreateSelect(same_sign, b_.CreateAdd(bits, one), b_.CreateSub(bits, one));
@@ -167,7 +169,7 @@ class Expander {
 
 bool IsHalf(const llvm::Type* type) { return type->getScalarType()->isHalfTy(); }
 
-// What stands for the instruction; null: it can stay.
+// Returns a replacement for the instruction, or null if the target has the instruction.
 Value* Expand(llvm::Instruction& instruction, llvm::IRBuilderBase& builder, bool has_fma, bool has_float16) {
   Expander expander(builder);
   if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {

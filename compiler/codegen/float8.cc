@@ -1,3 +1,5 @@
+// Decoding and encoding by integer operations and one float operation each, with selects instead of branches, so that
+// vectors of any number of lanes take the same code.
 #include "compiler/codegen/float8.h"
 
 #include <bit>
@@ -14,13 +16,11 @@ using Special = ir::FloatFormat::Special;
 
 constexpr int kMantissaBits = 23, kBias = 127;  // of float32
 
-// Constants with the lanes of a value, and what they are compared and combined with.
+// Constants with the lanes of a value, and the casts between bits and floats of these lanes.
 class Bits {
  public:
   Bits(llvm::IRBuilder<>& builder, llvm::Value* like)
-      : b_(builder),
-        int_(WithLanesOf(builder.getInt32Ty(), like)),
-        float_(WithLanesOf(builder.getFloatTy(), like)) {}
+      : b_(builder), int_(WithLanesOf(builder.getInt32Ty(), like)), float_(WithLanesOf(builder.getFloatTy(), like)) {}
   llvm::Value* Int(uint64_t value) const { return llvm::ConstantInt::get(int_, value); }
   llvm::Value* Float(double value) const { return llvm::ConstantFP::get(float_, value); }
   llvm::Value* AsInt(llvm::Value* x) const { return b_.CreateBitCast(x, int_); }
@@ -34,12 +34,10 @@ class Bits {
 
 }  // namespace
 
-bool IsFloat8(DataType dtype) {
-  return dtype.code >= TypeCode::kFloat8E3M4 && dtype.code != TypeCode::kFloat8E8M0FNU;
-}
+bool IsFloat8(DataType dtype) { return dtype.code >= TypeCode::kFloat8E3M4 && dtype.code != TypeCode::kFloat8E8M0FNU; }
 
-// Exponent and mantissa put in their places of a float32 are the value but for the bias, which one multiplication
-// corrects, subnormals included.
+// Exponent and mantissa are moved to their places in a float32. The result is the value times a power of two (the
+// difference of the biases), which one multiplication corrects, for subnormal numbers too.
 llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
   const Bits bits(b, codes);
@@ -63,9 +61,9 @@ llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dty
   return bits.AsFloat(b.CreateOr(bits.AsInt(value), sign));
 }
 
-// Normal numbers: half of what is cut off is added to the bits (less one where the lowest bit that stays is 0, so that
-// ties go to even); a carry increments the exponent. Subnormal ones: adding a number whose last bit weighs as much as
-// the format's least step rounds to that step.
+// Normal numbers: half of the part that is cut off is added to the bits (less one if the lowest bit that stays is 0, so
+// that ties go to even); a carry increments the exponent. Subnormal numbers: adding a number whose last bit counts as
+// much as the format's smallest step rounds to that step.
 llvm::Value* EncodeFloat8(llvm::IRBuilder<>& b, llvm::Value* float32, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
   const Bits bits(b, float32);

@@ -1,3 +1,5 @@
+// The descriptor follows from the unscheduled PrimFunc alone: one walk over the body collects accesses, messages,
+// externals and operation counts; roles, in-place pairs and the cost estimate are derived from them.
 #include "compiler/codegen/kernel_descriptor.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 namespace ingot::codegen {
 namespace {
 
-// What one evaluation counts in the cost estimate.
+// How many operations one evaluation counts in the cost estimate.
 int64_t FlopsOf(ir::Intrinsic op) {
   switch (op) {
 #define INGOT_INTRINSIC(id, name, arity, result, traits, expansion, operations) \
@@ -25,8 +27,8 @@ int64_t FlopsOf(ir::Intrinsic op) {
 struct Access {
   const ir::BlockNode* block;  // the innermost one; null outside of blocks
   std::vector<ir::PrimExpr> indices;
-  int statement;          // by its place in the function; of a store, what it reads included
-  bool is_in_inner_loop;  // one inside of the block, which repeats it
+  int statement;          // number of the statement in the function; the reads of a store have the store's number
+  bool is_in_inner_loop;  // in a loop inside the block, which repeats the access
 };
 struct BufferUse {
   std::vector<Access> loads, stores;
@@ -59,7 +61,7 @@ class Survey : public ir::StmtVisitor {
   void Visit(const ir::BlockNode& block) override {
     const ir::BlockNode* outer = std::exchange(block_, &block);
     const int outer_loops = std::exchange(num_inner_loops_, 0);
-    // The regions and domains are declarations; the init runs once per output element, which is no work to speak of.
+    // Regions and domains are declarations. The init runs once per output element, so its operations are not counted.
     VisitStmt(block.body);
     if (block.init) {
       const int64_t before = std::exchange(pending_, 0);
@@ -129,7 +131,8 @@ class Survey : public ir::StmtVisitor {
   bool is_init_ = false;
 };
 
-// The sum of the terms that fit into one formula; of a function with very many statements the later ones are left out.
+// Sums the terms as long as the sum fits into one formula; for a function with very many statements, later terms are
+// left out.
 DimCode EstimateOf(const std::vector<ir::PrimExpr>& terms, std::span<const ir::PrimVar> ints) {
   DimCode estimate(0);
   ir::PrimExpr sum = ir::Int64(0);
@@ -147,7 +150,7 @@ bool SameExprs(const std::vector<ir::PrimExpr>& a, const std::vector<ir::PrimExp
                     [](const ir::PrimExpr& x, const ir::PrimExpr& y) { return ir::StructuralEqual(x, y); });
 }
 
-// True when the block visits every element at most once: its spatial variables, each at most once, are the indices.
+// Whether the block visits every element at most once: the indices are its spatial variables, each used at most once.
 bool IndicesAreIterVars(const ir::BlockNode& block, const std::vector<ir::PrimExpr>& indices) {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (ir::IsConstInt(indices[i], 0)) continue;
@@ -159,7 +162,7 @@ bool IndicesAreIterVars(const ir::BlockNode& block, const std::vector<ir::PrimEx
       if (indices[k].get() == indices[i].get()) return false;
     }
   }
-  // A variable that is no index would visit the element again.
+  // A variable that is no index would make the block visit the element again.
   return std::all_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const ir::IterVar& iter) {
     return ir::IsConstInt(iter->domain.extent, 1) ||
            std::any_of(indices.begin(), indices.end(),
@@ -167,8 +170,9 @@ bool IndicesAreIterVars(const ir::BlockNode& block, const std::vector<ir::PrimEx
   });
 }
 
-// Whether the output may lie in the input's memory: each element of the output is stored once, by a block that read at
-// most the same element of the input, and not after it stored; nothing else touches either.
+// Whether the output may lie in the input's memory: each element of the output is stored once, by a block that reads no
+// other element of the input than the same one, and does not read it after the store; nothing else accesses either
+// buffer.
 bool MayShareMemory(const ir::Buffer& output, const BufferUse& output_use, const ir::Buffer& input,
                     const BufferUse& input_use) {
   if (output->dtype != input->dtype || !SameExprs(output->shape, input->shape)) return false;

@@ -19,14 +19,13 @@ struct KernelDescription {
   std::vector<std::string> externals;  // names of external functions, by the index that call_external gets
 };
 
-// A buffer that the function writes is an output. One that it also reads before writing is in-out, which the function
-// says by the attribute "ingot.in_out": a list of indices among its buffer parameters (call_tir_inplace sets it).
-// An output may share an input's memory (KernelParam::in_place) where each element depends on no other element of
-// that input.
+// A buffer that the function writes is an output. One that it reads before it writes is in-out, which the attribute
+// "ingot.in_out" says: a list of indices among its buffer parameters (set for call_tir_inplace). An output may share an
+// input's memory (KernelParam::in_place) if each of its elements depends on no other element of that input.
 Result<KernelDescription> DescribeKernel(std::string name, const ir::PrimFunc& function);
 
 // The integer arguments in order: symbolic variables by first occurrence in the buffers' shapes, strides and offsets,
-// then scalar parameters. A variable that also is a scalar parameter stands among the scalars alone.
+// then scalar parameters. A variable that is also a scalar parameter appears among the scalars only.
 std::vector<ir::PrimVar> KernelIntArguments(const ir::PrimFunc& function);
 
 }  // namespace ingot::codegen

@@ -1,3 +1,5 @@
+// The function around a kernel and its statements: arguments, loops, tasks of parallel loops, allocations, asserts.
+// Expressions, intrinsics and memory accesses are in the emit_*.cc files.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <algorithm>
@@ -14,7 +16,7 @@ namespace {
 
 constexpr int64_t kWorkspaceAlignment = 64;
 
-// What a parallel loop's body uses from outside: variables and the data of buffers, by first occurrence.
+// Collects the values from outside that a parallel loop's body uses: variables and buffers' data, by first occurrence.
 class UsedOutside : public ir::StmtVisitor {
  public:
   std::vector<const ir::PrimVarNode*> variables;
@@ -84,7 +86,7 @@ Status KernelEmitter::Emit() {
   EmitStmt(source_.lowered->body);
   b_.CreateRet(b_.getInt32(INGOT_KERNEL_OK));
   if (failed()) return std::move(status_);
-  // In canonical form, workspaces of equal size are one term: formulas are short.
+  // The canonical form adds workspaces of equal size up to one term, which keeps the formula short.
   Result<DimCode> workspace = LowerToDimCode(arith::Analyzer().Simplify(workspace_bytes_), ints_);
   if (!workspace.ok()) Unsupported("the size of its workspaces: " + workspace.status().message());
   if (workspace.ok()) workspace_ = *std::move(workspace);
@@ -93,7 +95,7 @@ Status KernelEmitter::Emit() {
 
 void KernelEmitter::StartFunction(llvm::Function* function, llvm::Argument* context) {
   function->addFnAttr(llvm::Attribute::NoUnwind);
-  // Makes LLVM report the size of every frame; nothing warns (see compile_module.cc).
+  // Makes LLVM report the size of every frame, which machine.cc collects; no warning is printed.
   function->addFnAttr("warn-stack-size", "0");
   function_ = function;
   context_ = context;
@@ -115,7 +117,7 @@ Status KernelEmitter::BindArguments() {
     llvm::Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), kernel_->getArg(2), i);
     llvm::LoadInst* word = b_.CreateLoad(b_.getInt64Ty(), slot, var->name + ".word");
     word->setMetadata(llvm::LLVMContext::MD_invariant_load, none);
-    // Values sit in the low bytes of their word.
+    // A value is in the low bytes of its word.
     llvm::Value* value = word;
     llvm::Type* type = numeric_.RegisterType(var->dtype);
     if (type->isFloatingPointTy()) {
@@ -320,7 +322,7 @@ void KernelEmitter::EmitParallelFor(const ir::ForNode& loop) {
   if (failed()) return;
   analyzer_.Bind(loop.var, ir::Range{loop.min, loop.extent});
 
-  // The closure: the loop's first index, then every outside variable and buffer that the body uses.
+  // The closure: the loop's first index, then every variable and buffer from outside that the body uses.
   UsedOutside used;
   used.VisitStmt(loop.body);
   std::vector<const ir::PrimVarNode*> variables, buffers;
@@ -332,7 +334,7 @@ void KernelEmitter::EmitParallelFor(const ir::ForNode& loop) {
   };
   for (const ir::PrimVarNode* var : used.variables) {
     const auto found = values_.find(var);
-    if (found == values_.end()) continue;  // defined inside
+    if (found == values_.end()) continue;  // defined inside the body
     variables.push_back(var);
     capture(found->second);
   }

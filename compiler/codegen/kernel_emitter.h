@@ -58,7 +58,7 @@ class KernelEmitter {
   llvm::BasicBlock* NewBlock(const char* name);
   llvm::AllocaInst* EntryAlloca(llvm::Type* type, int64_t alignment, const char* name);
   llvm::Value* LoadContextField(size_t offset, llvm::Type* type, const char* name);
-  // Leaves the function with what fail() returns when the condition (i1) holds.
+  // Returns from the function with the result of fail() when the condition (i1) holds.
   void FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b);
   void ReturnIfNonZero(llvm::Value* code);
   void Unsupported(std::string message);  // keeps the first
@@ -71,7 +71,7 @@ class KernelEmitter {
   Instruction* Annotate(Instruction* access, const Storage& storage);
   // The place of one access, in elements.
   struct Address {
-    llvm::Value* offset = nullptr;  // i64; of the first lane when strided; a vector when gathered
+    llvm::Value* offset = nullptr;  // i64; for strided accesses of the first lane; for gathered ones a vector
     llvm::Value* stride = nullptr;  // i64, between lanes; null: gathered
     bool contiguous = false;
     int lanes = 1;
@@ -81,10 +81,10 @@ class KernelEmitter {
   llvm::Value* LaneOffset(const Address& address, int lane);
   llvm::Value* EmitLoad(const ir::BufferLoadNode& load);
   llvm::Value* LanePointers(const Storage& storage, DataType dtype, const Address& address);
-  llvm::Value* CountOfFirstLanes(const ir::PrimExpr& condition);  // null: it is not about the first lanes
+  llvm::Value* CountOfFirstLanes(const ir::PrimExpr& condition);  // null: the condition has another form
   llvm::Value* FirstLanes(llvm::Value* count, int lanes);
   void StoreFirstLanes(const Storage& storage, llvm::Value* value, llvm::Value* offset, DataType dtype);
-  bool IsMasked(int lanes) const;  // an access of so many lanes
+  bool IsMasked(int lanes) const;  // whether accesses of so many lanes are masked
 
   // ---- Expressions (emit_expr.cc).
   llvm::Value* EmitExpr(const ir::PrimExpr& expr);
@@ -96,7 +96,7 @@ class KernelEmitter {
   llvm::Value* EmitIntegerDivision(const ir::BinaryNode& node, llvm::Value* a, llvm::Value* b);
   llvm::Value* EmitShuffle(const ir::ShuffleNode& node);
   llvm::Value* EmitRamp(const ir::RampNode& node);
-  llvm::Value* Error(DataType dtype);  // a value of the type, after Unsupported
+  llvm::Value* Error(DataType dtype);  // a placeholder value of the type, after Unsupported
 
   // ---- Intrinsics (emit_intrinsic.cc).
   llvm::Value* EmitCall(const ir::PrimCallNode& call);
@@ -130,18 +130,18 @@ class KernelEmitter {
 
   llvm::MDNode* alias_domain_ = nullptr;
   std::vector<llvm::MDNode*> alias_scopes_;
-  std::vector<std::vector<int>> may_alias_;  // pairs that may share memory, by scope
+  std::vector<std::vector<int>> may_alias_;  // by scope: the scopes that may share its memory
 
-  // Of the function that is being emitted.
+  // State of the function that is being emitted.
   llvm::Function* function_ = nullptr;
   llvm::Value* context_ = nullptr;
   ValueMap values_;
   StorageMap storage_;
   int64_t local_bytes_ = 0;
   bool in_task_ = false;
-  llvm::Value* mask_ = nullptr;        // lanes that take part in vector accesses; null: all
-  llvm::Value* mask_count_ = nullptr;  // where these are the first ones: how many (i32)
-  int index_depth_ = 0;                // inside of index arithmetic
+  llvm::Value* mask_ = nullptr;        // lanes that take part in vector accesses; null: all lanes
+  llvm::Value* mask_count_ = nullptr;  // how many lanes (i32), if they are the first ones
+  int index_depth_ = 0;                // nesting depth of index arithmetic
 };
 
 }  // namespace ingot::codegen

@@ -1,3 +1,5 @@
+// lld is called as a library, with the objects in memory files (memfd) and its output in a pipe: nothing touches the
+// disk.
 #include "compiler/codegen/link_image.h"
 
 #include <fcntl.h>
@@ -53,8 +55,8 @@ class MemoryFile {
   int fd_ = -1;
 };
 
-// lld would put a regular file next to the output and rename it, so its output goes through a pipe, which a thread
-// empties while lld fills it.
+// Receives lld's output. lld would write a regular file under another name and rename it, so its output goes through a
+// pipe, which a thread empties while lld fills it.
 class OutputPipe {
  public:
   ~OutputPipe() {
@@ -69,7 +71,7 @@ class OutputPipe {
     return Status();
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
-  // Everything that was written; nothing can be written afterwards.
+  // Returns everything that was written; closes the pipe.
   Result<std::vector<std::byte>> Finish() {
     CloseWriteEnd();
     reader_.join();

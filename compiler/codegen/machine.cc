@@ -1,3 +1,5 @@
+// LLVM's target registry and its legacy pass manager, which emits code. Frame sizes come back as diagnostics, undefined
+// symbols from reading the finished object.
 #include "compiler/codegen/machine.h"
 
 #include <llvm/IR/DiagnosticHandler.h>
@@ -45,7 +47,7 @@ class Diagnostics : public llvm::DiagnosticHandler {
   }
 };
 
-// The targets of LLVM are tables of the process; the first use fills them in.
+// LLVM's targets are tables of the process; the first call fills them.
 void InitializeTargets() {
   static const bool initialized = [] {
     llvm::InitializeAllTargetInfos();
@@ -70,7 +72,8 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
   options.FunctionSections = true;
   options.DataSections = true;
   options.TrapUnreachable = false;
-  // The features say everything; "generic" tunes for no particular CPU and does not split wide vectors.
+  // The features decide which instructions are used; "generic" tunes for no particular CPU and does not split wide
+  // vectors.
   std::shared_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
       target.triple, "generic", features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
       opt_level == 0 ? llvm::CodeGenOptLevel::None

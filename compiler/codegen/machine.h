@@ -20,7 +20,7 @@ namespace ingot::codegen {
 
 struct MachineCode {
   std::string object;                          // an ELF relocatable file
-  std::map<std::string, int64_t> frame_bytes;  // stack frames by function; those without a frame are left out
+  std::map<std::string, int64_t> frame_bytes;  // stack frames by function; functions without a frame are left out
   std::vector<std::string> undefined;          // symbols that the object needs from elsewhere
 };
 

@@ -21,7 +21,7 @@ class Routine {
     function_->setVisibility(llvm::GlobalValue::HiddenVisibility);
     function_->setDSOLocal(true);
     function_->addFnAttr(llvm::Attribute::NoUnwind);
-    function_->addFnAttr("no-builtins");  // or its loops become calls of itself
+    function_->addFnAttr("no-builtins");  // otherwise LLVM would make its loops calls of itself
     b_.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function_));
   }
 
@@ -31,7 +31,7 @@ class Routine {
   llvm::Type* block_type() { return llvm::FixedVectorType::get(b_.getInt8Ty(), kBlock); }
   llvm::Value* At(llvm::Value* base, llvm::Value* offset) { return b_.CreateInBoundsGEP(b_.getInt8Ty(), base, offset); }
 
-  // for (i = begin; i + size <= end; i += size) step(i); gives the i it stopped at.
+  // Emits for (i = begin; i + size <= end; i += size) step(i); returns the i at which the loop stopped.
   llvm::Value* Upwards(llvm::Value* begin, llvm::Value* end, int64_t size, llvm::Type* unit, const Step& step) {
     llvm::BasicBlock* before = b_.GetInsertBlock();
     llvm::BasicBlock* head = NewBlock();
@@ -50,7 +50,7 @@ class Routine {
     return i;
   }
 
-  // for (i = end; i >= size; i -= size) step(i - size); gives the i it stopped at.
+  // Emits for (i = end; i >= size; i -= size) step(i - size); returns the i at which the loop stopped.
   llvm::Value* Downwards(llvm::Value* end, int64_t size, llvm::Type* unit, const Step& step) {
     llvm::BasicBlock* before = b_.GetInsertBlock();
     llvm::BasicBlock* head = NewBlock();
@@ -122,7 +122,7 @@ void AddMemoryRoutines(llvm::Module& module) {
                                         b.CreatePtrToInt(memmove.argument(1), b.getInt64Ty()));
     llvm::BasicBlock* up = memmove.NewBlock();
     llvm::BasicBlock* down = memmove.NewBlock();
-    // Unsigned: a destination below the source is far away too.
+    // An unsigned comparison: a destination below the source counts as far away, too.
     b.CreateCondBr(b.CreateICmpUGE(distance, memmove.argument(2)), up, down);
     b.SetInsertPoint(up);
     CopyUpwards(memmove);

@@ -1,3 +1,5 @@
+// Conversions as short sequences of LLVM instructions. Small floats are computed in float32, and every path to a
+// narrower format rounds once in effect.
 #include "compiler/codegen/numeric.h"
 
 #include <cmath>
@@ -85,7 +87,7 @@ llvm::Value* Numeric::FloatConstant(DataType dtype, double value) const {
   if (dtype.code == TypeCode::kFloat && dtype.bits == 64) return llvm::ConstantFP::get(RegisterType(dtype), value);
   llvm::Type* wide = RegisterType(WidenedType(dtype));
   if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return llvm::ConstantFP::get(wide, value);
-  // To odd first, so that the second rounding sees what the first one cut off; folds to a constant.
+  // Rounds to odd first, so that the second rounding sees what the first one cut off. It folds to a constant.
   return Convert(llvm::ConstantFP::get(RegisterType(DataType::Float(64, dtype.lanes)), value),
                  DataType::Float(64, dtype.lanes), dtype);
 }
@@ -104,7 +106,7 @@ llvm::Value* Numeric::ToFloat32(llvm::Value* bfloat16) const {
 llvm::Value* Numeric::ToBfloat16(llvm::Value* float32) const {
   llvm::Type* wide = WithLanesOf(b_.getInt32Ty(), float32);
   llvm::Value* bits = b_.CreateBitCast(float32, wide);
-  // Adding 0x7FFF and the bit that becomes the lowest rounds to nearest even; overflow runs into infinity.
+  // Adding 0x7FFF and the bit that becomes the lowest rounds to nearest even; overflow becomes infinity.
   llvm::Value* lowest = b_.CreateAnd(b_.CreateLShr(bits, 16), llvm::ConstantInt::get(wide, 1));
   llvm::Value* rounded = b_.CreateAdd(bits, b_.CreateAdd(lowest, llvm::ConstantInt::get(wide, 0x7FFF)));
   llvm::Value* quiet_nan = b_.CreateOr(bits, llvm::ConstantInt::get(wide, 0x400000));
@@ -112,8 +114,9 @@ llvm::Value* Numeric::ToBfloat16(llvm::Value* float32) const {
   return b_.CreateTrunc(b_.CreateLShr(chosen, 16), WithLanesOf(b_.getInt16Ty(), float32));
 }
 
-// float64 to float32 such that rounding again to at most 22 bits is as if rounded once: truncated towards zero, with
-// the lowest bit set when anything was cut off (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums").
+// Rounds float64 to float32 such that a second rounding, to at most 22 bits, gives what one rounding would: truncates
+// towards zero and sets the lowest bit if anything was cut off (Boldo and Melquiond, "Emulation of FMA and correctly
+// rounded sums").
 llvm::Value* Numeric::RoundToOdd(llvm::Value* float64) const {
   llvm::Type* narrow = WithLanesOf(b_.getFloatTy(), float64);
   llvm::Type* bits_type = WithLanesOf(b_.getInt32Ty(), float64);
@@ -156,7 +159,7 @@ llvm::Value* Numeric::Convert(llvm::Value* value, DataType from, DataType to) co
   }
   if (!from.is_floating()) {
     if (!to.is_floating()) return from.is_int() ? b_.CreateSExtOrTrunc(value, type) : b_.CreateZExtOrTrunc(value, type);
-    // Small floats: integers of up to 24 bits are exact in float32; wider ones go through float64.
+    // To small floats: integers of up to 24 bits are exact in float32; wider ones go through float64.
     const bool through_float64 = to.bits < 32 && from.bits > 16;
     llvm::Type* first = through_float64 ? WithLanesOf(b_.getDoubleTy(), value) : RegisterType(WidenedType(to));
     llvm::Value* result = from.is_int() ? b_.CreateSIToFP(value, first) : b_.CreateUIToFP(value, first);

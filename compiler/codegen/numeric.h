@@ -30,9 +30,9 @@ class Numeric {
   llvm::Value* FloatConstant(DataType dtype, double value) const;
   llvm::Value* Broadcast(llvm::Value* scalar, int lanes) const;
 
-  // Rounds as the target dtype does; from any supported dtype to any other of equal lanes.
+  // Converts between any two supported dtypes of equal lanes, rounding as the target dtype does.
   llvm::Value* Convert(llvm::Value* value, DataType from, DataType to) const;
-  // Floats of less than 32 bits as float32; every other dtype as it is.
+  // Returns floats of less than 32 bits as float32, and values of every other dtype as they are.
   llvm::Value* Widen(llvm::Value* value, DataType dtype) const;
   llvm::Value* Narrow(llvm::Value* value, DataType dtype) const;
   static DataType WidenedType(DataType dtype);
@@ -45,10 +45,10 @@ class Numeric {
   llvm::IRBuilder<>& b_;
 };
 
-// The type with the lanes of like.
+// Returns the type with as many lanes as `like`.
 llvm::Type* WithLanesOf(llvm::Type* scalar, const llvm::Value* like);
 int LanesOf(const llvm::Value* value);
-// An i1: true when any lane is.
+// Returns an i1 that is true when any lane of the condition is.
 llvm::Value* AnyLane(llvm::IRBuilderBase& builder, llvm::Value* condition);
 
 }  // namespace ingot::codegen

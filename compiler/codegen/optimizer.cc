@@ -1,3 +1,4 @@
+// The default pipeline of LLVM's new pass manager with its vectorisers and loop unrolling off.
 #include "compiler/codegen/optimizer.h"
 
 #include <llvm/Analysis/CGSCCPassManager.h>

@@ -148,7 +148,7 @@ class VectorMath {
 
   Value* Exp(Value* x) { return ExpBelowMax(Select(b_.CreateFCmpOGT(x, F(format_.exp_max)), F(format_.exp_max), x)); }
 
-  // Of what is not above exp_max.
+  // exp of arguments that are not above exp_max.
   Value* ExpBelowMax(Value* x) {
     Value* clamped = Select(b_.CreateFCmpOLT(x, F(format_.exp_min)), F(format_.exp_min), x);
     Value* shifted = nullptr;
@@ -156,7 +156,7 @@ class VectorMath {
     return ScaleByShifted(ExpOfReduced(r), shifted);
   }
 
-  // Of arguments whose result is a normal number: nothing is clamped, and one factor scales.
+  // exp of arguments whose result is a normal number: no argument is clamped, and one factor scales the result.
   Value* ExpOfModerate(Value* x) {
     Value* shifted = nullptr;
     Value* r = ReduceByLn2(x, &shifted);
@@ -385,7 +385,7 @@ class VectorMath {
     Value* is_nan = b_.CreateOr(b_.CreateFCmpUNO(x, y),
                                 b_.CreateOr(b_.CreateFCmpOEQ(Abs(x), F(kInfinity)), b_.CreateFCmpOEQ(y, F(0))));
     Value* y_is_infinite = b_.CreateFCmpOEQ(Abs(y), F(kInfinity));
-    // Lanes that are decided already take part with harmless values.
+    // Lanes whose result is decided already go on with harmless values.
     Value* decided = b_.CreateOr(is_nan, y_is_infinite);
     Value* dividend = Select(decided, F(0), Abs(x));
     Value* divisor = Select(decided, F(1), Abs(y));
@@ -430,8 +430,8 @@ class VectorMath {
   Value* Trunc(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x); }
   Value* CopySign(Value* x, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
-  // Coefficients from the lowest degree up. Long ones of float32 in two chains, of even and odd degrees, since the
-  // latency of one would bound the whole.
+  // Coefficients from the lowest degree up. Long float32 polynomials are computed in two chains, of even and odd
+  // degrees, because the latency of a single chain would limit the whole.
   Value* Polynomial(llvm::ArrayRef<double> c, Value* x) {
     constexpr size_t kLong = 6;
     if (!is_float32() || c.size() < kLong) return Horner(c, x, 0, 1);
@@ -464,7 +464,7 @@ class VectorMath {
     return Fma(minus_n, F(format_.ln2_rest), Fma(minus_n, F(format_.ln2), x));
   }
 
-  // The low bits of shifted, moved to the exponent: the rest of it falls off.
+  // Moves the low bits of shifted to the exponent; its other bits are shifted out.
   Value* ExponentOfShifted(Value* shifted) { return b_.CreateShl(Bits(shifted), format_.mantissa_bits); }
   Value* PowerOfShifted(Value* shifted) {  // n in the exponent range of normal numbers
     return FromBits(b_.CreateAdd(ExponentOfShifted(shifted), Int(int64_t{format_.bias} << format_.mantissa_bits)));
@@ -491,7 +491,7 @@ class VectorMath {
     return b_.CreateFMul(b_.CreateFMul(x, PowerOfTwo(half)), PowerOfTwo(b_.CreateSub(n, half)));
   }
 
-  // exp(a) / 2 and exp(a) - 1 for a >= 0; the second for a below the format's half-way to overflow alone.
+  // Computes exp(a) / 2 and exp(a) - 1 for a >= 0; the second only for a below half of the argument that overflows.
   void HalfExpAndExpMinus1(Value* a, Value** half_exp, Value** expm1) {
     Value* clamped = Select(b_.CreateFCmpOGT(a, F(711)), F(711), a);
     Value* shifted = nullptr;
@@ -511,7 +511,7 @@ class VectorMath {
     Value* z = Select(*is_small, b_.CreateFMul(x, x), half_rest);
     Value* s = Select(*is_small, x, Sqrt(half_rest));
     *tail = b_.CreateFMul(b_.CreateFMul(s, z), Polynomial(kAsin64, z));
-    // What the root's rounding lost.
+    // What the rounding of the root lost.
     Value* lost = b_.CreateFDiv(Fma(b_.CreateFNeg(s), s, z), b_.CreateFAdd(s, s));
     lost = Select(b_.CreateFCmpOEQ(z, F(0)), F(0), lost);
     *far = b_.CreateFMul(F(2), b_.CreateFAdd(s, b_.CreateFAdd(*tail, lost)));
