@@ -1,3 +1,4 @@
+// Finds the result of "main" by its name and wraps its expression in one call of nn.softmax.
 #include "compiler/driver/add_softmax.h"
 
 #include <string_view>
@@ -10,7 +11,7 @@
 namespace ingot::driver {
 namespace {
 
-// The results' names: as the model says, or as lowering makes them.
+// The names of the results: those that the model gives, then those that lowering to bytecode would give.
 std::vector<std::string> OutputNames(const ir::Function& function, size_t num_results) {
   std::vector<std::string> names;
   if (const ir::AttrValue* given = function->attrs.Find("output_names")) {

@@ -8,8 +8,9 @@
 
 namespace ingot::driver {
 
-// The module with the named result of "main" put through softmax along its last axis; its name stays. In: a normalised
-// module. Out: calls may nest, so it is to be normalised again.
+// Returns the module with the named result of "main" put through softmax along its last axis; the result keeps its
+// name. The module must be normalised; the returned one must be normalised again, since calls may nest in it. kNotFound
+// if no result has this name.
 Result<ir::IRModule> AddSoftmax(ir::IRModule module, const std::string& output);
 
 }  // namespace ingot::driver

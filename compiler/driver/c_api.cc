@@ -1,5 +1,5 @@
-// The C API to compile (ingot/compiler.h): options of C in, the driver's out, and its results behind an opaque handle.
-// The library links libingot, whose ingot_status_create makes every status.
+// The C API to compile (ingot/compiler.h): converts C options to the driver's, and keeps results behind an opaque
+// handle. The library links libingot, whose ingot_status_create makes every status.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -20,7 +20,7 @@ struct ingot_compiled {
   ingot::vm::Program program;
   std::vector<std::byte> bytes;
   std::string architecture;
-  std::string model_path;  // and how it was compiled: what golden cases are evaluated from
+  std::string model_path;  // with `options`: how it was compiled; golden cases are evaluated from them
   ingot::driver::CompileOptions options;
 };
 
@@ -32,7 +32,7 @@ ingot_status* ToC(const Status& status) {
   return ingot_status_create(static_cast<ingot_status_code>(status.code()), status.message().c_str());
 }
 
-// Runs a function that gives a Status; what libraries throw ends here.
+// Runs a function that returns a Status; exceptions of libraries become statuses here.
 template <typename Function>
 ingot_status* Guard(Function function) {
   try {
@@ -48,7 +48,8 @@ Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
 }
 
-// An options struct of this or an older version of the header; what that does not have keeps its default.
+// Copies an options struct of this version of the header or an older one; fields that an older one lacks keep their
+// defaults.
 template <typename Options>
 Result<Options> CopyOptions(const Options* given, Options options) {
   if (given == nullptr) return options;

@@ -1,3 +1,6 @@
+// The stages of a compilation, each as one short function: read a model or text, bind and detach parameters,
+// canonicalise, run passes (PassRun: options, verifier, observers), and at the end CompileModule, which calls them down
+// to a program.
 #include "compiler/driver/compile.h"
 
 #include <xxhash.h>
@@ -58,7 +61,7 @@ Result<std::vector<transform::NamedConstant>> ReadConstants(const std::string& p
   return constants;
 }
 
-// The options of an import that depend on files: where external data lies, and the inputs that --params binds.
+// Adds to the import's options what depends on files: where external data is, and the inputs that --params binds.
 Result<importer::ImportOptions> ImportOptionsFor(const std::string& path, const CompileOptions& options) {
   importer::ImportOptions import = options.import;
   import.directory = std::filesystem::path(path).parent_path().string();
@@ -78,7 +81,7 @@ Result<ir::IRModule> ReadOnnx(const std::string& path, const CompileOptions& opt
   return std::move(imported.module);
 }
 
-// The model's weights as parameters, written where the options say.
+// Turns the model's weights into parameters, and writes them where the options say.
 Result<ir::IRModule> DetachWeights(ir::IRModule module, const CompileOptions& options) {
   INGOT_ASSIGN_OR_RETURN(transform::DetachedParams detached, transform::DetachParams(std::move(module), "main"));
   if (options.detached_params_path.empty()) return std::move(detached.module);
@@ -91,7 +94,7 @@ Result<ir::IRModule> DetachWeights(ir::IRModule module, const CompileOptions& op
   return std::move(detached.module);
 }
 
-// Parameters of main that the file names become constants.
+// Turns the parameters of main that the file names into constants.
 Result<ir::IRModule> BindFromFile(ir::IRModule module, const std::string& path) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<transform::NamedConstant> constants, ReadConstants(path));
   Result<ir::IRModule> bound = transform::BindParams(std::move(module), "main", constants);
@@ -99,7 +102,7 @@ Result<ir::IRModule> BindFromFile(ir::IRModule module, const std::string& path) 
   return bound;
 }
 
-// --state as the attribute that keep_states reads; names are checked there, where the results are known.
+// Stores --state as the attribute that keep_states reads; that pass checks the names, since it knows the results.
 Result<ir::IRModule> WithStates(ir::IRModule module, const std::vector<std::pair<std::string, std::string>>& states) {
   const ir::Function main_function = module.FindFunction("main");
   if (!main_function) return Status(StatusCode::kInvalidArgument, "--state: the module has no function \"main\"");
@@ -119,14 +122,14 @@ Result<ir::IRModule> WithStates(ir::IRModule module, const std::vector<std::pair
   return module;
 }
 
-// The module as its own text says it: names of variables as printed, constants shared by content.
+// Returns the module as its own text would be read: variables named as printed, constants shared by content.
 Result<ir::IRModule> Canonical(const ir::IRModule& module) {
   script::ConstantStore constants;
   const std::string text = script::PrintModule(module, {}, &constants);
   return script::ParseModule(text, "module.py", &constants);
 }
 
-// Every expression typed, in A-normal form, as its own text says it.
+// Types every expression and brings the module into A-normal form, then into the form of its own text.
 Result<ir::IRModule> InferTypes(ir::IRModule module) {
   transform::PassContext context;
   INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));

@@ -19,8 +19,8 @@ namespace ingot::driver {
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
-constexpr uint64_t kDataAlignment = 64;        // what kernels assume of constants
-constexpr uint64_t kSegmentAlignment = 65536;  // the largest page that a target has
+constexpr uint64_t kDataAlignment = 64;        // the alignment of constants that kernels assume
+constexpr uint64_t kSegmentAlignment = 65536;  // the largest page size of any target
 constexpr uint64_t kPairBytes = 16;
 
 struct Machine {
@@ -39,7 +39,7 @@ void Put(formats::ByteWriter& out, const T& structure) {
   out.Bytes(std::as_bytes(std::span(&structure, 1)));
 }
 
-// Texts one after the other, each with a zero behind it; the empty one comes first.
+// Strings one after the other, each with a zero behind it; the first one is empty.
 class Names {
  public:
   uint32_t Add(std::string_view name) {
@@ -92,7 +92,7 @@ class Writer {
     header.e_phnum = num_segments;
     header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = num_sections;
-    header.e_shstrndx = num_sections - 1;  // names come last
+    header.e_shstrndx = num_sections - 1;  // the names are the last section
     return header;
   }
 
@@ -145,7 +145,7 @@ class Writer {
     AddSection(".rela.data.rel.ro", relocation);
     Elf64_Shdr symbols = Section(SHT_SYMTAB, 0, symbols_at, 3 * sizeof(Elf64_Sym), 8);
     symbols.sh_link = 5;
-    symbols.sh_info = 2;  // the first that is global
+    symbols.sh_info = 2;  // index of the first global symbol
     symbols.sh_entsize = sizeof(Elf64_Sym);
     AddSection(".symtab", symbols);
     AddSection(".strtab", Section(SHT_STRTAB, 0, names_at, names_bytes, 1));
@@ -221,7 +221,7 @@ class Writer {
   void AddLibrarySections(uint64_t dynamic_at, uint64_t dynamic_bytes) {
     sections_.emplace_back();
     const auto add = [&](const char* name, Elf64_Shdr section, uint32_t link, uint32_t info, uint64_t entry_bytes) {
-      section.sh_addr = section.sh_offset;  // everything lies at its offset
+      section.sh_addr = section.sh_offset;  // every section's address is its offset
       section.sh_link = link;
       section.sh_info = info;
       section.sh_entsize = entry_bytes;
@@ -279,7 +279,7 @@ class Writer {
   // Offsets in the file, in a library addresses too.
   uint64_t data_at_ = 0, pair_at_ = 0, sections_at_ = 0;
   uint64_t hash_at_ = 0, symbols_at_ = 0, names_at_ = 0, names_bytes_ = 0, relocation_at_ = 0;
-  uint64_t soname_ = 0;  // in the symbols' names
+  uint64_t soname_ = 0;  // offset in the symbol names
   std::vector<Elf64_Shdr> sections_;
   Names section_names_;
 };

@@ -1,7 +1,7 @@
 // An executable inside an ELF file that an application links: a relocatable object, or a shared library. In: a
 // container; out: the file, with one symbol, the C object `const struct { const void* data; size_t size; }`. It is a
 // pair rather than the bytes themselves, so that a linker which copies a library's data objects into a program (copy
-// relocations) copies sixteen bytes. We write the few structures ourselves: no linker is needed, and the weights are
+// relocations) copies sixteen bytes. The few ELF structures are written here: no linker is needed, and the weights are
 // streamed into the file instead of going through an object file first.
 #pragma once
 

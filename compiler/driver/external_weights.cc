@@ -1,3 +1,4 @@
+// Writes the weights with the ordinary safetensors writer and reads the file back to find where each one lies in it.
 #include "compiler/driver/external_weights.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads the tensor file, takes the tensors that the signature of "main" names, and evaluates the model for outputs that
+// the file lacks.
 #include "compiler/driver/golden.h"
 
 #include <algorithm>
@@ -23,7 +25,8 @@ bool Fits(const vm::Type& type, const Tensor& tensor) {
   return true;
 }
 
-// The tensors of the file that the signature names, in its order; nothing where the file has none of them.
+// Takes the tensors that the signature names, in its order. Returns none if the file has none of them; kBadInput if it
+// has only some, or one of another type.
 Result<std::vector<vm::GoldenTensor>> Take(const std::vector<vm::NamedType>& declared, const char* what,
                                            const vm::Signature& signature, std::vector<formats::NamedTensor>& tensors) {
   std::vector<vm::GoldenTensor> taken;
@@ -46,7 +49,7 @@ Result<std::vector<vm::GoldenTensor>> Take(const std::vector<vm::NamedType>& dec
   return taken;
 }
 
-// With the inputs' dims in the place of symbols.
+// Evaluates the model by reference; an ONNX model is imported with the inputs' dims in place of its symbols.
 Result<std::vector<Tensor>> Evaluate(const std::string& model, CompileOptions options,
                                      const std::vector<vm::GoldenTensor>& inputs) {
   if (!options.states.empty())

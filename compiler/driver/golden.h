@@ -1,6 +1,6 @@
-// Golden cases for an executable (vm-compile --golden): a call of "main" by a tensor file, with the outputs that it
-// should have: those in the same file under the outputs' names, or, where it holds none, what the operators' reference
-// evaluations give. Never what compiled kernels give: a golden case is to find their faults.
+// Golden cases for an executable (vm-compile --golden): a call of "main" with inputs from a tensor file, and the
+// outputs that it should have: those in the same file under the outputs' names, or, if there are none, the results of
+// the operators' reference evaluations. Compiled kernels never make them: a golden case is to find their faults.
 #pragma once
 
 #include <string>

@@ -1,3 +1,5 @@
+// Compiles, opens the program with native code trusted, and makes one context; calls only convert arguments and
+// results.
 #include "compiler/driver/jit.h"
 
 namespace ingot::driver {
@@ -42,7 +44,7 @@ Result<std::unique_ptr<JitModule>> JitModule::Compile(ir::IRModule module, JitOp
   }
   auto jit = std::unique_ptr<JitModule>(new JitModule());
   vm::OpenOptions open;
-  open.trust = vm::Trust::kFile;  // made here, by the caller's own wish
+  open.trust = vm::Trust::kFile;  // this process made it, and the caller asked for it
   INGOT_ASSIGN_OR_RETURN(jit->executable_, vm::Executable::FromProgram(std::move(options.instance), std::move(program),
                                                                        "in-process module", open));
   INGOT_ASSIGN_OR_RETURN(jit->context_, vm::Context::Create(jit->executable_, std::move(options.context)));

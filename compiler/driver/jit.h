@@ -1,6 +1,6 @@
-// In-process use: a module of a front end or builder in, its functions callable from the same program; no file in
-// between. The kernels are compiled for this machine unless a target says otherwise, and run by the same VM that runs
-// files; tensors cross as runtime/tensor.h's, which runtime/dlpack.h makes of DLPack and back.
+// In-process use: a module of a front end or builder goes in, and its functions can be called from the same program;
+// there is no file in between. The kernels are compiled for this machine unless a target says otherwise, and run by the
+// same VM that runs files. Tensors are those of runtime/tensor.h; runtime/dlpack.h converts from DLPack and back.
 //
 //     ir::IRModule module;
 //     module.Add("add_one", te::CreatePrimFunc({x, y}));
@@ -30,8 +30,8 @@ struct JitOptions {
   vm::ContextOptions context;              // memory cap, fuel, external functions
 };
 
-// One compiled module and one context to call it in: for one thread at a time, as the context. Further threads make
-// contexts of their own over executable().
+// One compiled module and one context to call it in. Like the context it is for one thread at a time; further threads
+// make contexts of their own over executable().
 class JitModule {
  public:
   static Result<std::unique_ptr<JitModule>> Compile(ir::IRModule module, JitOptions options = {},
@@ -43,12 +43,12 @@ class JitModule {
 
   // Calls an exported function (graph functions and prim functions that are not private) with any values.
   Result<std::vector<vm::Value>> Invoke(std::string_view function, std::span<const vm::Value> arguments);
-  // With tensors alone, whose results are tensors, or tuples of tensors, which come one by one.
+  // Like Invoke, with tensors alone. Results must be tensors or tuples of tensors; tuples are flattened.
   Result<std::vector<Tensor>> Call(std::string_view function, std::span<const Tensor> inputs);
   Result<std::vector<Tensor>> Call(std::string_view function, std::initializer_list<Tensor> inputs) {
     return Call(function, std::span(inputs.begin(), inputs.size()));
   }
-  // Results go into the caller's tensors. A prim function's outputs are its last parameters.
+  // Writes the results into the caller's tensors. A PrimFunc's outputs are its last parameters.
   Status CallInto(std::string_view function, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
   Status CallInto(std::string_view function, std::initializer_list<Tensor> inputs,
                   std::initializer_list<Tensor> outputs) {

@@ -1,3 +1,5 @@
+// A walk over the bindings of "main", with a table from variables to values. Each call goes to its operator's reference
+// evaluation.
 #include "compiler/driver/reference_evaluation.h"
 
 #include <string>
@@ -40,7 +42,7 @@ class Evaluation {
   Result<Value> Run(const ir::SeqExprNode& seq) {
     for (const ir::BindingBlock& block : seq.blocks) {
       for (const ir::Binding& binding : block.bindings) {
-        // Shapes are read from the calls that use them.
+        // A shape is read by the calls that use it, not bound as a value.
         if (As<ir::ShapeExprNode>(binding.value) != nullptr) continue;
         Result<Value> value = Evaluate(binding.value);
         if (!value.ok()) return std::move(value).status().WithContext("\"" + binding.var->name + "\"");

@@ -1,7 +1,7 @@
 // A whole model by the operators' reference evaluations (op::OpRow::reference): whole tensors in float64, one call
 // after the other, sharing nothing with passes and kernels. Slow; for golden cases of models whose results the user
 // does not have. In: a loaded module with constant shapes; out: the results of "main". Calls of functions, loops and
-// calls whose rows have no reference are refused by name.
+// operators without a reference evaluation are refused by name.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,13 @@
 
 namespace ingot::driver {
 
-// Whether what an operator gives is rounded to its dtype before the next one reads it. Rows compute in float64 and
-// round what is narrower than float32 themselves; without more, float32 keeps the precision and the range of float64
-// between operators: near to the exact result, and blind to overflow and to numbers that are added to round others.
+// Whether an operator's result is rounded to its dtype before the next operator reads it. References compute in float64
+// and round dtypes narrower than float32 themselves. With kNarrow, float32 values keep the precision and range of
+// float64 between operators: close to the exact result, but blind to overflow and to constants that are added in order
+// to round.
 enum class Rounding : uint8_t { kNarrow, kEveryOperator };
 
-// inputs: one for each parameter of "main", in order. Tuples of results are taken apart.
+// inputs: one for each parameter of "main", in order. Results that are tuples are flattened.
 Result<std::vector<Tensor>> EvaluateByReference(const ir::IRModule& module, std::span<const Tensor> inputs,
                                                 Rounding rounding = Rounding::kNarrow);
 

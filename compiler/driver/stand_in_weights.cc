@@ -1,3 +1,5 @@
+// All stand-ins are parts of one buffer of noise, so a constant is recognised as a stand-in by its address. Hide,
+// Reveal and Restore are three walks over constants.
 #include "compiler/driver/stand_in_weights.h"
 
 #include <algorithm>
@@ -10,7 +12,8 @@ namespace ingot::driver {
 
 namespace {
 
-// Stand-ins begin a few bytes apart in the noise; two bytes may be equal by chance, so that some are skipped.
+// Stand-ins begin a few bytes apart in the noise. Two of few bytes may be equal by chance; then the next place is
+// tried, for which spare noise is kept.
 constexpr size_t kDistance = 8;
 constexpr size_t kSpare = 4096;
 
@@ -23,7 +26,7 @@ bool IsReplaceable(const ir::ConstantNode& constant) {
 
 class Collector : public ir::ExprMutator {
  public:
-  // Null: the name stands for several.
+  // By name; null: several different constants have the name.
   std::map<std::string, std::shared_ptr<const ir::ConstantData>> found;
 
  protected:

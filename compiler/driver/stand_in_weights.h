@@ -1,10 +1,10 @@
-// Weights that whoever opens the executable may replace. The compiler must not learn anything from their elements: it
-// would fold them, share two that happen to be equal, or match one that happens to be all ones, and the program would
-// be wrong for other elements. So passes see stand-ins: noise, different for every weight, and the bytecode gets the
-// weights' own bytes at the end. What passes do to noise they do for every value.
+// Weights that a user of the executable may replace. The compiler must not learn anything from their elements:
+// otherwise it would fold them, share two that happen to be equal, or match one that happens to be all ones, and the
+// program would be wrong for other elements. So passes see stand-ins: noise, different for every weight. The bytecode
+// gets the weights' own bytes at the end. What passes do to noise is right for all values.
 //
-// Weights are the named constants of floating point or of 8 bits with more than one element, where the name stands for
-// one constant alone; scalars and tables of indices keep their meaning for the compiler, and cannot be replaced.
+// Weights are the named constants of floating point or of 8 bits with more than one element, if no other constant has
+// the name. Scalars and tables of indices keep their elements for the compiler, and cannot be replaced.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ namespace ingot::driver {
 
 class StandInWeights {
  public:
-  // The module with stand-ins in the place of its weights.
+  // Returns the module with stand-ins in place of its weights.
   ir::IRModule Hide(const ir::IRModule& module);
-  // The module with the weights where their stand-ins are: what a user is to see of it.
+  // Returns the module with weights in place of their stand-ins, as a user should see it.
   ir::IRModule Reveal(const ir::IRModule& module) const;
-  // The weights' bytes where their stand-ins are, and Program::weights.
+  // Puts the weights' bytes in place of their stand-ins, and fills Program::weights.
   void Restore(vm::Program& program) const;
 
  private:

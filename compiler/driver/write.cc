@@ -1,3 +1,5 @@
+// Checks that the loader will accept the program, encodes it with golden cases and signature, and writes it in the form
+// that is asked for; finding the launcher and naming the symbol are here, too.
 #include "compiler/driver/write.h"
 
 #include <dlfcn.h>
@@ -20,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folders that hold this code: of the running program, and of the shared library when it is in one.
+// The folders that hold this code: that of the running program, and that of the shared library if the code is in one.
 std::vector<fs::path> OwnFolders() {
   std::vector<fs::path> folders;
   std::error_code error;
@@ -34,13 +36,13 @@ std::vector<fs::path> OwnFolders() {
   return folders;
 }
 
-// What an application includes to reach the executable inside of it.
+// The text of the header that an application includes to refer to the executable inside it.
 std::string Header(const std::string& symbol, const vm::Program& program) {
   std::string functions;
   for (const vm::Function& function : program.functions) {
     if (function.exported) functions += "\n *     " + function.name + function.signature.ToString();
   }
-  // A name from a model may hold what ends a comment.
+  // A function name from a model may contain the end of a comment.
   for (size_t at; (at = functions.find("*/")) != std::string::npos;) functions.insert(at + 1, " ");
   return "/* An Ingot executable inside of this program:" + functions +
          "\n *\n *     ingot_executable_open_memory(instance, " + symbol + ".data, " + symbol + ".size, \"" + symbol +
@@ -63,8 +65,8 @@ Status CheckArchitecture(const vm::Program& program, const std::string& architec
   return Status();
 }
 
-// What the loader asks of every file, before anything is written: its proofs, and its caps on what tables may hold.
-// Constants and images are bytes behind the tables, which decoding does not look at.
+// Checks what the loader requires of every file, before anything is written: the verifier's proofs, and its caps on
+// tables. Constants and images are left out: they are bytes behind the tables, and decoding does not look at them.
 Status CheckLoads(const vm::Program& program) {
   const auto check = [&]() -> Status {
     INGOT_RETURN_IF_ERROR(vm::Verify(program));

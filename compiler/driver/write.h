@@ -1,6 +1,6 @@
-// Writing what was compiled: an executable, a native program (launcher and executable in one file), or the executable
-// inside an ELF object or shared library that an application links, with a C header beside it. No compiler or linker is
-// started for any of them.
+// Writes a compiled program: as an executable, as a native program (launcher and executable in one file), or inside an
+// ELF object or shared library that an application links, with a C header beside it. No compiler or linker is started
+// for any of them.
 #pragma once
 
 #include <string>
@@ -25,18 +25,21 @@ struct WriteOptions {
   std::string secret_key;  // a file of a key to sign with; empty: not signed
 };
 
-// How constants are stored, as --compress says it: "none", "zstd:1" to "zstd:19".
+// Parses the argument of --compress, which says how constants are stored: "none", "zstd:1" to "zstd:19".
 Result<vm::EncodeOptions> ParseCompression(std::string_view text);
 
-// Of kObject and kShared the C symbol and header are named after the file: "out/model.o" gives `model` and out/model.h.
+// Writes the file; errors: kUnsupportedModel if the loader would refuse it, kInvalidArgument for kernels of another
+// architecture. For kObject and kShared, symbol and header are named after the file: "out/model.o" gives `model` and
+// out/model.h.
 Status WriteProgramAs(const vm::Program& program, const std::string& path, const WriteOptions& options);
 
 // "launcher-ARCH" is fully static. "launcher-ARCH-dynamic" links the C library, for executables that use other devices
 // than the CPU: their drivers are shared libraries, and a static program that loads one crashes.
 std::string LauncherName(const vm::Program& program, const std::string& architecture);
 
-// The launcher that belongs to this build: ../libexec/ingot/NAME as seen from the folder (or the one above it) of the
-// running program or of the library that this code is in. A failure names the places that were tried.
+// Returns the path of the launcher that belongs to this build: ../libexec/ingot/NAME as seen from the folder (or the
+// one above it) of the running program or of the library that holds this code. A failure names the places that were
+// tried.
 Result<std::string> FindLauncher(const std::string& name);
 
 // The file's name without folder and extension, as a C identifier.
