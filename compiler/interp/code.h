@@ -1,5 +1,5 @@
-// Code: a function translated for interpretation: variables and buffers are numbered, so that running it looks nothing
-// up by name. Vector values are computed lane by lane. Internal to compiler/interp.
+// Code: a function translated for interpretation. Variables and buffers are numbered, so that nothing is looked up by
+// name while it runs. Vector values are computed lane by lane. Internal to compiler/interp.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace ingot::interp {
 class ExprCode {
  public:
   virtual ~ExprCode() = default;
-  // The value of one lane (0 for scalars). After a failure (machine.failed) it means nothing.
+  // Returns the value of one lane (0 for scalars). The result is meaningless after a failure (machine.failed).
   virtual Cell Eval(Machine& machine, int lane) const = 0;
 };
 using ExprPtr = std::unique_ptr<ExprCode>;
@@ -26,7 +26,7 @@ class StmtCode {
 };
 using StmtPtr = std::unique_ptr<StmtCode>;
 
-// Numbers variables and buffers, and translates. What cannot be interpreted is an error here.
+// Numbers variables and buffers, and translates to code. Reports an error for what cannot be interpreted.
 class Translator {
  public:
   ExprPtr Translate(const ir::PrimExpr& expr);

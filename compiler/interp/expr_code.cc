@@ -1,4 +1,5 @@
-// Scalar and vector expressions.
+// Scalar and vector expressions: one ExprCode class per kind of node, and the translation to them. Arithmetic wraps and
+// rounds as compiled kernels do.
 #include <cmath>
 #include <limits>
 
@@ -36,8 +37,8 @@ class VarCode : public ExprCode {
   int slot_;
 };
 
-// Operands in double are exact; one rounding to the dtype makes +, -, *, / and sqrt correctly rounded there, since
-// double has more than twice the digits of every smaller format (Figueroa 1995).
+// Operands in double are exact; one rounding to the dtype makes +, -, *, / and sqrt correctly rounded in that dtype,
+// since double has more than twice the digits of every smaller format (Figueroa 1995).
 class FloatBinaryCode : public ExprCode {
  public:
   FloatBinaryCode(BinaryOp op, DataType dtype, ExprPtr a, ExprPtr b)
@@ -191,12 +192,12 @@ class ChooseCode : public ExprCode {
   ExprPtr c_, t_, f_;
 };
 
-// Integers wrap; floats round towards zero to integers, at the ends of whose range they stop; NaN becomes 0.
+// Integers wrap. Floats become integers by rounding towards zero, clamped to the integer's range; NaN becomes 0.
 Cell CastCell(DataType from, DataType to, Cell value) {
   const bool from_uint64 = from.is_uint() && from.bits == 64;
   if (to.is_floating()) {
     if (from.is_floating()) return FloatCell(ir::RoundToFloat(to, value.f));
-    // Conversion to float32 rounds once: not by way of double.
+    // Integers are converted to float32 directly, which rounds once; through double it could round twice.
     if (to.code == TypeCode::kFloat && to.bits == 32) {
       return FloatCell(from_uint64 ? static_cast<float>(static_cast<uint64_t>(value.i)) : static_cast<float>(value.i));
     }

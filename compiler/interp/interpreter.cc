@@ -1,3 +1,5 @@
+// A run of one function: checks the caller's buffers against the parameters, binds symbols from their dims, and runs
+// the translated body on a Machine.
 #include "compiler/interp/interpreter.h"
 
 #include <unordered_set>
@@ -81,7 +83,7 @@ class Run {
     return {};
   }
 
-  // Lone variables are bound by what stands there: dimensions, compact strides, offset 0.
+  // Binds variables that stand alone as a dimension, stride or offset: to the dimensions, compact strides and 0.
   void BindSymbols(const Bound& bound) {
     const ir::BufferNode& buffer = *bound.buffer;
     const auto bind = [this](const ir::PrimExpr& expr, int64_t value) {

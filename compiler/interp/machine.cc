@@ -1,3 +1,5 @@
+// Reads and writes of elements with their checks (bounds, initialisation, races), packing of small dtypes, and the tree
+// of parallel iterations by which two accesses are found unordered.
 #include "compiler/interp/machine.h"
 
 #include <cstring>
@@ -8,7 +10,7 @@
 namespace ingot::interp {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 28;  // of one buffer inside the function
+constexpr int64_t kMaxElements = int64_t{1} << 28;  // of one buffer that the function allocates
 
 uint64_t BitMask(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
 
@@ -27,12 +29,12 @@ uint64_t CellToBits(DataType dtype, Cell cell) {
 std::optional<Contexts::Parting> Contexts::Part(Id a, Id b) const {
   while (nodes_[a].depth > nodes_[b].depth) a = nodes_[a].parent;
   while (nodes_[b].depth > nodes_[a].depth) b = nodes_[b].parent;
-  if (a == b) return std::nullopt;  // one happens in a step of the other's iteration
+  if (a == b) return std::nullopt;  // one access is in the iteration of the other
   while (nodes_[a].parent != nodes_[b].parent) {
     a = nodes_[a].parent;
     b = nodes_[b].parent;
   }
-  if (nodes_[a].execution != nodes_[b].execution) return std::nullopt;  // one loop after the other
+  if (nodes_[a].execution != nodes_[b].execution) return std::nullopt;  // one loop ran after the other
   return Parting{a, b};
 }
 
@@ -101,7 +103,7 @@ bool Machine::Step() {
 int64_t Machine::ElementOf(const ir::BufferNode& buffer, const View& view, std::span<const int64_t> indices,
                            const char* what) {
   int64_t element = view.offset;
-  if (indices.size() == 1 && view.dims.size() != 1) {  // a view of a compact buffer numbers its elements
+  if (indices.size() == 1 && view.dims.size() != 1) {  // the index counts the elements of a compact buffer
     const std::optional<int64_t> size = NumElements(view.dims);
     if (!size.has_value() || indices[0] < 0 || indices[0] >= *size) {
       Fail(std::string(what) + " of a view of " + buffer.name + " is out of bounds: element " +
@@ -198,7 +200,7 @@ std::optional<std::vector<int64_t>> CompactStrides(std::span<const int64_t> dims
 }
 
 std::optional<int64_t> NumElements(std::span<const int64_t> dims) {
-  // Dimensions of 0 are left out, so that the strides are known not to overflow either.
+  // Dimensions of 0 are left out of the product, so that strides cannot overflow either.
   int64_t product = 1;
   bool empty = false;
   for (const int64_t dim : dims) {

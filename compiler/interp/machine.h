@@ -1,5 +1,5 @@
-// The state of one interpretation: variables, buffers with what is known of each element, and the order in which
-// parallel iterations may run. Internal to compiler/interp.
+// The state of one interpretation: variables, buffers with the last writer and reader of each element, and the tree of
+// parallel iterations. Internal to compiler/interp.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +33,9 @@ inline Cell FloatCell(double value) {
 Cell CellFromBits(DataType dtype, uint64_t bits);
 uint64_t CellToBits(DataType dtype, Cell cell);
 
-// Where in the tree of parallel loops an access happens. A node is one iteration of one execution of a parallel loop
-// inside its parent's; node 1 is outside of all. Two accesses are unordered when their paths part at two iterations of
-// one execution. kAny stands for several iterations at once.
+// Where in the tree of parallel loops an access happens. A node is one iteration of one execution of a parallel loop,
+// inside its parent's iteration; node 1 is outside of all loops. Two accesses are unordered if their paths split into
+// two iterations of the same execution. kAny stands for several iterations at once.
 class Contexts {
  public:
   using Id = uint32_t;
@@ -49,7 +49,7 @@ class Contexts {
     return static_cast<Id>(nodes_.size() - 1);
   }
   bool Unordered(Id a, Id b) const { return a != b && Part(a, b).has_value(); }
-  // What stands for both readers: the later one where they are ordered.
+  // Returns a node that stands for both readers: the later one if they are ordered.
   Id Join(Id earlier, Id later);
 
  private:
@@ -60,7 +60,7 @@ class Contexts {
     uint32_t execution;
     int64_t iteration;
   };
-  // The two nodes below the last common one, when they are unordered.
+  // The two nodes below the last common node of two unordered accesses.
   struct Parting {
     Id a, b;
   };
@@ -70,7 +70,7 @@ class Contexts {
   uint32_t num_executions_ = 0;
 };
 
-// The elements of one buffer, and for each element who wrote and read it last.
+// The elements of one buffer, and for each element its last writer and reader.
 class Storage {
  public:
   Storage(DataType dtype, int64_t num_elements);  // own bytes, nothing written
@@ -88,7 +88,7 @@ class Storage {
   std::vector<Contexts::Id> writers_, readers_;  // kNone: nobody yet
 };
 
-// A buffer as it is bound now: a storage, or a region of one.
+// A buffer as it is bound at the moment: a storage, or a region of one.
 struct View {
   std::shared_ptr<Storage> storage;
   int64_t offset = 0;
@@ -107,14 +107,14 @@ struct Machine {
   Status status;
   bool failed = false;
 
-  // Keeps the first failure, with the block it happened in.
+  // Records the first failure, with the block in which it happened.
   void Fail(StatusCode code, const std::string& message);
   void Fail(const std::string& message) { Fail(StatusCode::kFailed, message); }
-  // False when the budget is used up or something failed.
+  // Counts a statement; false when the budget is used up or something failed.
   bool Step();
   Cell Read(const ir::BufferNode& buffer, int view, std::span<const int64_t> indices);
   void Write(const ir::BufferNode& buffer, int view, std::span<const int64_t> indices, Cell value);
-  // A new storage for dims (strides empty: compact).
+  // Makes a new storage for dims (strides empty: compact).
   std::optional<View> Allocate(const ir::BufferNode& buffer, std::vector<int64_t> dims, std::vector<int64_t> strides,
                                int64_t offset);
 
@@ -122,7 +122,7 @@ struct Machine {
   int64_t ElementOf(const ir::BufferNode& buffer, const View& view, std::span<const int64_t> indices, const char* what);
 };
 
-// dims' compact, row-major strides; nothing when the number of elements overflows or a dimension is negative.
+// The compact, row-major strides of dims; nothing if the number of elements overflows or a dimension is negative.
 std::optional<std::vector<int64_t>> CompactStrides(std::span<const int64_t> dims);
 std::optional<int64_t> NumElements(std::span<const int64_t> dims);
 std::string IndicesText(std::span<const int64_t> indices);

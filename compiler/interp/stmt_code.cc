@@ -1,4 +1,4 @@
-// Statements.
+// Statements and blocks: one StmtCode class per kind of node, and the translation to them.
 #include "compiler/interp/code.h"
 #include "compiler/ir/visitor.h"
 
@@ -12,7 +12,7 @@ std::vector<int64_t> EvalAll(Machine& machine, const std::vector<ExprPtr>& exprs
   return values;
 }
 
-// All lanes are computed before the first is written.
+// Computes all lanes before it writes the first.
 class StoreCode : public StmtCode {
  public:
   StoreCode(ir::Buffer buffer, int view, int lanes, ExprPtr value, std::vector<ExprPtr> indices)
@@ -94,7 +94,7 @@ class IfCode : public StmtCode {
   StmtPtr then_, else_;
 };
 
-// A condition per lane: the stores below write the lanes where it holds.
+// A condition per lane: the stores in the body write the lanes for which it holds.
 class MaskCode : public StmtCode {
  public:
   MaskCode(int lanes, ExprPtr condition, StmtPtr body)
@@ -115,7 +115,7 @@ class MaskCode : public StmtCode {
 };
 
 // Iterations of an unordered loop (parallel, vectorized, threads) run one after the other here, each in a context of
-// its own, so that what would race is found.
+// its own, so that races are found.
 class ForCode : public StmtCode {
  public:
   ForCode(int slot, bool unordered, ExprPtr min, ExprPtr extent, StmtPtr body)
@@ -184,7 +184,7 @@ class AssertCode : public StmtCode {
   StmtPtr body_;
 };
 
-// Fresh, unwritten storage each time.
+// Allocates a fresh, unwritten storage at each execution.
 class AllocateCode : public StmtCode {
  public:
   AllocateCode(ir::Buffer buffer, int view, std::vector<ExprPtr> dims, std::vector<ExprPtr> strides, ExprPtr offset,
@@ -216,7 +216,7 @@ class AllocateCode : public StmtCode {
   StmtPtr body_;
 };
 
-// A view of a region: the last dimensions of the source; those before have one element in the region.
+// Binds a view of a region: the last dimensions of the source; the dimensions before them have extent 1 in the region.
 class MatchCode : public StmtCode {
  public:
   struct Region {
@@ -291,7 +291,7 @@ class BlockCode : public StmtCode {
       const int64_t min = iter.min->Eval(machine, 0).i;
       const int64_t extent = iter.extent->Eval(machine, 0).i;
       if (machine.failed) return;
-      // Without overflow: the distance from min is a count.
+      // Compares the distance from min as an unsigned count, which cannot overflow.
       if (value < min || static_cast<uint64_t>(value) - static_cast<uint64_t>(min) >= static_cast<uint64_t>(extent) ||
           extent <= 0) {
         return machine.Fail("iteration variable " + iter.name + " is bound to " + std::to_string(value) +
@@ -310,7 +310,7 @@ class BlockCode : public StmtCode {
   StmtPtr body_;
 };
 
-// Runs a block's init where every reduction variable has its first value.
+// Runs a block's init when every reduction variable has its first value.
 class InitCode : public StmtCode {
  public:
   struct First {
@@ -422,7 +422,7 @@ StmtPtr Translator::Translate(const ir::Stmt& stmt) {
       const auto& node = static_cast<const ir::AttrStmtNode&>(*stmt);
       const auto* iter = dynamic_cast<const ir::IterVarNode*>(node.node.get());
       if (iter == nullptr || node.key != "thread_extent") return Translate(node.body);
-      // A launched thread axis: the body runs once per thread.
+      // A launched thread axis runs the body once per thread.
       ExprPtr min = Translate(iter->domain.min);
       ExprPtr extent = Translate(iter->domain.extent);
       const int slot = DefineVar(iter->var);

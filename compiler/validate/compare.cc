@@ -1,3 +1,4 @@
+// Elements are decoded to double and compared one by one; the tolerance for rounding is one number per tensor.
 #include "compiler/validate/compare.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@ namespace ingot::validate {
 
 namespace {
 
-// Of a whole model's rounding errors, in units of the dtype's epsilon times its largest number: sums of some thousand
-// terms and a few layers.
+// The tolerance for rounding errors of a whole model (sums of some thousand terms, a few layers), in units of the
+// dtype's epsilon times the tensor's largest number.
 constexpr double kAllowedEpsilons = 1024;
 
 uint64_t BitsAt(const HostTensor& tensor, size_t i) {
@@ -41,7 +42,7 @@ double Allowed(const HostTensor& before) {
     const double value = std::fabs(ir::DecodeFloat(before.dtype, BitsAt(before, i)));
     if (std::isfinite(value)) largest = std::max(largest, value);
   }
-  // Of small formats some epsilons are as many as the format has numbers.
+  // Small formats have so few numbers that a thousand epsilons would allow any result.
   return largest * std::ldexp(mantissa >= 20 ? kAllowedEpsilons : 32, -mantissa);
 }
 
@@ -49,7 +50,7 @@ bool Agree(const HostTensor& before, const HostTensor& after, size_t i, Exactnes
   const uint64_t a = BitsAt(before, i), b = BitsAt(after, i);
   if (a == b) return true;
   if (!before.dtype.is_floating()) {
-    // A number that rounds to the other side of a half becomes the next integer.
+    // A number near a half may be rounded to the next integer.
     const int64_t x = ir::WrapInt(before.dtype, static_cast<int64_t>(a));
     const int64_t y = ir::WrapInt(before.dtype, static_cast<int64_t>(b));
     return exactness != Exactness::kBitwise && !before.dtype.is_bool() && (x - y == 1 || y - x == 1);

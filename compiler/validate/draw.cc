@@ -1,3 +1,4 @@
+// A deterministic generator, the numbers of each kind of draw, and the table of sizes that symbols take.
 #include "compiler/validate/draw.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace ingot::validate {
 
 namespace {
 
-// A small generator of its own: the same numbers everywhere (splitmix64).
+// splitmix64, which gives the same numbers with every compiler and library.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -35,7 +36,7 @@ class Random {
 double HostileNumber(DataType dtype, DrawKind kind, Random& random) {
   const double largest = ir::LargestFinite(dtype);
   const double smallest = ir::DecodeFloat(dtype, 1);
-  // What is added and taken away again to round: 1.5 * 2^(mantissa bits).
+  // The constant that is added and subtracted again in order to round: 1.5 * 2^(mantissa bits).
   const double magic = std::ldexp(1.5, ir::FloatFormatOf(dtype).mantissa_bits);
   const double infinity = std::numeric_limits<double>::infinity();
   const double numbers[] = {0.0,  -0.0,    infinity, -infinity, std::nan(""), smallest,           -smallest, 1.0,
@@ -167,7 +168,7 @@ std::vector<Assignment> DrawAssignments(const ir::IRModule& module) {
     }
   }
   if (symbols.empty()) return {{{}, "fixed dims"}};
-  // Rows of sizes that the symbols take in turn.
+  // Each row is one assignment; its sizes are given to the symbols in turn.
   const std::vector<std::vector<int64_t>> rows = {{2}, {17}, {1},  {0}, {3, 1, 2, 5, 4}, {1, 17}, {17, 0}, {4},
                                                   {8}, {16}, {32}, {64}};
   const ir::Attrs& attrs = module.FindFunction("main")->attrs;

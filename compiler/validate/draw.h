@@ -1,6 +1,6 @@
-// Inputs for a validation: values of the symbols of "main" within their bounds, edge sizes first, and elements by
-// chance from a seed: finite ones, whole ones (whose sums are exact), special ones (infinities, NaN, -0, denormals
-// among them), and hostile ones (numbers whose products overflow and constants that rounding tricks use, too).
+// Inputs for a validation: values of the symbols of "main" within their bounds, edge sizes first, and random elements
+// from a seed: finite ones, whole ones (whose sums are exact), special ones (among them infinities, NaN, -0 and
+// denormals), and hostile ones (also numbers whose products overflow, and constants of rounding tricks).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace ingot::validate {
 enum class DrawKind : uint8_t { kFinite, kHostile, kSpecial, kWhole };
 const char* DrawKindName(DrawKind kind);
 
-// How integers are drawn: as indices, lengths and axes most of them are legal as small numbers alone.
+// How integers are drawn: as indices, lengths and axes, most integers are legal only as small numbers.
 enum class IntDraw : uint8_t { kAny, kBelowThree, kBelowTwo, kZero, kOne };
 
 struct Assignment {
@@ -25,13 +25,15 @@ struct Assignment {
   std::string text;  // "n=2, m=17"; "fixed dims" without symbols
 };
 
-// The parameters of "main" that a caller gives: all but those that "prepare" fills.
+// The parameters of "main" that a caller gives: all except those that the function "prepare" computes.
 std::vector<ir::Var> InputsOfMain(const ir::IRModule& module);
 
-// Every symbol 2, 17, 1 and 0, then unlike ones, then larger powers of two; each within the symbol's bounds, none twice.
+// The assignments in order: every symbol 2, 17, 1 and 0, then unlike values, then larger powers of two, each clamped to
+// the symbol's bounds, without duplicates.
 std::vector<Assignment> DrawAssignments(const ir::IRModule& module);
 
-// kUnsupportedModel for parameters that are no tensors, shapes or integers, kBadInput for dims below 0.
+// Draws one value per input of "main". kUnsupportedModel for parameters that are no tensors, shapes or integers,
+// kBadInput for dims below 0.
 Result<std::vector<Value>> DrawInputs(const ir::IRModule& module, const Assignment& assignment, DrawKind kind,
                                       IntDraw ints, uint64_t seed);
 

@@ -1,3 +1,5 @@
+// Evaluation: one run over a module. It evaluates graph expressions itself, and hands tensor functions, and operators
+// as the tensor functions they legalise to, to the interpreter. What is kept between runs is in Evaluator.
 #include "compiler/validate/evaluate.h"
 
 #include <xxhash.h>
@@ -20,7 +22,7 @@ namespace ingot::validate {
 using ir::As;
 using ir::Expr;
 
-// What the names of a function stand for; a function in a function sees those around it.
+// The values of a function's variables and symbols; a nested function also sees those of the functions around it.
 struct Environment {
   std::shared_ptr<Environment> outer;
   std::unordered_map<const ir::VarNode*, Value> values;
@@ -42,7 +44,7 @@ struct Environment {
 
 namespace {
 
-constexpr int kMaxCalls = 2000;  // of functions in each other
+constexpr int kMaxCalls = 2000;  // nesting depth of calls
 
 Status NotEvaluated(const std::string& what) {
   return Status(StatusCode::kUnsupportedModel, "the validator does not evaluate " + what);
@@ -133,7 +135,7 @@ class Evaluation {
     if (++depth_ > kMaxCalls) return Status(StatusCode::kDeadlineExceeded, "calls nest too deep");
     auto scope = std::make_shared<Environment>();
     scope->outer = std::move(outer);
-    for (const bool only_lone : {true, false}) {  // lone symbols first, then the rest is compared
+    for (const bool only_lone : {true, false}) {  // binds symbols that stand alone first, then compares
       for (size_t i = 0; i < arguments.size(); ++i) {
         const ir::Var& param = function->params[i];
         INGOT_RETURN_IF_ERROR(Match(param->type, arguments[i], *scope, only_lone).WithContext(param->name));
@@ -162,7 +164,7 @@ class Evaluation {
     return Status();
   }
 
-  // Binds the symbols of a type that have no value, or compares the others.
+  // Binds the symbols of the type that have no value, and compares the others.
   Status Match(const ir::Type& type, const Value& value, Environment& scope, bool only_lone) {
     if (const auto* tensor = As<ir::TensorTypeNode>(type)) {
       if (value.kind != ValueKind::kTensor) return DoesNotFit("expected a tensor");
@@ -282,7 +284,7 @@ class Evaluation {
       }
       case ir::ExprKind::kPrimValue: {
         const ir::PrimExpr& number = As<ir::PrimValueNode>(expr)->value;
-        if (number->dtype.is_floating()) return Value();  // rows read it from the call
+        if (number->dtype.is_floating()) return Value();  // operators read it from the call
         INGOT_ASSIGN_OR_RETURN(const int64_t value, Number(number, *scope));
         return Value::OfPrim(value);
       }
@@ -534,7 +536,7 @@ class Evaluation {
     return std::ranges::all_of(types, [](const ir::Type& type) { return transform::HasKnownShape(type); });
   }
 
-  // The call with numbers for its symbols, and the types of the tensors as they are.
+  // Returns the call with numbers in place of symbols and with the tensors' actual types.
   Result<ir::Call> WithNumbers(const ir::Call& call, const Scope& scope) {
     ir::CallNode result = *call;
     const std::function<Result<Expr>(const Expr&)> fixed = [&](const Expr& arg) -> Result<Expr> {
@@ -676,7 +678,7 @@ class Evaluation {
     return entry->second.second;
   }
 
-  // Results of equal functions over equal bytes are computed once.
+  // Computes the results of equal functions over equal bytes once.
   Status RunFunction(const ir::PrimFunc& function, const std::vector<HostTensor>& inputs,
                      std::vector<HostTensor>& results, const std::vector<int64_t>& scalars, bool is_kernel = true) {
     KernelCall call{function, {}, {}, scalars, inputs.size()};
@@ -721,7 +723,7 @@ class Evaluation {
     for (const HostTensor& result : results) kept.push_back(result.Copy());
   }
 
-  // A call after destination passing: arguments as the parameters stand, buffers and scalars.
+  // Runs a call as destination passing leaves it: arguments (buffers and scalars) are in the parameters' order.
   Status RunInPlace(const ir::PrimFunc& function, const std::vector<Value>& arguments) {
     if (arguments.size() != function->params.size()) return DoesNotFit("another number of arguments than parameters");
     std::vector<HostTensor> buffers;
@@ -748,7 +750,7 @@ class Evaluation {
     options.check_races = false;
     options.max_steps = std::max<int64_t>(steps_left_, 1);
     options.executed_steps = &steps;
-    // What a reduction over nothing gives is written by the first tensor pass alone.
+    // Only after the first tensor pass does a function write the result of a reduction over no elements.
     INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc complete, transform::SeparateInits(function, evaluator_.options_.target));
     const Status status = interp::Interpret(complete, host, scalars, options);
     steps_left_ -= steps;

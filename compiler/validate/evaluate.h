@@ -1,11 +1,11 @@
 // Evaluator: runs "main" of a module at any stage on the host, operator by operator, each result rounded to its dtype.
-// Operators run as the tensor functions that legalising would call, calls of tensor functions as they are, by the
-// interpreter (compiler/interp); allocations and arenas are bytes, so that tensors which a memory plan puts on each
-// other overwrite each other here too. What it shares with the compiled program is the definition of each operator
-// alone: passes, schedules and code generation are what it judges (compiler/op's tests judge the definitions).
+// Operators run as the tensor functions to which they would be legalised, calls of tensor functions as they are, both
+// in the interpreter (compiler/interp). Allocations and arenas are bytes, so that tensors which a memory plan places on
+// each other overwrite each other here too. The evaluator shares with the compiled program only the definition of each
+// operator: it judges passes, schedules and code generation (compiler/op's tests judge the definitions).
 //
-// Not evaluated, and said so by kUnsupportedModel: functions of the embedding program, states that grow in place,
-// what is above the budget (kDeadlineExceeded). A module that the inputs do not fit is kBadInput.
+// Not evaluated, with kUnsupportedModel: functions of the embedding program, states that grow in place. Above the
+// budget: kDeadlineExceeded. A module that the inputs do not fit: kBadInput.
 #pragma once
 
 #include <cstdint>
@@ -21,32 +21,33 @@
 
 namespace ingot::validate {
 
-// One call of a tensor function: what it was given (outputs as they were), and what it left there.
+// One call of a tensor function: its buffers before the call (outputs as they were) and after it.
 struct KernelCall {
   ir::PrimFunc function;
   std::vector<HostTensor> before, after;  // one per buffer parameter
   std::vector<int64_t> scalars;
-  size_t num_inputs = 0;  // of the buffers; the others are outputs
+  size_t num_inputs = 0;  // how many buffers are inputs; the others are outputs
 };
 
 struct EvaluatorOptions {
   Target target;                 // decides which implementation of an operator runs
   int64_t max_steps = 0;         // statements that one evaluation may run
-  int64_t max_cached_bytes = 0;  // results of tensor functions that are kept for the next evaluation
-  int64_t max_tensor_bytes = 0;  // of one tensor
+  int64_t max_cached_bytes = 0;  // size limit of the results of tensor functions that are kept for the next evaluation
+  int64_t max_tensor_bytes = 0;  // size limit of one tensor
 };
 
 class Evaluator {
  public:
   explicit Evaluator(EvaluatorOptions options) : options_(std::move(options)) {}
 
-  // The results of "main", tuples taken apart. inputs: one value for each parameter that "prepare" does not give.
+  // Returns the results of "main", tuples flattened. inputs: one value for each parameter that "prepare" does not
+  // compute.
   Result<std::vector<HostTensor>> Run(const ir::IRModule& module, std::span<const Value> inputs);
 
-  // Statements that it interpreted; what was remembered costs none.
+  // How many statements the last run interpreted; remembered results count none.
   int64_t steps_of_last_run() const { return steps_of_last_run_; }
 
-  // Called for each call of a tensor function by call_tir; empty: none.
+  // Called for each call of a tensor function by call_tir; may be empty.
   std::function<void(const KernelCall& call)> on_kernel;
 
  private:

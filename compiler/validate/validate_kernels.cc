@@ -1,3 +1,5 @@
+// Schedule, tensor passes and kernel of one function, run on the buffers of a recorded call. Only if the lowered
+// function differs (or each step is asked for) are the steps between run one by one.
 #include "compiler/validate/validate_kernels.h"
 
 #include <algorithm>
@@ -30,7 +32,8 @@ std::vector<HostTensor> CopyAll(std::span<const HostTensor> tensors) {
 
 Status Failed(std::string message) { return Status(StatusCode::kFailed, std::move(message)); }
 
-// A vectorized loop over a reduction sums in as many places as it has lanes, which rounds otherwise and is no race.
+// Whether a vectorized loop runs over a reduction: it then has one partial sum per lane, which rounds differently and
+// is no race.
 class VectorizedReductions : public ir::StmtVisitor {
  public:
   static bool Any(const ir::PrimFunc& function) {
@@ -62,10 +65,10 @@ class VectorizedReductions : public ir::StmtVisitor {
   bool found_ = false;
 };
 
-// The function's buffers after a run, compared with those of the call.
+// Runs the function on the call's buffers, and compares them with those after the call.
 Status CheckFunction(ir::PrimFunc function, const KernelCall& call, const Target& target, Exactness exactness,
                      int64_t max_steps, bool check_races) {
-  // What a reduction over nothing gives is written by the first tensor pass alone.
+  // Only after the first tensor pass does a function write the result of a reduction over no elements.
   INGOT_ASSIGN_OR_RETURN(function, transform::SeparateInits(function, target));
   const std::vector<HostTensor> buffers = CopyAll(call.before);
   std::vector<interp::HostBuffer> host;
@@ -80,13 +83,13 @@ Status CheckFunction(ir::PrimFunc function, const KernelCall& call, const Target
   return difference.empty() ? Status() : Failed(difference);
 }
 
-// One step of the way, made when it is asked for.
+// One step from the tensor function to the lowered one, computed when it is asked for.
 struct Step {
   std::string name;
   std::function<Result<ir::PrimFunc>()> function;
 };
 
-// The trace's primitives up to each one, then the tensor passes.
+// The steps: each prefix of the schedule's trace, the whole schedule, then the tensor passes.
 std::vector<Step> StepsOf(const ir::PrimFunc& function, const schedule::ScheduledFunction& scheduled,
                           const Target& target) {
   std::vector<Step> steps;
@@ -111,7 +114,7 @@ std::vector<Step> StepsOf(const ir::PrimFunc& function, const schedule::Schedule
   return steps;
 }
 
-// rfactor and vectorized reductions sum in another order.
+// rfactor, tensorize and vectorized reductions sum in another order.
 Exactness ExactnessOf(const schedule::ScheduledFunction& scheduled) {
   const std::vector<std::string> names = scheduled.trace.PrimitiveNames();
   const bool reorders = std::ranges::find(names, "rfactor") != names.end() ||
@@ -148,7 +151,7 @@ Status CheckCompiled(const vm::Program& program, const vm::Kernel& kernel, const
     const vm::KernelImage& image = program.images.at(variant.image);
     if (image.arch != vm::HostArchitecture() || !here.Covers({variant.required_features})) continue;
     if (!kernel.externals.empty()) return Status(StatusCode::kUnsupportedModel, "it calls external functions");
-    // Alignment as the descriptor promises it: memory of the kernel's own.
+    // Copies into memory with exactly the alignment that the descriptor promises.
     std::vector<std::unique_ptr<void, decltype(&std::free)>> memory;
     std::vector<void*> pointers;
     const auto allocate = [&memory](size_t size) {

@@ -1,5 +1,5 @@
-// A tensor function on its way to machine code, judged by calls that were seen: the default schedule and each primitive
-// of its trace, each tensor pass, and the compiled kernel, against the function as it was.
+// Judges a tensor function on its way to machine code by recorded calls: the default schedule and each primitive of its
+// trace, each tensor pass, and the compiled kernel, against the unscheduled function.
 #pragma once
 
 #include <span>
@@ -12,11 +12,13 @@
 namespace ingot::validate {
 
 struct KernelCheck {
-  bool each_step = false;  // compare after each primitive and pass; else look for the step when the last one differs
-  int64_t max_steps = 0;   // statements of one interpretation
+  // compare after each primitive and pass; otherwise search for the step only if the last one differs
+  bool each_step = false;
+  int64_t max_steps = 0;  // limit of statements of one interpretation
 };
 
-// The first step that changes a result, by name. kDeadlineExceeded: above the budget; kUnsupportedModel: not judged.
+// kFailed with the name of the first step that changes a result; kDeadlineExceeded above the budget; kUnsupportedModel
+// for what is not judged.
 Status CheckLowering(const std::string& name, const KernelCall& call, const Target& target, const KernelCheck& check);
 
 // Runs the kernel's variant of this image on the call's buffers.

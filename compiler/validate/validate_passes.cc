@@ -1,3 +1,5 @@
+// The instrument: draws trials before the first pass, evaluates them after each pass, keeps the last results to compare
+// with, and at the end judges recorded calls of tensor functions and the program in the VM.
 #include "compiler/validate/validate_passes.h"
 
 #include <algorithm>
@@ -12,11 +14,11 @@ namespace ingot::validate {
 namespace {
 
 constexpr size_t kMaxAssignments = 6;
-constexpr size_t kMaxCallsOfOne = 4;  // calls that are kept of one tensor function
+constexpr size_t kMaxCallsOfOne = 4;  // recorded calls of one tensor function
 constexpr int64_t kPassesOfAPipeline = 24;
 
-// Where a pass applied rewrites that may round, finite elements are compared within the rounding, and no others. So they
-// are behind passes that evaluate operators themselves, in float64. All others compute what was there, bit for bit.
+// If a pass applied rewrites that may round, finite elements are compared within rounding and the others are not; the
+// same holds for passes that evaluate operators themselves, in float64. All other passes must keep every bit.
 Exactness ExactnessOf(std::string_view pass, transform::Exactness loosest) {
   constexpr std::string_view kEvaluating[] = {"fold_constants", "lift_params"};
   const bool evaluates = std::ranges::find(kEvaluating, pass) != std::end(kEvaluating);
@@ -38,7 +40,7 @@ bool IsNotEvaluated(const Status& status) {
   return status.code() == StatusCode::kUnsupportedModel || status.code() == StatusCode::kDeadlineExceeded;
 }
 
-// The tensors of a value of the VM; false where there is something else.
+// Appends the tensors of a VM value; false if it holds anything but tensors.
 bool Flatten(const vm::Value& value, std::vector<HostTensor>& out) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) {
     const Result<Tensor> compact = tensor->Compact();
@@ -179,7 +181,7 @@ Status ValidatePasses::Compare(const transform::Pass& pass, const ir::IRModule& 
 
 Status ValidatePasses::CheckProgram(const vm::Program& program, const TargetFamily& family) {
   for (const auto& [call, kind] : calls_) {
-    // Kernels have the names of tensor functions; those of one shape are told apart by their parameters.
+    // Kernels have the names of tensor functions; functions of equal structure are told apart by their parameters.
     std::string name = "?";
     const vm::Kernel* kernel = nullptr;
     for (const auto& [var, function] : functions_) {
@@ -196,7 +198,7 @@ Status ValidatePasses::CheckProgram(const vm::Program& program, const TargetFami
       }
       INGOT_RETURN_IF_ERROR(std::move(status).WithContext("validation"));
     }
-    // A machine that multiplies and adds in one step overflows elsewhere than one that does it in two.
+    // A fused multiply-add overflows for other inputs than a multiplication and an addition do.
     if (kernel == nullptr || kind == DrawKind::kHostile) continue;
     Status status = CheckCompiled(program, *kernel, call);
     if (IsNotEvaluated(status)) {
@@ -209,7 +211,7 @@ Status ValidatePasses::CheckProgram(const vm::Program& program, const TargetFami
   return RunProgram(program);
 }
 
-// The program itself, with all that bytecode and memory plans add.
+// Runs the program itself: bytecode, memory plan and kernels.
 Status ValidatePasses::RunProgram(const vm::Program& program) {
   if (trials_.empty()) return Status();
   INGOT_ASSIGN_OR_RETURN(auto instance, vm::Instance::Create());

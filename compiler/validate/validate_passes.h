@@ -9,7 +9,8 @@
 //     INGOT_RETURN_IF_ERROR(validation.CheckProgram(program, compile.target));
 //     for (const std::string& note : validation.notes()) ...
 //
-// What is not evaluated, because it is too large or unknown to the evaluator, is a note, never silence.
+// What is not evaluated, because it is too large or the evaluator does not know it, becomes a note; nothing is left out
+// silently.
 #pragma once
 
 #include <memory>
@@ -25,13 +26,14 @@
 namespace ingot::validate {
 
 struct ValidateOptions {
-  TargetFamily target;                  // its first variant decides which implementation of an operator runs
+  TargetFamily target;                  // decides by its first variant which implementation of an operator runs
   uint64_t seed = 1;                    // of the drawn elements
   int64_t max_steps = 4 << 20;          // statements that one evaluation may interpret
-  int64_t max_total_steps = 64 << 20;   // of all evaluations of one module: how many draws there are
+  int64_t max_total_steps = 64 << 20;   // of all evaluations of one module, which limits the number of draws
   int64_t max_tensor_bytes = 64 << 20;  // of one tensor
   int64_t max_cached_bytes = 256 << 20;
-  bool each_step = false;  // of schedules and tensor passes; else those of functions whose last step differs
+  // validate every step of schedules and tensor passes; else only if a function's last step differs
+  bool each_step = false;
 };
 
 class ValidatePasses : public transform::PassInstrument {
@@ -42,10 +44,11 @@ class ValidatePasses : public transform::PassInstrument {
   void Rewritten(const transform::Pass& pass, transform::Exactness loosest) override;
   Status AfterPass(const transform::Pass& pass, const ir::IRModule& module, double seconds) override;
 
-  // After the last pass: each tensor function that the module calls, scheduled, lowered and compiled, and the program.
+  // Call it after the last pass: judges each tensor function that the module calls (scheduled, lowered, compiled), and
+  // the program.
   Status CheckProgram(const vm::Program& program, const TargetFamily& family);
 
-  // What was compared and what was not, in plain sentences.
+  // Says in sentences what was compared and what was not.
   std::vector<std::string> notes() const;
   int num_trials() const { return static_cast<int>(trials_.size()); }
   int num_compared() const { return num_compared_; }
@@ -62,7 +65,7 @@ class ValidatePasses : public transform::PassInstrument {
     KernelCall call;
     DrawKind kind;  // of the inputs of "main"
   };
-  // Draws inputs that the module takes.
+  // Draws inputs that fit the module.
   void Start(const ir::IRModule& module);
   Status Compare(const transform::Pass& pass, const ir::IRModule& module);
   Status RunProgram(const vm::Program& program);

@@ -1,3 +1,4 @@
+// Constructors of values, and their flattening to tensors; the evaluator and the draws both use them.
 #include "compiler/validate/value.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Values of a graph that is evaluated on the host (evaluate.h): tensors over shared bytes, so that what a plan lets
-// share memory shares it here too, shapes, scalars, tuples, sequences and functions.
+// Values of a graph that is evaluated on the host (evaluate.h): tensors over shared bytes (tensors that share memory in
+// a memory plan share it here too), shapes, scalars, tuples, sequences and functions.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct Environment;
 
 using Bytes = std::vector<std::byte>;
 
-// Compact, row-major, at an offset of bytes that others may share.
+// A compact, row-major tensor at an offset in bytes that other tensors may share.
 struct HostTensor {
   DataType dtype;
   std::vector<int64_t> dims;
@@ -28,10 +28,11 @@ struct HostTensor {
   std::span<std::byte> bytes() const { return std::span(*storage).subspan(offset, size_bytes); }
   // "float32[2, 3]".
   std::string TypeToString() const;
-  // With bytes of its own.
+  // Returns a copy with bytes of its own.
   HostTensor Copy() const;
 };
-// Every byte is `fill`. Bad input when the size is no number of bytes below 2^40.
+// Returns a tensor whose bytes are all `fill`. kDeadlineExceeded for 2^40 bytes or more; an error if dims are negative
+// or their product overflows.
 Result<HostTensor> NewTensor(DataType dtype, std::vector<int64_t> dims, std::byte fill = std::byte{0});
 
 enum class ValueKind : uint8_t {
@@ -41,7 +42,7 @@ enum class ValueKind : uint8_t {
   kPrim,      // shape[0], integers and truth values alone
   kTuple,     // fields; sequences, too
   kStorage,   // tensor: bytes without a type
-  kFunction,  // function, environment; fields: the last arguments, bound
+  kFunction,  // function, environment; fields: bound last arguments
 };
 struct Value {
   ValueKind kind = ValueKind::kNothing;
@@ -57,7 +58,7 @@ struct Value {
   static Value OfTuple(std::vector<Value> fields);
 };
 
-// The tensors of values, those of tuples one by one; shapes and scalars as tensors of int64.
+// The tensors of the values; tuples are flattened, shapes and scalars become tensors of int64.
 std::vector<HostTensor> TensorsOf(std::span<const Value> values);
 
 }  // namespace ingot::validate
