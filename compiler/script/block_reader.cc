@@ -1,4 +1,4 @@
-// Blocks, buffers, attributes and threads: the part of StmtReader that knows what stands at the head of a suite.
+// Blocks, buffers, attributes and threads: the part of StmtReader that reads the head of a suite (stmt_reader.h).
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
@@ -86,7 +86,7 @@ void StmtReader::ReadAxis(const Statement& statement, const std::string& callee,
   const Syntax* value_syntax = args.Require(1, "binding");
   PrimExpr value = value_syntax == nullptr ? PrimExpr() : prim_.Read(*value_syntax);
   if (domain_syntax == nullptr || value == nullptr || !args.Done()) return DefineError(*statement.target);
-  // Plain numbers in the domain take the dtype of what is bound.
+  // Plain numbers in the domain take the dtype of the bound value.
   const DataType number_type = value->dtype.is_integral() ? value->dtype : DataType::Int(64);
   const bool pair = domain_syntax->kind == SyntaxKind::kTuple && domain_syntax->children.size() == 2;
   std::optional<Range> domain = pair ? prim_.ReadRange(&(*domain_syntax)[0], (*domain_syntax)[1], number_type)
@@ -213,7 +213,7 @@ Buffer StmtReader::ReadBufferArguments(Arguments& args, size_t first, std::strin
   const Syntax* offset_syntax = args.Keyword("elem_offset");
   const Syntax* scope_syntax = args.Keyword("scope");
   const Syntax* align_syntax = args.Keyword("align");
-  args.Keyword("offset_factor");  // what elem_offset is a multiple of: nothing relies on it
+  args.Keyword("offset_factor");  // elem_offset is a multiple of it; nothing relies on it
   if (shape_syntax == nullptr || !CheckBufferDefaults(args, is_view)) return nullptr;
   std::optional<std::vector<PrimExpr>> shape = prim_.ReadDims(*shape_syntax);
   std::optional<DataType> dtype = DataType::Float(32);
@@ -256,7 +256,7 @@ void StmtReader::ReadView(const Statement& statement, const std::string& callee,
   Arguments args(context_, call, callee);
   const Syntax* data = args.Require(static_cast<size_t>(-1), "data");
   if (data == nullptr) return DefineError(target);
-  // A.data, or the pointer that T.allocate gave.
+  // A.data, or the pointer that a T.allocate defined.
   const bool of_pointer = data->kind == SyntaxKind::kName && allocated_.contains(std::string(data->text));
   const bool of_buffer = data->kind == SyntaxKind::kAttribute && data->text == "data";
   const Buffer owner = of_pointer ? prim_.ReadBuffer(*data) : of_buffer ? prim_.ReadBuffer((*data)[0]) : nullptr;
@@ -291,7 +291,7 @@ void StmtReader::ReadView(const Statement& statement, const std::string& callee,
     }
   }
   wide(layout.offset);
-  PrimExpr size = layout.offset + 1;  // up to the last element
+  PrimExpr size = layout.offset + 1;  // the size up to the last element
   for (size_t d = 0; d < buffer->shape.size(); ++d) {
     wide(layout.strides[d]);
     size = size + (Cast(DataType::Int(64), buffer->shape[d]) - 1) * layout.strides[d];
@@ -344,7 +344,7 @@ void StmtReader::ReadMatchBuffer(const Statement& statement, const Syntax& call,
   const Buffer buffer = ReadBufferArguments(args, 1, target.text);
   if (buffer == nullptr || !args.Done()) return DefineError(target);
   scope_.Define(target.text, Symbol::OfBuffer(buffer));
-  if (suite.is_function && source->kind == SyntaxKind::kName) {  // of a parameter
+  if (suite.is_function && source->kind == SyntaxKind::kName) {  // a parameter's buffer
     const Symbol* symbol = scope_.Find(source->text);
     const auto param = std::find_if(params_.begin(), params_.end(), [&](const PrimFuncParam& candidate) {
       return symbol != nullptr && candidate.var != nullptr && candidate.var.get() == symbol->prim.get();
@@ -400,7 +400,7 @@ void StmtReader::ReadAttribute(const Statement& statement, const Syntax& call, S
   Arguments args(context_, call, "T.attr");
   const Syntax* node_syntax = args.Require(0, "node");
   if (node_syntax == nullptr) return;
-  if (node_syntax->kind == SyntaxKind::kDict) {  // T.attr({"pragma_x": 1}): of nothing
+  if (node_syntax->kind == SyntaxKind::kDict) {  // T.attr({"pragma_x": 1}): an attribute of no node
     std::optional<Attrs> attrs = prim_.ReadAttrs(*node_syntax);
     if (!attrs || !args.Done()) return;
     AddScoped(statement, suite, has_own_body, [this, place = statement.place, attrs](Stmt body) {
@@ -454,7 +454,7 @@ void StmtReader::ReadLaunchThread(const Statement& statement, const Syntax& call
     Symbol symbol = Symbol::Prim(var);
     symbol.domain = *domain;
     scope_.Define(statement.target->text, std::move(symbol));
-  } else {  // of T.env_thread
+  } else {  // a variable of T.env_thread
     const PrimExpr expr = prim_.Read(*thread);
     if (expr == nullptr) return fail();
     const auto known = env_threads_.find(expr.get());

@@ -1,6 +1,6 @@
-// What TVM's graph functions say and the operator table has no row for: operators that are several rows here
-// (composite_operators.h), Python's operators between tensors, and scalars as operands of element-wise arithmetic. The
-// calls are bound like nested ones, and print as what they became.
+// Reads what TVM's graph functions have and the operator table lacks: operators that become several of this compiler's
+// operators (composite_operators.h), Python's infix operators between tensors, and scalars as operands of element-wise
+// arithmetic. The calls get bindings like nested calls do, and print as what they became.
 #include <algorithm>
 
 #include "compiler/op/fold.h"
@@ -25,7 +25,7 @@ constexpr OperatorRow kOperators[] = {{"+", "add"},         {"-", "subtract"},  
 
 }  // namespace
 
-// Whether an expression holds a tensor or another value of the graph, so that its operators are not the scalars' ones.
+// Whether an expression holds a tensor or another value of the graph; then its infix operators are the graph's ones.
 bool GraphReader::NamesValue(const Syntax& syntax) {
   switch (syntax.kind) {
     case SyntaxKind::kName: {
@@ -54,7 +54,7 @@ Expr GraphReader::Emit(const Syntax& syntax, std::string_view name, std::vector<
   return Leaf(Make<CallNode>(std::move(node)), syntax.place, builder);
 }
 
-// x + y, -x: the call of the row that Python's operator stands for.
+// x + y, -x: returns the call of the operator that Python's infix operator stands for.
 Expr GraphReader::ReadOperator(const Syntax& syntax, Builder& builder) {
   const bool unary = syntax.kind == SyntaxKind::kUnary;
   const auto row = std::find_if(std::begin(kOperators), std::end(kOperators),
@@ -141,7 +141,7 @@ Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Bu
   const Syntax* offset_syntax = is_view ? args.Get(3, "relative_byte_offset") : nullptr;
   if (data == nullptr || !args.Done()) return nullptr;
   bool fine = true;
-  const auto read = [&](const Syntax* syntax) -> Expr {  // null: absent
+  const auto read = [&](const Syntax* syntax) -> Expr {  // null: the argument is absent
     if (syntax == nullptr || IsNone(*syntax)) return nullptr;
     const Expr value = ReadArgument(*syntax, builder);
     fine = fine && value != nullptr;
@@ -178,7 +178,7 @@ bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operan
   if (value == nullptr || !dtype || !dtype->is_scalar()) return true;
   const auto whole = AsConstInt(value->value);
   const auto* broken = As<FloatImmNode>(value->value);
-  if (!whole && broken == nullptr) {  // a symbol: the one element of a range
+  if (!whole && broken == nullptr) {  // a symbol becomes the one element of a range
     if (!dtype->is_integral() || value->value->dtype != DataType::Int(64)) return true;
     const Expr end = Make<PrimValueNode>(value->value + 1), step = Make<PrimValueNode>(Int64(1));
     scalar = Emit(call, "arange", {scalar, end, step}, {{"dtype", *dtype}}, builder);

@@ -1,3 +1,5 @@
+// One short function per composed operator, which checks attributes and makes calls through op::MakeCall, and the table
+// that gives each its name, attributes and defaults.
 #include "compiler/script/composite_operators.h"
 
 #include <algorithm>
@@ -25,7 +27,7 @@ Result<DataType> DTypeOf(const Expr& x) {
   return *tensor->dtype;
 }
 
-// Where height and width stand.
+// The axes of height and width.
 Result<std::vector<int64_t>> SpatialAxes(const Attrs& attrs) {
   const std::string& layout = attrs.GetString("layout");
   if (layout == "NCHW") return std::vector<int64_t>{2, 3};
@@ -55,7 +57,7 @@ Result<Call> ComposeLike(const std::vector<Expr>& args, const Attrs& attrs, cons
   return op::MakeCall(row, std::move(inputs), {{"dtype", std::move(dtype)}});
 }
 
-// ---- stack: each with a new axis, joined there
+// ---- stack: each operand gets a new axis, along which they are concatenated
 
 Result<Call> ComposeStack(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   const auto* tuple = As<TupleTypeNode>(args[0]->type);
@@ -85,7 +87,7 @@ Result<Call> ComposeStd(const std::vector<Expr>& args, const Attrs& attrs, const
   return op::MakeCall("sqrt", {bind(variance)});
 }
 
-// ---- nn.adaptive_avg_pool2d: a mean, or windows of one size where the output's divides the input's
+// ---- nn.adaptive_avg_pool2d: a mean, or equal windows if the output's extents divide the input's
 
 Result<Call> ComposeAdaptivePool(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(args[0]));
@@ -118,7 +120,8 @@ Result<Call> ComposeAdaptivePool(const std::vector<Expr>& args, const Attrs& att
 
 // ---- image.resize2d
 
-// "round" takes halves to even, which no row does: where no place is half-way between two elements, it is the nearest.
+// Whether an output position may be half-way between two input elements. "round" takes halves to even, which no
+// operator here does; without halves it is rounding to the nearest.
 bool HasHalves(const std::vector<PrimExpr>& in, const std::vector<PrimExpr>& out, const std::string& mode) {
   for (size_t i = 0; i < in.size(); ++i) {
     if (in[i].same_as(out[i])) continue;
@@ -142,7 +145,7 @@ Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, co
   for (size_t i = 0; i < 2; ++i) out[static_cast<size_t>(axes[i])] = size->dims[i];
   std::string rounding = attrs.GetString("rounding_method");
   const bool nearest = method == "nearest_neighbor";
-  if (!nearest || rounding.empty()) rounding = "round_prefer_floor";  // which other methods do not look at
+  if (!nearest || rounding.empty()) rounding = "round_prefer_floor";  // other methods do not read it
   if (rounding == "round") {
     if (HasHalves(dims, out, mode)) {
       return Refused("rounding_method: halves to even, as \"round\" has them; use \"round_prefer_floor\"");
@@ -158,9 +161,9 @@ Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, co
                        {"extrapolation_value", *attrs.Find("extrapolation_value")}});
 }
 
-// ---- quantize and dequantize: scales and zero points for the whole tensor, or one for each place along an axis
+// ---- quantize and dequantize: scales and zero points are one for the whole tensor, or one per position along an axis
 
-// What stands for each place along the axis, so that it broadcasts with the data.
+// Reshapes the values, one per position along the axis, so that they broadcast with the data.
 Result<Expr> AlongAxis(const Expr& values, const Expr& data, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(values));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> data_dims, DimsOf(data));
@@ -176,7 +179,7 @@ Result<Expr> AlongAxis(const Expr& values, const Expr& data, const Attrs& attrs,
   return bind(placed);
 }
 
-// round(data / scale) + zero, in the data's dtype, into the range of the output's.
+// round(data / scale) + zero in the data's dtype, clipped to the range of the output dtype.
 Result<Call> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
   const DataType out = *attrs.Find("out_dtype")->get<DataType>();
@@ -195,7 +198,7 @@ Result<Call> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, 
   return op::MakeCall("astype", {bind(clipped)}, {{"dtype", out}});
 }
 
-// (data - zero) * scale, the difference in int32.
+// (data - zero) * scale, with the difference in int32.
 Result<Call> ComposeDequantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
   if (!in.is_integral()) return Refused("expected integers, got " + in.ToString());

@@ -1,6 +1,6 @@
-// Operators of TVM's graph functions that are several rows of the operator table here, or one with other words. What
-// goes in: the operator's name, its arguments as values and its attributes by name; what comes out: the call that gives
-// the result, values below it bound by the caller. Names that are not in this list are no concern of this file.
+// Operators of TVM's graph functions that are several operators here, or one with other attributes. In: the operator's
+// name, its arguments as values and its attributes by name. Out: the call that gives the result; values below it are
+// bound by the caller. Operators that are not in the list are left to the operator table.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace ingot::script {
 
 struct CompositeAttr {
   std::string_view name;
-  ir::AttrValue value;  // where the text says none; another one has its type, where it is not None
+  ir::AttrValue value;  // the default; a given value must have its type, unless the default is None
   bool is_dtype = false;
 };
 
-// Binds a value to a variable.
+// Binds a value to a variable and returns the variable.
 using BindValue = std::function<ir::Expr(ir::Expr)>;
 using ComposeFn = Result<ir::Call> (*)(const std::vector<ir::Expr>& args, const ir::Attrs& attrs,
                                        const BindValue& bind);
@@ -26,11 +26,11 @@ using ComposeFn = Result<ir::Call> (*)(const std::vector<ir::Expr>& args, const 
 struct CompositeOperator {
   std::string_view name;  // without "R."
   std::vector<std::string_view> args;
-  std::vector<CompositeAttr> attrs;  // in TVM's order, each of them set in what `compose` gets
+  std::vector<CompositeAttr> attrs;  // in TVM's order; `compose` gets a value for each
   ComposeFn compose;
 };
 
-// Null for an operator that is not composed.
+// Returns null for an operator that is not composed.
 const CompositeOperator* FindComposite(std::string_view name);
 
 }  // namespace ingot::script

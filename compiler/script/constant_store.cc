@@ -1,3 +1,4 @@
+// A map by content hash; collisions get numbered names, and equal contents share one entry.
 #include "compiler/script/constant_store.h"
 
 namespace ingot::script {

@@ -17,9 +17,10 @@ inline constexpr int64_t kMaxInlineElements = 16;
 
 class ConstantStore {
  public:
-  // The hash under which the constant is found again: 16 hexadecimal digits, "-2" and so on after a collision.
+  // Adds the constant, and returns the name under which it is found again: its hash as 16 hexadecimal digits, with "-2"
+  // and so on behind them after a collision.
   std::string Add(const std::shared_ptr<const ir::ConstantData>& data);
-  // Null when there is none.
+  // Returns null if there is none.
   std::shared_ptr<const ir::ConstantData> Find(std::string_view hash) const;
   const std::map<std::string, std::shared_ptr<const ir::ConstantData>, std::less<>>& constants() const {
     return constants_;
@@ -29,7 +30,7 @@ class ConstantStore {
   std::map<std::string, std::shared_ptr<const ir::ConstantData>, std::less<>> constants_;
 };
 
-// "HASH" as the printer names a constant that stands in no store.
+// Returns the "HASH" by which the printer names a constant that is in no store.
 std::string HashName(const ir::ConstantData& data);
 
 }  // namespace ingot::script

@@ -1,3 +1,5 @@
+// Both directions work on bits: elements are printed one by one from the packed bytes, and read back into them, so that
+// NaN patterns and sub-byte dtypes survive.
 #include "compiler/script/constant_text.h"
 
 #include <charconv>
@@ -30,7 +32,7 @@ std::string ElementText(DataType dtype, uint64_t bits) {
   return IntLiteral(dtype, static_cast<int64_t>(bits << unused) >> unused);
 }
 
-// Elements from index on, one level of brackets per dimension left.
+// Appends the elements from `index` on, with one level of brackets per remaining dimension.
 void AppendElements(const ir::ConstantData& data, size_t axis, int64_t* index, std::string* text) {
   if (axis == data.dims().size()) {
     *text += ElementText(data.dtype(), ReadElement(data, (*index)++));
@@ -44,7 +46,7 @@ void AppendElements(const ir::ConstantData& data, size_t axis, int64_t* index, s
   *text += ']';
 }
 
-// The leaves of nested lists in order, and the dims that the nesting shows.
+// Collects the leaves of nested lists in order, and the dims that the nesting shows.
 class ElementCollector {
  public:
   explicit ElementCollector(ReadContext& context) : context_(context) {}
@@ -83,7 +85,7 @@ DataType UsualDtype(const Syntax& leaf) {
   return AsInt(leaf) ? DataType::Int(32) : DataType::Float(32);
 }
 
-// The bits of one element, or nothing after a report.
+// Returns the bits of one element, or nothing after it reported an error.
 std::optional<uint64_t> ReadElementBits(ReadContext& context, const Syntax& leaf, DataType dtype) {
   const auto fail = [&](const std::string& what) {
     context.Error(leaf, what);
@@ -155,13 +157,13 @@ std::shared_ptr<const ir::ConstantData> ReadConstantElements(ReadContext& contex
 bool HasElementText(const ir::ConstantData& data) {
   const DataType dtype = data.dtype();
   if (!dtype.is_scalar() || dtype.code == TypeCode::kHandle || dtype.code == TypeCode::kComplex) return false;
-  // True and False are all that a bool can say.
+  // True and False can stand for the bytes 1 and 0 only.
   if (dtype.is_bool()) {
     for (const std::byte byte : data.bytes()) {
       if (std::to_integer<int>(byte) > 1) return false;
     }
   }
-  // Nothing behind a dimension of zero can be seen in brackets; wide shapes of nothing would be long.
+  // Brackets do not show dimensions behind a dimension of zero. Wide shapes without elements would be long.
   const auto& dims = data.dims();
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] > kMaxInlineElements || (dims[i] == 0 && i + 1 < dims.size())) return false;

@@ -11,12 +11,12 @@
 
 namespace ingot::script {
 
-// True when the elements can stand in the text: few of them, of a dtype with literals, and of a shape that the brackets
-// show.
+// Whether the elements can be written in the text: few of them, of a dtype with literals, and of a shape that the
+// brackets show.
 bool HasElementText(const ir::ConstantData& data);
-// [[1.0, 2.5], [3.0, "nan"]]; a scalar without brackets.
+// Returns text such as [[1.0, 2.5], [3.0, "nan"]]; a scalar has no brackets.
 std::string ElementText(const ir::ConstantData& data);
-// Reads them back; without a dtype as TVM does: int32, float32 or bool. Null after a report.
+// Reads the elements back; without a dtype it is chosen as TVM does: int32, float32 or bool. Null after a report.
 std::shared_ptr<const ir::ConstantData> ReadConstantElements(ReadContext& context, const Syntax& syntax,
                                                              std::optional<DataType> dtype);
 

@@ -1,3 +1,4 @@
+// Messages with the source line and a caret, sorted by place; the number kept is limited.
 #include "compiler/script/diagnostics.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ std::string_view LineOf(std::string_view text, int32_t line) {
 
 bool StartsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
-// The line and a second one with a caret below the column. Long lines are cut around it.
+// Returns the line and a second line with a caret below the column. Long lines are cut around it.
 std::string CaretLines(std::string_view line, Place place) {
   constexpr int32_t kMaxWidth = 160, kBefore = 100;
   const int32_t first = place.column > kMaxWidth - 20 ? place.column - kBefore : 1;

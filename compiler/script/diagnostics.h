@@ -25,7 +25,7 @@ struct Diagnostic {
 
 class DiagnosticSink {
  public:
-  // More errors than this are counted, not kept.
+  // At most this many errors are kept; further ones are only counted.
   static constexpr size_t kMaxKept = 20;
 
   explicit DiagnosticSink(std::shared_ptr<const ir::SourceText> source) : source_(std::move(source)) {}
@@ -33,7 +33,7 @@ class DiagnosticSink {
   bool has_errors() const { return count_ > 0; }
   size_t count() const { return count_; }
   const std::vector<Diagnostic>& errors() const { return errors_; }
-  // Every error in the order of the text:
+  // Returns every kept error in the order of the text:
   //   module.py:3:9: error: unknown name "lvv"; did you mean "lv"?
   //       x = lvv
   //           ^~~

@@ -1,3 +1,4 @@
+// The expansions, one function each, and their table.
 #include "compiler/script/expanded_intrinsics.h"
 
 #include <numbers>
@@ -13,7 +14,7 @@ using Operands = std::vector<PrimExpr>;
 PrimExpr Number(const PrimExpr& like, double value) { return FloatImm(like->dtype, value); }
 PrimExpr Apply(Intrinsic op, PrimExpr x) { return CallIntrinsic(op, {std::move(x)}); }
 
-// Below zero, or -0, or a NaN with that sign.
+// True below zero, for -0, and for a NaN with the sign bit set.
 PrimExpr HasSign(const PrimExpr& x) {
   const DataType bits = DataType::Int(x->dtype.bits);
   return Make<PrimCallNode>(bits, Intrinsic::kReinterpret, Operands{x}) < IntImm(bits, 0);
@@ -24,7 +25,8 @@ PrimExpr CopySign(const Operands& x) {
   return Select(HasSign(x[1]), magnitude * Number(x[0], -1.0), magnitude);
 }
 
-// The angle of the point (|x|, |y|), mirrored to where (x, y) is; C's values where a coordinate is 0 or infinite.
+// The angle of the point (|x|, |y|), mirrored into the quadrant of (x, y); the values are C's if a coordinate is 0 or
+// infinite.
 PrimExpr Atan2(const Operands& x) {
   const PrimExpr up = Apply(Intrinsic::kFabs, x[0]), right = Apply(Intrinsic::kFabs, x[1]), zero = Number(x[0], 0.0);
   const PrimExpr at_origin = And(Equal(up, zero), Equal(right, zero));
@@ -40,7 +42,7 @@ PrimExpr IsFinite(const Operands& x) { return Not(Or(Apply(Intrinsic::kIsNan, x[
 
 PrimExpr Log10(const Operands& x) { return Apply(Intrinsic::kLog, x[0]) * Number(x[0], std::numbers::log10e); }
 
-// Sums of neighbours: of bits, of pairs, of nibbles; then of all bytes, in the highest one.
+// Adds neighbours: bits, pairs, nibbles. A multiplication then adds all bytes up in the highest one.
 PrimExpr PopCount(const Operands& x) {
   const int bits = x[0]->dtype.bits;
   const DataType dtype = DataType::UInt(bits);

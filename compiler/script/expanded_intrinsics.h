@@ -1,5 +1,5 @@
-// T functions that are no intrinsic of ours and are read as what they are made of: T.log10(x) is T.log(x) times a
-// number, and so it prints. In: a function's name and its operands. Out: the expression.
+// T functions that are no intrinsics of this compiler and are expanded when they are read: T.log10(x) becomes T.log(x)
+// times a number, and prints so. In: a function's name and its operands. Out: the expression.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ namespace ingot::script {
 struct ExpandedIntrinsic {
   std::string_view name;  // after "T."
   size_t arity;
-  bool of_integers;  // else of floats
-  // Operands are of one scalar dtype.
+  bool of_integers;  // whether operands are integers; otherwise floats
+  // All operands have the same scalar dtype.
   ir::PrimExpr (*expand)(const std::vector<ir::PrimExpr>& operands);
 };
 std::span<const ExpandedIntrinsic> ExpandedIntrinsics();

@@ -1,3 +1,5 @@
+// Expressions: precedence climbing over a table of infix operators, postfix chains, brackets and literals. The other
+// half of SyntaxParser; statements are in syntax_parser.cc.
 #include <iterator>
 
 #include "compiler/ir/prim_expr.h"
@@ -35,7 +37,7 @@ constexpr InfixRow kInfix[] = {{"or", 1},
                                {"@", 10},
                                {"**", 12}};
 
-// What Python has and TVMScript has not, with what to write instead.
+// Python syntax that TVMScript lacks, with what to write instead.
 struct Refusal {
   std::string_view text, message;
 };
@@ -296,7 +298,7 @@ SyntaxPtr SyntaxParser::ParseString() {
   const Place start = Peek().place;
   Place end = start;
   auto node = std::make_unique<Syntax>(SyntaxKind::kString, start, Peek().text);
-  while (IsAt(TokenKind::kString)) {  // adjacent ones are one
+  while (IsAt(TokenKind::kString)) {  // adjacent string literals are one string
     end = Peek().place;
     std::optional<std::string> value = UnquoteString(Take().text);
     if (!value) return Fail(end, "a malformed escape in this string");

@@ -1,3 +1,4 @@
+// Two tables: operators with a reason each, and attributes by operator.
 #include "compiler/script/foreign_operators.h"
 
 #include <algorithm>

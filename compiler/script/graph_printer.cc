@@ -1,3 +1,5 @@
+// Each binding is one line, or more for branches and nested functions. A function's body is printed before its head,
+// since the symbols that it uses decide which declarations the head needs.
 #include "compiler/script/graph_printer.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 std::string GraphPrinter::VarName(const VarNode& var) {
   if (const std::string* name = names().Find(&var)) return *name;
-  return names().DefineOutermost(&var, var.name);  // a fragment: its binding is not in sight
+  return names().DefineOutermost(&var, var.name);  // a fragment: its binding is not printed
 }
 
 void GraphPrinter::Assign(const std::string& name, const std::string& annotation, const std::string& value,
@@ -39,7 +41,7 @@ void GraphPrinter::Signature(std::string_view name, const FunctionNode& function
   lines_.Add(line + ":");
 }
 
-// Names of parameters are part of the signature that users see; those that are no names here stand in a comment.
+// Parameter names are part of the signature that users see; names that are no names in the text are put in a comment.
 void GraphPrinter::ParamNames(const FunctionNode& function) {
   const bool changed = std::any_of(function.params.begin(), function.params.end(),
                                    [&](const Var& param) { return VarName(*param) != param->name; });
@@ -55,7 +57,7 @@ void GraphPrinter::Function(std::string_view name, const FunctionNode& function)
   TextLines::Indent indent(lines_);
   ParamNames(function);
   if (!function.attrs.empty()) lines_.Add("R.func_attr(" + Dict(function.attrs.items()) + ")");
-  // The body goes first into lines of its own: what it names decides on the declarations above it.
+  // The body is printed first, into lines of its own: the symbols that it uses decide on the declarations above it.
   TextLines outer = std::exchange(lines_, TextLines(lines_.indent()));
   Blocks(*function.body);
   lines_.Add("return " + Value(function.body->body));
@@ -105,7 +107,7 @@ void GraphPrinter::Binding(const ir::Binding& binding) {
   if (binding.is_match_cast()) {
     value = "R.match_cast(" + value + ", " + Type(binding.match_cast) + ")";
   } else if (const auto* call = As<CallNode>(binding.value); call != nullptr && call->callee->kind == ExprKind::kOp) {
-    // out_ty says it already.
+    // out_ty states the type already.
     if (call->type_args.size() == 1 && Type(call->type_args[0]) == annotation) annotation.clear();
   }
   Assign(names().Define(var.get(), var->name), annotation, value,
@@ -152,7 +154,7 @@ std::string GraphPrinter::Value(const ir::Expr& expr) {
       const auto* node = As<TupleGetItemNode>(expr);
       return Value(node->tuple) + "[" + std::to_string(node->index) + "]";
     }
-    case ExprKind::kIf: {  // as a binding in functions; on its own in messages alone
+    case ExprKind::kIf: {  // a binding in functions; an expression of its own in messages only
       const auto* node = As<IfNode>(expr);
       return "if " + Value(node->condition) + ": " + Value(node->then_branch->body) +
              " else: " + Value(node->else_branch->body);
@@ -188,7 +190,7 @@ std::string GraphPrinter::OutTypes(const std::vector<ir::Type>& types) {
     for (const ir::Type& type : list) text += (text.empty() ? "" : ", ") + Type(type);
     return text;
   };
-  // A list is several results; one tuple type stands for itself.
+  // A list means several results; a single tuple type means one result that is a tuple.
   return types.size() == 1 ? Type(types[0]) : "[" + join(types) + "]";
 }
 
@@ -197,7 +199,7 @@ std::string GraphPrinter::OpCall(const CallNode& call, const OpNode& op) {
   const auto add = [&](const std::string& text) { args += (args.empty() ? "" : ", ") + text; };
   for (const ir::Expr& arg : call.args) add(Value(arg));
   for (const auto& [name, value] : call.attrs.items()) {
-    // Data types stand as strings, as TVM has them; the row says that they are types.
+    // Data types are printed as strings, as TVM does; the operator's attribute specification says that they are types.
     const auto* dtype = value.get<DataType>();
     add(name + "=" + (dtype != nullptr ? Quote(dtype->ToString()) : Attr(value)));
   }

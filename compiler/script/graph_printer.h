@@ -19,7 +19,7 @@ class GraphPrinter : public PrimPrinter {
   void Function(std::string_view name, const ir::FunctionNode& function);
   std::string Value(const ir::Expr& expr);
   std::string Take() { return lines_.Take(); }
-  // The symbolic variables of the signature; those of the body are declared in it.
+  // The symbolic variables of the signature. Variables of the body are declared in the body.
   const std::vector<ir::PrimVar>& signature_symbols() const { return signature_symbols_; }
 
  private:

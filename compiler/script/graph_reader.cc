@@ -1,3 +1,5 @@
+// Functions, statements and bindings of the graph level: checks declared types against inferred ones, and gives nested
+// calls and branches bindings. Values are read in value_reader.cc and composite_calls.cc.
 #include "compiler/script/graph_reader.h"
 
 #include <algorithm>
@@ -41,7 +43,8 @@ Fit FitDims(int declared_rank, const std::optional<std::vector<PrimExpr>>& decla
   return fit;
 }
 
-// Whether a value of the inferred type may be called one of the declared type.
+// Whether a value of the inferred type may be declared as the declared type: as it is, after a check at run time
+// (kNarrower), or not at all.
 Fit FitType(const Type& declared, const Type& inferred) {
   if (declared->kind == TypeKind::kObject) return Fit::kFits;
   if (inferred->kind == TypeKind::kObject) return Fit::kNarrower;
@@ -74,7 +77,7 @@ Fit FitType(const Type& declared, const Type& inferred) {
       for (size_t i = 0; i < a->fields.size(); ++i) fit = Worse(fit, FitType(a->fields[i], b->fields[i]));
       return fit;
     }
-    case TypeKind::kCallable: {  // the dims of two signatures have variables of their own
+    case TypeKind::kCallable: {  // the dims of two signatures use different variables, so they are not compared
       const auto *a = As<CallableTypeNode>(declared), *b = As<CallableTypeNode>(inferred);
       const bool same_arity = !a->params || !b->params || a->params->size() == b->params->size();
       return same_arity ? Fit::kFits : Fit::kDiffers;
@@ -83,8 +86,8 @@ Fit FitType(const Type& declared, const Type& inferred) {
   INGOT_UNREACHABLE("TypeKind");
 }
 
-// The type as it is known outside of a function with these parameters: dims over variables that only the body binds
-// become unknown.
+// The type as callers of the function with these parameters see it: dims over variables that only the body binds become
+// unknown.
 Type WithoutLocalSymbols(const Type& type, const std::unordered_set<const Node*>& known) {
   const auto is_known = [&](const std::optional<std::vector<PrimExpr>>& dims) {
     return !dims || std::all_of(dims->begin(), dims->end(), [&](const PrimExpr& dim) {
@@ -180,7 +183,7 @@ Type GraphReader::ReadSignature(const Statement& def, bool is_pure) {
 Function GraphReader::ReadFunction(const Statement& def, bool is_pure, bool is_private) {
   std::vector<Var> params;
   for (const Parameter& param : def.params) params.push_back(ReadParam(param));
-  // Symbols are known everywhere in the signature before scalars and tensors get their names.
+  // The symbols of the whole signature are declared before scalars and tensors get their names.
   Type declared = def.annotation == nullptr ? Type() : types_.Read(*def.annotation);
   return ReadFunctionBody(def, std::move(params), std::move(declared), is_pure, is_private);
 }
@@ -238,13 +241,13 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
                     ? Expr(Make<TupleNode>(std::vector<Expr>{}, Make<TupleTypeNode>(std::vector<Type>{})))
                     : ReadArgument(*last->value, builder);
   if (result == nullptr || context_.sink().count() != errors) return nullptr;
-  if (result->type == nullptr) {  // tensor functions, external ones and operators
+  if (result->type == nullptr) {  // a tensor function, an external function or an operator
     const auto is_result = [&](const Var& param) { return Expr(param).same_as(result); };
-    if (std::any_of(params.begin(), params.end(), is_result)) return nullptr;  // its type was reported
+    if (std::any_of(params.begin(), params.end(), is_result)) return nullptr;  // the missing type was reported
     return context_.Error(last->place, "expected a value after \"return\", got what can only be called");
   }
   if (declared != nullptr && FitType(declared, result->type) == Fit::kNarrower) {
-    // What is known of the result is less than what is promised: it is compared when the function returns.
+    // The inferred type says less than the declared one, so the result is checked when the function returns.
     VarNode checked("returned", declared, false);
     checked.span = context_.SpanOf(last->place);
     const Var var = Make<VarNode>(std::move(checked));
@@ -368,7 +371,7 @@ void GraphReader::ReadStatement(const Statement& statement, Builder& builder) {
 void GraphReader::DeclareSymbol(const Syntax& target, DataType dtype) {
   const Symbol* known = scope_.FindLocal(target.text);
   if (known != nullptr && known->kind == Symbol::Kind::kPrim && known->prim->dtype == dtype)
-    return;  // of the signature
+    return;  // a symbol of the signature
   scope_.DefineOutermost(target.text, Symbol::Prim(MakePrimVar(std::string(target.text), dtype)));
 }
 
@@ -427,7 +430,7 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
   Bind(target.text, std::move(value), declared, statement.place, builder, statement.comment);
 }
 
-// a, b = t: the fields of a tuple one by one.
+// a, b = t: binds the fields of a tuple one by one.
 void GraphReader::ReadUnpacking(const Statement& statement, Builder& builder) {
   const Syntax& target = *statement.target;
   const Expr tuple = ReadArgument(*statement.value, builder);
@@ -449,7 +452,7 @@ void GraphReader::ReadUnpacking(const Statement& statement, Builder& builder) {
   }
 }
 
-// x = R.match_cast(value, type), or the check alone.
+// x = R.match_cast(value, type), or R.match_cast(value, type) alone, which only checks.
 void GraphReader::ReadMatchCast(const Statement& statement, Builder& builder) {
   const Syntax unnamed(SyntaxKind::kName, statement.place, "_");
   const Syntax& target = statement.target != nullptr ? *statement.target : unnamed;
@@ -483,7 +486,7 @@ void GraphReader::ReadDataflow(const Statement& statement, Builder& builder) {
     context_.Error(statement.place, "a dataflow block holds no other one");
     return;
   }
-  // Which variables leave the block decides what they are, so the last line comes first.
+  // A variable is a dataflow variable unless it leaves the block, so the last line, R.output(...), is read first.
   std::unordered_set<std::string_view> outputs;
   size_t end = statement.body.size();
   const Statement* last = end > 0 ? &statement.body[end - 1] : nullptr;
@@ -526,7 +529,7 @@ void GraphReader::ReadDataflow(const Statement& statement, Builder& builder) {
 }
 
 namespace {
-// What a branch gives: the target of its last statement.
+// Returns the statement that gives a branch its value: the target of the last statement.
 const Statement* ResultOf(const std::vector<Statement>& body) {
   if (body.empty()) return nullptr;
   const Statement& last = body.back();
@@ -534,7 +537,7 @@ const Statement* ResultOf(const std::vector<Statement>& body) {
   if (is_assignment && last.target->kind == SyntaxKind::kName) return &last;
   return nullptr;
 }
-// An if as the last statement gives what its branches give.
+// The name that a statement gives a value; for an if at the end, the name in its branches.
 std::string_view ResultName(const Statement& statement) {
   if (statement.body.empty()) return "";
   const Statement& last = statement.body.back();
@@ -558,13 +561,13 @@ SeqExpr GraphReader::ReadBranch(const std::vector<Statement>& body, std::string_
       context_.Error(*result->value, "bind the match_cast to a name of its own first");
     }
     if (value != nullptr && !CheckType(declared, value->type, result->place)) return nullptr;
-    // What needs a binding gets one, named after the result.
+    // A value that needs a binding gets one, named after the result.
     if (call != nullptr || As<TupleGetItemNode>(value) != nullptr) {
       value = Bind(name, std::move(value), declared, result->place, builder, result->comment);
     } else if (value != nullptr) {
       value = Leaf(std::move(value), result->place, builder);
     }
-  } else {  // it ends with another if
+  } else {  // the branch ends with another if
     ReadStatements(body, 0, body.size(), builder);
     const Symbol* symbol = scope_.Find(name);
     if (symbol != nullptr && symbol->kind == Symbol::Kind::kValue) value = symbol->value;

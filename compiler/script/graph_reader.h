@@ -1,5 +1,6 @@
-// GraphReader: the syntax of one graph function to a Function in A-normal form: nested calls get bindings of their own.
-// Types that the text leaves out are inferred, and those that it states are checked against the inferred ones.
+// GraphReader: reads the syntax of one graph function to a Function in A-normal form: nested calls get bindings of
+// their own. Types that the text leaves out are inferred, and those that it states are checked against the inferred
+// ones.
 #pragma once
 
 #include <memory>
@@ -25,9 +26,9 @@ struct ModuleFunction {
 struct ModuleHead {
   std::unordered_map<std::string, ModuleFunction> functions;
   ScopeTable::ModuleSymbols symbols;
-  std::string class_name = "Module";    // what cls stands for
-  std::optional<TvmMetadata> metadata;  // that stands above the module
-  bool has_bad_metadata = false;        // it was reported: uses are silent
+  std::string class_name = "Module";    // the module's class, which cls refers to
+  std::optional<TvmMetadata> metadata;  // the constants of a metadata section above the module
+  bool has_bad_metadata = false;        // whether an error in it was reported; then uses are silent
 };
 
 struct CompositeOperator;
@@ -41,17 +42,17 @@ class GraphReader {
         scope_(&head.symbols),
         prim_(context, scope_),
         types_(prim_) {}
-  // Null after a report.
+  // Returns null after a report.
   ir::Function ReadFunction(const Statement& def, bool is_pure, bool is_private);
-  // The type that calls see: parameters as declared, the result as declared or Object.
+  // Returns the type that calls see: parameters as declared, the result as declared or Object.
   ir::Type ReadSignature(const Statement& def, bool is_pure);
 
  private:
-  // The bindings of one scope while they are read.
+  // Collects the bindings of one scope.
   struct Builder {
     std::vector<ir::BindingBlock> blocks;
     bool in_dataflow = false;
-    const std::unordered_set<std::string_view>* outputs = nullptr;  // of the dataflow block
+    const std::unordered_set<std::string_view>* outputs = nullptr;  // names that leave the dataflow block
     bool returned = false;
   };
 
@@ -72,11 +73,11 @@ class GraphReader {
   void DefineError(const Syntax& target);
   void ReadUnpacking(const Statement& statement, Builder& builder);
 
-  // Binds a value to a new variable, checking the declared type (null: none).
+  // Binds a value to a new variable, and checks the declared type (null: none is declared).
   ir::Var Bind(std::string_view name, ir::Expr value, const ir::Type& declared, Place place, Builder& builder,
                std::string_view comment = "");
   void AddBinding(ir::Binding binding, Builder& builder);
-  // The value as an argument: what is no leaf gets a binding.
+  // Returns the value as an argument: a value that is no leaf is bound to a variable.
   ir::Expr Leaf(ir::Expr value, Place place, Builder& builder);
   bool CheckType(const ir::Type& declared, const ir::Type& inferred, Place place);
   ir::Span SpanOf(Place place, std::string_view comment) const;
@@ -100,17 +101,17 @@ class GraphReader {
   std::optional<std::vector<ir::Type>> ReadOutTypes(const Syntax& syntax, bool one_is_itself);
   bool IsScalarSyntax(const Syntax& syntax);
 
-  // ---- What TVM has and other rows say (composite_calls.cc)
-  // Other dimensions for the same elements; anything else that TVM's views do is refused.
+  // ---- What TVM writes and other operators express (composite_calls.cc)
+  // Reads a view with other dimensions over the same elements; anything else that TVM's views can do is refused.
   ir::Expr ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder);
   ir::Expr ReadComposite(const Syntax& call, const CompositeOperator& composite, Builder& builder);
-  // "Absent" to R.memory.view: an empty tuple.
+  // Reads the value that means "absent" in R.memory.view: an empty tuple.
   ir::Expr ReadNullValue(const Syntax& call);
   bool NamesValue(const Syntax& syntax);
   ir::Expr ReadOperator(const Syntax& syntax, Builder& builder);
-  // Scalars among the operands of element-wise arithmetic become tensors of one element: to TVM their shape is (1,).
+  // Makes scalars among the operands of element-wise arithmetic tensors of one element: in TVM their shape is (1,).
   bool ScalarsToTensors(const Syntax& call, std::vector<ir::Expr>& operands, Builder& builder);
-  // The call of an operator bound to a variable; null after a report.
+  // Binds a call of an operator to a variable, and returns the variable; null after a report.
   ir::Expr Emit(const Syntax& syntax, std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs,
                 Builder& builder);
   template <typename T, typename... Args>
@@ -126,8 +127,8 @@ class GraphReader {
   ScopeTable scope_;
   PrimReader prim_;
   TypeReader types_;
-  std::unordered_set<const ir::Node*> bound_symbols_;  // by parameters and match_casts so far
-  ir::IRModule no_functions_;                          // types of functions stand in their GlobalVars
+  std::unordered_set<const ir::Node*> bound_symbols_;  // bound so far by parameters and match_casts
+  ir::IRModule no_functions_;                          // empty: types of functions are those of their GlobalVars
 };
 
 }  // namespace ingot::script

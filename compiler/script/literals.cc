@@ -1,3 +1,4 @@
+// The shortest decimals come from std::to_chars, for formats below float32 in float32; escapes keep any bytes readable.
 #include "compiler/script/literals.h"
 
 #include <bit>
@@ -25,7 +26,7 @@ std::string Hex(uint64_t bits) {
   return "0x" + std::string(buffer, end.ptr);
 }
 
-// Length of the UTF-8 sequence at the start of text, 0 when it is none.
+// Returns the length of the UTF-8 sequence at the start of the text, 0 if there is none.
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char head = byte(0);

@@ -10,16 +10,16 @@
 
 namespace ingot::script {
 
-// In double quotes; control characters and bytes that are no UTF-8 as \xNN escapes.
+// Returns the text in double quotes; control characters and bytes that are not UTF-8 become \xNN escapes.
 std::string Quote(std::string_view text);
-// The shortest decimal that reads back to the same element of the dtype; it holds a '.', an 'e', or is one of the
-// quoted words "nan", "inf", "-inf", "bits:0x7fc00001" (a NaN of another pattern than the usual one).
+// Returns the shortest decimal that reads back to the same element of the dtype; it holds a '.' or an 'e', or is one of
+// the quoted words "nan", "inf", "-inf", "bits:0x7fc00001" (a NaN of another pattern than the usual one).
 std::string FloatLiteral(DataType dtype, double value);
-// A Python float: as above, but float("nan").
+// Returns a Python float: as above, but float("nan").
 std::string PythonFloat(double value);
-// The bits of one element of a floating dtype as a literal (R.const).
+// Returns the bits of one element of a floating dtype as a literal (for R.const).
 std::string FloatBitsLiteral(DataType dtype, uint64_t bits);
-// An element of an integer dtype; of uint64 the unsigned value.
+// Returns an element of an integer dtype; for uint64 the unsigned value.
 std::string IntLiteral(DataType dtype, int64_t value);
 
 }  // namespace ingot::script

@@ -1,3 +1,4 @@
+// Names in use, the last number given per base name, and a stack of scopes that restores both when a scope closes.
 #include "compiler/script/name_supply.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace ingot::script {
 namespace {
 
-// Names that the text gives a meaning of its own.
+// Names that have a meaning in the text.
 constexpr std::string_view kReserved[] = {"I", "R", "T", "Module", "TypeVar", "cls", "float", "metadata", "range"};
 
 bool IsWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

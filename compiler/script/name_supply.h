@@ -1,6 +1,6 @@
-// NameSupply: the names of one function's variables and buffers while it is printed. What goes in: nodes with hints;
-// what comes out: one name per node, unique among the names that are visible where it stands, and readable by the
-// tokenizer. Hints that are taken are numbered: lv, lv1; v_i0, v_i0_1. Names of a closed scope are free again.
+// NameSupply: names one function's variables and buffers while it is printed. In: nodes with hints. Out: one name per
+// node, unique among the names that are visible there, and readable by the tokenizer. A hint that is taken gets a
+// number: lv, lv1; v_i0, v_i0_1. Names of a closed scope are free again.
 #pragma once
 
 #include <string>
@@ -13,25 +13,25 @@
 
 namespace ingot::script {
 
-// True for what the tokenizer reads back as one name: an identifier, or a word that starts with a digit but is no
-// number ("0_weight"); no keyword and no name with a meaning of its own (R, T, cls, ...).
+// Whether the tokenizer reads it back as one name: an identifier, or a word that starts with a digit but is no number
+// ("0_weight"); no keyword and no name with a meaning of its own (R, T, cls, ...).
 bool IsPlainName(std::string_view name);
-// The nearest plain name: other characters become '_'.
+// Returns the nearest plain name: other characters become '_'.
 std::string ToPlainName(std::string_view hint);
 
 class NameSupply {
  public:
   NameSupply() { scopes_.emplace_back(); }
-  // A name for the node in the innermost scope.
+  // Names the node in the innermost scope.
   std::string Define(const ir::Node* node, std::string_view hint) { return DefineAt(scopes_.size() - 1, node, hint); }
-  // A name that is visible in the whole function, given even when inner scopes are open.
+  // Names the node in the whole function, even while inner scopes are open.
   std::string DefineOutermost(const ir::Node* node, std::string_view hint) { return DefineAt(0, node, hint); }
   // Makes a node visible under a text that is no new name (a buffer's data pointer is "A.data").
   void DefineAlias(const ir::Node* node, std::string text);
-  // Null when the node has no name here.
+  // Returns null if the node has no name here.
   const std::string* Find(const ir::Node* node) const;
 
-  // Names defined while this object lives are forgotten with it.
+  // While it lives a scope is open; names defined in it are forgotten with it.
   class Scope {
    public:
     explicit Scope(NameSupply& supply) : supply_(supply) { supply_.scopes_.emplace_back(); }

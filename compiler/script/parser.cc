@@ -1,3 +1,5 @@
+// The module level: head (symbolic variables, TVM's metadata), class, decorators; then the functions, each by the
+// reader of its level. The signatures of all functions are read first.
 #include "compiler/script/parser.h"
 
 #include <algorithm>
@@ -11,7 +13,7 @@
 namespace ingot::script {
 namespace {
 
-// A function of the module with what its decorator says.
+// A function of the module, and what its decorator says.
 struct FunctionSyntax {
   const Statement* def;
   bool is_prim_func = false;
@@ -34,7 +36,8 @@ class ModuleReader {
   }
 
  private:
-  // n = TypeVar("n"), n = T.int64(): symbolic variables of every function that names them. And TVM's constants.
+  // n = TypeVar("n"), n = T.int64(): each is a symbolic variable of every function that names it. The head also holds
+  // TVM's constants.
   void ReadHead(const std::vector<Statement>& file) {
     for (const Statement& statement : file) {
       if (statement.kind != StatementKind::kAssign || statement.value == nullptr) continue;
@@ -146,7 +149,7 @@ class ModuleReader {
   void ReadModuleStatement(const Syntax& value) {
     const std::string callee = CalleeName(value);
     if (value.kind == SyntaxKind::kString || value.kind == SyntaxKind::kError) return;
-    if (callee == "I.module_global_infos") {  // virtual devices are named where they are used
+    if (callee == "I.module_global_infos") {  // it declares virtual devices, which are named where they are used
       return;
     }
     if (callee != "I.module_attrs") {

@@ -1,6 +1,6 @@
-// The parser: TVMScript text to an IRModule. What the printer prints reads back structurally equal; besides, the
-// variants are accepted that TVM's releases and users write (README.md of this folder lists them). Every error is
-// reported with line, column, caret and, where a name is near, a suggestion.
+// The parser: TVMScript text to an IRModule. The printer's text reads back structurally equal; the parser also accepts
+// the variants that TVM's releases and users write (README.md of this folder lists them). Every error is reported with
+// line, column, caret and, if a similar name exists, a suggestion.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace ingot::script {
 
-// filename is for messages and spans. constants holds what the text names as metadata["HASH"]; null: nothing. The
-// failure's message holds every error. The module is not verified yet (op::VerifyModule).
+// filename is for messages and spans. constants are looked up for metadata["HASH"]; null: there are none. Errors: the
+// status's message holds all of them. The module is not verified yet (ir::VerifyModule).
 Result<ir::IRModule> ParseModule(std::string text, std::string_view filename, const ConstantStore* constants = nullptr);
 
 }  // namespace ingot::script

@@ -1,4 +1,5 @@
-// Calls of T functions in scalar expressions: typed numbers and casts, arithmetic by name, vectors, intrinsics.
+// Calls of T functions in scalar expressions: typed numbers and casts, arithmetic by name, vectors, intrinsics. A part
+// of PrimReader (prim_reader.h).
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -204,7 +205,7 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
   if (row.result == IntrinsicRow::kGiven && !dtype && !packed) {
     const Syntax* given = args.Require(0, "dtype");
     if (given == nullptr) return nullptr;
-    // Of a function that returns nothing: as a statement its value is dropped anyway.
+    // The function returns nothing; in a statement the value is dropped anyway.
     const bool is_void = row.id == Intrinsic::kCallExtern && AsString(*given) == "void";
     dtype = is_void ? DataType::Int(32) : ReadDataType(*given);
     if (!dtype) return nullptr;
@@ -224,7 +225,7 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
     return context_.Error(
         call, name + ": expected " + std::to_string(row.arity) + " arguments, got " + std::to_string(operands.size()));
   }
-  // Values that must agree: all of arithmetic, the two of if_then_else.
+  // Operands that must agree in dtype: all of them in arithmetic, the last two in if_then_else.
   const bool lazy = row.id == Intrinsic::kIfThenElse;
   if (lazy && !operands[0].expr->dtype.is_bool()) {
     return context_.Error(call, name + ": expected a condition (bool), got " + operands[0].expr->dtype.ToString());
@@ -234,7 +235,7 @@ PrimExpr PrimReader::ReadIntrinsic(const Syntax& call, const IntrinsicRow& row) 
     for (size_t i = begin + 1; i < operands.size(); ++i) {
       if (!Match(operands[begin], operands[i], call)) return nullptr;
     }
-    for (size_t i = begin + 1; i < operands.size(); ++i) {  // the first may have changed since
+    for (size_t i = begin + 1; i < operands.size(); ++i) {  // the first may have been converted since
       if (!Match(operands[begin], operands[i], call)) return nullptr;
     }
   }

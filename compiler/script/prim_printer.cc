@@ -1,3 +1,4 @@
+// A switch over the kinds of expressions; an operand gets parentheses if its precedence needs them.
 #include "compiler/script/prim_printer.h"
 
 #include <utility>
@@ -27,7 +28,7 @@ enum Precedence : int {
 };
 
 struct Infix {
-  const char* text;  // null: a function
+  const char* text;  // null: the operation is printed as a function
   int precedence;
 };
 Infix InfixOf(BinaryOp op, bool is_float) {
@@ -93,7 +94,7 @@ Infix InfixOf(Intrinsic op) {
 
 std::string Parenthesized(std::string text, bool needed) { return needed ? "(" + std::move(text) + ")" : text; }
 
-// What the row of an intrinsic says about the result, or nothing to say (handle) where the node decides.
+// The dtype that the intrinsic's table row implies for the result; handle if it implies none.
 DataType ImpliedDtype(const PrimCallNode& node) {
   switch (GetIntrinsicRow(node.op).result) {
     case IntrinsicRow::kSameAsFirst:
@@ -118,7 +119,7 @@ std::string PrimPrinter::VarText(const PrimVarNode& var) {
 
 std::string PrimPrinter::BufferName(const Buffer& buffer) {
   if (const std::string* name = names_.Find(buffer.get())) return *name;
-  return names_.DefineOutermost(buffer.get(), buffer->name);  // a fragment: its definition is not in sight
+  return names_.DefineOutermost(buffer.get(), buffer->name);  // a fragment: its definition is not printed
 }
 
 std::string PrimPrinter::Expr(const PrimExpr& expr, int precedence) {
@@ -175,7 +176,7 @@ std::string PrimPrinter::Expr(const PrimExpr& expr, int precedence) {
     }
     case PrimKind::kPrimCall:
       return Call(*As<PrimCallNode>(expr), precedence);
-    case PrimKind::kReduce: {  // of tensor expressions alone, which are no modules: for messages
+    case PrimKind::kReduce: {  // only in tensor expressions, which are no part of modules: for messages
       const auto* node = As<ReduceNode>(expr);
       std::string axes;
       for (const IterVar& axis : node->axes) axes += (axes.empty() ? "" : ", ") + VarText(*axis->var);
@@ -207,7 +208,7 @@ std::string PrimPrinter::Call(const PrimCallNode& node, int precedence) {
   }
   std::string args;
   const auto add = [&](const std::string& text) { args += (args.empty() ? "" : ", ") + text; };
-  const bool packed = node.op == Intrinsic::kCallPacked;  // gives int32 unless told otherwise, as in TVM
+  const bool packed = node.op == Intrinsic::kCallPacked;  // its result is int32 by default, as in TVM
   if (row.result == IntrinsicRow::kGiven && !packed) add(Quote(node.dtype.ToString()));
   for (const PrimExpr& arg : node.args) add(Expr(arg));
   if (packed ? node.dtype != DataType::Int(32) : !implied) add("dtype=" + Quote(node.dtype.ToString()));
@@ -290,7 +291,7 @@ std::string PrimPrinter::Attr(const AttrValue& value) {
   const Dialect outer = std::exchange(dialect_, Dialect::kTensor);
   std::string text = Expr(expr);
   dialect_ = outer;
-  // A constant on its own would read back as a plain number or string.
+  // A constant alone would read back as a plain number or string.
   const bool constant =
       expr->kind == PrimKind::kIntImm || expr->kind == PrimKind::kFloatImm || expr->kind == PrimKind::kStringImm;
   return constant ? "I.expr(" + text + ")" : text;

@@ -1,6 +1,6 @@
-// PrimPrinter: scalar and vector expressions, attribute values and graph types as text, with the least parentheses
-// that read back to the same tree. The base of the statement and graph printers, which define names; a variable that
-// nobody defined is a symbolic variable of the function (or, in a fragment, goes by its hint).
+// PrimPrinter: prints scalar and vector expressions, attribute values and graph types, with the fewest parentheses that
+// read back to the same tree. It is the base of the statement and graph printers, which define names. An undefined
+// variable is a symbolic variable of the function (in a fragment, it is printed by its hint).
 #pragma once
 
 #include <string>
@@ -15,29 +15,29 @@ namespace ingot::script {
 
 class PrimPrinter {
  public:
-  // How int64 constants stand: plain at the graph level (3), typed at the tensor level (T.int64(3)).
+  // How int64 constants are printed: plain at the graph level (3), typed at the tensor level (T.int64(3)).
   enum class Dialect { kTensor, kGraph };
   explicit PrimPrinter(Dialect dialect) : dialect_(dialect) {}
 
   std::string Expr(const ir::PrimExpr& expr) { return Expr(expr, 0); }
   std::string Attr(const ir::AttrValue& value);
   std::string Dict(const ir::AttrDict& items);
-  // Dimensions in a signature are quoted when they are compound, as Python needs it.
+  // Compound dimensions in a signature are quoted, as Python needs it.
   std::string Type(const ir::Type& type, bool in_signature = false);
 
-  // (a, b), with the comma of a single one.
+  // (a, b); a tuple of one element has its comma.
   std::string Tuple(const std::vector<ir::PrimExpr>& exprs, bool in_signature = false);
   std::string List(const std::vector<ir::PrimExpr>& exprs, bool in_signature = false);
   std::string Region(const ir::BufferRegion& region);
-  // The end of [min, min + extent), so that the reader finds min and extent again.
+  // Prints the end of [min, min + extent) such that the reader finds min and extent again.
   std::string RangeEnd(const ir::Range& range);
   std::string BufferName(const ir::Buffer& buffer);
-  // T.Buffer's arguments after "(": shape, dtype, strides, offset, scope, alignment. Float32 is left out when asked
-  // for.
+  // Prints the arguments of T.Buffer after "(": shape, dtype, strides, offset, scope, alignment. float32 is left out on
+  // request.
   std::string BufferArguments(const ir::Buffer& buffer, bool in_signature, bool omit_float32);
 
   NameSupply& names() { return names_; }
-  // Symbolic variables that were met undefined, in order.
+  // Symbolic variables that were used without a definition, in order.
   const std::vector<ir::PrimVar>& symbols() const { return symbols_; }
   void SetDialect(Dialect dialect) { dialect_ = dialect; }
 

@@ -1,3 +1,5 @@
+// Scalar expressions, buffers' indices and regions, dimensions, dtypes and attribute values. Plain numbers stay
+// undecided (Operand::is_number) until the other operand or the context gives them a dtype. Calls are in prim_calls.cc.
 #include "compiler/script/prim_reader.h"
 
 #include <algorithm>
@@ -38,7 +40,7 @@ std::optional<Intrinsic> IntrinsicOf(std::string_view text) {
   return std::nullopt;
 }
 
-// The names of TVM's releases before 0.27.
+// Reads a dtype, also by the names of TVM's releases before 0.27.
 Result<DataType> ParseDataType(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kOldNames[] = {
       {"boolean", "bool"}, {"e4m3_float8", "float8_e4m3fn"}, {"e5m2_float8", "float8_e5m2"}};
@@ -172,7 +174,7 @@ PrimReader::Operand PrimReader::ReadUnary(const Syntax& syntax) {
     if (condition == nullptr) return {};
     return {MakeAt<NotNode>(syntax, std::move(condition))};
   }
-  if (syntax.text == "-" && inner.kind == SyntaxKind::kInt) {  // the least number has no positive counterpart
+  if (syntax.text == "-" && inner.kind == SyntaxKind::kInt) {  // the smallest integer has no positive counterpart
     const std::optional<int64_t> value = AsInt(syntax);
     if (!value) return {context_.Error(syntax, "this number is out of the range of 64 bits")};
     return {MakeAt<IntImmNode>(syntax, DataType::Int(64), *value), true};
@@ -341,7 +343,7 @@ std::optional<Range> PrimReader::ReadRange(const Syntax* start_syntax, const Syn
 }
 
 namespace {
-// Whether the one index syntax is "()": an element of a tensor without dimensions.
+// Whether the only index is "()": an element of a tensor without dimensions.
 bool IsEmptyIndex(const Syntax& subscript) {
   return subscript.children.size() == 2 && subscript[1].kind == SyntaxKind::kTuple && subscript[1].children.empty();
 }
@@ -383,7 +385,7 @@ std::optional<BufferRegion> PrimReader::ReadRegion(const Syntax& syntax) {
     if (!CheckInteger(start.expr, index)) return std::nullopt;
     region.region.push_back(MakeRange(start.expr, stop.expr));
   }
-  for (size_t i = region.region.size(); i < shape.size() && i > 0; ++i) {  // what is left out is whole
+  for (size_t i = region.region.size(); i < shape.size() && i > 0; ++i) {  // dimensions that are left out are whole
     region.region.push_back({IntImm(shape[i]->dtype, 0), shape[i]});
   }
   if (region.region.size() != shape.size()) {
@@ -417,7 +419,7 @@ std::vector<PrimExpr> PrimReader::FlatIndices(const Buffer& buffer, std::vector<
   return {std::move(flat)};
 }
 
-// What the region spans in memory.
+// Returns the span of the region in memory, as a region of the flat buffer.
 BufferRegion PrimReader::FlatRegion(BufferRegion region) const {
   const auto view = views_.find(region.buffer.get());
   if (view == views_.end()) return region;
@@ -492,7 +494,7 @@ PrimReader::Operand PrimReader::ReadSubscript(const Syntax& syntax) {
 // ---- Dimensions and dtypes
 
 PrimExpr PrimReader::ReadQuoted(const Syntax& string) {
-  const SourceText text{context_.source()->name, string.value};  // nodes name the outer source
+  const SourceText text{context_.source()->name, string.value};  // nodes refer to the outer source
   DiagnosticSink inner(std::make_shared<const SourceText>(text));
   const std::vector<Token> tokens = Tokenize(text, inner);
   const SyntaxPtr expression = SyntaxParser(tokens, inner).ParseSingleExpression();
@@ -596,7 +598,7 @@ std::optional<AttrValue> PrimReader::ReadAttr(const Syntax& syntax) {
         context_.Error(syntax[i], "expected a string as the key, got " + Describe(syntax[i]));
         return std::nullopt;
       }
-      // A list of buffers that TVM's tuning may lay out anew: a permission that nothing here makes use of.
+      // A list of buffers whose layout TVM's tuning may change: a permission that nothing here uses.
       if (*key == "layout_free_placeholders") continue;
       // TVM before 0.27 said "tir." for the tensor level's attributes.
       const std::string name = key->starts_with("tir.") ? "tirx." + key->substr(4) : *key;
@@ -622,7 +624,7 @@ std::optional<AttrValue> PrimReader::ReadAttr(const Syntax& syntax) {
     if (!dtype) return std::nullopt;
     return AttrValue(*dtype);
   }
-  // A target is what it is made of: its text or its dictionary.
+  // A target is read as its text or its dictionary.
   if ((callee == "R.str" || callee == "T.target") && one_argument) return ReadAttr(syntax[1]);
   if (callee == "I.expr" && one_argument) {
     PrimExpr expr = Read(syntax[1]);

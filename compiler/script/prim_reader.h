@@ -1,6 +1,6 @@
-// PrimReader: syntax to scalar and vector expressions, regions, dtypes and attribute values. Nodes are built as
-// written, without simplification, so that text and IR stay each other's image. Plain numbers take the dtype of the
-// other operand (int64 and float32 where nothing decides); unequal dtypes are promoted by explicit casts as TVM does.
+// PrimReader: reads syntax to scalar and vector expressions, regions, dtypes and attribute values. Nodes are built as
+// written, without simplification, so that printing gives the same text. Plain numbers take the dtype of the other
+// operand (int64 or float32 if nothing decides); unequal dtypes are promoted by explicit casts as TVM does.
 #pragma once
 
 #include <optional>
@@ -19,41 +19,42 @@ class PrimReader {
  public:
   PrimReader(ReadContext& context, ScopeTable& scope) : context_(context), scope_(scope) {}
 
-  // Null after a report. A plain number becomes one of number_type when it is of the same kind (whole or not).
+  // Returns null after a report. A plain number takes number_type if it is of the same kind (integer or not).
   ir::PrimExpr Read(const Syntax& syntax, DataType number_type = DataType::Int(64));
-  // The value converted to a dtype: numbers take it, others are cast.
+  // Returns the value in the given dtype: plain numbers take it, other values are cast.
   ir::PrimExpr ReadAs(const Syntax& syntax, DataType dtype);
   ir::PrimExpr ReadCondition(const Syntax& syntax);
-  // A dimension: a number, a name, an expression, or any of these in quotes; unknown names in quotes become symbols.
+  // Reads a dimension: a number, a name, an expression, or any of these in quotes; unknown names in quotes become
+  // symbols.
   ir::PrimExpr ReadDim(const Syntax& syntax);
-  // The expression in a string; unknown names in it become symbols.
+  // Reads the expression in a string; unknown names in it become symbols.
   ir::PrimExpr ReadQuoted(const Syntax& string);
-  std::optional<std::vector<ir::PrimExpr>> ReadDims(const Syntax& syntax);  // of a tuple or list, or a single one
+  std::optional<std::vector<ir::PrimExpr>> ReadDims(const Syntax& syntax);  // a tuple or list, or a single dimension
   std::optional<DataType> ReadDataType(const Syntax& syntax);               // "float32", T.float32
-  // The dtype of a declared variable: T.int64(), T.int64(is_size_var=True), T.Var("n", "int64"); nothing, without a
-  // report, for anything else.
+  // Returns the dtype of a declared variable: T.int64(), T.int64(is_size_var=True), T.Var("n", "int64"). Returns
+  // nothing, without a report, for anything else.
   std::optional<DataType> ReadVarDeclaration(const Syntax& syntax);
   ir::Buffer ReadBuffer(const Syntax& syntax);  // a name
   // B[i, a:b]
   std::optional<ir::BufferRegion> ReadRegion(const Syntax& syntax);
-  // Indices of a load or store; a slice is a ramp.
+  // Reads the indices of a load or store; a slice becomes a ramp.
   std::optional<std::vector<ir::PrimExpr>> ReadIndices(const Syntax& subscript, const ir::Buffer& buffer);
-  // The layout of a view over another buffer's memory that has not one compact dimension: to the reader alone, which
-  // reads its accesses as those of the one dimension that `flat` has.
+  // The layout of a view over another buffer's memory that is not one compact dimension. Only the reader knows it: it
+  // turns accesses of the view into accesses of `flat`, which has one dimension.
   struct ViewLayout {
     std::vector<ir::PrimExpr> shape, strides;
     ir::PrimExpr offset;
   };
   void AddView(const ir::Buffer& flat, ViewLayout layout) { views_.emplace(flat.get(), std::move(layout)); }
-  // [0, stop), or [start, stop) when start is given; numbers take the other's dtype.
+  // Reads [0, stop), or [start, stop) if start is given; a plain number takes the other's dtype.
   std::optional<ir::Range> ReadRange(const Syntax* start, const Syntax& stop, DataType number_type = DataType::Int(64));
-  // start, stop as written: [min, min + extent).
+  // [start, stop) as [min, min + extent).
   ir::Range MakeRange(ir::PrimExpr start, ir::PrimExpr stop);
   std::optional<ir::AttrValue> ReadAttr(const Syntax& syntax);
-  std::optional<ir::Attrs> ReadAttrs(const Syntax& syntax);  // of a dictionary
-  // "nan", "inf", "-inf", "bits:0x7ff8000000000001".
+  std::optional<ir::Attrs> ReadAttrs(const Syntax& syntax);  // a dictionary
+  // Reads the words "nan", "inf", "-inf", "bits:0x7ff8000000000001"; nothing for other syntax.
   std::optional<double> FloatWord(const Syntax& syntax);
-  // Reports what the name could have been.
+  // Reports the unknown name, with a suggestion.
   std::nullptr_t UnknownName(const Syntax& syntax);
 
   ReadContext& context() { return context_; }
@@ -72,18 +73,17 @@ class PrimReader {
   Operand ReadSubscript(const Syntax& syntax);
   Operand ReadAttribute(const Syntax& syntax);
   Operand ReadConditional(const Syntax& syntax);
-  // A plain number with a point has its full value (as float64) until it is known what it becomes: float32 where
-  // nothing else decides.
+  // Decides a plain number with a point, which has its full value (as float64) until then: it becomes float32.
   void Settle(Operand& operand, const Syntax& where);
-  // A plain number takes the dtype when it is of the same kind.
+  // A plain number takes the dtype if it is of the same kind.
   void SetNumberType(Operand& operand, DataType number_type, const Syntax& where);
-  // As many as the buffer, or the view, has.
+  // The shape of the buffer, or of the view that it stands for.
   const std::vector<ir::PrimExpr>& ShapeOf(const ir::Buffer& buffer) const;
   std::vector<ir::PrimExpr> FlatIndices(const ir::Buffer& buffer, std::vector<ir::PrimExpr> indices) const;
   ir::BufferRegion FlatRegion(ir::BufferRegion region) const;
-  // A scalar integer, or a report.
+  // Reports anything but a scalar integer.
   bool CheckInteger(const ir::PrimExpr& expr, const Syntax& where);
-  // One dtype for both, or a report.
+  // Gives both operands one dtype, or reports that they have none in common.
   bool Match(Operand& a, Operand& b, const Syntax& where);
   ir::PrimExpr Convert(const Operand& operand, DataType dtype, const Syntax& where);
   ir::PrimExpr MakeBinary(ir::BinaryOp op, Operand a, Operand b, const Syntax& where);
@@ -108,7 +108,7 @@ class PrimReader {
   ReadContext& context_;
   ScopeTable& scope_;
   std::unordered_map<const ir::Node*, ViewLayout> views_;
-  bool new_symbols_ = false;  // unknown names become symbols
+  bool new_symbols_ = false;  // whether unknown names become symbols
 };
 
 }  // namespace ingot::script

@@ -1,3 +1,5 @@
+// The module level of the printer: prints each function by the printer of its level, and then the head from what the
+// functions used.
 #include "compiler/script/printer.h"
 
 #include <set>
@@ -9,7 +11,7 @@
 namespace ingot::script {
 namespace {
 
-// What functions leave for the head of the text.
+// What the functions require at the head of the text.
 struct Head {
   std::set<std::string> declarations;  // n = TypeVar("n"), by name
   bool uses_graph_level = false, uses_tensor_level = false;

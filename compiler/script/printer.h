@@ -1,6 +1,6 @@
 // The printer: IR to text. One canonical form in TVM 0.27's TVMScript dialect; ParseModule (parser.h) reads it back to
-// a structurally equal module. Constants of more than kMaxInlineElements elements go to a ConstantStore and stand in
-// the text as metadata["HASH"].
+// a structurally equal module. Constants of more than kMaxInlineElements elements go to a ConstantStore and are written
+// in the text as metadata["HASH"].
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 namespace ingot::script {
 
 struct PrintOptions {
-  bool golden = false;  // hashes and the like, which change without a change of meaning, print as <hash>
+  bool golden = false;  // values that change without a change of meaning (hashes) print as <hash>
   bool spans = false;   // names of source operations as trailing comments, so that the debug map survives the text
 };
 
-// Large constants are added to store unless it is null.
+// Prints a module. Large constants are added to the store unless it is null.
 std::string PrintModule(const ir::IRModule& module, const PrintOptions& options = {}, ConstantStore* store = nullptr);
-// One function of either level, with its decorator. A module of one function where nothing else is known.
+// Prints one function of either level, with its decorator and the declarations that it needs.
 std::string PrintFunction(std::string_view name, const ir::Expr& function, const PrintOptions& options = {});
 
-// For messages: fragments, with their free variables by hint.
+// Prints fragments for messages; free variables are printed by their hints.
 std::string PrintExpr(const ir::Expr& expr);
 std::string PrintExpr(const ir::PrimExpr& expr);
 std::string PrintStmt(const ir::Stmt& stmt);

@@ -1,3 +1,4 @@
+// Scopes as a stack per name, arguments by place and keyword, and the conversions of literals.
 #include "compiler/script/read_context.h"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ std::vector<std::string_view> ScopeTable::Names() const {
   for (const auto& [name, definitions] : symbols_) {
     if (!definitions.empty()) names.push_back(name);
   }
-  std::sort(names.begin(), names.end());  // the suggestion must not depend on the hash table's order
+  std::sort(names.begin(), names.end());  // makes the suggestion independent of the hash table's order
   return names;
 }
 
@@ -184,7 +185,7 @@ std::optional<int64_t> AsInt(const Syntax& syntax) {
     if (value > kMax + 1) return std::nullopt;
     return static_cast<int64_t>(-value);
   }
-  // Beyond int64 lie the upper uint64 numbers: their bits.
+  // Numbers above int64's range are the upper uint64 numbers; their bits are returned.
   return static_cast<int64_t>(value);
 }
 
@@ -200,7 +201,7 @@ std::optional<double> AsFloat(const Syntax& syntax) {
   std::erase(digits, '_');
   double value = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (end.ec == std::errc::result_out_of_range) {  // inf or 0, as Python reads it
+  if (end.ec == std::errc::result_out_of_range) {  // infinity or 0, as in Python
     value = std::strtod(digits.c_str(), nullptr);
   } else if (end.ec != std::errc() || end.ptr != digits.data() + digits.size()) {
     return std::nullopt;

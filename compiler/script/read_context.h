@@ -1,6 +1,6 @@
-// What every reader of the parser shares: the source, the sink, the symbols in scope, and the arguments of a call by
-// place or name. A reader that cannot make sense of its syntax reports once and returns null (or false); whoever gets a
-// null returns it upwards without a second report.
+// What all readers of the parser share: the source, the sink, the symbols in scope, and the arguments of a call by
+// place or name. A reader that cannot make sense of its syntax reports once and returns null (or false); its callers
+// return the null without a second report.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@
 
 namespace ingot::script {
 
-// What a name stands for.
+// The meaning of a name.
 struct Symbol {
   enum class Kind : uint8_t {
-    kError,   // its definition was reported: uses are silent
+    kError,   // an error in its definition was reported; uses are silent
     kPrim,    // a scalar variable
     kBuffer,  // a buffer
     kValue,   // a graph variable
@@ -28,7 +28,7 @@ struct Symbol {
   ir::PrimExpr prim;
   ir::Buffer buffer;
   ir::Expr value;
-  std::optional<ir::Range> domain;  // of a loop variable
+  std::optional<ir::Range> domain;  // the domain of a loop variable
 
   static Symbol Prim(ir::PrimExpr expr) { return {Kind::kPrim, std::move(expr), nullptr, nullptr, std::nullopt}; }
   static Symbol OfBuffer(ir::Buffer buffer) {
@@ -49,9 +49,9 @@ class ScopeTable {
   }
   void Define(std::string_view name, Symbol symbol) { DefineAt(scopes_.size() - 1, name, std::move(symbol)); }
   void DefineOutermost(std::string_view name, Symbol symbol) { DefineAt(0, name, std::move(symbol)); }
-  // Null when there is none.
+  // Returns null if there is none.
   const Symbol* Find(std::string_view name);
-  // The same without the module's symbolic variables.
+  // Like Find, without the module's symbolic variables.
   const Symbol* FindLocal(std::string_view name) const;
   // Every name in scope, for suggestions.
   std::vector<std::string_view> Names() const;
@@ -75,7 +75,7 @@ class ScopeTable {
     Symbol symbol;
   };
   const ModuleSymbols* module_symbols_;
-  std::unordered_map<std::string, std::vector<Definition>> symbols_;  // by scope, innermost last
+  std::unordered_map<std::string, std::vector<Definition>> symbols_;  // per name, innermost scope last
   std::vector<std::vector<std::string>> scopes_;
 };
 
@@ -96,7 +96,7 @@ class ReadContext {
   const std::shared_ptr<const ir::SourceText>& source() const { return source_; }
   DiagnosticSink& sink() { return sink_; }
 
-  // While it lives, places are those of a string whose contents are read.
+  // While it lives, the contents of a string are read, and every place is that of the string.
   class Quoted {
    public:
     Quoted(ReadContext& context, Place place) : context_(context), outer_(context.quoted_) {
@@ -117,21 +117,21 @@ class ReadContext {
   std::optional<Place> quoted_;
 };
 
-// "T.axis.spatial" of an attribute chain over a name; empty for anything else.
+// Returns "T.axis.spatial" for an attribute chain over a name; empty for anything else.
 std::string DottedName(const Syntax& syntax);
-// The function of a call, as above; empty when syntax is no call.
+// Returns the name of a call's function in the same form; empty if the syntax is no call.
 std::string CalleeName(const Syntax& syntax);
-// What the source says, shortened, for messages.
+// Returns the source text of the syntax, shortened, for messages.
 std::string Describe(const Syntax& syntax);
 
-// The arguments of a call, taken by place or keyword. Done() reports what nobody took.
+// The arguments of a call, taken by place or keyword. Done() reports the arguments that were not taken.
 class Arguments {
  public:
   Arguments(ReadContext& context, const Syntax& call, std::string function);
-  // Null when it is not there.
+  // Returns null if the argument is absent.
   const Syntax* Get(size_t place, std::string_view name);
   const Syntax* Keyword(std::string_view name) { return Get(static_cast<size_t>(-1), name); }
-  // Reports a missing one.
+  // Reports a missing argument, and returns null.
   const Syntax* Require(size_t place, std::string_view name);
   size_t num_positional() const { return positional_.size(); }
   bool Done();
@@ -149,7 +149,7 @@ class Arguments {
   std::vector<std::string_view> known_;
 };
 
-// Plain literals.
+// Plain literals; nothing for other syntax.
 std::optional<std::string> AsString(const Syntax& syntax);
 std::optional<int64_t> AsInt(const Syntax& syntax);  // with a sign
 std::optional<double> AsFloat(const Syntax& syntax);

@@ -1,3 +1,4 @@
+// Reading and writing through formats/tensor_files.h; every tensor's hash is checked when it is read.
 #include "compiler/script/side_file.h"
 
 #include <filesystem>
@@ -14,7 +15,7 @@ std::string SideFilePath(const std::string& text_path) {
 Status WriteSideFile(const std::string& path, const ConstantStore& constants) {
   std::vector<formats::NamedTensor> tensors;
   for (const auto& [hash, data] : constants.constants()) {
-    // Borrowed for the length of this call.
+    // The tensor borrows the bytes during this call.
     auto* bytes = const_cast<std::byte*>(data->bytes().data());
     INGOT_ASSIGN_OR_RETURN(const TensorView view,
                            TensorView::Make(bytes, data->dtype(), data->dims(), nullptr, DeviceId{}));

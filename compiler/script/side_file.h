@@ -11,9 +11,9 @@ namespace ingot::script {
 
 // "dir/module.py" -> "dir/module.constants.safetensors".
 std::string SideFilePath(const std::string& text_path);
-// Fails on a dtype that safetensors does not have.
+// Fails on a dtype that safetensors lacks.
 Status WriteSideFile(const std::string& path, const ConstantStore& constants);
-// Refuses a file whose tensors are not what their hashes say.
+// Refuses a file whose tensors do not have the hashes that their names say.
 Result<ConstantStore> ReadSideFile(const std::string& path);
 
 }  // namespace ingot::script

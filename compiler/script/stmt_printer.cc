@@ -1,3 +1,5 @@
+// A switch over the kinds of statements. Besides, it finds views (buffers that are used but not defined) and joins
+// nested loops and whole-loop axes to T.grid and T.axis.remap.
 #include "compiler/script/stmt_printer.h"
 
 #include <algorithm>
@@ -32,7 +34,7 @@ const char* FunctionOf(ForKind kind) {
 
 struct AxisType {
   const char* function;
-  char letter;  // in T.axis.remap; 0: not there
+  char letter;  // its letter in T.axis.remap; 0: not allowed there
 };
 AxisType AxisTypeOf(IterType type) {
   switch (type) {
@@ -53,7 +55,7 @@ bool IsPlainSerial(const ForNode& loop) {
   return loop.for_kind == ForKind::kSerial && loop.annotations.empty() && IsConstInt(loop.min, 0);
 }
 
-// Buffers that are used and nowhere defined: views of the memory of others, whose data variable they share.
+// Finds the buffers that are used but not defined: views of other buffers' memory, whose data variable they share.
 class ViewCollector : public StmtVisitor {
  public:
   explicit ViewCollector(const std::vector<PrimFuncParam>& params) {
@@ -90,7 +92,7 @@ class ViewCollector : public StmtVisitor {
   std::unordered_map<const Node*, std::vector<Buffer>> views_;
 };
 
-// The root block as every function with blocks has it: nothing but buffers and a body.
+// Returns the root block if it is the usual one, which has only buffers and a body; null otherwise.
 const BlockNode* AsPlainRoot(const Stmt& stmt) {
   const auto* realize = As<BlockRealizeNode>(stmt);
   if (realize == nullptr) return nullptr;
@@ -121,7 +123,7 @@ void StmtPrinter::Views(const Buffer& buffer) {
 
 void StmtPrinter::Function(std::string_view name, const PrimFuncNode& function) {
   lines_.Add(function.is_private ? "@T.prim_func(private=True, s_tir=True)" : "@T.prim_func(s_tir=True)");
-  // Scalars first: a buffer's shape may name a scalar that follows it.
+  // Scalars are named first: a buffer's shape may name a scalar parameter that follows it.
   std::vector<std::string> texts;
   for (const PrimFuncParam& param : function.params) {
     if (!param.buffer) names().Define(param.var.get(), param.var->name);
@@ -179,7 +181,7 @@ void StmtPrinter::Statement(const Stmt& stmt, bool is_last) {
     case StmtKind::kEvaluate: {
       const auto* node = As<EvaluateNode>(stmt);
       const auto* number = As<IntImmNode>(node->value);
-      if (number != nullptr && number->dtype == DataType::Int(32)) {  // T.evaluate(0): nothing
+      if (number != nullptr && number->dtype == DataType::Int(32)) {  // T.evaluate(0) does nothing
         lines_.Add("T.evaluate(" + std::to_string(number->value) + ")");
       } else {
         const std::string value = Expr(node->value);
@@ -228,7 +230,7 @@ void StmtPrinter::Statement(const Stmt& stmt, bool is_last) {
     case StmtKind::kAttr:
       Attribute(*As<AttrStmtNode>(stmt), is_last);
       return;
-    case StmtKind::kBlock: {  // a block without values for its axes: in fragments alone
+    case StmtKind::kBlock: {  // a block without values for its axes: only in fragments
       Realize(BlockRealizeNode({}, BoolImm(true), Block(As<BlockNode>(stmt))));
       return;
     }
@@ -301,7 +303,7 @@ void StmtPrinter::LoopHeader(const ForNode& loop, const std::string& name) {
   lines_.Add("for " + name + " in " + function + "(" + args + "):");
 }
 
-// Plain loops straight inside each other, none of whose extents names another one's variable, are one T.grid.
+// Directly nested plain loops, none of whose extents depends on another one's variable, are printed as one T.grid.
 void StmtPrinter::Loop(const ForNode& outer) {
   NameSupply::Scope scope(names());
   std::vector<const ForNode*> nest{&outer};
@@ -351,7 +353,7 @@ std::string StmtPrinter::Regions(const std::vector<BufferRegion>& regions) {
 void StmtPrinter::IterVars(const BlockRealizeNode& realize) {
   const BlockNode& block = *realize.block;
   const auto value_of = [&](size_t i) { return i < realize.iter_values.size() ? realize.iter_values[i] : PrimExpr(); };
-  // The loop that the axis covers exactly, if any.
+  // Whether the axis covers exactly one whole loop.
   const auto is_remap = [&](size_t i) {
     const IterVarNode& axis = *block.iter_vars[i];
     const PrimExpr value = value_of(i);

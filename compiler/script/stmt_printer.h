@@ -1,5 +1,5 @@
-// StmtPrinter: tensor functions and statements as text, line by line. Statements with a body (let, assert, allocate,
-// attributes) stand flat when their body is the rest of the suite, and as `with` when it ends earlier.
+// StmtPrinter: prints tensor functions and statements, line by line. A statement with a body (let, assert, allocate,
+// attribute) is a flat line if its body is the rest of the suite, and a `with` if the body ends earlier.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace ingot::script {
 
-// Lines under construction, with Python's indentation.
+// Collects lines with Python's indentation.
 class TextLines {
  public:
   explicit TextLines(int indent = 0) : indent_(indent) {}
   void Add(std::string_view line) { text_.append(static_cast<size_t>(indent_) * 4, ' ').append(line) += '\n'; }
   void AddBlank() { text_ += '\n'; }
-  // Text that is indented already.
+  // Appends text that is indented already.
   void Append(std::string_view text) { text_ += text; }
   int indent() const { return indent_; }
   std::string Take() { return std::move(text_); }
@@ -41,16 +41,16 @@ class TextLines {
 class StmtPrinter : public PrimPrinter {
  public:
   explicit StmtPrinter(int indent = 0) : PrimPrinter(Dialect::kTensor), lines_(indent) {}
-  // With decorator and def line.
+  // Prints the function with decorator and def line.
   void Function(std::string_view name, const ir::PrimFuncNode& function);
   void Suite(const ir::Stmt& stmt);
   std::string Take() { return lines_.Take(); }
 
  private:
   void Stmts(const std::vector<ir::Stmt>& stmts, size_t first);
-  // A statement in the last place of its suite, or one that others follow.
+  // Prints a statement; is_last: it is the last one of its suite.
   void Statement(const ir::Stmt& stmt, bool is_last);
-  // `with HEAD as NAME:` or a flat line, then the body.
+  // Prints `with HEAD as NAME:` or a flat line, then the body.
   void Scoped(const std::string& flat, const std::string& with, const ir::Stmt& body, bool is_last,
               const ir::Buffer& defined = nullptr);
   void Loop(const ir::ForNode& loop);
@@ -64,12 +64,12 @@ class StmtPrinter : public PrimPrinter {
   void Attribute(const ir::AttrStmtNode& node, bool is_last);
   std::string Regions(const std::vector<ir::BufferRegion>& regions);
   std::string DefineBuffer(const ir::Buffer& buffer);
-  // Views of the buffer's memory stand behind its definition.
+  // Prints the views of the buffer's memory, behind its definition.
   void Views(const ir::Buffer& buffer);
 
   TextLines lines_;
-  std::unordered_map<const ir::Node*, std::vector<ir::Buffer>> views_;  // by the data variable that they share
-  // The loops around: a block's iteration variable over a whole loop joins T.axis.remap.
+  std::unordered_map<const ir::Node*, std::vector<ir::Buffer>> views_;  // by the data variable
+  // The enclosing loops: an iteration variable of a block that covers a whole loop joins T.axis.remap.
   std::vector<const ir::ForNode*> loops_;
 };
 

@@ -1,3 +1,5 @@
+// Functions, loops and simple statements of the tensor level. A flat statement with a body waits in Suite::open until
+// its suite ends. Heads of blocks are in block_reader.cc.
 #include "compiler/script/stmt_reader.h"
 
 #include <algorithm>
@@ -51,7 +53,7 @@ Stmt StmtReader::ReadRootBody(const Statement& def, bool has_root) {
   root.is_root = true;
   Stmt body = ReadBody(def.body, &root, true);
   if (body == nullptr) return nullptr;
-  // The root block may be written out.
+  // The text may contain the root block explicitly.
   if (const auto* realize = As<BlockRealizeNode>(body); realize != nullptr && realize->block->name == "root" &&
                                                         realize->iter_values.empty() && root.alloc_buffers.empty() &&
                                                         !std::any_of(def.body.begin(), def.body.end(), IsRootPragma)) {
@@ -65,7 +67,7 @@ Stmt StmtReader::ReadRootBody(const Statement& def, bool has_root) {
 }
 
 bool StmtReader::ReadParams(const Statement& def) {
-  // Scalars first: a buffer's shape may name a scalar that follows it.
+  // Scalars are named first: a buffer's shape may name a scalar parameter that follows it.
   params_.resize(def.params.size());
   std::vector<const Syntax*> buffers(def.params.size());
   bool fine = true;
@@ -118,7 +120,7 @@ Stmt StmtReader::ReadBody(const std::vector<Statement>& body, BlockFrame* block,
   suite.is_function = is_function;
   for (const Statement& statement : body) ReadStatement(statement, suite);
   if (context_.sink().count() != errors) return nullptr;
-  // Flat statements take what follows them, the innermost first.
+  // Each flat statement takes the statements behind it as its body, the innermost one first.
   while (!suite.open.empty()) {
     Suite::Open open = std::move(suite.open.back());
     suite.open.pop_back();
@@ -300,7 +302,7 @@ void StmtReader::ReadLetStatement(const Statement& statement, const std::string&
     return;
   }
   PrimVar var;
-  if (var_syntax != nullptr) {  // declared before by T.Var or T.float32()
+  if (var_syntax != nullptr) {  // declared before, by T.Var or T.float32()
     const Symbol* symbol = scope_.FindLocal(name->text);
     if (symbol != nullptr && symbol->kind == Symbol::Kind::kPrim) var = AsRef<PrimVarNode>(symbol->prim);
     if (var == nullptr) {
@@ -372,7 +374,7 @@ void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
     context_.Error(value, callee + " is not supported; pass the numbers as a parameter");
     return DefineError(target);
   }
-  if (callee == "T.meta_var" && value.children.size() == 2) {  // a name for what is on the right
+  if (callee == "T.meta_var" && value.children.size() == 2) {  // a name for the value on the right
     const PrimExpr meaning = prim_.Read(value[1]);
     if (meaning == nullptr) return DefineError(target);
     scope_.Define(target.text, Symbol::Prim(meaning));

@@ -1,5 +1,5 @@
-// StmtReader: the syntax of one tensor function to a PrimFunc. Flat statements with a body (lets, allocations,
-// assertions, attributes) take the rest of their suite; a function with blocks gets its root block whether it is
+// StmtReader: reads the syntax of one tensor function to a PrimFunc. Flat statements with a body (lets, allocations,
+// assertions, attributes) take the rest of their suite. A function with blocks gets its root block whether it is
 // written, commented or left out; blocks without T.reads / T.writes get the regions of their bodies.
 #pragma once
 
@@ -20,11 +20,11 @@ class StmtReader {
  public:
   StmtReader(ReadContext& context, const ScopeTable::ModuleSymbols* module_symbols)
       : context_(context), scope_(module_symbols), prim_(context, scope_) {}
-  // Null after a report.
+  // Returns null after a report.
   ir::PrimFunc ReadFunction(const Statement& def, bool is_private);
 
  private:
-  // What the statements at the head of a block say.
+  // What the statements at the head of a block declare.
   struct BlockFrame {
     std::vector<ir::IterVar> iter_vars;
     std::vector<ir::PrimExpr> iter_values;
@@ -34,17 +34,17 @@ class StmtReader {
     std::vector<ir::MatchBufferRegion> match_buffers;
     ir::Attrs annotations;
     ir::Stmt init;
-    bool is_root = false;  // of the function: its head is allowed too
+    bool is_root = false;  // the function's root block: a head is allowed too
   };
-  // A suite while it is read: statements, and flat ones that wait for their bodies.
+  // A suite while it is read: its statements, and flat statements that wait for their bodies.
   struct Suite {
     std::vector<ir::Stmt> stmts;
     struct Open {
-      size_t first;  // of the body in stmts
+      size_t first;  // index of the body's first statement in stmts
       std::function<ir::Stmt(ir::Stmt)> wrap;
     };
     std::vector<Open> open;
-    BlockFrame* block = nullptr;  // whose head this is
+    BlockFrame* block = nullptr;  // the block whose head this is
     bool is_function = false;     // the function's own suite
   };
 
@@ -62,7 +62,7 @@ class StmtReader {
   void ReadWith(const Statement& statement, Suite& suite);
   void ReadAssert(const Statement& statement, Suite& suite);
   std::optional<std::string> ReadMessage(const Syntax* syntax);
-  // Defines the name as something that was reported, so that its uses are silent.
+  // Defines the name as one whose definition was reported, so that its uses are silent.
   void DefineError(const Syntax& target);
   template <typename T, typename... Args>
   ir::Stmt MakeStmt(Place place, Args&&... args) {
@@ -79,11 +79,11 @@ class StmtReader {
   void AddAxis(const Syntax& target, ir::IterType type, ir::Range domain, ir::PrimExpr value, BlockFrame& block);
   std::optional<std::vector<ir::BufferRegion>> ReadRegions(const Syntax& call);
   void ReadBlock(const Statement& statement, Suite& suite);
-  // Arguments that older printers wrote out: their defaults alone are known here.
+  // Checks arguments that older printers wrote out: only their default values are supported.
   bool CheckBufferDefaults(Arguments& args, bool is_view);
   ir::Buffer ReadBufferArguments(Arguments& args, size_t first, std::string_view name, const char* scope = "global",
                                  bool is_view = false);
-  // V = T.decl_buffer(shape, dtype, data=A.data): the elements of A under other dimensions.
+  // V = T.decl_buffer(shape, dtype, data=A.data): reads a view of A's elements under other dimensions.
   void ReadView(const Statement& statement, const std::string& callee, const Syntax& call);
   void ReadAllocatePointer(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
   void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
@@ -99,9 +99,9 @@ class StmtReader {
   PrimReader prim_;
   std::vector<ir::PrimFuncParam> params_;
   ir::Attrs attrs_;
-  bool old_dialect_ = false;  // T.block: T.alloc_buffer belongs to blocks
+  bool old_dialect_ = false;  // T.block was used: T.alloc_buffer then belongs to blocks
   std::unordered_map<const ir::Node*, std::string> env_threads_;
-  std::unordered_set<std::string> allocated_;  // pointers by name
+  std::unordered_set<std::string> allocated_;  // names of allocated pointers
 };
 
 }  // namespace ingot::script

@@ -1,5 +1,5 @@
-// The syntax tree of the Python subset that TVMScript uses: expressions and statements with their places, before any
-// name has a meaning. The readers turn it into IR.
+// The syntax tree of the Python subset that TVMScript uses: expressions and statements with their places; names are not
+// resolved. The readers turn it into IR.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace ingot::script {
 
 enum class SyntaxKind : uint8_t {
-  kError,        // was reported already
+  kError,        // reported already
   kName,         // text
   kInt,          // text: the digits
   kFloat,        // text
@@ -34,12 +34,12 @@ struct Syntax;
 using SyntaxPtr = std::unique_ptr<Syntax>;
 struct Syntax {
   SyntaxKind kind;
-  Place place;            // of the whole expression, or its first line
-  std::string_view text;  // of the source
-  std::string value;      // of kString
+  Place place;            // of the whole expression, or of its first line
+  std::string_view text;  // as in the source
+  std::string value;      // the contents of a kString
   std::vector<SyntaxPtr> children;
-  int depth = 1;               // nesting below, itself included
-  bool parenthesized = false;  // of kTuple: "(a, b)" and not "a, b"
+  int depth = 1;               // nesting depth of the tree, this node included
+  bool parenthesized = false;  // a kTuple written "(a, b)" and not "a, b"
 
   Syntax(SyntaxKind k, Place p, std::string_view t = "") : kind(k), place(p), text(t) {}
   bool is_name(std::string_view name) const { return kind == SyntaxKind::kName && text == name; }
@@ -47,7 +47,7 @@ struct Syntax {
 };
 
 enum class StatementKind : uint8_t {
-  kError,       // was reported already
+  kError,       // reported already
   kExpression,  // value
   kAssign,      // target = value; with an annotation when there is one (target: annotation [= value])
   kFor,         // for target in value: body

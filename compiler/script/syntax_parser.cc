@@ -1,3 +1,5 @@
+// Statements: suites by indentation, compound statements, definitions. The other half of SyntaxParser; expressions are
+// in expression_parser.cc.
 #include "compiler/script/syntax_parser.h"
 
 #include <algorithm>
@@ -8,7 +10,7 @@ namespace {
 
 constexpr int kMaxSuites = 200;
 
-// Statements of Python that TVMScript has no use for.
+// Statements of Python that TVMScript does not allow.
 constexpr std::string_view kRefusedStatements[] = {"async",  "await",  "break",    "continue", "del",
                                                    "global", "lambda", "nonlocal", "raise",    "try",
                                                    "yield",  "except", "finally"};
@@ -43,7 +45,7 @@ void SyntaxParser::SkipLine() {
   if (IsAt(TokenKind::kNewline)) Take();
 }
 
-// At an indent: everything up to its dedent.
+// At an indent: skips everything up to its dedent.
 void SyntaxParser::SkipSuite() {
   int depth = 0;
   do {
@@ -63,7 +65,7 @@ void SyntaxParser::ParseStatement(std::vector<Statement>* out) {
     SkipLine();
     if (IsAt(TokenKind::kIndent)) SkipSuite();
     Statement error(StatementKind::kError, start);
-    // What an assignment would have defined is known, so that its uses are no errors too.
+    // The target of the failed assignment counts as defined, so that its uses are not reported as well.
     if (statement.kind == StatementKind::kAssign) error.target = std::move(statement.target);
     if (statement.kind == StatementKind::kFunction) error.text = statement.text;
     out->push_back(std::move(error));

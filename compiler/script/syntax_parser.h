@@ -1,5 +1,5 @@
 // The syntax parser: tokens to statements. An error is reported, the rest of its statement is skipped, and parsing
-// resumes at the next one. Python that TVMScript has no use for is refused by name.
+// resumes at the next one. Python syntax that TVMScript does not allow is refused by name.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class SyntaxParser {
   SyntaxParser(const std::vector<Token>& tokens, DiagnosticSink& sink)
       : tokens_(tokens), sink_(sink), brackets_reported_(sink.has_errors()) {}
   std::vector<Statement> ParseFile();
-  // One expression and nothing after it (a dimension in quotes).
+  // Parses one expression with nothing after it (a dimension in quotes).
   SyntaxPtr ParseSingleExpression();
 
  private:
@@ -48,7 +48,7 @@ class SyntaxParser {
   SyntaxPtr ParseSliceOrExpression();
   void ParseArguments(Syntax* call);
   bool CheckSupported();
-  // Adds the children; fails when the tree becomes too deep.
+  // Makes a node with the children; fails if the tree becomes too deep.
   SyntaxPtr Make(SyntaxKind kind, Place place, std::string_view text, std::vector<SyntaxPtr> children);
 
   // ---- Tokens
@@ -68,7 +68,7 @@ class SyntaxParser {
     Take();
     return true;
   }
-  // Takes the text or fails: expected WHAT, got ...
+  // Takes the token with this text, or fails with "expected ..., got ...".
   bool Expect(std::string_view text, std::string_view where);
   // Reports, once per statement, and marks the statement as failed; every function then returns quickly.
   SyntaxPtr Fail(Place place, std::string message);
@@ -77,10 +77,10 @@ class SyntaxParser {
 
   const std::vector<Token>& tokens_;
   DiagnosticSink& sink_;
-  const bool brackets_reported_;  // the tokenizer's errors explain brackets that are missing here
+  const bool brackets_reported_;  // then the tokenizer's errors explain missing brackets
   size_t at_ = 0;
   bool failed_ = false;
-  int nesting_ = 0;  // of brackets and unary operators: what recursion follows
+  int nesting_ = 0;  // of brackets and unary operators, which bounds the recursion
   int suites_ = 0;
 };
 

@@ -1,3 +1,5 @@
+// A single pass over the characters, with a stack of indentations and one of open brackets. A statement word at the
+// start of a line ends an unclosed bracket, so that one mistake does not hide the rest of the file.
 #include "compiler/script/tokenizer.h"
 
 #include <algorithm>
@@ -16,7 +18,7 @@ constexpr std::string_view kOperatorTexts[] = {
     "**=", "//=", ">>=", "<<=", "...", "->", "==", "!=", "<=", ">=", "<<", ">>", "//", "**", ":=", "+=",
     "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@=", "(",  ")",  "[",  "]",  "{",  "}",  ",",  ":",
     ".",   "=",   "+",   "-",   "*",   "/",  "%",  "<",  ">",  "&",  "|",  "^",  "~",  "@",  ";"};
-// Words that start a statement and stand in no expression: a line that starts with one ends an unclosed bracket.
+// Words that start a statement and never occur in an expression: a line that starts with one ends an unclosed bracket.
 constexpr std::string_view kStatementWords[] = {"class", "def", "return", "while", "with"};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -43,7 +45,7 @@ class Tokenizer {
   void Add(TokenKind kind, size_t begin, Place start) {
     tokens_.push_back({kind, text_.substr(begin, at_ - begin), PlaceFrom(start)});
   }
-  // The start of a line: indentation, blank and comment lines.
+  // Reads the start of a line: indentation, blank and comment lines.
   void StartLine();
   void SetIndentation(int width);
   void EndLine(std::string_view comment);
@@ -105,7 +107,7 @@ void Tokenizer::SetIndentation(int width) {
   }
   if (width == indents_.back()) return;
   sink_.Error(here, "this indentation matches no line above");
-  tokens_.pop_back();  // as if it stood in the deeper body
+  tokens_.pop_back();  // the line counts as part of the deeper body
   indents_.push_back(popped);
 }
 
@@ -251,7 +253,7 @@ std::vector<Token> Tokenizer::Run() {
       Advance(1);
       at_line_start = true;
       if (brackets_.empty()) continue;
-      // A statement inside brackets: somebody forgot to close one.
+      // A statement inside brackets means that one of them is not closed.
       size_t ahead = 0;
       while (Peek(ahead) == ' ' || Peek(ahead) == '\t') ++ahead;
       size_t length = 0;
@@ -326,7 +328,7 @@ bool IsNumberWord(std::string_view word) {
   return e != std::string_view::npos && AllDigits(word.substr(0, e)) && AllDigits(word.substr(e + 1));
 }
 
-// \xNN stands for the byte NN (the printer writes bytes that are no UTF-8 so); \u and \U for characters.
+// \xNN is the byte NN (the printer writes bytes that are not UTF-8 so); \u and \U are characters.
 std::optional<std::string> UnquoteString(std::string_view token) {
   const size_t quotes = token.size() >= 6 && token[1] == token[0] && token[2] == token[0] ? 3 : 1;
   token = token.substr(quotes, token.size() - 2 * quotes);

@@ -29,18 +29,18 @@ enum class TokenKind : uint8_t {
 };
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string_view text;  // of the source
+  std::string_view text;  // as in the source
   Place place;
 };
 
 bool IsKeyword(std::string_view word);
-// True for a word [0-9A-Za-z_]+ that is a number: digits, hexadecimal and the like, or digits with an exponent.
+// Whether a word [0-9A-Za-z_]+ is a number: digits, hexadecimal and the like, or digits with an exponent.
 bool IsNumberWord(std::string_view word);
-// The contents of a string token; nothing when an escape is malformed.
+// Returns the contents of a string token; nothing if an escape is malformed.
 std::optional<std::string> UnquoteString(std::string_view token);
 
-// Never fails: what cannot be read is reported and left out. The list ends with kEnd, and indents match dedents. The
-// tokens point into the source.
+// Never fails: text that cannot be read is reported and left out. The list ends with kEnd, and indents match dedents.
+// The tokens point into the source.
 std::vector<Token> Tokenize(const ir::SourceText& source, DiagnosticSink& sink);
 
 }  // namespace ingot::script

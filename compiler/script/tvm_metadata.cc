@@ -1,3 +1,4 @@
+// Base64, TVM's tensor format and its JSON object graph, each by a small reader that checks every place and size.
 #include "compiler/script/tvm_metadata.h"
 
 #include <array>
@@ -14,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What TVM's runtime writes in front of a tensor's bytes.
+// The number that TVM's runtime writes in front of a tensor's bytes.
 constexpr uint64_t kTensorMagic = 0xDD5E40F096B4A13F;
 
 Status Bad(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
@@ -45,7 +46,7 @@ Result<std::vector<std::byte>> DecodeBase64(std::string_view text) {
   return bytes;
 }
 
-// magic, reserved, device (type, id), rank, dtype (code, bits, lanes), dims, size in bytes, elements.
+// Layout: magic, reserved, device (type, id), rank, dtype (code, bits, lanes), dims, size in bytes, elements.
 Result<std::shared_ptr<const ir::ConstantData>> DecodeTensor(std::string_view text) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, DecodeBase64(text));
   formats::ByteReader reader(bytes, "a tensor of the metadata", StatusCode::kBadInput);
@@ -82,7 +83,7 @@ const Json* Member(const Json& object, const char* name) {
   return found == object.end() ? nullptr : &*found;
 }
 
-// A number, or the digits of one.
+// Returns a number, or a number that is written as a string of digits.
 std::optional<size_t> AsPlace(const Json* value) {
   if (value == nullptr) return std::nullopt;
   if (value->is_number_unsigned()) return value->get<size_t>();
@@ -94,7 +95,7 @@ std::optional<size_t> AsPlace(const Json* value) {
   return place;
 }
 
-// The nodes of a document in either layout. Nodes are known by their place; a place that is none gives nothing.
+// The nodes of a document in either layout. A node is known by its index; an index out of range gives nothing.
 class ObjectGraph {
  public:
   explicit ObjectGraph(const Json& document)
@@ -119,7 +120,7 @@ class ObjectGraph {
     }
     return places;
   }
-  // Keys and the places of values, of a map from strings.
+  // Returns the keys of a map from strings, and the indices of their values.
   std::optional<std::vector<std::pair<std::string, size_t>>> MapOf(size_t node) const {
     std::optional<std::vector<size_t>> places = ListOf(node);
     if (!places) return std::nullopt;
@@ -142,7 +143,7 @@ class ObjectGraph {
     }
     return entries;
   }
-  // The text of the tensor that a constant holds.
+  // Returns the text of the tensor that a constant holds; null if there is none.
   const std::string* TensorOf(size_t constant) const {
     const Json* fields = Part(constant, is_old_ ? "attrs" : "data");
     if (fields == nullptr) return nullptr;

@@ -1,8 +1,8 @@
 // TvmMetadata: the constants that TVM writes above a module which it prints with show_meta=True, as metadata =
 // tvm.ir.load_json("""..."""), and that the text names as metadata["ir.GenericConst"][0] (0.27) or
-// metadata["relax.expr.Constant"][0] (before). In: that JSON, a graph of objects; both layouts of it are read, the one
-// with "root_index" (0.21 and later) and the one with "b64ndarrays". Out: tensors by type and place. Whatever else
-// stands in a metadata section is known by its type alone, so that a use of it can be refused by name.
+// metadata["relax.expr.Constant"][0] (before). In: that JSON, a graph of objects, in either of two layouts: the one
+// with "root_index" (0.21 and later) and the one with "b64ndarrays". Out: tensors by type and index. Of other objects
+// in a metadata section only the type is kept, so that a use of one can be refused by name.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class TvmMetadata {
  private:
   struct Entry {
     std::string type;
-    std::shared_ptr<const ir::ConstantData> data;  // null: no constant
+    std::shared_ptr<const ir::ConstantData> data;  // null: the object is no constant
   };
   std::map<std::string, std::vector<Entry>, std::less<>> lists_;
 };

@@ -1,3 +1,4 @@
+// One function per type constructor of the text.
 #include "compiler/script/type_reader.h"
 
 #include "runtime/suggest.h"

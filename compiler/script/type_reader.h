@@ -1,4 +1,4 @@
-// TypeReader: the syntax of graph types (R.Tensor((n, 3), dtype="float32"), R.Tuple(...), ...) to types.
+// TypeReader: reads the syntax of graph types (R.Tensor((n, 3), dtype="float32"), R.Tuple(...), ...) to types.
 #pragma once
 
 #include "compiler/ir/type.h"
@@ -9,7 +9,7 @@ namespace ingot::script {
 class TypeReader {
  public:
   explicit TypeReader(PrimReader& prim) : prim_(prim), context_(prim.context()) {}
-  // Null after a report.
+  // Returns null after a report.
   ir::Type Read(const Syntax& syntax);
 
  private:

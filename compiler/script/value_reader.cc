@@ -1,4 +1,5 @@
-// Values of graph functions: names, tuples, constants, shapes and calls of operators, functions and closures.
+// Values of graph functions: names, tuples, constants, shapes and calls of operators, functions and closures. A part of
+// GraphReader (graph_reader.h).
 #include <algorithm>
 
 #include "compiler/op/registry.h"
@@ -17,7 +18,7 @@ namespace {
 // Older and newer names of the argument that states the type of a call's result.
 constexpr std::string_view kOutTypeNames[] = {"out_ty", "out_sinfo", "sinfo_args", "ty_args"};
 
-// Arguments that are tuples of numbers; other lists of numbers are shapes.
+// Arguments that are read as tuples of numbers; other lists of numbers are shapes.
 constexpr std::string_view kNumberTuples[] = {"axes", "begin", "end", "strides"};
 
 // Whether the syntax is a type, or a list of types.
@@ -30,7 +31,8 @@ bool IsTypeSyntax(const Syntax& syntax) {
   return std::find(std::begin(kTypes), std::end(kTypes), name) != std::end(kTypes);
 }
 
-// call_tir and its kin take the result's type by place too: (gvar, args[, inplace_indices], out_ty[, tir_vars]).
+// call_tir and similar operators take the result's type by place, too: (gvar, args[, inplace_indices], out_ty[,
+// tir_vars]).
 size_t PlaceOfType(const Syntax& call) {
   for (size_t i = 3; i < call.children.size() && call[i].kind != SyntaxKind::kKeyword; ++i) {
     if (IsTypeSyntax(call[i])) return i - 1;
@@ -172,7 +174,8 @@ Expr GraphReader::ReadSubscript(const Syntax& syntax, Builder& builder) {
   const auto* tuple_type = As<TupleTypeNode>(tuple->type);
   const std::optional<int64_t> place = syntax.children.size() == 2 ? AsInt(syntax[1]) : std::nullopt;
   int64_t index = place.value_or(-1);
-  if (place && index < 0 && tuple_type != nullptr) index += std::ssize(tuple_type->fields);  // from the end
+  // negative: counted from the end
+  if (place && index < 0 && tuple_type != nullptr) index += std::ssize(tuple_type->fields);
   if (index < 0) return context_.Error(syntax, "expected the place in a tuple, such as t[0]");
   Type type = Make<ObjectTypeNode>();
   if (tuple_type != nullptr) {
@@ -268,8 +271,8 @@ std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax,
     types.push_back(types_.Read(is_list ? syntax[i] : syntax));
     if (types.back() == nullptr) return std::nullopt;
   }
-  // A list of one is a tuple of one to call_tir and its kin; the one type of the result of an external
-  // function or closure else.
+  // A list of one type is a tuple of one for call_tir and similar operators; for external functions and closures it is
+  // the one result's type.
   if (is_list && types.size() < (one_is_itself ? 1 : 2))
     return std::vector<Type>{Make<TupleTypeNode>(std::move(types))};
   return types;
@@ -292,7 +295,7 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
   AttrDict attrs;
   bool fine = true, ended = false;
   const auto read_argument = [&](const Syntax& syntax, std::string_view arg_name) -> Expr {
-    if (arg_name == "args" && !row->variadic) {  // the inputs of call_tir and its kin: always a tuple
+    if (arg_name == "args" && !row->variadic) {  // the inputs of call_tir and similar operators: always a tuple
       if (syntax.kind == SyntaxKind::kTuple || syntax.kind == SyntaxKind::kList) return ReadTuple(syntax, builder);
       Expr value = ReadArgument(syntax, builder);
       if (value == nullptr || As<TupleTypeNode>(value->type) != nullptr) return value;
@@ -403,7 +406,7 @@ Expr GraphReader::ReadFunctionCall(const Syntax& call, Expr callee, Builder& bui
     if (!read) return nullptr;
     attrs = std::move(*read);
   }
-  args.Keyword("attrs_type_key");  // TVM's name for what attrs are
+  args.Keyword("attrs_type_key");  // TVM's name for the type of the attributes
   for (const std::string_view out_name : kOutTypeNames) {
     const Syntax* syntax = args.Keyword(out_name);
     if (syntax == nullptr) continue;
@@ -419,7 +422,7 @@ Expr GraphReader::FinishCall(const Syntax& call, CallNode node) {
   node.span = context_.SpanOf(call.place);
   const auto* global = As<GlobalVarNode>(node.callee);
   if (global != nullptr && head_.functions.at(global->name).is_prim_func) {
-    node.type = Make<TupleTypeNode>(std::vector<Type>{});  // destination passing: it returns nothing
+    node.type = Make<TupleTypeNode>(std::vector<Type>{});  // destination passing: the call returns nothing
     return Make<CallNode>(std::move(node));
   }
   const Call untyped = Make<CallNode>(node);
