@@ -1,4 +1,4 @@
-// What branches and loops of ONNX are built with: tuples, sequences, shapes, and tensors whose type is known.
+// Small builders for branches and loops of ONNX: tuples, sequences of bindings, shapes, and tensor types.
 #pragma once
 
 #include <utility>
@@ -24,7 +24,7 @@ inline ir::SeqExpr Sequence(std::vector<ir::Binding> bindings, ir::Expr result) 
   return ir::Make<ir::SeqExprNode>(std::move(blocks), std::move(result), std::move(type));
 }
 
-// Null when rank, dims or dtype are not known.
+// The type as a tensor type; null if it is none, or if rank, dims or dtype are not known.
 inline const ir::TensorTypeNode* KnownTensor(const ir::Type& type) {
   const auto* tensor = type == nullptr ? nullptr : ir::As<ir::TensorTypeNode>(type);
   return tensor != nullptr && tensor->dims && tensor->dtype ? tensor : nullptr;

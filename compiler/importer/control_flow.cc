@@ -1,7 +1,7 @@
 // If, Loop and Scan: nodes that hold graphs. A part of compiler/importer/graph_importer.h.
 //
-// An If whose condition is known is its branch; any other one is R.if. Loop and Scan become loops (loops.cc); what they
-// differ in is where the number of trips comes from, and what a trip gets and gives.
+// An If whose condition is known is its branch; any other one becomes an R.if. Loop and Scan become loops (loops.cc);
+// they differ in where the number of trips comes from, and in what a trip takes and gives.
 #include <algorithm>
 #include <span>
 #include <string_view>
@@ -25,7 +25,7 @@ using ir::Type;
 
 namespace {
 
-// A value that is known to be one integer or truth value.
+// Returns the element of a value that is known to be one integer or truth value; null otherwise.
 const PrimExpr* OneElement(const ImportedValue& value) {
   return value.known && value.known->elements.size() == 1 ? &value.known->elements[0] : nullptr;
 }
@@ -103,7 +103,7 @@ Expr GraphImporter::MatchType(Expr value, Type type, const std::string& name, co
   return var;
 }
 
-// The same value with new symbols for the loose dims.
+// Returns the same value with new symbols for the loose dims.
 Expr GraphImporter::WithNewSymbols(const Expr& value, const std::vector<PrimExpr>& dims, const LooseDims& loose,
                                    DataType dtype, const std::string& name, const ir::Span& span) {
   std::vector<PrimExpr> matched = dims;
@@ -133,7 +133,7 @@ Status GraphImporter::ImportControlFlow(const OnnxNode& node, const std::string&
     }
     ReportUnsupported(node, label, {}, results.status().message());
   }
-  // Something inside was reported already, or stands for what was.
+  // A node inside was reported as unsupported, or a result is a stand-in.
   if (!results.ok() || report_.unsupported.size() != num_reported || results->empty()) {
     return DefineStandIns(node, scope);
   }
@@ -226,7 +226,7 @@ Result<std::vector<Expr>> GraphImporter::ImportIf(const std::string& label, cons
 
 // ---- Loop
 
-// One integer or truth value as an expression, read when the program runs where shapes do not say it.
+// Returns one integer or truth value as an expression. If shapes do not decide it, it is read when the program runs.
 Result<PrimExpr> GraphImporter::ReadInteger(Expr tensor, const std::string& name, const ir::Span& span) {
   INGOT_ASSIGN_OR_RETURN(tensor, BindCall("astype", {tensor}, {{"dtype", DataType::Int(64)}}, span));
   INGOT_ASSIGN_OR_RETURN(tensor, BindCall("reshape", {tensor, ShapeOf({ir::Int64(1)})}, {}, span));
@@ -253,7 +253,7 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
                             " carried values");
   }
   plan.is_row_reversed.assign(graph->outputs.size() - num_carried - 1, false);
-  // What is known of the condition before the first trip.
+  // The condition before the first trip, if it is known.
   const std::optional<ShapeValue> known = importer.Known(1);
   const std::optional<int64_t> begins =
       known && known->elements.size() == 1 ? ir::AsConstInt(known->elements[0]) : std::nullopt;
@@ -277,8 +277,8 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
       INGOT_ASSIGN_OR_RETURN(plan.trips, ReadInteger(limit, "trips", span));
     }
   }
-  bool keeps_condition = false;  // the body gives back the condition that it got
-  // Carried values that the body takes as optional ones and gives as sequences.
+  bool keeps_condition = false;  // the body returns the condition that it was given
+  // Whether the body takes a carried value as an optional and returns it as a sequence.
   std::vector<bool> gives_sequence(num_carried, false);
   plan.turn = [&](const PrimVar& i, const Expr& holds, const std::vector<Expr>& carried) -> Result<Turn> {
     Scope inner;
@@ -341,7 +341,7 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
     return turn;
   };
   if (condition && plan.trips) {
-    // A condition that stays as it is decides before the first trip whether there are any.
+    // A condition that the body does not change decides before the first trip whether there are any trips.
     INGOT_RETURN_IF_ERROR(TryLoopBody(plan));
     if (keeps_condition) {
       INGOT_ASSIGN_OR_RETURN(const PrimExpr begins_at_all, ReadInteger(condition, "begins", span));
@@ -357,8 +357,8 @@ Result<std::vector<Expr>> GraphImporter::ImportLoop(const std::string& label, co
   return values;
 }
 
-// Where dims are not proved to be those that the value had before (or constants at all), but the file says that they
-// are these constants, that is checked when the program runs.
+// If the file declares constant dims which are not proved (to be those that the value had before, or to be constants at
+// all), the declared dims are checked when the program runs.
 Expr GraphImporter::AsDeclared(const Expr& value, const Type& before, const OnnxValueInfo& info, const ir::Span& span) {
   const auto* tensor = KnownTensor(value->type);
   if (tensor == nullptr || !info.dims || info.dims->size() != tensor->dims->size()) return value;
@@ -379,7 +379,7 @@ Expr GraphImporter::AsDeclared(const Expr& value, const Type& before, const Onnx
 
 // ---- Scan
 
-// The slice of a tensor at a place of one axis, without that axis.
+// Returns the slice of a tensor at a place along one axis, without that axis.
 Result<Expr> GraphImporter::SliceAt(const Expr& tensor, const PrimExpr& place, int64_t axis, const ir::Span& span) {
   INGOT_ASSIGN_OR_RETURN(Expr index, BindCall("shape_to_tensor", {ShapeOf({place})}, {}, span));
   INGOT_ASSIGN_OR_RETURN(index, BindCall("reshape", {index, ShapeOf({})}, {}, span));
@@ -390,7 +390,7 @@ Result<std::vector<Expr>> GraphImporter::ImportScan(const std::string& label, co
                                                     Scope& scope) {
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* graph, GraphOf(importer, "body"));
   const ir::Span span = SpanOf(label);
-  // Up to opset 8 the first input is the lengths, and everything has a batch in front.
+  // Up to opset 8 the first input holds the lengths, and all others have a batch axis in front.
   const bool is_batched = importer.opset() < 9;
   const size_t begin = is_batched ? 1 : 0;
   if (is_batched && importer.HasInput(0)) return importer.Unsupported("lengths of its own for each sequence");
@@ -419,7 +419,7 @@ Result<std::vector<Expr>> GraphImporter::ImportScan(const std::string& label, co
                          importer.Ints("scan_output_directions", zeros(num_rows), static_cast<int64_t>(num_rows)));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> out_axes,
                          importer.Ints("scan_output_axes", zeros(num_rows), static_cast<int64_t>(num_rows)));
-  // One sequence: the states, then what is scanned.
+  // Scans one sequence: takes the states, then the scanned inputs.
   const auto scan = [&](std::vector<Expr> states, const std::vector<Expr>& sequences) -> Result<std::vector<Expr>> {
     LoopPlan plan;
     plan.label = label;

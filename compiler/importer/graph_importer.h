@@ -1,6 +1,6 @@
-// The walk over an ONNX graph: its state, and what its parts share. onnx.cc walks nodes, functions and what is not
-// supported; control_flow.cc the graphs inside of nodes: branches, loops and scans; sequences.cc what handles sequences
-// and optional values. A part of compiler/importer/onnx.h.
+// The walk over an ONNX graph: its state, and what its parts share. onnx.cc holds the walk over nodes and functions,
+// and the report of unsupported nodes; control_flow.cc and loops.cc the nodes with graphs inside: branches, loops and
+// scans; sequences.cc the operators of sequences and optional values. A part of compiler/importer/onnx.h.
 #pragma once
 
 #include <functional>
@@ -25,27 +25,27 @@ namespace ingot::importer {
 
 using ir::Expr;
 
-// Where names are looked up: the graph, the body of a function (which sees nothing else), or a branch (which sees what
-// is around it).
+// Where names are looked up: the graph, the body of a function (which sees only its own values), or a branch (which
+// also sees the values around it).
 struct Scope {
-  Scope* outer = nullptr;  // of a branch
+  Scope* outer = nullptr;  // the scope around a branch; null otherwise
   std::unordered_map<std::string, ImportedValue> values;
-  std::unordered_set<std::string> left_out;  // optional inputs of a function that the call does not give
+  std::unordered_set<std::string> left_out;  // optional inputs of a function that the call leaves out
   std::unordered_map<std::string, const OnnxValueInfo*> declared;
-  std::string prefix;  // of node labels: "call/"
+  std::string prefix;  // prefix of node labels: "call/"
   int64_t opset = 0;
-  const std::vector<OnnxAttribute>* attributes = nullptr;  // of a function's call, its defaults last
+  const std::vector<OnnxAttribute>* attributes = nullptr;  // attributes of a function's call, the defaults last
 
-  // A branch or a loop's body: what is computed in it is not there outside.
+  // Set for a branch or a loop's body, whose values do not exist outside of it.
   bool has_bindings = false;
-  std::unordered_map<std::string, ImportedValue> captured;  // from outside, known by their elements
+  std::unordered_map<std::string, ImportedValue> captured;  // values from outside that are known by their elements
 
   ImportedValue* Find(const std::string& name) {
     if (const auto found = values.find(name); found != values.end()) return &found->second;
     if (const auto found = captured.find(name); found != captured.end()) return &found->second;
     ImportedValue* value = outer == nullptr ? nullptr : outer->Find(name);
     if (value == nullptr || !has_bindings || value->expr != nullptr || !value->known) return value;
-    return &captured.emplace(name, *value).first->second;  // it gets a binding of its own in here
+    return &captured.emplace(name, *value).first->second;  // it gets a binding of its own in this scope
   }
   bool IsLeftOut(const std::string& name) const {
     return name.empty() || left_out.contains(name) || (outer != nullptr && outer->IsLeftOut(name));
@@ -57,7 +57,7 @@ class GraphImporter {
   GraphImporter(const OnnxModel& model, const std::string& name, const ImportOptions& options)
       : model_(model), options_(options), source_(std::make_shared<ir::SourceText>(ir::SourceText{name, ""})) {}
 
-  // Fills the report; a module comes only out of a graph without unsupported nodes.
+  // Fills the report. Module() may be called only if the report has no unsupported nodes.
   Status Run();
   SupportReport& report() { return report_; }
   // The names of the operators of sequences and optional values.
@@ -88,19 +88,19 @@ class GraphImporter {
   Status BindOutput(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope);
 
   // ---- Nodes that hold graphs (control_flow.cc)
-  // One trip: what it makes of the carried values.
+  // The result of one trip, from the carried values.
   struct Turn {
-    Expr condition;  // null: it goes on
+    Expr condition;  // null: the loop goes on
     std::vector<Expr> carried, rows;
-    bool is_imported = true;  // false: something in it is not supported, and was reported
+    bool is_imported = true;  // false: a node in it is not supported, and was reported
   };
 
   struct LoopPlan {
     std::string label;
-    ir::PrimExpr trips;  // null: as long as the condition holds
-    Expr condition;      // null: always
+    ir::PrimExpr trips;  // null: there is no limit, the condition alone ends the loop
+    Expr condition;      // null: there is no condition
     std::vector<Expr> initial;
-    std::vector<bool> is_row_reversed;  // one per stacked value: rows from the last one on
+    std::vector<bool> is_row_reversed;  // per stacked value: its rows are written from the last one on
     std::function<Result<Turn>(const ir::PrimVar& i, const Expr& condition, const std::vector<Expr>& carried)> turn;
   };
   struct LoopBody;
@@ -108,28 +108,28 @@ class GraphImporter {
   using LooseDims = std::vector<bool>;  // which dims of a value change from trip to trip, or from branch to branch
   // What is known of a carried value in every trip.
   struct CarriedType {
-    LooseDims loose;                   // of a tensor
-    std::optional<ObjectInfo> object;  // else
+    LooseDims loose;                   // for a tensor
+    std::optional<ObjectInfo> object;  // for any other value
   };
   static bool IsControlFlow(std::string_view op_type);
-  // An If with a condition that depends on data, a Loop or a Scan.
+  // Imports an If whose condition depends on data, a Loop or a Scan.
   Status ImportControlFlow(const OnnxNode& node, const std::string& label, const NodeImporter& importer, Scope& scope);
   static Result<const OnnxGraph*> GraphOf(const NodeImporter& importer, const char* attribute_name);
   Status OpenGraph(const OnnxGraph& graph, const std::string& label, Scope& outer, Scope& inner);
   Status ImportGraph(const OnnxGraph& graph, const std::string& label, Scope& inner);
-  // The graph's outputs; none when one of them stands for what is not supported.
+  // Returns the graph's outputs; none if one of them is a stand-in.
   Result<std::vector<Expr>> ResultsOf(const OnnxGraph& graph, const std::string& label, Scope& inner);
-  // control_flow.cc. Empty results: what is not supported was reported.
+  // These three are in control_flow.cc. Empty results: an unsupported node was reported.
   Result<std::vector<Expr>> ImportIf(const std::string& label, const NodeImporter& importer, Scope& scope);
   Result<std::vector<Expr>> ImportLoop(const std::string& label, const NodeImporter& importer, Scope& scope);
   Result<std::vector<Expr>> ImportScan(const std::string& label, const NodeImporter& importer, Scope& scope);
-  // loops.cc: the last values of what is carried, then what is stacked.
+  // loops.cc: returns the last carried values, then the stacked ones.
   Result<std::vector<Expr>> BuildLoop(LoopPlan plan);
-  // The body once, for what its turn notes; nothing else stays of it.
+  // Imports the body once for what its turn notes, and drops the result.
   Status TryLoopBody(const LoopPlan& plan);
   Result<std::vector<CarriedType>> FirstCarriedTypes(const LoopPlan& plan) const;
   Result<LoopBody> ImportLoopBody(const LoopPlan& plan, const std::vector<CarriedType>& types);
-  // What a trip gives joins what is known; true when that says something new.
+  // Joins what a trip returns into the type; true if that adds anything new.
   Result<bool> Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const;
   Result<std::vector<Expr>> FinishLoop(const LoopPlan& plan, LoopBody body, const std::vector<CarriedType>& types,
                                        const ir::Span& span);
@@ -142,7 +142,7 @@ class GraphImporter {
                       const std::string& name, const ir::Span& span);
   Expr AsDeclared(const Expr& value, const ir::Type& before, const OnnxValueInfo& info, const ir::Span& span);
   Result<ir::PrimExpr> ReadInteger(Expr tensor, const std::string& name, const ir::Span& span);
-  // Of values carried or chosen: an optional where a sequence is given holds it from there on.
+  // For values that are carried or chosen: makes a sequence an optional that holds it.
   Result<Expr> AsOptional(const Expr& value, const ir::Span& span);
 
   // ---- Sequences and optional values (sequences.cc)
@@ -162,12 +162,12 @@ class GraphImporter {
   Result<ImportedValue> Optional(const NodeImporter& node);
   Result<ImportedValue> OptionalHasElement(const NodeImporter& node);
   Result<ImportedValue> OptionalGetElement(const NodeImporter& node);
-  // Null for a tensor.
+  // Returns null for a tensor.
   const ObjectInfo* ObjectOf(const Expr& expr) const;
   Result<const ObjectInfo*> SequenceInput(const NodeImporter& node, size_t i) const;
   Result<Expr> MakeSequence(std::vector<Expr> elements, ObjectInfo info, const ir::Span& span);
   Result<Expr> InsertAt(const Expr& sequence, const Expr& value, const ir::PrimExpr& place, const ir::Span& span);
-  // `declared` says what an element is where nothing else does; may be null.
+  // Returns an element. `declared` is the element's type in the file, used if nothing else is known; may be null.
   Result<Expr> ElementAt(const Expr& sequence, const ir::PrimExpr& place, const OnnxValueInfo* declared,
                          const ir::Span& span);
   Result<ir::PrimExpr> LengthOf(const Expr& sequence, const ir::Span& span);
@@ -199,7 +199,7 @@ class GraphImporter {
   SupportReport report_;
   Scope graph_;
   arith::Analyzer analyzer_;                           // knows the symbols' bounds
-  std::vector<const OnnxFunction*> active_functions_;  // being expanded
+  std::vector<const OnnxFunction*> active_functions_;  // functions that are being expanded
   size_t nesting_ = 0;
   int64_t expanded_nodes_ = 0;
   std::unordered_set<std::string> output_names_;
@@ -207,7 +207,7 @@ class GraphImporter {
   std::vector<std::string> input_names_;
   std::vector<ir::Binding> bindings_;
   ImpliedBounds implied_bounds_;
-  std::unordered_map<Expr, ObjectInfo, ir::RefHash, ir::RefSame> objects_;  // of values that are no tensors
+  std::unordered_map<Expr, ObjectInfo, ir::RefHash, ir::RefSame> objects_;  // values that are no tensors
 };
 
 }  // namespace ingot::importer

@@ -1,4 +1,4 @@
-// The texts of --input-shape and --dim, as vm-compile hands them over. The importer applies them.
+// Parses the arguments of --input-shape and --dim, as vm-compile passes them on. The importer applies them.
 #include <charconv>
 #include <limits>
 
@@ -32,7 +32,7 @@ Status Bad(std::string_view option, std::string_view text, const char* expected)
 
 Result<InputShape> ParseInputShape(std::string_view text) {
   constexpr const char* kExpected = "NAME=D0,D1,... with numbers, symbols or ?, such as image=1,3,224,224";
-  const size_t equals = text.rfind('=');  // input names may hold anything, dimensions no '='
+  const size_t equals = text.rfind('=');  // input names may contain "=", dimensions cannot
   if (equals == std::string_view::npos || equals == 0) return Bad("--input-shape", text, kExpected);
   InputShape shape{std::string(text.substr(0, equals)), {}};
   std::string_view rest = text.substr(equals + 1);

@@ -1,4 +1,4 @@
-// Loops: functions that call themselves at their end. A part of compiler/importer/graph_importer.h.
+// Loops as functions that call themselves at their end. A part of compiler/importer/graph_importer.h.
 //     def loop(i, condition, carried..., stacked...):
 //         if i < trips:
 //             ...                       # the body
@@ -6,11 +6,11 @@
 //         else:
 //             r = (carried..., stacked...)
 //         return r
-// The body sees what is around it, as ONNX has it; lambda lifting and lowering make a jump of the call. What a loop
-// stacks up is written row by row into tensors that are as long as there are trips, where that is known before the
-// first one; where a condition ends the loop, it is appended. A carried value whose dims change from trip to trip has
-// new symbols for them in each: which dims do is found by importing the body until nothing new is found. So is what the
-// tensors of a carried sequence have in common.
+// The body sees the values around it, as in ONNX; lambda lifting and lowering turn the call into a jump. Stacked values
+// are written row by row into tensors with as many rows as there are trips, if that number is known before the first
+// trip; if a condition ends the loop, rows are appended. If dims of a carried value change from trip to trip, each trip
+// gets new symbols for them; the dims that do are found by importing the body until no new ones are found. The common
+// type of the tensors in a carried sequence is found in the same way.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ using ir::Type;
 
 namespace {
 
-// Symbols that get their values inside of these bindings.
+// Collects the symbols that get their values inside of these bindings.
 void CollectLocalSymbols(const std::vector<ir::Binding>& bindings, std::vector<PrimVar>& symbols) {
   for (const ir::Binding& binding : bindings) {
     if (!binding.is_match_cast()) continue;
@@ -40,14 +40,14 @@ void CollectLocalSymbols(const std::vector<ir::Binding>& bindings, std::vector<P
 
 struct GraphImporter::LoopBody {
   PrimVar i;
-  ir::Var index, condition;  // parameters; condition is null where there is none
+  ir::Var index, condition;  // parameters; condition is null if there is none
   std::vector<ir::Var> carried;
-  std::vector<Expr> carried_values;  // with their dims
+  std::vector<Expr> carried_values;  // the carried parameters, with known dims
   std::vector<ir::Binding> bindings;
   Turn turn;
 };
 
-// The body once, with the carried dims that are known to change.
+// Imports the body once, with new symbols for the carried dims that are known to change.
 Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& plan,
                                                               const std::vector<CarriedType>& types) {
   const ir::Span span = SpanOf(plan.label);
@@ -80,7 +80,7 @@ Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& pl
   return body;
 }
 
-// As far as it is known before the first trip: no dim changes.
+// The carried types before the first trip: no dim is known to change.
 Result<std::vector<GraphImporter::CarriedType>> GraphImporter::FirstCarriedTypes(const LoopPlan& plan) const {
   std::vector<CarriedType> types;
   for (const Expr& value : plan.initial) {
@@ -134,7 +134,7 @@ Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
     INGOT_ASSIGN_OR_RETURN(body, ImportLoopBody(plan, types));
     if (!body.turn.is_imported) return std::vector<Expr>();
     is_found = true;
-    // A condition of its own: the body decides when the loop ends.
+    // The loop has no condition at first, but the body returns one: it decides when the loop ends.
     if (body.turn.condition && !plan.condition) {
       const std::vector<std::byte> yes{std::byte{1}};
       plan.condition = ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Bool(), {}, yes));
@@ -149,7 +149,8 @@ Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
   return FinishLoop(plan, std::move(body), types, span);
 }
 
-// What the function takes, and what is passed for it before the first trip, after a trip, and given after the last one.
+// The function's parameters, their arguments before the first trip and after each trip, and the results after the last
+// one.
 struct GraphImporter::LoopArguments {
   std::vector<ir::Var> params;
   std::vector<Expr> first, next, last;
@@ -197,7 +198,7 @@ Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBo
   return values;
 }
 
-// A row of a scanned output goes to its place, where there are as many rows as trips, or behind the others.
+// Writes a row of a scanned output to its place if there are as many rows as trips; otherwise appends it.
 Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, LoopArguments& arguments,
                                const ir::Span& span) {
   const bool is_exact = !plan.condition;
@@ -237,7 +238,7 @@ Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, L
   return Status();
 }
 
-// The function, from the inside out, and its first call.
+// Builds the function, from the inside out, and its first call.
 Expr GraphImporter::CallLoop(const LoopPlan& plan, LoopBody body, const LoopArguments& arguments,
                              const ir::Span& span) {
   const Expr finals = TupleOf(arguments.last);

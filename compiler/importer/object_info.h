@@ -1,6 +1,7 @@
 // What the importer knows of a value that is no tensor. A sequence is a list of tensors of one dtype. An optional value
-// is a sequence of at most one element, its value: a tensor or a sequence. Both are R.Object in the module; what they
-// hold is found out here, from what is put in, and from what the file declares where nothing is.
+// is a sequence of at most one element, its value: a tensor or a sequence. Both are R.Object in the module. The types
+// of the elements are collected here from the elements that are put in; if there are none, from the declaration in the
+// file.
 #pragma once
 
 #include <optional>
@@ -14,18 +15,18 @@ namespace ingot::importer {
 
 struct ObjectInfo {
   static constexpr int kNothing = -1;  // no tensor was seen
-  static constexpr int kUnlike = -2;   // unlike ranks, or an unknown one
+  static constexpr int kUnlike = -2;   // tensors of different ranks, or one of unknown rank
 
   bool is_optional = false;
-  bool holds_sequence = false;         // an optional's value is one
-  std::optional<DataType> dtype = {};  // of the tensors; absent: none was seen
+  bool holds_sequence = false;         // the value of an optional is a sequence
+  std::optional<DataType> dtype = {};  // dtype of the tensors; absent: none was seen
   int rank = kNothing;
-  std::optional<std::vector<ir::Expr>> elements = {};  // where the graph itself says all of them
+  std::optional<std::vector<ir::Expr>> elements = {};  // all elements, if the graph itself determines them
 
   static ObjectInfo Declared(const OnnxValueInfo& info);
-  // Of one that has this tensor in it too.
+  // Adds a tensor to the elements: afterwards it describes a value that contains this tensor too.
   Status Add(const ir::Expr& tensor);
-  // Of what may be either; the elements are not known any more.
+  // Joins two descriptions: afterwards it describes a value that may be either. The elements are not known any more.
   Status Join(const ObjectInfo& other);
 };
 

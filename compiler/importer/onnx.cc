@@ -1,7 +1,7 @@
-// The graph importer: walks the nodes once, in order, keeping what each ONNX value name stands for. Functions of the
-// model and branches whose condition is known are expanded where they are called. A node that cannot be imported is
-// noted, and its outputs become stand-ins of the type that the file declares for them (or of none), so that the walk
-// goes on and finds every other such node; a stand-in never reaches a module, since there is none then.
+// The graph importer: walks the nodes once, in order, and keeps the value of each ONNX name. Functions of the model,
+// and branches whose condition is known, are expanded where they are called. A node that cannot be imported is noted,
+// and its outputs become stand-ins of the type that the file declares for them (or of none), so that the walk goes on
+// and finds every other such node; a stand-in never reaches a module, since none is made then.
 #include "compiler/importer/onnx.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string DimText(const PrimExpr& dim) {
   return "?";
 }
 
-// "float32[batch, 3]", as far as it is known.
+// Prints a type such as "float32[batch, 3]", as far as it is known.
 std::string TypeText(const ir::Type& type) {
   const auto* tensor = ir::As<ir::TensorTypeNode>(type);
   if (type->kind == ir::TypeKind::kObject) return "a sequence or an optional value";
@@ -42,7 +42,7 @@ std::string TypeText(const ir::Type& type) {
   return text + "]";
 }
 
-// Ordinary variables in the place of dataflow variables.
+// Replaces dataflow variables by ordinary ones.
 class PlainVariables : public ir::ExprMutator {
  protected:
   void MutateBinding(const ir::Binding& binding) override {
@@ -56,7 +56,7 @@ class PlainVariables : public ir::ExprMutator {
   }
 };
 
-// Expansion of functions and branches, one in another.
+// How deep functions and branches may be expanded inside of each other.
 constexpr size_t kMaxNesting = 50;
 constexpr int64_t kMaxExpandedNodes = 1'000'000;
 
@@ -89,7 +89,7 @@ Status GraphImporter::CheckOpset() {
     if (domain.empty()) report_.opset = version;
   }
   if (report_.opset >= kMinOpset && report_.opset <= kMaxOpset) return Status();
-  // A model without operators of ONNX's own set needs no version of it.
+  // A model without operators of ONNX's own domain needs no version of it.
   const auto is_own = [](const OnnxNode& node) { return node.domain.empty(); };
   if (report_.opset == 0 && std::ranges::none_of(model_.graph.nodes, is_own)) return Status();
   if (report_.opset == 0) return Status(StatusCode::kBadInput, "the model names no version of ONNX's operator set");
@@ -98,7 +98,7 @@ Status GraphImporter::CheckOpset() {
                                                    " are");
 }
 
-// Inputs that the options bind to constants.
+// Binds inputs to the constants that the options give.
 Status GraphImporter::BindConstants() {
   std::vector<std::string_view> names;
   for (const OnnxValueInfo& info : model_.graph.inputs) names.push_back(info.name);
@@ -217,7 +217,7 @@ Result<ir::Type> GraphImporter::InputType(const OnnxValueInfo& info, const Input
   return ir::Type(ir::Make<ir::TensorTypeNode>(std::move(dims), *info.dtype));
 }
 
-// What the file says of a value between, for stand-ins.
+// The type that the file declares for an intermediate value, for stand-ins.
 Result<ir::Type> GraphImporter::DeclaredType(const OnnxValueInfo& info) {
   if (info.is_sequence || info.is_optional) return ir::Type(ir::Make<ir::ObjectTypeNode>());
   if (!info.is_tensor || !info.dims.has_value()) return ir::Type();
@@ -238,7 +238,7 @@ Status GraphImporter::ImportNodes(const std::vector<OnnxNode>& nodes, Scope& sco
   return Status();
 }
 
-// Inside a function, attributes may refer to those of the call; one that the call does not have is left out.
+// Inside a function, attributes may refer to those of the call; an attribute that the call lacks is left out.
 Status GraphImporter::ImportNode(const OnnxNode& node, size_t index, Scope& scope) {
   const std::string label = scope.prefix + (node.name.empty() ? "#" + std::to_string(index) : node.name);
   const auto refers = [](const OnnxAttribute& attribute) { return !attribute.reference.empty(); };
@@ -286,7 +286,7 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
       if (chosen) return ImportKnownBranch(node, label, importer, *chosen != 0, scope);
       return ImportControlFlow(node, label, importer, scope);
     }
-    // What only makes shapes of values that are unknown is no operator that would be missing.
+    // A shape operator is not reported if an input is unknown: the operator is supported, it only cannot be evaluated.
     const bool is_behind = has_unknown && node.domain.empty() && IsShapeOperator(node.op_type);
     if (!is_behind) ReportUnsupported(node, label, inputs, "no operator of this name is known");
     return DefineStandIns(node, scope);
@@ -300,11 +300,11 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     ReportUnsupported(node, label, inputs, outputs.status().message());
     return DefineStandIns(node, scope);
   }
-  if (has_stand_in) return DefineStandIns(node, scope);  // the declared type may be what is wrong
+  if (has_stand_in) return DefineStandIns(node, scope);  // the declared type may be the cause
   return Status(StatusCode::kBadInput, "node \"" + label + "\" (" + node.op_type + "): " + outputs.status().message());
 }
 
-// Counts what expansion adds: functions that call others twice grow exponentially.
+// Counts the nodes that expansion adds: functions that call others twice grow exponentially.
 Status GraphImporter::Enter(const std::string& label, const std::vector<OnnxNode>& nodes) {
   expanded_nodes_ += std::ssize(nodes);
   if (nesting_ <= kMaxNesting && expanded_nodes_ <= kMaxExpandedNodes) return Status();
@@ -313,7 +313,7 @@ Status GraphImporter::Enter(const std::string& label, const std::vector<OnnxNode
                                                    std::to_string(kMaxExpandedNodes) + " nodes");
 }
 
-// The results of an expanded body become the node's.
+// Makes the results of an expanded body the node's outputs.
 Status GraphImporter::TakeOutputs(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node,
                                   const std::string& label, Scope& scope) {
   if (node.outputs.size() > names.size()) {
@@ -332,7 +332,7 @@ Status GraphImporter::TakeOutputs(const std::vector<std::string>& names, Scope& 
   return Status();
 }
 
-// An If whose condition follows from shapes and constants: its branch stands in its place.
+// Imports the branch of an If whose condition follows from shapes and constants in place of the If.
 Status GraphImporter::ImportKnownBranch(const OnnxNode& node, const std::string& label, const NodeImporter& importer,
                                         bool condition, Scope& scope) {
   Result<const OnnxGraph*> graph = GraphOf(importer, condition ? "then_branch" : "else_branch");
@@ -420,7 +420,7 @@ void GraphImporter::ReportUnsupported(const OnnxNode& node, const std::string& l
   entry.reason = std::move(reason);
 }
 
-// Stand-ins have the type of what would be there, or the declared one.
+// Gives stand-ins the types of the given outputs, or the declared ones.
 Status GraphImporter::DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<Expr>& outputs) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& name = node.outputs[i];
@@ -468,7 +468,7 @@ Status GraphImporter::BindOutput(const std::string& name, ImportedValue value, c
   return Define(scope, name, std::move(value));
 }
 
-// A result that is known by its elements becomes a tensor, bound under its name.
+// Makes a tensor of each result that is known by its elements, bound under its name.
 Status GraphImporter::MaterialiseResults() {
   for (const OnnxValueInfo& info : model_.graph.outputs) {
     const auto found = graph_.values.find(info.name);
@@ -514,7 +514,7 @@ Result<ir::IRModule> GraphImporter::Module() {
   if (results.empty()) return Status(StatusCode::kBadInput, "the graph has no outputs");
   const ir::Type result_type = types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(types));
   const Expr result = results.size() == 1 ? results[0] : Expr(ir::Make<ir::TupleNode>(results, result_type));
-  // Branches and loops stand in no dataflow block, and use what is around them.
+  // Branches and loops are not allowed in dataflow blocks, and they use values around them.
   const bool is_straight = std::ranges::none_of(bindings_, [](const ir::Binding& binding) {
     return ir::As<ir::IfNode>(binding.value) != nullptr || ir::As<ir::FunctionNode>(binding.value) != nullptr;
   });

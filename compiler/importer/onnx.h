@@ -1,6 +1,5 @@
 // The ONNX importer: bytes of a model in, an IRModule with one typed graph function "main" out. Nothing is optimised
-// here; each node becomes calls of operator rows (onnx_ops.cc maps the names), in the file's order, in one dataflow
-// block.
+// here; each node becomes calls of operators (onnx_ops.cc maps the names), in the file's order, in one dataflow block.
 //   - Initialisers and Constant nodes stay inline constants under their names, sharing the parsed bytes.
 //   - A dimension's name is one symbolic variable for the whole graph; an unnamed unknown dimension gets its own.
 //   - Function attributes: "num_input", "input_names" and "output_names" (as in the file, any characters), and
@@ -8,7 +7,7 @@
 //   - Every call's span names the file and the ONNX node.
 //   - Functions of the model are expanded; so is an If whose condition follows from shapes and constants. Any other If
 //     is R.if, and a Loop or Scan is a function inside of main that calls itself (control_flow.cc).
-// Not here: sequences, optional values.
+//   - Sequences and optional values are R.Object, handled by R.sequence.* (sequences.cc).
 #pragma once
 
 #include <cstdint>
@@ -25,11 +24,12 @@
 
 namespace ingot::importer {
 
-// Versions of ONNX's own operator set that are understood.
+// The versions of ONNX's own operator set that are supported.
 inline constexpr int64_t kMinOpset = 7;
 inline constexpr int64_t kMaxOpset = 28;
 
-// --input-shape image=1,3,224,224: a number fixes a dimension, a name makes it that symbol, "?" leaves it.
+// --input-shape image=1,3,224,224: a number fixes a dimension, a name makes it that symbol, "?" keeps it as in the
+// file.
 struct InputShape {
   struct Dim {
     std::optional<int64_t> value;
@@ -52,7 +52,7 @@ struct ImportOptions {
   std::vector<DimRange> dims;
   // Inputs that become constants, by name (--params).
   std::vector<std::pair<std::string, std::shared_ptr<const ir::ConstantData>>> constants = {};
-  // The folder beneath which external data lies; empty: a model with external data is refused.
+  // The folder that contains external data; empty: a model with external data is refused.
   std::string directory = {};
 };
 
@@ -62,7 +62,7 @@ struct UnsupportedOperator {
   std::string domain;
   std::string node;  // name in the file, or "#INDEX"
   int64_t opset = 0;
-  std::vector<std::string> inputs;  // "float32[batch, 3]", "?" where the type is unknown
+  std::vector<std::string> inputs;  // such as "float32[batch, 3]"; "?" if the type is unknown
   std::string reason;
   std::string ToString() const;
 };
@@ -74,7 +74,7 @@ struct OperatorCount {
 struct SupportReport {
   std::string producer;
   int64_t opset = 0;
-  std::vector<OperatorCount> operators;  // of the whole model, by name
+  std::vector<OperatorCount> operators;  // all operators of the model, by name
   std::vector<UnsupportedOperator> unsupported;
 };
 
@@ -83,10 +83,10 @@ struct ImportResult {
   SupportReport report;
 };
 
-// name is the file's, for spans and messages. All unsupported nodes are reported in one kUnsupportedModel error; what
-// is malformed is kBadInput, a wrong option kInvalidArgument.
+// name is the file's, for spans and messages. Errors: one kUnsupportedModel error that lists all unsupported nodes,
+// kBadInput for a malformed model, kInvalidArgument for a wrong option.
 Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options = {});
-// The same walk for `vm-compile --check`: unsupported nodes are no error.
+// Makes the same walk for `vm-compile --check`: unsupported nodes are no error.
 Result<SupportReport> CheckOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options = {});
 
 }  // namespace ingot::importer

@@ -1,3 +1,5 @@
+// Reads protobuf messages field by field into the plain values of onnx_model.h. Large initialisers are split off first
+// (wire_split.h), so that protobuf never sees their bytes.
 #include "compiler/importer/onnx_model.h"
 
 #include <google/protobuf/io/coded_stream.h>
@@ -14,7 +16,7 @@ namespace ingot::importer {
 namespace {
 
 constexpr int kMaxMessageNesting = 100;
-// Fields that libonnx_proto does not know yet.
+// Fields that the installed libonnx_proto does not know.
 constexpr int kNodeOverload = 8, kFunctionAttributeProto = 11, kFunctionOverload = 13;
 
 template <typename Message>
@@ -32,7 +34,7 @@ std::string UnknownString(const Message& message, int number) {
 
 std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-// Reads messages into values. Subgraphs nest as messages do, so recursion is bounded by kMaxMessageNesting.
+// Reads messages into values. Subgraphs nest like messages, so recursion is bounded by kMaxMessageNesting.
 class Reader {
  public:
   Reader(std::shared_ptr<const void> owner, std::string directory)
@@ -228,7 +230,7 @@ Status TooLarge() {
   return Status(StatusCode::kBadInput, "larger than 2 GiB besides its weights, which protobuf cannot hold");
 }
 
-// The message stays alive as long as a tensor points into it.
+// The message lives as long as a tensor points into it.
 Result<std::shared_ptr<const onnx::ModelProto>> ParseModel(std::span<const std::byte> bytes) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) return TooLarge();
   auto model = std::make_shared<onnx::ModelProto>();
@@ -241,7 +243,7 @@ Result<std::shared_ptr<const onnx::ModelProto>> ParseModel(std::span<const std::
   return std::shared_ptr<const onnx::ModelProto>(std::move(model));
 }
 
-// The initialisers that were split off: their messages are small without their bytes.
+// Reads the initialisers that were split off: their messages are small without their bytes.
 Status ReadSplitTensors(const SharedBytes& file, const WireSplit& split, TensorSource& tensors, OnnxGraph& graph) {
   for (const WireTensor& wire : split.initializers) {
     auto proto = std::make_shared<onnx::TensorProto>();
@@ -254,8 +256,8 @@ Status ReadSplitTensors(const SharedBytes& file, const WireSplit& split, TensorS
 }
 
 Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& directory) {
-  google::protobuf::LogSilencer silence;  // we report errors ourselves
-  // What the splitter finds odd is left to protobuf to judge.
+  google::protobuf::LogSilencer silence;  // errors are reported as statuses instead
+  // If the splitter cannot read the file, protobuf parses all of it and reports the error.
   const std::optional<WireSplit> split = SplitInitializers(file.bytes);
   INGOT_ASSIGN_OR_RETURN(const std::shared_ptr<const onnx::ModelProto> proto,
                          ParseModel(split.has_value() ? std::span<const std::byte>(split->rest) : file.bytes));
@@ -277,7 +279,7 @@ Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& director
 Result<OnnxModel> ParseOnnxModel(const SharedBytes& file, const std::string& directory) {
   try {
     return ReadModel(file, directory);
-  } catch (const std::exception& error) {  // protobuf's checks and allocations
+  } catch (const std::exception& error) {  // of protobuf's checks and allocations
     return Status(StatusCode::kBadInput, std::string("reading the ONNX model failed: ") + error.what());
   }
 }

@@ -1,7 +1,7 @@
 // An ONNX model as plain values: what ParseOnnxModel reads from the protobuf bytes and the importer works on. This is
-// the border to protobuf: onnx_model.cc and onnx_tensor.cc alone include its headers. Tensors are checked (dtype, dims,
+// the border to protobuf: only onnx_model.cc and onnx_tensor.cc include its headers. Tensors are checked (dtype, dims,
 // byte count) and keep pointing into the model's file, the parsed message, or the file of external data; names, shapes
-// and the order of nodes are as they stand in the file, unchecked.
+// and the order of nodes are those of the file, unchecked.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +25,13 @@ struct OnnxDim {
   std::optional<int64_t> value;  // >= 0
   std::string param;             // the symbol's name; with neither, the dimension is unknown
 };
-// A graph input or output, or what the file tells of a value between.
+// A graph input or output, or an intermediate value of which the file declares the type.
 struct OnnxValueInfo {
   std::string name;
   bool is_tensor = false;
   bool is_sequence = false, is_optional = false;  // of tensors; both: an optional sequence of tensors
-  // Of the tensor, or of the tensors in it.
-  std::optional<DataType> dtype;  // absent: none, or one that we do not know
+  // dtype and dims of the tensor, or of the tensors in the sequence.
+  std::optional<DataType> dtype;  // absent: none, or an unknown one
   std::optional<std::vector<OnnxDim>> dims;
 };
 struct OnnxGraph;
@@ -41,14 +41,14 @@ struct OnnxAttribute {
                int64_t, float, std::string, std::vector<int64_t>, std::vector<float>, std::vector<std::string>,
                ConstantDataPtr, std::shared_ptr<const OnnxGraph>>
       value;
-  std::string reference;  // inside a function: the attribute of the call whose value this one takes
+  std::string reference;  // inside a function: the attribute of the call that gives this one its value
 };
 struct OnnxNode {
   std::string op_type;
   std::string domain;               // "" is ONNX's own ("ai.onnx" is read as "")
-  std::string overload;             // which of several functions of one name
+  std::string overload;             // tells functions of one name apart
   std::string name;                 // may be empty
-  std::vector<std::string> inputs;  // "" where an optional one is left out
+  std::vector<std::string> inputs;  // "" for an optional input that is left out
   std::vector<std::string> outputs;
   std::vector<OnnxAttribute> attributes;
 };
@@ -62,7 +62,7 @@ using OnnxOpsets = std::vector<std::pair<std::string, int64_t>>;  // domain, ver
 struct OnnxFunction {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;
-  std::vector<std::string> attributes;  // without a default
+  std::vector<std::string> attributes;  // those without a default
   std::vector<OnnxAttribute> defaults;
   std::vector<OnnxNode> nodes;
   OnnxOpsets opsets;
@@ -74,12 +74,12 @@ struct OnnxModel {
   std::vector<OnnxFunction> functions;
 };
 
-// Reads any bytes: what is no ONNX model, or holds a malformed tensor, is kBadInput; unknown dtypes are
-// kUnsupportedModel. Messages nest at most 100 deep. External data lies in files beneath the directory, which are
-// mapped; without a directory it is refused.
+// Reads any bytes. kBadInput if they are no ONNX model or hold a malformed tensor, kUnsupportedModel for unknown
+// dtypes. Messages nest at most 100 deep. External data is in files beneath the directory, which are mapped; without a
+// directory it is refused.
 Result<OnnxModel> ParseOnnxModel(const SharedBytes& file, const std::string& directory);
 
-// TensorProto.DataType; an error names the number.
+// Converts a TensorProto.DataType; an error names the number.
 Result<DataType> OnnxDataType(int64_t number);
 
 }  // namespace ingot::importer

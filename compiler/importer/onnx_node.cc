@@ -21,7 +21,7 @@ Status WrongAttr(const OnnxAttribute& attribute, const char* expected) {
   return Status(StatusCode::kBadInput, "attribute \"" + attribute.name + "\": expected " + expected);
 }
 
-// What no tensor can be: too many dimensions, or too many elements to count.
+// Refuses a type that no tensor can have: too many dimensions, or too many elements to count.
 Status CheckSize(const ir::Type& type) {
   const auto* tensor = ir::As<ir::TensorTypeNode>(type);
   if (tensor == nullptr || !tensor->dims.has_value()) return Status();
@@ -37,9 +37,9 @@ Status CheckSize(const ir::Type& type) {
   return CountElements(dims).status();
 }
 
-// The dims that an operand of a broadcasting operator has to have beside the other one, where unlike dims can only
-// broadcast by being equal (seq beside min(seq, 512)): then they are, or the model fails when it runs. Nothing when all
-// is known.
+// For an operand of a broadcasting operator: its dims beside those of the other operand, if some pair of unlike dims
+// can only broadcast by being equal (seq beside min(seq, 512)): then they are equal, or the model fails when it runs.
+// Returns nothing if there is no such pair.
 std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimExpr>& dims,
                                                     const std::vector<ir::PrimExpr>& other, bool is_second) {
   std::vector<ir::PrimExpr> result = dims;
@@ -49,7 +49,7 @@ std::optional<std::vector<ir::PrimExpr>> DimsBeside(const std::vector<ir::PrimEx
     const ir::PrimExpr& theirs = other[other.size() - i];
     if (ir::AsConstInt(own) || ir::AsConstInt(theirs) || op::DimsEqual(own, theirs)) continue;
     if (!op::BroadcastAsEqual(own, theirs)) continue;
-    // The simpler one stays; of two symbols, the first operand's.
+    // The simpler of the two dims is kept; of two symbols, the first operand's.
     if (own->kind == ir::PrimKind::kPrimVar && !(is_second && theirs->kind == ir::PrimKind::kPrimVar)) continue;
     own = theirs;
     changed = true;
@@ -252,7 +252,8 @@ bool NodeImporter::MatchAssumedDims(const ir::Call& call, std::vector<Expr>& arg
     const ir::PrimExpr right = op::SimplifyDim(part * factor);
     if (op::DimsEqual(left, right)) continue;
     const auto number = ir::AsConstInt(left);
-    // A number is what the other one has to be; otherwise the simpler one stays, of two symbols the first operand's.
+    // If one of them is a number, the other one must be it; otherwise the simpler one is kept, of two symbols the first
+    // operand's.
     if (number && *number % factor == 0) {
       set(b, ir::Int64(*number / factor));
     } else if (!ir::AsConstInt(right) && factor == 1 && left->kind == ir::PrimKind::kPrimVar) {

@@ -1,3 +1,5 @@
+// One table says how each ONNX dtype is stored. Reading is a chain of cases: bytes split off or raw, external data, a
+// typed field (shared if it has the dtype's layout, else narrowed), and sparse tensors made dense.
 #include "compiler/importer/onnx_tensor.h"
 
 #include <charconv>
@@ -8,11 +10,11 @@
 namespace ingot::importer {
 namespace {
 
-// Of a sparse tensor once it is dense.
+// Size limit of a sparse tensor that is made dense.
 constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
 
-// TensorProto.DataType (onnx.proto of ONNX 1.23). The packed sub-byte types store the first element in the low bits,
-// as we do.
+// TensorProto.DataType (onnx.proto of ONNX 1.23). The packed sub-byte types store the first element in the low bits, as
+// ConstantData does.
 struct OnnxTypeRow {
   int64_t number;
   DataType dtype;
@@ -51,8 +53,8 @@ Status BadTensor(const std::string& what, const std::string& message) {
   return Status(StatusCode::kBadInput, "tensor " + what + ": " + message);
 }
 
-// The elements of a typed field as packed bytes: shared where they already are (a repeated field is contiguous and the
-// host little-endian), narrowed to Narrow otherwise.
+// Returns the elements of a typed field as packed bytes: shared if they already are (a repeated field is contiguous and
+// the host little-endian), narrowed to Narrow otherwise.
 template <typename Field>
 SharedBytes ShareField(const Field& field, const std::shared_ptr<const void>& owner) {
   return {owner, std::as_bytes(std::span(field.data(), static_cast<size_t>(field.size())))};
@@ -67,7 +69,7 @@ SharedBytes NarrowField(const Field& field) {
   return SharedBytes::Own(std::move(bytes));
 }
 
-// onnx.proto says which typed field holds which dtype.
+// Returns the bytes from the typed field that onnx.proto prescribes for the dtype.
 SharedBytes TypedField(const onnx::TensorProto& tensor, DataType dtype, const std::shared_ptr<const void>& owner) {
   if (dtype == DataType::Float(32)) return ShareField(tensor.float_data(), owner);
   if (dtype == DataType::Float(64)) return ShareField(tensor.double_data(), owner);
@@ -76,7 +78,7 @@ SharedBytes TypedField(const onnx::TensorProto& tensor, DataType dtype, const st
   if (dtype == DataType::UInt(32)) return NarrowField<uint32_t>(tensor.uint64_data());
   if (dtype == DataType::Int(32)) return ShareField(tensor.int32_data(), owner);
   if (dtype.bits == 16) return NarrowField<uint16_t>(tensor.int32_data());
-  return NarrowField<uint8_t>(tensor.int32_data());  // 8 bits, and packed pairs of 4
+  return NarrowField<uint8_t>(tensor.int32_data());  // 8-bit values, and packed pairs of 4-bit values
 }
 
 std::optional<int64_t> ParseOffset(const std::string& text) {
@@ -171,7 +173,7 @@ Result<ConstantDataPtr> TensorSource::Read(const onnx::TensorProto& tensor, cons
       std::make_shared<const ir::ConstantData>(shape.dtype, std::move(shape.dims), data.bytes, std::move(data.owner)));
 }
 
-// Non-zero values with their places: one row-major place each, or one index per dimension.
+// Reads non-zero values with their places: one row-major place each, or one index per dimension.
 Result<ConstantDataPtr> TensorSource::ReadSparse(const onnx::SparseTensorProto& sparse,
                                                  const std::shared_ptr<const void>& owner, const std::string& what) {
   INGOT_ASSIGN_OR_RETURN(const ConstantDataPtr values, Read(sparse.values(), owner, what, nullptr));

@@ -1,6 +1,6 @@
 // Tensors of an ONNX file as constants: dense ones, wherever their bytes are (a typed field, raw bytes, another file),
-// and sparse ones made dense. Takes protobuf messages, so only onnx_model.cc includes this. Nothing is copied that lies
-// as it is needed: bytes stay in the message, in the model's mapped file or in the mapped file of external data.
+// and sparse ones made dense. Takes protobuf messages, so only onnx_model.cc includes this. Bytes in the right form are
+// not copied: they stay in the message, in the model's mapped file or in the mapped file of external data.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -20,11 +20,11 @@ namespace ingot::importer {
 // Reads the tensors of one model; knows the files that hold external data.
 class TensorSource {
  public:
-  // directory: of the model's file; empty: external data is refused.
+  // directory: the folder of the model's file; empty: external data is refused.
   explicit TensorSource(std::string directory) : directory_(std::move(directory)) {}
 
-  // owner keeps the message alive. raw: the tensor's raw bytes, where they were left out of the message. what names the
-  // tensor in errors, as `"weight"`.
+  // owner keeps the message alive. raw: the tensor's raw bytes, if they were left out of the message. what: the
+  // tensor's name in errors, such as `"weight"`.
   Result<ConstantDataPtr> Read(const onnx::TensorProto& tensor, const std::shared_ptr<const void>& owner,
                                const std::string& what, const SharedBytes* raw);
   Result<ConstantDataPtr> ReadSparse(const onnx::SparseTensorProto& sparse, const std::shared_ptr<const void>& owner,
@@ -37,7 +37,7 @@ class TensorSource {
   std::map<std::string, SharedBytes> files_;  // by location
 };
 
-// Nothing for a number that is no dtype of ours.
+// Returns nothing for a number that stands for no supported dtype.
 std::optional<DataType> FindOnnxDataType(int64_t number);
 
 }  // namespace ingot::importer

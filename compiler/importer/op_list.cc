@@ -1,4 +1,4 @@
-// The list is joined from the tables that the graph importer asks; nothing is imported here.
+// The list is joined from the tables that the graph importer uses; nothing is imported here.
 #include "compiler/importer/op_list.h"
 
 #include <algorithm>

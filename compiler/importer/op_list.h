@@ -1,5 +1,6 @@
-// The names of all ONNX operators that the importer takes: the rows of the name map (onnx_ops.h), control flow,
-// sequences and optional values, and what follows from types alone (Shape, Size). What of an operator is not supported, a dtype or an attribute, is seen on import alone.
+// The names of all ONNX operators that the importer supports: the entries of the name map (onnx_ops.h), control flow,
+// sequences and optional values, and operators that follow from types alone (Shape, Size). Whether a dtype or attribute
+// of an operator is supported shows only when a node is imported.
 #pragma once
 
 #include <span>

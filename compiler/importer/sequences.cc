@@ -1,9 +1,9 @@
 // Sequences and optional values. A part of compiler/importer/graph_importer.h.
 //
 // Both are R.Object, made and taken apart by the operators R.sequence.*; an optional value is a sequence of at most one
-// element. Where the graph says all elements of a sequence, as where an exporter splits a tensor and picks the parts,
-// what is taken out is what was put in, and the sequence itself is dead code. All else is decided when the program
-// runs: a tensor that is taken out has a dtype and a rank, and new symbols for its dims.
+// element. If the graph determines all elements of a sequence, as where an exporter splits a tensor and picks the
+// parts, the element taken out is the expression that was put in, and the sequence itself is dead code. Everything else
+// is decided when the program runs: a tensor that is taken out has a dtype and a rank, and new symbols for its dims.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,7 @@ using ir::Type;
 
 namespace {
 
-// Pieces of a tensor beyond this are cut by a loop.
+// A tensor is cut into up to so many pieces without a loop.
 constexpr int64_t kMaxUnrolled = 64;
 
 bool IsObject(const Type& type) { return type != nullptr && type->kind == ir::TypeKind::kObject; }
@@ -38,7 +38,7 @@ ImportedValue ValueOf(DataType dtype, PrimExpr element) {
   return {.expr = nullptr, .type = std::move(type), .known = std::move(value)};
 }
 
-// A constant place in a list, counted from the end when negative; nothing when it is none, or outside.
+// Returns a constant place in a list, counted from the end if negative; nothing if it is not constant or outside.
 std::optional<size_t> ConstantPlace(const PrimExpr& place, size_t length) {
   const auto constant = ir::AsConstInt(place);
   const auto end = static_cast<int64_t>(length);
@@ -50,7 +50,7 @@ Status Unsupported(std::string reason) { return Status(StatusCode::kUnsupportedM
 
 }  // namespace
 
-// ---- What is known of them
+// ---- What is known of sequences and optional values
 
 ObjectInfo ObjectInfo::Declared(const OnnxValueInfo& info) {
   const int rank = info.dims ? static_cast<int>(info.dims->size()) : kUnlike;
@@ -145,7 +145,7 @@ Result<PrimExpr> GraphImporter::LengthOf(const Expr& sequence, const ir::Span& s
   return PrimExpr(length);
 }
 
-// The slices of a tensor from `begin` to `end` along an axis; one alone may lose the axis.
+// Returns the slices of a tensor from `begin` to `end` along an axis; a single slice may lose the axis.
 Result<Expr> GraphImporter::Piece(const Expr& tensor, int64_t axis, const PrimExpr& begin, const PrimExpr& end,
                                   bool keeps_axis, const ir::Span& span) {
   const auto numbers = [](const PrimExpr& value) { return TupleOf({Number(value)}); };
@@ -186,7 +186,7 @@ Result<ImportedValue> GraphImporter::SequenceInsert(const NodeImporter& node) {
     if (given.size() != 1) return node.Invalid("expected one position");
     place = given[0];
   }
-  known = ObjectOf(sequence);  // finding the length may have moved it
+  known = ObjectOf(sequence);  // LengthOf may have moved it
   const std::optional<size_t> before = !known->elements ? std::nullopt
                                        : at_end         ? known->elements->size()
                                                         : ConstantPlace(place, known->elements->size());
@@ -265,7 +265,8 @@ Result<ImportedValue> GraphImporter::ConcatFromSequence(const NodeImporter& node
   return ValueOf(BindCall("sequence.concat", {sequence, ShapeOf(dims)}, attrs.With("dtype", *info.dtype), node.span()));
 }
 
-// Pieces of one length each, the last one shorter, or of these lengths, or slices of length 1.
+// Splits into pieces of one length (the last one may be shorter), into pieces of given lengths, or into slices of
+// length 1.
 Result<ImportedValue> GraphImporter::SplitToSequence(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr data, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
@@ -288,7 +289,7 @@ Result<ImportedValue> GraphImporter::SplitToSequence(const NodeImporter& node) {
         pieces.push_back(std::move(piece));
         begin = end;
       }
-      // The lengths add up, or the model fails when it runs.
+      // The lengths must add up to the extent; otherwise the model fails when it runs.
       MatchType(ShapeOf({begin}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{extent}), "whole", node.span());
       return ValueOf(MakeSequence(std::move(pieces), std::move(info), node.span()));
     }
@@ -361,7 +362,8 @@ Result<ImportedValue> GraphImporter::OptionalGetElement(const NodeImporter& node
 
 // ---- SequenceMap
 
-// A loop over the elements: of the first input, beside which other sequences stand, and tensors that every trip sees.
+// Builds a loop over the elements of the first input; other sequences are indexed along with it, and tensors are the
+// same in every trip.
 Result<std::vector<Expr>> GraphImporter::ImportSequenceMap(const std::string& label, const NodeImporter& node,
                                                            Scope& scope) {
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* graph, GraphOf(node, "body"));

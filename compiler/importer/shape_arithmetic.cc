@@ -8,7 +8,7 @@ namespace {
 
 // ---- element by element
 
-// Floats are constant here, or whole numbers.
+// Floats are constants here, or integral values.
 using UnaryFn = Element (*)(const Evaluation& e, DataType dtype, const PrimExpr& x);
 using BinaryFn = Element (*)(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y);
 
@@ -41,7 +41,7 @@ std::optional<ShapeValue> ApplyBinary(const Evaluation& e, const BinaryFn& fn, c
   return out;
 }
 
-// One of two inputs, or a chain of several.
+// Applies fn to one input, two inputs, or a chain of several.
 template <const auto& fn>
 Outputs Elementwise(const Evaluation& e) {
   if (!e.Has(0) || e.in(0).dtype.is_bool()) return std::nullopt;
@@ -63,7 +63,7 @@ bool BothWhole(const PrimExpr& x, const PrimExpr& y) {
 }
 bool BothConstant(const PrimExpr& x, const PrimExpr& y) { return IsConstant(x) && IsConstant(y); }
 
-// Sums and products of whole numbers are whole; of floats they are rounded, so both must be constants.
+// Sums and products of integral values are integral; those of other floats are rounded, so both must be constants.
 template <ir::BinaryOp op>
 Element Ring(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (dtype.is_floating() && BothConstant(x, y)) {
@@ -81,11 +81,11 @@ Element Extremum(const Evaluation&, DataType dtype, const PrimExpr& x, const Pri
   if (std::isnan(a) || std::isnan(b)) return std::nullopt;
   return FloatOf(dtype, op == ir::BinaryOp::kMin ? std::min(a, b) : std::max(a, b));
 }
-// Integers round towards zero.
+// Integers are divided with rounding towards zero.
 Element Divide(const Evaluation& e, DataType dtype, const PrimExpr& x, const PrimExpr& y) {
   if (dtype.is_floating() && BothConstant(x, y)) return FloatOf(dtype, NumberOf(x) / NumberOf(y));
   if (!BothWhole(x, y) || ir::IsConstInt(y, 0)) return std::nullopt;
-  if (dtype.is_floating()) {  // exact, or not known
+  if (dtype.is_floating()) {  // the quotient is exact, or not known
     if (!ir::IsConstInt(e.Simplify(ir::FloorMod(x, y)), 0)) return std::nullopt;
     return ir::FloorDiv(x, y);
   }
@@ -130,7 +130,7 @@ Element Logic(const Evaluation&, DataType dtype, const PrimExpr& x, const PrimEx
 
 Element Negate(const Evaluation&, DataType dtype, const PrimExpr& x) {
   if (dtype.is_bool()) return std::nullopt;
-  if (dtype.is_floating() && IsConstant(x)) return FloatOf(dtype, -NumberOf(x));  // of 0 too: -0
+  if (dtype.is_floating() && IsConstant(x)) return FloatOf(dtype, -NumberOf(x));  // negates 0 too: -0
   return ir::Int64(0) - x;
 }
 Element Absolute(const Evaluation& e, DataType dtype, const PrimExpr& x) {
@@ -143,7 +143,7 @@ Element Invert(const Evaluation&, DataType dtype, const PrimExpr& x) {
   if (!dtype.is_bool()) return std::nullopt;
   return ir::Not(x);
 }
-// Whole numbers stay as they are; others must be constants.
+// Integral values stay as they are; others must be constants.
 template <double (*round)(double)>
 Element Round(const Evaluation&, DataType dtype, const PrimExpr& x) {
   if (!dtype.is_floating()) return std::nullopt;

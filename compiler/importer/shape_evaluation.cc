@@ -1,3 +1,5 @@
+// The helpers of the evaluation: dims, strides, broadcasting, and the check of each result (Finish), which bounds the
+// size of expressions and the range of integers.
 #include "compiler/importer/shape_evaluation.h"
 
 #include <cmath>
@@ -6,7 +8,7 @@
 namespace ingot::importer::shapes {
 namespace {
 
-// Nodes of one expression: what fits into a file's dimension code.
+// The limit of nodes per expression: about what fits into a file's dimension code.
 constexpr int kMaxExprNodes = 60;
 
 // Counts the nodes of an expression, up to a limit.

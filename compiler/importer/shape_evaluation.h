@@ -1,5 +1,5 @@
-// What the evaluation of shape arithmetic (shape_values.h) is written with: one node's known inputs, small tensors of
-// expressions walked element by element, and the two tables of operators, which shape_values.cc joins.
+// What the evaluation of shape arithmetic (shape_values.h) uses: one node's known inputs, walks over small tensors of
+// expressions element by element, and the two tables of operators, which shape_values.cc joins.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@ namespace ingot::importer::shapes {
 using ir::PrimExpr;
 using Outputs = std::optional<std::vector<ShapeValue>>;
 using Dims = std::vector<int64_t>;
-using Element = std::optional<PrimExpr>;  // of a result; nothing: not known
+using Element = std::optional<PrimExpr>;  // of a result; nothing: unknown
 
 constexpr int64_t kMaxElements = 1024;
 
 bool IsConstant(const PrimExpr& expr);
-// Nothing when there are too many elements, or a dimension is negative.
+// Returns nothing if there are too many elements, or a dimension is negative.
 std::optional<int64_t> CountOf(const Dims& dims);
 std::optional<int64_t> Axis(int64_t axis, int64_t rank);
 Dims StridesOf(const Dims& dims);
@@ -41,7 +41,7 @@ void ForEachIndex(const Dims& dims, const Fn& fn) {
   }
 }
 
-// The elements of x that `place` names for every index of a result of these dims.
+// Returns a tensor of these dims whose element at each index is the element of x that `place` gives for that index.
 template <typename Fn>
 std::optional<ShapeValue> Take(const ShapeValue& x, Dims dims, const Fn& place) {
   if (!CountOf(dims).has_value()) return std::nullopt;
@@ -53,10 +53,10 @@ std::optional<ShapeValue> Take(const ShapeValue& x, Dims dims, const Fn& place) 
 std::optional<Dims> Broadcast(const Dims& a, const Dims& b);
 std::optional<ShapeValue> BroadcastTo(const ShapeValue& x, const Dims& dims);
 double NumberOf(const PrimExpr& constant);
-// A float of the dtype; a whole number becomes an integer, so that it can meet symbols.
+// Returns a float of the dtype; an integral value becomes an integer, so that it can be combined with symbols.
 PrimExpr FloatOf(DataType dtype, double value);
 
-// One node that may be evaluated: its inputs (null where left out), and what its attributes say.
+// One node that may be evaluated: its inputs (null if left out), and its attributes.
 class Evaluation {
  public:
   Evaluation(const NodeImporter& node, arith::Analyzer& analyzer) : node_(node), analyzer_(analyzer) {
@@ -76,7 +76,7 @@ class Evaluation {
     Result<Dims> value = node_.Ints(name, {});
     return value.ok() ? std::optional(*std::move(value)) : std::nullopt;
   }
-  // The constant integers of input i.
+  // Returns the constant integers of input i.
   std::optional<Dims> ConstantInts(size_t i) const {
     if (!Has(i) || !in(i).is_integer() || in(i).dims.size() > 1) return std::nullopt;
     Dims values;
@@ -87,10 +87,10 @@ class Evaluation {
     }
     return values;
   }
-  // The axes of an operator that takes them as an attribute or as an input.
+  // Returns the axes of an operator that takes them as an attribute or as an input.
   std::optional<Dims> Axes() const { return num_inputs() > 1 && Has(1) ? ConstantInts(1) : Ints("axes"); }
 
-  // A result's element: simplified, and within its dtype. Nothing when it does not fit, or is too long.
+  // Returns a result's element, simplified. Returns nothing if it does not fit into the dtype, or is too long.
   std::optional<PrimExpr> Finish(DataType dtype, PrimExpr element) const;
   bool ProveNonNegative(const PrimExpr& expr) const { return analyzer_.ProveLessEqual(ir::Int64(0), expr); }
   PrimExpr Simplify(const PrimExpr& expr) const { return analyzer_.Simplify(expr); }
@@ -106,10 +106,10 @@ Outputs One(std::optional<ShapeValue> value);
 struct Row {
   std::string_view op_type;
   Outputs (*evaluate)(const Evaluation& e);
-  bool of_type = false;  // looks at its first input's type, not at its elements
+  bool of_type = false;  // reads its first input's type, not its elements
 };
 // Both ordered by name.
-std::span<const Row> Arithmetic();  // element by element, and reductions: shape_arithmetic.cc
-std::span<const Row> Moves();       // from types, elements elsewhere, made from nothing: shape_moves.cc
+std::span<const Row> Arithmetic();  // element by element, and reductions (shape_arithmetic.cc)
+std::span<const Row> Moves();       // Shape and Size, moved elements, new values (shape_moves.cc)
 
 }  // namespace ingot::importer::shapes

@@ -1,4 +1,4 @@
-// Shapes as values: what types say, elements at other places, and values made from nothing.
+// Shapes as values: operators that read types, that move elements to other places, and that make new values.
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -16,7 +16,7 @@ std::optional<std::vector<PrimExpr>> DimsOfInput(const Evaluation& e) {
   return type->dims;
 }
 
-// From opset 15 on a part of the shape.
+// From opset 15 on the result may be a part of the shape.
 Outputs Shape(const Evaluation& e) {
   const std::optional<std::vector<PrimExpr>> dims = DimsOfInput(e);
   if (!dims.has_value()) return std::nullopt;
@@ -38,7 +38,7 @@ Outputs Size(const Evaluation& e) {
   return One(ShapeValue{DataType::Int(64), {}, {*element}});
 }
 
-// ---- the same elements elsewhere
+// ---- moved elements
 
 Outputs Gather(const Evaluation& e) {
   const std::optional<int64_t> given = e.Int("axis", 0);
@@ -99,7 +99,7 @@ Outputs Slice(const Evaluation& e) {
       if (at < 0) at += size;
       return step > 0 ? std::clamp<int64_t>(at, 0, size) : std::clamp<int64_t>(at, -1, size - 1);
     };
-    // A start before the first element is the first one, whichever way the walk goes.
+    // A start before the first element becomes the first element, in both directions.
     const int64_t start = (*starts)[i] < -size ? -size : (*starts)[i];
     const int64_t first = bound(start), last = bound((*ends)[i]);
     const int64_t length = step > 0 ? last - first : first - last;
@@ -131,7 +131,7 @@ Outputs Concat(const Evaluation& e) {
     dims[*axis] += e.in(i).dims[*axis];
   }
   if (!CountOf(dims).has_value()) return std::nullopt;
-  // Row-major: for each place before the axis, the rest of every input.
+  // Row-major: for each place before the axis, the remaining elements of every input follow each other.
   const int64_t rows = std::accumulate(dims.begin(), dims.begin() + *axis, int64_t{1}, std::multiplies<>());
   ShapeValue out{e.in(0).dtype, std::move(dims), {}};
   for (int64_t row = 0; row < rows; ++row) {
@@ -308,7 +308,7 @@ Outputs Split(const Evaluation& e) {
   return outputs;
 }
 
-// ---- made from nothing
+// ---- new values
 
 Outputs ConstantOfShape(const Evaluation& e) {
   const std::optional<Dims> dims = e.ConstantInts(0);
@@ -329,7 +329,7 @@ Outputs ConstantOfShape(const Evaluation& e) {
   return One(std::move(out));
 }
 
-// The ends may be symbols as long as the number of elements is none.
+// The ends may be symbols if the number of elements is a constant.
 Outputs Range(const Evaluation& e) {
   if (!e.Has(0) || !e.Has(1) || !e.Has(2) || !e.in(0).is_integer()) return std::nullopt;
   for (size_t i = 0; i < 3; ++i) {

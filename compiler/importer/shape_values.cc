@@ -1,3 +1,5 @@
+// Evaluation of one node by the row of its operator, the conversion from and to constants, and the limits that keep
+// such values small.
 #include "compiler/importer/shape_values.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ using shapes::kMaxElements;
 
 namespace {
 
-// Of a value with symbols among its elements: each is a branch of the function that materialises it.
+// For a value with symbols among its elements: each element is a branch of the function that materialises it.
 constexpr int64_t kMaxSymbolicElements = 64;
 
 const shapes::Row* FindRow(std::string_view op_type) {
@@ -29,19 +31,20 @@ const shapes::Row* FindRow(std::string_view op_type) {
   return nullptr;
 }
 
-// What arithmetic is done on; other dtypes are only read.
+// Dtypes of results; others are only read.
 bool IsKept(DataType t) {
   return t == DataType::Int(64) || t == DataType::Int(32) || t.is_bool() || t == DataType::Float(32) ||
          t == DataType::Float(64);
 }
-// Whether a result may be kept: small, and without symbols where no input has any (the arithmetic overflowed).
+// Whether a result may be kept: it is constant, or it is small and an input has symbols, too (if no input has any, the
+// arithmetic overflowed).
 bool IsKept(const ShapeValue& value, bool symbols) {
   if (!IsKept(value.dtype)) return false;
   if (value.is_constant()) return true;
   return symbols && std::ssize(value.elements) <= kMaxSymbolicElements;
 }
 
-// The elements of a constant as bytes of its dtype.
+// Stores the elements of a constant as bytes of its dtype.
 template <typename T>
 void Store(const std::vector<PrimExpr>& elements, std::vector<std::byte>& bytes) {
   bytes.resize(elements.size() * sizeof(T));
@@ -101,7 +104,7 @@ ShapeValue KnownConstant(const ir::ConstantData& data) {
 std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, arith::Analyzer& analyzer) {
   const shapes::Row* row = FindRow(node.node().op_type);
   if (row == nullptr) return std::nullopt;
-  // Arithmetic on float constants is data, not shapes: an integer or a truth value must take part.
+  // Arithmetic on float constants is data, not shapes: an integer or a truth value must be among the inputs.
   bool from_shapes = row->of_type, symbols = row->of_type;
   for (size_t i = 0; i < node.num_inputs() && !row->of_type; ++i) {
     if (!node.HasInput(i)) continue;

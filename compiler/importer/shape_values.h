@@ -1,11 +1,12 @@
 // Small tensors whose elements follow from shapes: the Shape/Gather/Concat/Range/Where chains by which exported models
 // compute the target of a Reshape or the length of a mask. Such a value is kept element by element, as expressions over
+// compute the target of a Reshape or the length of a mask. Such a value is kept element by element, as expressions over
 // the graph's symbols, beside (or instead of) the calls that would compute it at run time; so shapes stay symbolic at
 // import, type inference sees them, and chains of constants are constants.
-//   in:  a node whose inputs are known, and what NodeImporter tells of it;
-//   out: the elements of its outputs, or nothing where they are not known: then the node is imported as any other, and
+//   in:  a node whose inputs are known, with its attributes (NodeImporter);
+//   out: the elements of its outputs, or nothing if they are not known: then the node is imported as any other, and
 //        reports its own errors.
-// A value that a row wants as a tensor is materialised: as a constant, or as R.shape_to_tensor of its elements.
+// A value that an operator needs as a tensor is materialised: as a constant, or as R.shape_to_tensor of its elements.
 #pragma once
 
 #include <cstdint>
@@ -25,26 +26,28 @@ class NodeImporter;
 struct ShapeValue {
   DataType dtype;  // int32, int64, bool, float32 or float64
   std::vector<int64_t> dims;
-  // Row-major. Integers are int64 expressions and truth values bool ones. Floats are FloatImm or, where they are known
-  // to be whole numbers, int64 expressions.
+  // Row-major. Integers are int64 expressions and truth values bool ones. Floats are FloatImm; those known to be
+  // integral may be int64 expressions.
   std::vector<ir::PrimExpr> elements;
 
   bool is_integer() const { return dtype == DataType::Int(64) || dtype == DataType::Int(32); }
-  bool is_constant() const;  // every element is
+  bool is_constant() const;  // whether every element is a constant
   ir::Type Type() const;
 };
 
-// The values of a node's outputs. The analyzer knows the bounds of the graph's symbols.
+// Returns the values of a node's outputs, or nothing if they are not known. The analyzer knows the bounds of the
+// graph's symbols.
 std::optional<std::vector<ShapeValue>> EvaluateShapeValues(const NodeImporter& node, arith::Analyzer& analyzer);
 
-// Whether an operator is one of those, known inputs or not.
+// Whether the operator can be evaluated if its inputs are known.
 bool IsShapeOperator(std::string_view op_type);
 
-// A constant that is read element by element when a node asks: small, and of a dtype that a ShapeValue has.
+// Whether a constant may be read element by element when a node asks: it is small, and of a dtype that a ShapeValue
+// has.
 bool IsSmallConstant(const ir::ConstantData& data);
 ShapeValue KnownConstant(const ir::ConstantData& data);
 
-// The value as a tensor: a constant, or calls appended to bindings.
+// Returns the value as a tensor: a constant, or calls that are appended to bindings.
 Result<ir::Expr> Materialise(const ShapeValue& value, std::vector<ir::Binding>& bindings, const ir::Span& span);
 
 }  // namespace ingot::importer

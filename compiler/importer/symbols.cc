@@ -1,3 +1,4 @@
+// A small parser for arithmetic in dimension names, and the table from names to variables with their options.
 #include "compiler/importer/symbols.h"
 
 #include <algorithm>
@@ -69,7 +70,7 @@ PrimExpr Symbols::Lone(const std::string& symbol) {
   return replaced->second.value.has_value() ? ir::Int64(*replaced->second.value) : Resolve(replaced->second.symbol);
 }
 
-// sum = product {("+" | "-") product}; product = atom {("*" | "//") atom}; null where the text is something else.
+// sum = product {("+" | "-") product}; product = atom {("*" | "//") atom}; null if the text is anything else.
 PrimExpr Symbols::ParseSum(std::string_view& text) {
   PrimExpr sum = ParseProduct(text);
   while (sum != nullptr) {
@@ -94,7 +95,8 @@ PrimExpr Symbols::ParseProduct(std::string_view& text) {
   return product;
 }
 
-// A count or an announced name. No parentheses: nesting would need a limit, and no exporter writes them.
+// Parses a count or an announced name. There are no parentheses: nesting would need a limit, and no exporter writes
+// them.
 PrimExpr Symbols::ParseAtom(std::string_view& text) {
   while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
   size_t size = 0;

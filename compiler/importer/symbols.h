@@ -1,5 +1,5 @@
-// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say of it. A dimension
-// may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
+// The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say about it. A
+// dimension may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
 #pragma once
 
 #include <map>
@@ -18,26 +18,26 @@
 
 namespace ingot::importer {
 
-// A name that the text form can write as it is.
+// Returns a name that the text form can write as it is.
 std::string Identifier(std::string_view name);
 
 class Symbols {
  public:
-  // A symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
+  // Takes the options: a symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).
   Status Configure(const ImportOptions& options);
-  // Names that are dimensions of their own: arithmetic on them binds nothing new.
+  // Announces names that are dimensions of their own: arithmetic on them binds nothing new.
   void Announce(std::unordered_set<std::string> names) { announced_ = std::move(names); }
-  // --input-shape says that this symbol is a number or another symbol, everywhere.
+  // Replaces this symbol everywhere by a number or another symbol, as --input-shape says.
   Status Replace(const std::string& symbol, const InputShape::Dim& with);
-  // What a dimension's text stands for: a symbol, or arithmetic on announced ones.
+  // Returns the meaning of a dimension's text: a symbol, or arithmetic on announced ones.
   ir::PrimExpr Named(const std::string& text);
-  // A symbol of its own for an unnamed dimension; it can be named in --dim too.
+  // Returns a new symbol for an unnamed dimension; --dim can refer to it, too.
   ir::PrimExpr Fresh(const std::string& hint) { return Resolve(hint); }
 
-  // After all inputs are read: every --dim must have found its symbol.
+  // Call it after all inputs are read: an error if a --dim found no symbol.
   Status CheckAllUsed() const;
   void BindBounds(arith::Analyzer& analyzer) const;
-  // Function attributes for the bounded ones: by the options, or because a node needs it.
+  // Adds function attributes for bounded symbols: bounds from the options, and bounds that nodes imply.
   ir::Attrs WithBounds(ir::Attrs attrs, const std::vector<std::pair<ir::PrimVar, int64_t>>& implied) const;
 
  private:

@@ -1,3 +1,4 @@
+// A reader of the protobuf wire format that knows three field numbers; everything else is copied as it is.
 #include "compiler/importer/wire_split.h"
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 namespace ingot::importer {
 namespace {
 
-// Smaller ones are not worth a message of their own.
+// Smaller tensors stay in the model.
 constexpr size_t kMinRawBytes = 4096;
 // ModelProto.graph, GraphProto.initializer, TensorProto.raw_data.
 constexpr uint64_t kGraph = 7, kInitializer = 5, kRawData = 9;
@@ -17,8 +18,8 @@ constexpr uint64_t kVarintType = 0, kFixed64Type = 1, kLengthType = 2, kFixed32T
 struct Field {
   uint64_t number = 0;
   bool has_length = false;
-  std::span<const std::byte> whole;  // with its tag
-  std::span<const std::byte> value;  // of a length-delimited one
+  std::span<const std::byte> whole;  // the tag included
+  std::span<const std::byte> value;  // the contents of a length-delimited field
 };
 
 Result<Field> NextField(formats::ByteReader& reader) {
@@ -50,7 +51,7 @@ void AppendVarint(std::vector<std::byte>& out, uint64_t value) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-// Nothing when the tensor's bytes are elsewhere, few, or given twice.
+// Returns nothing if the tensor's bytes are in another field or file, few, or given twice.
 Result<std::optional<WireTensor>> SplitTensor(std::span<const std::byte> message) {
   std::optional<WireTensor> tensor;
   std::vector<std::byte> rest;

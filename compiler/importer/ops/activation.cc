@@ -6,14 +6,14 @@
 namespace ingot::importer {
 namespace {
 
-// An attribute that is a number: ONNX's name, the row's, ONNX's default (float32 where its documents round).
+// A numeric attribute: ONNX's name, the operator's name, ONNX's default (rounded to float32 where its documents do so).
 struct NumberAttr {
   const char* onnx;
   const char* row;
   double value;
 };
 
-// A row of one argument whose attributes are numbers.
+// Imports a node as an operator of one argument whose attributes are numbers.
 template <const auto& kRow, const auto& kAttrs>
 Outputs WithNumbers(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -32,8 +32,8 @@ constexpr NumberAttr kSeluAttrs[] = {{"alpha", "alpha", 1.6732631921768188476562
                                      {"gamma", "scale", 1.05070102214813232421875}};
 constexpr NumberAttr kShrinkAttrs[] = {{"lambd", "lambd", 0.5}, {"bias", "bias", 0}};
 
-// The row switches to x early enough for TVM's users; here the sum is exact in every dtype until it makes no
-// difference.
+// The operator's default threshold, for TVM's users, replaces the sum by x early. With 40 the sum is computed in every
+// dtype until it makes no difference.
 Outputs Softplus(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   return One(node.Call("nn.softplus", {x}, {{"beta", 1.0}, {"threshold", 40.0}}));
@@ -57,7 +57,7 @@ Outputs Reciprocal(const NodeImporter& node) {
   return One(node.Call("divide", {one, x}));
 }
 
-// Slopes along one axis are the row's; others broadcast: where(x < 0, x * slope, x).
+// Slopes along one axis are the operator's; others are broadcast: where(x < 0, x * slope, x).
 Outputs PRelu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr slope, node.Input(1));

@@ -1,3 +1,4 @@
+// Computes the weights in double on the compiler's side, as a float32 matrix per axis, and multiplies the data by it.
 #include "compiler/importer/ops/antialias.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace ingot::importer {
 namespace {
 
-// The kernel at a distance: a hat, or the cubic convolution of Keys (1981).
+// The kernel at a distance: a triangle, or the cubic convolution of Keys (1981).
 double Kernel(const AntialiasOptions& options, double distance) {
   const double x = std::fabs(distance), a = options.cubic_alpha;
   if (options.method == "linear") return std::max(1 - x, 0.0);
@@ -18,7 +19,7 @@ double Kernel(const AntialiasOptions& options, double distance) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-// The place in the data that element i of the result stands for; nothing for a mode that has no such place.
+// The position in the data of element i of the result; nothing for a coordinate mode that is not supported here.
 std::optional<double> PlaceOf(const std::string& mode, double i, double in, double out, double scale) {
   const double scaled = in * scale;
   if (mode == "half_pixel") return (i + 0.5) / scale - 0.5;
@@ -29,8 +30,8 @@ std::optional<double> PlaceOf(const std::string& mode, double i, double in, doub
   return std::nullopt;
 }
 
-// weights[k * out + i]: how much element k of the data counts in element i of the result. What lies outside has the
-// nearest element's value, or does not count.
+// Returns weights[k * out + i]: the weight of element k of the data in element i of the result. Positions outside of
+// the data get the nearest element's value, or have no weight.
 std::optional<std::vector<float>> Weights(int64_t in, int64_t out, double scale, const AntialiasOptions& options) {
   std::vector<float> weights(static_cast<size_t>(in * out), 0.0f);
   const double shrink = std::min(scale, 1.0);
@@ -56,7 +57,7 @@ std::optional<std::vector<float>> Weights(int64_t in, int64_t out, double scale,
   return weights;
 }
 
-// x with each row along the axis multiplied by a matrix [in, out].
+// Multiplies each row of x along the axis by a matrix [in, out].
 Result<Expr> MultiplyAxis(const NodeImporter& node, Expr x, int64_t axis, const Expr& matrix, size_t rank) {
   const auto last = static_cast<int64_t>(rank) - 1;
   if (axis == last) return node.Bind("matmul", {x, matrix});

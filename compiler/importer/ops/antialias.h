@@ -1,5 +1,6 @@
-// Resize with antialias: along each axis that gets shorter, the interpolation's kernel is stretched by the inverse
-// scale, so that every element counts. Weights depend on lengths alone; each axis is a product with a constant matrix.
+// Resize with antialias: along each axis that becomes shorter, the interpolation's kernel is stretched by the inverse
+// scale, so that every element has a weight. Weights depend only on lengths; each axis is a product with a constant
+// matrix.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ struct AntialiasOptions {
   double cubic_alpha;
   bool exclude_outside;
 };
-// x resized along the axes to these lengths; scales are those that places are computed with.
+// Resizes x along the axes to these lengths; scales are those for the coordinates (empty: quotients of the lengths).
+// Unsupported for axes of symbolic length that change.
 Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
                                const std::vector<double>& scales, const std::vector<PrimExpr>& dims,
                                const AntialiasOptions& options);

@@ -35,13 +35,13 @@ Result<Operand> SplitHeads(const NodeImporter& node, size_t input, int64_t num_h
   return Operand{std::move(x), "BSNH"};
 }
 
-// The operand as [batch, heads, sequence, depth].
+// Returns the operand as [batch, heads, sequence, depth].
 Result<Expr> HeadsFirst(const NodeImporter& node, const Operand& operand) {
   if (operand.layout == "BNSH") return operand.value;
   return node.Bind("permute_dims", {operand.value}, {{"axes", AttrValue::Ints({0, 2, 1, 3})}});
 }
 
-// The cache [batch, heads, past, depth] followed by the new ones.
+// Returns the cache [batch, heads, past, depth] followed by the new elements.
 Result<Operand> AppendToPast(const NodeImporter& node, size_t past, Operand fresh) {
   INGOT_ASSIGN_OR_RETURN(fresh.value, HeadsFirst(node, fresh));
   fresh.layout = "BNSH";
@@ -55,7 +55,7 @@ Result<Operand> AppendToPast(const NodeImporter& node, size_t past, Operand fres
   return fresh;
 }
 
-// The mask as something to add, as long as there are keys: what it does not say is hidden.
+// Returns the mask as a tensor to add to the scores, as long as there are keys: keys beyond the given mask are hidden.
 Result<Expr> AdditiveMask(const NodeImporter& node, size_t input, DataType dtype, const PrimExpr& num_keys) {
   INGOT_ASSIGN_OR_RETURN(Expr mask, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
@@ -123,7 +123,8 @@ Outputs Attention(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(visibility.num_counting, node.Input(6));
     INGOT_RETURN_IF_ERROR(StaticRankDims(node, 6).status());
   }
-  // Attention itself knows masks that begin with the first key, or where as many keys are new as there are queries.
+  // The attention operator supports causal masks that begin at the first key, and those of a cache if there are as many
+  // new keys as queries.
   const bool is_plain =
       visibility.num_counting == nullptr && !wanted(3) && (!has_past || op::DimsEqual(fresh_keys, query.dim('S')));
   visibility.is_causal = is_causal != 0 && !is_plain;
@@ -147,7 +148,7 @@ Outputs Attention(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
     attrs = attrs.With("scale", scale);
   }
-  // Keys of the past are seen by all queries; the new ones belong to the queries one by one.
+  // Every query sees all keys of the past; of the new keys, each query sees those up to its own position.
   if (is_causal != 0 && is_plain) attrs = attrs.With("causal_mask", has_past ? "BottomRight" : "TopLeft");
   std::vector<Expr> outputs;
   if (query.layout == "BNSH") {
@@ -164,14 +165,14 @@ Outputs Attention(const NodeImporter& node) {
     outputs.push_back(value.value);
   }
   if (wanted(3)) {
-    outputs.resize(3, outputs[0]);  // what nobody asked for keeps its place
+    outputs.resize(3, outputs[0]);  // outputs that nobody asked for keep their places
     INGOT_ASSIGN_OR_RETURN(Expr scores, QueryTimesKey(node, query, key, softcap, bias));
     outputs.push_back(std::move(scores));
   }
   return outputs;
 }
 
-// x[..., begin:end:stride] of the last axis.
+// Returns x[..., begin:end:stride] along the last axis.
 Result<Expr> SliceLast(const NodeImporter& node, const Expr& x, int64_t begin, int64_t end, int64_t stride) {
   const auto list = [](int64_t number) -> Expr {
     const Expr value = ir::Make<ir::PrimValueNode>(ir::Int64(number));
@@ -190,7 +191,7 @@ Result<Expr> ConcatLast(const NodeImporter& node, std::vector<Expr> parts) {
                    {{"axis", axis}});
 }
 
-// The cosines or sines of each position: [batch, sequence, half], with an axis for the heads where x has it.
+// Returns the cosines or sines of each position: [batch, sequence, half], with an axis for the heads if x has one.
 Result<Expr> PositionCache(const NodeImporter& node, size_t input, int64_t head_axis, int64_t half) {
   INGOT_ASSIGN_OR_RETURN(Expr cache, node.Input(input));
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
@@ -207,7 +208,7 @@ Result<Expr> PositionCache(const NodeImporter& node, size_t input, int64_t head_
   return node.Bind("reshape", {cache, ShapeOf(std::move(dims))});
 }
 
-// Pairs (x1, x2) of the first `rotary` elements of each head are turned by the position's angle.
+// Rotates the pairs (x1, x2) of the first `rotary` elements of each head by the position's angle.
 Outputs RotaryEmbedding(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t num_heads, node.Int("num_heads", 0));
   INGOT_ASSIGN_OR_RETURN(int64_t rotary, node.Int("rotary_embedding_dim", 0));

@@ -1,3 +1,5 @@
+// Positions of queries and keys as integer tensors, whose comparisons give the bias; and the scores as a product of
+// matrices with its scale, cap, bias and softmax.
 #include "compiler/importer/ops/attention_mask.h"
 
 #include <limits>
@@ -9,7 +11,7 @@
 namespace ingot::importer {
 namespace {
 
-// begin, begin + 1, ... as int64 with these dims.
+// Returns begin, begin + 1, ... as int64, in these dims.
 Result<Expr> Positions(const NodeImporter& node, const PrimExpr& begin, const PrimExpr& count,
                        std::vector<PrimExpr> dims) {
   const auto prim = [](PrimExpr value) -> Expr { return ir::Make<ir::PrimValueNode>(std::move(value)); };
@@ -44,7 +46,8 @@ Result<Expr> VisibilityBias(const NodeImporter& node, const KeyVisibility& visib
       INGOT_ASSIGN_OR_RETURN(places, Positions(node, back, visibility.num_queries, {visibility.num_queries, one}));
       INGOT_ASSIGN_OR_RETURN(places, node.Bind("add", {counting, places}));
     }
-    INGOT_ASSIGN_OR_RETURN(const Expr behind, node.Bind("subtract", {places, keys}));  // how far a key lies behind
+    // distance from the key to the query's position
+    INGOT_ASSIGN_OR_RETURN(const Expr behind, node.Bind("subtract", {places, keys}));
     const auto limit = [&](const char* row, int64_t distance) -> Status {
       INGOT_ASSIGN_OR_RETURN(const Expr bound, node.Scalar(static_cast<double>(distance), index));
       INGOT_ASSIGN_OR_RETURN(const Expr within, node.Bind(row, {behind, bound}));
@@ -66,7 +69,7 @@ Result<Expr> AttentionScores(const NodeImporter& node, Expr query, Expr key, con
   INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Scalar(options.scale, dtype));
   INGOT_ASSIGN_OR_RETURN(query, node.Bind("multiply", {query, scale}));
   INGOT_ASSIGN_OR_RETURN(key, node.Bind("permute_dims", {key}, {{"axes", AttrValue::Ints({0, 1, 3, 2})}}));
-  // Heads of queries that share one of the keys stand beside each other.
+  // Query heads that share a key head follow each other.
   const PrimExpr group = op::SimplifyDim(ir::FloorDiv(q[1], k[1]));
   INGOT_ASSIGN_OR_RETURN(query, node.Bind("reshape", {query, ShapeOf({q[0], k[1], group, q[2], q[3]})}));
   INGOT_ASSIGN_OR_RETURN(key, node.Bind("reshape", {key, ShapeOf({k[0], k[1], ir::Int64(1), k[3], k[2]})}));
@@ -86,7 +89,7 @@ Result<Expr> AttentionScores(const NodeImporter& node, Expr query, Expr key, con
   if (options.mode == 2) return scores;
   INGOT_ASSIGN_OR_RETURN(const Expr shares, node.Bind("nn.softmax", {scores}, {{"axis", int64_t{-1}}}));
   if (options.bias == nullptr) return shares;
-  // A query that the bias lets see nothing has no shares.
+  // A query that may see no key gets zeros instead of the softmax.
   INGOT_ASSIGN_OR_RETURN(const Expr best,
                          node.Bind("max", {options.bias}, {{"axis", AttrValue::Ints({-1})}, {"keepdims", true}}));
   INGOT_ASSIGN_OR_RETURN(const Expr hidden, node.Scalar(-std::numeric_limits<double>::infinity(), dtype));

@@ -1,5 +1,5 @@
-// Operators that ONNX defines by a function of others, and small ones that are one row with another spelling: written
-// as calls of rows. ONNX's own bodies are data of its library, which is not needed to run the compiler.
+// Operators that ONNX defines by a function of others, and small ones that are one operator with other attributes,
+// written as calls. ONNX's own function bodies are data of its library, which is not needed to run the compiler.
 #include "compiler/importer/ops/families.h"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ Outputs Mean(const NodeImporter& node) {
   return One(node.Call("divide", {sum, count}));
 }
 
-// Split in halves along an axis: one half times the swish of the other.
+// Splits in halves along an axis, and multiplies one half by the swish of the other.
 Outputs SwiGlu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr gate, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(1));
@@ -104,7 +104,7 @@ Result<BlockDims> ReadBlocks(const NodeImporter& node) {
   return BlockDims{in[0], in[1], in[2], in[3], block};
 }
 
-// x, whose dims are these where its blocks are whole; those that are not proved are compared at run time.
+// Returns x with the dims that it has if its blocks are whole; dims that are not proved are compared at run time.
 Result<Expr> WholeBlocks(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   bool is_proved = true;
@@ -135,7 +135,7 @@ Outputs DepthToSpace(const NodeImporter& node) {
   return One(ReshapeTo(node, blocks, {d.n, depth, op::SimplifyDim(d.h * d.block), op::SimplifyDim(d.w * d.block)}));
 }
 
-// The blocks' places come before the channels (DCR), or from opset 28 on after them if the mode says so (CRD).
+// The places within a block come before the channels (DCR), or, from opset 28 on, behind them if the mode is CRD.
 Outputs SpaceToDepth(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const BlockDims d, ReadBlocks(node));
@@ -178,7 +178,7 @@ Outputs EyeLike(const NodeImporter& node) {
   return One(CastTo(node, is_one, dtype));
 }
 
-// One value everywhere, float32 zero by default.
+// One value for all elements, float32 zero by default.
 Outputs ConstantOfShape(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.DataInts(0, "the shape"));
   Expr value = ConstantOf<float>(DataType::Float(32), {}, {0});
@@ -193,7 +193,7 @@ Outputs ConstantOfShape(const NodeImporter& node) {
   return One(node.Call("full", {ShapeOf(std::move(dims)), value}));
 }
 
-// Windows of a constant length: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N).
+// Window functions of a constant length: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N).
 struct WindowCoefficients {
   double a0, a1, a2;
 };

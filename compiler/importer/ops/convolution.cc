@@ -11,12 +11,12 @@
 namespace ingot::importer {
 namespace {
 
-constexpr int64_t kMaxWindow = int64_t{1} << 31;  // of each figure; keeps their products inside 64 bits
+constexpr int64_t kMaxWindow = int64_t{1} << 31;  // limit of each number, which keeps products inside 64 bits
 
 // The window attributes that convolutions and pools share.
 struct Window {
   std::vector<int64_t> kernel, strides, dilations;
-  std::vector<int64_t> padding;  // ONNX's order of pads: before every axis, then behind every axis
+  std::vector<int64_t> padding;  // in ONNX's order: before every axis, then behind every axis
   std::vector<SameAxis> same;
   size_t rank() const { return kernel.size(); }
 };
@@ -31,7 +31,7 @@ Status CheckFigures(const NodeImporter& node, const std::vector<int64_t>& figure
   return Status();
 }
 
-// "1d", "2d" or "3d" of an operator whose data has these dims.
+// Returns "1d", "2d" or "3d" for an operator whose data has these dims.
 Result<std::string> SpatialSuffix(const NodeImporter& node, std::span<const PrimExpr> dims, const char* what) {
   if (dims.size() < 3 || dims.size() > 5) {
     return node.Unsupported(std::string(what) + " of rank " + std::to_string(dims.size()) + "; 1-D, 2-D and 3-D are");
@@ -39,7 +39,7 @@ Result<std::string> SpatialSuffix(const NodeImporter& node, std::span<const Prim
   return std::to_string(dims.size() - 2) + "d";
 }
 
-// Everything but the padding.
+// Reads everything except the padding.
 Result<Window> ReadFigures(const NodeImporter& node, std::vector<int64_t> kernel) {
   Window window;
   window.kernel = std::move(kernel);
@@ -53,7 +53,7 @@ Result<Window> ReadFigures(const NodeImporter& node, std::vector<int64_t> kernel
   return window;
 }
 
-// auto_pad, or "" with the padding of the pads attribute.
+// Returns auto_pad, or "" after it stored the pads attribute in window.padding.
 Result<std::string> ReadPads(const NodeImporter& node, Window& window) {
   INGOT_ASSIGN_OR_RETURN(const std::string auto_pad, node.String("auto_pad", "NOTSET"));
   window.padding.assign(2 * window.rank(), 0);
@@ -68,13 +68,13 @@ Result<std::string> ReadPads(const NodeImporter& node, Window& window) {
   return auto_pad;
 }
 
-// total is split in halves; the odd one stands behind (upper) or before.
+// Splits the total in halves; an odd element is padded behind (upper) or before.
 void SplitPadding(Window& window, size_t axis, int64_t total, bool upper) {
   window.padding[axis] = upper ? total / 2 : total - total / 2;
   window.padding[axis + window.rank()] = total - window.padding[axis];
 }
 
-// Of a length n: ceil(n / stride) windows, and what these reach over behind n.
+// For a length n: there are ceil(n / stride) windows, and the padding is what they cover beyond n.
 SameAxis MakeSameAxis(size_t axis, const PrimExpr& size, int64_t stride, int64_t reach, bool upper) {
   const PrimExpr out = op::SimplifyDim(ir::FloorDiv(size + (stride - 1), ir::Int64(stride)));
   const PrimExpr total = op::SimplifyDim(ir::Max((out - 1) * stride + reach - size, ir::Int64(0)));
@@ -89,7 +89,7 @@ Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel,
   for (size_t i = 0; i < window.rank(); ++i) {
     const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
     const auto size = ir::AsConstInt(spatial[i]);
-    int64_t total = reach - 1;  // of stride 1, whatever the size
+    int64_t total = reach - 1;  // for stride 1, whatever the size
     if (window.strides[i] > 1) {
       if (!size) {
         window.same.push_back(MakeSameAxis(2 + i, spatial[i], window.strides[i], reach, auto_pad == "SAME_UPPER"));
@@ -104,7 +104,7 @@ Result<Window> ReadWindow(const NodeImporter& node, std::vector<int64_t> kernel,
   return window;
 }
 
-// The kernel's spatial dims, which kernel_shape repeats.
+// Returns the kernel's spatial dims, which the attribute kernel_shape repeats.
 Result<std::vector<int64_t>> KernelShape(const NodeImporter& node, std::span<const PrimExpr> data,
                                          std::span<const PrimExpr> weight) {
   if (weight.size() != data.size()) {
@@ -123,7 +123,7 @@ Result<std::vector<int64_t>> KernelShape(const NodeImporter& node, std::span<con
   return kernel;
 }
 
-// Along an axis: so many places from one on.
+// A part of an axis: `length` places from `begin` on.
 struct Trim {
   size_t axis;
   PrimExpr begin;
@@ -161,7 +161,7 @@ Result<ConvCall> ReadConv(const NodeImporter& node, size_t data, size_t weight) 
   return conv;
 }
 
-// Padded by as much as there may be, and cut to what there is. The cut's places are symbols of their own: written out,
+// Pads by the largest possible padding and cuts off the surplus. The bounds of the cut are new symbols: as expressions,
 // they would make the shapes of all that follows long.
 Result<Expr> PadSame(const NodeImporter& node, Expr x, const std::vector<SameAxis>& same, double value) {
   if (same.empty()) return x;
@@ -210,8 +210,9 @@ Outputs Conv(const NodeImporter& node) {
   return AddChannelBias(node, std::move(product), conv.data.size(), conv.weight[0]);
 }
 
-// A part of the product as long as output_shape says along axes that are symbolic, where padding depends on the length:
-// the first of these places is half of what the product is too long by. The function compares the length when it runs.
+// Along symbolic axes with an output_shape the padding depends on the length. There the product is computed without
+// padding, and a part of the wanted length is taken: it begins at half of the surplus. Its length is checked at run
+// time.
 Result<Expr> Trimmed(const NodeImporter& node, Expr product, const std::vector<Trim>& trims) {
   if (trims.empty()) return product;
   const auto tuple = [&](const auto& of) {
@@ -229,7 +230,7 @@ Result<Expr> Trimmed(const NodeImporter& node, Expr product, const std::vector<T
   return node.Match(product, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
 }
 
-// output_shape decides the padding when it is given; so does auto_pad SAME, whose result is stride times as long.
+// output_shape, if it is given, decides the padding; so does auto_pad SAME, whose result is `stride` times as long.
 Outputs ConvTranspose(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(1));
@@ -255,17 +256,18 @@ Outputs ConvTranspose(const NodeImporter& node) {
       const auto size = ir::AsConstInt(in[2 + i]);
       if (!size) {
         const PrimExpr excess = (in[2 + i] - 1) * window.strides[i] + (extra[i] + reach - shape[i]);
-        const int64_t rounds_up = auto_pad == "SAME_UPPER" ? 0 : 1;  // as SplitPadding does
+        const int64_t rounds_up = auto_pad == "SAME_UPPER" ? 0 : 1;  // the rounding of SplitPadding
         const PrimExpr before = ir::FloorDiv(excess + rounds_up, ir::Int64(2));
         trims.push_back({2 + i, op::SimplifyDim(ir::Max(before, ir::Int64(0))), shape[i]});
-        extra[i] = std::max(window.strides[i], window.dilations[i]) - 1;  // zeros behind, as many as there may be
+        // the largest number of zeros that may be needed behind
+        extra[i] = std::max(window.strides[i], window.dilations[i]) - 1;
         window.padding[i] = window.padding[i + window.rank()] = 0;
         continue;
       }
       if (*size > kMaxWindow) return node.Invalid("a spatial dimension of " + std::to_string(*size));
       total = window.strides[i] * (*size - 1) + extra[i] + reach - shape[i];
     }
-    if (total < 0) {  // longer than the kernel reaches: zeros behind
+    if (total < 0) {  // the output is longer than the kernel reaches: zeros behind
       extra[i] -= total;
       total = 0;
     }
@@ -282,7 +284,7 @@ Outputs ConvTranspose(const NodeImporter& node) {
   return AddChannelBias(node, std::move(product), in.size(), bias[0]);
 }
 
-// What a padding of a greatest element is.
+// The least element of a dtype, which pads a maximum.
 double LeastOf(DataType dtype) {
   if (dtype.is_floating()) return -std::numeric_limits<double>::infinity();
   return dtype.is_uint() ? 0 : -std::ldexp(1.0, dtype.bits - 1);
@@ -337,7 +339,7 @@ Outputs Pool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t count_include_pad, node.Int("count_include_pad", 0));
   attrs = attrs.With("count_include_pad", count_include_pad != 0);
   if (window.same.empty() || count_include_pad != 0) return One(pool("nn.avg_pool", x, attrs));
-  // The mean over a window with its padding, divided by the share of the window that is no padding.
+  // The mean over a window with its padding, divided by the fraction of the window that is data.
   std::vector<PrimExpr> dims = *ir::As<ir::TensorTypeNode>(unpadded->type)->dims;
   dims[0] = dims[1] = ir::Int64(1);
   INGOT_ASSIGN_OR_RETURN(Expr ones, node.Bind("ones", {ShapeOf(std::move(dims))}, {{"dtype", dtype}}));
@@ -348,8 +350,8 @@ Outputs Pool(const NodeImporter& node) {
   return One(node.Call("divide", {mean, share}));
 }
 
-// Zeros with each element where its index says, in the tensor that a pool of these figures was made of; output_shape
-// puts zeros behind that.
+// Zeros, except that each element of x is at its index in the tensor to which a pool with this window was applied; a
+// larger output_shape adds zeros behind.
 Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(1));

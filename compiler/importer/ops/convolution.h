@@ -1,4 +1,4 @@
-// How a convolution node reads its window, for the float and the integer operators.
+// Reading the window of a convolution node, for the float and the integer operators.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace ingot::importer {
 
-// An axis of symbolic length whose padding by auto_pad SAME depends on the length, since the window moves by more than
-// 1: the operator's own padding is 0 there, and its operand is padded before.
+// An axis of symbolic length whose padding by auto_pad SAME depends on the length, since the stride is larger than 1.
+// The operator itself gets padding 0 there, and its operand is padded before it.
 struct SameAxis {
   size_t axis;
   int64_t most;          // the greatest padding on either side
-  PrimExpr before;       // the padding before the first element
-  PrimExpr padded, out;  // lengths with the padding, and of the result
+  PrimExpr before;       // padding before the first element
+  PrimExpr padded, out;  // lengths of the padded axis and of the result
 };
 
 struct ConvCall {
@@ -23,11 +23,11 @@ struct ConvCall {
   std::vector<PrimExpr> data, weight;  // dims
   std::vector<SameAxis> same;
 };
-// The operand with the padding of these axes, and the result with the lengths that follow; both as they are where there
-// are none.
+// PadSame pads the operand along these axes; MatchSame gives the result the lengths that follow. Both return their
+// operand if there are no such axes.
 Result<Expr> PadSame(const NodeImporter& node, Expr x, const std::vector<SameAxis>& same, double value = 0);
 Result<Expr> MatchSame(const NodeImporter& node, Expr result, const std::vector<SameAxis>& same);
-// Of a node with data and weight at these inputs.
+// Reads a node whose data and weight are these inputs.
 Result<ConvCall> ReadConv(const NodeImporter& node, size_t data, size_t weight);
 
 }  // namespace ingot::importer

@@ -1,5 +1,5 @@
-// Operators whose results have as many elements as the data say. Each result dimension that data decide gets a symbol
-// of its own, which a match_cast binds, so that what follows has shapes; where every input is a constant, so is the
+// Operators with dynamic (data-dependent) output shapes. Each result dimension that data decide gets a symbol of its
+// own, which a match_cast binds, so that the operators behind it have shapes; if every input is a constant, so is the
 // result.
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,7 @@ namespace {
 
 Expr Flag(bool value) { return ir::Make<ir::PrimValueNode>(ir::BoolImm(value)); }
 
-// The results of a call over constants; nothing where one of its tensors is none, or they are large.
+// Returns the results of a call over constants; nothing if a tensor is no constant, or is large.
 Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
   constexpr size_t kMostBytes = size_t{1} << 24;
   std::vector<op::ReferenceTensor> inputs;
@@ -34,7 +34,7 @@ Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
   return std::optional(std::move(constants));
 }
 
-// The results of a call of a row with DataExtents.
+// Returns the results of a call whose output shape is dynamic (the operator has DataExtents).
 Outputs Counted(const NodeImporter& node, const char* row, std::vector<Expr> args, ir::Attrs attrs = {}) {
   INGOT_ASSIGN_OR_RETURN(const Expr value, node.Call(row, std::move(args), std::move(attrs)));
   const ir::Call call = ir::Downcast<ir::CallNode>(value);
@@ -63,7 +63,7 @@ Outputs NonZero(const NodeImporter& node) {
   return Counted(node, "nonzero", {x});
 }
 
-// The beginning of a vector: as much of it as there are elements to choose from.
+// Returns the beginning of a vector: at most as many elements as there are to choose from.
 Result<Expr> AtMost(const NodeImporter& node, Expr x, const PrimExpr& most) {
   const auto* type = ir::As<ir::TensorTypeNode>(x->type);
   if (arith::Analyzer().ProveLessEqual((*type->dims)[0], most)) return x;
@@ -75,8 +75,8 @@ Result<Expr> AtMost(const NodeImporter& node, Expr x, const PrimExpr& most) {
   return node.Bind("strided_slice", {std::move(x), tuple(ir::Int64(0)), tuple(ir::Int64(0)), tuple(most)});
 }
 
-// The elements, or slices along an axis, where the condition holds; a condition may be shorter than what it chooses
-// from, and what it holds beyond that chooses nothing.
+// The elements, or slices along an axis, where the condition holds. A condition may be shorter than the axis; its
+// elements beyond the axis are ignored.
 Outputs Compress(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -112,14 +112,14 @@ Outputs Unique(const NodeImporter& node) {
     args.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(axis)));
   }
   INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, Counted(node, "unique", std::move(args)));
-  // Outputs that nobody names are not computed; their places are kept.
+  // Outputs without a name are not computed; they keep their places.
   std::vector<Expr> outputs = {results[0]};
   size_t next = 1;
   for (size_t i : {1, 2, 3}) outputs.push_back(wants(i) ? results[next++] : results[0]);
   return outputs;
 }
 
-// Boxes given by centre and size become opposite corners; which axis comes first is all the same to overlaps.
+// Converts boxes given by centre and size to opposite corners. The order of the axes does not matter to overlaps.
 Result<Expr> Corners(const NodeImporter& node, const Expr& boxes) {
   const auto part = [&](int64_t begin) {
     const auto ints = [](int64_t value) {
@@ -140,7 +140,7 @@ Result<Expr> Corners(const NodeImporter& node, const Expr& boxes) {
   return node.Bind("concat", {corners}, {{"axis", int64_t{2}}});
 }
 
-// Without a number of boxes none is kept; without a least score every box is a candidate.
+// Without a maximum number no box is kept; without a score threshold every box is a candidate.
 Outputs NonMaxSuppression(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr boxes, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr scores, node.Input(1));

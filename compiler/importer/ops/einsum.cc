@@ -1,4 +1,4 @@
-// Einsum: what is a batched matrix product after permuting and reshaping becomes one; everything else is the row.
+// Einsum: an equation that is a batched matrix product after permuting and reshaping becomes one; others are R.einsum.
 #include "compiler/op/einsum.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Labels Joined(std::initializer_list<Labels> lists) {
   return all;
 }
 
-// A value with axes `from` in the order of `to`.
+// Permutes a value with axes `from` to the order of `to`.
 Result<Expr> Reordered(const NodeImporter& node, Expr value, const Labels& from, const Labels& to) {
   if (from == to) return value;
   std::vector<int64_t> axes;
@@ -51,11 +51,11 @@ Result<Expr> Shaped(const NodeImporter& node, Expr value, std::vector<PrimExpr> 
   return node.Bind("reshape", {std::move(value), ShapeOf(std::move(dims))});
 }
 
-// The axes of two operands by their part in a product.
+// The axes of two operands by their role in a product.
 struct Product2 {
   Labels batch, rows, columns, inner;
 };
-// Nothing where it is none: a diagonal, a sum over one operand alone, an axis of 1 that is repeated.
+// Returns nothing if it is no product: a diagonal, a sum over one operand alone, an axis of 1 that is broadcast.
 std::optional<Product2> AsProduct(const LabelledOperand& a, const LabelledOperand& b, const Labels& output) {
   if (HasRepeats(a.labels) || HasRepeats(b.labels)) return std::nullopt;
   Product2 product;

@@ -1,4 +1,4 @@
-// Element by element, and what needs no work: identity, constants, casts.
+// Element-wise operators, and those without work: identity, constants, casts.
 #include "compiler/importer/ops/families.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 Outputs Identity(const NodeImporter& node) { return One(node.Input(0)); }
 
-// At inference the identity, and its mask keeps everything.
+// At inference it is the identity, and its mask is all true.
 Outputs Dropout(const NodeImporter& node) {
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(const Expr training, node.Input(2));
@@ -30,7 +30,7 @@ Outputs Dropout(const NodeImporter& node) {
   return One(node.Input(0));
 }
 
-// Max, Min and Sum of any number of inputs: one after the other.
+// Max, Min and Sum of any number of inputs, combined one after the other.
 template <const auto& kRow>
 Outputs Chain(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr result, node.Input(0));
@@ -47,7 +47,7 @@ constexpr char kAdd[] = "add";
 constexpr char kLess[] = "less";
 constexpr char kGreater[] = "greater";
 
-// The exponent may have another type; the result has the base's. Integers to the power of floats are computed in
+// The exponent may have another dtype; the result has the base's. Integers to the power of floats are computed in
 // float64.
 Outputs Pow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr base, node.Input(0));
@@ -81,8 +81,8 @@ Outputs LeakyRelu(const NodeImporter& node) {
   return One(node.Call("nn.leakyrelu", {x}, {{"alpha", alpha}}));
 }
 
-// A bound that is computed, or one of integers: where(x < low, low, x), then where(high < x, high, x), as ONNX defines
-// it, so that the upper bound wins where bounds cross and a bound of NaN bounds nothing.
+// Bounds that are computed, or bounds of integers: where(x < low, low, x), then where(high < x, high, x), as ONNX
+// defines it, so that the upper bound wins if the bounds cross, and a NaN bound has no effect.
 Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   Expr low, high;
   if (node.HasInput(1)) {
@@ -106,7 +106,7 @@ Outputs ClipByTensors(const NodeImporter& node, Expr x) {
   return std::vector<Expr>{std::move(x)};
 }
 
-// Bounds are attributes until opset 10 and inputs from 11 on; one that is left out bounds nothing.
+// Bounds are attributes until opset 10 and inputs from 11 on; a bound that is left out has no effect.
 Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
@@ -117,7 +117,7 @@ Outputs Clip(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(double high, node.Float("max", kInfinity));
   INGOT_ASSIGN_OR_RETURN(low, node.ConstantNumber(1, "the lower bound", low));
   INGOT_ASSIGN_OR_RETURN(high, node.ConstantNumber(2, "the upper bound", high));
-  if (std::isnan(low)) low = -kInfinity;  // bounds nothing
+  if (std::isnan(low)) low = -kInfinity;  // a NaN bound has no effect
   if (std::isnan(high)) high = kInfinity;
   return One(node.Call("clip", {x, ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, low)),
                                 ir::Make<ir::PrimValueNode>(ir::FloatImm(*type->dtype, high))}));

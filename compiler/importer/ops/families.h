@@ -1,5 +1,5 @@
-// The families of the table of ONNX operators, one file each; onnx_ops.cc joins them. A new operator is a row in its
-// family's file; a new family is a file and one line here and in onnx_ops.cc.
+// The families of the table of ONNX operators, one file each; onnx_ops.cc joins them. A new operator is an entry in its
+// family's file; a new family is a file, and one line here and in onnx_ops.cc.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What moves elements to other places: slices, parts, gathers and scatters, padding, order, ranges.
+// Operators that move elements to other places: slices, parts, gathers and scatters, padding, order, ranges.
 #include "compiler/importer/ops/families.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t defau
 
 // ---- parts
 
-// The starts or ends of a slice. Those that depend on data are brought between 0 and the axis' length, for steps of 1.
+// The starts or ends of a slice. Data-dependent ones are clamped to [0, axis length], for steps of 1.
 Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input, const char* what,
                                           const std::vector<PrimExpr>& in) {
   if (!node.HasInput(input) || node.MayBeKnown(input)) return node.SymbolicInts(input, what);
@@ -63,8 +63,8 @@ Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input
   return node.NameElements(bounds);
 }
 
-// A walk backwards from before the first element begins at the first one: ONNX limits such a start to 0, where NumPy
-// (and the row) finds nothing.
+// A walk backwards whose start is before the first element begins at the first element: ONNX clamps such a start to 0,
+// where NumPy (and R.strided_slice) selects nothing.
 PrimExpr NotBelowFirst(const PrimExpr& start, const PrimExpr& extent) {
   const PrimExpr zero = ir::Int64(0);
   arith::Analyzer analyzer;
@@ -74,7 +74,7 @@ PrimExpr NotBelowFirst(const PrimExpr& start, const PrimExpr& extent) {
   return op::SimplifyDim(ir::Select(start < zero, from_end, start));
 }
 
-// Bounds are attributes until opset 9 and inputs from 10 on; they may be symbols, or depend on data.
+// Bounds are attributes until opset 9 and inputs from 10 on; they may be symbols, or data-dependent.
 Outputs Slice(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -112,7 +112,7 @@ Outputs Slice(const NodeImporter& node) {
   return One(node.Call("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
 }
 
-// x, whose axis has this length; the function compares it when it runs.
+// Returns x with this length of the axis; the length is checked at run time.
 Result<Expr> WithDim(const NodeImporter& node, const Expr& x, size_t axis, int64_t length) {
   const auto* type = ir::As<ir::TensorTypeNode>(x->type);
   std::vector<PrimExpr> dims = *type->dims;
@@ -120,8 +120,8 @@ Result<Expr> WithDim(const NodeImporter& node, const Expr& x, size_t axis, int64
   return node.Match(x, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
 }
 
-// The lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, the last one
-// may be shorter.
+// The lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, and the last
+// one may be shorter.
 Outputs Split(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -175,7 +175,7 @@ Outputs Tile(const NodeImporter& node) {
   if (constants.size() == repeats.size()) {
     return One(node.Call("tile", {x}, {{"repeats", AttrValue::Ints(constants)}}));
   }
-  // Repeats that are symbols: each dimension gets one before it along which everything is the same.
+  // Symbolic repeats: each dimension gets a new dimension before it, along which it is broadcast.
   std::vector<PrimExpr> apart, repeated, joined;
   for (size_t i = 0; i < in.size(); ++i) {
     apart.insert(apart.end(), {ir::Int64(1), in[i]});
@@ -220,7 +220,7 @@ Result<Padding> ReadPadding(const NodeImporter& node, size_t rank) {
   return padding;
 }
 
-// Cuts off what is negative, then surrounds.
+// Cuts off where the padding is negative, then pads.
 Outputs PadBy(const NodeImporter& node, Expr x, const Padding& padding, const std::string& mode, double value) {
   std::vector<int64_t> axes, starts, ends, steps, widths;
   for (size_t i = 0; i < padding.before.size(); ++i) {
@@ -260,7 +260,7 @@ Outputs Pad(const NodeImporter& node) {
   else if (mode != "constant" && mode != "reflect")
     return node.Invalid("mode is \"" + mode + "\"");
   if (!value_is_data) return PadBy(node, x, padding, mode, value);
-  // Where a tensor of ones would be padded with zeros stands the value.
+  // A tensor of ones, padded with zeros in the same way, tells where the value belongs.
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> padded, PadBy(node, x, padding, mode, 0));
   INGOT_ASSIGN_OR_RETURN(const Expr ones, node.Bind("ones", {ShapeOf(in)}, {{"dtype", DataType::Int(8)}}));
@@ -273,7 +273,7 @@ Outputs Pad(const NodeImporter& node) {
   return One(node.Call("where", {is_inside, node.BindValue(padded[0], "padded"), given}));
 }
 
-// The middle of an axis that is too long, the middle of zeros where it is too short.
+// Crops the middle of an axis that is too long, and pads an axis that is too short on both sides.
 Outputs CenterCropPad(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -290,7 +290,7 @@ Outputs CenterCropPad(const NodeImporter& node) {
     constexpr int64_t kMost = int64_t{1} << 40;
     if (shape[i] < 0 || shape[i] > kMost) return node.Invalid("the shape holds " + std::to_string(shape[i]));
     if (!extent) {
-      // As many zeros on both sides as there may be; what is too long is cut off.
+      // Pads both sides by the largest number of zeros that may be needed; the surplus is cut off.
       padding.before[static_cast<size_t>(axis)] = padding.after[static_cast<size_t>(axis)] = (shape[i] + 1) / 2;
       cuts.emplace_back(static_cast<size_t>(axis), shape[i]);
       continue;
@@ -364,7 +364,7 @@ Outputs ScatterNd(const NodeImporter& node) {
   return One(node.Call("scatter_nd", {x, indices, updates}, {{"reduction", reduction}}));
 }
 
-// A constant of one integer, as a tensor of the dtype.
+// Returns a constant of one integer, as a tensor of the dtype.
 Result<Expr> IntConstant(const NodeImporter& node, int64_t value, DataType dtype) {
   std::vector<std::byte> bytes(sizeof(value));
   std::memcpy(bytes.data(), &value, sizeof(value));
@@ -374,7 +374,7 @@ Result<Expr> IntConstant(const NodeImporter& node, int64_t value, DataType dtype
   return node.Bind("astype", {constant}, {{"dtype", dtype}});
 }
 
-// The depth of OneHot: a number of any dtype, which may depend on data.
+// Returns the depth of OneHot: a number of any dtype, which may be data-dependent.
 Result<PrimExpr> DepthOf(const NodeImporter& node) {
   constexpr double kMaxDepth = 1e12;
   if (!node.HasInput(1) || node.MayBeKnown(1)) {
@@ -392,7 +392,7 @@ Result<PrimExpr> DepthOf(const NodeImporter& node) {
   return size[0];
 }
 
-// values holds what stands elsewhere and what stands at the index; negative indices count from the end.
+// `values` holds the value elsewhere and the value at the index; negative indices count from the end.
 Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -411,7 +411,7 @@ Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr is_negative, node.Bind("less", {indices, zero}));
   INGOT_ASSIGN_OR_RETURN(Expr from_end, node.Bind("add", {indices, length}));
   INGOT_ASSIGN_OR_RETURN(indices, node.Bind("where", {is_negative, from_end, indices}));
-  // The places of the new axis, equal to the index or not.
+  // The positions along the new axis are compared with the index.
   INGOT_ASSIGN_OR_RETURN(
       Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(depth), Number(ir::Int64(1))}, {{"dtype", i64}}));
   std::vector<PrimExpr> along(in.size() + 1, ir::Int64(1)), apart = in;
@@ -420,7 +420,7 @@ Outputs OneHot(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(places, node.Bind("reshape", {places, ShapeOf(along)}));
   INGOT_ASSIGN_OR_RETURN(indices, node.Bind("reshape", {indices, ShapeOf(apart)}));
   INGOT_ASSIGN_OR_RETURN(const Expr hot, node.Bind("equal", {indices, places}));
-  std::vector<Expr> chosen;  // elsewhere, at the index
+  std::vector<Expr> chosen;  // the value elsewhere, the value at the index
   for (int64_t i : {0, 1}) {
     const std::vector<int64_t> at = {i}, next = {i + 1}, first = {0};
     INGOT_ASSIGN_OR_RETURN(Expr value,
@@ -441,14 +441,14 @@ Outputs ReverseSequence(const NodeImporter& node) {
 
 // ---- order
 
-// The first k elements of an axis in order, and their places.
+// Returns the first k elements of an axis in sorted order, and their places.
 Outputs SortedTo(const NodeImporter& node, const Expr& x, int64_t axis, bool largest, int64_t k) {
   return Fields(
       node.Bind("topk", {x},
                 {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"largest", largest}, {"dtype", DataType::Int(64)}}));
 }
 
-// k is an attribute until opset 9 and an input from 10 on; one that depends on data takes its part of the whole order.
+// k is an attribute until opset 9 and an input from 10 on; for a data-dependent k, a part of the whole order is taken.
 Outputs TopK(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(node, "axis", -1));
@@ -492,7 +492,7 @@ Outputs Arg(const NodeImporter& node) {
 constexpr char kArgMax[] = "argmax";
 constexpr char kArgMin[] = "argmin";
 
-// Backwards: the axis is turned round before and after.
+// Backwards: the axis is reversed before and after.
 template <const auto& kRow>
 Outputs Scan(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -523,9 +523,9 @@ Outputs Trilu(const NodeImporter& node) {
   return One(node.Call(upper != 0 ? "triu" : "tril", {x, Number(k)}));
 }
 
-// ---- made from nothing
+// ---- new values
 
-// Ends that depend on data: as many steps as fit between them, counted by the function when it runs.
+// Data-dependent ends: the number of steps between them is computed at run time.
 Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   std::vector<Expr> ends;
   for (size_t i : {0, 1, 2}) {
@@ -548,7 +548,7 @@ Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> size, node.NameElements(count));
   INGOT_ASSIGN_OR_RETURN(Expr steps, node.Bind("arange", {Number(ir::Int64(0)), Number(size[0]), Number(ir::Int64(1))},
                                                {{"dtype", index}}));
-  // Steps of narrow floats are added up in float32.
+  // Steps of floats narrower than float32 are computed in float32.
   const DataType exact = dtype.is_floating() && dtype.bits < 32 ? DataType::Float(32) : dtype;
   const auto as = [&](Expr x, DataType to) -> Result<Expr> {
     if (ir::As<ir::TensorTypeNode>(x->type)->dtype == to) return x;

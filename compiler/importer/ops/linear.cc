@@ -10,7 +10,7 @@ Result<Expr> TransposedMatrix(const NodeImporter& node, Expr x) {
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints({1, 0})}});
 }
 
-// alpha * A' * B' + beta * C. A constant B takes alpha (it is folded then), otherwise the product does.
+// alpha * A' * B' + beta * C. A constant B is multiplied by alpha (which folds); otherwise the product is.
 Outputs Gemm(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr a, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));

@@ -1,5 +1,5 @@
-// Losses over classes: negative log likelihood and softmax cross entropy, as calls of arithmetic rows. The classes'
-// scores are picked by comparing the target with every class, so that no index can lie outside.
+// Losses over classes: negative log likelihood and softmax cross entropy, as calls of arithmetic operators. The score
+// of the target class is selected by comparing the target with every class, so that no index can be out of bounds.
 #include "compiler/importer/ops/families.h"
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxClasses = int64_t{1} << 24;
 
-// 0, 1, ... as a constant [1, count, 1, ...] of this rank.
+// Returns 0, 1, ... as a constant [1, count, 1, ...] of this rank.
 Result<Expr> Classes(const NodeImporter& node, int64_t count, size_t rank, DataType dtype) {
   std::vector<int64_t> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = i;
@@ -26,7 +26,7 @@ Result<Expr> Classes(const NodeImporter& node, int64_t count, size_t rank, DataT
   return node.Bind("astype", {classes}, {{"dtype", dtype}});
 }
 
-// The loss of log likelihoods [n, classes, ...] (bound) for the target at input 1 and the weights at input 2.
+// Returns the loss of log likelihoods [n, classes, ...] (bound) for the target at input 1 and the weights at input 2.
 Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
   INGOT_ASSIGN_OR_RETURN(const Expr target, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* target_type, node.InputType(1));
@@ -49,7 +49,7 @@ Outputs Loss(const NodeImporter& node, const Expr& likelihood) {
     INGOT_ASSIGN_OR_RETURN(chosen, node.Bind("logical_and", {chosen, counts}));
   }
   const ir::Attrs over_classes = {{"axis", AttrValue::Ints({1})}};
-  // The weight of each place: its class's, 1 without weights, 0 where it is ignored.
+  // The weight of each place: that of its class, 1 without weights, 0 where the target is ignored.
   Expr weight;
   if (node.HasInput(2) || ignores) {
     Expr weights;

@@ -9,8 +9,8 @@
 namespace ingot::importer {
 namespace {
 
-// From opset 13 on along one axis (-1 by default). Before: the input is seen as a matrix, split at `axis` (1 by
-// default), and each row is normalised.
+// From opset 13 on it works along one axis (-1 by default). Before, the input is seen as a matrix, split at `axis` (1
+// by default), and each row is normalised.
 template <const auto& kRow>
 Outputs Softmax(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -31,7 +31,7 @@ constexpr char kHardmax[] = "nn.hardmax";
 constexpr char kLogSoftmax[] = "nn.log_softmax";
 constexpr char kSoftmax[] = "nn.softmax";
 
-// Outputs behind the first one are the running statistics of training from opset 14 on, and others before.
+// The outputs behind the first one are the running statistics of training from opset 14 on, and others before.
 Outputs BatchNormalization(const NodeImporter& node) {
   const std::vector<std::string>& outputs = node.node().outputs;
   const bool has_more = outputs.size() > 1 && std::any_of(outputs.begin() + 1, outputs.end(),
@@ -55,7 +55,7 @@ Outputs BatchNormalization(const NodeImporter& node) {
                 {{"axis", int64_t{1}}, {"epsilon", epsilon}, {"momentum", 1 - momentum}, {"training", training != 0}}));
 }
 
-// The axes from `axis` (-1 by default) to the last.
+// Returns the axes from `axis` (-1 by default) to the last.
 Result<std::vector<int64_t>> TrailingAxes(const NodeImporter& node, int64_t rank) {
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", -1));
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
@@ -64,8 +64,8 @@ Result<std::vector<int64_t>> TrailingAxes(const NodeImporter& node, int64_t rank
   return axes;
 }
 
-// A parameter with the dims of the last axes of x: as it is, checked at run time where nothing proves that it has
-// them, or broadcast to them.
+// Returns a parameter with the dims of the last axes of x: as it is, or broadcast to them. Dims that are not proved are
+// checked at run time.
 Result<Expr> TrailingParameter(const NodeImporter& node, size_t input, std::span<const PrimExpr> dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
@@ -79,7 +79,7 @@ Result<Expr> TrailingParameter(const NodeImporter& node, size_t input, std::span
     const PrimExpr& whole = dims[dims.size() - own.size() + i];
     if (op::DimsEqual(own[i], whole)) continue;
     if (ir::AsConstInt(own[i])) {
-      fits = false;  // 1, or it is refused below
+      fits = false;  // its dim is 1, or it is refused below
     } else {
       matched[i] = whole;
       is_proved = false;
@@ -93,7 +93,7 @@ Result<Expr> TrailingParameter(const NodeImporter& node, size_t input, std::span
   return node.Bind("broadcast_to", {param, ShapeOf({dims.begin(), dims.end()})});
 }
 
-// Mean and reciprocal deviation, the other outputs, are computed apart when something asks for them.
+// Mean and reciprocal deviation, the other outputs, are computed separately if they are used.
 Outputs LayerNormalization(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));

@@ -1,5 +1,5 @@
-// Quantised numbers: to and from them, and products of integers. All are calls of arithmetic rows: scaling in the
-// dtype of the scale (float32 where dtypes differ), products in int32.
+// Quantised numbers: conversion to and from them, and products of integers. All are calls of arithmetic operators:
+// scaling in the dtype of the scale (float32 if dtypes differ), products in int32.
 #include <array>
 #include <limits>
 
@@ -22,8 +22,8 @@ Status CheckQuantised(const NodeImporter& node, DataType dtype) {
   return is_known ? Status() : node.Unsupported("quantised numbers of " + dtype.ToString());
 }
 
-// A scale or zero point (an input) as it broadcasts to x, whose dims are given: one number, one per index of an axis,
-// or one per block of indices.
+// Returns a scale or zero point (an input) such that it broadcasts to x, whose dims are given: one number, one per
+// index of an axis, or one per block of indices.
 Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(param, Unpacked(std::move(param)));
@@ -50,7 +50,8 @@ Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector
   return node.Bind("reshape", {param, ShapeOf(dims)});
 }
 
-// The nearest integers (halves to even) of x plus a zero point (null: 0), limited to what the dtype holds: in float32.
+// Returns the nearest integers (halves to even) of x plus a zero point (null: 0), clamped to the dtype's range: in
+// float32.
 Result<Expr> RoundInto(const NodeImporter& node, Expr x, Expr zero_point, DataType dtype) {
   INGOT_RETURN_IF_ERROR(CheckQuantised(node, dtype));
   if (dtype.bits > 16) return node.Unsupported("quantised numbers of " + dtype.ToString());
@@ -116,8 +117,8 @@ Outputs DequantizeLinear(const NodeImporter& node) {
   return One(node.Call("astype", {x}, {{"dtype", dtype}}));
 }
 
-// y, its scale and its zero point: the range of x with 0 in it goes to 0 .. 255. Where that range is 0 alone, the scale
-// is 1.
+// y, its scale and its zero point: the range of x, extended to contain 0, is mapped to 0 .. 255. If that range is only
+// 0, the scale is 1.
 Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   const DataType uint8 = DataType::UInt(8);
@@ -142,10 +143,10 @@ Outputs DynamicQuantizeLinear(const NodeImporter& node) {
   return std::vector<Expr>{std::move(y), scale, zero_point};
 }
 
-// Where the zero points (or scales) of a matrix or a kernel vary: its rows, its columns, its output channels.
+// Along which axis the zero points (or scales) of a matrix or a kernel vary: rows, columns, or output channels.
 enum class Along : uint8_t { kQuantizationRows, kColumns, kOutputs };
 
-// A vector input as it broadcasts to the tensor that it belongs to.
+// Returns a vector input such that it broadcasts to the tensor that it belongs to.
 Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along along) {
   INGOT_ASSIGN_OR_RETURN(const Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
@@ -155,7 +156,7 @@ Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along a
   return node.Bind("reshape", {param, ShapeOf(dims)});
 }
 
-// An input less its zero point, in int32.
+// Returns an input minus its zero point, in int32.
 Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
@@ -208,8 +209,8 @@ Outputs QLinearMatMul(const NodeImporter& node) {
   return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, 7);
 }
 
-// The same with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per output
-// channel.
+// Like QLinearMatMul, with x and w, and a bias in int32 of scale x_scale * w_scale; the weight's parameters are per
+// output channel.
 Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
   INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));

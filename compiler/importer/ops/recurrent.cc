@@ -1,5 +1,5 @@
-// LSTM, GRU and RNN: the inputs' products of all steps as one matrix product, then the scan of op/recurrent.h. Weights
-// are packed by pads, reshapes and permutations, which fold for constants.
+// LSTM, GRU and RNN: the products of the inputs for all steps as one matrix product, then the scan of op/recurrent.h.
+// Weights are packed by pads, reshapes and permutations, which fold for constants.
 #include <algorithm>
 
 #include "compiler/importer/ops/families.h"
@@ -12,7 +12,7 @@ namespace {
 
 using op::Cell;
 
-// What ONNX's inputs and attributes say, before any call is made.
+// The node's inputs and attributes, before any call is made.
 struct Layer {
   Cell cell;
   const char* row;
@@ -34,7 +34,7 @@ Result<Expr> Permuted(const NodeImporter& node, Expr x, const std::vector<int64_
   return node.Bind("permute_dims", {std::move(x)}, {{"axes", AttrValue::Ints(axes)}});
 }
 
-// Panels hold 16 units: a vector of AVX-512, two of AVX2. Fewer where a layer is smaller than that.
+// Panels hold 16 units: one vector of AVX-512, or two of AVX2; fewer if the layer is smaller.
 int64_t LanesFor(int64_t hidden) {
   int64_t lanes = 2;
   while (lanes < 16 && lanes < hidden) lanes *= 2;
@@ -79,8 +79,8 @@ Result<Layer> ReadLayer(const NodeImporter& node, Cell cell, const char* row) {
   return layer;
 }
 
-// An input whose dims the layer decides: others are refused, and what nothing decides at import is compared when the
-// function runs.
+// Returns an input whose dims the layer determines: other dims are refused, and dims that are unknown at import are
+// checked at run time.
 Result<Expr> Shaped(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
@@ -94,13 +94,13 @@ Result<Expr> Shaped(const NodeImporter& node, size_t input, const std::vector<Pr
   if (!fits) return node.Invalid("expected " + op::Describe(expected) + ", got " + op::Describe(x->type));
   return is_proved ? x : node.Match(std::move(x), expected);
 }
-// The same of an input whose first dim counts directions.
+// Like Shaped, for an input whose first dim counts directions.
 Result<Expr> OfDirections(const NodeImporter& node, const Layer& layer, size_t input, std::vector<PrimExpr> dims) {
   dims.insert(dims.begin(), ir::Int64(layer.directions));
   return Shaped(node, input, dims);
 }
 
-// Axis `axis` of x, the hidden units, as panels of lanes.
+// Returns x with axis `axis`, the hidden units, split into panels of lanes.
 Result<Expr> InPanels(const NodeImporter& node, const Layer& layer, Expr x, std::vector<PrimExpr> dims, size_t axis) {
   const int64_t missing = layer.panels * layer.lanes - layer.hidden;
   if (missing > 0) {
@@ -129,7 +129,7 @@ Result<Expr> PackMatrix(const NodeImporter& node, const Layer& layer, Expr x, co
   return InPanels(node, layer, std::move(x), dims, 2);
 }
 
-// Columns [begin, end) of a matrix of constant dims.
+// Returns columns [begin, end) of a matrix of constant dims.
 Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t end) {
   const auto tuple = [](int64_t value) {
     const Expr field = ir::Make<ir::PrimValueNode>(ir::Int64(value));
@@ -139,7 +139,7 @@ Result<Expr> Columns(const NodeImporter& node, Expr x, int64_t begin, int64_t en
   return node.Bind("strided_slice", {std::move(x), tuple(1), tuple(begin), tuple(end)});
 }
 
-// x * W + biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds behind its reset.
+// Returns x * W + biases for all steps, [T, B, N]; *state_bias is the part that a GRU adds after its reset.
 Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bias, Expr* state_bias) {
   const std::vector<PrimExpr> leading = layer.batch_first ? std::vector<PrimExpr>{layer.batch, layer.steps}
                                                           : std::vector<PrimExpr>{layer.steps, layer.batch};
@@ -152,7 +152,7 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
   if (layer.batch_first) {
     INGOT_ASSIGN_OR_RETURN(x, Permuted(node, std::move(x), {1, 0, 2}));
   }
-  // One matrix of all steps, where the number of its rows is no product of symbols.
+  // All steps are one matrix, unless the number of its rows is a product of symbols.
   const bool is_matrix = (ir::AsConstInt(layer.steps) && ir::AsConstInt(layer.batch)) ||
                          ir::IsConstInt(layer.steps, 1) || ir::IsConstInt(layer.batch, 1);
   if (is_matrix) {
@@ -165,7 +165,7 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
     INGOT_ASSIGN_OR_RETURN(Expr bias, OfDirections(node, layer, 3, {ir::Int64(2 * half)}));
     INGOT_ASSIGN_OR_RETURN(Expr of_input, Columns(node, bias, 0, half));
     INGOT_ASSIGN_OR_RETURN(Expr of_state, Columns(node, bias, half, 2 * half));
-    if (splits_bias) {  // the candidate's: the last of three gates
+    if (splits_bias) {  // the bias of the candidate, the last of three gates
       INGOT_ASSIGN_OR_RETURN(*state_bias, Columns(node, of_state, 2 * layer.hidden, half));
       INGOT_ASSIGN_OR_RETURN(of_state, Columns(node, of_state, 0, 2 * layer.hidden));
       INGOT_ASSIGN_OR_RETURN(
@@ -183,7 +183,7 @@ Result<Expr> Gates(const NodeImporter& node, const Layer& layer, bool splits_bia
   return Reshaped(node, std::move(gates), ShapeOf({layer.steps, layer.batch, ir::Int64(columns)}));
 }
 
-// The state before the first step, [D, B, H].
+// Returns the state before the first step, [D, B, H].
 Result<Expr> InitialState(const NodeImporter& node, const Layer& layer, size_t input) {
   if (!node.HasInput(input)) {
     const Expr shape = ShapeOf({ir::Int64(layer.directions), layer.batch, ir::Int64(layer.hidden)});
@@ -195,7 +195,7 @@ Result<Expr> InitialState(const NodeImporter& node, const Layer& layer, size_t i
   return Permuted(node, std::move(state), {1, 0, 2});
 }
 
-// Lengths that are all the number of steps say nothing.
+// Whether the lengths are all equal to the number of steps, so that they have no effect.
 bool AreWhole(const NodeImporter& node, const Layer& layer) {
   const auto steps = ir::AsConstInt(layer.steps);
   if (!steps || !node.MayBeKnown(4)) return false;
@@ -212,7 +212,7 @@ Result<std::vector<T>> ListAttr(const NodeImporter& node, const char* name) {
   return *values;
 }
 
-// Names, and an alpha and a beta for each: those that take one use up the lists in order.
+// Activation names, each with an alpha and a beta: those that take one use up the lists in order.
 Result<ir::Attrs> Activations(const NodeImporter& node, ir::Attrs attrs) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListAttr<std::string>(node, "activations"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> alphas, ListAttr<float>(node, "activation_alpha"));

@@ -6,8 +6,8 @@
 namespace ingot::importer {
 namespace {
 
-// Axes are an attribute, or an input from opset 18 on (ReduceSum: 13). Without any, all of them, or none with
-// noop_with_empty_axes: what is done before and after the reduction is done nevertheless.
+// Axes are an attribute, or an input from opset 18 on (ReduceSum: 13). Without any, all axes are reduced, or none with
+// noop_with_empty_axes; the steps before and after the reduction are done nevertheless.
 Result<ir::Attrs> ReduceAttrs(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, AxesOf(node));
   INGOT_ASSIGN_OR_RETURN(const int64_t keep, node.Int("keepdims", 1));
@@ -20,7 +20,7 @@ bool ReducesNothing(const ir::Attrs& attrs) {
   return !axis->is_none() && attrs.GetInts("axis").empty();
 }
 
-// max and min of bool are those of 0 and 1.
+// Max and min of bool are computed on 0 and 1.
 template <const auto& kRow>
 Outputs Reduce(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -38,7 +38,7 @@ constexpr char kMin[] = "min";
 constexpr char kProd[] = "prod";
 constexpr char kSum[] = "sum";
 
-// after(sum(before(x))); either may be "". Roots and logarithms of integers go through float64.
+// after(sum(before(x))); either may be "". Roots and logarithms of integers are computed in float64.
 template <const auto& kBefore, const auto& kAfter>
 Outputs ReduceBetween(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -65,7 +65,7 @@ constexpr char kSquare[] = "square";
 constexpr char kLog[] = "log";
 constexpr char kSqrt[] = "sqrt";
 
-// log(sum(exp(x - m))) + m with m the greatest element, or 0 where that is infinite.
+// log(sum(exp(x - m))) + m, where m is the greatest element, or 0 if that is infinite.
 Outputs ReduceLogSumExp(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::Attrs attrs, ReduceAttrs(node));
@@ -95,7 +95,7 @@ Outputs ReduceLogSumExp(const NodeImporter& node) {
   return One(node.Call("astype", {sum}, {{"dtype", dtype}}));
 }
 
-// Over all spatial axes, which stay with extent 1.
+// The attributes of a reduction over all spatial axes, which stay with extent 1.
 Result<ir::Attrs> SpatialAttrs(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   if (in.size() < 3) return node.Invalid("expected a rank of 3 or more, got " + std::to_string(in.size()));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMaxLength = 2147483648.0;  // of a resized dimension
 
-// The numbers of a constant input; none when it is left out or empty.
+// Returns the numbers of a constant input; none if it is left out or empty.
 Result<std::vector<double>> ConstantNumbers(const NodeImporter& node, size_t input, const char* what) {
   std::vector<double> numbers;
   if (!node.HasInput(input)) return numbers;
@@ -32,7 +32,7 @@ ir::AttrValue Floats(const std::vector<double>& values) {
   return ir::AttrValue(std::move(list));
 }
 
-// floor(dim * scale); a symbolic dimension takes whole scales.
+// Returns floor(dim * scale); a symbolic dimension may have integral scales only.
 Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
   if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
   if (const auto length = ir::AsConstInt(dim)) {
@@ -44,11 +44,11 @@ Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double sc
   return node.Unsupported("a symbolic dimension scaled by " + std::to_string(scale));
 }
 
-// What the scales or the sizes of a node say, over all axes of the data or those that the attribute `axes` names.
+// The scales or the sizes of a node, over all axes of the data or those in the attribute `axes`.
 struct Sizes {
   std::vector<int64_t> axes;
-  std::vector<double> scales;  // none: the quotients of the lengths
-  std::vector<PrimExpr> dims;  // of the result
+  std::vector<double> scales;  // empty: the quotients of the lengths
+  std::vector<PrimExpr> dims;  // dims of the result
 };
 
 Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axes, std::vector<double> scales) {
@@ -97,7 +97,7 @@ Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> ax
   return Sizes{std::move(axes), scales, std::move(dims)};
 }
 
-// The row's name of an interpolation mode.
+// Returns the operator's name of an interpolation mode.
 Result<std::string> Method(const NodeImporter& node, const char* default_mode) {
   INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", default_mode));
   if (mode == "bilinear") return std::string("linear");
@@ -117,7 +117,7 @@ Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
   return One(node.Call("image.resize", {x, ShapeOf(std::move(sizes.dims))}, attrs));
 }
 
-// Until opset 10: places are those of the asymmetric mode, and nearest rounds down.
+// Until opset 10 coordinates are those of the asymmetric mode, and nearest rounds down.
 Outputs ResizeByScales(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(std::vector<double> scales, ConstantNumbers(node, 1, "scales"));
@@ -134,7 +134,7 @@ Outputs ResizeByScales(const NodeImporter& node) {
                   {{"method", method}, {"coordinate_transformation_mode", "asymmetric"}, {"rounding_method", "floor"}});
 }
 
-// Whether the kernel is stretched, which matters where the result is smaller.
+// Whether the kernel is stretched, which only matters if the result is smaller.
 Result<bool> IsAntialiased(const NodeImporter& node, const Sizes& sizes, const std::string& method) {
   INGOT_ASSIGN_OR_RETURN(const int64_t antialias, node.Int("antialias", 0));
   if (antialias == 0 || method == "nearest") return false;
@@ -198,7 +198,7 @@ Outputs GridSample(const NodeImporter& node) {
                        {{"method", method}, {"padding_mode", padding}, {"align_corners", align_corners != 0}}));
 }
 
-// The places of the unmoved grid as rows (x, y, 1) or (x, y, z, 1), then theta times each. The grid is a constant.
+// The points of the unmoved grid as rows (x, y, 1) or (x, y, z, 1), multiplied by theta. The grid is a constant.
 Outputs AffineGrid(const NodeImporter& node) {
   constexpr int64_t kMaxPlaces = int64_t{1} << 24;
   INGOT_ASSIGN_OR_RETURN(Expr theta, node.Input(0));

@@ -1,4 +1,5 @@
-// Operators of models that go on where their last call stopped: what they keep comes in as a tensor and leaves as one.
+// Operators of streaming models, which continue where their last call stopped: they take their state as a tensor, and
+// return the new one.
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
@@ -7,7 +8,7 @@
 namespace ingot::importer {
 namespace {
 
-// A depthwise convolution over the last axis that sees what came before: the state is the end of what it read.
+// A depthwise convolution over the last axis that also reads the state, the end of the input so far.
 Outputs CausalConvWithState(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr weight, node.Input(1));
@@ -43,7 +44,8 @@ Outputs CausalConvWithState(const NodeImporter& node) {
   return std::vector<Expr>{std::move(y), std::move(present)};
 }
 
-// Each sample's update goes into its cache from its own place on, around the end when it is circular.
+// Writes each sample's update into its cache from the sample's own position on, around the end if the cache is
+// circular.
 Outputs TensorScatter(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr cache, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const Expr update, node.Input(1));

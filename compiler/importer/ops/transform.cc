@@ -11,8 +11,8 @@
 namespace ingot::importer {
 namespace {
 
-// -1 stands for what is left over, 0 for the input's dimension (unless allowzero).
-// A target that depends on data: what 0 and -1 in it stand for is found out by arithmetic on it.
+// A reshape to a data-dependent target: -1 stands for the remaining extent, 0 for the input's dimension (unless
+// allowzero); both are resolved by arithmetic on the target.
 Outputs ReshapeByData(const NodeImporter& node, const Expr& x, const std::vector<PrimExpr>& in, bool allows_zero) {
   INGOT_ASSIGN_OR_RETURN(Expr target, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> length, StaticRankDims(node, 1));
@@ -37,7 +37,7 @@ Outputs ReshapeByData(const NodeImporter& node, const Expr& x, const std::vector
   INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("floor_divide", {total, known}));
   INGOT_ASSIGN_OR_RETURN(target, node.Bind("where", {is_rest, rest, target}));
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, node.NameElements(target));
-  // As many elements as before.
+  // Checks that there are as many elements as before.
   node.Match(ShapeOf({Product(dims)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{Product(in)}));
   return One(ReshapeTo(node, x, std::move(dims)));
 }
@@ -93,7 +93,7 @@ Outputs Squeeze(const NodeImporter& node) {
     if (axes.empty() ? !ir::IsConstInt(in[i], 1) : !drop[i]) out.push_back(in[i]);
   }
   if (is_known) return One(ReshapeTo(node, std::move(x), std::move(out)));
-  // Whether a symbolic dim is 1 is seen when the model runs.
+  // Whether a symbolic dim is 1 is checked when the model runs.
   return One(node.Call("squeeze", {x}, {{"axis", axes.empty() ? AttrValue() : AttrValue::Ints(places)}}));
 }
 
@@ -138,7 +138,7 @@ Outputs Concat(const NodeImporter& node) {
   return One(node.Call("concat", {tuple}, {{"axis", axis}}));
 }
 
-// NumPy's broadcasting both ways: a 1 in the shape keeps the input's dimension.
+// Broadcasts both ways, as NumPy does: a 1 in the shape keeps the input's dimension.
 Outputs Expand(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -153,7 +153,7 @@ Outputs Expand(const NodeImporter& node) {
     if (ir::IsConstInt(dim, 1)) {
       dim = shape[i];
     } else if (value ? !ir::AsConstInt(dim) : !arith::Analyzer().ProveEqual(dim, shape[i])) {
-      if (ir::AsConstInt(dim)) continue;  // the symbol is 1 or the same
+      if (ir::AsConstInt(dim)) continue;  // the symbol is 1 or equal
       return node.Unsupported("dimension " + op::Describe(dim) + " may differ from its target " +
                               op::Describe(shape[i]));
     } else {

@@ -1,3 +1,4 @@
+// Each helper is one or two calls of operators through NodeImporter.
 #include "compiler/importer/ops/util.h"
 
 #include "compiler/arith/analyzer.h"
@@ -64,7 +65,7 @@ Outputs Fields(Result<Expr> call) {
   return fields;
 }
 
-// A view with other dims; the same expression when they are what it has.
+// Returns a view with other dims; x itself if it has these dims.
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
   return node.Call("reshape", {std::move(x), ShapeOf(std::move(dims))});
 }
@@ -99,7 +100,7 @@ Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype) {
   return node.Call("astype", {x}, {{"dtype", dtype}});
 }
 
-// Axes are an attribute until opset 12 and an input from 13 on.
+// The axes are an attribute until opset 12 and an input from 13 on.
 Result<std::vector<int64_t>> AxesOf(const NodeImporter& node) {
   if (node.HasInput(1)) return node.ConstantInts(1, "the axes");
   return node.Ints("axes", {});

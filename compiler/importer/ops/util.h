@@ -1,4 +1,4 @@
-// What the importers of several families use.
+// Helpers for the importers of several families.
 #pragma once
 
 #include <string>
@@ -16,29 +16,31 @@ using ir::PrimExpr;
 
 using Outputs = Result<std::vector<Expr>>;
 
-// An input's dims; unsupported when its rank is not known.
+// Returns an input's dims; unsupported if its rank is not known.
 Result<std::vector<PrimExpr>> StaticRankDims(const NodeImporter& node, size_t input);
-// x as this dtype; x itself when it has it.
+// Returns x in this dtype; x itself if it has it.
 Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype);
-// The dims and the dtype of a tensor of which both are known.
+// The dims and the dtype of a tensor, both of which must be known.
 const std::vector<PrimExpr>& DimsOf(const Expr& x);
 DataType DTypeOf(const Expr& x);
 Expr ShapeOf(std::vector<PrimExpr> dims);
-// Numbers as a tuple, as the bounds of a slice are given.
+// Returns numbers as a tuple, the form of a slice's bounds.
 Expr PrimTuple(const std::vector<PrimExpr>& values);
 Expr PrimTuple(const std::vector<int64_t>& values);
 PrimExpr Product(std::span<const PrimExpr> dims);
-// Axes count from the end when negative; `end_allowed`: the rank itself is one too.
+// Normalises an axis, which counts from the end if negative; kBadInput if it is out of range. `end_allowed`: the rank
+// itself is allowed, too.
 Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t rank, bool end_allowed = false);
 Outputs One(Result<Expr> value);
-// The fields of a call with several results.
+// Returns the fields of a call with several results.
 Outputs Fields(Result<Expr> call);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
-// A constant of integers of less than a byte as one of eight bits, which kernels know; all else as it is.
+// Returns a constant of integers below 8 bits as one of 8 bits, which kernels support; anything else as it is.
 Result<Expr> Unpacked(Expr x);
-// Converted as ONNX's Cast does: unless `saturate` is 0, what lies outside of an eight-bit float is its nearest number.
+// Converts as ONNX's Cast does: values outside of an eight-bit float's range become its largest number, unless
+// `saturate` is 0.
 Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype);
-// The axes of an operator that takes them as an attribute before opset 13 and as an input since.
+// Returns the axes of an operator that takes them as an attribute before opset 13 and as an input since.
 Result<std::vector<int64_t>> AxesOf(const NodeImporter& node);
 
 }  // namespace ingot::importer

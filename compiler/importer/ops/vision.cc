@@ -5,7 +5,7 @@
 namespace ingot::importer {
 namespace {
 
-// Until opset 15 boxes are not moved by half an element.
+// Until opset 15 boxes are not shifted by half an element.
 Outputs RoiAlign(const NodeImporter& node) {
   std::vector<Expr> args;
   for (size_t i : {0, 1, 2}) {
