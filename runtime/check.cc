@@ -1,3 +1,5 @@
+// The failing half of INGOT_CHECK: prints the condition with its place to stderr and aborts. It is out of line, so that
+// each check costs its caller only a test and a call.
 #include "runtime/check.h"
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+// The host as a Device: copies are memcpy, there is only the default stream, and loading or launching a kernel is
+// refused, because the VM maps CPU kernels and calls them by address.
 #include "runtime/cpu_device.h"
 
 #include <cstring>

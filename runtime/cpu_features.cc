@@ -1,3 +1,5 @@
+// Detection of CPU features (cpuid and xgetbv on x86-64, the auxiliary vector on aarch64), x86-64 levels, and the text
+// form. All of it comes from the rows of cpu_features.def.
 #include "runtime/cpu_features.h"
 
 #include <cerrno>
@@ -52,7 +54,7 @@ struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-// Every leaf asked for once: a hypervisor answers each in its own time, microseconds of it.
+// Reads each cpuid leaf only once: under a hypervisor every read traps and takes microseconds.
 class CpuidLeaves {
  public:
   // All zero where the leaf or subleaf does not exist.

@@ -1,3 +1,5 @@
+// The table of named scalar types, from which parsing, printing and IsKnown() work, and sizes in bytes. This file is
+// compiled for speed; functions marked cold are not.
 #include "runtime/data_type.h"
 
 #include <algorithm>
@@ -57,8 +59,8 @@ const NamedType* FindRow(TypeCode code, int bits) {
   return nullptr;
 }
 
-// For each code the widths that have a row, or-ed: all are powers of two below 256. Every tensor that comes from
-// outside is judged by it.
+// For each type code, the widths that have a row, or-ed together: all are powers of two below 256. IsKnown() looks them
+// up here, since it runs for every tensor that comes from outside.
 struct KnownWidths {
   static constexpr size_t kNumCodes = 16;
   uint8_t of_code[kNumCodes] = {};
@@ -68,7 +70,6 @@ struct KnownWidths {
 };
 constexpr KnownWidths kKnownWidths;
 
-// This file is compiled for speed, but for what is cold.
 [[gnu::cold]] Status UnknownType(std::string_view text) {
   std::string message = StrCat({"unknown data type \"", text.substr(0, 40), "\""});
   std::vector<std::string_view> names;
@@ -110,9 +111,8 @@ constexpr KnownWidths kKnownWidths;
 
 bool DataType::IsKnown() const {
   const auto index = static_cast<size_t>(code);
-  const bool is_power_of_two = bits != 0 && (bits & (bits - 1)) == 0;  // without a call, where popcount is none
-  return lanes >= 1 && is_power_of_two && index < KnownWidths::kNumCodes &&
-         (kKnownWidths.of_code[index] & bits) != 0;
+  const bool is_power_of_two = bits != 0 && (bits & (bits - 1)) == 0;  // popcount may be a library call
+  return lanes >= 1 && is_power_of_two && index < KnownWidths::kNumCodes && (kKnownWidths.of_code[index] & bits) != 0;
 }
 
 [[gnu::cold]] std::string DataType::ToString() const {

@@ -1,6 +1,6 @@
-// DataType: the element type of tensors and scalars: DLPack's (code, bits, lanes). Sub-byte integers, bfloat16 and
-// the float8 family exist from the start. Text form as in the field: "float32", "int4", "uint8", "bool",
-// "bfloat16", "float8_e4m3fn", "float32x16" (lanes), "handle".
+// DataType: the element type of tensors and scalars: DLPack's (code, bits, lanes), with sub-byte integers, bfloat16 and
+// the float8 family. Text form as in the field: "float32", "int4", "uint8", "bool", "bfloat16", "float8_e4m3fn",
+// "float32x16" (lanes), "handle".
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Device: one interface to the memory, streams and kernels of any device. A new one starts as a copy of
 // null_device.{h,cc} and one row of the device list (device_list.h); one conformance suite runs on every row
-// (tests/runtime/device_test.cc). Devices are thread-safe. They are counted, because tensors that left a context keep
-// the device of their memory alive.
+// (tests/runtime/device_test.cc). Devices are thread-safe. They are reference-counted, because tensors that left a
+// context keep the device of their memory alive.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ingot {
 
-// An order of work on one device; null is the device's default stream. Devices whose work is done when a call returns
+// A queue of work on one device; null is the device's default stream. Devices whose work is done when a call returns
 // have only that one.
 struct Stream {
   void* handle = nullptr;
@@ -52,7 +52,7 @@ class Device : public RefCounted {
   // Uninitialised memory aligned to kTensorAlignment; size_bytes >= 0 (zero gives a valid address too). Failure is an
   // out-of-memory status that tells the size.
   virtual Result<void*> Allocate(int64_t size_bytes) = 0;
-  // Takes what Allocate gave, with its size.
+  // Frees a block of Allocate; the size is the one that it was allocated with.
   virtual void Free(void* data, int64_t size_bytes) = 0;
 
   virtual Result<Stream> CreateStream() = 0;

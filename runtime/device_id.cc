@@ -1,3 +1,5 @@
+// The table of device kinds and their names, from which parsing, printing and IsKnown() work. This file is compiled for
+// speed; functions marked cold are not.
 #include "runtime/device_id.h"
 
 #include <charconv>
@@ -19,7 +21,6 @@ constexpr KindName kKindNames[] = {
 
 }  // namespace
 
-// This file is compiled for speed, but for what is cold.
 [[gnu::cold]] Result<DeviceId> DeviceId::Parse(std::string_view text) {
   const size_t colon = text.find(':');
   int32_t index = 0;

@@ -1,3 +1,4 @@
+// The rows of the device list. A new device adds its row here.
 #include "runtime/device_list.h"
 
 #include <string>

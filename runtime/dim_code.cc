@@ -1,3 +1,5 @@
+// The table of operators (how each prints and binds), checked arithmetic, the evaluator (a stack machine), and the text
+// form: a printer, and a recursive-descent parser over precedence levels that appends postfix steps.
 #include "runtime/dim_code.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Checks of DLPack tensors and conversions in both directions. An imported tensor becomes a Storage whose deleter calls
+// the managed tensor's; an exported one holds a Tensor, which its deleter drops.
 #include "runtime/dlpack.h"
 
 #include <limits>
@@ -9,7 +11,7 @@
 namespace ingot {
 namespace {
 
-// This file is compiled for speed, but for what is cold: the refusals.
+// This file is compiled for speed; the refusals are marked cold.
 [[gnu::cold]] Status Refuse(Text message) {
   return Status(StatusCode::kBadInput, {"DLPack tensor: ", std::move(message)});
 }

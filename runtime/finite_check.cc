@@ -1,3 +1,5 @@
+// Formats of 16 to 64 bits are judged by their bit patterns, in blocks of 256 elements of which the largest magnitude
+// decides whether the block is looked at closer; float8 elements are decoded one by one.
 #include "runtime/finite_check.h"
 
 #include <algorithm>

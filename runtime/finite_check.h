@@ -15,7 +15,7 @@ struct FiniteReport {
   int64_t element = -1;  // the first of that kind, in row-major order
 };
 
-// Of a compact tensor in host memory; tensors of other dtypes are finite.
+// Checks a compact tensor in host memory; a tensor whose elements are not floating is finite.
 FiniteReport CheckFinite(const TensorView& view);
 
 // "element [0, 3] is NaN".

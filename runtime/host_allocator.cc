@@ -1,3 +1,5 @@
+// The default allocator: operator new, with 2 MiB alignment and MADV_HUGEPAGE for large blocks, and zeroing, which
+// gives the pages of large blocks back to the system instead of writing them.
 #include "runtime/host_allocator.h"
 
 #include <sys/mman.h>
@@ -41,7 +43,8 @@ void ZeroAligned(void* data, size_t size_bytes) {
     auto* const begin = static_cast<volatile char*>(data) + head;
     const size_t length = (size_bytes - head) / page_bytes * page_bytes;
     volatile char* const last = begin + length - 1;
-    // Pages that an application's own operator new shares with a file would keep these marks.
+    // An application's own operator new may give pages that are shared with a file. MADV_DONTNEED does not zero those:
+    // they keep these marks, and are overwritten below.
     *begin = 1;
     *last = 1;
     if (madvise(const_cast<char*>(begin), length, MADV_DONTNEED) == 0 && *begin == 0 && *last == 0) {

@@ -7,13 +7,13 @@
 
 namespace ingot {
 
-// Null when there is no memory. Memory of several MiB begins at a huge page and is advised to be of such, which spares
-// its first use thousands of page faults; where the system refuses, nothing is lost.
+// Null when there is no memory. Blocks of 4 MiB and more start at a multiple of 2 MiB and are advised to use huge
+// pages, which saves thousands of page faults at their first use; where the system refuses, they have ordinary pages.
 void* AllocateAligned(size_t size_bytes, size_t alignment);
 // Given the size and alignment of the allocation.
 void FreeAligned(void* data, size_t size_bytes, size_t alignment);
-// Makes memory of AllocateAligned zero. Of much memory the pages are given back, so that it takes none until it is
-// written; where the system refuses, it is written.
+// Zeroes memory that AllocateAligned gave. The pages of a block of 64 MiB or more are given back to the system, so that
+// they take no memory until they are written; where the system refuses, they are overwritten with zeros.
 void ZeroAligned(void* data, size_t size_bytes);
 
 struct HostAllocator {

@@ -25,7 +25,7 @@ void ForEachBlock(Poll poll, int64_t num_elements, Use use) {
     use(at, std::min(kBlock, num_elements - at));
   }
 }
-// A stopped routine has written a part: what is known of it at the end.
+// The status of a routine at its end: cancelled when it was stopped, with only a part of its result written.
 Status Ended(Poll poll) { return poll.is_stopped() ? Stopped() : Status(); }
 
 // Results of floats that are not double are rounded to float32 before anything else happens to them.
@@ -106,8 +106,8 @@ void Compute(BinaryOp op, DataType dtype, const int64_t* a, const int64_t* b, in
   }
 }
 
-// The dims of a result and how two inputs are walked along with it, neighbouring axes joined where both run on: rows
-// are as long as they can be.
+// The loop nest over a result: its dims, and the strides with which two inputs are read along. Neighbouring axes are
+// joined where both inputs can be read across them with one stride, so that rows are as long as possible.
 struct Walk {
   int rank = 0;
   Strides dims{};
@@ -173,7 +173,7 @@ void BinaryRows(Poll poll, BinaryOp op, const TensorView& a, const TensorView& b
   });
 }
 
-// Elements of a matrix in the type that a product adds up in.
+// Loads elements of a matrix, converted to the type in which the product is accumulated.
 template <typename Sum>
 void LoadFactors(const TensorView& tensor, int64_t offset, int64_t count, Sum* to) {
   using Number = std::conditional_t<std::is_floating_point_v<Sum>, double, int64_t>;
@@ -198,7 +198,7 @@ struct MatrixSizes {
   int64_t m, n, k;
 };
 
-// One matrix of a product, a block of a row at a time: it collects a[m, k] * b[k, :] for ascending k.
+// One matrix of a product. A block of one row of the result at a time accumulates a[m, k] * b[k, :] for ascending k.
 template <typename Sum>
 void MatrixProduct(Poll poll, const TensorView& a, int64_t a_offset, const TensorView& b, int64_t b_offset,
                    const TensorView& c, int64_t c_offset, MatrixSizes sizes) {

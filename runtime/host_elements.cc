@@ -1,3 +1,5 @@
+// Checks of the host routines' operands, and the loads and stores that convert between elements of any dtype and double
+// or int64.
 #include "runtime/host_elements.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What moves elements: every routine checks the tensors, then walks the rows of `out` (its last axis) with an odometer
-// over the other axes that carries one element offset per input. No element is looked at. Arithmetic is
+// The routines that move elements. Each checks its tensors, then walks the rows of `out` (its last axis) with an
+// odometer over the other axes that carries one element offset per input. No element is interpreted. Arithmetic is in
 // host_arithmetic.cc.
 #include "runtime/host_ops.h"
 
@@ -146,7 +146,7 @@ Status Slice(const TensorView& in, std::span<const int64_t> starts, std::span<co
 
 namespace {
 
-// Whether `in` has its place in `out` from `position` on along axis.
+// Checks that `in` fits into `out` from `position` on along the axis.
 Status CheckPlace(const char* what, const TensorView& in, int64_t axis, int64_t position, const TensorView& out) {
   INGOT_RETURN_IF_ERROR(CheckHost(what, in));
   INGOT_RETURN_IF_ERROR(CheckSameType(what, out, in));

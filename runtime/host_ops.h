@@ -2,11 +2,11 @@
 // users call the same code, so equal inputs give equal bytes on any host: constant folding in the compiler, and the
 // VM's builtins of a `prepare` function that stays in the file.
 //
-// In: compact tensors in host memory, any order of dtypes and dims. Out: every element of `out`, which the caller
-// allocated with the right dtype and dims and which overlaps no input. A tensor that does not fit is a status
-// (bad_input) that says what was expected and got. Nothing is allocated. Arithmetic runs in a fixed order without
-// fused multiply-add (-ffp-contract=off) on one thread: float16, bfloat16 and float8 compute in float32 and round once
-// per result, integers wrap around. Broadcasting is NumPy's. Nothing here is a kernel of the inference path.
+// In: compact tensors in host memory. Out: every element of `out`, which the caller allocated with the right dtype and
+// dims and which overlaps no input. A tensor that does not fit is a status (bad_input) that says what was expected and
+// got. Nothing is allocated. Arithmetic runs in a fixed order without fused multiply-add (-ffp-contract=off) on one
+// thread: float16, bfloat16 and float8 compute in float32 and round once per result, integers wrap around. Broadcasting
+// is NumPy's. Nothing here is a kernel of the inference path.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@
 
 namespace ingot::host {
 
-// Who may stop a routine before its end: it looks at the flag every few thousand elements, and gives a cancelled status
-// when that is not zero. Without a flag nobody does.
+// Lets a caller stop a routine before its end: the routine reads the flag between rows or blocks of elements and
+// returns a cancelled status when the flag is not zero. Without a flag it runs to its end.
 struct Poll {
   const std::atomic<int32_t>* flag = nullptr;
   bool is_stopped() const { return flag != nullptr && flag->load(std::memory_order_relaxed) != 0; }

@@ -1,3 +1,5 @@
+// The callbacks that a kernel finds in its IngotKernelContext: fail, parallel_for and call_external. Each task of a
+// parallel loop gets a copy of the context, so that fail() records which task it was called in.
 #include "runtime/kernel_context.h"
 
 #include <cstddef>

@@ -68,7 +68,7 @@ class KernelContext {
   static int32_t Fail(const IngotKernelContext* ctx, int32_t code, int64_t a, int64_t b);
   static int32_t CallExternal(const IngotKernelContext* ctx, int32_t index, void* const* buffers, const int64_t* ints);
   static int32_t RunTask(void* loop, int64_t task);
-  // Keeps what fail() recorded when it belongs to this code.
+  // Records the code that a kernel or task returned, unless fail() has recorded a failure of this code already.
   static void NoteCode(Scope* scope, int32_t code);
   void NoteResult(int32_t code) { NoteCode(&root_, code); }
 

@@ -1,3 +1,4 @@
+// The arithmetic of size classes, and one list of kept blocks per class, all under one mutex.
 #include "runtime/memory_pool.h"
 
 #include <algorithm>

@@ -4,7 +4,8 @@
 // to the device first, largest class first. Without a bound, what is in use and kept stays under twice the peak of what
 // was in use: requests that repeat find their blocks again, and requests that never repeat do not pile up. The same
 // requests always get the same outcome, whatever the addresses.
-// Thread-safe, since tensors that left may be released anywhere; counted, since they may outlive whoever made the pool.
+// Thread-safe, since tensors that left a context may be released anywhere; reference-counted, since they may outlive
+// whoever made the pool.
 #pragma once
 
 #include <array>
@@ -38,7 +39,7 @@ class MemoryPool : public RefCounted {
   Result<void*> Allocate(int64_t size_bytes);
   // Takes what Allocate gave, with the size that was asked for.
   void Free(void* data, int64_t size_bytes);
-  // The same as counted storage, which keeps the pool alive.
+  // The same as a Storage, which keeps the pool alive.
   Result<Ref<Storage>> AllocateStorage(int64_t size_bytes);
   // Gives every kept block back to the device.
   void Trim();

@@ -1,3 +1,4 @@
+// A map from address to size of the live blocks, against which every free and every copy is checked.
 #include "runtime/null_device.h"
 
 #include <cstring>

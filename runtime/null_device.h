@@ -1,5 +1,5 @@
-// The null device: memory that only its own copies may touch, checked to the byte, and no kernels. It is there to start
-// a new device from, and for testing whoever uses devices: wrong pointers, ranges and leaks are found.
+// The null device: memory that only its own copies may touch, checked to the byte, and no kernels. A new device starts
+// as a copy of it, and tests of code that uses devices run on it: it finds wrong pointers, ranges and leaks.
 #pragma once
 
 #include "runtime/device.h"

@@ -1,6 +1,6 @@
-// Ref<T>: an intrusive counted pointer, for what is shared and has no single owner: tensor storage, VM values,
-// executables, loaded images, IR nodes. T derives from RefCounted and is destroyed by Destroy() of its own class.
-// The count is atomic; the pointer itself is not.
+// Ref<T>: an intrusive reference-counted pointer, for what is shared and has no single owner: tensor storage, VM
+// values, executables, loaded images, IR nodes. T derives from RefCounted and is destroyed by Destroy() of its own
+// class. The count is atomic; the pointer itself is not.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// SharedBytes: a counted, read-only span of bytes: a piece of a mapped file, of a buffer, or of memory that outlives
-// everything. Constants and kernel images travel in it from the importer to the file, and from the file to the
-// kernels, without ever being copied. It does not know what the bytes mean.
+// SharedBytes: a reference-counted, read-only span of bytes: a piece of a mapped file, of a buffer, or of static
+// memory. Constants and kernel images travel in it from the importer to the file, and from the file to the kernels,
+// without ever being copied. It does not know what the bytes mean.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct SharedBytes {
 
   SharedBytes() = default;
   SharedBytes(std::shared_ptr<const void> o, std::span<const std::byte> b) : owner(std::move(o)), bytes(b) {}
-  // Takes a buffer over.
+  // Takes ownership of a buffer.
   static SharedBytes Own(std::vector<std::byte> buffer) {
     auto holder = std::make_shared<const std::vector<std::byte>>(std::move(buffer));
     std::span<const std::byte> view(*holder);

@@ -1,6 +1,6 @@
-// All formats are one scheme: sign, exponent, mantissa with an implicit leading one, subnormals below exponent 1. They
-// differ in widths, bias and in what the largest codes mean (IEEE 754; OCP 8-bit formats "FN" and "E8M0"; the "FNUZ"
-// formats without negative zero).
+// All formats but E8M0, which is an exponent alone, follow one scheme: sign, exponent, mantissa with an implicit
+// leading one, subnormals below exponent 1. They differ in widths, bias and in what the largest codes mean (IEEE 754;
+// the OCP 8-bit formats "FN"; the "FNUZ" formats without negative zero).
 #include "runtime/small_float.h"
 
 #include <bit>

@@ -1,3 +1,5 @@
+// Names of status codes, and what a failed Status points to: code and message on the heap, or the one static
+// out-of-memory failure.
 #include "runtime/status.h"
 
 #include <new>

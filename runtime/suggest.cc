@@ -1,3 +1,4 @@
+// Levenshtein distance in one row of the table, for texts of at most 64 bytes.
 #include "runtime/suggest.h"
 
 #include <algorithm>

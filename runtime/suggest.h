@@ -1,5 +1,5 @@
-// "Did you mean": the known name nearest to a mistyped one, by edit distance. For error messages alone; short names
-// and texts (longer ones get no suggestion).
+// "Did you mean": the known name nearest to a mistyped one, by edit distance. For error messages alone. Texts and
+// names of more than 64 bytes get no suggestion.
 #pragma once
 
 #include <span>

@@ -1,3 +1,5 @@
+// Storage and Tensor: allocation, sharing, views (reshape, slice, permute) and copies of strided elements. The checks
+// that every view passes are in tensor_view.cc.
 #include "runtime/tensor.h"
 
 #include <cstring>

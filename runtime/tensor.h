@@ -1,11 +1,12 @@
 // Tensors: dense n-dimensional arrays on a device. Three layers:
 //   TensorView  a plain description: data pointer, dtype, dims, strides, device. Owns nothing, allocates nothing; what
 //               kernels and the VM's warm path look at.
-//   Storage     counted memory: pointer, size, device and how to give it back.
-//   Tensor      a counted handle: a view and the storage that keeps its data alive. Copying shares; every view of a
-//               tensor (reshaped, sliced, permuted) shares its storage.
-// Whatever makes a view checks it: rank <= 8, dims >= 0, sizes that fit 64 bits, strides >= 0, known dtype and device.
-// Strides count elements. No arithmetic on the elements happens here; copying and filling are for host memory.
+//   Storage     reference-counted memory: pointer, size, device and how to give it back.
+//   Tensor      a reference-counted handle: a view and the storage that keeps its data alive. Copying shares; every
+//               view of a tensor (reshaped, sliced, permuted) shares its storage.
+// Every function that makes a view checks it: rank <= 8, dims >= 0, sizes that fit 64 bits, strides >= 0, known dtype
+// and device. Strides count elements. No arithmetic on the elements happens here; copying and filling are for host
+// memory.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ inline constexpr int64_t kTensorAlignment = 64;
 
 // "float32[2, 3]".
 std::string ShapeToString(DataType dtype, std::span<const int64_t> dims);
-// The product of the dims. Refuses a rank above kMaxRank, negative dims, and products that overflow 64 bits: the
-// product of the non-zero dims too, so that the order of dims does not decide.
+// The product of the dims. Refuses a rank above kMaxRank, negative dims, and dims whose non-zero ones multiply to more
+// than 64 bits hold, even where another dim is zero: so the order of dims does not matter.
 Result<int64_t> CountElements(std::span<const int64_t> dims);
 
 struct TensorView {

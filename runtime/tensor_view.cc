@@ -1,5 +1,5 @@
-// The checks of whatever describes a tensor. Compiled for speed, since every tensor of every invocation passes here,
-// but for what is cold: the refusals.
+// The checks of a tensor's description: dtype, device, dims, strides, sizes. Every tensor of every invocation passes
+// them, so this file is compiled for speed; the refusals are marked cold.
 #include "runtime/tensor_view.h"
 
 #include <limits>
@@ -28,8 +28,8 @@ namespace {
   return InvalidView({"the strides of ", view.TypeToString(), " reach beyond 64 bits"});
 }
 
-// Bytes from the first element to the end of the last; none without elements. For sub-byte types (always compact) the
-// packed size.
+// Bytes from the first element to the end of the last; 0 without elements. For sub-byte types, which are always
+// compact, the packed size.
 Result<int64_t> SpanBytesOf(const TensorView& view) {
   if (view.num_elements == 0 || view.is_compact) return view.size_bytes;
   int64_t last = 0;

@@ -1,5 +1,5 @@
-// Describing a tensor in the place of another: what TensorView::Make does, without moving the view. For the warm path
-// of a call, which keeps its views.
+// Overwriting a view with another checked description: TensorView::Make and ViewFromDLTensor without moving a view. For
+// the warm path of a call, which keeps its views.
 #pragma once
 
 #include "runtime/dlpack_abi.h"
@@ -7,11 +7,11 @@
 
 namespace ingot {
 
-// What the view was is lost when the description is refused, too.
+// A refused description leaves the view in an unspecified state; the old one is lost.
 Status AssignView(TensorView& view, void* data, DataType dtype, std::span<const int64_t> dims, const int64_t* strides,
                   DeviceId device);
 
-// So too of a DLPack tensor; refuses what ViewFromDLTensor refuses (runtime/dlpack.cc).
+// The same for a DLPack tensor; it refuses what ViewFromDLTensor refuses (runtime/dlpack.cc).
 Status AssignFromDLTensor(const ingot_dl_tensor& tensor, TensorView& view);
 
 }  // namespace ingot

@@ -1,3 +1,4 @@
+// Appends the pieces of a Text to a string, with numbers in decimal.
 #include "runtime/text.h"
 
 namespace ingot {

@@ -115,7 +115,7 @@ int AvailableProcessors() {
 // The worker threads of one process. In a forked child this object is a dead copy: its threads do not exist there.
 struct ThreadPool::Workers {
   alignas(64) std::atomic<uint32_t> gate{0};
-  alignas(64) std::atomic<uint32_t> left{0};  // bumped when the last worker leaves a closed gate
+  alignas(64) std::atomic<uint32_t> left{0};  // incremented when the last worker leaves a closed gate
   alignas(64) Job job;
   std::atomic<bool> stop{false};
   int spin_rounds = 0;

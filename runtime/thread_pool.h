@@ -6,7 +6,7 @@
 //     always run, tasks above it may be left out.
 //   - Workers spin for a short time after a loop and then sleep; a loop does not wait for a worker to wake up.
 //   - No allocation per loop.
-//   - After fork() the child's first loop starts new workers; what the parent's held is left alone. (Forked while a
+//   - After fork() the child's first loop starts new workers; the parent's copies are left alone. (Forked while a
 //     loop was running, the child's copy stays taken: its loops run serially.)
 // An embedder's own parallel-for can stand in for the workers (Hook); the rules above hold for it too.
 #pragma once

@@ -1,3 +1,4 @@
+// One branch per length of a character, with the byte ranges of the Unicode standard's table 3-7.
 #include "runtime/utf8.h"
 
 namespace ingot {
