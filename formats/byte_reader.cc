@@ -1,3 +1,5 @@
+// The checks behind ByteReader: LEB128 varints in their shortest form, counts that fit the bytes that are left, and
+// slices whose bounds are compared by subtraction.
 #include "formats/byte_reader.h"
 
 namespace ingot::formats {

@@ -75,10 +75,10 @@ class ByteReader {
   uint64_t offset_ = 0;
 };
 
-// What SignedVarint says that a varint means.
+// Undoes the zigzag encoding that SignedVarint describes.
 inline int64_t FromZigzag(uint64_t bits) { return static_cast<int64_t>(bits >> 1 ^ (~(bits & 1) + 1)); }
 
-// The bytes of a text or of plain numbers.
+// A text as bytes, and bytes as a text; neither copies.
 inline std::span<const std::byte> AsBytes(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }

@@ -1,4 +1,4 @@
-// ByteWriter: what ByteReader reads. Grows a buffer; little-endian on any host.
+// ByteWriter: writes what ByteReader reads. It appends to a growing buffer; little-endian on any host.
 #pragma once
 
 #include <cstdint>

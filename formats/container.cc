@@ -1,3 +1,6 @@
+// Opens a container: header, trailer, section table, then the hash and the zstd frames of each section, one check of
+// container_checks.def after the other. Open() stops at the first failed check, Inspect() collects them. Section
+// contents are decompressed when they are read.
 #include "formats/container.h"
 
 #include <algorithm>
@@ -20,7 +23,7 @@ constexpr ContainerCheckRow kChecks[] = {
 };
 static_assert(std::size(kChecks) <= 64);
 
-// Apart from the rows, which only tests look at: the linker drops them from what ships.
+// The names stand apart from the rows, which only tests read, so that the linker drops the rows from shipped programs.
 constexpr const char* kCheckNames[] = {
 #define INGOT_CONTAINER_CHECK(id, name, proves) name,
 #include "formats/container_checks.def"
@@ -36,7 +39,7 @@ bool IsZero(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-// What of [offset, offset + size) there is: so that nothing goes out of bounds while findings are collected.
+// The part of [offset, offset + size) that exists, so that nothing goes out of bounds while findings are collected.
 std::span<const std::byte> Clamped(std::span<const std::byte> bytes, uint64_t offset, uint64_t size) {
   if (offset >= bytes.size()) return {};
   return bytes.subspan(offset, std::min<uint64_t>(size, bytes.size() - offset));
@@ -101,8 +104,8 @@ uint64_t ContainerId(std::span<const std::byte> container) {
   return hash.ok() ? *hash : 0;
 }
 
-// Makes the checks. Each either refuses, is left out, or adds a finding and goes on; so everything here stays inside
-// the bytes whatever they say.
+// Makes the checks. A check that fails refuses the container, is left out, or adds a finding and lets the rest go on;
+// so everything here stays inside the bytes, whatever they say.
 class Container::Opener {
  public:
   Opener(const ContainerOptions& options, std::vector<ContainerFinding>* findings)
@@ -351,7 +354,7 @@ Result<SharedBytes> Container::Read(const Section& section) const {
 Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   const std::span<const std::byte> stored = StoredBytes(section);
   if (section.codec == Codec::kNone) return SharedBytes(bytes_.owner, stored);
-  // A damaged file that is only looked at has not passed the check.
+  // Inspect() goes on without the check of this cap, so it is made again before anything is decompressed.
   uint64_t left = ContainerOptions().max_decompressed_bytes;
   for (const Section& other : sections_) {
     if (other.codec == Codec::kNone || left_out_.Has(ContainerCheck::kSizeCap)) continue;

@@ -22,7 +22,7 @@ enum class SectionKind : uint32_t {
 #define INGOT_SECTION_KIND(number, id, name) k##id = number,
 #include "formats/section_kinds.def"
 };
-// "constants"; empty for a kind without a row.
+// Such as "constants"; empty for a kind that section_kinds.def does not list.
 std::string_view SectionKindName(SectionKind kind);
 
 enum class Codec : uint8_t { kNone = 0, kZstd = 1 };
@@ -79,7 +79,7 @@ struct ContainerOptions {
   uint32_t max_sections = 4096;
   // What all compressed sections together may decompress to.
   uint64_t max_decompressed_bytes = uint64_t{4} << 30;
-  // Decompresses; borrowed for as long as the container lives. Null: the caller's thread does.
+  // Its threads decompress sections; borrowed as long as the container lives. Null: the caller's thread decompresses.
   ThreadPool* pool = nullptr;
   // Tests leave checks out, to prove that each is needed. Never set elsewhere.
   ContainerCheckMask left_out{};
@@ -109,11 +109,12 @@ class Container {
   uint64_t start_offset() const { return start_offset_; }
   uint64_t required_features() const { return required_features_; }
 
-  // A section's bytes: of the file where it is stored raw, otherwise decompressed (each time).
+  // A section's bytes: a view of the file where it is stored raw, otherwise decompressed anew by each call. Corrupt
+  // when the data does not decompress to the stated size, out of memory when there is none for it.
   Result<SharedBytes> Read(const Section& section) const;
   // The stored bytes as they are.
   std::span<const std::byte> StoredBytes(const Section& section) const;
-  // Hashes every section, large raw constants too.
+  // Hashes every section, large raw constants too; corrupt names the first whose hash differs.
   Status VerifyHashes() const;
 
  private:

@@ -1,5 +1,5 @@
-// Where things are in a container: shared by its reader and its writer, and by nobody else. formats/README.md has it
-// in words.
+// Offsets, sizes and magic bytes of a container, shared by its reader and its writer alone. formats/README.md describes
+// them.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace ingot::formats {
 
-// A byte above 127 and a line end of each sort: text-mode transfers destroy it visibly.
+// The magic holds a byte above 127 and both kinds of line ends, so that a transfer in text mode damages it visibly.
 inline constexpr std::array<uint8_t, 8> kHeaderMagic = {0x89, 'I', 'N', 'G', 'O', 'T', '\r', '\n'};
 inline constexpr std::array<uint8_t, 8> kTrailerMagic = {'I', 'N', 'G', 'O', 'T', 'E', 'N', 'D'};
 inline constexpr uint64_t kTrailerAlignment = 8;

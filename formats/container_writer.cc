@@ -1,3 +1,5 @@
+// Hashes and, where asked, compresses sections as they are added; lays them out in the order of (kind, index); and
+// streams header, table, sections and trailer to memory or to a file.
 #include "formats/container_writer.h"
 
 #include <algorithm>

@@ -40,15 +40,15 @@ class ContainerWriter {
   Status AddOwned(SectionKind kind, uint32_t index, std::vector<std::byte> bytes, const Options& options);
   // A section of another container as it is stored there, compressed or not; the bytes stay as they are likewise.
   void AddStored(const Section& section, std::span<const std::byte> stored);
-  // The same in the place of the section of this kind and index, which must be there: its content compressed elsewhere.
+  // Replaces the section of this kind and index, which must exist, by one as it is stored (compressed elsewhere).
   void Replace(const Section& section, std::span<const std::byte> stored);
   // In the order of the file; offsets are not set yet.
   void ForEachSection(const std::function<void(const Section& section,
                                                std::span<const std::span<const std::byte>> pieces)>& visit) const;
   uint64_t required_features() const { return required_features_; }
 
-  // The largest alignment of a section: where the container starts in a file is a multiple of it, if sections are to be
-  // mapped.
+  // The largest alignment of a section. A container whose sections are to be mapped must start at a multiple of it in
+  // its file.
   uint64_t Alignment() const;
   // Bytes of the whole container.
   uint64_t FileSize() const;

@@ -1,3 +1,4 @@
+// Reads and writes the bits of single elements, packed ones of 1, 2 and 4 bits included.
 #include "formats/element.h"
 
 #include <cstring>

@@ -15,7 +15,7 @@ bool IsNumeric(DataType dtype);
 uint64_t ElementBits(const TensorView& tensor, int64_t index);
 void SetElementBits(const TensorView& tensor, int64_t index, uint64_t bits);
 
-// A signed value of `bits` bits, extended.
+// The value of a signed integer of `bits` bits.
 int64_t SignExtend(uint64_t value, int bits);
 
 }  // namespace ingot::formats

@@ -1,3 +1,5 @@
+// The system calls behind InputFile and OutputFile. OpenBeneath uses openat2, or opens one component after the other
+// where the kernel lacks it; OutputFile writes to a temporary file and renames it when it is complete.
 #include "formats/file.h"
 
 #include <fcntl.h>
@@ -19,7 +21,7 @@
 namespace ingot::formats {
 namespace {
 
-// As much as one call is asked to move; Linux moves less than 2 GiB at a time anyway.
+// The most bytes that one call is asked to read or write; Linux moves less than 2 GiB at a time anyway.
 constexpr size_t kMaxChunkBytes = size_t{1} << 30;
 constexpr int kTemporaryAttempts = 100;
 
@@ -42,8 +44,8 @@ std::string DirectoryOf(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Opens a relative path without leaving the directory. Kernels before 5.6, and sandboxes, know no openat2: then one
-// component after the other, and no symbolic link is followed.
+// Opens a relative path without leaving the directory. Where openat2 is missing (kernels before 5.6, sandboxes), it
+// opens one component after the other and follows no symbolic link.
 int OpenInside(int directory, const std::string& relative) {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // a pipe must not stop us
@@ -258,7 +260,7 @@ Status OutputFile::WriteZeros(uint64_t count) {
 Status OutputFile::MakeExecutable() {
   struct stat info {};
   if (fstat(fd_, &info) != 0) return Fail("write");
-  // Whoever may read may execute.
+  // Everybody who may read the file may execute it.
   const mode_t mode = (info.st_mode & 0777) | (info.st_mode & 0444) >> 2;
   return fchmod(fd_, mode) == 0 ? Status() : Fail("make executable");
 }

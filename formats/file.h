@@ -83,8 +83,9 @@ class OutputFile {
 
   Status Write(std::span<const std::byte> bytes);
   Status WriteZeros(uint64_t count);
-  // Sets the execute bits that the umask allows.
+  // Lets everybody execute the file who may read it.
   Status MakeExecutable();
+  // Flushes the file to the disk and puts it in the place of its target. Nothing may be written afterwards.
   Status Commit();
 
  private:

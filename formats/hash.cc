@@ -1,3 +1,5 @@
+// XXH3-64 of several pieces, from the xxHash library's header. A file of its own, so that one object holds the inlined
+// code.
 #include "formats/hash.h"
 
 #define XXH_INLINE_ALL  // the two functions that are called, instead of the whole library

@@ -8,7 +8,7 @@
 
 namespace ingot::formats {
 
-// Of the pieces one after the other.
+// The hash of the pieces' concatenation.
 uint64_t Hash(std::span<const std::span<const std::byte>> pieces);
 inline uint64_t Hash(std::span<const std::byte> bytes) { return Hash({&bytes, 1}); }
 

@@ -1,3 +1,5 @@
+// The parser of .npy headers (Python dict literals), the table of dtypes that NumPy and Ingot share, and the conversion
+// of big-endian and Fortran-ordered elements.
 #include "formats/npy.h"
 
 #include <algorithm>

@@ -7,12 +7,12 @@
 
 namespace ingot::formats {
 
-// One array that fills the bytes. A C-ordered one in the host's byte order shares them.
+// Reads one array that fills the bytes. The tensor shares them where the array is C-ordered and little-endian.
 Result<Tensor> ReadNpy(const SharedBytes& bytes);
 // The header of a tensor of this type: magic, version, length, dict, padding. Dtypes that NumPy lacks are refused.
 Result<std::vector<std::byte>> NpyHeader(const Tensor& tensor);
 
-// As rows of the format list.
+// The functions of the row in the format list (tensor_files.h).
 Result<std::vector<NamedTensor>> ReadNpyFile(const SharedBytes& bytes, const std::string* key);
 Status WriteNpyFile(std::span<const NamedTensor> tensors, const ByteSink& sink);
 

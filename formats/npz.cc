@@ -1,3 +1,4 @@
+// Reads each .npy entry of a zip file by npy.h, and writes a stored entry per tensor.
 #include "formats/npz.h"
 
 #include <set>

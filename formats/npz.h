@@ -1,5 +1,5 @@
-// NumPy's .npz: a zip of .npy files, named as the arrays are. numpy.savez's and numpy.savez_compressed's are read;
-// what numpy.savez would write (stored) is written.
+// NumPy's .npz: a zip of .npy files, named as the arrays are. Files of numpy.savez and numpy.savez_compressed are read;
+// written files have stored entries, as those of numpy.savez.
 #pragma once
 
 #include "formats/tensor_files.h"

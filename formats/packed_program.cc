@@ -1,3 +1,4 @@
+// Lays out a packed program: launcher, padding, container.
 #include "formats/packed_program.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// ReadPublicKey of formats/signing.h. A file of its own, so that a tool which only checks signatures links no code that
+// makes them.
 #include <string_view>
 
 #include "formats/byte_reader.h"

@@ -1,3 +1,5 @@
+// The header is read by events (SAX), so that depth, duplicates and types are checked while it is parsed; then the data
+// offsets are checked to cover the data without gap or overlap. The writer sorts tensors by alignment.
 #include "formats/safetensors.h"
 
 #include <algorithm>

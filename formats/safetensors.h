@@ -8,7 +8,7 @@
 namespace ingot::formats {
 
 Result<std::vector<NamedTensor>> ReadSafetensors(const SharedBytes& bytes, const std::string* key);
-// Whether there is a name for the dtype.
+// Whether the format has a name for the dtype.
 bool SafetensorsHolds(DataType dtype);
 // Tensors whose size is a multiple of 64 bytes come first, which aligns them so, then those with wide elements, which
 // aligns the rest to their elements; otherwise in the given order.

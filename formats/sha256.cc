@@ -1,3 +1,4 @@
+// The compression function and padding of FIPS 180-4, sections 5 and 6.2, and hexadecimal text.
 #include "formats/sha256.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// SHA-256 (FIPS 180-4): what trust policies compare and signatures cover, where XXH3 only finds accidents. Written
-// here, and not taken from libsodium, because a library without signatures depends on zstd alone and compares files
-// with lists of allowed ones all the same.
+// SHA-256 (FIPS 180-4): what trust policies compare and signatures cover, where XXH3 only finds accidents. It is
+// implemented here and not taken from libsodium, because a build without libsodium still compares files with lists of
+// allowed digests.
 #pragma once
 
 #include <array>

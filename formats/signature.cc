@@ -1,3 +1,5 @@
+// The SHA-256 tree that is signed (blocks of 1 MiB, sections, container), and the check of Ed25519 signatures by
+// libsodium, or its absence.
 #include "formats/signature.h"
 
 #include <algorithm>
@@ -105,7 +107,7 @@ struct Signature {
   SignatureBytes bytes;
 };
 
-// Nothing: it is malformed.
+// Returns nothing when the section is malformed.
 std::optional<Signature> ReadSignature(const Container& container, const Section& section) {
   const std::span<const std::byte> stored = container.StoredBytes(section);
   if (section.codec != Codec::kNone || stored.size() != kSignatureSectionBytes) return std::nullopt;

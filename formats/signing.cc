@@ -1,3 +1,4 @@
+// Key files and signatures by libsodium; in a build without it, functions that fail and say so.
 #include "formats/signing.h"
 
 #include <fcntl.h>
@@ -28,7 +29,7 @@ struct SecretKey {
 
 Status Prepare() { return sodium_init() < 0 ? Status(StatusCode::kFailed, "libsodium cannot be used here") : Status(); }
 
-// A file that did not exist, of this mode from the start.
+// Writes a file that must not exist yet; it has this mode from the start.
 Status WriteNew(const std::string& path, mode_t mode, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   const auto failed = [&] { return Status(StatusCode::kIo, path + ": cannot write: " + std::strerror(errno)); };

@@ -1,3 +1,4 @@
+// Compares bit patterns first and decodes only the elements that differ.
 #include "formats/tensor_compare.h"
 
 #include <cmath>

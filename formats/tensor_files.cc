@@ -1,3 +1,4 @@
+// The list of tensor file formats, the choice of one by its extension, and the messages that name file and tensor.
 #include "formats/tensor_files.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Tensor files: reading and writing named tensors by the file's extension: .npy (one tensor, named after the file
 // without its extension), .npz and .safetensors (several). One row per format in the list; a new one is its x.{h,cc}
-// and a row. Readers take any bytes: what is malformed, too large for the file, or cannot be
-// expressed is refused with the file, the tensor, what was expected and what was found. Apart from the container, so
-// that an embedder can leave all of this out.
+// and a row. Readers take any bytes: what is malformed, too large for the file, or cannot be expressed is refused with
+// the file, the tensor, what was expected and what was found. The container does not depend on it, so that an embedder
+// can leave all of this out.
 #pragma once
 
 #include <functional>

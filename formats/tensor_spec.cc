@@ -1,3 +1,5 @@
+// Parses a specification without touching files, then makes its tensor: from element text, from a file, or from a
+// generator whose random numbers are the same on every machine.
 #include "formats/tensor_spec.h"
 
 #include <charconv>
@@ -21,7 +23,7 @@ struct TensorType {
   std::vector<int64_t> dims;
 };
 
-// The text, taken apart; no file was read.
+// A parsed specification; no file was read.
 struct TensorSpec {
   enum class Source : uint8_t { kElements, kRawFile, kTensorFile, kRandom, kRandomIntegers, kZeros, kOnes };
   Source source = Source::kZeros;
@@ -35,7 +37,7 @@ struct TensorSpec {
 
 Status BadSpec(std::string message) { return Status(StatusCode::kBadInput, std::move(message)); }
 
-// What an element's text is worth: a number of any kind that fits the dtype.
+// Parses an element, a number of any kind that fits the dtype, and returns its bits.
 Result<uint64_t> ParseElement(DataType dtype, std::string_view text) {
   const auto refuse = [&] { return BadSpec("\"" + std::string(text.substr(0, 40)) + "\" is no " + dtype.ToString()); };
   const char* end = text.data() + text.size();
@@ -108,14 +110,14 @@ std::optional<uint64_t> IntegerBits(DataType dtype, int64_t value) {
   return bits;
 }
 
-// Below what random integers stay unless asked otherwise: 10, or as much as a narrow type holds.
+// The bound below which random integers are drawn: 10, or the number of non-negative values of a narrower type.
 uint64_t RandomBound(DataType dtype) {
   if (dtype.is_bool()) return 2;
   const int value_bits = dtype.is_int() ? dtype.bits - 1 : dtype.bits;
   return value_bits < 4 ? uint64_t{1} << value_bits : 10;
 }
 
-// How many bits after the point a random float gets: as many as the type's mantissa keeps below one.
+// The bits after the point that a random float gets: as many as the type keeps of a number below one.
 int MantissaBits(DataType dtype) {
   if (dtype.bits == 64) return 53;
   if (dtype == DataType::Float(32)) return 24;
@@ -137,7 +139,7 @@ Result<std::pair<int64_t, int64_t>> ParseBounds(std::string_view text) {
   return std::pair(low, high);
 }
 
-// The path up to the extension of a format with names, and the key after its colon.
+// Splits PATH:KEY at the colon behind the extension of a format whose tensors have names.
 void SplitKey(std::string_view text, TensorSpec* spec) {
   spec->path = text;
   for (const TensorFileFormat& format : TensorFileFormats()) {
@@ -150,7 +152,7 @@ void SplitKey(std::string_view text, TensorSpec* spec) {
   }
 }
 
-// Generators: words that need no text of their own. False: the text is none.
+// Parses the generators rand, randint, zeros and ones. Returns false when the text is none of them.
 Result<bool> ParseGenerator(std::string_view text, TensorSpec* spec) {
   constexpr std::string_view kRandint = "randint:";
   if (text == "rand") {

@@ -28,7 +28,7 @@ struct ExpectedTensor {
 };
 
 // Makes the tensor; rand and randint depend on the seed alone, on every machine. `expected` may be null; then the forms
-// that need a type are refused. Whether a tensor with a type of its own is the expected one is the caller's question.
+// that need a type are refused. The caller checks whether a tensor that states its own type is the expected one.
 Result<Tensor> MakeTensorFromSpec(std::string_view spec, const ExpectedTensor* expected, uint64_t seed);
 
 }  // namespace ingot::formats

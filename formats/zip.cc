@@ -1,4 +1,5 @@
-// Field names and layouts: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
+// The records of a zip file, checked before any data is used, the inflation of entries by zlib, and the writer. Field
+// names and layouts: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
 #include "formats/zip.h"
 
 #include <zlib.h>

@@ -1,4 +1,4 @@
-// A bounded zip reader and a plain writer, for npz and pt2: stored and deflated entries, data descriptors, zip64.
+// A bounded zip reader and a plain writer, for .npz files: stored and deflated entries, data descriptors, zip64.
 // Everything is found through the central directory and compared with the local headers. Refused: encryption, other
 // methods, several disks, duplicate names, entries that overlap, sizes beyond the file's or the limits, sizes that
 // deflate cannot reach, wrong checksums. Nothing is allocated for a size that the input merely claims.
@@ -38,7 +38,8 @@ class ZipReader {
   // In the order of the central directory.
   std::span<const ZipEntry> entries() const { return entries_; }
   const ZipEntry* Find(std::string_view name) const;
-  // The entry's contents: of the file where they are stored, otherwise decompressed. Checks the checksum.
+  // The entry's contents: a view of the file where they are stored, otherwise decompressed. Bad input when they do not
+  // have the entry's checksum.
   Result<SharedBytes> Read(const ZipEntry& entry) const;
 
  private:
@@ -52,8 +53,9 @@ class ZipWriter {
   using Sink = std::function<Status(std::span<const std::byte>)>;
   explicit ZipWriter(Sink sink) : sink_(std::move(sink)) {}
 
-  // The contents are the pieces one after the other.
+  // Adds an entry whose contents are the concatenation of the pieces. Names must be distinct.
   Status Add(const std::string& name, std::span<const std::span<const std::byte>> pieces);
+  // Writes the directory; call it once, at the end.
   Status Finish();
 
  private:

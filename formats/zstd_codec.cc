@@ -1,3 +1,5 @@
+// The decompressing half of formats/zstd_codec.h: frame headers are read here, as far as zstd's stable interface does
+// not tell, and frames are decompressed by the tasks of a thread pool.
 #include "formats/zstd_codec.h"
 
 #include <zstd.h>

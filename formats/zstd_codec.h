@@ -1,6 +1,6 @@
-// zstd for sections: whole frames, in memory, sizes known beforehand. A section is a row of frames, so that threads can
-// decompress them at the same time. Nothing streams, so a frame's window costs no memory; it is looked at all the same,
-// because other readers may stream.
+// zstd for sections: whole frames, in memory, sizes known beforehand. A section is a sequence of frames, so that
+// threads can decompress them at the same time. Nothing streams, so a frame's window costs no memory; it is looked at
+// all the same, because other readers may stream.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@ namespace ingot::formats {
 
 inline constexpr uint64_t kMaxZstdWindowBytes = uint64_t{1} << 27;
 inline constexpr uint64_t kUnknownContentSize = ~uint64_t{0};
-// What each frame but the last holds at least, so that there are not many more frames than bytes to decompress; and
-// what the writer puts into one: enough for the codec to learn from, little enough to keep every thread busy.
+// The least content of each frame but the last, which bounds the number of frames by the decompressed size; and the
+// content that the writer puts into a frame: enough for the codec to learn from, little enough to keep all threads
+// busy.
 inline constexpr uint64_t kMinZstdFrameBytes = uint64_t{1} << 16;
 inline constexpr uint64_t kZstdFrameBytes = uint64_t{1} << 20;
 
@@ -36,7 +37,7 @@ struct ZstdFrames {
   std::vector<ZstdFrame> frames;
 };
 
-// Never fails: what is no row of frames is not well formed.
+// Never fails: for bytes that are no such sequence, is_well_formed is false.
 ZstdFrames InspectZstd(std::span<const std::byte> bytes);
 
 // The content of well-formed frames whose sizes are trusted to be under a cap, aligned to 64 bytes; a corrupt (or
