@@ -1,3 +1,5 @@
+// A recursive-descent parser with one method per declaration, part of a function and operand kind. Labels are resolved
+// at the end of their function, names of kernels, functions, externals and states at the end of the text.
 #include "vm/assembler.h"
 
 #include <sys/mman.h>
@@ -18,7 +20,7 @@ namespace {
 
 constexpr uint64_t kMaxId = UINT32_MAX - 1;
 
-// What `= zeros` makes of all constants together: the text is small, the memory is not.
+// The most bytes that all constants of `= zeros` may have together: their text is small, their memory is not.
 constexpr int64_t kMaxZerosBytes = int64_t{1} << 30;
 
 class Assembler {
@@ -161,7 +163,7 @@ class Assembler {
     return 0;
   }
 
-  // Pages that take no memory until they are written, which nobody does.
+  // Maps pages of zeros, which take no memory, because nobody writes them.
   SharedBytes MakeZeros(int64_t size, size_t at) {
     if (size == 0) return SharedBytes();
     zeros_left_ -= size;
@@ -522,7 +524,8 @@ class Assembler {
     INGOT_UNREACHABLE();
   }
 
-  // Registers in formulas: symbols by name, others as r<number>; the names are made as far as the text needs them.
+  // In formulas, registers of symbols go by name, others as r<number>. Names r0, r1, ... are made up to the largest
+  // number in the text.
   DimCode ParseRegisterDim(std::string_view stops) {
     const size_t at = in_.position();
     const std::string_view text = in_.TakeUntil(stops);
@@ -566,7 +569,7 @@ class Assembler {
     return list;
   }
 
-  // @name or #index, both stored at the end, when everything has its place.
+  // Parses @name or #index. `store` gets the index at the end of the text, when all tables are complete.
   void ParseReference(Table table, std::function<void(int64_t)> store) {
     Reference reference{table, in_.position(), {}, {}, std::move(store)};
     if (in_.Take("#")) {

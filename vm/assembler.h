@@ -1,10 +1,10 @@
 // The assembler: the text form of a whole executable to a Program. Disassemble() prints this form; assembling what it
-// prints and encoding the result gives the same bytes. It resolves names and labels and nothing else: whether the
-// program is sound is the verifier's business, so that tests can write unsound ones.
+// prints and encoding the result gives the same bytes. It resolves names and labels and nothing else: the
+// verifier proves that a program is sound, so tests can write unsound ones.
 //
 //   ingot 1                                   ; the first line; this is a comment
 //   blobs "f.ingotasm.blobs" size 4096 hash 0x1   ; a file beside this one: `= blob OFFSET size N` for `= hex ...`
-//   stripped                                ; these three are the file's, not the program's: it has no debug map,
+//   stripped                                ; these three describe the file, not the program: it has no debug map,
 //   section constant_data[0] required align 64 zstd 4096 = hex "28b52ffd..."   ; a section as it is stored,
 //   launcher = hex "7f454c46..."            ; and it is a packed program
 //   metadata "producer" = "ingot 0.1.0"

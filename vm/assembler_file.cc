@@ -1,3 +1,4 @@
+// Parses hex bytes, pieces of the file of blobs (checked by size and hash when it is named), and stored sections.
 #include "vm/assembler_file.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ void FileParser::ParseSection() {
   StoredSection part;
   formats::Section& section = part.section;
   const size_t at = in_.position();
-  if (in_.PeekWord().empty()) {  // a kind of a later version
+  if (in_.PeekWord().empty()) {  // a number: a kind of a later version
     section.kind = static_cast<formats::SectionKind>(in_.ExpectUnsigned(UINT32_MAX));
     section.name = in_.ExpectString();
     if (section.name.size() > formats::kSectionNameBytes) in_.FailAt(at, "a section's name has 16 bytes at most");

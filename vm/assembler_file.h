@@ -1,6 +1,6 @@
-// The part of the assembler that reads bytes, in the text or in a file beside it, and what a file holds besides its
-// program (vm/file_form.h). It reads from the assembler's cursor, where errors stick; whether sections are sound is
-// found when they are written.
+// The part of the assembler that reads bytes, from the text or from a file beside it, and what a file holds besides its
+// program (vm/file_form.h). It reads from the assembler's cursor, which keeps the first error. Sections are checked
+// when the file is written.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ namespace ingot::vm {
 
 class FileParser {
  public:
-  // `directory` of the text; empty: it is in no file.
+  // `directory` is the folder of the text's file; empty when the text is in no file.
   FileParser(TextCursor& in, const std::string& directory) : in_(in), directory_(directory) {}
 
-  // Each after the word that begins it.
+  // Each is called when the word that begins its declaration has been read.
   void ParseBlobs();
   void ParseSection();
   void ParseLauncher();

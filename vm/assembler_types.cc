@@ -1,3 +1,4 @@
+// One method per production of the grammar of types; formulas are parsed by DimCode::Parse.
 #include "vm/assembler_types.h"
 
 #include "vm/limits.h"

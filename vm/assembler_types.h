@@ -1,5 +1,5 @@
 // The part of the assembler that reads types, signatures and formulas; the grammar is that of Type::ToString and
-// DimCode::ToString. It reads from the assembler's cursor, where errors stick.
+// DimCode::ToString. It reads from the assembler's cursor, which keeps the first error.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
-// BuiltinCall: the arguments of one call of a builtin, in the order of its row (without its result, which the routine
-// sets here), as the routines take them. They lie in the frame's registers; tensors are described by views, so that a
-// warm call allocates nothing: whoever makes calls keeps one of these and fills it anew. Values are made of arguments
-// only where they are shown to people, or kept.
+// BuiltinCall: the arguments of one call of a builtin, as its routine takes them, in the order of the builtin's row;
+// the routine stores its result here. Arguments stay in the frame's registers and tensors are described by views, so
+// that a warm call allocates nothing: the interpreter keeps one BuiltinCall and fills it anew. Values are made of
+// arguments only where they are printed or kept.
 #pragma once
 
 #include <span>
@@ -19,13 +19,13 @@ namespace ingot::vm {
 
 class BuiltinCall {
  public:
-  // `poll` stops the routines that run long.
+  // Routines that run long are stopped by `poll`.
   explicit BuiltinCall(host::Poll poll) : poll_(poll) {}
   host::Poll poll() const { return poll_; }
   void Clear();
   // The register that the result goes to; null: there is none.
   void SetResultSlot(const int64_t* slot) { result_slot_ = slot; }
-  // A tensor register; the view is of its memory. Both outlive the call.
+  // Adds a tensor register and the view of its memory. Both outlive the call.
   void AddTensor(const Type& type, const int64_t* slot, const TensorView& view);
   void Add(const Type& type, const int64_t* slot);
 
@@ -36,24 +36,25 @@ class BuiltinCall {
   double number(size_t i) const;
   bool flag(size_t i) const { return *slots_[i] != 0; }
   const std::string& text(size_t i) const;
-  Value value(size_t i) const;  // of what is no tensor
-  // Of an argument that is a tuple; null where it is another object.
+  Value value(size_t i) const;  // of an argument that is not a tensor
+  // The tuple that is the argument; null where it is another object.
   TupleObject* tuple(size_t i) const;
-  // Of a tuple: the result takes its register, and nothing else refers to it, so that it may become the result.
+  // True when nothing but this argument refers to the tuple and the result goes to the same register: then the routine
+  // may change the tuple in place and return it.
   bool IsConsumed(size_t i) const;
-  // No tensor that the routine writes shares memory with another argument, or with a tensor in a sequence.
+  // True when no tensor that the routine writes shares memory with another argument, or with a tensor in a sequence.
   bool WritesApart(const BuiltinInfo& row) const;
-  // What the call gives, where the row has a result.
+  // The result, of builtins that have one.
   void set_result(Value value) { result_ = std::move(value); }
   Value TakeResult() { return std::exchange(result_, Value()); }
-  // The text of argument i with its places filled by the arguments that follow.
+  // The text of argument i, with each "{}" replaced by one of the arguments that follow it.
   Result<std::string> Format(size_t i) const;
 
  private:
   host::Poll poll_;
   std::vector<const Type*> types_;
   std::vector<const int64_t*> slots_;
-  std::vector<TensorView> views_;  // as many; of a tensor alone it has a meaning
+  std::vector<TensorView> views_;  // one per argument; meaningful for tensors only
   Value result_;
   const int64_t* result_slot_ = nullptr;
 };

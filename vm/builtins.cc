@@ -1,4 +1,5 @@
-// The builtins' routines: they take their arguments apart and call runtime/host_ops.h.
+// The routines of the builtins, most of which unpack their arguments and call runtime/host_ops.h, and their dispatch by
+// number.
 #include "vm/builtins.h"
 
 #include <algorithm>
@@ -77,7 +78,7 @@ Result<std::string> BuiltinCall::Format(size_t i) const {
 
 namespace {
 
-using Call = BuiltinCall&;  // its arguments without the results, which a routine sets
+using Call = BuiltinCall&;  // its arguments; the routine sets the result
 
 Status BuiltinPrint(Call a, Instance& instance) {
   INGOT_ASSIGN_OR_RETURN(const std::string text, a.Format(0));
@@ -125,13 +126,13 @@ Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.ten
 
 // ---- Sequences
 
-// The elements of argument i, whose register keeps them; an error when it is no sequence.
+// The elements of argument i, owned by its register; an error when it is no sequence.
 Result<std::vector<Value>*> ElementsAt(Call a, size_t i) {
   if (TupleObject* const tuple = a.tuple(i)) return &tuple->elements;
   return Status(StatusCode::kBadInput, {"expected a sequence, got ", DescribeValue(a.value(i))});
 }
 
-// The place of `count` elements of a sequence of this length.
+// The index at which `count` elements of a sequence of this length begin; negative positions count from the end.
 Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
   const auto end = static_cast<int64_t>(length);
   const int64_t place = position < 0 && position >= -end ? position + end : position;
@@ -140,7 +141,7 @@ Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
                 {"place ", position, " of a sequence of ", length, length == 1 ? " element" : " elements"});
 }
 
-// Bounds what a loop that doubles a sequence may take.
+// Bounds the memory that a loop which doubles a sequence may take.
 constexpr int64_t kMaxSequenceLength = 1 << 16;
 
 Status BuiltinSequenceSplice(Call a, Instance&) {
@@ -176,7 +177,8 @@ Status BuiltinSequenceLength(Call a, Instance&) {
   return Status();
 }
 
-// The tensors of the sequence that is argument i, with an axis of extent 1 put in where they are to be stacked.
+// Views of the tensors of the sequence that is argument i. Arguments i + 1 and i + 2 are the axis and whether it is a
+// new one: then the views have an axis of extent 1 there.
 Result<std::vector<TensorView>> TensorsAt(Call a, size_t i) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* elements, ElementsAt(a, i));
   const int64_t axis = a.integer(i + 1), added = a.flag(i + 2) ? 1 : 0;
@@ -200,7 +202,8 @@ Result<std::vector<TensorView>> TensorsAt(Call a, size_t i) {
   return views;
 }
 
-// Of the first tensor, but for the axis; that the others fit is compared when they are written.
+// Computes the dims of the concatenation from the first tensor, and the sum of the extents along the axis; whether the
+// other dims agree is checked by the concatenation itself.
 Status BuiltinSequenceConcatDims(Call a, Instance&) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<TensorView> views, TensorsAt(a, 0));
   std::vector<int64_t> dims(views[0].shape().begin(), views[0].shape().end());

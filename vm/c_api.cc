@@ -6,7 +6,7 @@
 namespace ingot::capi {
 namespace {
 
-// The failure to report a failure; nobody owns it.
+// The status for when there is no memory to make one; nobody owns it.
 ingot_status* OutOfMemoryStatus() {
   static ingot_status status{StatusCode::kOutOfMemory, "out of memory", "", ""};
   return &status;
@@ -48,7 +48,7 @@ std::unique_ptr<ingot_function> DescribeFunction(const vm::Function& function) {
   return out;
 }
 
-// Numbers of 64 hex digits, which trust is about.
+// Parses keys or digests, of 64 hex digits each.
 template <typename Number>
 Status ParseNumbers(const char* const* texts, size_t count, const char* what, std::vector<Number>& out) {
   if (texts == nullptr || count == 0) {
@@ -269,7 +269,7 @@ ingot_status* ingot_executable_find_function(const ingot_executable* executable,
   });
 }
 
-// Of no function and no type nothing is known: no name, no parts.
+// For a null function or type there is no name, and there are no parts.
 const char* ingot_function_name(const ingot_function* function) {
   return function == nullptr ? nullptr : function->function->name.c_str();
 }

@@ -1,6 +1,5 @@
-// The C API, asynchronous invocations: a task is an invocation on a thread of its own. It has the context from its
-// start until it is waited for or released; what other threads may do with it (poll, wait for its end, cancel) is
-// below.
+// The C API, asynchronous invocations: a task is an invocation on a thread of its own. It uses the context from its
+// start until it is waited for or released; other threads may poll it, wait for its end, and cancel it.
 #include <pthread.h>
 #include <signal.h>
 
@@ -15,16 +14,16 @@
 #include "vm/c_api_types.h"
 
 struct ingot_task {
-  // Of the thread that the context belongs to.
+  // For the thread that owns the context alone.
   ingot_context* context = nullptr;
   const ingot_function* function = nullptr;
   std::thread thread;
-  // The invocation's; after its end the owner's. The outputs say which of both ways it is called.
+  // For the invocation's thread, and after its end for the owner. Where there are outputs, it is an InvokeInto.
   std::vector<ingot::vm::Value> arguments, results;
   std::vector<ingot::TensorView> inputs;
   std::optional<std::vector<ingot::TensorView>> outputs;
   ingot::Status status;
-  // Everybody's.
+  // For all threads.
   std::atomic<bool> cancelled{false};
   std::atomic<bool> has_ended{false};  // nothing is left to cancel
   std::atomic<int> num_cancelling{0};  // threads and signal handlers that may be about to
@@ -53,7 +52,8 @@ void RunTask(ingot_task& task) {
   } catch (const std::bad_alloc&) {
     task.status = Status::OutOfMemory();
   }
-  // The context's next invocation begins after this end is known: no late cancel hits it.
+  // The end is reported only when no thread is about to cancel, so that a late cancel cannot hit the context's next
+  // invocation.
   task.has_ended.store(true);
   while (task.num_cancelling.load() != 0) std::this_thread::yield();
   const std::lock_guard lock(task.mutex);

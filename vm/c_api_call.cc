@@ -1,4 +1,5 @@
-// The C API, second part: values, contexts and calls.
+// The C API, second part: values converted in both directions, contexts, calls, and the external functions of the
+// embedder.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -48,7 +49,7 @@ Result<vm::Value> ToValue(const ingot_value& value, int depth = 0) {
       std::vector<vm::Value> elements;
       for (size_t i = 0; i < value.as.tuple.count; ++i) {
         INGOT_ASSIGN_OR_RETURN(vm::Value element, ToValue(value.as.tuple.elements[i], depth + 1));
-        // It may be kept beyond the call, so it cannot be borrowed.
+        // The callee may keep the tuple beyond the call, so its tensors are copied.
         if (const auto* tensor = std::get_if<Tensor>(&element)) {
           if (!tensor->view().device.is_host_accessible())
             return Status(StatusCode::kBadInput, "a tensor in a tuple is not on the host");
@@ -77,8 +78,8 @@ void* CopyBytes(const void* bytes, size_t size) {
 
 using KeepAlive = std::shared_ptr<const void>;
 
-// The tensor with a storage that keeps something else alive too: the hooks of the embedder's allocator live in the
-// instance, and a tensor may outlive everything else that was made from it.
+// The same tensor, with a storage that keeps `keep` alive too. The hooks of the embedder's allocator live in the
+// instance, and a tensor may outlive everything else that was made from the instance.
 Result<Tensor> Keeping(const Tensor& tensor, const KeepAlive& keep) {
   struct Holder {
     KeepAlive keep;  // goes after the storage
@@ -173,7 +174,7 @@ struct OwnedValues {
   }
 };
 
-// What an external function of the embedder gives: tensors are taken over, also when something fails.
+// Converts a result of an external function. Its tensor is taken over, also when the conversion fails.
 Result<vm::Value> TakeValue(ingot_value& value) {
   if (value.kind != INGOT_KIND_TENSOR) return ToValue(value);
   ingot_dl_managed_tensor_versioned* managed = std::exchange(value.as.owned_tensor, nullptr);
@@ -183,7 +184,7 @@ Result<vm::Value> TakeValue(ingot_value& value) {
   return vm::Value(std::move(tensor));
 }
 
-// Results of an external function: what was not taken over is released, tensors alone being owned.
+// Results of an external function. Tensors, the only ones that are owned, are released unless they were taken over.
 struct ExternalResults {
   std::vector<ingot_value> values;
   explicit ExternalResults(size_t count) : values(count) {}
@@ -289,7 +290,7 @@ Status CreateContext(ingot_executable* executable, const ingot_context_options* 
   return Status();
 }
 
-// Where the stateful way keeps an input; those of another function are forgotten.
+// Where the context keeps an input that is set by name. Inputs that were set for another function are dropped.
 Result<std::optional<vm::Value>*> FindInput(ingot_context* context, const ingot_function* function, const char* name) {
   if (name == nullptr) return NullArgument("name");
   const auto& params = function->function->signature.params;
@@ -307,7 +308,7 @@ Result<std::optional<vm::Value>*> FindInput(ingot_context* context, const ingot_
                 {"function \"", function->function->name, "\" has no input \"", name, "\"", DidYouMean(name, names)});
 }
 
-// Into the memory of the last one where it fits.
+// Copies a tensor into a kept input, reusing the memory of the last one where it fits.
 Status CopyInput(const ingot_dl_tensor& tensor, std::optional<vm::Value>& slot) {
   INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewFromDLTensor(tensor));
   if (!view.device.is_host_accessible())

@@ -1,4 +1,4 @@
-// The C API's golden cases: decoded when they are first asked for, and kept with the executable.
+// The C API, golden cases: decoded when they are first asked for, and kept with the executable.
 #include "runtime/dlpack.h"
 #include "vm/c_api_types.h"
 #include "vm/golden_cases.h"

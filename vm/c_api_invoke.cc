@@ -1,4 +1,5 @@
-// The C API's warm way to call: tensors that the caller owns, in and out. Compiled for speed, but for what is cold.
+// The C API, the warm way to call: tensors that the caller owns, in and out. This file is compiled for speed; the
+// failures are marked cold.
 #include "runtime/tensor_view.h"
 #include "vm/c_api_types.h"
 

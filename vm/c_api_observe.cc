@@ -32,7 +32,7 @@ ingot_event_argument ToArgument(const vm::EventArgument& argument) {
            0}};
 }
 
-// What is no decision of ours stops: running on might not be what the caller meant.
+// An unknown decision stops the invocation, since the caller may not want it to go on.
 vm::Decision FromDecision(ingot_decision decision) {
   if (decision == INGOT_RUN) return vm::Decision::kRun;
   return decision == INGOT_SKIP ? vm::Decision::kSkip : vm::Decision::kStop;

@@ -1,4 +1,4 @@
-// The C API, third part: the states of a context.
+// The C API, states of a context: listed, copied out, set and reset.
 #include <map>
 
 #include "runtime/dlpack.h"

@@ -1,4 +1,4 @@
-// The C API, third part: counted handles of tensors, which cross to and from other libraries as DLPack.
+// The C API, reference-counted tensor handles, which are exchanged with other libraries as DLPack.
 #include "runtime/dlpack.h"
 #include "vm/c_api_types.h"
 

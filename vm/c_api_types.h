@@ -1,5 +1,5 @@
-// What the C API's opaque types are made of, and how its functions report: shared by the files that implement
-// ingot.h, and by nobody else. No exception leaves a Guard.
+// The structs behind the C API's opaque types, and how its functions report failures. Shared by the files that
+// implement ingot.h alone. No std::exception leaves a Guard.
 #pragma once
 
 #include <memory>
@@ -39,7 +39,7 @@ struct ingot_function {
   std::vector<std::unique_ptr<ingot_type>> outputs;
 };
 
-// They live as long as the executable or one of its contexts.
+// The handles live as long as the executable or one of its contexts.
 using FunctionHandles = std::vector<std::unique_ptr<ingot_function>>;
 
 struct ingot_golden_cases;  // vm/c_api_golden.cc
@@ -57,10 +57,10 @@ struct ingot_executable {
 struct ingot_context {
   std::unique_ptr<ingot::vm::Context> context;
   std::shared_ptr<const FunctionHandles> functions;  // which calls name
-  // Of invoke_into: kept, so that warm calls allocate nothing.
+  // For ingot_invoke_into: kept, so that warm calls allocate nothing.
   std::vector<ingot::TensorView> inputs;
   std::vector<ingot::TensorView> outputs;
-  // Of the stateful way.
+  // For ingot_context_set_input, ingot_context_run and ingot_context_get_output.
   const ingot_function* function = nullptr;
   std::vector<std::optional<ingot::vm::Value>> set_inputs;
   std::vector<ingot::vm::Value> results;
@@ -73,7 +73,7 @@ namespace ingot::capi {
 // Never null for a failure, also when memory for the message is short.
 ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
 
-// The exception that is being handled, as a status; one that is no std::exception (a cancelled thread's) goes on.
+// The exception that is being handled, as a status. One that is no std::exception (a cancelled thread's) is thrown on.
 Status CaughtStatus();
 
 // Runs a function that gives a Status, and reports it; running out of memory in it is a status too.
@@ -87,9 +87,10 @@ inline Status NullArgument(const char* name) {
   return Status(StatusCode::kInvalidArgument, {"the argument \"", name, "\" is NULL"});
 }
 
-// There is a context, and no invocation has it: neither an asynchronous one nor one whose external function asks.
+// Fails unless there is a context and no invocation uses it: neither an asynchronous one, nor one whose external
+// function makes this call.
 Status CheckIdle(const ingot_context* context);
-// So too, and the function belongs to its executable.
+// The same, and fails unless the function belongs to the context's executable.
 Status CheckCall(const ingot_context* context, const ingot_function* function);
 
 // Guard for calls: a failure carries the place where it happened.
@@ -106,16 +107,16 @@ ingot_status* GuardCall(ingot_context* context, const ingot_function* function, 
   }
 }
 
-// Arguments of a call; tensors are borrowed.
+// Converts the arguments of a call; tensors are borrowed.
 Result<std::vector<vm::Value>> ToValues(const ingot_value* arguments, size_t num_arguments);
-// Converted results, all of them or none. `keep` lives as long as their tensors.
+// Converts results, all of them or none. `keep` is kept alive by their tensors.
 Status FromValues(std::span<const vm::Value> values, const std::shared_ptr<const void>& keep, ingot_value* out);
-// There is room for the function's results.
+// Fails unless the number of results is the function's.
 Status CheckResultCount(const ingot_function* function, const ingot_value* results, size_t num_results);
 Status ViewTensors(const ingot_dl_tensor* const* tensors, size_t count, const char* what,
                    std::vector<TensorView>* views);
 
-// A copy of an options struct of this or an older version of the header; fields it does not have keep T's defaults.
+// Copies an options struct of this or an older version of the header; fields that an older one lacks keep the defaults.
 template <typename T>
 Result<T> CopyOptions(const T* given, T defaults) {
   if (given == nullptr) return defaults;

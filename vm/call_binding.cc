@@ -1,5 +1,5 @@
-// Values from outside and back: arguments, results, and how registers and values become one another. A part of
-// vm/interpreter.h; the warm way, of tensors alone, is vm/warm_call.cc.
+// Conversion between values and registers: arguments from outside, results, and boxing. A part of vm/interpreter.h; the
+// warm path, for tensors alone, is in vm/warm_call.cc.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -47,7 +47,7 @@ Status Interpreter::DimMismatch(const LinkedFunction& linked, int64_t* frame, si
   return ParameterMismatch(function, parameter, got);
 }
 
-// Of a tensor that fits but cannot be used as it lies.
+// Copies an argument that fits its parameter but is strided, not aligned or read-only; a mismatch is a failure.
 Status Interpreter::StageCopy(const LinkedFunction& linked, size_t parameter, const TensorView& view, bool is_reachable,
                               int64_t* slot) {
   const NamedType& param = linked.function->signature.params[parameter];
@@ -83,7 +83,7 @@ Status Interpreter::StageResult(const TensorView& view, const Type& type, const 
 
 // ---- arguments from outside
 
-// The elements' dims too, now that the symbols are bound.
+// Checks tuples and optionals against their types, with the dims of their elements, now that the symbols are bound.
 Status Interpreter::CheckObjects(const LinkedFunction& linked, const int64_t* frame) const {
   const Signature& signature = linked.function->signature;
   const size_t num_symbols = signature.symbols.size();
@@ -97,7 +97,7 @@ Status Interpreter::CheckObjects(const LinkedFunction& linked, const int64_t* fr
   return Status();
 }
 
-// What a function writes may not be what it reads: native code relies on it.
+// Refuses a written parameter that overlaps another one: native code relies on it.
 Status Interpreter::CheckWrittenParameters(const LinkedFunction& linked, const int64_t* frame) const {
   const Function& function = *linked.function;
   const std::vector<NamedType>& params = function.signature.params;
@@ -124,7 +124,7 @@ Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter
     if (tensor == nullptr || !*tensor) return ParameterMismatch(*linked.function, parameter, DescribeValue(value));
     return StageTensor(linked, parameter, tensor->view(), slot);
   }
-  // All but the dims, which are compared once the symbols are bound.
+  // Dims are left out here; they are compared once the symbols are bound.
   Type loose = type;
   const std::vector<Dim> unknown(linked.function->signature.symbols.size());
   loose = SubstituteSymbols(loose, unknown);
@@ -190,7 +190,7 @@ Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) 
   return tensor;
 }
 
-// Tensors from outside may have any form, or nobody who keeps them.
+// The tensor itself where the pool or a value owns its memory, writable, compact and aligned; otherwise an owned copy.
 Result<Tensor> Interpreter::Kept(const Tensor& tensor, uint8_t device) {
   const bool is_ours = tensor.storage() && !tensor.view().is_read_only;  // registers of storage owned are writable
   if (is_ours && tensor.is_compact() && tensor.view().IsAligned(kPlanAlignment)) return tensor;
@@ -200,7 +200,7 @@ Result<Tensor> Interpreter::Kept(const Tensor& tensor, uint8_t device) {
 Result<Value> Interpreter::Box(const Type& type, const int64_t* slot) {
   if (!type.is_tensor()) return BoxWords(type, slot);
   ingot::Storage* owner = OwnerOf(slot);
-  if (owner == nullptr) {  // the caller's output: a value may outlive it
+  if (owner == nullptr) {  // memory of the caller's output, which the value may outlive
     INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
     INGOT_ASSIGN_OR_RETURN(Tensor copy, CopyToOwned(view, type.device));
     return Value(std::move(copy));

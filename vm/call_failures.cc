@@ -1,3 +1,4 @@
+// The messages of failed calls: what the function takes or gives, and what it got.
 #include "vm/call_failures.h"
 
 #include <new>

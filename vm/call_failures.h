@@ -1,5 +1,5 @@
-// How calls fail at the borders of functions, in words. Apart from the code that finds it, which is compiled for speed:
-// none of these is fast or small.
+// The statuses of calls that fail where a function is entered or left. They stand apart from the code that detects the
+// failures, which is compiled for speed; none of these is fast or small.
 #pragma once
 
 #include <span>
@@ -13,19 +13,19 @@ namespace ingot::vm {
 [[gnu::cold]] Status RunsAlready();
 [[gnu::cold]] Status InFile(Status status, const Executable& executable);
 [[gnu::cold]] Status InFunction(Status status, const Function& function);
-// A stack that is too deep, in calls or in bytes.
+// The stack is too deep, in calls or in bytes.
 [[gnu::cold]] Status CallsTooDeep(const LinkedFunction& callee);
 [[gnu::cold]] Status FramesTooLarge(const LinkedFunction& callee, size_t num_frames);
-// A closure that another executable made.
+// The closure was made by another executable.
 [[gnu::cold]] Status ForeignClosure();
 [[gnu::cold]] Status WrongArgumentCount(const Function& function, size_t num_arguments);
 [[gnu::cold]] Status WrongCounts(const Function& function, size_t num_inputs, size_t num_outputs);
-// A symbol's value that is not in its range, of a parameter's dim or a state.
+// A parameter's dim, or a state, gives a symbol a value outside of its range.
 [[gnu::cold]] Status ParameterOutsideOfRange(const Function& function, const Symbol& symbol, size_t parameter,
                                              int64_t value);
 [[gnu::cold]] Status StateOutsideOfRange(const Function& function, const Symbol& symbol, const State& state,
                                          int64_t value);
-// Tensors that the caller gave for the results.
+// A tensor that the caller gave for a result does not fit.
 [[gnu::cold]] Status OutputRefused(const Function& function, size_t output, Text why);
 [[gnu::cold]] Status OutputMismatch(const Function& function, size_t output, std::span<const int64_t> symbols,
                                     const TensorView& got);

@@ -1,3 +1,5 @@
+// The rows of checks.def as data, and Verdict: a failed check that is left out travels as a status of its own until the
+// verification ends, and becomes success there.
 #include "vm/checks.h"
 
 #include "vm/program.h"
@@ -10,13 +12,13 @@ constexpr CheckInfo kCheckRows[] = {
 #include "vm/checks.def"
 };
 
-// Apart from the rows, which only tests and documents look at: the linker drops them from what ships.
+// The names stand apart from the rows, which only tests read, so that the linker drops the rows from shipped programs.
 constexpr const char* kNames[] = {
 #define INGOT_VM_CHECK(Name, proves) #Name,
 #include "vm/checks.def"
 };
 
-// Inside a Verdict only, where nothing else has this code.
+// The status of a check that is left out. It stays inside of a Verdict, where no other failure has this code.
 constexpr StatusCode kLeftOut = StatusCode::kCancelled;
 
 }  // namespace

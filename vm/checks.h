@@ -41,7 +41,7 @@ class [[nodiscard]] Verdict {
  public:
   Verdict() = default;
   static Verdict Fail(const CheckSet& checks, Check check, Text message);
-  // Ends the verification with a failure that is no check's (a file that cannot be read, memory).
+  // Ends the verification with a failure of another kind than a check (a file that cannot be read, no memory).
   static Verdict Stop(Status status);
   bool passed() const { return status_.ok(); }
   Status status() &&;

@@ -1,3 +1,5 @@
+// The cold part of a context: its creation (devices, pools, states, external functions, workspace), and the preparation
+// of an activation for new symbol values (memory plan, arenas, addresses of fixed registers).
 #include "vm/context.h"
 
 #include <algorithm>
@@ -150,7 +152,7 @@ Status Context::ZeroMemory(uint8_t device_index, void* data, int64_t bytes) cons
 Status Context::ReserveWorkspace(int64_t bytes) {
   if (bytes <= workspace_bytes_) return Status();
   if (bytes > kMaxArenaBytes) return Status::OutOfMemory({"a workspace of ", bytes, " bytes"});
-  // The old one goes last: when there is no memory, calls that it is large enough for still run.
+  // The old workspace is freed last: when there is no memory for the new one, calls that fit the old one still run.
   INGOT_ASSIGN_OR_RETURN(void* const fresh, devices_[0].pool->Allocate(bytes));
   if (workspace_ != nullptr) devices_[0].pool->Free(workspace_, workspace_bytes_);
   workspace_ = fresh;
@@ -159,7 +161,8 @@ Status Context::ReserveWorkspace(int64_t bytes) {
   return Status();
 }
 
-// Numbers of the plan for these symbols, memory for them, and everything in the argument arrays that stays.
+// Evaluates the memory plan for these symbols, reserves its arenas, and fills in what stays the same in the kernels'
+// argument arrays.
 Status Context::Prepare(Activation& activation, const int64_t* symbols) {
   const LinkedFunction& linked = *activation.linked;
   const Function& function = *linked.function;

@@ -1,8 +1,9 @@
-// Context: one activation's worth of memory and state for calling functions of an executable. Cheap, single-threaded;
-// only Cancel may be called from elsewhere. After any failure the next invocation runs as if nothing had happened.
+// Context: the memory and states with which one caller at a time calls functions of an executable. It is cheap and
+// single-threaded; only Cancel may be called from other threads. After any failure the next invocation runs as if
+// nothing had happened.
 //
-// A warm call of a static function through InvokeInto does no allocation, takes no lock and looks up no name. So does
-// one whose symbols differ from the last call's (a step of decoding), when its memory plan is made of numbers.
+// A warm call of a static function through InvokeInto allocates nothing, takes no lock and looks up no name. The same
+// holds when symbols differ from the last call's (a step of decoding), if the memory plan consists of constants.
 #pragma once
 
 #include <atomic>
@@ -23,18 +24,19 @@
 
 namespace ingot::vm {
 
-// What an external function of the file is bound to. Its tensors are borrowed for the call; it may not call into the
-// same context. Results are checked against the declared signature.
+// What an external function of the file is bound to. Its argument tensors are borrowed for the call; it may not call
+// into the same context. Results are checked against the declared signature.
 struct ExternalFunction {
   std::function<Result<std::vector<Value>>(std::span<const Value> arguments)> call;
-  // For calls out of kernels, which know raw pointers alone (kernel_abi.h). Null: kernels that list it are refused.
+  // For calls out of kernels, which know raw pointers alone (kernel_abi.h). Null: a program whose kernels call it is
+  // refused.
   std::function<int32_t(void* const* buffers, const int64_t* ints)> call_raw;
 };
 
 struct ContextOptions {
   int64_t max_memory_bytes = 0;  // of what this context allocates, per device; 0: no cap
   int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
-  double deadline_seconds = 0;   // of what creating the context computes, then of each invocation; 0: none
+  double deadline_seconds = 0;   // for creating the context, then for each invocation; 0: none
   std::map<std::string, ExternalFunction> externals;
 };
 
@@ -68,13 +70,14 @@ class Context {
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 
-  // One invocation at a time: from inside of an external function this is true.
+  // True during an invocation; external functions see it so. Only one invocation can run at a time.
   bool is_running() const { return running_; }
-  // From the start of each invocation; 0: none. Of the running one it stays what it was.
+  // Counts from the start of each invocation; 0: none. The running invocation keeps its deadline.
   void set_deadline(double seconds) { deadline_seconds_ = seconds; }
-  // Stops the running invocation at its next call or back edge. From any thread or a signal handler.
+  // Stops the running invocation at its next call or back edge, or inside of a long builtin. May be called from any
+  // thread and from a signal handler.
   void Cancel() { interrupt_.store(kInterruptCancelled); }
-  // Observers of the invocations to come; empty functions: none. Not while one is running.
+  // Sets the observers of the following invocations; an empty function: none. Not while an invocation runs.
   void set_profiler(Profiler profiler) { profiler_ = std::move(profiler); }
   void set_instrument(Instrument instrument) { instrument_ = std::move(instrument); }
   // Invocations fail at the first kernel, builtin or external function that makes a NaN out of tensors without one, or
@@ -83,20 +86,20 @@ class Context {
   const FailurePlace& failure_place() const { return failure_place_; }
 
   // States (vm/context_states.cc). None of these may be called while the context runs.
-  // To its initial value; a cache that is filled step by step is empty when its length is reset.
+  // Resets to the initial value; a cache that is filled step by step becomes empty when its length is reset.
   Status ResetState(StateId state);
   Status ResetStates();
-  // The whole tensor; of a cache, with what has no meaning yet.
+  // The whole tensor; of a cache also the part that is not filled, whose elements have no meaning.
   const Tensor& state(StateId state) const { return states_[state.value]; }
-  // What it shows outside: its dims, of a cache those that are filled.
+  // The dims that the state has for callers; of a cache those of the filled part.
   std::vector<int64_t> StateDims(StateId state) const;
-  // A compact copy on the host.
+  // A compact copy on the host, of a cache the filled part.
   Result<Tensor> CopyState(StateId state) const;
-  // A cache is as long as its length says, so that states are set in the order of SetStates: lengths first.
+  // The value must have the dims of StateDims. Those of a cache follow its length, so set the length state first.
   Status SetState(StateId state, const TensorView& value);
-  // All of them at once, by name; the error names what is missing or unknown. Nothing is set when one does not fit.
+  // Sets all states at once, by name; the error names what is missing or unknown. Nothing is set when one does not fit.
   Status SetStates(const std::map<std::string, TensorView>& values);
-  // Of the device's pool: what is in use now, and the most there ever was.
+  // Statistics of the device's pool: the bytes in use now, and the most that ever were.
   MemoryPoolStats memory_stats(size_t device = 0) const { return devices_[device].pool->stats(); }
 
  private:
@@ -116,8 +119,8 @@ class Context {
     const LinkedFunction* linked = nullptr;
     bool in_use = false;
     bool prepared = false;
-    std::vector<int64_t> symbols;  // that it is prepared for
-    bool planned = false;          // there are numbers, and other symbols have the same
+    std::vector<int64_t> symbols;  // the values that it is prepared for
+    bool planned = false;          // numbers are evaluated, and hold for all values of the symbols
     PlanNumbers numbers;
     std::vector<std::byte*> addresses;  // of the fixed registers
     std::vector<ArenaBlock> arenas;

@@ -1,8 +1,8 @@
-// States: what a context keeps between invocations. Created with the context, reset, read and replaced from outside;
-// the functions of the executable read and write them by themselves. A part of vm/context.h.
+// States, which a context keeps between invocations. They are created with the context, and reset, read and replaced by
+// callers; the functions of the executable read and write them by instructions. A part of vm/context.h.
 //
-// A state that grows is a buffer of its full capacity; outside it has the dims that its length state says, and values
-// of these dims go in and out.
+// A state that grows is a buffer of its full capacity. Callers see it with the dims that its length state gives, and
+// read and write tensors of these dims.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +12,7 @@
 namespace ingot::vm {
 namespace {
 
-// The first elements along one axis, as many as dims says, without a copy.
+// A view of the tensor's first elements along each axis, as many as dims says.
 Result<TensorView> FirstElements(const Tensor& tensor, const std::vector<int64_t>& dims) {
   const TensorView& whole = tensor.view();
   return TensorView::Make(whole.data, whole.dtype, dims, whole.strides.data(), whole.device);
@@ -46,7 +46,7 @@ Status Context::ResetState(StateId id) {
   return ZeroMemory(state.device, tensor.data(), tensor.size_bytes());
 }
 
-// From outside: an external function of the running invocation may not change what that invocation reads.
+// Fails during an invocation: an external function may not change the states that the running invocation reads.
 Status Context::CheckNotRunning() const {
   if (!running_) return Status();
   return Status(StatusCode::kInvalidArgument, "the context is running; its states are in use");
@@ -56,7 +56,7 @@ Status Context::ResetStates() {
   INGOT_RETURN_IF_ERROR(CheckNotRunning());
   const std::vector<State>& states = executable_->program().states;
   for (uint32_t i = 0; i < states_.size(); ++i) {
-    // What is in a cache has no meaning once its length is reset.
+    // The elements of a cache have no meaning once its length is reset, so only an initial value is written.
     if (!states[i].growth || states[i].initial) INGOT_RETURN_IF_ERROR(ResetState(StateId(i)));
   }
   return Status();
@@ -68,7 +68,7 @@ std::vector<int64_t> Context::StateDims(StateId id) const {
   if (state.growth) {
     const int64_t length = *static_cast<const int64_t*>(states_[state.growth->length.value].data());
     int64_t& dim = dims[state.growth->axis];
-    dim = std::clamp<int64_t>(length, 0, dim);  // whatever was put there
+    dim = std::clamp<int64_t>(length, 0, dim);  // the length state may hold any number
   }
   return dims;
 }
@@ -146,7 +146,7 @@ Status Context::SetStates(const std::map<std::string, TensorView>& values) {
       if (length == values.end()) continue;  // reported in its own turn
       INGOT_RETURN_IF_ERROR(CheckStateValue(states[i].growth->length, length->second, {}));
       int64_t filled = 0;
-      std::memcpy(&filled, length->second.data, sizeof filled);  // the caller's, wherever it lies
+      std::memcpy(&filled, length->second.data, sizeof filled);  // the caller's memory may have any alignment
       int64_t& dim = dims[states[i].growth->axis];
       if (filled < 0 || filled > dim) {
         return fail({"state \"", states[i].name, "\" holds ", dim, " at most, not ", filled});

@@ -1,3 +1,5 @@
+// One thread sleeps until the earliest of the deadlines in a map and sets the flags whose time has come. Map nodes are
+// kept for reuse, so that arming a timer again allocates nothing.
 #include "vm/deadline_timer.h"
 
 #include <unistd.h>

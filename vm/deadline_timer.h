@@ -1,7 +1,7 @@
 // DeadlineTimer: sets flags at given times. One thread, started when the first deadline is asked for. An invocation
-// registers its context's flag at its start and takes it back at its end; what runs only ever tests the flag. Warm,
-// that allocates nothing and wakes nobody, unless the deadline is the nearest of all. After fork() the child's first
-// deadline starts a thread of its own; what the parent's held is left alone.
+// registers its context's flag at its start and takes it back at its end; running code only tests the flag. Registering
+// a flag again allocates nothing, and wakes the thread only when the deadline is earlier than the thread's next one.
+// After fork() the child's first deadline starts a thread of its own; the parent's copy is left alone.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// Prints each table of a program in turn; operands are printed by the operand kinds of the opcode table.
 #include "vm/disassembler.h"
 
 #include <algorithm>
@@ -38,7 +39,7 @@ bool IsPlainName(std::string_view name) {
 
 std::string PlainOrQuoted(std::string_view name) { return IsPlainName(name) ? std::string(name) : Quote(name); }
 
-// "@name" where the name finds this very row again, "#index" otherwise.
+// "@name" where the name refers to this row (the first of that name), "#index" otherwise.
 template <typename Row>
 std::string Reference(const std::vector<Row>& rows, int64_t index) {
   if (index >= 0 && static_cast<size_t>(index) < rows.size()) {
@@ -207,7 +208,7 @@ class Printer {
 
   std::string Blob(const SharedBytes& bytes) {
     if (!options_.blobs) return "<" + std::to_string(bytes.size()) + " bytes>";
-    constexpr size_t kMostInText = 64;  // where a file beside it takes the rest
+    constexpr size_t kMostInText = 64;  // bytes; larger blobs go to the file beside the text
     if (options_.beside != nullptr && bytes.size() > kMostInText) {
       return "blob " + std::to_string(PutBeside(bytes.bytes)) + " size " + std::to_string(bytes.size());
     }
@@ -226,7 +227,7 @@ class Printer {
     return out;
   }
 
-  // Its offset there; bytes that several share stand there once.
+  // Puts the bytes into the file beside the text, once where several rows share them, and returns their offset there.
   uint64_t PutBeside(std::span<const std::byte> bytes) {
     BlobsBeside& beside = *options_.beside;
     const auto [at, is_new] = offsets_beside_.emplace(std::pair(bytes.data(), bytes.size()), beside.size);

@@ -12,7 +12,7 @@
 
 namespace ingot::vm {
 
-// Bytes that stand in a file beside the text, one piece after the other: constants, images, stored sections.
+// Large bytes (constants, images, stored sections) that are written to a file beside the text, one after the other.
 struct BlobsBeside {
   std::string name;                                // of the file, which lies in the text's folder
   std::vector<std::span<const std::byte>> pieces;  // of the program's and the form's bytes
@@ -21,7 +21,7 @@ struct BlobsBeside {
 
 struct DisassembleOptions {
   bool blobs = true;  // false: constants and images print as "<N bytes>", which does not assemble: for people
-  BlobsBeside* beside = nullptr;   // filled, for whoever writes the text to write beside it; null: all is in the text
+  BlobsBeside* beside = nullptr;   // filled; the caller writes it to a file; null: all bytes are in the text
   const FileForm* form = nullptr;  // what else the file holds; null: the program alone
 };
 

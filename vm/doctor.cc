@@ -1,3 +1,4 @@
+// One method per kind of need: processor, devices, memory, files of weights, external functions, trust.
 #include "vm/doctor.h"
 
 #include <sys/stat.h>
@@ -51,7 +52,8 @@ class Doctor {
     findings_.push_back({std::move(what), std::move(needs), std::move(has), verdict});
   }
 
-  // The kernels for the CPU: each has a variant that runs here, or the features that the most modest one lacks.
+  // Reports whether every kernel for the CPU has a variant that runs here, or which features its least demanding
+  // variant lacks.
   void Processor() {
     const CpuFeatures here = CpuFeatures::Detect();
     const std::string has = std::string(kHostArchitecture) +
@@ -163,7 +165,7 @@ class Doctor {
     }
   }
 
-  // The embedder's business, which no machine has: no verdict.
+  // External functions come from the embedding program, not from the machine, so they are listed as fine.
   void Externals() {
     for (const External& external : program_.externals) {
       Say("external function", "\"" + external.name + "\"" + external.signature.ToString(),
@@ -171,7 +173,7 @@ class Doctor {
     }
   }
 
-  // What opening the file would say, by what opening uses; and whether each signature is right.
+  // The outcome of the trust check with which opening would begin, and the verdict on each signature.
   void Trust() {
     std::string signature;
     bool is_forged = false;

@@ -1,6 +1,6 @@
-// Whether this machine has what a file needs, before anyone tries: vm-inspect --doctor. In: an opened container, its
-// verified program (which may stand without the elements of its constants) and shapes; out: one finding per need.
-// Nothing is loaded, mapped executable or run, and no weight is read.
+// Checks whether this machine has what a file needs, without running it: vm-inspect --doctor. In: an opened container,
+// its verified program (which may lack the elements of its constants) and shapes; out: one finding per need. Nothing is
+// loaded, mapped executable or run, and no weight is read.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// The steps from bytes to an executable: container, trust, decoding, verification, weights, linking. Where a policy has
+// to hold, the bytes are copied to private memory before they are looked at.
 #include "vm/executable.h"
 
 #include <cstring>
@@ -13,8 +15,8 @@
 namespace ingot::vm {
 namespace {
 
-// Kernels assume that constants begin at multiples of kPlanAlignment, which holds for mapped files. Bytes in memory
-// may lie anywhere: those of constants are moved then.
+// Kernels assume that constants begin at multiples of kPlanAlignment, which holds for mapped files. Bytes in memory may
+// have any alignment; then the constants are copied.
 Status AlignConstants(Program& program) {
   for (Constant& constant : program.constants) {
     const auto address = reinterpret_cast<uintptr_t>(constant.bytes.data());
@@ -35,7 +37,7 @@ bool HasNativeCode(const Program& program) {
   return false;
 }
 
-// Bytes that a policy is about are read to private memory before they are looked at.
+// Whether a policy has to hold. Then the file is read to private memory before anything of it is looked at.
 bool HasPolicy(const OpenOptions& options) {
   if (options.trust == Trust::kPolicy) return true;
   return !options.stub_kernels && HasMachinePolicy(options.machine_policy_path);
@@ -100,7 +102,8 @@ Result<std::shared_ptr<const Executable>> Executable::Load(std::shared_ptr<Execu
   return Finish(std::move(executable), fd, options);
 }
 
-// Before anything of the file is decoded. Stubs run nothing of it, so that only the caller's own policy concerns them.
+// Runs before anything of the file is decoded. The machine's policy does not apply to stub kernels, which run no code
+// of the file; the caller's own does.
 Status Executable::CheckTrust(const OpenOptions& options, std::span<const std::byte> file) {
   if (options.trust == Trust::kPolicy) {
     INGOT_RETURN_IF_ERROR(vm::CheckTrust(options.policy, *container_, file, instance_->pool()));

@@ -1,4 +1,5 @@
-// Executable: a file that was mapped, decoded, verified and linked. Immutable, shared by threads and contexts.
+// Executable: a file that was mapped, decoded, verified and linked. It is immutable, and shared by threads and
+// contexts.
 #pragma once
 
 #include <functional>
@@ -27,13 +28,13 @@ inline constexpr const char* kMachinePolicyPath = "/etc/ingot/policy";
 
 struct OpenOptions {
   Trust trust = Trust::kNothing;
-  TrustPolicy policy;  // of kPolicy
+  TrustPolicy policy;  // for kPolicy
   std::string machine_policy_path = kMachinePolicyPath;
   bool stub_kernels = false;      // no native code is loaded; see RunStubKernel
   bool verify_constants = false;  // hash large raw constants, and files of weights, too
-  // Of files of weights; empty: the executable's own, which bytes in memory do not have.
+  // The folder of files of weights; empty: the executable's own folder, which bytes in memory do not have.
   std::string weights_directory;
-  // In the place of the file's own, by name.
+  // Host tensors that replace the file's weights of these names.
   std::vector<std::pair<std::string, Tensor>> weights;
   // Kernels that this process has already (a JIT, tests): by name, looked up before the file's images.
   std::function<IngotKernelFn(const std::string& name)> find_kernel;
@@ -44,7 +45,7 @@ class Executable {
   // A container, or a program that one is packed into. Failures begin with the path.
   static Result<std::shared_ptr<const Executable>> Open(std::shared_ptr<Instance> instance, const std::string& path,
                                                         const OpenOptions& options);
-  // The bytes must not change. `name` stands for the path.
+  // The same for bytes in memory, which must not change. Messages name them `name`.
   static Result<std::shared_ptr<const Executable>> OpenMemory(std::shared_ptr<Instance> instance, SharedBytes bytes,
                                                               const std::string& name, const OpenOptions& options);
   // A program that was not in a file; it is verified like one that was.
@@ -56,7 +57,7 @@ class Executable {
   const LinkedProgram& linked() const { return linked_; }
   const std::shared_ptr<Instance>& instance() const { return instance_; }
   PreparedConstants& prepared_constants() const { return prepared_constants_; }
-  // The elements of a constant, which a context may read.
+  // The elements of a constant. Those of a prepared one exist once a context was made.
   const std::byte* ConstantData(size_t constant) const {
     return program_.constants[constant].prepared_by ? prepared_constants_.data(constant)
                                                     : program_.constants[constant].bytes.data();

@@ -1,3 +1,5 @@
+// Substitution over the postfix steps of dimension code, and one pass over a function that finds the int registers
+// which are written once.
 #include "vm/facts.h"
 
 namespace ingot::vm {

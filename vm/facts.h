@@ -10,11 +10,11 @@
 
 namespace ingot::vm {
 
-// The code with each slot s replaced by slots[s]; unknown when one of them is, or when the result has more steps than
-// dimension code may have.
+// The code with each slot s replaced by slots[s]; unknown when a replacement is unknown, or when the result has more
+// steps than dimension code may have.
 Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots);
 
-// Calls visit(register, is_written) for the register operands in order, those that formulas name left out.
+// Calls visit(register, is_written) for the register operands in order; registers in formulas are left out.
 template <typename Visit>
 void ForEachRegister(const Instruction& instruction, Visit visit) {
   const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;

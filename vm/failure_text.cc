@@ -1,3 +1,4 @@
+// Looks instructions up in the debug map, and names registers and types in the terms of the signature.
 #include "vm/failure_text.h"
 
 #include <algorithm>

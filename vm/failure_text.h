@@ -1,5 +1,5 @@
-// Words of run-time failures: where something happened and what was expected there, in the names of the source. They
-// are made when an invocation has failed already, so nothing here is fast.
+// Texts for run-time failures: where something happened and what was expected there, in the names of the source. They
+// are made only after an invocation has failed, so nothing here needs to be fast.
 #pragma once
 
 #include <span>

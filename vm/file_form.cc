@@ -1,3 +1,5 @@
+// Takes from a container what a Program does not hold, and writes a container of both. Compressed sections of the
+// program's own are compared with its encoding before they are written.
 #include "vm/file_form.h"
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 using formats::Container;
 using formats::Section;
 
-// Are the pieces, one after the other, these bytes?
+// Whether the concatenation of the pieces equals the bytes.
 bool IsConcatenation(std::span<const std::span<const std::byte>> pieces, std::span<const std::byte> bytes) {
   for (const std::span<const std::byte> piece : pieces) {
     if (piece.size() > bytes.size() || !std::ranges::equal(piece, bytes.first(piece.size()))) return false;
@@ -31,7 +33,7 @@ Result<Container> OpenAlone(const FileForm& form) {
   return opened;
 }
 
-// The program's own sections among them must hold what the program's encoding holds.
+// Fails unless those of the form's sections that are made from the program hold what the program's encoding holds.
 Status CheckOwnSections(const formats::ContainerWriter& encoded, const FileForm& form) {
   INGOT_ASSIGN_OR_RETURN(const Container alone, OpenAlone(form));
   for (const Section& stored : alone.sections()) {

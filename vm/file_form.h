@@ -1,7 +1,7 @@
-// What the file of an executable holds beside its Program: how sections are stored (compressed or not, with a debug
-// map or without), sections that are none of the program's own (golden cases, signatures), the launcher of a packed
-// program. In: an opened container. Out: the same file again, from a Program and its form. It understands none of
-// these bytes.
+// What the file of an executable holds beside its Program: how sections are stored (compressed or not, with a debug map
+// or without), sections that are not made from the program (golden cases, signatures), and the launcher of a packed
+// program. In: an opened container. Out: the same file again, from a Program and its form. The bytes are not
+// interpreted.
 #pragma once
 
 #include <string>
@@ -21,20 +21,21 @@ struct StoredSection {
 
 struct FileForm {
   bool debug_map = true;
-  // Ascending by kind and index, none twice: those that are none of the program's own, and of the program's own those
+  // Ascending by kind and index, none twice: all sections that are not made from the program, and those made from it
   // that are compressed.
   std::vector<StoredSection> sections;
-  SharedBytes launcher;  // all that stands before the container, padding included; empty: nothing
+  SharedBytes launcher;  // everything before the container, padding included; may be empty
 };
 
-// Is this section made from a Program alone (EncodedProgram), so that whoever changes the Program makes it anew?
+// Whether sections of this kind are made from a Program alone (EncodedProgram), and so have to be made again when the
+// Program changes.
 bool IsOfTheProgram(formats::SectionKind kind);
 
 // `file` is the whole file that the container was opened from.
 FileForm FormOf(const formats::Container& container, const SharedBytes& file);
 
-// Writes a program in this form. Bad_input where a section is none that a reader accepts, or where a compressed one
-// does not hold what the program's encoding holds: then the program was changed, and those bytes are no longer its own.
+// Writes a program in this form. Fails with bad_input where a section is malformed, or where a compressed section does
+// not hold what the program's encoding holds, because the program was changed.
 Status WriteInForm(const Program& program, const FileForm& form, const std::string& path);
 
 }  // namespace ingot::vm

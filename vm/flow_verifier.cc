@@ -1,3 +1,4 @@
+// Splits the code into basic blocks and joins bit sets at their entries by intersection until nothing changes.
 #include "vm/flow_verifier.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ class FlowVerifier {
     }
   }
 
-  // Joins the bits into those at the entry of the block that begins with this instruction.
+  // Intersects the bits with those at the entry of the block that begins with this instruction.
   void Flow(size_t instruction, const std::vector<uint64_t>& bits) {
     const uint32_t block = block_of_[instruction];
     uint64_t* entry = entry_bits_.data() + block * words_;

@@ -7,7 +7,7 @@
 
 namespace ingot::vm {
 
-// Takes what it costs from `work_left`, which all functions of a program share.
+// Subtracts its work from `work_left`, which all functions of a program share, and fails when none is left.
 Verdict VerifyFlow(const Function& function, const CheckSet& checks, int64_t& work_left);
 
 }  // namespace ingot::vm

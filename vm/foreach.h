@@ -1,5 +1,5 @@
-// INGOT_FOR_EACH(m, (a, b), (c, d), ...): m(a, b), m(c, d), ... with commas between: what the X-macro tables'
-// operand columns are expanded with. At most 85 elements.
+// INGOT_FOR_EACH(m, (a, b), (c, d), ...): m(a, b), m(c, d), ... with commas between. It expands the operand
+// columns of the X-macro tables. At most 85 elements.
 #pragma once
 
 #define INGOT_PARENS ()

@@ -1,5 +1,5 @@
-// Kernel images that are not for this machine: a file may hold some for others besides its own, and they must have the
-// same form. What is never loaded here is still checked here.
+// Checks kernel images for any architecture. A file may hold images for other machines besides this one; they must have
+// the same form, and are checked although they are never loaded here.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace ingot::vm {
 
-// As ReadElfImage, for an architecture by its name (KernelImage::arch). One that is not known here may have any machine
-// number; no linker chooses it.
+// As ReadElfImage, for an architecture by its name (KernelImage::arch). An image of an architecture that is not known
+// here may have any machine number, since no linker here chooses it.
 Result<ElfImage> ReadElfImageFor(std::string_view architecture, std::span<const std::byte> bytes);
 
 }  // namespace ingot::vm

@@ -1,3 +1,4 @@
+// Registers lie in a frame one after the other, in the order of their numbers.
 #include "vm/frame_layout.h"
 
 namespace ingot::vm {

@@ -1,8 +1,8 @@
 // Where each register of a function lies in its frame. A frame is an array of 64-bit words; a register of
 //   int, float, bool, dtype     one word: the value, the float's bits, 0 or 1, PackDataType()
 //   shape of rank r             r words
-//   tensor of rank r            2 + r words: data pointer, owner (a counted ingot::Storage, or null), dims
-//   anything else               one word: a counted object (vm/value.h), or null
+//   tensor of rank r            2 + r words: data pointer, owner (a reference to an ingot::Storage, or null), dims
+//   anything else               one word: a reference to an Object (vm/value.h), or null
 #pragma once
 
 #include <cstdint>

@@ -151,7 +151,7 @@ class FunctionVerifier {
 
   // ---- the type pass
 
-  // The declared type of a written register takes what is produced.
+  // Checks that the declared type of a written register takes the produced type.
   Verdict Produce(uint32_t index, const Type& produced, Check check = Check::kDefinedType) const {
     if (IsAssignable(TypeOf(index), produced)) return Verdict();
     return Fail(check, {"register ", Name(index), " is ", Show(TypeOf(index)), ", but gets ", Show(produced)});
@@ -163,7 +163,7 @@ class FunctionVerifier {
     return dims;
   }
 
-  // Storage, device and dtype as declared, dims as the instruction says.
+  // The same for a tensor with this storage, the declared device and dtype, and the instruction's dims.
   Verdict ProduceTensor(uint32_t index, Storage storage, const std::vector<DimCode>& dims) const {
     return Produce(index, Type::Tensor(TypeOf(index).dtype, DimsOverSymbols(dims), storage, TypeOf(index).device));
   }
@@ -315,7 +315,7 @@ class FunctionVerifier {
     return Fail(Check::kKnownOpcode, "has no rule");
   }
 
-  // A second name of a tensor in the arena belongs to the same plan entry.
+  // A register that becomes a second name of an arena tensor belongs to the same plan entry.
   Verdict FollowArena(uint32_t to, uint32_t from) {
     const Type& type = TypeOf(to);
     if (!type.is_tensor() || type.storage != Storage::kArena) return Verdict();
@@ -328,7 +328,7 @@ class FunctionVerifier {
     return Fail(Check::kEscape, {Name(index), " is ", Show(type), " and would outlive its memory"});
   }
 
-  // Narrowing: an object of class "any" to anything counted or owned, or a type to itself with more known dims.
+  // Narrowing: an object of class "any" to any type whose tensors are owned, or a type to itself with more known dims.
   Verdict VerifyMatch(uint32_t to, uint32_t from) const {
     const Type& wanted = TypeOf(to);
     if (IsAnyObject(TypeOf(from))) {
@@ -485,7 +485,7 @@ class FunctionVerifier {
       const KernelParam& param = kernel.params[i];
       const Type& type = TypeOf(buffers[i]);
       const Type wanted = Type::Tensor(param.dtype, extents[i], type.storage, kernel.device);
-      // IsPassable leaves dims that are no constants to the call, which compares them.
+      // IsPassable accepts dims that are not constants; the call compares them.
       if (!IsPassable(wanted, type)) {
         return Fail(Check::kKernelOperands, {"kernel \"", kernel.name, "\", parameter \"", param.name, "\": expected ",
                                              Show(wanted), ", got ", Show(type)});

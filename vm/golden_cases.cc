@@ -1,3 +1,4 @@
+// The codec of the golden_cases section: tables first, then the tensors' elements at multiples of 64 bytes.
 #include "vm/golden_cases.h"
 
 #include <bit>
@@ -73,14 +74,16 @@ class CaseReader {
     return tensors;
   }
 
-  static constexpr int64_t kMaxTensors = 1 << 16;  // each takes some hundred bytes, however few stand for it
+  static constexpr int64_t kMaxTensors =
+      1 << 16;  // each takes some hundred bytes of memory, however few it takes in the file
 
   SharedBytes section_;
   ByteReader in_;
   int64_t tensors_left_ = kMaxTensors;  // and cases
 };
 
-// The tables; payloads begin at `data`, a multiple of kPlanAlignment, and go to `payloads` where that is not null.
+// Encodes the tables. The elements are to begin at `data`, a multiple of kPlanAlignment, and are appended to `payloads`
+// where that is not null.
 std::vector<std::byte> Encode(std::span<const GoldenCase> cases, uint64_t data, ByteWriter* payloads) {
   ByteWriter out;
   const auto tensors = [&](const std::vector<GoldenTensor>& list) {
@@ -120,7 +123,7 @@ std::vector<std::byte> Encode(std::span<const GoldenCase> cases, uint64_t data, 
 const char* GoldenOriginName(GoldenOrigin origin) { return origin == GoldenOrigin::kFile ? "file" : "reference"; }
 
 std::vector<std::byte> EncodeGoldenCases(std::span<const GoldenCase> cases) {
-  // Where the payloads begin depends on how long the tables are, which that number may lengthen.
+  // The payloads begin behind the tables, whose length depends on that number; so it is iterated until both agree.
   uint64_t data = 0;
   for (uint64_t size = 0; (size = Encode(cases, data, nullptr).size()) != data;) data = size;
   ByteWriter payloads;

@@ -1,6 +1,6 @@
 // Golden cases: calls of a program's functions with the results they should have, in a section of their own
-// (formats/README.md). In and out: tensors by name; decoded ones share the file's bytes. Nothing of a case is computed
-// here, and nothing of it is looked at when a file is opened.
+// (formats/README.md). In and out: tensors by name; decoded ones share the file's bytes. No case is run
+// here, and the section is not read when a file is opened.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Creation of an instance: it starts its own threads, or uses the embedder's parallel_for.
 #include "vm/instance.h"
 
 namespace ingot::vm {

@@ -1,5 +1,5 @@
-// Instance: what executables and contexts of one embedder share: where host memory comes from, the thread pool, the
-// log, and the timer that makes deadlines. Thread-safe; kept alive by what was made from it.
+// Instance: what executables and contexts of one embedder share: the allocator of host memory, the thread pool, the
+// log, and the timer of deadlines. Thread-safe; kept alive by what was made from it.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// The rows of opcodes.def as data, looked up by number and by name.
 #include "vm/instruction.h"
 
 #include <array>

@@ -1,3 +1,6 @@
+// FunctionLinker turns one function into linked code: it finds fixed registers, resolves operands to frame offsets, and
+// keeps the checks that are not proved (vm/facts.h). ProgramLinker chooses a variant of each kernel for this CPU and
+// loads the images.
 #include <algorithm>
 
 #include "runtime/cpu_features.h"

@@ -1,3 +1,5 @@
+// Sweeps over a function's code to sum, as formulas over its symbols, the tensors that it allocates one by one; binds
+// symbols to given shapes; and finds the largest tensor where the memory plan is fullest.
 #include "vm/memory_peak.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// One pass over the code, with a case per operand kind.
 #include "vm/operand_verifier.h"
 
 #include "vm/builtins.h"

@@ -1,3 +1,4 @@
+// Runs each preparing function once, in a context of its own, under the caller's limits.
 #include "vm/prepared_constants.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The parts of FunctionBuilder that are not generated from the opcode table: registers, labels, the plan, notes.
 #include "vm/program_builder.h"
 
 #include "runtime/check.h"

@@ -1,3 +1,5 @@
+// Reads the sections in the order in which their tables refer to each other. Fields are read by program_reader.h in the
+// order of program_fields.h.
 #include "vm/program_codec.h"
 
 #include <sys/mman.h>

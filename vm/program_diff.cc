@@ -1,3 +1,5 @@
+// Compares table by table. Rows are paired by name, constants without a name by position; functions are compared as
+// disassembled text.
 #include "vm/program_diff.h"
 
 #include <algorithm>

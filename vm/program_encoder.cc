@@ -1,3 +1,5 @@
+// Writer appends fields in the order of program_fields.h and interns texts, types, signatures and payloads; Encoder
+// makes the sections, each after all that it refers to.
 #include <algorithm>
 #include <bit>
 #include <cstring>

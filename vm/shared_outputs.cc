@@ -1,3 +1,5 @@
+// Follows the registers that show an input's or an output's memory through straight-line code, and compares the last
+// instruction that mentions the input with the first that mentions the output.
 #include "vm/shared_outputs.h"
 
 #include <algorithm>

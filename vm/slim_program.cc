@@ -1,3 +1,4 @@
+// Removes kernel variants and unused images from a program, and writes it with the other sections of its file.
 #include "vm/slim_program.h"
 
 #include "formats/packed_program.h"

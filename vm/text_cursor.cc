@@ -1,3 +1,4 @@
+// The tokens of assembler text, and messages that show the line with a caret.
 #include "vm/text_cursor.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads policies, and applies them: a digest in the list suffices, else a signature by one of the keys.
 #include "vm/trust.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Construction and text of types and signatures. A few functions of Program, Constant and ParamRole stand here too.
 #include "vm/type.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// One recursive relation, Takes(), stands behind subtyping and argument passing; besides it the check of a type's form,
+// and the substitution of symbols.
 #include "vm/type_rules.h"
 
 #include "vm/facts.h"

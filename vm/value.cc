@@ -1,3 +1,5 @@
+// Destruction of nested values without recursion, their description in messages, and the dynamic check of a value
+// against a type.
 #include "vm/value.h"
 
 #include "vm/type_rules.h"

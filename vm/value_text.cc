@@ -1,3 +1,4 @@
+// Numbers with nine digits, tensors with at most 16 elements, and the substitution of "{}".
 #include "vm/value_text.h"
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+// Verifies the tables: names, constants, weights, states, externals, images, kernels and signatures. Function bodies
+// are left to function_verifier.h and flow_verifier.h.
 #include "vm/verifier.h"
 
 #include <algorithm>

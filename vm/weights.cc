@@ -1,3 +1,4 @@
+// Replaces weights by the caller's tensors, then opens and checks each file of weights that is still needed.
 #include "vm/weights.h"
 
 #include <cstring>

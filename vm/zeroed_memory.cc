@@ -1,3 +1,6 @@
+// Follows all paths from each instruction that makes memory, a run of instructions without jumps at a time, until the
+// memory is written in full or anything else happens to it. The work is bounded; what exceeds the bound counts as not
+// proved.
 #include "vm/zeroed_memory.h"
 
 #include <algorithm>
