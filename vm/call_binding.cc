@@ -47,7 +47,7 @@ Status Interpreter::DimMismatch(const LinkedFunction& linked, int64_t* frame, si
   return ParameterMismatch(function, parameter, got);
 }
 
-// Copies an argument that fits its parameter but is strided, not aligned or read-only; a mismatch is a failure.
+// Copies an argument that fits its parameter but is strided or not aligned; every other mismatch is a failure.
 Status Interpreter::StageCopy(const LinkedFunction& linked, size_t parameter, const TensorView& view, bool is_reachable,
                               int64_t* slot) {
   const NamedType& param = linked.function->signature.params[parameter];
@@ -190,7 +190,7 @@ Result<Tensor> Interpreter::CopyToOwned(const TensorView& view, uint8_t device) 
   return tensor;
 }
 
-// The tensor itself where the pool or a value owns its memory, writable, compact and aligned; otherwise an owned copy.
+// The tensor itself where it has a storage and is writable, compact and aligned; otherwise an owned copy.
 Result<Tensor> Interpreter::Kept(const Tensor& tensor, uint8_t device) {
   const bool is_ours = tensor.storage() && !tensor.view().is_read_only;  // registers of storage owned are writable
   if (is_ours && tensor.is_compact() && tensor.view().IsAligned(kPlanAlignment)) return tensor;

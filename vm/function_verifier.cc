@@ -328,7 +328,8 @@ class FunctionVerifier {
     return Fail(Check::kEscape, {Name(index), " is ", Show(type), " and would outlive its memory"});
   }
 
-  // Narrowing: an object of class "any" to any type whose tensors are owned, or a type to itself with more known dims.
+  // Narrowing: an object of class "any" to a type that is no tensor or an owned one, or a type to itself with more
+  // known dims.
   Verdict VerifyMatch(uint32_t to, uint32_t from) const {
     const Type& wanted = TypeOf(to);
     if (IsAnyObject(TypeOf(from))) {

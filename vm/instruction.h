@@ -1,5 +1,5 @@
 // Opcodes and decoded instructions. Everything here comes from the one table vm/opcodes.def: the enum, and for each
-// opcode its row (name, operands, semantics), from which the codec, assembler, disassembler, builder and verifier
+// opcode its row (name, operands, semantics), by which the codec, assembler, disassembler, builder and operand verifier
 // work without knowing single opcodes. Instructions are plain data; nothing here proves them.
 #pragma once
 
@@ -89,7 +89,7 @@ using Operand = std::variant<int64_t, RegisterList, DimCode, std::vector<DimCode
 
 struct Instruction {
   Opcode opcode;
-  std::vector<Operand> operands;  // as the row lists them
+  std::vector<Operand> operands;  // in the order of the opcode's row
 
   int64_t scalar(size_t i) const { return std::get<int64_t>(operands[i]); }
   uint32_t reg(size_t i) const { return static_cast<uint32_t>(std::get<int64_t>(operands[i])); }

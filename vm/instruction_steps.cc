@@ -1,5 +1,5 @@
-// The instructions that stay in their frame: constants, arithmetic, tensors, shapes, tuples, optionals. A part of
-// vm/interpreter.h; the loop and calls are vm/interpreter.cc.
+// Handlers of the instructions that stay in their frame: constants, arithmetic, tensors, shapes, tuples, optionals. A
+// part of vm/interpreter.h; the loop is in vm/interpreter.cc, calls are in vm/warm_call.cc and vm/outside_calls.cc.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -201,7 +201,7 @@ Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, in
       return Status(StatusCode::kBadInput,
                     {"expected ", ShapeToString(type.dtype, shape), ", got a tensor ", bound->TypeToString()});
     }
-    // One that cannot be written as it is gets a copy at the end.
+    // An output that is strided or not aligned is copied to at the end.
     if (bound->is_compact && bound->IsAligned(kPlanAlignment)) {
       Drop(type, slot);
       WriteTensor(slot, bound->data, nullptr, shape);
@@ -292,7 +292,7 @@ Status Interpreter::Load(const Record& record, const Instruction& in, const Inst
   return Status();
 }
 
-// Narrowing: dims that the declared type knows are compared, an object becomes what it is declared to be.
+// Narrowing: known dims of the declared type are compared, and an object is unpacked into a register of its type.
 Status Interpreter::Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) {
   const Function& function = *record.linked->function;
   const Type& to = function.registers[source.reg(0)];

@@ -1,4 +1,5 @@
-// The loop. Compiled for speed, but for what is cold: the failures.
+// The interpreter's loop over linked code, and kernel calls. This file is compiled for speed; the failures are marked
+// cold.
 #include "vm/interpreter.h"
 
 #include <bit>
@@ -39,7 +40,7 @@ Status Interpreter::Run(std::span<const TensorView> outputs) {
   return Status();
 }
 
-// The operation at which a function is now, in a message.
+// Names the operation that a function is executing, for messages.
 [[gnu::cold]] std::string Interpreter::OperationAt(const Record& record) {
   // The loop leaves pc behind the instruction that runs.
   const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
@@ -80,7 +81,7 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
     Context::Activation* const activation = record->activation;
     void** const arguments = activation != nullptr ? activation->arguments.data() : nullptr;
     const int64_t* const ints = activation != nullptr ? activation->ints.data() : nullptr;
-    // Names the instruction for whoever looks at the record: failures, callees' returns.
+    // Stores the position in the record, where failures and returning callees read it.
     const auto at = [&] { record->pc = static_cast<uint32_t>(pc - code); };
     bool same_frame = true;
     while (same_frame) {
@@ -199,7 +200,7 @@ Status Interpreter::RunKernel(const KernelCall& call, Context::Activation& activ
   return LaunchKernel(call, activation);
 }
 
-// Arguments from the frame, and everything that has to be compared at each call.
+// Gathers arguments from the frame, and makes the checks that each call needs.
 Status Interpreter::PrepareKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame) {
   const Kernel& kernel = *call.kernel;
   for (const PointerGather& gather : call.pointers)

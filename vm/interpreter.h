@@ -1,6 +1,6 @@
 // Interpreter: runs linked code in a context. Frames are words on the context's stack, calls push a record: nothing
 // recurses on the C stack. It relies on what the verifier proved and checks the rest: dims that were not known,
-// arithmetic, indexes, memory, calls' depth, cancellation and fuel.
+// arithmetic, indexes, memory, the depth of calls, cancellation and fuel.
 #pragma once
 
 #include <span>
@@ -16,13 +16,13 @@ class Interpreter {
  public:
   explicit Interpreter(Context& context) : context_(context), builtin_call_({&context.interrupt_}) {}
 
-  // An invocation is one of the Enters, Run, then one of the results' functions, and in any case Unwind.
+  // An invocation calls Enter or EnterTensors, Run, TakeResults or CopyResults, and in any case Unwind.
   Status Enter(const LinkedFunction& linked, std::span<const Value> arguments);
   Status EnterTensors(const LinkedFunction& linked, std::span<const TensorView> inputs,
                       std::span<const TensorView> outputs);
   // `outputs` is empty, or has a tensor for each result of the function that was entered.
   Status Run(std::span<const TensorView> outputs);
-  // For failures that leave Run as exceptions.
+  // Adds the place to a failure that left Run as an exception.
   Status AtPlace(Status status);
   Status TakeResults(std::vector<Value>* results);
   Status CopyResults(std::span<const TensorView> outputs);
@@ -37,7 +37,7 @@ class Interpreter {
     int64_t base;  // of the frame, in words of the stack
     Context::Activation* activation = nullptr;
     uint32_t pc = 0;                      // where to go on, in linked code
-    const Instruction* call = nullptr;    // of the callee above: takes the results (frame offsets)
+    const Instruction* call = nullptr;    // that made the callee's record; takes its results (frame offsets)
     const Instruction* source = nullptr;  // the same with registers
   };
 
@@ -47,7 +47,8 @@ class Interpreter {
   Status PushFrame(const LinkedFunction& linked);
   void PopFrame();
   int64_t* FrameOf(const Record& record) { return context_.stack_.data() + record.base; }
-  // Symbols from the dims of the parameters, which are in the frame, and all comparisons; then the activation.
+  // Binds symbols to the dims of the parameters, which are in the frame, compares the other dims, and gets an
+  // activation.
   Status BindParameters(Record& record);
   // The dims of a parameter that is a tensor or a shape.
   static const int64_t* ExtentsOf(const LinkedFunction& linked, const int64_t* frame, size_t parameter) {
@@ -109,7 +110,7 @@ class Interpreter {
   Status Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const;
   Status Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
 
-  // Execution that somebody watches (vm/observed_steps.cc): runs a kernel call or an instruction that stays in its
+  // Observed execution (vm/observed_steps.cc): runs a kernel call or an instruction that stays in its
   // frame, and tells the context's observers.
   Status StepObserved(const LinkedInstruction& op, const Record& record, int64_t* frame,
                       std::span<const TensorView> outputs);
@@ -118,18 +119,18 @@ class Interpreter {
                                                     const int64_t* frame) const;
   Status CheckParametersFinite();
 
-  // Of elements, when the code has run.
+  // A copy of elements to be made after the code has run.
   struct Copy {
     TensorView from;
     TensorView to;
   };
   Context& context_;
   std::vector<Record> records_;
-  std::vector<Copy> write_backs_;                  // parameters that were staged
-  std::vector<Copy> copies_;                       // results that are not where they belong
+  std::vector<Copy> write_backs_;                  // staged parameters that the function writes
+  std::vector<Copy> copies_;                       // results that are not in the caller's outputs yet
   const RegisterList* returned_ = nullptr;         // of the outermost frame, as frame offsets
   const RegisterList* returned_source_ = nullptr;  // as registers
-  BuiltinCall builtin_call_;                       // the one that runs; its memory is kept
+  BuiltinCall builtin_call_;                       // the running one; its memory is reused
   int64_t fuel_left_ = 0;
 };
 

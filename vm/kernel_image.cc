@@ -1,3 +1,4 @@
+// Reads the ELF headers of a kernel image, refuses every form but the one that kernel_image.h describes, and maps it.
 // Field names and numbers: "Tool Interface Standard ELF Specification" and the processor supplements.
 #include "vm/kernel_image.h"
 
@@ -55,7 +56,7 @@ Status CheckDynamic(std::span<const std::byte> bytes, const Segment& segment) {
   return Status();
 }
 
-// Zero: any.
+// The ELF machine number of an architecture; 0: the name is not known, and any number is accepted.
 uint32_t ElfMachine(std::string_view architecture) {
   if (architecture == "x86_64") return EM_X86_64;
   if (architecture == "aarch64") return EM_AARCH64;

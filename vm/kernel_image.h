@@ -1,7 +1,7 @@
 // CPU kernel images: ELF shared objects of one segment that is readable and executable, without imports, relocations
-// or writable data, so that loading one is a single mapping and an entry point is base + offset. This checks that
-// form and makes the bytes executable; which kernel lies where is the descriptors' business. Memory is never writable
-// and executable at once.
+// or writable data, so that loading one is a single mapping and an entry point is base + offset. This file
+// checks that form and makes the bytes executable; the kernel descriptors say which kernel lies where. Memory is never
+// writable and executable at once.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace ingot::vm {
 
-// Of the CPU that this library was built for: the ELF machine number (EM_X86_64, EM_AARCH64), and the name that a
-// kernel image has for it (KernelImage::arch).
+// The CPU that this library was built for: its ELF machine number (EM_X86_64, EM_AARCH64), and its name in kernel
+// images (KernelImage::arch).
 uint16_t HostElfMachine();
 const char* HostArchitecture();
 
@@ -25,8 +25,8 @@ struct ElfImage {
   bool ContainsCode(uint64_t address) const { return address >= offset && address - offset < size; }
 };
 
-// Refuses everything that is not exactly such an image for the host's machine; reads within the bytes, whatever they
-// are.
+// Refuses, as corrupt, everything that is not exactly such an image for the host's machine. Never reads outside of the
+// bytes, whatever they are.
 Result<ElfImage> ReadElfImage(std::span<const std::byte> bytes);
 
 // Where the image's bytes lie in a file that may be mapped: the descriptor is borrowed for the call.

@@ -9,12 +9,12 @@ namespace ingot::vm {
 inline constexpr int kMaxTensorRank = 8;
 inline constexpr int kMaxTypeDepth = 16;
 inline constexpr int64_t kMaxTypeWeight = 512;  // types and formula steps that one type is made of
-// All tables together: registers, instructions, strings, plan entries, ... An item is some hundred bytes of memory,
-// however little it takes in the file; and all copies of texts together.
+// Caps for all tables together (registers, instructions, strings, plan entries, ...), of which an item takes some
+// hundred bytes of memory, however little it takes in the file; and for all copies of texts together.
 inline constexpr int64_t kMaxDecodedItems = 1 << 23;
 inline constexpr int64_t kMaxDecodedText = 1 << 28;
-// What a file gets of these, and to what its compressed tables may decompress: a part that every file has, and a part
-// for each of its bytes, some times what the densest tables need.
+// How much of these caps a file may use, and to how many bytes its compressed tables may decompress: an amount that
+// every file has, and an amount for each of its bytes, several times what the densest tables need.
 inline constexpr int64_t kFreeItems = 1 << 16;
 inline constexpr int64_t kItemsPerByte = 16;
 inline constexpr int64_t kFreeBytes = 1 << 20;
@@ -31,7 +31,7 @@ inline constexpr int64_t kMaxFlowBits = int64_t{1} << 31;
 inline constexpr int64_t kMaxFlowVisitsPerBlock = 64;
 // Memory alignment of plan entries, and the largest that kernels may assume.
 inline constexpr int64_t kPlanAlignment = 64;
-// At run time.
+// Caps at run time.
 inline constexpr int64_t kMaxCallDepth = 10'000;
 inline constexpr int64_t kMaxStackWords = 1 << 24;  // 128 MiB of frames
 

@@ -1,6 +1,7 @@
 // A verified Program in the form in which it runs. Per function: where registers lie in the frame, code with operands
 // resolved to frame offsets, kernels as function pointers with what their calls still have to do. Immutable and shared
-// by all contexts; what differs per context (arenas, argument arrays) is laid out here and lives in vm/activation.h.
+// by all contexts; what differs per context (arenas, argument arrays) is laid out here and lives in Context::Activation
+// (vm/context.h).
 //
 // Fixed registers. A tensor register that is written once, by plan_view, const_tensor, state, or a view of a fixed
 // register at an offset that is a formula over the symbols, has one address per activation as long as the symbols
@@ -24,7 +25,7 @@
 
 namespace ingot::vm {
 
-// An argument array's entry that is copied from the frame before each call.
+// A kernel argument that is copied from the frame before each call.
 struct PointerGather {
   uint32_t index;         // in the activation's argument array
   uint32_t frame_offset;  // of the tensor register
@@ -75,7 +76,7 @@ struct FixedInt {
   DimCode value;  // over the symbols
 };
 
-// How a dim of an argument is judged when a function is called.
+// How a dim of an argument is checked when a function is called.
 struct DimRule {
   enum class Kind : uint8_t { kAny, kConstant, kBind, kCompare } kind = Kind::kAny;
   int64_t value = 0;  // constant, or the symbol to bind
@@ -104,7 +105,7 @@ struct LinkedFunction {
   const Function* function = nullptr;
   uint32_t id = 0;
   FrameLayout frame;
-  std::vector<uint32_t> counted;        // frame offsets of words that hold a counted object
+  std::vector<uint32_t> counted;        // frame offsets of words that hold a reference to an Object
   std::vector<uint32_t> tensor_owners;  // frame offsets of words that hold the owner of an owned tensor
   std::vector<LinkedInstruction> code;
   std::vector<std::unique_ptr<Instruction>> instructions;  // what code points to
@@ -127,7 +128,7 @@ struct LinkOptions {
   bool zeroes_all = false;
   // Kernels that this process has already, by name; looked up before the images. Null: none, or not this one.
   std::function<IngotKernelFn(const std::string& name)> find_kernel;
-  int fd = -1;  // of the file that the images' file_offset speaks about
+  int fd = -1;  // of the file in which KernelImage::file_offset lies
 };
 
 struct LinkedProgram {
@@ -141,8 +142,8 @@ struct LinkedProgram {
 Result<LinkedProgram> Link(const Program& program, const LinkOptions& options);
 
 // The kernel's stub: reads every byte of its inputs, writes every byte of its outputs with a pattern of the kernel's
-// name. `ints` are the kernel's integer arguments, buffers as the kernel takes them. A cancelled status when `poll` stops
-// it.
+// name. `ints` are the kernel's integer arguments, buffers as the kernel takes them. A cancelled status when `poll`
+// stops it.
 Status RunStubKernel(const Kernel& kernel, void* const* buffers, const int64_t* ints, host::Poll poll);
 
 }  // namespace ingot::vm

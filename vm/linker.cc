@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kNotFixed = UINT32_MAX;
 
-// Everything about one function; what the verifier proved is relied on.
+// Links one function; relies on what the verifier proved.
 class FunctionLinker {
  public:
   FunctionLinker(const Program& program, uint32_t id, const std::vector<IngotKernelFn>& kernels)
@@ -53,7 +53,7 @@ class FunctionLinker {
   const Type& TypeOf(uint32_t index) const { return function_.registers[index]; }
   uint32_t OffsetOf(uint32_t index) const { return linked_->frame.offsets[index]; }
 
-  // ---- what registers are written and read by
+  // ---- writes and reads of registers
 
   void FindUses() {
     writes_.assign(function_.registers.size(), 0);
@@ -93,7 +93,7 @@ class FunctionLinker {
       if (in.opcode == Opcode::kView) {
         const uint32_t source = fixed_of_[in.reg(1)];
         const Dim offset = facts_.OverSymbols(in.dim(2));
-        // A view whose bounds are not known to hold is made, and compared, when it runs.
+        // A view whose bounds are not proved is made and checked when its instruction runs.
         if (source == kNotFixed || !offset || !IsProvedView(in)) continue;
         fixed = linked_->fixed[source];
         fixed.offset_bytes = DimCode::Binary(DimOp::kAdd, fixed.offset_bytes, *offset);
@@ -117,7 +117,7 @@ class FunctionLinker {
     return TypeOf(in.reg(0)).has_constant_dims() && source.has_constant_dims() && offset && offset->is_constant();
   }
 
-  // What is left to compare of a plan view; false when its dims are no formulas over the symbols.
+  // Notes the comparison of sizes that a plan view still needs; false when its dims are no formulas over the symbols.
   bool SetPlanCheck(const Instruction& in, FixedRegister& fixed) const {
     fixed.dtype = TypeOf(in.reg(0)).dtype;
     const PlanEntry& entry = function_.plan.entries[fixed.index];
@@ -136,7 +136,8 @@ class FunctionLinker {
 
   void FindAligned() {
     unaligned_.assign(function_.registers.size(), false);
-    // Who gets its address from whom; what is found unaligned makes those unaligned in turn.
+    // Pairs (source, target) of registers of which the target gets the source's address. An unaligned source makes its
+    // targets unaligned.
     std::vector<std::pair<uint32_t, uint32_t>> heirs;
     std::vector<uint32_t> found;
     const auto find = [&](uint32_t index) {
@@ -214,7 +215,7 @@ class FunctionLinker {
 
   void EmitCode() {
     std::vector<uint32_t> positions(function_.code.size() + 1, 0);
-    // A register whose address is fixed and that nothing reads in the frame is not written there.
+    // A register whose address is fixed is written to the frame only if something reads it there.
     std::vector<bool> read_in_frame = other_uses_;
     for (size_t i = 0; i < function_.code.size(); ++i) {
       if (function_.code[i].opcode == Opcode::kCallKernel) LinkKernelCall(function_.code[i], read_in_frame);

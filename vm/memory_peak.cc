@@ -19,7 +19,8 @@ DimCode Sum(const DimCode& a, const DimCode& b) {
   return IsZero(a) ? b : IsZero(b) ? a : DimCode::Binary(DimOp::kAdd, a, b);
 }
 
-// Bytes of a tensor of this type, where its dims are formulas: their product, times one number.
+// The size in bytes of a tensor of this type, as one constant times the product of its symbolic dims; unknown when a
+// dim is.
 Dim BytesOf(const Type& type) {
   int64_t factor = 1;
   std::optional<DimCode> symbolic;
@@ -39,8 +40,9 @@ Dim BytesOf(const Type& type) {
   return DimCode::Binary(DimOp::kFloorDiv, DimCode::Binary(DimOp::kAdd, size, DimCode(7)), DimCode(8));
 }
 
-// Tensors that are allocated one by one. They go when they are released and nothing else may hold them. Where there are
-// jumps the order of instructions is not that of time, and all are taken to live at once.
+// The tensors that a function allocates one by one. A tensor is freed when its register is released, unless something
+// else may hold its memory. In functions with jumps, where instructions do not run in their order, all tensors are
+// taken to live at the same time.
 class OwnTensors {
  public:
   explicit OwnTensors(const Function& function) : function_(function) {}
@@ -58,7 +60,7 @@ class OwnTensors {
         formulas_.erase(in.reg(0));
         if (const auto number = numbers_.extract(in.reg(0))) sum_of_numbers_ -= number.mapped();
       } else if (SharesMemory(in.opcode)) {
-        // It stays, under a name that no register has.
+        // Its memory may be held by others, so it is kept to the end, under a key that no register has.
         ForEachRegister(in, [&](uint32_t index, bool) { Keep(index); });
       }
     }

@@ -1,6 +1,7 @@
-// What observers of invocations see, and what they may say: profilers get every instruction that was run with its
-// times; instruments are asked before kernels, builtins and external functions run, and told after. The interpreter's
-// observed loop (vm/observed_steps.cc) makes these events; without observers that loop is not entered at all.
+// What observers of invocations see and decide: profilers get every instruction that was run with its times;
+// instruments are called before and after kernels, builtins and external functions, and may skip one or stop. The
+// interpreter's observed loop (vm/observed_steps.cc) makes these events; without observers that loop is not entered at
+// all.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Event {
   const char* name = "";       // of the kernel, builtin or external function; else the opcode's text
   int64_t begin_ns = 0;        // steady clock; 0 before it has run
   int64_t end_ns = 0;
-  int64_t flops = 0;  // a kernel's as its descriptor estimates them; 0: not known
-  int64_t bytes = 0;  // so too; of others the sizes of their tensors
+  int64_t flops = 0;  // of a kernel, as its descriptor estimates them; 0: not known
+  int64_t bytes = 0;  // of a kernel likewise; of other instructions the sizes of their tensors
 };
 
 // A tensor of the instruction; compact.

@@ -1,5 +1,5 @@
-// The observed way to run one instruction: events for profilers and instruments, and the search for what makes a NaN. A
-// part of vm/interpreter.h that costs nothing while nobody looks: the plain loop does not call it.
+// Runs one instruction under observation: events for profilers and instruments, and the search for the instruction that
+// makes a NaN. A part of vm/interpreter.h that costs nothing without observers: the plain loop does not call it.
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -61,8 +61,8 @@ bool WritesItsInputs(std::span<const EventArgument> arguments) {
   return false;
 }
 
-// Fails when an output is worse than every input was. Inputs that still are what they were are looked at only when an
-// output is suspect: weights are large.
+// Fails when an output is worse than every input was. Inputs that the instruction cannot have changed are checked only
+// when an output is not finite, since weights are large.
 Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arguments,
                           std::optional<Finiteness> inputs) {
   for (const EventArgument& argument : arguments) {
@@ -105,7 +105,8 @@ Event Interpreter::DescribeEvent(const LinkedInstruction& op, const Record& reco
   return event;
 }
 
-// Of an external function the arguments before and the results after, since a result may replace an argument.
+// The tensors of the instruction. For an external function these are the arguments before the call and the results
+// after it, since a result may replace an argument.
 Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase, const LinkedInstruction& op,
                                                                const Record& record, const int64_t* frame) const {
   std::vector<EventArgument> arguments;

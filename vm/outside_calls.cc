@@ -1,5 +1,5 @@
-// Calls out of the program: external functions and builtins; and the closures that calls of functions come from. A part
-// of vm/interpreter.h.
+// Handlers of the instructions that call out of the program's functions, to external functions and builtins, and of the
+// one that makes a closure. A part of vm/interpreter.h.
 #include "vm/builtins.h"
 #include "vm/failure_text.h"
 #include "vm/frame_words.h"
@@ -20,7 +20,7 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
   const External& external = context_.executable_->program().externals[id];
   const std::string where = StrCat({"external function \"", external.name, "\""});
   const Function& function = *record.linked->function;
-  // Symbols as the arguments bind them, by the same rules as at a call of a function.
+  // Symbols are bound by the arguments, as in a call of a function.
   std::vector<int64_t> symbols(external.signature.symbols.size(), -1);
   std::vector<Value> arguments;
   for (size_t i = 0; i < in.registers(2).size(); ++i) {
@@ -87,7 +87,7 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
   const auto builtin = static_cast<Builtin>(in.scalar(1));
   const BuiltinInfo& row = *FindBuiltin(static_cast<uint64_t>(builtin));
   const auto fail = [&](Status status) { return std::move(status).WithContext({"builtin ", row.name}); };
-  // The verifier knows the same register and the same plan entry; views and what lies in sequences show here.
+  // The verifier refuses equal registers and plan entries; views and tensors in sequences are compared here.
   if (!builtin_call_.WritesApart(row)) return fail(FailedOutside("its output overlaps an input"));
   Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
   if (!status.ok() && status.code() == StatusCode::kCancelled) return Interrupted();

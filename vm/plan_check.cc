@@ -1,6 +1,6 @@
-// Overlap is decided by a sweep over the instructions: roots in the order in which their lives begin; those alive are
-// kept sorted by offset, where they are disjoint, so that a new one has to be compared with its two neighbours only.
-// Aliases take no part: they lie inside their root in memory and in time.
+// Overlap is found by a sweep over the roots in the order in which their lives begin. Those that are alive are kept
+// sorted by offset; they are disjoint, so that a new one has to be compared with its two neighbours only. Aliases take
+// no part: they lie inside their root in memory and in time.
 #include "vm/plan_check.h"
 
 #include <algorithm>

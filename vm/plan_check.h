@@ -1,5 +1,5 @@
-// Memory plans as numbers: evaluated for given symbols, and proved to be sound. The verifier does it at load for
-// plans without symbols, a context whenever it sees new symbol values.
+// Memory plans as numbers: evaluated for given symbols, and proved to be sound. The verifier does this for plans
+// without symbols when a file is opened, a context whenever it sees new symbol values.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct PlanNumbers {
   std::vector<int64_t> sizes;
 };
 
-// Nothing in the plan depends on symbols.
+// Whether nothing in the plan depends on symbols.
 bool IsConstantPlan(const MemoryPlan& plan);
 // Fails where a formula overflows. The plan's ids are checked already (PlanForm).
 Result<PlanNumbers> EvaluatePlan(const MemoryPlan& plan, std::span<const int64_t> symbols);

@@ -1,5 +1,5 @@
-// What nearly every file of the VM includes, parsed once where headers are precompiled. No file includes this one: each
-// names what it uses.
+// Headers that nearly every file of the VM includes; they are parsed once where headers are precompiled. No file
+// includes this one: each names what it uses.
 #include <algorithm>
 #include <functional>
 #include <memory>

@@ -2,7 +2,7 @@
 // where the file runs, because the file keeps them raw. They are computed once, when the first context is made, by
 // builtins alone and hence to the same bytes everywhere, and shared by all contexts from then on. Looking at a file
 // (opening, verifying, inspecting) computes nothing. In: the verified program. Out: bytes, aligned like other
-// constants'. Not here: what such functions may do, which the verifier proves.
+// constants'. The verifier proves what such functions may do.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,10 @@ struct ContextOptions;
 
 class PreparedConstants {
  public:
-  // Does nothing once it went well. The limits hold for all that is computed; the fuel for each function. Thread-safe.
+  // Computes all of them, once; after a success it does nothing. The memory cap and the deadline hold for all functions
+  // together, the fuel for each. Thread-safe.
   Status Compute(const std::shared_ptr<const Executable>& executable, const ContextOptions& limits);
-  // Of a prepared constant, after Compute.
+  // The elements of a prepared constant, after Compute.
   std::byte* data(size_t constant) const { return static_cast<std::byte*>(tensors_[constant].data()); }
 
  private:

@@ -112,7 +112,7 @@ struct KernelVariant {
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
 
-// What a call may do besides writing its out parameters. Bits; a pure kernel has none.
+// What a kernel call may do besides writing its out parameters, as bits; a pure kernel has none.
 enum KernelEffect : uint32_t { kEffectReadsState = 1, kEffectWritesState = 2, kEffectIo = 4, kEffectMayFail = 8 };
 constexpr uint32_t kAllEffects = 15;
 
@@ -150,7 +150,8 @@ struct External {
   friend bool operator==(const External&, const External&) = default;
 };
 
-// A result of a function of the program that takes nothing and goes straight through builtins.
+// Names a result of a function of the program that takes no arguments and whose code is straight-line calls of
+// builtins.
 struct PreparedBy {
   FunctionId function;
   uint32_t result = 0;
@@ -177,8 +178,8 @@ struct WeightFile {
   friend bool operator==(const WeightFile&, const WeightFile&) = default;
 };
 
-// A constant that stands for itself alone, under a name of its own: nothing was computed from its elements when the
-// program was made, so whoever opens the file may replace them (vm/weights.h).
+// A constant that can be replaced by its name when the file is opened (vm/weights.h): nothing was computed from its
+// elements when the program was made.
 struct Weight {
   ConstantId constant;
   std::optional<uint32_t> file;  // where the elements are, from `offset` on; the constant has no bytes then
@@ -186,8 +187,8 @@ struct Weight {
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 
-// Of a state that is filled step by step, such as a key/value cache: dims[axis] is its capacity, and the int64 state
-// of rank 0 `length` says how much of it holds something. What lies behind that has no meaning.
+// How a state is filled step by step, as a key/value cache is: dims[axis] is its capacity, and `length`, an int64 state
+// of rank 0, says how many of these elements are filled. Those behind it have no meaning.
 struct StateGrowth {
   uint8_t axis = 0;
   StateId length;

@@ -13,7 +13,7 @@ using formats::ByteReader;
 using formats::Section;
 using formats::SectionKind;
 
-// Memory of a size that takes none and cannot be read.
+// Reserves addresses that take no memory and cannot be read.
 Result<SharedBytes> ReserveAddresses(uint64_t size) {
   if (size == 0) return SharedBytes();
   void* const data = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,7 +41,7 @@ class Decoder {
       bool is_required;
       bool (Decoder::*parse)();
     };
-    // What refers to another table comes after it.
+    // A table comes after those that it refers to.
     constexpr Row kRows[] = {
         {SectionKind::kStrings, true, &Decoder::Strings},
         {SectionKind::kMetadata, true, &Decoder::Metadata},

@@ -74,7 +74,7 @@ class Diff {
     }
   }
 
-  // Rows by their names; of equal names (which no verified program has), the last.
+  // Pairs rows by their names. Of equal names, which no verified program has, the last row counts.
   template <typename Row, typename Compare>
   void Named(const std::string& what, const std::vector<Row>& a, const std::vector<Row>& b, Compare compare) {
     std::map<std::string, const Row*> others;
@@ -104,7 +104,7 @@ class Diff {
           std::to_string(b.plan.entries.size()) + ")");
     }
     if (!(a.notes == b.notes)) Say(what + "another debug map");
-    // Names instead of numbers: what moved in a table is the same.
+    // The text has names instead of numbers, so that rows which moved in a table make no difference.
     const std::vector<std::string> left = LinesOf(DisassembleFunction(a_, a)),
                                    right = LinesOf(DisassembleFunction(b_, b));
     const auto [one, two] = std::ranges::mismatch(left, right);
@@ -144,7 +144,7 @@ class Diff {
         std::to_string(b.bytes.size()) + " bytes for " + b.arch + ", other code");
   }
 
-  // By name where there is one, else by place. Several of one name are compared in order.
+  // Pairs constants by name, those without one by position. Several of one name are compared in order.
   void Constants() {
     std::map<std::string, std::vector<const Constant*>> others;
     const auto key = [](const Constant& constant, size_t i) {

@@ -36,10 +36,10 @@ class StringTable {
   std::vector<const std::string*> texts_;
 };
 
-// The writing codec of vm/program_fields.h: nothing that it is given can fail.
+// The writing codec of vm/program_fields.h. Its functions never fail: they return true always.
 class Writer {
  public:
-  // The bytes that were written since the last time.
+  // Takes the bytes that were written since the last call.
   std::vector<std::byte> Take() { return out_->Take(); }
   ByteWriter& out() { return *out_; }
 
@@ -137,7 +137,7 @@ class Writer {
 
   // ---- code
 
-  // Registers behind the signature's.
+  // The types of the registers behind symbols and parameters.
   bool FrameTypes(const Function& function) {
     const size_t implied =
         std::min(function.registers.size(), function.signature.symbols.size() + function.signature.params.size());
@@ -223,7 +223,7 @@ class Writer {
   uint64_t payload_end_ = 0;
 };
 
-// The sections, in an order in which what is referred to is complete when it is written.
+// Makes the sections. The order of calls is such that a table is complete when it is written.
 class Encoder {
  public:
   explicit Encoder(const Program& program) : program_(program) {}
@@ -259,7 +259,7 @@ class Encoder {
     Done(writer_.List(program_.weight_files, [&](const WeightFile& file) { return WeightFileFields(writer_, file); }));
     return Table(program_.weights, [&](const Weight& weight) { return WeightFields(writer_, weight); });
   }
-  // What the constants' data section is made of.
+  // The pieces of the section with the constants' elements.
   std::vector<std::span<const std::byte>> TakePayloads() { return writer_.TakePayloads(); }
 
   std::vector<std::byte> DebugMap() {
@@ -277,7 +277,7 @@ class Encoder {
     return writer_.Take();
   }
 
-  // After everything else.
+  // Called last.
   std::vector<std::byte> Strings() {
     writer_.WriteStrings();
     return writer_.Take();
@@ -296,7 +296,7 @@ class Encoder {
   Writer writer_;
 };
 
-// Images are mapped where they lie: page boundaries of the largest pages of their machine.
+// Images are mapped from the file, so they begin at a multiple of the largest page size of their machine.
 uint64_t ImageAlignment(const KernelImage& image) { return image.arch == "aarch64" ? 65536 : 4096; }
 
 }  // namespace
@@ -318,7 +318,7 @@ Result<EncodedProgram> EncodedProgram::Encode(const Program& program, const Enco
   INGOT_RETURN_IF_ERROR(add(SectionKind::kMemoryPlans, encoder.MemoryPlans()));
   INGOT_RETURN_IF_ERROR(add(SectionKind::kConstants, encoder.Constants()));
   if (!program.weights.empty()) {
-    // A reader that knows nothing of it would find constants without bytes.
+    // Required when weights are in files: a reader that ignores the section would find constants without bytes.
     INGOT_RETURN_IF_ERROR(add(SectionKind::kWeights, encoder.Weights(), !program.weight_files.empty()));
   }
   if (options.debug_map) INGOT_RETURN_IF_ERROR(add(SectionKind::kDebugMap, encoder.DebugMap(), false));

@@ -1,10 +1,10 @@
-// What every row of a program's tables is made of, field by field in the order of the file: one description, which the
-// encoder's Writer and the decoder's Reader both follow (vm/program_encoder.cc, program_decoder.cc), so that what is
-// written is what is read. formats/README.md says the same in prose.
+// The fields of every row of a program's tables, in the order of the file: one description that the encoder's Writer
+// and the decoder's Reader both follow (vm/program_encoder.cc, vm/program_reader.h), so that what is written is what is
+// read. formats/README.md says the same in prose.
 //
-// A Codec has a function per kind of field, which says whether to go on (the Reader keeps why not). The Writer takes
-// rows as they are (const), the Reader fills them and judges what it reads. What the two do differently on purpose is a
-// function of theirs, too: interned texts, types and signatures, payloads of constants, how long code is.
+// A codec has a function per kind of field, which returns whether to go on (the Reader keeps the reason why not). The
+// Writer takes rows as they are (const); the Reader fills them and checks what it reads. Kinds of fields that the two
+// treat differently are functions of the codec, too: interned texts, types and signatures, payloads of constants, code.
 #pragma once
 
 #include "vm/program.h"

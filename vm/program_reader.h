@@ -1,6 +1,6 @@
-// The reading codec of vm/program_fields.h: fields of a section's bytes become those of rows, judged as far as a field
-// by itself can be (form, caps, references to earlier rows); what rows mean together is the verifier's. Used by
-// program_decoder.cc alone.
+// The reading codec of vm/program_fields.h: it reads fields from a section's bytes into rows and checks what can be
+// checked of a field alone (form, caps, references to earlier rows). The verifier checks what rows mean together. Used
+// by program_decoder.cc alone.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +16,13 @@
 
 namespace ingot::vm {
 
-// Everything that takes far more memory than bytes counts against a budget for the whole file: rows of tables, each of
-// the types that a type copies, steps of formulas, register operands, and text. An item stands for some hundred bytes of
-// memory; what takes more counts as several. The budget is the file's: few bytes cannot ask for much.
+// Everything that takes far more bytes in memory than in the file counts against a budget for the whole file: rows of
+// tables, each of the types that a type copies, steps of formulas, register operands, and text. An item stands for some
+// hundred bytes of memory; what takes more counts as several. The budget follows from the size of the file, so that a
+// small file cannot ask for much memory.
 class Reader {
  public:
-  // What a row of a table takes, in items, where that is more than one.
+  // The items that a row of a table counts as, where that is more than one.
   static constexpr int64_t kItemsPerFunction = 16;  // linked it takes as much again
   static constexpr int64_t kItemsPerKernel = 16;
   static constexpr int64_t kItemsPerInstruction = 8;
@@ -29,7 +30,7 @@ class Reader {
   static constexpr int64_t kItemsPerRow = 4;  // of plans, constants, states
   static constexpr uint64_t kMaxOperands = 1 << 16;
 
-  // A file of so many bytes.
+  // `file_bytes` is the size of the file.
   Reader(const CheckSet& checks, size_t file_bytes)
       : checks_(checks),
         bytes_left_(kFreeBytes + kBytesPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedText)),
@@ -37,20 +38,20 @@ class Reader {
         items_left_(std::min(kFreeItems + kItemsPerByte * std::min(static_cast<int64_t>(file_bytes), kMaxDecodedItems),
                              kMaxDecodedItems)) {}
 
-  // Ends the reading: nothing more is read, and everything on the way back says so by false. A check that is left out
+  // Ends the reading with a failed check; always returns false, which every caller passes on. A check that is left out
   // ends it too, with success.
   [[gnu::noinline]] bool Fail(Check check, ingot::Text message) {
     verdict_ = Verdict::Fail(checks_, check, message);
     return false;
   }
-  // With the place in the bytes.
+  // The same, with the position in the bytes.
   [[gnu::noinline]] bool Refuse(Check check, ingot::Text message) { return Fail(check, in_->Error(message).message()); }
-  // A failure that is none of these checks' (the container's, memory).
+  // Ends the reading with a failure of another kind than these checks (of the container, or no memory).
   bool Stop(Status status) {
     verdict_ = Verdict::Stop(std::move(status));
     return false;
   }
-  // Puts a place before what made the reading end; always false.
+  // Puts a place in front of the failure's message; always returns false.
   [[gnu::noinline]] bool Inside(const char* what, size_t index) {
     verdict_ = std::move(verdict_).WithContext({what, index});
     return false;
@@ -82,7 +83,7 @@ class Reader {
     out = formats::FromZigzag(bits);
     return true;
   }
-  // A 32-bit index; whether it names something is judged later.
+  // A 32-bit index; whether it names something is checked later.
   bool Index(uint32_t& out) { return Number(out, UINT32_MAX - 1); }
   // Zero: none; otherwise index + 1.
   template <typename T>
@@ -115,8 +116,7 @@ class Reader {
     }
     return true;
   }
-  // A count of items of one byte at least, for tables whose items take far more memory than bytes: all tables of a
-  // sort together stay under the cap.
+  // A count of items of one byte at least, which take far more bytes in memory; they are taken from the budget.
   bool Count(uint64_t& out) {
     if (!Items(out)) return false;
     if (out > static_cast<uint64_t>(items_left_)) return Refuse(Check::kCountCap, {out, " items are too many"});
@@ -124,7 +124,7 @@ class Reader {
     return true;
   }
 
-  // Before a table's bytes are decompressed.
+  // Takes a table's bytes from their budget, before they are decompressed.
   bool ChargeTable(uint64_t size) {
     if (size > static_cast<uint64_t>(bytes_left_)) {
       return Fail(Check::kCountCap, {"tables of ", size, " bytes in a file as small as this"});
@@ -133,7 +133,7 @@ class Reader {
     return true;
   }
 
-  // Takes from the budget.
+  // Takes items from the budget.
   bool Charge(int64_t items) {
     items_left_ -= items;
     return items_left_ >= 0 || Refuse(Check::kCountCap, "the tables are too large together");
@@ -198,7 +198,7 @@ class Reader {
       return true;
     });
   }
-  // A copy of a type of the table; large ones count as many.
+  // Copies a type of the table; a large type counts as many items.
   bool TypeOf(Type& out) {
     uint32_t index = 0;
     if (!TypeIndex(index)) return false;
@@ -228,7 +228,7 @@ class Reader {
 
   // ---- code
 
-  // Registers behind the signature's.
+  // The types of the registers behind symbols and parameters.
   bool FrameTypes(Function& function) {
     function.registers.assign(function.signature.symbols.size(), Type::Int());
     for (const NamedType& param : function.signature.params) function.registers.push_back(param.type);
@@ -378,7 +378,7 @@ class Reader {
     return Refuse(Check::kTypeIndex, {"type ", out, " of ", types_.size()});
   }
 
-  // What a copy of a type costs, in items.
+  // The items that a copy of a type counts as, before kItemsPerType.
   static int64_t WeightOf(const Type& type) {
     size_t steps = type.class_name.size();
     for (const vm::Dim& dim : type.dims) steps += dim ? dim->steps().size() : 0;
@@ -388,7 +388,7 @@ class Reader {
     return weight;
   }
 
-  // With how deep it nests and what a copy of it costs: the table is small, copies may not be.
+  // A type with its depth and the weight of a copy: the table is small, but copies of its types may not be.
   struct TableType {
     Type type;
     int depth;
