@@ -111,7 +111,7 @@ class OwnTensors {
     if (most.fits()) {
       most_ = std::move(most);
     } else {
-      depends_on_data_ = true;  // not as a formula of the file's length
+      depends_on_data_ = true;  // the sum is too long for a formula
     }
   }
 
@@ -148,7 +148,7 @@ MemoryNeeds MemoryNeedsOf(const MemoryNeeds& of_program, const Function& functio
     if (grown.fits()) {
       sum = std::move(grown);
     } else {
-      needs.depends_on_data = true;  // not as a formula of the file's length
+      needs.depends_on_data = true;  // the sum is too long for a formula
     }
   };
   for (const Arena& arena : function.plan.arenas) add(needs.arenas, arena.size);

@@ -14,7 +14,7 @@ namespace ingot::vm {
 struct MemoryNeeds {
   DimCode arenas;                // bytes of the function's memory plan: its peak
   DimCode results;               // bytes of the tensors that are allocated one by one, the most that live at once
-  bool depends_on_data = false;  // there are also tensors whose dims are data-dependent
+  bool depends_on_data = false;  // more tensors are not counted: of data-dependent dims, or too many for a formula
   bool calls = false;            // it calls functions, whose memory is not counted
   int64_t workspace_bytes = 0;   // the largest constant workspace of the program's kernels
   int64_t state_bytes = 0;       // of the program's states, which a context holds as long as it lives

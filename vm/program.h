@@ -150,8 +150,7 @@ struct External {
   friend bool operator==(const External&, const External&) = default;
 };
 
-// Names a result of a function of the program that takes no arguments and whose code is straight-line calls of
-// builtins.
+// Names a result of a function of the program that takes no arguments, has no jumps and calls builtins only.
 struct PreparedBy {
   FunctionId function;
   uint32_t result = 0;

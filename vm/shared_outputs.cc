@@ -10,10 +10,10 @@
 namespace ingot::vm {
 namespace {
 
-// The registers that show one tensor's memory, and when they are mentioned.
+// The registers that show one tensor's memory, and the first and the last instruction that mention one of them.
 struct Family {
   std::vector<bool> members;
-  bool is_whole = true;  // every member begins where the tensor does
+  bool is_whole = true;  // every member begins at the tensor's first byte
   std::optional<uint32_t> first, last;
 
   void Mention(uint32_t pc) {
@@ -92,10 +92,10 @@ class Finder {
     return family;
   }
 
-  // What is mentioned is taken for read, or written.
+  // Every mention of the input counts as a read, every mention of the output as a write.
   bool IsReadBeforeWritten(const Family& input, const Family& output) const {
     for (size_t i = 0; i < input.members.size(); ++i) {
-      if (input.members[i] && output.members[i]) return false;  // a register that shows now one, now the other
+      if (input.members[i] && output.members[i]) return false;  // a register that shows either
     }
     if (!input.last || !output.first || *input.last < *output.first) return true;
     return *input.last == *output.first && input.is_whole && output.is_whole &&

@@ -1,8 +1,9 @@
-// Which outputs of a function may be bound to the memory of one of its inputs. The kernels' descriptors declare what a
-// kernel may write in place (kernel_abi.h allows no other overlap); a function may do so when all that it reads of the
-// input is read before it first writes the output, by the kernel at the latest that declares this pair.
+// Which outputs of a function may be bound to the memory of one of its inputs. A function may write such an output when
+// its last read of the input comes before its first write of the output. Both may be the same kernel call, if the
+// kernel's descriptor declares that this parameter may be written in place (kernel_abi.h allows no other overlap).
 //
-// In: a verified function. Out: pairs. Functions with jumps have none: the order of instructions is not that of time.
+// In: a verified function. Out: pairs. Functions with jumps have none, since their instructions do not run in their
+// order.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Stubs stand in for native kernels wherever code is not to be trusted, or not there: they prove that whatever calls
-// a kernel hands it memory of exactly the declared extents.
+// The stub that runs in the place of a native kernel, where its code is not trusted or missing. It reads and writes
+// exactly the declared extents, so that sanitizers find a caller that passes less memory.
 #include <cstring>
 
 #include "vm/linked_program.h"

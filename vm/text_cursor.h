@@ -1,6 +1,6 @@
 // A cursor over assembler text: words, numbers, quoted strings, punctuation and raw dimension text, with positions
-// for messages. It skips spaces, line ends and comments (; to the end of the line). The first error sticks: everything
-// after it fails too, so that a grammar reads as a plain sequence.
+// for messages. It skips spaces, line ends and comments (; to the end of the line). The first error is kept, and
+// everything after it fails too, so that a parser need not check each step.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ const char* ValueKindName(ValueKind kind);
 
 // Where a tensor register's memory comes from.
 enum class Storage : uint8_t {
-  kOwned = 0,        // counted; the only one that may be returned, captured, or put into a tuple
+  kOwned = 0,        // reference-counted; the only one that may be returned, captured, or put into a tuple
   kArena = 1,        // a slot of this function's memory plan; ends with the activation
   kConstant = 2,     // the file's bytes; read only
   kBorrowed = 3,     // the caller's, read only: tensor parameters
@@ -85,8 +85,9 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// A symbolic integer of a signature. min <= value <= max is checked when it is bound: by a parameter's dim, or by what
-// the context keeps in an int64 state of rank 0 (how far a cache is filled); dims of parameters are compared then.
+// A symbolic integer of a signature. It is bound by a parameter's dim, or by the value of an int64 state of rank 0 (how
+// far a cache is filled), with which dims of parameters are then compared. min <= value <= max is checked when it is
+// bound.
 struct Symbol {
   std::string name;
   int64_t min = 0;
@@ -101,7 +102,7 @@ struct NamedType {
   friend bool operator==(const NamedType&, const NamedType&) = default;
 };
 
-// Symbols, then what a call takes and gives. Tensor parameters are borrowed (or borrowed_mut, when the function
+// Symbols, parameters and results. Tensor parameters are borrowed (or borrowed_mut, when the function
 // writes them), results are owned. A symbol is bound by the first parameter dim (then shape element) that is this
 // symbol alone; every other known dim is compared. A result's dim may be unknown.
 struct Signature {

@@ -8,8 +8,8 @@
 namespace ingot::vm {
 namespace {
 
-// What is known about dims before the program runs: a subtype's are proved to fit, those of an argument are compared
-// when the call is made, so that only what can never fit is refused.
+// How dims are related before the program runs. In subtyping they must be proved to be equal; the dims of an argument
+// are compared when the call is made, so that only constants which can never be equal are refused here.
 enum class DimRelation : uint8_t { kProved, kCompared };
 
 bool DimsRelate(const std::vector<Dim>& to, const std::vector<Dim>& from, DimRelation relation) {
@@ -22,7 +22,8 @@ bool DimsRelate(const std::vector<Dim>& to, const std::vector<Dim>& from, DimRel
   return true;
 }
 
-// A register shows memory as it is; a parameter borrows it, whatever it is, when it may write what it writes.
+// In subtyping storages are equal. A parameter borrows memory of any storage; one that is written needs writable
+// memory.
 bool StorageRelates(Storage to, Storage from, DimRelation relation) {
   return relation == DimRelation::kProved ? to == from : to != Storage::kBorrowedMut || IsWritable(from);
 }
@@ -59,8 +60,8 @@ bool Takes(const Type& to, const Type& from, DimRelation dims) {
     case ValueKind::kOptional:
       return elements(to.elements, from.elements, dims);
     case ValueKind::kClosure:
-      // Nothing compares the dims of a closure when it is passed: they are proved, whichever way it goes. What stands
-      // for a parameter of `to` becomes a parameter of `from`.
+      // No run-time check compares the dims in a closure's type, so they have to be proved. Parameters are
+      // contravariant.
       return elements(from.elements, to.elements, DimRelation::kProved) &&
              elements(to.results, from.results, DimRelation::kProved);
     case ValueKind::kObject:

@@ -1,5 +1,5 @@
-// When a value of one type may stand where another is expected. Used by the verifier at load and, for the dynamic
-// checks, by the linker.
+// When a value of one type may stand where another is expected. Used by the verifier when a file is opened, and by the
+// dynamic checks of the interpreter.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ingot::vm {
 
-// What a type is part of: it decides which storages tensors in it may have.
+// Where a type stands, which decides the storages that its tensors may have.
 enum class TypePlace : uint8_t { kParameter, kResult, kRegister, kElement };
 
 // KnownDataType, TensorRank, TypeForm, TypeDepth, DeviceId and DimSlots for one type. `num_symbols` bounds the slots
@@ -20,12 +20,13 @@ Verdict VerifyType(const Type& type, TypePlace place, int64_t num_symbols, const
 
 // Subtyping, the table in formats/README.md: a register of type `to` may take a value of type `from` as it is. Both
 // speak about the same symbols. A partial order: closures are contravariant in their parameters. Values that are not
-// counted become objects by a move.
+// reference-counted become objects by a move instruction.
 bool IsAssignable(const Type& to, const Type& from);
 
 // A value of type `argument` (over the caller's symbols) may be passed to a parameter of type `param` (over the
-// callee's): the same relation, but for dims of tensors and shapes, of which contradicting constants are refused here
-// and the call compares the rest, and storages: a parameter borrows memory of any, and writes what is writable.
+// callee's). The relation is that of IsAssignable with two exceptions. Of the dims of tensors and shapes, only unequal
+// constants are refused; the call compares the rest. And a parameter borrows memory of any storage, but writes only
+// writable memory.
 bool IsPassable(const Type& param, const Type& argument);
 
 // The callee's symbols over the caller's, as far as arguments bind them: a parameter's dim that is a lone symbol
@@ -38,7 +39,7 @@ Type SubstituteSymbols(const Type& type, const std::vector<Dim>& symbols);
 inline bool IsWritable(Storage storage) {
   return storage == Storage::kOwned || storage == Storage::kArena || storage == Storage::kBorrowedMut;
 }
-// Kinds whose registers hold a counted object.
+// Kinds whose registers hold a reference to an Object.
 inline bool IsCountedKind(ValueKind kind) {
   return kind == ValueKind::kString || kind == ValueKind::kTuple || kind == ValueKind::kOptional ||
          kind == ValueKind::kClosure || kind == ValueKind::kObject;

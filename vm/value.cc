@@ -20,7 +20,7 @@ bool DimsMatch(std::span<const int64_t> extents, const std::vector<Dim>& dims, s
 }  // namespace
 
 void Object::Destroy(Object* object) {
-  Object* dead = object;  // a list through next_dead_: destroying allocates nothing
+  Object* dead = object;  // a list linked by next_dead_, so that destroying allocates nothing
   while (dead != nullptr) {
     Object* const next = std::exchange(dead, dead->next_dead_);
     std::vector<Value>* values = nullptr;

@@ -1,5 +1,5 @@
-// Values outside of frames: arguments and results of calls, elements of tuples, captures of closures, what optionals
-// hold. A Value is small and copies by sharing: what is large is counted and immutable.
+// Values outside of frames: arguments and results of calls, elements of tuples, captures of closures, contents of
+// optionals. A Value is small and copies by sharing: large contents are reference-counted and immutable.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ namespace ingot::vm {
 
 struct Program;
 
-// Base of counted values: what string, tuple, optional, closure and object registers hold one pointer to.
+// Base of reference-counted values: registers of kind string, tuple, optional, closure and object hold a pointer to
+// one.
 class Object : public RefCounted {
  public:
-  // Works off nested values one by one: deep nesting does not deepen the C stack.
+  // Destroys nested values one after the other, without recursion, so that deep nesting cannot overflow the C stack.
   static void Destroy(Object* object);
   virtual ~Object() = default;
   ValueKind kind() const { return kind_; }
@@ -58,13 +59,13 @@ class ClosureObject : public Object {
  public:
   ClosureObject(const Program& p, FunctionId f, Type t, std::vector<Value> c)
       : Object(ValueKind::kClosure), program(&p), function(f), type(std::move(t)), captures(std::move(c)) {}
-  const Program* const program;  // whose function it is: another program cannot call it
+  const Program* const program;  // of the function; another program cannot call it
   const FunctionId function;
-  const Type type;              // of what remains: the parameters behind the captured ones, and the results
+  const Type type;              // of the closure: parameters behind the captured ones, and results
   std::vector<Value> captures;  // const once shared
 };
 
-// Something of an embedder's or builtin's own, known by its class.
+// An object of an embedder or a builtin, known to the VM by its class name only.
 class OpaqueObject : public Object {
  public:
   OpaqueObject(std::string c, void* p, void (*d)(void*))
@@ -77,7 +78,8 @@ class OpaqueObject : public Object {
   void (*const deleter)(void*);
 };
 
-// What a register of class "any" holds when its value is not counted by itself. Only there: a Value is what is in it.
+// Holds a value that is not a reference-counted object in a register of class "any". It occurs only in registers: a
+// Value is the boxed value itself.
 class BoxObject : public Object {
  public:
   explicit BoxObject(Value v) : Object(ValueKind::kObject), value(std::move(v)) {}
@@ -90,10 +92,10 @@ Value MakeTuple(std::vector<Value> elements);
 // 'int', 'float32[2, 3]', 'tuple(int, bool)': for messages.
 std::string DescribeValue(const Value& value);
 
-// The value has this type, its dims being formulas over these symbols (unknown ones fit all); `devices` are those that
-// types number. Storage does not matter.
+// Whether the value has this type. Dims of the type are formulas over the values in `symbols` (unknown dims fit all);
+// `devices` are the devices that types refer to by number. Storage does not matter.
 bool HasType(const Value& value, const Type& type, std::span<const int64_t> symbols, std::span<const DeviceId> devices);
-// Memory on one device can be used as if it were on the other.
+// Whether memory on one device can be used as if it were on the other.
 inline bool IsReachable(DeviceId from, DeviceId device) {
   return from == device || (from.is_host_accessible() && device.is_host_accessible());
 }

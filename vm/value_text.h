@@ -1,5 +1,4 @@
-// Values as people read them: what printing and assertions show. A tensor shows its type and, on the host, its first
-// elements.
+// The text of values in printed messages and assertions. A tensor shows its type and, on the host, its first elements.
 #pragma once
 
 #include <span>

@@ -54,7 +54,7 @@ class Verifier {
     if (num_devices == 0 || num_devices > kMaxDevices) {
       return Fail(Check::kDeviceId, {num_devices, " virtual devices, expected 1 to ", kMaxDevices});
     }
-    // Constants, workspaces and what builtins see are there.
+    // Constants, workspaces and the tensors of builtins are on device 0.
     if (program_.devices[0].kind != "cpu") return Fail(Check::kDeviceId, "device 0 is not the host");
     if (static_cast<int64_t>(program_.functions.size()) > kMaxFunctions) {
       return Fail(Check::kCountCap, {program_.functions.size(), " functions are too many"});
@@ -96,8 +96,8 @@ class Verifier {
     return Verdict();
   }
 
-  // Each names a constant of its own, by a name of its own; what lies in a file lies inside of it. The constants' own
-  // form comes later, and is not relied on.
+  // Each weight refers to another constant, with a name that no other weight has. The constants themselves are verified
+  // later, and are not relied on here.
   Verdict VerifyWeights() {
     in_file_.assign(program_.constants.size(), nullptr);
     std::set<std::string_view> names;
@@ -137,7 +137,7 @@ class Verifier {
     return Fail(Check::kConstantSize, {"has ", constant.bytes.size(), " bytes, expected ", bytes});
   }
 
-  // After the functions: their code is known to be well formed.
+  // Runs after the functions are verified, and relies on their code.
   Verdict VerifyPrepared(const Constant& constant) const {
     if (!constant.prepared_by) return Verdict();
     const PreparedBy& by = *constant.prepared_by;
@@ -158,7 +158,7 @@ class Verifier {
     return VerifyPreparingCode(function);
   }
 
-  // It ends, and needs neither kernels nor what is prepared itself.
+  // The code ends, and needs neither kernels nor prepared constants.
   Verdict VerifyPreparingCode(const Function& function) const {
     static constexpr Opcode kForbidden[] = {Opcode::kCallKernel,   Opcode::kCallFunction, Opcode::kCallClosure,
                                             Opcode::kCallExternal, Opcode::kJump,         Opcode::kBranch,
@@ -197,7 +197,7 @@ class Verifier {
     return Fail(Check::kStateInitial, "its initial constant has another type");
   }
 
-  // A context holds all of them.
+  // A context holds all states, so their total size is bounded.
   Verdict VerifyStateBytes() const {
     int64_t total = 0;
     for (const State& state : program_.states) {

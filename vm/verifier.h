@@ -1,6 +1,6 @@
-// The verifier: proves what RELIABILITY's list "What loading proves" says about a decoded Program, in time and memory
-// bounded by its size. A program that passes can be linked and run on stub kernels without any further trust; what
-// native kernels do, no check can say. The rows are vm/checks.def.
+// The verifier: proves the checks of vm/checks.def about a decoded Program, in time and memory bounded by its size. A
+// program that passes can be linked and run on stub kernels without any further trust; no check can say what native
+// kernels do.
 #pragma once
 
 #include "vm/checks.h"

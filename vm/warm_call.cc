@@ -1,6 +1,6 @@
-// The warm way of a call: from the context through a frame into a function and out again, and from one function of the
-// program into another. A part of vm/context.h and vm/interpreter.h, in one place and compiled for speed, so that what
-// is called once per call becomes part of it; but for what is cold: the failures.
+// The warm path of a call: from the context through a frame into a function and out again, and from one function of the
+// program into another. A part of vm/context.h and vm/interpreter.h, in one file and compiled for speed, so that
+// functions which are called once per invocation are inlined; the failures are marked cold.
 #include <algorithm>
 #include <new>
 
@@ -26,7 +26,7 @@ bool IsAligned(const void* data, int64_t power_of_two) {
   return (reinterpret_cast<uintptr_t>(data) & static_cast<uintptr_t>(power_of_two - 1)) == 0;
 }
 
-// The same elements in the same memory.
+// Whether both are the same tensor in the same memory.
 bool IsSame(const TensorView& a, const TensorView& b) {
   return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
 }
@@ -109,7 +109,7 @@ inline void Interpreter::Unwind() {
 
 // ---- parameters
 
-// Of the rules those that bind, or those that compare.
+// Applies the rules that bind symbols, or those that compare.
 template <bool kBinds>
 Status Interpreter::ApplyRules(const LinkedFunction& linked, int64_t* frame) const {
   const Signature& signature = linked.function->signature;
@@ -153,7 +153,7 @@ Status Interpreter::BindStates(const LinkedFunction& linked, int64_t* frame) con
   int64_t* frame = FrameOf(record);
   const bool has_symbols = !linked.function->signature.symbols.empty();
   if (has_symbols && !context_.states_.empty()) INGOT_RETURN_IF_ERROR(BindStates(linked, frame));
-  // Lone symbols first, then what is compared with them.
+  // Dims that are lone symbols are bound first; then the other dims are compared.
   if (has_symbols) INGOT_RETURN_IF_ERROR(ApplyRules<true>(linked, frame));
   if (!linked.parameters.empty()) INGOT_RETURN_IF_ERROR(ApplyRules<false>(linked, frame));
   if (!linked.counted.empty()) INGOT_RETURN_IF_ERROR(CheckObjects(linked, frame));
@@ -292,7 +292,7 @@ Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction&
   return Begun(BindParameters(record));
 }
 
-// A call that did not begin failed where it was made: in the caller.
+// Removes the callee's frame after a failure to begin its call, so that the failure is reported in the caller.
 Status Interpreter::Begun(Status status) {
   if (!status.ok()) PopFrame();
   return status;
@@ -319,7 +319,7 @@ Status Interpreter::EnterClosure(const Instruction& in, const Instruction& sourc
   return Begun(BindParameters(record));
 }
 
-// Results into the caller's registers, then the frame goes.
+// Copies the results into the caller's registers and removes the frame.
 Status Interpreter::Leave(const Instruction& in, const Instruction& source) {
   const Record callee = records_.back();
   const Record& caller = records_[records_.size() - 2];
@@ -346,8 +346,8 @@ inline Status Context::Start(const std::atomic<bool>* cancelled) {
   if (cancelled == nullptr) {
     interrupt_.store(kNotInterrupted, std::memory_order_relaxed);
   } else {
-    // Either this sees the flag, or the Cancel that follows it comes behind this store: all four accesses are in the
-    // one order of sequentially consistent ones.
+    // The canceller sets the flag and then calls Cancel. Either this load sees the flag, or Cancel comes after this
+    // store: all four accesses are sequentially consistent.
     interrupt_.store(kNotInterrupted);
     if (cancelled->load()) interrupt_.store(kInterruptCancelled);
   }
@@ -367,7 +367,7 @@ inline Status Context::Stop(Status status) {
   return status.ok() ? Status() : InFile(std::move(status), *executable_);
 }
 
-// With the place where it happened, when there is memory to say so.
+// An out-of-memory status, with the place where it happened if there is memory for that text.
 [[gnu::cold]] Status Context::OutOfMemoryInCall() {
   try {
     return interpreter_->AtPlace(Status::OutOfMemory("out of memory"));
@@ -376,7 +376,8 @@ inline Status Context::Stop(Status status) {
   }
 }
 
-// Our own code throws nothing, but running out of memory does; it is a status here, and leaves nothing behind.
+// Runs the body of an invocation and unwinds all frames. std::bad_alloc, the only exception of the VM's code, becomes a
+// status.
 template <typename Body>
 Status Context::Guarded(Body body) {
   Status status;

@@ -58,7 +58,7 @@ Result<SharedBytes> OpenFile(const WeightFile& file, const WeightSources& source
       formats::Hash(bytes.bytes) != file.hash) {
     return differs("hash");
   }
-  // The hash finds accidents, and the same bytes for another SHA-256 would pass under a policy alone.
+  // XXH3 finds accidents only. The SHA-256 is what a policy trusts, and is compared too when all hashes are asked for.
   if ((sources.is_policy || sources.verify_files) && formats::Sha256Of(bytes.bytes) != file.sha256)
     return differs("SHA-256");
   return bytes;

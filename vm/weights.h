@@ -1,7 +1,7 @@
-// The weights of a program that lie beside its file, or that the caller puts in the place of its own: found, checked
-// and bound to the program's constants when it is opened, before anything is packed (vm/prepared_constants.h). In: a
-// verified program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says where
-// in them each weight lies.
+// Binds weights that lie in files beside the executable, or that the caller gives in the place of the program's own, to
+// the program's constants. This happens when a file is opened, before anything is packed (vm/prepared_constants.h). In:
+// a verified program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says
+// where in them each weight lies.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 namespace ingot::vm {
 
 struct WeightSources {
-  std::string directory;      // of the files that the program names; empty: there is none
+  std::string directory;      // the folder of the files that the program names; empty: none
   bool verify_files = false;  // hash large files too
   bool is_policy = false;     // files are read to private memory, and their SHA-256 is compared
   // Weights by name, in the place of the program's own: host tensors of the same type.

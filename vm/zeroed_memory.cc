@@ -25,7 +25,7 @@ bool EndsRun(Opcode opcode) {
   return opcode == Opcode::kJump || opcode == Opcode::kBranch || opcode == Opcode::kReturn || opcode == Opcode::kFail;
 }
 
-// Where the operand starts whose code ends in front of `end`.
+// The index of the first step of the operand whose code ends before `end`.
 size_t OperandStart(std::span<const DimStep> steps, size_t end) {
   for (size_t missing = 1; missing > 0; --missing) {
     const DimOp op = steps[--end].op;
@@ -35,7 +35,7 @@ size_t OperandStart(std::span<const DimStep> steps, size_t end) {
   return end;
 }
 
-// A number of elements as a product, in one form whatever the order and grouping.
+// A number of elements as a product, in a normal form that does not depend on the order and grouping of its factors.
 struct Product {
   int64_t constant = 1;
   std::vector<std::vector<std::pair<DimOp, int64_t>>> factors;
@@ -95,12 +95,12 @@ class Prover {
   }
 
  private:
-  static constexpr int64_t kStepsPerMention = 64;  // bounds the work; what is left over is not proved
+  static constexpr int64_t kStepsPerMention = 64;  // bounds the work; beyond it nothing is proved
 
-  // The same memory by two names, which may be one.
+  // Two registers that show the same memory; they may be equal.
   using Names = std::array<uint32_t, 2>;
 
-  // Follows all paths until the memory is written in full or given up, a run of instructions without jumps at a time.
+  // Follows all paths until the memory is written in full or released, a run of instructions without jumps at a time.
   bool IsWrittenFrom(uint32_t first, const Names& names) {
     ++round_;
     open_.assign(1, first);
@@ -139,11 +139,11 @@ class Prover {
     return found;
   }
 
-  // Kernels often write a result under other dims. What follows the instruction at once and makes a view of all of its
-  // memory; nothing in between may change what the dims are computed of.
+  // Kernels often write a result under other dims. Finds a view of the whole tensor that the next instruction makes;
+  // the next one only, so that nothing can change the registers of which the dims are computed.
   std::optional<uint32_t> FindWholeView(uint32_t made_at) {
     const Instruction& made = function_.code[made_at];
-    const uint32_t at = made_at + 1;  // the memory cannot be the last instruction's
+    const uint32_t at = made_at + 1;  // the last instruction makes no memory
     const Instruction& view = function_.code[at];
     if (view.opcode != Opcode::kView || view.reg(1) != made.reg(0) || view.reg(0) == made.reg(0)) return std::nullopt;
     if (!view.dim(2).is_constant() || view.dim(2).constant() != 0) return std::nullopt;
@@ -160,7 +160,7 @@ class Prover {
     });
     const bool is_alone = names[0] == names[1];
     const auto is_named = [&](uint32_t mentioned) { return mentioned == names[0] || mentioned == names[1]; };
-    // Another tensor from here on, or gone: unless there is the other name.
+    // The register is overwritten without being read: the memory is unreachable, unless it has the other name.
     if (reads == 0) return writes == 0 ? Touch::kNone : is_alone ? Touch::kWhole : Touch::kOther;
     switch (in.opcode) {
       case Opcode::kRelease:

@@ -1,7 +1,8 @@
-// Which memory that a function makes is zeroed before the function sees it. A tensor is proved to be written when, on
-// every path from where it is made, the first instruction that mentions its register writes all of it: a kernel by an
-// out parameter (whose extents are compared with the tensor's dims), a builtin by one, or copy_into. A view of all of it
-// that is made at once is the tensor by another name. What is not proved would show bytes that nobody wrote.
+// Finds the memory that has to be zeroed before a function sees it, because a function could read bytes that nobody
+// wrote. A tensor is proved to be written when, on every path from the instruction that makes it, the first instruction
+// that mentions its register writes all of it: a kernel through an out parameter (whose extents are compared with the
+// tensor's dims), a builtin through one, or copy_into. A view of the whole tensor that the next instruction makes
+// counts as the tensor by another name.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace ingot::vm {
 
-// Instructions alloc, alloc_output and plan_view that are not proved, ascending.
+// The indexes of the instructions alloc, alloc_output and plan_view whose tensors are not proved to be written,
+// ascending.
 std::vector<uint32_t> FindUnproved(const Program& program, const Function& function);
 
 }  // namespace ingot::vm

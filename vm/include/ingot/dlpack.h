@@ -1,5 +1,6 @@
-/* ingot.h beside DLPack's own header: casts between its structs and Ingot's, which are the same bytes under other
- * names. Includes <dlpack/dlpack.h>, of whichever version the program uses; ingot.h itself needs none. */
+/* For programs that use ingot.h together with DLPack's own header: casts between its structs and Ingot's, which have
+ * the same layout under other names. Includes <dlpack/dlpack.h>, of whichever version the program uses; ingot.h itself
+ * needs none. */
 #ifndef INGOT_DLPACK_H_
 #define INGOT_DLPACK_H_
 
