@@ -1,7 +1,7 @@
-// Types of registers, parameters and results. A tensor type states dtype, dims and device; a register's also where
-// the memory comes from (storage), which is what the verifier's lifetime rules speak about. A dim is a formula over
-// the function's symbols, or unknown ("?"): unknown dims are compared when the value is used, known ones are proved
-// at load. A register has one type for the whole function.
+// Types of registers, parameters and results. A tensor type states dtype, dims, device and storage: where the memory
+// comes from, on which the verifier's lifetime rules depend. A dim is a formula over the function's symbols, or unknown
+// ("?"): unknown dims are compared when the value is used, known ones are proved when the file is opened. A register
+// has one type for the whole function.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ struct Type {
   int rank() const { return static_cast<int>(dims.size()); }
   // All dims of a tensor or shape are constants.
   bool has_constant_dims() const;
-  // Such as "float32[n, 64]", "arena float32[?]@1", "(int, owned float32[])", "fn(int) -> (int)", "object(\"any\")".
+  // Such as "float32[n, 64]", "arena float32[?]@1", "tuple(int, float32[])", "fn(int) -> (int)", "object(\"any\")".
   // Storage "owned" is the default and not printed.
   std::string ToString(std::span<const std::string> symbol_names = {}) const;
 

@@ -8,7 +8,7 @@
 // Naming a file here is trust in its native code, as with any program; give Trust::kNothing to refuse it. Failures are
 // exceptions of type ingot::Error. A Module is for one thread at a time; Module::NewContext gives another thread its
 // own over the same weights. Tensors share memory when they are copied. Everything is in an inline namespace of its
-// own, so that a program may link the static library too.
+// own, so that its names do not collide with those of the static library.
 #ifndef INGOT_INGOT_HPP_
 #define INGOT_INGOT_HPP_
 
@@ -32,7 +32,9 @@ class Error : public std::runtime_error {
   Error(ingot_status_code code, const std::string& message, std::string function, std::string location)
       : std::runtime_error(message), code_(code), function_(std::move(function)), location_(std::move(location)) {}
   ingot_status_code code() const { return code_; }
-  const std::string& function() const { return function_; }  // of the VM; may be empty, like the source operation:
+  const std::string& function() const {
+    return function_;
+  }  // the VM function; may be empty, like the source operation:
   const std::string& location() const { return location_; }
 
  private:
@@ -40,7 +42,7 @@ class Error : public std::runtime_error {
   std::string function_, location_;
 };
 
-// Throws what a status says, and releases it.
+// Throws an Error for a failed status, and releases the status.
 inline void Check(ingot_status* status) {
   if (status == nullptr) return;
   Error error(ingot_status_get_code(status), ingot_status_message(status), ingot_status_function(status),
@@ -78,7 +80,7 @@ inline bool IsSame(ingot_dl_data_type a, ingot_dl_data_type b) {
 class Tensor {
  public:
   Tensor() = default;
-  // Owns the elements, row-major.
+  // A tensor that owns its elements, in row-major order. Throws when their number is not that of the shape.
   template <typename T>
   Tensor(std::vector<T> elements, std::vector<int64_t> shape) {
     struct Owner {
@@ -95,7 +97,7 @@ class Tensor {
     };
     *this = TakeDLPack(&owner.release()->managed);
   }
-  // Borrows elements that outlive the tensor and its copies.
+  // A tensor over the caller's elements, which must outlive it and its copies. Const elements make it read-only.
   template <typename T>
   static Tensor Borrow(T* elements, std::vector<int64_t> shape) {
     struct Owner {
@@ -112,7 +114,8 @@ class Tensor {
     };
     return TakeDLPack(&owner.release()->managed);
   }
-  // Takes over a managed tensor of another library; a cast from its own dlpack.h is enough (ingot/dlpack.h).
+  // Takes over a managed tensor of another library. A pointer to DLPack's own struct only needs a cast
+  // (ingot/dlpack.h).
   static Tensor TakeDLPack(ingot_dl_managed_tensor_versioned* managed) {
     ingot_tensor* handle = nullptr;
     Check(ingot_tensor_from_dlpack(managed, &handle));
@@ -123,7 +126,7 @@ class Tensor {
     Check(ingot_tensor_from_legacy_dlpack(managed, &handle));
     return Tensor(handle);
   }
-  // The same memory for another library, which calls the deleter once.
+  // Exports the same memory to another library, which calls the deleter once.
   ingot_dl_managed_tensor_versioned* ToDLPack() const {
     ingot_dl_managed_tensor_versioned* managed = nullptr;
     Check(ingot_tensor_to_dlpack(handle_.get(), &managed));
@@ -174,7 +177,7 @@ class Tensor {
   std::shared_ptr<ingot_tensor> handle_;
 };
 
-// What a function takes: a tensor, or a number for a scalar parameter. An integer goes to a float parameter too.
+// An argument of a call: a tensor, or a number for a scalar parameter. A float parameter takes an integer, too.
 class Argument {
  public:
   Argument(const Tensor& tensor) : tensor_(tensor) {}  // NOLINT: tensors and numbers are arguments as they are
@@ -186,7 +189,8 @@ class Argument {
       int_ = static_cast<int64_t>(number);
     }
   }
-  // Of the kind that the parameter has, where that loses nothing; the call refuses what does not fit.
+  // The value for a parameter of this kind: an integer becomes a float where one is wanted; every other mismatch is
+  // refused by the call.
   ingot_value ToValue(ingot_kind kind) const {
     ingot_value value{};
     if (tensor_) {
@@ -228,7 +232,8 @@ class Module {
       return ingot_executable_open(shared_->instance.get(), path.c_str(), open, executable);
     });
   }
-  // Bytes that stay as they are as long as the module and its results live. `name` stands in messages.
+  // Opens an executable in memory, which must stay unchanged as long as the module and its results live. Messages call
+  // it `name`.
   Module(const void* data, size_t size, const std::string& name, Options options = {}) : Module(std::move(options)) {
     Open([&](const ingot_open_options* open, ingot_executable** executable) {
       return ingot_executable_open_memory(shared_->instance.get(), data, size, name.c_str(), open, executable);
@@ -237,14 +242,15 @@ class Module {
   Module(Module&&) = default;
   Module& operator=(Module&&) = default;
 
-  // For another thread: the same executable and threads, memory and states of its own.
+  // A module for another thread: it shares executable and threads, and has memory and states of its own.
   Module NewContext() const {
     Module other(shared_);
     other.CreateContext();
     return other;
   }
 
-  // "main", or another function, by tensors and numbers in the order of its inputs; one result for the first two.
+  // Calls a function ("main" in Forward) with tensors and numbers in the order of its inputs. Forward and Call need a
+  // function with exactly one result.
   template <typename... Arguments>
   Tensor Forward(const Arguments&... inputs) {
     return Only(Run("main", {Argument(inputs)...}));
@@ -265,7 +271,7 @@ class Module {
     return tensors;
   }
 
-  // The stateful way: inputs by name (copied), then run, then outputs by number.
+  // Calls in steps: inputs are set by name (copied), then run, then outputs are fetched by number.
   void SetInput(const std::string& name, const Tensor& tensor, const std::string& function = "main") {
     Check(ingot_context_set_input(context_.get(), Find(function), name.c_str(), &tensor.view()));
   }
@@ -285,7 +291,7 @@ class Module {
     return names;
   }
   std::string signature(const std::string& function = "main") const { return ingot_function_signature(Find(function)); }
-  // Empty when the executable has no such entry.
+  // The metadata of this key; empty when the executable has none.
   std::string metadata(const std::string& key) const {
     for (size_t i = 0; i < ingot_executable_metadata_count(executable()); ++i) {
       if (key == ingot_executable_metadata_key(executable(), i))
@@ -296,7 +302,7 @@ class Module {
   void set_deadline(double seconds) { Check(ingot_context_set_deadline(context_.get(), seconds)); }
   void Cancel() { ingot_context_cancel(context_.get()); }  // from any thread
 
-  // For what this wrapper does not wrap.
+  // The C API's handles, for functions that this wrapper does not cover.
   ingot_executable* executable() const { return shared_->executable.get(); }
   ingot_context* context() const { return context_.get(); }
 
