@@ -14,7 +14,7 @@
 namespace ingot::script {
 
 // filename is for messages and spans. constants are looked up for metadata["HASH"]; null: there are none. Errors: the
-// status's message holds all of them. The module is not verified yet (ir::VerifyModule).
+// status's message holds all of them. The module is not verified yet (op::VerifyModule).
 Result<ir::IRModule> ParseModule(std::string text, std::string_view filename, const ConstantStore* constants = nullptr);
 
 }  // namespace ingot::script
