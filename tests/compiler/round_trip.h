@@ -1,4 +1,4 @@
-// What every test asks of the modules and tensor functions that it meets: their text reads back structurally equal, and
+// Checks that every test makes of its modules and tensor functions: their text reads back structurally equal, and
 // prints the same again.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace ingot::script::testing {
 
-// Empty when it does; else what differs, and the text.
+// Empty when the text reads back; else the difference, and the text.
 std::string ReadBackDifference(const ir::IRModule& module, const PrintOptions& options = {});
 std::string ReadBackDifference(const ir::PrimFunc& function);
 
-// Fails after a pass whose module does not.
+// Fails after a pass whose module does not read back.
 class ReadBackPasses : public transform::PassInstrument {
  public:
   Status AfterPass(const transform::Pass& pass, const ir::IRModule& module, double seconds) override;

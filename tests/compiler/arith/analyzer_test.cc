@@ -18,7 +18,7 @@ using ir::MakePrimVar;
 using ir::PrimExpr;
 using ir::PrimVar;
 
-// Enough of a text for a failing check.
+// A short text of an expression, for the messages of failing checks.
 std::string Text(const PrimExpr& expr) {
   if (const auto constant = ir::AsConstInt(expr)) return std::to_string(*constant);
   if (const auto* var = ir::As<ir::PrimVarNode>(expr)) return var->name;
@@ -42,7 +42,7 @@ struct Fixture {
     analyzer.Bind(j, {Int64(0), Int64(4)});
     analyzer.Bind(x, Interval::Everything());
   }
-  // Simplified, `from` is `to` as it stands.
+  // Checks that simplifying `from` gives exactly `to`.
   void Becomes(const PrimExpr& from, const PrimExpr& to) {
     const PrimExpr got = analyzer.Simplify(from);
     INFO(Text(got), " instead of ", Text(to));
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(Fixture, "indices of fused and split loops come apart") {
   Becomes(FloorDiv(x, Int64(4)) * 4 + FloorMod(x, Int64(4)), x);
   Becomes(FloorDiv(x, Int64(12)) * 12 + FloorMod(FloorDiv(x, Int64(4)), Int64(3)) * 4 + FloorMod(x, Int64(4)), x);
   Becomes(FloorMod(FloorMod(x, Int64(12)), Int64(4)), FloorMod(x, Int64(4)));
-  // Where a part of the quotient was taken out, and over three levels.
+  // Also when a multiple of the divisor is taken out of the quotient (40 = 5 * 7 + 5), and over three levels.
   const PrimExpr y = x * 40 + i;
   Becomes(FloorDiv(y, Int64(7)) * 7 + FloorMod(y, Int64(7)), y);
   Becomes(FloorDiv(y, Int64(49)) * 49 + FloorMod(FloorDiv(y, Int64(7)), Int64(7)) * 7 + FloorMod(y, Int64(7)), y);

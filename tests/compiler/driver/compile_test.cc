@@ -98,7 +98,7 @@ Tensor RunMain(const vm::Program& program, const Tensor& input) {
 TEST_CASE("a kept prepare gives bitwise the same results, from the weights as they are") {
   CompileOptions options = DefaultOptions();
   options.target = ParseTarget("cpu:native").value();
-  // The MLP of hand-written functions, its weights counted up: every element is another one.
+  // The MLP of hand-written functions; the elements of its weights count up, so that misplaced ones show.
   const std::string weights = golden::TestDirectory() + "/kept_prepare_test.npz";
   std::vector<formats::NamedTensor> named;
   for (const auto& [name, dims] : std::vector<std::pair<std::string, std::vector<int64_t>>>{
@@ -145,7 +145,7 @@ TEST_CASE("a kept prepare gives bitwise the same results, from the weights as th
   std::filesystem::remove(weights);
 }
 
-// Normal numbers; every seventh is large, so that products overflow where sums may take it back.
+// Normally distributed numbers. Every seventh is large, so that products of two overflow.
 Tensor DrawInput(std::vector<int64_t> dims) {
   Tensor tensor = Tensor::Allocate(DataType::Float(32), std::move(dims)).value();
   std::mt19937 random(3);

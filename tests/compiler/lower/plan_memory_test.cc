@@ -113,7 +113,7 @@ TEST_CASE("sizes are rounded up so that sums of them stay multiples of 64") {
   CHECK(*AsConstInt(AlignedSizeBytes({Int64(3)}, DataType::Int(4))) == 64);
   CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(16)}, DataType::Float(32)), PrimExpr(n) * 64));
   CHECK(analyzer.ProveEqual(AlignedSizeBytes({n, Int64(1000)}, DataType::Float(32)), PrimExpr(n) * 4032));
-  // Where that would be far too much, the whole is rounded.
+  // Where rounding each row would take far more, the whole size is rounded up.
   for (const int64_t value : {0, 1, 16, 17, 1000}) {
     const PrimVarMap values{{n, Int64(value)}, {m, Int64(3)}};
     CHECK(Evaluate(AlignedSizeBytes({n}, DataType::Float(32)), values) == (value * 4 + 63) / 64 * 64);
@@ -127,7 +127,7 @@ TEST_CASE("tensors of a few bytes an element take little more than they hold, an
   const auto tensor = [&](int64_t columns, int64_t first, int64_t last) {
     return MakePlanned({n, Int64(columns)}, DataType::Float(32), {}, first, last);
   };
-  // The second lies where the first did, and the third beside it.
+  // The largest two that are alive at the same time decide the peak.
   const std::vector<PlannedTensor> chain{tensor(1, 0, 1), tensor(3, 1, 2), tensor(1, 2, 3), tensor(2, 3, 4)};
   const Placement placement = PlaceTensors(chain);
   for (const int64_t value : {0, 1, 2, 5, 16, 33, 1000}) {

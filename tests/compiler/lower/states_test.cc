@@ -77,7 +77,8 @@ TEST_CASE("what a function has finished with is given back before it returns") {
   REQUIRE_MESSAGE(results.ok(), results.status().message());
   CHECK(std::get<Tensor>((*results)[0]).Elements<float>()[99'999] == 32);
   CHECK(Has(jit->executable().program(), "main", vm::Opcode::kRelease));
-  // Of the five tensors that the calls give and the copy that leaves, each of 400,000 bytes, two live at once.
+  // The calls make five tensors, and one copy is returned, of 400,000 bytes each; at most two are alive at the same
+  // time.
   CHECK(jit->context().memory_stats().peak_bytes_in_use < 3 * 400'000);
 }
 

@@ -1,5 +1,5 @@
-// What tensor functions in text may say, called through graph functions: views of memory, allocations in older
-// spelling, counts of another dtype than int64.
+// Forms that tensor functions in text may have, called through graph functions: views of memory, allocations in older
+// spelling, extents of another dtype than int64.
 #include <doctest/doctest.h>
 
 #include "tests/compiler/lower/compiled.h"

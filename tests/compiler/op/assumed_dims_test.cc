@@ -1,6 +1,7 @@
-// Dims that a model leaves open: every row's cases with a symbol for every dim, as modules written as text, run on
-// tensors of which one dim after the other is made another one. What the row refuses of constant dims is refused at
-// run time; what it takes is computed, 1 against n too. The table of op/assumed_dims.h cannot lack an entry.
+// Dims that a model leaves open. The cases of every operator are written as modules with a symbol for every dim, and
+// run on tensors of which one dim after the other is changed. Dims that the operator refuses when they are constant are
+// refused at run time; dims that it accepts are computed, 1 against n too. So the table of op/assumed_dims.h cannot
+// lack an entry.
 #include "compiler/op/assumed_dims.h"
 
 #include <doctest/doctest.h>
@@ -22,8 +23,8 @@
 namespace ingot::op {
 namespace {
 
-// Dims that a row needs as numbers: one of an operand (from the end when negative), all of them, or those from the
-// third one on.
+// Dims that an operator needs as constants: one dim of an operand (counted from the end when negative), all of them, or
+// those from the third one on.
 constexpr int kAll = 99, kSpatial = 98;
 struct ConstantDim {
   std::string_view row;
@@ -110,7 +111,7 @@ Result<std::vector<ReferenceTensor>> Run(driver::JitModule& module, const std::v
   return references;
 }
 
-// The elements over and over, as many as the dims need.
+// The tensor with another extent along the axis; its elements are repeated to fill it.
 ReferenceTensor Resized(const ReferenceTensor& tensor, size_t axis, int64_t extent) {
   std::vector<int64_t> dims = tensor.dims;
   dims[axis] = extent;
@@ -126,7 +127,8 @@ ReferenceTensor Resized(const ReferenceTensor& tensor, size_t axis, int64_t exte
   return result;
 }
 
-// What constant dims are refused, or give; nothing: the reference does not say (a place outside of the data).
+// What the case does with constant dims: it is refused, or gives results. Nothing when the reference evaluation fails
+// (an index outside of the data).
 struct Expected {
   bool refused = false;
   std::vector<ReferenceTensor> results;
@@ -139,7 +141,7 @@ std::optional<Expected> ExpectedOf(const OpCase& c) {
   return Expected{false, *std::move(results)};
 }
 
-// Of each row one case for each combination of ranks, a few at most, of tensors with elements.
+// A few cases of an operator, of different ranks, whose tensors have elements.
 std::vector<const OpCase*> CasesOf(const OpRow& row) {
   const size_t most = row.fusion == FusionClass::kOpaque || row.fusion == FusionClass::kOutFusible ? 2 : 1;
   std::set<std::string> seen;
@@ -211,13 +213,13 @@ void CheckCase(const OpCase& c) {
 TEST_CASE("dims that nobody proved equal are compared at run time, for every operator") {
   for (const OpRow* row : AllOps()) {
     if (row->is_primitive) continue;
-    // Element by element from one tensor: its dims are the result's.
+    // An element-wise operator of one tensor assumes nothing: the result has the tensor's dims.
     if (row->fusion == FusionClass::kElementwise && row->arg_names.size() == 1) continue;
     for (const OpCase* c : CasesOf(*row)) CheckCase(*c);
   }
 }
 
-// Operands may stand in a tuple that is a variable: what another call gave, or a value by name.
+// Operands may stand in a tuple that is a variable: the result of another call, or a tuple that is bound to a name.
 TEST_CASE("operands that a tuple variable holds are compared, too") {
   const Result<ir::IRModule> module = script::ParseModule(R"(
 from tvm.script import ir as I, relax as R, tirx as T

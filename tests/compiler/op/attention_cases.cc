@@ -1,5 +1,5 @@
-// Cases of nn.attention: every way of the fused kernel (panels and dot products, one block of keys and several, ragged
-// tiles), layouts, masks, and what a query that sees nothing gives.
+// Cases of nn.attention: every path of the fused kernel (panels and dot products, one block of keys and several, ragged
+// tiles), layouts, masks, and queries from which every key is masked.
 #include <cmath>
 
 #include "compiler/op/infer.h"
@@ -67,7 +67,7 @@ void AttentionCases(CaseBuilder& b) {
       op, "bias_sequence_first",
       {Data(kF32, {19, 1, 2, 4}), Data(kF32, {19, 1, 2, 4}, 2), Data(kF32, {19, 1, 2, 4}, 3), Data(kF32, {19, 19}, 4)},
       {{"layouts", Layouts("SBNH", "SBNH", "SBNH", "SBNH")}});
-  // The last queries see nothing, the others two keys; a NaN stays within its query.
+  // The last queries see no key, the others see two; a NaN affects only the results of its query.
   std::vector<ReferenceTensor> masked = with_bias({7, 19});
   masked[3] = Filled({7, 19}, -kInf);
   for (size_t query = 0; query < 5; ++query) {
@@ -78,8 +78,8 @@ void AttentionCases(CaseBuilder& b) {
   specials[0].floats[5] = kNan;
   specials[3].floats[20] = -kInf;
   b.Add(op, "specials", specials);
-  // A mask of bool: what it hides has the score of the number, whatever the key is, or is not seen at all. The last
-  // query sees nothing.
+  // A mask of bool: a hidden key gets the score `hidden`, whatever its elements are, or is left out. The last query
+  // sees no key.
   for (int64_t keys : {19, 530}) {
     std::vector<ReferenceTensor> chosen = {Data(kF32, {1, 7, 3, 4}), Data(kF32, {1, keys, 3, 4}, 2),
                                            Data(kF32, {1, keys, 3, 4}, 3), NewReference(DataType::Bool(), {7, keys})};
@@ -96,7 +96,7 @@ void AttentionCases(CaseBuilder& b) {
     }
     chosen.pop_back();
     b.Add(op, name + "_causal", chosen, {{"causal_mask", "BottomRight"}, {"stepwise", true}});
-    // A key of NaN or inf shows behind a causal mask, one of -inf does not.
+    // A key of NaN or inf behind a causal mask shows in the results, one of -inf does not.
     for (double special : {kNan, kInf, -kInf}) {
       std::vector<ReferenceTensor> shown = chosen;
       for (size_t i = 0; i < 12; ++i) shown[0].floats[i] = std::abs(shown[0].floats[i]) + 0.5;
@@ -104,8 +104,8 @@ void AttentionCases(CaseBuilder& b) {
       b.Add(op, name + "_causal_" + std::to_string(special), shown, {{"causal_mask", "TopLeft"}, {"stepwise", true}});
     }
   }
-  // Queries from which the masks hide every key give 0, NaN and infinities beside them notwithstanding; one whose
-  // scores are -inf without a mask does not.
+  // A query from which the masks hide every key gives 0, even with NaN or infinities in it; a query whose scores are
+  // -inf without a mask does not.
   for (int64_t keys : {19, 530}) {
     for (int64_t queries : {2, 7}) {
       const std::vector<ReferenceTensor> plain = {Data(kF32, {1, queries, 1, 4}), Data(kF32, {1, keys, 1, 4}, 2),
@@ -134,7 +134,7 @@ void AttentionCases(CaseBuilder& b) {
   std::vector<ReferenceTensor> late = {Data(kF32, {1, 9, 1, 4}), Data(kF32, {1, 4, 1, 4}, 2),
                                        Data(kF32, {1, 4, 1, 4}, 3)};
   late[0].floats[2] = kNan;
-  // Of ONNX's operator only the scaled products are stored: 128 * 24 * 24 is none of float16's numbers, a quarter is.
+  // ONNX's operator stores only the scaled products: 128 * 24 * 24 overflows float16, a quarter of it does not.
   ReferenceTensor large = NewReference(kF16, {1, 2, 1, 128});
   std::fill(large.floats.begin(), large.floats.end(), 24.0);
   b.Add(op, "large_products", {large, large, Data(kF16, {1, 2, 1, 4}, 3)},

@@ -1,5 +1,5 @@
-// What cases are written with: small tensors of known values, arguments that are no tensors, and the list that grows.
-// Families of cases stand in files of their own and add to one CaseBuilder (cases.cc joins them).
+// Helpers to write cases: small tensors of known values, arguments that are no tensors, and a list to which cases are
+// added. Families of cases stand in files of their own and add to one CaseBuilder (cases.cc joins them).
 #pragma once
 
 #include <functional>
@@ -47,9 +47,9 @@ class CaseBuilder {
               Arguments args = nullptr);
 };
 
-// One tensor of every dtype of the row, a scalar, an empty one, special values.
+// Cases of an operator of one tensor: one of each of its dtypes, a scalar, an empty tensor, special values.
 void UnaryCases(CaseBuilder& b, const OpRow& row, const ir::Attrs& attrs = {}, const Arguments& args = nullptr);
-// For each dtype that the row lists, one case of these dims.
+// One case of these dims for each dtype of the operator.
 void MoveCases(CaseBuilder& b, const char* op, const ir::Attrs& attrs, const IntList& dims,
                const Arguments& args = nullptr);
 

@@ -1,5 +1,5 @@
-// The differential tests' material: cases for every row of the operator table, and the ways of evaluating a call that
-// are compared with the row's reference evaluation. A new way (another device, another schedule) is one Evaluator.
+// The data of the differential tests: cases for every operator, and the ways of evaluating a call that are compared
+// with the operator's reference evaluation. A new way (another device, another schedule) is one Evaluator.
 #pragma once
 
 #include <functional>
@@ -24,19 +24,19 @@ struct OpCase {
 
   std::string Name() const { return op + "/" + label; }
 };
-// Every case, rows in the table's order.
+// Every case; operators in the order of their table.
 const std::vector<OpCase>& AllCases();
 
-// The call of a case over variables of these dims (constant ones, unless symbolic is given: then every dim equal to the
-// first input's first one is this variable, and shapes among the arguments are as written).
+// The call of a case over variables with the dims of its inputs. With `symbolic`, every dim that equals the first dim
+// of the first input is this variable; shapes among the arguments stay constant.
 Result<ir::Call> CallOf(const OpCase& op_case, const ir::PrimVar& symbolic = nullptr);
 Result<std::vector<ReferenceTensor>> EvaluateReference(const OpCase& op_case);
 
 struct Evaluator {
   const char* name;
-  // False: this way does not know the call (no implementation, no folding); it is left out.
+  // False when this way cannot evaluate the call (no implementation, no folding); then it is left out.
   bool (*applies)(const ir::Call& call);
-  // The results; of several implementations one after the other.
+  // The results; where there are several implementations, those of each, one after the other.
   Result<std::vector<ReferenceTensor>> (*evaluate)(const ir::Call& call, std::span<const ReferenceTensor> inputs,
                                                    std::span<const std::vector<int64_t>> out_dims);
 };

@@ -1,4 +1,4 @@
-// Cases of the rows whose results have as many elements as the data say.
+// Cases of the operators with dynamic output shapes: the data decide how many elements the results have.
 #include "compiler/op/reference.h"
 #include "tests/compiler/op/case_builder.h"
 

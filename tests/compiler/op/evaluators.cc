@@ -1,4 +1,4 @@
-// The ways of evaluating a call that the differential tests compare with the row's reference.
+// The ways of evaluating a call that the differential tests compare with the operator's reference evaluation.
 #include <algorithm>
 #include <optional>
 
@@ -34,7 +34,7 @@ Result<std::vector<ReferenceTensor>> Fold(const ir::Call& call, std::span<const 
   return std::vector<ReferenceTensor>{UnpackReference(result->dtype(), result->dims(), result->bytes())};
 }
 
-// ---- Each implementation's tensor function, unscheduled: every one that takes the call has to agree.
+// ---- Each implementation's tensor function, unscheduled. All implementations that take the call have to agree.
 bool HasImplementation(const ir::Call& call) {
   const Target target;
   for (const Implementation& implementation : RowOf(call)->implementations) {
@@ -56,7 +56,7 @@ std::vector<ir::Type> ResultTypes(const ir::Call& call) {
   return {call->type};
 }
 
-// One tensor function over the tensors.
+// Builds one tensor function for the call and runs it.
 template <RunFunction run>
 Result<std::vector<ReferenceTensor>> RunOne(const Builder& build, const ir::Call& call,
                                             std::span<const ReferenceTensor> inputs, std::span<const Dims64> out_dims) {
@@ -82,7 +82,7 @@ Result<std::vector<ReferenceTensor>> RunOne(const Builder& build, const ir::Call
   return results;
 }
 
-// The dims of results whose symbolic variables have these values.
+// The dims of the results for these values of their symbolic variables.
 std::vector<Dims64> DimsWith(const ir::Call& call, const ir::PrimVarMap& values) {
   std::vector<Dims64> dims;
   for (const ir::Type& type : ResultTypes(call)) {
@@ -94,7 +94,7 @@ std::vector<Dims64> DimsWith(const ir::Call& call, const ir::PrimVarMap& values)
   return dims;
 }
 
-// The one that counts, then the one that fills results of symbolic extents.
+// Runs the tensor function that computes the dynamic output shape, then the one that fills results of that shape.
 template <RunFunction run>
 Result<std::vector<ReferenceTensor>> RunCountAndFill(const Implementation& implementation, const ir::Call& call,
                                                      std::span<const ReferenceTensor> inputs) {
@@ -134,8 +134,8 @@ Result<std::vector<ReferenceTensor>> RunImplementations(const ir::Call& call, st
   return results;
 }
 
-// Once more with each output in the memory of the input that the kernel's description lets it share, where they are
-// equally long: planning memory relies on it.
+// Runs the kernel again with each output in the memory of the input that its descriptor lets the output share, where
+// both have the same size. Memory planning relies on it.
 Status RunInPlace(codegen::testing::Kernel& kernel, std::vector<Bytes> bytes, std::vector<void*> buffers,
                   const std::vector<int64_t>& ints, const KernelArguments& arguments) {
   const std::vector<vm::KernelParam>& params = kernel.description.kernel.params;

@@ -1,4 +1,4 @@
-// Cases of the rows that move, index and order elements.
+// Cases of the operators that move, index and order elements.
 #include "compiler/op/reference.h"
 #include "tests/compiler/op/case_builder.h"
 

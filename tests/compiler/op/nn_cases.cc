@@ -125,7 +125,7 @@ void BatchNormCases(CaseBuilder& b) {
   add("specials", Of(kF32, {4, 2}, {kInf, 1, -kInf, 2, kNan, 3, 4, 5}), 2, given);
 }
 
-// An operator of data and a weight.
+// Cases of an operator that takes data and a weight.
 void ConvCase(CaseBuilder& b, const char* op, const std::string& label, IntList data, IntList weight, Attrs attrs,
               DataType dtype = kF32) {
   b.Add(op, label, {Data(dtype, std::move(data)), Data(dtype, std::move(weight), 2)}, std::move(attrs));
@@ -224,8 +224,8 @@ void PoolCases(CaseBuilder& b) {
   }
 }
 
-// Channels in blocks. The extents make tiles of several widths, tails, strips, and blocks of output channels side by
-// side.
+// Convolutions over channels in blocks. The extents give tiles of several widths, tails, strips, and several blocks of
+// output channels.
 void BlockedCases(CaseBuilder& b) {
   const auto conv = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
     attrs = attrs.With("data_layout", data.size() == 4 ? "NCHW" : "NCHW16c").With("out_layout", "NCHW16c");

@@ -13,7 +13,7 @@ struct Sizes {
   int64_t panels() const { return (hidden + lanes - 1) / lanes; }
 };
 
-// Small numbers: the state is fed back, and its differences with it.
+// Small numbers, since the state is fed back and differences in it grow.
 ReferenceTensor Small(DataType dtype, IntList dims, uint64_t seed) {
   ReferenceTensor tensor = Data(dtype, std::move(dims), seed);
   for (double& value : tensor.floats) value /= 4;

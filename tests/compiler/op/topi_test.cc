@@ -1,4 +1,4 @@
-// The operator library on tensors: the same stages as the operator table makes for a graph, and what is refused.
+// The operator library on tensors: it makes the same stages as legalising a graph does, and refuses what does not fit.
 #include "compiler/op/topi/topi.h"
 
 #include <doctest/doctest.h>

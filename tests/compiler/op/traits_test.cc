@@ -1,8 +1,8 @@
-// What rows of the operator table declare beside their semantics, held against the rows' reference evaluations on the
-// cases' tensors and on drawn ones: passes move, merge and lay out calls by these traits and never look at an
-// operator's name, so a trait that does not hold makes legal models wrong. Every row that carries a trait is tried, and
-// one without a case that can show a violation fails. That kernels compute what the references say is cases_test.cc's
-// work; there kernels also run with an output in the memory of the input that their descriptions let them share.
+// The traits of operators (fusion class, views, layouts, effects) are compared with the operators' reference
+// evaluations, on the tensors of their cases and on drawn ones. Passes move, merge and lay out calls by these traits,
+// so a trait that does not hold makes legal models wrong. Every operator that declares a trait is tried, and fails when
+// none of its cases could show a violation. cases_test.cc compares kernels with the references, also with outputs in
+// the memory of inputs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::vector<const OpCase*> CasesOf(const OpRow& row) {
   return cases;
 }
 
-// The results for other tensors, with the case's attributes and further arguments.
+// The results of the case's call with other tensors, and the case's attributes and other arguments.
 std::vector<ReferenceTensor> Evaluate(const OpCase& c, std::vector<ReferenceTensor> inputs) {
   OpCase other = c;
   other.inputs = std::move(inputs);
@@ -38,7 +38,7 @@ std::vector<ReferenceTensor> Evaluate(const OpCase& c, std::vector<ReferenceTens
   return *std::move(results);
 }
 
-// Bit for bit, but one NaN is as good as another.
+// Whether two elements have the same bits; all NaN count as equal.
 bool SameElement(const ReferenceTensor& a, int64_t i, const ReferenceTensor& b, int64_t j) {
   if (!a.dtype.is_floating()) return a.ints[static_cast<size_t>(i)] == b.ints[static_cast<size_t>(j)];
   const double x = a.floats[static_cast<size_t>(i)], y = b.floats[static_cast<size_t>(j)];
@@ -62,10 +62,10 @@ ReferenceTensor Rearranged(const ReferenceTensor& x, const std::vector<int64_t>&
 struct Arrangement {
   const char* name;
   IntList dims;
-  std::vector<int64_t> order;  // element i of it is element order[i]
+  std::vector<int64_t> order;  // its element i is element order[i] of the original
 };
 
-// Reshapes, transposes, channels in blocks, and any order: what an element-wise function cannot see.
+// Arrangements that an element-wise function cannot distinguish: reshaped, transposed, shuffled.
 std::vector<Arrangement> ArrangementsOf(const IntList& dims) {
   const int64_t count = CountOf(dims);
   std::vector<int64_t> same(static_cast<size_t>(count));
@@ -101,7 +101,8 @@ ReferenceTensor Blocked(const ReferenceTensor& x) {
   return out;
 }
 
-// "" or how f(arranged x, ...) differs from arranged f(x, ...), for inputs of equal dims.
+// Empty when f(arranged x, ...) equals arranged f(x, ...) for all arrangements, else the difference. Inputs have equal
+// dims.
 std::string SeesPlaces(const OpCase& c, const std::vector<ReferenceTensor>& inputs) {
   const std::vector<ReferenceTensor> plain = Evaluate(c, inputs);
   if (plain.size() != 1) return "it has " + std::to_string(plain.size()) + " results";
@@ -124,7 +125,7 @@ bool CountsAxes(const OpRow& row) {
                              [](const AttrSpec& spec) { return std::string_view(spec.name).starts_with("ax"); });
 }
 
-// Drawn tensors like the case's in dims that blocks of channels fill.
+// Drawn tensors of the case's dtypes with other dims.
 std::vector<ReferenceTensor> DrawnLike(const OpCase& c, const IntList& dims) {
   std::vector<ReferenceTensor> inputs;
   for (const ReferenceTensor& input : c.inputs) inputs.push_back(Data(input.dtype, dims, inputs.size() + 7));
@@ -136,7 +137,7 @@ std::string ElementwiseFault(const OpRow& row) {
   if (CountsAxes(row)) return "an attribute names axes";
   bool can_show = false;
   for (const OpCase* c : CasesOf(row)) {
-    if (c->inputs.empty()) {  // made from nothing: all elements alike
+    if (c->inputs.empty()) {  // without inputs all elements must be equal
       const ReferenceTensor made = Evaluate(*c, {})[0];
       for (int64_t i = 1; i < CountOf(made.dims); ++i) {
         can_show = true;
@@ -158,7 +159,7 @@ std::string ElementwiseFault(const OpRow& row) {
 }
 
 // ---- fusion class: broadcast
-// Of several tensors: each stands for its broadcast to the result's dims, and then the row is element-wise.
+// An operator of several tensors: broadcasting each to the result's dims changes nothing, and then it is element-wise.
 std::string CombinedFault(const OpRow& row) {
   if (CountsAxes(row)) return "an attribute names axes";
   bool broadcasts = false;
@@ -185,7 +186,7 @@ std::string CombinedFault(const OpRow& row) {
   return broadcasts ? "" : "no case broadcasts";
 }
 
-// Of one tensor: an axis of it is an axis of the result, in their order, or is read at 0 alone.
+// An operator of one tensor: each axis of the tensor is an axis of the result, in the same order, or has extent 1.
 std::string RepeatedFault(const OpRow& row) {
   bool can_show = false;
   for (const OpCase* c : CasesOf(row)) {
@@ -221,8 +222,9 @@ std::string RepeatedFault(const OpRow& row) {
 }
 
 // ---- fusion classes by what depends on what
-// depends[i] holds the elements (tensor, place) that element i of the first result follows, among the tensors of data:
-// those of floats, or the first one where all are of integers; integers beside it are places, which choose.
+// Element i of the first result depends on the elements (tensor, position) in entry i of the returned list. Only
+// tensors of data are tried: the floating ones, or the first one where all are integers; the other integers are
+// indices.
 using Elements = std::set<std::pair<size_t, int64_t>>;
 std::vector<Elements> Dependences(const OpCase& c) {
   const ReferenceTensor base = Evaluate(c, c.inputs)[0];
@@ -245,7 +247,7 @@ std::vector<Elements> Dependences(const OpCase& c) {
   }
   return depends;
 }
-// The most elements of one tensor.
+// The largest number of elements that belong to one tensor.
 int MostOfATensor(const Elements& elements) {
   std::map<size_t, int> counts;
   int most = 0;
@@ -260,7 +262,7 @@ bool IsSmallAndFinite(const OpCase& c) {
   return !c.inputs.empty() && c.inputs[0].dtype.bits <= 64;
 }
 
-// out[i] from in[f(i)]: one element of each tensor at most.
+// out[i] depends on in[f(i)]: on one element of each tensor at most.
 std::string InjectiveFault(const OpRow& row) {
   bool can_show = false, takes_tensors = false;
   for (const OpCase* c : CasesOf(row)) {
@@ -274,7 +276,7 @@ std::string InjectiveFault(const OpRow& row) {
   return can_show || !takes_tensors ? "" : "no case has a result that follows an element";
 }
 
-// Many inputs to one output: no element of the input reaches two of the results.
+// Many elements are reduced to one: no element of the input affects two elements of the result.
 std::string ReductionFault(const OpRow& row) {
   bool can_show = false;
   for (const OpCase* c : CasesOf(row)) {
@@ -292,8 +294,8 @@ std::string ReductionFault(const OpRow& row) {
   return can_show ? "" : "no case has a result that follows two elements";
 }
 
-// Sums of products with the first tensor, means, norms and maxima under windows: twice the tensor gives twice the
-// result.
+// Sums of products with the first tensor, means, norms and maxima over windows are linear in it: doubling the tensor
+// doubles the result.
 std::string OutFusibleFault(const OpRow& row) {
   bool can_show = false;
   for (const OpCase* c : CasesOf(row)) {
@@ -332,7 +334,7 @@ std::string FusionFault(const OpRow& row) {
       return OutFusibleFault(row);
     case FusionClass::kTuple:
     case FusionClass::kOpaque:
-      return "";  // promise nothing
+      return "";  // these classes promise nothing
   }
   INGOT_UNREACHABLE();
 }
@@ -380,7 +382,8 @@ TEST_CASE("views have the elements of their first tensor in its order") {
   }
 }
 
-// ---- layouts: an implementation all of whose tensors are NCHW16c computes the row over blocks with the same axes
+// ---- layouts: an implementation whose tensors are all NCHW16c computes the operator on blocked tensors with the same
+// axes
 TEST_CASE("what follows its inputs into blocks of channels commutes with them") {
   int tried = 0;
   for (const OpRow* row : AllOps()) {
@@ -427,7 +430,7 @@ TEST_CASE("what follows its inputs into blocks of channels commutes with them") 
   CHECK(tried > 0);
 }
 
-// ---- the class of a tensor function, which analysis finds
+// ---- the fusion class that analysis finds for a tensor function
 TEST_CASE("the fusion class that analysis gives a definition holds of its values") {
   std::map<FusionClass, int> tried;
   for (const OpRow* row : AllOps()) {
@@ -450,7 +453,7 @@ TEST_CASE("the fusion class that analysis gives a definition holds of its values
         const auto depends = Dependences(*c);
         for (const Elements& elements : depends) CHECK(MostOfATensor(elements) <= 1);
         if (found != FusionClass::kElementwise) continue;
-        // Of an input with the result's dims, element i alone reaches element i.
+        // Element i of the result depends on element i alone of an input with the result's dims.
         const IntList dims = Evaluate(*c, c->inputs)[0].dims;
         for (size_t i = 0; i < depends.size(); ++i) {
           for (const auto& [t, e] : depends[i]) {
@@ -465,9 +468,9 @@ TEST_CASE("the fusion class that analysis gives a definition holds of its values
 }
 
 // ---- effects
-// Primitives are what lowering knows; each is listed with the effect that its lowering has, so that a new one is
-// thought about. All other rows are functions of their arguments: no evaluator writes into an input (evaluators.cc),
-// and evaluating twice gives the same.
+// Primitives are the operators that lowering handles itself. Each is listed with the effect of its lowering, so that a
+// new one has to be added here. All other operators are functions of their arguments: no evaluator writes into an input
+// (evaluators.cc), and evaluating twice gives the same results.
 TEST_CASE("effects are those that are known") {
   const std::map<std::string_view, Effect> primitives = {
       {"assert_op", Effect::kEffect},             // ends the call
