@@ -35,7 +35,7 @@ struct Options {
   std::vector<std::string> outputs;
   std::string labels, expect;
   formats::Tolerance tolerance;
-  int64_t top_k = -1;  // not said
+  int64_t top_k = -1;  // -1: not given
   bool help = false, version = false, self_test = false;
 };
 
@@ -159,7 +159,7 @@ Status Parse(int argc, char** argv, Options& options) {
   return Status();
 }
 
-// The path of this program: what the kernel says of the running file, or, where /proc is absent, what exec was given.
+// The path of this program: that of the running file in /proc, or, where /proc is absent, the one that exec was given.
 std::string OwnPath() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
@@ -168,7 +168,7 @@ std::string OwnPath() {
   return executed == nullptr ? "" : executed;
 }
 
-// strip and objcopy write the parts of an ELF file that they know, which ends before the container.
+// Fails when the container is missing: strip and objcopy write only the parts of the ELF file, which ends before it.
 Status CheckHasModel(const std::string& path) {
   INGOT_ASSIGN_OR_RETURN(const SharedBytes file, formats::MapFile(path));
   if (formats::FindContainer(file.bytes).ok()) return Status();

@@ -38,7 +38,7 @@ struct Options {
   bool csv = false, markdown = false, profile = false;
 };
 
-// "200ms", "3s", "50us": seconds.
+// Parses "200ms", "3s" or "50us" to seconds.
 Result<double> ParseDuration(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -78,7 +78,8 @@ struct Measurement {
   bool is_unstable() const { return percentile(75) - percentile(25) > 0.1 * percentile(50); }
 };
 
-// After the measurement, whose times the profiler's clock readings would distort: as many calls again, within its time.
+// Profiles as many calls as were measured, for the time of the measurement at most. It runs after the measurement,
+// which the profiler's clock readings would distort.
 Status AddProfile(Session& session, double seconds, Measurement& result) {
   Profile profile;
   INGOT_RETURN_IF_ERROR(profile.Attach(session.context(), /*keep_trace=*/false));
@@ -130,7 +131,7 @@ Result<Measurement> Measure(const Options& options, int threads) {
     return samples >= 5 && std::chrono::duration<double>(Clock::now() - start).count() >= min_time;
   };
   for (int64_t samples = 0; !is_done(samples); ++samples) {
-    INGOT_RETURN_IF_ERROR(session->RestartStates());  // a cache would be full some time
+    INGOT_RETURN_IF_ERROR(session->RestartStates());  // otherwise a cache would be full at some time
     const Clock::time_point t0 = Clock::now();
     for (int64_t i = 0; i < number; ++i) INGOT_RETURN_IF_ERROR(session->InvokeInto());
     result.nanoseconds.push_back(std::chrono::duration<double, std::nano>(Clock::now() - t0).count() /

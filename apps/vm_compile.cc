@@ -1,5 +1,5 @@
-// vm-compile: a model (ONNX, or a module as TVMScript) in, one executable out, or one of the text forms on the way.
-// Parses options, calls compiler/driver, writes.
+// vm-compile: compiles a model (ONNX, or a module as TVMScript) to one executable, or prints one of the text forms on
+// the way. Parses options, calls compiler/driver, and writes the result.
 
 #include <algorithm>
 #include <cstdio>
@@ -189,7 +189,7 @@ class Compilation {
     return Status();
   }
 
-  // With --validate every step is judged as it runs; notes say what was.
+  // Compiles the module. With --validate every step is checked as it runs, and notes say what was checked.
   Result<vm::Program> Compile(const ir::IRModule& module) {
     const char* variable = std::getenv("INGOT_VALIDATE");
     const bool is_asked = options_.validate || (variable != nullptr && std::string_view(variable) == "1");

@@ -78,7 +78,7 @@ std::string DescribeParam(const vm::Kernel& kernel, const vm::KernelParam& param
          Join(extents, ", ") + "]";
 }
 
-// What a call takes: formulas, and numbers for the shapes that were given (upper bounds where none was).
+// The memory that a call takes: formulas, and their values for the given shapes (upper bounds where none is given).
 Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& function, const vm::GivenShapes& shapes) {
   const std::vector<std::string> symbols = function.signature.symbol_names();
   const vm::MemoryNeeds needs = vm::MemoryNeedsOf(of_program, function);
@@ -102,11 +102,11 @@ Json DescribeMemory(const vm::MemoryNeeds& of_program, const vm::Function& funct
   return memory;
 }
 
-// As --format=json prints it: ASCII, whatever bytes a file's name has.
+// The text for --format=json: ASCII, whatever bytes a file's name has.
 std::string TextOf(const Json& document) { return document.Dump(2, /*is_ascii=*/true); }
 
-// What is zeroed before the function sees it, because it is not proved to be written first (of a file that is not
-// trusted all of it is): the first hundred of them; "zeroed_in_all" counts all.
+// The tensors whose memory is zeroed before the function sees it, because they are not proved to be written first (in a
+// file that is not trusted, all are zeroed). "zeroed" lists the first hundred, "zeroed_in_all" counts them.
 void DescribeZeroed(const vm::Program& program, const vm::Function& function, Json& of_function) {
   constexpr size_t kMostRows = 100;
   const std::vector<uint32_t> unproved = vm::FindUnproved(program, function);
@@ -403,7 +403,7 @@ class Inspection {
     if (!options_.extract.empty()) return Extract(program);
     if (options_.disasm) return Disassemble(container, program, damage.ok());
     for (const vm::Function& function : program.functions) {
-      // Names of what is in no signature are mistakes, not unknown values.
+      // A given name that the signature does not have is a mistake, and is reported.
       Status given = vm::SymbolValues(function.signature, shapes_).status();
       if (damage.ok() && function.exported && given.code() == StatusCode::kBadInput) {
         return std::move(given).WithContext("function \"" + function.name + "\"");
@@ -453,7 +453,7 @@ class Inspection {
     return Status();
   }
 
-  // A finding per line; the exit code is that of the first need that is not met.
+  // Prints a finding per line. The exit code is that of the first need that is not met.
   Result<int> ShowNeeds(const formats::Container& container, const vm::Program& program) {
     vm::DoctorOptions options;
     options.file = file_.bytes;
@@ -501,7 +501,7 @@ class Inspection {
     return differences.empty() ? int{kExitOk} : int{kExitDiffers};
   }
 
-  // Sections as they are stored, and a signature more.
+  // Writes the sections as they are stored, and one more signature.
   Status WriteSigned(const formats::Container& container) const {
     if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--sign: no -o FILE was given");
     formats::ContainerWriter writer(container.required_features());
@@ -520,7 +520,7 @@ class Inspection {
     return vm::BindWeights(program, sources);
   }
 
-  // Of a damaged file the program alone, as far as it can be read.
+  // Prints the executable as text; of a damaged file only the program, as far as it can be read.
   Status Disassemble(const formats::Container& container, const vm::Program& program, bool is_sound) {
     if (options_.disasm->empty()) {
       const vm::FileForm form = vm::FormOf(container, file_);

@@ -61,7 +61,8 @@ Json TopKJson(const std::vector<ClassScore>& scores) {
   return rows;
 }
 
-// --repeat calls, of which the last one's outputs count. What is profiled is warm, when there is more than one call.
+// Makes --repeat calls and returns the outputs of the last one. With more than one call, the first is not profiled, so
+// that the profile is of warm calls.
 Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, Profile& profile) {
   const bool observes = options.profile || !options.trace.empty();
   CancelOnInterrupt(session);

@@ -1,3 +1,4 @@
+// CommandLine over the library CLI11, and the texts of its errors.
 #include "apps/common/command_line.h"
 
 #include <CLI/CLI.hpp>

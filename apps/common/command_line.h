@@ -1,5 +1,5 @@
-// CommandLine: what a tool takes on its command line. In: names, where the value goes, what --help says. The library
-// that parses is included by command_line.cc alone: it takes longer to compile than a tool.
+// CommandLine: the options and arguments of a tool. In: their names, the variables that get their values, the texts for
+// --help. The parsing library is included by command_line.cc alone, because it takes longer to compile than a tool.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ class Option;
 
 namespace ingot::apps {
 
-// One of them; each call adds to what it is.
+// An option; each call adds a property to it.
 class Option {
  public:
   explicit Option(CLI::Option* option) : option_(option) {}
   Option& Type(const std::string& name);  // what --help calls the value, such as FILE
-  Option& ShowDefault();                  // in --help: what the target holds now
+  Option& ShowDefault();                  // --help shows the value that the target has now
   Option& Required();
   Option& Needs(Option other);
   Option& OneOf(std::initializer_list<const char*> values);
@@ -31,7 +31,7 @@ class Option {
   Option& Between(double least, double most);
   Option& Positive();
   Option& SplitAt(char separator);  // one argument holds several values
-  Option& OneEach();                // a list grows by one value each time that it is named
+  Option& OneEach();                // for a list: each time that it is named, it takes one value
 
  private:
   CLI::Option* option_;
@@ -42,17 +42,18 @@ class CommandLine {
   CommandLine(const std::string& tool, const std::string& description, const std::string& version);
   ~CommandLine();
   // names: "-o,--output", or "EXE" for a positional argument. T: std::string, a number, a std::vector of these, or
-  // std::optional<std::string>, which is named with or without a value (then it is "").
+  // std::optional<std::string>, whose value may be left out (then it is "").
   template <typename T>
   Option Add(const char* names, T& target, const char* text);
   Option AddFlag(const char* names, bool& target, const char* text);
-  // "--name{value}": the value that the target gets where --name has no =VALUE.
+  // names: "--name{value}", with the value that the target gets where --name is given without =VALUE.
   Option AddFlag(const char* names, std::string& target, const char* text);
   void SetFooter(const std::string& text);  // of --help
 
-  // Fills the targets. False: --help or --version was asked for and is printed.
+  // Fills the targets. Returns false when --help or --version was given, after printing it. Invalid argument for a
+  // command line that does not fit.
   Result<bool> Parse(int argc, char** argv);
-  // Every option in the order of --help, which comes first.
+  // Every option in the order of the --help page; --help itself comes first.
   struct Description {
     std::string names;                    // "-o,--output"
     std::vector<std::string> long_names;  // "output"; none of a positional argument

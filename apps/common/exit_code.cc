@@ -1,3 +1,4 @@
+// The exit code of each status code.
 #include "apps/common/exit_code.h"
 
 namespace ingot::apps {

@@ -17,6 +17,7 @@ enum ExitCode : int {
   kExitUnsupportedModel = 8,
   kExitInterrupted = 130,
 };
+// The exit code with which a tool reports a failure of this code.
 int ExitCodeOf(StatusCode code);
 
 }  // namespace ingot::apps

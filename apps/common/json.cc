@@ -1,3 +1,4 @@
+// Parsing by nlohmann::json; printing is done here, except for the text of single numbers and strings.
 #include "apps/common/json.h"
 
 #include <algorithm>
@@ -99,7 +100,7 @@ std::string Json::Dump(int indent, bool is_ascii) const {
   return out;
 }
 
-// The library is left to say how characters are escaped and which digits tell a number.
+// The library escapes characters and chooses the digits of numbers.
 void Json::Append(int indent, bool is_ascii, int depth, std::string& out) const {
   const auto append_leaf = [&](const LibraryValue& leaf) {
     out += leaf.dump(-1, ' ', is_ascii, LibraryValue::error_handler_t::replace);

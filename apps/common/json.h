@@ -1,6 +1,6 @@
 // Json: a JSON document as the tools build, read, write and parse it. In: C++ values, or a file's text. Out: text of
-// one fixed form. Members keep the order in which they came. The library that prints and parses is included by json.cc
-// alone: it takes longer to compile than a tool.
+// one fixed form. Members keep the order in which they were added. The JSON library is included by json.cc alone,
+// because it takes longer to compile than a tool.
 #pragma once
 
 #include <concepts>
@@ -29,8 +29,8 @@ class Json {
   Json(Json&& other) noexcept;
   Json& operator=(const Json& other);
   Json& operator=(Json&& other) noexcept;
-  // Whole numbers stay apart from the others, which print with a point or an exponent; what is not finite prints as
-  // null.
+  // Integers are kept as integers; floating-point numbers print with a point or an exponent, and as null when they are
+  // not finite.
   template <std::same_as<bool> T>
   Json(T value) : value_(value) {}
   template <std::signed_integral T>
@@ -50,20 +50,20 @@ class Json {
   Json(std::initializer_list<Json> list);
   static Json Array();
   static Json Object();
-  // Nothing where the text is no JSON, or nests deeper than a thousand levels. The last of equal keys counts.
+  // Returns nothing when the text is no JSON, or nests deeper than a thousand levels. The last of equal keys counts.
   static std::optional<Json> Parse(std::istream& in);
 
-  // indent: spaces per level; -1: one line. is_ascii: other characters are escaped. Bytes that are no UTF-8 become
-  // U+FFFD, whatever is asked for.
+  // indent: spaces per level; -1: one line. is_ascii: other characters are escaped. Bytes that are no UTF-8 always
+  // become U+FFFD.
   std::string Dump(int indent = -1, bool is_ascii = false) const;
   friend std::ostream& operator<<(std::ostream& out, const Json& json) { return json.Print(out); }
 
   bool is_array() const;
   bool is_object() const;
-  bool contains(std::string_view key) const;           // false of what is no object
-  size_t size() const;                                 // of elements or members
-  Json& operator[](std::string_view key);              // a null member where there was none
-  const Json& operator[](std::string_view key) const;  // which is there
+  bool contains(std::string_view key) const;           // false for other values than objects
+  size_t size() const;                                 // number of elements or members
+  Json& operator[](std::string_view key);              // adds a null member where there is none
+  const Json& operator[](std::string_view key) const;  // the member must exist
   const Json& operator[](size_t index) const;
   Json& back();
   void push_back(Json value);
@@ -71,7 +71,7 @@ class Json {
   Elements::const_iterator end() const;
   const Members& items() const;  // of an object
 
-  // What it holds, as bool, std::string or a number; it is one.
+  // The value as bool, std::string or a number; it must be of that kind.
   template <typename T>
   T get() const {
     if constexpr (std::same_as<T, bool>) {

@@ -1,3 +1,4 @@
+// A tree of elements by position, and the C API's value made of it.
 #include "apps/common/nested_input.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// An input that is a tuple or a sequence, put together from the tensors that a command line or a tensor file names one
-// by one: "x.0", "x.1", and "x.0.2" where an element is one itself. Outputs are named in the same way.
+// An input that is a tuple or a sequence, put together from tensors that a command line or a tensor file names one by
+// one: "x.0", "x.1", and "x.0.2" where an element is a tuple or sequence itself. Outputs are named in the same way.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@
 
 namespace ingot::apps {
 
-// What a tuple or sequence without elements is called, as an input and as an output.
+// The text of a tuple or sequence without elements, as an input and as an output.
 inline constexpr const char* kNoElements = "()";
 
-// "0.2" as {0, 2}; nothing where it is no such path, or names a place beyond what a sequence may hold.
+// Parses "0.2" to {0, 2}. Returns nothing when the text is no such path, or a position is beyond the longest sequence.
 std::optional<std::vector<size_t>> ParseElementPath(std::string_view text);
 
 // A borrowed view of a host tensor for the C API.
@@ -26,11 +26,11 @@ ingot_dl_tensor ViewOf(const Tensor& tensor);
 
 class NestedInput {
  public:
-  // The element at a path, which is not set yet; an empty tensor stands for a sequence without elements.
+  // Sets the element at a path, which must not be set yet; an empty tensor stands for a sequence without elements.
   Status Set(const std::vector<size_t>& path, Tensor tensor);
-  // Places are numbered from 0 on, and none is left out.
+  // Fails unless the positions of the elements are 0, 1, ... without a gap, at every level.
   Status Check() const;
-  // As the C API takes it; valid as long as this is not changed.
+  // The input as a value of the C API; valid as long as this object is not changed.
   ingot_value View();
 
  private:

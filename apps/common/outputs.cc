@@ -1,3 +1,4 @@
+// Prints outputs, routes them to tensor files by the words of --output, and sorts rows of scores.
 #include "apps/common/outputs.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What vm-run and packed programs do with a call's results: print them as NumPy does, write them to tensor files, name
-// the best classes. In: a session's outputs and the words of the command line. Knows no option by name but --output.
+// the best classes. In: a session's outputs and the arguments of --output.
 #pragma once
 
 #include <cstdint>

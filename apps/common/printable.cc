@@ -1,3 +1,4 @@
+// Escapes the control characters of ASCII and the C1 controls of Unicode.
 #include "apps/common/printable.h"
 
 namespace ingot::apps {

@@ -1,4 +1,4 @@
-// Text for a terminal: what comes from a file may hold characters that a terminal obeys.
+// Text for a terminal. Text from a file may hold control characters, which a terminal would obey.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ingot::apps {
 
-// The text with control characters (of ASCII and of Unicode, in UTF-8) but newlines and tabs as \x and two digits.
+// The text with control characters (of ASCII and of Unicode, in UTF-8), except newlines and tabs, as \x and two digits.
 std::string Printable(std::string_view text);
 
 }  // namespace ingot::apps

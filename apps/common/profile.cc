@@ -1,3 +1,4 @@
+// Adds events up per instruction or opcode, and prints them as a table, as JSON and as a Chrome trace.
 #include "apps/common/profile.h"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ const char* KindName(ingot_event_kind kind) {
   return "instruction";
 }
 
-// Per nanosecond is giga per second; "-" where nothing is known.
+// An amount per nanosecond, which is giga per second; "-" where it is not known.
 std::string Rate(double amount, int64_t ns) {
   if (amount <= 0 || ns <= 0) return "-";
   char text[32];

@@ -1,5 +1,5 @@
-// Profile: what --profile and --trace show of the invocations of a context: a table of instructions by time, the same
-// as JSON, and a trace for chrome://tracing or Perfetto. It listens through the C API's profiler, of one context.
+// Profile: the times of a context's invocations, for --profile and --trace: a table of instructions by time, the same
+// as JSON, and a trace for chrome://tracing or Perfetto. It is the profiler (C API) of one context.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ingot::apps {
 
 class Profile {
  public:
-  // Events beyond this many are counted, not kept for the trace.
+  // The trace keeps this many events; further ones are only counted.
   static constexpr size_t kMaxTraceEvents = size_t{1} << 20;
 
   Profile() = default;
@@ -24,11 +24,11 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  // From now on the context's invocations are counted. The context outlives this, or Detach comes first.
+  // Starts to observe the context, which must outlive this object unless Detach is called.
   Status Attach(ingot_context* context, bool keep_trace);
   void Detach();
   bool is_attached() const { return context_ != nullptr; }
-  // Around each invocation: its whole time, of which the instructions' times are shares.
+  // Called before and after each invocation, to measure the whole time of which the instructions' times are shares.
   void BeginInvocation();
   void EndInvocation();
 
@@ -40,7 +40,7 @@ class Profile {
 
  private:
   struct Row {
-    ingot_event event;  // the first; its strings are the executable's
+    ingot_event event;  // the first one; its strings belong to the executable
     int64_t calls = 0;
     int64_t total_ns = 0;
     double flops = 0;  // of all calls

@@ -1,3 +1,4 @@
+// Pairs outputs with expected tensors by name, sequences by their lengths too, and compares them.
 #include "apps/common/self_test.h"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace ingot::apps {
 namespace {
 
-// The outputs that are sequences or tuples, each once.
+// The names of the outputs that are sequences or tuples, each once.
 std::vector<std::string> SequencesOf(const std::vector<Session::Output>& outputs) {
   std::vector<std::string> names;
   for (const Session::Output& output : outputs) {
@@ -20,13 +21,13 @@ std::vector<std::string> SequencesOf(const std::vector<Session::Output>& outputs
   return names;
 }
 
-// In files, a sequence without elements is a tensor of its name without elements.
+// Whether the sequence is expected to have no elements: files hold a tensor of its name without elements then.
 bool IsEmptyIn(const std::vector<formats::NamedTensor>& expected, const std::string& sequence) {
   const auto named = std::ranges::find(expected, sequence, &formats::NamedTensor::name);
   return named != expected.end() && named->tensor.num_elements() == 0;
 }
 
-// Those of the outputs that are among the expected tensors, and the lengths of sequences.
+// Compares the outputs that are among the expected tensors, and the lengths of sequences.
 Result<std::vector<ComparedOutput>> Compare(const std::vector<formats::NamedTensor>& expected, const std::string& where,
                                             const formats::Tolerance& tolerance,
                                             const std::vector<Session::Output>& outputs, const NoteFunction& note) {

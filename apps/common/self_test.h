@@ -20,8 +20,8 @@ bool AllEqual(const std::vector<ComparedOutput>& compared);
 
 using NoteFunction = std::function<void(const std::string&)>;
 
-// expect: "@FILE". Compares the outputs that the file names; its one unnamed tensor (.npy) is the only output's. A
-// tensor without elements that is named like a sequence says that it has none.
+// expect: "@FILE". Compares the outputs that the file names; the unnamed tensor of an .npy file is compared with the
+// only output. A tensor without elements that is named like a sequence expects the sequence to be empty.
 Result<std::vector<ComparedOutput>> CompareWithFile(const std::string& expect, const formats::Tolerance& tolerance,
                                                     const std::vector<Session::Output>& outputs,
                                                     const NoteFunction& note);
@@ -31,7 +31,8 @@ struct GoldenResult {
   std::string origin;  // of the expected outputs: "file", "reference"
   std::vector<ComparedOutput> outputs;
 };
-// Runs every golden case, with every hash of the file checked before. No cases are a failure: there is nothing to test.
+// Checks every hash of the file, then runs every golden case. A file without cases is a failure: there is nothing to
+// test.
 Result<std::vector<GoldenResult>> RunSelfTest(SessionOptions options, const NoteFunction& note);
 // "self-test: 2 of 2 golden cases passed".
 std::string SelfTestText(const std::vector<GoldenResult>& results);

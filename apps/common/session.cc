@@ -1,3 +1,4 @@
+// Opens an executable by the options of a command line, parses and binds inputs, and calls functions, all by the C API.
 #include "apps/common/session.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace {
 
 DataType FromDL(ingot_dl_data_type type) { return {static_cast<TypeCode>(type.code), type.bits, type.lanes}; }
 
-// What a result that is no tensor looks like.
+// The text of a result that is no tensor.
 std::string ValueText(const ingot_value& value) {
   switch (value.kind) {
     case INGOT_KIND_INT:
@@ -83,7 +84,7 @@ void OnInterrupt(int signal) {
   if (ingot_context* context = interrupted_context.load()) ingot_context_cancel(context);
 }
 
-// A signal between two invocations would be forgotten by the second.
+// Called before each invocation: a signal that came between two invocations would not stop the second one.
 Status CheckInterrupted() { return interrupted.load() ? Status(StatusCode::kCancelled, "interrupted") : Status(); }
 
 }  // namespace
@@ -118,7 +119,7 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   open.trust = INGOT_TRUST_FILE;
   open.kernels = options.stub_kernels ? INGOT_KERNELS_STUB : INGOT_KERNELS_NATIVE;
   open.verify_constants = options.verify ? 1 : 0;
-  // A policy in its place.
+  // A policy on the command line takes the place of that trust.
   std::string key;
   std::vector<const char*> keys, allowed;
   if (!options.require_signature.empty()) {
@@ -270,7 +271,7 @@ Status Session::BindScalar(size_t index, const std::string& spec) {
 Status Session::Bind(const Part& part, const std::string& spec, uint64_t seed) {
   const size_t index = part.index;
   const ingot_type* type = ingot_function_input_type(function_, index);
-  // Elements, and an input of any type, take a tensor that says its own.
+  // For elements, and for an input of any type, the spec has to state the tensor's type.
   const bool is_any = IsNested(index);
   if (is_any && spec == kNoElements) return BindTensor(part, Tensor());
   if (!is_any && ingot_type_kind(type) != INGOT_KIND_TENSOR) return BindScalar(index, spec);
@@ -338,7 +339,7 @@ Status Session::BindInputs(const InputArguments& arguments) {
     }
   }
   for (const std::string& argument : arguments.specs) {
-    // NAME=SPEC where NAME is an input; a SPEC may hold '=' itself (4xf32=1 2 3 4).
+    // NAME=SPEC, where NAME is an input. A SPEC may contain '=' itself (4xf32=1 2 3 4).
     Part part{count, {}};
     std::string spec = argument;
     if (const size_t equals = argument.find('='); equals != std::string::npos) {

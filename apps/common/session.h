@@ -1,6 +1,6 @@
-// Session: what vm-run and vm-bench share: an executable opened through the C API, one of its functions, a context, and
-// inputs bound from the command line. Everything goes through ingot.h, as in any program that embeds the VM; inputs and
-// outputs are formats' tensors.
+// Session: what vm-run, vm-bench and packed programs share: an executable opened through the C API, one of its
+// functions, a context, and inputs bound from the command line. Everything goes through ingot.h, as in any program that
+// embeds the VM; inputs and outputs are Tensors, as formats/ reads and writes them.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace ingot::apps {
 
-// The C API's status as ours; releases it.
+// Converts a status of the C API, and releases it.
 Status FromC(ingot_status* status);
 
 struct SessionOptions {
@@ -49,23 +49,24 @@ class Session {
   ~Session();
 
   const ingot_function* function() const { return function_; }
-  // Another function of the executable, from now on; its inputs are to be bound anew.
+  // Chooses another function of the executable; its inputs have to be bound anew.
   Status SelectFunction(const std::string& name);
   ingot_executable* executable() const { return executable_; }
   ingot_context* context() const { return context_; }
 
-  // The lines of a file of labels, or, with an empty path, the labels that the executable holds; none is no failure.
+  // The lines of a file of labels, or, with an empty path, the labels in the executable's metadata; empty when it has
+  // none.
   Result<std::vector<std::string>> Labels(const std::string& path) const;
-  // The context's states from a tensor file of all of them by name, and into one.
+  // Reads the context's states, all of them by name, from a tensor file, and writes them to one.
   Status LoadStates(const std::string& path);
   Status SaveStates(const std::string& path) const;
-  // Back to what was loaded, or to the initial values.
+  // Resets the states to those that were loaded, or to the initial values.
   Status RestartStates();
 
   // Binds every input by name, or in order; messages show the signature and suggest names. A tuple or sequence is bound
   // by its elements, "x.0", "x.1", ..., or with "()" when it has none.
   Status BindInputs(const InputArguments& arguments);
-  // The inputs by name, all of them.
+  // Binds all inputs by name.
   Status BindTensors(std::vector<formats::NamedTensor> tensors);
   const std::vector<Tensor>& inputs() const { return inputs_; }
 
@@ -73,23 +74,24 @@ class Session {
     std::string name;
     Tensor tensor;         // or
     std::string text;      // a result that is no tensor, printed
-    std::string sequence;  // of an element "y.0" or "y.0.1": the output "y" that it is of
+    std::string sequence;  // for an element "y.0" or "y.0.1": the output "y"
   };
   // One call. Tensors that the function writes among its inputs come first, then its results.
   Result<std::vector<Output>> Invoke();
-  // One call without looking at the results: what vm-bench times. They are written into tensors made at the first call.
+  // One call whose results are not read, as vm-bench times it. They are written into tensors that the first call makes.
   Status InvokeInto();
 
  private:
   explicit Session(SessionOptions options) : options_(std::move(options)) {}
-  // An input, or an element of one that has elements.
+  // An input, or an element of a tuple or sequence.
   struct Part {
     size_t index;
     std::vector<size_t> path;
   };
   bool IsNested(size_t index) const;
   void UnbindInputs();
-  // What the function writes gets memory, and inputs that nothing binds a value, or a failure lists them.
+  // Gives memory to the inputs that the function writes, and the value `missing_spec` to inputs that are not bound;
+  // without one the failure lists them.
   Status FinishBinding(const std::string& missing_spec, uint64_t seed);
   Status BindScalar(size_t index, const std::string& spec);
   Status BindTensor(const Part& part, Tensor tensor);
@@ -99,7 +101,7 @@ class Session {
   std::string Signature() const;
 
   SessionOptions options_;
-  std::vector<formats::NamedTensor> weights_;  // which the executable borrows
+  std::vector<formats::NamedTensor> weights_;  // borrowed by the executable
   ingot_instance* instance_ = nullptr;
   ingot_executable* executable_ = nullptr;
   ingot_context* context_ = nullptr;
@@ -108,19 +110,19 @@ class Session {
   std::vector<ingot_value> scalars_;  // by input
   std::vector<NestedInput> nested_;   // by input; of tuples and sequences
   std::vector<bool> bound_;
-  std::string states_path_;  // of what was loaded
+  std::string states_path_;  // of the states that were loaded
   std::vector<formats::NamedTensor> states_;
-  // Of InvokeInto: the results' tensors, and everything as the C API takes it.
+  // For InvokeInto: the results' tensors, and inputs and results as the C API takes them.
   std::vector<Tensor> outputs_;
   std::vector<ingot_dl_tensor> input_views_, output_views_;
   std::vector<const ingot_dl_tensor*> input_pointers_;
   std::vector<ingot_dl_tensor*> output_pointers_;
 };
 
-// From now on Ctrl-C stops the session's invocation, and the ones after it before they begin; a second one ends the
-// process.
+// Lets Ctrl-C (and SIGTERM) stop the session's running invocation and refuse later ones; a second signal of the kind
+// ends the process.
 void CancelOnInterrupt(Session& session);
-// From now on Ctrl-C ends the process as usual.
+// Lets Ctrl-C end the process as usual.
 void DieOnInterrupt();
 
 }  // namespace ingot::apps

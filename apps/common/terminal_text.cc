@@ -1,3 +1,4 @@
+// Passes what is printed through Printable() on its way to the stream's own buffer.
 #include "apps/common/terminal_text.h"
 
 #include "apps/common/printable.h"

@@ -1,4 +1,4 @@
-// What a tool prints on its streams, made fit for a terminal in one place: whoever prints to the stream need not know.
+// TerminalText: a stream buffer that escapes control characters in everything that a tool prints to the stream.
 #pragma once
 
 #include <ostream>
@@ -9,7 +9,7 @@ namespace ingot::apps {
 
 class TerminalText : public std::streambuf {
  public:
-  // The stream writes through this as long as it lives.
+  // The stream writes through this buffer as long as the buffer lives.
   explicit TerminalText(std::ostream& stream) : stream_(stream), target_(stream.rdbuf(this)) {}
   ~TerminalText() override { stream_.rdbuf(target_); }
   TerminalText(const TerminalText&) = delete;

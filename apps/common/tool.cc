@@ -1,3 +1,5 @@
+// Parses the options that all tools have, runs a tool's body, and prints its failure; makes completion scripts and man
+// pages from the options' descriptions.
 #include "apps/common/tool.h"
 
 #include <unistd.h>
@@ -53,7 +55,8 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
   return RunBody(body);
 }
 
-// Running out of memory ends here, whoever met it: what was being written is gone by then, as after any failure.
+// Exceptions for lack of memory become a status here. Files that were being written are removed by then, as after any
+// failure.
 int Tool::RunBody(const std::function<Result<int>()>& body) {
   const auto run = [&]() -> Result<int> {
     try {
@@ -66,7 +69,7 @@ int Tool::RunBody(const std::function<Result<int>()>& body) {
   };
   Result<int> result = run();
   if (bar_is_open_) std::fputc('\n', stderr);
-  // Results that nobody received are none.
+  // A run whose results could not be written has failed.
   std::cout.flush();
   if (result.ok() && (!std::cout.good() || std::fflush(stdout) != 0)) {
     result = Status(StatusCode::kIo, "standard output cannot be written");
@@ -85,7 +88,7 @@ int Tool::RunBody(const std::function<Result<int>()>& body) {
 Status Tool::WriteJson(int schema, const Json& document) const {
   Json whole{{"schema", schema}, {"tool", name_}, {"version", kVersion}};
   for (const auto& [key, value] : document.items()) whole[key] = value;
-  // On a terminal in ASCII: JSON may hold some control characters as they are.
+  // Standard output may be a terminal, and JSON may hold some control characters unescaped; so it gets ASCII.
   const bool is_ascii = json_path_ == "-";
   const std::string text = whole.Dump(2, is_ascii) + "\n";
   if (is_ascii) {
@@ -137,7 +140,7 @@ void Tool::Progress(std::string_view step, int64_t done, int64_t total) {
 }
 
 std::string Tool::ManPage() const {
-  // A line that begins with a dot or an apostrophe would be a request; hyphens are to be those of the keyboard.
+  // A line that begins with a dot or an apostrophe would be a troff request, and "-" would become a typographic hyphen.
   const auto escape = [](std::string_view text) {
     std::string out;
     for (const char c : text) {

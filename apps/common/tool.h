@@ -35,19 +35,19 @@ class Tool {
   Status WriteJson(int schema, const Json& document) const;
 
   bool colors_stdout() const;
-  // A note on stderr: "NAME: text".
+  // Prints a note on stderr: "NAME: text".
   void Note(std::string_view text) const;
-  // Tells how far the work is: a bar on a terminal (at most ten times a second), a plain line per step elsewhere.
+  // Shows the progress of the work: a bar on a terminal (at most ten times a second), a plain line per step elsewhere.
   void Progress(std::string_view step, int64_t done, int64_t total);
 
  private:
   std::string CompletionScript(const std::string& shell) const;
-  // In the man macros of troff, made of the same texts as --help.
+  // A page in the man macros of troff, with the texts of --help.
   std::string ManPage() const;
   int RunBody(const std::function<Result<int>()>& body);
   bool ColorsFor(int descriptor) const;
 
-  // What is printed goes through these: files cannot command the terminal.
+  // Everything that is printed goes through these, so that text from files cannot control the terminal.
   TerminalText stdout_{std::cout}, stderr_{std::cerr};
   std::string name_;
   std::string description_;

@@ -1,7 +1,7 @@
 // digits: the example that scripts/demo runs. Classifies the held-out images of a test file with the digit classifier,
 // in one batch and one by one, through the C API; draws a few images as text with their predictions and prints the
-// accuracy. The same images in another order must give the same accuracy, and labels that belong to other images
-// another one: both are computed too.
+// accuracy. The same images in another order must give the same accuracy, and the labels of other images must give a
+// different one: both are computed too.
 //
 //   digits digits.ingot digits_test.npz
 
@@ -89,7 +89,7 @@ int64_t CountCorrect(const std::vector<int64_t>& predictions, const std::vector<
   return correct;
 }
 
-// A few images side by side, dark to bright, and below each what it was taken for.
+// Prints a few images side by side, dark to bright, and below each its prediction.
 void Draw(const float* images, const std::vector<int64_t>& predictions, const std::vector<int64_t>& labels,
           int64_t first, int64_t count) {
   const float brightest = *std::max_element(images + first * kPixels, images + (first + count) * kPixels);

@@ -1,6 +1,6 @@
 // call_saved: loads an executable that another program saved and calls a function c = f(a, b) of vectors in it, through
-// the C API alone: DLPack tensors over the caller's own memory, the result's too. First with float64 vectors, which the
-// function has to refuse. Inputs and result go to a file.
+// the C API alone, with DLPack tensors over memory of its own, for the result too. The first call has float64 vectors,
+// which the function has to refuse. Inputs and result go to a file.
 //
 //   call_saved MODULE.ingot FUNCTION LENGTH RESULTS.npz
 #include <cstdio>

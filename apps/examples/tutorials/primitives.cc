@@ -1,6 +1,6 @@
-// primitives: one small program per schedule primitive. Each schedules C = (A + 1) B in its way, prints the loops that
-// come of it, and runs it: the result is that of the unscheduled function. What bind makes of the loops is for a GPU;
-// it is run by the interpreter, thread after thread.
+// primitives: one small program per schedule primitive. Each schedules C = (A + 1) B in its way, prints the resulting
+// loops, and runs them: the result is that of the unscheduled function. The loops that bind makes are for a GPU; the
+// interpreter runs them, thread after thread.
 //
 //   primitives NAME RESULTS.npz      NAME: split, tile, fuse, reorder, compute_at, compute_inline, compute_root,
 //                                          parallel, vectorize, unroll or bind
@@ -36,10 +36,10 @@ void Split(const Program& p, te::Schedule& s) { s[p.c].Split(te::AxesOf(p.c)[0],
 void Tile(const Program& p, te::Schedule& s) { s[p.c].Tile(te::AxesOf(p.c)[0], te::AxesOf(p.c)[1], 4, 5); }
 void Fuse(const Program& p, te::Schedule& s) { s[p.c].Fuse(te::AxesOf(p.c)[0], te::AxesOf(p.c)[1]); }
 void Reorder(const Program& p, te::Schedule& s) { s[p.c].Reorder({p.k, te::AxesOf(p.c)[1], te::AxesOf(p.c)[0]}); }
-// A row of A + 1 where it is used.
+// Computes a row of A + 1 where it is used.
 void ComputeAt(const Program& p, te::Schedule& s) { s[p.shifted].ComputeAt(s[p.c], te::AxesOf(p.c)[0]); }
 void ComputeInline(const Program& p, te::Schedule& s) { s[p.shifted].ComputeInline(); }
-// Back into a nest of its own.
+// Puts the stage back into a loop nest of its own.
 void ComputeRoot(const Program& p, te::Schedule& s) {
   s[p.shifted].ComputeInline();
   s[p.shifted].ComputeRoot();

@@ -1,3 +1,4 @@
+// Helpers of the tutorial programs: inputs, compilation, timing, and results for NumPy to check.
 #include "apps/examples/tutorials/tutorial.h"
 
 #include <algorithm>

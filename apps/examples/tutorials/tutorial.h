@@ -1,5 +1,5 @@
-// What the tutorials share: inputs, compiling one function in this process, timing, and writing what was computed for
-// NumPy to check (tests/acceptance/tutorials.py). A failure prints and exits: these are examples, not a library.
+// What the tutorials share: inputs, compiling one function in this process, timing, and writing results for NumPy to
+// check (tests/acceptance/tutorials.py). A failure prints a message and exits: these are examples, not a library.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ T Need(ingot::Result<T> result) {
 ingot::Tensor Uniform(const std::vector<int64_t>& dims, uint32_t seed);
 ingot::Tensor Zeros(const std::vector<int64_t>& dims);
 
-// For the machine at hand.
+// Compiles one function for the machine at hand.
 std::unique_ptr<ingot::driver::JitModule> Compile(const std::string& name, const ingot::ir::PrimFunc& function);
 
-// The least of some runs, one at least, of a tenth of a second or more together.
+// The shortest of several runs: at least one run, and as many as take a tenth of a second together.
 double LeastSeconds(const std::function<void()>& run);
 
 void Save(const std::string& path, const std::vector<ingot::formats::NamedTensor>& tensors);

@@ -32,10 +32,8 @@ class Error : public std::runtime_error {
   Error(ingot_status_code code, const std::string& message, std::string function, std::string location)
       : std::runtime_error(message), code_(code), function_(std::move(function)), location_(std::move(location)) {}
   ingot_status_code code() const { return code_; }
-  const std::string& function() const {
-    return function_;
-  }  // the VM function; may be empty, like the source operation:
-  const std::string& location() const { return location_; }
+  const std::string& function() const { return function_; }  // the VM function; "" when it is not known
+  const std::string& location() const { return location_; }  // the source operation; "" when it is not known
 
  private:
   ingot_status_code code_;
