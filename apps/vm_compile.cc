@@ -25,8 +25,8 @@
 #include "formats/file.h"
 #include "runtime/suggest.h"
 #include "runtime/utf8.h"
-#include "vm/disassembler.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/disassembler.h"
 
 namespace ingot::apps {
 namespace {

@@ -1,6 +1,6 @@
 // The container: an executable as a file of sections. formats/README.md is the normative description of the bytes.
 // In: bytes (a mapped file, memory, a packed program); out: the checked section table and the sections' bytes, mapped
-// or decompressed. What a section means is not known here; the program's own checks are in vm/verifier.h.
+// or decompressed. What a section means is not known here; the program's own checks are in vm/verify/verifier.h.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 """A second reader of Ingot executables, written from formats/README.md alone: it shares no code with the first one.
 
 Job: reads a file, checks the container as the page says, decodes the sections of the program and prints all of it as
-JSON. Tests compare what it says with vm-inspect. Names of operand kinds come from vm/opcodes.def, to which the page
+JSON. Tests compare what it says with vm-inspect. Names of operand kinds come from vm/program/opcodes.def, to which the page
 refers. Needs xxhash, and zstandard where a section is compressed.
 
 usage: scripts/read_executable.py model.ingot [--image INDEX -o kernels.so]
@@ -168,7 +168,7 @@ def read_sections(whole):
 
 # ---- The program
 def opcode_table():
-    """number -> (text, [(operand kind, operand name)]) from vm/opcodes.def."""
+    """number -> (text, [(operand kind, operand name)]) from vm/program/opcodes.def."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vm", "opcodes.def")
     rows = {}
     with open(path, encoding="utf-8") as file:

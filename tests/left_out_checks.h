@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/container.h"
-#include "vm/checks.h"
+#include "vm/program/checks.h"
 
 namespace ingot::test {
 

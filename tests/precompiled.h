@@ -11,5 +11,5 @@
 #include <string>
 #include <vector>
 
-#include "vm/program.h"
-#include "vm/type.h"
+#include "vm/program/program.h"
+#include "vm/program/type.h"

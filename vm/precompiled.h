@@ -12,5 +12,5 @@
 #include "formats/container.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
-#include "vm/program.h"
-#include "vm/type.h"
+#include "vm/program/program.h"
+#include "vm/program/type.h"

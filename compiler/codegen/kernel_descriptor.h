@@ -10,7 +10,7 @@
 
 #include "compiler/ir/expr.h"
 #include "runtime/status.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::codegen {
 

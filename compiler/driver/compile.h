@@ -20,7 +20,7 @@
 #include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::driver {
 

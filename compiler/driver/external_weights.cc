@@ -10,7 +10,7 @@
 #include "formats/hash.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_files.h"
-#include "vm/limits.h"
+#include "vm/program/limits.h"
 
 namespace ingot::driver {
 

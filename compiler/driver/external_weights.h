@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/status.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::driver {
 

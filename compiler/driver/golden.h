@@ -7,7 +7,7 @@
 
 #include "compiler/driver/compile.h"
 #include "formats/tensor_compare.h"
-#include "vm/golden_cases.h"
+#include "vm/program/golden_cases.h"
 
 namespace ingot::driver {
 

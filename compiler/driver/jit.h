@@ -20,7 +20,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/ir/module.h"
 #include "runtime/tensor.h"
-#include "vm/context.h"
+#include "vm/run/context.h"
 
 namespace ingot::driver {
 

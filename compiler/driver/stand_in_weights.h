@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::driver {
 

@@ -14,8 +14,8 @@
 #include "formats/file.h"
 #include "formats/packed_program.h"
 #include "formats/signing.h"
-#include "vm/program_codec.h"
-#include "vm/verifier.h"
+#include "vm/program/program_codec.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::driver {
 namespace {

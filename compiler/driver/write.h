@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "runtime/status.h"
-#include "vm/golden_cases.h"
-#include "vm/program.h"
-#include "vm/program_codec.h"
+#include "vm/program/golden_cases.h"
+#include "vm/program/program.h"
+#include "vm/program/program_codec.h"
 
 namespace ingot::driver {
 

@@ -13,7 +13,7 @@
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/module.h"
 #include "runtime/status.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::lower {
 

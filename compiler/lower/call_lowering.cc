@@ -9,8 +9,8 @@
 #include "compiler/lower/function_lowering.h"
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
-#include "vm/builtins.h"
-#include "vm/type_rules.h"
+#include "vm/program/builtins.h"
+#include "vm/verify/type_rules.h"
 
 namespace ingot::lower {
 

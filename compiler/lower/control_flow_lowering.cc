@@ -4,7 +4,7 @@
 
 #include "compiler/lower/function_lowering.h"
 #include "compiler/lower/vm_types.h"
-#include "vm/type_rules.h"
+#include "vm/verify/type_rules.h"
 
 namespace ingot::lower {
 

@@ -21,7 +21,7 @@
 
 namespace ingot::lower {
 
-inline constexpr std::string_view kBuiltinPrefix = "vm.builtin.";  // before a name of vm/builtins.def
+inline constexpr std::string_view kBuiltinPrefix = "vm.builtin.";  // before a name of vm/program/builtins.def
 
 Result<ir::IRModule> DestinationPassing(ir::IRModule module, transform::PassContext& context);
 

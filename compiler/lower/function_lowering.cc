@@ -12,8 +12,8 @@
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
-#include "vm/facts.h"
-#include "vm/type_rules.h"
+#include "vm/verify/facts.h"
+#include "vm/verify/type_rules.h"
 
 namespace ingot::lower {
 

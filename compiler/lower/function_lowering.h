@@ -20,7 +20,7 @@
 #include "compiler/lower/tail_calls.h"
 #include "compiler/op/registry.h"
 #include "runtime/status.h"
-#include "vm/program_builder.h"
+#include "vm/program/program_builder.h"
 
 namespace ingot::lower {
 

@@ -6,7 +6,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/function_lowering.h"
 #include "compiler/lower/vm_types.h"
-#include "vm/type_rules.h"
+#include "vm/verify/type_rules.h"
 
 namespace ingot::lower {
 

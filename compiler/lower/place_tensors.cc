@@ -12,7 +12,7 @@
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/states.h"
-#include "vm/limits.h"
+#include "vm/program/limits.h"
 
 namespace ingot::lower {
 

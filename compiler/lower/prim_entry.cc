@@ -7,7 +7,7 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/lower/vm_types.h"
-#include "vm/program_builder.h"
+#include "vm/program/program_builder.h"
 
 namespace ingot::lower {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/ir/expr.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::lower {
 

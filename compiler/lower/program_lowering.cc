@@ -11,7 +11,7 @@
 #include "compiler/lower/vm_types.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
-#include "vm/program_builder.h"
+#include "vm/program/program_builder.h"
 
 namespace ingot::lower {
 

@@ -14,7 +14,7 @@
 #include "compiler/ir/module.h"
 #include "compiler/transform/states.h"
 #include "runtime/status.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::lower {
 

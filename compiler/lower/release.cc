@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <set>
 
-#include "vm/builtins.h"
-#include "vm/facts.h"
-#include "vm/type_rules.h"
+#include "vm/program/builtins.h"
+#include "vm/verify/facts.h"
+#include "vm/verify/type_rules.h"
 
 namespace ingot::lower {
 namespace {

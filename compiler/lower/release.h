@@ -2,7 +2,7 @@
 // they would keep their memory until the function returns or the loop writes them again.
 #pragma once
 
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::lower {
 

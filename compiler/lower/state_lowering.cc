@@ -6,7 +6,7 @@
 
 #include "compiler/lower/function_lowering.h"
 #include "compiler/lower/vm_types.h"
-#include "vm/builtins.h"
+#include "vm/program/builtins.h"
 
 namespace ingot::lower {
 

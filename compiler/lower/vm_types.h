@@ -9,7 +9,7 @@
 
 #include "compiler/ir/expr.h"
 #include "runtime/status.h"
-#include "vm/type.h"
+#include "vm/program/type.h"
 
 namespace ingot::lower {
 

@@ -62,7 +62,7 @@ struct InputIndex {
 using PrepareArgument = std::variant<InputIndex, int64_t, double, std::vector<int64_t>>;
 // The builtin, and its arguments, with which a host routine of runtime/host_ops.h computes a call.
 struct PrepareCall {
-  std::string_view builtin;  // its name in vm/builtins.def
+  std::string_view builtin;  // its name in vm/program/builtins.def
   std::vector<PrepareArgument> arguments;
 };
 

@@ -18,7 +18,7 @@
 #include "compiler/validate/compare.h"
 #include "runtime/cpu_features.h"
 #include "runtime/kernel_context.h"
-#include "vm/kernel_image.h"
+#include "vm/program/kernel_image.h"
 
 namespace ingot::validate {
 

@@ -7,7 +7,7 @@
 
 #include "compiler/target/target.h"
 #include "compiler/validate/evaluate.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::validate {
 

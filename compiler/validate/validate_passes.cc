@@ -7,7 +7,7 @@
 
 #include "compiler/transform/graph_util.h"
 #include "compiler/validate/validate_kernels.h"
-#include "vm/context.h"
+#include "vm/run/context.h"
 
 namespace ingot::validate {
 

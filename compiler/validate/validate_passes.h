@@ -21,7 +21,7 @@
 #include "compiler/validate/compare.h"
 #include "compiler/validate/draw.h"
 #include "compiler/validate/evaluate.h"
-#include "vm/program.h"
+#include "vm/program/program.h"
 
 namespace ingot::validate {
 

@@ -18,9 +18,10 @@ def check(tree):
     return subprocess.run([ROOT / "scripts/check_includes", tree], capture_output=True, text=True)
 
 
-def order_of_compiler():
+def order_of(folder):
+    """The folders inside of compiler or vm, as the script lists them."""
     text = (ROOT / "scripts/check_includes").read_text()
-    return re.search(r"^compiler=\((.*?)\)", text, re.M | re.S).group(1).split()
+    return re.search(rf"^{folder}=\((.*?)\)", text, re.M | re.S).group(1).split()
 
 
 class IncludeOrder(unittest.TestCase):
@@ -56,12 +57,13 @@ class IncludeOrder(unittest.TestCase):
         result = check(self.tree)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
-    def test_each_folder_of_the_compiler_against_each_after_it(self):
-        order = order_of_compiler()
-        for place, folder in enumerate(order):
-            file = min((self.tree / "compiler" / folder).rglob("*.cc")).relative_to(self.tree).as_posix()
-            for later in order[place + 1:]:
-                self.refuses(file, f'#include "compiler/{later}/x.h"', f"compiler/{folder}/ comes before")
+    def test_each_inner_folder_against_each_after_it(self):
+        for outer in ["compiler", "vm"]:
+            order = order_of(outer)
+            for place, folder in enumerate(order):
+                file = min((self.tree / outer / folder).rglob("*.cc")).relative_to(self.tree).as_posix()
+                for later in order[place + 1:]:
+                    self.refuses(file, f'#include "{outer}/{later}/x.h"', f"{outer}/{folder}/ comes before")
 
     def test_top_level_folders(self):
         for place, folder in enumerate(FOLDERS[:-1]):
@@ -75,20 +77,21 @@ class IncludeOrder(unittest.TestCase):
         self.refuses("compiler/codegen/codegen.cc", "#include <onnx/onnx_pb.h>", "neither protobuf nor ONNX")
 
     def test_a_folder_without_a_place(self):
-        folder = self.tree / "compiler" / "nowhere"
-        folder.mkdir()
-        (folder / "x.cc").write_text("")
-        try:
-            result = check(self.tree)
-            self.assertEqual(result.returncode, 1)
-            self.assertIn("compiler/nowhere/ has no place", result.stderr)
-        finally:
-            shutil.rmtree(folder)
+        for outer in ["compiler", "vm"]:
+            folder = self.tree / outer / "nowhere"
+            folder.mkdir()
+            (folder / "x.cc").write_text("")
+            try:
+                result = check(self.tree)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(f"{outer}/nowhere/ has no place", result.stderr)
+            finally:
+                shutil.rmtree(folder)
 
     def test_libraries_are_built_in_the_same_order(self):
         text = (ROOT / "compiler/CMakeLists.txt").read_text()
         libraries = re.search(r"set\(INGOT_COMPILER_FOLDERS (.*?)\)", text, re.S).group(1).split()
-        self.assertEqual(libraries, order_of_compiler())
+        self.assertEqual(libraries, order_of("compiler"))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@
 #include "ingot/ingot.h"
 #include "runtime/kernel_context.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
-#include "vm/context.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/text/assembler.h"
 
 namespace ingot {
 namespace {

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/program_builder.h"
+#include "vm/program/program_builder.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

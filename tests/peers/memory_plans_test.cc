@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "tests/compiler/lower/compiled.h"
-#include "vm/disassembler.h"
+#include "vm/text/disassembler.h"
 
 namespace ingot::driver {
 namespace {

@@ -10,9 +10,9 @@
 #include "tests/golden.h"
 #include "tests/vm/round_trip.h"
 #include "tests/vm/run_directive.h"
-#include "vm/assembler.h"
-#include "vm/context.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/text/assembler.h"
 
 namespace ingot::vm {
 namespace {

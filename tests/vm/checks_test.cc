@@ -1,6 +1,6 @@
 // Checks that no assembler text can violate: programs whose files are damaged behind the hashes, section by section,
 // and programs that only code can build. One case per check at least, so that leaving a check out is noticed.
-#include "vm/checks.h"
+#include "vm/program/checks.h"
 
 #include <doctest/doctest.h>
 
@@ -9,10 +9,10 @@
 #include "formats/byte_writer.h"
 #include "formats/container_writer.h"
 #include "tests/left_out_checks.h"
-#include "vm/assembler.h"
-#include "vm/limits.h"
-#include "vm/program_codec.h"
-#include "vm/verifier.h"
+#include "vm/program/limits.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::vm {
 namespace {

@@ -5,7 +5,7 @@
 #include "tests/allocation_counter.h"
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/context.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

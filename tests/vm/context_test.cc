@@ -1,4 +1,4 @@
-#include "vm/context.h"
+#include "vm/run/context.h"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,8 @@
 #include "tests/allocation_counter.h"
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/context.h"
-#include "vm/limits.h"
+#include "vm/program/limits.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "vm/kernel_image.h"
+#include "vm/program/kernel_image.h"
 
 namespace ingot::test {
 

@@ -12,8 +12,8 @@
 #include "tests/vm/elf_image.h"
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/context.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
 
 namespace ingot {
 namespace {

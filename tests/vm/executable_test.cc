@@ -1,4 +1,4 @@
-#include "vm/executable.h"
+#include "vm/run/executable.h"
 
 #include <doctest/doctest.h>
 #include <elf.h>
@@ -9,9 +9,9 @@
 #include "runtime/cpu_features.h"
 #include "tests/vm/elf_image.h"
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/foreign_image.h"
-#include "vm/program_codec.h"
+#include "vm/program/foreign_image.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

@@ -1,6 +1,6 @@
 // Whole files as text and back: sections beside the program's own, compressed constants, a launcher, files without a
 // debug map; with all bytes in the text, and with large ones in a file beside it.
-#include "vm/file_form.h"
+#include "vm/program/file_form.h"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +11,10 @@
 #include "formats/file.h"
 #include "formats/hash.h"
 #include "formats/packed_program.h"
-#include "vm/assembler.h"
-#include "vm/disassembler.h"
-#include "vm/golden_cases.h"
-#include "vm/program_codec.h"
+#include "vm/program/golden_cases.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
+#include "vm/text/disassembler.h"
 
 namespace ingot::vm {
 namespace {

@@ -1,12 +1,12 @@
-#include "vm/golden_cases.h"
+#include "vm/program/golden_cases.h"
 
 #include <doctest/doctest.h>
 
 #include "formats/container_writer.h"
 #include "ingot/ingot.h"
 #include "tests/vm/c_api_session.h"
-#include "vm/assembler.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
 
 namespace ingot::vm {
 namespace {

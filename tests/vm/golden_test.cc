@@ -8,10 +8,10 @@
 #include "tests/left_out_checks.h"
 #include "tests/vm/round_trip.h"
 #include "tests/vm/run_directive.h"
-#include "vm/assembler.h"
-#include "vm/disassembler.h"
-#include "vm/program_codec.h"
-#include "vm/verifier.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
+#include "vm/text/disassembler.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::vm {
 namespace {

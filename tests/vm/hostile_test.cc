@@ -9,8 +9,8 @@
 #include "tests/formats/recompute_hashes.h"
 #include "tests/vm/elf_image.h"
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

@@ -11,11 +11,11 @@
 
 #include "formats/container_writer.h"
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/flow_verifier.h"
-#include "vm/golden_cases.h"
-#include "vm/verifier.h"
-#include "vm/zeroed_memory.h"
+#include "vm/program/golden_cases.h"
+#include "vm/run/context.h"
+#include "vm/verify/flow_verifier.h"
+#include "vm/verify/verifier.h"
+#include "vm/verify/zeroed_memory.h"
 
 namespace ingot::vm {
 namespace {

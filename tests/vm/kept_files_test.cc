@@ -10,10 +10,10 @@
 #include "formats/signing.h"
 #include "formats/tensor_compare.h"
 #include "tests/golden.h"
-#include "vm/context.h"
-#include "vm/executable.h"
-#include "vm/golden_cases.h"
-#include "vm/program_codec.h"
+#include "vm/program/golden_cases.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/run/executable.h"
 
 namespace ingot::vm {
 namespace {
@@ -43,9 +43,8 @@ void RunGoldenCases(const fs::path& path) {
     REQUIRE_MESSAGE(results.ok(), results.status().message());
     REQUIRE(results->size() == golden.outputs.size());
     for (size_t i = 0; i < results->size(); ++i) {
-      const auto comparison =
-          formats::CompareTensors(std::get<Tensor>((*results)[i]), golden.outputs[i].tensor,
-                                  {golden.relative_tolerance, golden.absolute_tolerance});
+      const auto comparison = formats::CompareTensors(std::get<Tensor>((*results)[i]), golden.outputs[i].tensor,
+                                                      {golden.relative_tolerance, golden.absolute_tolerance});
       REQUIRE_MESSAGE(comparison.ok(), comparison.status().message());
       CHECK_MESSAGE(comparison->equal, comparison->ToString());
     }

@@ -1,5 +1,5 @@
 // Profilers, instruments and the search for NaN, through the VM and through the C API.
-#include "vm/observation.h"
+#include "vm/run/observation.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/context.h"
-#include "vm/failure_text.h"
+#include "vm/run/context.h"
+#include "vm/verify/failure_text.h"
 
 namespace ingot::vm {
 namespace {

@@ -7,7 +7,7 @@
 #include "ingot/ingot.h"
 #include "tests/allocation_counter.h"
 #include "tests/vm/round_trip.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
 
 namespace ingot {
 namespace {

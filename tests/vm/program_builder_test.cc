@@ -1,4 +1,4 @@
-#include "vm/program_builder.h"
+#include "vm/program/program_builder.h"
 
 #include <doctest/doctest.h>
 

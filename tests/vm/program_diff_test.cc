@@ -1,12 +1,12 @@
-#include "vm/program_diff.h"
+#include "vm/tools/program_diff.h"
 
 #include <doctest/doctest.h>
 
 #include "formats/container_writer.h"
 #include "formats/signature.h"
-#include "vm/assembler.h"
-#include "vm/doctor.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
+#include "vm/tools/doctor.h"
 
 namespace ingot::vm {
 namespace {

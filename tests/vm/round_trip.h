@@ -3,9 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include "vm/assembler.h"
-#include "vm/disassembler.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
+#include "vm/text/disassembler.h"
 
 namespace ingot::test {
 

@@ -6,9 +6,9 @@
 
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/assembler.h"
-#include "vm/context.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/text/assembler.h"
 
 namespace ingot::vm {
 namespace {

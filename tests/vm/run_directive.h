@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/golden.h"
-#include "vm/value.h"
+#include "vm/run/value.h"
 
 namespace ingot::vm {
 

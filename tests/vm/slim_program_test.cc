@@ -1,4 +1,4 @@
-#include "vm/slim_program.h"
+#include "vm/tools/slim_program.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "tests/vm/round_trip.h"
 #include "tests/vm/test_kernels.h"
-#include "vm/context.h"
+#include "vm/run/context.h"
 
 namespace ingot::vm {
 namespace {

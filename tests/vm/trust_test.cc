@@ -1,4 +1,4 @@
-#include "vm/trust.h"
+#include "vm/program/trust.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -9,9 +9,9 @@
 
 #include "formats/file.h"
 #include "formats/signing.h"
-#include "vm/assembler.h"
-#include "vm/executable.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/executable.h"
+#include "vm/text/assembler.h"
 
 namespace ingot::vm {
 namespace {

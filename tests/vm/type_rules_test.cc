@@ -1,6 +1,6 @@
 // The subtyping relation as a relation: over all types of a small grammar it is reflexive, transitive and
 // antisymmetric, and closures turn their parameters around. What may be passed follows from it.
-#include "vm/type_rules.h"
+#include "vm/verify/type_rules.h"
 
 #include <doctest/doctest.h>
 

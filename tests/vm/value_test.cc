@@ -1,4 +1,4 @@
-#include "vm/value.h"
+#include "vm/run/value.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "vm/weights.h"
+#include "vm/program/weights.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -7,10 +7,10 @@
 
 #include "formats/file.h"
 #include "formats/hash.h"
-#include "vm/assembler.h"
-#include "vm/context.h"
-#include "vm/executable.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/run/executable.h"
+#include "vm/text/assembler.h"
 
 namespace ingot::vm {
 namespace {

@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "ingot/ingot.hpp"
-#include "vm/assembler.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
+#include "vm/text/assembler.h"
 
 namespace ingot {
 namespace {

@@ -12,7 +12,7 @@
 #include "apps/examples/tutorials/tutorial.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/te/tensor.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
 
 using namespace ingot;  // NOLINT: an example
 using schedule::BlockRV;

@@ -8,7 +8,7 @@
 
 #include "apps/examples/tutorials/tutorial.h"
 #include "compiler/builder/te_schedule.h"
-#include "vm/program_codec.h"
+#include "vm/program/program_codec.h"
 
 using namespace ingot;  // NOLINT: an example
 

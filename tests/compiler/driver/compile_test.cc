@@ -17,10 +17,10 @@
 #include "tests/compiler/round_trip.h"
 #include "tests/golden.h"
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/executable.h"
-#include "vm/program_codec.h"
-#include "vm/verifier.h"
+#include "vm/program/program_codec.h"
+#include "vm/run/context.h"
+#include "vm/run/executable.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::driver {
 namespace {

@@ -11,8 +11,8 @@
 #include "formats/tensor_files.h"
 #include "tests/golden.h"
 #include "tests/vm/round_trip.h"
-#include "vm/context.h"
-#include "vm/executable.h"
+#include "vm/run/context.h"
+#include "vm/run/executable.h"
 
 namespace ingot::importer {
 namespace {

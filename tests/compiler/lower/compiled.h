@@ -12,7 +12,7 @@
 
 #include "compiler/script/parser.h"
 #include "tests/compiler/jit_module.h"
-#include "vm/value_text.h"
+#include "vm/run/value_text.h"
 
 namespace ingot::driver {
 

@@ -12,8 +12,8 @@
 #include "compiler/transform/instruments.h"
 #include "compiler/transform/passes.h"
 #include "tests/golden.h"
-#include "vm/disassembler.h"
-#include "vm/verifier.h"
+#include "vm/text/disassembler.h"
+#include "vm/verify/verifier.h"
 
 namespace ingot::lower {
 namespace {

@@ -1,0 +1,224 @@
+// Runs one instruction under observation: events for profilers and instruments, and the search for the instruction that
+// makes a NaN. A part of vm/run/interpreter.h that costs nothing without observers: the plain loop does not call it.
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "runtime/finite_check.h"
+#include "vm/run/frame_words.h"
+#include "vm/run/interpreter.h"
+#include "vm/verify/failure_text.h"
+
+namespace ingot::vm {
+namespace {
+
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+int64_t EvaluateOrZero(const DimCode& code, std::span<const int64_t> slots) {
+  const Result<int64_t> value = code.Evaluate(slots);
+  return value.ok() ? *value : 0;
+}
+
+const Instruction& InstructionOf(const LinkedInstruction& op) { return *static_cast<const Instruction*>(op.data); }
+const KernelCall& KernelCallOf(const LinkedInstruction& op) { return *static_cast<const KernelCall*>(op.data); }
+bool IsKernel(const LinkedInstruction& op) { return op.op != LinkedOp::kInstruction; }
+
+const char* KindName(EventKind kind) {
+  switch (kind) {
+    case EventKind::kKernel:
+      return "kernel";
+    case EventKind::kBuiltin:
+      return "builtin";
+    case EventKind::kExternal:
+      return "external function";
+    case EventKind::kOther:
+      return "instruction";
+  }
+  INGOT_UNREACHABLE();
+}
+
+std::string NameOf(const Event& event) { return StrCat({KindName(event.kind), " \"", event.name, "\""}); }
+
+Finiteness WorstInput(std::span<const EventArgument> arguments) {
+  Finiteness worst = Finiteness::kFinite;
+  for (const EventArgument& argument : arguments) {
+    if (argument.role == ParamRole::kOut || !argument.view.device.is_host_accessible()) continue;
+    worst = std::max(worst, CheckFinite(argument.view).worst);
+  }
+  return worst;
+}
+
+bool WritesItsInputs(std::span<const EventArgument> arguments) {
+  for (const EventArgument& out : arguments) {
+    if (out.role == ParamRole::kIn) continue;
+    for (const EventArgument& in : arguments) {
+      if (in.role != ParamRole::kOut && Overlap(out.view, in.view)) return true;
+    }
+  }
+  return false;
+}
+
+// Fails when an output is worse than every input was. Inputs that the instruction cannot have changed are checked only
+// when an output is not finite, since weights are large.
+Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arguments,
+                          std::optional<Finiteness> inputs) {
+  for (const EventArgument& argument : arguments) {
+    if (argument.role == ParamRole::kIn || !argument.view.device.is_host_accessible()) continue;
+    const FiniteReport report = CheckFinite(argument.view);
+    if (report.worst == Finiteness::kFinite) continue;
+    if (!inputs) inputs = WorstInput(arguments);
+    if (report.worst <= *inputs) continue;
+    return Status(StatusCode::kFailed, {NameOf(event), ", output \"", argument.name,
+                                        "\": ", DescribeElement(argument.view, report), ", its inputs have none"});
+  }
+  return Status();
+}
+
+}  // namespace
+
+Event Interpreter::DescribeEvent(const LinkedInstruction& op, const Record& record) const {
+  Event event;
+  event.function = record.linked->function;
+  event.instruction = op.source;
+  event.operation = SourceOperation(*event.function, op.source);
+  if (IsKernel(op)) {
+    const KernelCall& call = KernelCallOf(op);
+    const std::span<const int64_t> ints(record.activation->ints.data() + call.first_int, call.kernel->ints.size());
+    event.kind = EventKind::kKernel;
+    event.name = call.kernel->name.c_str();
+    event.flops = EvaluateOrZero(call.kernel->flops, ints);
+    event.bytes = EvaluateOrZero(call.kernel->bytes, ints);
+    return event;
+  }
+  const Instruction& in = InstructionOf(op);
+  event.name = InfoOf(in.opcode).name;
+  if (in.opcode == Opcode::kCallBuiltin) {
+    event.kind = EventKind::kBuiltin;
+    event.name = FindBuiltin(static_cast<uint64_t>(in.scalar(1)))->name;
+  } else if (in.opcode == Opcode::kCallExternal) {
+    event.kind = EventKind::kExternal;
+    event.name = context_.executable_->program().externals[static_cast<size_t>(in.scalar(1))].name.c_str();
+  }
+  return event;
+}
+
+// The tensors of the instruction. For an external function these are the arguments before the call and the results
+// after it, since a result may replace an argument.
+Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase, const LinkedInstruction& op,
+                                                               const Record& record, const int64_t* frame) const {
+  std::vector<EventArgument> arguments;
+  if (IsKernel(op)) {
+    const KernelCall& call = KernelCallOf(op);
+    const std::span<const int64_t> ints(record.activation->ints.data() + call.first_int, call.kernel->ints.size());
+    const DeviceId device = context_.devices_[call.kernel->device].device->id();
+    for (size_t i = 0; i < call.kernel->params.size(); ++i) {
+      const KernelParam& param = call.kernel->params[i];
+      int64_t dims[kMaxRank];
+      for (size_t axis = 0; axis < param.extents.size(); ++axis) {
+        INGOT_ASSIGN_OR_RETURN(dims[axis], param.extents[axis].Evaluate(ints));
+      }
+      void* const data = record.activation->arguments[call.first_argument + i];
+      INGOT_ASSIGN_OR_RETURN(TensorView view,
+                             TensorView::Make(data, param.dtype, {dims, param.extents.size()}, nullptr, device));
+      arguments.push_back({param.name.c_str(), param.role, view});
+    }
+    return arguments;
+  }
+  const Instruction& in = InstructionOf(op);
+  const Function& function = *record.linked->function;
+  const Instruction& source = function.code[op.source];
+  const auto add = [&](const char* name, ParamRole role, uint32_t index, uint32_t offset) -> Status {
+    const Type& type = function.registers[index];
+    if (!type.is_tensor()) return Status();
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, frame + offset));
+    arguments.push_back({name, role, view});
+    return Status();
+  };
+  if (in.opcode == Opcode::kCallBuiltin) {
+    const BuiltinInfo& builtin = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
+    const std::span<const BuiltinArgument> row = builtin.arguments.subspan(builtin.num_results());
+    for (size_t i = 0; i < in.registers(2).size(); ++i) {
+      const BuiltinArgument& described = row[std::min(i, row.size() - 1)];
+      const ParamRole role = described.role == ArgumentRole::kOut ? ParamRole::kOut : ParamRole::kIn;
+      INGOT_RETURN_IF_ERROR(add(described.name, role, source.registers(2)[i], in.registers(2)[i]));
+    }
+  } else if (in.opcode == Opcode::kCallExternal) {
+    const Signature& signature = context_.executable_->program().externals[static_cast<size_t>(in.scalar(1))].signature;
+    const bool is_before = phase == EventPhase::kBefore;
+    const size_t list = is_before ? 2 : 0;
+    const std::vector<NamedType>& named = is_before ? signature.params : signature.results;
+    const ParamRole role = is_before ? ParamRole::kIn : ParamRole::kOut;
+    for (size_t i = 0; i < named.size(); ++i) {
+      INGOT_RETURN_IF_ERROR(add(named[i].name.c_str(), role, source.registers(list)[i], in.registers(list)[i]));
+    }
+  } else if (phase == EventPhase::kAfter && (in.opcode == Opcode::kCopy || in.opcode == Opcode::kCopyInto)) {
+    INGOT_RETURN_IF_ERROR(add("dst", ParamRole::kInOut, source.reg(0), in.reg(0)));  // read once, written once
+  }
+  return arguments;
+}
+
+Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& record, int64_t* frame,
+                                 std::span<const TensorView> outputs) {
+  if (op.op == LinkedOp::kKernel) {
+    INGOT_RETURN_IF_ERROR(PrepareKernel(KernelCallOf(op), *record.activation, frame));
+  }
+  Event event = DescribeEvent(op, record);
+  const bool calls = event.kind != EventKind::kOther;
+  const bool asks = calls && context_.instrument_;
+  const bool checks = calls && context_.checks_finite_;
+  std::vector<EventArgument> arguments;
+  std::optional<Finiteness> inputs;
+  Decision decision = Decision::kRun;
+  if (asks || checks) {
+    INGOT_ASSIGN_OR_RETURN(arguments, EventArguments(EventPhase::kBefore, op, record, frame));
+    if (checks && (event.kind == EventKind::kExternal || WritesItsInputs(arguments))) inputs = WorstInput(arguments);
+    if (asks) decision = context_.instrument_(EventPhase::kBefore, event, arguments);
+    if (decision == Decision::kStop) {
+      return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
+    }
+    if (decision == Decision::kSkip && !IsKernel(op) && !InstructionOf(op).registers(0).empty()) {
+      return Status(StatusCode::kInvalidArgument, {NameOf(event), ": it has results, so it cannot be skipped"});
+    }
+  }
+  event.begin_ns = NowNs();
+  if (decision == Decision::kRun) {
+    Status status = IsKernel(op)
+                        ? LaunchKernel(KernelCallOf(op), *record.activation)
+                        : Step(record, InstructionOf(op), record.linked->function->code[op.source], frame, outputs);
+    if (!status.ok()) return status;
+  }
+  event.end_ns = NowNs();
+  if (!IsKernel(op)) {  // a kernel's arguments are still those from before
+    INGOT_ASSIGN_OR_RETURN(arguments, EventArguments(EventPhase::kAfter, op, record, frame));
+    for (const EventArgument& argument : arguments)
+      event.bytes += argument.view.size_bytes * (argument.role == ParamRole::kInOut ? 2 : 1);
+  }
+  if (context_.profiler_) context_.profiler_(event);
+  if (asks && context_.instrument_(EventPhase::kAfter, event, arguments) == Decision::kStop) {
+    return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
+  }
+  return checks && decision == Decision::kRun ? CheckOutputsFinite(event, arguments, inputs) : Status();
+}
+
+Status Interpreter::CheckParametersFinite() {
+  const Record& record = records_.back();
+  const Function& function = *record.linked->function;
+  const size_t num_symbols = function.signature.symbols.size();
+  for (size_t i = 0; i < function.signature.params.size(); ++i) {
+    const Type& type = function.signature.params[i].type;
+    if (!type.is_tensor() || type.storage == Storage::kBorrowedMut) continue;
+    INGOT_ASSIGN_OR_RETURN(const TensorView view,
+                           ViewOf(type, FrameOf(record) + record.linked->frame.offsets[num_symbols + i]));
+    if (!view.device.is_host_accessible()) continue;
+    const FiniteReport report = CheckFinite(view);
+    if (report.worst != Finiteness::kHasNaN) continue;
+    return Status(StatusCode::kBadInput, {"function \"", function.name, "\", parameter \"",
+                                          function.signature.params[i].name, "\": ", DescribeElement(view, report)});
+  }
+  return Status();
+}
+
+}  // namespace ingot::vm

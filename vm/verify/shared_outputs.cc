@@ -1,0 +1,129 @@
+// Follows the registers that show an input's or an output's memory through straight-line code, and compares the last
+// instruction that mentions the input with the first that mentions the output.
+#include "vm/verify/shared_outputs.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "vm/verify/facts.h"
+
+namespace ingot::vm {
+namespace {
+
+// The registers that show one tensor's memory, and the first and the last instruction that mention one of them.
+struct Family {
+  std::vector<bool> members;
+  bool is_whole = true;  // every member begins at the tensor's first byte
+  std::optional<uint32_t> first, last;
+
+  void Mention(uint32_t pc) {
+    if (!first) first = pc;
+    last = pc;
+  }
+};
+
+class Finder {
+ public:
+  Finder(const Program& program, const Function& function) : program_(program), function_(function) {}
+
+  std::vector<SharedOutput> Run() {
+    std::vector<SharedOutput> pairs;
+    if (HasJumps()) return pairs;
+    const Signature& signature = function_.signature;
+    std::vector<std::optional<Family>> params;
+    for (size_t p = 0; p < signature.params.size(); ++p) {
+      const Type& type = signature.params[p].type;
+      std::optional<Family>& family = params.emplace_back();
+      if (type.is_tensor() && type.storage == Storage::kBorrowed) {
+        family = Follow(static_cast<uint32_t>(signature.symbols.size() + p), 0);
+      }
+    }
+    for (uint32_t r = 0; r < signature.results.size(); ++r) {
+      const std::optional<uint32_t> made = MadeAt(r);
+      if (!made) continue;
+      const Family output = Follow(function_.code[*made].reg(0), *made + 1);
+      for (uint32_t p = 0; p < params.size(); ++p) {
+        if (params[p] && IsReadBeforeWritten(*params[p], output)) pairs.push_back({r, p});
+      }
+    }
+    return pairs;
+  }
+
+ private:
+  bool HasJumps() const {
+    return std::any_of(function_.code.begin(), function_.code.end(), [](const Instruction& in) {
+      return in.opcode == Opcode::kJump || in.opcode == Opcode::kBranch;
+    });
+  }
+
+  // The one instruction that makes this output.
+  std::optional<uint32_t> MadeAt(uint32_t result) const {
+    std::optional<uint32_t> made;
+    for (uint32_t pc = 0; pc < function_.code.size(); ++pc) {
+      const Instruction& in = function_.code[pc];
+      if (in.opcode != Opcode::kAllocOutput || in.scalar(1) != result) continue;
+      if (made) return std::nullopt;
+      made = pc;
+    }
+    return made;
+  }
+
+  static bool IsOtherName(const Instruction& in) {
+    return in.opcode == Opcode::kView || in.opcode == Opcode::kMove || in.opcode == Opcode::kMatch;
+  }
+
+  Family Follow(uint32_t root, uint32_t from) const {
+    Family family;
+    family.members.assign(function_.registers.size(), false);
+    family.members[root] = true;
+    for (uint32_t pc = from; pc < function_.code.size(); ++pc) {
+      const Instruction& in = function_.code[pc];
+      if (IsOtherName(in) && family.members[in.reg(1)]) {
+        family.members[in.reg(0)] = true;
+        const bool is_part = in.opcode == Opcode::kView && !(in.dim(2).is_constant() && in.dim(2).constant() == 0);
+        family.is_whole = family.is_whole && !is_part;
+        continue;
+      }
+      if (in.opcode == Opcode::kTensorDim || in.opcode == Opcode::kRelease) continue;
+      ForEachRegister(in, [&](uint32_t index, bool) {
+        if (family.members[index]) family.Mention(pc);
+      });
+    }
+    return family;
+  }
+
+  // Every mention of the input counts as a read, every mention of the output as a write.
+  bool IsReadBeforeWritten(const Family& input, const Family& output) const {
+    for (size_t i = 0; i < input.members.size(); ++i) {
+      if (input.members[i] && output.members[i]) return false;  // a register that shows either
+    }
+    if (!input.last || !output.first || *input.last < *output.first) return true;
+    return *input.last == *output.first && input.is_whole && output.is_whole &&
+           IsDeclared(function_.code[*input.last], input, output);
+  }
+
+  bool IsDeclared(const Instruction& in, const Family& input, const Family& output) const {
+    if (in.opcode != Opcode::kCallKernel) return false;
+    const std::vector<KernelParam>& params = program_.kernels[static_cast<size_t>(in.scalar(0))].params;
+    const RegisterList& buffers = in.registers(1);
+    for (size_t out = 0; out < buffers.size(); ++out) {
+      if (!output.members[buffers[out]]) continue;
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        if (!input.members[buffers[i]]) continue;
+        if (params[out].in_place != i || params[out].extents != params[i].extents) return false;
+      }
+    }
+    return true;
+  }
+
+  const Program& program_;
+  const Function& function_;
+};
+
+}  // namespace
+
+std::vector<SharedOutput> FindSharedOutputs(const Program& program, const Function& function) {
+  return Finder(program, function).Run();
+}
+
+}  // namespace ingot::vm
