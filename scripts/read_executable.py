@@ -169,7 +169,7 @@ def read_sections(whole):
 # ---- The program
 def opcode_table():
     """number -> (text, [(operand kind, operand name)]) from vm/program/opcodes.def."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vm", "opcodes.def")
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vm", "program", "opcodes.def")
     rows = {}
     with open(path, encoding="utf-8") as file:
         for text in file.read().split("\nINGOT_OPCODE(")[1:]:  # a row may take several lines
