@@ -1,3 +1,4 @@
+// One mutator with a map of the variables and buffers that were made anew.
 #include "compiler/ir/fresh_copy.h"
 
 #include "compiler/ir/visitor.h"

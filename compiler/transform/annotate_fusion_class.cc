@@ -1,18 +1,17 @@
 // annotate_fusion_class
 //   Before: every tensor computation is a call_tir.
-//   After:  every PrimFunc has the attribute "op_pattern", the number of its op::FusionClass, found by looking at what
-//   its
-//           blocks read and write (TVM's AnnotateTIROpPattern draws the same lines). One that is there already is kept.
-//   Before fuse_ops, which reads it. By analysis rather than from operator rows, so that hand-written functions and
-//   those of later passes count alike.
+//   After:  every PrimFunc has the attribute "op_pattern", the number of its op::FusionClass, found by analysis of what
+//           its blocks read and write (TVM's AnnotateTIROpPattern makes the same distinctions). An attribute that is
+//           there already is kept.
+//   Before fuse_ops, which reads it. The class comes from analysis rather than from the operator table, so that
+//   hand-written functions and those of later passes count alike.
 //
-// A function has the class of its most rigid block. Of a block that stores out[v0, v1, ...] at its own variables:
+// A function has the class of its most rigid block. For a block that stores out[v0, v1, ...] at its own variables:
 //   elementwise  every load reads at (v0, v1, ...), or some do and the rest are broadcast
 //   broadcast    every load reads at some of the variables in their order, or at constants
 //   injective    every load reads at expressions of its data-parallel variables alone
 //   out-fusible  a reduction of products (matmul, convolution), one over moving windows (pooling), or a reduction with
-//   an
-//                elementwise block after it that gives the result (softmax)
+//                an elementwise block after it that computes the result (softmax)
 //   reduction    any other reduction
 //   opaque       everything else, and a function that is no sequence of blocks
 #include <algorithm>
@@ -39,7 +38,7 @@ bool SameIndices(const std::vector<PrimExpr>& a, const std::vector<PrimExpr>& b)
                     [](const PrimExpr& x, const PrimExpr& y) { return ir::StructuralEqual(x, y); });
 }
 
-// Some of the store's variables in their order; constants in between are axes of size one.
+// Whether the indices are some of the store's variables in their order; constants in between are axes of extent one.
 bool IsBroadcastRead(const std::vector<PrimExpr>& load, const std::vector<PrimExpr>& store) {
   size_t next = 0;
   for (const PrimExpr& index : load) {
@@ -56,7 +55,7 @@ bool UsesOnly(const PrimExpr& expr, const VarSet& allowed) {
   return std::all_of(vars.begin(), vars.end(), [&](const ir::PrimVar& var) { return allowed.contains(var.get()); });
 }
 
-// The loads of an expression, and whether it holds anything that must not be moved.
+// Collects the loads of an expression, and notes whether it holds anything that must not be moved.
 class LoadCollector : public ir::PrimVisitor {
  public:
   std::vector<const ir::BufferLoadNode*> loads;
@@ -79,7 +78,7 @@ bool IsLoadOf(const PrimExpr& expr, const ir::BufferStoreNode& store) {
   return load != nullptr && load->buffer.same_as(store.buffer) && SameIndices(load->indices, store.indices);
 }
 
-// C[...] = C[...] + a * b, casts aside.
+// C[...] = C[...] + a * b, casts ignored.
 bool IsSumOfProducts(const ir::BufferStoreNode& store) {
   const auto* sum = As<ir::BinaryNode>(store.value);
   if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
@@ -109,7 +108,7 @@ class Classifier : public ir::StmtVisitor {
 
  protected:
   using ir::StmtVisitor::Visit;
-  // Between the blocks only plain loops are understood.
+  // Between the blocks only plain loops are supported.
   void Visit(const ir::BufferStoreNode&) override { Raise(FusionClass::kOpaque); }
   void Visit(const ir::EvaluateNode&) override { Raise(FusionClass::kOpaque); }
   void Visit(const ir::IfStmtNode&) override { Raise(FusionClass::kOpaque); }
@@ -119,13 +118,13 @@ class Classifier : public ir::StmtVisitor {
   void Visit(const ir::AllocateNode&) override { Raise(FusionClass::kOpaque); }
   void Visit(const ir::AttrStmtNode&) override { Raise(FusionClass::kOpaque); }
   void Visit(const ir::ForNode& loop) override {
-    if (loop.for_kind != ir::ForKind::kSerial) Raise(FusionClass::kOpaque);  // somebody scheduled it
+    if (loop.for_kind != ir::ForKind::kSerial) Raise(FusionClass::kOpaque);  // the function is scheduled already
     VisitStmt(loop.body);
   }
   void Visit(const ir::BlockRealizeNode& realize) override {
     has_block_ = true;
     const FusionClass block = OfBlock(*realize.block);
-    // A reduction whose result the last block spreads over its inputs again, as softmax does.
+    // A reduction whose result the last block broadcasts over its inputs again, as softmax does.
     if (result_ == FusionClass::kReduction && block <= FusionClass::kInjective && WritesParameter(*realize.block)) {
       Raise(FusionClass::kOutFusible);
     } else {

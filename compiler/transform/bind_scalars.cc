@@ -1,9 +1,9 @@
 // bind_scalars
-//   Before: tensor functions take every operand as a tensor, constants of one element, too (an epsilon, an exponent,
+//   Before: tensor functions take every operand as a tensor, also constants of one element (an epsilon, an exponent,
 //           the 0.5 of an activation).
 //   After:  constants of one number are immediates of the functions that read them, which are specialised for each
 //           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared.
-//   After legalising, since rows have no bodies; before classes and fusion, which then see one operand less.
+//   After legalising, since operators have no bodies before; before classes and fusion, which then see fewer operands.
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -25,7 +25,7 @@ using ir::PrimExpr;
 
 namespace {
 
-// The number of a constant of one element; nothing for others and for formats that are hardly worth it.
+// Returns the number of a constant of one element; nothing for others, and for formats that are rarely used.
 std::optional<PrimExpr> NumberOf(const Expr& arg) {
   const auto* constant = As<ir::ConstantNode>(arg);
   if (constant == nullptr || constant->data->num_elements() != 1) return std::nullopt;
@@ -42,11 +42,11 @@ std::optional<PrimExpr> NumberOf(const Expr& arg) {
   return std::nullopt;
 }
 
-// Puts numbers in the place of loads, and forgets the regions that were read.
+// Replaces loads by numbers, and removes the regions that were read.
 class LoadReplacer : public ir::StmtMutator {
  public:
   std::unordered_map<Buffer, PrimExpr, ir::RefHash, ir::RefSame> numbers;
-  bool fits = true;  // nothing but loads touches these buffers
+  bool fits = true;  // only loads refer to these buffers
 
  protected:
   using StmtMutator::Mutate;
@@ -66,7 +66,7 @@ class LoadReplacer : public ir::StmtMutator {
   }
 };
 
-// Whether code generation may make products of powers, once their exponents are numbers.
+// Whether code generation may turn powers into products, once their exponents are numbers.
 bool HasPowers(const ir::PrimFunc& function) {
   struct Finder : ir::StmtVisitor {
     using ir::StmtVisitor::Visit;

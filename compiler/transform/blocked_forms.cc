@@ -1,3 +1,4 @@
+// A table from variables to their forms; each conversion is bindings that are appended once and found again later.
 #include "compiler/transform/blocked_forms.h"
 
 #include <algorithm>
@@ -128,7 +129,7 @@ Status BlockedForms::MakePlain(const Expr& x) {
   Expr value = found->second.blocked ? found->second.blocked : found->second.flat;
   const Dims from = *TypedDimsOf(value);
   const bool is_point = ir::IsConstInt(dims[2], 1) && ir::IsConstInt(dims[3], 1);
-  if (!is_point) {  // [N, C / 16, 16, H, W]; channels lie in order already where there is one place
+  if (!is_point) {  // [N, C / 16, 16, H, W]; with one spatial position, channels are in order already
     INGOT_ASSIGN_OR_RETURN(value, Emit("permute_dims", {value}, {{"axes", ir::AttrValue::Ints({0, 1, 4, 2, 3})}}));
   }
   const bool is_filled = *Channels(dims) % kBlock != 0;
@@ -160,7 +161,7 @@ Result<Expr> BlockedForms::LayOut(const Expr& x, const Layout& layout) {
     }
     INGOT_ASSIGN_OR_RETURN(value, Emit("nn.pad", {value}, {{"pad_width", ir::AttrValue::Ints(width)}}));
   }
-  // Each blocked axis becomes two, in the order of the logical ones.
+  // Each blocked axis becomes two axes, in the order of the logical ones.
   Dims cut;
   std::vector<size_t> outer(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) {

@@ -1,3 +1,5 @@
+// Folds calls of operators: checks that all arguments are constants, estimates size and cost against the budgets, and
+// runs the operator's host routine. Calls of tensor functions are in fold_tensor_function.cc.
 #include "compiler/transform/constant_folder.h"
 
 #include <algorithm>
@@ -31,7 +33,7 @@ bool IsConstantArg(const Expr& arg) {
   return As<ir::StringValueNode>(arg) != nullptr || As<ir::DataTypeValueNode>(arg) != nullptr;
 }
 
-// The tensors among the arguments, in order, tuples taken apart.
+// Collects the tensors among the arguments, in order; tuples are flattened.
 void CollectConstants(const Expr& arg, std::vector<const ir::ConstantNode*>& out) {
   if (const auto* constant = As<ir::ConstantNode>(arg)) out.push_back(constant);
   if (const auto* tuple = As<ir::TupleNode>(arg)) {
@@ -39,7 +41,7 @@ void CollectConstants(const Expr& arg, std::vector<const ir::ConstantNode*>& out
   }
 }
 
-// Nothing when the dims are not all constants, or their product overflows.
+// Returns nothing if the dims are not all constants, or their product overflows.
 std::optional<int64_t> CountOf(const ir::TensorTypeNode& type) {
   const std::optional<std::vector<int64_t>> dims = KnownDims(type);
   if (!dims.has_value()) return std::nullopt;
@@ -48,7 +50,7 @@ std::optional<int64_t> CountOf(const ir::TensorTypeNode& type) {
   return *count;
 }
 
-// What evaluating the call costs: its elements, or what its cheapest implementation counts.
+// The cost of evaluating the call: its number of elements, or the cost of its cheapest implementation if that is more.
 double OperationsOf(const ir::Call& call, const op::OpRow& row, int64_t result_elements,
                     const std::vector<const ir::ConstantNode*>& inputs) {
   double operations = static_cast<double>(result_elements);
@@ -113,7 +115,7 @@ ConstantFolder::Outcome ConstantFolder::Fold(const ir::Call& call) {
     return OverBudget("the budget of " + std::to_string(options_.fold_max_operations) + " operations is used up");
   }
   std::vector<std::shared_ptr<const ir::ConstantData>> inputs;
-  std::string name;  // of the first input that has one: the result still is that parameter
+  std::string name;  // name of the first named input: the result counts as that parameter
   for (const ir::ConstantNode* constant : constants) {
     inputs.push_back(constant->data);
     if (name.empty()) name = constant->name;

@@ -1,6 +1,6 @@
-// Evaluates operator calls over constants by the rows' host routines (runtime/host_ops.h), and calls of tensor
-// functions by the interpreter, which give equal bytes on every host, within a budget of result bytes and operations.
-// What folding, and preparing weights at compile time, share.
+// Evaluates operator calls over constants by the operators' host routines (runtime/host_ops.h), and calls of tensor
+// functions by the interpreter. Both give equal bytes on every host, and stay within a budget of result bytes and
+// operations. Used by constant folding, and by the evaluation of `prepare` at compile time.
 #pragma once
 
 #include <cstdint>
@@ -20,30 +20,30 @@ class ConstantFolder {
   explicit ConstantFolder(const PassOptions& options) : options_(options) {}
 
   struct Outcome {
-    ir::Constant value;  // null: left as it is
-    std::string reason;  // why a call over constants was left; empty for a call that has other arguments
+    ir::Constant value;  // null: the call is left as it is
+    std::string reason;  // why a call over constants was left; empty if an argument is no constant
     bool over_budget = false;
   };
   Outcome Fold(const ir::Call& call);
-  // A call_tir of a function of the module, interpreted (fold_tensor_function.cc).
+  // Interprets a call_tir of a function of the module (fold_tensor_function.cc).
   Outcome FoldTir(const ir::IRModule& module, const ir::Call& call);
 
  private:
-  // Named constants, whose elements are not known yet with PassOptions::keep_prepare.
+  // Whether named constants are among the arguments whose elements are unknown, as PassOptions::keep_prepare says.
   bool UsesKeptWeights(const ir::Call& call) const;
 
   const PassOptions& options_;
-  int64_t operations_ = 0;  // spent
-  int64_t steps_ = 0;       // spent
+  int64_t operations_ = 0;  // operations used so far
+  int64_t steps_ = 0;       // steps used so far
 };
 
-// What stays as it is since it costs too much.
+// Returns the outcome of a call that is left because it costs too much.
 ConstantFolder::Outcome OverBudget(std::string reason);
-// Says that a call was left, and why: what the budgets leave goes to the log, the rest to the details.
+// Notes that a call was left, and why: calls over budget go to the log, others to the details.
 void NoteLeft(const PassContext& context, const std::string& what, const ConstantFolder::Outcome& outcome);
-// Nothing when they are not all constants.
+// Returns nothing if the dims are not all constants.
 std::optional<std::vector<int64_t>> KnownDims(const ir::TensorTypeNode& type);
-// True when every argument is known now: constants, shapes and scalars of constants, tuples of such.
+// Whether every argument is known: constants, constant shapes and scalars, and tuples of these.
 bool IsConstantCall(const ir::Call& call);
 
 }  // namespace ingot::transform

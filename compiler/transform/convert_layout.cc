@@ -1,22 +1,23 @@
 // convert_layout
-//   Before: operators named by rows; images are NCHW.
+//   Before: operators are not legalised; images are NCHW.
 //   After:  where an operator has a cheaper implementation over channels in blocks (NCHW16c), its call names these
-//           layouts; element-wise operators, and others whose rows list a blocked implementation, follow their inputs.
-//           Tensors are converted where a region of such calls begins and ends, and nowhere else. Channels are filled
-//           up with zeros to whole blocks; weights are laid out by rows that lift_params prepares.
-//   After the simplifications, which would see fewer equal calls behind it; before lift_params, for the weights.
+//           layouts; element-wise operators, and other operators with a blocked implementation, follow their inputs.
+//           Tensors are converted where a region of such calls begins and ends, and nowhere else. Channels are padded
+//           with zeros to whole blocks; weights are laid out by operators that lift_params evaluates.
+//   After the simplifications, which would find fewer equal calls behind it; before lift_params, for the weights.
 //
-// Bindings are taken in order. Each variable has the forms (blocked_forms.h) that were asked for: plain, blocked and
-// flat. A convolution of one tap computes the flat form: its tiles then need not end with each row. What a binding
-// computes in blocks gets its plain form, under its own variable, only when something asks for it; so the dead
-// conversions of a cautious rewrite are never made.
+// Bindings are processed in order. Each variable has the forms (blocked_forms.h) that were asked for: plain, blocked
+// and flat. A 1 x 1 convolution computes the flat form: its tiles then need not end with each row. The plain form of a
+// binding that is computed in blocks is made, under its own variable, only when it is asked for; so no dead conversions
+// are ever made.
 //
-// A permutation to or from channels last (NHWC) joins with a conversion, since both only move elements: channels of a
-// block lie side by side in either.
+// A permutation to or from channels last (NHWC) is merged with a conversion, since both only move elements: the
+// channels of a block are adjacent in either form.
 //
-// Channels beyond the logical ones hold what the operators make of zeros; it never reaches a result, since weights are
-// zero there and plain forms leave it out, as long as it is finite (0 * inf is no zero). The value is followed through
-// element-wise operators by their rows' reference evaluation, and an operator that would make it infinite stays plain.
+// Channels beyond the logical ones (the filling) hold what the operators compute from zeros. It never reaches a result,
+// since weights are zero there and plain forms leave it out, provided that it is finite (0 * inf is not zero). The
+// value is followed through element-wise operators by their reference evaluations, and an operator that would make it
+// infinite stays plain.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,7 +43,7 @@ using op::Layout;
 
 namespace {
 
-// Operations, as implementations count them, that converting an element costs, and a conversion at all.
+// The costs of a conversion, in the operations that implementations count: per element, and per call.
 constexpr double kConversionCost = 8, kConversionCall = 16 << 10;
 
 double Elements(const Dims& dims) {
@@ -102,19 +103,19 @@ class LayoutConverter {
     return status;
   }
 
-  // ---- Rows whose calls name layouts: the cheapest implementation, conversions included.
+  // ---- Operators whose calls name layouts: the cheapest implementation, conversions included.
   struct Candidate {
     const op::Implementation* implementation = nullptr;
     std::vector<Layout> layouts;
     ir::Attrs attrs;
     double cost = 0;
-    int64_t narrow_group = 0;  // channels of groups that share blocks; 0: no groups do
+    int64_t narrow_group = 0;  // width of groups that share blocks; 0: no groups share
   };
 
   Result<bool> ConvertWindow(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
     const std::vector<op::LayoutName> names = op::LayoutNames(row);
     for (const op::LayoutName& name : names) {
-      if (call->attrs.GetString(name.attr) != name.canonical) return false;  // laid out by hand
+      if (call->attrs.GetString(name.attr) != name.canonical) return false;  // a layout was chosen by hand
     }
     for (const Expr& arg : call->args) {
       if (TypedDimsOf(arg) == nullptr) return false;
@@ -131,7 +132,7 @@ class LayoutConverter {
       INGOT_RETURN_IF_ERROR(ConvertWinograd(binding, call));
       return true;
     }
-    // The arguments in their layouts.
+    // Converts the arguments to their layouts.
     const bool is_flat = IsOneTap(call) && best.layouts[0].IsBlocked();
     std::vector<Expr> args;
     for (size_t i = 0; i < call->args.size(); ++i) {
@@ -151,14 +152,14 @@ class LayoutConverter {
       }
     }
     INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(row.name, std::move(args), best.attrs, binding));
-    // A pool's filling lies between its input's and that of the padding.
+    // The filling of a pool's result is between that of its input and the padding's value.
     const std::optional<double> filling = call->args.size() > 1 ? 0.0 : forms_.FillingOf(call->args[0]);
     forms_.Define(binding.var, result, is_flat ? Form::kFlat : Form::kBlocked,
                   filling == 0.0 ? filling : std::optional<double>());
     return true;
   }
 
-  // A call of one implementation: nothing when it does not take this one.
+  // Returns the call with one implementation; nothing if the implementation does not support it.
   std::optional<Candidate> Consider(const ir::Call& call, const op::Implementation& implementation,
                                     const std::vector<op::LayoutName>& names) const {
     if (implementation.layouts.size() != names.size()) return std::nullopt;
@@ -196,9 +197,9 @@ class LayoutConverter {
     return candidate;
   }
 
-  // A group per channel stays one when channels are filled up. Groups narrower than a block, as many channels out as
-  // in, share blocks: a block's channels are one dense group whose weights between different groups are zero. Other
-  // groups must be whole blocks.
+  // Depthwise groups (one per channel) stay so when channels are padded. Groups that are narrower than a block and have
+  // as many outputs as inputs share blocks: the channels of a block become one dense group, whose weights between
+  // different groups are zero. Other groups must be whole blocks.
   bool FillGroups(const ir::Call& call, Candidate& candidate) const {
     if (candidate.attrs.Find("groups") == nullptr || !candidate.layouts.back().IsBlocked()) return true;
     const int64_t groups = candidate.attrs.GetInt("groups");
@@ -245,7 +246,7 @@ class LayoutConverter {
     return forms_.Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
   }
 
-  // A convolution that takes one element for each.
+  // A 1 x 1 convolution without strides and padding.
   static bool IsOneTap(const ir::Call& call) {
     if (call->args.size() < 2) return false;
     const Dims& weight = *TypedDimsOf(call->args[1]);
@@ -259,7 +260,7 @@ class LayoutConverter {
   // passes over memory and four times the weights.
   bool PaysWinograd(const ir::Call& call, const Candidate& best) const {
     constexpr int64_t kFewestTiles = 12, kFewestChannels = 32;
-    constexpr double kLeastUse = 0.7;  // of the places that tiles cover
+    constexpr double kLeastUse = 0.7;  // of the positions that tiles cover
     if (!best.layouts[0].IsBlocked() || call->args.size() != 2) return false;
     const Dims& in = *TypedDimsOf(call->args[0]);
     const Dims& out = *TypedDimsOf(call);
@@ -308,10 +309,10 @@ class LayoutConverter {
     return Status();
   }
 
-  // [O, I, 3, 3] -> G g G^T of each kernel as [36 * O / 16, I / 16, 1, 1, 16, 16].
+  // Weights [O, I, 3, 3] -> G g G^T of each kernel g, as [36 * O / 16, I / 16, 1, 1, 16, 16].
   Result<Expr> WinogradWeight(const Expr& weight) {
     constexpr int64_t kPlaces = op::topi::kWinogradPlaces, kAll = kPlaces * kPlaces, kTaps = 9;
-    std::vector<float> both;  // [9, 36]: both sides of the product at once
+    std::vector<float> both;  // [9, 36]: both factors of the transform in one matrix
     for (int64_t tap = 0; tap < kTaps; ++tap) {
       for (int64_t place = 0; place < kAll; ++place) {
         both.push_back(static_cast<float>(op::topi::kWinogradKernel[place / kPlaces][tap / 3] *
@@ -338,12 +339,12 @@ class LayoutConverter {
         ir::ConstantData::FromBytes(DataType::Float(32), std::move(dims), std::move(bytes)));
   }
 
-  // ---- Element-wise rows: as their inputs are.
+  // ---- Element-wise operators follow their inputs.
   Result<bool> ConvertElementwise(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
     const Dims& out = *TypedDimsOf(call);
     if (!Channels(out)) return false;
     for (const op::AttrSpec& spec : row.attrs) {
-      if (std::string_view(spec.name).starts_with("ax")) return false;  // it counts the axes
+      if (std::string_view(spec.name).starts_with("ax")) return false;  // the attribute names axes
     }
     std::optional<Form> form;
     for (const Expr& arg : call->args) {
@@ -380,7 +381,7 @@ class LayoutConverter {
     const size_t c = dims.size() - 3;
     return op::DimsEqual(dims[c], out[1]) && ir::IsConstInt(dims[c + 1], 1) && ir::IsConstInt(dims[c + 2], 1);
   }
-  // What an element-wise call makes of its inputs' fillings.
+  // Evaluates an element-wise call on the fillings of its inputs.
   std::optional<double> FillingOf(const ir::CallNode& call, const op::OpRow& row) const {
     if (row.reference == nullptr) return std::nullopt;
     std::vector<Expr> args = call.args;
@@ -433,7 +434,7 @@ class LayoutConverter {
     return true;
   }
 
-  // ---- Other rows that take blocks with the same attributes: concatenation of channels, reductions over H and W.
+  // ---- Other operators that take blocks with the same attributes: concatenation of channels, reductions over H and W.
   Result<bool> ConvertFollower(const ir::Binding& binding, const ir::Call& call, const op::OpRow& row) {
     const std::vector<Expr> inputs = op::InputTensors(call);
     if (inputs.empty() || TypedDimsOf(call)->size() != 4) return false;
@@ -441,7 +442,8 @@ class LayoutConverter {
     for (const Expr& input : inputs) {
       const Dims* dims = TypedDimsOf(input);
       if (dims == nullptr || !Channels(*dims)) return false;
-      if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;  // blocks would hold two inputs' channels
+      // otherwise a block would hold channels of two inputs
+      if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;
       any_blocked |= forms_.FormOf(input).has_value();
     }
     if (!any_blocked) return false;
@@ -471,7 +473,7 @@ class LayoutConverter {
     return true;
   }
 
-  // Axes 0 to 3 are the same in blocks; those that are counted from the end are not.
+  // Axes 0 to 3 are the same in blocks; axes counted from the end are not.
   static ir::Attrs AxesFromFront(ir::Attrs attrs) {
     const ir::AttrValue* axis = attrs.Find("axis");
     const auto from_front = [](int64_t a) { return a < 0 ? a + 4 : a; };
@@ -507,14 +509,14 @@ class LayoutConverter {
   WeightBindings weights_;
   const Target& target_;
   PassContext& context_;
-  BlockedForms forms_;  // of the current block's variables
+  BlockedForms forms_;  // forms of the current block's variables
   bool changed_ = false;
 };
 
 }  // namespace
 
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
-  // Layouts are shared by all variants, so the least demanding one decides.
+  // All variants share the layouts, so the least demanding variant decides.
   const Target default_target;
   const std::vector<Target>& variants = context.options.target.variants;
   const Target& target = variants.empty() ? default_target : variants.front();

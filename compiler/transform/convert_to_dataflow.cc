@@ -1,9 +1,9 @@
 // convert_to_dataflow
-//   Before: normal form; computations may stand in plain blocks.
-//   After:  straight-line computations without effects stand in dataflow blocks, and what no other part of the function
-//           uses is a dataflow variable. Two bindings at least make a block.
-//   After lambda_lift, whose calls are straight-line, and before everything that works on dataflow blocks alone, such
-//   as fusion.
+//   Before: normal form; computations may be in plain blocks.
+//   After:  straight-line computations without effects are in dataflow blocks, and a value that no other part of the
+//           function uses is a dataflow variable. A block has at least two bindings.
+//   After lambda_lift, whose calls are straight-line, and before everything that works on dataflow blocks only, such as
+//   fusion.
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -96,7 +96,7 @@ class DataflowConverter : public ir::ExprMutator {
   Uses uses_;
 };
 
-// Only functions that have something to convert are rebuilt.
+// Whether the function has something to convert; only then is it rebuilt.
 bool HasPlainBlocks(const ir::Function& function) {
   struct Finder : ir::ExprVisitor {
     bool found = false;

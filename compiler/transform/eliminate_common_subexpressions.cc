@@ -1,14 +1,13 @@
 // eliminate_common_subexpressions
 //   Before: normal form, types.
-//   After:  no pure value is computed twice where the first one is visible; a variable that only renames another one,
-//   an
-//           element taken from a known tuple, and a view that changes nothing (a row's `is_view` with an equal type)
-//           are replaced by what they stand for. Bindings that became unused stay for dead code elimination.
-//   After folding, so that equal constants are seen; before legalising, while operators are still named by rows.
+//   After:  no pure value is computed twice where the first one is visible. A variable that only renames another one, a
+//           field of a known tuple, and a view that changes nothing (an `is_view` operator with an equal type) are
+//           replaced by what they stand for. Bindings that became unused stay for dead code elimination.
+//   After folding, so that equal constants are found; before legalising, while operators are still visible.
 //
-// Value numbering in one walk: a value whose variables are replaced by their representatives is looked up by structural
-// hash. A branch sees what stands before its If and adds to the table only for itself; a dataflow variable is forgotten
-// at the end of its block.
+// Value numbering in one walk: a value, with variables replaced by their representatives, is looked up by its
+// structural hash. A branch sees the bindings before its If and adds to the table for itself only; a dataflow variable
+// is forgotten at the end of its block.
 #include <functional>
 #include <unordered_map>
 #include <utility>
@@ -65,13 +64,13 @@ class ValueNumbering : public ir::ExprMutator {
   }
 
  private:
-  // A tuple may leave its block when what it is made of does not.
+  // Whether the tuple holds a dataflow variable; then it must not leave its block.
   static bool HoldsDataflowVar(const Expr& tuple) {
     bool found = false;
     ForEachUse(tuple, [&found](const ir::Var& var) { found = found || var->is_dataflow; });
     return found;
   }
-  // What the value is known to be already: a leaf or an earlier variable; null when it is new.
+  // Returns an earlier value that equals this one: a leaf or a variable; null if it is new.
   Expr Representative(const Expr& value) const {
     if (As<ir::VarNode>(value) != nullptr) return value;
     if (const auto* item = As<ir::TupleGetItemNode>(value)) {
@@ -92,8 +91,8 @@ class ValueNumbering : public ir::ExprMutator {
     }
     return nullptr;
   }
-  // The structural hash is the same for every free variable; here they must differ, or all calls of one operator would
-  // meet in one bucket.
+  // The structural hash is the same for all free variables. Here they must differ; otherwise all calls of one operator
+  // would be in one bucket.
   static uint64_t HashOf(const Expr& value) {
     uint64_t hash = ir::StructuralHash(value);
     ForEachUse(value, [&hash](const ir::Var& var) {
@@ -101,7 +100,7 @@ class ValueNumbering : public ir::ExprMutator {
     });
     return hash;
   }
-  // Leaves, and values with scopes of their own, are not worth a variable's life being prolonged.
+  // Leaves, and values with scopes of their own: for them it is not worth keeping a variable alive longer.
   static bool IsTrivial(const Expr& value) {
     switch (value->kind) {
       case ir::ExprKind::kCall:
@@ -125,7 +124,7 @@ class ValueNumbering : public ir::ExprMutator {
     }
     INGOT_UNREACHABLE("ExprKind");
   }
-  // Uses of var become `same`; not when var leaves its block and `same` must not.
+  // Makes uses of var become `same`, unless var leaves its block and `same` must not.
   bool Replace(const ir::Var& var, const Expr& same) {
     const auto* other = As<ir::VarNode>(same);
     if (other != nullptr && other->is_dataflow && !var->is_dataflow) return false;
@@ -140,7 +139,7 @@ class ValueNumbering : public ir::ExprMutator {
     table_.emplace(hash, std::pair(var, value));
     added_.emplace_back(hash, var);
   }
-  // Takes what was added since `from` out of the table: all of it, or the dataflow variables.
+  // Removes from the table what was added since `from`: all of it, or the dataflow variables only.
   void Forget(size_t from, bool dataflow_only) {
     size_t kept = from;
     for (size_t i = from; i < added_.size(); ++i) {
@@ -162,7 +161,7 @@ class ValueNumbering : public ir::ExprMutator {
 
   const ir::IRModule& module_;
   std::unordered_multimap<uint64_t, std::pair<ir::Var, Expr>> table_;
-  std::vector<std::pair<uint64_t, ir::Var>> added_;  // in order, for leaving a scope
+  std::vector<std::pair<uint64_t, ir::Var>> added_;  // in order, so that a scope can be left
   std::unordered_map<ir::Var, ir::Ref<ir::TupleNode>, ir::RefHash, ir::RefSame> tuples_;
 };
 

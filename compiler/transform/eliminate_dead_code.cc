@@ -1,9 +1,9 @@
 // eliminate_dead_code
 //   Before: normal form.
 //   After:  every binding is used, or has an effect that must happen (a write, an effect, a match_cast's check); every
-//           private function is reachable from a public one or from what one of those names.
-//   Once after the simplifications, so that later passes do not work for nothing, and once after fusion, whose groups
-//   leave the functions that they took over.
+//           private function is reachable from a public one.
+//   Once after the simplifications, so that later passes do no useless work, and once after fusion, which leaves the
+//   functions that were merged into groups.
 #include <algorithm>
 #include <unordered_set>
 #include <vector>
@@ -31,8 +31,8 @@ class Sweeper {
   }
 
  private:
-  // Backwards over the bindings; what is used after the sequence is not known here, and need not be: its variables are
-  // its own.
+  // Goes backwards over the bindings. What is used after the sequence does not matter: the sequence's variables are
+  // visible inside of it only.
   ir::SeqExpr Sweep(const ir::SeqExpr& seq) {
     ir::SeqExprNode copy = *seq;
     bool changed = false;
@@ -57,7 +57,7 @@ class Sweeper {
     std::erase_if(copy.blocks, [](const ir::BindingBlock& block) { return block.bindings.empty(); });
     return ir::Make<ir::SeqExprNode>(std::move(copy));
   }
-  // Branches and local functions are swept before what they use counts.
+  // Sweeps branches and local functions, before the variables that they use are counted.
   Expr SweepInside(const Expr& value) {
     if (const auto* branch = As<ir::IfNode>(value)) {
       const ir::SeqExpr then_branch = Sweep(branch->then_branch), else_branch = Sweep(branch->else_branch);

@@ -1,10 +1,10 @@
 // fold_constants
 //   Before: normal form, types.
-//   After:  a pure operator call whose arguments are all constants is the constant, as long as its row has a host
-//           routine and the budget lasts; so is a call of a tensor function that moves elements or does plain
-//           arithmetic. The log says what was left and why. With PassOptions::keep_prepare, calls on weights
-//           (constants with a name) are left for lift_params.
-//   Before CSE and dead code, which then see fewer and simpler bindings.
+//   After:  a pure operator call whose arguments are all constants is a constant, if the operator has a host routine
+//           and the budget lasts; so is a call of a tensor function that moves elements or does plain arithmetic. The
+//           log says what was left and why. With PassOptions::keep_prepare, calls on weights (constants with a name)
+//           are left for lift_params.
+//   Before common subexpression and dead code elimination, which then see fewer and simpler bindings.
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/constant_folder.h"
 #include "compiler/transform/graph_util.h"

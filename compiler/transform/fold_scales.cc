@@ -1,9 +1,9 @@
 // fold_scales
-//   Before: normal form, operators named by rows; a batch norm is a multiplication and an addition of constants.
+//   Before: normal form, before legalising; a batch norm is a multiplication and an addition of constants.
 //   After:  where the only reader of a convolution, or of a convolution plus a bias, multiplies it by a weight per
 //           output channel, the convolution's own weights (and the bias) are multiplied instead; two biases that follow
-//           each other are one. The products depend on weights alone, so that lift_params prepares them.
-//   Before dead code elimination, which takes what is left behind, and before convert_layout.
+//           each other are one. The products depend on weights only, so that lift_params evaluates them.
+//   Before dead code elimination, which removes what is left behind, and before convert_layout.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -27,7 +27,7 @@ using op::Dims;
 
 namespace {
 
-// One element, or one for each channel of a tensor [N, C, ...] of this rank.
+// Whether dims are one element, or one for each channel of a tensor [N, C, ...] of this rank.
 bool IsPerChannel(const Dims& dims, size_t rank) {
   for (size_t i = 0; i < dims.size(); ++i) {
     const bool is_channel = i + rank == dims.size() + 1;
@@ -36,7 +36,7 @@ bool IsPerChannel(const Dims& dims, size_t rank) {
   return dims.size() <= rank;
 }
 
-// The operator of a binding with two operands.
+// The operands of a product or sum with a weight.
 struct Operands {
   Expr value, weight;
 };
@@ -122,7 +122,8 @@ class Folder {
     return true;
   }
 
-  // A call of this row on a variable and a weight per channel, in either order.
+  // Returns the operands if the value is a call of this operator on a variable and a weight per channel, in either
+  // order.
   std::optional<Operands> AsOperation(const Expr& value, const char* name) const {
     const auto* call = value != nullptr ? As<ir::CallNode>(value) : nullptr;
     if (call == nullptr || call->callee.get() != op::GetOp(name).get()) return std::nullopt;
@@ -135,7 +136,7 @@ class Folder {
     }
     return std::nullopt;
   }
-  // A convolution of a weight that lies in the canonical layout, output channels first.
+  // Returns the call if the value is a convolution by a weight in the canonical layout, output channels first.
   ir::Call AsConvolution(const Expr& value) const {
     const ir::Call call = value != nullptr ? ir::AsRef<ir::CallNode>(value) : nullptr;
     const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
@@ -152,21 +153,22 @@ class Folder {
     return same_dtype ? call : nullptr;
   }
 
-  // Ordinary sums are far from an overflow, which a scale below 1 would take back.
+  // Whether the dtype has at least the exponent range of float32. Then ordinary sums are far from an overflow, which a
+  // later scale below 1 would have hidden.
   static bool HasWideRange(const ir::Type& type) {
     const DataType dtype = *As<ir::TensorTypeNode>(type)->dtype;
     return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
   }
-  // Not so large that adding it rounds the convolution to multiples of a number, which a second one may undo. Of
-  // weights that may be replaced nothing is known.
+  // Whether the bias is small enough that adding it first loses no digits of the convolution that a second bias would
+  // keep. False for weights that may be replaced, since their elements are unknown.
   bool IsSmall(const Expr& bias) const {
     const std::optional<Magnitudes> sizes = keeps_ ? std::nullopt : MagnitudesOf(bias);
     if (!sizes) return false;
     const DataType dtype = *As<ir::TensorTypeNode>(bias->type)->dtype;
     return dtype.is_floating() && sizes->greatest <= std::ldexp(1.0, ir::FloatFormatOf(dtype).mantissa_bits / 2);
   }
-  // Products with the scale are far from an overflow, and so are sums that the scale shrinks. Of weights that may be
-  // replaced nothing is known: the contract bounds them.
+  // Whether products with the scale are far from an overflow, and so are sums that the scale reduces. True for weights
+  // that may be replaced: their elements are unknown, and the contract of the rewrite bounds them.
   bool IsTame(const Expr& scale, const Expr& weight) const {
     if (keeps_) return true;
     const double limit = std::ldexp(1.0, 24);
@@ -176,18 +178,18 @@ class Folder {
     return weights->greatest <= ir::LargestFinite(dtype) / limit / std::max(scales->greatest, 1.0);
   }
 
-  // Of the elements of a weight: none is greater, and none but 0 is smaller.
+  // Bounds of a weight's elements: no magnitude is above `greatest`, and none except 0 is below `least`.
   struct Magnitudes {
     double greatest = 0;
-    std::optional<double> least;  // nothing: unknown
+    std::optional<double> least;  // absent: unknown
   };
-  // Nothing when an element is not finite, or not known.
+  // Returns nothing if an element is not finite, or the elements are not known.
   std::optional<Magnitudes> MagnitudesOf(const Expr& weight) const {
     if (const auto* constant = As<ir::ConstantNode>(weight)) return MagnitudesOf(*constant->data);
     const auto made = made_.find(As<ir::VarNode>(weight));
     return made == made_.end() ? std::nullopt : made->second;
   }
-  // Of a weight that is made of weights.
+  // Returns the bounds of a weight that is computed from weights; nothing if the operator is another.
   std::optional<Magnitudes> SizesOfCall(const Expr& value) const {
     const auto* call = keeps_ ? nullptr : As<ir::CallNode>(value);
     const auto* op = call == nullptr ? nullptr : As<ir::OpNode>(call->callee);
@@ -217,7 +219,7 @@ class Folder {
     const auto* var = As<ir::VarNode>(x);
     return weights_.IsWeight(x) || (var != nullptr && made_.contains(var));
   }
-  // What a variable with one reader stands for.
+  // Returns the value of a variable with exactly one reader; null otherwise.
   Expr DefinitionOf(const Expr& x) const {
     const auto* var = As<ir::VarNode>(x);
     if (var == nullptr || !var->is_dataflow) return nullptr;
@@ -230,7 +232,7 @@ class Folder {
     definitions_[var.get()] = value;
     bindings_.push_back({var, value, nullptr, span});
   }
-  // A weight made of weights.
+  // Binds a call on weights to a new variable, which is a weight too.
   Result<Expr> Emit(const char* name, std::vector<Expr> args) {
     INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(name, std::move(args)));
     const ir::Var var = ir::Make<ir::VarNode>("lv", call->type, /*dataflow=*/true);
@@ -240,7 +242,7 @@ class Folder {
   }
 
   WeightBindings weights_;
-  const bool keeps_;  // weights may be replaced
+  const bool keeps_;  // whether weights may be replaced
   PassContext& context_;
   std::unordered_map<const ir::VarNode*, int64_t> uses_;
   std::unordered_map<const ir::VarNode*, Expr> definitions_;

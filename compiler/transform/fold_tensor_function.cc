@@ -1,5 +1,5 @@
-// ConstantFolder::FoldTir: a call_tir over constants is evaluated by the tensor-level interpreter, when the function
-// only moves elements or does plain arithmetic: that is the same on every host, which a host's exp is not.
+// ConstantFolder::FoldTir: evaluates a call_tir over constants in the tensor-level interpreter, if the function only
+// moves elements or does plain arithmetic: that gives the same bytes on every host, which a host's exp does not.
 #include <algorithm>
 #include <optional>
 
@@ -15,7 +15,7 @@ using ir::As;
 
 namespace {
 
-// How many stores a function runs; nothing when that is not known, or when it does what may differ between hosts.
+// Counts the stores that a function runs; nothing if the number is unknown, or if results may differ between hosts.
 class StepCounter : public ir::StmtVisitor {
  public:
   std::optional<int64_t> Count(const ir::PrimFunc& function) {
@@ -72,7 +72,7 @@ ConstantFolder::Outcome ConstantFolder::FoldTir(const ir::IRModule& module, cons
   if (!size_bytes.ok() || *size_bytes > options_.fold_max_bytes) {
     return OverBudget("the result is larger than the budget of " + std::to_string(options_.fold_max_bytes) + " bytes");
   }
-  std::vector<std::vector<std::byte>> copies;  // the interpreter takes mutable bytes
+  std::vector<std::vector<std::byte>> copies;  // copies, since the interpreter takes mutable bytes
   std::vector<interp::HostBuffer> buffers;
   std::string name;
   for (const ir::Expr& arg : tir->args) {

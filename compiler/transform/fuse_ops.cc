@@ -3,8 +3,9 @@
 //   After:  calls that should run as one are calls of private functions with the attribute "Primitive", which hold them
 //           and nothing else; equal groups share a function. Constants become arguments.
 //   After legalising and classes; before fuse_tir, which turns each group into one tensor function.
-// What is grouped is decided by fusion_partition.cc; only calls with one result and without tir_vars take part. A call
-// whose result is a product is the last of its group under strict permissions: sums in the kernel would not round it.
+//
+// fusion_partition.cc decides what is grouped; only calls with one result and without tir_vars take part. Under strict
+// permissions, a call whose result is a product is the last of its group: sums in the kernel would not round it.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -31,7 +32,7 @@ using op::FusionClass;
 
 namespace {
 
-// A call that may join a group, or nothing.
+// Returns a call that may join a group, or nothing.
 std::optional<CallTir> AsFusible(const ir::IRModule& module, const Binding& binding) {
   if (binding.is_match_cast()) return std::nullopt;
   std::optional<CallTir> call = AsCallTir(binding.value);
@@ -41,7 +42,7 @@ std::optional<CallTir> AsFusible(const ir::IRModule& module, const Binding& bind
   }
   const ir::PrimFunc function = module.FindPrimFunc(call->callee->name);
   if (function == nullptr || FusionClassOf(function) > FusionClass::kOutFusible) return std::nullopt;
-  // Whatever its annotation says: what is no sequence of blocks, or is scheduled, stays as it is.
+  // A function that is no sequence of blocks, or is scheduled, stays as it is, whatever its annotation says.
   if (As<ir::BlockRealizeNode>(function->body) == nullptr || schedule::IsScheduled(function)) return std::nullopt;
   if (function->params.size() != call->args.size() + 1) return std::nullopt;
   for (const ir::PrimFuncParam& param : function->params) {
@@ -64,8 +65,8 @@ bool SameShape(const ir::Type& a, const ir::Type& b) {
   return true;
 }
 
-// Whether a product of floats is what a function stores as its result: a sum that reads it in the same kernel takes it
-// unrounded (KernelEmitter::TryFusedMultiplyAdd).
+// Whether the function's result is a product of floats: a sum that reads it in the same kernel takes it unrounded
+// (KernelEmitter::TryFusedMultiplyAdd).
 bool EndsInProduct(const ir::PrimFunc& function) {
   struct Finder : ir::StmtVisitor {
     using ir::StmtVisitor::Visit;
@@ -104,7 +105,7 @@ bool AddsElementOf(const ir::PrimFunc& function, const ir::Buffer& buffer) {
   return finder.found;
 }
 
-// The groups of one block: for each binding the index of its group's last binding (its own index: not grouped).
+// Returns for each binding of a block the index of its group's last binding (its own index: not grouped).
 std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<Binding>& bindings, int32_t max_group,
                                   bool joins_products) {
   std::vector<FusionNode> nodes;
@@ -123,8 +124,8 @@ std::vector<size_t> GroupBindings(const ir::IRModule& module, const std::vector<
     for (const Expr& arg : call->args) {
       const auto it = node_of.find(AsRef<ir::VarNode>(arg));
       if (it == node_of.end()) continue;
-      // Element by element where the shapes are equal; else the argument is repeated, which is no epilogue of what
-      // computes it.
+      // The reading is element by element if the shapes are equal; otherwise the argument is broadcast, and the reader
+      // is no epilogue of the function that computes it.
       const bool is_map = fusion <= FusionClass::kBroadcast;
       const bool same_shape = is_map && SameShape(arg->type, call->results[0]);
       const FusionClass reading = same_shape ? FusionClass::kElementwise : is_map ? FusionClass::kBroadcast : fusion;
@@ -153,10 +154,10 @@ struct Group {
 
 constexpr size_t kMaxNameLength = 80;
 
-// A function of the members' calls. Its parameters are what comes from outside, by first use; its symbols are its own.
-// Nothing when it would need a symbol that no parameter's dimension binds.
+// Builds a function of the members' calls. Its parameters are the values from outside, by first use; it has symbols of
+// its own. Returns nothing if it would need a symbol that no parameter's dimension binds.
 std::optional<Group> BuildGroup(const std::vector<const Binding*>& members) {
-  std::unordered_map<Expr, Expr, ir::RefHash, ir::RefSame> inside;  // what arguments become
+  std::unordered_map<Expr, Expr, ir::RefHash, ir::RefSame> inside;  // arguments -> values inside of the function
   for (const Binding* member : members) inside.emplace(member->var, nullptr);
   Group group;
   ir::PrimVarMap symbols;
@@ -241,7 +242,7 @@ class Fuser : public ir::ExprMutator {
     std::vector<std::vector<const Binding*>> members(bindings.size());
     for (size_t i = 0; i < bindings.size(); ++i) members[last[i]].push_back(&bindings[i]);
     std::vector<std::optional<Binding>> fused(bindings.size());
-    std::vector<bool> is_taken(bindings.size());  // by a group's call
+    std::vector<bool> is_taken(bindings.size());  // whether a group's call replaces the binding
     for (size_t i = 0; i < bindings.size(); ++i) {
       if (members[i].size() < 2) continue;
       const std::optional<Group> group = BuildGroup(members[i]);
@@ -263,7 +264,7 @@ class Fuser : public ir::ExprMutator {
     return result;
   }
 
-  // Of one group: the calls that add a product which another member computes.
+  // Logs the calls of a group that add a product which another member computes.
   void LogMultiplyAdds(const std::vector<const Binding*>& members) {
     std::unordered_set<const ir::VarNode*> products;
     for (const Binding* member : members) {

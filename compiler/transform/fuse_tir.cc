@@ -1,10 +1,9 @@
 // fuse_tir
 //   Before: private "Primitive" functions hold groups of call_tir (fuse_ops).
-//   After:  each of them is one PrimFunc, and its callers call_tir it: the blocks of the members one after the other,
-//   what
-//           was passed between them in buffers that the root block allocates. Nothing is inlined here; schedules do
+//   After:  each of them is one PrimFunc, and its callers call_tir it: the blocks of the members follow each other, and
+//           values between them are in buffers that the root block allocates. Nothing is inlined here; schedules do
 //           that.
-//   After fuse_ops. Members whose functions are unused now go with the next dead code elimination.
+//   After fuse_ops. The next dead code elimination removes members whose functions are unused now.
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -28,14 +27,14 @@ using ir::Stmt;
 namespace {
 
 // Copies a statement with new loop and iteration variables and new buffers, so that one function can be a member twice.
-// What is mapped beforehand (parameters, symbols) takes its given place.
+// Parameters and symbols that are mapped before keep their replacement.
 class Copier : public ir::StmtMutator {
  public:
   // Names of blocks are unique in the fused function.
   explicit Copier(std::unordered_set<std::string>& block_names) : block_names_(block_names) {}
 
   void Map(const Buffer& from, const Buffer& to) { buffers_[from] = to; }
-  // Binds the symbols of a parameter's shape to what the caller has there.
+  // Binds the symbols of a parameter's shape to the caller's dims.
   void MapShape(const Buffer& param, const std::vector<PrimExpr>& dims) {
     for (size_t i = 0; i < param->shape.size(); ++i) {
       const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(param->shape[i]);
@@ -123,7 +122,7 @@ Buffer BufferOf(const std::string& name, const ir::Type& type) {
   return ir::MakeBuffer(name, *tensor->dtype, *tensor->dims);
 }
 
-// The tensor function that a member of a group calls; null when such a call cannot be merged.
+// Returns the tensor function that a member of a group calls; null if such a call cannot be merged.
 ir::PrimFunc MemberFunction(const ir::IRModule& module, const ir::Binding& binding) {
   const std::optional<CallTir> call = AsCallTir(binding.value);
   if (!call || call->tir_vars != nullptr || call->results.size() != 1 || binding.is_match_cast()) return nullptr;
@@ -139,7 +138,8 @@ ir::PrimFunc MemberFunction(const ir::IRModule& module, const ir::Binding& bindi
   return takes_tensors && takes_variables && gives_tensor ? function : nullptr;
 }
 
-// A group as fuse_ops makes it: private, tensors in, one dataflow block of calls, its last one the result.
+// Whether a function is a group of fuse_ops: private, tensors in, one dataflow block of calls, the last one is the
+// result.
 bool IsGroup(const ir::IRModule& module, const ir::Function& group) {
   if (!group->is_private || group->body->blocks.size() != 1 || !group->body->blocks[0].is_dataflow) return false;
   for (const ir::Var& param : group->params) {
@@ -196,7 +196,7 @@ ir::PrimFunc MergeGroup(const ir::IRModule& module, const ir::Function& group) {
   return ir::Make<ir::PrimFuncNode>(std::move(params), body, /*priv=*/true, ir::Attrs{{"tirx.noalias", true}});
 }
 
-// Calls of merged groups become call_tir.
+// Makes calls of merged groups call_tir.
 class CallRewriter : public ir::ExprMutator {
  public:
   explicit CallRewriter(const std::unordered_set<const ir::GlobalVarNode*>& merged) : merged_(merged) {}

@@ -10,7 +10,7 @@ namespace ingot::transform {
 inline constexpr const char* kOpPatternAttr = "op_pattern";
 
 op::FusionClass ClassifyFusion(const ir::PrimFunc& function);
-// As annotated; opaque when there is no annotation or an unknown number.
+// Returns the annotated class; opaque if there is no annotation, or an unknown number.
 op::FusionClass FusionClassOf(const ir::PrimFunc& function);
 
 }  // namespace ingot::transform

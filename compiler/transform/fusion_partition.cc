@@ -1,16 +1,17 @@
 // Fusion by post-dominators (as in Relay and Relax, after "TVM", OSDI 2018). The immediate post-dominator of a node is
-// the first later node through which everything that is computed from it goes; merging a node, its post-dominator and
-// all that lies between gives a group that only its last node leaves. A node asks for that merge when its class and the
-// classes on the way allow it:
+// the first later node through which everything computed from it passes. Merging a node, its post-dominator and all
+// nodes between them gives a group of which only the last node is read outside. A node asks for that merge if its class
+// and the classes on the way allow it:
 //   out-fusible    with elementwise readers, as an epilogue; everything on the way is elementwise or broadcast
 //   elementwise,   into anything injective, into a reduction, or into the epilogue of an out-fusible one
 //   broadcast
 //   injective      into injective ones, once the epilogues have been taken
 //   reduction      asks for nothing
-// Groups carry a class: that of their last node, raised by an out-fusible member, so that no group gets two of those.
+// Groups carry a class: that of their last node, raised by an out-fusible member, so that no group gets two such
+// members.
 //
-// Post-dominators are found backwards in one pass, as lowest common ancestors of the readers in the tree made so far. A
-// walk that is longer than a group may be is given up, which keeps the whole linear.
+// Post-dominators are found backwards in one pass, as lowest common ancestors of the readers in the tree so far. A walk
+// that is longer than a group may be is given up, which keeps the whole linear.
 #include "compiler/transform/fusion_partition.h"
 
 #include <algorithm>
@@ -26,9 +27,9 @@ namespace {
 constexpr int32_t kNone = -1;
 
 struct PostDominator {
-  int32_t parent = kNone;                        // kNone: none that is a node
-  int32_t depth = 0;                             // of the tree; a root has 1
-  FusionClass path = FusionClass::kElementwise;  // the most rigid reading on the way to it
+  int32_t parent = kNone;                        // kNone: no node post-dominates it
+  int32_t depth = 0;                             // depth in the tree; a root has 1
+  FusionClass path = FusionClass::kElementwise;  // the most rigid reading on the way to the parent
 };
 
 std::vector<PostDominator> FindPostDominators(const std::vector<FusionNode>& nodes, int32_t max_group) {
@@ -85,7 +86,7 @@ class Partition {
  private:
   using Condition = bool (*)(FusionClass group, bool is_sink);
 
-  // The group's last node stands for it.
+  // Returns the last node of the group, which represents it.
   int32_t Find(int32_t node) {
     while (group_[node] != node) {
       group_[node] = group_[group_[node]];
@@ -113,7 +114,8 @@ class Partition {
     }
   }
 
-  // Merges everything from node to sink if each group there passes and the whole is not too large.
+  // Merges everything from node to sink, if every group on the way satisfies the condition and the result is small
+  // enough.
   void TryMerge(int32_t node, int32_t sink, Condition condition) {
     std::vector<int32_t> between = {node};
     ++visit_;
@@ -151,7 +153,7 @@ class Partition {
   std::vector<PostDominator> tree_;
   std::vector<int32_t> group_, size_, inputs_;
   std::vector<FusionClass> class_;
-  std::vector<int32_t> visited_;  // by number of the search
+  std::vector<int32_t> visited_;  // number of the search that visited the node last
   int32_t visit_ = 0;
 };
 

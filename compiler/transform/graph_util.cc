@@ -1,3 +1,4 @@
+// Short visitors over graph expressions, and the helpers that apply a rewrite to blocks or functions.
 #include "compiler/transform/graph_util.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ using op::Effect;
 
 namespace {
 
-// Effects of calls anywhere inside a value. A nested function is a closure: making it has no effect.
+// The effects of calls anywhere inside a value. A nested function is a closure: creating it has no effect.
 class EffectVisitor : public ir::ExprVisitor {
  public:
   explicit EffectVisitor(const ir::IRModule& module) : module_(module) {}
@@ -137,7 +138,7 @@ ir::GlobalVar SharedFunctions::Add(const ir::PrimFunc& function, std::string_vie
 Result<ir::IRModule> MapFunctions(
     ir::IRModule module,
     const std::function<Result<ir::Function>(const ir::GlobalVar&, const ir::Function&)>& rewrite) {
-  const std::vector<ir::IRModule::Entry> entries = module.functions();  // a copy: the module changes below
+  const std::vector<ir::IRModule::Entry> entries = module.functions();  // a copy, since the module changes below
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
     if (function.get() == nullptr) continue;

@@ -1,3 +1,4 @@
+// Each instrument is a few lines of its callbacks; the loop that calls them is RunPasses (pipeline.cc).
 #include "compiler/transform/instruments.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The pass instruments that come with the compiler: verify, time, print, and one made of a function.
+// The pass instruments of the compiler: verify, time, print, and one that calls a function.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace ingot::transform {
 
-// What every pass gives must hold op::VerifyModule; so must what the first one is given.
+// Verifies (op::VerifyModule) the result of every pass, and the module before the first one.
 class VerifyPasses : public PassInstrument {
  public:
   Status BeforePass(const Pass& pass, const ir::IRModule& module) override;
@@ -21,19 +21,19 @@ class VerifyPasses : public PassInstrument {
   bool is_first_ = true;
 };
 
-// How long each pass took, in order.
+// Measures how long each pass took, in order.
 class TimePasses : public PassInstrument {
  public:
   Status AfterPass(const Pass& pass, const ir::IRModule& module, double seconds) override;
   const std::vector<std::pair<std::string, double>>& seconds() const { return seconds_; }
-  // A line per pass: milliseconds, share, name.
+  // Returns a line per pass: milliseconds, share, name.
   std::string ToString() const;
 
  private:
   std::vector<std::pair<std::string, double>> seconds_;
 };
 
-// The module as text after these passes, or after all when there are none.
+// Prints the module after these passes, or after all passes if none are given.
 class PrintPasses : public PassInstrument {
  public:
   explicit PrintPasses(std::ostream& out, std::vector<std::string> passes = {})

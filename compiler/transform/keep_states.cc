@@ -1,14 +1,14 @@
 // keep_states
 //   Before: the attribute "states" pairs inputs and outputs of a function by name; the function takes the old values of
-//           these states and gives the new ones.
-//   After:  "state_params" says the same by number, for lowering, which makes the parameters the context's tensors and
-//           stores the results there. A state of constant shape stays as it is. One that grows along an axis, from the
-//           dimension `past` to more, becomes a cache: a buffer of its largest shape that holds `past` elements along
-//           the axis. What the function read as the old value is a view of it; a concatenation of the old value and
-//           more becomes R.kv_cache.append, which writes the new part alone; any other new value is written over the
-//           whole. `past` comes in as one more parameter, R.Shape([past]), and goes out as one more result.
-//   After the rewriting of patterns, whose concatenations and permutations are what exporters write; before anything
-//   adds parameters.
+//           these states and returns the new ones.
+//   After:  "state_params" pairs them by number, for lowering, which makes the parameters tensors of the context and
+//           stores the results there. A state of constant shape stays as it is. A state that grows along an axis, from
+//           the dimension `past`, becomes a cache: a buffer of its largest shape that holds `past` elements along the
+//           axis. The old value is a view of the cache; a concatenation of the old value and more becomes
+//           R.kv_cache.append, which writes the new part only; any other new value is written over the whole. `past` is
+//           one more parameter, R.Shape([past]), and one more result.
+//   After rewrite_patterns, which cleans up the concatenations and permutations that exporters write; before any pass
+//   that adds parameters.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -35,21 +35,21 @@ Status Bad(const std::string& message) { return UnmetPrecondition(message); }
 
 struct Growth {
   size_t axis = 0;
-  ir::PrimVar symbol;  // how far the old value reaches
-  PrimExpr next;       // and the new one
+  ir::PrimVar symbol;  // length of the old value
+  PrimExpr next;       // length of the new value
   int64_t capacity = 0;
 };
 struct Kept {
   std::string name;
   size_t param = 0, result = 0;
   std::optional<Growth> growth;
-  const ir::CallNode* concat = nullptr;  // that makes the new value of a cache
-  Var cache;                             // the new parameter, then what holds the new value
+  const ir::CallNode* concat = nullptr;  // the call that makes the new value of a cache
+  Var cache;                             // the new parameter, then the variable of the new value
 };
 
 std::string Names(const Kept& state, const std::string& output) { return "state " + state.name + "=" + output; }
 
-// The definition of every variable of the function's own blocks.
+// Returns the definition of every variable of the function's own blocks.
 std::unordered_map<const ir::VarNode*, Expr> DefinitionsOf(const ir::Function& function) {
   std::unordered_map<const ir::VarNode*, Expr> definitions;
   for (const ir::BindingBlock& block : function->body->blocks) {
@@ -99,7 +99,7 @@ class StateKeeper : public ir::ExprMutator {
   }
 
  private:
-  // ---- what there is
+  // ---- Reading the states
 
   void FindResults() {
     const Expr& body = function_->body->body;
@@ -174,7 +174,7 @@ class StateKeeper : public ir::ExprMutator {
     return Status();
   }
 
-  // One length for all caches that grow together.
+  // All caches that grow together share one length.
   Status AddLength(const Kept& state, const std::string& output) {
     const Growth& growth = *state.growth;
     const auto known = std::find_if(lengths_.begin(), lengths_.end(),
@@ -188,7 +188,7 @@ class StateKeeper : public ir::ExprMutator {
     return Status();
   }
 
-  // concat((old value, parts...), axis) as the new value.
+  // Returns the concat((old value, parts...), axis) that computes the new value; null if it is computed otherwise.
   const ir::CallNode* FindConcat(const Kept& state) const {
     const ir::VarNode* var = As<ir::VarNode>(results_[state.result]);
     Expr value;
@@ -207,7 +207,7 @@ class StateKeeper : public ir::ExprMutator {
     return axis == static_cast<int64_t>(state.growth->axis) ? call.get() : nullptr;
   }
 
-  // Who reads old values besides those concatenations.
+  // Counts readers of old values, without those concatenations.
   void CountUses() {
     const auto use = [&](const Var& var) { ++uses_[var.get()]; };
     for (const ir::BindingBlock& block : function_->body->blocks) {
@@ -232,7 +232,7 @@ class StateKeeper : public ir::ExprMutator {
     return count == nullptr ? all : std::min(all, static_cast<size_t>(*count->get<int64_t>()));
   }
 
-  // ---- what becomes of it
+  // ---- Rewriting the function
 
   static Expr CallOp(const char* name, std::vector<Expr> args, ir::Attrs attrs = {}) {
     Result<ir::Call> call = op::MakeCall(name, std::move(args), std::move(attrs));
@@ -243,7 +243,7 @@ class StateKeeper : public ir::ExprMutator {
     return CallOp("kv_cache.view", {cache, ir::Make<ir::ShapeExprNode>(*ir::Downcast<ir::TensorTypeNode>(type)->dims)});
   }
 
-  // Views of the caches as the old values, ahead of everything else.
+  // Emits views of the caches as the old values, in front of everything else.
   void EmitOldValues() {
     for (const Kept& state : states_) {
       const Var& param = function_->params[state.param];
@@ -272,8 +272,8 @@ class StateKeeper : public ir::ExprMutator {
     }
   }
 
-  // All results, the states' new values among them, then the lengths. New values that are no concatenation are written
-  // here, behind everything that reads the old ones.
+  // Returns all results, among them the states' new values, then the lengths. New values that are no concatenation are
+  // written here, behind all readers of the old ones.
   Expr NewResults() {
     std::vector<Expr> fields;
     std::vector<ir::Type> types;
@@ -368,7 +368,7 @@ class StateKeeper : public ir::ExprMutator {
   const ir::Function& function_;
   const std::unordered_map<const ir::VarNode*, Expr> definitions_;
   std::vector<Expr> results_;
-  const ir::VarNode* tuple_var_ = nullptr;  // the variable that holds the tuple of results
+  const ir::VarNode* tuple_var_ = nullptr;  // the variable of the tuple of results
   std::vector<Kept> states_;
   std::vector<Growth> lengths_;  // one per symbol
   std::unordered_map<const ir::VarNode*, int> uses_;

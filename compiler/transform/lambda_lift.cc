@@ -1,13 +1,13 @@
 // lambda_lift
-//   Before: normal form; functions may stand inside of functions, use what is around them, and call themselves by their
-//           variable.
-//   After:  every function is one of the module. What a nested function used from outside are its last parameters, and
-//           one more of a shape when symbols of the function around are bound by none of them. Calls of it name it and
-//           pass what it captures; where it is used as a value, R.make_closure binds that.
-//   Right after normalisation, so that no other pass has to look into functions in functions.
+//   Before: normal form; functions may be nested, use variables of the functions around them, and call themselves by
+//           their variable.
+//   After:  every function is one of the module. Captured variables of a nested function are its last parameters; one
+//           more, a shape, holds symbols of the outer function that none of them binds. Calls of the function name it
+//           and pass what it captures; where it is used as a value, R.make_closure binds its captures.
+//   Right after normalisation, so that no other pass has to handle nested functions.
 //
-// A nested function calls itself directly, with what it was given, so that recursion makes no closures and a call at
-// its end stays a tail call (Johnsson, "Lambda Lifting", 1985).
+// A nested function calls itself directly, with the captures that it was given, so that recursion makes no closures and
+// a call at its end stays a tail call (Johnsson, "Lambda Lifting", 1985).
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -29,7 +29,7 @@ using ir::Var;
 
 namespace {
 
-// Calls fn for every type and every symbolic expression of a function without nested ones, in order.
+// Calls fn for every type and every symbolic expression of a function (not of nested ones), in order.
 class SymbolVisitor : public ir::ExprVisitor {
  public:
   explicit SymbolVisitor(std::function<void(const PrimVar&, bool binds)> visit) : visit_(std::move(visit)) {}
@@ -62,7 +62,7 @@ class SymbolVisitor : public ir::ExprVisitor {
   void VisitType(const Type& type) {
     for (const PrimVar& var : ir::FreePrimVars(type)) visit_(var, false);
   }
-  // Lone dims and scalars get their values here.
+  // Dims and scalars that are single variables get their values here.
   void VisitBinder(const Type& type) {
     const auto bind = [&](const ir::PrimExpr& expr) {
       if (const PrimVar var = AsRef<ir::PrimVarNode>(expr)) visit_(var, true);
@@ -82,7 +82,7 @@ class SymbolVisitor : public ir::ExprVisitor {
   std::function<void(const PrimVar&, bool)> visit_;
 };
 
-// A function with other symbols in the place of its own.
+// Replaces a function's symbols by others.
 class SymbolRenamer : public ir::ExprMutator {
  public:
   explicit SymbolRenamer(ir::PrimVarMap map) : map_(std::move(map)) {}
@@ -144,13 +144,13 @@ class SymbolRenamer : public ir::ExprMutator {
   const ir::PrimVarMap map_;
 };
 
-// What a nested function became.
+// The module's function that a nested function became.
 struct Lifted {
   ir::GlobalVar function;
-  std::vector<Expr> captures;  // in the function around: what its last parameters get
+  std::vector<Expr> captures;  // the captured variables of the outer function, for the last parameters
 };
 
-// Variables that stand elsewhere than in the place of what is called.
+// Finds variables that are used elsewhere than as the callee of a call.
 class ValueUses : public ir::ExprVisitor {
  public:
   explicit ValueUses(const Expr& expr) { VisitExpr(expr); }
@@ -169,7 +169,7 @@ class ValueUses : public ir::ExprVisitor {
   std::unordered_set<const ir::VarNode*> used_;
 };
 
-// Variables that a function uses and does not define, by first use.
+// Returns the variables that a function uses and does not define, by first use.
 std::vector<Var> FreeVars(const ir::Function& function) {
   struct Definitions : ir::ExprVisitor {
     std::unordered_set<const ir::VarNode*> defined;
@@ -187,8 +187,7 @@ std::vector<Var> FreeVars(const ir::Function& function) {
   return free;
 }
 
-// Puts other expressions in the place of variables, and calls of a function of the module in that of calls of one of
-// them.
+// Replaces variables by other expressions, and calls of certain variables by calls of functions of the module.
 class Replacer : public ir::ExprMutator {
  public:
   void Replace(const Var& var, Expr with) { var_map_[var] = std::move(with); }
@@ -228,7 +227,7 @@ class Lifter : public Replacer {
   void MutateBinding(const ir::Binding& binding) override {
     const ir::Function function = AsRef<ir::FunctionNode>(binding.value);
     if (function == nullptr) return Replacer::MutateBinding(binding);
-    const Lifted lifted = Lift(binding.var, MutateFunction(function));  // what is nested in it goes first
+    const Lifted lifted = Lift(binding.var, MutateFunction(function));  // functions nested in it are lifted first
     ReplaceCalls(binding.var, lifted);
     if (lifted.captures.empty()) {
       Replace(binding.var, lifted.function);
@@ -240,7 +239,7 @@ class Lifter : public Replacer {
  private:
   Lifted Lift(const Var& self, const ir::Function& function) {
     Replacer replacer;
-    Lifted outside, inside;  // captures as the two functions see them
+    Lifted outside, inside;  // the captures as the outer and the inner function see them
     ir::FunctionNode copy = *function;
     copy.is_private = true;
     for (const Var& var : FreeVars(function)) {
@@ -274,7 +273,7 @@ class Lifter : public Replacer {
     inside.function = outside.function =
         ir::Make<ir::GlobalVarNode>(module_.FreshName(name_ + "_" + self->name),
                                     ir::Make<ir::CallableTypeNode>(std::move(types), copy.result_type, copy.is_pure));
-    // The function may name itself: called it is what is lifted, as a value a closure of its own.
+    // The function may refer to itself: a call becomes one of the lifted function, any other use a closure.
     replacer.ReplaceCalls(self, inside);
     if (inside.captures.empty()) {
       replacer.Replace(self, inside.function);

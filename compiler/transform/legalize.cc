@@ -1,3 +1,5 @@
+// One mutator for all functions of the module, since calls of an operator with equal attributes and types share the
+// tensor functions that were built first. op::CheapestImplementation chooses the implementation.
 #include "compiler/transform/legalize.h"
 
 #include <algorithm>
@@ -39,7 +41,7 @@ class Legalizer : public ir::ExprMutator {
     });
     return narrow.ok() ? LegalizeCall(*narrow, *row) : Problem(call, narrow.status());
   }
-  // The tuple of very many results is never made: whoever takes it apart finds its fields.
+  // A tuple of very many results is not built: accesses to its fields become the fields themselves.
   void MutateBinding(const ir::Binding& binding) override {
     const auto* call = ir::As<ir::CallNode>(binding.value);
     const bool is_wide = call != nullptr && !binding.is_match_cast() && call->type &&
@@ -47,7 +49,7 @@ class Legalizer : public ir::ExprMutator {
     if (!is_wide) return ExprMutator::MutateBinding(binding);
     ir::Binding legalised = binding;
     legalised.value = MutateExpr(binding.value);
-    // What leaves its dataflow block stays a variable.
+    // A tuple that leaves its dataflow block stays a variable.
     const bool is_made =
         ir::As<ir::TupleNode>(legalised.value) == nullptr || (current_block_->is_dataflow && !binding.var->is_dataflow);
     if (is_made) return ExprMutator::MutateBinding(legalised);
@@ -60,7 +62,8 @@ class Legalizer : public ir::ExprMutator {
   }
 
  private:
-  // An argument that is a variable holding a tuple becomes the tuple of its fields, so that each is a tensor argument.
+  // Replaces an argument that is a variable holding a tuple by the tuple of its fields, so that each is a tensor
+  // argument.
   Call OpenTuples(const Call& call) {
     ir::CallNode opened = *call;
     bool changed = false;
@@ -78,9 +81,9 @@ class Legalizer : public ir::ExprMutator {
     return changed ? ir::Make<ir::CallNode>(std::move(opened)) : call;
   }
 
-  // counts: the call is a CountCall.
+  // counts: the call is a CountCall, which computes the extents of a dynamic output shape.
   Expr LegalizeCall(const Call& call, const op::OpRow& row, bool counts = false) {
-    // Predicates and costs read the arguments' dims, so shapes are checked before.
+    // Predicates and costs read the arguments' dims, so shapes are checked first.
     if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
     const std::vector<ir::GlobalVar> functions = FunctionsFor(call, row, counts);
     if (functions.empty()) return call;
@@ -97,7 +100,7 @@ class Legalizer : public ir::ExprMutator {
     return ir::Make<ir::CallNode>(std::move(result));
   }
 
-  // The tuple of all results, of which each function makes as many as fit.
+  // Calls several functions, each for as many results as a call may have, and returns the tuple of all results.
   Expr CallEach(const Call& call, const std::vector<ir::GlobalVar>& functions) {
     const std::vector<ir::Type> types = ResultTypes(call);
     std::vector<Expr> fields;
@@ -113,7 +116,7 @@ class Legalizer : public ir::ExprMutator {
     return ir::Make<ir::TupleNode>(std::move(fields), call->type);
   }
 
-  // Counting, the extents under names of their own, filling:
+  // Lowers an operator with a dynamic output shape: count, bind the extents to symbols, fill:
   //   counted = R.call_tir(cls.nonzero_count, (x,), out_ty=...)
   //   shape = R.tensor_to_shape(extents)
   //   _ = R.match_cast(shape, R.Shape([n]))
@@ -142,8 +145,8 @@ class Legalizer : public ir::ExprMutator {
     return fill.ok() ? LegalizeCall(*fill, row) : Problem(call, fill.status());
   }
 
-  // The tensor functions of a call, one unless its results are very many; none after a problem. Calls of one operator
-  // with equal attributes on equal types have the same ones, so that a model of 100,000 alike calls builds them once.
+  // Returns the tensor functions of a call: one unless its results are very many, none after a problem. Calls of one
+  // operator with equal attributes and types share them, so that a model of 100,000 equal calls builds them once.
   std::vector<ir::GlobalVar> FunctionsFor(const Call& call, const op::OpRow& row, bool counts) {
     std::vector<ir::Type> types;
     for (const Expr& arg : call->args) types.push_back(arg->type);
@@ -167,8 +170,8 @@ class Legalizer : public ir::ExprMutator {
     return functions;
   }
 
-  // The function itself, or one for each run of kMaxTensorsOfCall results where each of them is made by statements of
-  // its own.
+  // Returns the function itself; or, if it has very many results and each is computed by one statement of its own, one
+  // function for each run of kMaxTensorsOfCall results.
   static std::vector<ir::PrimFunc> FunctionsOfResults(const ir::PrimFunc& function, size_t num_results) {
     const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
     const auto* seq = root == nullptr ? nullptr : ir::As<ir::SeqNode>(root->block->body);
@@ -193,13 +196,13 @@ class Legalizer : public ir::ExprMutator {
       realize.block = ir::Make<ir::BlockNode>(std::move(block));
       part.body = ir::Make<ir::BlockRealizeNode>(std::move(realize));
       functions.push_back(ir::Make<ir::PrimFuncNode>(std::move(part)));
-      // What reads or writes another result is no statement of its own.
+      // Verification fails if a statement reads or writes another function's result; then the function is not split.
       if (!ir::VerifyPrimFunc(functions.back()).ok()) return {function};
     }
     return functions;
   }
 
-  // What types do not say of arguments: which are constants, and the values of strings and dtypes.
+  // Compares what types do not say about arguments: which are constants, and the values of strings and dtypes.
   static bool SameKinds(const std::vector<Expr>& a, const std::vector<Expr>& b) {
     for (size_t i = 0; i < a.size(); ++i) {
       if (a[i]->kind != b[i]->kind) return false;
@@ -211,7 +214,7 @@ class Legalizer : public ir::ExprMutator {
     return true;
   }
 
-  // Every result is a tensor without elements.
+  // Whether every result is a tensor without elements.
   static bool MakesNothing(const Call& call) {
     return std::ranges::all_of(ResultTypes(call), [](const ir::Type& type) {
       const auto& dims = *ir::As<ir::TensorTypeNode>(type)->dims;
@@ -235,13 +238,13 @@ class Legalizer : public ir::ExprMutator {
     return nullptr;
   }
 
-  // One tensor, or the fields of a tuple of them.
+  // Returns the types of the results: one tensor, or the fields of a tuple.
   static std::vector<ir::Type> ResultTypes(const Call& call) {
     if (const auto* tuple = ir::As<ir::TupleTypeNode>(call->type)) return tuple->fields;
     return {call->type};
   }
 
-  // call_tir's out_ty: several results are a list, a tuple of one stands for itself.
+  // Returns call_tir's out_ty: several results are a list, a tuple of one field stays a tuple.
   static std::vector<ir::Type> OutTypes(const Call& call) {
     std::vector<ir::Type> types = ResultTypes(call);
     return types.size() == 1 ? std::vector<ir::Type>{call->type} : types;
@@ -268,8 +271,8 @@ class Legalizer : public ir::ExprMutator {
     return call;
   }
 
-  // The function of the module that is equal to this one, which is added when there is none. Names come from the
-  // operator's row: "conv2d" for nn.conv2d.
+  // Returns the function of the module that equals this one, and adds it if there is none. Names come from the
+  // operator: "conv2d" for nn.conv2d.
   ir::GlobalVar Share(ir::PrimFunc function, const op::OpRow& row, std::string_view suffix) {
     ir::PrimFuncNode owned = *function;
     owned.is_private = true;
@@ -281,7 +284,7 @@ class Legalizer : public ir::ExprMutator {
 
   struct Seen {
     Call call;
-    ir::Type signature;  // of the arguments and the result
+    ir::Type signature;  // types of the arguments and the result
     bool counts;
     std::vector<ir::GlobalVar> functions;
   };
@@ -295,15 +298,15 @@ class Legalizer : public ir::ExprMutator {
 }  // namespace
 
 Result<ir::IRModule> Legalize(ir::IRModule module, PassContext& context) {
-  // Layouts are shared by all variants, so the least demanding one decides.
-  const Target default_target;  // of options that name none
+  // All variants share the layouts, so the least demanding variant decides.
+  const Target default_target;  // for options that name no target
   const std::vector<Target>& variants = context.options.target.variants;
   const Target& target = variants.empty() ? default_target : variants.front();
   const std::vector<ir::IRModule::Entry> entries = module.functions();
   Legalizer legalizer(module, target);
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = ir::AsRef<ir::FunctionNode>(entry.function);
-    // What prepares weights is run by host routines, row by row.
+    // Functions that prepare weights are run by host routines, operator by operator.
     if (function == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
     module.Set(entry.var, legalizer.MutateFunction(function));
   }

@@ -1,13 +1,13 @@
 // lift_params
-//   Before: normal form, operators still named by rows.
-//   After:  what depends on weights alone, through rows that have a host routine, is computed by a function `prepare`,
-//   and
-//           the rest takes its results. By default that function is evaluated here, so that its results are constants
-//           and it is gone; what the budget did not allow stays where it was. With PassOptions::keep_prepare it stays:
+//   Before: normal form, before legalising.
+//   After:  values that depend on weights only, through operators with a host routine, are computed by a function
+//           `prepare`, and the rest takes its results. By default that function is evaluated here: its results are
+//           constants, and it is gone; values for which the budget is too small stay where they were. With
+//           PassOptions::keep_prepare it stays:
 //             prepare() -> tuple, attribute "prepare"; the weights are its named constants;
 //             main(inputs..., packed...), attribute "num_input" for the inputs and "packed_by" with the function's
 //             name.
-//   Before legalising, since the closed set that `prepare` may use is rows; after everything that packs weights.
+//   Before legalising, since `prepare` may call operators only; after everything that packs weights.
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -28,7 +28,7 @@ using ir::Expr;
 
 namespace {
 
-// Takes the given bindings out of a function and puts expressions in their variables' place.
+// Removes the given bindings from a function and replaces their variables by expressions.
 class Remover : public ir::ExprMutator {
  public:
   explicit Remover(std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> replacements) {
@@ -41,8 +41,9 @@ class Remover : public ir::ExprMutator {
   }
 };
 
-// prepare() run now: every binding through the rows' host routines. What fails or is over the budget stays, with the
-// reason in the log. A value is given up after its last use, so that steps of packing do not pile up in memory.
+// Evaluates prepare(): every binding through the operators' host routines. Bindings that fail or are over the budget
+// stay, with the reason in the log. A value is dropped after its last use, so that steps of packing do not pile up in
+// memory.
 ir::Function Evaluate(const ir::Function& function, const WeightBindings& selection, const std::string& name,
                       ConstantFolder& folder, PassContext& context) {
   std::unordered_map<ir::Var, Expr, ir::RefHash, ir::RefSame> values;
@@ -75,10 +76,10 @@ ir::Function Evaluate(const ir::Function& function, const WeightBindings& select
   return Remover(std::move(values)).MutateFunction(function);
 }
 
-// Makes prepare() of the bindings and gives the function its results as parameters.
+// Makes prepare() of the bindings, and gives the function its results as parameters.
 ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Function& function,
                    const WeightBindings& selection) {
-  // The results: what a binding that stays, or the function's own result, uses.
+  // The results of prepare(): variables that a remaining binding, or the function's own result, uses.
   std::vector<ir::Var> results;
   std::unordered_set<const ir::VarNode*> seen;
   const auto use = [&](const ir::Var& used) {
@@ -115,7 +116,7 @@ ir::Function Split(ir::IRModule& module, const ir::GlobalVar& var, const ir::Fun
     if (!parameters.contains(binding.var)) parameters.emplace(binding.var, binding.var);  // unused from here on
   }
   ir::FunctionNode copy = *Remover(std::move(parameters)).MutateFunction(function);
-  // Whatever a front end counted as inputs: from here on, what the caller passes.
+  // From here on "num_input" is the number of arguments that the caller passes, whatever a front end counted.
   copy.attrs = copy.attrs.With("num_input", static_cast<int64_t>(copy.params.size()));
   copy.attrs = copy.attrs.With(kPackedByAttr, prepare->name);
   copy.params.insert(copy.params.end(), packed.begin(), packed.end());
@@ -134,7 +135,7 @@ Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context) {
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
     if (function.get() == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
-    // Callers in the module would have to pass what was prepared.
+    // A function that the module itself calls is not split: its callers would have to pass the prepared values.
     const bool keep = context.options.keep_prepare && !function->is_private && !called.contains(entry.var->name);
     const WeightBindings selection(function, keep);
     if (selection.bindings().empty()) continue;

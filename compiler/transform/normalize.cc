@@ -1,10 +1,10 @@
 // normalize
 //   Before: a module as a front end made it: calls may nest, types may be absent.
 //   After:  A-normal form: the arguments of every call are variables or leaves (constants, shapes, tuples of such);
-//           every expression and variable has its inferred type, and an annotation that contradicts it is an error. What
-//           a call takes for granted about its operands' dims (op/assumed_dims.h) is proved, or a match_cast in front of
-//           it compares them when the program runs.
-//   First, since every other pass relies on it. Types that are already there are kept where nothing below them changed.
+//           every expression and variable has its inferred type, and an annotation that contradicts it is an error.
+//           What a call assumes about its operands' dims (op/assumed_dims.h) is proved, or a match_cast in front of it
+//           compares them when the program runs.
+//   First, since every other pass relies on it. Existing types are kept where nothing below them changed.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ using ir::Type;
 
 namespace {
 
-// False when the two cannot describe the same value.
+// Returns false if the two types cannot describe the same value.
 bool Compatible(const Type& annotated, const Type& inferred) {
   if (annotated->kind == ir::TypeKind::kObject || inferred->kind == ir::TypeKind::kObject) return true;
   if (annotated->kind != inferred->kind) return false;
@@ -77,7 +77,7 @@ bool IsNormalLeaf(const Expr& expr) {
     case ir::ExprKind::kOp:
     case ir::ExprKind::kGlobalVar:
     case ir::ExprKind::kExternFunc:
-    case ir::ExprKind::kTuple:  // of leaves: Mutate sees to it
+    case ir::ExprKind::kTuple:  // of leaves, as Mutate ensures
       return true;
     case ir::ExprKind::kCall:
     case ir::ExprKind::kTupleGetItem:
@@ -197,10 +197,10 @@ class Normalizer : public ir::ExprMutator {
   Expr Mutate(const ir::SeqExpr& seq) override {
     const size_t num_compared = compared_.size();
     const Expr mutated = ir::ExprMutator::Mutate(seq);
-    compared_.resize(num_compared);  // what was compared in a branch is not, behind it
+    compared_.resize(num_compared);  // dims compared in a branch are not compared behind it
     const auto* result = As<ir::SeqExprNode>(mutated);
     if (!status_.ok() || (IsNormalLeaf(result->body) && result->type.get() != nullptr)) return mutated;
-    // The result is a call: bind it, as the last thing outside of dataflow blocks.
+    // The result is a call: it is bound, as the last binding outside of dataflow blocks.
     ir::SeqExprNode copy = *result;
     if (!IsNormalLeaf(copy.body)) {
       const ir::Var var = ir::Make<ir::VarNode>("gv", copy.body->type);
@@ -218,13 +218,13 @@ class Normalizer : public ir::ExprMutator {
     slot = std::move(with);
     return true;
   }
-  // The expression as a leaf: what is none is bound to a variable here.
+  // Returns the expression as a leaf: any other expression is bound to a variable here.
   Expr Atom(const Expr& expr) {
     Expr value = MutateExpr(expr);
     if (!status_.ok() || IsNormalLeaf(value)) return value;
     return EmitValue(std::move(value), "lv");
   }
-  // What the call assumes and nothing proves, unless it was compared before:
+  // Compares the dims that the call assumes to be equal, if that is not proved and was not compared before:
   //   _ = R.match_cast(R.shape([m]), R.Shape([n]))
   void CompareDims(const ir::Call& call) {
     std::vector<ir::PrimExpr> actual, expected;
@@ -237,7 +237,7 @@ class Normalizer : public ir::ExprMutator {
     }
     if (!actual.empty()) EmitComparison(call, std::move(actual), std::move(expected));
   }
-  // Of at most kMaxRank pairs, which is what a shape holds.
+  // Emits a comparison of at most kMaxRank pairs, the limit of a shape.
   void EmitComparison(const ir::Call& call, std::vector<ir::PrimExpr> actual, std::vector<ir::PrimExpr> expected) {
     const auto* op = As<ir::OpNode>(call->callee);
     const Type matched = ir::Make<ir::ShapeTypeNode>(std::move(expected));
@@ -270,7 +270,7 @@ class Normalizer : public ir::ExprMutator {
 
   const ir::IRModule& module_;
   const Binding* place_ = nullptr;
-  std::vector<op::AssumedDim> compared_;  // in the scopes around here
+  std::vector<op::AssumedDim> compared_;  // in the current scopes
   Status status_;
 };
 

@@ -1,10 +1,10 @@
 // pack_weights
-//   Before: normal form, operators still named by rows.
+//   Before: normal form, before legalising.
 //   After:  a call whose weight a kernel reads in a layout of its own (op/packing.h) is a call over the packed weight,
-//           and the packing is bindings that depend on weights alone. A weight that two calls of a block read is packed
+//           and the packing is bindings that depend on weights only. A weight that two calls of a block read is packed
 //           once.
-//   Right before lift_params, which computes the packing. A packed weight that would not fit its budget, for one result
-//   or for all of them, is left as it is.
+//   Right before lift_params, which evaluates the packing. A weight is left as it is if its packed form would exceed
+//   the budget, for one result or for all of them.
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@ using ir::Expr;
 
 namespace {
 
-// What lift_params may still spend.
+// The part of lift_params' budget that is left.
 class Budget {
  public:
   explicit Budget(const PassOptions& options) : options_(options), operations_(options.fold_max_operations) {}
@@ -36,7 +36,8 @@ class Budget {
       if (!value || __builtin_mul_overflow(elements, *value, &elements)) return false;
     }
     const Result<int64_t> bytes = tensor->dtype->SizeBytes(elements);
-    // Padding and permuting write each element and read it, reshaping does so at worst; a little is for the padding.
+    // Padding and permuting write and read each element, reshaping does so at worst; the rest is a margin for the
+    // padding.
     constexpr int64_t kOperationsPerElement = 8;
     if (!bytes.ok() || *bytes > options_.fold_max_bytes - options_.fold_max_bytes / 16) return false;
     if (elements > operations_ / kOperationsPerElement) return false;
@@ -91,7 +92,7 @@ class Packer : public ir::ExprMutator {
   }
 
  private:
-  // The argument is a weight, some other one is not, and there is room to pack it.
+  // Whether the argument is a weight, some other argument is none, and the budget allows packing it.
   bool OnlyWeightIs(const ir::CallNode& call, size_t argument) {
     bool all = true;
     for (const Expr& arg : call.args) all = all && weights_.IsWeight(arg);
@@ -117,12 +118,12 @@ class Packer : public ir::ExprMutator {
     return Expr(made.var);
   }
 
-  // A binding that packing made: shapes follow from the attributes and from what stands before.
+  // A binding that packing added. Its shape follows from the attributes and the input.
   struct Made {
     std::string op;
     Expr input;
     ir::Attrs attrs;
-    size_t index;  // in its block
+    size_t index;  // index in its block
     ir::Var var;
   };
   const bool keeps_;
@@ -131,7 +132,7 @@ class Packer : public ir::ExprMutator {
   PassContext& context_;
   const std::string& name_;
   std::vector<Made> made_;
-  int depth_ = 0;  // of sequences: a `prepare` that stays is of the function's own blocks alone
+  int depth_ = 0;  // nesting of sequences: a `prepare` that stays has bindings of the function's own blocks only
 };
 
 }  // namespace

@@ -1,3 +1,5 @@
+// Conversions between tensors and constants without copies, and two mutators: one binds parameters to constants, the
+// other replaces named constants by parameters.
 #include "compiler/transform/params.h"
 
 #include <algorithm>
@@ -19,14 +21,14 @@ namespace {
 constexpr const char* kNumInputAttr = "num_input";
 constexpr const char* kInputNamesAttr = "input_names";
 
-// Puts constants in the place of parameters.
+// Replaces parameters by constants.
 class ParamBinder : public ir::ExprMutator {
  public:
   void Bind(const ir::Var& var, Expr value) { var_map_[var] = std::move(value); }
   bool Binds(const ir::Var& var) const { return var_map_.contains(var); }
 };
 
-// Puts new variables in the place of named constants: one for each name and contents.
+// Replaces named constants by new variables, one for each name and contents.
 class Detacher : public ir::ExprMutator {
  public:
   explicit Detacher(const ir::Function& function) {
@@ -52,7 +54,7 @@ class Detacher : public ir::ExprMutator {
 
  private:
   std::unordered_set<std::string> taken_;
-  std::vector<std::string> sources_;  // the constants' own names
+  std::vector<std::string> sources_;  // original names of the constants
 };
 
 ir::AttrList ListOf(const ir::Attrs& attrs, const char* name) {
@@ -61,7 +63,7 @@ ir::AttrList ListOf(const ir::Attrs& attrs, const char* name) {
   return list == nullptr ? ir::AttrList() : *list;
 }
 
-// Of the parameters in front, those that are no weights.
+// Returns how many parameters, from the first one on, are no weights.
 int64_t NumInput(const ir::FunctionNode& function) {
   const ir::AttrValue* value = function.attrs.Find(kNumInputAttr);
   const auto* number = value == nullptr ? nullptr : value->get<int64_t>();

@@ -1,6 +1,6 @@
-// Parameters of a model, from and to constants: binding values to parameters of a function by name, and detaching what
-// is bound, so that a module can be shown, changed or shipped without its weights. The driver's --params and
-// --keep-params-in-input are made of these.
+// Parameters of a model from and to constants: binds values to parameters of a function by name, and detaches bound
+// values again, so that a module can be shown, changed or shipped without its weights. The driver's --params and
+// --keep-params-in-input use it.
 #pragma once
 
 #include <memory>
@@ -20,17 +20,19 @@ struct NamedConstant {
   std::shared_ptr<const ir::ConstantData> data;
 };
 
-// The elements of a compact tensor as a constant, without a copy.
+// Returns the elements of a compact tensor as a constant, without a copy.
 std::shared_ptr<const ir::ConstantData> ConstantOf(const Tensor& tensor);
-// The other way.
+// Returns the constant as a tensor, without a copy.
 Result<Tensor> TensorOf(const ir::ConstantData& constant);
 
-// Parameters of a graph function that the constants name become these constants. Each must name one, and have its type.
+// Replaces parameters of a graph function by the constants of their names. Errors: a constant that names no parameter,
+// or has another type.
 Result<ir::IRModule> BindParams(ir::IRModule module, std::string_view function,
                                 std::span<const NamedConstant> constants);
 
-// The named constants of a graph function become parameters behind its others, by first use; "num_input" counts the
-// others. Constants without names (shapes, scalars of the source) stay. Two constants of one name get different ones.
+// Makes the named constants of a graph function parameters behind its others, by first use; "num_input" counts the
+// others. Constants without names (shapes, scalars of the source) stay. Different constants of one name get different
+// names.
 struct DetachedParams {
   ir::IRModule module;
   std::vector<NamedConstant> params;  // in the order of the parameters, under their names

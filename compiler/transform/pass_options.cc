@@ -1,3 +1,4 @@
+// The table of options, each with a pointer to its field of PassOptions, whose type decides how the value is parsed.
 #include "compiler/transform/pass_options.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// The options of single passes by name, "PASS.OPTION": what a command line or a configuration file sets, and the table
-// that lists them.
+// The options of single passes by name, "PASS.OPTION", for command lines and configuration files, and the table that
+// lists them.
 #pragma once
 
 #include <span>
@@ -14,17 +14,17 @@ namespace ingot::transform {
 
 struct PassOptionRow {
   const char* name;     // "fold_constants.max_bytes"
-  const char* summary;  // with the unit
+  const char* summary;  // includes the unit
   // Numbers are >= 0; a list is separated by commas.
   std::variant<int64_t PassOptions::*, bool PassOptions::*, std::vector<std::string> PassOptions::*> field;
 };
 std::span<const PassOptionRow> PassOptionTable();
 
-// "fold_constants.max_bytes=1048576". Errors say what was expected and suggest a name.
+// Sets an option from text such as "fold_constants.max_bytes=1048576". Errors say what was expected and suggest a name.
 Status SetPassOption(std::string_view assignment, PassOptions& options);
-// "a,b" as its items; none of "".
+// Splits "a,b" into its items; "" has none.
 std::vector<std::string> SplitList(std::string_view text);
-// As SetPassOption takes it, without the name.
+// Returns the option's value in the form that SetPassOption reads, without the name.
 std::string PassOptionText(const PassOptionRow& row, const PassOptions& options);
 
 }  // namespace ingot::transform

@@ -1,5 +1,5 @@
-// The graph passes by name: what pipeline.cc's table is made of. Each stands in the file of its name, whose header
-// comment says what holds before and after it and why it stands where it does.
+// The graph passes by name, for the table in pipeline.cc. Each is in the file of its name; the comment at its top says
+// what holds before and after it, and why it has its place in the pipeline.
 #pragma once
 
 #include "compiler/ir/module.h"

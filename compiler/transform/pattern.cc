@@ -1,3 +1,4 @@
+// A recursive match over the pattern tree. Captures are a stack: a failed attempt truncates it to its former length.
 #include "compiler/transform/pattern.h"
 
 #include <cmath>
@@ -12,11 +13,11 @@ namespace ingot::transform {
 struct PatternNode {
   enum class Kind { kAny, kConstant, kNumber, kOp, kAnyOp, kOneOf };
   Kind kind = Kind::kAny;
-  std::string_view name;          // captures what is matched; empty: does not
+  std::string_view name;          // the name under which the match is captured; empty: not captured
   std::optional<double> number;   // kNumber
   std::string_view row;           // kOp
-  std::vector<Pattern> children;  // arguments, alternatives
-  bool commutes = false;          // kOp of two arguments
+  std::vector<Pattern> children;  // arguments or alternatives
+  bool commutes = false;          // a kOp whose two arguments may be swapped
   std::vector<std::function<bool(const ir::Call&)>> conditions;
 };
 
@@ -24,7 +25,8 @@ namespace {
 
 using Kind = PatternNode::Kind;
 
-// The number, or what two steps in float32 make of one that float32 does not have (1 / sqrt(2) and the like).
+// Whether it is the number; if float32 cannot represent the number (1 / sqrt(2) and the like), rounding errors of two
+// float32 operations are allowed.
 bool IsRounded(double found, double number) {
   if (found == number) return true;
   const bool is_exact = static_cast<double>(static_cast<float>(number)) == number;
@@ -99,7 +101,7 @@ ir::Expr Resolve(const ir::Expr& expr, const Definitions& definitions) {
   return found == definitions.end() ? expr : found->second;
 }
 
-// A trial: what it captures on a way that fails is taken back.
+// One attempt to match: captures of a way that fails are dropped.
 class Matcher {
  public:
   explicit Matcher(const Definitions& definitions) : definitions_(definitions) {}

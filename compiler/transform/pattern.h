@@ -1,10 +1,10 @@
-// Dataflow patterns: what a chain of operator calls looks like, written as one expression and matched backwards from a
-// call through the variables that it reads. In the spirit of Relax's DPL, smaller: a pattern is a tree, and a name that
+// Dataflow patterns: the shape of a chain of operator calls, written as one expression and matched backwards from a
+// call through the variables that it reads. It follows Relax's DPL in small: a pattern is a tree, and a name that
 // occurs twice stands for the same value both times.
 //
 //   Product(Any("x"), Op("sigmoid", {Any("x")}))        // x * sigmoid(x), in either order
 //
-// Matching only reads. What is done with a match is the business of rewrite_patterns.cc.
+// Matching only reads; rewrite_patterns.cc replaces what is matched.
 #pragma once
 
 #include <functional>
@@ -20,15 +20,15 @@
 
 namespace ingot::transform {
 
-// What variables in scope are bound to.
+// The values to which the variables in scope are bound.
 using Definitions = std::unordered_map<ir::Var, ir::Expr, ir::RefHash, ir::RefSame>;
 
-// What the names of a pattern stand for.
+// The captures of a match, by name.
 class Match {
  public:
-  // Null when the name did not occur on the way that matched.
+  // Returns null if the alternative that matched does not contain the name.
   ir::Expr Find(std::string_view name) const;
-  // INGOT_CHECKs that it did.
+  // Like Find; it is an INGOT_CHECK failure if the name is missing.
   ir::Expr Get(std::string_view name) const;
   ir::Call GetCall(std::string_view name) const;  // captured by As()
   double GetNumber(std::string_view name) const;  // captured by Number(name)
@@ -43,35 +43,36 @@ class Pattern {
  public:
   explicit Pattern(std::shared_ptr<const PatternNode> node) : node_(std::move(node)) {}
   const PatternNode& node() const { return *node_; }
-  // The same pattern; what it matches (a call, not the variable it is bound to) gets a name.
+  // Returns the same pattern with a name for what it matches (a call, not the variable that it is bound to).
   Pattern As(std::string_view name) const;
-  // The same pattern, where the call also fulfils a condition.
+  // Returns the same pattern with a condition on the call.
   Pattern Where(std::function<bool(const ir::Call&)> condition) const;
 
  private:
   std::shared_ptr<const PatternNode> node_;
 };
 
-// Names are string literals: they are kept as views.
+// Names must be string literals: they are kept as views.
 Pattern Any();
 Pattern Any(std::string_view name);
 Pattern Constant(std::string_view name);  // any constant
-Pattern Number(double value);             // a constant of one element: the value; up to rounding if float32 has it not
+// a constant of one element with this value, or its rounding if float32 cannot represent it
+Pattern Number(double value);
 Pattern Number(std::string_view name);
-Pattern Op(std::string_view row, std::vector<Pattern> args);  // as many arguments as given
+Pattern Op(std::string_view row, std::vector<Pattern> args);  // with exactly these arguments
 Pattern Sum(Pattern a, Pattern b);                            // add in either order
 Pattern Product(Pattern a, Pattern b);                        // multiply in either order
 Pattern OneOf(std::vector<Pattern> alternatives);             // the first that matches
 Pattern AnyOp();                                              // any operator's call
 
-// Nothing when expr, or the value that the variable expr is bound to, is not what the pattern says.
+// Returns nothing if expr, or the value that the variable expr is bound to, does not match.
 std::optional<Match> MatchPattern(const Pattern& pattern, const ir::Expr& expr, const Definitions& definitions);
-// The operators that a match can begin with; empty: any.
+// Returns the operators at which a match can begin; empty: any.
 std::vector<std::string_view> RootsOf(const Pattern& pattern);
 
-// The number of a constant of one element; nothing for anything else.
+// Returns the number of a constant of one element; nothing for anything else.
 std::optional<double> AsNumber(const ir::Expr& expr);
-// The value of a variable in scope, or expr itself.
+// Returns the value of a variable in scope, or expr itself.
 ir::Expr Resolve(const ir::Expr& expr, const Definitions& definitions);
 
 }  // namespace ingot::transform

@@ -1,4 +1,4 @@
-// The graph passes and their pipelines: two tables, and the loop that runs a pipeline. Every pass takes and gives a
+// The graph passes and their pipelines: two tables, and the loop that runs a pipeline. Every pass takes and returns a
 // verified module.
 #include <algorithm>
 #include <chrono>
@@ -30,7 +30,7 @@ const std::vector<Pass>& PassTable() {
       {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
       {"keep_states", "inputs and outputs that are one state of the context; caches are appended to", 0, KeepStates},
       {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
-      // Before operators become tensor functions: weights are packed and prepared by rows alone.
+      // Before operators become tensor functions: weights are packed and prepared by operators only.
       {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
       {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},
       {"legalize", "turn operator calls into calls of tensor functions", 0, Legalize},

@@ -1,10 +1,10 @@
 // read_caches_in_place
 //   Before: a view of a cache (R.kv_cache.view) is a tensor function of its own that copies the first elements, and
 //           others read the copy.
-//   After:  tensor functions read the cache itself: their parameter has the cache's dims, and since the elements stand
-//           at the same indices, nothing else changes. A dimension that only the copy's dims bound is one more scalar.
-//           Copies that something else reads (a result, a view of other dims) stay.
-//   After fusion, which decides what reads what; before dead code, which drops the copies.
+//   After:  tensor functions read the cache itself: their parameter has the cache's dims, and since the elements have
+//           the same indices, nothing else changes. A dimension that only the copy's dims bound is one more scalar
+//           parameter. Copies with other readers (a result, a view of other dims) stay.
+//   After fusion, which decides which function reads what; before dead code elimination, which drops the copies.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -27,7 +27,7 @@ using ir::Var;
 
 namespace {
 
-// Every store of a function, with what it stores.
+// Visits every store of a function, with the stored value.
 class StoreVisitor : public ir::StmtVisitor {
  public:
   std::vector<const ir::BufferStoreNode*> stores;
@@ -37,7 +37,7 @@ class StoreVisitor : public ir::StmtVisitor {
   void Visit(const ir::BufferStoreNode& store) override { stores.push_back(&store); }
 };
 
-// out[i] := in[i] for all of out, and nothing else.
+// Whether the function is out[i] := in[i] for all of out, and nothing else.
 bool CopiesFirstElements(const ir::PrimFunc& function) {
   if (function->params.size() < 2 || !function->params[0].buffer || !function->params[1].buffer) return false;
   StoreVisitor visitor;
@@ -104,7 +104,7 @@ class Reader : public ir::ExprMutator {
       buffers.emplace(function->params[i].buffer, wide.params[i].buffer);
     }
     wide.body = ir::Substitute(function->body, {}, buffers);
-    // Scalars of the call as they are, then what no buffer binds any more.
+    // The call's own scalars, then the dimensions that no buffer binds any more.
     std::vector<PrimExpr> scalars;
     if (tir.tir_vars) scalars = As<ir::ShapeExprNode>(tir.tir_vars)->dims;
     for (size_t i : read) {

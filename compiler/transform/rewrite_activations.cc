@@ -1,5 +1,5 @@
-// Activations and normalisations that exporters spell out: GELU in its erf and tanh forms, SiLU, hard swish, layer and
-// RMS normalisation. Powers arrive as products, since arithmetic rewrites come first.
+// Activations and normalisations that exporters write as small operators: GELU in its erf and tanh forms, SiLU, hard
+// swish, layer and RMS normalisation. Powers are products by then, since arithmetic rewrites come first.
 #include <numbers>
 
 #include "compiler/ir/float_format.h"
@@ -23,7 +23,7 @@ constexpr char kGeluTanh[] = "nn.gelu_tanh";
 constexpr char kSilu[] = "nn.silu";
 constexpr char kHardSwish[] = "nn.hard_swish";
 
-// x * 0.5 * factor in the orders of multiplication that halve first, or last: a factor of up to 2 may overflow then.
+// x * 0.5 * factor, halved first or last. If it is halved last, a factor of up to 2 may overflow before.
 enum class Halved : uint8_t { kFirst, kLast };
 Pattern HalfOf(const Pattern& factor, Halved halved) {
   const Pattern x = Any("x");
@@ -79,19 +79,19 @@ Pattern HardSwishPattern() {
                                     return alpha > kSixth - kRounded && alpha < kSixth + kRounded && beta == 0.5;
                                   })}));
 }
-// x * relu6(x + 3) / 6: up to six times x on the way.
+// x * relu6(x + 3) / 6: the intermediate value is up to six times x.
 Pattern HardSwishLatePattern() {
   const Pattern product = Product(Any("x"), Relu6OfSum());
   return OneOf({Op("divide", {product, Number(6.0)}), Product(product, Number(1.0 / 6))});
 }
 
-// The axes of a mean that keeps its dims, as a list; nothing for another one.
+// Returns the axes of a mean that keeps its dims; nothing if it does not keep them.
 std::optional<std::vector<int64_t>> KeptAxes(const ir::Call& mean) {
   if (!mean->attrs.GetBool("keepdims")) return std::nullopt;
   return op::IntsAttr(mean, "axis");
 }
 
-// A parameter of the normalised axes: as many dims as there are axes, which are the last ones.
+// Whether a value can be a parameter of the normalised axes: these are the last ones, and it has as many dims.
 bool IsParameter(const Expr& parameter, const Expr& x, const std::vector<int64_t>& axes) {
   const auto* own = DimsOf(parameter);
   const auto* dims = DimsOf(x);
@@ -105,7 +105,8 @@ bool IsParameter(const Expr& parameter, const Expr& x, const std::vector<int64_t
   return true;
 }
 
-// Squares of ordinary numbers are in range: where single steps overflow, the normalisation must not give a number.
+// Whether the dtype has the exponent range of float32. In smaller ranges squares of ordinary numbers overflow, and the
+// normalisation would return a number where the single steps do not.
 bool HasWideRange(const Expr& x) {
   const DataType dtype = *As<ir::TensorTypeNode>(x->type)->dtype;
   return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
@@ -118,7 +119,7 @@ Pattern OverRoot(const Pattern& d, const Pattern& mean_of_squares) {
 }
 Pattern SquareOf(const Pattern& x) { return OneOf({Product(x, x), Op("square", {x}), Op("power", {x, Number(2.0)})}); }
 
-// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * gamma; beta joins by the next row.
+// (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * gamma; the next row adds beta.
 Pattern LayerNormPattern() {
   const Pattern distance = Op("subtract", {Any("x"), Op("mean", {Any("x")}).As("mean")}).As("d");
   const Pattern variance = OneOf({Op("mean", {SquareOf(distance)}), Op("variance", {Any("x")})}).As("variance");

@@ -1,5 +1,5 @@
-// Arithmetic that changes nothing or can be done once: neutral elements, constants in a row, small powers, conversions
-// there and back, choices whose condition is known. Masks of imported transformers are made of these.
+// Arithmetic that changes nothing or can be done once: neutral elements, consecutive constants, small powers,
+// conversions there and back, selections with a known condition. Masks of imported transformers consist of these.
 #include <cmath>
 
 #include "compiler/ir/float_format.h"
@@ -16,10 +16,10 @@ namespace {
 
 DataType DTypeOf(const Expr& expr) { return *As<ir::TensorTypeNode>(expr->type)->dtype; }
 
-// The tensor that a call passes on unchanged where the other operand, a constant, has the neutral value everywhere. The
-// pass sees to it that the type stays the same.
+// Returns the tensor that a call returns unchanged, if the other operand is a constant with the neutral value
+// everywhere. The pass checks that the type stays the same.
 Expr DropOne(const Match& match, RewriteContext&) { return IsFilledWith(match.Get("c"), 1) ? match.Get("x") : nullptr; }
-// -0 + 0 is 0, and -0 - -0 as well: the neutral zero of a sum is the negative one, of a difference the positive one.
+// -0 + 0 is 0, and so is -0 - -0: the neutral zero of a sum is -0, that of a difference is +0.
 template <bool is_sum>
 Expr DropZero(const Match& match, RewriteContext& context) {
   const Expr x = match.Get("x"), c = match.Get("c");
@@ -30,7 +30,7 @@ Expr DropAnyZero(const Match& match, RewriteContext&) {
   return IsFilledWith(match.Get("c"), 0) ? match.Get("x") : nullptr;
 }
 
-// With infinities and both zeros.
+// Whether the format has infinities and both zeros.
 bool IsIeee(DataType dtype) {
   return dtype.is_floating() && ir::FloatFormatOf(dtype).special == ir::FloatFormat::Special::kIeee;
 }
@@ -40,13 +40,13 @@ bool IsPowerOfTwo(double x) {
   int exponent = 0;
   return std::fabs(std::frexp(x, &exponent)) == 0.5;
 }
-// Neither infinite nor too small for all of its digits.
+// Whether the value is finite and has all digits of the format (it is no denormal).
 bool IsNormal(DataType dtype, double x) {
   return std::isfinite(ir::RoundToFloat(dtype, x)) && std::fabs(x) >= SmallestNormal(dtype);
 }
 
-// Two constants one after the other become one. Numbers are combined here, so that later patterns see a number; larger
-// ones by a call, which is prepared like all that depends on weights alone.
+// Joins two consecutive constants to one. Numbers are combined here, so that later patterns see a number; larger
+// constants by a call, which is evaluated like all values that depend on weights only.
 template <const auto& kRow>
 Expr JoinConstants(const Match& match, RewriteContext& context) {
   const Expr a = match.Get("a"), b = match.Get("b");
@@ -59,14 +59,14 @@ Expr JoinConstants(const Match& match, RewriteContext& context) {
   const Expr both = context.Bind(kRow, {a, b});
   const auto* dims = both ? DimsOf(both) : nullptr;
   const auto* result = DimsOf(match.Get("x"));
-  // Never more work than before.
+  // The result must not be larger than the operand, or the work would grow.
   if (dims == nullptr || result == nullptr || dims->size() > result->size()) return nullptr;
   return context.Call(kRow, {match.Get("x"), both});
 }
 constexpr char kAdd[] = "add";
 constexpr char kMultiply[] = "multiply";
 
-// Where x * a overflows as the whole product does, and is rounded as it is unless it is smaller than a normal number.
+// Whether x * a overflows exactly where the whole product does, and is rounded like it, except below normal numbers.
 bool CanJoinFactors(DataType dtype, double a, double b) {
   if (!IsNormal(dtype, a * b)) return false;
   if (std::fabs(a) <= 1 && std::fabs(b) <= 1) return IsPowerOfTwo(a) || IsPowerOfTwo(b);
@@ -87,7 +87,7 @@ Expr DivideNumber(const Match& match, RewriteContext& context) {
   return context.Call("multiply", {match.Get("x"), NumberConstant(1 / divisor, dtype)});
 }
 
-// Within erf, which is smooth: behind a division, rounding down or comparing would show the other rounding.
+// Only inside of erf, which is smooth: a division, rounding or comparison behind it would show the different rounding.
 Expr ErfOfQuotient(const Match& match, RewriteContext& context) {
   const DataType dtype = DTypeOf(match.Get("c"));
   const double divisor = match.GetNumber("c");
@@ -116,8 +116,8 @@ Expr RootPower(const Match& match, RewriteContext& context) {
 
 Expr ReciprocalRoot(const Match& match, RewriteContext& context) { return context.Call("rsqrt", {match.Get("x")}); }
 
-// A conversion to the same dtype; one that follows another which loses nothing (a bool, or a narrower number of the
-// same kind, made wider).
+// Drops a conversion to the same dtype, and one behind a conversion that loses nothing (of a bool, or of a narrower
+// number of the same kind).
 Expr DropCast(const Match& match, RewriteContext&) {
   return match.Get("x");  // the pass compares the types
 }
@@ -140,7 +140,7 @@ Expr JoinCasts(const Match& match, RewriteContext& context) {
   return context.Call("astype", {x}, outer->attrs);
 }
 
-// condition ? a : b of a condition that is the same everywhere.
+// condition ? a : b with a condition that is the same everywhere.
 Expr KnownChoice(const Match& match, RewriteContext& context) {
   const bool always = IsFilledWith(match.Get("condition"), 1);
   if (!always && !IsFilledWith(match.Get("condition"), 0)) return nullptr;
@@ -156,7 +156,7 @@ Expr DropSingleConcat(const Match& match, RewriteContext& context) {
   return tuple != nullptr && tuple->fields.size() == 1 ? tuple->fields[0] : nullptr;
 }
 
-// A slice of everything: steps of one and no dim that shrank.
+// Drops a slice of everything: its steps are one and no dim shrinks.
 Expr DropWholeSlice(const Match& match, RewriteContext&) {
   const ir::Call slice = match.GetCall("slice");
   if (op::HasArg(slice, 4)) {

@@ -1,5 +1,5 @@
-// softmax(Q K^T * scale + mask) V is one operator, which reads and writes any order of its axes: permutations around it
-// become its layouts, a constant mask that is causal becomes an attribute.
+// softmax(Q K^T * scale + mask) V becomes one operator, which reads and writes its axes in any order: permutations
+// around it become its layouts, a constant causal mask becomes an attribute.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ using Dims = std::vector<ir::PrimExpr>;
 
 namespace {
 
-// Masks add this or less, or put it in place of a score, where nothing is to be seen.
+// Masks add this number or a smaller one to hidden scores, or replace them by it.
 constexpr double kHidden = -1e30;
 
 // Scores are softmaxed along their last axis.
@@ -30,14 +30,14 @@ bool IsLastAxis(const ir::Call& softmax) {
   return type != nullptr && type->rank > 0 && (axis == -1 || axis == type->rank - 1);
 }
 
-// A factor that goes into the scale may neither have made an overflow that is left out then, nor be too small to be one
-// number with others.
+// Whether a factor may become part of the scale: the product with it must not have overflowed (that overflow would
+// disappear), and the joined scale must not be too small.
 bool CanPeel(double factor, double scale) {
   constexpr double kLeast = 0x1p-30;
   return std::fabs(factor) <= 1 && std::fabs(factor * scale) >= kLeast;
 }
 
-// x of x * number and x / number, where the number goes into the scale.
+// Returns x of x * number and x / number, and moves the number into the scale.
 Expr PeelScale(RewriteContext& context, Expr x, double& scale) {
   const Pattern product = Product(Any("x"), Number("c"));
   const Pattern quotient = Op("divide", {Any("x"), Number("c")});
@@ -52,7 +52,8 @@ Expr PeelScale(RewriteContext& context, Expr x, double& scale) {
     x = match->Get("x");
   }
 }
-// The scores' own: after the products, as the operator applies it, so that a single one may have any size.
+// Peels the factor of the scores themselves. The operator applies the scale at the same place, behind the products, so
+// a single factor may have any size.
 Expr PeelScoreScale(RewriteContext& context, const Expr& scores, double& scale) {
   const Expr peeled = PeelScale(context, scores, scale);
   const Pattern product = Product(Any("x"), Number("c"));
@@ -75,7 +76,7 @@ std::array<std::string, 4> LayoutsOf(const ir::Call& attention) {
   return layouts;
 }
 
-// Operands [heads, sequence, depth] get a batch of 1.
+// Adds a batch of 1 to operands [heads, sequence, depth].
 Expr WithBatch(RewriteContext& context, const Expr& x) {
   Dims dims = *DimsOf(x);
   if (dims.size() == 4) return x;
@@ -88,12 +89,12 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   double scale = 1;
   Expr scores = match.Get("scores"), bias = match.Find("bias");
   if (DimsOf(root) == nullptr || DimsOf(scores) == nullptr) return nullptr;
-  // The mask broadcasts to the scores, not the other way round.
+  // The mask is broadcast to the scores, and not the other way round.
   if (bias && !SameType(match.Get("biased")->type, scores->type)) return nullptr;
   const Expr keeps = match.Find("keeps"), hides = match.Find("hides");
   ir::Attrs attrs = {{"layouts", LayoutsAttr({"BNSH", "BNHS", "BNSH", "BNSH"})}, {"stepwise", true}};
   if (keeps || hides) {
-    // Scores that are replaced stay hidden, whatever they are.
+    // Scores that are replaced stay hidden, whatever their values are.
     if (!SameType((keeps ? keeps : hides)->type, scores->type)) return nullptr;
     const double hidden = match.GetNumber("hidden");
     if (std::isnan(hidden) || hidden == std::numeric_limits<double>::infinity()) return nullptr;
@@ -104,7 +105,7 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   scores = PeelScoreScale(context, scores, scale);
   const ir::Call product = context.ResolveCall(scores);
   if (!product || op::RowOf(product) != op::FindOp("matmul")) return nullptr;
-  // Operands of sixteen bits may need their scale to stay in range.
+  // 16-bit operands may need their scale to stay in range.
   const bool is_narrow = As<ir::TensorTypeNode>(root->type)->dtype->bits < 32;
   const Expr query = is_narrow ? product->args[0] : PeelScale(context, product->args[0], scale);
   const Expr key = is_narrow ? product->args[1] : PeelScale(context, product->args[1], scale);
@@ -114,7 +115,7 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
     if (dims == nullptr || (dims->size() != 4 && dims->size() != 3)) return nullptr;
     if (dims->size() != DimsOf(query)->size()) return nullptr;
   }
-  // Batches broadcast in products, not here.
+  // Products broadcast their batches; attention does not.
   const size_t num_batch_dims = DimsOf(query)->size() - 2;
   for (const Expr& operand : {key, value}) {
     for (size_t i = 0; i < num_batch_dims; ++i) {
@@ -129,7 +130,7 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   return attention ? ReshapeTo(context, attention, *DimsOf(root)) : nullptr;
 }
 
-// The permutation of an operand becomes its layout.
+// Makes the permutation of an operand part of its layout.
 Expr AbsorbOperandPermute(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
   std::array<std::string, 4> layouts = LayoutsOf(attention);
@@ -152,7 +153,7 @@ Expr AbsorbOperandPermute(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", std::move(args), attention->attrs.With("layouts", LayoutsAttr(layouts)));
 }
 
-// The permutation of the result as well.
+// Makes the permutation of the result part of its layout.
 Expr AbsorbResultPermute(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention"), permute = match.GetCall("permute");
   std::array<std::string, 4> layouts = LayoutsOf(attention);
@@ -165,7 +166,7 @@ Expr AbsorbResultPermute(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", attention->args, attention->attrs.With("layouts", LayoutsAttr(layouts)));
 }
 
-// x where operand shows each head of x several times, one after the other, as a view of a broadcast; null otherwise.
+// Returns x if the operand is a view of a broadcast that repeats each head of x several times in a row; null otherwise.
 Expr Repeated(RewriteContext& context, const Expr& operand, size_t head_axis) {
   const auto view_of = [&](const Expr& expr) {
     const ir::Call call = context.ResolveCall(expr);
@@ -189,7 +190,7 @@ Expr Repeated(RewriteContext& context, const Expr& operand, size_t head_axis) {
   return repeats ? split->args[0] : nullptr;
 }
 
-// Keys and values of grouped heads, which attention repeats by itself.
+// Removes the repetition of keys and values of grouped heads: attention repeats them itself.
 Expr AbsorbRepeatedHeads(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
   const std::array<std::string, 4> layouts = LayoutsOf(attention);
@@ -201,7 +202,7 @@ Expr AbsorbRepeatedHeads(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", std::move(args), attention->attrs);
 }
 
-// A constant mask of zeros.
+// Removes a constant mask of zeros.
 Expr ZeroMask(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
   const Expr bias = attention->args[3];
@@ -212,7 +213,7 @@ Expr ZeroMask(const Match& match, RewriteContext& context) {
   return context.Call("nn.attention", args, attention->attrs.With("hidden", ir::AttrValue()));
 }
 
-// A constant mask that is causal.
+// Makes a constant causal mask an attribute.
 Expr CausalMask(const Match& match, RewriteContext& context) {
   const ir::Call attention = match.GetCall("attention");
   const auto& data = *As<ir::ConstantNode>(attention->args[3])->data;
@@ -223,7 +224,7 @@ Expr CausalMask(const Match& match, RewriteContext& context) {
   if (is_bool && !number->is_none() && attention->attrs.GetFloat("hidden") > kHidden) return nullptr;
   const int64_t queries = data.dims()[data.dims().size() - 2];
   const int64_t keys = data.dims().back();
-  if (queries * keys != data.num_elements()) return nullptr;  // another mask for each head
+  if (queries * keys != data.num_elements()) return nullptr;  // the masks of heads differ
   const std::array<std::string, 4> layouts = LayoutsOf(attention);
   const Dims& query_dims = *DimsOf(args[0]);
   const Dims& key_dims = *DimsOf(args[1]);
@@ -233,7 +234,7 @@ Expr CausalMask(const Match& match, RewriteContext& context) {
   }
   const op::ReferenceTensor bias = op::UnpackReference(data.dtype(), {queries, keys}, data.bytes());
   for (const auto& [name, offset] : {std::pair("TopLeft", int64_t{0}), std::pair("BottomRight", keys - queries)}) {
-    bool holds = offset >= 0;  // else a query sees nothing, and what the softmax makes of that differs
+    bool holds = offset >= 0;  // otherwise a query sees no key, and the softmax of such a row differs
     for (int64_t q = 0; q < queries && holds; ++q) {
       for (int64_t k = 0; k < keys && holds; ++k) {
         const double element = op::GetNumber(bias, q * keys + k);

@@ -1,13 +1,13 @@
 // rewrite_patterns
 //   Before: normal form, types; constants folded and equal computations merged, so that a value has one name.
-//   After:  what exporters spelled out in small operators is named by the operator it is: normalisations, activations,
-//           attention; arithmetic that changes nothing, and views and permutations that undo each other, are gone.
-//           Bindings that became unused stay for dead code elimination, new duplicates for another merging.
-//   After folding, whose results patterns read; before weights are packed and operators legalised, which lose names.
+//   After:  what exporters spelled out in small operators is one operator: normalisations, activations, attention.
+//           Arithmetic that changes nothing, and views and permutations that cancel each other, are gone. Bindings that
+//           became unused stay for dead code elimination, new duplicates for another merging.
+//   After folding, whose results patterns read; before weights are packed and operators legalised.
 //
-// One walk in order of the bindings: a value's inputs are in their final form when it is asked about, so patterns need
-// to know the canonical spelling alone. Rows are tried in the order of the table until none applies; what a rewrite
-// makes on the way goes through the table itself.
+// One walk over the bindings in order: the inputs of a value have their final form when it is matched, so patterns need
+// to know the canonical spelling only. Rows are tried in the order of the table until none applies; calls that a
+// rewrite adds go through the table themselves.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -64,7 +64,7 @@ bool IsFilledWith(const Expr& expr, double value) {
   if (constant == nullptr) return false;
   const ir::ConstantData& data = *constant->data;
   const size_t count = static_cast<size_t>(data.num_elements());
-  // Elements of whole bytes are compared as bytes with the first one, which alone is read.
+  // Elements of whole bytes are compared with the first one as bytes; only the first one is decoded.
   const size_t size = count > 0 ? data.bytes().size() / count : 0;
   if (size == 0 || size * count != data.bytes().size()) return false;
   for (size_t i = size; i < data.bytes().size(); ++i) {
@@ -116,7 +116,7 @@ Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::Pri
 
 namespace {
 
-// The rows that the options permit by the operator at their root, in order of the families.
+// The permitted rows by the operator at their root, in the order of the families.
 class Table {
  public:
   explicit Table(const RewritePermissions& permissions) {
@@ -135,7 +135,7 @@ class Table {
     }
   }
 
-  // Calls fn(row) for the rows that a call of this operator may match until one returns true.
+  // Calls fn(row) for the rows that may match a call of this operator, until one returns true.
   template <typename Fn>
   bool ForEach(std::string_view root, const Fn& fn) const {
     const auto found = by_root_.find(root);
@@ -167,10 +167,10 @@ class PatternRewriter : public ir::ExprMutator {
     Expr value = MutateExpr(binding.value);
     if (binding.is_match_cast()) return Emit({binding.var, value, binding.match_cast, binding.span});
     Expr rewritten = Rewrite(value, binding.span);
-    // Equal dims, spelled otherwise, change the variable's type; a result of the block keeps its own.
+    // Equal dims that are spelled differently change the variable's type; a result of the block keeps its type.
     const bool keeps_type = ir::StructuralEqual(rewritten->type, binding.var->type);
     if (keeps_type || binding.var->is_dataflow) value = std::move(rewritten);
-    // A local function's type stands with its variable alone.
+    // The type of a local function is known from its variable only.
     if (value->type && !ir::StructuralEqual(value->type, binding.var->type)) {
       const ir::Var var = ir::Make<ir::VarNode>(binding.var->name, value->type, binding.var->is_dataflow);
       var_map_[binding.var] = var;
@@ -186,7 +186,7 @@ class PatternRewriter : public ir::ExprMutator {
   }
 
  private:
-  // More would be rows that undo each other.
+  // More steps would mean that rows undo each other.
   static constexpr int kMaxSteps = 64;
   static constexpr int kMaxDepth = 8;
 
@@ -212,7 +212,7 @@ class PatternRewriter : public ir::ExprMutator {
     Numberer(block_of_).VisitExpr(function->body);
   }
 
-  // A dataflow variable is seen in its block alone: what is made of such ones has no definition outside of it.
+  // A dataflow variable is visible in its block only: values computed from it have no definition outside of the block.
   void EnterBlock(int block) {
     if (block == block_) return;
     block_ = block;
@@ -245,7 +245,7 @@ class PatternRewriter : public ir::ExprMutator {
     }
     return value;
   }
-  // A type that is spelled otherwise would change the function's own one.
+  // A type that is spelled differently would change the type of the function.
   static bool CanReplace(const Expr& value, const Expr& result) {
     return ir::StructuralEqual(value->type, result->type) || As<ir::CallNode>(result) != nullptr;
   }
@@ -253,9 +253,9 @@ class PatternRewriter : public ir::ExprMutator {
   const Table& table_;
   RewriteLog& log_;
   Definitions definitions_;
-  std::unordered_map<const ir::VarNode*, int> block_of_;  // by number, from 1 on
+  std::unordered_map<const ir::VarNode*, int> block_of_;  // number of the block, from 1 on
   int block_ = 0;
-  std::vector<ir::Var> local_;  // defined by dataflow variables
+  std::vector<ir::Var> local_;  // values defined by dataflow variables
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+// The rows of rewrites.def as a vector, the texts that list and explain them, permissions, and the log of applications.
 #include "compiler/transform/rewrite_table.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace ingot::transform {
 
 namespace {
 
-// "kAddZero" -> "add_zero"
+// Converts "kAddZero" to "add_zero".
 std::string NameOf(std::string_view id) {
   std::string name;
   for (char letter : id.substr(1)) {

@@ -1,7 +1,7 @@
-// The table of rewrites and what a compilation may do with it. Each algebraic rewrite is one row of rewrites.def: a
-// name, what it does, its exactness class and its contract. A pattern is tried under the id of its row alone, where the
-// permissions allow it, and what was applied is counted; passes that rewrite as a whole (weights, layouts) have rows
-// for their contracts.
+// The table of rewrites, and what a compilation may do with it. Each algebraic rewrite is one row of rewrites.def: a
+// name, what it does, its exactness class and its contract. A pattern is tried under the id of its row, if the
+// permissions allow it, and each application is counted; rewrites that are passes of their own (weights, layouts) have
+// rows for their contracts.
 #pragma once
 
 #include <array>
@@ -33,35 +33,35 @@ struct Rewrite {
   Exactness exactness;
   const char* summary;
   const char* contract;
-  std::string_view group() const;  // of kByPermission: what --fast-math names; else ""
+  std::string_view group() const;  // of kByPermission: its group in --fast-math; otherwise ""
 };
-// In the order of rewrites.def, which is the one of RewriteId.
+// In the order of rewrites.def, which is the order of RewriteId.
 std::span<const Rewrite> RewriteTable();
 const Rewrite& GetRewrite(RewriteId id);
 
 // The table as --list-rewrites prints it.
 std::string RewriteTableText();
 
-// What the user permits in place of the default, which is all but `by permission`.
+// The user's permissions; the default permits all classes but `by permission`.
 struct RewritePermissions {
-  bool strict_math = false;            // nothing but what is bitwise
-  std::vector<std::string> fast_math;  // groups of what is applied by permission; "all": every group
+  bool strict_math = false;            // only bitwise rewrites are applied
+  std::vector<std::string> fast_math;  // permitted groups of `by permission` rewrites; "all": every group
 };
-// Errors name the groups that there are.
+// Errors name the existing groups.
 Status CheckPermissions(const RewritePermissions& permissions);
 
-// Which rewrites one run of passes applied, how often, and to which operations.
+// Records which rewrites a run of passes applied, how often, and to which operations.
 class RewriteLog {
  public:
   void Count(RewriteId id) { ++counts_[static_cast<size_t>(id)]; }
-  // The same, of a call: the operation, and where the model has it.
+  // Counts a rewrite of a call: its operator, and its place in the model.
   void Count(RewriteId id, const ir::CallNode& call, const ir::Span& span);
   void Count(RewriteId id, std::string operation, const ir::Span& span);
   int64_t count(RewriteId id) const { return counts_[static_cast<size_t>(id)]; }
-  // The loosest class of all that was applied to modules since `before`, a copy of this log; kBitwise when nothing
-  // was. What code generation carries out later is not in it.
+  // Returns the loosest class that was applied to modules since `before`, a copy of this log; kBitwise if none was.
+  // Rewrites that code generation carries out later are not included.
   Exactness LoosestSince(const RewriteLog& before) const;
-  // A line for each: name, class, count, what it does.
+  // Returns a line for each rewrite: name, class, count, what it does.
   std::string ToString() const;
 
   struct Applied {
@@ -69,9 +69,9 @@ class RewriteLog {
     std::string operation;  // the operator that was replaced or changed: "multiply"
     std::string place;      // "model.onnx: node_Mul_3", "module.py:12:5"
   };
-  // In the order in which they were applied.
+  // All applications, in order.
   const std::vector<Applied>& applied() const { return applied_; }
-  // As --explain prints it: a line for each application, then ToString().
+  // Returns what --explain prints: a line for each application, then ToString().
   std::string Explain() const;
 
  private:

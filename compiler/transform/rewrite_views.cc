@@ -1,7 +1,7 @@
-// Views and permutations. Reshapes cost nothing but stand between operators that could be fused, so they move down:
-// behind element-wise operators, normalisations and products with a matrix, until they meet another one or a reader
-// that needs them. Permutations are joined, become views where they only move dims of 1, and are moved below views, so
-// that the operators that absorb them (attention) see them.
+// Views and permutations. Reshapes cost nothing, but they separate operators that could be fused. So they move down,
+// behind element-wise operators, normalisations and products with a matrix, until they meet another reshape or a reader
+// that needs them. Permutations are joined, become views if they only move dims of 1, and move below views, so that the
+// operators that absorb them (attention) see them.
 #include <algorithm>
 
 #include "compiler/op/infer.h"
@@ -19,7 +19,7 @@ namespace {
 
 bool IsView(const ir::Call& call) { return op::RowOf(call)->is_view; }
 
-// axes[i] is the axis of x that axis i of the result is.
+// Axis i of the result is axis axes[i] of x.
 std::vector<int64_t> AxesOf(const ir::Call& permute) {
   const size_t rank = DimsOf(permute->args[0])->size();
   std::vector<int64_t> axes;
@@ -42,7 +42,7 @@ Dims Select(const Dims& dims, const std::vector<int64_t>& axes) {
   return result;
 }
 
-// The places of the dims that are not 1.
+// Returns the axes whose dims are not 1.
 std::vector<int64_t> LongAxes(const Dims& dims) {
   std::vector<int64_t> axes;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -51,7 +51,7 @@ std::vector<int64_t> LongAxes(const Dims& dims) {
   return axes;
 }
 
-// A view of a view is one of what the first one shows; one that changes nothing is that itself.
+// Makes a view of a view one view of the innermost value, and replaces a view that changes nothing by its operand.
 Expr JoinViews(const Match& match, RewriteContext& context) {
   const ir::Call view = match.GetCall("view");
   const ir::Call inner = context.ResolveCall(view->args[0]);
@@ -72,7 +72,7 @@ Expr JoinPermutes(const Match& match, RewriteContext& context) {
   return Permute(context, match.Get("x"), axes);
 }
 
-// A permutation that leaves the longer dims in their order.
+// A permutation that keeps the order of the dims longer than 1 becomes a view.
 Expr PermuteToView(const Match& match, RewriteContext& context) {
   const ir::Call permute = match.GetCall("permute");
   const Dims* dims = DimsOf(match.Get("x"));
@@ -85,7 +85,8 @@ Expr PermuteToView(const Match& match, RewriteContext& context) {
   return ReshapeTo(context, match.Get("x"), Select(*dims, AxesOf(permute)));
 }
 
-// A view that only adds or takes away dims of 1 behind a permutation goes before it: x is given all dims of 1 in front.
+// A view that only adds or removes dims of 1 moves in front of the permutation before it: x gets all dims of 1 in
+// front.
 Expr ViewBeforePermute(const Match& match, RewriteContext& context) {
   const ir::Call view = match.GetCall("view");
   const ir::Call permute = context.ResolveCall(view->args[0]);
@@ -96,7 +97,7 @@ Expr ViewBeforePermute(const Match& match, RewriteContext& context) {
   const std::vector<int64_t> axes = AxesOf(permute);
   const std::vector<int64_t> result_long = LongAxes(*result);
   const std::vector<int64_t> x_long = LongAxes(*x);
-  // The axes of x behind the longer dims of the result.
+  // The axes of x that are the longer dims of the result, in order.
   std::vector<int64_t> sources;
   for (int64_t axis : axes) {
     if (!ir::IsConstInt((*x)[static_cast<size_t>(axis)], 1)) sources.push_back(axis);
@@ -120,7 +121,7 @@ Expr ViewBeforePermute(const Match& match, RewriteContext& context) {
   return base ? Permute(context, base, order) : nullptr;
 }
 
-// A slice of a permuted axis at one place is a permuted slice.
+// Selecting one place of a permuted axis is a permutation of a selection.
 Expr TakeBeforePermute(const Match& match, RewriteContext& context) {
   const ir::Call take = match.GetCall("take"), permute = match.GetCall("permute");
   const Dims* indices = DimsOf(take->args[1]);
@@ -140,7 +141,7 @@ Expr TakeBeforePermute(const Match& match, RewriteContext& context) {
   return slice ? Permute(context, slice, order) : nullptr;
 }
 
-// What expr shows, when it is a view of something that is computed and could be fused with its readers.
+// Returns the viewed value, if expr is a view of a value that is computed and could be fused with its readers.
 Expr ComputedBehindView(RewriteContext& context, const Expr& expr) {
   const ir::Call view = context.ResolveCall(expr);
   if (!view || !IsView(view) || DimsOf(view) == nullptr) return nullptr;
@@ -169,8 +170,8 @@ Expr ViewAfterUnary(const Match& match, RewriteContext& context) {
   return moved ? ReshapeTo(context, moved, *DimsOf(call)) : nullptr;
 }
 
-// The other operand of a binary operator in the dims of x, which the view showed in `dims`: a number, a row along the
-// last axis that both have, or a tensor of the same dims.
+// Returns the other operand of a binary operator in the dims of x, which the view has in `dims`: a number, a row along
+// the last axis that both have, or a tensor of the same dims.
 Expr OtherOperand(RewriteContext& context, const Expr& other, const Dims& x, const Dims& dims) {
   const Dims* own = DimsOf(other);
   if (own == nullptr) return nullptr;
@@ -179,7 +180,7 @@ Expr OtherOperand(RewriteContext& context, const Expr& other, const Dims& x, con
     return NumberConstant(*number, *As<ir::TensorTypeNode>(other->type)->dtype);
   }
   if (own->size() == 1 && SameLastDim(*own, dims) && SameLastDim(x, dims)) return other;
-  // Towards fewer dims alone: the other operand gets a view, which must not move back.
+  // Only if x has fewer dims: the other operand gets a view, and that view must not be moved back.
   if (!EqualDims(*own, dims) || x.size() >= dims.size()) return nullptr;
   return context.AsArgument(ReshapeTo(context, other, x));
 }
@@ -204,7 +205,7 @@ Expr ViewAfterBinary(const Match& match, RewriteContext& context) {
   return nullptr;
 }
 
-// Normalisation over the last axis, which the view leaves alone.
+// Normalisation over the last axis, which the view does not change.
 Expr ViewAfterNorm(const Match& match, RewriteContext& context) {
   const ir::Call call = match.GetCall("norm");
   const Expr x = ComputedBehindView(context, call->args[0]);
@@ -218,7 +219,7 @@ Expr ViewAfterNorm(const Match& match, RewriteContext& context) {
   return moved ? ReshapeTo(context, moved, *DimsOf(call)) : nullptr;
 }
 
-// view(x) w = view(x w) for a matrix w when the view leaves the last axis alone: the rows of x stand in one axis then.
+// view(x) w = view(x w) for a matrix w, if the view keeps the last axis.
 Expr ViewAfterProduct(const Match& match, RewriteContext& context) {
   const ir::Call call = match.GetCall("product"), view = context.ResolveCall(match.Get("x"));
   if (!view || !IsView(view)) return nullptr;
@@ -228,7 +229,7 @@ Expr ViewAfterProduct(const Match& match, RewriteContext& context) {
       DimsOf(view)->size() < 2 || DimsOf(call) == nullptr || !SameLastDim(*DimsOf(x), *DimsOf(view))) {
     return nullptr;
   }
-  // The last two dims are what kernels tile: the view's are kept where x has a single row there.
+  // Kernels tile the last two dims: if x has a single row there, the view's dims are kept.
   const auto rows = [](const Dims& dims) { return dims[dims.size() - 2]; };
   if (ir::IsConstInt(rows(*DimsOf(x)), 1) && !ir::IsConstInt(rows(*DimsOf(view)), 1)) return nullptr;
   const Expr moved = context.Bind("matmul", {x, match.Get("w")}, call->attrs);

@@ -1,10 +1,10 @@
 // default_schedule
-//   Before: a verified module; a tensor function that is marked as scheduled is left alone, as is one without blocks.
+//   Before: a verified module; a tensor function that is marked as scheduled, or has no blocks, is left alone.
 //   After:  every other tensor function is scheduled for the target's first variant by an ordered list of rules, and
-//           marked ("tirx.is_scheduled"), so that nobody schedules it again: kernels of other variants run this one,
-//           too.
-//   In no default pipeline: without it, lower/kernels schedules for each variant by itself. It stands where a user's
-//   pipeline wants to see, or choose, how kernels are scheduled; after everything that fuses.
+//           marked ("tirx.is_scheduled"), so that it is not scheduled again: kernels of other variants use this
+//           schedule, too.
+//   In no default pipeline: without it, lower/kernels.cc schedules for each variant by itself. It is for pipelines in
+//   which a user wants to see, or choose, how kernels are scheduled; it belongs behind everything that fuses.
 #include "compiler/transform/schedule_functions.h"
 
 #include "compiler/transform/passes.h"

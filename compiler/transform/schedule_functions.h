@@ -1,4 +1,4 @@
-// The default schedule as a pass: with the built-in rules that the options name, or with rules of the caller's own.
+// The default schedule as a pass: with the built-in rules that the options name, or with rules of the caller.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace ingot::transform {
 
-// A pass "default_schedule" that asks these rules, in this order.
+// Returns a pass "default_schedule" that tries these rules, in this order.
 Pass DefaultScheduleWith(std::vector<schedule::ScheduleRule> rules);
 
 }  // namespace ingot::transform

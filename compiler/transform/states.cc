@@ -1,3 +1,4 @@
+// Readers of the attributes, which check their form, since a module's text may hold anything.
 #include "compiler/transform/states.h"
 
 #include <limits>
@@ -7,7 +8,7 @@
 namespace ingot::transform {
 namespace {
 
-// Entry i of a list of names among the function's attributes, or the fallback.
+// Returns entry i of a list of names among the function's attributes, or the fallback.
 std::string NameAt(const ir::Function& function, const char* attr, size_t i, const std::string& fallback) {
   const ir::AttrValue* names = function->attrs.Find(attr);
   const ir::AttrList* list = names == nullptr ? nullptr : names->get<ir::AttrList>();

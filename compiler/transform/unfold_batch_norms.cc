@@ -1,9 +1,9 @@
 // unfold_batch_norms
-//   Before: normal form; batch normalisations are calls of their row.
+//   Before: normal form; batch normalisations are calls of their operator.
 //   After:  a call at inference whose parameters are weights is x * factor + shift, with
 //             factor = gamma / sqrt(variance + epsilon),  shift = beta - mean * factor
-//           made of weights alone, so that they fold, and fold_scales moves them into a convolution before.
-//   First, since constants are folded next. A call whose statistics are computed, or one of training, stays.
+//           computed from weights only, so that they fold, and fold_scales moves them into a convolution before.
+//   First, since constants are folded next. A call with computed statistics, or one of training, stays.
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
@@ -42,7 +42,7 @@ class Unfolder : public ir::ExprMutator {
       if (status_.ok()) status_ = std::move(out).status();
       return;
     }
-    // The tuple is never made: whoever takes it apart finds its fields.
+    // The tuple is not built: accesses to its fields become the fields themselves.
     std::vector<Expr> fields = {*std::move(out), MutateExpr(call->args[3]), MutateExpr(call->args[4])};
     var_map_[binding.var] = ir::Make<ir::TupleNode>(std::move(fields), call->type);
   }

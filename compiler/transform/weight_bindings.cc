@@ -1,3 +1,4 @@
+// One walk over the blocks in order: a binding is added if every argument is a constant or was added before.
 #include "compiler/transform/weight_bindings.h"
 
 #include "compiler/ir/visitor.h"

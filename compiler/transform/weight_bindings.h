@@ -1,4 +1,4 @@
-// The bindings of a function that depend on weights alone, through rows that have a host routine: what `prepare` can
+// The bindings of a function that depend on weights only, through operators with a host routine: what `prepare` can
 // compute. lift_params takes them out; passes that pack weights ask which arguments are weights.
 #pragma once
 
@@ -11,20 +11,20 @@ namespace ingot::transform {
 
 class WeightBindings {
  public:
-  // Of the whole function, branches included. keep: for a `prepare` that stays in the file, where a VM builtin must
-  // compute each call; of the function's outermost dataflow blocks alone then, which run once per call.
+  // Collects them from the whole function, branches included. keep: for a `prepare` that stays in the file, which VM
+  // builtins compute; then only from the function's outermost dataflow blocks, which run once per call.
   WeightBindings(const ir::Function& function, bool keep);
 
-  // In order.
+  // In the order of the function.
   const std::vector<ir::Binding>& bindings() const { return bindings_; }
   bool Contains(const ir::Var& var) const { return vars_.contains(var.get()); }
-  // A constant or one of these variables.
+  // Whether the value is a constant or one of these variables.
   bool IsWeight(const ir::Expr& value) const;
 
  private:
   void Collect(const ir::SeqExprNode& seq);
   bool CanPrepare(const ir::Binding& binding) const;
-  // True when the argument is known without the inputs; notes whether a weight is in it.
+  // Returns true if the argument does not depend on inputs; sets uses_weight if a weight is in it.
   bool DependsOnWeights(const ir::Expr& arg, bool& uses_weight) const;
 
   bool keep_;

@@ -1,9 +1,9 @@
-// Before: a loop that was fused from several has quotients and remainders of its variable as the indices of what it
-// accesses, and a buffer whose last dimension is 1 is accessed at 0 there. After: where quotients vanish in the element's
-// number, or the last dimension is 1, the access goes to a view of the buffer: one dimension, the same data variable
-// (lowered.h). Such a loop runs through rows of any length in whole vectors, since the last index is what moves, and its
-// scalar code divides nothing. It comes before vectorisation, which sees one ramp, and after everything that looks at
-// regions.
+// Before: a loop that was fused from several accesses buffers at quotients and remainders of its variable, and a buffer
+// whose last dimension is 1 is accessed at 0 there. After: if the quotients cancel in the element's linear index, or
+// the last dimension is 1, the access goes to a view of the buffer: one dimension, the same data variable (lowered.h).
+// Such a loop runs through rows of any length in whole vectors, since the last index is the one that moves, and its
+// scalar code has no divisions. It comes before vectorisation, which then sees one ramp, and after everything that
+// reads regions.
 #include <unordered_map>
 
 #include "compiler/arith/analyzer.h"
@@ -24,7 +24,7 @@ int CountDivisions(const PrimExpr& expr) {
       found += node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod ? 1 : 0;
       PrimVisitor::Visit(node);
     }
-    void Visit(const BufferLoadNode&) override {}  // an index that is read is the same in both forms
+    void Visit(const BufferLoadNode&) override {}  // an index that is loaded is the same in both forms
   } finder;
   finder.VisitPrim(expr);
   return finder.found;
@@ -53,7 +53,7 @@ class AccessFlattener : public StmtMutator {
   }
 
  private:
-  // The element's number, where that is simpler than the indices.
+  // Returns the element's linear index, if it is simpler than the indices.
   std::optional<PrimExpr> Element(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
     if (indices.size() < 2 || !buffer->strides.empty() || buffer->elem_offset) return std::nullopt;
     int divisions = 0;

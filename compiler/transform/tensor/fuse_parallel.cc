@@ -1,6 +1,6 @@
-// Before: parallel loops may nest. After: no parallel loop stands inside another one: perfectly nested ones are fused
-// into one loop over the product of their extents (one fork-join, even tasks), any other inner one runs serially. It
-// comes before buffers are placed, which give each task its own.
+// Before: parallel loops may be nested. After: no parallel loop is inside of another one: perfectly nested ones are
+// fused to one loop over the product of their extents (one fork-join, even tasks), any other inner one runs serially.
+// It comes before buffers are placed, since that gives each task buffers of its own.
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
 

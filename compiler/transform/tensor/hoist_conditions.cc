@@ -1,6 +1,6 @@
-// Before: an If may stand in a loop without depending on it. After: it stands around the loop, which then has no
-// branch; so for every serial loop whose body is nothing but such an If. It comes after simplification, which turns
-// predicates of tiles into conditions of the outer loops.
+// Before: an If in a loop may not depend on the loop. After: for every serial loop whose body is only such an If, the
+// If is around the loop, which then has no branch. It comes after simplification, which turns predicates of tiles into
+// conditions of the outer loops.
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
 

@@ -1,7 +1,7 @@
-// Before: a function may name the memory of one allocation by several buffers, its own and views of one dimension that
-// share its data variable. After: every allocation is accessed as one buffer: where there are views, the allocation has
-// one dimension, too, and all accesses are its elements. It comes before buffers are placed, which makes each as small
-// as its accesses need, by the buffer. Parameters keep their views: they stay where they are.
+// Before: several buffers may refer to the memory of one allocation: its own, and views of one dimension that share its
+// data variable. After: every allocation is accessed as one buffer: if there are views, the allocation has one
+// dimension, too, and all accesses are to its elements. It comes before buffers are placed, which shrinks each buffer
+// to its accesses. Parameters keep their views, since their memory is fixed.
 #include "compiler/transform/tensor/join_views.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class AccessedBuffers : public StmtVisitor {
   }
 };
 
-// The one dimension of an allocation and the distance of its dimensions there.
+// The one dimension of an allocation, and the strides of its dimensions there.
 struct Flat {
   Buffer buffer;
   std::vector<PrimExpr> strides;
@@ -98,12 +98,12 @@ class ViewJoiner : public StmtMutator {
   Stmt Mutate(const Ref<AllocateNode>& allocate) override {
     const auto flat = flat_.find(allocate->buffer->data);
     if (flat == flat_.end()) return StmtMutator::Mutate(allocate);
-    // How far apart its rows are no longer matters: views say where everything is.
+    // The alignment of rows no longer matters, since views determine the place of every element.
     return Make<AllocateNode>(flat->second.buffer, MutateStmt(allocate->body));
   }
 
  private:
-  // A view has one compact dimension; what has more is the allocation itself.
+  // A view has one compact dimension; a buffer with more dimensions is the allocation itself.
   static std::vector<PrimExpr> Indices(const Flat& flat, const BufferNode& buffer,
                                        const std::vector<PrimExpr>& indices) {
     if (buffer.shape.size() == 1 && buffer.strides.empty()) return indices;

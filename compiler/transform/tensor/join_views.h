@@ -1,4 +1,4 @@
-// An allocation and the views of its memory as one buffer; what holds before and after stands in join_views.cc.
+// Makes an allocation and the views of its memory one buffer; join_views.cc says what holds before and after.
 #pragma once
 
 #include "compiler/ir/expr.h"

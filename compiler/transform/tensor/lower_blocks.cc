@@ -1,8 +1,8 @@
-// Before: a function of blocks, scheduled or not. After: no block is left; iteration variables are replaced by what
-// they were bound to, initialisations stand under "every reduction variable is at its first value", predicates under
-// Ifs, buffers of blocks in Allocate statements where the block stood, with the alignment of rows that their writers
-// asked for (storage_align); every loop starts at 0; loops and indices count in int64. It comes first, because all
-// later passes think in loops.
+// Before: a function of blocks, scheduled or not. After: no block is left. Iteration variables are replaced by the
+// values that they were bound to; initialisations are under the condition "every reduction variable has its first
+// value", predicates are Ifs, buffers of blocks are Allocate statements in place of the block, with the alignment of
+// rows that their writers asked for (storage_align); every loop starts at 0; loops and indices are int64. It comes
+// first, because all later passes work on loops.
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
@@ -106,19 +106,19 @@ class BlockLowerer : public StmtMutator {
   }
 
   Stmt Mutate(const Ref<AttrStmtNode>& attr) override {
-    if (attr->key.starts_with("pragma_")) return MutateStmt(attr->body);  // a hint
+    if (attr->key.starts_with("pragma_")) return MutateStmt(attr->body);  // a hint, which is dropped
     return Fail(attr, "the attribute " + attr->key + " has no meaning on a CPU");
   }
 
  private:
-  // The same number as int64.
+  // Returns the same number as int64.
   static PrimExpr Wide(const PrimExpr& expr) {
     if (const auto value = AsConstInt(expr)) return expr->dtype.is_scalar() ? Int64(*value) : expr;
     const DataType wide = DataType::Int(64).with_lanes(expr->dtype.lanes);
     return expr->dtype == wide ? expr : Cast(wide, expr);
   }
 
-  // [[output, axis, factor, offset], ...] -> [factor, offset] of the output's rows.
+  // Reads [[output, axis, factor, offset], ...] and notes [factor, offset] for the rows of each output.
   void NoteAlignment(const BlockNode& block) {
     const AttrValue* aligns = block.annotations.Find(schedule::kBufferDimAlign);
     const auto* list = aligns != nullptr ? aligns->get<AttrList>() : nullptr;

@@ -6,9 +6,8 @@
 //
 //   For            min is 0; the extent is any int64 expression over variables in scope and may be 0. Kinds:
 //                    serial    in order;
-//                    parallel  iterations in any order, at once; no parallel loop stands inside another one (nested
-//                    ones
-//                              were fused), but several may follow each other, and one may stand inside serial loops,
+//                    parallel  iterations in any order, at once. No parallel loop is inside of another one (nested ones
+//                              were fused), but several may follow each other, and one may be inside of serial loops,
 //                              Lets, Ifs and Allocates. Iterations write disjoint elements of every buffer that lives
 //                              outside of the loop. Its extent is the number of tasks: the schedule chose the grain, so
 //                              a task is worth a fork-join, and an extent of 1 runs on the caller.
@@ -65,14 +64,14 @@ struct TensorPassRow {
 std::span<const TensorPassRow> TensorPipeline();
 const TensorPassRow* FindTensorPass(std::string_view name);
 
-// Called after each pass; used by --print-after. May be null.
+// Called after each pass, for --print-after. May be null.
 using AfterTensorPass = Status (*)(void* context, const TensorPassRow& pass, const ir::PrimFunc& function);
 
-// Runs the pipeline and VerifyLowered. A function that already is lowered passes through.
+// Runs the pipeline and VerifyLowered. A function that is lowered already is returned as it is.
 Result<ir::PrimFunc> LowerPrimFunc(const ir::PrimFunc& function, const Target& target, AfterTensorPass after = nullptr,
                                    void* context = nullptr);
 
-// The language above, checked; the message names the function, the statement and the rule it breaks.
+// Checks the rules above; the message names the function, the statement and the violated rule.
 Status VerifyLowered(const ir::PrimFunc& function, const Target& target);
 
 }  // namespace ingot::transform

@@ -1,9 +1,10 @@
-// Before: conditions (a tile's predicate, the border of a padding) may depend on loop variables. After: where such a
-// comparison is linear in a serial loop's variable, the loop is split into the iterations in which all of them hold for
-// every inner iteration, without the conditions, and the rest before and after, which keep them; a rest in which all of
-// them fail for certain has them as false, so that the predicate of a last, shorter chunk becomes its loop's extent. It
-// comes before vectorisation, so that the long middle part is plain vectors, and works from the inside out. Large local
-// buffers are shared by the parts, since all copies of a kernel's buffers stand on the stack together.
+// Before: conditions (a tile's predicate, the border of a padding) may depend on loop variables. After: if such a
+// comparison is linear in a serial loop's variable, the loop is split into the iterations in which all comparisons hold
+// for every inner iteration, without the conditions, and the iterations before and after, which keep them. If all
+// comparisons certainly fail in a remaining part, they are false there, so that the predicate of a last, shorter chunk
+// becomes its loop's extent. It comes before vectorisation, so that the long middle part is plain vectors, and works
+// from the inside out. The parts share large local buffers, since all copies of a kernel's buffers are on the stack
+// together.
 #include <algorithm>
 #include <unordered_set>
 
@@ -21,12 +22,13 @@ using schedule::InnerVar;
 
 namespace {
 
-// A body of more statements than this is not copied for the sake of a condition.
+// A body with more statements is not copied for the sake of a condition.
 constexpr int kMaxCopiedStatements = 64;
-// Smaller buffers are copied with the body: registers hold them, which accesses of several loops would hinder.
+// Smaller buffers are copied with the body: they are kept in registers, which accesses from several loops would
+// prevent.
 constexpr int64_t kSmallBufferBytes = 4 << 10;
 
-// Comparisons that guard an If or an if_then_else (one by one where they are joined by And), with the loops between.
+// Comparisons that guard an If or an if_then_else (one by one if And joins them), with the loops between.
 struct Guard {
   PrimExpr comparison;
   std::vector<InnerVar> inner;
@@ -91,7 +93,7 @@ class ComparisonReplacer : public StmtMutator {
   bool value_;
 };
 
-// Takes the allocations of large local buffers out of a serial loop's body; those of inner parallel tasks stay.
+// Moves the allocations of large local buffers out of a serial loop's body; those of inner parallel tasks stay.
 class LargeBufferHoister : public StmtMutator {
  public:
   std::vector<Buffer> buffers;
@@ -120,16 +122,16 @@ class LargeBufferHoister : public StmtMutator {
   }
 };
 
-// The iterations [low, high) of a loop in which a comparison holds; an absent end is the loop's own.
+// The iterations [low, high) of a loop in which a comparison holds; an absent bound is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
-  bool exact = false;  // it does not hold outside, whatever the inner iterations are
+  bool exact = false;  // outside of the range it holds for no inner iteration
 };
 
 class LoopPartitioner : public StmtMutator {
  protected:
   using StmtMutator::Mutate;
-  // Names stand for anything: they are no symbolic dimensions.
+  // Variables of lets may have any value: they are no symbolic dimensions.
   Stmt Mutate(const Ref<LetStmtNode>& let) override {
     analyzer_.Bind(let->var, arith::Interval::Everything());
     return StmtMutator::Mutate(let);
@@ -154,7 +156,7 @@ class LoopPartitioner : public StmtMutator {
       if (!ranges.back()) kept.insert(guard.comparison.get());
     }
     PrimExpr low = Int64(0), high = loop.extent;
-    std::optional<PrimExpr> only_high;  // the upper end that all exact comparisons share
+    std::optional<PrimExpr> only_high;  // the common upper bound of all exact comparisons
     bool shared = true;
     for (size_t i = 0; i < guards.size(); ++i) {
       const std::optional<Held>& range = ranges[i];
@@ -193,14 +195,14 @@ class LoopPartitioner : public StmtMutator {
     parts.push_back(Make<ForNode>(std::move(copy)));
   }
 
-  // comparison -> difference >= 0 with difference = c * var + rest; where rest's least value over the inner loops is
-  // rest_min, it holds for all of them where c * var >= -rest_min.
+  // The comparison is difference >= 0 with difference = c * var + rest. With rest_min, the least value of rest over the
+  // inner loops, it holds for all inner iterations where c * var >= -rest_min.
   std::optional<Held> Solve(const Guard& guard, const PrimVar& var) {
     const std::optional<arith::LinearBound> bound = arith::BoundOf(guard.comparison, var, analyzer_);
     if (!bound || bound->rest->dtype != DataType::Int(64)) return std::nullopt;
     const std::optional<schedule::Span1D> rest = schedule::RelaxExpr(bound->rest, guard.inner, analyzer_);
     if (!rest) return std::nullopt;
-    // An inner loop's extent may name other loops, this one too.
+    // The extent of an inner loop may depend on other loops, also on this one.
     for (const PrimVar& used : FreePrimVars(rest->min)) {
       const bool inner =
           std::any_of(guard.inner.begin(), guard.inner.end(), [&](const InnerVar& i) { return used.same_as(i.var); });

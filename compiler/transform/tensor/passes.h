@@ -1,5 +1,5 @@
-// The passes of the tensor level, in the order of tensor_pipeline.cc, one file each. What holds before and after each
-// stands at the top of its file.
+// The passes of the tensor level, in the order of tensor_pipeline.cc, one file each. The top of each file says what
+// holds before and after its pass.
 #pragma once
 
 #include "compiler/ir/expr.h"
@@ -20,9 +20,9 @@ Result<ir::PrimFunc> HoistConditions(const ir::PrimFunc& function, const Target&
 Result<ir::PrimFunc> SplitBroadcasts(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> SimplifyTensor(const ir::PrimFunc& function, const Target& target);
 
-// The function with another body.
+// Returns the function with another body.
 ir::PrimFunc WithBody(const ir::PrimFunc& function, ir::Stmt body);
-// A statement that does nothing.
+// Whether the statement does nothing.
 bool IsEmptyStmt(const ir::Stmt& stmt);
 
 }  // namespace ingot::transform

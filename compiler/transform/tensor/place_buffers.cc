@@ -1,16 +1,16 @@
-// Before: buffers are allocated anywhere, as large as the whole tensor they stand for. After: each has its place and
+// Before: buffers are allocated anywhere, as large as the whole tensor that they hold. After: each has its place and
 // its least size, as lowered.h promises:
 //   local   constant size, around the innermost statement that holds all accesses (one per iteration of the loops
-//           around it), as large as the hull of what is touched there. Accumulator tiles end up so;
-//   global  outermost, over the function's symbolic variables alone. One that is private to an iteration of a parallel
-//           loop gets that loop's variable as its first index.
-// An Allocate that says how its rows are aligned gets rows that much longer.
+//           around it), as large as the hull of the accessed elements. Accumulator tiles become local;
+//   global  outermost, over the function's symbolic variables alone. A buffer that is private to an iteration of a
+//           parallel loop gets that loop's variable as its first index.
+// An Allocate that asks for aligned rows gets rows that much longer.
 //
-// A buffer may shrink to what one iteration touches only if no iteration reads what another one left. That is so when,
-// in one iteration, the first access is a store that the iteration always makes, and every element that is read lies in
-// the hull of what was written; otherwise the buffer keeps its full size, outside of all loops. An If may guard the
-// stores when it is a block's predicate, which guards the reads as well; an "is it the first iteration" (an equality
-// over an outer variable) says that a later iteration reads what the first one left.
+// A buffer may shrink to the elements that one iteration accesses only if no iteration reads values of another one.
+// That holds if, in one iteration, the first access is a store that the iteration always makes, and every element that
+// is read lies in the hull of the written ones; otherwise the buffer keeps its full size, outside of all loops. An If
+// may guard the stores if it is a block's predicate, which guards the reads as well. A condition "this is the first
+// iteration" (an equality over an outer variable) means that a later iteration reads values of the first one.
 #include <algorithm>
 
 #include "compiler/arith/analyzer.h"
@@ -26,21 +26,21 @@ using schedule::InnerVar;
 
 namespace {
 
-// A private buffer of a parallel task that was declared global still becomes local below this size.
+// A buffer that is private to a parallel task and was declared global becomes local below this size.
 constexpr int64_t kSmallTaskBufferBytes = 16 << 10;
 
 struct Access {
   bool is_store;
   std::vector<PrimExpr> indices;
-  std::vector<Stmt> path;  // from the body to the statement itself
+  std::vector<Stmt> path;  // from the body down to the statement itself
 };
 struct Allocation {
   Buffer buffer;
   std::vector<Access> accesses;            // in order of execution
-  int64_t row_factor = 1, row_offset = 0;  // the length of a row leaves row_offset when divided by row_factor
+  int64_t row_factor = 1, row_offset = 0;  // row lengths are congruent to row_offset modulo row_factor
 };
 
-// Takes the Allocate statements out and lists every access of what they allocate.
+// Removes the Allocate statements and lists every access of their buffers.
 class Collector : public StmtMutator {
  public:
   std::vector<Allocation> allocations;
@@ -87,12 +87,12 @@ class AccessLister : public StmtVisitor {
   std::vector<Stmt> path_;
 };
 
-// Where a buffer goes and what becomes of its indices.
+// Where a buffer is allocated, and how its indices change.
 struct Placement {
   Buffer old, fresh;
   Stmt around;                  // the statement that the Allocate wraps; null: the whole body
-  std::vector<PrimExpr> first;  // subtracted from the indices
-  PrimVar task;                 // first index, or null
+  std::vector<PrimExpr> first;  // offsets that are subtracted from the indices
+  PrimVar task;                 // becomes the first index; may be null
 };
 
 bool Uses(const PrimExpr& expr, const PrimVar& var) {
@@ -114,7 +114,7 @@ class Placer {
     const bool is_private = !loops_.empty() && IsPrivate(allocation);
     const std::vector<Range> whole = WholeBuffer();
     std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
-    // A local buffer of which a varying part is touched (a last, shorter block) is as large as it was declared.
+    // A local buffer keeps its declared size if the size of the accessed part varies (a last, shorter block).
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
     }
@@ -158,7 +158,7 @@ class Placer {
     length = analyzer_.Simplify(length + FloorMod(rest, IntImm(length->dtype, allocation.row_factor)));
   }
 
-  // The innermost statement that holds all accesses, and the loops around what it repeats.
+  // Finds the innermost statement that holds all accesses, and the loops around it.
   void FindPlace(const Allocation& allocation) {
     const std::vector<Stmt>& path = allocation.accesses.front().path;
     size_t common = path.size();
@@ -183,7 +183,7 @@ class Placer {
     return vars;
   }
 
-  // The box of all accesses, or of the stores (loads) alone.
+  // Returns the bounding box of all accesses, or of only the stores or only the loads.
   std::vector<Range> Hull(const Allocation& allocation, std::optional<bool> stores) {
     std::optional<BufferRegion> hull;
     for (const Access& access : allocation.accesses) {
@@ -204,7 +204,7 @@ class Placer {
     }
     return hull->region;
   }
-  // True when a bound still names a loop inside of the place (an extent that depends on another loop).
+  // Whether a bound still depends on a loop inside of the place (an extent that depends on another loop).
   bool UsesInnerLoops(const Range& range, const Allocation& allocation) const {
     for (const Access& access : allocation.accesses) {
       for (const InnerVar& inner : InnerVars(access)) {
@@ -276,7 +276,7 @@ class Placer {
   Stmt body_;
   Buffer buffer_;
   Stmt place_;
-  size_t prefix_ = 0;                  // path entries that all accesses share
+  size_t prefix_ = 0;                  // number of path entries that all accesses share
   std::vector<const ForNode*> loops_;  // around the place, outermost first
   arith::Analyzer analyzer_;
   int64_t stack_bytes_ = 0;
@@ -292,7 +292,7 @@ class Rewriter : public StmtMutator {
     for (size_t i = placements_.size(); i-- > 0;) {
       const Placement& placement = placements_[i];
       if (!placement.around || !placement.around.same_as(stmt)) continue;
-      if (const auto* loop = As<ForNode>(result)) {  // one per iteration
+      if (const auto* loop = As<ForNode>(result)) {  // one allocation per iteration
         ForNode copy = *loop;
         copy.body = Make<AllocateNode>(placement.fresh, copy.body);
         result = Make<ForNode>(std::move(copy));

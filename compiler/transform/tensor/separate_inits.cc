@@ -1,8 +1,8 @@
 // Before: a function of blocks. After: a reduction over axes that may be empty (of symbolic extent) has its
-// initialisation as a block of its own, in front of the reduction's loops, so that it runs where they do not: a sum of
-// nothing is 0. Default schedules do so themselves; this is for functions without one. What the primitive refuses (a
-// block that writes a part of the result only) stays as it is. It comes before blocks are lowered, since it moves
-// blocks.
+// initialisation in a block of its own, in front of the reduction's loops, so that it runs even if they do not: the sum
+// of no elements is 0. Default schedules do so themselves; this pass is for functions without one. If the primitive
+// refuses (a block writes a part of the result only), the block stays as it is. It comes before blocks are lowered,
+// since it moves blocks.
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/state.h"

@@ -1,7 +1,7 @@
-// Before and after: the same language. Index arithmetic and conditions are brought to the analyzer's canonical form
-// under the ranges of the loops and the conditions around them; loops of one iteration, Ifs that are always or never
-// taken, stores to buffers that nobody reads, and empty statements disappear; indices are int64. It runs after each
-// pass that leaves such things, last of all once more.
+// Before and after: the same language. Brings index arithmetic and conditions to the analyzer's canonical form under
+// the ranges of the loops and the conditions around them; removes loops of one iteration, Ifs that are always or never
+// taken, stores to buffers that are never read, and empty statements; makes indices int64. It runs after each pass that
+// leaves such things, and once more as the last pass.
 #include <algorithm>
 #include <unordered_set>
 
@@ -50,7 +50,7 @@ class TensorSimplifier : public StmtMutator {
     if (IsEmptyStmt(copy.body)) return copy.body;
     return Make<ForNode>(std::move(copy));
   }
-  // What a name stands for may be anything: it is no symbolic dimension, which would be at least 0.
+  // The variable of a let may have any value: it is no symbolic dimension, which would be at least 0.
   Stmt Mutate(const Ref<LetStmtNode>& let) override {
     analyzer_.Bind(let->var, arith::Interval::Everything());
     return StmtMutator::Mutate(let);
@@ -89,8 +89,8 @@ class TensorSimplifier : public StmtMutator {
   }
 
  private:
-  // What the analyzer owns: arithmetic over variables and constants. Loads, calls and lets are visited for what they
-  // hold.
+  // Whether the analyzer simplifies the expression: arithmetic over variables and constants. In loads, calls and lets
+  // only the operands are simplified.
   static bool IsArithmetic(const PrimExpr& expr) {
     struct Checker : PrimVisitor {
       bool plain = true;
@@ -118,7 +118,7 @@ class TensorSimplifier : public StmtMutator {
     checker.VisitPrim(expr);
     return checker.effect;
   }
-  // The fact holds while f runs. Facts stay inside of one copy of the analyzer.
+  // Runs f with the fact as known. A copy of the analyzer keeps the fact local.
   template <typename F>
   auto Under(const PrimExpr& fact, F&& f) -> decltype(f()) {
     arith::Analyzer saved = analyzer_;
@@ -140,7 +140,7 @@ class TensorSimplifier : public StmtMutator {
   arith::Analyzer analyzer_;
 };
 
-// Stores to local or workspace buffers that nothing loads do nothing.
+// Stores to local or workspace buffers that are never loaded have no effect.
 class LoadedBuffers : public StmtVisitor {
  public:
   std::unordered_set<const PrimVarNode*> loaded;  // data variables: views share them

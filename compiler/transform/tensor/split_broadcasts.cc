@@ -1,9 +1,9 @@
-// Before: an operand whose extent is not known to be the result's is read at Select(extent == the result's, index, 0),
-// since it may be 1 and repeat (op/broadcast.h). After: the function asks once whether all such extents are what they
-// are in the result. Where they are, a copy of the body runs in which they are one symbol and indices are plain, so
-// that its loops are those of operands of equal dims; elsewhere the body as it was. Functions that allocate (products,
-// attention) stay whole: what they repeat are batches and masks, and two copies would take twice the workspace. It
-// comes before everything that looks at how indices move.
+// Before: an operand whose extent is not known to equal the result's is read at Select(extent == the result's, index,
+// 0), since the extent may be 1 and be broadcast (op/broadcast.h). After: the function tests once whether all such
+// extents equal those of the result. If so, it runs a copy of the body in which they are one symbol and indices are
+// plain, so that its loops are those of operands of equal dims; otherwise the original body. Functions that allocate
+// (products, attention) stay whole: they broadcast batches and masks, and two copies would take twice the workspace. It
+// comes before everything that examines how indices change.
 #include <algorithm>
 #include <unordered_set>
 
@@ -25,7 +25,7 @@ struct Extents {
   }
 };
 
-// The extents that a chosen index compares; nothing for any other choice.
+// Returns the extents that the condition of an index compares; nothing for any other Select.
 std::optional<Extents> Compared(const SelectNode& select) {
   const auto* test = As<BinaryNode>(select.condition);
   const bool repeats = test != nullptr && test->op == BinaryOp::kEQ && select.dtype == DataType::Int(64) &&
@@ -33,7 +33,7 @@ std::optional<Extents> Compared(const SelectNode& select) {
   return repeats ? std::optional(Extents{test->a, test->b}) : std::nullopt;
 }
 
-// Finds what indices compare, and the variables that are no symbols of the function.
+// Finds the extents that indices compare, and the variables that are no symbols of the function.
 class Finder : public StmtVisitor {
  public:
   bool allocates = false;
@@ -97,7 +97,7 @@ class Finder : public StmtVisitor {
   int in_index_ = 0;
 };
 
-// The body where all extents are equal: each one becomes the symbol that stands for it.
+// Rewrites the body for equal extents: each pair becomes one symbol.
 class Equalizer : public StmtMutator {
  public:
   explicit Equalizer(const std::vector<Extents>& equal) : equal_(equal) {
@@ -152,7 +152,7 @@ class Equalizer : public StmtMutator {
   }
 
   const std::vector<Extents>& equal_;
-  std::vector<std::pair<PrimExpr, PrimExpr>> wholes_;  // what an extent of the result is called
+  std::vector<std::pair<PrimExpr, PrimExpr>> wholes_;  // extent of the result -> its symbol
   PrimVarMap symbols_;
   BufferMap buffers_;
 };

@@ -1,4 +1,5 @@
-// The tensor pipeline as a table, and running it. Each pass says in its file what holds before and after.
+// The table of the tensor pipeline, and the function that runs it. Each pass says in its file what holds before and
+// after.
 #include <array>
 
 #include "compiler/transform/tensor/join_views.h"

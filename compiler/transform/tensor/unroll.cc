@@ -1,6 +1,6 @@
-// Before: loops of kind unrolled, of constant extent. After: none; their bodies stand once per iteration with the
-// variable replaced by a constant, so that an accumulator tile is addressed by constants alone. It comes after
-// vectorisation, which is then done once per body.
+// Before: loops of kind unrolled have a constant extent. After: there are none; their bodies are repeated per iteration
+// with the variable replaced by a constant, so that every index of an accumulator tile is constant. It comes after
+// vectorisation, which then handles each body once.
 #include "compiler/ir/fresh_copy.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"

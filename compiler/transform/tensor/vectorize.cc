@@ -1,14 +1,13 @@
-// Before: loops of kind vectorized, of constant extent, whose iterations are independent. After: none; their bodies
-// work on vectors. The loop variable becomes Ramp(0, 1, n), and what depends on it gets n lanes:
-//   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of what the ramp
-//   covers
+// Before: loops of kind vectorized have a constant extent and independent iterations. After: there are none; their
+// bodies work on vectors. The loop variable becomes Ramp(0, 1, n), and expressions that depend on it get n lanes:
+//   - index arithmetic stays a Ramp as long as it is linear; a floordiv or floormod by a multiple of the ramp's range
 //     (the row of a fused loop) is a Broadcast or a Ramp again; anything else is a vector of arbitrary indices;
 //   - a load whose leading indices differ between lanes is one scalar load per lane, joined by a Shuffle (a
 //     transposition reads so), and such a store a serial loop;
-//   - if_then_else whose condition differs between lanes becomes a Select where both values are safe to evaluate (no
-//     load, no integer division), stays one with a condition per lane (masked loads) where its loads are vectors, else
-//     the lanes are computed one by one and joined by a Shuffle;
-//   - an If whose condition differs between lanes stays one where it holds nothing but stores of vectors (masked);
+//   - if_then_else whose condition differs between lanes becomes a Select if both values are safe to evaluate (no
+//     load, no integer division); it stays one with a condition per lane (masked loads) if its loads are vectors;
+//     otherwise the lanes are computed one by one and joined by a Shuffle;
+//   - an If whose condition differs between lanes stays one if it holds only stores of vectors (masked);
 //   - a reduction of all lanes into one element joins the lanes first;
 //   - two vectorized loops around a store that loads along the outer one are a square that is transposed in registers;
 //   - anything else, and anything with an effect, runs as a serial loop.
@@ -31,7 +30,7 @@ namespace {
 
 class SafetyCheck : public PrimVisitor {
  public:
-  bool safe = true;  // may be evaluated where the program would not
+  bool safe = true;  // it may be evaluated where the program would not
 
  protected:
   using PrimVisitor::Visit;
@@ -53,8 +52,8 @@ bool SafeToEvaluate(const PrimExpr& expr) {
   return check.safe;
 }
 
-// A vector that may be computed for some of its lanes alone: its loads are vectors (masked), or one element that any
-// lane needs. Where lanes were computed one by one, the others' loads are not guarded.
+// Whether a vector may be computed for some of its lanes only: its loads are vectors (masked), or of one element that
+// all lanes need. Loads of lanes that are computed one by one are not guarded.
 class MaskCheck : public PrimVisitor {
  public:
   bool can = true;
@@ -83,13 +82,14 @@ PrimExpr Widen(const PrimExpr& expr, int lanes) {
   return expr->dtype.lanes == lanes ? expr : PrimExpr(Make<BroadcastNode>(expr, lanes));
 }
 
-// Rewrites one vectorized loop's body, in which everything is scalar. What does not depend on the variable stays so.
+// Rewrites the body of one vectorized loop, in which everything is scalar. What does not depend on the variable stays
+// scalar.
 class Vectorizer : public StmtMutator {
  public:
   Vectorizer(PrimVar var, int lanes, arith::Analyzer& analyzer)
       : var_(std::move(var)), lanes_(lanes), analyzer_(analyzer) {}
 
-  // These loads have this value (with lanes), and this variable has this one.
+  // Values that are given from outside: of loads (with lanes), and of variables.
   std::unordered_map<const PrimExprNode*, PrimExpr> given;
   PrimVarMap fixed;
 
@@ -118,7 +118,7 @@ class Vectorizer : public StmtMutator {
   }
   PrimExpr Mutate(const Ref<CastNode>& node) override {
     PrimExpr value = MutatePrim(node->value);
-    const DataType dtype = node->dtype.with_lanes(value->dtype.lanes);  // before the value moves
+    const DataType dtype = node->dtype.with_lanes(value->dtype.lanes);  // read before `value` is moved
     return Cast(dtype, std::move(value));
   }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
@@ -127,7 +127,7 @@ class Vectorizer : public StmtMutator {
     const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);
     return indices ? PrimExpr(Make<BufferLoadNode>(load->buffer, *indices)) : LaneByLane(load);
   }
-  // A let of a vector is expanded, so that a scalar form of what uses it exists; code generation shares the value.
+  // A let of a vector is expanded, so that its uses have a scalar form; code generation shares the value.
   PrimExpr Mutate(const Ref<LetNode>& let) override {
     PrimExpr value = MutatePrim(let->value);
     if (!value->dtype.is_scalar()) return MutatePrim(Substitute(let->body, {{let->var, let->value}}));
@@ -158,7 +158,7 @@ class Vectorizer : public StmtMutator {
     if (!indices) return Serial(store);
     PrimExpr value = MutatePrim(store->value);
     const bool vector_place = !indices->empty() && indices->back()->dtype.lanes == lanes_;
-    if (value->dtype.lanes == lanes_ && !vector_place) {  // lanes write one element in turn
+    if (value->dtype.lanes == lanes_ && !vector_place) {  // lanes write one element one after the other
       const std::optional<PrimExpr> joined = JoinLanes(*store);
       return joined ? Stmt(Make<BufferStoreNode>(store->buffer, *joined, *indices)) : Serial(store);
     }
@@ -190,7 +190,7 @@ class Vectorizer : public StmtMutator {
     return op == Intrinsic::kVectorReduceAdd || op == Intrinsic::kVectorReduceMax || op == Intrinsic::kVectorReduceMin;
   }
 
-  // Lanes may differ in the last index alone; nothing where they differ in another one.
+  // Lanes may differ in the last index only; returns nothing if they differ in another one.
   std::optional<std::vector<PrimExpr>> Indices(const std::vector<PrimExpr>& indices) {
     std::vector<PrimExpr> result;
     for (size_t i = 0; i < indices.size(); ++i) {
@@ -226,7 +226,7 @@ class Vectorizer : public StmtMutator {
         !IsConstInt(ra->stride, 1)) {
       return std::nullopt;
     }
-    // All lanes lie in one row of length b.
+    // All lanes are in one row of length b.
     const auto row = AsConstInt(b);
     const bool aligned = row && *row % lanes_ == 0 && analyzer_.ProveDivisible(ra->base, lanes_);
     const bool inside = aligned || analyzer_.ProveLessEqual(FloorMod(ra->base, b) + int64_t{lanes_}, b);
@@ -245,7 +245,7 @@ class Vectorizer : public StmtMutator {
     return Make<SelectNode>(Widen(condition, lanes_), Widen(yes, lanes_), Widen(no, lanes_));
   }
 
-  // if_then_else under a condition per lane.
+  // Returns an if_then_else with a condition per lane.
   PrimExpr Choose(const Ref<PrimCallNode>& call, const PrimExpr& condition, const PrimExpr& yes, const PrimExpr& no) {
     if (SafeToEvaluate(yes) && SafeToEvaluate(no)) return SelectLanes(condition, yes, no);
     const auto masked = [&](PrimExpr mask, const PrimExpr& value, const PrimExpr& other) -> PrimExpr {
@@ -265,7 +265,7 @@ class Vectorizer : public StmtMutator {
     return store != nullptr && store->indices.back()->dtype.lanes == lanes_ && CanMask(store->value) &&
            CanMask(store->indices.back());
   }
-  // `out = out op lanes` with one out for all lanes: the lanes are joined first.
+  // `out = out op lanes` with one out for all lanes: joins the lanes first.
   std::optional<PrimExpr> JoinLanes(const BufferStoreNode& store) {
     const auto* binary = As<BinaryNode>(store.value);
     if (binary == nullptr) return std::nullopt;
@@ -284,7 +284,7 @@ class Vectorizer : public StmtMutator {
                       Make<PrimCallNode>(rest->dtype.element_of(), *join, std::vector<PrimExpr>{rest}));
   }
 
-  // The scalar expression of each lane, joined.
+  // Returns the scalar expression of each lane, joined.
   PrimExpr LaneByLane(const PrimExpr& scalar) const {
     std::vector<PrimExpr> values;
     std::vector<int64_t> positions;
@@ -301,7 +301,7 @@ class Vectorizer : public StmtMutator {
                          Substitute(stmt, WithFixed(var)));
   }
 
-  // What stays scalar has the variables that are fixed at their values too.
+  // Expressions that stay scalar get the values of fixed variables too.
   PrimVarMap WithFixed(PrimExpr value) const {
     PrimVarMap map = fixed;
     map.insert_or_assign(var_, std::move(value));
@@ -313,11 +313,11 @@ class Vectorizer : public StmtMutator {
   arith::Analyzer& analyzer_;
 };
 
-// The columns of a square of n rows of n lanes each, by shuffles of two vectors at a time: first squares within blocks
-// of 128 bits, of which an instruction interleaves all at once, then whole blocks.
+// Transposes a square of n rows of n lanes each, by shuffles of two vectors at a time: first squares within blocks of
+// 128 bits, all of which one instruction interleaves at once, then whole blocks.
 class SquareTransposer {
  public:
-  // Values in between are bound to variables, in order.
+  // Intermediate values are bound to variables, in order.
   std::vector<std::pair<PrimVar, PrimExpr>> lets;
 
   PrimExpr Bind(PrimExpr value) {
@@ -342,7 +342,7 @@ class SquareTransposer {
     }
     std::vector<PrimExpr> columns;
     for (int64_t c = 0; c < n; ++c) {
-      std::vector<PrimExpr> parts;  // blocks c / block of these, joined two by two
+      std::vector<PrimExpr> parts;  // blocks c / block of these, joined in pairs
       for (int64_t group = 0; group < groups; ++group) parts.push_back(rows[group * block + c % block]);
       int64_t width = block, position = c / block * block;
       while (parts.size() > 1) {
@@ -375,8 +375,8 @@ class SquareTransposer {
   }
 };
 
-// for y in vectorized(n): for x in vectorized(n): a store along x, of loads along y: the square goes through registers.
-// Nothing where it is something else.
+// for y in vectorized(n): for x in vectorized(n): a store along x of loads along y: the square is transposed in
+// registers. Returns nothing for other loops.
 std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::Analyzer& analyzer) {
   const auto n = AsConstInt(inner->extent);
   const auto* store = As<BufferStoreNode>(inner->body);
@@ -446,7 +446,7 @@ class VectorizeLoopsMutator : public StmtMutator {
       analyzer_.Bind(inner->var, Range{inner->min, inner->extent});
       if (std::optional<Stmt> square = TransposeSquare(loop, inner, analyzer_)) return *square;
     }
-    if (HoldsVectors(loop->body)) {  // nested vector loops, or vectors written by hand: the outer loop stays a loop
+    if (HoldsVectors(loop->body)) {  // nested vector loops, or vectors in the source: the outer loop stays a loop
       ForNode copy = *loop;
       copy.for_kind = ForKind::kSerial;
       copy.body = MutateStmt(loop->body);

@@ -1,5 +1,5 @@
-// The rules of lowered.h, checked on one function. It judges form (kinds of statements, lanes, scopes, sizes), not
-// meaning: bounds and races are the interpreter's to find.
+// Checks the rules of lowered.h on one function: form (kinds of statements, lanes, scopes, sizes), not meaning. Bounds
+// and races are checked by the interpreter.
 #include <algorithm>
 #include <unordered_set>
 
