@@ -1,12 +1,13 @@
-/* Ingot's C API to compile: a model file in, an executable out, in memory or as a file. C11, usable from C++. A library
- * of its own (libingot-compiler), which needs LLVM; what it makes runs with ingot.h alone. Statuses are ingot.h's.
+/* Ingot's C API to compile: a model file in, an executable out, in memory or as a file. C11, usable from C++. It is a
+ * library of its own (libingot-compiler), which needs LLVM; the executables run with ingot.h alone. Statuses are
+ * ingot.h's.
  *
  *     ingot_compile_options options = INGOT_COMPILE_OPTIONS_INIT;
  *     ingot_compiled* compiled = NULL;
  *     status = ingot_compile("model.onnx", &options, &compiled);
  *     status = ingot_compiled_write(compiled, INGOT_FORM_PROGRAM, "model");
  *
- * Running out of memory ends the process in here (LLVM cannot do otherwise). Calls may come from several threads. */
+ * If memory runs out, the process ends (LLVM cannot do otherwise). Calls may come from several threads. */
 #ifndef INGOT_COMPILER_H_
 #define INGOT_COMPILER_H_
 
@@ -46,11 +47,12 @@ typedef struct ingot_compile_options {
         0                                                                                                              \
   }
 
-/* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. own: *compiled. */
+/* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. The caller owns *compiled and releases it
+ * with ingot_compiled_release. */
 INGOT_API ingot_status* ingot_compile(const char* model_path, const ingot_compile_options* options,
                                       ingot_compiled** compiled) INGOT_WARN_UNUSED;
 
-/* The executable's bytes, for ingot_executable_open_memory; borrowed from `compiled`. */
+/* The executable's bytes and their number, for ingot_executable_open_memory; borrowed from `compiled`. */
 INGOT_API const void* ingot_compiled_data(const ingot_compiled* compiled);
 INGOT_API size_t ingot_compiled_size(const ingot_compiled* compiled);
 
@@ -58,9 +60,9 @@ typedef enum ingot_form {
   INGOT_FORM_EXECUTABLE = 0, /* a file for ingot_executable_open */
   INGOT_FORM_PROGRAM = 1,    /* a native program */
   INGOT_FORM_OBJECT = 2,     /* an ELF object, and a C header beside it */
-  INGOT_FORM_SHARED = 3      /* the same as a shared library */
+  INGOT_FORM_SHARED = 3      /* an ELF shared library, and a C header beside it */
 } ingot_form;
-/* Writes it whole or not at all. */
+/* Writes the file whole or not at all. */
 INGOT_API ingot_status* ingot_compiled_write(const ingot_compiled* compiled, ingot_form form,
                                              const char* path) INGOT_WARN_UNUSED;
 
@@ -73,11 +75,11 @@ typedef struct ingot_write_options {
   double golden_relative_tolerance;
   double golden_absolute_tolerance;
   const char* external_weights; /* as --external-weights, which needs keep_prepare; NULL: the weights stay inside */
-  const char* launcher;         /* of programs: another front part; NULL: the one that belongs to this library */
+  const char* launcher;         /* for programs: the launcher's path; NULL: the one that belongs to this library */
 } ingot_write_options;
 #define INGOT_WRITE_OPTIONS_INIT \
   { sizeof(ingot_write_options), NULL, NULL, NULL, 0, 1e-4, 1e-5, NULL, NULL }
-/* The same with options, which may be NULL. */
+/* Like ingot_compiled_write, with options, which may be NULL. */
 INGOT_API ingot_status* ingot_compiled_write_with(const ingot_compiled* compiled, ingot_form form, const char* path,
                                                   const ingot_write_options* options) INGOT_WARN_UNUSED;
 INGOT_API void ingot_compiled_release(ingot_compiled* compiled);
