@@ -1,5 +1,5 @@
-// One table says how each ONNX dtype is stored. Reading is a chain of cases: bytes split off or raw, external data, a
-// typed field (shared if it has the dtype's layout, else narrowed), and sparse tensors made dense.
+// One table says which DataType each ONNX dtype is. Reading is a chain of cases: external data, raw bytes (split off or
+// not), a typed field (shared if it has the dtype's layout, else narrowed); sparse tensors are made dense.
 #include "compiler/importer/onnx_tensor.h"
 
 #include <charconv>

@@ -1,5 +1,5 @@
-// The signature of an exported PrimFunc comes from its parameters and its kernel's descriptor; its body is one kernel
-// call, and no IR is walked.
+// The signature of an exported PrimFunc comes from its parameters and its kernel's descriptor; the body of the function
+// is one kernel call.
 #include "compiler/lower/prim_entry.h"
 
 #include <algorithm>

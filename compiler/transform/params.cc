@@ -1,5 +1,5 @@
-// Conversions between tensors and constants without copies, and two mutators: one binds parameters to constants, the
-// other replaces named constants by parameters.
+// Conversions between tensors and constants, and two mutators: one binds parameters to constants, the other replaces
+// named constants by parameters.
 #include "compiler/transform/params.h"
 
 #include <algorithm>

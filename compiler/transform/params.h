@@ -22,7 +22,7 @@ struct NamedConstant {
 
 // Returns the elements of a compact tensor as a constant, without a copy.
 std::shared_ptr<const ir::ConstantData> ConstantOf(const Tensor& tensor);
-// Returns the constant as a tensor, without a copy.
+// Returns a tensor with a copy of the constant's elements.
 Result<Tensor> TensorOf(const ir::ConstantData& constant);
 
 // Replaces parameters of a graph function by the constants of their names. Errors: a constant that names no parameter,

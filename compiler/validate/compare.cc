@@ -1,4 +1,4 @@
-// Elements are decoded to double and compared one by one; the tolerance for rounding is one number per tensor.
+// Elements are compared one by one, as bits and then as numbers; the tolerance for rounding is one number per tensor.
 #include "compiler/validate/compare.h"
 
 #include <algorithm>
