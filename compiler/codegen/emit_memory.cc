@@ -136,8 +136,9 @@ llvm::Value* KernelEmitter::FirstLanes(llvm::Value* count, int lanes) {
   return b_.CreateICmpSLT(llvm::ConstantVector::get(numbers), numeric_.Broadcast(count, lanes));
 }
 
-// The halves, quarters, ... that the count is made of, one after the other: masked stores are slow where the machine
-// has no mask registers, and a count that is the same for each row makes these branches predictable.
+// Stores the first `count` lanes as a half, a quarter, ... of the vector, one after the other, as the bits of the count
+// say. Masked stores are slow if the machine has no mask registers, and a count that is the same for each row makes
+// these branches predictable.
 void KernelEmitter::StoreFirstLanes(const Storage& storage, llvm::Value* value, llvm::Value* offset, DataType dtype) {
   const llvm::Align alignment(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
   const auto lanes_of = [&](llvm::Value* vector, int first, int count) -> llvm::Value* {

@@ -117,7 +117,7 @@ Result<MachineCode> EmitObject(llvm::Module& module, llvm::TargetMachine& machin
 }
 
 std::string EmitAssembly(const llvm::Module& module, llvm::TargetMachine& machine) {
-  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);  // emission changes what it is given
+  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);  // emission changes the module
   std::map<std::string, int64_t> frames;
   std::string error;
   copy->getContext().setDiagnosticHandler(std::make_unique<Diagnostics>(&frames, &error));

@@ -12,7 +12,7 @@
 //   sin, cos   x - n pi/2, in float64 for float32 arguments; float32 arguments of 2^28 and more multiply the bits of
 //              2 / pi that matter (Payne and Hanek), in a branch that is hardly ever taken.
 //   sinh, cosh from exp(|x|) / 2 and exp(|x|) - 1, which come from one reduction.
-//   asinh, acosh, atanh  log1p of what is exact near the zero; log(2 x) where squares would overflow.
+//   asinh, acosh, atanh  log1p of an argument that is exact near the zero; log(2 x) where squares would overflow.
 //   atan       x, (x - 1) / (x + 1) or -1 / x, whichever is in [-tan(pi/8), tan(pi/8)]: t + t z P(z).
 //   asin, acos |x| <= 1/2: x + x z P(z); else 2 asin(sqrt((1 - |x|) / 2)) from pi / 2.
 //   pow        exp(y log(x)) with the logarithm as an unevaluated sum of two float64; float32 through float64.
@@ -38,7 +38,7 @@ struct Format {
   double round_magic;       // adding it leaves round(x) in the low bits of the sum
   double exp_min, exp_max;  // beyond them exp is 0 or infinite
   double ln2_hi, ln2_lo;    // hi has trailing zeros: e * hi is exact
-  double ln2, ln2_rest;     // ln2 rounded to the format, and what that misses
+  double ln2, ln2_rest;     // ln2 rounded to the format, and the remainder
   double smallest_normal;
   int64_t sqrt_half_bits;
   double tanh_max;                                                  // above it tanh rounds to 1

@@ -51,7 +51,7 @@ Result<std::pair<std::string, std::string>> ParseState(const std::string& text);
 
 // Callbacks for what a caller may watch. All may be empty.
 struct CompileObserver {
-  std::function<void(std::string_view note)> log, detail;  // what users should know; what explains the result
+  std::function<void(std::string_view note)> log, detail;  // notes for users; notes that explain the result
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
   // Called after the import ("import") and after every pass over the whole module; replaceable weights are shown with
   // the model's elements.

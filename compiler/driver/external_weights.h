@@ -1,6 +1,6 @@
 // Weights in a file of their own (vm-compile --external-weights): a .safetensors beside the executable, which names it
 // by a relative path and knows its size and hashes. In: a program with replaceable weights (keep_prepare); out: the
-// file, and the program without their bytes. What safetensors cannot hold stays in the program.
+// file, and the program without their bytes. Weights of dtypes that safetensors lacks stay in the program.
 #pragma once
 
 #include <string>

@@ -38,8 +38,8 @@
 //   - operands of Binary, Select, Cast, ... have equal lanes (scalars are broadcast explicitly); Select's condition is
 //     bool of the same lanes;
 //   - if_then_else has a scalar condition (its values may be vectors) or one per lane. It evaluates the chosen side
-//     alone, lane by lane: the other side may hold an out-of-bounds load. It is how padding reads. With a condition per
-//     lane, what is chosen where it is false is safe to evaluate everywhere;
+//     alone, lane by lane: the other side may hold an out-of-bounds load. Padding is read in this way. With a condition
+//     per lane, the value for false is safe to evaluate everywhere;
 //   - accesses may go to a view: a buffer of one dimension with the data variable of a compact one, whose elements it
 //     numbers in order;
 //   - Shuffle concatenates the lanes of its vectors or scalars; it appears where lanes were computed one by one;
