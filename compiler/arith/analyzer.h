@@ -29,11 +29,12 @@ class Analyzer {
   void Bind(const ir::PrimVar& var, const ir::Range& range);
   void Bind(const ir::PrimVar& var, Interval interval);
   void BindValue(const ir::PrimVar& var, const ir::PrimExpr& value);  // var is this expression
-  void Assume(const ir::PrimExpr& condition);                         // such as a predicate
+  void Assume(const ir::PrimExpr& condition);                         // holds from here on
 
   // An equal expression in canonical form (sums of products ordered by first occurrence, constants last). Divisors
   // are taken to be other than 0.
   ir::PrimExpr Simplify(const ir::PrimExpr& expr);
+  // An interval that holds every value of a scalar integer expression; unbounded where nothing is known.
   Interval Bounds(const ir::PrimExpr& expr);
   // Proofs: false means "not proved".
   bool ProveEqual(const ir::PrimExpr& a, const ir::PrimExpr& b);

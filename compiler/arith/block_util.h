@@ -1,5 +1,5 @@
-// What a statement reads and writes, as boxes per buffer: the reads and writes of a block. Used by tensor expressions,
-// the parser (blocks written without T.reads / T.writes) and schedule primitives.
+// The regions that a statement reads and writes, as a box per buffer: a block's reads and writes. Tensor expressions,
+// the parser (for blocks written without T.reads / T.writes) and schedule primitives use it.
 #pragma once
 
 #include <vector>

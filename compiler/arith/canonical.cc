@@ -275,8 +275,8 @@ std::optional<LinearSum> Analyzer::FloorModuloBy(const LinearSum& a, int64_t div
   return CanonicalAtom(ir::FloorMod(Build(rest), ir::IntImm(a.dtype, divisor)));
 }
 
-// By a product of symbols with a positive coefficient: what it divides term by term, and a remainder proved to lie in
-// [0, divisor).
+// Division by a product of symbols with a positive coefficient: the terms that it divides make the quotient, and the
+// others must be proved to lie in [0, divisor).
 std::optional<LinearSum> Analyzer::DivideBySymbol(const LinearSum& a, const LinearSum& divisor, bool modulo) {
   if (divisor.terms.size() != 1 || divisor.constant != 0 || divisor.terms[0].coefficient <= 0) return std::nullopt;
   const LinearTerm& by = divisor.terms[0];

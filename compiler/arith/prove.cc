@@ -85,7 +85,7 @@ Interval Analyzer::ComputeBoundsOfAtom(const PrimExpr& atom) {
       case BinaryOp::kDiv:
         if (node->op == BinaryOp::kDiv && a.min < 0) break;
         if (b.is_single() && b.min > 0) return Intersect(range, FloorDivide(a, b.min));
-        // A positive divisor brings a value that is not negative no farther from 0.
+        // Division by a positive number does not increase a value that is not negative.
         if (b.min >= 0 && a.min >= 0) return {0, a.max};
         break;
       case BinaryOp::kFloorMod:
@@ -136,8 +136,8 @@ Interval Analyzer::BoundsOf(const LinearSum& sum) {
 }
 
 bool Analyzer::ProveNonNegative(const LinearSum& sum) {
-  // Canonical forms inside a proof would ask in turn which operand of a minimum is the smaller one, and so on without
-  // end: there they keep it.
+  // Canonical forms of minima ask for proofs in turn. Inside of a proof they get none, and keep the minimum, so that
+  // this ends.
   if (proving_) return false;
   proving_ = true;
   int budget = kMaxSteps;
@@ -153,7 +153,7 @@ bool Analyzer::ProveNonNegative(const LinearSum& sum, int depth, int& budget) {
   for (const LinearSum& fact : non_negative_) {
     if (fact.dtype != sum.dtype) continue;
     const auto left = AddScaled(sum, fact, -1);
-    // A fact helps only where it cancels something.
+    // A fact helps only where it cancels a term.
     if (left.has_value() && left->terms.size() < sum.terms.size() + fact.terms.size() &&
         ProveNonNegative(*left, std::min(depth - 1, 2), budget)) {
       return true;

@@ -1,6 +1,6 @@
 // nn: models as C++ classes. A Module owns named parameters and named children in order of definition; a Layer takes
 // one value and gives one. Export runs the forward functions once over symbolic values and gives an IRModule, whose
-// functions take the inputs and then every parameter, and the list of parameters with their data, as far as it is set.
+// functions take the inputs and then every parameter, and the list of parameters with those data that are set.
 //
 //     struct Mlp : nn::Layer {
 //       nn::Linear& fc1 = Add<nn::Linear>("fc1", 784, 256);
@@ -30,7 +30,7 @@ namespace ingot::nn {
 
 class Parameter;
 
-// One forward function in the making: its bindings and the variables of the parameters.
+// A forward function under construction: its builder and the variables of the parameters.
 class Graph {
  public:
   explicit Graph(builder::BlockBuilder& builder) : builder_(builder) {}

@@ -62,8 +62,8 @@ class Stage {
   void Bind(const ir::IterVar& axis, const ir::IterVar& thread) {
     steps_.push_back({Step::kBind, {axis}, {}, 0, thread->thread_tag});
   }
-  // Where the stage is computed: under an axis of another stage that reads it, in place of what it is read by, or in a
-  // nest of its own (as from the start). The last of these calls counts.
+  // The place where the stage is computed: under an axis of another stage that reads it, inlined into its readers, or
+  // in a nest of its own (the default). The last of these calls counts.
   void ComputeAt(const Stage& consumer, const ir::IterVar& axis);
   void ComputeInline() { place_ = Inline{}; }
   void ComputeRoot() { place_ = Root{}; }

@@ -104,7 +104,7 @@ struct NotNode : PrimExprNode {
   PrimExpr a;
   explicit NotNode(PrimExpr x) : PrimExprNode(kKind, x->dtype), a(std::move(x)) {}
 };
-// Both values are evaluated; T.if_then_else (an intrinsic) evaluates the chosen one alone.
+// Both values are evaluated; T.if_then_else (an intrinsic) evaluates only the chosen one.
 struct SelectNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kSelect;
   INGOT_NODE_MEMBERS(SelectNode);

@@ -57,7 +57,7 @@ class Sequence {
     return hash;
   }
 
-  // The description of the place where the sequences part.
+  // Describes the first place where the sequences differ.
   std::string DescribeDifference(const Sequence& other) const {
     const size_t common = std::min(words_.size(), other.words_.size());
     size_t i = 0;

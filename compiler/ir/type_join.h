@@ -1,4 +1,4 @@
-// What is known of a value that may have either of two types, such as the result of a branch.
+// JoinTypes gives the type of a value that may have either of two types, such as the result of a branch.
 #pragma once
 
 #include "compiler/ir/type.h"

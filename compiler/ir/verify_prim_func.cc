@@ -26,7 +26,7 @@ class PrimFuncVerifier : public StmtVisitor {
     }
     for (const PrimFuncParam& param : function.params) {
       if (!param.buffer) continue;
-      // A shape binds the symbols that occur in it first.
+      // A parameter's shape binds the symbols in it that were not bound before.
       for (const PrimExpr& dim : param.buffer->shape) {
         for (const PrimVar& var : FreePrimVars(dim)) vars_.insert(var);
       }
@@ -235,7 +235,7 @@ class PrimFuncVerifier : public StmtVisitor {
     vars_.erase(buffer->data);
   }
   void Access(const Buffer& buffer, const std::vector<PrimExpr>& indices) {
-    // A view of a buffer in scope: its data variable, one dimension.
+    // A view of a buffer in scope has that buffer's data variable and one dimension.
     const bool is_view = buffer->shape.size() == 1 && vars_.contains(buffer->data);
     if (!buffers_.contains(buffer) && !is_view) return Fail("buffer " + buffer->name + " is not in scope");
     if (indices.size() != buffer->shape.size()) {

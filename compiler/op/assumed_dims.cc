@@ -257,7 +257,7 @@ void ScatterNd(Assumptions& a) {
 }
 
 // States are [directions, batch, hidden] beside gates of [steps, batch, ...] and weights of [directions, panels,
-// hidden, gates, lanes]; lengths, behind them, are [batch], a bias [directions, panels, .., lanes].
+// hidden, gates, lanes]; after them lengths are [batch], a bias is [directions, panels, .., lanes].
 template <size_t num_states>
 void Recurrent(Assumptions& a) {
   for (size_t i = 2; i < a.num_operands(); ++i) {

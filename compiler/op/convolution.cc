@@ -1,6 +1,6 @@
 // Convolution, transposed convolution and pooling over one, two or three spatial axes. Layouts are permutations of N, C
-// and the spatial letters (data), of O, I and these (kernel; I, O of transposed ones): W, HW or DHW. Padding is what
-// stands before each spatial axis, then what stands behind each.
+// and the spatial letters (data), of O, I and these (kernel; I, O of transposed ones): W, HW or DHW. Padding is the
+// number of elements before each spatial axis, then after each.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,12 +15,12 @@
 namespace ingot::op {
 namespace {
 
-// By the number of spatial axes.
+// The default layouts, by the number of spatial axes.
 constexpr const char* kDataLayouts[] = {"", "NCW", "NCHW", "NCDHW"};
 constexpr const char* kKernelLayouts[] = {"", "OIW", "OIHW", "OIDHW"};
 constexpr const char* kTransposedKernelLayouts[] = {"", "IOW", "IOHW", "IODHW"};
 
-// One figure per spatial axis, from that many or from one for all.
+// One value per spatial axis, from that many values or from one for all axes.
 Result<std::vector<int64_t>> PerAxis(const std::vector<int64_t>& values, size_t rank, const char* name, int64_t least) {
   const bool fits = (values.size() == 1 || values.size() == rank) &&
                     std::ranges::all_of(values, [&](int64_t value) { return value >= least; });
@@ -29,7 +29,8 @@ Result<std::vector<int64_t>> PerAxis(const std::vector<int64_t>& values, size_t 
   return Status(StatusCode::kBadInput, std::string(name) + ": expected " + count + " >= " + std::to_string(least) +
                                            ", got " + std::to_string(values.size()) + " values");
 }
-// Before each axis, then behind each: from all of these, from one for both sides of each axis, or from one number.
+// The padding before each axis, then after each axis, from all of these values, from one value per axis for both sides,
+// or from one value.
 Result<std::vector<int64_t>> Padding(const std::vector<int64_t>& values, size_t rank) {
   for (int64_t value : values) {
     if (value < 0)
@@ -67,7 +68,7 @@ Result<CallParts> NormalizeWindow(CallParts parts) {
   return NormalizeWindow(std::move(parts), rank);
 }
 
-// Where each of the letters stands in a layout.
+// The position of each of the letters in the layout that the attribute names.
 Result<std::vector<size_t>> LayoutAxes(const ir::Call& call, const char* attr, std::string_view letters) {
   const std::string& layout = call->attrs.GetString(attr);
   std::vector<size_t> axes;
@@ -105,7 +106,7 @@ topi::Window WindowOf(const ir::Call& call) {
 }
 
 // How many windows fit: (in + padding - dilation * (window - 1) - 1) / stride + 1, rounded down, or up in ceil mode,
-// where a window that would start behind the data and the padding before it does not count (ONNX, PyTorch).
+// where a window that would start after the end of the data does not count (ONNX, PyTorch).
 ir::PrimExpr OutputExtent(const ir::PrimExpr& in, const ir::PrimExpr& window, int64_t before, int64_t behind,
                           int64_t dilation, int64_t stride, bool ceil_mode) {
   const ir::PrimExpr reach = SimplifyDim((window - 1) * dilation + 1);
@@ -123,7 +124,7 @@ Status CheckExtent(const ir::Call& call, const ir::PrimExpr& extent, size_t rank
 }
 
 // ---- Convolution
-// What both kinds of convolution check: ranks, and channels in groups. The result's dtype.
+// Checks what both kinds of convolution need, ranks and channels in groups, and returns the result's dtype.
 Result<std::optional<DataType>> CheckOperands(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType weight, TensorArg(call, 1));

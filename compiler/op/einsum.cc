@@ -21,7 +21,7 @@ Status Malformed(std::string_view subscripts, const std::string& why) {
   return Status(StatusCode::kBadInput, "einsum \"" + std::string(subscripts) + "\": " + why);
 }
 
-// One term; `ellipsis`: how many axes "..." stands for.
+// The labels of one term; `ellipsis` is the number of axes that "..." stands for.
 Result<std::vector<int>> ParseTerm(std::string_view subscripts, std::string_view term, int ellipsis) {
   std::vector<int> labels;
   bool has_ellipsis = false;

@@ -32,7 +32,7 @@ Result<std::vector<ir::TensorType>> TensorTupleArg(const ir::Call& call, size_t 
 Result<std::optional<Dims>> ShapeArg(const ir::Call& call, size_t i, int* rank = nullptr);
 // Argument i as a tuple of constant integers.
 Result<std::vector<int64_t>> IntTupleArg(const ir::Call& call, size_t i);
-// The same with expressions, all int64.
+// The same with scalar expressions, all int64.
 Result<std::vector<ir::PrimExpr>> PrimTupleArg(const ir::Call& call, size_t i);
 // Argument i as a scalar expression (R.prim_value).
 Result<ir::PrimExpr> PrimArg(const ir::Call& call, size_t i);

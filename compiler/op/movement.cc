@@ -21,7 +21,7 @@ int RankOf(const ReferenceTensor& tensor) { return static_cast<int>(tensor.dims.
 // ---- split: at given places of an axis, or into equal parts, of which the last ones may be shorter.
 Result<int> SplitAxis(const ir::Call& call, int rank) { return NormalizeAxis(call, call->attrs.GetInt("axis"), rank); }
 
-// Where each part begins, and the end.
+// The first place of each part, and the end of the axis.
 Result<std::vector<PrimExpr>> SplitPlaces(const ir::Call& call, const PrimExpr& extent) {
   const ir::AttrValue& how = *call->attrs.Find("indices_or_sections");
   std::vector<PrimExpr> places = {ir::Int64(0)};

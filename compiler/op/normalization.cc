@@ -75,7 +75,7 @@ std::vector<ReferenceTensor> NormalizeGroups(const ReferenceTensor& x, const Ref
   return {std::move(out)};
 }
 
-// Groups of the elements that differ along axes alone.
+// Groups of elements whose indices differ only along the given axes.
 Grouping GroupsOver(const std::vector<int64_t>& dims, const std::vector<int>& axes,
                     const std::vector<int>& param_axes) {
   std::vector<int64_t> kept = dims;

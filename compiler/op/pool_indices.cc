@@ -1,4 +1,4 @@
-// Where the greatest value under each window of a pool stands: nn.max_pool_indices. The pooled values are an argument,
+// nn.max_pool_indices: the place of the greatest value under each window of a pool. The pooled values are an argument,
 // so that the pool itself is the same operator with and without indices.
 #include <cmath>
 

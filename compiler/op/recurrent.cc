@@ -1,4 +1,4 @@
-// Recurrent layers: nn.rnn, nn.gru and nn.lstm, the scan over time alone (recurrent.h says what their tensors hold).
+// Recurrent layers: nn.rnn, nn.gru and nn.lstm, only the scan over time (recurrent.h describes their tensors).
 #include "compiler/op/recurrent.h"
 
 #include <algorithm>

@@ -110,7 +110,7 @@ struct CaseTraits {
   std::vector<DataType> dtypes = {};  // of the first tensor (or the result, without one); each needs a case
 };
 
-// What a call is made of, besides its operator.
+// The parts of a call besides its operator.
 struct CallParts {
   std::vector<ir::Expr> args;
   ir::Attrs attrs;
@@ -150,7 +150,7 @@ struct OpRow {
   // operator stays outside of prepare.
   Result<PrepareCall> (*prepare)(const ir::Call& call) = nullptr;
   std::vector<Implementation> implementations = {};
-  // What legalising calls its tensor functions; null: the part of the name behind the last dot.
+  // The name that legalising gives its tensor functions; null: the part of the operator's name after the last dot.
   const char* function_name = nullptr;
   CaseTraits cases = {};
 };

@@ -15,7 +15,7 @@ namespace ingot::op {
 namespace {
 
 // ---- reshape, flatten, expand_dims, squeeze: equal elements in equal order.
-// At most one -1 stands for what is left over.
+// At most one dim may be -1: it becomes the quotient of the numbers of elements.
 Result<CallParts> NormalizeReshape(CallParts parts) {
   const auto* shape = ir::As<ir::ShapeExprNode>(parts.args[1]);
   const auto* x = ir::As<ir::TensorTypeNode>(parts.args[0]->type);
@@ -326,7 +326,7 @@ Result<ir::Type> InferStridedSlice(const ir::Call& call) {
   return TensorOf(std::move(dims), x->dtype, x);
 }
 
-// Where each axis of the result begins and how it steps.
+// The start and the step of each axis in the data.
 struct Walk {
   std::vector<int64_t> starts, steps;
 };
@@ -414,7 +414,7 @@ Result<ir::Type> InferPad(const ir::Call& call) {
   return TensorOf(std::move(dims), x->dtype, x);
 }
 
-// What a place of a padded axis repeats; -1: the constant.
+// The place of the axis from which a place of the padded axis is read; -1: it is the constant.
 int64_t PaddedPlace(int64_t place, int64_t extent, topi::PadMode mode) {
   switch (mode) {
     case topi::PadMode::kConstant:

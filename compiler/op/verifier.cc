@@ -173,7 +173,7 @@ class FunctionVerifier {
       if (const Function function = module_.FindFunction(global->name)) {
         expected = function->params.size();
       } else if (const PrimFunc prim = module_.FindPrimFunc(global->name)) {
-        expected = prim->params.size();  // called as it is: it writes the buffers that it is given
+        expected = prim->params.size();  // a direct call: the function writes the buffers that it is given
       } else {
         return Fail("no function " + global->name + " in the module");
       }

@@ -201,7 +201,7 @@ te::Tensor DefineRoiAlign(const TeArgs& args) {
   return topi::Map(bins, finish, "roi_bins");
 }
 
-// As many samples as the bins are long: loops over numbers that the boxes decide.
+// With as many samples as the bins are long: the number of iterations is data-dependent, so these are statements.
 Statements DefineAdaptiveRoiAlign(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const RoiCall roi = *ReadRoi(args.call());
   const Buffer &data = inputs[0], &rois = inputs[1], &batch = inputs[2];

@@ -31,7 +31,7 @@ Result<LoopVar> Fuse(ScheduleState& state, const std::vector<LoopVar>& loops);
 Status Reorder(ScheduleState& state, const std::vector<LoopVar>& loops);
 // Loop over [0, n) -> two loops after each other, over the greatest multiple of `multiple` that is <= n, and the rest.
 // A part that is provably empty is left out. Blocks of the rest are copies named NAME_tail; intermediates that live
-// inside of the loop alone are copied with them.
+// only inside of the loop are copied with them.
 struct LoopParts {
   std::optional<LoopVar> main, tail;
 };
@@ -67,9 +67,9 @@ Result<BlockName> RecomputeFor(ScheduleState& state, const BlockName& producer,
                                const std::vector<BlockName>& consumers);
 
 // ---- primitives/inline.cc
-// Replaces every read of what the block writes by its expression; the block goes.
+// Replaces every read of the block's result by the block's expression and removes the block.
 Status ComputeInline(ScheduleState& state, const BlockName& block);
-// Replaces the producer's store by this (element-wise) consumer's; the consumer goes.
+// Replaces the producer's store by the store of this (element-wise) consumer and removes the consumer's block.
 Status ReverseComputeInline(ScheduleState& state, const BlockName& block);
 
 // ---- primitives/cache.cc

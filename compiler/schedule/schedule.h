@@ -29,7 +29,7 @@ class Schedule {
   const Trace& trace() const { return trace_; }
   const Status& status() const { return status_; }
 
-  // What a handle stands for now. Void handles have nothing (INGOT_CHECKed by Block and Loop).
+  // The block, loop or integer that a handle stands for now. Block and Loop INGOT_CHECK that the handle is not void.
   bool IsVoid(BlockRV block) const;
   bool IsVoid(LoopRV loop) const;
   BlockSite Block(BlockRV block) const;

@@ -15,8 +15,8 @@ namespace ingot::schedule {
 
 struct TensorIntrinNode : ir::Node {
   std::string name;
-  // One nest of loops around one block whose iteration variables are the loops, with stores alone. An extent is a
-  // constant, or a symbolic variable: then the intrinsic takes any.
+  // One nest of loops around one block whose iteration variables are the loops; the block holds only stores. An extent
+  // is a constant, or a symbolic variable: then the intrinsic takes any.
   ir::PrimFunc description;
   // The same buffer parameters; its root block may allocate, and holds loops and statements without blocks.
   ir::PrimFunc implementation;

@@ -19,7 +19,7 @@ namespace ingot::te {
 struct OperationNode : ir::Node {
   std::string name;                  // of the stage: the block's name
   std::vector<ir::IterVar> axes;     // spatial: one per dimension
-  std::vector<ir::PrimExpr> bodies;  // one per result; a ReduceNode is allowed at the root alone
+  std::vector<ir::PrimExpr> bodies;  // one per result; a ReduceNode must be a whole body
   ir::Attrs attrs;                   // become the block's annotations
   bool is_placeholder() const { return bodies.empty(); }
 };

@@ -13,8 +13,8 @@
 // miss the cache row by row, packed by columns. With few queries (decoding) packing would cost more than it saves:
 // scores are dot products along the depth instead.
 //
-// Tails: a key behind the last one is a copy of the last one with the score -inf; a query behind the last one is a copy
-// of the last one whose result is not written.
+// Tails: positions after the last key are copies of it with the score -inf; positions after the last query are copies
+// of it whose results are not written.
 #include "compiler/op/topi/attention.h"
 
 #include <algorithm>
@@ -299,7 +299,7 @@ class FusedKernel {
   }
 
  private:
-  // As few tiles as possible, then as small ones.
+  // As few tiles as possible, and tiles that are as small as that number allows.
   static int64_t ChooseRows(int64_t queries) {
     const int64_t tiles = (queries + kMaxRows - 1) / kMaxRows;
     return (queries + tiles - 1) / tiles;
@@ -493,7 +493,7 @@ class FusedKernel {
     return Store(out_, std::move(value), AttentionIndices(config_.layouts[3], batch_, Query(i), head_, h));
   }
 
-  // The bias of a query of the tile and a key by its position; of a key behind the last one 0.
+  // The bias of a query of the tile and the key at a position; 0 for positions after the last key.
   PrimExpr Bias(const PrimExpr& i, const PrimExpr& position) const {
     PrimExpr bias = Load(bias_, BiasIndices(bias_->shape, config_, {batch_, head_, ReadableQuery(i), position}));
     const bool varies = !bias_->shape.empty() && !ir::IsConstInt(bias_->shape.back(), 1);
@@ -685,7 +685,7 @@ class FusedKernel {
   bool uses_dots_, packs_values_, queries_are_ragged_, keys_are_ragged_, is_single_block_;
   PrimExpr num_tiles_, num_panels_;
   Buffer panels_, columns_, poison_, scores_, sum_, visible_;
-  // Of the place in the loops that is being built.
+  // The place in the loops that is being built.
   PrimExpr batch_, head_, row_, first_key_, block_panels_;
 };
 

@@ -21,7 +21,7 @@ enum class CausalMask : uint8_t {
   kBottomRight,  // query i sees keys 0 .. i + num_keys - num_queries
 };
 
-// What the operands' axes mean, and everything that is no tensor.
+// The meaning of the operands' axes, and all parameters that are not tensors.
 struct AttentionConfig {
   // Of query, key, value and result: the order of the letters B (batch), S (sequence), N (heads) and H (depth).
   std::array<std::string, 4> layouts;
@@ -47,7 +47,7 @@ struct AttentionConfig {
   // Whether a key that is not finite shows where the causal mask hides it.
   bool hidden_keys_show() const { return stepwise && causal != CausalMask::kNone && !hidden; }
   bool hidden_values_show() const { return stepwise && causal != CausalMask::kNone; }
-  // Whether there may be queries from which everything is hidden and that give zeros for it.
+  // Whether there may be queries that see no key and give zeros for that reason.
   bool may_mask(bool has_bias) const { return masked_gives_zero && (has_bias || causal == CausalMask::kBottomRight); }
 };
 
@@ -55,11 +55,11 @@ struct AttentionConfig {
 te::Indices AttentionIndices(const std::string& layout, PrimExpr batch, PrimExpr position, PrimExpr head,
                              PrimExpr element);
 
-// inputs: query, key, value and perhaps bias, whose dims broadcast to [batch, heads, queries, keys]; one of bool says
-// which keys are seen. Small floats are computed in float32.
+// inputs: query, key, value and perhaps bias, whose dims broadcast to [batch, heads, queries, keys]; a bias of
+// bool says which keys are seen. Small floats are computed in float32.
 te::Tensor Attention(const std::vector<te::Tensor>& inputs, const AttentionConfig& config, DataType dtype);
 
-// The same for float32 with constant depths: see attention.cc for how.
+// The same as statements, the fused kernel (attention.cc describes it): for float32 with constant depths.
 std::vector<ir::Stmt> FusedAttention(const std::vector<ir::Buffer>& inputs, const ir::Buffer& out,
                                      const AttentionConfig& config);
 

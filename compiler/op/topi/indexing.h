@@ -6,7 +6,7 @@
 
 namespace ingot::op::topi {
 
-// What an index outside of its axis means to Take.
+// How Take reads an index outside of its axis.
 enum class OutOfRange : uint8_t {
   kNearest,  // the nearest element
   kFromEnd,  // below 0 it counts from the end; then the nearest element

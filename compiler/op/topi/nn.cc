@@ -13,8 +13,8 @@
 namespace ingot::op::topi {
 namespace {
 
-// The data with every window inside, padded by value where needed. In ceil mode the last window may end behind the
-// padding by up to a stride.
+// The data with every window inside, padded by value where needed. In ceil mode the last window may reach
+// beyond the padding by up to a stride.
 te::Tensor PadWindows(const te::Tensor& data, const Window& window, bool ceil_mode, const PrimExpr& value) {
   const size_t rank = window.rank();
   std::vector<int64_t> before = {0, 0};

@@ -15,7 +15,7 @@ te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype);
 // a[.., k] times a matrix of `units` columns in panels[ceil(units / c), k, c].
 te::Tensor MatmulPacked(const te::Tensor& a, const te::Tensor& panels, int64_t units, DataType dtype);
 
-// One, two or three spatial axes; padding is what stands before each of them, then what stands behind.
+// One, two or three spatial axes; padding is the number of elements before each of them, then after each.
 struct Window {
   std::vector<int64_t> strides, padding, dilation;
   size_t rank() const { return strides.size(); }

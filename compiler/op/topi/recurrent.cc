@@ -160,11 +160,11 @@ class DirectionScan {
     if (!lengths_) return steps_;
     return Min(Max(ir::Cast(DataType::Int(64), LoadAt(lengths_, {b})), Int64(0)), steps_);
   }
-  // Which step of the sequence b is computed in round s.
+  // The step of sequence b that is computed in round s.
   PrimExpr TimeOf(const PrimExpr& s, const PrimExpr& b) const {
     return r_.IsReversed(direction_) ? LengthOf(b) - 1 - s : s;
   }
-  // Where the sequence still runs.
+  // The body where the sequence still runs, else the other statement.
   Stmt Guarded(const PrimExpr& s, const PrimExpr& b, Stmt body, Stmt otherwise = nullptr) const {
     if (!lengths_) return body;
     return Make<IfStmtNode>(s < LengthOf(b), std::move(body), std::move(otherwise));
