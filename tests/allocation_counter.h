@@ -8,6 +8,6 @@ namespace ingot::test {
 int64_t NumAllocations();
 // The k-th allocation from now on (1: the next) fails, on this thread; 0: none does.
 void FailAllocation(int64_t k);
-// The failure that was asked for has happened, or will not any more.
+// True when the requested failure has happened, or none is requested.
 bool AllocationHasFailed();
 }  // namespace ingot::test

@@ -18,11 +18,11 @@ std::vector<std::string> AllChecks();
 // False for a name that no table has.
 bool LeaveOutCheck(std::string_view name);
 bool IsCheckLeftOut(std::string_view name);
-// False when another check is left out: a case that concerns this check alone has nothing to show then.
+// False when another check is left out. Cases that test only this check are skipped then.
 bool IsWorthTesting(std::string_view name);
 // The left-out checks of the container, for ContainerOptions::left_out.
 formats::ContainerCheckMask LeftOutContainerChecks();
-// Those of the program's decoder and verifier that are to be made.
+// The checks that the program's decoder and verifier are to make.
 vm::CheckSet VmChecks();
 
 // Runs this program once per check with that check left out.

@@ -6,7 +6,7 @@
 
 namespace ingot::test {
 
-// As far as the table can be read; without a whole header nothing happens.
+// Recomputes the hashes of all entries that can be read; does nothing when the header is incomplete.
 void RecomputeContainerHashes(std::span<std::byte> container);
 
 }  // namespace ingot::test

@@ -53,7 +53,7 @@ Status InterpretFunction(const ir::IRModule& module, char** arguments) {
                        std::as_writable_bytes(tensors[i].tensor.mutable_bytes()),
                        i + num_outputs < tensors.size()});
   }
-  // Threads that share a buffer wait for each other at barriers that stand in no text: lowering to a GPU adds them.
+  // Threads that share a buffer synchronise at barriers that lowering to a GPU adds, so races are not checked here.
   interp::InterpretOptions sequential;
   sequential.check_races = false;
   INGOT_RETURN_IF_ERROR(interp::Interpret(function, buffers, {}, sequential));

@@ -1,4 +1,4 @@
-// Programs made by the builder of bytecode, run, and refused (tests/peers/README.md).
+// Programs made by FunctionBuilder that run, and programs that are refused (tests/peers/README.md).
 #include <doctest/doctest.h>
 
 #include "tests/vm/round_trip.h"
@@ -139,7 +139,8 @@ TEST_CASE("peers: builder") {
     CHECK(Elements(run("main", {true, a, b})[0]) == std::vector<float>{6, 8, 10, 12});
   }
   SUBCASE("closures from outside") {
-    // lifted(w, x, y, z) sums up; main binds the first two; what it gives is called by another function.
+    // lifted(w, x, y, z) adds its arguments; main binds the first two and returns the closure, which another function
+    // calls.
     FunctionBuilder lifted("lifted", Of({Vector(), Vector(), Vector(), Vector()}, {Vector()}), false);
     const RegisterId t = lifted.AddRegister(Vector()), u = lifted.AddRegister(Vector());
     lifted.Alloc(t, {DimCode(4)});

@@ -1,6 +1,6 @@
-// Arithmetic, comparisons, conversions and shifts that other virtual machines have as instructions, and ours as tensor
-// functions (tests/peers/README.md): each row is an expression over elements, compiled for this machine, and what calls
-// of it give. Arguments come when it is called, so that nothing is folded.
+// Arithmetic, comparisons, conversions and shifts that are instructions of other virtual machines, and tensor functions
+// here (tests/peers/README.md): each row is an expression over elements, compiled for this machine, and the results of
+// calls. The operands are arguments, so that nothing is folded.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -37,7 +37,7 @@ struct Row {
   std::vector<Call> calls;
 };
 
-// How many bits in front of the highest that is set: those of which no shifted value is left.
+// Counts leading zeros: the number of shifts to the right that give zero.
 std::string LeadingZeros(int num_bits) {
   std::string sum = "T.int32(0)";
   const std::string dtype = "uint" + std::to_string(num_bits);
@@ -81,7 +81,7 @@ std::vector<Row> Integers(const std::string& bits) {
                   "int32",
                   LeadingZeros(num_bits),
                   {{{I(0)}, I(num_bits)}, {{I(1)}, I(num_bits - 1)}, {{I(-1)}, I(0)}}});
-  // Equal bits, compared with a sign and without.
+  // The same bits, compared as signed and as unsigned integers.
   struct Comparison {
     const char *name, *text;
     int with_sign[3], without[3];  // of -2 and 2, 2 and -2, 2 and 2

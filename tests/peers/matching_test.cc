@@ -1,5 +1,5 @@
-// Types and shapes that other systems compare when a function is called, cast or left (tests/peers/README.md): modules,
-// what calls of them give, and the messages of what does not fit.
+// Types and shapes that other systems compare when a function is called, a value is cast, or a result is returned
+// (tests/peers/README.md): modules, the results of calls, and the messages of mismatches.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -52,7 +52,7 @@ vm::ContextOptions Externals() {
   vm::ContextOptions context;
   context.externals["flatten"].call = [](std::span<const Value> arguments) -> Result<std::vector<Value>> {
     const Tensor& x = std::get<Tensor>(arguments[0]);
-    // As long as it should be, unless the first element says otherwise.
+    // The result has the argument's length, less the first element.
     const int64_t length = x.view().num_elements - static_cast<int64_t>(*static_cast<const float*>(x.data()));
     return std::vector<Value>{F32({length})};
   };
@@ -189,7 +189,7 @@ TEST_CASE("peers: match_cast and what is returned") {
       REQUIRE_MESSAGE(called.ok(), called.status().message());
       CHECK(std::get<int64_t>(called->at(0)) == 100);
     }
-    // That of the last module is not the first one's.
+    // A closure of the last module cannot be called by the first one.
     const Result<std::vector<Value>> foreign = module.modules()[0]->Invoke("to_function", functions);
     REQUIRE_FALSE(foreign.ok());
     CHECK(foreign.status().message().find("the closure is another executable's") != std::string::npos);

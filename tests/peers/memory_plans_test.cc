@@ -11,7 +11,7 @@
 namespace ingot::driver {
 namespace {
 
-// Reversals, so that no result may lie where an argument does.
+// Kernels that reverse a vector, so that a result cannot be written in the place of an argument.
 std::string Kernels() {
   std::string text = kHead;
   const auto add = [&](const std::string& name, const std::string& dtype, const std::string& out, const char* value) {
@@ -57,7 +57,7 @@ std::string Kernels() {
 )";
 }
 
-// Lines of the functions' plans, and of what is allocated outside of them.
+// The lines of the bytecode that state the functions' memory plans and their allocations outside of the plans.
 std::string PlanOf(const std::string& functions) {
   const Result<ir::IRModule> parsed = script::ParseModule(Kernels() + functions, "module.py");
   if (!parsed.ok()) return parsed.status().message();

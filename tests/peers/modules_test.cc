@@ -1,5 +1,4 @@
-// Modules as other systems' tests of building and running have them (tests/peers/README.md), with what calls of them
-// give.
+// Modules of other systems' tests of building and running (tests/peers/README.md), with the results of calls.
 #include <doctest/doctest.h>
 
 #include <cmath>

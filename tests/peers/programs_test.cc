@@ -1,5 +1,5 @@
 // Behaviours of other virtual machines as programs of ours (tests/peers/README.md): each file of tests/peers/programs
-// is a program whose metadata says what calls of it give, "FUNCTION ARG..." = "RESULT, ..." or the message of the
+// is a program whose metadata states the results of calls: "FUNCTION ARG..." = "RESULT, ...", or the message of the
 // failure. Arguments and results are written as those of the golden directive "run" (tests/vm/run_directive.h). Each
 // function is a subcase with a context of its own.
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// The C API as other virtual machines' tests use theirs (tests/peers/README.md): inputs that are set, runs, outputs
-// that are fetched, mistakes on the way, calls that run beside the caller, and executables beside each other.
+// The C API, used as other virtual machines' tests use theirs (tests/peers/README.md): inputs that are set, runs,
+// outputs that are fetched, mistakes, asynchronous calls, and several executables at the same time.
 #include <cstring>
 
 #include "tests/vm/c_api_session.h"
@@ -194,7 +194,7 @@ TEST_CASE("peers: mistakes of the stateful way") {
   CHECK(s.Run("main") == "1: input \"w\" is not set");
   REQUIRE(s.Set("main", "w", W().tensor) == "ok");
   CHECK(Take(ingot_context_get_output(s.context, 0, &value)) == "1: output 0 of 0; was there a run?");
-  // What is set is for runs alone.
+  // Inputs that are set are used by ingot_context_run only.
   CHECK(Take(ingot_invoke(s.context, s.Find("main"), nullptr, 0, &value, 1)) ==
         "1: m: function \"main\" takes 2 arguments, got 0; it is main(x: float32[4], w: float32[4]) -> (y: "
         "float32[4])");
@@ -206,7 +206,7 @@ TEST_CASE("peers: mistakes of the stateful way") {
   value.kind = INGOT_KIND_CLOSURE;
   CHECK(s.Set("main", "x", value) == "1: values of kind 9 cannot come from outside");
   REQUIRE(s.Run("main") == "ok");
-  // Inputs of another function take their place.
+  // Setting an input of another function drops them.
   const Array<int32_t> two({2}, {});
   REQUIRE(s.Set("pair", "x", two.tensor) == "ok");
   CHECK(s.Run("main") == "1: input \"x\" is not set");
@@ -258,7 +258,7 @@ function @main export () -> (y: float32[1]) {
   REQUIRE(Take(ingot_invoke(ones.context, ones.Find("main"), nullptr, 0, &b, 1)) == "ok");
   CHECK(Elements(a) == std::vector<float>{0, 0});
   CHECK(Elements(b) == std::vector<float>{1});
-  // A function of one executable is none of the other's.
+  // A context refuses a function of another executable.
   CHECK(Take(ingot_invoke(zeros.context, ones.Find("main"), nullptr, 0, &a, 1)).starts_with("1: "));
   ingot_value_clear(&a);
   ingot_value_clear(&b);

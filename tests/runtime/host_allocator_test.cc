@@ -1,4 +1,4 @@
-// Memory of the host: what the system is told about it.
+// Host memory: the advice about huge pages that the system gets.
 #include "runtime/host_allocator.h"
 
 #include <doctest/doctest.h>

@@ -68,7 +68,7 @@ TEST_CASE("the bound holds, says what was asked, and leaves the pool usable") {
   void* b = pool->Allocate(2048).value();
   CHECK_FALSE(pool->Allocate(1).ok());
   pool->Free(a, 2048);
-  // What is kept makes room for another class.
+  // Kept blocks are given back to make room for a block of another class.
   void* c = pool->Allocate(64).value();
   CHECK(pool->stats().bytes_kept == 0);
   pool->Free(b, 2048);

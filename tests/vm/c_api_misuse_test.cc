@@ -1,5 +1,5 @@
-// What an application may do to the C API by mistake, or an external function of its own from inside of a call: it is
-// refused, and what runs stays whole.
+// Misuse of the C API, by an application or by its external functions during a call, is refused, and does not disturb
+// the running invocation.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
@@ -65,7 +65,7 @@ struct Hooked {
   std::vector<std::string> said;
 };
 
-// A tensor that is in memory that nobody may write.
+// An external function that makes forbidden calls, and returns a tensor in read-only memory.
 ingot_status* Hook(void* user, const ingot_value*, size_t, ingot_value* results, size_t) {
   auto& hooked = *static_cast<Hooked*>(user);
   if (hooked.inside != nullptr) hooked.inside(hooked);

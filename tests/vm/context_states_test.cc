@@ -1,5 +1,5 @@
-// States of a context from outside (reading, setting, resetting, what a failed call leaves behind), and which memory
-// symbolic shapes take: plans of numbers and of formulas. (100,000 changing shapes: endurance_test.cc.)
+// States of a context as callers see them (reading, setting, resetting, states after a failed call), and the memory
+// that symbolic shapes take: plans of constants and of formulas. (100,000 changing shapes: endurance_test.cc.)
 #include <doctest/doctest.h>
 
 #include "tests/allocation_counter.h"
@@ -154,7 +154,7 @@ TEST_CASE("states count against the cap, and the failure names the state") {
   CHECK(status.message().starts_with("states: state \"huge\": out of memory on cpu"));
 }
 
-// A step of decoding: other symbols in each call, builtins, and a cache read in place.
+// A step of decoding: symbols that differ in each call, builtins, and a cache that is read in place.
 constexpr const char* kDecode = R"(ingot 1
 constant "window" float32[1] = 2
 kernel @row_sums {

@@ -151,7 +151,7 @@ done:
     return test::NumAllocations() - before;
   };
   append(1);
-  // Room doubles, ten times at most, where copies would take two allocations a turn.
+  // The sequence grows in place, so its room doubles ten times at most; copying it would take two allocations per turn.
   CHECK(append(1000) <= append(1) + 10);
 }
 
@@ -201,7 +201,8 @@ TEST_CASE("outputs are checked: dtype, dims, overlap, read-only") {
   CHECK(code(y.view()) == "ok");
 }
 
-// The kernel declares that it may write c over a; who shares is the function's whole code.
+// The kernel declares that it may write c over a. Whether an output may share an input's memory depends on the
+// function's whole code.
 constexpr const char* kInPlace = R"(ingot 1
 kernel @add16 {
   in a: float32[16]
@@ -270,7 +271,7 @@ TEST_CASE("an output is an input's own tensor where the kernels declare it") {
       if (status.ok()) CHECK(std::memcmp(shared.data, y.data, sizeof y.data) == 0);
     }
   }
-  // A part of it is not the tensor itself.
+  // An output that overlaps only a part of the input is refused.
   struct alignas(64) {
     float data[48] = {};
   } memory;
@@ -281,7 +282,7 @@ TEST_CASE("an output is an input's own tensor where the kernels declare it") {
   CHECK(context->InvokeInto(**executable->Find("first"), inputs, {&shifted, 1})
             .message()
             .ends_with("output \"y\": the tensor overlaps input \"x\""));
-  // The other input shows the same memory.
+  // An output is refused when another input shows the same memory.
   const TensorView both[] = {at(0, 16), at(0, 16)}, out = at(0, 16);
   CHECK(context->InvokeInto(**executable->Find("first"), both, {&out, 1}).message().ends_with("overlaps input \"w\""));
 }

@@ -1,4 +1,4 @@
-// What stops an invocation, and that nothing of it is left: every kind of failure is followed by a run that gives the
+// Everything that stops an invocation leaves nothing behind: every kind of failure is followed by a run that gives the
 // same bits as before the failure, in the same context, with the same memory in use.
 #include <doctest/doctest.h>
 
@@ -211,7 +211,7 @@ TEST_CASE("after every kind of failure the next run gives the same bits, and not
     return [&f, name, arguments] { return f.Call(name, arguments); };
   };
   const auto cancelled = [&] {
-    // Again and again: one that comes before the start is for nothing.
+    // Cancels repeatedly, since a Cancel before the start of the invocation has no effect.
     std::atomic<bool> stopped{false};
     std::thread canceller([&] {
       while (!stopped) {

@@ -1,5 +1,5 @@
-// What must not grow: memory under shapes that change with every call; memory, descriptors, threads and mappings over
-// loading, running and unloading. INGOT_LONG_TESTS=1 makes 10,000 cycles of the latter instead of 200.
+// Resources do not grow: memory when shapes change with every call; memory, descriptors, threads and mappings over
+// cycles of loading, running and unloading. INGOT_LONG_TESTS=1 makes 10,000 of these cycles instead of 200.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -102,7 +102,7 @@ TEST_CASE("100,000 calls with changing shapes: memory does not grow") {
   if (kMemoryIsOurs) CHECK(after.resident_bytes - before.resident_bytes < 1 << 20);
 }
 
-// One life of everything: open, call (in parallel, under a deadline, asynchronously), release.
+// One cycle: open, call (in parallel, under a deadline, asynchronously), release.
 bool OneCycle(const std::string& path) {
   ingot_instance* instance = nullptr;
   ingot_executable* executable = nullptr;

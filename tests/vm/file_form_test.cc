@@ -35,7 +35,7 @@ function @main export () -> (y: float32[2]) {
 }
 )";
 
-// A folder of its own that goes with it.
+// A temporary folder, removed by the destructor.
 struct Folder {
   Folder() {
     std::string name = (fs::temp_directory_path() / "ingot-form-XXXXXX").string();
@@ -59,7 +59,7 @@ struct Opened {
   Program program;
 };
 
-// Writes the files that the text stands for as `again` and wants the bytes of `path`; gives the text back.
+// Disassembles the file, assembles the text again and checks that both files have the same bytes. Returns the text.
 std::string CheckRoundTrip(const Folder& folder, const std::string& path, bool beside) {
   const Opened opened(path);
   const FileForm form = FormOf(opened.container, opened.file);

@@ -136,7 +136,7 @@ class Hostile {
   }
 
   void Try(const std::vector<std::byte>& bytes) {
-    // The seeds' own bytes are of no use to a reader beyond the end: an exact copy lets sanitizers see overruns.
+    // An exact copy of the bytes lets sanitizers see reads beyond their end.
     const SharedBytes shared = SharedBytes::Own(bytes);
     OpenOptions open;
     open.stub_kernels = true;
@@ -164,7 +164,7 @@ class Hostile {
   int64_t num_ran() const { return num_ran_; }
 
  private:
-  // Arguments that fit the signature, where there are such of a reasonable size.
+  // Arguments that fit the signature; nothing where they would be unreasonably large.
   static std::optional<std::vector<Value>> MakeArguments(const Function& function) {
     std::vector<int64_t> symbols;
     for (const Symbol& symbol : function.signature.symbols) symbols.push_back(std::max<int64_t>(symbol.min, 1));
@@ -247,7 +247,8 @@ TEST_CASE("hostile: every byte changed is a refusal or a clean run") {
     hostile.Try(bytes);
     CHECK(hostile.num_ran() > 0);
     for (size_t i = 0; i < bytes.size(); ++i) {
-      // Padding and constants give nothing new once they were tried a few times.
+      // A flipped bit and 0xff; the long run tries all bits and more values. Without recomputed hashes the short run
+      // tries every 16th byte only.
       std::vector<std::byte> values = {bytes[i] ^ static_cast<std::byte>(1 << (i % 8)), std::byte{0xff}};
       if (IsLong()) {
         values = {std::byte{0}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}};

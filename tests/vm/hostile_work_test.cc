@@ -1,5 +1,5 @@
-// Small files that ask for much: what they may take is bounded, and whoever waits for them can stop them. The files that
-// are refused by their bytes alone are in hostile_test.cc.
+// Small files that ask for much memory or time: both are bounded, and a deadline or Cancel stops them. Files that are
+// refused for their bytes alone are in hostile_test.cc.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ TEST_CASE("what prepares constants ends at the deadline and with the fuel") {
 }
 
 TEST_CASE("a file that is not trusted sees no byte that nobody wrote") {
-  // Memory of the host that was freed, and would be found again.
+  // Fills host memory with a secret and frees it, so that an allocation that is not zeroed would show the secret.
   for (int i = 0; i < 8; ++i) {
     const auto secret = std::make_unique<std::array<char, 4200>>();
     secret->fill('S');

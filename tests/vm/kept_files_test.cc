@@ -97,7 +97,7 @@ TEST_CASE("kept executables are still what this version writes for them") {
     const formats::Container second = *formats::Container::Open(SharedBytes(nullptr, again));
     for (const formats::Section& section : container.sections()) {
       using formats::SectionKind;
-      // Not of the program, or compressed by a library whose output may change.
+      // Sections that are not made from the program, or that a library compresses whose output may change.
       if (section.kind == SectionKind::kGoldenCases || section.kind == SectionKind::kConstantData ||
           section.kind == SectionKind::kSignature) {
         continue;

@@ -66,7 +66,7 @@ struct Objects {
   }
 };
 
-// Whatever is not there yet is made; true when all went well, false after a shortage of memory.
+// True for success, false for an out-of-memory status; any other failure fails the test.
 bool Good(ingot_status* status) {
   if (status == nullptr) return true;
   CHECK_MESSAGE(ingot_status_get_code(status) == INGOT_OUT_OF_MEMORY, ingot_status_message(status));

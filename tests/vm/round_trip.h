@@ -15,7 +15,7 @@ inline void CheckRoundTrip(const vm::Program& program) {
   CHECK(vm::EncodeProgram(*again).value() == vm::EncodeProgram(program).value());
 }
 
-// The program of an assembler text, which must be right.
+// Assembles a text, which must be correct.
 inline vm::Program Assembled(std::string_view text) {
   Result<vm::Program> program = vm::Assemble(text);
   REQUIRE_MESSAGE(program.ok(), program.status().message());

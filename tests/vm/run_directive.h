@@ -15,7 +15,7 @@
 namespace ingot::vm {
 
 Result<Value> ParseArgument(const std::string& text);
-// As the line of a result without its name.
+// The text of a value, as in the line of a result.
 std::string ShowValue(const Value& value);
 Result<std::string> RunRun(const golden::Case& golden);
 

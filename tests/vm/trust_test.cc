@@ -141,7 +141,7 @@ TEST_CASE("signatures: of a trusted key, over every byte that means something") 
   CHECK(Open(file, Policy(others)).message().find("none of the trusted keys") != std::string::npos);
   CHECK(Open(File(), Policy(trusted)).message().find("not signed") != std::string::npos);
 
-  // Each byte of each section changed, with hashes renewed; the container's own checks may see it before.
+  // Changes bytes of each section and renews the hashes. The signature, or a check of the container, finds each change.
   const formats::Container container = *formats::Container::Open(SharedBytes(nullptr, file));
   int by_signature = 0;
   for (const formats::Section& changed : container.sections()) {

@@ -1,5 +1,5 @@
-// The subtyping relation as a relation: over all types of a small grammar it is reflexive, transitive and
-// antisymmetric, and closures turn their parameters around. What may be passed follows from it.
+// Properties of the subtyping relation: over all types of a small grammar it is reflexive, transitive and
+// antisymmetric, and closures are contravariant in their parameters. Argument passing is compared with it.
 #include "vm/verify/type_rules.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 namespace ingot::vm {
 namespace {
 
-// Types of up to this many levels over leaves that are, and are not, subtypes of each other.
+// Types of up to `depth` levels over leaves of which some are subtypes of others.
 std::vector<Type> TypesOfDepth(int depth) {
   const DataType f32 = DataType::Float(32);
   std::vector<Type> leaves = {Type::Int(),
@@ -44,7 +44,7 @@ TEST_CASE("subtyping is a partial order") {
       if (!IsAssignable(types[a], types[b])) continue;
       below[a].push_back(b);
       if (types[a] != types[b]) CHECK_FALSE(IsAssignable(types[b], types[a]));
-      // A proof of the dims is more than what a call needs; but a parameter that is written needs more of its storage.
+      // A subtype may always be passed, unless the parameter is written and the argument's storage is not writable.
       CHECK(IsPassable(types[a], types[b]) ==
             (types[a].storage != Storage::kBorrowedMut || IsWritable(types[b].storage)));
     }
@@ -73,7 +73,7 @@ TEST_CASE("containers are covariant, closures contravariant in their parameters"
       CHECK(IsAssignable(Type::Optional(a), Type::Optional(b)) == takes);
       CHECK(IsAssignable(Type::Closure({}, {a}), Type::Closure({}, {b})) == takes);
       CHECK(IsAssignable(Type::Closure({b}, {}), Type::Closure({a}, {})) == takes);
-      // A closure inside an argument is proved, not compared.
+      // The dims of a closure argument have to be proved, as in subtyping.
       CHECK(IsPassable(Type::Closure({b}, {}), Type::Closure({a}, {})) == takes);
     }
   }

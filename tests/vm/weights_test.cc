@@ -83,7 +83,7 @@ TEST_CASE("weights in a file beside the executable") {
   const fs::path folder = fs::temp_directory_path() / ("ingot_weights_" + std::to_string(getpid()));
   fs::create_directories(folder);
   const std::string weights = (folder / "w.bin").string(), path = (folder / "m.ingot").string();
-  // At any address: what is not aligned is moved.
+  // The weight lies at an unaligned offset of its file, and is copied.
   const float content[] = {0, 3, 4};
   REQUIRE(formats::WriteFileAtomically(weights, std::as_bytes(std::span(content))).ok());
   const auto bytes = std::as_bytes(std::span(content));
@@ -101,7 +101,7 @@ TEST_CASE("weights in a file beside the executable") {
   options.weights_directory = folder.string();
   CHECK(Run(*OpenBytes(in_memory, options)) == expected);
 
-  // Under a policy the file's SHA-256 counts, and XXH3 that somebody renewed does not help.
+  // Under a policy the SHA-256 of the file of weights is compared, so that renewing its XXH3 hash does not help.
   TrustPolicy policy;
   policy.allowed = {formats::Sha256Of(in_memory)};
   options.trust = Trust::kPolicy;

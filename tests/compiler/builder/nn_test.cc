@@ -151,7 +151,7 @@ TEST_CASE("every layer exports, compiles and runs") {
   for (const Tensor& result : results) {
     for (float element : result.Elements<float>()) CHECK(std::isfinite(element));
   }
-  // A causal position sees none behind it: a shorter sequence gives the same beginning.
+  // With a causal mask no position sees later ones, so a shorter sequence gives the same first results.
   Tensor fewer = Tensor::Allocate(DataType::Int(64), std::vector<int64_t>{1, 2}).value();
   for (int64_t i = 0; i < 2; ++i) fewer.MutableElements<int64_t>()[i] = 3 * i + 1;
   const std::vector<Tensor> shorter = RunExported(*exported, "main", {Ramp({1, 2, 5, 5}, 0), fewer});

@@ -1,5 +1,5 @@
-// Schedules by stages: what each call does to the loops, that the calls' order does not matter, that results stay, and
-// what is refused.
+// Schedules by stages: the loops that each call makes, that the order of calls does not matter, that results stay the
+// same, and refusals.
 #include "compiler/builder/te_schedule.h"
 
 #include <doctest/doctest.h>

@@ -22,7 +22,8 @@ using ir::PrimExpr;
 
 const DataType kF32 = DataType::Float(32);
 
-// Both levels; and v4's schedules made of v3's instructions, so that its tiles and vectors are run on every machine.
+// Both levels, and v4's schedules compiled to v3's instructions, so that v4's tiles and vectors are tested on every
+// machine.
 std::vector<Target> Targets() {
   const Target v3 = TargetNamed("x86-64-v3");
   const Target v4 = TargetNamed("x86-64-v4");

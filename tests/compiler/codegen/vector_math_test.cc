@@ -280,7 +280,7 @@ TEST_CASE("float16 and bfloat16 go through float32") {
   }
 }
 
-// Without instructions for it, the fused multiply-add is arithmetic; every digit is to be the same.
+// On x86-64-v2, which lacks FMA instructions, a fused multiply-add is emulated; the results must be the same bits.
 template <typename T>
 void CheckLevel2(const Row& row, const Tensor<T>& arguments) {
   const DataType dtype = DataType::Float(sizeof(T) * 8);
@@ -293,7 +293,7 @@ void CheckLevel2(const Row& row, const Tensor<T>& arguments) {
   size_t different = 0;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const bool same = got[i] == expected[i] && std::signbit(got[i]) == std::signbit(expected[i]);
-    // The error of the smallest products is no float64: a unit in the last place.
+    // The rounding error of the smallest products is below float64's range; then one unit in the last place is allowed.
     const bool near = sizeof(T) == 8 && std::fabs(expected[i]) < 0x1p-960 &&
                       std::fabs(got[i] - expected[i]) <= std::numeric_limits<T>::epsilon() * std::fabs(expected[i]) +
                                                              std::numeric_limits<T>::denorm_min();

@@ -204,7 +204,7 @@ TEST_CASE("options: bad texts are refused") {
   CHECK(ParseDimRange("n=3..5")->max == 5);
 }
 
-// Bytes that are no models, or are slightly wrong ones, are refused or imported; nothing else.
+// Bytes that are no model, or a damaged one, are refused, or imported to a module that verifies.
 void ImportHostile(std::span<const std::byte> bytes) {
   const SharedBytes copy = SharedBytes::Own(std::vector<std::byte>(bytes.begin(), bytes.end()));  // exact: for ASan
   Result<ImportResult> result = ImportOnnx(copy, "hostile.onnx");

@@ -9,7 +9,7 @@
 namespace ingot::ir {
 namespace {
 
-// NAME(x: float32[4]) = relu(x), or what else the operator is.
+// Adds the function NAME(x: float32[4]) = op(x).
 IRModule WithFunction(IRModule module, const std::string& name, const char* op) {
   builder::BlockBuilder b(std::move(module));
   const Var x = builder::TensorVar("x", {Int64(4)});
@@ -30,7 +30,7 @@ TEST_CASE("functions of a module are found, listed, added, replaced, removed and
   std::string names;
   for (const IRModule::Entry& entry : module) names += entry.var->name + " ";
   CHECK(names == "first second ");
-  // A variable of another module's function of that name is another one.
+  // The variable of a function of that name in another module is a different variable.
   const IRModule other = WithFunction({}, "first", "nn.relu");
   CHECK(module.Find(other.FindGlobalVar("first")) == nullptr);
 

@@ -54,7 +54,7 @@ TEST_CASE("names of bound variables do not count, free variables do") {
   CHECK(StructuralHash(PrimExpr(n), true) == StructuralHash(PrimExpr(m), true));
 }
 
-// Of a function from vectors of one length to vectors of another.
+// The type of a function from vectors of one length to vectors of another.
 Type VectorFunction(const PrimExpr& from, const PrimExpr& to) {
   return Make<CallableTypeNode>(std::vector<Type>{Vector(from)}, Vector(to), true);
 }

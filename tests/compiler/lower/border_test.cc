@@ -1,5 +1,5 @@
-// Where a module meets others: functions of the embedding program, called by functions and by kernels, messages and
-// assertions, tensors that are written in place, and passes that meet branches.
+// The border between a module and its embedder: functions of the embedding program, called by functions and by kernels,
+// messages and assertions, tensors that are written in place; and passes on modules with branches.
 #include <doctest/doctest.h>
 #include <bit>
 

@@ -1,4 +1,4 @@
-// Modules as text, compiled with and without optimisation and called: what the tests of the language are written with.
+// Modules as text that are compiled with and without optimisation and called, for the tests of the language.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -91,8 +91,8 @@ class Compiled {
     return message;
   }
   const std::vector<std::unique_ptr<JitModule>>& modules() const { return modules_; }  // per level
-  // What a call gives, the same at every level, as text: values, tensors by their type, separated by commas; or the
-  // message behind the module's name.
+  // The outcome of a call as text, which is the same at every level: values, and tensors by their type, separated by
+  // commas; or the failure's message without the module's name.
   std::string Outcome(const char* function, const std::vector<vm::Value>& arguments) {
     std::string outcome;
     for (const auto& module : modules_) {

@@ -1,4 +1,4 @@
-// Warm calls of compiled functions into tensors of the caller's: whatever the results are, nothing is allocated.
+// Warm calls of compiled functions that write into the caller's tensors allocate nothing, whatever the results are.
 #include <doctest/doctest.h>
 
 #include "tests/allocation_counter.h"

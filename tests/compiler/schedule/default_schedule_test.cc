@@ -70,7 +70,7 @@ TEST_CASE("default schedule: a function that counts in int32 is scheduled like t
   }
 }
 
-// The program that showed it: loop_partition met int32 beside int64.
+// A regression: loop_partition met int32 loop variables beside int64 ones.
 TEST_CASE("default schedule: symbolic int32 dimensions, and one that a parameter gives") {
   constexpr std::string_view kProduct = R"(
 @T.prim_func(private=True, s_tir=True)
@@ -102,7 +102,7 @@ def product(PARAMS):
   REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
   CHECK_FALSE(scheduled->rules.empty());
   CheckEqual(symbolic, scheduled->function, false, "scheduled");
-  // Callers pass this one: it keeps its dtype, and the function runs as it is.
+  // Callers pass m themselves, so it keeps its dtype int32, and the function stays unscheduled.
   const ir::PrimFunc given =
       read("a: T.handle, b: T.handle, c: T.handle, m: T.int32", "    n, k = T.int32(), T.int32()\n");
   const Result<ScheduledFunction> kept = ApplyDefaultSchedule(given, v3);

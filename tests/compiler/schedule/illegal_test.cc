@@ -29,7 +29,7 @@ std::vector<LoopRV> LoopsOf(Schedule& s, const char* block) { return s.GetLoops(
 LoopRV L(Schedule& s, const char* block, size_t i) { return LoopsOf(s, block).at(i); }
 void Nothing(Schedule&) {}
 
-// Dimension d in blocks, the place in the block last.
+// Splits dimension d into blocks; the position in the block becomes the last dimension.
 IndexMap Blocked(size_t d, int64_t factor) {
   return MakeIndexMap(2, [&](std::vector<PrimExpr> i) {
     const PrimExpr place = ir::FloorMod(i[d], Int64(factor));

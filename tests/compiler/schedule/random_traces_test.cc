@@ -1,7 +1,7 @@
 // Primitives keep the meaning of a function: random legal traces on the functions of functions.h. Each result is run in
 // the interpreter, scheduled and lowered, and compiled to machine code, and compared with the unscheduled function; its
-// trace is replayed and gives the same function. A refusal changes nothing and is no failure; how often each primitive
-// was applied is counted and printed.
+// trace is replayed and gives the same function. A refusal changes nothing and is no failure. The test counts and
+// prints how often each primitive was applied.
 //
 // 90 traces by default; INGOT_LONG_TESTS=1 makes them 1,000, of which each primitive must be in 50 places at least.
 #include <algorithm>
@@ -115,7 +115,7 @@ class RandomPrimitives {
     }
   }
 
-  // Only before anything else: a padded product, in tiles that the small micro-kernel takes.
+  // Pads the product and tensorizes tiles of it with the small micro-kernel. Works only before all other primitives.
   void PadAndTensorize(Schedule& s) {
     const BlockRV block = s.GetBlock("matmul");
     const size_t rank = s.GetLoops(block).size();
@@ -134,7 +134,8 @@ class RandomPrimitives {
     s.Tensorize(tiled.x_inner, kSmallGemm);
   }
 
-  // Only at the end: what a CPU does not have, for the interpreter alone.
+  // Binds loops to thread axes, which a CPU does not have. Applied at the end, since only the interpreter runs the
+  // result.
   void BindAxes(Schedule& s) {
     for (const BlockSite& site : s.state().Blocks()) {
       Schedule attempt = s;
@@ -171,7 +172,7 @@ class RandomPrimitives {
     }
   }
 
-  // Dimensions in another order, one of them in blocks, or two of them as one.
+  // Gives the block's buffer another layout: dimensions reordered, one split into blocks, or two fused.
   void LayOut(Schedule& s, BlockRV block) {
     const std::vector<ir::BufferRegion>& writes = s.Block(block).block().writes;
     const size_t rank = writes.empty() ? 0 : writes[0].buffer->shape.size();
@@ -205,7 +206,7 @@ class RandomPrimitives {
     s.RFactor(s.GetLoops(s.GetBlock(block))[index]);
   }
 
-  // The consumer moves under a loop of one of its producers.
+  // Moves the consumer under a loop of one of its producers.
   void UnderProducer(Schedule& s, BlockRV consumer) {
     const std::vector<BlockRV> producers = s.GetProducers(consumer);
     if (producers.empty()) return;

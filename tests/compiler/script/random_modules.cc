@@ -23,7 +23,7 @@ class GraphGenerator {
   void AddFunction(const std::string& name) {
     std::vector<Var> params = Params();
     const bool is_pure = random_.Chance(60);
-    // It may call itself: its type is known before its body.
+    // The function may call itself, so its type is made before its body.
     const Type result = Make<TensorTypeNode>(-1, kF32);
     std::vector<Type> types;
     for (const Var& param : params) types.push_back(param->type);
@@ -87,7 +87,7 @@ class GraphGenerator {
   std::vector<Var> Params() {
     for (int64_t i = random_.Below(3); i > 0; --i) symbols_.push_back(MakePrimVar(random_.Name()));
     std::vector<Var> params;
-    // The first one binds every symbol.
+    // The first parameter's dims bind every symbol.
     std::vector<PrimExpr> dims(symbols_.begin(), symbols_.end());
     params.push_back(NewVar(Make<TensorTypeNode>(std::move(dims), kF32)));
     if (random_.Chance(20)) {
@@ -187,7 +187,7 @@ class GraphGenerator {
   }
   Type OutType() { return Make<TensorTypeNode>(std::vector<PrimExpr>{RandomDim(random_, symbols_), Int64(2)}, kF32); }
 
-  // A value to bind; null: this draw did not fit.
+  // Draws a value to bind; null when the draw does not fit.
   Expr Value(const Builder& builder, bool dataflow) {
     const Expr x = TensorValue();
     if (x == nullptr) return Leaf();
@@ -270,7 +270,7 @@ class GraphGenerator {
   }
 
   // ---- Bindings
-  // Variables of an inner scope are forgotten with it.
+  // Removes the values and symbols of an inner scope when the scope ends.
   class Scope {
    public:
     explicit Scope(GraphGenerator& g) : g_(g), values_(g.values_.size()), symbols_(g.symbols_.size()) {}

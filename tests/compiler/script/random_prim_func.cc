@@ -45,7 +45,7 @@ class PrimFuncGenerator {
   }
 
  private:
-  // What is defined while it lives is forgotten with it.
+  // Removes the variables and buffers that were defined during its life.
   class Scope {
    public:
     explicit Scope(PrimFuncGenerator& g) : g_(g), vars_(g.vars_.size()), buffers_(g.buffers_.size()) {}

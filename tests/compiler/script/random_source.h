@@ -22,7 +22,7 @@ class RandomSource {
     return items[static_cast<size_t>(Below(std::ssize(items)))];
   }
 
-  // Plain words, repeated ones, and those that mean something in the text or are no words at all.
+  // A name: plain ones, repeated ones, keywords and prefixes of the text form, and names that are no identifiers.
   std::string Name() {
     static const std::vector<std::string> kNames = {"x",     "lv",  "gv",  "i",  "v_i0",   "0_weight",  "input.1", "T",
                                                     "class", "cls", "R",   "n",  "a b",    "onnx::Add", "_",       "é",

@@ -23,20 +23,21 @@ std::vector<FusionNode> Graph(std::vector<FusionClass> classes, std::vector<std:
 
 TEST_CASE("fusion groups: what joins what") {
   using Groups = std::vector<int32_t>;
-  // conv, add, relu: one group. relu, conv: apart, since a producer would be computed again for every window.
+  // conv, add, relu make one group. relu, conv make two, since a fused producer would be computed again for every
+  // window.
   CHECK(PartitionFusion(Graph({kO, kE, kE}, {{0, 1}, {1, 2}})) == Groups{2, 2, 2});
   CHECK(PartitionFusion(Graph({kE, kO}, {{0, 1}})) == Groups{0, 1});
   // An injective producer waits until epilogues are taken, and joins injective readers.
   CHECK(PartitionFusion(Graph({kI, kI, kE}, {{0, 1}, {1, 2}})) == Groups{2, 2, 2});
   CHECK(PartitionFusion(Graph({kO, kI}, {{0, 1}})) == Groups{0, 1});
-  // A reduction takes elementwise producers and gives none.
+  // A reduction is fused with its elementwise producers, but not with its readers.
   CHECK(PartitionFusion(Graph({kE, kR, kE}, {{0, 1}, {1, 2}})) == Groups{1, 1, 2});
-  // A diamond is one group; with an opaque branch it is none.
+  // A diamond is one group; with an opaque branch it is not fused across the branches.
   CHECK(PartitionFusion(Graph({kE, kE, kE, kE}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}})) == Groups{3, 3, 3, 3});
   CHECK(PartitionFusion(Graph({kE, kE, kX, kE}, {{0, 1}, {0, 2}, {1, 3}, {2, 3}})) == Groups{0, 3, 2, 3});
-  // Two products and their sum: the first one gets it.
+  // The sum of two products is fused with the first one.
   CHECK(PartitionFusion(Graph({kO, kO, kE}, {{0, 2}, {1, 2}})) == Groups{2, 1, 2});
-  // What is read outside is the end of its group.
+  // A node that is read outside of the group ends its group.
   std::vector<FusionNode> visible = Graph({kE, kE}, {{0, 1}});
   visible[0].is_visible = true;
   CHECK(PartitionFusion(visible) == Groups{0, 1});

@@ -1,6 +1,6 @@
 // Every pass takes every legal module, in any order and repeatedly, or names the precondition that is not met: random
-// orders over all modules that the golden texts hold. And they keep the meaning: what random passes made of a module
-// compiles and gives the results of the module itself.
+// orders over all modules that the golden texts hold. And they keep the meaning: the module after random passes
+// compiles and gives the results of the original.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -64,8 +64,8 @@ void CheckReadsBack(const ir::IRModule& module) {
   CHECK_MESSAGE(difference.empty(), difference);
 }
 
-// Runs the passes one by one, each on what the last one that succeeded gave; counts by name how often each did and how
-// often it named what it lacks.
+// Runs the passes one by one, each on the result of the last one that succeeded; counts by name how often a pass
+// succeeded and how often it refused by naming a precondition.
 struct Counts {
   int done = 0, refused = 0;
 };
@@ -120,7 +120,7 @@ TEST_CASE("passes take every legal module in any order, or say what is missing")
   }
 }
 
-// Numbers that suit most functions; nothing when the function takes something else than tensors of floats and integers.
+// Inputs that suit most functions; nothing when a parameter is not a tensor of floats or integers.
 std::optional<std::vector<Tensor>> InputsFor(const vm::Function& function) {
   std::vector<Tensor> inputs;
   const std::vector<int64_t> symbols(function.signature.symbols.size(), 4);

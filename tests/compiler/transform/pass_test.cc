@@ -1,4 +1,4 @@
-// The graph passes: golden texts (tests/golden/transform), and what text cannot show.
+// The graph passes: golden texts (tests/golden/transform), and behaviour that a text cannot show.
 #include "compiler/transform/pass.h"
 
 #include <doctest/doctest.h>
@@ -152,7 +152,7 @@ TEST_CASE("a chain of 100,000 bindings goes through every pass") {
   constexpr int kLength = 100'000;
   Result<ir::IRModule> result = RunDefault(Chain(kLength));
   REQUIRE_MESSAGE(result.ok(), result.status().message());
-  // Groups of 64, alike but for the last one.
+  // The chain becomes groups of 64 calls, which are equal except for the last one.
   CHECK(result->FindFunction("main")->body->blocks.at(0).bindings.size() == kLength / 64 + 1);
   CHECK(result->functions().size() == 3);
 }

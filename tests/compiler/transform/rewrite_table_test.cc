@@ -1,6 +1,7 @@
 // Every rewrite keeps its contract: a module that triggers it is evaluated before and after, operator by operator with
-// every result rounded to its dtype, on values that break what only looks equal: zeros of both signs, subnormal and
-// greatest numbers, infinities, NaN, numbers that round what they are added to. A row without a case here fails.
+// every result rounded to its dtype, on values for which rewrites that only look exact give different results: zeros of
+// both signs, subnormal and greatest numbers, infinities, NaN, and numbers that round sums. A rewrite without a case
+// here fails.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -211,7 +212,7 @@ std::vector<Case> Cases() {
            Gv("R.nn.conv2d(x, w, padding=[1, 1, 1, 1])"),
        kFloat32, 2048, "convert_layout"},
   };
-  // Choices: scores that are hidden stay hidden, whatever they are.
+  // Attention whose mask chooses between scores and a constant: hidden scores stay hidden, whatever the constant is.
   for (const char* hidden : {"-10000.0", "-1e9", "3.0"}) {
     for (const char* operands : {"m, s, HIDDEN", "m, HIDDEN, s"}) {
       const std::string choice = Replaced(std::string("R.where(") + operands + ")", "HIDDEN", Number(hidden));
@@ -254,7 +255,7 @@ Limits LimitsOf(DataType dtype) {
           ir::LargestFinite(dtype)};
 }
 
-// Numbers of a dtype that break what only looks equal.
+// Numbers of a dtype for which rewrites that only look exact give different results.
 Numbers Adversarial(DataType dtype) {
   if (!dtype.is_floating()) return {0, 1, -1, 2, 127, 128, -128, 255, 32767, 65536, 2147483647.0, -2147483648.0};
   const double inf = std::numeric_limits<double>::infinity();
@@ -295,7 +296,7 @@ Tensor Draw(const ir::TensorTypeNode& type, Kind kind, bool is_first, std::mt199
     if (kind == Kind::kAny) x = adversarial[random() % adversarial.size()];
     values.push_back(x);
   }
-  // All of a sign: what is hidden may be greater than everything that is seen.
+  // Elements of one sign, so that a hidden score may be greater than all visible ones.
   if (kind == Kind::kLoud && random() % 2 == 0) {
     for (double& x : values) x = is_first ? std::fabs(x) : -std::fabs(x);
   }
@@ -305,7 +306,7 @@ Tensor Draw(const ir::TensorTypeNode& type, Kind kind, bool is_first, std::mt199
 // ---- Comparisons
 bool SameBits(double a, double b) { return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0; }
 
-// "" when the contract holds for an element; scale: what eps is of.
+// Empty when the contract holds for an element, else the difference. Errors are measured in eps times scale.
 std::string Difference(Exactness exactness, const Case& row, Kind kind, double before, double after, double scale,
                        const Limits& limits) {
   if (SameBits(before, after)) return "";
@@ -318,11 +319,11 @@ std::string Difference(Exactness exactness, const Case& row, Kind kind, double b
   const bool is_tame = kind == Kind::kTame || kind == Kind::kLoud;
   if (exactness == Exactness::kByPermission && !is_tame) return "";
   const bool is_strict = exactness == Exactness::kRoundingOnly || row.keeps_non_finite;
-  // The border of an overflow is a rounding, too.
+  // Whether a result next to the overflow threshold overflows is a matter of rounding, too.
   const auto is_at_border = [&](double x) { return std::fabs(x) >= limits.greatest * (1 - 8 * limits.eps); };
   if (std::isinf(before) != std::isinf(after) && is_at_border(before) && is_at_border(after)) return "";
   if (!std::isfinite(before) || !std::isfinite(after)) {
-    if (exactness == Exactness::kBounded && kind == Kind::kAny) return "";  // beyond the magnitude: kernels' business
+    if (exactness == Exactness::kBounded && kind == Kind::kAny) return "";  // beyond the contract's magnitude
     if (!std::isfinite(before) && std::isfinite(after)) return tell("not finite, and became finite");
     if (std::isfinite(before) && (is_strict || is_tame)) return tell("finite, and became not finite");
     return is_strict && !(std::isnan(before) && std::isnan(after)) ? tell("another infinity") : "";
@@ -435,14 +436,14 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
     }
     seen.insert(row.id);
   }
-  // What code generation carries out; compile_test.cc compares what is compiled.
+  // These two are applied by code generation; compile_test.cc compares the compiled results.
   seen.insert({RewriteId::kFusedMultiplyAdd, RewriteId::kBoundPower});
   for (const Rewrite& rewrite : RewriteTable()) {
     CHECK_MESSAGE(seen.contains(rewrite.id), rewrite.name << " has no case");
   }
 }
 
-// What only looks like a rewrite: nothing changes more than bits of roundings.
+// Modules to which a rewrite seems to apply but must not: results may change by roundings only.
 TEST_CASE("what is no rewrite without permission stays as it is") {
   const std::string conv = "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n";
   const std::vector<Case> cases = {
@@ -462,7 +463,7 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
        "d = R.add(c, R.const([[[12582912.0]], [[12582912.0]]], \"DT\"))\n" +
            Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
        kFloat32, 0, "fold_scales"},
-      // Made of weights, and no less large.
+      // The large numbers are computed from weights.
       {RewriteId::kJoinBiases, kImage,
        conv + "m = R.broadcast_to(R.const(12582912.0, \"DT\"), R.shape([1, 2, 1, 1]))\nd = R.add(c, m)\n" +
            Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
@@ -473,7 +474,7 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
            "d = R.add(c, m)\n" +
            Gv("R.add(d, R.const([[[-12582912.0]], [[-12582912.0]]], \"DT\"))"),
        kFloat32, 0, "fold_scales"},
-      // The scaled weights overflow, vanish, or take an overflow back.
+      // The scaled weights overflow, underflow, or would undo an overflow.
       {RewriteId::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e38]], [[1e38]]], \"DT\"))"), kFloat32, 0,
        "fold_scales"},
       {RewriteId::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e-38]], [[1.0]]], \"DT\"))"), kFloat32, 0,

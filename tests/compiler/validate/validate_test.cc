@@ -1,5 +1,5 @@
-// The validation of passes as they run: what is right passes for models and texts of the tests; passes that change a
-// result, by a wrong rewrite, a wrong shape, or one unlike number among hostile ones, are named.
+// The validation of passes as they run. It accepts correct compilations of the tests' models and texts, and names
+// passes that change a result, by a wrong rewrite, a wrong shape, or a difference in a single adversarial number.
 #include <doctest/doctest.h>
 
 #include <algorithm>
