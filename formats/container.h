@@ -74,10 +74,10 @@ struct Section {
 };
 
 struct ContainerOptions {
-  // Bits of the header that whoever reads the sections understands; none exist yet.
+  // The feature bits of the header that the reader of the sections supports; none exist yet.
   uint64_t known_features = 0;
   uint32_t max_sections = 4096;
-  // What all compressed sections together may decompress to.
+  // The cap on what all compressed sections together may decompress to.
   uint64_t max_decompressed_bytes = uint64_t{4} << 30;
   // Its threads decompress sections; borrowed as long as the container lives. Null: the caller's thread decompresses.
   ThreadPool* pool = nullptr;
@@ -95,12 +95,12 @@ class Container {
   // Makes every check. The bytes may be a container or end with one (a packed program). Failures are corrupt, or
   // unsupported_file where a newer reader may succeed; the message ends with the failed check's name in brackets.
   static Result<Container> Open(SharedBytes bytes, const ContainerOptions& options = {});
-  // For looking at damaged files: as much of the table as can be read, and what is wrong, instead of a failure at the
+  // Opens damaged files: gives as much of the table as can be read, and what is wrong, instead of a failure at the
   // first finding. Fails only when no container is there at all. Reads never go out of bounds, but nothing is proved.
   static Result<Container> Inspect(SharedBytes bytes, const ContainerOptions& options,
                                    std::vector<ContainerFinding>* findings);
 
-  // In the order of the file: ascending by (kind, index).
+  // The sections in the order of the file: ascending by (kind, index).
   std::span<const Section> sections() const { return sections_; }
   const Section* Find(SectionKind kind, uint32_t index = 0) const;
   // The container's bytes, without what stands before it in a packed program.

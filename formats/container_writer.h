@@ -42,7 +42,7 @@ class ContainerWriter {
   void AddStored(const Section& section, std::span<const std::byte> stored);
   // Replaces the section of this kind and index, which must exist, by one as it is stored (compressed elsewhere).
   void Replace(const Section& section, std::span<const std::byte> stored);
-  // In the order of the file; offsets are not set yet.
+  // Visits the sections in the order of the file; their offsets are not set yet.
   void ForEachSection(const std::function<void(const Section& section,
                                                std::span<const std::span<const std::byte>> pieces)>& visit) const;
   uint64_t required_features() const { return required_features_; }

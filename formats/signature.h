@@ -20,7 +20,7 @@ namespace ingot::formats {
 using PublicKey = std::array<uint8_t, 32>;
 using SignatureBytes = std::array<uint8_t, 64>;
 
-// What stands in a signature section.
+// The size of a signature section: key and signature.
 inline constexpr size_t kSignatureSectionBytes = sizeof(PublicKey) + sizeof(SignatureBytes);
 
 // A section's fields and its stored bytes, in pieces.

@@ -78,7 +78,7 @@ Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> ten
   INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   Status status = format->write(tensors, [&](std::span<const std::byte> bytes) { return file.Write(bytes); });
   if (!status.ok()) {
-    // What the file system says names the path already.
+    // Messages of failed system calls name the path already.
     return status.code() == StatusCode::kIo ? std::move(status) : std::move(status).WithContext(path);
   }
   return file.Commit();

@@ -36,7 +36,7 @@ std::string Format(const char* format, int precision, double value) {
 
 // Digits after the first one in the shortest scientific text that reads back to the same element.
 int ShortestDigits(DataType dtype, double value) {
-  // By trying (std::to_chars brings 100 KB of tables into every program that prints).
+  // Found by trying, because std::to_chars brings 100 KB of tables into every program that prints.
   const int enough = dtype.bits == 64 ? 16 : 8;
   const auto reads_back = [&](const std::string& text) {
     if (dtype.bits == 64) return std::strtod(text.c_str(), nullptr) == value;
@@ -146,7 +146,7 @@ class ElementFormat {
 
   const TensorView& tensor_;
   int precision_;
-  size_t width_ = 0;  // of what is no float
+  size_t width_ = 0;  // of elements that are not floating
   bool is_scientific_ = false;
   size_t left_ = 0;      // characters before the point
   size_t right_ = 0;     // characters after it

@@ -21,7 +21,7 @@
 
 namespace ingot::formats {
 
-// What the signature says of an input; used by rand, randint, zeros and ones.
+// The type that the signature gives an input; used by rand, randint, zeros and ones.
 struct ExpectedTensor {
   DataType dtype;
   std::span<const int64_t> dims;  // all known: the caller chose values for symbolic ones

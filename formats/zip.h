@@ -18,7 +18,7 @@ namespace ingot::formats {
 struct ZipLimits {
   uint64_t max_entries = 1 << 20;
   uint64_t max_name_bytes = 4096;
-  // Of one entry, decompressed. (Stored entries are bounded by the file itself.)
+  // The decompressed size of one entry. (Stored entries are bounded by the file itself.)
   uint64_t max_entry_bytes = uint64_t{64} << 30;
 };
 

@@ -26,15 +26,15 @@ struct CpuFeatures {
   // detection, so code from a newer compiler is refused rather than tried.
   constexpr bool Covers(CpuFeatures required) const { return (required.bits & ~bits) == 0; }
 
-  // What this machine and its operating system offer.
+  // The features that this machine and its operating system offer.
   static CpuFeatures Detect();
   // The feature set of x86-64-v1 (empty), -v2, -v3 or -v4.
   static CpuFeatures Level(int level);
   // "x86-64-v3", "aarch64" (Neon), or LLVM's feature names, joined by ',' ("+avx2", too); errors name the unknown one.
   static Result<CpuFeatures> Parse(std::string_view text);
-  // Every bit that has a name.
+  // All features that have a name.
   static CpuFeatures AllKnown();
-  // Those of aarch64 alone.
+  // All features of aarch64 that have a name.
   static CpuFeatures AllOfAarch64();
   // LLVM's names in the order of their numbers, joined by ','; "bit63" for bits without a name.
   std::string ToString() const;

@@ -43,7 +43,7 @@ class Device : public RefCounted {
   virtual ~Device() = default;
 
   virtual DeviceId id() const = 0;
-  // What the machine calls it, for people.
+  // A name for people, such as "host CPU".
   virtual std::string_view description() const = 0;
   // True when kernels are launched through LaunchKernel from images loaded here. False on the CPU, whose kernels the
   // VM maps and calls itself, and on devices that do not compute.

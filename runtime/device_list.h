@@ -10,7 +10,7 @@ namespace ingot {
 struct DeviceRow {
   DeviceKind kind;
   const char* name;
-  // What `index` means is the device's business; not_found when this machine has no such device.
+  // Each device defines what `index` means; not_found when this machine has no such device.
   Result<Ref<Device>> (*create)(int32_t index, const HostAllocator& host_allocator);
 };
 

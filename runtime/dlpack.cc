@@ -73,7 +73,7 @@ Result<Tensor> Import(Managed* managed, bool is_read_only) {
   return Tensor::FromView(*view, std::move(storage));
 }
 
-// What an exported tensor points into; freed by its deleter.
+// The memory that an exported tensor points to; its deleter frees it.
 template <typename Managed>
 struct Exported {
   Managed managed{};

@@ -1,7 +1,7 @@
 // DLPack in and out: how tensors cross the border to other libraries without a copy. In: a plain ingot_dl_tensor that
 // the caller keeps alive, or a managed one, which is taken over: its deleter runs exactly once, when the last tensor
 // that shares it goes, or at once when it is refused; a null deleter is legal. Out: managed tensors that share the
-// storage. Which devices a function accepts is its caller's business; memory is never copied or read here.
+// storage. Callers decide which devices they accept; memory is never copied or read here.
 #pragma once
 
 #include "runtime/dlpack_abi.h"
@@ -15,8 +15,8 @@ Result<TensorView> ViewFromDLTensor(const ingot_dl_tensor& tensor);
 // The same as a Tensor that borrows its data: the caller keeps it alive as long as the tensor is used.
 Result<Tensor> BorrowDLTensor(const ingot_dl_tensor& tensor);
 
-// Both take over `managed`, whatever they return. The versioned one carries the read-only flag along, and refuses
-// other major versions and padded sub-byte elements by name.
+// Both take over `managed`, also when they fail. The versioned one keeps the read-only flag, and refuses other major
+// versions and padded sub-byte elements by name.
 Result<Tensor> ImportDLPack(ingot_dl_managed_tensor* managed);
 Result<Tensor> ImportDLPack(ingot_dl_managed_tensor_versioned* managed);
 

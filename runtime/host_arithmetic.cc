@@ -70,8 +70,8 @@ double Compute(BinaryOp op, double a, double b) {
   INGOT_UNREACHABLE();
 }
 
-// In 64 bits without a sign, so that wrapping around is defined; storing keeps the low bits. Where the sign matters,
-// T is the element's own: int64_t, or uint64_t for uint64.
+// Computes in unsigned 64 bits, so that wrapping around is defined; storing keeps the low bits. Where the sign matters,
+// T says how the operands are read: int64_t, or uint64_t for uint64.
 template <typename T>
 int64_t Compute(BinaryOp op, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a);

@@ -1,6 +1,6 @@
 // Text: a piece of a message, borrowed from the expression it stands in: a string, an integer, or a list of pieces.
-// What reports a failure takes one, so that `Fail({"axis ", axis, " of ", name})` costs its caller a few stores, and
-// the message is put together in one place, and only when it is needed. A Text is a parameter: it never outlives the
+// Functions that report failures take one, so that `Fail({"axis ", axis, " of ", name})` costs its caller a few stores,
+// and the message is built in one place, and only when it is needed. A Text is a parameter: it never outlives the
 // expression, so it is no member and no variable.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What nearly every test includes, parsed once where headers are precompiled. No file includes this one: each names what
-// it uses.
+// Headers that nearly every test includes; they are parsed once where headers are precompiled. No file includes this
+// one: each names what it uses.
 #include <doctest/doctest.h>
 
 #include <algorithm>

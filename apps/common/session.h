@@ -35,7 +35,7 @@ struct SessionOptions {
   std::vector<std::string> allow_sha256;  // 64 hex digits each
 };
 
-// What the command line says of inputs: positional files, then [NAME=]SPEC.
+// The inputs on a command line: positional files, then [NAME=]SPEC.
 struct InputArguments {
   std::vector<std::string> files;
   std::vector<std::string> specs;

@@ -13,7 +13,7 @@ class TerminalText : public std::streambuf {
   explicit TerminalText(std::ostream& stream) : stream_(stream), target_(stream.rdbuf(this)) {}
   ~TerminalText() override { stream_.rdbuf(target_); }
   TerminalText(const TerminalText&) = delete;
-  // For the tool's own colours.
+  // Writes without escaping, for the tool's own colours.
   void WriteAsIs(const std::string& text);
 
  protected:

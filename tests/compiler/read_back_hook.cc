@@ -30,7 +30,7 @@ void Check(std::string_view where, const auto& subject, std::atomic<int64_t>& co
   if (!difference.empty()) FAIL_CHECK(where << " reads back differently: " << difference);
 }
 
-// What is built to be refused need not print.
+// A module that is built to be refused need not print.
 void CheckFunction(std::string_view where, const ir::PrimFunc& function, std::atomic<int64_t>& count) {
   if (ir::VerifyPrimFunc(function).ok()) Check(where, function, count);
 }

@@ -68,7 +68,7 @@ const Array<float>& W() {
   return w;
 }
 
-// What a result holds, released.
+// The elements of a result that is a vector or a scalar.
 template <typename T = float>
 std::vector<T> Elements(ingot_value& value) {
   REQUIRE(value.kind == INGOT_KIND_TENSOR);

@@ -30,7 +30,7 @@ std::vector<T> Values(const Tensor& tensor) {
   const auto elements = tensor.Elements<T>();
   return {elements.begin(), elements.end()};
 }
-// The tensor as float32, whatever it is.
+// The tensor converted to float32.
 std::vector<float> AsFloats(const Tensor& tensor) {
   const Tensor floats = Empty(kF32, {tensor.dims().begin(), tensor.dims().end()});
   REQUIRE(Cast(tensor.view(), floats.view()).ok());

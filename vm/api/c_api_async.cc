@@ -153,7 +153,7 @@ int32_t ingot_task_wait_for(const ingot_task* task, double seconds) {
 void ingot_task_cancel(ingot_task* task) {
   if (task == nullptr) return;
   task->cancelled.store(true);  // for an invocation that has not begun
-  // No lock: a signal handler may have interrupted whoever holds it.
+  // No lock is taken: this may run in a signal handler, which may have interrupted the holder of the lock.
   task->num_cancelling.fetch_add(1);
   if (!task->has_ended.load()) task->context->context->Cancel();
   task->num_cancelling.fetch_sub(1);

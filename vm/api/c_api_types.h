@@ -70,7 +70,7 @@ struct ingot_context {
 
 namespace ingot::capi {
 
-// Never null for a failure, also when memory for the message is short.
+// Makes a status for the caller: null for success, never null for a failure, even without memory for the message.
 ingot_status* ToStatus(Status status, const vm::FailurePlace* place = nullptr);
 
 // The exception that is being handled, as a status. One that is no std::exception (a cancelled thread's) is thrown on.

@@ -1,6 +1,6 @@
 // The VM's builtins: host routines that bytecode calls by number, such as those that pack weights when a file is
-// loaded. This header gives their rows, from vm/program/builtins.def, for whoever reads, writes or verifies bytecode; the
-// routines themselves are run by the interpreter (vm/run/builtins.cc).
+// loaded. This header gives their rows, from vm/builtins.def, to code that reads, writes or verifies bytecode; the
+// routines themselves are run by the interpreter (vm/builtins.cc).
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 
 namespace ingot::vm {
 
-// Where the outputs are from; never from compiled kernels.
+// The origin of the expected outputs: the user's file, or the reference evaluation; never compiled kernels.
 enum class GoldenOrigin : uint8_t { kFile = 0, kReference = 1 };
 const char* GoldenOriginName(GoldenOrigin origin);  // "file", "reference"
 
@@ -33,7 +33,7 @@ struct GoldenCase {
 };
 
 std::vector<std::byte> EncodeGoldenCases(std::span<const GoldenCase> cases);
-// None where the file has no such section; corrupt where the section is not what formats/README.md says.
+// Returns no cases where the file has no such section; corrupt where the section is not as formats/README.md describes.
 Result<std::vector<GoldenCase>> DecodeGoldenCases(const formats::Container& container);
 
 }  // namespace ingot::vm

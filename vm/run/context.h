@@ -50,7 +50,7 @@ class Context {
  public:
   static Result<std::unique_ptr<Context>> Create(std::shared_ptr<const Executable> executable,
                                                  ContextOptions options = {});
-  // For PreparedConstants alone: runs functions that go straight through builtins.
+  // For PreparedConstants alone: a context that can only run functions without jumps that call builtins only.
   static Result<std::unique_ptr<Context>> CreateForPreparing(std::shared_ptr<const Executable> executable,
                                                              ContextOptions limits);
   ~Context();
@@ -60,13 +60,14 @@ class Context {
   const Executable& executable() const { return *executable_; }
 
   // Arguments in the signature's order. Tensors at top level are borrowed (any strides), those inside tuples copied.
-  // A borrowed_mut parameter is written. `cancelled`, where given, stops the invocation when it is set before the start
-  // already; whoever sets it later calls Cancel too.
+  // A borrowed_mut parameter is written. A given `cancelled` stops the invocation when it is true at the start; a
+  // thread that sets it later has to call Cancel too.
   Result<std::vector<Value>> Invoke(const Function& function, std::span<const Value> arguments,
                                     const std::atomic<bool>* cancelled = nullptr);
-  // For functions of tensors. Each output is written by the function itself where it can (compact, 64-byte aligned),
-  // else copied to. Outputs may not overlap each other, nor inputs, except where the function declares by its kernels
-  // that it writes this input in place (vm/verify/shared_outputs.h): then an output may be the input's own tensor.
+  // For functions whose inputs and outputs are all tensors. The function writes an output itself where that is compact
+  // and 64-byte aligned, else the result is copied to it. Outputs may not overlap each other, nor inputs, except where
+  // the function declares by its kernels that it writes this input in place (vm/shared_outputs.h): then an output may
+  // be the input's own tensor.
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 

@@ -78,7 +78,7 @@ class Interpreter {
   void Drop(const Type& type, int64_t* slot) const;
   Result<Tensor> Kept(const Tensor& tensor, uint8_t device);
   Result<Value> Box(const Type& type, const int64_t* slot);
-  // Into a register that holds nothing; tensors must be owned.
+  // Stores a value in a register that holds nothing; registers of tensors must be of storage owned.
   Status Unbox(const Type& type, int64_t* slot, const Value& value);
   Result<Tensor> CopyToOwned(const TensorView& view, uint8_t device);
   Result<TensorView> ViewOf(const Type& type, const int64_t* slot) const;

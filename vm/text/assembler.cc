@@ -524,7 +524,7 @@ class Assembler {
     INGOT_UNREACHABLE();
   }
 
-  // In formulas, registers of symbols go by name, others as r<number>. Names r0, r1, ... are made up to the largest
+  // In formulas, symbols have their names, other registers are r<number>. Names of registers are made up to the largest
   // number in the text.
   DimCode ParseRegisterDim(std::string_view stops) {
     const size_t at = in_.position();
@@ -624,7 +624,7 @@ class Assembler {
   TypeParser types_{in_};
   Program program_;
   std::vector<Reference> references_;
-  // Of the function that is being read.
+  // State of the function that is being read.
   std::vector<std::string> symbols_;
   int64_t zeros_left_ = kMaxZerosBytes;
   std::vector<std::string> slots_;

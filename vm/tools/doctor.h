@@ -32,7 +32,7 @@ struct DoctorOptions {
 std::vector<Finding> Diagnose(const formats::Container& container, const Program& program,
                               const DoctorOptions& options);
 
-// What Linux could give to a new process without swapping (/proc/meminfo); 0: not known.
+// The memory that Linux could give to a new process without swapping (/proc/meminfo); 0: not known.
 int64_t AvailableMemoryBytes();
 
 }  // namespace ingot::vm

@@ -1,5 +1,5 @@
-// What differs between two programs, for people: vm-inspect --diff. In: decoded programs, verified or not; out: a line
-// for each difference, in the order of a program's tables; none when both would encode to the same sections.
+// Describes the differences between two programs, for vm-inspect --diff. In: decoded programs, verified or not; out: a
+// line for each difference, in the order of a program's tables; none when both would encode to the same sections.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // The type pass goes over the code once, in order. For every opcode it states the type of what is written as a
 // function of the types of what is read, and requires that the written register's declared type takes it; declared
-// types never change, so no order of execution can break what is proved here. Dims are compared as formulas over
-// the symbols; where one is unknown, a register must declare it as unknown, and whatever needs it compares it when
-// it runs (the linker keeps exactly those checks, see vm/verify/facts.h).
+// types never change, so no order of execution can break what is proved here. Dims are compared as formulas over the
+// symbols. Where one is unknown, a register must declare it as unknown, and instructions that need it compare it when
+// they run (the linker keeps exactly those checks, see vm/facts.h).
 #include "vm/verify/function_verifier.h"
 
 #include <algorithm>

@@ -116,7 +116,7 @@ class OwnTensors {
   }
 
   const Function& function_;
-  // What is alive, by register: bytes that are formulas, and numbers, of which the sum is kept.
+  // The sizes of live tensors by register: formulas, and numbers with their sum.
   std::map<uint32_t, DimCode> formulas_;
   std::map<uint32_t, int64_t> numbers_;
   int64_t sum_of_numbers_ = 0;

@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   options.compile.target = tutorial::Need(ParseTarget("cpu"));  // every machine's kernels, not this one's alone
   const auto jit = tutorial::Need(driver::JitModule::Compile(module, options));
 
-  // In this process, before it is saved: the last argument is written.
+  // Calls both functions in this process before saving them; they write the last argument.
   const Tensor x = tutorial::Uniform({1000}, 1), y = tutorial::Uniform({1000}, 2), z = tutorial::Zeros({1000});
   for (const char* function : {"matrix_add", "myadd"}) {
     tutorial::Need(jit->CallInto(function, {x, y}, {z}));
