@@ -4,8 +4,8 @@ no variant fits is told so.
 usage: aarch64.py BIN_DIR [MODELS_DIR NAME ...]    exits 77 (skipped) without numpy, qemu-aarch64, or a build of the VM
 half for aarch64 (the preset `aarch64`: launcher and vm-run; INGOT_AARCH64_BUILD=DIR says where it is)
 
-With MODELS_DIR, the models that the benchmark script makes there (MODELS_DIR/NAME/model.onnx, inputs.npz) are compared
-besides the digit classifier, MobileNetV2, and a network of attention, normalisation and activations."""
+With MODELS_DIR, a folder of models as scripts/bench_peers takes it (MODELS_DIR/NAME/model.onnx, inputs.npz), these are
+compared besides the digit classifier, MobileNetV2, and a network of attention, normalisation and activations."""
 import json, os, pathlib, shutil, subprocess, sys, tempfile, unittest
 
 from tools import Tools

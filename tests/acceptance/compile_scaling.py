@@ -6,7 +6,7 @@ refusals, and executables that the loader refuses. Further models declare tensor
 
 usage: compile_scaling.py BIN_DIR [--full] [--only NAME] [--report FILE]    exits 77 (skipped) without numpy and onnx
 
-The times are those of the compiler's processor time, so that other work on the machine matters little. The short form
+Times are processor times of the compiler, so that other work on the machine matters little. The short form
 takes small sizes; --full takes those that real exporters reach: 1,000 inputs or outputs and 100,000 nodes."""
 import os, pathlib, resource, subprocess, sys, tempfile, time
 

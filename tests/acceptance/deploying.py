@@ -1,5 +1,5 @@
-"""What deploying an executable is about, through the tools: golden cases and self-tests, signatures, policies and
-files that were tampered with, compression, what differs between two files, and what a file needs of a machine.
+"""Deploying executables, through the tools: golden cases and self-tests, signatures, policies and files that were
+tampered with, compression, the differences between two files, and the needs of a file on a machine.
 
 usage: deploying.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts print SKIP without what they need"""
 import hashlib, json, pathlib, re, shutil, struct, subprocess, sys, tempfile, unittest

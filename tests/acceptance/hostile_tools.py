@@ -1,4 +1,4 @@
-"""What the tools do with files that ask for too much, with text that a terminal would obey, and where their output
+"""The tools withstand files that ask for too much and text with terminal control characters, and report output that
 cannot be written. Programs are assembled from text, so that this needs the tools and Python alone.
 
 usage: hostile_tools.py BIN_DIR [TEST ...]"""

@@ -1,5 +1,5 @@
-"""What vm-run and vm-bench show and stop: --profile, --trace, --check-finite, --fuel, --deadline, --repeat, Ctrl-C.
-Programs are assembled from text, so that this needs the tools and Python alone.
+"""What vm-run and vm-bench print about invocations, and how they stop them: --profile, --trace, --check-finite, --fuel,
+--deadline, --repeat, Ctrl-C. Programs are assembled from text, so that this needs the tools and Python alone.
 
 usage: observation.py BIN_DIR [TEST ...]"""
 import json, pathlib, shutil, signal, subprocess, sys, tempfile, time, unittest

@@ -5,7 +5,7 @@ usage: onnx_node_cases.py BIN_DIR [--filter REGEX] [--jobs N] [--show STATE] [--
 
 A case passes when the values are within its own tolerances. It is refused when vm-compile says that the model uses
 something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, 4-bit
-integers); everything else that goes wrong is a failure, and a bug. Sequences are given and compared by their elements
+integers); every other deviation is a failure, and a bug. Sequences are given and compared by their elements
 (x.0, x.1), and an optional value is a sequence of at most one. Node cases pass everything as an input; where an integer
 input decides a shape (the target of Reshape), or numbers are parameters in all but name (the scales of Resize),
 vm-compile cannot know them. Such a case is compiled again with these inputs bound by --params, as a model's exporter

@@ -1,6 +1,6 @@
-"""What the public tests of TVM and IREE hold, held by ours: tests/peers/README.md names for every case of their files
-the test of ours, or says why it does not apply. Here each named test runs, and no other; one that is missing, did not
-run or failed is an error.
+"""The cases of TVM's and IREE's public tests, as tests of Ingot: tests/peers/README.md names Ingot's test for every
+case of their files, or says why the case does not apply. Each named test runs here, and no other; one that is missing,
+does not run or fails is an error.
 
 usage: peer_cases.py BIN_DIR    exits 77 when all is well but for tests that were skipped, for want of Python's
 packages"""

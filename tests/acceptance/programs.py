@@ -1,5 +1,5 @@
-"""Programs that vm-compile packs, and executables inside of other programs: they run with nothing installed, take what
-vm-run takes, open with every tool, and say what is wrong when they were stripped or thinned too far.
+"""Programs that vm-compile packs, and executables inside of other programs: they run with nothing installed, take the
+arguments of vm-run, open with every tool, and report when they were stripped or thinned too far.
 
 usage: programs.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy; parts that need root, a C compiler or a
 Debian tree (INGOT_CHROOT=DIR, as debootstrap makes) print SKIP without"""

@@ -4,8 +4,8 @@ usage: real_models.py BIN_DIR [MODELS_DIR [NAME ...]]    exits 77 (skipped) with
 
 Without MODELS_DIR: small models with random weights, made here: an encoder with a mask and its normalisations spelled
 out, a decoder with a cache, a decoder with rotated positions and grouped heads, and a convolutional network.
-With it: the models that the benchmark script makes there (MODELS_DIR/NAME/model.onnx, inputs.npz, outputs.npz), and the
-dynamic ones at further lengths; prints the time each takes to compile and to run beside ONNX Runtime's."""
+With it: its models (MODELS_DIR/NAME/model.onnx, inputs.npz, outputs.npz, as scripts/bench_peers takes them), and the
+dynamic ones at further lengths; prints the time that each takes to compile and to run, and ONNX Runtime's."""
 import json, pathlib, sys, tempfile, time
 
 from tools import Tools

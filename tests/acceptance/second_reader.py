@@ -1,5 +1,5 @@
-"""The container's page is normative: a reader written from it alone (scripts/read_executable.py) and vm-inspect find
-the same in executables, and refuse damaged ones for the same reason.
+"""formats/README.md is normative: a reader that was written from it alone (scripts/read_executable.py) and vm-inspect
+find the same contents in executables, and refuse damaged ones for the same reason.
 
 usage: second_reader.py BIN_DIR [TEST ...]    exits 77 (skipped) without xxhash"""
 import hashlib

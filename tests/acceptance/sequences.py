@@ -1,5 +1,5 @@
-"""ONNX's sequences and optional values through the tools: made, changed and taken apart at fixed places and at places
-that data decide, carried through loops, chosen by branches, given and printed by vm-run; results beside ONNX Runtime's.
+"""ONNX's sequences and optional values through the tools: made, changed and taken apart at fixed and at data-dependent
+positions, carried through loops, chosen by branches, given and printed by vm-run; results beside ONNX Runtime's.
 
 usage: sequences.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy, onnx and onnxruntime"""
 import pathlib, sys, tempfile, unittest

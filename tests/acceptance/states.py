@@ -3,7 +3,8 @@ one context and in files between runs, against the same models fed by hand with 
 
 usage: states.py BIN_DIR [MODELS_DIR]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
-With MODELS_DIR: gpt2_decode_dyn of the benchmark script as well, 64 steps with the cache kept in the context."""
+With MODELS_DIR, a folder as scripts/bench_peers takes it: its gpt2_decode_dyn as well, 64 steps with the cache kept in
+the context."""
 import pathlib, sys, tempfile
 
 from tools import Tools

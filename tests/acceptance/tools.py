@@ -1,6 +1,6 @@
-"""What the acceptance tests share: running a tool, where every executable that a tool writes to -o (a packed program,
-or what an object or a library embeds, too) is taken apart and put together again on the way (`vm-inspect --disasm`,
-`--assemble`), which must give the same bytes.
+"""What the acceptance tests share: running a tool. Every executable that a tool writes to -o (also as a packed program,
+or inside of an object or a library) is disassembled and assembled again (`vm-inspect --disasm`, `--assemble`), which
+must give the same bytes.
 
 usage: tools.py BIN_DIR FILE...    the round trip of files that are there"""
 import filecmp, os, pathlib, subprocess, sys, tempfile, time

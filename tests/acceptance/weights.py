@@ -1,9 +1,11 @@
-"""Weights that stay what they are, through the tools: in a file beside the executable (`--external-weights`) or inside
-of it (`--keep-prepare`), and replaced when it is opened (`--weights`), against ONNX Runtime with the same weights.
+"""Weights that are kept as they are, through the tools: in a file beside the executable (`--external-weights`) or
+inside of it (`--keep-prepare`), and replaced when it is opened (`--weights`), against ONNX Runtime with the same
+weights.
 
 usage: weights.py BIN_DIR [MODELS_DIR]    exits 77 (skipped) without numpy, onnx and onnxruntime
 
-With MODELS_DIR: models of the benchmark script with their weights outside give the outputs that they give otherwise."""
+With MODELS_DIR, a folder as scripts/bench_peers takes it: its models give the same outputs with their weights in
+files."""
 import json, os, pathlib, re, shutil, struct, subprocess, sys, tempfile, threading
 
 from tools import Tools

@@ -1,14 +1,14 @@
 """What loading and the first run of a model cost: the time to open it (mapped, and compressed), the first run against
-warm ones, and the memory that the process ever held against the mapped weights and the planned arena.
+warm ones, and the peak memory of the process against the mapped weights and the planned arena.
 
 usage: load_figures.py BIN_DIR [MODEL_DIR] [-o FOLDER]    exits 77 (skipped) without numpy and onnx
 
-MODEL_DIR as bench/make_models.py writes it: model.onnx, inputs.npz; without it ResNet-50 with random weights. Through
-the C API by ctypes, in processes of their own (whose NumPy has no threads); times are minima of several processes,
-since other work on the machine only adds to them, and of more of them as long as a figure is missed. The first run is
-set against the median of the same process's warm ones, and the median of these ratios is the figure. Where other work
-takes the cores all the same, the CPU time of each thread stands for the time of decompression; both are printed, and
-the calling thread may have no more than its share of it. Exits 1 when a figure stays missed (see FIGURES)."""
+MODEL_DIR holds model.onnx and inputs.npz; without it the model is ResNet-50 with random weights. Measures through the C
+API by ctypes, in processes of their own (whose NumPy has no threads). Times are minima of several processes, since
+other work on the machine only adds to them, and of more processes as long as a figure is missed. The first run is set
+against the median of the same process's warm ones, and the median of these ratios is the figure. Where other work takes
+the cores all the same, the CPU time of each thread is used as the time of decompression; both are printed, and the
+calling thread may take no more than its share. Exits 1 when a figure is still missed (see FIGURES)."""
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent

@@ -1,5 +1,5 @@
-"""Where ONNX Runtime and onnx.reference disagree, or no document decides: what the specification says, so that the
-fuzzer knows whom to follow.
+"""Where ONNX Runtime and onnx.reference disagree, or no document decides: what the specification says, by which the
+fuzzer judges.
 
 AVOIDED lists what the generators leave out by construction. A failure is *explained* where the definitions
 (definitions.py: the specification's formulas in float64) say what Ingot gave; and where --strict-math mends it and the

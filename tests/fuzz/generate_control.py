@@ -1,5 +1,5 @@
-"""Control flow (If, Loop, Scan, nested and with captured values) and what is no tensor: sequences and optional values,
-whose nodes stand in groups that begin and end with tensors."""
+"""Control flow (If, Loop, Scan, nested and with captured values), sequences and optional values. Nodes of the latter
+two stand in groups that begin and end with tensors."""
 import numpy as np
 from onnx import TensorProto, helper
 

@@ -1,6 +1,6 @@
-"""Operators that work element by element: arithmetic, comparisons, logic, bits, activations, casts. Those that jump
-(Floor, comparisons, casts to integers) need no guard here: a node whose result moves with its inputs' error bounds is
-left out by `Graph.emit`; halves of whole numbers are drawn so that jumps meet exact operands."""
+"""Operators that work element by element: arithmetic, comparisons, logic, bits, activations, casts. Discontinuous
+ones (Floor, comparisons, casts to integers) need no guard here: `Graph.emit` leaves out a node whose result changes
+within its inputs' error bounds; halves of integers are drawn so that discontinuities meet exact operands."""
 import numpy as np
 
 from registry import generates

@@ -1,5 +1,5 @@
-"""All generators, and what no generator makes with its reason. `check_coverage` holds both against what vm-compile says
-that it imports."""
+"""All generators, and the operators that no generator makes, with the reason. `check_coverage` compares both with the
+list of operators that vm-compile imports."""
 import generate_control
 import generate_elementwise
 import generate_linear

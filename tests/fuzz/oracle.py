@@ -1,4 +1,4 @@
-"""What a node gives, and how far another correct evaluation may lie from it.
+"""The results of a node, and how far another correct evaluation may be from them.
 
 A node is evaluated alone, as a model of one node: by ONNX Runtime without optimisations, and by onnx.reference where
 ONNX Runtime has no kernel for it. bfloat16 is evaluated in float32 and rounded, as neither has it everywhere.

@@ -1,4 +1,4 @@
-"""What the fuzzer knows of tensors: the dtypes that it draws, their rounding units and ranges, drawn elements (among
+"""Tensors in the fuzzer: the dtypes that it draws, their rounding units and ranges, drawn elements (among
 them infinities, NaN and zeros of both signs), and the safetensors files by which vm-run takes and gives them (.npz has
 no bfloat16). Nothing here knows operators or graphs."""
 import json

@@ -6,7 +6,7 @@ usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR
 Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero`
 pipeline; operators, as TVM's graph functions name them and as it legalises them by its TOPI; functions that its
 DLight scheduled for a GPU, which the interpreter runs. --short: a few of each, unless INGOT_LONG_TESTS is set. ONNX
-models are that of tests/data and every NAME/model.onnx below --models (the benchmark's script makes them).
+models are that of tests/data and every NAME/model.onnx below --models (a folder as scripts/bench_peers takes it).
 
 A result is right when it differs from TVM's by at most 1e-5 of the largest value there. Deep networks of random
 weights amplify the rounding of float32 until two right answers are further apart than that (ResNet-50: TVM's own is
