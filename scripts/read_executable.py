@@ -2,8 +2,8 @@
 """A second reader of Ingot executables, written from formats/README.md alone: it shares no code with the first one.
 
 Job: reads a file, checks the container as the page says, decodes the sections of the program and prints all of it as
-JSON. Tests compare what it says with vm-inspect. Names of operand kinds come from vm/program/opcodes.def, to which the page
-refers. Needs xxhash, and zstandard where a section is compressed.
+JSON. Tests compare what it says with vm-inspect. Names of operand kinds come from vm/program/opcodes.def, to which the
+page refers. Needs xxhash, and zstandard where a section is compressed.
 
 usage: scripts/read_executable.py model.ingot [--image INDEX -o kernels.so]
 Exits 4, with the name of the failed check in brackets, when the file is refused."""

@@ -1,5 +1,5 @@
-// CopyFresh: a second copy of a statement, in which everything that is bound is new, so that each variable of a function
-// is bound once. Used wherever code is repeated.
+// CopyFresh: a second copy of a statement, in which everything that is bound is new, so that each variable of a
+// function is bound once. Used wherever code is repeated.
 #pragma once
 
 #include "compiler/ir/stmt.h"

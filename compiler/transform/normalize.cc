@@ -13,6 +13,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/op/assumed_dims.h"
 #include "compiler/op/registry.h"
+#include "compiler/op/verifier.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "runtime/tensor.h"
@@ -64,30 +65,6 @@ Type TypeOf(const ir::FunctionNode& function) {
   std::vector<Type> params;
   for (const ir::Var& param : function.params) params.push_back(param->type);
   return ir::Make<ir::CallableTypeNode>(std::move(params), function.result_type, function.is_pure);
-}
-
-bool IsNormalLeaf(const Expr& expr) {
-  switch (expr->kind) {
-    case ir::ExprKind::kVar:
-    case ir::ExprKind::kConstant:
-    case ir::ExprKind::kShapeExpr:
-    case ir::ExprKind::kPrimValue:
-    case ir::ExprKind::kStringValue:
-    case ir::ExprKind::kDataTypeValue:
-    case ir::ExprKind::kOp:
-    case ir::ExprKind::kGlobalVar:
-    case ir::ExprKind::kExternFunc:
-    case ir::ExprKind::kTuple:  // of leaves, as Mutate ensures
-      return true;
-    case ir::ExprKind::kCall:
-    case ir::ExprKind::kTupleGetItem:
-    case ir::ExprKind::kIf:
-    case ir::ExprKind::kSeqExpr:
-    case ir::ExprKind::kFunction:
-    case ir::ExprKind::kPrimFunc:
-      return false;
-  }
-  INGOT_UNREACHABLE("ExprKind");
 }
 
 class Normalizer : public ir::ExprMutator {
@@ -199,10 +176,10 @@ class Normalizer : public ir::ExprMutator {
     const Expr mutated = ir::ExprMutator::Mutate(seq);
     compared_.resize(num_compared);  // dims compared in a branch are not compared behind it
     const auto* result = As<ir::SeqExprNode>(mutated);
-    if (!status_.ok() || (IsNormalLeaf(result->body) && result->type.get() != nullptr)) return mutated;
+    if (!status_.ok() || (op::IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
     // The result is a call: it is bound, as the last binding outside of dataflow blocks.
     ir::SeqExprNode copy = *result;
-    if (!IsNormalLeaf(copy.body)) {
+    if (!op::IsLeaf(copy.body)) {
       const ir::Var var = ir::Make<ir::VarNode>("gv", copy.body->type);
       if (copy.blocks.empty() || copy.blocks.back().is_dataflow) copy.blocks.emplace_back();
       copy.blocks.back().bindings.push_back({var, copy.body, nullptr, copy.body->span});
@@ -221,7 +198,7 @@ class Normalizer : public ir::ExprMutator {
   // Returns the expression as a leaf: any other expression is bound to a variable here.
   Expr Atom(const Expr& expr) {
     Expr value = MutateExpr(expr);
-    if (!status_.ok() || IsNormalLeaf(value)) return value;
+    if (!status_.ok() || op::IsLeaf(value)) return value;
     return EmitValue(std::move(value), "lv");
   }
   // Compares the dims that the call assumes to be equal, if that is not proved and was not compared before:

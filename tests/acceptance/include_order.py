@@ -1,4 +1,5 @@
-"""scripts/check_includes on this tree and on trees with one wrong include each.
+"""scripts/check_includes on this tree and on trees with wrong includes, each of which it must name; and
+scripts/check_units on folders whose files do not go together.
 
 usage: include_order.py
 """
@@ -40,41 +41,40 @@ class IncludeOrder(unittest.TestCase):
     def tearDownClass(cls):
         cls.scratch.cleanup()
 
-    def refuses(self, file, line, message):
-        """With this line added to a file of the copy the check fails and names the file and the reason."""
+    def refuses(self, file, lines, message):
+        """With these lines at the top of a file of the copy the check fails, names each of them, and says why."""
         path = self.tree / file
         before = path.read_text()
-        path.write_text(line + "\n" + before)
+        path.write_text("".join(line + "\n" for line in lines) + before)
         try:
             result = check(self.tree)
             self.assertEqual(result.returncode, 1, file)
-            self.assertIn(f"{file}:1:{line}", result.stdout)
+            for number, line in enumerate(lines, 1):
+                self.assertIn(f"{file}:{number}:{line}", result.stdout)
             self.assertIn(message, result.stderr)
         finally:
             path.write_text(before)
+
+    def refuses_each_later(self, prefix, order):
+        """The first file of each folder may include none of the folders after it."""
+        for place, folder in enumerate(order[:-1]):
+            file = min((self.tree / prefix / folder).rglob("*.cc")).relative_to(self.tree).as_posix()
+            later = [f'#include "{prefix}{name}/x.h"' for name in order[place + 1:]]
+            self.refuses(file, later, f"{prefix}{folder}/ comes before")
 
     def test_this_tree_is_in_order(self):
         result = check(self.tree)
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
-    def test_each_inner_folder_against_each_after_it(self):
+    def test_each_folder_against_all_after_it(self):
+        self.refuses_each_later("", FOLDERS)
         for outer in ["compiler", "vm"]:
-            order = order_of(outer)
-            for place, folder in enumerate(order):
-                file = min((self.tree / outer / folder).rglob("*.cc")).relative_to(self.tree).as_posix()
-                for later in order[place + 1:]:
-                    self.refuses(file, f'#include "{outer}/{later}/x.h"', f"{outer}/{folder}/ comes before")
-
-    def test_top_level_folders(self):
-        for place, folder in enumerate(FOLDERS[:-1]):
-            file = min((self.tree / folder).rglob("*.cc")).relative_to(self.tree).as_posix()
-            for later in FOLDERS[place + 1:]:
-                self.refuses(file, f'#include "{later}/x.h"', f"{folder}/ comes before")
+            self.refuses_each_later(outer + "/", order_of(outer))
 
     def test_headers_of_llvm_and_protobuf_have_one_folder_each(self):
-        self.refuses("compiler/driver/compile.cc", "#include <llvm/IR/Module.h>", "neither LLVM nor protobuf")
-        self.refuses("compiler/importer/onnx.cc", "#include <llvm-c/Core.h>", "may not include LLVM")
-        self.refuses("compiler/codegen/codegen.cc", "#include <onnx/onnx_pb.h>", "neither protobuf nor ONNX")
+        self.refuses("compiler/driver/compile.cc", ["#include <llvm/IR/Module.h>"], "neither LLVM nor protobuf")
+        self.refuses("compiler/importer/onnx.cc", ["#include <llvm-c/Core.h>"], "may not include LLVM")
+        self.refuses("compiler/codegen/codegen.cc", ["#include <onnx/onnx_pb.h>"], "neither protobuf nor ONNX")
 
     def test_a_folder_without_a_place(self):
         for outer in ["compiler", "vm"]:
@@ -92,6 +92,29 @@ class IncludeOrder(unittest.TestCase):
         text = (ROOT / "compiler/CMakeLists.txt").read_text()
         libraries = re.search(r"set\(INGOT_COMPILER_FOLDERS (.*?)\)", text, re.S).group(1).split()
         self.assertEqual(libraries, order_of("compiler"))
+
+
+class Units(unittest.TestCase):
+    def check(self, *texts):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, text in enumerate(texts):
+                (Path(folder) / f"file{number}.cc").write_text(text)
+            return subprocess.run([ROOT / "scripts/check_units", folder], capture_output=True, text=True)
+
+    def test_files_that_go_together(self):
+        result = self.check("namespace { [[maybe_unused]] int One() { return 1; } }\n",
+                            "namespace { [[maybe_unused]] int Two() { return 2; } }\n")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_a_name_of_two_files(self):
+        result = self.check("namespace { constexpr int kRows = 1; }\n", "namespace { constexpr int kRows = 2; }\n")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("redefinition of", result.stderr)
+
+    def test_a_warning(self):
+        result = self.check("int F(int x) { int unused; return x; }\n")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("unused", result.stderr)
 
 
 if __name__ == "__main__":

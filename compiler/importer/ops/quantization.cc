@@ -144,14 +144,14 @@ Outputs DynamicQuantizeLinear(const NodeImporter& node) {
 }
 
 // Along which axis the zero points (or scales) of a matrix or a kernel vary: rows, columns, or output channels.
-enum class Along : uint8_t { kQuantizationRows, kColumns, kOutputs };
+enum class Along : uint8_t { kRows, kColumns, kOutputs };
 
 // Returns a vector input such that it broadcasts to the tensor that it belongs to.
 Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along along) {
   INGOT_ASSIGN_OR_RETURN(const Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
   if (own.size() != 1 || ir::IsConstInt(own[0], 1) || along == Along::kColumns) return param;
-  std::vector<PrimExpr> dims(along == Along::kQuantizationRows ? 2 : rank, ir::Int64(1));
+  std::vector<PrimExpr> dims(along == Along::kRows ? 2 : rank, ir::Int64(1));
   dims[0] = own[0];
   return node.Bind("reshape", {param, ShapeOf(dims)});
 }
@@ -168,7 +168,7 @@ Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zer
 }
 
 Outputs MatMulInteger(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kQuantizationRows));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
   INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 1, 3, Along::kColumns));
   return One(node.Call("matmul", {a, b}));
 }
@@ -200,12 +200,12 @@ Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr
 
 // Inputs: a, its scale, its zero point, b, its scale, its zero point, the result's scale and zero point.
 Outputs QLinearMatMul(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kQuantizationRows));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
   INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 3, 5, Along::kColumns));
   INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
-  INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, 2, Along::kQuantizationRows));
+  INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, 2, Along::kRows));
   INGOT_ASSIGN_OR_RETURN(Expr b_scale, Spread(node, 4, 2, Along::kColumns));
-  INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, 2, Along::kQuantizationRows));
+  INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, 2, Along::kRows));
   return Requantize(node, std::move(product), {a_scale, b_scale, y_scale}, 7);
 }
 
