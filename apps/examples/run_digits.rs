@@ -1,7 +1,8 @@
 // run_digits.c in Rust, by plain FFI: no crates, the declarations that are used and nothing more.
 //
 //   rustc run_digits.rs -L <prefix>/lib && ./run_digits digits.ingot
-use std::ffi::{c_char, c_void, CStr, CString};
+use std::ffi::{c_void, CStr, CString};
+use std::os::raw::c_char;
 use std::ptr::{null, null_mut};
 
 #[repr(C)]
