@@ -13,6 +13,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/lower/program_lowering.h"
 #include "compiler/lower/tail_calls.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 
@@ -53,7 +54,8 @@ class Owners {
         }
         const CallNode* call = As<CallNode>(binding.value);
         const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
-        const bool is_made = row != nullptr && (row == op::FindOp("call_tir") || row == op::FindOp("call_dps_packed") ||
+        const bool is_made = row != nullptr && (op::IsCallOf(*call, op::names::kCallTir) ||
+                                                op::IsCallOf(*call, op::names::kCallDpsPacked) ||
                                                 row->effect == op::Effect::kWritesInPlace);
         if (is_made && !binding.is_match_cast()) made_.insert(binding.var.get());
       }
@@ -97,13 +99,14 @@ class DestinationRewriter : public ExprMutator {
     if (is_prepare_ && row != nullptr && row->prepare != nullptr && !row->is_view) {
       return CallBuiltin(binding, Ref<CallNode>(call), *row);
     }
-    if (row == op::FindOp("call_tir") && row != nullptr) return CallKernel(binding, *call);
-    if (row == op::FindOp("call_tir_inplace") && row != nullptr) return CallInPlace(binding, *call);
-    if (row == op::FindOp("memory.write_row") && row != nullptr) return WriteRow(binding, *call);
-    if (row == op::FindOp("kv_cache.append") && row != nullptr) return AppendInPlace(binding, *call);
-    if (row == op::FindOp("sequence.concat") && row != nullptr) return ConcatSequence(binding, *call);
-    if (row == op::FindOp("call_dps_packed") && row != nullptr) return CallDpsPacked(binding, *call);
-    if (row == op::FindOp("call_pure_packed") && row != nullptr) return CallPurePacked(binding, *call);
+    const auto is = [call](std::string_view name) { return call != nullptr && op::IsCallOf(*call, name); };
+    if (is(op::names::kCallTir)) return CallKernel(binding, *call);
+    if (is(op::names::kCallTirInplace)) return CallInPlace(binding, *call);
+    if (is(op::names::kWriteRow)) return WriteRow(binding, *call);
+    if (is(op::names::kAppendToCache)) return AppendInPlace(binding, *call);
+    if (is(op::names::kSequenceConcat)) return ConcatSequence(binding, *call);
+    if (is(op::names::kCallDpsPacked)) return CallDpsPacked(binding, *call);
+    if (is(op::names::kCallPurePacked)) return CallPurePacked(binding, *call);
     Emit({Rename(binding.var), MutateExpr(binding.value), binding.match_cast, binding.span});
   }
 
@@ -315,7 +318,7 @@ class DestinationRewriter : public ExprMutator {
     }
     Var var = Make<VarNode>(name, type);
     auto call = CallNode(
-        op::GetOp("builtin.alloc_tensor"),
+        op::GetOp(op::names::kAllocTensor),
         {Make<ShapeExprNode>(*tensor->dims), Make<DataTypeValueNode>(*tensor->dtype), Make<PrimValueNode>(Int64(0))},
         {}, {}, type);
     call.span = span;

@@ -13,6 +13,7 @@
 #include "compiler/lower/program_lowering.h"
 #include "compiler/lower/tail_calls.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/states.h"
 
@@ -100,15 +101,17 @@ class Liveness {
     if (tail_calls_.Contains(binding.value)) return Escape(binding.value);
     if (const CallNode* call = As<CallNode>(binding.value)) {
       const op::OpRow* row = op::RowOf(Ref<CallNode>(call));
-      if (row == op::FindOp("builtin.alloc_tensor")) {
+      if (op::IsCallOf(*call, op::names::kAllocTensor)) {
         base_[binding.var.get()] = tensors_.size();
         outputs_.insert(binding.var.get());
         tensors_.push_back({binding.var, index_, index_});
         return;
       }
       for (const Expr& arg : call->args) Use(arg);
-      if (row == op::FindOp("make_closure")) Escape(call->args.at(1));
-      if (row == op::FindOp("sequence.construct") || row == op::FindOp("sequence.insert")) Escape(binding.value);
+      if (op::IsCallOf(*call, op::names::kMakeClosure)) Escape(call->args.at(1));
+      if (op::IsCallOf(*call, op::names::kSequenceConstruct) || op::IsCallOf(*call, op::names::kSequenceInsert)) {
+        Escape(binding.value);
+      }
       const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
       if (shows_argument) Alias(binding.var, call->args.at(0));
       if (const VarNode* viewed = ViewedVar(binding.value)) MayBeOutput(binding, viewed);
@@ -270,7 +273,7 @@ class PlanRewriter : public ExprMutator {
       auto type = Make<ObjectTypeNode>();
       storage_ = Make<VarNode>("storage", type);
       Emit({storage_,
-            Make<CallNode>(op::GetOp("memory.alloc_storage"),
+            Make<CallNode>(op::GetOp(op::names::kAllocStorage),
                            std::vector<Expr>{Make<ShapeExprNode>(std::vector<PrimExpr>{placement_.peak}),
                                              Make<PrimValueNode>(Int64(0)), Make<StringValueNode>("global"),
                                              Make<DataTypeValueNode>(DataType::UInt(8))},
@@ -286,7 +289,7 @@ class PlanRewriter : public ExprMutator {
     if (it == index_of_.end()) return ExprMutator::MutateBinding(binding);
     const CallNode* call = As<CallNode>(binding.value);
     auto placed =
-        CallNode(op::GetOp("memory.alloc_tensor"),
+        CallNode(op::GetOp(op::names::kAllocTensorInStorage),
                  {storage_, Make<PrimValueNode>(placement_.offsets[it->second]), call->args[0], call->args[1]}, {}, {},
                  call->type);
     placed.span = call->span;

@@ -9,6 +9,7 @@
 #include "compiler/lower/destination_passing.h"
 #include "compiler/lower/prim_entry.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "vm/program/program_builder.h"
@@ -177,8 +178,7 @@ std::vector<vm::Function> ProgramLowering::LowerClosureEntries() const {
 Status ProgramLowering::FindCaptures() {
   Status status;
   ForEachCall(module_, [&](const CallNode& call) {
-    const op::OpRow* row = op::RowOf(Ref<CallNode>(&call));
-    if (row == nullptr || row != op::FindOp("make_closure") || !status.ok()) return;
+    if (!op::IsCallOf(call, op::names::kMakeClosure) || !status.ok()) return;
     const GlobalVarNode* callee = As<GlobalVarNode>(call.args.at(0));
     const Function function = callee == nullptr ? Function() : module_.FindFunction(callee->name);
     if (!function) {

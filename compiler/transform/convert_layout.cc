@@ -28,6 +28,7 @@
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/layout.h"
+#include "compiler/op/names.h"
 #include "compiler/op/topi/winograd.h"
 #include "compiler/transform/blocked_forms.h"
 #include "compiler/transform/graph_util.h"
@@ -83,7 +84,7 @@ class LayoutConverter {
     bool done = false;
     const bool is_weight = weights_.Contains(binding.var);
     if (row != nullptr && !is_weight && !binding.is_match_cast() && TypedDimsOf(call) != nullptr) {
-      if (row == op::FindOp("permute_dims")) {
+      if (op::IsCallOf(call, op::names::kPermuteDims)) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertPermutation(binding, call));
       } else if (!op::LayoutNames(*row).empty()) {
         INGOT_ASSIGN_OR_RETURN(done, ConvertWindow(binding, call, *row));

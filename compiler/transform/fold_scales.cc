@@ -14,6 +14,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/reference.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
@@ -66,11 +67,11 @@ class Folder {
  private:
   Status FoldBinding(const ir::Binding& binding) {
     if (!binding.is_match_cast() && !weights_.Contains(binding.var)) {
-      if (const std::optional<Operands> product = AsOperation(binding.value, "multiply")) {
+      if (const std::optional<Operands> product = AsOperation(binding.value, op::names::kMultiply)) {
         INGOT_ASSIGN_OR_RETURN(const bool done, FoldScale(binding, *product));
         if (done) return Status();
       }
-      if (const std::optional<Operands> sum = AsOperation(binding.value, "add")) {
+      if (const std::optional<Operands> sum = AsOperation(binding.value, op::names::kAdd)) {
         INGOT_ASSIGN_OR_RETURN(const bool done, JoinBiases(binding, *sum));
         if (done) return Status();
       }
@@ -82,7 +83,7 @@ class Folder {
 
   // (convolution [+ bias]) * scale
   Result<bool> FoldScale(const ir::Binding& binding, const Operands& product) {
-    const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), "add");
+    const std::optional<Operands> sum = AsOperation(DefinitionOf(product.value), op::names::kAdd);
     const ir::Call convolution = AsConvolution(DefinitionOf(sum ? sum->value : product.value));
     if (convolution == nullptr || !HasWideRange(convolution->type)) return false;
     if (!IsTame(product.weight, convolution->args[1]) || (sum && !IsTame(product.weight, sum->weight))) return false;
@@ -111,7 +112,7 @@ class Folder {
 
   // (convolution + bias) + bias
   Result<bool> JoinBiases(const ir::Binding& binding, const Operands& sum) {
-    const std::optional<Operands> inner = AsOperation(DefinitionOf(sum.value), "add");
+    const std::optional<Operands> inner = AsOperation(DefinitionOf(sum.value), op::names::kAdd);
     if (!inner || AsConvolution(DefinitionOf(inner->value)) == nullptr) return false;
     if (!IsSmall(inner->weight) || !IsSmall(sum.weight)) return false;
     if (!context_.Apply(RewriteId::kJoinBiases, *As<ir::CallNode>(binding.value), binding.span)) return false;
@@ -124,9 +125,9 @@ class Folder {
 
   // Returns the operands if the value is a call of this operator on a variable and a weight per channel, in either
   // order.
-  std::optional<Operands> AsOperation(const Expr& value, const char* name) const {
+  std::optional<Operands> AsOperation(const Expr& value, std::string_view name) const {
     const auto* call = value != nullptr ? As<ir::CallNode>(value) : nullptr;
-    if (call == nullptr || call->callee.get() != op::GetOp(name).get()) return std::nullopt;
+    if (call == nullptr || !op::IsCallOf(*call, name)) return std::nullopt;
     const Dims* out = TypedDimsOf(value);
     for (size_t i : {0, 1}) {
       const Expr& weight = call->args[i];
@@ -192,13 +193,13 @@ class Folder {
   // Returns the bounds of a weight that is computed from weights; nothing if the operator is another.
   std::optional<Magnitudes> SizesOfCall(const Expr& value) const {
     const auto* call = keeps_ ? nullptr : As<ir::CallNode>(value);
-    const auto* op = call == nullptr ? nullptr : As<ir::OpNode>(call->callee);
-    if (op == nullptr) return std::nullopt;
-    if (op->name == "reshape" || op->name == "broadcast_to") return MagnitudesOf(call->args[0]);
-    if (op->name != "add" && op->name != "multiply") return std::nullopt;
+    if (call == nullptr) return std::nullopt;
+    const auto is = [call](std::string_view name) { return op::IsCallOf(*call, name); };
+    if (is(op::names::kReshape) || is(op::names::kBroadcastTo)) return MagnitudesOf(call->args[0]);
+    if (!is(op::names::kAdd) && !is(op::names::kMultiply)) return std::nullopt;
     const std::optional<Magnitudes> a = MagnitudesOf(call->args[0]), b = MagnitudesOf(call->args[1]);
     if (!a || !b) return std::nullopt;
-    if (op->name == "add") return Magnitudes{a->greatest + b->greatest, std::nullopt};
+    if (is(op::names::kAdd)) return Magnitudes{a->greatest + b->greatest, std::nullopt};
     Magnitudes product{a->greatest * b->greatest, std::nullopt};
     if (a->least && b->least) product.least = *a->least * *b->least;
     return product;

@@ -5,6 +5,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/names.h"
 
 namespace ingot::transform {
 
@@ -79,7 +80,7 @@ Effect EffectOf(const ir::IRModule& module, const Expr& value) {
 
 std::optional<CallTir> AsCallTir(const Expr& value) {
   const auto* call = As<ir::CallNode>(value);
-  if (call == nullptr || call->callee.get() != op::GetOp("call_tir").get()) return std::nullopt;
+  if (call == nullptr || !op::IsCallOf(*call, op::names::kCallTir)) return std::nullopt;
   CallTir result;
   result.callee = AsRef<ir::GlobalVarNode>(call->args.at(0));
   if (result.callee == nullptr) return std::nullopt;

@@ -15,6 +15,7 @@
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
@@ -199,7 +200,7 @@ class StateKeeper : public ir::ExprMutator {
       var = As<ir::VarNode>(value);
     }
     const auto call = AsRef<ir::CallNode>(value);
-    if (!call || op::RowOf(call) != op::FindOp("concat")) return nullptr;
+    if (!call || !op::IsCallOf(call, op::names::kConcat)) return nullptr;
     const auto* fields = As<ir::TupleNode>(call->args[0]);
     if (fields == nullptr || fields->fields[0].get() != function_->params[state.param].get()) return nullptr;
     const auto rank = static_cast<int64_t>(As<ir::TensorTypeNode>(call->type)->rank);
@@ -234,13 +235,14 @@ class StateKeeper : public ir::ExprMutator {
 
   // ---- Rewriting the function
 
-  static Expr CallOp(const char* name, std::vector<Expr> args, ir::Attrs attrs = {}) {
+  static Expr CallOp(std::string_view name, std::vector<Expr> args, ir::Attrs attrs = {}) {
     Result<ir::Call> call = op::MakeCall(name, std::move(args), std::move(attrs));
     INGOT_CHECK(call.ok(), "a cache's types agree");
     return *std::move(call);
   }
   static Expr ViewOf(const Var& cache, const ir::Type& type) {
-    return CallOp("kv_cache.view", {cache, ir::Make<ir::ShapeExprNode>(*ir::Downcast<ir::TensorTypeNode>(type)->dims)});
+    return CallOp(op::names::kViewOfCache,
+                  {cache, ir::Make<ir::ShapeExprNode>(*ir::Downcast<ir::TensorTypeNode>(type)->dims)});
   }
 
   // Emits views of the caches as the old values, in front of everything else.
@@ -255,7 +257,7 @@ class StateKeeper : public ir::ExprMutator {
   }
 
   Var EmitAppend(const Kept& state, const Expr& part, const PrimExpr& position) {
-    const Expr call = CallOp("kv_cache.append", {state.cache, part, ir::Make<ir::PrimValueNode>(position)},
+    const Expr call = CallOp(op::names::kAppendToCache, {state.cache, part, ir::Make<ir::PrimValueNode>(position)},
                              {{"axis", static_cast<int64_t>(state.growth->axis)}});
     const Var cache = ir::Make<ir::VarNode>(function_->params[state.param]->name + "_cache", call->type);
     Emit({cache, call, nullptr, {}});

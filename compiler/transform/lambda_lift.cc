@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/op/names.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 
@@ -213,8 +214,8 @@ Expr MakeClosure(const Lifted& lifted, const Type& type) {
   std::vector<Type> types;
   for (const Expr& capture : lifted.captures) types.push_back(capture->type);
   const Expr captures = ir::Make<ir::TupleNode>(lifted.captures, ir::Make<ir::TupleTypeNode>(std::move(types)));
-  return ir::Make<ir::CallNode>(op::GetOp("make_closure"), std::vector<Expr>{lifted.function, captures}, ir::Attrs{},
-                                std::vector<Type>{}, type);
+  return ir::Make<ir::CallNode>(op::GetOp(op::names::kMakeClosure), std::vector<Expr>{lifted.function, captures},
+                                ir::Attrs{}, std::vector<Type>{}, type);
 }
 
 class Lifter : public Replacer {

@@ -12,6 +12,7 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
@@ -65,7 +66,7 @@ class Reader : public ir::ExprMutator {
 
   void MutateBinding(const ir::Binding& binding) override {
     const auto call = AsRef<ir::CallNode>(binding.value);
-    if (call && op::RowOf(call) == op::FindOp("kv_cache.append")) caches_.insert(binding.var.get());
+    if (call && op::IsCallOf(call, op::names::kAppendToCache)) caches_.insert(binding.var.get());
     if (const auto tir = AsCallTir(binding.value); tir && tir->args.size() == 1 && tir->results.size() == 1) {
       const auto* source = As<ir::VarNode>(tir->args[0]);
       const ir::PrimFunc function = module_.FindPrimFunc(tir->callee->name);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
@@ -104,7 +105,7 @@ Expr MakeAttention(const Match& match, RewriteContext& context) {
   }
   scores = PeelScoreScale(context, scores, scale);
   const ir::Call product = context.ResolveCall(scores);
-  if (!product || op::RowOf(product) != op::FindOp("matmul")) return nullptr;
+  if (!product || !op::IsCallOf(product, op::names::kMatmul)) return nullptr;
   // 16-bit operands may need their scale to stay in range.
   const bool is_narrow = As<ir::TensorTypeNode>(root->type)->dtype->bits < 32;
   const Expr query = is_narrow ? product->args[0] : PeelScale(context, product->args[0], scale);
@@ -138,7 +139,7 @@ Expr AbsorbOperandPermute(const Match& match, RewriteContext& context) {
   bool changed = false;
   for (size_t i = 0; i < 3; ++i) {
     const ir::Call permute = context.ResolveCall(args[i]);
-    if (!permute || op::RowOf(permute) != op::FindOp("permute_dims")) continue;
+    if (!permute || !op::IsCallOf(permute, op::names::kPermuteDims)) continue;
     const std::optional<std::vector<int64_t>> axes = op::IntsAttr(permute, "axes");
     std::string layout = layouts[i];
     for (size_t to = 0; to < 4; ++to) {
@@ -174,7 +175,7 @@ Expr Repeated(RewriteContext& context, const Expr& operand, size_t head_axis) {
   };
   const ir::Call joined = view_of(operand);
   const ir::Call broadcast = joined ? context.ResolveCall(joined->args[0]) : nullptr;
-  if (!broadcast || op::RowOf(broadcast) != op::FindOp("broadcast_to")) return nullptr;
+  if (!broadcast || !op::IsCallOf(broadcast, op::names::kBroadcastTo)) return nullptr;
   const ir::Call split = view_of(broadcast->args[0]);
   if (!split || DimsOf(split->args[0]) == nullptr || DimsOf(split->args[0])->size() != 4) return nullptr;
   Dims dims = *DimsOf(split->args[0]), one = dims, many = dims, all = dims;

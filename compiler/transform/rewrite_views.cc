@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/rewrite.h"
@@ -90,7 +91,7 @@ Expr PermuteToView(const Match& match, RewriteContext& context) {
 Expr ViewBeforePermute(const Match& match, RewriteContext& context) {
   const ir::Call view = match.GetCall("view");
   const ir::Call permute = context.ResolveCall(view->args[0]);
-  if (!IsView(view) || !permute || op::RowOf(permute) != op::FindOp("permute_dims")) return nullptr;
+  if (!IsView(view) || !permute || !op::IsCallOf(permute, op::names::kPermuteDims)) return nullptr;
   const Dims* result = DimsOf(view);
   const Dims* x = DimsOf(permute->args[0]);
   if (result == nullptr || x == nullptr) return nullptr;

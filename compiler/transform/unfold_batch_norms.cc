@@ -6,6 +6,7 @@
 //   First, since constants are folded next. A call with computed statistics, or one of training, stays.
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
@@ -55,7 +56,7 @@ class Unfolder : public ir::ExprMutator {
 
  private:
   bool IsFoldable(const ir::Call& call) const {
-    if (call->callee.get() != op::GetOp("nn.batch_norm").get() || call->attrs.GetBool("training")) return false;
+    if (!op::IsCallOf(call, op::names::kBatchNorm) || call->attrs.GetBool("training")) return false;
     const auto* x = ir::As<ir::TensorTypeNode>(call->args[0]->type);
     bool all = x != nullptr && x->dims.has_value();
     for (size_t i = 1; all && i < call->args.size(); ++i) {

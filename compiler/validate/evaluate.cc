@@ -13,6 +13,7 @@
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/tensor/passes.h"
@@ -369,34 +370,36 @@ class Evaluation {
   // ---- Primitives
 
   Result<Value> Primitive(const ir::Call& call, std::string_view name, const Scope& scope) {
-    if (name == "call_tir" || name == "call_tir_inplace") return CallTir(call, scope);
-    if (name == "builtin.alloc_tensor" || name == "memory.alloc_storage" || name == "memory.alloc_tensor") {
+    if (name == op::names::kCallTir || name == op::names::kCallTirInplace) return CallTir(call, scope);
+    if (name == op::names::kAllocTensor || name == op::names::kAllocStorage ||
+        name == op::names::kAllocTensorInStorage) {
       return Allocate(call, name, scope);
     }
     INGOT_ASSIGN_OR_RETURN(const std::vector<Value> values, EvaluateAll(call->args, scope));
-    if (name == "print") return Value::OfTuple({});
-    if (name == "assert_op") {
+    if (name == op::names::kPrint) return Value::OfTuple({});
+    if (name == op::names::kAssert) {
       INGOT_ASSIGN_OR_RETURN(const bool holds, Truth(values[0]));
       return holds ? Result<Value>(Value::OfTuple({})) : DoesNotFit("an assertion does not hold");
     }
-    if (name == "make_closure") {
+    if (name == op::names::kMakeClosure) {
       Value closure = values[0];
       closure.fields.insert(closure.fields.begin(), values[1].fields.begin(), values[1].fields.end());
       return closure;
     }
-    if (name == "invoke_closure" || name == "invoke_pure_closure") return CallValue(values[0], values[1].fields);
-    if (name == "shape_of") return Value::OfShape(values[0].tensor.dims);
-    if (name == "tensor_to_shape") return TensorToShape(values[0].tensor);
-    if (name == "kv_cache.append") return Append(*call, values);
-    if (name == "memory.write_row") return WriteRow(values);
-    if (name.starts_with("sequence.")) return Sequence(name.substr(9), values);
+    if (name == op::names::kInvokeClosure || name == op::names::kInvokePureClosure)
+      return CallValue(values[0], values[1].fields);
+    if (name == op::names::kShapeOf) return Value::OfShape(values[0].tensor.dims);
+    if (name == op::names::kTensorToShape) return TensorToShape(values[0].tensor);
+    if (name == op::names::kAppendToCache) return Append(*call, values);
+    if (name == op::names::kWriteRow) return WriteRow(values);
+    if (name.starts_with("sequence.")) return Sequence(name, values);
     return NotEvaluated("this call");
   }
 
   Result<Value> Allocate(const ir::Call& call, std::string_view name, const Scope& scope) {
-    const size_t first = name == "memory.alloc_tensor" ? 2 : 0;
+    const size_t first = name == op::names::kAllocTensorInStorage ? 2 : 0;
     INGOT_ASSIGN_OR_RETURN(const Value shape, Evaluate(call->args[first], scope));
-    if (name == "memory.alloc_storage") {
+    if (name == op::names::kAllocStorage) {
       INGOT_ASSIGN_OR_RETURN(HostTensor bytes, NewTensor(DataType::UInt(8), shape.shape, kUnwritten));
       Value storage = Value::Of(std::move(bytes));
       storage.kind = ValueKind::kStorage;
@@ -462,17 +465,19 @@ class Evaluation {
   }
 
   static Result<Value> Sequence(std::string_view name, const std::vector<Value>& values) {
-    if (name == "construct") return Value::OfTuple(values);
-    if (name == "concat" || name == "concat_shape") return NotEvaluated("the tensors of a sequence in a row");
-    if (name == "length") return Value::OfShape({std::ssize(values[0].fields)});
+    if (name == op::names::kSequenceConstruct) return Value::OfTuple(values);
+    if (name == op::names::kSequenceConcat || name == op::names::kSequenceConcatShape)
+      return NotEvaluated("the tensors of a sequence in a row");
+    if (name == op::names::kSequenceLength) return Value::OfShape({std::ssize(values[0].fields)});
     std::vector<Value> fields = values[0].fields;
     const auto size = std::ssize(fields);
-    int64_t position = values[name == "insert" ? 2 : 1].shape[0];
+    int64_t position = values[name == op::names::kSequenceInsert ? 2 : 1].shape[0];
     if (position < 0) position += size;
-    if (position < 0 || position > size || (position == size && name != "insert")) return DoesNotFit("no such element");
-    if (name == "at") return fields[static_cast<size_t>(position)];
-    if (name == "insert") fields.insert(fields.begin() + position, values[1]);
-    if (name == "erase") fields.erase(fields.begin() + position);
+    if (position < 0 || position > size || (position == size && name != op::names::kSequenceInsert))
+      return DoesNotFit("no such element");
+    if (name == op::names::kSequenceAt) return fields[static_cast<size_t>(position)];
+    if (name == op::names::kSequenceInsert) fields.insert(fields.begin() + position, values[1]);
+    if (name == op::names::kSequenceErase) fields.erase(fields.begin() + position);
     return Value::OfTuple(std::move(fields));
   }
 
