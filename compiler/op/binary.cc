@@ -23,6 +23,7 @@ struct Binary {
   bool returns_bool = false;
   bool takes_bool = false;  // besides numbers; alone when of_float is null and it returns bool
   const char* prepare_builtin = nullptr;
+  SignBit sign_bit = SignBit::kUnknown;
 };
 
 double NanMin(double a, double b) { return std::isnan(a) || a < b ? a : b; }
@@ -89,13 +90,13 @@ PrimExpr Intrin(PrimExpr a, PrimExpr b) {
 
 const Binary kBinary[] = {
     {"add", "x1 + x2", [](double a, double b) { return a + b; }, [](int64_t a, int64_t b) { return a + b; },
-     [](PrimExpr a, PrimExpr b) { return a + b; }, false, false, "add"},
+     [](PrimExpr a, PrimExpr b) { return a + b; }, false, false, "add", SignBit::kOfArguments},
     {"bitwise_and", "x1 & x2", nullptr, [](int64_t a, int64_t b) { return a & b; }, Intrin<ir::Intrinsic::kBitwiseAnd>},
     {"bitwise_or", "x1 | x2", nullptr, [](int64_t a, int64_t b) { return a | b; }, Intrin<ir::Intrinsic::kBitwiseOr>},
     {"bitwise_xor", "x1 ^ x2", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, Intrin<ir::Intrinsic::kBitwiseXor>},
     {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; },
      [](int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }, [](PrimExpr a, PrimExpr b) { return a / b; }, false,
-     false, "div"},
+     false, "div", SignBit::kOfArguments},
     {"equal", "x1 == x2", [](double a, double b) { return a == b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a == b}; }, ir::Equal, true, true},
     {"floor_divide", "floor(x1 / x2)", [](double a, double b) { return std::floor(a / b); }, FloorDivide,
@@ -121,9 +122,9 @@ const Binary kBinary[] = {
     {"logical_xor", "x1 != x2 of bool", nullptr, [](int64_t a, int64_t b) { return int64_t{(a != 0) != (b != 0)}; },
      ir::NotEqual, true, true},
     {"maximum", "the greater one; NaN wins", NanMax, [](int64_t a, int64_t b) { return a > b ? a : b; }, ir::Max, false,
-     false, "maximum"},
+     false, "maximum", SignBit::kOfArguments},
     {"minimum", "the lesser one; NaN wins", NanMin, [](int64_t a, int64_t b) { return a < b ? a : b; }, ir::Min, false,
-     false, "minimum"},
+     false, "minimum", SignBit::kOfArguments},
     {"mod", "x1 - trunc(x1 / x2) * x2", [](double a, double b) { return std::fmod(a, b); },
      [](int64_t a, int64_t b) { return b == 0 ? 0 : a % b; },
      [](PrimExpr a, PrimExpr b) {
@@ -131,7 +132,7 @@ const Binary kBinary[] = {
        return ir::CallIntrinsic(ir::Intrinsic::kFmod, {a, b});
      }},
     {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return a * b; },
-     [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul"},
+     [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul", SignBit::kOfArguments},
     {"not_equal", "x1 != x2", [](double a, double b) { return a != b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a != b}; }, ir::NotEqual, true, true},
     {"power", "x1 to the power of x2", [](double a, double b) { return std::pow(a, b); }, IntPower, Power},

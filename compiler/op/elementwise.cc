@@ -37,6 +37,7 @@ struct Unary {
   int64_t (*of_int)(int64_t);  // null: floats alone
   PrimExpr (*expr)(PrimExpr);  // of the element, any dtype of the domain
   bool returns_bool = false;
+  SignBit sign_bit = SignBit::kUnknown;
 };
 
 int64_t Same(int64_t x) { return x; }
@@ -54,7 +55,7 @@ double NormalCdf(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
 
 const Unary kUnary[] = {
     {"abs", "|x|", Domain::kNumbers, [](double x) { return std::fabs(x); }, [](int64_t x) { return x < 0 ? -x : x; },
-     Intrin<Intrinsic::kAbs>},
+     Intrin<Intrinsic::kAbs>, false, SignBit::kClear},
     {"acos", "the arc cosine, in radians", Domain::kFloats, [](double x) { return std::acos(x); }, nullptr,
      Intrin<Intrinsic::kAcos>},
     {"acosh", "the inverse hyperbolic cosine", Domain::kFloats, [](double x) { return std::acosh(x); }, nullptr,
@@ -77,7 +78,7 @@ const Unary kUnary[] = {
     {"erf", "the error function", Domain::kFloats, [](double x) { return std::erf(x); }, nullptr,
      Intrin<Intrinsic::kErf>},
     {"exp", "e to the power of x", Domain::kFloats, [](double x) { return std::exp(x); }, nullptr,
-     Intrin<Intrinsic::kExp>},
+     Intrin<Intrinsic::kExp>, false, SignBit::kClear},
     {"floor", "the greatest integer <= x", Domain::kNumbers, [](double x) { return std::floor(x); }, Same,
      RoundIntrin<Intrinsic::kFloor>},
     {"isfinite", "x is neither infinite nor NaN", Domain::kFloats,
@@ -118,9 +119,9 @@ const Unary kUnary[] = {
     {"round", "the nearest integer, halves to even", Domain::kNumbers, [](double x) { return std::nearbyint(x); }, Same,
      RoundIntrin<Intrinsic::kNearbyInt>},
     {"rsqrt", "1 / sqrt(x)", Domain::kFloats, [](double x) { return 1 / std::sqrt(x); }, nullptr,
-     [](PrimExpr x) { return Constant(x, 1) / CallIntrinsic(Intrinsic::kSqrt, {x}); }},
+     [](PrimExpr x) { return Constant(x, 1) / CallIntrinsic(Intrinsic::kSqrt, {x}); }, false, SignBit::kOfFirst},
     {"sigmoid", "1 / (1 + exp(-x))", Domain::kFloats, [](double x) { return 1 / (1 + std::exp(-x)); }, nullptr,
-     Intrin<Intrinsic::kSigmoid>},
+     Intrin<Intrinsic::kSigmoid>, false, SignBit::kClear},
     {"sign", "-1, 0 or 1", Domain::kNumbers,
      [](double x) {
        return std::isnan(x) ? x : x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0;
@@ -136,9 +137,9 @@ const Unary kUnary[] = {
     {"sinh", "the hyperbolic sine", Domain::kFloats, [](double x) { return std::sinh(x); }, nullptr,
      Intrin<Intrinsic::kSinh>},
     {"sqrt", "the square root", Domain::kFloats, [](double x) { return std::sqrt(x); }, nullptr,
-     Intrin<Intrinsic::kSqrt>},
+     Intrin<Intrinsic::kSqrt>, false, SignBit::kOfFirst},
     {"square", "x * x", Domain::kNumbers, [](double x) { return x * x; }, [](int64_t x) { return x * x; },
-     [](PrimExpr x) { return x * x; }},
+     [](PrimExpr x) { return x * x; }, false, SignBit::kClear},
     {"tan", "tan(x), x in radians", Domain::kFloats, [](double x) { return std::tan(x); }, nullptr,
      Intrin<Intrinsic::kTan>},
     {"tanh", "the hyperbolic tangent", Domain::kFloats, [](double x) { return std::tanh(x); }, nullptr,
@@ -209,6 +210,7 @@ te::Tensor DefineUnary(const TeArgs& args) {
 
 OpRow UnaryRow(const Unary& unary) {
   OpRow row{.name = unary.name, .summary = unary.summary, .arg_names = {"x"}, .fusion = FusionClass::kElementwise};
+  row.sign_bit = unary.sign_bit;
   row.infer = InferUnary;
   row.reference = ReferenceUnary;
   row.implementations = {TeImplementation<DefineUnary>()};

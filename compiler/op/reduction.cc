@@ -163,12 +163,13 @@ te::Tensor DefineSoftmax(const TeArgs& args) {
 }
 
 template <Kind kind>
-OpRow ReductionRow(const char* name, const char* summary, bool takes_integers) {
+OpRow ReductionRow(const char* name, const char* summary, bool takes_integers, SignBit sign_bit = SignBit::kUnknown) {
   OpRow row{.name = name,
             .summary = summary,
             .arg_names = {"x"},
             .attrs = {{"axis", AttrType::kInts}, {"keepdims", AttrType::kBool, false}},
             .fusion = FusionClass::kReduction,
+            .sign_bit = sign_bit,
             .infer = InferReduction,
             .reference = ReferenceReduction<kind>,
             .implementations = {
@@ -183,18 +184,20 @@ OpRow ReductionRow(const char* name, const char* summary, bool takes_integers) {
 
 std::vector<OpRow> ReductionOps() {
   std::vector<OpRow> rows;
-  rows.push_back(ReductionRow<Kind::kSum>("sum", "the sum over axes", true));
+  rows.push_back(ReductionRow<Kind::kSum>("sum", "the sum over axes", true, SignBit::kOfFirst));
   rows.push_back(ReductionRow<Kind::kProd>("prod", "the product over axes", true));
   rows.push_back(ReductionRow<Kind::kMax>("max", "the greatest element over axes", true));
   rows.push_back(ReductionRow<Kind::kMin>("min", "the least element over axes", true));
-  rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", false));
-  rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false));
+  rows.push_back(ReductionRow<Kind::kMean>("mean", "the mean over axes", false, SignBit::kOfFirst));
+  rows.push_back(ReductionRow<Kind::kVariance>("variance", "the mean square distance from the mean over axes", false,
+                                               SignBit::kClear));
   const CaseTraits softmax{
       .rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64), DataType::Float(16), DataType::Bfloat16()}};
   rows.push_back({.name = "nn.softmax",
                   .summary = "exp(x) / sum(exp(x)) along an axis",
                   .arg_names = {"data"},
                   .attrs = {{"axis", AttrType::kInt, -1}},
+                  .sign_bit = SignBit::kClear,
                   .infer = InferSoftmax,
                   .reference = ReferenceSoftmax<false>,
                   .implementations = {TeImplementation<DefineSoftmax<false>>()},

@@ -116,6 +116,14 @@ struct CallParts {
   ir::Attrs attrs;
 };
 
+// What is known of the sign bit of a floating result's elements that are not NaN.
+enum class SignBit : uint8_t {
+  kUnknown,
+  kClear,        // never set
+  kOfFirst,      // clear where it is in all elements of the first argument
+  kOfArguments,  // clear where it is in all elements of all arguments
+};
+
 // One operator.
 struct OpRow {
   const char* name;                         // as after "R."
@@ -132,6 +140,7 @@ struct OpRow {
   // The call computes no tensor elements (shape_of), or calls something that does (call_tir): lowering handles the
   // operator itself, and legalising leaves it alone.
   bool is_primitive = false;
+  SignBit sign_bit = SignBit::kUnknown;
   // Rewrites short forms to their full forms (padding=1 to [1, 1, 1, 1], a -1 in a shape to the extent); null: there
   // are none. The attributes are complete already.
   Result<CallParts> (*normalize)(CallParts parts) = nullptr;

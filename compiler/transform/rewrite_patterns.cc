@@ -16,6 +16,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/names.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
@@ -86,18 +87,19 @@ bool HasNoSign(const RewriteContext& context, const Expr& expr, int depth) {
   }
   const ir::Call call = context.ResolveCall(expr);
   if (!call || depth == 0) return false;
-  const std::string_view name = op::RowOf(call)->name;
-  const auto argument = [&](size_t i) { return HasNoSign(context, call->args[i], depth - 1); };
-  static constexpr std::string_view kNever[] = {"abs", "exp", "sigmoid", "square", "variance", "nn.softmax"};
-  static constexpr std::string_view kPassedOn[] = {"sqrt",    "rsqrt",        "mean",        "sum",
-                                                   "reshape", "permute_dims", "expand_dims", "squeeze"};
-  static constexpr std::string_view kOfBoth[] = {"add", "multiply", "divide", "maximum", "minimum"};
-  const auto is_in = [&](const auto& names) { return std::ranges::find(names, name) != std::end(names); };
-  if (is_in(kNever)) return true;
-  if (is_in(kPassedOn)) return argument(0);
-  if (!is_in(kOfBoth) || call->args.size() != 2) return false;
-  if (name == "multiply" && call->args[0].same_as(call->args[1])) return true;
-  return argument(0) && argument(1);
+  const auto argument = [&](const Expr& arg) { return HasNoSign(context, arg, depth - 1); };
+  switch (op::RowOf(call)->sign_bit) {
+    case op::SignBit::kUnknown:
+      return false;
+    case op::SignBit::kClear:
+      return true;
+    case op::SignBit::kOfFirst:
+      return argument(call->args[0]);
+    case op::SignBit::kOfArguments:
+      if (op::IsCallOf(call, op::names::kMultiply) && call->args[0].same_as(call->args[1])) return true;
+      return std::ranges::all_of(call->args, argument);
+  }
+  INGOT_UNREACHABLE();
 }
 
 }  // namespace

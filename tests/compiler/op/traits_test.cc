@@ -1,4 +1,4 @@
-// The traits of operators (fusion class, views, layouts, effects) are compared with the operators' reference
+// The traits of operators (fusion class, sign bit, views, layouts, effects) are compared with the operators' reference
 // evaluations, on the tensors of their cases and on drawn ones. Passes move, merge and lay out calls by these traits,
 // so a trait that does not hold makes legal models wrong. Every operator that declares a trait is tried, and fails when
 // none of its cases could show a violation. cases_test.cc compares kernels with the references, also with outputs in
@@ -428,6 +428,46 @@ TEST_CASE("what follows its inputs into blocks of channels commutes with them") 
     }
   }
   CHECK(tried > 0);
+}
+
+// ---- the sign bit
+
+// Empty when the row's sign trait holds of the case's call: with elements of any sign where the trait needs none, else
+// with elements whose sign bit is clear. Results that are NaN do not count.
+std::string SignFault(const OpRow& row, const OpCase& c, std::mt19937_64& random) {
+  static constexpr double kMagnitudes[] = {0, 5e-324, 1e-40, 1e-8, 0.5, 1, 3, 88, 700, 65504, 3e38, 1e308, INFINITY};
+  std::vector<ReferenceTensor> inputs = c.inputs;
+  for (ReferenceTensor& input : inputs) {
+    for (double& x : input.floats) {
+      x = kMagnitudes[random() % std::size(kMagnitudes)];
+      if (row.sign_bit == SignBit::kClear && random() % 2 != 0) x = -x;
+    }
+  }
+  for (const ReferenceTensor& result : Evaluate(c, std::move(inputs))) {
+    for (double y : result.floats) {
+      if (!std::isnan(y) && std::signbit(y)) return "a result is " + std::to_string(y);
+    }
+  }
+  return "";
+}
+
+TEST_CASE("a row's sign trait holds of its values") {
+  std::mt19937_64 random(23);
+  for (const OpRow* row : AllOps()) {
+    if (row->sign_bit == SignBit::kUnknown) continue;
+    const std::string name = row->name;
+    CAPTURE(name);
+    int num_tried = 0;
+    for (const OpCase* c : CasesOf(*row)) {
+      if (c->inputs.empty() || c->inputs[0].floats.empty()) continue;
+      for (int i = 0; i < 50; ++i) {
+        const std::string fault = SignFault(*row, *c, random);
+        CHECK_MESSAGE(fault.empty(), fault);
+      }
+      ++num_tried;
+    }
+    CHECK(num_tried > 0);
+  }
 }
 
 // ---- the fusion class that analysis finds for a tensor function
