@@ -114,8 +114,8 @@ void DescribeZeroed(const vm::Program& program, const vm::Function& function, Js
   for (const uint32_t at : std::span(unproved).first(std::min(unproved.size(), kMostRows))) {
     const vm::Instruction& in = function.code[at];
     zeroed.push_back({{"instruction", at},
-                      {"type", function.registers[in.reg(0)].ToString(function.signature.symbol_names())},
-                      {"per_call", in.opcode != vm::Opcode::kPlanView}});
+                      {"type", function.TypeOf(vm::ResultOf(in)).ToString(function.signature.symbol_names())},
+                      {"per_call", vm::InfoOf(in.opcode).result != vm::ResultMemory::kArena}});
   }
   of_function["zeroed"] = std::move(zeroed);
   of_function["zeroed_in_all"] = unproved.size();

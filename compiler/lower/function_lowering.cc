@@ -486,8 +486,8 @@ void FunctionLowering::FinishPlan() {
   if (entry_of_.empty()) return;
   const std::vector<vm::Instruction>& code = builder_->code();
   for (uint32_t pc = 0; pc < code.size(); ++pc) {
-    vm::ForEachRegister(code[pc], [&](uint32_t reg, bool) {
-      if (auto it = entry_of_.find(reg); it != entry_of_.end()) builder_->plan().entries[it->second].last = pc;
+    vm::ForEachRegister(code[pc], [&](vm::RegisterId id, bool) {
+      if (auto it = entry_of_.find(id.value); it != entry_of_.end()) builder_->plan().entries[it->second].last = pc;
     });
   }
 }

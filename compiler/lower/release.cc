@@ -15,33 +15,27 @@
 namespace ingot::lower {
 namespace {
 
-using vm::Opcode;
-
 bool HoldsMemory(const vm::Type& type) {
   return type.is_tensor() ? type.storage == vm::Storage::kOwned : vm::IsCountedKind(type.kind);
 }
 
-bool EndsBlock(Opcode opcode) {
-  return opcode == Opcode::kReturn || opcode == Opcode::kFail || opcode == Opcode::kJump || opcode == Opcode::kBranch;
-}
+bool EndsBlock(const vm::Instruction& in) { return vm::InfoOf(in.opcode).flow != vm::Flow::kNext; }
 
 // Whether the instruction can use memory that a release frees: it allocates, or it changes a sequence in place if
 // nothing else refers to the sequence.
 bool TakesMemory(const vm::Instruction& in) {
-  switch (in.opcode) {
-    case Opcode::kCallBuiltin:
-      return static_cast<vm::Builtin>(in.scalar(1)) == vm::Builtin::kSequenceSplice;
-    case Opcode::kAlloc:
-    case Opcode::kAllocOutput:
-    case Opcode::kCopy:
-    case Opcode::kCallFunction:
-    case Opcode::kCallClosure:
-    case Opcode::kCallExternal:
-    case Opcode::kCallKernel:  // its workspace may depend on symbols
+  const vm::OpcodeInfo& info = vm::InfoOf(in.opcode);
+  switch (info.calls) {
+    case vm::Callee::kNothing:
+      return info.allocates();
+    case vm::Callee::kBuiltin:
+      return in.As<vm::op::CallBuiltin>().builtin() == vm::Builtin::kSequenceSplice;
+    case vm::Callee::kKernel:  // its workspace may depend on symbols
+    case vm::Callee::kFunction:
+    case vm::Callee::kExternal:
       return true;
-    default:
-      return false;
   }
+  INGOT_UNREACHABLE();
 }
 
 class Releaser {
@@ -51,7 +45,7 @@ class Releaser {
   void Run() {
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
     for (uint32_t i = 0; i < function_.registers.size(); ++i) {
-      if (i >= num_given && HoldsMemory(function_.registers[i])) counted_.insert(i);
+      if (i >= num_given && HoldsMemory(function_.registers[i])) counted_.insert(vm::RegisterId(i));
     }
     if (counted_.empty() || code_.empty()) return;
     FindBlocks();
@@ -63,27 +57,18 @@ class Releaser {
   }
 
  private:
-  using Registers = std::set<uint32_t>;
+  using Registers = std::set<vm::RegisterId>;
   struct Block {
     uint32_t begin, end;
     std::vector<size_t> next, previous;
     Registers live_in, live_out;
   };
 
-  std::vector<uint32_t> LabelsOf(const vm::Instruction& in) const {
-    std::vector<uint32_t> labels;
-    const std::span<const vm::OperandSpec> specs = vm::InfoOf(in.opcode).operands;
-    for (size_t k = 0; k < specs.size(); ++k) {
-      if (specs[k].kind == vm::OperandKind::kLabel) labels.push_back(static_cast<uint32_t>(in.scalar(k)));
-    }
-    return labels;
-  }
-
   void FindBlocks() {
     std::set<uint32_t> leaders{0};
     for (uint32_t pc = 0; pc < code_.size(); ++pc) {
-      for (uint32_t label : LabelsOf(code_[pc])) leaders.insert(label);
-      if (EndsBlock(code_[pc].opcode) && pc + 1 < code_.size()) leaders.insert(pc + 1);
+      vm::ForEachLabel(code_[pc], [&](uint32_t target) { leaders.insert(target); });
+      if (EndsBlock(code_[pc]) && pc + 1 < code_.size()) leaders.insert(pc + 1);
     }
     std::vector<size_t> block_at(code_.size());
     for (auto leader = leaders.begin(); leader != leaders.end(); ++leader) {
@@ -94,19 +79,19 @@ class Releaser {
     }
     for (size_t b = 0; b < blocks_.size(); ++b) {
       const vm::Instruction& last = code_[blocks_[b].end - 1];
-      for (uint32_t label : LabelsOf(last)) blocks_[b].next.push_back(block_at[label]);
-      if (!EndsBlock(last.opcode)) blocks_[b].next.push_back(b + 1);
+      vm::ForEachLabel(last, [&](uint32_t target) { blocks_[b].next.push_back(block_at[target]); });
+      if (!EndsBlock(last)) blocks_[b].next.push_back(b + 1);
       for (size_t next : blocks_[b].next) blocks_[next].previous.push_back(b);
     }
   }
 
   // Computes what is live before an instruction from what is live behind it.
   void StepBack(uint32_t pc, Registers& live) const {
-    vm::ForEachRegister(code_[pc], [&](uint32_t index, bool is_written) {
-      if (is_written) live.erase(index);
+    vm::ForEachRegister(code_[pc], [&](vm::RegisterId id, bool is_written) {
+      if (is_written) live.erase(id);
     });
-    vm::ForEachRegister(code_[pc], [&](uint32_t index, bool is_written) {
-      if (!is_written && counted_.contains(index)) live.insert(index);
+    vm::ForEachRegister(code_[pc], [&](vm::RegisterId id, bool is_written) {
+      if (!is_written && counted_.contains(id)) live.insert(id);
     });
   }
 
@@ -127,43 +112,41 @@ class Releaser {
 
   void PlaceIn(size_t b) {
     const Block& block = blocks_[b];
-    const Opcode last = code_[block.end - 1].opcode;
-    bool is_of_use = last != Opcode::kReturn && last != Opcode::kFail;
+    bool is_of_use = vm::InfoOf(code_[block.end - 1].opcode).flow != vm::Flow::kEnd;
     Registers live = block.live_out;
     for (uint32_t pc = block.end; pc-- > block.begin;) {
-      if (is_of_use && !EndsBlock(code_[pc].opcode)) {
-        vm::ForEachRegister(code_[pc], [&](uint32_t index, bool) {
-          std::vector<uint32_t>& released = behind_[pc];
-          const bool dies = counted_.contains(index) && !live.contains(index);
-          if (dies && std::ranges::find(released, index) == released.end()) released.push_back(index);
+      if (is_of_use && !EndsBlock(code_[pc])) {
+        vm::ForEachRegister(code_[pc], [&](vm::RegisterId id, bool) {
+          std::vector<vm::RegisterId>& released = behind_[pc];
+          const bool dies = counted_.contains(id) && !live.contains(id);
+          if (dies && std::ranges::find(released, id) == released.end()) released.push_back(id);
         });
       }
       StepBack(pc, live);
       is_of_use = is_of_use || TakesMemory(code_[pc]);
     }
     if (block.previous.size() != 1 || !is_of_use) return;
-    for (uint32_t index : blocks_[block.previous[0]].live_out) {
-      if (!live.contains(index)) before_[block.begin].push_back(index);
+    for (const vm::RegisterId id : blocks_[block.previous[0]].live_out) {
+      if (!live.contains(id)) before_[block.begin].push_back(id);
     }
   }
 
   void Rewrite() {
     std::vector<vm::Instruction> code;
     std::vector<uint32_t> labels, positions;  // old index -> where jumps arrive, where the instruction is
-    const auto release = [&](uint32_t index) { code.push_back({Opcode::kRelease, {int64_t{index}}}); };
+    const auto release = [&](vm::RegisterId id) { code.push_back({vm::Opcode::kRelease, {int64_t{id.value}}}); };
     for (size_t pc = 0; pc < code_.size(); ++pc) {
       labels.push_back(static_cast<uint32_t>(code.size()));
-      for (uint32_t index : before_[pc]) release(index);
+      for (const vm::RegisterId id : before_[pc]) release(id);
       positions.push_back(static_cast<uint32_t>(code.size()));
       code.push_back(std::move(code_[pc]));
-      for (uint32_t index : behind_[pc]) release(index);
+      for (const vm::RegisterId id : behind_[pc]) release(id);
     }
     positions.push_back(static_cast<uint32_t>(code.size()));
     for (vm::Instruction& in : code) {
-      const std::span<const vm::OperandSpec> specs = vm::InfoOf(in.opcode).operands;
-      for (size_t k = 0; k < specs.size(); ++k) {
-        if (specs[k].kind == vm::OperandKind::kLabel)
-          in.operands[k] = int64_t{labels[static_cast<size_t>(in.scalar(k))]};
+      for (const auto& [spec, value] : in.operands()) {
+        if (spec.kind == vm::OperandKind::kLabel)
+          value = int64_t{labels[static_cast<size_t>(std::get<int64_t>(value))]};
       }
     }
     for (vm::DebugNote& note : function_.notes) note.instruction = positions[note.instruction];
@@ -178,7 +161,7 @@ class Releaser {
   std::vector<vm::Instruction>& code_;
   Registers counted_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<uint32_t>> before_, behind_;  // per instruction: registers to release
+  std::vector<std::vector<vm::RegisterId>> before_, behind_;  // per instruction: registers to release
 };
 
 }  // namespace

@@ -158,9 +158,9 @@ function @main export (n: int) -> () {
       ExpectFailure(Verify(program, test::VmChecks()), name);
     };
     check("KernelEffects", [](Program& p) { p.kernels[0].effects = 16; });
-    check("OperandForm", [](Program& p) { p.functions[0].code[1].operands.clear(); });
-    check("OperandForm", [](Program& p) { p.functions[0].code[1].operands[0] = int64_t{0}; });
-    check("OperandForm", [](Program& p) { p.functions[0].code[0].operands[1] = int64_t{2}; });
+    check("OperandForm", [](Program& p) { p.functions[0].code[1] = Instruction(Opcode::kReturn, {}); });
+    check("OperandForm", [](Program& p) { p.functions[0].code[1].operands()[0].value = int64_t{0}; });
+    check("OperandForm", [](Program& p) { p.functions[0].code[0].operands()[1].value = int64_t{2}; });
     check("FrameHead", [](Program& p) { p.functions[0].registers[0] = Type::Float(); });
     check("FrameHead", [](Program& p) { p.functions[0].registers.clear(); });
     check("FrameSize", [](Program& p) { p.functions[0].registers.resize(kMaxRegisters + 1); });

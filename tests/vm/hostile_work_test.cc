@@ -216,7 +216,7 @@ TEST_CASE("operands of a tuple are compared one by one with its type") {
       "ingot 1\nfunction @main export (x: int) -> (t: tuple(int)) {\n  register r1: tuple(int)\n  tuple r1, [r0]\n"
       "  return [r1]\n}\n");
   REQUIRE(Verify(program).ok());
-  std::get<RegisterList>(program.functions[0].code[0].operands[1]).assign(60'000, 0);
+  std::get<RegisterList>(program.functions[0].code[0].operands()[1].value).assign(60'000, 0);
   CHECK(Verify(program).message().ends_with("is tuple(int), but gets 60000 elements [DefinedType]"));
 }
 

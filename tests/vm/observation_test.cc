@@ -174,9 +174,9 @@ TEST_CASE("the first operation that makes a NaN or an infinity is named; what on
 TEST_CASE("registers, instructions and expected types in the source's names") {
   const Program program = test::Assembled(kProgram);
   const Function& main = program.functions[0];
-  CHECK(DescribeRegister(main, 0) == "symbol \"n\"");
-  CHECK(DescribeRegister(main, 1) == "parameter \"x\"");
-  CHECK(DescribeRegister(main, 3) == "r3");
+  CHECK(DescribeRegister(main, RegisterId(0)) == "symbol \"n\"");
+  CHECK(DescribeRegister(main, RegisterId(1)) == "parameter \"x\"");
+  CHECK(DescribeRegister(main, RegisterId(3)) == "r3");
   CHECK(DescribeInstruction(main, 1) == "double, instruction 1");
   CHECK(DescribeInstruction(program.functions[1], 0) == "call_external (instruction 0)");
   const std::vector<int64_t> symbols = {5};

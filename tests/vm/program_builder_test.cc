@@ -45,8 +45,10 @@ TEST_CASE("the builder numbers symbols, parameters, registers, and patches label
   f.Return({});
   const Function function = std::move(f).Finish();
   REQUIRE(function.code.size() == 5);
-  CHECK(function.code[3].scalar(1) == 1);
-  CHECK(function.code[3].scalar(2) == 4);
+  const auto branch = function.code[3].As<op::Branch>();
+  CHECK(branch.condition() == go_on);
+  CHECK(branch.then_target().value == 1);
+  CHECK(branch.else_target().value == 4);
   CHECK(function.notes == std::vector<DebugNote>{{0, "count"}, {4, "leave"}});
   CHECK(function.code[0].opcode == Opcode::kConstInt);
 }

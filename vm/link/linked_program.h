@@ -25,6 +25,10 @@
 
 namespace ingot::vm {
 
+// An instruction whose registers, also those in formulas, are places in the frame, and whose labels are positions in
+// linked code.
+using FrameInstruction = BasicInstruction<FrameOffset>;
+
 // A kernel argument that is copied from the frame before each call.
 struct PointerGather {
   uint32_t index;         // in the activation's argument array
@@ -88,7 +92,7 @@ struct ParameterRule {
 };
 
 enum class LinkedOp : uint8_t {
-  kInstruction,     // data: Instruction with frame offsets as registers; runs as its opcode says
+  kInstruction,     // data: FrameInstruction; runs as its opcode says
   kKernelPrepared,  // data: KernelCall of which nothing has to be gathered or compared
   kKernel,          // data: KernelCall
   kJump,            // target
@@ -108,7 +112,7 @@ struct LinkedFunction {
   std::vector<uint32_t> counted;        // frame offsets of words that hold a reference to an Object
   std::vector<uint32_t> tensor_owners;  // frame offsets of words that hold the owner of an owned tensor
   std::vector<LinkedInstruction> code;
-  std::vector<std::unique_ptr<Instruction>> instructions;  // what code points to
+  std::vector<std::unique_ptr<FrameInstruction>> instructions;  // what code points to
   std::vector<std::unique_ptr<KernelCall>> kernel_calls;
   uint32_t num_arguments = 0;
   uint32_t num_ints = 0;

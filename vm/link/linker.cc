@@ -50,8 +50,8 @@ class FunctionLinker {
   }
 
  private:
-  const Type& TypeOf(uint32_t index) const { return function_.registers[index]; }
-  uint32_t OffsetOf(uint32_t index) const { return linked_->frame.offsets[index]; }
+  const Type& TypeOf(RegisterId id) const { return function_.TypeOf(id); }
+  uint32_t OffsetOf(RegisterId id) const { return linked_->frame.offsets[id.value]; }
 
   // ---- writes and reads of registers
 
@@ -61,21 +61,15 @@ class FunctionLinker {
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
     for (size_t i = 0; i < num_given; ++i) writes_[i] = 1;
     for (const Instruction& instruction : function_.code) {
-      const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-      for (size_t i = 0; i < specs.size(); ++i) {
-        if (specs[i].kind == OperandKind::kDef) ++writes_[instruction.reg(i)];
-        if (specs[i].kind == OperandKind::kDefList) {
-          for (uint32_t index : instruction.registers(i)) ++writes_[index];
-        }
-        const bool is_buffer = instruction.opcode == Opcode::kCallKernel && i == 1;
-        // Releasing an arena tensor does nothing.
-        if (specs[i].kind == OperandKind::kUse && instruction.opcode != Opcode::kRelease) {
-          other_uses_[instruction.reg(i)] = true;
-        }
-        if (specs[i].kind == OperandKind::kUseList && !is_buffer) {
-          for (uint32_t index : instruction.registers(i)) other_uses_[index] = true;
-        }
+      if (instruction.opcode == Opcode::kCallKernel) {
+        for (const RegisterId id : instruction.As<op::CallKernel>().ints()) other_uses_[id.value] = true;
+        continue;
       }
+      const bool drops = InfoOf(instruction.opcode).uses == Uses::kDrop;  // which does nothing to an arena tensor
+      ForEachRegister(instruction, [&](RegisterId id, bool is_written) {
+        if (is_written) ++writes_[id.value];
+        if (!is_written && !drops) other_uses_[id.value] = true;
+      });
     }
   }
 
@@ -84,45 +78,55 @@ class FunctionLinker {
   void FindFixed() {
     fixed_of_.assign(function_.registers.size(), kNotFixed);
     for (const Instruction& in : function_.code) {
-      if (in.opcode != Opcode::kPlanView && in.opcode != Opcode::kConstTensor && in.opcode != Opcode::kState &&
-          in.opcode != Opcode::kView) {
-        continue;
-      }
-      if (writes_[in.reg(0)] != 1) continue;
-      FixedRegister fixed;
-      if (in.opcode == Opcode::kView) {
-        const uint32_t source = fixed_of_[in.reg(1)];
-        const Dim offset = facts_.OverSymbols(in.dim(2));
-        // A view whose bounds are not proved is made and checked when its instruction runs.
-        if (source == kNotFixed || !offset || !IsProvedView(in)) continue;
-        fixed = linked_->fixed[source];
-        fixed.offset_bytes = DimCode::Binary(DimOp::kAdd, fixed.offset_bytes, *offset);
-        fixed.needs_check = false;  // inside the source, which is checked itself
-        if (!fixed.offset_bytes.fits()) continue;
-      } else {
-        fixed.source = in.opcode == Opcode::kPlanView ? FixedSource::kArena
-                       : in.opcode == Opcode::kState  ? FixedSource::kState
-                                                      : FixedSource::kConstant;
-        fixed.index = static_cast<uint32_t>(in.scalar(1));
-        if (in.opcode == Opcode::kPlanView && !SetPlanCheck(in, fixed)) continue;
-      }
-      fixed_of_[in.reg(0)] = static_cast<uint32_t>(linked_->fixed.size());
-      linked_->fixed.push_back(std::move(fixed));
+      std::optional<FixedRegister> fixed = FixedBy(in);
+      if (!fixed || writes_[ResultOf(in).value] != 1) continue;
+      fixed_of_[ResultOf(in).value] = static_cast<uint32_t>(linked_->fixed.size());
+      linked_->fixed.push_back(*std::move(fixed));
     }
   }
 
-  bool IsProvedView(const Instruction& in) const {
-    const Type& source = TypeOf(in.reg(1));
-    const Dim offset = facts_.OverSymbols(in.dim(2));
-    return TypeOf(in.reg(0)).has_constant_dims() && source.has_constant_dims() && offset && offset->is_constant();
+  // The place of the tensor that the instruction makes, where it is fixed.
+  std::optional<FixedRegister> FixedBy(const Instruction& in) const {
+    FixedRegister fixed;
+    switch (in.opcode) {
+      case Opcode::kPlanView:
+        fixed.source = FixedSource::kArena;
+        fixed.index = in.As<op::PlanView>().entry().value;
+        return SetPlanCheck(in.As<op::PlanView>(), fixed) ? std::optional(std::move(fixed)) : std::nullopt;
+      case Opcode::kConstTensor:
+        fixed.source = FixedSource::kConstant;
+        fixed.index = in.As<op::ConstTensor>().constant().value;
+        return fixed;
+      case Opcode::kState:
+        fixed.source = FixedSource::kState;
+        fixed.index = in.As<op::State>().state().value;
+        return fixed;
+      case Opcode::kView:
+        return FixedView(in.As<op::View>());
+      default:
+        return std::nullopt;
+    }
+  }
+
+  // A view whose bounds are not proved is made and checked when its instruction runs.
+  std::optional<FixedRegister> FixedView(const op::View<>& in) const {
+    const uint32_t source = fixed_of_[in.src().value];
+    const Dim offset = facts_.OverSymbols(in.offset_bytes());
+    const bool is_proved =
+        offset && offset->is_constant() && TypeOf(in.dst()).has_constant_dims() && TypeOf(in.src()).has_constant_dims();
+    if (source == kNotFixed || !is_proved) return std::nullopt;
+    FixedRegister fixed = linked_->fixed[source];
+    fixed.offset_bytes = DimCode::Binary(DimOp::kAdd, fixed.offset_bytes, *offset);
+    fixed.needs_check = false;  // inside the source, which is checked itself
+    return fixed.offset_bytes.fits() ? std::optional(std::move(fixed)) : std::nullopt;
   }
 
   // Notes the comparison of sizes that a plan view still needs; false when its dims are no formulas over the symbols.
-  bool SetPlanCheck(const Instruction& in, FixedRegister& fixed) const {
-    fixed.dtype = TypeOf(in.reg(0)).dtype;
+  bool SetPlanCheck(const op::PlanView<>& in, FixedRegister& fixed) const {
+    fixed.dtype = TypeOf(in.dst()).dtype;
     const PlanEntry& entry = function_.plan.entries[fixed.index];
     bool all_constant = entry.size.is_constant();
-    for (const DimCode& code : in.dims(2)) {
+    for (const DimCode& code : in.dims()) {
       const Dim dim = facts_.OverSymbols(code);
       if (!dim) return false;
       all_constant &= dim->is_constant();
@@ -138,26 +142,25 @@ class FunctionLinker {
     unaligned_.assign(function_.registers.size(), false);
     // Pairs (source, target) of registers of which the target gets the source's address. An unaligned source makes its
     // targets unaligned.
-    std::vector<std::pair<uint32_t, uint32_t>> heirs;
-    std::vector<uint32_t> found;
-    const auto find = [&](uint32_t index) {
-      if (unaligned_[index]) return;
-      unaligned_[index] = true;
-      found.push_back(index);
+    std::vector<std::pair<RegisterId, RegisterId>> heirs;
+    std::vector<RegisterId> found;
+    const auto find = [&](RegisterId id) {
+      if (unaligned_[id.value]) return;
+      unaligned_[id.value] = true;
+      found.push_back(id);
     };
     for (const Instruction& in : function_.code) {
-      const bool passes_on = in.opcode == Opcode::kView || in.opcode == Opcode::kMove || in.opcode == Opcode::kMatch;
-      if (!passes_on || !TypeOf(in.reg(0)).is_tensor()) continue;
-      heirs.emplace_back(in.reg(1), in.reg(0));
+      if (InfoOf(in.opcode).result != ResultMemory::kAlias || !TypeOf(ResultOf(in)).is_tensor()) continue;
+      heirs.emplace_back(AliasedBy(in), ResultOf(in));
       if (in.opcode != Opcode::kView) continue;
-      const Dim offset = facts_.OverSymbols(in.dim(2));
-      if (!offset || !offset->is_constant() || offset->constant() % kPlanAlignment != 0) find(in.reg(0));
+      const Dim offset = facts_.OverSymbols(in.As<op::View>().offset_bytes());
+      if (!offset || !offset->is_constant() || offset->constant() % kPlanAlignment != 0) find(ResultOf(in));
     }
     std::sort(heirs.begin(), heirs.end());
     while (!found.empty()) {
-      const uint32_t from = found.back();
+      const RegisterId from = found.back();
       found.pop_back();
-      for (auto heir = std::lower_bound(heirs.begin(), heirs.end(), std::pair(from, uint32_t{0}));
+      for (auto heir = std::lower_bound(heirs.begin(), heirs.end(), std::pair(from, RegisterId(0)));
            heir != heirs.end() && heir->first == from; ++heir) {
         find(heir->second);
       }
@@ -170,7 +173,7 @@ class FunctionLinker {
     if (all) return;
     for (const uint32_t at : FindUnproved(program_, function_)) {
       linked_->zeroes[at] = true;
-      if (function_.code[at].opcode == Opcode::kPlanView) linked_->zeroes_arenas = true;
+      if (InfoOf(function_.code[at].opcode).result == ResultMemory::kArena) linked_->zeroes_arenas = true;
     }
   }
 
@@ -184,9 +187,10 @@ class FunctionLinker {
     }
     for (const Instruction& in : function_.code) {
       if (in.opcode != Opcode::kCallKernel) continue;
-      const Kernel& kernel = program_.kernels[static_cast<size_t>(in.scalar(0))];
-      for (size_t i = 0; i < in.registers(1).size(); ++i) {
-        int64_t& alignment = alignments[in.registers(1)[i]];
+      const auto call = in.As<op::CallKernel>();
+      const Kernel& kernel = program_.kernels[call.kernel().value];
+      for (size_t i = 0; i < call.buffers().size(); ++i) {
+        int64_t& alignment = alignments[call.buffers()[i].value];
         alignment = std::max(alignment, kernel.params[i].alignment);
       }
     }
@@ -218,7 +222,8 @@ class FunctionLinker {
     // A register whose address is fixed is written to the frame only if something reads it there.
     std::vector<bool> read_in_frame = other_uses_;
     for (size_t i = 0; i < function_.code.size(); ++i) {
-      if (function_.code[i].opcode == Opcode::kCallKernel) LinkKernelCall(function_.code[i], read_in_frame);
+      const Instruction& in = function_.code[i];
+      if (in.opcode == Opcode::kCallKernel) LinkKernelCall(in.As<op::CallKernel>(), read_in_frame);
     }
     size_t next_call = 0;
     for (size_t i = 0; i < function_.code.size(); ++i) {
@@ -235,11 +240,11 @@ class FunctionLinker {
         out.op = prepared ? LinkedOp::kKernelPrepared : LinkedOp::kKernel;
         out.data = &call;
       } else if (in.opcode == Opcode::kJump) {
-        out.target = static_cast<uint32_t>(in.scalar(0));
+        out.target = in.As<op::Jump>().target().value;
         out.op = out.target <= i ? LinkedOp::kJumpBack : LinkedOp::kJump;
       } else {
         out.op = LinkedOp::kInstruction;
-        out.data = linked_->instructions.emplace_back(std::make_unique<Instruction>(Resolve(in))).get();
+        out.data = linked_->instructions.emplace_back(std::make_unique<FrameInstruction>(Resolve(in))).get();
       }
       linked_->code.push_back(out);
     }
@@ -248,107 +253,101 @@ class FunctionLinker {
       if (out.op == LinkedOp::kJump || out.op == LinkedOp::kJumpBack) out.target = positions[out.target];
     }
     for (const auto& instruction : linked_->instructions) {
-      const std::span<const OperandSpec> specs = InfoOf(instruction->opcode).operands;
-      for (size_t k = 0; k < specs.size(); ++k) {
-        if (specs[k].kind == OperandKind::kLabel) {
-          instruction->operands[k] = int64_t{positions[static_cast<size_t>(instruction->scalar(k))]};
-        }
+      for (const auto& [spec, value] : instruction->operands()) {
+        if (spec.kind == OperandKind::kLabel) value = int64_t{positions[static_cast<size_t>(std::get<int64_t>(value))]};
       }
     }
   }
 
   bool IsDropped(const Instruction& in, const std::vector<bool>& read_in_frame) const {
-    switch (in.opcode) {
-      case Opcode::kPlanView:
-      case Opcode::kConstTensor:
-      case Opcode::kState:
-      case Opcode::kView:
-        return fixed_of_[in.reg(0)] != kNotFixed && !read_in_frame[in.reg(0)];
-      case Opcode::kRelease:
-        return TypeOf(in.reg(0)).is_tensor() && TypeOf(in.reg(0)).storage != Storage::kOwned;
-      default:
-        return false;
+    const OpcodeInfo& info = InfoOf(in.opcode);
+    if (info.uses == Uses::kDrop) {
+      bool has_counted = false;
+      ForEachRegister(in, [&](RegisterId id, bool) {
+        has_counted |= !TypeOf(id).is_tensor() || TypeOf(id).storage == Storage::kOwned;
+      });
+      return !has_counted;
     }
+    if (info.result == ResultMemory::kNone) return false;
+    const uint32_t result = ResultOf(in).value;
+    return fixed_of_[result] != kNotFixed && !read_in_frame[result];
   }
 
-  // The instruction with frame offsets in place of registers, in formulas too.
-  Instruction Resolve(const Instruction& in) const {
-    Instruction out = in;
-    const std::span<const OperandSpec> specs = InfoOf(in.opcode).operands;
-    for (size_t k = 0; k < specs.size(); ++k) {
-      switch (specs[k].kind) {
-        case OperandKind::kDef:
-        case OperandKind::kUse:
-          out.operands[k] = int64_t{OffsetOf(in.reg(k))};
-          break;
-        case OperandKind::kDefList:
-        case OperandKind::kUseList: {
-          RegisterList list = in.registers(k);
-          for (uint32_t& index : list) index = OffsetOf(index);
-          out.operands[k] = std::move(list);
-          break;
-        }
-        case OperandKind::kDim:
-          out.operands[k] = ResolveFormula(in.dim(k));
-          break;
-        case OperandKind::kDimList: {
-          std::vector<DimCode> codes;
-          for (const DimCode& code : in.dims(k)) codes.push_back(ResolveFormula(code));
-          out.operands[k] = std::move(codes);
-          break;
-        }
-        case OperandKind::kInt:
-        case OperandKind::kFloat:
-        case OperandKind::kBool:
-        case OperandKind::kText:
-        case OperandKind::kDType:
-        case OperandKind::kLabel:
-        case OperandKind::kKernel:
-        case OperandKind::kBuiltin:
-        case OperandKind::kFunction:
-        case OperandKind::kExternal:
-        case OperandKind::kConstant:
-        case OperandKind::kState:
-        case OperandKind::kPlanEntry:
-        case OperandKind::kStream:
-          break;
+  // The instruction with frame offsets in place of registers, in formulas too. Labels are resolved at the end.
+  FrameInstruction Resolve(const Instruction& in) const {
+    std::vector<Operand> resolved;
+    for (const auto& [spec, value] : in.operands()) resolved.push_back(Resolve(spec.kind, value));
+    return FrameInstruction(in.opcode, std::move(resolved));
+  }
+
+  Operand Resolve(OperandKind kind, const Operand& value) const {
+    switch (kind) {
+      case OperandKind::kDef:
+      case OperandKind::kUse:
+        return int64_t{OffsetOf(OperandReader<RegisterId>::Use(value))};
+      case OperandKind::kDefList:
+      case OperandKind::kUseList: {
+        RegisterList offsets;
+        for (const RegisterId id : OperandReader<RegisterId>::UseList(value)) offsets.push_back(OffsetOf(id));
+        return offsets;
       }
+      case OperandKind::kDim:
+        return ResolveFormula(std::get<DimCode>(value));
+      case OperandKind::kDimList: {
+        std::vector<DimCode> codes;
+        for (const DimCode& code : std::get<std::vector<DimCode>>(value)) codes.push_back(ResolveFormula(code));
+        return codes;
+      }
+      case OperandKind::kInt:
+      case OperandKind::kFloat:
+      case OperandKind::kBool:
+      case OperandKind::kText:
+      case OperandKind::kDType:
+      case OperandKind::kLabel:
+      case OperandKind::kKernel:
+      case OperandKind::kBuiltin:
+      case OperandKind::kFunction:
+      case OperandKind::kExternal:
+      case OperandKind::kConstant:
+      case OperandKind::kState:
+      case OperandKind::kPlanEntry:
+      case OperandKind::kStream:
+        return value;
     }
-    return out;
+    INGOT_UNREACHABLE();
   }
 
   DimCode ResolveFormula(const DimCode& code) const {
     std::vector<DimStep> steps(code.steps().begin(), code.steps().end());
     for (DimStep& step : steps) {
-      if (step.op == DimOp::kSlot) step.value = OffsetOf(static_cast<uint32_t>(step.value));
+      if (step.op == DimOp::kSlot) step.value = OffsetOf(RegisterId(static_cast<uint32_t>(step.value)));
     }
     return DimCode::FromSteps(std::move(steps), INT64_MAX).value();
   }
 
-  void LinkKernelCall(const Instruction& in, std::vector<bool>& read_in_frame) {
-    const auto kernel_id = static_cast<size_t>(in.scalar(0));
+  void LinkKernelCall(const op::CallKernel<>& in, std::vector<bool>& read_in_frame) {
+    const uint32_t kernel_id = in.kernel().value;
     auto call = std::make_unique<KernelCall>();
     call->kernel = &program_.kernels[kernel_id];
     call->function = kernels_[kernel_id];
     call->first_argument = linked_->num_arguments;
     call->first_int = linked_->num_ints;
-    const RegisterList& buffers = in.registers(1);
-    const RegisterList& ints = in.registers(2);
+    const IdList<RegisterId> buffers = in.buffers(), ints = in.ints();
     const std::vector<std::vector<Dim>> extents = KnownExtents(*call->kernel, ints, facts_);
     for (uint32_t i = 0; i < buffers.size(); ++i) {
-      const uint32_t index = buffers[i];
-      const Type& type = TypeOf(index);
+      const RegisterId buffer = buffers[i];
+      const Type& type = TypeOf(buffer);
       for (uint32_t axis = 0; axis < type.dims.size(); ++axis) {
         if (extents[i][axis] && extents[i][axis] == type.dims[axis]) continue;  // proved
-        call->extents.push_back({i, axis, OffsetOf(index) + kTensorHeadWords + axis});
-        read_in_frame[index] = true;
+        call->extents.push_back({i, axis, OffsetOf(buffer) + kTensorHeadWords + axis});
+        read_in_frame[buffer.value] = true;
       }
-      if (unaligned_[index] && call->kernel->params[i].alignment > 1) call->alignments.push_back({i});
+      if (unaligned_[buffer.value] && call->kernel->params[i].alignment > 1) call->alignments.push_back({i});
       const uint32_t argument = call->first_argument + i;
-      if (fixed_of_[index] != kNotFixed) {
-        linked_->fixed_arguments.push_back({argument, fixed_of_[index]});
+      if (fixed_of_[buffer.value] != kNotFixed) {
+        linked_->fixed_arguments.push_back({argument, fixed_of_[buffer.value]});
       } else {
-        call->pointers.push_back({argument, OffsetOf(index)});
+        call->pointers.push_back({argument, OffsetOf(buffer)});
       }
     }
     for (uint32_t i = 0; i < ints.size(); ++i) {

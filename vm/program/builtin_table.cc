@@ -1,5 +1,7 @@
 // The rows of vm/program/builtins.def as data.
 #include "vm/program/builtins.h"
+
+#include "runtime/check.h"
 #include "vm/program/foreach.h"
 
 namespace ingot::vm {
@@ -25,6 +27,12 @@ const BuiltinInfo* FindBuiltin(uint64_t number) {
     if (static_cast<uint64_t>(row.builtin) == number) return &row;
   }
   return nullptr;
+}
+
+const BuiltinInfo& InfoOf(Builtin builtin) {
+  const BuiltinInfo* info = FindBuiltin(static_cast<uint64_t>(builtin));
+  INGOT_CHECK(info != nullptr, "a builtin without a row");
+  return *info;
 }
 
 const BuiltinInfo* FindBuiltin(std::string_view name) {

@@ -42,5 +42,6 @@ std::span<const BuiltinInfo> AllBuiltins();
 // Null for an unknown number or name.
 const BuiltinInfo* FindBuiltin(uint64_t number);
 const BuiltinInfo* FindBuiltin(std::string_view name);
+const BuiltinInfo& InfoOf(Builtin builtin);
 
 }  // namespace ingot::vm

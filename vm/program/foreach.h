@@ -1,5 +1,5 @@
-// INGOT_FOR_EACH(m, (a, b), (c, d), ...): m(a, b), m(c, d), ... with commas between. It expands the operand
-// columns of the X-macro tables. At most 85 elements.
+// INGOT_FOR_EACH(m, (a, b), (c, d), ...): m(a, b), m(c, d), ... with commas between. INGOT_DECLARE_EACH is the same
+// without commas. They expand the operand columns of the X-macro tables. At most 85 elements.
 #pragma once
 
 #define INGOT_PARENS ()
@@ -10,3 +10,6 @@
 #define INGOT_FOR_EACH(m, ...) __VA_OPT__(INGOT_EXPAND(INGOT_FOR_EACH_STEP(m, __VA_ARGS__)))
 #define INGOT_FOR_EACH_STEP(m, element, ...) m element __VA_OPT__(, INGOT_FOR_EACH_AGAIN INGOT_PARENS(m, __VA_ARGS__))
 #define INGOT_FOR_EACH_AGAIN() INGOT_FOR_EACH_STEP
+#define INGOT_DECLARE_EACH(m, ...) __VA_OPT__(INGOT_EXPAND(INGOT_DECLARE_STEP(m, __VA_ARGS__)))
+#define INGOT_DECLARE_STEP(m, element, ...) m element __VA_OPT__(INGOT_DECLARE_AGAIN INGOT_PARENS(m, __VA_ARGS__))
+#define INGOT_DECLARE_AGAIN() INGOT_DECLARE_STEP

@@ -14,6 +14,14 @@ namespace ingot::vm {
 
 inline constexpr int kTensorHeadWords = 2;
 
+// Where a register lies in a frame, in words from its beginning.
+struct FrameOffset {
+  uint32_t words = 0;
+  FrameOffset() = default;
+  explicit FrameOffset(uint32_t w) : words(w) {}
+  operator uint32_t() const { return words; }  // frame + offset, frame[offset]
+};
+
 struct FrameLayout {
   std::vector<uint32_t> offsets;  // in words, per register
   int64_t num_words = 0;

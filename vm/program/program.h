@@ -70,6 +70,7 @@ struct Function {
   bool exported = false;  // callable from outside by its name
   Signature signature;
   std::vector<Type> registers;  // of the frame: symbols, parameters, the rest
+  const Type& TypeOf(RegisterId id) const { return registers[id.value]; }
   std::vector<Instruction> code;
   MemoryPlan plan;
   std::vector<DebugNote> notes;  // ascending

@@ -55,12 +55,11 @@ Operand FunctionBuilder::Encode(std::vector<RegisterId> registers) {
 
 Function FunctionBuilder::Finish() && {
   for (Instruction& instruction : function_.code) {
-    const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      if (specs[i].kind != OperandKind::kLabel) continue;
-      const size_t label = static_cast<size_t>(instruction.scalar(i));
+    for (const auto& [spec, value] : instruction.operands()) {
+      if (spec.kind != OperandKind::kLabel) continue;
+      const auto label = static_cast<size_t>(std::get<int64_t>(value));
       INGOT_CHECK(label < labels_.size() && labels_[label] >= 0, "a label that was never bound");
-      instruction.operands[i] = labels_[label];
+      value = labels_[label];
     }
   }
   return std::move(function_);

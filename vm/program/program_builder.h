@@ -69,7 +69,7 @@ class FunctionBuilder {
   };
 #define INGOT_PARAM(kind, accepts, name) Param::kind name
 #define INGOT_ARGUMENT(kind, accepts, name) Encode(std::move(name))
-#define INGOT_OPCODE(number, Name, text, semantics, ...)                               \
+#define INGOT_OPCODE(number, Name, text, flow, result, calls, uses, semantics, ...)    \
   void Name(INGOT_FOR_EACH(INGOT_PARAM, __VA_ARGS__)) {                                \
     Emit(Instruction{Opcode::k##Name, {INGOT_FOR_EACH(INGOT_ARGUMENT, __VA_ARGS__)}}); \
   }

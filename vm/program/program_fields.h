@@ -92,9 +92,8 @@ bool OperandFields(auto& codec, OperandKind kind, auto& operand) {
 
 bool InstructionFields(auto& codec, auto& instruction) {
   if (!codec.Opcode(instruction)) return false;
-  const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    if (!OperandFields(codec, specs[i].kind, instruction.operands[i])) return false;
+  for (const auto& [spec, value] : instruction.operands()) {
+    if (!OperandFields(codec, spec.kind, value)) return false;
   }
   return true;
 }

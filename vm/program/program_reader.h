@@ -255,8 +255,7 @@ class Reader {
     if (!Fixed(number)) return false;
     const OpcodeInfo* info = FindOpcode(uint64_t{number});
     if (info == nullptr) return Refuse(Check::kKnownOpcode, {"unknown opcode ", number});
-    out.opcode = info->opcode;
-    out.operands.resize(info->operands.size());
+    out = Instruction(info->opcode, std::vector<Operand>(info->operands.size()));
     return true;
   }
   template <typename T>

@@ -138,9 +138,9 @@ Status Interpreter::PlaceArgument(const LinkedFunction& linked, size_t parameter
 
 Status Interpreter::TakeResults(std::vector<Value>* results) {
   const Record& record = records_.back();
-  for (size_t i = 0; i < returned_->size(); ++i) {
-    const Type& type = record.linked->function->registers[(*returned_source_)[i]];
-    INGOT_ASSIGN_OR_RETURN(Value value, Box(type, FrameOf(record) + (*returned_)[i]));
+  for (size_t i = 0; i < returned_.size(); ++i) {
+    const Type& type = record.linked->function->TypeOf(returned_source_[i]);
+    INGOT_ASSIGN_OR_RETURN(Value value, Box(type, FrameOf(record) + returned_[i]));
     results->push_back(std::move(value));
   }
   return Status();

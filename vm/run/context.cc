@@ -85,7 +85,8 @@ namespace {
 bool IsCalledByInstructions(const Program& program, size_t external) {
   for (const Function& function : program.functions) {
     for (const Instruction& instruction : function.code) {
-      if (instruction.opcode == Opcode::kCallExternal && static_cast<size_t>(instruction.scalar(1)) == external) {
+      if (instruction.opcode == Opcode::kCallExternal &&
+          instruction.As<op::CallExternal>().external().value == external) {
         return true;
       }
     }

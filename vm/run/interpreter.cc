@@ -130,12 +130,14 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
           pc = code + op.target;
           break;
         case LinkedOp::kInstruction: {
-          const auto& in = *static_cast<const Instruction*>(op.data);
+          const auto& in = *static_cast<const FrameInstruction*>(op.data);
           const Instruction& source = linked.function->code[op.source];
           at();
           switch (in.opcode) {
             case Opcode::kBranch: {
-              const auto target = static_cast<uint32_t>(in.scalar(frame[in.reg(0)] != 0 ? 1 : 2));
+              const auto branch = in.As<op::Branch>();
+              const uint32_t target =
+                  frame[branch.condition()] != 0 ? branch.then_target().value : branch.else_target().value;
               const bool is_back = target < static_cast<uint32_t>(pc - code);
               if (is_back &&
                   (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0)) {
@@ -151,22 +153,20 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
               record->call = &in;
               record->source = &source;
               if (in.opcode == Opcode::kCallFunction) {
-                const LinkedFunction& callee =
-                    *context_.executable_->linked().functions[static_cast<size_t>(in.scalar(1))];
-                INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
+                INGOT_RETURN_IF_ERROR(EnterFunction(in.As<op::CallFunction>(), source.As<op::CallFunction>()));
               } else {
-                INGOT_RETURN_IF_ERROR(EnterClosure(in, source));
+                INGOT_RETURN_IF_ERROR(EnterClosure(in.As<op::CallClosure>(), source.As<op::CallClosure>()));
               }
               same_frame = false;
               break;
             }
             case Opcode::kReturn:
               if (records_.size() == 1) {
-                returned_ = &in.registers(0);
-                returned_source_ = &source.registers(0);
+                returned_ = in.As<op::Return>().values();
+                returned_source_ = source.As<op::Return>().values();
                 return Status();
               }
-              INGOT_RETURN_IF_ERROR(Leave(in, source));
+              INGOT_RETURN_IF_ERROR(Leave(in.As<op::Return>().values(), source.As<op::Return>().values()));
               same_frame = false;
               break;
             default: {

@@ -36,9 +36,9 @@ class Interpreter {
     const LinkedFunction* linked;
     int64_t base;  // of the frame, in words of the stack
     Context::Activation* activation = nullptr;
-    uint32_t pc = 0;                      // where to go on, in linked code
-    const Instruction* call = nullptr;    // that made the callee's record; takes its results (frame offsets)
-    const Instruction* source = nullptr;  // the same with registers
+    uint32_t pc = 0;                         // where to go on, in linked code
+    const FrameInstruction* call = nullptr;  // that made the callee's record; takes its results
+    const Instruction* source = nullptr;     // the same with registers
   };
 
   static std::string OperationAt(const Record& record);
@@ -88,27 +88,33 @@ class Interpreter {
   // Execution.
   template <bool kObserved>
   Status Loop(std::span<const TensorView> outputs);
-  Status Step(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame,
+  Status Step(const Record& record, const FrameInstruction& in, const Instruction& source, int64_t* frame,
               std::span<const TensorView> outputs);
   Status RunKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame);
   Status PrepareKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame);
   Status LaunchKernel(const KernelCall& call, const Context::Activation& activation);
   Status KernelFailed(const Kernel& kernel);
   Status Interrupted() const;
-  Status EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
-                     size_t args_operand);
-  Status EnterClosure(const Instruction& in, const Instruction& source);
+  // Pushes the callee's frame with these arguments in its last parameters; the caller binds the symbols.
+  Status EnterCallee(const LinkedFunction& callee, IdList<FrameOffset> args, IdList<RegisterId> source_args);
+  Status EnterFunction(const op::CallFunction<FrameOffset>& in, const op::CallFunction<>& source);
+  Status EnterClosure(const op::CallClosure<FrameOffset>& in, const op::CallClosure<>& source);
   Status Begun(Status status);
-  Status Leave(const Instruction& in, const Instruction& source);
-  Status CallExternal(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
-  Status CallBuiltin(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
-  Status MakeClosure(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status Leave(IdList<FrameOffset> values, IdList<RegisterId> source_values);
+  Status CallExternal(const Record& record, const op::CallExternal<FrameOffset>& in, const op::CallExternal<>& source,
+                      int64_t* frame);
+  Status CallBuiltin(const Record& record, const op::CallBuiltin<FrameOffset>& in, const op::CallBuiltin<>& source,
+                     int64_t* frame);
+  Status MakeClosure(const Record& record, const op::MakeClosure<FrameOffset>& in, const op::MakeClosure<>& source,
+                     int64_t* frame);
   Status Allocate(const Type& type, std::span<const DimCode> dims, int64_t* frame, int64_t words, int64_t* slot,
                   const TensorView* bound, bool is_zeroed);
-  Status MakeView(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  Status MakeView(const Record& record, const op::View<FrameOffset>& in, const op::View<>& source, int64_t* frame);
   Status CopyTensor(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot);
-  Status Load(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame) const;
-  Status Match(const Record& record, const Instruction& in, const Instruction& source, int64_t* frame);
+  // Stores the element at `index` of `tensor`, whose register is `source`.
+  Status Load(const Record& record, int64_t* out, RegisterId source, const int64_t* tensor, const DimCode& index,
+              const int64_t* frame) const;
+  Status Match(const Record& record, const op::Match<FrameOffset>& in, const op::Match<>& source, int64_t* frame);
 
   // Observed execution (vm/run/observed_steps.cc): runs a kernel call or an instruction that stays in its
   // frame, and tells the context's observers.
@@ -126,11 +132,11 @@ class Interpreter {
   };
   Context& context_;
   std::vector<Record> records_;
-  std::vector<Copy> write_backs_;                  // staged parameters that the function writes
-  std::vector<Copy> copies_;                       // results that are not in the caller's outputs yet
-  const RegisterList* returned_ = nullptr;         // of the outermost frame, as frame offsets
-  const RegisterList* returned_source_ = nullptr;  // as registers
-  BuiltinCall builtin_call_;                       // the running one; its memory is reused
+  std::vector<Copy> write_backs_;       // staged parameters that the function writes
+  std::vector<Copy> copies_;            // results that are not in the caller's outputs yet
+  IdList<FrameOffset> returned_;        // of the outermost frame
+  IdList<RegisterId> returned_source_;  // the same as registers
+  BuiltinCall builtin_call_;            // the running one; its memory is reused
   int64_t fuel_left_ = 0;
 };
 

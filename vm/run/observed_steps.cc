@@ -22,8 +22,15 @@ int64_t EvaluateOrZero(const DimCode& code, std::span<const int64_t> slots) {
   return value.ok() ? *value : 0;
 }
 
-const Instruction& InstructionOf(const LinkedInstruction& op) { return *static_cast<const Instruction*>(op.data); }
+const FrameInstruction& InstructionOf(const LinkedInstruction& op) {
+  return *static_cast<const FrameInstruction*>(op.data);
+}
 const KernelCall& KernelCallOf(const LinkedInstruction& op) { return *static_cast<const KernelCall*>(op.data); }
+// Whether a call of a builtin or of an external function has results.
+bool HasResults(const FrameInstruction& in) {
+  return in.opcode == Opcode::kCallBuiltin ? !in.As<op::CallBuiltin>().results().empty()
+                                           : !in.As<op::CallExternal>().results().empty();
+}
 bool IsKernel(const LinkedInstruction& op) { return op.op != LinkedOp::kInstruction; }
 
 const char* KindName(EventKind kind) {
@@ -93,14 +100,15 @@ Event Interpreter::DescribeEvent(const LinkedInstruction& op, const Record& reco
     event.bytes = EvaluateOrZero(call.kernel->bytes, ints);
     return event;
   }
-  const Instruction& in = InstructionOf(op);
+  const FrameInstruction& in = InstructionOf(op);
   event.name = InfoOf(in.opcode).name;
   if (in.opcode == Opcode::kCallBuiltin) {
     event.kind = EventKind::kBuiltin;
-    event.name = FindBuiltin(static_cast<uint64_t>(in.scalar(1)))->name;
+    event.name = InfoOf(in.As<op::CallBuiltin>().builtin()).name;
   } else if (in.opcode == Opcode::kCallExternal) {
+    const ExternalId id = in.As<op::CallExternal>().external();
     event.kind = EventKind::kExternal;
-    event.name = context_.executable_->program().externals[static_cast<size_t>(in.scalar(1))].name.c_str();
+    event.name = context_.executable_->program().externals[id.value].name.c_str();
   }
   return event;
 }
@@ -127,35 +135,43 @@ Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase,
     }
     return arguments;
   }
-  const Instruction& in = InstructionOf(op);
+  const FrameInstruction& in = InstructionOf(op);
   const Function& function = *record.linked->function;
   const Instruction& source = function.code[op.source];
-  const auto add = [&](const char* name, ParamRole role, uint32_t index, uint32_t offset) -> Status {
-    const Type& type = function.registers[index];
+  const auto add = [&](const char* name, ParamRole role, RegisterId id, FrameOffset offset) -> Status {
+    const Type& type = function.TypeOf(id);
     if (!type.is_tensor()) return Status();
     INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, frame + offset));
     arguments.push_back({name, role, view});
     return Status();
   };
   if (in.opcode == Opcode::kCallBuiltin) {
-    const BuiltinInfo& builtin = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
+    const auto call = in.As<op::CallBuiltin>();
+    const IdList<RegisterId> registers = source.As<op::CallBuiltin>().args();
+    const BuiltinInfo& builtin = InfoOf(call.builtin());
     const std::span<const BuiltinArgument> row = builtin.arguments.subspan(builtin.num_results());
-    for (size_t i = 0; i < in.registers(2).size(); ++i) {
+    for (size_t i = 0; i < call.args().size(); ++i) {
       const BuiltinArgument& described = row[std::min(i, row.size() - 1)];
       const ParamRole role = described.role == ArgumentRole::kOut ? ParamRole::kOut : ParamRole::kIn;
-      INGOT_RETURN_IF_ERROR(add(described.name, role, source.registers(2)[i], in.registers(2)[i]));
+      INGOT_RETURN_IF_ERROR(add(described.name, role, registers[i], call.args()[i]));
     }
   } else if (in.opcode == Opcode::kCallExternal) {
-    const Signature& signature = context_.executable_->program().externals[static_cast<size_t>(in.scalar(1))].signature;
+    const auto call = in.As<op::CallExternal>();
+    const auto registers = source.As<op::CallExternal>();
+    const Signature& signature = context_.executable_->program().externals[call.external().value].signature;
     const bool is_before = phase == EventPhase::kBefore;
-    const size_t list = is_before ? 2 : 0;
+    const IdList<FrameOffset> offsets = is_before ? call.args() : call.results();
+    const IdList<RegisterId> ids = is_before ? registers.args() : registers.results();
     const std::vector<NamedType>& named = is_before ? signature.params : signature.results;
     const ParamRole role = is_before ? ParamRole::kIn : ParamRole::kOut;
     for (size_t i = 0; i < named.size(); ++i) {
-      INGOT_RETURN_IF_ERROR(add(named[i].name.c_str(), role, source.registers(list)[i], in.registers(list)[i]));
+      INGOT_RETURN_IF_ERROR(add(named[i].name.c_str(), role, ids[i], offsets[i]));
     }
-  } else if (phase == EventPhase::kAfter && (in.opcode == Opcode::kCopy || in.opcode == Opcode::kCopyInto)) {
-    INGOT_RETURN_IF_ERROR(add("dst", ParamRole::kInOut, source.reg(0), in.reg(0)));  // read once, written once
+  } else if (phase == EventPhase::kAfter && in.opcode == Opcode::kCopy) {
+    // Read once, written once.
+    INGOT_RETURN_IF_ERROR(add("dst", ParamRole::kInOut, source.As<op::Copy>().dst(), in.As<op::Copy>().dst()));
+  } else if (phase == EventPhase::kAfter && in.opcode == Opcode::kCopyInto) {
+    INGOT_RETURN_IF_ERROR(add("dst", ParamRole::kInOut, source.As<op::CopyInto>().dst(), in.As<op::CopyInto>().dst()));
   }
   return arguments;
 }
@@ -179,7 +195,7 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& reco
     if (decision == Decision::kStop) {
       return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
     }
-    if (decision == Decision::kSkip && !IsKernel(op) && !InstructionOf(op).registers(0).empty()) {
+    if (decision == Decision::kSkip && !IsKernel(op) && HasResults(InstructionOf(op))) {
       return Status(StatusCode::kInvalidArgument, {NameOf(event), ": it has results, so it cannot be skipped"});
     }
   }

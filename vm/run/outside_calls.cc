@@ -13,19 +13,19 @@ Status FailedOutside(Text message) { return Status(StatusCode::kFailed, message)
 
 }  // namespace
 
-Status Interpreter::CallExternal(const Record& record, const Instruction& in, const Instruction& source,
-                                 int64_t* frame) {
+Status Interpreter::CallExternal(const Record& record, const op::CallExternal<FrameOffset>& in,
+                                 const op::CallExternal<>& source, int64_t* frame) {
   if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
-  const auto id = static_cast<size_t>(in.scalar(1));
+  const uint32_t id = in.external().value;
   const External& external = context_.executable_->program().externals[id];
   const std::string where = StrCat({"external function \"", external.name, "\""});
   const Function& function = *record.linked->function;
   // Symbols are bound by the arguments, as in a call of a function.
   std::vector<int64_t> symbols(external.signature.symbols.size(), -1);
   std::vector<Value> arguments;
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    const Type& type = function.registers[source.registers(2)[i]];
-    const int64_t* slot = frame + in.registers(2)[i];
+  for (size_t i = 0; i < in.args().size(); ++i) {
+    const Type& type = function.TypeOf(source.args()[i]);
+    const int64_t* slot = frame + in.args()[i];
     if (type.is_tensor()) {
       INGOT_ASSIGN_OR_RETURN(TensorView view, ViewOf(type, slot));
       view.is_read_only = external.signature.params[i].type.storage != Storage::kBorrowedMut;
@@ -62,21 +62,21 @@ Status Interpreter::CallExternal(const Record& record, const Instruction& in, co
                             DescribeExpected(external.signature.results[i].type, external.signature, symbols), ", got ",
                             DescribeValue((*results)[i])});
     }
-    const Type& to = function.registers[source.registers(0)[i]];
-    Drop(to, frame + in.registers(0)[i]);
-    INGOT_RETURN_IF_ERROR(Unbox(to, frame + in.registers(0)[i], (*results)[i]));
+    const Type& to = function.TypeOf(source.results()[i]);
+    Drop(to, frame + in.results()[i]);
+    INGOT_RETURN_IF_ERROR(Unbox(to, frame + in.results()[i], (*results)[i]));
   }
   return Status();
 }
 
-Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, const Instruction& source,
-                                int64_t* frame) {
+Status Interpreter::CallBuiltin(const Record& record, const op::CallBuiltin<FrameOffset>& in,
+                                const op::CallBuiltin<>& source, int64_t* frame) {
   if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) return Interrupted();
   builtin_call_.Clear();
-  builtin_call_.SetResultSlot(in.registers(0).empty() ? nullptr : frame + in.registers(0)[0]);
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    const Type& type = record.linked->function->registers[source.registers(2)[i]];
-    const int64_t* slot = frame + in.registers(2)[i];
+  builtin_call_.SetResultSlot(in.results().empty() ? nullptr : frame + in.results()[0]);
+  for (size_t i = 0; i < in.args().size(); ++i) {
+    const Type& type = record.linked->function->TypeOf(source.args()[i]);
+    const int64_t* slot = frame + in.args()[i];
     if (type.is_tensor()) {
       INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
       builtin_call_.AddTensor(type, slot, view);
@@ -84,35 +84,34 @@ Status Interpreter::CallBuiltin(const Record& record, const Instruction& in, con
       builtin_call_.Add(type, slot);
     }
   }
-  const auto builtin = static_cast<Builtin>(in.scalar(1));
-  const BuiltinInfo& row = *FindBuiltin(static_cast<uint64_t>(builtin));
+  const BuiltinInfo& row = InfoOf(in.builtin());
   const auto fail = [&](Status status) { return std::move(status).WithContext({"builtin ", row.name}); };
   // The verifier refuses equal registers and plan entries; views and tensors in sequences are compared here.
   if (!builtin_call_.WritesApart(row)) return fail(FailedOutside("its output overlaps an input"));
-  Status status = RunBuiltin(builtin, builtin_call_, *context_.executable_->instance());
+  Status status = RunBuiltin(in.builtin(), builtin_call_, *context_.executable_->instance());
   if (!status.ok() && status.code() == StatusCode::kCancelled) return Interrupted();
   if (!status.ok()) return fail(std::move(status));
-  if (in.registers(0).empty()) return status;
+  if (in.results().empty()) return status;
   const Function& function = *record.linked->function;
   const std::span<const int64_t> symbols(frame, function.signature.symbols.size());
-  const Type& to = function.registers[source.registers(0)[0]];
+  const Type& to = function.TypeOf(source.results()[0]);
   const Value result = builtin_call_.TakeResult();
   if (!HasType(result, to, symbols, context_.device_ids_)) {
     return fail(Status(StatusCode::kBadInput, {"expected ", DescribeExpected(to, function.signature, symbols), ", got ",
                                                DescribeValue(result)}));
   }
-  Drop(to, frame + in.registers(0)[0]);
-  return Unbox(to, frame + in.registers(0)[0], result);
+  Drop(to, frame + in.results()[0]);
+  return Unbox(to, frame + in.results()[0], result);
 }
 
-Status Interpreter::MakeClosure(const Record& record, const Instruction& in, const Instruction& source,
-                                int64_t* frame) {
+Status Interpreter::MakeClosure(const Record& record, const op::MakeClosure<FrameOffset>& in,
+                                const op::MakeClosure<>& source, int64_t* frame) {
   const Function& function = *record.linked->function;
-  const FunctionId id(static_cast<uint32_t>(in.scalar(1)));
+  const FunctionId id = in.function();
   const Signature& callee = context_.executable_->program().functions[id.value].signature;
   std::vector<Value> captures;
-  for (size_t i = 0; i < in.registers(2).size(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(Value value, Box(function.registers[source.registers(2)[i]], frame + in.registers(2)[i]));
+  for (size_t i = 0; i < in.captures().size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Value value, Box(function.TypeOf(source.captures()[i]), frame + in.captures()[i]));
     captures.push_back(std::move(value));
   }
   const std::vector<Dim> no_symbols(callee.symbols.size());
@@ -121,8 +120,8 @@ Status Interpreter::MakeClosure(const Record& record, const Instruction& in, con
     type.elements.push_back(SubstituteSymbols(callee.params[i].type, no_symbols));
   }
   for (const NamedType& result : callee.results) type.results.push_back(SubstituteSymbols(result.type, no_symbols));
-  int64_t* slot = frame + in.reg(0);
-  Drop(function.registers[source.reg(0)], slot);
+  int64_t* slot = frame + in.dst();
+  Drop(function.TypeOf(source.dst()), slot);
   *slot = WordOf(new ClosureObject(context_.executable_->program(), id, std::move(type), std::move(captures)));
   return Status();
 }

@@ -31,6 +31,13 @@ bool IsSame(const TensorView& a, const TensorView& b) {
   return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank && a.dims == b.dims && a.strides == b.strides;
 }
 
+// The registers that take the results of a call of a function or of a closure.
+template <typename Register>
+IdList<Register> ResultsOf(const BasicInstruction<Register>& call) {
+  return call.opcode == Opcode::kCallFunction ? call.template As<op::CallFunction>().results()
+                                              : call.template As<op::CallClosure>().results();
+}
+
 }  // namespace
 
 // ---- activations
@@ -103,8 +110,8 @@ inline void Interpreter::Unwind() {
   while (!records_.empty()) PopFrame();
   write_backs_.clear();
   copies_.clear();
-  returned_ = nullptr;
-  returned_source_ = nullptr;
+  returned_ = {};
+  returned_source_ = {};
 }
 
 // ---- parameters
@@ -236,9 +243,9 @@ Status Interpreter::CheckOutputs(const LinkedFunction& linked, std::span<const T
 Status Interpreter::CopyResults(std::span<const TensorView> outputs) {
   const Record& record = records_.back();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const int64_t* slot = FrameOf(record) + (*returned_)[i];
+    const int64_t* slot = FrameOf(record) + returned_[i];
     if (PointerOf(slot[0]) == outputs[i].data && OwnerOf(slot) == nullptr) continue;  // written in place
-    const Type& type = record.linked->function->registers[(*returned_source_)[i]];
+    const Type& type = record.linked->function->TypeOf(returned_source_[i]);
     INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, slot));
     if (!std::equal(view.shape().begin(), view.shape().end(), outputs[i].shape().begin(), outputs[i].shape().end())) {
       return ResultMismatch(*record.linked->function, i, view, outputs[i]);
@@ -273,23 +280,27 @@ Status Interpreter::Enter(const LinkedFunction& linked, std::span<const Value> a
 
 // ---- calls
 
-Status Interpreter::EnterCallee(const LinkedFunction& callee, const Instruction& in, const Instruction& source,
-                                size_t args_operand) {
+Status Interpreter::EnterCallee(const LinkedFunction& callee, IdList<FrameOffset> args,
+                                IdList<RegisterId> source_args) {
   const Record caller = records_.back();
   INGOT_RETURN_IF_ERROR(PushFrame(callee));
   Record& record = records_.back();
   int64_t* frame = FrameOf(record);
   const int64_t* caller_frame = FrameOf(caller);
   const size_t num_symbols = callee.function->signature.symbols.size();
-  const RegisterList& args = in.registers(args_operand);
   const size_t first = num_symbols + callee.function->signature.params.size() - args.size();  // behind captures
   for (size_t i = 0; i < args.size(); ++i) {
     const Type& param = callee.function->registers[first + i];
-    const Type& argument = caller.linked->function->registers[source.registers(args_operand)[i]];
+    const Type& argument = caller.linked->function->TypeOf(source_args[i]);
     CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
   }
-  if (args_operand == 2 && in.opcode == Opcode::kCallClosure) return Status();  // EnterClosure goes on
-  return Begun(BindParameters(record));
+  return Status();
+}
+
+Status Interpreter::EnterFunction(const op::CallFunction<FrameOffset>& in, const op::CallFunction<>& source) {
+  const LinkedFunction& callee = *context_.executable_->linked().functions[in.function().value];
+  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in.args(), source.args()));
+  return Begun(BindParameters(records_.back()));
 }
 
 // Removes the callee's frame after a failure to begin its call, so that the failure is reported in the caller.
@@ -298,11 +309,11 @@ Status Interpreter::Begun(Status status) {
   return status;
 }
 
-Status Interpreter::EnterClosure(const Instruction& in, const Instruction& source) {
-  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.reg(1)]));
+Status Interpreter::EnterClosure(const op::CallClosure<FrameOffset>& in, const op::CallClosure<>& source) {
+  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(FrameOf(records_.back())[in.closure()]));
   if (closure->program != &context_.executable_->program()) return ForeignClosure();
   const LinkedFunction& callee = *context_.executable_->linked().functions[closure->function.value];
-  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in, source, 2));
+  INGOT_RETURN_IF_ERROR(EnterCallee(callee, in.args(), source.args()));
   Record& record = records_.back();
   int64_t* frame = FrameOf(record);
   const size_t num_symbols = callee.function->signature.symbols.size();
@@ -320,17 +331,18 @@ Status Interpreter::EnterClosure(const Instruction& in, const Instruction& sourc
 }
 
 // Copies the results into the caller's registers and removes the frame.
-Status Interpreter::Leave(const Instruction& in, const Instruction& source) {
+Status Interpreter::Leave(IdList<FrameOffset> values, IdList<RegisterId> source_values) {
   const Record callee = records_.back();
   const Record& caller = records_[records_.size() - 2];
   const int64_t* frame = FrameOf(callee);
   int64_t* caller_frame = FrameOf(caller);
-  const RegisterList& results = caller.call->registers(0);
+  const IdList<FrameOffset> results = ResultsOf(*caller.call);
+  const IdList<RegisterId> source_results = ResultsOf(*caller.source);
   for (size_t i = 0; i < results.size(); ++i) {
-    const Type& to = caller.linked->function->registers[caller.source->registers(0)[i]];
-    const Type& from = callee.linked->function->registers[source.registers(0)[i]];
+    const Type& to = caller.linked->function->TypeOf(source_results[i]);
+    const Type& from = callee.linked->function->TypeOf(source_values[i]);
     Drop(to, caller_frame + results[i]);
-    CopyRegister(to, caller_frame + results[i], from, frame + in.registers(0)[i]);
+    CopyRegister(to, caller_frame + results[i], from, frame + values[i]);
   }
   PopFrame();
   return Status();

@@ -357,7 +357,7 @@ class Assembler {
         in_.FailAt(use.position, "unknown label \"" + use.name + "\"" + DidYouMean(use.name, names));
         return;
       }
-      function.code[use.instruction].operands[use.operand] = label->second;
+      function.code[use.instruction].operands()[use.operand].value = label->second;
     }
     program_.functions.push_back(std::move(function));
   }
@@ -430,20 +430,20 @@ class Assembler {
   }
 
   void ParseInstruction(Function& function, const OpcodeInfo& info) {
-    Instruction instruction{info.opcode, {}};
+    std::vector<Operand> operands;
     slots_ = symbols_;
     for (size_t i = 0; in_.ok() && i < info.operands.size(); ++i) {
       const OperandKind kind = info.operands[i].kind;
       if (kind == OperandKind::kStream) {
         int64_t stream = 0;
         if (in_.Take(",") && in_.Expect("stream")) stream = in_.ExpectInt();
-        instruction.operands.emplace_back(stream);
+        operands.emplace_back(stream);
         continue;
       }
       if (i > 0) in_.Expect(",");
-      instruction.operands.push_back(ParseOperand(function, kind, i));
+      operands.push_back(ParseOperand(function, kind, i));
     }
-    function.code.push_back(std::move(instruction));
+    function.code.emplace_back(info.opcode, std::move(operands));
   }
 
   Operand ParseOperand(const Function& function, OperandKind kind, size_t operand) {
@@ -451,7 +451,7 @@ class Assembler {
     const auto reference = [&](Table table) {
       const size_t index = program_.functions.size();
       ParseReference(table, [this, index, instruction, operand](int64_t id) {
-        program_.functions[index].code[instruction].operands[operand] = id;
+        program_.functions[index].code[instruction].operands()[operand].value = id;
       });
       return int64_t{0};
     };

@@ -183,12 +183,11 @@ class Printer {
 
   std::string InstructionText(const Function& function, const Instruction& instruction,
                               std::span<const std::string> names) const {
-    const OpcodeInfo& info = InfoOf(instruction.opcode);
-    std::string out = info.name;
+    std::string out = InfoOf(instruction.opcode).name;
     bool first = true;
-    for (size_t i = 0; i < info.operands.size(); ++i) {
-      if (info.operands[i].kind == OperandKind::kStream && instruction.scalar(i) == 0) continue;
-      out += (first ? " " : ", ") + OperandText(function, info.operands[i].kind, instruction.operands[i], names);
+    for (const auto& [spec, value] : instruction.operands()) {
+      if (spec.kind == OperandKind::kStream && std::get<int64_t>(value) == 0) continue;
+      out += (first ? " " : ", ") + OperandText(function, spec.kind, value, names);
       first = false;
     }
     return out;
@@ -323,20 +322,17 @@ class Printer {
            std::to_string(entry.first) + ".." + std::to_string(entry.last) +
            (entry.alias_of ? ", alias " + std::to_string(entry.alias_of->value) : ""));
     }
-    std::set<int64_t> targets;
+    std::set<size_t> targets;
     for (const Instruction& instruction : function.code) {
-      const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-      for (size_t i = 0; i < specs.size(); ++i) {
-        if (specs[i].kind == OperandKind::kLabel) targets.insert(instruction.scalar(i));
-      }
+      ForEachLabel(instruction, [&](uint32_t target) { targets.insert(target); });
     }
     auto note = function.notes.begin();
     for (size_t i = 0; i < function.code.size(); ++i) {
-      if (targets.contains(static_cast<int64_t>(i))) Line("L" + std::to_string(i) + ":");
+      if (targets.contains(i)) Line("L" + std::to_string(i) + ":");
       for (; note != function.notes.end() && note->instruction <= i; ++note) Line("  note " + Quote(note->text));
       Line("  " + InstructionText(function, function.code[i], names));
     }
-    const auto end = static_cast<int64_t>(function.code.size());
+    const size_t end = function.code.size();
     if (targets.contains(end)) Line("L" + std::to_string(end) + ":");  // no instruction there: unsound, but shown
     Line("}");
   }

@@ -2,6 +2,8 @@
 // which are written once.
 #include "vm/verify/facts.h"
 
+#include <algorithm>
+
 namespace ingot::vm {
 
 Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots) {
@@ -30,6 +32,11 @@ Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots) {
   return std::move(stack.back());
 }
 
+bool HasJumps(const Function& function) {
+  return std::ranges::any_of(function.code,
+                             [](const Instruction& in) { return InfoOf(in.opcode).flow == Flow::kJump; });
+}
+
 FunctionFacts::FunctionFacts(const Function& function) : known_(function.registers.size()) {
   const size_t num_symbols = function.signature.symbols.size();
   const size_t num_fixed = num_symbols + function.signature.params.size();
@@ -38,24 +45,29 @@ FunctionFacts::FunctionFacts(const Function& function) : known_(function.registe
   std::vector<uint8_t> writes(function.registers.size(), 0);
   for (size_t i = 0; i < num_fixed; ++i) writes[i] = 1;
   for (const Instruction& instruction : function.code) {
-    ForEachRegister(instruction, [&](uint32_t index, bool is_written) {
-      if (is_written && writes[index] < 2) ++writes[index];
+    ForEachRegister(instruction, [&](RegisterId id, bool is_written) {
+      if (is_written && writes[id.value] < 2) ++writes[id.value];
     });
   }
   // A register written once has, wherever it may be read, the value of that write; a read before it is refused.
+  const auto know = [&](RegisterId written, auto value) {
+    if (writes[written.value] == 1) known_[written.value] = value();
+  };
   for (const Instruction& instruction : function.code) {
-    if (instruction.opcode == Opcode::kConstInt && writes[instruction.reg(0)] == 1) {
-      known_[instruction.reg(0)] = DimCode(instruction.scalar(1));
-    } else if (instruction.opcode == Opcode::kDim && writes[instruction.reg(0)] == 1) {
-      known_[instruction.reg(0)] = OverSymbols(instruction.dim(1));
+    if (instruction.opcode == Opcode::kConstInt) {
+      const auto in = instruction.As<op::ConstInt>();
+      know(in.dst(), [&] { return DimCode(in.value()); });
+    } else if (instruction.opcode == Opcode::kDim) {
+      const auto in = instruction.As<op::Dim>();
+      know(in.dst(), [&] { return OverSymbols(in.value()); });
     }
   }
 }
 
-std::vector<std::vector<Dim>> KnownExtents(const Kernel& kernel, const RegisterList& ints, const FunctionFacts& facts) {
+std::vector<std::vector<Dim>> KnownExtents(const Kernel& kernel, IdList<RegisterId> ints, const FunctionFacts& facts) {
   std::vector<Dim> arguments;
   arguments.reserve(ints.size());
-  for (uint32_t index : ints) arguments.push_back(facts.known(index));
+  for (const RegisterId id : ints) arguments.push_back(facts.known(id));
   std::vector<std::vector<Dim>> extents;
   extents.reserve(kernel.params.size());
   for (const KernelParam& param : kernel.params) {

@@ -14,24 +14,15 @@ namespace ingot::vm {
 // steps than dimension code may have.
 Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots);
 
-// Calls visit(register, is_written) for the register operands in order; registers in formulas are left out.
-template <typename Visit>
-void ForEachRegister(const Instruction& instruction, Visit visit) {
-  const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const OperandKind kind = specs[i].kind;
-    if (kind == OperandKind::kDef || kind == OperandKind::kUse) visit(instruction.reg(i), kind == OperandKind::kDef);
-    if (kind != OperandKind::kDefList && kind != OperandKind::kUseList) continue;
-    for (uint32_t index : instruction.registers(i)) visit(index, kind == OperandKind::kDefList);
-  }
-}
+// Whether instructions may run in another order than that in which they stand, or not at all.
+bool HasJumps(const Function& function);
 
 class FunctionFacts {
  public:
   explicit FunctionFacts(const Function& function);
 
   // The formula of an int register over the symbols; unknown unless its only write says so.
-  const Dim& known(uint32_t register_index) const { return known_[register_index]; }
+  const Dim& known(RegisterId id) const { return known_[id.value]; }
   // A formula over registers, as one over symbols.
   Dim OverSymbols(const DimCode& over_registers) const { return SubstituteSlots(over_registers, known_); }
 
@@ -40,6 +31,6 @@ class FunctionFacts {
 };
 
 // What is known about a kernel call: each parameter's extents over the caller's symbols.
-std::vector<std::vector<Dim>> KnownExtents(const Kernel& kernel, const RegisterList& ints, const FunctionFacts& facts);
+std::vector<std::vector<Dim>> KnownExtents(const Kernel& kernel, IdList<RegisterId> ints, const FunctionFacts& facts);
 
 }  // namespace ingot::vm

@@ -32,7 +32,8 @@ std::string DescribeInstruction(const Function& function, uint32_t instruction) 
   return StrCat({InfoOf(function.code[instruction].opcode).name, " (", number, ")"});
 }
 
-std::string DescribeRegister(const Function& function, uint32_t index) {
+std::string DescribeRegister(const Function& function, RegisterId id) {
+  const uint32_t index = id.value;
   const std::vector<Symbol>& symbols = function.signature.symbols;
   const std::vector<NamedType>& params = function.signature.params;
   if (index < symbols.size()) return StrCat({"symbol \"", symbols[index].name, "\""});

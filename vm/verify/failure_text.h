@@ -16,7 +16,7 @@ const char* SourceOperation(const Function& function, uint32_t instruction);
 std::string DescribeInstruction(const Function& function, uint32_t instruction);
 
 // "parameter \"x\"", "symbol \"n\"", or "r5".
-std::string DescribeRegister(const Function& function, uint32_t index);
+std::string DescribeRegister(const Function& function, RegisterId id);
 
 // A type over a signature's symbols with the values of those that its dims name: "float32[n, 4] with n = 3".
 std::string DescribeExpected(const Type& type, const Signature& signature, std::span<const int64_t> symbols);

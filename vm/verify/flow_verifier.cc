@@ -28,7 +28,7 @@ class FlowVerifier {
     std::vector<uint64_t> bits(words_, 0);
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
     for (size_t i = 0; i < num_given; ++i) bits[i / 64] |= uint64_t{1} << (i % 64);
-    Flow(0, bits);
+    Enter(0, bits);
     int64_t visits_left = num_blocks * kMaxFlowVisitsPerBlock;
     while (!worklist_.empty()) {
       if (visits_left-- == 0) {
@@ -52,14 +52,8 @@ class FlowVerifier {
     leads[0] = true;
     for (size_t i = 0; i < n; ++i) {
       const Instruction& instruction = function_.code[i];
-      const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-      bool jumps = instruction.opcode == Opcode::kReturn || instruction.opcode == Opcode::kFail;
-      for (size_t k = 0; k < specs.size(); ++k) {
-        if (specs[k].kind != OperandKind::kLabel) continue;
-        leads[static_cast<size_t>(instruction.scalar(k))] = true;
-        jumps = true;
-      }
-      if (jumps && i + 1 < n) leads[i + 1] = true;
+      ForEachLabel(instruction, [&](uint32_t target) { leads[target] = true; });
+      if (InfoOf(instruction.opcode).flow != Flow::kNext && i + 1 < n) leads[i + 1] = true;
     }
     block_of_.resize(n);
     for (size_t i = 0; i < n; ++i) {
@@ -69,7 +63,7 @@ class FlowVerifier {
   }
 
   // Intersects the bits with those at the entry of the block that begins with this instruction.
-  void Flow(size_t instruction, const std::vector<uint64_t>& bits) {
+  void Enter(size_t instruction, const std::vector<uint64_t>& bits) {
     const uint32_t block = block_of_[instruction];
     uint64_t* entry = entry_bits_.data() + block * words_;
     bool changed = !reached_[block];
@@ -91,42 +85,38 @@ class FlowVerifier {
     const size_t end = block + 1 < leaders_.size() ? leaders_[block + 1] : function_.code.size();
     for (size_t i = leaders_[block]; i < end; ++i) INGOT_RETURN_UNLESS_PASSED(Step(i, bits));
     const Instruction& last = function_.code[end - 1];
-    const std::span<const OperandSpec> specs = InfoOf(last.opcode).operands;
-    for (size_t k = 0; k < specs.size(); ++k) {
-      if (specs[k].kind == OperandKind::kLabel) Flow(static_cast<size_t>(last.scalar(k)), bits);
-    }
-    const bool goes_on = last.opcode != Opcode::kReturn && last.opcode != Opcode::kFail &&
-                         last.opcode != Opcode::kJump && last.opcode != Opcode::kBranch;
-    if (goes_on) Flow(end, bits);
+    ForEachLabel(last, [&](uint32_t target) { Enter(target, bits); });
+    if (InfoOf(last.opcode).flow == Flow::kNext) Enter(end, bits);
     return Verdict();
   }
 
   Verdict Step(size_t index, std::vector<uint64_t>& bits) {
     const Instruction& instruction = function_.code[index];
-    const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
     const auto has = [&](uint64_t r) { return (bits[r / 64] >> (r % 64) & 1) != 0; };
     const auto unwritten = [&](uint64_t r) {
       return Verdict::Fail(checks_, Check::kWrittenBeforeRead,
                            {"instruction ", index, " (", InfoOf(instruction.opcode).name, "): register r", r,
                             " is not written on every path, or released"});
     };
-    for (size_t k = 0; k < specs.size(); ++k) {
-      switch (specs[k].kind) {
-        case OperandKind::kUse:
-          if (!has(instruction.reg(k))) return unwritten(instruction.reg(k));
+    for (const auto& [spec, value] : instruction.operands()) {
+      switch (spec.kind) {
+        case OperandKind::kUse: {
+          const auto r = static_cast<uint64_t>(std::get<int64_t>(value));
+          if (!has(r)) return unwritten(r);
           break;
+        }
         case OperandKind::kUseList:
-          for (uint32_t r : instruction.registers(k)) {
+          for (uint32_t r : std::get<RegisterList>(value)) {
             if (!has(r)) return unwritten(r);
           }
           break;
         case OperandKind::kDim:
-          for (const DimStep& step : instruction.dim(k).steps()) {
+          for (const DimStep& step : std::get<DimCode>(value).steps()) {
             if (step.op == DimOp::kSlot && !has(step.value)) return unwritten(step.value);
           }
           break;
         case OperandKind::kDimList:
-          for (const DimCode& code : instruction.dims(k)) {
+          for (const DimCode& code : std::get<std::vector<DimCode>>(value)) {
             for (const DimStep& step : code.steps()) {
               if (step.op == DimOp::kSlot && !has(step.value)) return unwritten(step.value);
             }
@@ -151,17 +141,12 @@ class FlowVerifier {
           break;
       }
     }
-    const auto set = [&](uint32_t r) { bits[r / 64] |= uint64_t{1} << (r % 64); };
-    for (size_t k = 0; k < specs.size(); ++k) {
-      if (specs[k].kind == OperandKind::kDef) set(instruction.reg(k));
-      if (specs[k].kind == OperandKind::kDefList) {
-        for (uint32_t r : instruction.registers(k)) set(r);
-      }
-    }
-    if (instruction.opcode == Opcode::kRelease) {
-      const uint32_t r = instruction.reg(0);
-      bits[r / 64] &= ~(uint64_t{1} << (r % 64));
-    }
+    const bool drops = InfoOf(instruction.opcode).uses == Uses::kDrop;
+    ForEachRegister(instruction, [&](RegisterId id, bool is_written) {
+      const uint64_t bit = uint64_t{1} << (id.value % 64);
+      if (is_written) bits[id.value / 64] |= bit;
+      if (!is_written && drops) bits[id.value / 64] &= ~bit;
+    });
     return Verdict();
   }
 

@@ -41,9 +41,9 @@ class FunctionVerifier {
   Verdict Fail(Check check, Text what) const {
     return Verdict::Fail(checks_, check, {InstructionName(function_, at_), ": ", what});
   }
-  const Type& TypeOf(uint32_t index) const { return function_.registers[index]; }
+  const Type& TypeOf(RegisterId id) const { return function_.TypeOf(id); }
   std::string Show(const Type& type) const { return type.ToString(symbols_); }
-  static std::string Name(uint32_t index) { return StrCat({"r", index}); }
+  static std::string Name(RegisterId id) { return StrCat({"r", id.value}); }
 
   // ---- frame and plan
 
@@ -54,9 +54,10 @@ class FunctionVerifier {
       return fail(Check::kFrameSize, {function_.registers.size(), " registers are too many"});
     }
     bool head_agrees = function_.registers.size() >= signature.symbols.size() + signature.params.size();
-    for (size_t i = 0; head_agrees && i < signature.symbols.size(); ++i) head_agrees = TypeOf(i) == Type::Int();
+    for (size_t i = 0; head_agrees && i < signature.symbols.size(); ++i)
+      head_agrees = function_.registers[i] == Type::Int();
     for (size_t i = 0; head_agrees && i < signature.params.size(); ++i) {
-      head_agrees = TypeOf(signature.symbols.size() + i) == signature.params[i].type;
+      head_agrees = function_.registers[signature.symbols.size() + i] == signature.params[i].type;
     }
     if (!head_agrees) return fail(Check::kFrameHead, "the first registers are not the signature's");
     for (size_t i = 0; i < function_.registers.size(); ++i) {
@@ -119,42 +120,39 @@ class FunctionVerifier {
 
   Verdict VerifyLiveRanges() {
     for (at_ = 0; at_ < function_.code.size(); ++at_) {
-      const Instruction& instruction = function_.code[at_];
-      const std::span<const OperandSpec> specs = InfoOf(instruction.opcode).operands;
-      for (size_t k = 0; k < specs.size(); ++k) {
-        if (specs[k].kind == OperandKind::kDef || specs[k].kind == OperandKind::kUse) {
-          INGOT_RETURN_UNLESS_PASSED(VerifyTouch(instruction.reg(k)));
-        } else if (specs[k].kind == OperandKind::kUseList || specs[k].kind == OperandKind::kDefList) {
-          for (uint32_t index : instruction.registers(k)) INGOT_RETURN_UNLESS_PASSED(VerifyTouch(index));
-        }
-      }
+      Verdict verdict;
+      ForEachRegister(function_.code[at_], [&](RegisterId id, bool) {
+        if (verdict.passed()) verdict = VerifyTouch(id);
+      });
+      INGOT_RETURN_UNLESS_PASSED(std::move(verdict));
     }
     return Verdict();
   }
 
-  Verdict VerifyTouch(uint32_t index) const {
-    if (entry_of_[index] == kNoEntry) return Verdict();
-    const PlanEntry& entry = function_.plan.entries[entry_of_[index]];
+  Verdict VerifyTouch(RegisterId id) const {
+    const uint32_t index = entry_of_[id.value];
+    if (index == kNoEntry) return Verdict();
+    const PlanEntry& entry = function_.plan.entries[index];
     if (at_ >= entry.first && at_ <= entry.last) return Verdict();
-    return Fail(Check::kPlanLiveRange,
-                {Name(index), " is touched outside the live range of plan entry ", entry_of_[index]});
+    return Fail(Check::kPlanLiveRange, {Name(id), " is touched outside the live range of plan entry ", index});
   }
 
   // A register of storage arena belongs to one plan entry for the whole function.
-  Verdict SetEntry(uint32_t index, uint32_t entry) {
-    if (entry == kNoEntry || (entry_of_[index] != kNoEntry && entry_of_[index] != entry)) {
-      return Fail(Check::kPlanLiveRange, {Name(index), " would belong to no plan entry, or to two"});
+  Verdict SetEntry(RegisterId id, uint32_t entry) {
+    uint32_t& known = entry_of_[id.value];
+    if (entry == kNoEntry || (known != kNoEntry && known != entry)) {
+      return Fail(Check::kPlanLiveRange, {Name(id), " would belong to no plan entry, or to two"});
     }
-    entry_of_[index] = entry;
+    known = entry;
     return Verdict();
   }
 
   // ---- the type pass
 
   // Checks that the declared type of a written register takes the produced type.
-  Verdict Produce(uint32_t index, const Type& produced, Check check = Check::kDefinedType) const {
-    if (IsAssignable(TypeOf(index), produced)) return Verdict();
-    return Fail(check, {"register ", Name(index), " is ", Show(TypeOf(index)), ", but gets ", Show(produced)});
+  Verdict Produce(RegisterId id, const Type& produced, Check check = Check::kDefinedType) const {
+    if (IsAssignable(TypeOf(id), produced)) return Verdict();
+    return Fail(check, {"register ", Name(id), " is ", Show(TypeOf(id)), ", but gets ", Show(produced)});
   }
 
   std::vector<Dim> DimsOverSymbols(const std::vector<DimCode>& codes) const {
@@ -164,8 +162,8 @@ class FunctionVerifier {
   }
 
   // The same for a tensor with this storage, the declared device and dtype, and the instruction's dims.
-  Verdict ProduceTensor(uint32_t index, Storage storage, const std::vector<DimCode>& dims) const {
-    return Produce(index, Type::Tensor(TypeOf(index).dtype, DimsOverSymbols(dims), storage, TypeOf(index).device));
+  Verdict ProduceTensor(RegisterId id, Storage storage, const std::vector<DimCode>& dims) const {
+    return Produce(id, Type::Tensor(TypeOf(id).dtype, DimsOverSymbols(dims), storage, TypeOf(id).device));
   }
 
   // Bytes of a tensor type with constant dims; -1 when they are not known, or do not fit.
@@ -183,23 +181,23 @@ class FunctionVerifier {
     const Instruction& in = function_.code[at_];
     switch (in.opcode) {
       case Opcode::kCallKernel:
-        return VerifyKernelCall(in);
+        return VerifyKernelCall(in.As<op::CallKernel>());
       case Opcode::kCallBuiltin:
-        return VerifyBuiltinCall(in);
+        return VerifyBuiltinCall(in.As<op::CallBuiltin>());
       case Opcode::kCallFunction: {
-        const Function& callee = program_.functions[static_cast<size_t>(in.scalar(1))];
-        return VerifyCall(callee.signature, in.registers(2), in.registers(0));
+        const auto call = in.As<op::CallFunction>();
+        return VerifyCall(program_.functions[call.function().value].signature, call.args(), call.results());
       }
       case Opcode::kCallExternal: {
-        const External& callee = program_.externals[static_cast<size_t>(in.scalar(1))];
-        return VerifyCall(callee.signature, in.registers(2), in.registers(0));
+        const auto call = in.As<op::CallExternal>();
+        return VerifyCall(program_.externals[call.external().value].signature, call.args(), call.results());
       }
       case Opcode::kCallClosure:
-        return VerifyClosureCall(in);
+        return VerifyClosureCall(in.As<op::CallClosure>());
       case Opcode::kMakeClosure:
-        return VerifyMakeClosure(in);
+        return VerifyMakeClosure(in.As<op::MakeClosure>());
       case Opcode::kReturn:
-        return VerifyReturn(in);
+        return VerifyReturn(in.As<op::Return>().values());
       case Opcode::kJump:
       case Opcode::kBranch:
       case Opcode::kFail:
@@ -216,121 +214,143 @@ class FunctionVerifier {
       case Opcode::kNone:
         return Verdict();  // the register's kind says it all
       case Opcode::kConstTensor: {
-        const Constant& constant = program_.constants[static_cast<size_t>(in.scalar(1))];
-        return Produce(in.reg(0),
+        const auto made = in.As<op::ConstTensor>();
+        const Constant& constant = program_.constants[made.constant().value];
+        return Produce(made.dst(),
                        Type::Tensor(constant.dtype, {constant.dims.begin(), constant.dims.end()}, Storage::kConstant));
       }
       case Opcode::kState: {
-        const State& state = program_.states[static_cast<size_t>(in.scalar(1))];
-        return Produce(in.reg(0), Type::Tensor(state.dtype, {state.dims.begin(), state.dims.end()},
-                                               Storage::kBorrowedMut, state.device));
+        const auto made = in.As<op::State>();
+        const State& state = program_.states[made.state().value];
+        return Produce(made.dst(), Type::Tensor(state.dtype, {state.dims.begin(), state.dims.end()},
+                                                Storage::kBorrowedMut, state.device));
       }
-      case Opcode::kMove:
-        if (IsAnyObject(TypeOf(in.reg(0))) && !IsCountedKind(TypeOf(in.reg(1)).kind)) return VerifyEscape(in.reg(1));
-        INGOT_RETURN_UNLESS_PASSED(Produce(in.reg(0), TypeOf(in.reg(1))));
-        return FollowArena(in.reg(0), in.reg(1));
-      case Opcode::kMatch:
-        INGOT_RETURN_UNLESS_PASSED(VerifyMatch(in.reg(0), in.reg(1)));
-        return FollowArena(in.reg(0), in.reg(1));
+      case Opcode::kMove: {
+        const auto move = in.As<op::Move>();
+        const Type& from = TypeOf(move.src());
+        if (IsAnyObject(TypeOf(move.dst())) && !IsCountedKind(from.kind)) return VerifyEscape(move.src());
+        INGOT_RETURN_UNLESS_PASSED(Produce(move.dst(), from));
+        return FollowArena(move.dst(), move.src());
+      }
+      case Opcode::kMatch: {
+        const auto match = in.As<op::Match>();
+        INGOT_RETURN_UNLESS_PASSED(VerifyMatch(match.dst(), match.src()));
+        return FollowArena(match.dst(), match.src());
+      }
       case Opcode::kLoadInt:
-        return VerifyLoad(in, "an integer of 64 bits at most",
+        return VerifyLoad(in.As<op::LoadInt>().tensor(), "an integer of 64 bits at most",
                           [](DataType t) { return t.is_integral() && t.bits >= 8; });
       case Opcode::kLoadFloat:
-        return VerifyLoad(in, "float32 or float64",
+        return VerifyLoad(in.As<op::LoadFloat>().tensor(), "float32 or float64",
                           [](DataType t) { return t == DataType::Float(32) || t == DataType::Float(64); });
       case Opcode::kLoadBool:
-        return VerifyLoad(in, "bool", [](DataType t) { return t == DataType::Bool(); });
+        return VerifyLoad(in.As<op::LoadBool>().tensor(), "bool", [](DataType t) { return t == DataType::Bool(); });
       case Opcode::kTensorDim:
+        return VerifyAxis(in.As<op::TensorDim>().axis(), TypeOf(in.As<op::TensorDim>().tensor()));
       case Opcode::kShapeDim:
-        if (in.scalar(2) >= 0 && in.scalar(2) < TypeOf(in.reg(1)).rank()) return Verdict();
-        return Fail(Check::kAxisRange, {"axis ", in.scalar(2), " of ", Show(TypeOf(in.reg(1)))});
+        return VerifyAxis(in.As<op::ShapeDim>().axis(), TypeOf(in.As<op::ShapeDim>().shape()));
       case Opcode::kPlanView:
-        return VerifyPlanView(in);
+        return VerifyPlanView(in.As<op::PlanView>());
       case Opcode::kView:
-        return VerifyView(in);
+        return VerifyView(in.As<op::View>());
       case Opcode::kAlloc:
-        return ProduceTensor(in.reg(0), Storage::kOwned, in.dims(1));
-      case Opcode::kAllocOutput: {
-        const auto& results = function_.signature.results;
-        if (in.scalar(1) < 0 || static_cast<uint64_t>(in.scalar(1)) >= results.size()) {
-          return Fail(Check::kAxisRange, {"result ", in.scalar(1), " of ", results.size()});
-        }
-        INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.reg(0), Storage::kOwned, in.dims(2)));
-        const Type& result = results[static_cast<size_t>(in.scalar(1))].type;
-        if (!IsAssignable(result, TypeOf(in.reg(0)))) {
-          return Fail(Check::kDefinedType,
-                      {"the result is ", Show(result), ", the register ", Show(TypeOf(in.reg(0)))});
-        }
-        return Verdict();
-      }
+        return ProduceTensor(in.As<op::Alloc>().dst(), Storage::kOwned, in.As<op::Alloc>().dims());
+      case Opcode::kAllocOutput:
+        return VerifyAllocOutput(in.As<op::AllocOutput>());
       case Opcode::kCopy: {
-        Type produced = TypeOf(in.reg(1));
+        const auto copy = in.As<op::Copy>();
+        Type produced = TypeOf(copy.src());
         produced.storage = Storage::kOwned;
-        produced.device = TypeOf(in.reg(0)).device;
-        return Produce(in.reg(0), produced);
+        produced.device = TypeOf(copy.dst()).device;
+        return Produce(copy.dst(), produced);
       }
       case Opcode::kCopyInto: {
-        const Type& to = TypeOf(in.reg(0));
-        const Type& from = TypeOf(in.reg(1));
-        if (!IsWritable(to.storage)) return Fail(Check::kWritable, {Name(in.reg(0)), " is ", Show(to)});
+        const auto copy = in.As<op::CopyInto>();
+        const Type& to = TypeOf(copy.dst());
+        const Type& from = TypeOf(copy.src());
+        if (!IsWritable(to.storage)) return Fail(Check::kWritable, {Name(copy.dst()), " is ", Show(to)});
         if (to.dtype != from.dtype || to.rank() != from.rank()) {
           return Fail(Check::kDefinedType, {Show(from), " is copied into ", Show(to)});
         }
         return Verdict();
       }
       case Opcode::kShape:
-        return Produce(in.reg(0), Type::Shape(DimsOverSymbols(in.dims(1))));
-      case Opcode::kSync:
-        if (in.scalar(0) >= 0 && static_cast<uint64_t>(in.scalar(0)) < program_.devices.size()) return Verdict();
-        return Fail(Check::kDeviceId, {"device ", in.scalar(0), " of ", program_.devices.size()});
-      case Opcode::kTuple: {
-        // Compared one by one: a tuple's own type would copy as many as there are operands.
-        const Type& tuple = TypeOf(in.reg(0));
-        if (in.registers(1).size() != tuple.elements.size()) {
-          return Fail(Check::kDefinedType, {"register ", Name(in.reg(0)), " is ", Show(tuple), ", but gets ",
-                                            in.registers(1).size(), " elements"});
-        }
-        for (size_t i = 0; i < tuple.elements.size(); ++i) {
-          const uint32_t index = in.registers(1)[i];
-          INGOT_RETURN_UNLESS_PASSED(VerifyEscape(index));
-          if (IsAssignable(tuple.elements[i], TypeOf(index))) continue;
-          return Fail(Check::kDefinedType, {"register ", Name(in.reg(0)), " is ", Show(tuple), ", but element ", i,
-                                            " gets ", Show(TypeOf(index))});
-        }
-        return Verdict();
+        return Produce(in.As<op::Shape>().dst(), Type::Shape(DimsOverSymbols(in.As<op::Shape>().dims())));
+      case Opcode::kSync: {
+        const int64_t device = in.As<op::Sync>().device();
+        if (device >= 0 && static_cast<uint64_t>(device) < program_.devices.size()) return Verdict();
+        return Fail(Check::kDeviceId, {"device ", device, " of ", program_.devices.size()});
       }
+      case Opcode::kTuple:
+        return VerifyTuple(in.As<op::Tuple>());
       case Opcode::kTupleGet: {
-        const Type& tuple = TypeOf(in.reg(1));
-        if (in.scalar(2) < 0 || static_cast<uint64_t>(in.scalar(2)) >= tuple.elements.size()) {
-          return Fail(Check::kAxisRange, {"element ", in.scalar(2), " of ", Show(tuple)});
+        const auto get = in.As<op::TupleGet>();
+        const Type& tuple = TypeOf(get.tuple());
+        if (get.index() < 0 || static_cast<uint64_t>(get.index()) >= tuple.elements.size()) {
+          return Fail(Check::kAxisRange, {"element ", get.index(), " of ", Show(tuple)});
         }
-        return Produce(in.reg(0), tuple.elements[static_cast<size_t>(in.scalar(2))]);
+        return Produce(get.dst(), tuple.elements[static_cast<size_t>(get.index())]);
       }
-      case Opcode::kSome:
-        INGOT_RETURN_UNLESS_PASSED(VerifyEscape(in.reg(1)));
-        return Produce(in.reg(0), Type::Optional(TypeOf(in.reg(1))));
+      case Opcode::kSome: {
+        const auto some = in.As<op::Some>();
+        INGOT_RETURN_UNLESS_PASSED(VerifyEscape(some.value()));
+        return Produce(some.dst(), Type::Optional(TypeOf(some.value())));
+      }
       case Opcode::kUnwrap:
-        return Produce(in.reg(0), TypeOf(in.reg(1)).elements[0]);
+        return Produce(in.As<op::Unwrap>().dst(), TypeOf(in.As<op::Unwrap>().value()).elements[0]);
     }
     return Fail(Check::kKnownOpcode, "has no rule");
   }
 
-  // A register that becomes a second name of an arena tensor belongs to the same plan entry.
-  Verdict FollowArena(uint32_t to, uint32_t from) {
-    const Type& type = TypeOf(to);
-    if (!type.is_tensor() || type.storage != Storage::kArena) return Verdict();
-    return SetEntry(to, entry_of_[from]);
+  Verdict VerifyAxis(int64_t axis, const Type& of) const {
+    if (axis >= 0 && axis < of.rank()) return Verdict();
+    return Fail(Check::kAxisRange, {"axis ", axis, " of ", Show(of)});
   }
 
-  Verdict VerifyEscape(uint32_t index) const {
-    const Type& type = TypeOf(index);
+  Verdict VerifyAllocOutput(const op::AllocOutput<>& in) const {
+    const auto& results = function_.signature.results;
+    if (in.result() < 0 || static_cast<uint64_t>(in.result()) >= results.size()) {
+      return Fail(Check::kAxisRange, {"result ", in.result(), " of ", results.size()});
+    }
+    INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.dst(), Storage::kOwned, in.dims()));
+    const Type& result = results[static_cast<size_t>(in.result())].type;
+    if (IsAssignable(result, TypeOf(in.dst()))) return Verdict();
+    return Fail(Check::kDefinedType, {"the result is ", Show(result), ", the register ", Show(TypeOf(in.dst()))});
+  }
+
+  // Compared one by one: a tuple's own type would copy as many as there are operands.
+  Verdict VerifyTuple(const op::Tuple<>& in) const {
+    const Type& tuple = TypeOf(in.dst());
+    if (in.elements().size() != tuple.elements.size()) {
+      return Fail(Check::kDefinedType,
+                  {"register ", Name(in.dst()), " is ", Show(tuple), ", but gets ", in.elements().size(), " elements"});
+    }
+    for (size_t i = 0; i < tuple.elements.size(); ++i) {
+      const RegisterId element = in.elements()[i];
+      INGOT_RETURN_UNLESS_PASSED(VerifyEscape(element));
+      if (IsAssignable(tuple.elements[i], TypeOf(element))) continue;
+      return Fail(Check::kDefinedType, {"register ", Name(in.dst()), " is ", Show(tuple), ", but element ", i, " gets ",
+                                        Show(TypeOf(element))});
+    }
+    return Verdict();
+  }
+
+  // A register that becomes a second name of an arena tensor belongs to the same plan entry.
+  Verdict FollowArena(RegisterId to, RegisterId from) {
+    const Type& type = TypeOf(to);
+    if (!type.is_tensor() || type.storage != Storage::kArena) return Verdict();
+    return SetEntry(to, entry_of_[from.value]);
+  }
+
+  Verdict VerifyEscape(RegisterId id) const {
+    const Type& type = TypeOf(id);
     if (!type.is_tensor() || type.storage == Storage::kOwned) return Verdict();
-    return Fail(Check::kEscape, {Name(index), " is ", Show(type), " and would outlive its memory"});
+    return Fail(Check::kEscape, {Name(id), " is ", Show(type), " and would outlive its memory"});
   }
 
   // Narrowing: an object of class "any" to a type that is no tensor or an owned one, or a type to itself with more
   // known dims.
-  Verdict VerifyMatch(uint32_t to, uint32_t from) const {
+  Verdict VerifyMatch(RegisterId to, RegisterId from) const {
     const Type& wanted = TypeOf(to);
     if (IsAnyObject(TypeOf(from))) {
       if (!wanted.is_tensor() || wanted.storage == Storage::kOwned) return Verdict();
@@ -343,22 +363,22 @@ class FunctionVerifier {
   }
 
   template <typename Predicate>
-  Verdict VerifyLoad(const Instruction& in, const char* wanted, Predicate fits) const {
-    const Type& tensor = TypeOf(in.reg(1));
+  Verdict VerifyLoad(RegisterId id, const char* wanted, Predicate fits) const {
+    const Type& tensor = TypeOf(id);
     if (fits(tensor.dtype) && tensor.dtype.is_scalar() && program_.devices[tensor.device].kind == "cpu")
       return Verdict();
-    return Fail(Check::kLoadType, {Name(in.reg(1)), " is ", Show(tensor), ", expected ", wanted, " on the host"});
+    return Fail(Check::kLoadType, {Name(id), " is ", Show(tensor), ", expected ", wanted, " on the host"});
   }
 
-  Verdict VerifyPlanView(const Instruction& in) {
-    const auto entry_index = static_cast<uint32_t>(in.scalar(1));
+  Verdict VerifyPlanView(const op::PlanView<>& in) {
+    const uint32_t entry_index = in.entry().value;
     const PlanEntry& entry = function_.plan.entries[entry_index];
-    INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.reg(0), Storage::kArena, in.dims(2)));
-    if (TypeOf(in.reg(0)).device != function_.plan.arenas[entry.arena].device) {
+    INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.dst(), Storage::kArena, in.dims()));
+    if (TypeOf(in.dst()).device != function_.plan.arenas[entry.arena].device) {
       return Fail(Check::kDefinedType, "the arena is on another device than the register");
     }
-    INGOT_RETURN_UNLESS_PASSED(SetEntry(in.reg(0), entry_index));
-    const Type view = Type::Tensor(TypeOf(in.reg(0)).dtype, DimsOverSymbols(in.dims(2)));
+    INGOT_RETURN_UNLESS_PASSED(SetEntry(in.dst(), entry_index));
+    const Type view = Type::Tensor(TypeOf(in.dst()).dtype, DimsOverSymbols(in.dims()));
     // Dims and size of formulas are compared when they have values.
     if (!view.has_constant_dims() || !entry.size.is_constant()) return Verdict();
     const int64_t bytes = KnownBytes(view);
@@ -366,26 +386,26 @@ class FunctionVerifier {
     return Fail(Check::kPlanViewSize, {Show(view), " does not fit into ", entry.size.constant(), " bytes"});
   }
 
-  Verdict VerifyView(const Instruction& in) {
-    const Type& source = TypeOf(in.reg(1));
-    if (TypeOf(in.reg(0)).device != source.device) return Fail(Check::kDefinedType, "a view on another device");
-    INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.reg(0), source.storage, in.dims(3)));
-    INGOT_RETURN_UNLESS_PASSED(FollowArena(in.reg(0), in.reg(1)));
-    const Type view = Type::Tensor(TypeOf(in.reg(0)).dtype, DimsOverSymbols(in.dims(3)));
-    const Dim offset = facts_->OverSymbols(in.dim(2));
+  Verdict VerifyView(const op::View<>& in) {
+    const Type& source = TypeOf(in.src());
+    if (TypeOf(in.dst()).device != source.device) return Fail(Check::kDefinedType, "a view on another device");
+    INGOT_RETURN_UNLESS_PASSED(ProduceTensor(in.dst(), source.storage, in.dims()));
+    INGOT_RETURN_UNLESS_PASSED(FollowArena(in.dst(), in.src()));
+    const Type view = Type::Tensor(TypeOf(in.dst()).dtype, DimsOverSymbols(in.dims()));
+    const Dim offset = facts_->OverSymbols(in.offset_bytes());
     if (!view.has_constant_dims() || !source.has_constant_dims() || !offset || !offset->is_constant()) return Verdict();
     const int64_t bytes = KnownBytes(view), source_bytes = KnownBytes(source), at = offset->constant();
     if (bytes >= 0 && at >= 0 && at <= source_bytes && bytes <= source_bytes - at) return Verdict();
     return Fail(Check::kViewBounds, {Show(view), " at byte ", at, " of ", Show(source)});
   }
 
-  Verdict VerifyReturn(const Instruction& in) const {
+  Verdict VerifyReturn(IdList<RegisterId> values) const {
     const auto& results = function_.signature.results;
-    if (in.registers(0).size() != results.size()) {
-      return Fail(Check::kCallArity, {"returns ", in.registers(0).size(), " of ", results.size(), " results"});
+    if (values.size() != results.size()) {
+      return Fail(Check::kCallArity, {"returns ", values.size(), " of ", results.size(), " results"});
     }
     for (size_t i = 0; i < results.size(); ++i) {
-      const Type& type = TypeOf(in.registers(0)[i]);
+      const Type& type = TypeOf(values[i]);
       if (!IsAssignable(results[i].type, type)) {
         return Fail(Check::kReturnTypes,
                     {"result \"", results[i].name, "\" is ", Show(results[i].type), ", but gets ", Show(type)});
@@ -402,7 +422,7 @@ class FunctionVerifier {
                                     " and takes ", taken});
   }
 
-  Verdict VerifyArguments(const std::vector<const Type*>& params, const RegisterList& args) const {
+  Verdict VerifyArguments(const std::vector<const Type*>& params, IdList<RegisterId> args) const {
     for (size_t i = 0; i < args.size(); ++i) {
       if (IsPassable(*params[i], TypeOf(args[i]))) continue;
       return Fail(Check::kCallTypes,
@@ -411,18 +431,18 @@ class FunctionVerifier {
     return Verdict();
   }
 
-  Verdict VerifyResults(const std::vector<Type>& produced, const RegisterList& results) const {
+  Verdict VerifyResults(const std::vector<Type>& produced, IdList<RegisterId> results) const {
     for (size_t i = 0; i < results.size(); ++i) {
       INGOT_RETURN_UNLESS_PASSED(Produce(results[i], produced[i], Check::kCallTypes));
     }
     return Verdict();
   }
 
-  Verdict VerifyCall(const Signature& callee, const RegisterList& args, const RegisterList& results) const {
+  Verdict VerifyCall(const Signature& callee, IdList<RegisterId> args, IdList<RegisterId> results) const {
     INGOT_RETURN_UNLESS_PASSED(VerifyArity(callee.params.size(), args.size(), callee.results.size(), results.size()));
     std::vector<const Type*> params, arguments;
     for (const NamedType& param : callee.params) params.push_back(&param.type);
-    for (uint32_t index : args) arguments.push_back(&TypeOf(index));
+    for (const RegisterId id : args) arguments.push_back(&TypeOf(id));
     INGOT_RETURN_UNLESS_PASSED(VerifyArguments(params, args));
     const std::vector<Dim> symbols = BindSymbols(callee, arguments);
     std::vector<Type> produced;
@@ -430,19 +450,19 @@ class FunctionVerifier {
     return VerifyResults(produced, results);
   }
 
-  Verdict VerifyClosureCall(const Instruction& in) const {
-    const Type& closure = TypeOf(in.reg(1));
+  Verdict VerifyClosureCall(const op::CallClosure<>& in) const {
+    const Type& closure = TypeOf(in.closure());
     INGOT_RETURN_UNLESS_PASSED(
-        VerifyArity(closure.elements.size(), in.registers(2).size(), closure.results.size(), in.registers(0).size()));
+        VerifyArity(closure.elements.size(), in.args().size(), closure.results.size(), in.results().size()));
     std::vector<const Type*> params;
     for (const Type& param : closure.elements) params.push_back(&param);
-    INGOT_RETURN_UNLESS_PASSED(VerifyArguments(params, in.registers(2)));
-    return VerifyResults(closure.results, in.registers(0));
+    INGOT_RETURN_UNLESS_PASSED(VerifyArguments(params, in.args()));
+    return VerifyResults(closure.results, in.results());
   }
 
-  Verdict VerifyMakeClosure(const Instruction& in) const {
-    const Signature& callee = program_.functions[static_cast<size_t>(in.scalar(1))].signature;
-    const RegisterList& captures = in.registers(2);
+  Verdict VerifyMakeClosure(const op::MakeClosure<>& in) const {
+    const Signature& callee = program_.functions[in.function().value].signature;
+    const IdList<RegisterId> captures = in.captures();
     if (captures.size() > callee.params.size()) return Fail(Check::kCallArity, "more captures than parameters");
     std::vector<const Type*> params;
     for (size_t i = 0; i < captures.size(); ++i) {
@@ -462,13 +482,12 @@ class FunctionVerifier {
     }
     for (const NamedType& result : callee.results)
       produced.results.push_back(SubstituteSymbols(result.type, no_symbols));
-    return Produce(in.reg(0), produced);
+    return Produce(in.dst(), produced);
   }
 
-  Verdict VerifyKernelCall(const Instruction& in) const {
-    const Kernel& kernel = program_.kernels[static_cast<size_t>(in.scalar(0))];
-    const RegisterList& buffers = in.registers(1);
-    const RegisterList& ints = in.registers(2);
+  Verdict VerifyKernelCall(const op::CallKernel<>& in) const {
+    const Kernel& kernel = program_.kernels[in.kernel().value];
+    const IdList<RegisterId> buffers = in.buffers(), ints = in.ints();
     if (buffers.size() != kernel.params.size() || ints.size() != kernel.ints.size()) {
       return Fail(Check::kCallArity, {"kernel \"", kernel.name, "\" takes ", kernel.params.size(), " tensors and ",
                                       kernel.ints.size(), " integers"});
@@ -502,10 +521,10 @@ class FunctionVerifier {
   }
 
   // Registers that certainly or possibly share memory: the same register, or arena tensors of the same plan root.
-  bool MayShare(uint32_t a, uint32_t b) const {
+  bool MayShare(RegisterId a, RegisterId b) const {
     if (a == b) return true;
-    const auto root = [&](uint32_t index) {
-      const uint32_t entry = entry_of_[index];
+    const auto root = [&](RegisterId id) {
+      const uint32_t entry = entry_of_[id.value];
       if (entry == kNoEntry) return kNoEntry;
       const auto& alias_of = function_.plan.entries[entry].alias_of;
       return alias_of ? alias_of->value : entry;
@@ -513,7 +532,7 @@ class FunctionVerifier {
     return root(a) != kNoEntry && root(a) == root(b);
   }
 
-  Verdict VerifyKernelAlias(const Kernel& kernel, const RegisterList& buffers, size_t out) const {
+  Verdict VerifyKernelAlias(const Kernel& kernel, IdList<RegisterId> buffers, size_t out) const {
     for (size_t i = 0; i < buffers.size(); ++i) {
       if (i == out || !MayShare(buffers[i], buffers[out]) || kernel.params[out].in_place == i) continue;
       return Fail(Check::kKernelAlias, {"kernel \"", kernel.name, "\": parameters \"", kernel.params[i].name,
@@ -522,9 +541,9 @@ class FunctionVerifier {
     return Verdict();
   }
 
-  Verdict VerifyBuiltinCall(const Instruction& in) const {
-    const BuiltinInfo& builtin = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
-    const RegisterList &results = in.registers(0), &args = in.registers(2);
+  Verdict VerifyBuiltinCall(const op::CallBuiltin<>& in) const {
+    const BuiltinInfo& builtin = InfoOf(in.builtin());
+    const IdList<RegisterId> results = in.results(), args = in.args();
     const size_t num_results = builtin.num_results();
     const std::span<const BuiltinArgument> row = builtin.arguments.subspan(num_results);
     const bool has_rest = row.back().role == ArgumentRole::kRest;

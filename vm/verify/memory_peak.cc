@@ -48,20 +48,16 @@ class OwnTensors {
   explicit OwnTensors(const Function& function) : function_(function) {}
 
   void Sweep() {
-    const bool is_straight = std::none_of(function_.code.begin(), function_.code.end(), [](const Instruction& in) {
-      return in.opcode == Opcode::kJump || in.opcode == Opcode::kBranch;
-    });
+    const bool is_straight = !HasJumps(function_);
     for (const Instruction& in : function_.code) {
-      if (in.opcode == Opcode::kAlloc || in.opcode == Opcode::kAllocOutput || in.opcode == Opcode::kCopy) {
-        Add(in.reg(0));
-      } else if (in.opcode == Opcode::kRelease) {
-        if (!is_straight || !(formulas_.contains(in.reg(0)) || numbers_.contains(in.reg(0)))) continue;
-        Note();
-        formulas_.erase(in.reg(0));
-        if (const auto number = numbers_.extract(in.reg(0))) sum_of_numbers_ -= number.mapped();
-      } else if (SharesMemory(in.opcode)) {
+      const OpcodeInfo& info = InfoOf(in.opcode);
+      if (info.allocates()) {
+        Add(ResultOf(in).value);
+      } else if (info.uses == Uses::kDrop) {
+        if (is_straight) ForEachRegister(in, [&](RegisterId id, bool) { Free(id.value); });
+      } else if (info.result == ResultMemory::kAlias || info.result == ResultMemory::kHolder) {
         // Its memory may be held by others, so it is kept to the end, under a key that no register has.
-        ForEachRegister(in, [&](uint32_t index, bool) { Keep(index); });
+        ForEachRegister(in, [&](RegisterId id, bool) { Keep(id.value); });
       }
     }
     Note();
@@ -70,10 +66,11 @@ class OwnTensors {
   bool depends_on_data() const { return depends_on_data_; }
 
  private:
-  static bool SharesMemory(Opcode opcode) {
-    static constexpr Opcode kSharing[] = {Opcode::kView,  Opcode::kMove, Opcode::kMatch,
-                                          Opcode::kTuple, Opcode::kSome, Opcode::kMakeClosure};
-    return std::ranges::find(kSharing, opcode) != std::end(kSharing);
+  void Free(uint32_t index) {
+    if (!formulas_.contains(index) && !numbers_.contains(index)) return;
+    Note();
+    formulas_.erase(index);
+    if (const auto number = numbers_.extract(index)) sum_of_numbers_ -= number.mapped();
   }
   void Add(uint32_t index) {
     Keep(index);  // what was there may still be held by others
@@ -156,9 +153,8 @@ MemoryNeeds MemoryNeedsOf(const MemoryNeeds& of_program, const Function& functio
   own.Sweep();
   needs.results = own.most();
   needs.depends_on_data = needs.depends_on_data || own.depends_on_data();
-  needs.calls = std::any_of(function.code.begin(), function.code.end(), [](const Instruction& in) {
-    return in.opcode == Opcode::kCallFunction || in.opcode == Opcode::kCallClosure;
-  });
+  needs.calls = std::ranges::any_of(function.code,
+                                    [](const Instruction& in) { return InfoOf(in.opcode).calls == Callee::kFunction; });
   return needs;
 }
 
@@ -247,19 +243,19 @@ std::string DominatingTensor(const Function& function, const PlanNumbers& number
     }
   }
   if (largest == nullptr) return "";
-  const auto index = static_cast<int64_t>(largest - entries.data());
+  const PlanEntryId index(static_cast<uint32_t>(largest - entries.data()));
   std::string text;
   for (const DebugNote& note : function.notes) {
     if (note.instruction <= largest->first) text = StrCat({"\"", note.text, "\" "});
   }
   for (const Instruction& in : function.code) {
-    if (in.opcode != Opcode::kPlanView || in.scalar(1) != index) continue;
-    Type type = function.registers[in.reg(0)];
+    if (in.opcode != Opcode::kPlanView || in.As<op::PlanView>().entry() != index) continue;
+    Type type = function.TypeOf(in.As<op::PlanView>().dst());
     type.storage = Storage::kOwned;  // which is not printed
     StrAppend(text, {type.ToString(function.signature.symbol_names()), " "});
     break;
   }
-  return StrCat({text, "(", numbers.sizes[static_cast<size_t>(index)], " bytes)"});
+  return StrCat({text, "(", numbers.sizes[index.value], " bytes)"});
 }
 
 }  // namespace ingot::vm

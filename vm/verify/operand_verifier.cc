@@ -14,17 +14,16 @@ class OperandVerifier {
   Verdict Run() {
     for (index_ = 0; index_ < function_.code.size(); ++index_) {
       const Instruction& instruction = function_.code[index_];
-      const OpcodeInfo& info = InfoOf(instruction.opcode);
-      if (instruction.operands.size() != info.operands.size()) {
-        return Fail(Check::kOperandForm, {"takes ", info.operands.size(), " operands"});
+      const size_t num_operands = InfoOf(instruction.opcode).operands.size();
+      if (instruction.operands().size() != num_operands) {
+        return Fail(Check::kOperandForm, {"takes ", num_operands, " operands"});
       }
-      for (size_t i = 0; i < info.operands.size(); ++i) {
-        INGOT_RETURN_UNLESS_PASSED(VerifyOperand(info.operands[i], instruction.operands[i]));
+      for (const auto& [spec, value] : instruction.operands()) {
+        INGOT_RETURN_UNLESS_PASSED(VerifyOperand(spec, value));
       }
     }
-    const Opcode last = function_.code.back().opcode;
     --index_;
-    if (last != Opcode::kReturn && last != Opcode::kJump && last != Opcode::kBranch && last != Opcode::kFail) {
+    if (InfoOf(function_.code.back().opcode).flow == Flow::kNext) {
       return Fail(Check::kFallOff, "the code goes on behind its last instruction");
     }
     return Verdict();

@@ -28,20 +28,20 @@ class Finder {
 
   std::vector<SharedOutput> Run() {
     std::vector<SharedOutput> pairs;
-    if (HasJumps()) return pairs;
+    if (HasJumps(function_)) return pairs;
     const Signature& signature = function_.signature;
     std::vector<std::optional<Family>> params;
     for (size_t p = 0; p < signature.params.size(); ++p) {
       const Type& type = signature.params[p].type;
       std::optional<Family>& family = params.emplace_back();
       if (type.is_tensor() && type.storage == Storage::kBorrowed) {
-        family = Follow(static_cast<uint32_t>(signature.symbols.size() + p), 0);
+        family = Follow(RegisterId(static_cast<uint32_t>(signature.symbols.size() + p)), 0);
       }
     }
     for (uint32_t r = 0; r < signature.results.size(); ++r) {
       const std::optional<uint32_t> made = MadeAt(r);
       if (!made) continue;
-      const Family output = Follow(function_.code[*made].reg(0), *made + 1);
+      const Family output = Follow(ResultOf(function_.code[*made]), *made + 1);
       for (uint32_t p = 0; p < params.size(); ++p) {
         if (params[p] && IsReadBeforeWritten(*params[p], output)) pairs.push_back({r, p});
       }
@@ -50,43 +50,40 @@ class Finder {
   }
 
  private:
-  bool HasJumps() const {
-    return std::any_of(function_.code.begin(), function_.code.end(), [](const Instruction& in) {
-      return in.opcode == Opcode::kJump || in.opcode == Opcode::kBranch;
-    });
-  }
-
   // The one instruction that makes this output.
   std::optional<uint32_t> MadeAt(uint32_t result) const {
     std::optional<uint32_t> made;
     for (uint32_t pc = 0; pc < function_.code.size(); ++pc) {
       const Instruction& in = function_.code[pc];
-      if (in.opcode != Opcode::kAllocOutput || in.scalar(1) != result) continue;
+      if (in.opcode != Opcode::kAllocOutput || in.As<op::AllocOutput>().result() != result) continue;
       if (made) return std::nullopt;
       made = pc;
     }
     return made;
   }
 
-  static bool IsOtherName(const Instruction& in) {
-    return in.opcode == Opcode::kView || in.opcode == Opcode::kMove || in.opcode == Opcode::kMatch;
+  // Whether the result of this alias may begin behind the first byte of the tensor of which it is another name.
+  static bool MayBeginLater(const Instruction& in) {
+    if (in.opcode != Opcode::kView) return false;
+    const DimCode& offset = in.As<op::View>().offset_bytes();
+    return !offset.is_constant() || offset.constant() != 0;
   }
 
-  Family Follow(uint32_t root, uint32_t from) const {
+  Family Follow(RegisterId root, uint32_t from) const {
     Family family;
     family.members.assign(function_.registers.size(), false);
-    family.members[root] = true;
+    family.members[root.value] = true;
     for (uint32_t pc = from; pc < function_.code.size(); ++pc) {
       const Instruction& in = function_.code[pc];
-      if (IsOtherName(in) && family.members[in.reg(1)]) {
-        family.members[in.reg(0)] = true;
-        const bool is_part = in.opcode == Opcode::kView && !(in.dim(2).is_constant() && in.dim(2).constant() == 0);
-        family.is_whole = family.is_whole && !is_part;
+      const OpcodeInfo& info = InfoOf(in.opcode);
+      if (info.result == ResultMemory::kAlias && family.members[AliasedBy(in).value]) {
+        family.members[ResultOf(in).value] = true;
+        family.is_whole = family.is_whole && !MayBeginLater(in);
         continue;
       }
-      if (in.opcode == Opcode::kTensorDim || in.opcode == Opcode::kRelease) continue;
-      ForEachRegister(in, [&](uint32_t index, bool) {
-        if (family.members[index]) family.Mention(pc);
+      if (info.uses != Uses::kContents) continue;
+      ForEachRegister(in, [&](RegisterId id, bool) {
+        if (family.members[id.value]) family.Mention(pc);
       });
     }
     return family;
@@ -104,12 +101,13 @@ class Finder {
 
   bool IsDeclared(const Instruction& in, const Family& input, const Family& output) const {
     if (in.opcode != Opcode::kCallKernel) return false;
-    const std::vector<KernelParam>& params = program_.kernels[static_cast<size_t>(in.scalar(0))].params;
-    const RegisterList& buffers = in.registers(1);
+    const auto call = in.As<op::CallKernel>();
+    const std::vector<KernelParam>& params = program_.kernels[call.kernel().value].params;
+    const IdList<RegisterId> buffers = call.buffers();
     for (size_t out = 0; out < buffers.size(); ++out) {
-      if (!output.members[buffers[out]]) continue;
+      if (!output.members[buffers[out].value]) continue;
       for (size_t i = 0; i < buffers.size(); ++i) {
-        if (!input.members[buffers[i]]) continue;
+        if (!input.members[buffers[i].value]) continue;
         if (params[out].in_place != i || params[out].extents != params[i].extents) return false;
       }
     }

@@ -160,17 +160,14 @@ class Verifier {
 
   // The code ends, and needs neither kernels nor prepared constants.
   Verdict VerifyPreparingCode(const Function& function) const {
-    static constexpr Opcode kForbidden[] = {Opcode::kCallKernel,   Opcode::kCallFunction, Opcode::kCallClosure,
-                                            Opcode::kCallExternal, Opcode::kJump,         Opcode::kBranch,
-                                            Opcode::kState};
     for (const Instruction& instruction : function.code) {
-      if (std::find(std::begin(kForbidden), std::end(kForbidden), instruction.opcode) != std::end(kForbidden)) {
-        return Fail(Check::kPreparedCode,
-                    {"function \"", function.name, "\" has the instruction ", InfoOf(instruction.opcode).name});
+      const OpcodeInfo& info = InfoOf(instruction.opcode);
+      const bool calls_none = info.calls == Callee::kNothing || info.calls == Callee::kBuiltin;
+      if (!calls_none || info.flow == Flow::kJump || info.result == ResultMemory::kState) {
+        return Fail(Check::kPreparedCode, {"function \"", function.name, "\" has the instruction ", info.name});
       }
       if (instruction.opcode != Opcode::kConstTensor) continue;
-      const Constant& constant = program_.constants[static_cast<size_t>(instruction.scalar(1))];
-      if (constant.prepared_by) {
+      if (program_.constants[instruction.As<op::ConstTensor>().constant().value].prepared_by) {
         return Fail(Check::kPreparedCode, {"function \"", function.name, "\" reads a prepared constant"});
       }
     }

@@ -17,12 +17,14 @@ namespace {
 
 enum class Touch : uint8_t { kNone, kWhole, kOther };
 
-bool MakesMemory(Opcode opcode) {
-  return opcode == Opcode::kAlloc || opcode == Opcode::kAllocOutput || opcode == Opcode::kPlanView;
-}
+bool MakesMemory(const Instruction& in) { return InfoOf(in.opcode).makes_raw_memory(); }
 
-bool EndsRun(Opcode opcode) {
-  return opcode == Opcode::kJump || opcode == Opcode::kBranch || opcode == Opcode::kReturn || opcode == Opcode::kFail;
+// The dims of what an instruction makes; null where it states none.
+const std::vector<DimCode>* DimsOf(const Instruction& in) {
+  for (const auto& [spec, value] : in.operands()) {
+    if (spec.kind == OperandKind::kDimList) return &std::get<std::vector<DimCode>>(value);
+  }
+  return nullptr;
 }
 
 // The index of the first step of the operand whose code ends before `end`.
@@ -71,16 +73,16 @@ class Prover {
       : program_(program), function_(function), run_ends_(function.code.size()), seen_by_(function.code.size()) {
     const std::vector<Instruction>& code = function.code;
     for (size_t at = code.size(); at-- > 0;) {
-      const bool is_end = EndsRun(code[at].opcode) || at + 1 == code.size();
+      const bool is_end = InfoOf(code[at].opcode).flow != Flow::kNext || at + 1 == code.size();
       run_ends_[at] = is_end ? static_cast<uint32_t>(at) : run_ends_[at + 1];
     }
     std::vector<bool> is_made(function.registers.size());
     for (const Instruction& in : code) {
-      if (MakesMemory(in.opcode) || in.opcode == Opcode::kView) is_made[in.reg(0)] = true;
+      if (MakesMemory(in) || in.opcode == Opcode::kView) is_made[ResultOf(in).value] = true;
     }
     for (uint32_t at = 0; at < code.size(); ++at) {
-      ForEachRegister(code[at], [&](uint32_t index, bool) {
-        if (is_made[index]) mentions_.emplace_back(index, at);
+      ForEachRegister(code[at], [&](RegisterId id, bool) {
+        if (is_made[id.value]) mentions_.emplace_back(id, at);
       });
     }
     std::ranges::sort(mentions_);
@@ -88,17 +90,17 @@ class Prover {
   }
 
   bool IsWrittenFirst(uint32_t made_at) {
-    const uint32_t index = function_.code[made_at].reg(0);
+    const RegisterId made = ResultOf(function_.code[made_at]);
     const std::optional<uint32_t> view_at = FindWholeView(made_at);
-    return view_at ? IsWrittenFrom(*view_at + 1, {index, function_.code[*view_at].reg(0)})
-                   : IsWrittenFrom(made_at + 1, {index, index});
+    return view_at ? IsWrittenFrom(*view_at + 1, {made, ResultOf(function_.code[*view_at])})
+                   : IsWrittenFrom(made_at + 1, {made, made});
   }
 
  private:
   static constexpr int64_t kStepsPerMention = 64;  // bounds the work; beyond it nothing is proved
 
   // Two registers that show the same memory; they may be equal.
-  using Names = std::array<uint32_t, 2>;
+  using Names = std::array<RegisterId, 2>;
 
   // Follows all paths until the memory is written in full or released, a run of instructions without jumps at a time.
   bool IsWrittenFrom(uint32_t first, const Names& names) {
@@ -118,13 +120,7 @@ class Prover {
       }
       if (touch == Touch::kOther) return false;
       if (touch == Touch::kWhole) continue;
-      const Instruction& last = function_.code[end];
-      if (last.opcode == Opcode::kBranch) {
-        open_.push_back(static_cast<uint32_t>(last.scalar(1)));
-        open_.push_back(static_cast<uint32_t>(last.scalar(2)));
-      } else if (last.opcode == Opcode::kJump) {
-        open_.push_back(static_cast<uint32_t>(last.scalar(0)));
-      }
+      ForEachLabel(function_.code[end], [&](uint32_t target) { open_.push_back(target); });
     }
     return true;
   }
@@ -132,9 +128,9 @@ class Prover {
   // The first instruction from there on that names one of the two; UINT32_MAX: none.
   uint32_t FindMention(uint32_t from, const Names& names) const {
     uint32_t found = UINT32_MAX;
-    for (const uint32_t index : names) {
-      const auto mention = std::ranges::lower_bound(mentions_, std::pair(index, from));
-      if (mention != mentions_.end() && mention->first == index) found = std::min(found, mention->second);
+    for (const RegisterId name : names) {
+      const auto mention = std::ranges::lower_bound(mentions_, std::pair(name, from));
+      if (mention != mentions_.end() && mention->first == name) found = std::min(found, mention->second);
     }
     return found;
   }
@@ -144,54 +140,69 @@ class Prover {
   std::optional<uint32_t> FindWholeView(uint32_t made_at) {
     const Instruction& made = function_.code[made_at];
     const uint32_t at = made_at + 1;  // the last instruction makes no memory
-    const Instruction& view = function_.code[at];
-    if (view.opcode != Opcode::kView || view.reg(1) != made.reg(0) || view.reg(0) == made.reg(0)) return std::nullopt;
-    if (!view.dim(2).is_constant() || view.dim(2).constant() != 0) return std::nullopt;
-    if (function_.registers[view.reg(0)].dtype != function_.registers[made.reg(0)].dtype) return std::nullopt;
-    const std::optional<Product> all = ProductOf(made.dims(made.opcode == Opcode::kAlloc ? 1 : 2));
-    return all && all == ProductOf(view.dims(3)) ? std::optional(at) : std::nullopt;
+    if (function_.code[at].opcode != Opcode::kView) return std::nullopt;
+    const auto view = function_.code[at].As<op::View>();
+    const RegisterId whole = ResultOf(made);
+    if (view.src() != whole || view.dst() == whole) return std::nullopt;
+    if (!view.offset_bytes().is_constant() || view.offset_bytes().constant() != 0) return std::nullopt;
+    if (function_.TypeOf(view.dst()).dtype != function_.TypeOf(whole).dtype) return std::nullopt;
+    const std::vector<DimCode>* dims = DimsOf(made);
+    const std::optional<Product> all = dims != nullptr ? ProductOf(*dims) : std::nullopt;
+    return all && all == ProductOf(view.dims()) ? std::optional(at) : std::nullopt;
   }
 
   Touch TouchOf(const Instruction& in, const Names& names) {
     int64_t reads = 0, writes = 0;
-    ForEachRegister(in, [&](uint32_t mentioned, bool is_written) {
+    const auto is_named = [&](RegisterId mentioned) { return mentioned == names[0] || mentioned == names[1]; };
+    ForEachRegister(in, [&](RegisterId mentioned, bool is_written) {
       --steps_left_;
-      if (mentioned == names[0] || mentioned == names[1]) ++(is_written ? writes : reads);
+      if (is_named(mentioned)) ++(is_written ? writes : reads);
     });
     const bool is_alone = names[0] == names[1];
-    const auto is_named = [&](uint32_t mentioned) { return mentioned == names[0] || mentioned == names[1]; };
     // The register is overwritten without being read: the memory is unreachable, unless it has the other name.
     if (reads == 0) return writes == 0 ? Touch::kNone : is_alone ? Touch::kWhole : Touch::kOther;
-    switch (in.opcode) {
-      case Opcode::kRelease:
+    switch (InfoOf(in.opcode).uses) {
+      case Uses::kDrop:
         return is_alone ? Touch::kWhole : Touch::kOther;
-      case Opcode::kTensorDim:
+      case Uses::kDims:
         return Touch::kNone;
+      case Uses::kContents:
+        return reads == 1 && WritesWhole(in, is_named) ? Touch::kWhole : Touch::kOther;
+    }
+    INGOT_UNREACHABLE();
+  }
+
+  // Whether the instruction writes all elements of its one operand for which is_named holds, and reads none of them.
+  template <typename Predicate>
+  bool WritesWhole(const Instruction& in, Predicate is_named) const {
+    const auto place_in = [&](IdList<RegisterId> list) {
+      size_t place = 0;
+      while (place < list.size() && !is_named(list[place])) ++place;
+      return place;
+    };
+    switch (in.opcode) {
       case Opcode::kCopyInto:
-        return reads == 1 && is_named(in.reg(0)) ? Touch::kWhole : Touch::kOther;
+        return is_named(in.As<op::CopyInto>().dst());
       case Opcode::kCallKernel: {
-        const RegisterList& buffers = in.registers(1);
-        const auto place = static_cast<size_t>(std::ranges::find_if(buffers, is_named) - buffers.begin());
-        const Kernel& kernel = program_.kernels[static_cast<size_t>(in.scalar(0))];
-        return reads == 1 && kernel.params[place].role == ParamRole::kOut ? Touch::kWhole : Touch::kOther;
+        const auto call = in.As<op::CallKernel>();
+        return program_.kernels[call.kernel().value].params[place_in(call.buffers())].role == ParamRole::kOut;
       }
       case Opcode::kCallBuiltin: {
-        const RegisterList& args = in.registers(2);
-        const auto place = static_cast<size_t>(std::ranges::find_if(args, is_named) - args.begin());
-        const BuiltinInfo& row = *FindBuiltin(static_cast<uint64_t>(in.scalar(1)));
-        const size_t column = std::min(row.num_results() + place, row.arguments.size() - 1);
-        return reads == 1 && row.arguments[column].role == ArgumentRole::kOut ? Touch::kWhole : Touch::kOther;
+        const auto call = in.As<op::CallBuiltin>();
+        const BuiltinInfo& row = InfoOf(call.builtin());
+        const size_t column = std::min(row.num_results() + place_in(call.args()), row.arguments.size() - 1);
+        return row.arguments[column].role == ArgumentRole::kOut;
       }
       default:
-        return Touch::kOther;
+        return false;
     }
   }
 
   const Program& program_;
   const Function& function_;
-  std::vector<uint32_t> run_ends_;                       // by instruction: the first from there on that jumps or ends
-  std::vector<std::pair<uint32_t, uint32_t>> mentions_;  // register and instruction, ascending
-  std::vector<uint32_t> seen_by_;                        // by instruction: the round that began a run there last
+  std::vector<uint32_t> run_ends_;                         // by instruction: the first from there on that jumps or ends
+  std::vector<std::pair<RegisterId, uint32_t>> mentions_;  // register and instruction, ascending
+  std::vector<uint32_t> seen_by_;                          // by instruction: the round that began a run there last
   std::vector<uint32_t> open_;
   uint32_t round_ = 0;
   int64_t steps_left_ = 0;
@@ -203,7 +214,7 @@ std::vector<uint32_t> FindUnproved(const Program& program, const Function& funct
   std::vector<uint32_t> unproved;
   Prover prover(program, function);
   for (uint32_t at = 0; at < function.code.size(); ++at) {
-    if (MakesMemory(function.code[at].opcode) && !prover.IsWrittenFirst(at)) unproved.push_back(at);
+    if (MakesMemory(function.code[at]) && !prover.IsWrittenFirst(at)) unproved.push_back(at);
   }
   return unproved;
 }
