@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/check.h"
 #include "vm/program/builtins.h"
 #include "vm/verify/facts.h"
 #include "vm/verify/type_rules.h"

@@ -3,6 +3,7 @@
 // loads the images.
 #include <algorithm>
 
+#include "runtime/check.h"
 #include "runtime/cpu_features.h"
 #include "vm/link/linked_program.h"
 #include "vm/program/builtins.h"

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "runtime/check.h"
 #include "vm/program/builtins.h"
 #include "vm/verify/facts.h"
 
