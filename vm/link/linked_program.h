@@ -1,7 +1,7 @@
 // A verified Program in the form in which it runs. Per function: where registers lie in the frame, code with operands
 // resolved to frame offsets, kernels as function pointers with what their calls still have to do. Immutable and shared
-// by all contexts; what differs per context (arenas, argument arrays) is laid out here and lives in Context::Activation
-// (vm/run/context.h).
+// by all contexts; what differs per context (arenas, argument arrays) is laid out here and lives in an Activation
+// (vm/run/activations.h).
 //
 // Fixed registers. A tensor register that is written once, by plan_view, const_tensor, state, or a view of a fixed
 // register at an offset that is a formula over the symbols, has one address per activation as long as the symbols

@@ -8,7 +8,7 @@
 #include "runtime/host_ops.h"
 #include "vm/run/builtin_call.h"
 #include "vm/run/frame_words.h"
-#include "vm/run/interpreter.h"
+#include "vm/run/register_values.h"
 #include "vm/run/value_text.h"
 #include "vm/verify/type_rules.h"
 
@@ -28,7 +28,7 @@ void BuiltinCall::AddTensor(const Type& type, const int64_t* slot, const TensorV
 
 void BuiltinCall::Add(const Type& type, const int64_t* slot) { AddTensor(type, slot, TensorView()); }
 
-Value BuiltinCall::value(size_t i) const { return Interpreter::BoxWords(*types_[i], slots_[i]); }
+Value BuiltinCall::value(size_t i) const { return BoxWords(*types_[i], slots_[i]); }
 
 TupleObject* BuiltinCall::tuple(size_t i) const {
   auto* const tuple = dynamic_cast<TupleObject*>(ObjectOf(*slots_[i]));

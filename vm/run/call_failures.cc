@@ -4,6 +4,7 @@
 #include <new>
 
 #include "vm/program/limits.h"
+#include "vm/run/value.h"
 #include "vm/verify/failure_text.h"
 
 namespace ingot::vm {
@@ -60,8 +61,28 @@ Status WrongCounts(const Function& function, size_t num_inputs, size_t num_outpu
                                                " and ", num_outputs, "; it is ", function.name, signature.ToString()});
 }
 
-Status ParameterOutsideOfRange(const Function& function, const Symbol& symbol, size_t parameter, int64_t value) {
-  return OutsideOfRange(function, symbol, "parameter", function.signature.params[parameter].name, value);
+Status ParameterMismatch(const Function& function, size_t parameter, const std::string& got) {
+  const NamedType& param = function.signature.params[parameter];
+  Type shown = param.type;
+  shown.storage = Storage::kOwned;  // which is not printed
+  return Status(StatusCode::kBadInput, {"function \"", function.name, "\", parameter \"", param.name, "\": expected ",
+                                        shown.ToString(function.signature.symbol_names()), ", got ", got});
+}
+
+Status DimMismatch(const LinkedFunction& linked, size_t parameter, const int64_t* extents, size_t axis,
+                   int64_t expected) {
+  const Function& function = *linked.function;
+  const NamedType& param = function.signature.params[parameter];
+  const DimRule& rule = linked.parameters[parameter].dims[axis];
+  if (rule.kind == DimRule::Kind::kBind) {
+    return OutsideOfRange(function, function.signature.symbols[static_cast<size_t>(rule.value)], "parameter",
+                          param.name, extents[axis]);
+  }
+  const std::span<const int64_t> shape(extents, param.type.dims.size());
+  std::string got = ShapeToString(param.type.dtype, shape);
+  if (param.type.kind == ValueKind::kShape) got = DescribeValue(ShapeValue{{shape.begin(), shape.end()}});
+  if (rule.kind == DimRule::Kind::kCompare) StrAppend(got, {" (axis ", axis, " should be ", expected, ")"});
+  return ParameterMismatch(function, parameter, got);
 }
 
 Status StateOutsideOfRange(const Function& function, const Symbol& symbol, const State& state, int64_t value) {

@@ -3,12 +3,19 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "runtime/tensor.h"
 #include "vm/link/linked_program.h"
 #include "vm/run/executable.h"
 
 namespace ingot::vm {
+
+// Where the last invocation failed; empty when it was outside of any function.
+struct FailurePlace {
+  std::string function;
+  std::string operation;  // the source operation, or the instruction
+};
 
 [[gnu::cold]] Status RunsAlready();
 [[gnu::cold]] Status InFile(Status status, const Executable& executable);
@@ -20,9 +27,11 @@ namespace ingot::vm {
 [[gnu::cold]] Status ForeignClosure();
 [[gnu::cold]] Status WrongArgumentCount(const Function& function, size_t num_arguments);
 [[gnu::cold]] Status WrongCounts(const Function& function, size_t num_inputs, size_t num_outputs);
-// A parameter's dim, or a state, gives a symbol a value outside of its range.
-[[gnu::cold]] Status ParameterOutsideOfRange(const Function& function, const Symbol& symbol, size_t parameter,
-                                             int64_t value);
+// An argument does not fit its parameter, in its kind or in one of its dims, of which `extents` are the argument's.
+[[gnu::cold]] Status ParameterMismatch(const Function& function, size_t parameter, const std::string& got);
+[[gnu::cold]] Status DimMismatch(const LinkedFunction& linked, size_t parameter, const int64_t* extents, size_t axis,
+                                 int64_t expected);
+// A state gives a symbol a value outside of its range.
 [[gnu::cold]] Status StateOutsideOfRange(const Function& function, const Symbol& symbol, const State& state,
                                          int64_t value);
 // A tensor that the caller gave for a result does not fit.

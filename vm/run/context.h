@@ -7,43 +7,29 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "runtime/device.h"
-#include "runtime/kernel_context.h"
-#include "runtime/memory_pool.h"
+#include "vm/run/call_failures.h"
+#include "vm/run/call_limits.h"
+#include "vm/run/devices.h"
 #include "vm/run/executable.h"
+#include "vm/run/externals.h"
 #include "vm/run/observation.h"
 #include "vm/run/value.h"
-#include "vm/verify/plan_check.h"
 
 namespace ingot::vm {
 
-// What an external function of the file is bound to. Its argument tensors are borrowed for the call; it may not call
-// into the same context. Results are checked against the declared signature.
-struct ExternalFunction {
-  std::function<Result<std::vector<Value>>(std::span<const Value> arguments)> call;
-  // For calls out of kernels, which know raw pointers alone (kernel_abi.h). Null: a program whose kernels call it is
-  // refused.
-  std::function<int32_t(void* const* buffers, const int64_t* ints)> call_raw;
-};
+class Interpreter;
 
 struct ContextOptions {
   int64_t max_memory_bytes = 0;  // of what this context allocates, per device; 0: no cap
   int64_t fuel = 0;              // calls and back edges per invocation; 0: no limit
   double deadline_seconds = 0;   // for creating the context, then for each invocation; 0: none
   std::map<std::string, ExternalFunction> externals;
-};
-
-// Where the last invocation failed; empty when it was outside of any function.
-struct FailurePlace {
-  std::string function;
-  std::string operation;  // the source operation, or the instruction
 };
 
 class Context {
@@ -66,24 +52,24 @@ class Context {
                                     const std::atomic<bool>* cancelled = nullptr);
   // For functions whose inputs and outputs are all tensors. The function writes an output itself where that is compact
   // and 64-byte aligned, else the result is copied to it. Outputs may not overlap each other, nor inputs, except where
-  // the function declares by its kernels that it writes this input in place (vm/shared_outputs.h): then an output may
-  // be the input's own tensor.
+  // the function declares by its kernels that it writes this input in place (vm/verify/shared_outputs.h): then an
+  // output may be the input's own tensor.
   Status InvokeInto(const Function& function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                     const std::atomic<bool>* cancelled = nullptr);
 
   // True during an invocation; external functions see it so. Only one invocation can run at a time.
   bool is_running() const { return running_; }
   // Counts from the start of each invocation; 0: none. The running invocation keeps its deadline.
-  void set_deadline(double seconds) { deadline_seconds_ = seconds; }
+  void set_deadline(double seconds) { limits_.set_deadline(seconds); }
   // Stops the running invocation at its next call or back edge, or inside of a long builtin. May be called from any
   // thread and from a signal handler.
-  void Cancel() { interrupt_.store(kInterruptCancelled); }
+  void Cancel() { limits_.Cancel(); }
   // Sets the observers of the following invocations; an empty function: none. Not while an invocation runs.
-  void set_profiler(Profiler profiler) { profiler_ = std::move(profiler); }
-  void set_instrument(Instrument instrument) { instrument_ = std::move(instrument); }
+  void set_profiler(Profiler profiler);
+  void set_instrument(Instrument instrument);
   // Invocations fail at the first kernel, builtin or external function that makes a NaN out of tensors without one, or
   // an infinity out of finite ones; and at their start when a parameter holds a NaN.
-  void set_check_finite(bool on) { checks_finite_ = on; }
+  void set_check_finite(bool on);
   const FailurePlace& failure_place() const { return failure_place_; }
 
   // States (vm/run/context_states.cc). None of these may be called while the context runs.
@@ -101,76 +87,27 @@ class Context {
   // Sets all states at once, by name; the error names what is missing or unknown. Nothing is set when one does not fit.
   Status SetStates(const std::map<std::string, TensorView>& values);
   // Statistics of the device's pool: the bytes in use now, and the most that ever were.
-  MemoryPoolStats memory_stats(size_t device = 0) const { return devices_[device].pool->stats(); }
+  MemoryPoolStats memory_stats(size_t device = 0) const { return devices_.pool(device).stats(); }
 
  private:
-  friend class Interpreter;
-
-  struct BoundDevice {
-    Ref<Device> device;
-    Ref<MemoryPool> pool;
-  };
-  struct ArenaBlock {
-    void* data = nullptr;
-    int64_t size = 0;
-  };
-  // What one running call of a function needs besides its frame. A context keeps one per function, and more for
-  // recursion.
-  struct Activation {
-    const LinkedFunction* linked = nullptr;
-    bool in_use = false;
-    bool prepared = false;
-    std::vector<int64_t> symbols;  // the values that it is prepared for
-    bool planned = false;          // numbers are evaluated, and hold for all values of the symbols
-    PlanNumbers numbers;
-    std::vector<std::byte*> addresses;  // of the fixed registers
-    std::vector<ArenaBlock> arenas;
-    std::vector<void*> arguments;
-    std::vector<int64_t> ints;
-  };
-  Context() = default;
-  Status CreateDevices();
+  Context(std::shared_ptr<const Executable> executable, const ContextOptions& options);
   void CreateInterpreter();
   Status CreateStates();
   Status CheckNotRunning() const;
   Status CheckStateValue(StateId state, const TensorView& value, const std::vector<int64_t>& dims) const;
   Status WriteState(StateId state, const TensorView& value);
-  Status BindExternals(std::map<std::string, ExternalFunction> externals);
-  Result<Activation*> Acquire(const LinkedFunction& function, const int64_t* symbols);
-  Status Prepare(Activation& activation, const int64_t* symbols);
-  Status ReserveArenas(Activation& activation);
-  Status ReserveWorkspace(int64_t bytes);
-  Status ZeroMemory(uint8_t device, void* data, int64_t bytes) const;
   Status Start(const std::atomic<bool>* cancelled);
   Status Stop(Status status);
-  Status OutOfMemoryInCall();
-  template <typename Body>
-  Status Guarded(Body body);
-  static int32_t CallRawExternal(void* context, const IngotKernelContext* ctx, int32_t index, void* const* buffers,
-                                 const int64_t* ints);
+  const LinkedFunction& LinkedOf(const Function& function) const;
 
   std::shared_ptr<const Executable> executable_;
-  ContextOptions options_;
-  std::vector<BoundDevice> devices_;
-  std::vector<DeviceId> device_ids_;  // of devices_
+  Devices devices_;
+  Externals externals_;
   std::vector<Tensor> states_;
-  std::vector<const ExternalFunction*> externals_;                     // per Program::externals
-  std::vector<std::vector<std::unique_ptr<Activation>>> activations_;  // per function
-  std::vector<int64_t> stack_;                                         // frames
-  std::vector<Tensor> staging_;                                        // compacted arguments of the running call
-  std::unique_ptr<KernelContext> kernel_context_;
-  void* workspace_ = nullptr;
-  int64_t workspace_bytes_ = 0;
-  const Kernel* running_kernel_ = nullptr;  // while it may call externals
-  std::atomic<int32_t> interrupt_{kNotInterrupted};
-  double deadline_seconds_ = 0;
+  CallLimits limits_;
   bool running_ = false;
-  bool is_armed_ = false;  // the timer has the running invocation's deadline
-  Profiler profiler_;
-  Instrument instrument_;
-  bool checks_finite_ = false;
   FailurePlace failure_place_;
-  std::unique_ptr<class Interpreter> interpreter_;
+  std::unique_ptr<Interpreter> interpreter_;  // uses all of the above
 };
 
 }  // namespace ingot::vm

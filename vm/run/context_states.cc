@@ -25,7 +25,7 @@ Status Context::CreateStates() {
     int64_t count = 1;
     for (int64_t dim : state.dims) count *= dim;  // the verifier proved that this does not overflow
     INGOT_ASSIGN_OR_RETURN(const int64_t bytes, state.dtype.SizeBytes(count));
-    Result<Ref<ingot::Storage>> storage = devices_[state.device].pool->AllocateStorage(bytes);
+    Result<Ref<ingot::Storage>> storage = devices_.pool(state.device).AllocateStorage(bytes);
     if (!storage.ok()) return std::move(storage).status().WithContext({"state \"", state.name, "\""});
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::InStorage(*std::move(storage), state.dtype, state.dims));
     states_.push_back(std::move(tensor));
@@ -37,13 +37,13 @@ Status Context::CreateStates() {
 Status Context::ResetState(StateId id) {
   const State& state = executable_->program().states[id.value];
   const Tensor& tensor = states_[id.value];
-  const Ref<Device>& device = devices_[state.device].device;
+  Device& device = devices_.device(state.device);
   if (tensor.size_bytes() == 0) return Status();
   if (state.initial) {
     const Constant& initial = executable_->program().constants[state.initial->value];
-    return device->CopyFromHost(tensor.data(), initial.bytes.data(), tensor.size_bytes(), {});
+    return device.CopyFromHost(tensor.data(), initial.bytes.data(), tensor.size_bytes(), {});
   }
-  return ZeroMemory(state.device, tensor.data(), tensor.size_bytes());
+  return devices_.ZeroMemory(state.device, tensor.data(), tensor.size_bytes());
 }
 
 // Fails during an invocation: an external function may not change the states that the running invocation reads.
@@ -78,7 +78,7 @@ Result<Tensor> Context::CopyState(StateId id) const {
   const std::vector<int64_t> dims = StateDims(id);
   INGOT_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(state.dtype, dims));
   if (copy.size_bytes() == 0) return copy;
-  const Device& device = *devices_[state.device].device;
+  const Device& device = devices_.device(state.device);
   if (device.id().is_host_accessible()) {
     INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], dims));
     INGOT_RETURN_IF_ERROR(CopyElements(view, copy.view()));
@@ -86,8 +86,8 @@ Result<Tensor> Context::CopyState(StateId id) const {
   }
   INGOT_ASSIGN_OR_RETURN(const Tensor whole, Tensor::Allocate(state.dtype, state.dims));
   INGOT_RETURN_IF_ERROR(
-      devices_[state.device].device->CopyToHost(whole.data(), states_[id.value].data(), whole.size_bytes(), {}));
-  INGOT_RETURN_IF_ERROR(devices_[state.device].device->Synchronize({}));
+      devices_.device(state.device).CopyToHost(whole.data(), states_[id.value].data(), whole.size_bytes(), {}));
+  INGOT_RETURN_IF_ERROR(devices_.device(state.device).Synchronize({}));
   INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(whole, dims));
   INGOT_RETURN_IF_ERROR(CopyElements(view, copy.view()));
   return copy;
@@ -105,7 +105,7 @@ Status Context::CheckStateValue(StateId id, const TensorView& value, const std::
 Status Context::WriteState(StateId id, const TensorView& value) {
   const State& state = executable_->program().states[id.value];
   if (value.num_elements == 0) return Status();
-  Device& device = *devices_[state.device].device;
+  Device& device = devices_.device(state.device);
   const std::vector<int64_t> dims(value.shape().begin(), value.shape().end());
   if (device.id().is_host_accessible()) {
     INGOT_ASSIGN_OR_RETURN(const TensorView view, FirstElements(states_[id.value], dims));

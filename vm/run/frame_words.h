@@ -1,4 +1,4 @@
-// Conversion between the words of a frame and the pointers that they stand for (vm/program/frame_layout.h says where they lie).
+// Conversion between the words of a frame (vm/program/frame_layout.h says where they lie) and the pointers in them.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,14 @@
-// Handlers of the instructions that stay in their frame: constants, arithmetic, tensors, shapes, tuples, optionals. A
-// part of vm/run/interpreter.h; the loop is in vm/run/interpreter.cc, calls are in vm/run/warm_call.cc and vm/run/outside_calls.cc.
+// Handlers of the instructions that stay in their frame. Kernel calls, jumps, calls of functions and returns are the
+// loop's (interpreter.cc).
+#include "vm/run/instruction_steps.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "vm/program/limits.h"
 #include "vm/run/frame_words.h"
-#include "vm/run/interpreter.h"
+#include "vm/run/register_values.h"
 #include "vm/verify/failure_text.h"
 #include "vm/verify/type_rules.h"
 
@@ -17,8 +19,8 @@ Status Failed(Text message) { return Status(StatusCode::kFailed, message); }
 
 }  // namespace
 
-Status Interpreter::Step(const Record& record, const FrameInstruction& in, const Instruction& source, int64_t* frame,
-                         std::span<const TensorView> outputs) {
+Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& in, const Instruction& source,
+                             int64_t* frame) {
   const Function& function = *record.linked->function;
   const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
   const auto type_of = [&](RegisterId id) -> const Type& { return function.TypeOf(id); };
@@ -32,11 +34,11 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
     case Opcode::kBranch:
       break;  // the loop's own
     case Opcode::kCallBuiltin:
-      return CallBuiltin(record, in.As<op::CallBuiltin>(), source.As<op::CallBuiltin>(), frame);
+      return outside_calls_.CallBuiltin(record, in.As<op::CallBuiltin>(), source.As<op::CallBuiltin>(), frame);
     case Opcode::kMakeClosure:
       return MakeClosure(record, in.As<op::MakeClosure>(), source.As<op::MakeClosure>(), frame);
     case Opcode::kCallExternal:
-      return CallExternal(record, in.As<op::CallExternal>(), source.As<op::CallExternal>(), frame);
+      return outside_calls_.CallExternal(record, in.As<op::CallExternal>(), source.As<op::CallExternal>(), frame);
     case Opcode::kFail:
       return Failed(in.As<op::Fail>().message());
     case Opcode::kConstInt:
@@ -61,14 +63,13 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
     case Opcode::kConstTensor: {
       const auto at = in.As<op::ConstTensor>();
       const uint32_t id = at.constant().value;
-      const Executable& executable = *context_.executable_;
-      WriteTensor(frame + at.dst(), const_cast<std::byte*>(executable.ConstantData(id)), nullptr,
-                  executable.program().constants[id].dims);
+      WriteTensor(frame + at.dst(), const_cast<std::byte*>(executable_.ConstantData(id)), nullptr,
+                  executable_.program().constants[id].dims);
       return Status();
     }
     case Opcode::kState: {
       const auto at = in.As<op::State>();
-      const Tensor& state = context_.states_[at.state().value];
+      const Tensor& state = states_[at.state().value];
       WriteTensor(frame + at.dst(), state.data(), nullptr, state.dims());
       return Status();
     }
@@ -88,9 +89,9 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
       const auto ids = source.As<op::Move>();
       if (at.dst() == at.src()) return Status();
       if (IsAnyObject(type_of(ids.dst())) && !IsCountedKind(type_of(ids.src()).kind)) {
-        INGOT_ASSIGN_OR_RETURN(const Value value, Box(type_of(ids.src()), frame + at.src()));
+        INGOT_ASSIGN_OR_RETURN(const Value value, Box(devices_, type_of(ids.src()), frame + at.src()));
         Drop(type_of(ids.dst()), frame + at.dst());
-        return Unbox(type_of(ids.dst()), frame + at.dst(), value);
+        return Unbox(devices_, type_of(ids.dst()), frame + at.dst(), value);
       }
       Drop(type_of(ids.dst()), frame + at.dst());
       CopyRegister(type_of(ids.dst()), frame + at.dst(), type_of(ids.src()), frame + at.src());
@@ -141,38 +142,26 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
     case Opcode::kAlloc: {
       const auto at = in.As<op::Alloc>();
       const auto ids = source.As<op::Alloc>();
-      return Allocate(type_of(ids.dst()), at.dims(), frame, record.linked->frame.num_words, frame + at.dst(), nullptr,
-                      is_zeroed());
+      return Allocate(type_of(ids.dst()), at.dims(), words, frame + at.dst(), nullptr, is_zeroed());
     }
     case Opcode::kAllocOutput: {
       const auto at = in.As<op::AllocOutput>();
       const auto ids = source.As<op::AllocOutput>();
-      const bool is_bound = records_.size() == 1 && !outputs.empty();
-      const TensorView* bound = is_bound ? &outputs[static_cast<size_t>(at.result())] : nullptr;
-      Status status = Allocate(type_of(ids.dst()), at.dims(), frame, record.linked->frame.num_words, frame + at.dst(),
-                               bound, is_zeroed());
+      const auto result = static_cast<size_t>(at.result());
+      const TensorView* bound = frames_.depth() == 1 ? results_.output(result) : nullptr;
+      Status status = Allocate(type_of(ids.dst()), at.dims(), words, frame + at.dst(), bound, is_zeroed());
       if (status.ok()) return status;
-      const NamedType& result = function.signature.results[static_cast<size_t>(at.result())];
-      return std::move(status).WithContext({"output \"", result.name, "\""});
+      return std::move(status).WithContext({"output \"", function.signature.results[result].name, "\""});
     }
     case Opcode::kCopy: {
       const auto at = in.As<op::Copy>();
       const auto ids = source.As<op::Copy>();
-      INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type_of(ids.src()), frame + at.src()));
-      INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage,
-                             context_.devices_[type_of(ids.dst()).device].pool->AllocateStorage(view.size_bytes));
-      int64_t slot[kTensorHeadWords + kMaxTensorRank];
-      WriteTensor(slot, storage->data(), nullptr, view.shape());
-      INGOT_RETURN_IF_ERROR(CopyTensor(type_of(ids.dst()), slot, type_of(ids.src()), frame + at.src()));
-      Drop(type_of(ids.dst()), frame + at.dst());
-      void* data = storage->data();
-      WriteTensor(frame + at.dst(), data, storage.Detach(), view.shape());
-      return Status();
+      return Copy(type_of(ids.dst()), frame + at.dst(), type_of(ids.src()), frame + at.src());
     }
     case Opcode::kCopyInto: {
       const auto at = in.As<op::CopyInto>();
       const auto ids = source.As<op::CopyInto>();
-      return CopyTensor(type_of(ids.dst()), frame + at.dst(), type_of(ids.src()), frame + at.src());
+      return CopyInto(type_of(ids.dst()), frame + at.dst(), type_of(ids.src()), frame + at.src());
     }
     case Opcode::kRelease: {
       const auto at = in.As<op::Release>();
@@ -190,13 +179,13 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
       return Status();
     }
     case Opcode::kSync:
-      return context_.devices_[static_cast<size_t>(in.As<op::Sync>().device())].device->Synchronize({});
+      return devices_.device(static_cast<size_t>(in.As<op::Sync>().device())).Synchronize({});
     case Opcode::kTuple: {
       const auto at = in.As<op::Tuple>();
       const auto ids = source.As<op::Tuple>();
       std::vector<Value> elements;
       for (size_t i = 0; i < at.elements().size(); ++i) {
-        INGOT_ASSIGN_OR_RETURN(Value value, Box(type_of(ids.elements()[i]), frame + at.elements()[i]));
+        INGOT_ASSIGN_OR_RETURN(Value value, Box(devices_, type_of(ids.elements()[i]), frame + at.elements()[i]));
         elements.push_back(std::move(value));
       }
       Drop(type_of(ids.dst()), frame + at.dst());
@@ -209,12 +198,12 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
       const auto* tuple = static_cast<const TupleObject*>(ObjectOf(frame[at.tuple()]));
       const Value value = tuple->elements[static_cast<size_t>(at.index())];
       Drop(type_of(ids.dst()), frame + at.dst());
-      return Unbox(type_of(ids.dst()), frame + at.dst(), value);
+      return Unbox(devices_, type_of(ids.dst()), frame + at.dst(), value);
     }
     case Opcode::kSome: {
       const auto at = in.As<op::Some>();
       const auto ids = source.As<op::Some>();
-      INGOT_ASSIGN_OR_RETURN(Value value, Box(type_of(ids.value()), frame + at.value()));
+      INGOT_ASSIGN_OR_RETURN(Value value, Box(devices_, type_of(ids.value()), frame + at.value()));
       Drop(type_of(ids.dst()), frame + at.dst());
       frame[at.dst()] = WordOf(new TupleObject(ValueKind::kOptional, {std::move(value)}));
       return Status();
@@ -239,16 +228,15 @@ Status Interpreter::Step(const Record& record, const FrameInstruction& in, const
       if (std::holds_alternative<std::monostate>(value))
         return Failed({DescribeRegister(function, ids.value()), ": the optional is empty"});
       Drop(type_of(ids.dst()), frame + at.dst());
-      return Unbox(type_of(ids.dst()), frame + at.dst(), value);
+      return Unbox(devices_, type_of(ids.dst()), frame + at.dst(), value);
     }
   }
   INGOT_UNREACHABLE();
 }
 
-Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, int64_t* frame, int64_t num_words,
-                             int64_t* slot, const TensorView* bound, bool is_zeroed) {
+Status InstructionSteps::Allocate(const Type& type, std::span<const DimCode> dims, std::span<const int64_t> words,
+                                  int64_t* slot, const TensorView* bound, bool is_zeroed) {
   int64_t extents[kMaxTensorRank];
-  const std::span<const int64_t> words(frame, static_cast<size_t>(num_words));
   INGOT_ASSIGN_OR_RETURN(const int64_t bytes, EvaluateDims(dims, words, type.dtype, extents));
   const std::span<const int64_t> shape(extents, dims.size());
   if (bound != nullptr) {
@@ -263,16 +251,16 @@ Status Interpreter::Allocate(const Type& type, std::span<const DimCode> dims, in
       return Status();
     }
   }
-  INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, context_.devices_[type.device].pool->AllocateStorage(bytes));
-  if (is_zeroed) INGOT_RETURN_IF_ERROR(context_.ZeroMemory(type.device, storage->data(), bytes));
+  INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, devices_.pool(type.device).AllocateStorage(bytes));
+  if (is_zeroed) INGOT_RETURN_IF_ERROR(devices_.ZeroMemory(type.device, storage->data(), bytes));
   Drop(type, slot);
   void* data = storage->data();
   WriteTensor(slot, data, storage.Detach(), shape);
   return Status();
 }
 
-Status Interpreter::MakeView(const Record& record, const op::View<FrameOffset>& in, const op::View<>& source,
-                             int64_t* frame) {
+Status InstructionSteps::MakeView(const CallRecord& record, const op::View<FrameOffset>& in, const op::View<>& source,
+                                  int64_t* frame) {
   const Function& function = *record.linked->function;
   const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
   const Type& to = function.TypeOf(source.dst());
@@ -281,7 +269,7 @@ Status Interpreter::MakeView(const Record& record, const op::View<FrameOffset>& 
   int64_t dims[kMaxTensorRank];
   INGOT_ASSIGN_OR_RETURN(const int64_t bytes, EvaluateDims(in.dims(), words, to.dtype, dims));
   INGOT_ASSIGN_OR_RETURN(const int64_t offset, in.offset_bytes().Evaluate(words));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(from, from_slot));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(devices_, from, from_slot));
   if (offset < 0 || offset > view.size_bytes || bytes > view.size_bytes - offset) {
     return Failed({"a view of ", bytes, " bytes at byte ", offset, " of ", DescribeRegister(function, source.src()),
                    ", ", view.TypeToString()});
@@ -297,17 +285,29 @@ Status Interpreter::MakeView(const Record& record, const op::View<FrameOffset>& 
   return Status();
 }
 
-Status Interpreter::CopyTensor(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot) {
-  INGOT_ASSIGN_OR_RETURN(const TensorView target, ViewOf(to, to_slot));
-  INGOT_ASSIGN_OR_RETURN(const TensorView origin, ViewOf(from, from_slot));
+Status InstructionSteps::Copy(const Type& to, int64_t* to_slot, const Type& from, const int64_t* from_slot) {
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(devices_, from, from_slot));
+  INGOT_ASSIGN_OR_RETURN(Ref<ingot::Storage> storage, devices_.pool(to.device).AllocateStorage(view.size_bytes));
+  void* const data = storage->data();
+  int64_t fresh[kTensorHeadWords + kMaxTensorRank];
+  WriteTensor(fresh, data, nullptr, view.shape());
+  INGOT_RETURN_IF_ERROR(CopyInto(to, fresh, from, from_slot));
+  Drop(to, to_slot);
+  WriteTensor(to_slot, data, storage.Detach(), view.shape());
+  return Status();
+}
+
+Status InstructionSteps::CopyInto(const Type& to, const int64_t* to_slot, const Type& from, const int64_t* from_slot) {
+  INGOT_ASSIGN_OR_RETURN(const TensorView target, ViewOf(devices_, to, to_slot));
+  INGOT_ASSIGN_OR_RETURN(const TensorView origin, ViewOf(devices_, from, from_slot));
   if (!std::equal(target.shape().begin(), target.shape().end(), origin.shape().begin(), origin.shape().end())) {
     return Failed({"copies ", origin.TypeToString(), " into ", target.TypeToString()});
   }
   if (target.size_bytes == 0 || target.data == origin.data) return Status();
   if (Overlap(target, origin)) return Failed("copies between overlapping tensors");
   const auto size = target.size_bytes;
-  Device& target_device = *context_.devices_[to.device].device;
-  Device& origin_device = *context_.devices_[from.device].device;
+  Device& target_device = devices_.device(to.device);
+  Device& origin_device = devices_.device(from.device);
   const bool to_host = target_device.id().is_host_accessible(), from_host = origin_device.id().is_host_accessible();
   if (to_host && from_host) {
     std::memcpy(target.data, origin.data, static_cast<size_t>(size));
@@ -322,13 +322,13 @@ Status Interpreter::CopyTensor(const Type& to, const int64_t* to_slot, const Typ
   return Failed("copies between two devices that are not the host");
 }
 
-Status Interpreter::Load(const Record& record, int64_t* out, RegisterId source, const int64_t* tensor,
-                         const DimCode& index, const int64_t* frame) const {
+Status InstructionSteps::Load(const CallRecord& record, int64_t* out, RegisterId source, const int64_t* tensor,
+                              const DimCode& index, const int64_t* frame) const {
   const Function& function = *record.linked->function;
   const Type& type = function.TypeOf(source);
   const std::span<const int64_t> words(frame, static_cast<size_t>(record.linked->frame.num_words));
   INGOT_ASSIGN_OR_RETURN(const int64_t at, index.Evaluate(words));
-  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, tensor));
+  INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(devices_, type, tensor));
   if (at < 0 || at >= view.num_elements) {
     return Failed({"loads element ", at, " of ", DescribeRegister(function, source), ", ", view.TypeToString()});
   }
@@ -349,8 +349,8 @@ Status Interpreter::Load(const Record& record, int64_t* out, RegisterId source, 
 }
 
 // Narrowing: known dims of the declared type are compared, and an object is unpacked into a register of its type.
-Status Interpreter::Match(const Record& record, const op::Match<FrameOffset>& in, const op::Match<>& source,
-                          int64_t* frame) {
+Status InstructionSteps::Match(const CallRecord& record, const op::Match<FrameOffset>& in, const op::Match<>& source,
+                               int64_t* frame) {
   const Function& function = *record.linked->function;
   const Type& to = function.TypeOf(source.dst());
   const Type& from = function.TypeOf(source.src());
@@ -362,10 +362,10 @@ Status Interpreter::Match(const Record& record, const op::Match<FrameOffset>& in
                                           DescribeExpected(to, function.signature, slots), ", got ", got});
   };
   if (IsCountedKind(from.kind)) {
-    INGOT_ASSIGN_OR_RETURN(const Value value, Box(from, from_slot));
-    if (!HasType(value, to, slots, context_.device_ids_)) return mismatch(DescribeValue(value));
+    INGOT_ASSIGN_OR_RETURN(const Value value, Box(devices_, from, from_slot));
+    if (!HasType(value, to, slots, devices_.ids())) return mismatch(DescribeValue(value));
     Drop(to, to_slot);
-    return Unbox(to, to_slot, value);
+    return Unbox(devices_, to, to_slot, value);
   }
   const int64_t* extents = from.is_tensor() ? from_slot + kTensorHeadWords : from_slot;
   for (size_t i = 0; i < to.dims.size(); ++i) {
@@ -376,6 +376,28 @@ Status Interpreter::Match(const Record& record, const op::Match<FrameOffset>& in
   if (to_slot == from_slot) return Status();
   Drop(to, to_slot);
   CopyRegister(to, to_slot, from, from_slot);
+  return Status();
+}
+
+Status InstructionSteps::MakeClosure(const CallRecord& record, const op::MakeClosure<FrameOffset>& in,
+                                     const op::MakeClosure<>& source, int64_t* frame) {
+  const Function& function = *record.linked->function;
+  const FunctionId id = in.function();
+  const Signature& callee = executable_.program().functions[id.value].signature;
+  std::vector<Value> captures;
+  for (size_t i = 0; i < in.captures().size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Value value, Box(devices_, function.TypeOf(source.captures()[i]), frame + in.captures()[i]));
+    captures.push_back(std::move(value));
+  }
+  const std::vector<Dim> no_symbols(callee.symbols.size());
+  Type type = Type::Scalar(ValueKind::kClosure);
+  for (size_t i = captures.size(); i < callee.params.size(); ++i) {
+    type.elements.push_back(SubstituteSymbols(callee.params[i].type, no_symbols));
+  }
+  for (const NamedType& result : callee.results) type.results.push_back(SubstituteSymbols(result.type, no_symbols));
+  int64_t* slot = frame + in.dst();
+  Drop(function.TypeOf(source.dst()), slot);
+  *slot = WordOf(new ClosureObject(executable_.program(), id, std::move(type), std::move(captures)));
   return Status();
 }
 

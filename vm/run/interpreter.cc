@@ -1,84 +1,211 @@
-// The interpreter's loop over linked code, and kernel calls. This file is compiled for speed; the failures are marked
-// cold.
+// The loop over linked code, and calls: from outside into a function and out again, and from one function of the
+// program into another. This file is compiled for speed.
 #include "vm/run/interpreter.h"
 
-#include <bit>
+#include <new>
 
+#include "vm/run/call_failures.h"
 #include "vm/run/frame_words.h"
-#include "vm/verify/failure_text.h"
+#include "vm/run/register_values.h"
 
 namespace ingot::vm {
 namespace {
 
-[[gnu::cold]] Status FailedCall(Text message) { return Status(StatusCode::kFailed, message); }
-
-[[gnu::cold]] Status ExtentDiffers(const Kernel& kernel, const ExtentCheck& check, int64_t got, int64_t expected) {
-  return Status(StatusCode::kBadInput, {"kernel \"", kernel.name, "\", parameter \"", kernel.params[check.param].name,
-                                        "\": axis ", check.axis, " is ", got, ", expected ", expected});
-}
-
-[[gnu::cold]] Status NotAligned(const Kernel& kernel, const KernelParam& param) {
-  return FailedCall({"kernel \"", kernel.name, "\", parameter \"", param.name, "\": the tensor is not aligned to ",
-                     param.alignment, " bytes"});
-}
-
-// A scalar argument as the kernel takes it: floats as the bits of their own width.
-int64_t ScalarBits(int64_t word, DataType dtype) {
-  if (dtype == DataType::Float(64) || !dtype.is_floating()) return word;
-  return static_cast<int64_t>(std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(word))));
+// The registers that take the results of a call of a function or of a closure.
+template <typename Register>
+IdList<Register> ResultsOf(const BasicInstruction<Register>& call) {
+  return call.opcode == Opcode::kCallFunction ? call.template As<op::CallFunction>().results()
+                                              : call.template As<op::CallClosure>().results();
 }
 
 }  // namespace
 
-Status Interpreter::Run(std::span<const TensorView> outputs) {
-  fuel_left_ = context_.options_.fuel > 0 ? context_.options_.fuel : INT64_MAX;
-  const bool is_observed = context_.profiler_ || context_.instrument_ || context_.checks_finite_;
-  if (context_.checks_finite_) INGOT_RETURN_IF_ERROR(CheckParametersFinite());
-  Status status = is_observed ? Loop<true>(outputs) : Loop<false>(outputs);
-  if (!status.ok()) return AtPlace(std::move(status));
-  for (const Copy& back : write_backs_) INGOT_RETURN_IF_ERROR(CopyElements(back.from, back.to));
+Interpreter::Interpreter(const CallEnvironment& environment)
+    : environment_(environment),
+      activations_(environment.executable, environment.devices, environment.states),
+      arguments_(environment),
+      results_(environment.devices),
+      kernels_(environment),
+      steps_(environment, frames_, results_),
+      observers_(environment) {}
+
+// ---- invocations
+
+// An out-of-memory status, with the place where it happened if there is memory for that text.
+[[gnu::cold]] Status Interpreter::OutOfMemoryInCall() {
+  try {
+    return frames_.AtPlace(Status::OutOfMemory("out of memory"), environment_.failure_place);
+  } catch (const std::bad_alloc&) {
+    return Status::OutOfMemory();
+  }
+}
+
+// Runs the body of an invocation and drops all frames. std::bad_alloc, the only exception of the VM's code, becomes a
+// status.
+template <typename Body>
+Status Interpreter::Guarded(Body body) {
+  Status status;
+  try {
+    status = body();
+  } catch (const std::bad_alloc&) {
+    status = OutOfMemoryInCall();
+  }
+  frames_.Clear();
+  arguments_.Clear();
+  results_.Clear();
+  return status;
+}
+
+Status Interpreter::Invoke(const LinkedFunction& linked, std::span<const Value> arguments,
+                           std::vector<Value>* results) {
+  const Function& function = *linked.function;
+  return Guarded([&]() -> Status {
+    if (arguments.size() != function.signature.params.size()) return WrongArgumentCount(function, arguments.size());
+    INGOT_RETURN_IF_ERROR(frames_.Push(linked));
+    CallRecord& record = frames_.top();
+    INGOT_RETURN_IF_ERROR(arguments_.Place(linked, frames_.FrameOf(record), arguments));
+    INGOT_RETURN_IF_ERROR(Begin(record));
+    INGOT_RETURN_IF_ERROR(arguments_.CheckWritten(linked, frames_.FrameOf(record)));
+    INGOT_RETURN_IF_ERROR(Run());
+    return results_.Take(linked, frames_.FrameOf(frames_.top()), results);
+  });
+}
+
+Status Interpreter::InvokeInto(const LinkedFunction& linked, std::span<const TensorView> inputs,
+                               std::span<const TensorView> outputs) {
+  const Signature& signature = linked.function->signature;
+  return Guarded([&]() -> Status {
+    if (inputs.size() != signature.params.size() || outputs.size() != signature.results.size()) {
+      return WrongCounts(*linked.function, inputs.size(), outputs.size());
+    }
+    INGOT_RETURN_IF_ERROR(frames_.Push(linked));
+    CallRecord& record = frames_.top();
+    int64_t* const frame = frames_.FrameOf(record);
+    if (!inputs.empty()) INGOT_RETURN_IF_ERROR(arguments_.Place(linked, frame, inputs));
+    INGOT_RETURN_IF_ERROR(Begin(record));
+    if (!inputs.empty()) INGOT_RETURN_IF_ERROR(arguments_.CheckWritten(linked, frame));
+    if (!outputs.empty()) INGOT_RETURN_IF_ERROR(results_.SetOutputs(linked, frame, inputs, outputs));
+    INGOT_RETURN_IF_ERROR(Run());
+    return outputs.empty() ? Status() : results_.CopyToOutputs(linked, frames_.FrameOf(frames_.top()));
+  });
+}
+
+[[gnu::always_inline]] inline Status Interpreter::Run() {
+  const bool is_observed = observers_.any();
+  if (is_observed) {
+    INGOT_RETURN_IF_ERROR(observers_.CheckParameters(*frames_.top().linked, frames_.FrameOf(frames_.top())));
+  }
+  Status status = is_observed ? Loop<true>() : Loop<false>();
+  if (!status.ok()) return frames_.AtPlace(std::move(status), environment_.failure_place);
+  return arguments_.WriteBack();
+}
+
+// ---- calls within the program
+
+[[gnu::always_inline]] inline Status Interpreter::Begin(CallRecord& record) {
+  const LinkedFunction& linked = *record.linked;
+  int64_t* frame = frames_.FrameOf(record);
+  INGOT_RETURN_IF_ERROR(arguments_.Bind(linked, frame));
+  if (!linked.needs_activation) return Status();
+  Result<Activation*> activation = activations_.Acquire(linked, frame);
+  if (!activation.ok()) [[unlikely]]
+    return InFunction(std::move(activation).status(), *linked.function);
+  record.activation = *activation;
   return Status();
 }
 
-// Names the operation that a function is executing, for messages.
-[[gnu::cold]] std::string Interpreter::OperationAt(const Record& record) {
-  // The loop leaves pc behind the instruction that runs.
-  const size_t at = record.pc > 0 && record.pc <= record.linked->code.size() ? record.pc - 1 : 0;
-  const uint32_t source = record.linked->code.empty() ? 0 : record.linked->code[at].source;
-  return DescribeInstruction(*record.linked->function, source);
+Status Interpreter::PushCallee(const LinkedFunction& callee, IdList<FrameOffset> args, IdList<RegisterId> source_args) {
+  const CallRecord caller = frames_.top();
+  INGOT_RETURN_IF_ERROR(frames_.Push(callee));
+  int64_t* frame = frames_.FrameOf(frames_.top());
+  const int64_t* caller_frame = frames_.FrameOf(caller);
+  const Signature& signature = callee.function->signature;
+  const size_t first = signature.symbols.size() + signature.params.size() - args.size();  // behind captures
+  for (size_t i = 0; i < args.size(); ++i) {
+    const Type& param = callee.function->registers[first + i];
+    const Type& argument = caller.linked->function->TypeOf(source_args[i]);
+    CopyRegister(param, frame + callee.frame.offsets[first + i], argument, caller_frame + args[i]);
+  }
+  return Status();
 }
 
-// Puts the innermost function and operation in front of a failure's message, then who called: the nearest callers and
-// the outermost one.
-[[gnu::cold]] Status Interpreter::AtPlace(Status status) {
-  constexpr size_t kNearest = 3;
-  if (records_.empty()) return status;
-  const Record& record = records_.back();
-  const std::string operation = OperationAt(record);
-  context_.failure_place_ = {record.linked->function->name, operation};
-  std::string place = StrCat({"function \"", record.linked->function->name, "\", ", operation});
-  const size_t callers = records_.size() - 1;
-  for (size_t i = 0; i < callers; ++i) {
-    if (i == kNearest && callers > kNearest + 1) {
-      StrAppend(place, {" <- ", callers - kNearest - 1, " more calls"});
-      i = callers - 1;
+Status Interpreter::PopOnFailure(Status status) {
+  if (!status.ok()) frames_.Pop();
+  return status;
+}
+
+Status Interpreter::EnterFunction(const op::CallFunction<FrameOffset>& in, const op::CallFunction<>& source) {
+  const LinkedFunction& callee = *environment_.executable.linked().functions[in.function().value];
+  INGOT_RETURN_IF_ERROR(PushCallee(callee, in.args(), source.args()));
+  return PopOnFailure(Begin(frames_.top()));
+}
+
+Status Interpreter::EnterClosure(const op::CallClosure<FrameOffset>& in, const op::CallClosure<>& source) {
+  const auto* closure = static_cast<const ClosureObject*>(ObjectOf(frames_.FrameOf(frames_.top())[in.closure()]));
+  if (closure->program != &environment_.executable.program()) return ForeignClosure();
+  const LinkedFunction& callee = *environment_.executable.linked().functions[closure->function.value];
+  INGOT_RETURN_IF_ERROR(PushCallee(callee, in.args(), source.args()));
+  CallRecord& record = frames_.top();
+  int64_t* frame = frames_.FrameOf(record);
+  const size_t num_symbols = callee.function->signature.symbols.size();
+  for (size_t i = 0; i < closure->captures.size(); ++i) {
+    const Type& param = callee.function->registers[num_symbols + i];
+    int64_t* slot = frame + callee.frame.offsets[num_symbols + i];
+    if (param.is_tensor()) {  // borrowed: the closure's register keeps it alive
+      const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
+      WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
+    } else {
+      INGOT_RETURN_IF_ERROR(PopOnFailure(Unbox(environment_.devices, param, slot, closure->captures[i])));
     }
-    const Record& caller = records_[callers - 1 - i];
-    StrAppend(place, {" <- \"", caller.linked->function->name, "\", ", OperationAt(caller)});
   }
-  return std::move(status).WithContext(place);
+  return PopOnFailure(Begin(record));
+}
+
+void Interpreter::Leave(IdList<FrameOffset> values, IdList<RegisterId> source_values) {
+  const CallRecord callee = frames_.top();
+  const CallRecord& caller = frames_.caller();
+  const int64_t* frame = frames_.FrameOf(callee);
+  int64_t* caller_frame = frames_.FrameOf(caller);
+  const IdList<FrameOffset> results = ResultsOf(*caller.call);
+  const IdList<RegisterId> source_results = ResultsOf(*caller.source);
+  for (size_t i = 0; i < results.size(); ++i) {
+    const Type& to = caller.linked->function->TypeOf(source_results[i]);
+    const Type& from = callee.linked->function->TypeOf(source_values[i]);
+    Drop(to, caller_frame + results[i]);
+    CopyRegister(to, caller_frame + results[i], from, frame + values[i]);
+  }
+  frames_.Pop();
+}
+
+// ---- the loop
+
+// Runs a kernel call, or an instruction that stays in its frame, and tells the observers.
+Status Interpreter::StepObserved(const LinkedInstruction& op, const CallRecord& record, int64_t* frame) {
+  const bool is_kernel = op.op != LinkedOp::kInstruction;
+  if (op.op == LinkedOp::kKernel) {
+    INGOT_RETURN_IF_ERROR(kernels_.Prepare(*static_cast<const KernelCall*>(op.data), *record.activation, frame));
+  }
+  INGOT_ASSIGN_OR_RETURN(const bool runs, observers_.Before(op, record, frame));
+  if (runs && is_kernel) {
+    INGOT_RETURN_IF_ERROR(kernels_.Launch(*static_cast<const KernelCall*>(op.data), *record.activation));
+  } else if (runs) {
+    const Instruction& source = record.linked->function->code[op.source];
+    INGOT_RETURN_IF_ERROR(steps_.Run(record, *static_cast<const FrameInstruction*>(op.data), source, frame));
+  }
+  return observers_.After(op, record, frame);
 }
 
 template <bool kObserved>
-Status Interpreter::Loop(std::span<const TensorView> outputs) {
-  KernelContext& kernels = *context_.kernel_context_;
+Status Interpreter::Loop() {
+  KernelContext& kernels = kernels_.context();
+  CallLimits& limits = environment_.limits;
   for (;;) {  // once per change of frame
-    Record* record = &records_.back();
+    CallRecord* record = &frames_.top();
     const LinkedFunction& linked = *record->linked;
     const LinkedInstruction* const code = linked.code.data();
     const LinkedInstruction* pc = code + record->pc;
-    int64_t* const frame = FrameOf(*record);
-    Context::Activation* const activation = record->activation;
+    int64_t* const frame = frames_.FrameOf(*record);
+    Activation* const activation = record->activation;
     void** const arguments = activation != nullptr ? activation->arguments.data() : nullptr;
     const int64_t* const ints = activation != nullptr ? activation->ints.data() : nullptr;
     // Stores the position in the record, where failures and returning callees read it.
@@ -89,43 +216,43 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
       switch (op.op) {
         case LinkedOp::kKernelPrepared: {
           const auto& call = *static_cast<const KernelCall*>(op.data);
-          if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) [[unlikely]] {
+          if (limits.IsReached()) [[unlikely]] {
             at();
-            return Interrupted();
+            return limits.Failure();
           }
           if constexpr (kObserved) {
             at();
-            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame, outputs));
+            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame));
             break;
           }
           if (kernels.Call(call.function, arguments + call.first_argument, ints + call.first_int) != 0) [[unlikely]] {
             at();
-            return KernelFailed(*call.kernel);
+            return kernels_.Failure(*call.kernel);
           }
           break;
         }
         case LinkedOp::kKernel: {
           const auto& call = *static_cast<const KernelCall*>(op.data);
-          if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) [[unlikely]] {
+          if (limits.IsReached()) [[unlikely]] {
             at();
-            return Interrupted();
+            return limits.Failure();
           }
           if constexpr (kObserved) {
             at();
-            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame, outputs));
+            INGOT_RETURN_IF_ERROR(StepObserved(op, *record, frame));
             break;
           }
           at();
-          INGOT_RETURN_IF_ERROR(RunKernel(call, *activation, frame));
+          INGOT_RETURN_IF_ERROR(kernels_.Run(call, *activation, frame));
           break;
         }
         case LinkedOp::kJump:
           pc = code + op.target;
           break;
         case LinkedOp::kJumpBack:
-          if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0) [[unlikely]] {
+          if (limits.IsReached()) [[unlikely]] {
             at();
-            return Interrupted();
+            return limits.Failure();
           }
           pc = code + op.target;
           break;
@@ -139,17 +266,13 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
               const uint32_t target =
                   frame[branch.condition()] != 0 ? branch.then_target().value : branch.else_target().value;
               const bool is_back = target < static_cast<uint32_t>(pc - code);
-              if (is_back &&
-                  (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0)) {
-                return Interrupted();
-              }
+              if (is_back && limits.IsReached()) return limits.Failure();
               pc = code + target;
               break;
             }
             case Opcode::kCallFunction:
             case Opcode::kCallClosure: {
-              if (context_.interrupt_.load(std::memory_order_relaxed) != kNotInterrupted || --fuel_left_ < 0)
-                return Interrupted();
+              if (limits.IsReached()) return limits.Failure();
               record->call = &in;
               record->source = &source;
               if (in.opcode == Opcode::kCallFunction) {
@@ -161,17 +284,15 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
               break;
             }
             case Opcode::kReturn:
-              if (records_.size() == 1) {
-                returned_ = in.As<op::Return>().values();
-                returned_source_ = source.As<op::Return>().values();
+              if (frames_.depth() == 1) {
+                results_.SetReturned(in.As<op::Return>().values(), source.As<op::Return>().values());
                 return Status();
               }
-              INGOT_RETURN_IF_ERROR(Leave(in.As<op::Return>().values(), source.As<op::Return>().values()));
+              Leave(in.As<op::Return>().values(), source.As<op::Return>().values());
               same_frame = false;
               break;
             default: {
-              Status status =
-                  kObserved ? StepObserved(op, *record, frame, outputs) : Step(*record, in, source, frame, outputs);
+              Status status = kObserved ? StepObserved(op, *record, frame) : steps_.Run(*record, in, source, frame);
               if (!status.ok()) return status;
               break;
             }
@@ -181,78 +302,6 @@ Status Interpreter::Loop(std::span<const TensorView> outputs) {
       }
     }
   }
-}
-
-[[gnu::cold]] Status Interpreter::Interrupted() const {
-  switch (context_.interrupt_.load(std::memory_order_relaxed)) {
-    case kInterruptCancelled:
-      return Status(StatusCode::kCancelled, "cancelled");
-    case kInterruptDeadline:
-      return Status(StatusCode::kDeadlineExceeded, "the deadline has passed");
-    default:
-      return Status(StatusCode::kDeadlineExceeded,
-                    {"the fuel of ", context_.options_.fuel, " calls and back edges is used up"});
-  }
-}
-
-Status Interpreter::RunKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame) {
-  INGOT_RETURN_IF_ERROR(PrepareKernel(call, activation, frame));
-  return LaunchKernel(call, activation);
-}
-
-// Gathers arguments from the frame, and makes the checks that each call needs.
-Status Interpreter::PrepareKernel(const KernelCall& call, Context::Activation& activation, const int64_t* frame) {
-  const Kernel& kernel = *call.kernel;
-  for (const PointerGather& gather : call.pointers)
-    activation.arguments[gather.index] = PointerOf(frame[gather.frame_offset]);
-  for (const IntGather& gather : call.ints)
-    activation.ints[gather.index] = ScalarBits(frame[gather.frame_offset], gather.dtype);
-  void* const* arguments = activation.arguments.data() + call.first_argument;
-  const int64_t* ints = activation.ints.data() + call.first_int;
-  const std::span<const int64_t> slots(ints, kernel.ints.size());
-  for (const ExtentCheck& check : call.extents) {
-    const KernelParam& param = kernel.params[check.param];
-    INGOT_ASSIGN_OR_RETURN(const int64_t extent, param.extents[check.axis].Evaluate(slots));
-    if (frame[check.frame_offset] == extent) continue;
-    return ExtentDiffers(kernel, check, frame[check.frame_offset], extent);
-  }
-  for (const AlignmentCheck& check : call.alignments) {
-    if (reinterpret_cast<uintptr_t>(arguments[check.param]) %
-            static_cast<uintptr_t>(kernel.params[check.param].alignment) ==
-        0)
-      continue;
-    return NotAligned(kernel, kernel.params[check.param]);
-  }
-  if (call.has_dynamic_workspace) {
-    INGOT_ASSIGN_OR_RETURN(const int64_t bytes, kernel.workspace.Evaluate(slots));
-    INGOT_RETURN_IF_ERROR(context_.ReserveWorkspace(bytes));
-  }
-  return Status();
-}
-
-Status Interpreter::LaunchKernel(const KernelCall& call, const Context::Activation& activation) {
-  const Kernel& kernel = *call.kernel;
-  void* const* arguments = activation.arguments.data() + call.first_argument;
-  const int64_t* ints = activation.ints.data() + call.first_int;
-  if (call.function == nullptr) {
-    Status status = RunStubKernel(kernel, arguments, ints, {&context_.interrupt_});
-    return status.code() == StatusCode::kCancelled ? Interrupted() : status;
-  }
-  context_.running_kernel_ = kernel.externals.empty() ? nullptr : &kernel;
-  const int32_t code = context_.kernel_context_->Call(call.function, arguments, ints);
-  context_.running_kernel_ = nullptr;
-  return code == 0 ? Status() : KernelFailed(kernel);
-}
-
-[[gnu::cold]] Status Interpreter::KernelFailed(const Kernel& kernel) {
-  const KernelFailure failure = context_.kernel_context_->TakeFailure();
-  const std::string where = StrCat({"kernel \"", kernel.name, "\""});
-  if (failure.code == INGOT_KERNEL_CANCELLED && context_.interrupt_.load() != kNotInterrupted) return Interrupted();
-  if (failure.code == INGOT_KERNEL_ASSERT && failure.a >= 0 &&
-      static_cast<uint64_t>(failure.a) < kernel.messages.size()) {
-    return FailedCall({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
-  }
-  return KernelFailureStatus(failure).WithContext(where);
 }
 
 }  // namespace ingot::vm

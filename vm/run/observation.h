@@ -1,7 +1,6 @@
 // What observers of invocations see and decide: profilers get every instruction that was run with its times;
-// instruments are called before and after kernels, builtins and external functions, and may skip one or stop. The
-// interpreter's observed loop (vm/run/observed_steps.cc) makes these events; without observers that loop is not entered at
-// all.
+// instruments are called before and after kernels, builtins and external functions, and may skip one or stop. Observers
+// (vm/run/observers.h) makes these events; without observers nothing of it is called.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// Runs one instruction under observation: events for profilers and instruments, and the search for the instruction that
-// makes a NaN. A part of vm/run/interpreter.h that costs nothing without observers: the plain loop does not call it.
+// Makes the events of instructions, and looks for the one that makes a NaN.
+#include "vm/run/observers.h"
+
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
-#include "runtime/finite_check.h"
+#include "vm/program/builtins.h"
 #include "vm/run/frame_words.h"
-#include "vm/run/interpreter.h"
+#include "vm/run/register_values.h"
 #include "vm/verify/failure_text.h"
 
 namespace ingot::vm {
@@ -48,6 +48,12 @@ const char* KindName(EventKind kind) {
 }
 
 std::string NameOf(const Event& event) { return StrCat({KindName(event.kind), " \"", event.name, "\""}); }
+// Whether it is a kernel, builtin or external function.
+bool IsRoutine(const Event& event) { return event.kind != EventKind::kOther; }
+
+Status StoppedAt(const Event& event) {
+  return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
+}
 
 Finiteness WorstInput(std::span<const EventArgument> arguments) {
   Finiteness worst = Finiteness::kFinite;
@@ -86,7 +92,7 @@ Status CheckOutputsFinite(const Event& event, std::span<const EventArgument> arg
 
 }  // namespace
 
-Event Interpreter::DescribeEvent(const LinkedInstruction& op, const Record& record) const {
+Event Observers::Describe(const LinkedInstruction& op, const CallRecord& record) const {
   Event event;
   event.function = record.linked->function;
   event.instruction = op.source;
@@ -108,20 +114,18 @@ Event Interpreter::DescribeEvent(const LinkedInstruction& op, const Record& reco
   } else if (in.opcode == Opcode::kCallExternal) {
     const ExternalId id = in.As<op::CallExternal>().external();
     event.kind = EventKind::kExternal;
-    event.name = context_.executable_->program().externals[id.value].name.c_str();
+    event.name = program_.externals[id.value].name.c_str();
   }
   return event;
 }
 
-// The tensors of the instruction. For an external function these are the arguments before the call and the results
-// after it, since a result may replace an argument.
-Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase, const LinkedInstruction& op,
-                                                               const Record& record, const int64_t* frame) const {
+Result<std::vector<EventArgument>> Observers::ArgumentsOf(EventPhase phase, const LinkedInstruction& op,
+                                                          const CallRecord& record, const int64_t* frame) const {
   std::vector<EventArgument> arguments;
   if (IsKernel(op)) {
     const KernelCall& call = KernelCallOf(op);
     const std::span<const int64_t> ints(record.activation->ints.data() + call.first_int, call.kernel->ints.size());
-    const DeviceId device = context_.devices_[call.kernel->device].device->id();
+    const DeviceId device = devices_.id(call.kernel->device);
     for (size_t i = 0; i < call.kernel->params.size(); ++i) {
       const KernelParam& param = call.kernel->params[i];
       int64_t dims[kMaxRank];
@@ -141,7 +145,7 @@ Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase,
   const auto add = [&](const char* name, ParamRole role, RegisterId id, FrameOffset offset) -> Status {
     const Type& type = function.TypeOf(id);
     if (!type.is_tensor()) return Status();
-    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(type, frame + offset));
+    INGOT_ASSIGN_OR_RETURN(const TensorView view, ViewOf(devices_, type, frame + offset));
     arguments.push_back({name, role, view});
     return Status();
   };
@@ -158,7 +162,7 @@ Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase,
   } else if (in.opcode == Opcode::kCallExternal) {
     const auto call = in.As<op::CallExternal>();
     const auto registers = source.As<op::CallExternal>();
-    const Signature& signature = context_.executable_->program().externals[call.external().value].signature;
+    const Signature& signature = program_.externals[call.external().value].signature;
     const bool is_before = phase == EventPhase::kBefore;
     const IdList<FrameOffset> offsets = is_before ? call.args() : call.results();
     const IdList<RegisterId> ids = is_before ? registers.args() : registers.results();
@@ -176,58 +180,48 @@ Result<std::vector<EventArgument>> Interpreter::EventArguments(EventPhase phase,
   return arguments;
 }
 
-Status Interpreter::StepObserved(const LinkedInstruction& op, const Record& record, int64_t* frame,
-                                 std::span<const TensorView> outputs) {
-  if (op.op == LinkedOp::kKernel) {
-    INGOT_RETURN_IF_ERROR(PrepareKernel(KernelCallOf(op), *record.activation, frame));
-  }
-  Event event = DescribeEvent(op, record);
-  const bool calls = event.kind != EventKind::kOther;
-  const bool asks = calls && context_.instrument_;
-  const bool checks = calls && context_.checks_finite_;
-  std::vector<EventArgument> arguments;
-  std::optional<Finiteness> inputs;
-  Decision decision = Decision::kRun;
-  if (asks || checks) {
-    INGOT_ASSIGN_OR_RETURN(arguments, EventArguments(EventPhase::kBefore, op, record, frame));
-    if (checks && (event.kind == EventKind::kExternal || WritesItsInputs(arguments))) inputs = WorstInput(arguments);
-    if (asks) decision = context_.instrument_(EventPhase::kBefore, event, arguments);
-    if (decision == Decision::kStop) {
-      return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
+Result<bool> Observers::Before(const LinkedInstruction& op, const CallRecord& record, const int64_t* frame) {
+  event_ = Describe(op, record);
+  arguments_.clear();
+  inputs_.reset();
+  decision_ = Decision::kRun;
+  if (IsRoutine(event_) && (instrument_ || checks_finite_)) {
+    INGOT_ASSIGN_OR_RETURN(arguments_, ArgumentsOf(EventPhase::kBefore, op, record, frame));
+    if (checks_finite_ && (event_.kind == EventKind::kExternal || WritesItsInputs(arguments_))) {
+      inputs_ = WorstInput(arguments_);
     }
-    if (decision == Decision::kSkip && !IsKernel(op) && HasResults(InstructionOf(op))) {
-      return Status(StatusCode::kInvalidArgument, {NameOf(event), ": it has results, so it cannot be skipped"});
+    if (instrument_) decision_ = instrument_(EventPhase::kBefore, event_, arguments_);
+    if (decision_ == Decision::kStop) return StoppedAt(event_);
+    if (decision_ == Decision::kSkip && !IsKernel(op) && HasResults(InstructionOf(op))) {
+      return Status(StatusCode::kInvalidArgument, {NameOf(event_), ": it has results, so it cannot be skipped"});
     }
   }
-  event.begin_ns = NowNs();
-  if (decision == Decision::kRun) {
-    Status status = IsKernel(op)
-                        ? LaunchKernel(KernelCallOf(op), *record.activation)
-                        : Step(record, InstructionOf(op), record.linked->function->code[op.source], frame, outputs);
-    if (!status.ok()) return status;
-  }
-  event.end_ns = NowNs();
-  if (!IsKernel(op)) {  // a kernel's arguments are still those from before
-    INGOT_ASSIGN_OR_RETURN(arguments, EventArguments(EventPhase::kAfter, op, record, frame));
-    for (const EventArgument& argument : arguments)
-      event.bytes += argument.view.size_bytes * (argument.role == ParamRole::kInOut ? 2 : 1);
-  }
-  if (context_.profiler_) context_.profiler_(event);
-  if (asks && context_.instrument_(EventPhase::kAfter, event, arguments) == Decision::kStop) {
-    return Status(StatusCode::kCancelled, {NameOf(event), ": stopped by the instrument"});
-  }
-  return checks && decision == Decision::kRun ? CheckOutputsFinite(event, arguments, inputs) : Status();
+  event_.begin_ns = NowNs();
+  return decision_ == Decision::kRun;
 }
 
-Status Interpreter::CheckParametersFinite() {
-  const Record& record = records_.back();
-  const Function& function = *record.linked->function;
+Status Observers::After(const LinkedInstruction& op, const CallRecord& record, const int64_t* frame) {
+  event_.end_ns = NowNs();
+  if (!IsKernel(op)) {  // a kernel's arguments are still those from before
+    INGOT_ASSIGN_OR_RETURN(arguments_, ArgumentsOf(EventPhase::kAfter, op, record, frame));
+    for (const EventArgument& argument : arguments_)
+      event_.bytes += argument.view.size_bytes * (argument.role == ParamRole::kInOut ? 2 : 1);
+  }
+  if (profiler_) profiler_(event_);
+  if (!IsRoutine(event_)) return Status();
+  if (instrument_ && instrument_(EventPhase::kAfter, event_, arguments_) == Decision::kStop) return StoppedAt(event_);
+  return checks_finite_ && decision_ == Decision::kRun ? CheckOutputsFinite(event_, arguments_, inputs_) : Status();
+}
+
+Status Observers::CheckParameters(const LinkedFunction& linked, const int64_t* frame) const {
+  if (!checks_finite_) return Status();
+  const Function& function = *linked.function;
   const size_t num_symbols = function.signature.symbols.size();
   for (size_t i = 0; i < function.signature.params.size(); ++i) {
     const Type& type = function.signature.params[i].type;
     if (!type.is_tensor() || type.storage == Storage::kBorrowedMut) continue;
     INGOT_ASSIGN_OR_RETURN(const TensorView view,
-                           ViewOf(type, FrameOf(record) + record.linked->frame.offsets[num_symbols + i]));
+                           ViewOf(devices_, type, frame + linked.frame.offsets[num_symbols + i]));
     if (!view.device.is_host_accessible()) continue;
     const FiniteReport report = CheckFinite(view);
     if (report.worst != Finiteness::kHasNaN) continue;
