@@ -16,8 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "compiler/codegen/cpu_kernel_emitter.h"
 #include "compiler/codegen/expand_operations.h"
-#include "compiler/codegen/kernel_emitter.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/memory_routines.h"
@@ -65,8 +65,7 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
   llvm::LLVMContext context;
   llvm::Module module(source.name, context);
   PrepareModule(module, *machine);
-  KernelEmitter emitter(module, source, target);
-  INGOT_RETURN_IF_ERROR(emitter.Emit());
+  INGOT_ASSIGN_OR_RETURN(DimCode workspace, CpuKernelEmitter(module, source, target).Emit());
   ExpandOperations(module, target);
   std::string complaint;
   llvm::raw_string_ostream complaint_stream(complaint);
@@ -75,7 +74,7 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
 
   CompiledObject result;
   result.kernel.name = source.name;
-  result.kernel.workspace = emitter.workspace();
+  result.kernel.workspace = std::move(workspace);
   if (options.emit_llvm) result.kernel.llvm = PrintModule(module);
   if (options.emit_asm) result.kernel.assembly = EmitAssembly(module, *machine);
   if (!options.link) return result;

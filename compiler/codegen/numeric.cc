@@ -92,6 +92,10 @@ llvm::Value* Numeric::FloatConstant(DataType dtype, double value) const {
                  DataType::Float(64, dtype.lanes), dtype);
 }
 
+llvm::Value* Numeric::Placeholder(DataType dtype) const {
+  return llvm::PoisonValue::get(IsSupported(dtype) ? RegisterType(dtype) : b_.getInt32Ty());
+}
+
 llvm::Value* Numeric::Broadcast(llvm::Value* scalar, int lanes) const {
   return lanes == 1 ? scalar : b_.CreateVectorSplat(static_cast<unsigned>(lanes), scalar);
 }

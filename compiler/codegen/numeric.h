@@ -29,6 +29,8 @@ class Numeric {
   llvm::Value* Constant(DataType dtype, int64_t value) const;
   llvm::Value* FloatConstant(DataType dtype, double value) const;
   llvm::Value* Broadcast(llvm::Value* scalar, int lanes) const;
+  // A value of the dtype that is never used: the kernel is known not to compile. Takes every dtype.
+  llvm::Value* Placeholder(DataType dtype) const;
 
   // Converts between any two supported dtypes of equal lanes, rounding as the target dtype does.
   llvm::Value* Convert(llvm::Value* value, DataType from, DataType to) const;

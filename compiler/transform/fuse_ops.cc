@@ -66,7 +66,7 @@ bool SameShape(const ir::Type& a, const ir::Type& b) {
 }
 
 // Whether the function's result is a product of floats: a sum that reads it in the same kernel takes it unrounded
-// (KernelEmitter::TryFusedMultiplyAdd).
+// (ExprEmitter::TryFusedMultiplyAdd).
 bool EndsInProduct(const ir::PrimFunc& function) {
   struct Finder : ir::StmtVisitor {
     using ir::StmtVisitor::Visit;

@@ -1,0 +1,46 @@
+// CpuAllocations: the memory of buffers that a kernel for a CPU allocates. Local ones lie on the stack, as allocas of
+// the entry block (SROA turns constant-indexed ones into registers); global ones follow each other in the workspace that
+// the caller brings. It owns how much of both has been handed out. Private to code generation.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/codegen/cpu_kernel_context.h"
+#include "compiler/codegen/expr_emitter.h"
+#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/kernel_status.h"
+#include "compiler/codegen/memory_access.h"
+#include "compiler/target/target.h"
+#include "runtime/dim_code.h"
+
+namespace ingot::codegen {
+
+class CpuAllocations {
+ public:
+  CpuAllocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,
+                 CpuKernelContext& context, const Target& target);
+
+  // Null after a failure. in_task: the function that is being emitted is a parallel loop's, not the kernel itself.
+  std::optional<Storage> Allocate(const ir::Buffer& buffer, bool in_task);
+  // The size in bytes of all that lies in the workspace, over the kernel's integer arguments.
+  Result<DimCode> WorkspaceSize(const std::vector<ir::PrimVar>& ints) const;
+
+ private:
+  llvm::Value* AllocateLocal(const ir::Buffer& buffer);
+  llvm::Value* AllocateInWorkspace(const ir::Buffer& buffer);
+
+  FunctionBuilder& function_;
+  KernelStatus& status_;
+  MemoryAccess& memory_;
+  ExprEmitter& exprs_;
+  CpuKernelContext& context_;
+  llvm::IRBuilder<>& b_;
+  const int64_t max_local_bytes_;
+  std::unordered_map<const llvm::Function*, int64_t> local_bytes_;
+  ir::PrimExpr workspace_bytes_;
+};
+
+}  // namespace ingot::codegen

@@ -1,0 +1,108 @@
+// The function around a kernel: arguments in, the body, its code out.
+#include "compiler/codegen/cpu_kernel_emitter.h"
+
+#include <string>
+
+#include "runtime/check.h"
+#include "runtime/kernel_abi.h"
+
+namespace ingot::codegen {
+
+CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& source, const Target& target)
+    : source_(source),
+      ints_(KernelIntArguments(source.lowered)),
+      function_(module),
+      status_(source.name),
+      context_(function_),
+      memory_(function_, source.name, target),
+      exprs_(function_, status_, memory_, context_, source.description),
+      stmts_(function_, status_, memory_, exprs_, context_, *this, source.description),
+      allocations_(function_, status_, memory_, exprs_, context_, target),
+      loops_(function_, status_, memory_, exprs_, stmts_, context_, source.name) {}
+
+Result<DimCode> CpuKernelEmitter::Emit() {
+  llvm::Function* kernel = AddKernel();
+  function_.Start(kernel);
+  BindInts(kernel->getArg(2));
+  if (!status_.failed()) BindBuffers(kernel->getArg(1));
+  stmts_.Emit(source_.lowered->body);
+  llvm::IRBuilder<>& b = function_.instructions();
+  b.CreateRet(b.getInt32(INGOT_KERNEL_OK));
+  INGOT_RETURN_IF_ERROR(status_.get());
+  Result<DimCode> workspace = allocations_.WorkspaceSize(ints_);
+  if (workspace.ok()) return workspace;
+  status_.Unsupported("the size of its workspaces: " + workspace.status().message());
+  return status_.get();
+}
+
+llvm::Function* CpuKernelEmitter::AddKernel() {
+  llvm::IRBuilder<>& b = function_.instructions();
+  auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
+  llvm::Function* kernel =
+      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source_.name, function_.module());
+  kernel->setDSOLocal(true);
+  const char* names[] = {"context", "buffers", "ints"};
+  for (llvm::Argument& argument : kernel->args()) {
+    argument.setName(names[argument.getArgNo()]);
+    argument.addAttr(llvm::Attribute::NoAlias);
+    argument.addAttr(llvm::Attribute::ReadOnly);
+  }
+  return kernel;
+}
+
+void CpuKernelEmitter::BindInts(llvm::Value* ints) {
+  llvm::IRBuilder<>& b = function_.instructions();
+  for (size_t i = 0; i < ints_.size(); ++i) {
+    const ir::PrimVar& var = ints_[i];
+    if (!Numeric::IsSupported(var->dtype) || var->dtype.is_handle()) {
+      return status_.Unsupported("scalar parameter \"" + var->name + "\" is " + var->dtype.ToString());
+    }
+    llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), ints, i);
+    llvm::Value* word = function_.LoadInvariant(b.getInt64Ty(), slot, var->name + ".word");
+    // A value is in the low bytes of its word.
+    llvm::Value* value = word;
+    llvm::Type* type = Numeric(b).RegisterType(var->dtype);
+    if (type->isFloatingPointTy()) {
+      value = b.CreateBitCast(b.CreateTrunc(word, b.getIntNTy(type->getScalarSizeInBits())), type, var->name);
+    } else if (type != word->getType()) {
+      value = b.CreateTrunc(word, type, var->name);
+    }
+    exprs_.Bind(var.get(), value);
+  }
+}
+
+void CpuKernelEmitter::BindBuffers(llvm::Value* buffers) {
+  llvm::IRBuilder<>& b = function_.instructions();
+  size_t index = 0;
+  std::vector<int> scopes;
+  for (const ir::PrimFuncParam& param : source_.lowered->params) {
+    if (!param.buffer) continue;
+    if (!Numeric::IsSupported(param.buffer->dtype) || param.buffer->dtype.is_handle()) {
+      return status_.Unsupported("parameter \"" + param.buffer->name + "\" is " + param.buffer->dtype.ToString() +
+                                 ", which kernels do not support yet");
+    }
+    INGOT_CHECK(index < source_.description.kernel.params.size(), "the description lacks a parameter");
+    const vm::KernelParam& described = source_.description.kernel.params[index];
+    llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers, index);
+    llvm::LoadInst* pointer = function_.LoadInvariant(b.getPtrTy(), slot, param.buffer->name);
+    function_.SetPointerAlignment(pointer, described.alignment);
+    const int scope = memory_.scopes().Add(param.buffer->name);
+    scopes.push_back(scope);
+    if (described.in_place) memory_.scopes().MayAlias(scope, scopes.at(*described.in_place));
+    memory_.Bind(param.buffer->data.get(), {pointer, scope, described.alignment});
+    ++index;
+  }
+}
+
+void CpuKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
+  if (loop.for_kind != ir::ForKind::kParallel) {
+    return status_.Unsupported("loop \"" + loop.var->name + "\" was not lowered");
+  }
+  loops_.Emit(loop);
+}
+
+std::optional<Storage> CpuKernelEmitter::Allocate(const ir::Buffer& buffer) {
+  return allocations_.Allocate(buffer, loops_.in_task());
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,80 @@
+// ExprEmitter: expressions of lowered functions (compiler/transform/tensor/lowered.h) as LLVM values. It owns the values
+// of variables in the function that is being emitted, their bounds, and whether index arithmetic is being emitted,
+// which is marked as not overflowing. It assumes nothing of how the kernel was called: arguments are bound to variables
+// by the target's emitter, buffers lie where MemoryAccess says, failures and calls go through KernelRuntime. Private to
+// code generation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/arith/analyzer.h"
+#include "compiler/codegen/arithmetic.h"
+#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/intrinsic_emitter.h"
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/codegen/kernel_runtime.h"
+#include "compiler/codegen/kernel_status.h"
+#include "compiler/codegen/memory_access.h"
+#include "compiler/codegen/numeric.h"
+#include "compiler/ir/expr.h"
+
+namespace ingot::codegen {
+
+class ExprEmitter {
+ public:
+  using VariableMap = std::unordered_map<const ir::PrimVarNode*, llvm::Value*>;
+
+  ExprEmitter(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, KernelRuntime& runtime,
+              const KernelDescription& description);
+
+  // After a failure, a placeholder of the dtype.
+  llvm::Value* Emit(const ir::PrimExpr& expr);
+  // Emit for an expression whose integer arithmetic does not overflow.
+  llvm::Value* EmitWithoutOverflow(const ir::PrimExpr& expr);
+  llvm::Value* EmitIndex(const ir::PrimExpr& expr);  // the same as i64 (or a vector of it)
+  // Null after a failure.
+  std::optional<Address> EmitAddress(const ir::Buffer& buffer, const std::vector<ir::PrimExpr>& indices);
+  // If the condition is a ramp of step 1 below a bound, it holds for the first lanes alone; returns how many (i32).
+  // Null: the condition has another form.
+  llvm::Value* EmitCountOfFirstLanes(const ir::PrimExpr& condition);
+
+  void Bind(const ir::PrimVarNode* variable, llvm::Value* value) { variables_[variable] = value; }
+  void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }
+  llvm::Value* Find(const ir::PrimVarNode* variable) const;  // null: not bound
+  // For a function inside of another one, which sees none of the other's values.
+  VariableMap ExchangeVariables(VariableMap variables);
+
+ private:
+  llvm::Value* EmitVariable(const ir::PrimVarNode& variable);
+  llvm::Value* EmitBinary(const ir::BinaryNode& node);
+  llvm::Value* TryFusedMultiplyAdd(const ir::BinaryNode& node);
+  Divisor DescribeDivisor(const ir::BinaryNode& node);
+  llvm::Value* EmitSelect(const ir::SelectNode& node);
+  llvm::Value* EmitRamp(const ir::RampNode& node);
+  llvm::Value* EmitShuffle(const ir::ShuffleNode& node);
+  llvm::Value* EmitLoad(const ir::BufferLoadNode& load);
+  llvm::Value* EmitCall(const ir::PrimCallNode& call);
+  llvm::Value* EmitIfThenElse(const ir::PrimCallNode& call);
+  llvm::Value* EmitMaskedValue(const ir::PrimCallNode& call);
+  llvm::Value* EmitExternal(const ir::PrimCallNode& call);
+  // Reports the message and returns a placeholder.
+  llvm::Value* Unsupported(DataType dtype, const std::string& message);
+
+  FunctionBuilder& function_;
+  KernelStatus& status_;
+  MemoryAccess& memory_;
+  KernelRuntime& runtime_;
+  const KernelDescription& description_;
+  llvm::IRBuilder<>& b_;
+  Numeric numeric_;
+  Arithmetic arithmetic_;
+  IntrinsicEmitter intrinsics_;
+  arith::Analyzer analyzer_;
+  VariableMap variables_;
+  int no_overflow_depth_ = 0;  // nesting depth of EmitWithoutOverflow
+};
+
+}  // namespace ingot::codegen

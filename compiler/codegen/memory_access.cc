@@ -1,0 +1,163 @@
+// The instructions of one access: a plain, masked or gathered one, or one per lane. Booleans take a byte in memory.
+#include "compiler/codegen/memory_access.h"
+
+#include <bit>
+#include <utility>
+#include <vector>
+
+namespace ingot::codegen {
+namespace {
+
+llvm::Align ElementAlignment(DataType dtype) {
+  return llvm::Align(static_cast<uint64_t>(dtype.is_bool() ? 1 : dtype.bits / 8));
+}
+
+}  // namespace
+
+MemoryAccess::MemoryAccess(FunctionBuilder& function, const std::string& kernel, const Target& target)
+    : function_(function),
+      b_(function.instructions()),
+      numeric_(b_),
+      has_mask_registers_(target.vector_bits >= 512),
+      scopes_(function.context(), kernel) {}
+
+const Storage* MemoryAccess::Find(const ir::PrimVarNode* data) const {
+  const auto found = storage_.find(data);
+  return found == storage_.end() ? nullptr : &found->second;
+}
+
+MemoryAccess::StorageMap MemoryAccess::ExchangeStorage(StorageMap storage) {
+  return std::exchange(storage_, std::move(storage));
+}
+
+bool MemoryAccess::IsMasked(int lanes) const {
+  if (mask_.lanes == nullptr || lanes == 1) return false;
+  return static_cast<int>(llvm::cast<llvm::FixedVectorType>(mask_.lanes->getType())->getNumElements()) == lanes;
+}
+
+llvm::Value* MemoryAccess::ElementPointer(const Address& address, DataType dtype, llvm::Value* offset) {
+  return b_.CreateInBoundsGEP(numeric_.MemoryType(dtype.element_of()), address.storage.base, offset);
+}
+
+llvm::Value* MemoryAccess::LaneOffset(const Address& address, int lane) {
+  if (address.stride == nullptr) return b_.CreateExtractElement(address.offset, static_cast<uint64_t>(lane));
+  return b_.CreateNSWAdd(address.offset, b_.CreateNSWMul(address.stride, b_.getInt64(static_cast<uint64_t>(lane))));
+}
+
+llvm::Value* MemoryAccess::LanePointers(const Address& address, DataType dtype) {
+  llvm::Value* offsets = address.offset;
+  if (address.stride != nullptr) {
+    std::vector<llvm::Constant*> lanes;
+    for (int lane = 0; lane < address.lanes; ++lane) lanes.push_back(b_.getInt64(static_cast<uint64_t>(lane)));
+    offsets =
+        b_.CreateAdd(numeric_.Broadcast(offsets, address.lanes),
+                     b_.CreateMul(numeric_.Broadcast(address.stride, address.lanes), llvm::ConstantVector::get(lanes)));
+  }
+  return b_.CreateGEP(numeric_.MemoryType(dtype.element_of()), address.storage.base, offsets);
+}
+
+llvm::Value* MemoryAccess::LoadAt(const Address& address, llvm::Value* offset, DataType dtype) {
+  llvm::Value* pointer = ElementPointer(address, dtype, offset);
+  llvm::LoadInst* load = b_.CreateAlignedLoad(numeric_.MemoryType(dtype), pointer, ElementAlignment(dtype));
+  scopes_.Annotate(load, address.storage.alias_scope);
+  return load;
+}
+
+void MemoryAccess::StoreAt(const Address& address, llvm::Value* offset, llvm::Value* value, DataType dtype) {
+  llvm::Value* pointer = ElementPointer(address, dtype, offset);
+  scopes_.Annotate(b_.CreateAlignedStore(value, pointer, ElementAlignment(dtype)), address.storage.alias_scope);
+}
+
+llvm::Value* MemoryAccess::LoadMasked(const Address& address, DataType dtype) {
+  const llvm::Align alignment = ElementAlignment(dtype);
+  llvm::Type* type = numeric_.MemoryType(dtype);
+  llvm::Value* zero = llvm::Constant::getNullValue(type);
+  llvm::CallInst* load =
+      address.contiguous
+          ? b_.CreateMaskedLoad(type, ElementPointer(address, dtype, address.offset), alignment, mask_.lanes, zero)
+          : b_.CreateMaskedGather(type, LanePointers(address, dtype), alignment, mask_.lanes, zero);
+  scopes_.Annotate(load, address.storage.alias_scope);
+  return load;
+}
+
+void MemoryAccess::StoreMasked(const Address& address, llvm::Value* value, DataType dtype) {
+  const llvm::Align alignment = ElementAlignment(dtype);
+  llvm::CallInst* store =
+      address.contiguous
+          ? b_.CreateMaskedStore(value, ElementPointer(address, dtype, address.offset), alignment, mask_.lanes)
+          : b_.CreateMaskedScatter(value, LanePointers(address, dtype), alignment, mask_.lanes);
+  scopes_.Annotate(store, address.storage.alias_scope);
+}
+
+// Stores the first lanes as a half, a quarter, ... of the vector, one after the other, as the bits of their count say.
+// Masked stores are slow if the machine has no mask registers, and a count that is the same for each row makes these
+// branches predictable.
+void MemoryAccess::StoreFirstLanes(const Address& address, llvm::Value* value, DataType dtype) {
+  const auto lanes_of = [&](llvm::Value* vector, int first, int count) -> llvm::Value* {
+    if (count == 1) return b_.CreateExtractElement(vector, static_cast<uint64_t>(first));
+    std::vector<int> lanes(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) lanes[static_cast<size_t>(i)] = first + i;
+    return b_.CreateShuffleVector(vector, lanes);
+  };
+  llvm::Value* offset = address.offset;
+  const auto store_if = [&](llvm::Value* condition, llvm::Value* part, llvm::BasicBlock* after) {
+    llvm::BasicBlock* store = function_.NewBlock("store");
+    llvm::BasicBlock* next = function_.NewBlock("next");
+    b_.CreateCondBr(condition, store, next);
+    b_.SetInsertPoint(store);
+    StoreAt(address, offset, part, dtype);
+    b_.CreateBr(after != nullptr ? after : next);
+    b_.SetInsertPoint(next);
+  };
+  llvm::BasicBlock* done = function_.NewBlock("stored");
+  store_if(b_.CreateICmpEQ(mask_.count, b_.getInt32(static_cast<uint32_t>(dtype.lanes))), value, done);
+  for (int width = dtype.lanes / 2; width > 0; width /= 2) {
+    llvm::Value* low = lanes_of(value, 0, width);
+    llvm::Value* high = lanes_of(value, width, width);
+    llvm::Value* takes =
+        b_.CreateICmpNE(b_.CreateAnd(mask_.count, b_.getInt32(static_cast<uint32_t>(width))), b_.getInt32(0));
+    store_if(takes, low, nullptr);
+    value = b_.CreateSelect(takes, high, low);
+    offset = b_.CreateSelect(takes, b_.CreateNSWAdd(offset, b_.getInt64(static_cast<uint64_t>(width))), offset);
+  }
+  b_.CreateBr(done);
+  b_.SetInsertPoint(done);
+}
+
+llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
+  const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
+  const bool is_splat = stride != nullptr && stride->isZero();
+  llvm::Value* value = nullptr;
+  if (IsMasked(address.lanes) && !is_splat) {
+    value = LoadMasked(address, dtype);
+  } else if (address.contiguous) {
+    value = LoadAt(address, address.offset, dtype);
+  } else if (is_splat) {
+    value = numeric_.Broadcast(LoadAt(address, address.offset, dtype.element_of()), dtype.lanes);
+  } else {
+    value = llvm::PoisonValue::get(numeric_.MemoryType(dtype));
+    for (int lane = 0; lane < dtype.lanes; ++lane) {
+      llvm::Value* element = LoadAt(address, LaneOffset(address, lane), dtype.element_of());
+      value = b_.CreateInsertElement(value, element, static_cast<uint64_t>(lane));
+    }
+  }
+  return numeric_.FromMemory(value, dtype);
+}
+
+void MemoryAccess::Store(const Address& address, llvm::Value* value, DataType dtype) {
+  value = numeric_.ToMemory(value, dtype);
+  if (IsMasked(address.lanes)) {
+    const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(address.lanes));
+    if (address.contiguous && mask_.count != nullptr && !has_mask_registers_ && is_power_of_two) {
+      return StoreFirstLanes(address, value, dtype);
+    }
+    return StoreMasked(address, value, dtype);
+  }
+  if (address.contiguous) return StoreAt(address, address.offset, value, dtype);
+  for (int lane = 0; lane < address.lanes; ++lane) {
+    llvm::Value* element = b_.CreateExtractElement(value, static_cast<uint64_t>(lane));
+    StoreAt(address, LaneOffset(address, lane), element, dtype);
+  }
+}
+
+}  // namespace ingot::codegen

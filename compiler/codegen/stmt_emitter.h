@@ -1,0 +1,55 @@
+// StmtEmitter: statements of lowered functions (compiler/transform/tensor/lowered.h) as LLVM instructions. It owns
+// nothing: values are ExprEmitter's, accesses and their mask MemoryAccess's. Loops that a target runs its own way, and
+// the memory of allocated buffers, it asks of the target. Private to code generation.
+#pragma once
+
+#include <optional>
+
+#include "compiler/codegen/expr_emitter.h"
+#include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/kernel_runtime.h"
+#include "compiler/codegen/kernel_status.h"
+#include "compiler/codegen/memory_access.h"
+#include "compiler/ir/expr.h"
+#include "compiler/ir/stmt.h"
+
+namespace ingot::codegen {
+
+// The statements of a kernel that mean something else on each target.
+class TargetStatements {
+ public:
+  virtual ~TargetStatements() = default;
+  // A loop whose iterations are independent of each other: parallel, or bound to the threads of a device.
+  virtual void EmitIndependentLoop(const ir::ForNode& loop) = 0;
+  // The memory of a buffer that the kernel allocates; null after a failure.
+  virtual std::optional<Storage> Allocate(const ir::Buffer& buffer) = 0;
+};
+
+class StmtEmitter {
+ public:
+  StmtEmitter(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,
+              KernelRuntime& runtime, TargetStatements& target, const KernelDescription& description);
+
+  void Emit(const ir::Stmt& stmt);
+
+ private:
+  void EmitStore(const ir::BufferStoreNode& store);
+  void EmitIf(const ir::IfStmtNode& node);
+  void EmitFor(const ir::ForNode& loop);
+  void EmitSerialFor(const ir::ForNode& loop);
+  void EmitWhile(const ir::WhileNode& loop);
+  void EmitAllocate(const ir::AllocateNode& allocate);
+  void EmitAssert(const ir::AssertStmtNode& node);
+
+  FunctionBuilder& function_;
+  KernelStatus& status_;
+  MemoryAccess& memory_;
+  ExprEmitter& exprs_;
+  KernelRuntime& runtime_;
+  TargetStatements& target_;
+  const KernelDescription& description_;
+  llvm::IRBuilder<>& b_;
+  Numeric numeric_;
+};
+
+}  // namespace ingot::codegen
