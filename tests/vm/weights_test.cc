@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string>
 
 #include "formats/file.h"
 #include "formats/hash.h"
@@ -25,7 +26,7 @@ Tensor Pair(float a, float b) {
 }
 
 // main() gives w and p, where p is w + w, prepared.
-constexpr const char* kFunctions = R"(constant "p" float32[2] = prepared @prepare 0
+const std::string kFunctions = R"(constant "p" float32[2] = prepared @prepare 0
 function @prepare () -> (p: float32[2]) {
   register r0: constant float32[2]
   register r1: float32[2]
@@ -62,7 +63,7 @@ Result<std::shared_ptr<const Executable>> OpenBytes(const std::vector<std::byte>
 }
 
 TEST_CASE("replaced weights are what functions read, and what is packed from") {
-  const Program program = *Assemble(std::string("ingot 1\nconstant \"w\" float32[2] weight = 1, 2\n") + kFunctions);
+  const Program program = *Assemble("ingot 1\nconstant \"w\" float32[2] weight = 1, 2\n" + kFunctions);
   const std::vector<std::byte> bytes = *EncodeProgram(program);
   CHECK(Run(*OpenBytes(bytes, {})) == std::vector<float>{1, 2, 2, 4});
   OpenOptions options;
@@ -74,7 +75,7 @@ TEST_CASE("replaced weights are what functions read, and what is packed from") {
   CHECK(OpenBytes(bytes, options).status().message().find("expected float32[2], got float32[1, 2]") !=
         std::string::npos);
   const std::vector<std::byte> packed =
-      *EncodeProgram(*Assemble(std::string("ingot 1\nconstant \"w\" float32[2] = 1, 2\n") + kFunctions));
+      *EncodeProgram(*Assemble("ingot 1\nconstant \"w\" float32[2] = 1, 2\n" + kFunctions));
   options.weights = {{"w", Pair(10, 20)}};
   CHECK(OpenBytes(packed, options).status().message().find("cannot be replaced") != std::string::npos);
 }
