@@ -1,6 +1,6 @@
 // CpuAllocations: the memory of buffers that a kernel for a CPU allocates. Local ones lie on the stack, as allocas of
-// the entry block (SROA turns constant-indexed ones into registers); global ones follow each other in the workspace that
-// the caller brings. It owns how much of both has been handed out. Private to code generation.
+// the entry block (SROA turns constant-indexed ones into registers); global ones follow each other in the workspace
+// that the caller brings. It owns how much of both has been handed out. Private to code generation.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "compiler/codegen/memory_access.h"
 #include "compiler/target/target.h"
 #include "runtime/dim_code.h"
+#include "runtime/status.h"
 
 namespace ingot::codegen {
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/cpu_kernel_context.h"
 #include "compiler/codegen/function_builder.h"

@@ -1,8 +1,8 @@
-// ExprEmitter: expressions of lowered functions (compiler/transform/tensor/lowered.h) as LLVM values. It owns the values
-// of variables in the function that is being emitted, their bounds, and whether index arithmetic is being emitted,
-// which is marked as not overflowing. It assumes nothing of how the kernel was called: arguments are bound to variables
-// by the target's emitter, buffers lie where MemoryAccess says, failures and calls go through KernelRuntime. Private to
-// code generation.
+// ExprEmitter: expressions of lowered functions (compiler/transform/tensor/lowered.h) as LLVM values. It owns the
+// values of variables in the function that is being emitted, their bounds, and whether index arithmetic is being
+// emitted, which is marked as not overflowing. It assumes nothing of how the kernel was called: arguments are bound to
+// variables by the target's emitter, buffers lie where MemoryAccess says, failures and calls go through KernelRuntime.
+// Private to code generation.
 #pragma once
 
 #include <optional>
