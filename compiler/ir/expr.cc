@@ -10,22 +10,8 @@
 namespace ingot::ir {
 
 INGOT_DEFINE_NODE(ExprNode);
-INGOT_DEFINE_NODE(VarNode);
-INGOT_DEFINE_NODE(ConstantNode);
-INGOT_DEFINE_NODE(OpNode);
-INGOT_DEFINE_NODE(GlobalVarNode);
-INGOT_DEFINE_NODE(ExternFuncNode);
-INGOT_DEFINE_NODE(CallNode);
-INGOT_DEFINE_NODE(TupleNode);
-INGOT_DEFINE_NODE(TupleGetItemNode);
-INGOT_DEFINE_NODE(ShapeExprNode);
-INGOT_DEFINE_NODE(PrimValueNode);
-INGOT_DEFINE_NODE(StringValueNode);
-INGOT_DEFINE_NODE(DataTypeValueNode);
-INGOT_DEFINE_NODE(SeqExprNode);
-INGOT_DEFINE_NODE(IfNode);
-INGOT_DEFINE_NODE(FunctionNode);
-INGOT_DEFINE_NODE(PrimFuncNode);
+#define INGOT_EXPR_NODE(enumerator, Node) INGOT_DEFINE_NODE(Node);
+#include "compiler/ir/nodes.def"
 
 ConstantData::ConstantData(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes,
                            std::shared_ptr<const void> owner)

@@ -21,22 +21,8 @@ struct OpRow;  // one row of the operator table, compiler/op/registry.h
 namespace ingot::ir {
 
 enum class ExprKind : uint8_t {
-  kVar,
-  kConstant,
-  kCall,
-  kTuple,
-  kTupleGetItem,
-  kIf,
-  kShapeExpr,
-  kPrimValue,
-  kStringValue,
-  kDataTypeValue,
-  kOp,
-  kGlobalVar,
-  kExternFunc,
-  kSeqExpr,
-  kFunction,
-  kPrimFunc,
+#define INGOT_EXPR_NODE(enumerator, Node) enumerator,
+#include "compiler/ir/nodes.def"
 };
 struct ExprNode : Node {
   INGOT_NODE_MEMBERS(ExprNode);
@@ -56,6 +42,7 @@ struct VarNode : ExprNode {
   bool is_dataflow;
   VarNode(std::string n, Type t, bool dataflow = false)
       : ExprNode(kKind, std::move(t)), name(std::move(n)), is_dataflow(dataflow) {}
+  static constexpr void Fields(auto&& walk) { walk(IdentityOf(&VarNode::name)); }
 };
 using Var = Ref<VarNode>;
 
@@ -91,6 +78,7 @@ struct ConstantNode : ExprNode {
   std::shared_ptr<const ConstantData> data;
   std::string name;  // a hint: the parameter's name in the source; may be empty
   explicit ConstantNode(std::shared_ptr<const ConstantData> d, std::string n = "");  // sets the tensor type
+  static constexpr void Fields(auto&& walk) { walk(&ConstantNode::data); }
 };
 using Constant = Ref<ConstantNode>;
 
@@ -100,12 +88,14 @@ struct OpNode : ExprNode {  // made by the operator table alone, one node per op
   std::string name;  // "nn.conv2d", "add", "call_tir", ...
   const op::OpRow* row;
   OpNode(std::string n, const op::OpRow* r) : ExprNode(kKind), name(std::move(n)), row(r) {}
+  static constexpr void Fields(auto&& walk) { walk(&OpNode::name); }
 };
 struct GlobalVarNode : ExprNode {  // unique by name within a module
   static constexpr ExprKind kKind = ExprKind::kGlobalVar;
   INGOT_NODE_MEMBERS(GlobalVarNode);
   std::string name;
   explicit GlobalVarNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
+  static constexpr void Fields(auto&& walk) { walk(&GlobalVarNode::name); }
 };
 using GlobalVar = Ref<GlobalVarNode>;
 struct ExternFuncNode : ExprNode {  // a function that the embedding program registers, by name
@@ -113,6 +103,7 @@ struct ExternFuncNode : ExprNode {  // a function that the embedding program reg
   INGOT_NODE_MEMBERS(ExternFuncNode);
   std::string name;
   explicit ExternFuncNode(std::string n, Type t = nullptr) : ExprNode(kKind, std::move(t)), name(std::move(n)) {}
+  static constexpr void Fields(auto&& walk) { walk(&ExternFuncNode::name); }
 };
 
 struct CallNode : ExprNode {
@@ -128,6 +119,9 @@ struct CallNode : ExprNode {
         args(std::move(a)),
         attrs(std::move(at)),
         type_args(std::move(ta)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&CallNode::callee, &CallNode::args, &CallNode::attrs, &CallNode::type_args);
+  }
 };
 using Call = Ref<CallNode>;
 struct TupleNode : ExprNode {
@@ -135,6 +129,7 @@ struct TupleNode : ExprNode {
   INGOT_NODE_MEMBERS(TupleNode);
   std::vector<Expr> fields;
   explicit TupleNode(std::vector<Expr> f, Type t = nullptr) : ExprNode(kKind, std::move(t)), fields(std::move(f)) {}
+  static constexpr void Fields(auto&& walk) { walk(&TupleNode::fields); }
 };
 struct TupleGetItemNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kTupleGetItem;
@@ -143,30 +138,35 @@ struct TupleGetItemNode : ExprNode {
   int64_t index;
   TupleGetItemNode(Expr e, int64_t i, Type t = nullptr)
       : ExprNode(kKind, std::move(t)), tuple(std::move(e)), index(i) {}
+  static constexpr void Fields(auto&& walk) { walk(&TupleGetItemNode::index, &TupleGetItemNode::tuple); }
 };
 struct ShapeExprNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kShapeExpr;
   INGOT_NODE_MEMBERS(ShapeExprNode);
   std::vector<PrimExpr> dims;
   explicit ShapeExprNode(std::vector<PrimExpr> d);  // sets the type
+  static constexpr void Fields(auto&& walk) { walk(&ShapeExprNode::dims); }
 };
 struct PrimValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kPrimValue;
   INGOT_NODE_MEMBERS(PrimValueNode);
   PrimExpr value;
   explicit PrimValueNode(PrimExpr v);  // sets the type
+  static constexpr void Fields(auto&& walk) { walk(&PrimValueNode::value); }
 };
 struct StringValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kStringValue;
   INGOT_NODE_MEMBERS(StringValueNode);
   std::string value;
   explicit StringValueNode(std::string v);
+  static constexpr void Fields(auto&& walk) { walk(&StringValueNode::value); }
 };
 struct DataTypeValueNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kDataTypeValue;
   INGOT_NODE_MEMBERS(DataTypeValueNode);
   DataType value;
   explicit DataTypeValueNode(DataType v);
+  static constexpr void Fields(auto&& walk) { walk(&DataTypeValueNode::value); }
 };
 
 // var = value, or var = R.match_cast(value, type) which checks at run time and binds new symbolic variables.
@@ -180,6 +180,7 @@ struct Binding {
 struct BindingBlock {
   std::vector<Binding> bindings;
   bool is_dataflow = false;  // pure and straight-line
+  static constexpr void Fields(auto&& walk) { walk(&BindingBlock::is_dataflow, &BindingBlock::bindings); }
 };
 struct SeqExprNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kSeqExpr;
@@ -188,6 +189,7 @@ struct SeqExprNode : ExprNode {
   Expr body;  // a Var, Constant, Tuple, ShapeExpr, ... : no call
   SeqExprNode(std::vector<BindingBlock> b, Expr e, Type t = nullptr)
       : ExprNode(kKind, t ? std::move(t) : e->type), blocks(std::move(b)), body(std::move(e)) {}
+  static constexpr void Fields(auto&& walk) { walk(&SeqExprNode::blocks, &SeqExprNode::body); }
 };
 using SeqExpr = Ref<SeqExprNode>;
 struct IfNode : ExprNode {
@@ -200,6 +202,7 @@ struct IfNode : ExprNode {
         condition(std::move(c)),
         then_branch(std::move(t)),
         else_branch(std::move(e)) {}
+  static constexpr void Fields(auto&& walk) { walk(&IfNode::condition, &IfNode::then_branch, &IfNode::else_branch); }
 };
 struct FunctionNode : ExprNode {
   static constexpr ExprKind kKind = ExprKind::kFunction;
@@ -218,6 +221,10 @@ struct FunctionNode : ExprNode {
         is_pure(pure),
         is_private(priv),
         attrs(std::move(a)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(Defines(&FunctionNode::params), BindsSymbols(&FunctionNode::result_type), &FunctionNode::is_pure,
+         &FunctionNode::is_private, &FunctionNode::attrs, &FunctionNode::body);
+  }
 };
 using Function = Ref<FunctionNode>;
 
@@ -236,6 +243,9 @@ struct PrimFuncNode : ExprNode {
   Attrs attrs;  // "tirx.noalias": true, "op_pattern", ...
   PrimFuncNode(std::vector<PrimFuncParam> p, Stmt b, bool priv = false, Attrs a = {})
       : ExprNode(kKind), params(std::move(p)), body(std::move(b)), is_private(priv), attrs(std::move(a)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(Defines(&PrimFuncNode::params), &PrimFuncNode::is_private, &PrimFuncNode::attrs, &PrimFuncNode::body);
+  }
 };
 using PrimFunc = Ref<PrimFuncNode>;
 

@@ -1,6 +1,7 @@
 // One mutator with a map of the variables and buffers that were made anew.
 #include "compiler/ir/fresh_copy.h"
 
+#include "compiler/ir/field_walk.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::ir {
@@ -22,37 +23,18 @@ class Freshener : public StmtMutator {
     view.data = AsRef<PrimVarNode>(data->second);
     return buffers_[buffer] = Make<BufferNode>(std::move(view));
   }
-  Stmt Mutate(const Ref<ForNode>& loop) override {
-    ForNode copy = *loop;
-    copy.extent = MutatePrim(loop->extent);
-    copy.var = Fresh(loop->var);
-    copy.body = MutateStmt(loop->body);
-    return Make<ForNode>(std::move(copy));
-  }
-  Stmt Mutate(const Ref<LetStmtNode>& let) override {
-    PrimExpr value = MutatePrim(let->value);
-    PrimVar var = Fresh(let->var);
-    return Make<LetStmtNode>(std::move(var), std::move(value), MutateStmt(let->body));
-  }
-  PrimExpr Mutate(const Ref<LetNode>& let) override {
-    PrimExpr value = MutatePrim(let->value);
-    PrimVar var = Fresh(let->var);
-    return Make<LetNode>(std::move(var), std::move(value), MutatePrim(let->body));
-  }
-  Stmt Mutate(const Ref<AllocateNode>& allocate) override {
-    BufferNode copy = *allocate->buffer;
-    copy.data = Fresh(copy.data);
-    Buffer fresh = Make<BufferNode>(std::move(copy));
-    buffers_[allocate->buffer] = fresh;
-    return Make<AllocateNode>(std::move(fresh), MutateStmt(allocate->body), allocate->annotations);
-  }
-
- private:
-  PrimVar Fresh(const PrimVar& var) {
+  PrimVar DefineVar(const PrimVar& var) override {
     PrimVar fresh = MakePrimVar(var->name, var->dtype);
     map_[var] = fresh;
     return fresh;
   }
+  Buffer DefineBuffer(const Buffer& buffer) override {
+    BufferNode copy = MutateFields(*this, *buffer).value_or(*buffer);
+    copy.data = DefineVar(copy.data);
+    return buffers_[buffer] = Make<BufferNode>(std::move(copy));
+  }
+
+ private:
   PrimVarMap map_;
   BufferMap buffers_;
 };

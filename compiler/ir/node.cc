@@ -9,12 +9,8 @@
 namespace ingot::ir {
 
 INGOT_DEFINE_NODE(TypeNode);
-INGOT_DEFINE_NODE(ObjectTypeNode);
-INGOT_DEFINE_NODE(PrimTypeNode);
-INGOT_DEFINE_NODE(ShapeTypeNode);
-INGOT_DEFINE_NODE(TensorTypeNode);
-INGOT_DEFINE_NODE(TupleTypeNode);
-INGOT_DEFINE_NODE(CallableTypeNode);
+#define INGOT_TYPE_NODE(enumerator, Node) INGOT_DEFINE_NODE(Node);
+#include "compiler/ir/nodes.def"
 
 Node::Node(const Node& other) : span(other.span) {}
 Node::~Node() = default;

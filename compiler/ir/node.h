@@ -101,6 +101,44 @@ struct RefSame {
   }
 };
 
+// ---- Fields. A node lists once what it consists of:
+//
+//     static constexpr void Fields(auto&& walk) { walk(&LetNode::value, Defines(&LetNode::var), &LetNode::body); }
+//
+// The default methods of visitors and mutators, structural equality and hash, substitution, free variables and fresh
+// copies follow these lists (field_walk.h, structural.cc). The order is that of execution, a definition before the
+// fields that see it. What is not listed does not count for equality: names that are hints, spans, inferred types, and
+// what follows from other fields. Lists are templates that are compiled where they are walked.
+
+enum class FieldRole : uint8_t {
+  kPart,          // a child, a list of children, or plain data
+  kDefines,       // a variable, a buffer or a list of these that the node defines
+  kBindsSymbols,  // types; the symbolic variables in them that are new are bound by them
+  kIdentity,      // the name of a node whose identity counts: a use of what is defined elsewhere
+  kOptional,      // a child that may be null
+};
+template <FieldRole role, typename T, typename F>
+struct NodeField {
+  static constexpr FieldRole kRole = role;
+  F T::*member;
+};
+template <typename T, typename F>
+constexpr NodeField<FieldRole::kDefines, T, F> Defines(F T::*member) {
+  return {member};
+}
+template <typename T, typename F>
+constexpr NodeField<FieldRole::kBindsSymbols, T, F> BindsSymbols(F T::*member) {
+  return {member};
+}
+template <typename T, typename F>
+constexpr NodeField<FieldRole::kIdentity, T, F> IdentityOf(F T::*member) {
+  return {member};
+}
+template <typename T, typename F>
+constexpr NodeField<FieldRole::kOptional, T, F> Optional(F T::*member) {
+  return {member};
+}
+
 // The special members of a node, declared in its class and defined in one file; otherwise every file that makes or
 // releases such a node would compile them again.
 #define INGOT_NODE_MEMBERS(T) \

@@ -15,23 +15,10 @@
 namespace ingot::ir {
 
 INGOT_DEFINE_NODE(PrimExprNode);
-INGOT_DEFINE_NODE(IntImmNode);
-INGOT_DEFINE_NODE(FloatImmNode);
-INGOT_DEFINE_NODE(StringImmNode);
-INGOT_DEFINE_NODE(PrimVarNode);
-INGOT_DEFINE_NODE(BinaryNode);
-INGOT_DEFINE_NODE(NotNode);
-INGOT_DEFINE_NODE(SelectNode);
-INGOT_DEFINE_NODE(CastNode);
-INGOT_DEFINE_NODE(RampNode);
-INGOT_DEFINE_NODE(BroadcastNode);
-INGOT_DEFINE_NODE(ShuffleNode);
-INGOT_DEFINE_NODE(LetNode);
-INGOT_DEFINE_NODE(PrimCallNode);
-INGOT_DEFINE_NODE(BufferLoadNode);
 INGOT_DEFINE_NODE(IterVarNode);
-INGOT_DEFINE_NODE(ReduceNode);
-INGOT_DEFINE_NODE(ProducerLoadNode);
+#define INGOT_PRIM_NODE(enumerator, Node) INGOT_DEFINE_NODE(Node);
+#include "compiler/ir/nodes.def"
+
 namespace {
 
 enum class OpClass : uint8_t { kArithmetic, kComparison, kLogical };

@@ -16,22 +16,8 @@ namespace ingot::ir {
 inline constexpr int kMaxNesting = 1000;
 
 enum class PrimKind : uint8_t {
-  kIntImm,
-  kFloatImm,
-  kStringImm,
-  kPrimVar,
-  kBinary,
-  kNot,
-  kSelect,
-  kCast,
-  kBufferLoad,
-  kRamp,
-  kBroadcast,
-  kShuffle,
-  kLet,
-  kPrimCall,
-  kReduce,        // in tensor expressions only: te::CreatePrimFunc turns it into a block with init
-  kProducerLoad,  // in tensor expressions only: becomes a BufferLoad
+#define INGOT_PRIM_NODE(enumerator, Node) enumerator,
+#include "compiler/ir/nodes.def"
 };
 
 struct PrimExprNode : Node {
@@ -49,18 +35,21 @@ struct IntImmNode : PrimExprNode {
   INGOT_NODE_MEMBERS(IntImmNode);
   int64_t value;  // of bool: 0 or 1; of uint64: the bits
   IntImmNode(DataType dtype, int64_t v) : PrimExprNode(kKind, dtype), value(v) {}
+  static constexpr void Fields(auto&& walk) { walk(&IntImmNode::value); }
 };
 struct FloatImmNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kFloatImm;
   INGOT_NODE_MEMBERS(FloatImmNode);
   double value;
   FloatImmNode(DataType dtype, double v) : PrimExprNode(kKind, dtype), value(v) {}
+  static constexpr void Fields(auto&& walk) { walk(&FloatImmNode::value); }
 };
 struct StringImmNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kStringImm;
   INGOT_NODE_MEMBERS(StringImmNode);
   std::string value;
   explicit StringImmNode(std::string v) : PrimExprNode(kKind, DataType::Handle()), value(std::move(v)) {}
+  static constexpr void Fields(auto&& walk) { walk(&StringImmNode::value); }
 };
 // A scalar variable: a symbolic dimension, a loop variable, a parameter, a buffer's data pointer (handle). Identity
 // counts, the name is a hint.
@@ -69,6 +58,7 @@ struct PrimVarNode : PrimExprNode {
   INGOT_NODE_MEMBERS(PrimVarNode);
   std::string name;
   PrimVarNode(std::string n, DataType dtype = DataType::Int(64)) : PrimExprNode(kKind, dtype), name(std::move(n)) {}
+  static constexpr void Fields(auto&& walk) { walk(IdentityOf(&PrimVarNode::name)); }
 };
 using PrimVar = Ref<PrimVarNode>;
 
@@ -97,12 +87,14 @@ struct BinaryNode : PrimExprNode {
   BinaryOp op;
   PrimExpr a, b;                                   // of equal dtype
   BinaryNode(BinaryOp o, PrimExpr x, PrimExpr y);  // dtype: that of a, or bool with a's lanes
+  static constexpr void Fields(auto&& walk) { walk(&BinaryNode::op, &BinaryNode::a, &BinaryNode::b); }
 };
 struct NotNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kNot;
   INGOT_NODE_MEMBERS(NotNode);
   PrimExpr a;
   explicit NotNode(PrimExpr x) : PrimExprNode(kKind, x->dtype), a(std::move(x)) {}
+  static constexpr void Fields(auto&& walk) { walk(&NotNode::a); }
 };
 // Both values are evaluated; T.if_then_else (an intrinsic) evaluates only the chosen one.
 struct SelectNode : PrimExprNode {
@@ -111,12 +103,16 @@ struct SelectNode : PrimExprNode {
   PrimExpr condition, true_value, false_value;
   SelectNode(PrimExpr c, PrimExpr t, PrimExpr f)
       : PrimExprNode(kKind, t->dtype), condition(std::move(c)), true_value(std::move(t)), false_value(std::move(f)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&SelectNode::condition, &SelectNode::true_value, &SelectNode::false_value);
+  }
 };
 struct CastNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kCast;
   INGOT_NODE_MEMBERS(CastNode);
   PrimExpr value;
   CastNode(DataType dtype, PrimExpr v) : PrimExprNode(kKind, dtype), value(std::move(v)) {}
+  static constexpr void Fields(auto&& walk) { walk(&CastNode::value); }
 };
 // base, base + stride, ...: lanes values.
 struct RampNode : PrimExprNode {
@@ -126,6 +122,7 @@ struct RampNode : PrimExprNode {
   int lanes;
   RampNode(PrimExpr b, PrimExpr s, int l)
       : PrimExprNode(kKind, b->dtype.with_lanes(l)), base(std::move(b)), stride(std::move(s)), lanes(l) {}
+  static constexpr void Fields(auto&& walk) { walk(&RampNode::base, &RampNode::stride); }
 };
 struct BroadcastNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kBroadcast;
@@ -133,6 +130,7 @@ struct BroadcastNode : PrimExprNode {
   PrimExpr value;
   int lanes;
   BroadcastNode(PrimExpr v, int l) : PrimExprNode(kKind, v->dtype.with_lanes(l)), value(std::move(v)), lanes(l) {}
+  static constexpr void Fields(auto&& walk) { walk(&BroadcastNode::value); }
 };
 // The lanes of the concatenated vectors at the given constant positions.
 struct ShuffleNode : PrimExprNode {
@@ -144,6 +142,7 @@ struct ShuffleNode : PrimExprNode {
       : PrimExprNode(kKind, v.at(0)->dtype.with_lanes(static_cast<int>(i.size()))),
         vectors(std::move(v)),
         indices(std::move(i)) {}
+  static constexpr void Fields(auto&& walk) { walk(&ShuffleNode::vectors, &ShuffleNode::indices); }
 };
 struct LetNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kLet;
@@ -152,6 +151,7 @@ struct LetNode : PrimExprNode {
   PrimExpr value, body;
   LetNode(PrimVar x, PrimExpr v, PrimExpr b)
       : PrimExprNode(kKind, b->dtype), var(std::move(x)), value(std::move(v)), body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) { walk(&LetNode::value, Defines(&LetNode::var), &LetNode::body); }
 };
 
 // One number per row of intrinsics.def.
@@ -177,6 +177,7 @@ struct PrimCallNode : PrimExprNode {
   std::vector<PrimExpr> args;
   PrimCallNode(DataType dtype, Intrinsic o, std::vector<PrimExpr> a)
       : PrimExprNode(kKind, dtype), op(o), args(std::move(a)) {}
+  static constexpr void Fields(auto&& walk) { walk(&PrimCallNode::op, &PrimCallNode::args); }
 };
 
 struct BufferNode;
@@ -187,11 +188,13 @@ struct BufferLoadNode : PrimExprNode {
   Buffer buffer;
   std::vector<PrimExpr> indices;  // one per dimension; the last may be a Ramp (a vector load)
   BufferLoadNode(Buffer b, std::vector<PrimExpr> i);
+  static constexpr void Fields(auto&& walk) { walk(&BufferLoadNode::buffer, &BufferLoadNode::indices); }
 };
 
 // [min, min + extent)
 struct Range {
   PrimExpr min, extent;
+  static constexpr void Fields(auto&& walk) { walk(&Range::min, &Range::extent); }
 };
 enum class IterType : uint8_t {
   kSpatial,  // S: data-parallel
@@ -208,6 +211,9 @@ struct IterVarNode : Node {
   std::string thread_tag;  // "threadIdx.x", ...; else empty
   IterVarNode(Range d, PrimVar v, IterType t, std::string tag = "")
       : domain(std::move(d)), var(std::move(v)), type(t), thread_tag(std::move(tag)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&IterVarNode::domain, &IterVarNode::type, &IterVarNode::thread_tag, Defines(&IterVarNode::var));
+  }
 };
 using IterVar = Ref<IterVarNode>;
 
@@ -234,6 +240,10 @@ struct ReduceNode : PrimExprNode {
         axes(std::move(a)),
         condition(std::move(cond)),
         value_index(index) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(Defines(&ReduceNode::axes), &ReduceNode::combiner, &ReduceNode::init, &ReduceNode::condition,
+         &ReduceNode::source, &ReduceNode::value_index);
+  }
 };
 struct ProducerLoadNode : PrimExprNode {
   static constexpr PrimKind kKind = PrimKind::kProducerLoad;
@@ -242,6 +252,7 @@ struct ProducerLoadNode : PrimExprNode {
   std::vector<PrimExpr> indices;
   ProducerLoadNode(DataType dtype, Ref<Node> p, std::vector<PrimExpr> i)
       : PrimExprNode(kKind, dtype), producer(std::move(p)), indices(std::move(i)) {}
+  static constexpr void Fields(auto&& walk) { walk(&ProducerLoadNode::producer, &ProducerLoadNode::indices); }
 };
 
 // ---- Building. Constants fold where nothing overflows; x + 0, x * 1 and the like simplify; nothing else does (that

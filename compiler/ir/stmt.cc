@@ -5,18 +5,8 @@ namespace ingot::ir {
 
 INGOT_DEFINE_NODE(BufferNode);
 INGOT_DEFINE_NODE(StmtNode);
-INGOT_DEFINE_NODE(BufferStoreNode);
-INGOT_DEFINE_NODE(EvaluateNode);
-INGOT_DEFINE_NODE(SeqNode);
-INGOT_DEFINE_NODE(IfStmtNode);
-INGOT_DEFINE_NODE(ForNode);
-INGOT_DEFINE_NODE(WhileNode);
-INGOT_DEFINE_NODE(LetStmtNode);
-INGOT_DEFINE_NODE(AssertStmtNode);
-INGOT_DEFINE_NODE(AllocateNode);
-INGOT_DEFINE_NODE(AttrStmtNode);
-INGOT_DEFINE_NODE(BlockNode);
-INGOT_DEFINE_NODE(BlockRealizeNode);
+#define INGOT_STMT_NODE(enumerator, Node) INGOT_DEFINE_NODE(Node);
+#include "compiler/ir/nodes.def"
 
 BufferNode::BufferNode(std::string n, DataType t, std::vector<PrimExpr> s, std::string sc)
     : data(MakePrimVar(n, DataType::Handle())),

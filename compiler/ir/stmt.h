@@ -25,6 +25,10 @@ struct BufferNode : Node {
   int64_t alignment = 64;         // bytes that the data pointer is a multiple of
 
   BufferNode(std::string n, DataType t, std::vector<PrimExpr> s, std::string sc = "global");
+  static constexpr void Fields(auto&& walk) {
+    walk(&BufferNode::dtype, &BufferNode::shape, &BufferNode::strides, Optional(&BufferNode::elem_offset),
+         &BufferNode::scope, &BufferNode::alignment);
+  }
 };
 inline Buffer MakeBuffer(std::string name, DataType dtype, std::vector<PrimExpr> shape, std::string scope = "global") {
   return Make<BufferNode>(std::move(name), dtype, std::move(shape), std::move(scope));
@@ -33,26 +37,18 @@ inline Buffer MakeBuffer(std::string name, DataType dtype, std::vector<PrimExpr>
 struct BufferRegion {
   Buffer buffer;
   std::vector<Range> region;  // one per dimension
+  static constexpr void Fields(auto&& walk) { walk(&BufferRegion::buffer, &BufferRegion::region); }
 };
 // A view of a region of another buffer, introduced by a block.
 struct MatchBufferRegion {
   Buffer buffer;
   BufferRegion source;
+  static constexpr void Fields(auto&& walk) { walk(&MatchBufferRegion::source, Defines(&MatchBufferRegion::buffer)); }
 };
 
 enum class StmtKind : uint8_t {
-  kBufferStore,
-  kEvaluate,
-  kSeq,
-  kIf,
-  kFor,
-  kWhile,
-  kLet,
-  kAssert,
-  kAllocate,
-  kAttr,
-  kBlock,
-  kBlockRealize,
+#define INGOT_STMT_NODE(enumerator, Node) enumerator,
+#include "compiler/ir/nodes.def"
 };
 struct StmtNode : Node {
   INGOT_NODE_MEMBERS(StmtNode);
@@ -71,18 +67,23 @@ struct BufferStoreNode : StmtNode {
   std::vector<PrimExpr> indices;
   BufferStoreNode(Buffer b, PrimExpr v, std::vector<PrimExpr> i)
       : StmtNode(kKind), buffer(std::move(b)), value(std::move(v)), indices(std::move(i)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&BufferStoreNode::buffer, &BufferStoreNode::value, &BufferStoreNode::indices);
+  }
 };
 struct EvaluateNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kEvaluate;
   INGOT_NODE_MEMBERS(EvaluateNode);
   PrimExpr value;
   explicit EvaluateNode(PrimExpr v) : StmtNode(kKind), value(std::move(v)) {}
+  static constexpr void Fields(auto&& walk) { walk(&EvaluateNode::value); }
 };
 struct SeqNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kSeq;
   INGOT_NODE_MEMBERS(SeqNode);
   std::vector<Stmt> stmts;  // never nested directly, never of one
   explicit SeqNode(std::vector<Stmt> s) : StmtNode(kKind), stmts(std::move(s)) {}
+  static constexpr void Fields(auto&& walk) { walk(&SeqNode::stmts); }
 };
 struct IfStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kIf;
@@ -91,6 +92,9 @@ struct IfStmtNode : StmtNode {
   Stmt then_case, else_case;  // else_case may be null
   IfStmtNode(PrimExpr c, Stmt t, Stmt e)
       : StmtNode(kKind), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&IfStmtNode::condition, &IfStmtNode::then_case, Optional(&IfStmtNode::else_case));
+  }
 };
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
 struct ForNode : StmtNode {
@@ -111,6 +115,10 @@ struct ForNode : StmtNode {
         body(std::move(b)),
         thread_tag(std::move(tag)),
         annotations(std::move(a)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&ForNode::min, &ForNode::extent, &ForNode::for_kind, &ForNode::thread_tag, &ForNode::annotations,
+         Defines(&ForNode::var), &ForNode::body);
+  }
 };
 struct WhileNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kWhile;
@@ -118,6 +126,7 @@ struct WhileNode : StmtNode {
   PrimExpr condition;
   Stmt body;
   WhileNode(PrimExpr c, Stmt b) : StmtNode(kKind), condition(std::move(c)), body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) { walk(&WhileNode::condition, &WhileNode::body); }
 };
 struct LetStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kLet;
@@ -127,6 +136,9 @@ struct LetStmtNode : StmtNode {
   Stmt body;
   LetStmtNode(PrimVar x, PrimExpr v, Stmt b)
       : StmtNode(kKind), var(std::move(x)), value(std::move(v)), body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&LetStmtNode::value, Defines(&LetStmtNode::var), &LetStmtNode::body);
+  }
 };
 struct AssertStmtNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kAssert;
@@ -136,6 +148,9 @@ struct AssertStmtNode : StmtNode {
   Stmt body;
   AssertStmtNode(PrimExpr c, std::string m, Stmt b)
       : StmtNode(kKind), condition(std::move(c)), message(std::move(m)), body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&AssertStmtNode::condition, &AssertStmtNode::message, &AssertStmtNode::body);
+  }
 };
 // Storage for a buffer while the body runs (below block level; blocks list theirs in alloc_buffers).
 struct AllocateNode : StmtNode {
@@ -146,6 +161,9 @@ struct AllocateNode : StmtNode {
   Attrs annotations;
   AllocateNode(Buffer b, Stmt s, Attrs a = {})
       : StmtNode(kKind), buffer(std::move(b)), body(std::move(s)), annotations(std::move(a)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(Defines(&AllocateNode::buffer), &AllocateNode::annotations, &AllocateNode::body);
+  }
 };
 // A statement-level attribute: T.attr(...), T.launch_thread (key "thread_extent", node an IterVar).
 struct AttrStmtNode : StmtNode {
@@ -157,6 +175,9 @@ struct AttrStmtNode : StmtNode {
   Stmt body;
   AttrStmtNode(Ref<Node> n, std::string k, AttrValue v, Stmt b)
       : StmtNode(kKind), node(std::move(n)), key(std::move(k)), value(std::move(v)), body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&AttrStmtNode::key, Defines(&AttrStmtNode::node), &AttrStmtNode::value, &AttrStmtNode::body);
+  }
 };
 struct BlockNode : StmtNode {
   static constexpr StmtKind kKind = StmtKind::kBlock;
@@ -178,6 +199,11 @@ struct BlockNode : StmtNode {
         writes(std::move(w)),
         init(std::move(i)),
         body(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&BlockNode::name, Defines(&BlockNode::iter_vars), Defines(&BlockNode::alloc_buffers),
+         &BlockNode::match_buffers, &BlockNode::reads, &BlockNode::writes, &BlockNode::annotations,
+         Optional(&BlockNode::init), &BlockNode::body);
+  }
 };
 using Block = Ref<BlockNode>;
 // Binds the block's iteration variables; the block runs where the predicate holds.
@@ -189,6 +215,9 @@ struct BlockRealizeNode : StmtNode {
   Block block;
   BlockRealizeNode(std::vector<PrimExpr> v, PrimExpr p, Block b)
       : StmtNode(kKind), iter_values(std::move(v)), predicate(std::move(p)), block(std::move(b)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&BlockRealizeNode::iter_values, &BlockRealizeNode::predicate, &BlockRealizeNode::block);
+  }
 };
 
 // Flattens nested sequences and drops empty ones; one statement comes back as itself. An empty list gives

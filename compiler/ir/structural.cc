@@ -1,6 +1,7 @@
 // One traversal says what counts: it writes a tree as a sequence of words in which every bound variable is the number
 // of its definition. Equal trees give equal sequences; the hash is the hash of the sequence. So equality and hash can
-// never disagree, and bound variables correspond one to one by construction.
+// never disagree, and bound variables correspond one to one by construction. What counts of a node is its list of fields
+// (node.h); here stands how each type of field is written.
 #include "compiler/ir/structural.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "compiler/ir/field_walk.h"
 #include "compiler/ir/visitor.h"
 
 namespace ingot::ir {
@@ -74,339 +76,47 @@ class Sequence {
     if (!expr) return Put(kNull);
     Put(kPrimBase + static_cast<uint64_t>(expr->kind));
     Put(expr->dtype);
-    switch (expr->kind) {
-      case PrimKind::kIntImm:
-        return Put(static_cast<uint64_t>(static_cast<const IntImmNode&>(*expr).value));
-      case PrimKind::kFloatImm:
-        return Put(static_cast<const FloatImmNode&>(*expr).value);
-      case PrimKind::kStringImm:
-        return Put(static_cast<const StringImmNode&>(*expr).value);
-      case PrimKind::kPrimVar:
-        return Use(expr.get(), static_cast<const PrimVarNode&>(*expr).name);
-      case PrimKind::kBinary: {
-        const auto& node = static_cast<const BinaryNode&>(*expr);
-        Put(static_cast<uint64_t>(node.op));
-        Add(node.a);
-        return Add(node.b);
-      }
-      case PrimKind::kNot:
-        return Add(static_cast<const NotNode&>(*expr).a);
-      case PrimKind::kSelect: {
-        const auto& node = static_cast<const SelectNode&>(*expr);
-        Add(node.condition);
-        Add(node.true_value);
-        return Add(node.false_value);
-      }
-      case PrimKind::kCast:
-        return Add(static_cast<const CastNode&>(*expr).value);
-      case PrimKind::kBufferLoad: {
-        const auto& node = static_cast<const BufferLoadNode&>(*expr);
-        Use(node.buffer);
-        return AddAll(node.indices);
-      }
-      case PrimKind::kRamp: {
-        const auto& node = static_cast<const RampNode&>(*expr);
-        Add(node.base);
-        return Add(node.stride);
-      }
-      case PrimKind::kBroadcast:
-        return Add(static_cast<const BroadcastNode&>(*expr).value);
-      case PrimKind::kShuffle: {
-        const auto& node = static_cast<const ShuffleNode&>(*expr);
-        AddAll(node.vectors);
-        Put(kList);
-        for (const int64_t index : node.indices) Put(static_cast<uint64_t>(index));
-        return;
-      }
-      case PrimKind::kLet: {
-        const auto& node = static_cast<const LetNode&>(*expr);
-        Add(node.value);
-        Define(node.var);
-        return Add(node.body);
-      }
-      case PrimKind::kPrimCall: {
-        const auto& node = static_cast<const PrimCallNode&>(*expr);
-        Put(static_cast<uint64_t>(node.op));
-        return AddAll(node.args);
-      }
-      case PrimKind::kReduce: {
-        const auto& node = static_cast<const ReduceNode&>(*expr);
-        for (const IterVar& axis : node.axes) Define(axis);
-        for (const PrimVar& var : node.combiner.lhs) Define(var);
-        for (const PrimVar& var : node.combiner.rhs) Define(var);
-        AddAll(node.combiner.result);
-        AddAll(node.combiner.identity);
-        AddAll(node.source);
-        AddAll(node.init);
-        Add(node.condition);
-        return Put(static_cast<uint64_t>(node.value_index));
-      }
-      case PrimKind::kProducerLoad: {
-        const auto& node = static_cast<const ProducerLoadNode&>(*expr);
-        Put(std::bit_cast<uintptr_t>(node.producer.get()));
-        return AddAll(node.indices);
-      }
-    }
-    INGOT_UNREACHABLE("PrimKind");
+    Dispatch(*expr, [this](const auto& node) { AddFields(node); });
   }
 
-  // Iterates down the bodies: chains of lets and allocations may be long.
+  // Iterates down the bodies: chains of lets and allocations may be long. Of the statements inside of a statement, the
+  // last one is left to the next iteration.
   void Add(const Stmt& first) {
-    const StmtNode* stmt = first.get();
-    while (true) {
+    std::optional<const StmtNode*> next = first.get();
+    while (next.has_value()) {
+      const StmtNode* const stmt = *std::exchange(next, std::nullopt);
       if (stmt == nullptr) return Put(kNull);
       Put(kStmtBase + static_cast<uint64_t>(stmt->kind));
-      switch (stmt->kind) {
-        case StmtKind::kBufferStore: {
-          const auto& node = static_cast<const BufferStoreNode&>(*stmt);
-          if (with_marks_) Mark("a store to " + node.buffer->name);
-          Use(node.buffer);
-          Add(node.value);
-          return AddAll(node.indices);
+      Dispatch(*stmt, [&]<typename T>(const T& node) {
+        if constexpr (requires { MarkOf(node); }) {
+          if (with_marks_) Mark(MarkOf(node));
         }
-        case StmtKind::kEvaluate:
-          return Add(static_cast<const EvaluateNode&>(*stmt).value);
-        case StmtKind::kSeq: {
-          const auto& node = static_cast<const SeqNode&>(*stmt);
-          Put(node.stmts.size());
-          for (const Stmt& inner : node.stmts) Add(inner);
-          return;
-        }
-        case StmtKind::kIf: {
-          const auto& node = static_cast<const IfStmtNode&>(*stmt);
-          Add(node.condition);
-          Add(node.then_case);
-          stmt = node.else_case.get();
-          continue;
-        }
-        case StmtKind::kFor: {
-          const auto& node = static_cast<const ForNode&>(*stmt);
-          if (with_marks_) Mark("loop " + node.var->name);
-          Add(node.min);
-          Add(node.extent);
-          Put(static_cast<uint64_t>(node.for_kind));
-          Put(node.thread_tag);
-          Add(node.annotations);
-          Define(node.var);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kWhile: {
-          const auto& node = static_cast<const WhileNode&>(*stmt);
-          Add(node.condition);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kLet: {
-          const auto& node = static_cast<const LetStmtNode&>(*stmt);
-          Add(node.value);
-          Define(node.var);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kAssert: {
-          const auto& node = static_cast<const AssertStmtNode&>(*stmt);
-          Add(node.condition);
-          Put(node.message);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kAllocate: {
-          const auto& node = static_cast<const AllocateNode&>(*stmt);
-          Define(node.buffer);
-          Add(node.annotations);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kAttr: {
-          const auto& node = static_cast<const AttrStmtNode&>(*stmt);
-          Put(node.key);
-          if (const auto* iter = dynamic_cast<const IterVarNode*>(node.node.get())) {
-            Define(*iter);
-          } else if (node.node) {
-            Use(node.node.get(), "");
+        ForEachField<T>([&](auto field) {
+          if (next.has_value()) Add(Stmt(*std::exchange(next, std::nullopt)));
+          if constexpr (requires { Stmt(node.*field.member); }) {
+            next = (node.*field.member).get();
           } else {
-            Put(kNull);
+            AddField(node, field);
           }
-          Add(node.value);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kBlock: {
-          const auto& node = static_cast<const BlockNode&>(*stmt);
-          if (with_marks_) Mark("block " + node.name);
-          Put(node.name);
-          Put(node.iter_vars.size());
-          for (const IterVar& iter : node.iter_vars) Define(iter);
-          Put(node.alloc_buffers.size());
-          for (const Buffer& buffer : node.alloc_buffers) Define(buffer);
-          Put(node.match_buffers.size());
-          for (const MatchBufferRegion& match : node.match_buffers) {
-            Add(match.source);
-            for (const PrimExpr& stride : match.buffer->strides) DefineSymbols(stride);
-            DefineSymbols(match.buffer->elem_offset);
-            Define(match.buffer);
-          }
-          Put(node.reads.size());
-          for (const BufferRegion& region : node.reads) Add(region);
-          Put(node.writes.size());
-          for (const BufferRegion& region : node.writes) Add(region);
-          Add(node.annotations);
-          Add(node.init);
-          stmt = node.body.get();
-          continue;
-        }
-        case StmtKind::kBlockRealize: {
-          const auto& node = static_cast<const BlockRealizeNode&>(*stmt);
-          if (with_marks_) Mark("block " + node.block->name);
-          AddAll(node.iter_values);
-          Add(node.predicate);
-          stmt = node.block.get();
-          continue;
-        }
-      }
-      INGOT_UNREACHABLE("StmtKind");
+        });
+      });
     }
   }
 
   void Add(const Type& type) {
     if (!type) return Put(kNull);
     Put(kTypeBase + static_cast<uint64_t>(type->kind));
-    switch (type->kind) {
-      case TypeKind::kObject:
-        return;
-      case TypeKind::kPrim: {
-        const auto& node = static_cast<const PrimTypeNode&>(*type);
-        Put(node.dtype);
-        return Add(node.value);
-      }
-      case TypeKind::kShape: {
-        const auto& node = static_cast<const ShapeTypeNode&>(*type);
-        return Add(node.rank, node.dims);
-      }
-      case TypeKind::kTensor: {
-        const auto& node = static_cast<const TensorTypeNode&>(*type);
-        if (node.dtype.has_value()) {
-          Put(*node.dtype);
-        } else {
-          Put(kNull);
-        }
-        Put(node.virtual_device);
-        return Add(node.rank, node.dims);
-      }
-      case TypeKind::kTuple:
-        return AddAll(static_cast<const TupleTypeNode&>(*type).fields);
-      case TypeKind::kCallable: {
-        const auto& node = static_cast<const CallableTypeNode&>(*type);
-        const size_t num_outer = symbols_.size();
-        if (node.params.has_value()) {
-          for (const Type& param : *node.params) DefineSymbols(param);
-          AddAll(*node.params);
-        } else {
-          Put(kNull);
-        }
-        Put(uint64_t{node.is_pure});
-        Add(node.result);
-        return ForgetSymbols(num_outer);
-      }
-    }
-    INGOT_UNREACHABLE("TypeKind");
+    const size_t num_outer = symbols_.size();
+    Dispatch(*type, [this](const auto& node) { AddFields(node); });
+    if (type->kind == TypeKind::kCallable) ForgetSymbols(num_outer);
   }
 
   void Add(const Expr& expr) {
     if (!expr) return Put(kNull);
     Put(kExprBase + static_cast<uint64_t>(expr->kind));
-    switch (expr->kind) {
-      case ExprKind::kVar:
-        return Use(expr.get(), static_cast<const VarNode&>(*expr).name);
-      case ExprKind::kConstant: {
-        const auto& node = static_cast<const ConstantNode&>(*expr);
-        constants_.push_back(node.data.get());
-        return Put(node.data->ContentHash());
-      }
-      case ExprKind::kCall: {
-        const auto& node = static_cast<const CallNode&>(*expr);
-        Add(node.callee);
-        AddAll(node.args);
-        Add(node.attrs);
-        return AddAll(node.type_args);
-      }
-      case ExprKind::kTuple:
-        return AddAll(static_cast<const TupleNode&>(*expr).fields);
-      case ExprKind::kTupleGetItem: {
-        const auto& node = static_cast<const TupleGetItemNode&>(*expr);
-        Put(static_cast<uint64_t>(node.index));
-        return Add(node.tuple);
-      }
-      case ExprKind::kIf: {
-        const auto& node = static_cast<const IfNode&>(*expr);
-        Add(node.condition);
-        Add(Expr(node.then_branch));
-        return Add(Expr(node.else_branch));
-      }
-      case ExprKind::kShapeExpr:
-        return AddAll(static_cast<const ShapeExprNode&>(*expr).dims);
-      case ExprKind::kPrimValue:
-        return Add(static_cast<const PrimValueNode&>(*expr).value);
-      case ExprKind::kStringValue:
-        return Put(static_cast<const StringValueNode&>(*expr).value);
-      case ExprKind::kDataTypeValue:
-        return Put(static_cast<const DataTypeValueNode&>(*expr).value);
-      case ExprKind::kOp:
-        return Put(static_cast<const OpNode&>(*expr).name);
-      case ExprKind::kGlobalVar:
-        return Put(static_cast<const GlobalVarNode&>(*expr).name);
-      case ExprKind::kExternFunc:
-        return Put(static_cast<const ExternFuncNode&>(*expr).name);
-      case ExprKind::kSeqExpr: {
-        const auto& node = static_cast<const SeqExprNode&>(*expr);
-        Put(node.blocks.size());
-        for (const BindingBlock& block : node.blocks) {
-          Put(uint64_t{block.is_dataflow});
-          Put(block.bindings.size());
-          for (const Binding& binding : block.bindings) Add(binding);
-        }
-        if (with_marks_) Mark("the result");
-        return Add(node.body);
-      }
-      case ExprKind::kFunction: {
-        const auto& node = static_cast<const FunctionNode&>(*expr);
-        const size_t num_outer = symbols_.size();
-        Put(node.params.size());
-        for (const Var& param : node.params) {
-          DefineSymbols(param->type);
-          Define(param);
-        }
-        DefineSymbols(node.result_type);  // the body may bind what the result's dims depend on
-        Add(node.result_type);
-        Put(uint64_t{node.is_pure});
-        Put(uint64_t{node.is_private});
-        Add(node.attrs);
-        Add(Expr(node.body));
-        return ForgetSymbols(num_outer);
-      }
-      case ExprKind::kPrimFunc: {
-        const auto& node = static_cast<const PrimFuncNode&>(*expr);
-        Put(node.params.size());
-        for (const PrimFuncParam& param : node.params) {
-          if (!param.buffer) {
-            Put(kNull);
-            Define(param.var);
-            continue;
-          }
-          // A shape may name a scalar parameter that stands later: symbols are numbered where they first occur.
-          for (const PrimExpr& dim : param.buffer->shape) DefineSymbols(dim);
-          for (const PrimExpr& stride : param.buffer->strides) DefineSymbols(stride);
-          DefineSymbols(param.buffer->elem_offset);
-          Define(param.buffer);
-          numbers_[param.var.get()] = numbers_[param.buffer->data.get()];  // one handle, whether one node or two
-        }
-        Put(uint64_t{node.is_private});
-        Add(node.attrs);
-        return Add(node.body);
-      }
-    }
-    INGOT_UNREACHABLE("ExprKind");
+    const size_t num_outer = symbols_.size();
+    Dispatch(*expr, [this](const auto& node) { AddFields(node); });
+    if (expr->kind == ExprKind::kFunction) ForgetSymbols(num_outer);
   }
 
   void Add(const Attrs& attrs) { Add(AttrValue(attrs.items())); }
@@ -429,52 +139,104 @@ class Sequence {
   }
   void Mark(std::string text) { marks_.emplace_back(words_.size() - 1, std::move(text)); }
 
+  static std::string MarkOf(const BufferStoreNode& node) { return "a store to " + node.buffer->name; }
+  static std::string MarkOf(const ForNode& node) { return "loop " + node.var->name; }
+  static std::string MarkOf(const BlockNode& node) { return "block " + node.name; }
+  static std::string MarkOf(const BlockRealizeNode& node) { return "block " + node.block->name; }
+
+  // ---- Fields by their roles.
+
   template <typename T>
-  void AddAll(const std::vector<T>& items) {
-    Put(kList);
-    Put(items.size());
-    for (const T& item : items) Add(item);
+  void AddFields(const T& node) {
+    ForEachField<T>([&](auto field) { AddField(node, field); });
   }
-  void Add(int rank, const std::optional<std::vector<PrimExpr>>& dims) {
-    Put(static_cast<uint64_t>(static_cast<int64_t>(rank)));
-    if (dims.has_value()) {
-      AddAll(*dims);
+  // Written without the numbers of axes and variables, in an order of its own, as the first version of the hash did.
+  void AddFields(const ReduceNode& node) {
+    for (const IterVar& axis : node.axes) Define(axis);
+    for (const PrimVar& var : node.combiner.lhs) Define(var);
+    for (const PrimVar& var : node.combiner.rhs) Define(var);
+    Add(node.combiner.result);
+    Add(node.combiner.identity);
+    Add(node.source);
+    Add(node.init);
+    Add(node.condition);
+    Add(node.value_index);
+  }
+  template <typename T, FieldRole role, typename C, typename F>
+  void AddField(const T& node, NodeField<role, C, F> field) {
+    const F& value = node.*field.member;
+    if constexpr (role == FieldRole::kDefines) {
+      Define(value);
+    } else if constexpr (role == FieldRole::kBindsSymbols) {
+      DefineSymbols(value);
+      Add(value);
+    } else if constexpr (role == FieldRole::kIdentity) {
+      Use(&node, value);
+    } else {
+      Add(value);
+    }
+  }
+
+  // ---- Fields by their types.
+
+  template <typename T>
+  requires std::is_integral_v<T> || std::is_enum_v<T>
+  void Add(T number) { Put(static_cast<uint64_t>(number)); }
+  void Add(double number) { Put(number); }
+  void Add(DataType dtype) { Put(dtype); }
+  void Add(const std::string& text) { Put(text); }
+  void Add(const Buffer& buffer) { Use(buffer); }
+  void Add(const SeqExpr& seq) { Add(Expr(seq)); }
+  void Add(const Ref<Node>& node) { Put(std::bit_cast<uintptr_t>(node.get())); }
+  void Add(const std::shared_ptr<const ConstantData>& data) {
+    constants_.push_back(data.get());
+    Put(data->ContentHash());
+  }
+  template <typename T>
+  void Add(const std::optional<T>& value) {
+    if (value.has_value()) {
+      Add(*value);
     } else {
       Put(kNull);
     }
   }
+  template <HasFields T>
+  void Add(const T& part) {
+    AddFields(part);
+  }
+  // Lists of expressions, types, attributes and numbers open with a word of their own; those of numbers have as many as
+  // the node has lanes.
+  template <typename T>
+  void Add(const std::vector<T>& items) {
+    constexpr bool are_numbers = std::is_same_v<T, int64_t>;
+    constexpr bool are_values = std::is_same_v<T, PrimExpr> || std::is_same_v<T, Expr> || std::is_same_v<T, Type> ||
+                                std::is_same_v<T, AttrValue>;
+    if (are_numbers || are_values) Put(kList);
+    if (!are_numbers) Put(items.size());
+    for (const T& item : items) Add(item);
+  }
+  void Add(const std::vector<BindingBlock>& blocks) {
+    Put(blocks.size());
+    for (const BindingBlock& block : blocks) AddFields(block);
+    if (with_marks_) Mark("the result");
+  }
+  void Add(const MatchBufferRegion& match) {
+    AddFields(match.source);
+    for (const PrimExpr& stride : match.buffer->strides) DefineSymbols(stride);
+    DefineSymbols(match.buffer->elem_offset);
+    Define(match.buffer);
+  }
+  void Add(const std::pair<std::string, AttrValue>& item) {
+    Put(item.first);
+    Add(item.second);
+  }
   void Add(const AttrValue& attr) {
     Put(kAttrBase + attr.value.index());
     std::visit(
-        [this](const auto& value) {
-          using T = std::decay_t<decltype(value)>;
-          if constexpr (std::is_same_v<T, std::monostate>) {
-            return;
-          } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int64_t>) {
-            Put(static_cast<uint64_t>(value));
-          } else if constexpr (std::is_same_v<T, AttrList>) {
-            AddAll(value);
-          } else if constexpr (std::is_same_v<T, AttrDict>) {
-            Put(value.size());
-            for (const auto& [name, item] : value) {
-              Put(name);
-              Add(item);
-            }
-          } else if constexpr (std::is_same_v<T, PrimExpr>) {
-            Add(value);
-          } else {
-            Put(value);
-          }
+        [this]<typename T>(const T& value) {
+          if constexpr (!std::is_same_v<T, std::monostate>) Add(value);
         },
         attr.value);
-  }
-  void Add(const BufferRegion& region) {
-    Use(region.buffer);
-    Put(region.region.size());
-    for (const Range& range : region.region) {
-      Add(range.min);
-      Add(range.extent);
-    }
   }
   void Add(const Binding& binding) {
     if (with_marks_) Mark("binding " + binding.var->name);
@@ -513,10 +275,10 @@ class Sequence {
       Put(kView);
       Put(data->second);
       Number(buffer.get());
-      return Describe(*buffer);
+      return AddFields(*buffer);
     }
     Use(buffer.get(), buffer->name);
-    if (is_first && free_ != FreeVars::kIdentity) Describe(*buffer);
+    if (is_first && free_ != FreeVars::kIdentity) AddFields(*buffer);
   }
   uint64_t Number(const Node* node) { return numbers_[node] = next_number_++; }
 
@@ -524,14 +286,7 @@ class Sequence {
     Put(var->dtype);
     Number(var.get());
   }
-  void Define(const IterVarNode& iter) {
-    Add(iter.domain.min);
-    Add(iter.domain.extent);
-    Put(static_cast<uint64_t>(iter.type));
-    Put(iter.thread_tag);
-    Define(iter.var);
-  }
-  void Define(const IterVar& iter) { Define(*iter); }
+  void Define(const IterVar& iter) { AddFields(*iter); }
   void Define(const Var& var) {
     Put(uint64_t{var->is_dataflow});
     Add(var->type);
@@ -540,15 +295,41 @@ class Sequence {
   void Define(const Buffer& buffer) {
     Number(buffer.get());
     if (!numbers_.contains(buffer->data.get())) Number(buffer->data.get());
-    Describe(*buffer);
+    AddFields(*buffer);
   }
-  void Describe(const BufferNode& buffer) {
-    Put(buffer.dtype);
-    AddAll(buffer.shape);
-    AddAll(buffer.strides);
-    Add(buffer.elem_offset);
-    Put(buffer.scope);
-    Put(static_cast<uint64_t>(buffer.alignment));
+  // Of an attribute: the axis of a thread, which it defines, or what it is about.
+  void Define(const Ref<Node>& node) {
+    if (const auto* iter = dynamic_cast<const IterVarNode*>(node.get())) {
+      AddFields(*iter);
+    } else if (node) {
+      Use(node.get(), "");
+    } else {
+      Put(kNull);
+    }
+  }
+  template <typename T>
+  void Define(const std::vector<T>& items) {
+    Put(items.size());
+    for (const T& item : items) Define(item);
+  }
+  void Define(const std::vector<Var>& params) {
+    Put(params.size());
+    for (const Var& param : params) {
+      DefineSymbols(param->type);
+      Define(param);
+    }
+  }
+  void Define(const PrimFuncParam& param) {
+    if (!param.buffer) {
+      Put(kNull);
+      return Define(param.var);
+    }
+    // A shape may name a scalar parameter that stands later: symbols are numbered where they first occur.
+    for (const PrimExpr& dim : param.buffer->shape) DefineSymbols(dim);
+    for (const PrimExpr& stride : param.buffer->strides) DefineSymbols(stride);
+    DefineSymbols(param.buffer->elem_offset);
+    Define(param.buffer);
+    numbers_[param.var.get()] = numbers_[param.buffer->data.get()];  // one handle, whether one node or two
   }
   // Variables that are new here are bound here: by a parameter's shape or a match_cast. They are known to the end of
   // the function, those of a function type's parameters to the end of the type.
@@ -558,6 +339,10 @@ class Sequence {
   }
   void DefineSymbols(const Type& type) {
     for (const PrimVar& var : FreePrimVars(type)) DefineSymbol(var);
+  }
+  void DefineSymbols(const std::optional<std::vector<Type>>& types) {
+    if (!types.has_value()) return;
+    for (const Type& type : *types) DefineSymbols(type);
   }
   void DefineSymbol(const PrimVar& var) {
     if (numbers_.contains(var.get())) return;

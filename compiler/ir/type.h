@@ -11,7 +11,10 @@
 
 namespace ingot::ir {
 
-enum class TypeKind : uint8_t { kObject, kPrim, kShape, kTensor, kTuple, kCallable };
+enum class TypeKind : uint8_t {
+#define INGOT_TYPE_NODE(enumerator, Node) enumerator,
+#include "compiler/ir/nodes.def"
+};
 
 struct TypeNode : Node {
   INGOT_NODE_MEMBERS(TypeNode);
@@ -26,6 +29,7 @@ struct ObjectTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kObject;
   INGOT_NODE_MEMBERS(ObjectTypeNode);
   ObjectTypeNode() : TypeNode(kKind) {}
+  static constexpr void Fields(auto&& walk) { walk(); }
 };
 // A scalar; with a value when it is known as an expression (R.Prim(value="n")).
 struct PrimTypeNode : TypeNode {
@@ -35,6 +39,7 @@ struct PrimTypeNode : TypeNode {
   PrimExpr value;  // null: unknown
   explicit PrimTypeNode(DataType t) : TypeNode(kKind), dtype(t) {}
   explicit PrimTypeNode(PrimExpr v) : TypeNode(kKind), dtype(v->dtype), value(std::move(v)) {}
+  static constexpr void Fields(auto&& walk) { walk(&PrimTypeNode::dtype, Optional(&PrimTypeNode::value)); }
 };
 struct ShapeTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kShape;
@@ -44,6 +49,7 @@ struct ShapeTypeNode : TypeNode {
   explicit ShapeTypeNode(int r) : TypeNode(kKind), rank(r) {}
   explicit ShapeTypeNode(std::vector<PrimExpr> d)
       : TypeNode(kKind), rank(static_cast<int>(d.size())), dims(std::move(d)) {}
+  static constexpr void Fields(auto&& walk) { walk(&ShapeTypeNode::rank, &ShapeTypeNode::dims); }
 };
 struct TensorTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kTensor;
@@ -60,6 +66,9 @@ struct TensorTypeNode : TypeNode {
         virtual_device(std::move(vdevice)) {}
   TensorTypeNode(int r, std::optional<DataType> t, std::string vdevice = "")
       : TypeNode(kKind), dtype(t), rank(r), virtual_device(std::move(vdevice)) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(&TensorTypeNode::dtype, &TensorTypeNode::virtual_device, &TensorTypeNode::rank, &TensorTypeNode::dims);
+  }
 };
 using TensorType = Ref<TensorTypeNode>;
 struct TupleTypeNode : TypeNode {
@@ -67,6 +76,7 @@ struct TupleTypeNode : TypeNode {
   INGOT_NODE_MEMBERS(TupleTypeNode);
   std::vector<Type> fields;
   explicit TupleTypeNode(std::vector<Type> f) : TypeNode(kKind), fields(std::move(f)) {}
+  static constexpr void Fields(auto&& walk) { walk(&TupleTypeNode::fields); }
 };
 struct CallableTypeNode : TypeNode {
   static constexpr TypeKind kKind = TypeKind::kCallable;
@@ -76,6 +86,9 @@ struct CallableTypeNode : TypeNode {
   bool is_pure;
   CallableTypeNode(std::optional<std::vector<Type>> p, Type r, bool pure)
       : TypeNode(kKind), params(std::move(p)), result(std::move(r)), is_pure(pure) {}
+  static constexpr void Fields(auto&& walk) {
+    walk(BindsSymbols(&CallableTypeNode::params), &CallableTypeNode::is_pure, &CallableTypeNode::result);
+  }
 };
 
 }  // namespace ingot::ir
