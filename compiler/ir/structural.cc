@@ -150,7 +150,7 @@ class Sequence {
   void AddFields(const T& node) {
     ForEachField<T>([&](auto field) { AddField(node, field); });
   }
-  // Written without the numbers of axes and variables, in an order of its own, as the first version of the hash did.
+  // Without the numbers of axes and variables, and in an order of its own: the hash keeps its value.
   void AddFields(const ReduceNode& node) {
     for (const IterVar& axis : node.axes) Define(axis);
     for (const PrimVar& var : node.combiner.lhs) Define(var);
