@@ -254,10 +254,9 @@ class StageApplier {
       case Schedule::Rewrite::kCacheWrite: {
         // The block that computes keeps its name.
         const BlockRV copy = s_.CacheWrite(s_.GetBlock(block), 0, rewrite.scope);
-        INGOT_RETURN_IF_ERROR(s_.status());
         blocks_[rewrite.made] = block;
         blocks_[rewrite.subject] = s_.Block(copy).block().name;
-        return Status();
+        return s_.status();
       }
       case Schedule::Rewrite::kRFactor:
         return ApplyRFactor(rewrite, block);
@@ -287,9 +286,8 @@ class StageApplier {
     }
     const BlockRV copy =
         s_.CacheRead(readers[0], read - reads.begin(), rewrite.scope, {readers.begin() + 1, readers.end()});
-    INGOT_RETURN_IF_ERROR(s_.status());
     blocks_[rewrite.made] = s_.Block(copy).block().name;
-    return Status();
+    return s_.status();
   }
 
   Status ApplyRFactor(const Schedule::Rewrite& rewrite, const std::string& name) {
@@ -316,10 +314,9 @@ class StageApplier {
     }
     if (order.size() > 1) s_.Reorder(order);  // in the order of the partial stage's axes
     const BlockRV partial = s_.RFactor(factor);
-    INGOT_RETURN_IF_ERROR(s_.status());
     loops_.clear();
     blocks_[rewrite.made] = s_.Block(partial).block().name;
-    return Status();
+    return s_.status();
   }
 
   // Says that the innermost loops around the block are these axes.

@@ -32,12 +32,11 @@ constexpr std::array kRules = {
 };
 
 // The first block, in order, that no rule has handled and this rule takes.
-std::optional<BlockName> FindMatch(const ScheduleState& state, const ScheduleRule& rule, const Target& target,
+std::optional<BlockSite> FindMatch(const ScheduleState& state, const ScheduleRule& rule, const Target& target,
                                    const std::vector<BlockName>& handled) {
-  for (const BlockSite& site : state.Blocks()) {
-    const BlockName& name = site.block().name;
-    if (std::find(handled.begin(), handled.end(), name) != handled.end()) continue;
-    if (rule.matches(state, site, target)) return name;
+  for (BlockSite& site : state.Blocks()) {
+    if (std::find(handled.begin(), handled.end(), site.block().name) != handled.end()) continue;
+    if (rule.matches(state, site, target)) return std::move(site);
   }
   return std::nullopt;
 }
@@ -106,16 +105,17 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   std::vector<BlockName> handled;
   for (const ScheduleRule& rule : rules) {
     std::vector<BlockName> seen = handled;  // and the blocks on which this rule failed
-    while (const std::optional<BlockName> name = FindMatch(schedule.state(), rule, target, seen)) {
+    while (const std::optional<BlockSite> site = FindMatch(schedule.state(), rule, target, seen)) {
+      const BlockName& name = site->block().name;
       Schedule attempt = schedule;
-      std::vector<BlockName> done = rule.apply(attempt, *name, target);
-      seen.push_back(*name);
+      std::vector<BlockName> done = rule.apply(attempt, *site, target);
+      seen.push_back(name);
       if (!attempt.status().ok()) continue;
       for (BlockName& made : NewBlocks(schedule.state(), attempt.state())) done.push_back(std::move(made));
       schedule = std::move(attempt);
       handled.insert(handled.end(), done.begin(), done.end());
       seen.insert(seen.end(), done.begin(), done.end());
-      result.rules.push_back(std::string(rule.name) + "(" + *name + ")");
+      result.rules.push_back(std::string(rule.name) + "(" + name + ")");
     }
   }
   StartEmptyReductions(schedule);

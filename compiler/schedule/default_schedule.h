@@ -24,13 +24,14 @@ bool IsScheduled(const ir::PrimFunc& function);
 ir::PrimFunc MarkScheduled(const ir::PrimFunc& function);
 
 // One rule. It is asked about each block that no rule has handled yet, in order of the table and, within a row, of the
-// function; apply schedules the block and others together with it, and returns the names of all of them. When a rule
-// fails, the schedule before it is kept and the next block or rule is tried.
+// function; apply schedules the block and others together with it, and returns the names of all of them. When a primitive
+// is refused, apply runs to its end all the same (schedule.h), the schedule before it is kept, and the next block or rule
+// is tried.
 struct ScheduleRule {
   const char* name;
   const char* summary;
   bool (*matches)(const ScheduleState& state, const BlockSite& block, const Target& target);
-  std::vector<BlockName> (*apply)(Schedule& schedule, const BlockName& block, const Target& target);
+  std::vector<BlockName> (*apply)(Schedule& schedule, const BlockSite& block, const Target& target);
 };
 std::span<const ScheduleRule> DefaultRules();
 

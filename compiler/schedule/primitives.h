@@ -1,6 +1,6 @@
 // The primitives of schedules. Each checks that it keeps the function's meaning, and changes the state only then; a
 // refusal names the primitive, the block or loop, and the reason. Schedule (schedule.h) calls them through its table
-// and records a trace; rules and users use Schedule. One file per family in primitives/.
+// (primitives.def) and records a trace; rules and users use Schedule. One file per family in primitives/.
 //
 // Floating-point note: a reduction may be reordered (its combiner is associative and commutative by declaration), so
 // results can differ in rounding; everything else keeps results bitwise.
@@ -8,15 +8,38 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "compiler/schedule/index_map.h"
 #include "compiler/schedule/state.h"
+#include "compiler/schedule/trace.h"
 
 namespace ingot::schedule {
 
 using BlockName = std::string;
 using LoopVar = ir::PrimVar;
+
+// ---- primitives/queries.cc
+// Lists are in order of nesting (outermost first) or of execution.
+Result<BlockName> GetBlock(const ScheduleState& state, const std::string& name);
+Result<std::vector<LoopVar>> GetLoops(const ScheduleState& state, const BlockName& block);
+Result<std::vector<BlockName>> GetChildBlocks(const ScheduleState& state, const LoopVar& loop);
+Result<std::vector<BlockName>> GetProducers(const ScheduleState& state, const BlockName& block);  // of what it reads
+
+// ---- primitives/sampling.cc
+template <typename Value>
+struct Sampled {
+  Value value;
+  Decision decision;  // the given one where it fits
+};
+// n factors whose product is the loop's extent (constant), the last one at most max_innermost_factor. By default the
+// last is the greatest divisor allowed, the first takes the rest.
+Result<Sampled<std::vector<int64_t>>> SamplePerfectTile(const ScheduleState& state, const LoopVar& loop, int64_t n,
+                                                        int64_t max_innermost_factor, const Decision& decision);
+// One of the candidates; the decision is an index.
+Result<Sampled<int64_t>> SampleCategorical(const ScheduleState& state, const std::vector<int64_t>& candidates,
+                                           const Decision& decision);
 
 // ---- primitives/loops.cc
 // Loop of extent n -> nested loops; one factor may be absent (ceil(n / product of the others)). Where the product
@@ -52,8 +75,8 @@ Status Unroll(ScheduleState& state, const LoopVar& loop);     // constant extent
 // Runs the loop's iterations as the threads of an axis: blockIdx.x, .y, .z, threadIdx.x, .y, .z, vthread.x, .y, .z. The
 // axis may stand around a block once; its extent is the same wherever it stands.
 Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread_axis);
-Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, ir::AttrValue value);
-Status AnnotateBlock(ScheduleState& state, const BlockName& block, const std::string& key, ir::AttrValue value);
+Status Annotate(ScheduleState& state, const std::variant<BlockName, LoopVar>& target, const std::string& key,
+                ir::AttrValue value);
 
 // ---- primitives/compute_at.cc
 // Moves a producer under a loop that holds all its consumers: it computes, at the start of each iteration, what they
@@ -77,7 +100,7 @@ Status ReverseComputeInline(ScheduleState& state, const BlockName& block);
 // read the copy. CacheWrite lets the block write a copy, from which a new block writes the output. Both return the new
 // block's name.
 Result<BlockName> CacheRead(ScheduleState& state, const BlockName& block, int64_t read_index, const std::string& scope,
-                            const std::vector<BlockName>& consumers = {});
+                            const std::vector<BlockName>& consumers);
 Result<BlockName> CacheWrite(ScheduleState& state, const BlockName& block, int64_t write_index,
                              const std::string& scope);
 Status SetScope(ScheduleState& state, const BlockName& block, int64_t write_index, const std::string& scope);

@@ -1,8 +1,8 @@
 // A trace: the primitives of a schedule in order, over handles, with the decisions that sampling instructions took. It
-// prints as code and replays on another function of the same structure (other shapes, other names of variables).
+// prints as code and replays on another function of the same structure (other shapes, other names of variables). The
+// types of operands and results are those of the columns in primitives.def.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,18 +26,66 @@ struct LoopRV {
 struct IntRV {  // a sampled integer
   int32_t id = -1;
 };
+using Handle = std::variant<BlockRV, LoopRV, IntRV>;
 
-struct PrimitiveRow;  // one row of the table in schedule.cc
+// A list whose elements beyond its end are void, so that code after a refused primitive may index it.
+template <typename T>
+struct HandleList : std::vector<T> {
+  using std::vector<T>::vector;
+  using Base = std::vector<T>;
+  T operator[](size_t i) const { return i < this->size() ? Base::operator[](i) : T{}; }
+  T front() const { return (*this)[0]; }
+  T back() const { return this->empty() ? T{} : Base::back(); }
+};
+using BlockRVs = HandleList<BlockRV>;
+using LoopRVs = HandleList<LoopRV>;
+using IntRVs = HandleList<IntRV>;
+struct PartRVs {  // of a loop that was cut in two; at least one is not void
+  LoopRV main, tail;
+};
 
-// A PrimExpr is over the function's symbolic variables; replay takes the other function's variables of the same names.
-using TraceValue = std::variant<std::monostate, BlockRV, LoopRV, IntRV, int64_t, std::string, ir::PrimExpr, IndexMap>;
+// ---- Operands. An instruction with a void operand does nothing; of a list, a void element counts as one.
+// Blocks that are left out where they are void.
+struct OptionalBlocks : std::vector<BlockRV> {
+  using std::vector<BlockRV>::vector;
+  OptionalBlocks(std::vector<BlockRV> blocks) : vector(std::move(blocks)) {}  // NOLINT(google-explicit-constructor)
+};
+// The same; the operand is void where all of them are.
+struct AtLeastOneBlock : std::vector<BlockRV> {
+  using std::vector<BlockRV>::vector;
+  AtLeastOneBlock(std::vector<BlockRV> blocks) : vector(std::move(blocks)) {}  // NOLINT(google-explicit-constructor)
+  AtLeastOneBlock(BlockRV block) : vector{block} {}                            // NOLINT(google-explicit-constructor)
+};
+using BlockOrLoop = std::variant<BlockRV, LoopRV>;
+using IntOrText = std::variant<int64_t, std::string>;
+// A factor of split: absent (at most one), an integer, a sampled one, or an expression over the function's symbolic
+// variables; replay takes the other function's variables of the same names.
+using Factor = std::variant<std::monostate, int64_t, IntRV, ir::PrimExpr>;
+inline constexpr std::monostate kRest{};
+// What a sampling instruction chose, or is to choose; empty, or one that does not fit: the default.
+struct Decision {
+  std::vector<int64_t> numbers;
+  Decision() = default;
+  Decision(int64_t number) : numbers{number} {}                          // NOLINT(google-explicit-constructor)
+  Decision(std::vector<int64_t> chosen) : numbers(std::move(chosen)) {}  // NOLINT(google-explicit-constructor)
+  Decision(std::initializer_list<int64_t> chosen) : numbers(chosen) {}
+};
+
+using Operand =
+    std::variant<BlockRV, LoopRV, BlockOrLoop, std::vector<LoopRV>, OptionalBlocks, AtLeastOneBlock, int64_t,
+                 std::vector<int64_t>, std::string, IntOrText, std::vector<Factor>, IndexMap, Decision>;
+
+enum class Primitive {
+#define INGOT_PRIMITIVE(method, ...) k##method,
+#include "compiler/schedule/primitives.def"
+};
+
 struct Instruction {
-  const PrimitiveRow* primitive = nullptr;
-  std::vector<TraceValue> arguments;
-  std::vector<TraceValue> outputs;  // handles
-  std::vector<int64_t> decision;    // of sampling instructions
-  std::vector<bool> is_void;        // for each output, in the function of the recording
-  std::vector<std::string> blocks;  // names of the outputs of an instruction that makes any number of blocks
+  Primitive primitive;
+  std::vector<Operand> operands;
+  std::vector<Handle> results;
+  std::vector<bool> is_void;        // for each result, in the function of the recording
+  std::vector<std::string> blocks;  // names of the results of an instruction that makes any number of blocks
 };
 
 struct Trace {

@@ -186,7 +186,7 @@ Status StorageAlign(ScheduleState& state, const BlockName& name, int64_t write_i
     if (output == nullptr || *output != write_index) aligns.push_back((*entries)[i]);
   }
   aligns.push_back(AttrValue::Ints({write_index, axis, factor, offset}));
-  return AnnotateBlock(state, name, kBufferDimAlign, AttrValue(std::move(aligns)));
+  return Annotate(state, name, kBufferDimAlign, AttrValue(std::move(aligns)));
 }
 
 }  // namespace ingot::schedule

@@ -153,16 +153,16 @@ Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread
   return Status();
 }
 
-Status AnnotateLoop(ScheduleState& state, const LoopVar& loop, const std::string& key, AttrValue value) {
-  INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(loop));
-  ForNode copy = *site.loop;
-  copy.annotations = copy.annotations.With(key, std::move(value));
-  state.Replace(site.loop, Make<ForNode>(std::move(copy)));
-  return Status();
-}
-
-Status AnnotateBlock(ScheduleState& state, const BlockName& name, const std::string& key, AttrValue value) {
-  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(name));
+Status Annotate(ScheduleState& state, const std::variant<BlockName, LoopVar>& target, const std::string& key,
+                AttrValue value) {
+  if (const auto* loop = std::get_if<LoopVar>(&target)) {
+    INGOT_ASSIGN_OR_RETURN(const LoopSite site, state.FindLoop(*loop));
+    ForNode copy = *site.loop;
+    copy.annotations = copy.annotations.With(key, std::move(value));
+    state.Replace(site.loop, Make<ForNode>(std::move(copy)));
+    return Status();
+  }
+  INGOT_ASSIGN_OR_RETURN(const BlockSite site, state.FindBlock(std::get<BlockName>(target)));
   BlockNode block = site.block();
   block.annotations = block.annotations.With(key, std::move(value));
   BlockRealizeNode copy = *site.realize;

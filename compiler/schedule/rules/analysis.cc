@@ -145,7 +145,7 @@ int64_t KnownInstances(const BlockSite& site) {
 }
 
 void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration) {
-  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  if (schedule.IsVoid(loop)) return;
   const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
   const int64_t chunk = (kMinTaskCost + cost - 1) / cost;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
@@ -155,11 +155,11 @@ void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteratio
 }
 
 void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
-  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  if (schedule.IsVoid(loop)) return;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
   if (!extent || *extent < 2) return;
   if (*extent > lanes && *extent % lanes == 0) {
-    const std::vector<LoopRV> parts = schedule.Split(loop, {kRest, lanes});
+    const LoopRVs parts = schedule.Split(loop, {kRest, lanes});
     schedule.Unroll(parts[0]);
     schedule.Vectorize(parts[1]);
   } else if (*extent <= 2 * lanes) {
@@ -168,7 +168,7 @@ void VectorizeTile(Schedule& schedule, LoopRV loop, int64_t lanes) {
 }
 
 void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes) {
-  if (!schedule.status().ok() || schedule.IsVoid(loop)) return;
+  if (schedule.IsVoid(loop)) return;
   const auto extent = AsConstInt(schedule.Loop(loop).loop->extent);
   if (extent && *extent <= 2 * lanes) return VectorizeTile(schedule, loop, lanes);
   const Schedule::Parts parts = schedule.LoopPartition(loop, lanes);
@@ -176,12 +176,11 @@ void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes) {
   VectorizeTile(schedule, parts.tail, lanes);
 }
 
-std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer) {
-  const std::vector<LoopRV> loops = schedule.GetLoops(block);
-  if (!schedule.status().ok()) return {};
+HandleList<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer) {
+  const LoopRVs loops = schedule.GetLoops(block);
   const BlockSite site = schedule.Block(block);
   const LoopVar outer_var = schedule.IsVoid(outer) ? nullptr : schedule.Loop(outer).loop->var;
-  std::vector<InnerLoop> inner;
+  HandleList<InnerLoop> inner;
   bool inside = outer_var == nullptr;
   for (size_t l = 0; l < loops.size(); ++l) {
     if (inside) {
@@ -194,6 +193,10 @@ std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV oute
     inside |= site.loops[l]->var.same_as(outer_var);
   }
   return inner;
+}
+
+bool Reduces(const BlockSite& site, const InnerLoop& loop) {
+  return loop.iter >= 0 && site.block().iter_vars[loop.iter]->type == IterType::kReduce;
 }
 
 LoopVar LoopOfEmptyReduction(const BlockSite& site) {

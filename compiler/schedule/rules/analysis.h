@@ -64,9 +64,11 @@ void VectorizeLong(Schedule& schedule, LoopRV loop, int64_t lanes);
 // (-1: none).
 struct InnerLoop {
   LoopRV loop;
-  int iter;
+  int iter = -1;
 };
-std::vector<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer);
+HandleList<InnerLoop> InnerLoops(Schedule& schedule, BlockRV block, LoopRV outer);
+// Whether the loop binds a reduction variable of the block.
+bool Reduces(const BlockSite& site, const InnerLoop& loop);
 
 // The outermost reduction loop of a reduction that still has its initialisation and may have no iteration (an axis of
 // symbolic extent); null where the initialisation runs in any case.

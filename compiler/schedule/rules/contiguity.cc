@@ -115,7 +115,7 @@ VectorShape ChooseVectors(const BlockSite& site, const Target& target) {
 }
 
 LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
-  if (!s.status().ok() || s.IsVoid(loop)) return {};
+  if (s.IsVoid(loop)) return {};
   const auto constant = AsConstInt(s.Loop(loop).loop->extent);
   int64_t registers = shape.registers;
   if (constant) {
@@ -136,10 +136,9 @@ LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
   }
   const int64_t width = shape.lanes * registers;
   const Schedule::Parts parts = s.LoopPartition(loop, width);
-  if (!s.status().ok()) return {};
   LoopRV tiles;
   if (!s.IsVoid(parts.main)) {
-    const std::vector<LoopRV> loops = s.Split(parts.main, {kRest, width});
+    const LoopRVs loops = s.Split(parts.main, {kRest, width});
     s.Vectorize(loops[1]);
     tiles = loops[0];
   }

@@ -161,7 +161,7 @@ int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
 // Splits the loop where its extent is greater than the factor: {outer or void, inner}.
 std::pair<LoopRV, LoopRV> SplitBy(Schedule& s, LoopRV loop, int64_t extent, int64_t factor) {
   if (factor >= extent) return {LoopRV{}, loop};
-  const std::vector<LoopRV> parts = s.Split(loop, {kRest, factor});
+  const LoopRVs parts = s.Split(loop, {kRest, factor});
   return {parts[0], parts[1]};
 }
 
@@ -184,10 +184,9 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, 
   }
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
-    const std::vector<LoopRV> loops = s.Split(row, {kRest, columns});
+    const LoopRVs loops = s.Split(row, {kRest, columns});
     ConvTile tile{block, loops[0], loops[1], {}, {}};
-    const std::vector<InnerLoop> inner = InnerLoops(s, block, loops[1]);
-    if (!s.status().ok()) return;
+    const HandleList<InnerLoop> inner = InnerLoops(s, block, loops[1]);
     tile.v = inner.back().loop;
     if (inner.size() > 1) tile.blocks = inner.front().loop;
     result.push_back(tile);
@@ -197,7 +196,6 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, 
     return result;
   }
   const Schedule::Parts parts = s.LoopPartition(x, groups[0].first * groups[0].second);
-  if (!s.status().ok()) return result;
   const BlockRV tail = s.GetChildBlocks(parts.tail)[0];
   add(out, parts.main, groups[0].second);
   add(tail, parts.tail, groups[1].second);
@@ -208,13 +206,11 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, 
 void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes) {
   constexpr int64_t kUnrolledSteps = 4;
   s.ComputeAt(partial, tile.attach);
-  if (!s.status().ok()) return;
   const BlockSite site = s.Block(partial);
   const int x = IterOfDimension(site, kX), o = IterOfDimension(site, kO), v = IterOfDimension(site, kV);
-  std::vector<LoopRV> units, reduce;
+  LoopRVs units, reduce;
   LoopRV columns, blocks, vector;
   for (const InnerLoop& entry : InnerLoops(s, partial, tile.attach)) {
-    const bool is_reduction = entry.iter >= 0 && site.block().iter_vars[entry.iter]->type == IterType::kReduce;
     if (entry.iter == x) {
       columns = entry.loop;
     } else if (entry.iter == o) {
@@ -222,7 +218,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
     } else if (entry.iter == v) {
       vector = entry.loop;
     } else {
-      (is_reduction ? reduce : units).push_back(entry.loop);
+      (Reduces(site, entry) ? reduce : units).push_back(entry.loop);
     }
   }
   std::vector<LoopRV> order = units;
@@ -268,14 +264,12 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
   return follows_x;
 }
 
-std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Target& target) {
-  std::vector<BlockName> handled{name};
-  const BlockRV reduction = s.GetBlock(name);
-  const BlockSite site = s.Block(reduction);
+std::vector<BlockName> ApplyConv(Schedule& s, const BlockSite& site, const Target& target) {
+  std::vector<BlockName> handled{site.block().name};
+  const BlockRV reduction = s.GetBlock(site.block().name);
   const Window window = AnalyzeWindow(site);
-  const std::vector<BlockRV> producers = s.GetProducers(reduction);
+  const BlockRVs producers = s.GetProducers(reduction);
   const BlockRV out = WriteBack(s, reduction, handled);
-  if (!s.status().ok()) return handled;
 
   LoopRV loops[kRank];
   const BlockSite out_site = s.Block(out);
@@ -293,7 +287,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   // Strips and tasks. Groups are the outermost loop of a task.
   LoopRV groups;
   if (window.groups > 1) {
-    const std::vector<LoopRV> split = s.Split(loops[kO], {kRest, blocks});
+    const LoopRVs split = s.Split(loops[kO], {kRest, blocks});
     groups = split[0];
     loops[kO] = split[1];
   }
@@ -309,7 +303,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   } else if (rows) {
     std::tie(strips, loops[kY]) = SplitBy(s, loops[kY], height, strip);
   } else {
-    const std::vector<LoopRV> parts = s.Split(loops[kY], {kRest, 1});
+    const LoopRVs parts = s.Split(loops[kY], {kRest, 1});
     strips = parts[0];
     loops[kY] = parts[1];
   }
@@ -318,14 +312,14 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   const int64_t parts = window.broadcasts ? ChooseParts(blocks / tile.blocks, strips_in_all, cost) : blocks;
   LoopRV o = loops[kO], tile_blocks, task_blocks;
   if (tile.blocks > 1) {
-    const std::vector<LoopRV> split = s.Split(o, {kRest, tile.blocks});
+    const LoopRVs split = s.Split(o, {kRest, tile.blocks});
     o = split[0];
     tile_blocks = split[1];
   }
-  std::vector<LoopRV> order, tasks;
+  LoopRVs order, tasks;
   if (window.broadcasts) {
     if (parts > 1) {
-      const std::vector<LoopRV> split = s.Split(o, {parts, kRest});
+      const LoopRVs split = s.Split(o, {parts, kRest});
       task_blocks = split[0];
       o = split[1];
     }
@@ -341,13 +335,11 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
   s.Reorder(order);
   const LoopRV task = tasks.size() > 1 ? s.Fuse(tasks) : tasks[0];
   const std::vector<ConvTile> tiles = CutRow(s, out, loops[kX], width, tile.columns);
-  if (!s.status().ok()) return handled;
 
   // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
   for (size_t i = tiles.size(); i-- > 0;) {
     const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tiles[i].out);
     PlaceReduction(s, partial, tiles[i], lanes);
-    if (!s.status().ok()) return handled;
     handled.push_back(s.Block(partial).block().name);
     handled.push_back(s.Block(tiles[i].out).block().name);
     VectorizeTile(s, tiles[i].v, lanes);
@@ -360,8 +352,7 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockName& name, const Targe
     if (!IsInjective(s.state(), producer_site)) continue;
     handled.push_back(producer_site.block().name);
     s.ComputeAt(producer, task);
-    if (!s.status().ok()) return handled;
-    const std::vector<InnerLoop> inner = InnerLoops(s, producer, task);
+    const HandleList<InnerLoop> inner = InnerLoops(s, producer, task);
     const auto extent = AsConstInt(s.Loop(inner.back().loop).loop->extent);
     if (extent && *extent == ExtentOf(site, kV)) VectorizeTile(s, inner.back().loop, lanes);
   }

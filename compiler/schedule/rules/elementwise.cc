@@ -64,9 +64,9 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Targ
   return !readers.empty() && !repeats && (only_injective || (IsPlainMove(site) && !ReadsUnderCondition(site)));
 }
 
-std::vector<BlockName> ApplyInline(Schedule& s, const BlockName& name, const Target&) {
-  s.ComputeInline(s.GetBlock(name));
-  return {name};
+std::vector<BlockName> ApplyInline(Schedule& s, const BlockSite& site, const Target&) {
+  s.ComputeInline(s.GetBlock(site.block().name));
+  return {site.block().name};
 }
 
 bool MatchesElementwise(const ScheduleState& state, const BlockSite& site, const Target&) {
@@ -76,7 +76,7 @@ bool MatchesElementwise(const ScheduleState& state, const BlockSite& site, const
 namespace {
 
 // All loops around the block, with the iteration variables that they bind.
-std::vector<InnerLoop> LoopsAround(Schedule& s, BlockRV block) { return InnerLoops(s, block, LoopRV{}); }
+HandleList<InnerLoop> LoopsAround(Schedule& s, BlockRV block) { return InnerLoops(s, block, LoopRV{}); }
 
 int64_t KnownExtent(const Schedule& s, LoopRV loop) {
   const auto extent = AsConstInt(s.Loop(loop).loop->extent);
@@ -92,8 +92,8 @@ LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, s
 // Schedules one nest, from its loop at position `first` inwards: the last loops run in vectors. `parallel`: no loop
 // outside is parallel, so the nest's own may be.
 void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
-  const std::vector<InnerLoop> loops = LoopsAround(s, block);
-  if (!s.status().ok() || loops.size() <= first) return;
+  const HandleList<InnerLoop> loops = LoopsAround(s, block);
+  if (loops.size() <= first) return;
   const BlockSite site = s.Block(block);
   const int64_t element_cost = CostOfInstance(site);
   std::vector<int> iters;
@@ -107,7 +107,6 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
       ReadsUnderCondition(site) ? VectorShape{ChooseVectors(site, target).lanes, 1} : ChooseVectors(site, target);
   const LoopRV rows = FuseAll(s, loops, first, inner_begin);
   const LoopRV inner = FuseAll(s, loops, inner_begin, loops.size());
-  if (!s.status().ok()) return;
   const int64_t row_cost = element_cost * KnownExtent(s, inner);
   const bool has_rows = !s.IsVoid(rows) && !IsConstInt(s.Loop(rows).loop->extent, 1);
   const LoopRV tiles = VectorizeRun(s, inner, shape);
@@ -121,16 +120,14 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
 
 }  // namespace
 
-std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, const Target& target) {
-  std::vector<BlockName> handled{name};
+std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockSite& site, const Target& target) {
+  std::vector<BlockName> handled{site.block().name};
   struct Part {
     BlockRV block;
     size_t first = 0;  // loops from here on belong to this part alone
   };
-  std::vector<Part> parts{{s.GetBlock(name)}};
-  const BlockSite site = s.Block(parts[0].block);
-  const std::vector<InnerLoop> loops = LoopsAround(s, parts[0].block);
-  if (!s.status().ok()) return handled;
+  std::vector<Part> parts{{s.GetBlock(site.block().name)}};
+  const HandleList<InnerLoop> loops = LoopsAround(s, parts[0].block);
   // Cuts the loops where conditions change, from the outside in. Loops outside of the first cut stay common to all
   // parts.
   size_t common = loops.size();
@@ -140,9 +137,9 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
       if (loops[i].iter < 0 || !contiguity.IsUsedAlone(loops[i].iter)) continue;
       std::vector<Part> next;
       for (const Part& part : parts) {
-        const std::vector<LoopRV> of_part = s.GetLoops(part.block);
+        const LoopRVs of_part = s.GetLoops(part.block);
         Schedule attempt = s;
-        const std::vector<LoopRV> cut = attempt.PartitionByConditions(of_part[i]);
+        const LoopRVs cut = attempt.PartitionByConditions(of_part[i]);
         if (!attempt.status().ok()) {  // for example at an unknown bound: it stays a condition
           next.push_back(part);
           continue;
@@ -174,7 +171,7 @@ std::vector<BlockName> ApplyElementwise(Schedule& s, const BlockName& name, cons
     handled.push_back(s.Block(part.block).block().name);
     ScheduleNest(s, part.block, part.first, outer_is_one && part.first == common, target);
   }
-  if (outer_is_one || !s.status().ok()) return handled;
+  if (outer_is_one) return handled;
   ParallelizeByCost(s, outer.size() > 1 ? s.Fuse(outer) : outer[0], cost / std::max<int64_t>(outer_extent, 1));
   return handled;
 }

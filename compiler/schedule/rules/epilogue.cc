@@ -13,7 +13,7 @@ using namespace ir;  // NOLINT
 BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& handled) {
   BlockRV last;
   Buffer current = StoreOf(s.Block(reduction)).buffer;
-  for (;;) {
+  while (s.status().ok()) {  // else no reader goes, and a cycle of them would never end
     const std::vector<BlockSite> readers = s.state().Readers(current);
     if (readers.size() != 1 || !s.state().IsAllocated(current)) break;
     const BlockSite& reader = readers[0];
@@ -35,7 +35,6 @@ BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& h
     if (!same_place || !inputs_ready || ReadsUnderCondition(reader)) break;
     const Buffer next = store.buffer;
     if (last.id >= 0) s.ComputeInline(last);
-    if (!s.status().ok()) return {};
     last = s.GetBlock(reader.block().name);
     handled.push_back(reader.block().name);
     current = next;
@@ -45,13 +44,12 @@ BlockRV InlineEpilogue(Schedule& s, BlockRV reduction, std::vector<BlockName>& h
 
 BlockRV WriteBack(Schedule& s, BlockRV reduction, std::vector<BlockName>& handled) {
   const BlockRV last = InlineEpilogue(s, reduction, handled);
-  if (!s.status().ok()) return {};
   if (!s.IsVoid(last)) {
     s.SetScope(reduction, 0, "local");
     return last;
   }
   const BlockRV copy = s.CacheWrite(reduction, 0, "local");
-  if (s.status().ok()) handled.push_back(s.Block(copy).block().name);
+  handled.push_back(s.Block(copy).block().name);
   return copy;
 }
 

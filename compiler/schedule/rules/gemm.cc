@@ -155,8 +155,7 @@ class GemmBuilder {
   GemmBuilder(Schedule& schedule, const BlockName& name, const Target& target)
       : s_(schedule), reduction_(s_.GetBlock(name)), target_(target), handled_{name} {}
 
-  std::vector<BlockName> Build() {
-    const BlockSite site = s_.Block(reduction_);
+  std::vector<BlockName> Build(const BlockSite& site) {
     product_ = *FindProduct(site);
     const auto& iters = site.block().iter_vars;
     rows_ = product_.m < 0 ? std::optional<int64_t>(1) : ConstantExtent(*iters[product_.m]);
@@ -171,17 +170,13 @@ class GemmBuilder {
     element_bytes_ = (product_.a->dtype.bits + 7) / 8;
     ChooseTile();
     CutDepth();
-    if (!s_.status().ok()) return handled_;
     const BlockRV out = WriteBack(s_, reduction_, handled_);
-    if (!s_.status().ok()) return handled_;
     CutRowBlocks(out);
-    if (!s_.status().ok()) return handled_;
     if (s_.IsVoid(depth_partial_)) {
       PlaceReductions();
     } else {
       PlaceDepthBlocks();
     }
-    if (!s_.status().ok()) return handled_;
     const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows)) * (batch_inside_ ? batches_ : 1);
     for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
     return handled_;
@@ -261,7 +256,6 @@ class GemmBuilder {
       if (entry.iter == product_.k) k = entry.loop;
     }
     depth_partial_ = s_.RFactor(s_.Split(k, {kRest, block})[0]);
-    if (!s_.status().ok()) return;
     handled_.push_back(s_.Block(depth_partial_).block().name);
     const BlockSite partial = s_.Block(depth_partial_);
     product_.k = static_cast<int>(partial.block().iter_vars.size()) - 1;
@@ -280,8 +274,7 @@ class GemmBuilder {
   // The loops of a write-back block before any is split.
   Loops LoopsOf(BlockRV block) {
     Loops loops;
-    const std::vector<InnerLoop> inner = InnerLoops(s_, block, LoopRV{});
-    if (!s_.status().ok()) return loops;
+    const HandleList<InnerLoop> inner = InnerLoops(s_, block, LoopRV{});
     const BlockSite site = s_.Block(block);
     const int n = IterOfDimension(site, StoreOf(site).indices.size() - 1);
     const int m = product_.m < 0 ? -1 : IterOfDimension(site, product_.m_dimension);
@@ -312,19 +305,17 @@ class GemmBuilder {
     inside.push_back(loops.n);
     Order({loops.m}, inside);
     const Schedule::Parts parts = s_.LoopPartition(loops.m, *block_rows);
-    if (!s_.status().ok()) return;
     if (!s_.IsVoid(parts.tail)) {
       const BlockRV tail = s_.GetChildBlocks(parts.tail)[0];
       CutColumns(tail, LoopsOf(tail), LoopRV{}, LoopRV{});
     }
     if (s_.IsVoid(parts.main)) return;
-    const std::vector<LoopRV> split = s_.Split(parts.main, {kRest, *block_rows});
+    const LoopRVs split = s_.Split(parts.main, {kRest, *block_rows});
     CutColumns(out, loops, split[0], split[1]);
   }
 
   // m_block is the loop around blocks of rows, or void; m is the loop over a block's rows (void: loops.m).
   void CutColumns(BlockRV block, const Loops& loops, LoopRV m_block, LoopRV m) {
-    if (!s_.status().ok()) return;
     if (m.id < 0) m = loops.m;
     std::vector<LoopRV> rest = loops.batch;
     rest.push_back(m_block);
@@ -346,29 +337,24 @@ class GemmBuilder {
 
   void CutColumnsBy(BlockRV block, LoopRV n, std::vector<LoopRV> batch, LoopRV m_block, LoopRV m,
                     std::vector<int64_t> widths) {
-    if (!s_.status().ok()) return;
     const auto extent = AsConstInt(s_.Loop(n).loop->extent);
     const bool is_rest = extent && *extent < kPanel;  // the last columns, as one odd vector
     const int64_t width = is_rest ? std::max<int64_t>(*extent, 1) : widths.front();
     if (!is_rest) widths.erase(widths.begin());
     const Schedule::Parts parts = s_.LoopPartition(n, width);
-    if (!s_.status().ok()) return;
     if (!s_.IsVoid(parts.tail)) {
       if (s_.IsVoid(parts.main)) return CutColumnsBy(block, n, batch, m_block, m, widths);
       const BlockRV tail = s_.GetChildBlocks(parts.tail)[0];
       // The copies of the loops around the rows, in their order: batch, block, rows.
-      const std::vector<InnerLoop> inner = InnerLoops(s_, tail, parts.tail);
-      if (!s_.status().ok()) return;
-      std::vector<LoopRV> copies;
-      for (const InnerLoop& entry : inner) copies.push_back(entry.loop);
-      std::vector<LoopRV> tail_batch(copies.begin(), copies.begin() + static_cast<ptrdiff_t>(batch.size()));
-      size_t next = batch.size();
-      const LoopRV tail_block = m_block.id >= 0 ? copies[next++] : LoopRV{};
-      const LoopRV tail_m = m.id >= 0 ? copies[next] : LoopRV{};
+      const HandleList<InnerLoop> inner = InnerLoops(s_, tail, parts.tail);
+      size_t next = 0;
+      std::vector<LoopRV> tail_batch;
+      while (next < batch.size()) tail_batch.push_back(inner[next++].loop);
+      const LoopRV tail_block = m_block.id >= 0 ? inner[next++].loop : LoopRV{};
+      const LoopRV tail_m = m.id >= 0 ? inner[next].loop : LoopRV{};
       CutColumnsBy(tail, parts.tail, tail_batch, tail_block, tail_m, widths);
-      if (!s_.status().ok()) return;
     }
-    const std::vector<LoopRV> split = s_.Split(parts.main, {kRest, width});
+    const LoopRVs split = s_.Split(parts.main, {kRest, width});
     std::vector<LoopRV> around, inside;
     (batch_inside_ ? inside : around) = batch;
     if (m_block.id >= 0) around.push_back(m_block);
@@ -381,26 +367,23 @@ class GemmBuilder {
   }
 
   void CutRows(BlockRV block, LoopRV task, LoopRV m, LoopRV x, size_t group) {
-    if (!s_.status().ok()) return;
     if (m.id < 0) {  // one row
       tiles_.push_back({block, task, LoopRV{}, x, group});
       return;
     }
     const Schedule::Parts parts = s_.LoopPartition(m, RowsInFullTiles(m));
-    if (!s_.status().ok()) return;
     if (!s_.IsVoid(parts.main)) AddTile(block, parts.main, tile_rows_, x, group);
     LoopRV tail = parts.tail;
     int64_t rows = NextFewer(tile_rows_);
     BlockRV tail_block = block;
     if (!s_.IsVoid(tail) && !s_.IsVoid(parts.main)) tail_block = s_.GetChildBlocks(tail)[0];
-    while (s_.status().ok() && !s_.IsVoid(tail)) {
+    while (!s_.IsVoid(tail)) {
       const LoopRV tail_x = InnerLoops(s_, tail_block, tail)[0].loop;
       if (const auto extent = AsConstInt(s_.Loop(tail).loop->extent)) {
         const int64_t left = *extent;
         if (left <= tile_rows_) return AddTile(tail_block, tail, left, tail_x, group);
         const int64_t height = (left + 1) / 2;
         const Schedule::Parts halves = s_.LoopPartition(tail, height);
-        if (!s_.status().ok()) return;
         const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
         AddTile(tail_block, halves.main, height, tail_x, group);
         if (s_.IsVoid(halves.tail)) return;
@@ -408,7 +391,6 @@ class GemmBuilder {
       }
       if (groups_[group].width < kPanel) rows = 1;  // few columns: the remaining rows go one by one
       const Schedule::Parts halves = s_.LoopPartition(tail, rows);
-      if (!s_.status().ok()) return;
       const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
       if (!s_.IsVoid(halves.main)) AddTile(tail_block, halves.main, rows, tail_x, group);
       tail = halves.tail;
@@ -437,29 +419,30 @@ class GemmBuilder {
 
   // Adds the tiles of a loop over a multiple of `rows` rows, with x inside.
   void AddTile(BlockRV block, LoopRV m, int64_t rows, LoopRV x, size_t group) {
-    const std::vector<LoopRV> split = s_.Split(m, {kRest, rows});
+    const LoopRVs split = s_.Split(m, {kRest, rows});
     tiles_.push_back({block, split[0], split[1], x, group});
   }
 
   // Each tile nest gets its own copy of the reduction, and each group of tiles that packs gets its own copy of the
   // panels.
   void PlaceReductions() {
+    if (tiles_.empty()) return;  // a primitive was refused
     std::vector<BlockRV> partial(tiles_.size());
     const auto packs = [&](size_t group) { return packs_ && groups_[group].packs; };
     // The original reduction goes to the first tile that packs, since copies made after packing read the packed panels.
     size_t first = 0;
     while (packs_ && first + 1 < tiles_.size() && !packs(tiles_[first].group)) ++first;
-    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+    for (size_t i = tiles_.size(); i-- > 0;) {
       if (i != first && !packs(tiles_[i].group)) partial[i] = s_.RecomputeFor(reduction_, tiles_[i].block);
     }
     partial[first] = reduction_;
     std::vector<BlockRV> panels(groups_.size());
     if (packs(tiles_[first].group)) {
       const BlockRV packed = CacheRight();
-      for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+      for (size_t i = tiles_.size(); i-- > 0;) {
         if (i != first && packs(tiles_[i].group)) partial[i] = s_.RecomputeFor(reduction_, tiles_[i].block);
       }
-      for (size_t g = groups_.size(); g-- > 0 && s_.status().ok();) {
+      for (size_t g = groups_.size(); g-- > 0;) {
         std::vector<BlockRV> readers;
         for (size_t i = 0; i < tiles_.size(); ++i) {
           if (tiles_[i].group == g) readers.push_back(partial[i]);
@@ -467,8 +450,8 @@ class GemmBuilder {
         if (packs(g)) panels[g] = g == tiles_[first].group ? packed : s_.RecomputeFor(packed, readers);
       }
     }
-    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) PlaceTile(tiles_[i], partial[i]);
-    for (size_t g = 0; g < groups_.size() && s_.status().ok(); ++g) {
+    for (size_t i = tiles_.size(); i-- > 0;) PlaceTile(tiles_[i], partial[i]);
+    for (size_t g = 0; g < groups_.size(); ++g) {
       if (panels[g].id >= 0) PlacePanels(panels[g], groups_[g].task);
     }
   }
@@ -476,22 +459,21 @@ class GemmBuilder {
   // Each task sets its results to zero, adds the tiles of each block of k to them, and writes them back.
   void PlaceDepthBlocks() {
     std::vector<BlockRV> sums(groups_.size());
-    for (size_t g = groups_.size(); g-- > 0 && s_.status().ok();) {
+    for (size_t g = groups_.size(); g-- > 0;) {
       sums[g] = g == 0 ? reduction_ : s_.RecomputeFor(reduction_, groups_[g].block);
     }
-    for (size_t g = 0; g < groups_.size() && s_.status().ok(); ++g) {
+    for (size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       s_.ComputeAt(sums[g], group.task);
-      if (!s_.status().ok()) return;
       const BlockSite site = s_.Block(sums[g]);
-      const int depth = ReduceIters(site)[0];
       std::vector<LoopRV> order;
       LoopRV k, m, x;
       for (const InnerLoop& entry : InnerLoops(s_, sums[g], group.task)) {
-        if (entry.iter == depth) k = entry.loop;
+        const bool reduces = Reduces(site, entry);
+        if (reduces) k = entry.loop;
         if (entry.iter == product_.m) m = entry.loop;
         if (entry.iter == product_.n) x = entry.loop;
-        if (entry.iter != depth && entry.iter != product_.m && entry.iter != product_.n) order.push_back(entry.loop);
+        if (!reduces && entry.iter != product_.m && entry.iter != product_.n) order.push_back(entry.loop);
       }
       order.insert(order.end(), {k, m});
       Order(order, {x});
@@ -499,7 +481,7 @@ class GemmBuilder {
       CutRows(sums[g], LoopRV{}, m, x, g);
       Vectors(group.x);
     }
-    for (size_t i = tiles_.size(); i-- > 0 && s_.status().ok();) {
+    for (size_t i = tiles_.size(); i-- > 0;) {
       PlaceTile(tiles_[i], i == 0 ? depth_partial_ : s_.RecomputeFor(depth_partial_, tiles_[i].block));
     }
   }
@@ -507,9 +489,9 @@ class GemmBuilder {
   // The copy of b that tiles read, with its columns innermost.
   BlockRV CacheRight() {
     const BlockSite site = s_.Block(reduction_);
-    int64_t read = 0;
-    while (!site.block().reads[read].buffer.same_as(product_.b)) ++read;
-    const BlockRV packed = s_.CacheRead(reduction_, read, "global");
+    const auto& reads = site.block().reads;
+    const auto read = std::ranges::find_if(reads, [&](const auto& r) { return r.buffer.same_as(product_.b); });
+    const BlockRV packed = s_.CacheRead(reduction_, read - reads.begin(), "global");
     if (product_.right == Right::kColumns) {
       std::vector<int64_t> axes;
       for (size_t d = 0; d < product_.b->shape.size(); ++d) axes.push_back(static_cast<int64_t>(d));
@@ -521,7 +503,6 @@ class GemmBuilder {
 
   void PlaceTile(const GemmTile& tile, BlockRV partial) {
     s_.ComputeAt(partial, tile.attach);
-    if (!s_.status().ok()) return;
     handled_.push_back(s_.Block(partial).block().name);
     handled_.push_back(s_.Block(tile.block).block().name);
     std::vector<LoopRV> batch;
@@ -534,7 +515,7 @@ class GemmBuilder {
         batch.push_back(entry.loop);
       }
     }
-    std::vector<LoopRV> steps{k};
+    LoopRVs steps{k};
     if (constant_depth_ && *constant_depth_ % kUnrolledSteps == 0 && *constant_depth_ > kUnrolledSteps) {
       steps = s_.Split(k, {kRest, kUnrolledSteps});
     }
@@ -544,18 +525,18 @@ class GemmBuilder {
     if (steps.size() > 1) s_.Unroll(steps[1]);
     Vectors(x);
     if (y.id >= 0) s_.Unroll(y);
-    if (s_.status().ok()) s_.DecomposeReduction(partial, k);
+    s_.DecomposeReduction(partial, k);
     if (tile.y.id >= 0) s_.Unroll(tile.y);
     Vectors(tile.x);
   }
 
   // Vectorizes x: whole panels by panel and vector, anything narrower as VectorizeTile does.
   void Vectors(LoopRV x) {
-    if (!s_.status().ok() || s_.IsVoid(x)) return;
+    if (s_.IsVoid(x)) return;
     const auto extent = AsConstInt(s_.Loop(x).loop->extent);
     if (!extent || *extent < 2) return;
     if (*extent % kPanel != 0 || lanes_ > kPanel || kPanel % lanes_ != 0) return VectorizeTile(s_, x, lanes_);
-    const std::vector<LoopRV> parts = s_.Split(x, {kRest, kPanel / lanes_, lanes_});
+    const LoopRVs parts = s_.Split(x, {kRest, kPanel / lanes_, lanes_});
     s_.Unroll(parts[0]);
     s_.Unroll(parts[1]);
     s_.Vectorize(parts[2]);
@@ -563,7 +544,6 @@ class GemmBuilder {
 
   void PlacePanels(BlockRV packed, LoopRV task) {
     s_.ComputeAt(packed, task);
-    if (!s_.status().ok()) return;
     handled_.push_back(s_.Block(packed).block().name);
     std::vector<LoopRV> order;
     LoopRV k, x;
@@ -613,8 +593,8 @@ bool MatchesGemm(const ScheduleState& state, const BlockSite& site, const Target
   return product && (product->right == Right::kPanels || product->m >= 0);
 }
 
-std::vector<BlockName> ApplyGemm(Schedule& s, const BlockName& name, const Target& target) {
-  return GemmBuilder(s, name, target).Build();
+std::vector<BlockName> ApplyGemm(Schedule& s, const BlockSite& site, const Target& target) {
+  return GemmBuilder(s, site.block().name, target).Build(site);
 }
 
 }  // namespace ingot::schedule

@@ -64,14 +64,12 @@ bool MatchesPhases(const ScheduleState& state, const BlockSite& site, const Targ
   return last >= 0 && !PhasesOf(site).contains(last);
 }
 
-std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Target& target) {
-  std::vector<BlockName> handled{name};
-  const BlockRV block = s.GetBlock(name);
-  const BlockSite site = s.Block(block);
-  const std::vector<BlockRV> producers = s.GetProducers(block);
+std::vector<BlockName> ApplyPhases(Schedule& s, const BlockSite& site, const Target& target) {
+  std::vector<BlockName> handled{site.block().name};
+  const BlockRV block = s.GetBlock(site.block().name);
+  const BlockRVs producers = s.GetProducers(block);
   const std::map<int, int64_t> phases = PhasesOf(site);
-  const std::vector<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
-  if (!s.status().ok()) return handled;
+  const HandleList<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
   const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   std::vector<LoopRV> around, unrolled;
   for (size_t i = 0; i + 1 < loops.size(); ++i) {
@@ -82,7 +80,7 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
     } else if (extent && *extent <= found->second) {
       unrolled.push_back(loops[i].loop);
     } else {
-      const std::vector<LoopRV> parts = s.Split(loops[i].loop, {kRest, found->second});
+      const LoopRVs parts = s.Split(loops[i].loop, {kRest, found->second});
       around.push_back(parts[0]);
       unrolled.push_back(parts[1]);
     }
@@ -91,7 +89,7 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
   LoopRV vector = loops.back().loop;
   const auto width = AsConstInt(s.Loop(vector).loop->extent);
   if (width && *width > lanes && *width % lanes == 0) {
-    const std::vector<LoopRV> parts = s.Split(vector, {kRest, lanes});
+    const LoopRVs parts = s.Split(vector, {kRest, lanes});
     around.push_back(parts[0]);
     vector = parts[1];
   }
@@ -101,17 +99,15 @@ std::vector<BlockName> ApplyPhases(Schedule& s, const BlockName& name, const Tar
   s.Reorder(order);
   VectorizeTile(s, vector, lanes);
   for (LoopRV loop : unrolled) s.Unroll(loop);
-  if (!s.status().ok() || around.size() < 3) return handled;
+  if (around.size() < 3) return handled;
   for (BlockRV producer : producers) {
     if (!IsInjective(s.state(), s.Block(producer))) continue;
     handled.push_back(s.Block(producer).block().name);
     s.ComputeAt(producer, around[2]);
     s.SetScope(producer, 0, "local");
-    if (!s.status().ok()) return handled;
     VectorizeTile(s, InnerLoops(s, producer, around[2]).back().loop, lanes);
   }
   const LoopRV task = s.Fuse({around[0], around[1]});
-  if (!s.status().ok()) return handled;
   const auto tasks = AsConstInt(s.Loop(task).loop->extent);
   ParallelizeByCost(s, task, KnownInstances(site) * kCostOfInstance / (tasks ? std::max<int64_t>(*tasks, 1) : 1));
   return handled;

@@ -54,7 +54,7 @@ struct Lanes {
 // registers is one vector, whose lanes are joined. Nothing where vectors do not pay.
 std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target& target) {
   const BlockRV block = s.GetBlock(name);
-  const BlockSite site = s.Block(block);
+  const BlockSite site = s.state().FindBlock(name).value();
   Contiguity contiguity(site);
   const std::vector<int> run = contiguity.Runs(ReduceIters(site)).back();
   const int k = contiguity.Innermost(run);
@@ -76,7 +76,6 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
   const int64_t registers =
       extent ? std::clamp<int64_t>(*extent / shape.lanes / kIterations, 1, shape.registers) : (shape.registers + 1) / 2;
   const BlockRV partial = s.RFactor(s.Split(loop, {kRest, shape.lanes * registers})[1]);
-  if (!s.status().ok()) return std::nullopt;
   return Lanes{s.Block(partial).block().name, name, true};
 }
 
@@ -106,7 +105,7 @@ bool MatchesRows(const ScheduleState& state, const BlockSite& site, const Target
   return ReducesWholeRows(state, sites, shared);
 }
 
-std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& target) {
+std::vector<BlockName> ApplyRows(Schedule& s, const BlockSite&, const Target& target) {
   const std::vector<BlockSite> sites = s.state().Blocks();
   const int shared = SharedDimensions(sites);
   const BlockName last_name = sites.back().block().name;
@@ -118,7 +117,6 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
     row_cost += CostOfRow(site, shared);
     if (!IsReduction(s.state(), site)) continue;
     const std::optional<Lanes> made = MakeLanes(s, site.block().name, target);
-    if (!s.status().ok()) return handled;
     if (!made) continue;
     lanes.push_back(*made);
     handled.push_back(made->block);
@@ -127,8 +125,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   const BlockRV last = s.GetBlock(last_name);
   LoopRV row;
   std::vector<LoopRV> outer;
-  const std::vector<InnerLoop> loops = InnerLoops(s, last, LoopRV{});
-  if (!s.status().ok()) return handled;
+  const HandleList<InnerLoop> loops = InnerLoops(s, last, LoopRV{});
   const BlockSite last_site = s.Block(last);
   for (const InnerLoop& entry : loops) {
     for (int d = 0; d < shared; ++d) {
@@ -144,15 +141,13 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   }
   const std::vector<BlockSite> stages = s.state().Blocks();
   for (size_t i = stages.size(); i-- > 0;) {
-    if (!s.status().ok()) return handled;
     const BlockName& name = stages[i].block().name;
     if (name != last_name) s.ComputeAt(s.GetBlock(name), row);
   }
   // Element-wise stages run in vectors along the row.
   for (const BlockSite& stage : s.state().Blocks()) {
-    if (!s.status().ok()) return handled;
     if (!IsInjective(s.state(), stage)) continue;
-    const std::vector<InnerLoop> inner = InnerLoops(s, s.GetBlock(stage.block().name), row);
+    const HandleList<InnerLoop> inner = InnerLoops(s, s.GetBlock(stage.block().name), row);
     std::vector<int> own;  // axes of the row
     for (const InnerLoop& entry : inner) {
       bool is_shared = entry.iter < 0;
@@ -168,8 +163,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   for (const Lanes& entry : lanes) {
     if (!entry.partial) continue;
     const BlockRV block = s.GetBlock(entry.block);
-    const std::vector<InnerLoop> inner = InnerLoops(s, block, row);
-    if (!s.status().ok()) return handled;
+    const HandleList<InnerLoop> inner = InnerLoops(s, block, row);
     const BlockSite site = s.Block(block);
     const int lane_iter = IterOfDimension(site, StoreOf(site).indices.size() - 1);
     std::vector<LoopRV> order;
@@ -187,20 +181,17 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockName&, const Target& ta
   }
   // Initialisations are moved before the reduction loops, which need not test for them then.
   for (const BlockSite& stage : s.state().Blocks()) {
-    if (!s.status().ok()) return handled;
     if (!stage.block().init) continue;
     const BlockRV block = s.GetBlock(stage.block().name);
     LoopRV first;
     for (const InnerLoop& entry : InnerLoops(s, block, row)) {
-      const bool reduces = entry.iter >= 0 && stage.block().iter_vars[entry.iter]->type == IterType::kReduce;
-      if (reduces && s.IsVoid(first)) first = entry.loop;
+      if (Reduces(stage, entry) && s.IsVoid(first)) first = entry.loop;
     }
     if (!s.IsVoid(first)) s.DecomposeReduction(block, first);
   }
   // The lanes of partial results are joined by a vectorized reduction.
   for (const Lanes& entry : lanes) {
-    const std::vector<InnerLoop> inner = InnerLoops(s, s.GetBlock(entry.last), row);
-    if (!s.status().ok()) return handled;
+    const HandleList<InnerLoop> inner = InnerLoops(s, s.GetBlock(entry.last), row);
     s.Vectorize(inner.back().loop);
   }
   ParallelizeByCost(s, row, row_cost);

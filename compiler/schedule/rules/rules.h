@@ -9,26 +9,26 @@ namespace ingot::schedule {
 // Whether the block is element-wise and its formula has cases by an index.
 bool HasPhases(const ScheduleState& state, const BlockSite& block);
 bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockSite& block, const Target& target);
 // conv.cc
 bool MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockSite& block, const Target& target);
 // gemm.cc
 bool MatchesGemm(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyGemm(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyGemm(Schedule& schedule, const BlockSite& block, const Target& target);
 // tile.cc
 bool MatchesTile(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockSite& block, const Target& target);
 // rows.cc
 bool MatchesRows(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, const Target& target);
 // elementwise.cc
 bool MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockSite& block, const Target& target);
 bool MatchesElementwise(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyElementwise(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyElementwise(Schedule& schedule, const BlockSite& block, const Target& target);
 // transpose.cc
 bool MatchesTranspose(const ScheduleState& state, const BlockSite& block, const Target& target);
-std::vector<BlockName> ApplyTranspose(Schedule& schedule, const BlockName& block, const Target& target);
+std::vector<BlockName> ApplyTranspose(Schedule& schedule, const BlockSite& block, const Target& target);
 
 }  // namespace ingot::schedule

@@ -98,7 +98,6 @@ class TileBuilder {
   std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
     std::vector<LoopRV> tile_loops;
     const Schedule::Parts parts = s_.LoopPartition(outer, x_is_outer ? TileOfX(outer) : TileOfY(outer));
-    if (!s_.status().ok()) return tile_loops;
     if (!s_.IsVoid(parts.main)) tile_loops.push_back(TwoTile(block, parts.main, inner, x_is_outer));
     if (!s_.IsVoid(parts.tail)) {
       const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
@@ -116,17 +115,15 @@ class TileBuilder {
   std::vector<LoopRV> OneX(BlockRV block, LoopRV x, int64_t rows, LoopRV y) {
     std::vector<LoopRV> tile_loops;
     const Schedule::Parts parts = s_.LoopPartition(x, TileOfX(x, rows));
-    if (!s_.status().ok()) return tile_loops;
     if (!s_.IsVoid(parts.main)) {
-      const std::vector<LoopRV> loops = s_.Split(parts.main, {kRest, TileOfX(parts.main, rows)});
+      const LoopRVs loops = s_.Split(parts.main, {kRest, TileOfX(parts.main, rows)});
       if (!s_.IsVoid(y)) s_.Reorder({y, loops[1]});
       tiles.push_back({block, loops[0], y, loops[1]});
       tile_loops.push_back(loops[0]);
     }
     if (!s_.IsVoid(parts.tail)) {
       const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
-      const std::vector<InnerLoop> inner = InnerLoops(s_, tail_block, parts.tail);
-      const LoopRV tail_y = inner.empty() ? LoopRV{} : inner[0].loop;
+      const LoopRV tail_y = InnerLoops(s_, tail_block, parts.tail)[0].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
       } else {  // a symbolic rest, element by element
@@ -156,7 +153,7 @@ class TileBuilder {
   // Full tiles of the outer loop, cut along the inner one.
   LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
     const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
-    const std::vector<LoopRV> loops = s_.Split(outer, {kRest, tile});
+    const LoopRVs loops = s_.Split(outer, {kRest, tile});
     s_.Reorder({inner, loops[1]});
     if (x_is_outer) {
       OneY(block, inner, loops[1]);
@@ -176,15 +173,13 @@ class TileBuilder {
   // Cuts a loop over y inside of a given tile of x.
   void OneY(BlockRV block, LoopRV y, LoopRV x) {
     const Schedule::Parts parts = s_.LoopPartition(y, TileOfY(y));
-    if (!s_.status().ok()) return;
     if (!s_.IsVoid(parts.main)) {
-      const std::vector<LoopRV> loops = s_.Split(parts.main, {kRest, TileOfY(parts.main)});
+      const LoopRVs loops = s_.Split(parts.main, {kRest, TileOfY(parts.main)});
       tiles.push_back({block, loops[0], loops[1], x});
     }
     if (s_.IsVoid(parts.tail)) return;
     const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
-    const std::vector<InnerLoop> inner = InnerLoops(s_, tail_block, parts.tail);
-    const LoopRV tail_x = inner.empty() ? LoopRV{} : inner[0].loop;
+    const LoopRV tail_x = InnerLoops(s_, tail_block, parts.tail)[0].loop;
     if (IsConstant(parts.tail)) {
       OneY(tail_block, parts.tail, tail_x);
     } else {
@@ -210,17 +205,14 @@ bool MatchesTile(const ScheduleState& state, const BlockSite& site, const Target
   return IsReduction(state, site) && FindAxes(site).has_value();
 }
 
-std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Target& target) {
-  std::vector<BlockName> handled{name};
-  const BlockRV reduction = s.GetBlock(name);
-  const BlockSite site = s.Block(reduction);
+std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Target& target) {
+  std::vector<BlockName> handled{site.block().name};
+  const BlockRV reduction = s.GetBlock(site.block().name);
   const TileAxes axes = *FindAxes(site);
   const TileShape shape = ChooseShape(site, axes, target);
   const BlockRV out = WriteBack(s, reduction, handled);
-  if (!s.status().ok()) return handled;
   // The write-back's loops by dimension of the result: the others outside, then y and x.
-  const std::vector<InnerLoop> loops = InnerLoops(s, out, LoopRV{});
-  if (!s.status().ok()) return handled;
+  const HandleList<InnerLoop> loops = InnerLoops(s, out, LoopRV{});
   const BlockSite out_site = s.Block(out);
   LoopRV x, y;
   std::vector<LoopRV> others;
@@ -258,7 +250,6 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
   } else {
     tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
   }
-  if (!s.status().ok()) return handled;
 
   // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
   // were copied.
@@ -266,7 +257,6 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockName& name, const Targe
     const NestTile& tile = builder.tiles[i];
     const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tile.block);
     s.ComputeAt(partial, tile.attach);
-    if (!s.status().ok()) return handled;
     handled.push_back(s.Block(partial).block().name);
     handled.push_back(s.Block(tile.block).block().name);
     // In the reduction, its own loops are outside, then rows, then vectors.

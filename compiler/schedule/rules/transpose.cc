@@ -72,10 +72,10 @@ struct Cut {
 Cut CutInSquares(Schedule& s, LoopRV loop, int64_t side) {
   const auto extent = AsConstInt(s.Loop(loop).loop->extent);
   if (extent && *extent % (2 * side) == 0) {
-    const std::vector<LoopRV> loops = s.Split(loop, {kRest, int64_t{2}, side});
+    const LoopRVs loops = s.Split(loop, {kRest, int64_t{2}, side});
     return {loops[0], loops[1], loops[2]};
   }
-  const std::vector<LoopRV> loops = s.Split(loop, {kRest, side});
+  const LoopRVs loops = s.Split(loop, {kRest, side});
   return {loops[0], LoopRV{}, loops[1]};
 }
 
@@ -85,12 +85,10 @@ bool MatchesTranspose(const ScheduleState& state, const BlockSite& site, const T
   return IsInjective(state, site) && !ReadsUnderCondition(site) && FindRuns(site).has_value();
 }
 
-std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const Target& target) {
-  const BlockRV block = s.GetBlock(name);
-  const BlockSite site = s.Block(block);
+std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockSite& site, const Target& target) {
+  const BlockRV block = s.GetBlock(site.block().name);
   const TransposeRuns runs = *FindRuns(site);
-  const std::vector<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
-  if (!s.status().ok()) return {name};
+  const HandleList<InnerLoop> loops = InnerLoops(s, block, LoopRV{});
   std::vector<LoopRV> order, others;
   LoopRV x, y;
   for (size_t r = 0; r < runs.runs.size(); ++r) {
@@ -107,7 +105,6 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
   order.push_back(y);
   order.push_back(x);
   s.Reorder(order);
-  if (!s.status().ok()) return {name};
   const int64_t side = SquareSide(site, target);
   const int64_t element_cost = CostOfInstance(site);
   const LoopRV around = others.size() > 1 ? s.Fuse(others) : others.empty() ? LoopRV{} : others[0];
@@ -134,17 +131,12 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
       s.Vectorize(cut_y.inner);
     }
     if (!s.IsVoid(columns.tail)) {  // vectors along y: contiguous loads, elements stored one by one
-      const BlockRV tail = s.GetChildBlocks(columns.tail)[0];
-      const std::vector<LoopRV> tail_loops = s.GetLoops(tail);
-      if (s.status().ok()) s.Vectorize(tail_loops.back());
+      s.Vectorize(s.GetLoops(s.GetChildBlocks(columns.tail)[0]).back());
     }
   }
-  if (!s.IsVoid(rows.tail) && s.status().ok()) {  // along x
-    const std::vector<BlockRV> tail = s.GetChildBlocks(rows.tail);
-    const std::vector<LoopRV> tail_loops = s.GetLoops(tail[0]);
-    if (s.status().ok()) VectorizeRun(s, tail_loops.back(), {side, 1});
+  if (!s.IsVoid(rows.tail)) {  // along x
+    VectorizeRun(s, s.GetLoops(s.GetChildBlocks(rows.tail)[0]).back(), {side, 1});
   }
-  if (!s.status().ok()) return {name};
   int64_t cost = element_cost * KnownInstances(site);
   if (!s.IsVoid(around) && !IsConstInt(s.Loop(around).loop->extent, 1)) {
     const auto extent = AsConstInt(s.Loop(around).loop->extent);
@@ -153,7 +145,7 @@ std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockName& name, const 
     const auto extent = AsConstInt(s.Loop(strips).loop->extent);
     ParallelizeByCost(s, strips, cost / std::max<int64_t>(extent ? *extent : 1, 1));
   }
-  return {name};
+  return {site.block().name};
 }
 
 }  // namespace ingot::schedule

@@ -32,7 +32,7 @@ TEST_CASE("sampling: decisions divide, are recorded, and are taken anew where th
         "l6, l7 = sch.split(l1, factors=[v3, v4])\n");
   const Result<Schedule> replayed = Replay(s.trace(), testing::Transpose(Int64(6), Int64(50)));
   REQUIRE(replayed.ok());
-  CHECK(replayed->trace().instructions[2].decision == std::vector<int64_t>{5, 10});
+  CHECK(std::get<Decision>(replayed->trace().instructions[2].operands.back()).numbers == std::vector<int64_t>{5, 10});
 }
 
 TEST_CASE("schedule: after a refusal nothing happens, and the first reason stays") {

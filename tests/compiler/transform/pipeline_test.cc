@@ -130,18 +130,19 @@ TEST_CASE("options are set by name") {
 
 TEST_CASE("tensor functions are scheduled by the caller's rules, in their order") {
   using schedule::BlockName;
+  using schedule::BlockSite;
   const auto takes_all = [](const schedule::ScheduleState&, const schedule::BlockSite&, const Target&) { return true; };
   const schedule::ScheduleRule unroll{
       "unroll", "the innermost loop", takes_all,
-      [](schedule::Schedule& s, const BlockName& block, const Target&) -> std::vector<BlockName> {
-        s.Unroll(s.GetLoops(s.GetBlock(block)).back());
-        return {block};
+      [](schedule::Schedule& s, const BlockSite& block, const Target&) -> std::vector<BlockName> {
+        s.Unroll(s.GetLoops(s.GetBlock(block.block().name)).back());
+        return {block.block().name};
       }};
   const schedule::ScheduleRule parallel{
       "parallel", "the outermost loop", takes_all,
-      [](schedule::Schedule& s, const BlockName& block, const Target&) -> std::vector<BlockName> {
-        s.Parallel(s.GetLoops(s.GetBlock(block)).front());
-        return {block};
+      [](schedule::Schedule& s, const BlockSite& block, const Target&) -> std::vector<BlockName> {
+        s.Parallel(s.GetLoops(s.GetBlock(block.block().name)).front());
+        return {block.block().name};
       }};
   for (const bool unrolls : {true, false}) {
     std::vector<Pass> passes = FindPipeline("zero").value();
