@@ -6,8 +6,8 @@
 //     "tir_var_lower_bound"/"tir_var_upper_bound" (symbol name -> integer) for bounded symbols.
 //   - Every call's span names the file and the ONNX node.
 //   - Functions of the model are expanded; so is an If whose condition follows from shapes and constants. Any other If
-//     is R.if, and a Loop or Scan is a function inside of main that calls itself (control_flow.cc).
-//   - Sequences and optional values are R.Object, handled by R.sequence.* (sequences.cc).
+//     is R.if, and a Loop or Scan is a function inside of main that calls itself (control_flow.h).
+//   - Sequences and optional values are R.Object, handled by R.sequence.* (sequences.h).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The name map: which ONNX operator becomes which calls of operators. An entry's function sees one node through
-// NodeImporter and returns its outputs as unbound expressions; the graph importer (onnx.cc) binds them to names.
+// NodeImporter and returns its outputs as unbound expressions; node_outputs.h binds them to names.
 #pragma once
 
 #include <cstdint>

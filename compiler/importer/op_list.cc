@@ -1,10 +1,10 @@
-// The list is joined from the tables that the graph importer uses; nothing is imported here.
+// The list is joined from the tables that the importers use; nothing is imported here.
 #include "compiler/importer/op_list.h"
 
 #include <algorithm>
 
-#include "compiler/importer/graph_importer.h"
 #include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/sequences.h"
 #include "compiler/importer/shape_evaluation.h"
 
 namespace ingot::importer {
@@ -17,7 +17,7 @@ std::span<const std::string_view> ControlFlowOps() {
 std::vector<std::string_view> ImportedOps() {
   std::vector<std::string_view> names(ControlFlowOps().begin(), ControlFlowOps().end());
   for (const OnnxOpRow& row : OnnxOps()) names.push_back(row.op_type);
-  for (const std::string_view name : GraphImporter::SequenceOperators()) names.push_back(name);
+  for (const std::string_view name : SequenceImporter::Operators()) names.push_back(name);
   for (const shapes::Row& row : shapes::Moves()) {
     if (row.of_type) names.push_back(row.op_type);
   }

@@ -109,7 +109,21 @@ PrimExpr Symbols::ParseAtom(std::string_view& text) {
   return announced_.contains(std::string(word)) ? Lone(std::string(word)) : nullptr;
 }
 
-Status Symbols::CheckAllUsed() const {
+ir::Type Symbols::DeclaredType(const OnnxValueInfo& info) {
+  if (info.is_sequence || info.is_optional) return ir::Make<ir::ObjectTypeNode>();
+  if (!info.is_tensor || !info.dims.has_value()) return nullptr;
+  std::vector<PrimExpr> dims;
+  for (const OnnxDim& dim : *info.dims) {
+    if (dim.value.has_value()) {
+      dims.push_back(ir::Int64(*dim.value));
+    } else {
+      dims.push_back(dim.param.empty() ? ir::MakePrimVar("d") : Named(dim.param));
+    }
+  }
+  return ir::Make<ir::TensorTypeNode>(std::move(dims), info.dtype);
+}
+
+Status Symbols::Finish() {
   for (const auto& [name, range] : ranges_) {
     if (range.used) continue;
     std::vector<std::string_view> names(order_.begin(), order_.end());
@@ -117,24 +131,21 @@ Status Symbols::CheckAllUsed() const {
                                                     DidYouMean(name, names) +
                                                     (order_.empty() ? "" : " (there are: " + QuotedList(order_) + ")"));
   }
+  for (const auto& [name, range] : ranges_) {
+    const auto var = vars_.find(name);
+    if (var != vars_.end()) analyzer_.Bind(var->second, arith::Interval{range.min, range.max});
+  }
   return Status();
 }
 
-void Symbols::BindBounds(arith::Analyzer& analyzer) const {
-  for (const auto& [name, range] : ranges_) {
-    const auto var = vars_.find(name);
-    if (var != vars_.end()) analyzer.Bind(var->second, arith::Interval{range.min, range.max});
-  }
-}
-
-ir::Attrs Symbols::WithBounds(ir::Attrs attrs, const std::vector<std::pair<ir::PrimVar, int64_t>>& implied) const {
+ir::Attrs Symbols::WithBounds(ir::Attrs attrs) const {
   ir::AttrDict lower, upper;
   for (const std::string& symbol : order_) {
     const ir::PrimVar& var = vars_.at(symbol);
     const auto range = ranges_.find(symbol);
     int64_t min = range != ranges_.end() ? range->second.min : 0;
     int64_t max = range != ranges_.end() ? range->second.max : std::numeric_limits<int64_t>::max();
-    for (const auto& [bounded, bound] : implied) {
+    for (const auto& [bounded, bound] : implied_bounds_) {
       if (bounded.same_as(var)) max = std::min(max, bound);
     }
     if (range == ranges_.end() && max == std::numeric_limits<int64_t>::max()) continue;

@@ -1,5 +1,6 @@
 // The symbolic dimensions of a graph: one variable per name, with what --dim and --input-shape say about it. A
-// dimension may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do.
+// dimension may also be written as arithmetic on other dimensions' names ("past + 1"), as exporters do. It owns the
+// variables, and what is known of their values: the options' bounds, and those that nodes imply.
 #pragma once
 
 #include <map>
@@ -12,6 +13,8 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/importer/onnx.h"
+#include "compiler/importer/onnx_model.h"
+#include "compiler/importer/onnx_ops.h"
 #include "compiler/ir/attrs.h"
 #include "compiler/ir/prim_expr.h"
 #include "runtime/status.h"
@@ -34,11 +37,15 @@ class Symbols {
   // Returns a new symbol for an unnamed dimension; --dim can refer to it, too.
   ir::PrimExpr Fresh(const std::string& hint) { return Resolve(hint); }
 
-  // Call it after all inputs are read: an error if a --dim found no symbol.
-  Status CheckAllUsed() const;
-  void BindBounds(arith::Analyzer& analyzer) const;
+  // Returns the type that the file declares for an intermediate value; null if it declares none.
+  ir::Type DeclaredType(const OnnxValueInfo& info);
+
+  // Call it after all inputs are read: an error if a --dim found no symbol. From then on the analyzer knows the bounds.
+  Status Finish();
+  arith::Analyzer& analyzer() { return analyzer_; }
+  ImpliedBounds& implied_bounds() { return implied_bounds_; }
   // Adds function attributes for bounded symbols: bounds from the options, and bounds that nodes imply.
-  ir::Attrs WithBounds(ir::Attrs attrs, const std::vector<std::pair<ir::PrimVar, int64_t>>& implied) const;
+  ir::Attrs WithBounds(ir::Attrs attrs) const;
 
  private:
   struct Range {
@@ -56,6 +63,8 @@ class Symbols {
   std::unordered_map<std::string, ir::PrimVar> vars_;
   std::unordered_set<std::string> taken_, announced_;
   std::vector<std::string> order_;
+  arith::Analyzer analyzer_;
+  ImpliedBounds implied_bounds_;
 };
 
 }  // namespace ingot::importer

@@ -1,4 +1,4 @@
-// Loops as functions that call themselves at their end. A part of compiler/importer/graph_importer.h.
+// Loops as functions that call themselves at their end.
 //     def loop(i, condition, carried..., stacked...):
 //         if i < trips:
 //             ...                       # the body
@@ -11,17 +11,19 @@
 // trip; if a condition ends the loop, rows are appended. If dims of a carried value change from trip to trip, each trip
 // gets new symbols for them; the dims that do are found by importing the body until no new ones are found. The common
 // type of the tensors in a carried sequence is found in the same way.
+#include "compiler/importer/loop_builder.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "compiler/importer/build.h"
-#include "compiler/importer/graph_importer.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
 
 namespace ingot::importer {
 
+using ir::Expr;
 using ir::PrimExpr;
 using ir::PrimVar;
 using ir::Type;
@@ -38,20 +40,19 @@ void CollectLocalSymbols(const std::vector<ir::Binding>& bindings, std::vector<P
 
 }  // namespace
 
-struct GraphImporter::LoopBody {
+struct LoopBuilder::Body {
   PrimVar i;
   ir::Var index, condition;  // parameters; condition is null if there is none
   std::vector<ir::Var> carried;
   std::vector<Expr> carried_values;  // the carried parameters, with known dims
   std::vector<ir::Binding> bindings;
-  Turn turn;
+  LoopTurn turn;
 };
 
 // Imports the body once, with new symbols for the carried dims that are known to change.
-Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& plan,
-                                                              const std::vector<CarriedType>& types) {
-  const ir::Span span = SpanOf(plan.label);
-  LoopBody body;
+Result<LoopBuilder::Body> LoopBuilder::ImportBody(const LoopPlan& plan, const std::vector<CarriedType>& types) {
+  const ir::Span span = builder_.SpanOf(plan.label);
+  Body body;
   body.i = ir::MakePrimVar("i");
   if (plan.trips) {
     analyzer_.Bind(body.i, ir::Range{ir::Int64(0), plan.trips});
@@ -60,7 +61,7 @@ Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& pl
   }
   body.index = ir::Make<ir::VarNode>("index", ir::Make<ir::PrimTypeNode>(PrimExpr(body.i)));
   if (plan.condition) body.condition = ir::Make<ir::VarNode>("condition", plan.condition->type);
-  std::vector<ir::Binding> outer = std::exchange(bindings_, {});
+  BindingBuilder::Nested nested(builder_);
   for (size_t k = 0; k < plan.initial.size(); ++k) {
     const auto* tensor = KnownTensor(plan.initial[k]->type);
     const std::string name = "carried_" + std::to_string(k);
@@ -68,24 +69,24 @@ Result<GraphImporter::LoopBody> GraphImporter::ImportLoopBody(const LoopPlan& pl
     if (std::ranges::find(loose, true) == loose.end()) {
       body.carried.push_back(ir::Make<ir::VarNode>(name, plan.initial[k]->type));
       body.carried_values.push_back(body.carried.back());
-      if (types[k].object) objects_.emplace(body.carried.back(), *types[k].object);
+      if (types[k].object) sequences_.Describe(body.carried.back(), *types[k].object);
       continue;
     }
     body.carried.push_back(ir::Make<ir::VarNode>(name, ir::Make<ir::TensorTypeNode>(tensor->rank, *tensor->dtype)));
     body.carried_values.push_back(
-        WithNewSymbols(body.carried.back(), *tensor->dims, loose, *tensor->dtype, name, span));
+        builder_.WithNewSymbols(body.carried.back(), *tensor->dims, loose, *tensor->dtype, name, span));
   }
   INGOT_ASSIGN_OR_RETURN(body.turn, plan.turn(body.i, body.condition, body.carried_values));
-  body.bindings = std::exchange(bindings_, std::move(outer));
+  body.bindings = nested.Take();
   return body;
 }
 
 // The carried types before the first trip: no dim is known to change.
-Result<std::vector<GraphImporter::CarriedType>> GraphImporter::FirstCarriedTypes(const LoopPlan& plan) const {
+Result<std::vector<LoopBuilder::CarriedType>> LoopBuilder::FirstCarriedTypes(const LoopPlan& plan) const {
   std::vector<CarriedType> types;
   for (const Expr& value : plan.initial) {
     CarriedType& type = types.emplace_back();
-    if (const ObjectInfo* object = ObjectOf(value)) {
+    if (const ObjectInfo* object = sequences_.ObjectOf(value)) {
       type.object = *object;
       type.object->elements.reset();
       continue;
@@ -97,8 +98,8 @@ Result<std::vector<GraphImporter::CarriedType>> GraphImporter::FirstCarriedTypes
   return types;
 }
 
-Result<bool> GraphImporter::Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const {
-  if (const ObjectInfo* object = ObjectOf(out); object != nullptr && type.object) {
+Result<bool> LoopBuilder::Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const {
+  if (const ObjectInfo* object = sequences_.ObjectOf(out); object != nullptr && type.object) {
     const ObjectInfo before = *type.object;
     INGOT_RETURN_IF_ERROR(type.object->Join(*object));
     return before.rank != type.object->rank || before.dtype != type.object->dtype ||
@@ -117,21 +118,21 @@ Result<bool> GraphImporter::Widen(CarriedType& type, const Expr& in, const Expr&
   return is_new;
 }
 
-Status GraphImporter::TryLoopBody(const LoopPlan& plan) {
-  const size_t num_reported = report_.unsupported.size();
+Status LoopBuilder::TryBody(const LoopPlan& plan) {
+  const size_t num_reported = report_.num_unsupported();
   INGOT_ASSIGN_OR_RETURN(const std::vector<CarriedType> types, FirstCarriedTypes(plan));
-  INGOT_RETURN_IF_ERROR(ImportLoopBody(plan, types).status());
-  report_.unsupported.resize(num_reported);
+  INGOT_RETURN_IF_ERROR(ImportBody(plan, types).status());
+  report_.KeepUnsupported(num_reported);
   return Status();
 }
 
-Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
-  const ir::Span span = SpanOf(plan.label);
+Result<std::vector<Expr>> LoopBuilder::Build(LoopPlan plan) {
+  const ir::Span span = builder_.SpanOf(plan.label);
   INGOT_ASSIGN_OR_RETURN(std::vector<CarriedType> types, FirstCarriedTypes(plan));
-  const size_t num_reported = report_.unsupported.size();
-  LoopBody body;
+  const size_t num_reported = report_.num_unsupported();
+  Body body;
   for (bool is_found = false; !is_found;) {
-    INGOT_ASSIGN_OR_RETURN(body, ImportLoopBody(plan, types));
+    INGOT_ASSIGN_OR_RETURN(body, ImportBody(plan, types));
     if (!body.turn.is_imported) return std::vector<Expr>();
     is_found = true;
     // The loop has no condition at first, but the body returns one: it decides when the loop ends.
@@ -144,22 +145,22 @@ Result<std::vector<Expr>> GraphImporter::BuildLoop(LoopPlan plan) {
       INGOT_ASSIGN_OR_RETURN(const bool is_new, Widen(types[k], body.carried_values[k], body.turn.carried[k], k));
       is_found &= !is_new;
     }
-    if (!is_found) report_.unsupported.resize(num_reported);
+    if (!is_found) report_.KeepUnsupported(num_reported);
   }
-  return FinishLoop(plan, std::move(body), types, span);
+  return Finish(plan, std::move(body), types, span);
 }
 
 // The function's parameters, their arguments before the first trip and after each trip, and the results after the last
 // one.
-struct GraphImporter::LoopArguments {
+struct LoopBuilder::Arguments {
   std::vector<ir::Var> params;
   std::vector<Expr> first, next, last;
 };
 
-Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBody body,
-                                                    const std::vector<CarriedType>& types, const ir::Span& span) {
+Result<std::vector<Expr>> LoopBuilder::Finish(const LoopPlan& plan, Body body, const std::vector<CarriedType>& types,
+                                              const ir::Span& span) {
   if (!plan.condition && !plan.trips) return Status(StatusCode::kUnsupportedModel, "it never ends");
-  LoopArguments arguments{{body.index}, {Number(ir::Int64(0))}, {Number(PrimExpr(body.i) + 1)}, {}};
+  Arguments arguments{{body.index}, {Number(ir::Int64(0))}, {Number(PrimExpr(body.i) + 1)}, {}};
   const auto add = [&](const ir::Var& param, const Expr& first, const Expr& next) {
     arguments.params.push_back(param);
     arguments.first.push_back(first);
@@ -175,15 +176,15 @@ Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBo
   for (size_t k = 0; k < body.turn.rows.size(); ++k) {
     INGOT_RETURN_IF_ERROR(StackRow(plan, k, body, arguments, span));
   }
-  const Expr results = CallLoop(plan, std::move(body), arguments, span);
+  const Expr results = Call(plan, std::move(body), arguments, span);
   std::vector<Expr> values;
   for (size_t k = 0; k < arguments.last.size(); ++k) {
     const std::string name = "result_" + std::to_string(k);
-    Expr value =
-        BindExpr(ir::Make<ir::TupleGetItemNode>(results, static_cast<int64_t>(k), arguments.last[k]->type), name, span);
+    Expr value = builder_.Bind(
+        ir::Make<ir::TupleGetItemNode>(results, static_cast<int64_t>(k), arguments.last[k]->type), name, span);
     const bool is_row = k >= types.size();
     if (!is_row && types[k].object) {
-      objects_.emplace(value, *types[k].object);
+      sequences_.Describe(value, *types[k].object);
       values.push_back(std::move(value));
       continue;
     }
@@ -191,7 +192,7 @@ Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBo
     LooseDims changed = is_row ? LooseDims(begin->dims->size(), false) : types[k].loose;
     if (is_row) changed[0] = plan.condition != nullptr;
     if (std::ranges::find(changed, true) != changed.end()) {
-      value = WithNewSymbols(value, *begin->dims, changed, *begin->dtype, name, span);
+      value = builder_.WithNewSymbols(value, *begin->dims, changed, *begin->dtype, name, span);
     }
     values.push_back(std::move(value));
   }
@@ -199,8 +200,7 @@ Result<std::vector<Expr>> GraphImporter::FinishLoop(const LoopPlan& plan, LoopBo
 }
 
 // Writes a row of a scanned output to its place if there are as many rows as trips; otherwise appends it.
-Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, LoopArguments& arguments,
-                               const ir::Span& span) {
+Status LoopBuilder::StackRow(const LoopPlan& plan, size_t k, Body& body, Arguments& arguments, const ir::Span& span) {
   const bool is_exact = !plan.condition;
   const Expr& row = body.turn.rows[k];
   const auto* tensor = KnownTensor(row->type);
@@ -214,22 +214,23 @@ Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, L
   }
   std::vector<PrimExpr> dims{is_exact ? plan.trips : ir::Int64(0)};
   dims.insert(dims.end(), tensor->dims->begin(), tensor->dims->end());
-  INGOT_ASSIGN_OR_RETURN(const Expr empty, BindCall("zeros", {ShapeOf(dims)}, {{"dtype", *tensor->dtype}}, span));
+  INGOT_ASSIGN_OR_RETURN(const Expr empty,
+                         builder_.BindCall("zeros", {ShapeOf(dims)}, {{"dtype", *tensor->dtype}}, span));
   const Type type = is_exact ? empty->type : Type(ir::Make<ir::TensorTypeNode>(tensor->rank + 1, *tensor->dtype));
   const ir::Var stacked = ir::Make<ir::VarNode>("stacked_" + std::to_string(k), type);
-  std::vector<ir::Binding> outer = std::exchange(bindings_, std::move(body.bindings));
+  BindingBuilder::Nested nested(builder_, std::move(body.bindings));
   Result<Expr> longer = Expr();
   if (is_exact) {
     const PrimExpr place = plan.is_row_reversed[k] ? plan.trips - 1 - PrimExpr(body.i) : PrimExpr(body.i);
-    longer = BindCall("memory.write_row", {stacked, row, Number(place)}, {}, span);
+    longer = builder_.BindCall("memory.write_row", {stacked, row, Number(place)}, {}, span);
   } else {
     LooseDims length(dims.size(), false);
     length[0] = true;
-    const Expr rows = WithNewSymbols(stacked, dims, length, *tensor->dtype, stacked->name, span);
-    longer = BindCall("expand_dims", {row}, {{"axis", ir::AttrValue::Ints({0})}}, span);
-    if (longer.ok()) longer = BindCall("concat", {TupleOf({rows, *longer})}, {{"axis", int64_t{0}}}, span);
+    const Expr rows = builder_.WithNewSymbols(stacked, dims, length, *tensor->dtype, stacked->name, span);
+    longer = builder_.BindCall("expand_dims", {row}, {{"axis", ir::AttrValue::Ints({0})}}, span);
+    if (longer.ok()) longer = builder_.BindCall("concat", {TupleOf({rows, *longer})}, {{"axis", int64_t{0}}}, span);
   }
-  body.bindings = std::exchange(bindings_, std::move(outer));
+  body.bindings = nested.Take();
   INGOT_RETURN_IF_ERROR(longer.status());
   arguments.params.push_back(stacked);
   arguments.first.push_back(empty);
@@ -239,8 +240,7 @@ Status GraphImporter::StackRow(const LoopPlan& plan, size_t k, LoopBody& body, L
 }
 
 // Builds the function, from the inside out, and its first call.
-Expr GraphImporter::CallLoop(const LoopPlan& plan, LoopBody body, const LoopArguments& arguments,
-                             const ir::Span& span) {
+Expr LoopBuilder::Call(const LoopPlan& plan, Body body, const Arguments& arguments, const ir::Span& span) {
   const Expr finals = TupleOf(arguments.last);
   std::vector<Type> param_types;
   for (const ir::Var& param : arguments.params) param_types.push_back(param->type);
@@ -266,8 +266,8 @@ Expr GraphImporter::CallLoop(const LoopPlan& plan, LoopBody body, const LoopArgu
   if (plan.trips) guard(Number(PrimExpr(body.i) < plan.trips));
   ir::FunctionNode function(arguments.params, sequence, finals->type);
   function.span = span;
-  bindings_.push_back({loop, ir::Make<ir::FunctionNode>(std::move(function)), nullptr, span});
-  return BindExpr(call(arguments.first), "results", span);
+  builder_.BindTo(loop, ir::Make<ir::FunctionNode>(std::move(function)), span);
+  return builder_.Bind(call(arguments.first), "results", span);
 }
 
 }  // namespace ingot::importer

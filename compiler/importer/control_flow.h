@@ -1,0 +1,57 @@
+// Nodes that hold graphs: If with a condition that depends on data, Loop, Scan and SequenceMap. It owns nothing of its
+// own; each graph has a scope of its own while it is imported, and a list of bindings (binding_builder.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/importer/binding_builder.h"
+#include "compiler/importer/loop_builder.h"
+#include "compiler/importer/onnx_ops.h"
+#include "compiler/importer/report_builder.h"
+#include "compiler/importer/scope.h"
+#include "compiler/importer/sequence_builder.h"
+
+namespace ingot::importer {
+
+// Imports the nodes inside of a node, one level deeper than the node itself. The graph importer is one.
+class BodyImporter {
+ public:
+  virtual Status ImportBody(const std::vector<OnnxNode>& nodes, const std::string& label, Scope& scope) = 0;
+
+ protected:
+  ~BodyImporter() = default;
+};
+
+// Returns the graph in this attribute of a node.
+Result<const OnnxGraph*> GraphAttribute(const NodeImporter& node, const char* name);
+
+class ControlFlowImporter {
+ public:
+  ControlFlowImporter(BindingBuilder& builder, SequenceBuilder& sequences, LoopBuilder& loops, ReportBuilder& report,
+                      BodyImporter& bodies)
+      : builder_(builder), sequences_(sequences), loops_(loops), report_(report), bodies_(bodies) {}
+
+  static bool Takes(std::string_view op_type);
+  // Returns the node's outputs; none if a node inside was reported as unsupported.
+  Result<std::vector<ir::Expr>> Import(const NodeImporter& node, Scope& scope);
+
+ private:
+  Result<std::vector<ir::Expr>> ImportIf(const std::string& label, const NodeImporter& importer, Scope& scope);
+  Result<std::vector<ir::Expr>> ImportLoop(const std::string& label, const NodeImporter& importer, Scope& scope);
+  Result<std::vector<ir::Expr>> ImportScan(const std::string& label, const NodeImporter& importer, Scope& scope);
+  Result<std::vector<ir::Expr>> ImportSequenceMap(const std::string& label, const NodeImporter& node, Scope& scope);
+  // Returns the graph's outputs; none if one of them is a stand-in.
+  Result<std::vector<ir::Expr>> ImportBody(const OnnxGraph& graph, const std::string& label, Scope& inner);
+  // The same for one trip of a loop; none as well if a node was reported as unsupported.
+  Result<std::vector<ir::Expr>> ImportTrip(const OnnxGraph& graph, const std::string& label, Scope& inner);
+
+  BindingBuilder& builder_;
+  SequenceBuilder& sequences_;
+  LoopBuilder& loops_;
+  ReportBuilder& report_;
+  BodyImporter& bodies_;
+};
+
+}  // namespace ingot::importer

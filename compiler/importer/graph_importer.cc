@@ -1,0 +1,250 @@
+// The walk over nodes. Functions of the model, and branches whose condition is known, are expanded where they are called.
+// A node that cannot be imported is noted, and its outputs become stand-ins, so that the walk goes on and finds every
+// other such node.
+#include "compiler/importer/graph_importer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "compiler/importer/shape_values.h"
+#include "compiler/ir/visitor.h"
+
+namespace ingot::importer {
+
+using ir::Expr;
+
+namespace {
+
+// Replaces dataflow variables by ordinary ones.
+class PlainVariables : public ir::ExprMutator {
+ protected:
+  void MutateBinding(const ir::Binding& binding) override {
+    ir::Binding plain = binding;
+    plain.value = MutateExpr(binding.value);
+    if (binding.var->is_dataflow) {
+      plain.var = ir::Make<ir::VarNode>(binding.var->name, binding.var->type);
+      var_map_[binding.var] = plain.var;
+    }
+    Emit(std::move(plain));
+  }
+};
+
+}  // namespace
+
+Status GraphImporter::Run() {
+  INGOT_RETURN_IF_ERROR(report_.ReadOpset());
+  INGOT_RETURN_IF_ERROR(symbols_.Configure(options_));
+  INGOT_RETURN_IF_ERROR(graph_.OpenMain(model_.graph, report_.report().opset));
+  INGOT_RETURN_IF_ERROR(inputs_.BindConstants(model_.graph, graph_));
+  INGOT_RETURN_IF_ERROR(inputs_.MakeParameters(model_.graph, graph_, sequences_));
+  INGOT_RETURN_IF_ERROR(ImportNodes(model_.graph.nodes, graph_));
+  INGOT_RETURN_IF_ERROR(outputs_.MaterialiseResults(model_.graph, graph_));
+  report_.CountOperators();
+  return Status();
+}
+
+Status GraphImporter::ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
+  for (size_t i = 0; i < nodes.size(); ++i)
+    INGOT_RETURN_IF_ERROR(ImportNode(nodes[i], scope.LabelOf(nodes[i], i), scope));
+  return Status();
+}
+
+Status GraphImporter::ImportBody(const std::vector<OnnxNode>& nodes, const std::string& label, Scope& scope) {
+  const Expansion::Level level(expansion_, nullptr);
+  INGOT_RETURN_IF_ERROR(expansion_.Add(label, nodes));
+  return ImportNodes(nodes, scope);
+}
+
+// Inside a function, attributes may refer to those of the call; an attribute that the call lacks is left out.
+Status GraphImporter::ImportNode(const OnnxNode& node, const std::string& label, Scope& scope) {
+  const auto refers = [](const OnnxAttribute& attribute) { return !attribute.reference.empty(); };
+  if (std::ranges::none_of(node.attributes, refers)) return ImportResolved(node, label, scope);
+  OnnxNode resolved = node;
+  std::erase_if(resolved.attributes, refers);
+  for (const OnnxAttribute& attribute : node.attributes) {
+    const OnnxAttribute* given = refers(attribute) ? scope.CallAttribute(attribute.reference) : nullptr;
+    if (given != nullptr) resolved.attributes.push_back({attribute.name, given->value, {}});
+  }
+  return ImportResolved(resolved, label, scope);
+}
+
+Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope) {
+  Inputs inputs;
+  for (const std::string& name : node.inputs) {
+    ImportedValue* value = name.empty() ? nullptr : scope.Find(name);
+    if (!value && !scope.IsLeftOut(name)) {
+      return Status(StatusCode::kBadInput,
+                    NodePrefix(node, label) + "its input \"" + name + "\" is not defined before it");
+    }
+    inputs.has_stand_in |= value && value->stand_in;
+    inputs.has_unknown |= value && value->type == nullptr;
+    inputs.values.push_back(value);
+  }
+  const NodeImporter importer(node, scope.opset(), inputs.values, builder_.SpanOf(label), builder_.bindings(),
+                              expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
+  if (!node.domain.empty()) return ImportOther(importer, inputs, scope);
+  if (!inputs.has_unknown) {
+    std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, symbols_.analyzer());
+    if (known.has_value()) return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);
+  }
+  if (const OnnxOpRow* row = FindOnnxOp(node.op_type)) return ImportOperator(*row, importer, inputs, scope);
+  if (const SequenceImporter::Row* row = SequenceImporter::Find(node.op_type)) {
+    return ImportSequenceOperator(*row, importer, inputs, scope);
+  }
+  return ImportOther(importer, inputs, scope);
+}
+
+Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
+                                     Scope& scope) {
+  const OnnxNode& node = importer.node();
+  if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
+  Result<std::vector<Expr>> outputs = ImportOnnxNode(row, importer);
+  if (outputs.ok()) {
+    return inputs.has_stand_in ? outputs_.DefineStandIns(node, scope, *outputs)
+                               : outputs_.BindAll(node, *outputs, importer.span(), scope);
+  }
+  if (outputs.status().code() != StatusCode::kUnsupportedModel && inputs.has_stand_in) {
+    return outputs_.DefineStandIns(node, scope);  // the declared type may be the cause
+  }
+  return Fail(importer, inputs, outputs.status(), scope);
+}
+
+Status GraphImporter::ImportSequenceOperator(const SequenceImporter::Row& row, const NodeImporter& importer,
+                                             const Inputs& inputs, Scope& scope) {
+  const OnnxNode& node = importer.node();
+  if (inputs.has_stand_in) return outputs_.DefineStandIns(node, scope);
+  Result<ImportedValue> output = sequence_operators_.Import(row, importer);
+  if (!output.ok()) return Fail(importer, inputs, output.status(), scope);
+  if (node.outputs.empty() || node.outputs[0].empty()) return Status();
+  return outputs_.Bind(node.outputs[0], *std::move(output), importer.span(), scope);
+}
+
+// Imports a call of a function, a node that holds graphs, or a node of an unknown name.
+Status GraphImporter::ImportOther(const NodeImporter& importer, const Inputs& inputs, Scope& scope) {
+  const OnnxNode& node = importer.node();
+  if (const OnnxFunction* function = FindFunction(node)) return ImportFunction(*function, importer, inputs, scope);
+  if (node.domain.empty() && ControlFlowImporter::Takes(node.op_type)) {
+    if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
+    const std::optional<ShapeValue> condition = node.op_type == "If" ? importer.Known(0) : std::nullopt;
+    const std::optional<int64_t> chosen =
+        condition && condition->elements.size() == 1 ? ir::AsConstInt(condition->elements[0]) : std::nullopt;
+    return chosen ? ImportKnownBranch(importer, *chosen != 0, scope) : ImportControlFlow(importer, scope);
+  }
+  // A shape operator is not reported if an input is unknown: the operator is supported, it only cannot be evaluated.
+  const bool is_behind = inputs.has_unknown && node.domain.empty() && IsShapeOperator(node.op_type);
+  if (is_behind) return outputs_.DefineStandIns(node, scope);
+  return Fail(importer, inputs, importer.Unsupported("no operator of this name is known"), scope);
+}
+
+// Imports the branch of an If whose condition follows from shapes and constants in place of the If.
+Status GraphImporter::ImportKnownBranch(const NodeImporter& importer, bool condition, Scope& scope) {
+  const std::string& label = *importer.span().operation;
+  Result<const OnnxGraph*> graph = GraphAttribute(importer, condition ? "then_branch" : "else_branch");
+  if (!graph.ok()) return std::move(graph).status().WithContext("node \"" + label + "\" (If)");
+  const OnnxGraph& branch = **graph;
+  Scope inner;
+  INGOT_RETURN_IF_ERROR(inner.OpenGraph(branch, label, scope, /*has_bindings=*/false));
+  INGOT_RETURN_IF_ERROR(ImportBody(branch.nodes, label, inner));
+  std::vector<std::string> names;
+  for (const OnnxValueInfo& info : branch.outputs) names.push_back(info.name);
+  return outputs_.Take(names, inner, importer.node(), label, scope);
+}
+
+Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& scope) {
+  const OnnxNode& node = importer.node();
+  const size_t num_reported = report_.num_unsupported();
+  Result<std::vector<Expr>> results = control_flow_.Import(importer, scope);
+  if (!results.ok()) {
+    const Status& status = results.status();
+    if (status.code() == StatusCode::kUnsupportedModel) return Fail(importer, {}, status, scope);
+    return Status(status.code(), NodePrefix(node, *importer.span().operation) + status.message());
+  }
+  // A node inside was reported as unsupported, or a result is a stand-in.
+  if (report_.num_unsupported() != num_reported || results->empty()) return outputs_.DefineStandIns(node, scope);
+  return outputs_.BindAll(node, *results, importer.span(), scope);
+}
+
+const OnnxFunction* GraphImporter::FindFunction(const OnnxNode& node) const {
+  for (const OnnxFunction& function : model_.functions) {
+    if (function.name == node.op_type && function.domain == node.domain && function.overload == node.overload) {
+      return &function;
+    }
+  }
+  return nullptr;
+}
+
+Status GraphImporter::ImportFunction(const OnnxFunction& function, const NodeImporter& importer, const Inputs& inputs,
+                                     Scope& scope) {
+  const OnnxNode& node = importer.node();
+  const std::string& label = *importer.span().operation;
+  if (expansion_.IsExpanding(function)) {
+    return Status(StatusCode::kBadInput, NodePrefix(node, label) + "the function calls itself");
+  }
+  if (inputs.values.size() > function.inputs.size()) {
+    return Status(StatusCode::kBadInput, NodePrefix(node, label) + "the function takes " +
+                                             std::to_string(function.inputs.size()) + " inputs, got " +
+                                             std::to_string(inputs.values.size()));
+  }
+  Scope inner;
+  INGOT_RETURN_IF_ERROR(inner.OpenFunction(function, node, label, inputs.values, scope));
+  {
+    const Expansion::Level level(expansion_, &function);
+    INGOT_RETURN_IF_ERROR(expansion_.Add(label, function.nodes));
+    INGOT_RETURN_IF_ERROR(ImportNodes(function.nodes, inner));
+  }
+  return outputs_.Take(function.outputs, inner, node, label, scope);
+}
+
+// Reports a node that is not supported and goes on with stand-ins; any other error ends the import.
+Status GraphImporter::Fail(const NodeImporter& importer, const Inputs& inputs, const Status& status, Scope& scope) {
+  const OnnxNode& node = importer.node();
+  const std::string& label = *importer.span().operation;
+  if (status.code() != StatusCode::kUnsupportedModel) {
+    return Status(StatusCode::kBadInput, NodePrefix(node, label) + status.message());
+  }
+  report_.AddUnsupported(node, label, inputs.values, status.message());
+  return outputs_.DefineStandIns(node, scope);
+}
+
+Result<ir::IRModule> GraphImporter::Module() {
+  std::vector<Expr> results;
+  std::vector<ir::Type> types;
+  ir::AttrList inputs(inputs_.names().begin(), inputs_.names().end()), outputs;
+  for (const OnnxValueInfo& info : model_.graph.outputs) {
+    const ImportedValue* value = graph_.Find(info.name);
+    if (value == nullptr) {
+      return Status(StatusCode::kBadInput, "the output \"" + info.name + "\" is not made by any node");
+    }
+    const Expr& expr = value->expr;
+    const auto* type = ir::As<ir::TensorTypeNode>(expr->type);
+    if (info.dtype.has_value() && type != nullptr && type->dtype.has_value() && *type->dtype != *info.dtype) {
+      return Status(StatusCode::kBadInput, "the output \"" + info.name + "\" is declared as " + info.dtype->ToString() +
+                                               ", but its node gives " + TypeText(expr->type));
+    }
+    results.push_back(expr);
+    types.push_back(expr->type);
+    outputs.push_back(info.name);
+  }
+  if (results.empty()) return Status(StatusCode::kBadInput, "the graph has no outputs");
+  const ir::Type result_type = types.size() == 1 ? types[0] : ir::Type(ir::Make<ir::TupleTypeNode>(types));
+  const Expr result = results.size() == 1 ? results[0] : Expr(ir::Make<ir::TupleNode>(results, result_type));
+  // Branches and loops are not allowed in dataflow blocks, and they use values around them.
+  std::vector<ir::Binding>& bindings = builder_.bindings();
+  const bool is_straight = std::ranges::none_of(bindings, [](const ir::Binding& binding) {
+    return ir::As<ir::IfNode>(binding.value) != nullptr || ir::As<ir::FunctionNode>(binding.value) != nullptr;
+  });
+  std::vector<ir::BindingBlock> blocks;
+  if (!bindings.empty()) blocks.push_back({std::move(bindings), is_straight});
+  ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::move(blocks), result, result_type);
+  if (!is_straight) body = ir::Downcast<ir::SeqExprNode>(PlainVariables().MutateExpr(body));
+  ir::Attrs attrs = {{"num_input", static_cast<int64_t>(inputs_.params().size())},
+                     {"input_names", std::move(inputs)},
+                     {"output_names", std::move(outputs)}};
+  ir::IRModule module;
+  module.Add("main", ir::Make<ir::FunctionNode>(inputs_.params(), body, result_type, /*pure=*/true, /*priv=*/false,
+                                                symbols_.WithBounds(std::move(attrs))));
+  return module;
+}
+
+}  // namespace ingot::importer

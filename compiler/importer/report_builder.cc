@@ -1,0 +1,95 @@
+// The support report: what is noted of the model and of each node that is not supported, and its texts.
+#include "compiler/importer/report_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace ingot::importer {
+
+using ir::PrimExpr;
+
+namespace {
+
+std::string DimText(const PrimExpr& dim) {
+  if (const auto value = ir::AsConstInt(dim)) return std::to_string(*value);
+  if (const auto* var = ir::As<ir::PrimVarNode>(dim)) return var->name;
+  return "?";
+}
+
+}  // namespace
+
+std::string TypeText(const ir::Type& type) {
+  const auto* tensor = ir::As<ir::TensorTypeNode>(type);
+  if (type->kind == ir::TypeKind::kObject) return "a sequence or an optional value";
+  if (tensor == nullptr) return "?";
+  std::string text = tensor->dtype.has_value() ? tensor->dtype->ToString() : "?";
+  if (!tensor->dims.has_value()) return text + "[...]";
+  text += "[";
+  for (size_t i = 0; i < tensor->dims->size(); ++i) text += (i == 0 ? "" : ", ") + DimText((*tensor->dims)[i]);
+  return text + "]";
+}
+
+std::string NodePrefix(const OnnxNode& node, const std::string& label) {
+  return "node \"" + label + "\" (" + node.op_type + "): ";
+}
+
+Status ReportBuilder::ReadOpset() {
+  report_.producer = model_.producer;
+  for (const auto& [domain, version] : model_.opsets) {
+    if (domain.empty()) report_.opset = version;
+  }
+  if (report_.opset >= kMinOpset && report_.opset <= kMaxOpset) return Status();
+  // A model without operators of ONNX's own domain needs no version of it.
+  const auto is_own = [](const OnnxNode& node) { return node.domain.empty(); };
+  if (report_.opset == 0 && std::ranges::none_of(model_.graph.nodes, is_own)) return Status();
+  if (report_.opset == 0) return Status(StatusCode::kBadInput, "the model names no version of ONNX's operator set");
+  return Status(StatusCode::kUnsupportedModel, "opset " + std::to_string(report_.opset) + " is not supported; " +
+                                                   std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset) +
+                                                   " are");
+}
+
+void ReportBuilder::CountOperators() {
+  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  for (const OnnxNode& node : model_.graph.nodes) ++counts[{node.op_type, node.domain}];
+  for (const auto& [key, count] : counts) report_.operators.push_back({key.first, key.second, count});
+}
+
+void ReportBuilder::AddUnsupported(const OnnxNode& node, const std::string& label,
+                                   const std::vector<ImportedValue*>& inputs, std::string reason) {
+  UnsupportedOperator& entry = report_.unsupported.emplace_back();
+  entry.op_type = node.op_type;
+  entry.domain = node.domain;
+  entry.node = label;
+  for (const auto& [domain, version] : model_.opsets) {
+    if (domain == node.domain) entry.opset = version;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] == nullptr) {
+      entry.inputs.push_back("none");
+    } else {
+      entry.inputs.push_back(inputs[i]->type == nullptr ? "?" : TypeText(inputs[i]->type));
+    }
+  }
+  entry.reason = std::move(reason);
+}
+
+Status UnsupportedError(const SupportReport& report) {
+  constexpr size_t kMaxListed = 100;
+  const size_t count = report.unsupported.size();
+  std::string message =
+      count == 1 ? "1 operator is not supported:" : std::to_string(count) + " operators are not supported:";
+  for (size_t i = 0; i < std::min(count, kMaxListed); ++i) message += "\n  " + report.unsupported[i].ToString();
+  if (count > kMaxListed) message += "\n  ... and " + std::to_string(count - kMaxListed) + " more";
+  return Status(StatusCode::kUnsupportedModel, std::move(message));
+}
+
+std::string UnsupportedOperator::ToString() const {
+  std::string text = domain.empty() ? op_type : domain + "." + op_type;
+  text += " (node \"" + node + "\", opset " + std::to_string(opset) + ", inputs: ";
+  for (size_t i = 0; i < inputs.size(); ++i) text += (i == 0 ? "" : ", ") + inputs[i];
+  if (inputs.empty()) text += "none";
+  return text + "): " + reason;
+}
+
+}  // namespace ingot::importer
