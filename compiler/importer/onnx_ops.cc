@@ -16,7 +16,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     AttentionOnnxOps,      //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
-    CountedOnnxOps,        //
+    DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
     IndexingOnnxOps,       //

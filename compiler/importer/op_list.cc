@@ -18,7 +18,7 @@ std::vector<std::string_view> ImportedOps() {
   std::vector<std::string_view> names(ControlFlowOps().begin(), ControlFlowOps().end());
   for (const OnnxOpRow& row : OnnxOps()) names.push_back(row.op_type);
   for (const std::string_view name : SequenceImporter::Operators()) names.push_back(name);
-  for (const shapes::Row& row : shapes::Moves()) {
+  for (const shapes::Row& row : shapes::DataMovement()) {
     if (row.of_type) names.push_back(row.op_type);
   }
   std::sort(names.begin(), names.end());

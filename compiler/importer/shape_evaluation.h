@@ -109,7 +109,7 @@ struct Row {
   bool of_type = false;  // reads its first input's type, not its elements
 };
 // Both ordered by name.
-std::span<const Row> Arithmetic();  // element by element, and reductions (shape_arithmetic.cc)
-std::span<const Row> Moves();       // Shape and Size, moved elements, new values (shape_moves.cc)
+std::span<const Row> Arithmetic();    // element by element, and reductions (shape_arithmetic.cc)
+std::span<const Row> DataMovement();  // Shape and Size, moved elements, new values (shape_data_movement.cc)
 
 }  // namespace ingot::importer::shapes

@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t kMaxSymbolicElements = 64;
 
 const shapes::Row* FindRow(std::string_view op_type) {
-  for (const std::span<const shapes::Row> rows : {shapes::Arithmetic(), shapes::Moves()}) {
+  for (const std::span<const shapes::Row> rows : {shapes::Arithmetic(), shapes::DataMovement()}) {
     const auto row = std::ranges::lower_bound(rows, op_type, {}, &shapes::Row::op_type);
     if (row != rows.end() && row->op_type == op_type) return &*row;
   }

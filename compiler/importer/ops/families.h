@@ -12,7 +12,7 @@ std::span<const OnnxOpRow> ActivationOnnxOps();
 std::span<const OnnxOpRow> AttentionOnnxOps();
 std::span<const OnnxOpRow> CompositeOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
-std::span<const OnnxOpRow> CountedOnnxOps();
+std::span<const OnnxOpRow> DynamicShapeOnnxOps();
 std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();

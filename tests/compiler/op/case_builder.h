@@ -55,7 +55,7 @@ void MoveCases(CaseBuilder& b, const char* op, const ir::Attrs& attrs, const Int
 
 // The families that have files of their own.
 void AttentionCases(CaseBuilder& b);
-void CountedCases(CaseBuilder& b);
+void DynamicShapeCases(CaseBuilder& b);
 void MovementCases(CaseBuilder& b);
 void NnCases(CaseBuilder& b);
 void RecurrentCases(CaseBuilder& b);

@@ -226,7 +226,7 @@ std::vector<OpCase> MakeCases() {
   ReductionCases(b);
   LinearCases(b);
   AttentionCases(b);
-  CountedCases(b);
+  DynamicShapeCases(b);
   MovementCases(b);
   NnCases(b);
   RecurrentCases(b);

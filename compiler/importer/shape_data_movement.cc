@@ -355,7 +355,7 @@ Outputs Range(const Evaluation& e) {
   return One(std::move(out));
 }
 
-constexpr Row kMoveRows[] = {
+constexpr Row kDataMovementRows[] = {
     {"Concat", Concat},       {"ConstantOfShape", ConstantOfShape},
     {"Expand", Expand},       {"Flatten", Flatten},
     {"Gather", Gather},       {"Range", Range},
@@ -368,6 +368,6 @@ constexpr Row kMoveRows[] = {
 
 }  // namespace
 
-std::span<const Row> Moves() { return kMoveRows; }
+std::span<const Row> DataMovement() { return kDataMovementRows; }
 
 }  // namespace ingot::importer::shapes

@@ -87,7 +87,7 @@ void BoxCases(CaseBuilder& b) {
 
 }  // namespace
 
-void CountedCases(CaseBuilder& b) {
+void DynamicShapeCases(CaseBuilder& b) {
   NonzeroCases(b);
   UniqueCases(b);
   BoxCases(b);

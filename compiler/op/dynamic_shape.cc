@@ -575,7 +575,7 @@ Implementation CountAndFill(double (*cost)(const ir::Call& call, const Target& t
 
 }  // namespace
 
-std::vector<OpRow> CountedOps() {
+std::vector<OpRow> DynamicShapeOps() {
   std::vector<OpRow> rows;
   rows.push_back({.name = "nonzero",
                   .summary = "the places of the elements that are not zero, one row per axis",

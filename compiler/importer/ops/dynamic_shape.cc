@@ -35,7 +35,7 @@ Result<std::optional<std::vector<Expr>>> Evaluated(const ir::Call& call) {
 }
 
 // Returns the results of a call whose output shape is dynamic (the operator has DataExtents).
-Outputs Counted(const NodeImporter& node, const char* row, std::vector<Expr> args, ir::Attrs attrs = {}) {
+Outputs DynamicShapeCall(const NodeImporter& node, const char* row, std::vector<Expr> args, ir::Attrs attrs = {}) {
   INGOT_ASSIGN_OR_RETURN(const Expr value, node.Call(row, std::move(args), std::move(attrs)));
   const ir::Call call = ir::Downcast<ir::CallNode>(value);
   INGOT_ASSIGN_OR_RETURN(std::optional<std::vector<Expr>> constants, Evaluated(call));
@@ -60,7 +60,7 @@ Outputs Counted(const NodeImporter& node, const char* row, std::vector<Expr> arg
 
 Outputs NonZero(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
-  return Counted(node, "nonzero", {x});
+  return DynamicShapeCall(node, "nonzero", {x});
 }
 
 // Returns the beginning of a vector: at most as many elements as there are to choose from.
@@ -93,7 +93,7 @@ Outputs Compress(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({extent})}));
   }
   INGOT_ASSIGN_OR_RETURN(condition, AtMost(node, std::move(condition), extent));
-  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, Counted(node, "nonzero", {condition}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> places, DynamicShapeCall(node, "nonzero", {condition}));
   const auto* type = ir::As<ir::TensorTypeNode>(places[0]->type);
   INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("reshape", {places[0], ShapeOf({(*type->dims)[1]})}));
   return One(node.Call("take", {x, flat}, {{"axis", axis}}));
@@ -111,7 +111,7 @@ Outputs Unique(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
     args.push_back(ir::Make<ir::PrimValueNode>(ir::Int64(axis)));
   }
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, Counted(node, "unique", std::move(args)));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results, DynamicShapeCall(node, "unique", std::move(args)));
   // Outputs without a name are not computed; they keep their places.
   std::vector<Expr> outputs = {results[0]};
   size_t next = 1;
@@ -157,12 +157,12 @@ Outputs NonMaxSuppression(const NodeImporter& node) {
     args.push_back(std::move(arg));
   }
   INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results,
-                         Counted(node, "vision.all_class_non_max_suppression", std::move(args)));
+                         DynamicShapeCall(node, "vision.all_class_non_max_suppression", std::move(args)));
   results.resize(1);
   return results;
 }
 
-constexpr OnnxOpRow kCountedRows[] = {
+constexpr OnnxOpRow kDynamicShapeRows[] = {
     {"Compress", nullptr, Compress},
     {"NonMaxSuppression", nullptr, NonMaxSuppression},
     {"NonZero", nullptr, NonZero},
@@ -171,6 +171,6 @@ constexpr OnnxOpRow kCountedRows[] = {
 
 }  // namespace
 
-std::span<const OnnxOpRow> CountedOnnxOps() { return kCountedRows; }
+std::span<const OnnxOpRow> DynamicShapeOnnxOps() { return kDynamicShapeRows; }
 
 }  // namespace ingot::importer
