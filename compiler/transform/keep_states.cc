@@ -40,7 +40,7 @@ struct Growth {
   PrimExpr next;       // length of the new value
   int64_t capacity = 0;
 };
-struct Kept {
+struct KeptState {
   std::string name;
   size_t param = 0, result = 0;
   std::optional<Growth> growth;
@@ -48,7 +48,7 @@ struct Kept {
   Var cache;                             // the new parameter, then the variable of the new value
 };
 
-std::string Names(const Kept& state, const std::string& output) { return "state " + state.name + "=" + output; }
+std::string Names(const KeptState& state, const std::string& output) { return "state " + state.name + "=" + output; }
 
 // Returns the definition of every variable of the function's own blocks.
 std::unordered_map<const ir::VarNode*, Expr> DefinitionsOf(const ir::Function& function) {
@@ -81,7 +81,7 @@ class StateKeeper : public ir::ExprMutator {
 
   void MutateBinding(const ir::Binding& binding) override {
     if (!std::exchange(has_begun_, true)) EmitOldValues();
-    const auto appended = std::find_if(states_.begin(), states_.end(), [&](const Kept& state) {
+    const auto appended = std::find_if(states_.begin(), states_.end(), [&](const KeptState& state) {
       return state.concat != nullptr && state.concat == As<ir::CallNode>(binding.value);
     });
     if (appended != states_.end()) {
@@ -125,11 +125,11 @@ class StateKeeper : public ir::ExprMutator {
       return Bad("state " + input + "=" + output + ": there is no " + what + " \"" + name + "\"" +
                  DidYouMean(name, known));
     };
-    Kept state;
+    KeptState state;
     state.name = input;
     INGOT_ASSIGN_OR_RETURN(state.param, find(inputs, input, "input"));
     INGOT_ASSIGN_OR_RETURN(state.result, find(outputs, output, "output"));
-    for (const Kept& other : states_) {
+    for (const KeptState& other : states_) {
       if (other.param == state.param || other.result == state.result) {
         return Bad(Names(state, output) + ": it is part of another state already");
       }
@@ -150,7 +150,7 @@ class StateKeeper : public ir::ExprMutator {
     return Status();
   }
 
-  Status FindGrowth(const op::Dims& from, const op::Dims& to, const std::string& output, Kept& state) const {
+  Status FindGrowth(const op::Dims& from, const op::Dims& to, const std::string& output, KeptState& state) const {
     const auto types = [&] {
       return op::Describe(function_->params[state.param]->type) + " to " + op::Describe(results_[state.result]->type);
     };
@@ -176,7 +176,7 @@ class StateKeeper : public ir::ExprMutator {
   }
 
   // All caches that grow together share one length.
-  Status AddLength(const Kept& state, const std::string& output) {
+  Status AddLength(const KeptState& state, const std::string& output) {
     const Growth& growth = *state.growth;
     const auto known = std::find_if(lengths_.begin(), lengths_.end(),
                                     [&](const Growth& other) { return other.symbol.same_as(growth.symbol); });
@@ -190,7 +190,7 @@ class StateKeeper : public ir::ExprMutator {
   }
 
   // Returns the concat((old value, parts...), axis) that computes the new value; null if it is computed otherwise.
-  const ir::CallNode* FindConcat(const Kept& state) const {
+  const ir::CallNode* FindConcat(const KeptState& state) const {
     const ir::VarNode* var = As<ir::VarNode>(results_[state.result]);
     Expr value;
     while (var != nullptr) {
@@ -213,7 +213,7 @@ class StateKeeper : public ir::ExprMutator {
     const auto use = [&](const Var& var) { ++uses_[var.get()]; };
     for (const ir::BindingBlock& block : function_->body->blocks) {
       for (const ir::Binding& binding : block.bindings) {
-        const bool is_append = std::any_of(states_.begin(), states_.end(), [&](const Kept& state) {
+        const bool is_append = std::any_of(states_.begin(), states_.end(), [&](const KeptState& state) {
           return state.concat != nullptr && state.concat == As<ir::CallNode>(binding.value);
         });
         if (!is_append) {
@@ -247,7 +247,7 @@ class StateKeeper : public ir::ExprMutator {
 
   // Emits views of the caches as the old values, in front of everything else.
   void EmitOldValues() {
-    for (const Kept& state : states_) {
+    for (const KeptState& state : states_) {
       const Var& param = function_->params[state.param];
       if (!state.growth || uses_[param.get()] == 0) continue;
       const Var view = ir::Make<ir::VarNode>(param->name + "_filled", param->type);
@@ -256,7 +256,7 @@ class StateKeeper : public ir::ExprMutator {
     }
   }
 
-  Var EmitAppend(const Kept& state, const Expr& part, const PrimExpr& position) {
+  Var EmitAppend(const KeptState& state, const Expr& part, const PrimExpr& position) {
     const Expr call = CallOp(op::names::kAppendToCache, {state.cache, part, ir::Make<ir::PrimValueNode>(position)},
                              {{"axis", static_cast<int64_t>(state.growth->axis)}});
     const Var cache = ir::Make<ir::VarNode>(function_->params[state.param]->name + "_cache", call->type);
@@ -264,7 +264,7 @@ class StateKeeper : public ir::ExprMutator {
     return cache;
   }
 
-  void EmitAppends(Kept& state) {
+  void EmitAppends(KeptState& state) {
     const auto& fields = As<ir::TupleNode>(state.concat->args[0])->fields;
     PrimExpr position = state.growth->symbol;
     for (size_t i = 1; i < fields.size(); ++i) {
@@ -280,7 +280,7 @@ class StateKeeper : public ir::ExprMutator {
     std::vector<Expr> fields;
     std::vector<ir::Type> types;
     for (const Expr& result : results_) fields.push_back(MutateExpr(result));
-    for (Kept& state : states_) {
+    for (KeptState& state : states_) {
       if (!state.growth) continue;
       if (state.concat == nullptr) state.cache = EmitAppend(state, fields[state.result], ir::Int64(0));
       fields[state.result] = state.cache;
@@ -299,7 +299,7 @@ class StateKeeper : public ir::ExprMutator {
     for (size_t i = 0; i < num_inputs; ++i) input_names.emplace_back(InputName(function_, i));
     for (size_t i = 0; i < num_results; ++i) output_names.emplace_back(OutputName(function_, i, num_results));
     std::vector<Var> params = function_->params;
-    for (Kept& state : states_) {
+    for (KeptState& state : states_) {
       if (!state.growth) continue;
       const Var& old = function_->params[state.param];
       const auto type = ir::Downcast<ir::TensorTypeNode>(old->type);
@@ -334,7 +334,7 @@ class StateKeeper : public ir::ExprMutator {
     kept.params = std::move(params);
     kept.result_type = kept.body->type;
     std::vector<StateParam> states;
-    for (const Kept& state : states_) {
+    for (const KeptState& state : states_) {
       StateParam& out = states.emplace_back(StateParam{state.param, state.result, std::nullopt});
       if (state.growth) out.growth = StateParam::Growth{static_cast<int64_t>(state.growth->axis), LengthOf(state)};
     }
@@ -351,7 +351,7 @@ class StateKeeper : public ir::ExprMutator {
     return ir::Function(ir::Make<ir::FunctionNode>(std::move(kept)));
   }
 
-  size_t LengthOf(const Kept& state) const {
+  size_t LengthOf(const KeptState& state) const {
     size_t i = 0;
     while (!lengths_[i].symbol.same_as(state.growth->symbol)) ++i;
     return NumInputs() + i;
@@ -371,7 +371,7 @@ class StateKeeper : public ir::ExprMutator {
   const std::unordered_map<const ir::VarNode*, Expr> definitions_;
   std::vector<Expr> results_;
   const ir::VarNode* tuple_var_ = nullptr;  // the variable of the tuple of results
-  std::vector<Kept> states_;
+  std::vector<KeptState> states_;
   std::vector<Growth> lengths_;  // one per symbol
   std::unordered_map<const ir::VarNode*, int> uses_;
   bool has_begun_ = false;
