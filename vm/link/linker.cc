@@ -143,7 +143,7 @@ class FunctionLinker {
     unaligned_.assign(function_.registers.size(), false);
     // Pairs (source, target) of registers of which the target gets the source's address. An unaligned source makes its
     // targets unaligned.
-    std::vector<std::pair<RegisterId, RegisterId>> heirs;
+    std::vector<std::pair<RegisterId, RegisterId>> aliases;
     std::vector<RegisterId> found;
     const auto find = [&](RegisterId id) {
       if (unaligned_[id.value]) return;
@@ -152,17 +152,17 @@ class FunctionLinker {
     };
     for (const Instruction& in : function_.code) {
       if (InfoOf(in.opcode).result != ResultMemory::kAlias || !TypeOf(ResultOf(in)).is_tensor()) continue;
-      heirs.emplace_back(AliasedBy(in), ResultOf(in));
+      aliases.emplace_back(AliasedBy(in), ResultOf(in));
       if (in.opcode != Opcode::kView) continue;
       const Dim offset = facts_.OverSymbols(in.As<op::View>().offset_bytes());
       if (!offset || !offset->is_constant() || offset->constant() % kPlanAlignment != 0) find(ResultOf(in));
     }
-    std::sort(heirs.begin(), heirs.end());
+    std::sort(aliases.begin(), aliases.end());
     while (!found.empty()) {
       const RegisterId from = found.back();
       found.pop_back();
-      for (auto heir = std::lower_bound(heirs.begin(), heirs.end(), std::pair(from, RegisterId(0)));
-           heir != heirs.end() && heir->first == from; ++heir) {
+      for (auto heir = std::lower_bound(aliases.begin(), aliases.end(), std::pair(from, RegisterId(0)));
+           heir != aliases.end() && heir->first == from; ++heir) {
         find(heir->second);
       }
     }
