@@ -1,6 +1,5 @@
 // What the functions of a program share while they are lowered: ids of functions, kernels and externals, states,
 // signatures, and constants shared by content. All signatures are known before any body is lowered, since functions may
-// signatures, and constants shared by content. All signatures are known before any body is lowered, since functions may
 // call each other recursively.
 #pragma once
 
@@ -41,6 +40,8 @@ class ProgramLowering {
   const vm::Signature& signature(vm::FunctionId id) const { return signatures_[id.value]; }  // closure entries' too
   // The states of a function, which its signature leaves out. Empty for most functions.
   const std::vector<KeptState>& states(const std::string& name) const;
+  // An error when the function has states: nothing calls it but the embedding program.
+  Status RefuseStates(const ir::Span& span, const std::string& name) const;
   // How many of a function's last parameters closures capture. In bytecode these come first.
   size_t NumCaptured(const std::string& name) const;
   // The function that a closure of `name` over this many values calls. An entry point keeps the order of its
@@ -59,7 +60,7 @@ class ProgramLowering {
   Status DeclareExternals();
   // Unites what several calls say of one external function.
   Status AddExternal(const std::string& name, vm::Signature signature, uint32_t effects, const ir::Span& span);
-  // States of a function, lengths first, since caches refer to them (state_lowering.cc).
+  // States of a function, lengths first, since caches refer to them (program_states.cc).
   Result<std::vector<KeptState>> FindStates(const ir::Function& function);
   Result<vm::State> LengthState(const ir::Var& param, const std::string& name) const;
   Result<vm::State> TensorState(const ir::Var& param, const std::string& name) const;

@@ -161,9 +161,9 @@ class FunctionLinker {
     while (!found.empty()) {
       const RegisterId from = found.back();
       found.pop_back();
-      for (auto heir = std::lower_bound(aliases.begin(), aliases.end(), std::pair(from, RegisterId(0)));
-           heir != aliases.end() && heir->first == from; ++heir) {
-        find(heir->second);
+      for (auto alias = std::lower_bound(aliases.begin(), aliases.end(), std::pair(from, RegisterId(0)));
+           alias != aliases.end() && alias->first == from; ++alias) {
+        find(alias->second);
       }
     }
   }
