@@ -227,19 +227,19 @@ class Compilation {
   Result<int> EmitKernels(ir::IRModule module) {
     const Target& target = compile_.target.variants.front();
     if (!options_.kernels.empty()) {
-      INGOT_ASSIGN_OR_RETURN(module, lower::SelectKernels(module, options_.kernels));
+      INGOT_ASSIGN_OR_RETURN(module, kernels::SelectKernels(module, options_.kernels));
     }
     if (options_.emit == "tir") {
-      INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, lower::ScheduleModule(module, target));
+      INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, kernels::ScheduleModule(module, target));
       return EmitModule(scheduled);
     }
     std::string text;
     if (options_.emit == "schedule") {
-      INGOT_ASSIGN_OR_RETURN(text, lower::EmitSchedules(module, target));
+      INGOT_ASSIGN_OR_RETURN(text, kernels::EmitSchedules(module, target));
     } else {
-      const auto kind = options_.emit == "llvm" ? lower::AssemblyKind::kLlvm : lower::AssemblyKind::kAssembly;
-      const lower::KernelOptions kernel_options{compile_.opt_level, compile_.threads, nullptr};
-      INGOT_ASSIGN_OR_RETURN(text, lower::EmitAssembly(module, target, kind, kernel_options));
+      const auto kind = options_.emit == "llvm" ? kernels::AssemblyKind::kLlvm : kernels::AssemblyKind::kAssembly;
+      const kernels::KernelOptions kernel_options{compile_.opt_level, compile_.threads, nullptr};
+      INGOT_ASSIGN_OR_RETURN(text, kernels::EmitAssembly(module, target, kind, kernel_options));
     }
     INGOT_RETURN_IF_ERROR(WriteText(options_.output, text));
     return Report();

@@ -13,7 +13,7 @@
 #include "compiler/driver/add_softmax.h"
 #include "compiler/driver/stand_in_weights.h"
 #include "compiler/lower/bytecode.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/memory/passes.h"
 #include "compiler/op/verifier.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
@@ -236,7 +236,7 @@ Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& o
 
 std::vector<transform::Pass> AllPasses() {
   const auto graph = transform::GraphPasses();
-  const auto lowering = lower::LoweringPipeline();
+  const auto lowering = memory::MemoryPasses();
   std::vector<transform::Pass> passes(graph.begin(), graph.end());
   passes.insert(passes.end(), lowering.begin(), lowering.end());
   return passes;
@@ -255,17 +255,18 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   }
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module,
                          OptimizeModule(options.keep_prepare ? stand_ins.Hide(loaded) : loaded, options, shown));
-  INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), lower::LoweringPipeline()));
+  INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), memory::MemoryPasses()));
 
   Clock::time_point start = Clock::now();
-  lower::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};
-  INGOT_ASSIGN_OR_RETURN(lower::KernelSet kernels, lower::CompileKernelSet(module, options.target, kernel_options));
+  kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};
+  INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernel_set,
+                         kernels::CompileKernelSet(module, options.target, kernel_options));
   if (observer.time) observer.time("kernels", SecondsSince(start));
 
   start = Clock::now();
-  INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(kernels.kernels)));
+  INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(kernel_set.kernels)));
   stand_ins.Restore(program);
-  program.images = std::move(kernels.images);
+  program.images = std::move(kernel_set.images);
   program.metadata["producer"] = std::string("ingot ") + kVersion;
   program.metadata["source_hash"] = Hex(XXH3_64bits(text.data(), text.size()));
   program.metadata["opt_level"] = std::to_string(options.opt_level);

@@ -16,7 +16,7 @@
 
 #include "compiler/importer/onnx.h"
 #include "compiler/ir/module.h"
-#include "compiler/lower/kernels.h"
+#include "compiler/kernels/kernels.h"
 #include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"

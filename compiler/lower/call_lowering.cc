@@ -7,8 +7,8 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
-#include "compiler/lower/destination_passing.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/memory/destination_passing.h"
 #include "compiler/op/names.h"
 #include "vm/verify/type_rules.h"
 

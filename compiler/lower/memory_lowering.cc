@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/lower/place_tensors.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/memory/place_tensors.h"
 #include "vm/verify/type_rules.h"
 
 namespace ingot::lower {

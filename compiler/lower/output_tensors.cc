@@ -3,9 +3,9 @@
 
 #include <utility>
 
-#include "compiler/lower/plan_memory.h"
-#include "compiler/lower/tail_calls.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/memory/plan_memory.h"
+#include "compiler/memory/tail_calls.h"
 #include "vm/verify/type_rules.h"
 
 namespace ingot::lower {

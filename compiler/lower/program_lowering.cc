@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "compiler/ir/visitor.h"
-#include "compiler/lower/destination_passing.h"
 #include "compiler/lower/prim_entry.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/memory/destination_passing.h"
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
@@ -78,7 +78,7 @@ Status CheckDimBounds(const Function& function) {
 // The external function's signature as one call shows it. Dims that are not constant are unknown.
 Result<vm::Signature> SignatureOfExternalCall(const CallNode& call) {
   vm::Signature signature;
-  const int64_t num_outputs = NumWrittenArguments(call);
+  const int64_t num_outputs = memory::NumWrittenArguments(call);
   for (size_t i = 0; i < call.args.size(); ++i) {
     const bool is_written = std::ssize(call.args) - static_cast<int64_t>(i) <= num_outputs;
     const vm::Storage storage = is_written ? vm::Storage::kBorrowedMut : vm::Storage::kBorrowed;
@@ -96,16 +96,6 @@ Result<vm::Signature> SignatureOfExternalCall(const CallNode& call) {
 }
 
 }  // namespace
-
-int64_t NumWrittenArguments(const CallNode& call) {
-  return call.attrs.Find(kNumOutputsAttr) == nullptr ? 0 : call.attrs.GetInt(kNumOutputsAttr);
-}
-
-size_t NumInputs(const FunctionNode& function) {
-  const AttrValue* count = function.attrs.Find("num_input");
-  if (function.attrs.Find(transform::kPackedByAttr) == nullptr || count == nullptr) return function.params.size();
-  return static_cast<size_t>(*count->get<int64_t>());
-}
 
 ProgramLowering::ProgramLowering(const IRModule& module, std::vector<codegen::KernelDescription> kernels)
     : module_(module), kernels_(std::move(kernels)) {
@@ -212,7 +202,7 @@ Status ProgramLowering::DeclareExternals() {
       status = std::move(signature).status().WithContext("external function \"" + external->name + "\"");
       return;
     }
-    const uint32_t effects = call.attrs.Find(kPureAttr) != nullptr ? 0 : vm::kAllEffects;
+    const uint32_t effects = call.attrs.Find(memory::kPureAttr) != nullptr ? 0 : vm::kAllEffects;
     status = AddExternal(external->name, *std::move(signature), effects, call.span);
   });
   INGOT_RETURN_IF_ERROR(std::move(status));

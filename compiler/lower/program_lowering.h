@@ -11,11 +11,25 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/module.h"
+#include "compiler/memory/destination_passing.h"
+#include "compiler/memory/plan_memory.h"
+#include "compiler/memory/tail_calls.h"
+#include "compiler/transform/signature.h"
 #include "compiler/transform/states.h"
 #include "runtime/status.h"
 #include "vm/program/program.h"
 
 namespace ingot::lower {
+
+// What the passes before say of a function or call.
+using memory::AlignedSizeBytes;
+using memory::FindTailCalls;
+using memory::kBuiltinPrefix;
+using memory::TailBinding;
+using memory::TailCalls;
+using memory::ViewedVar;
+using transform::NumInputs;
+using transform::SignatureSymbols;
 
 // A parameter and a result of a function that hold a state of the context. A length is a shape of one dimension in the
 // function and an integer in the context.
@@ -89,14 +103,5 @@ class ProgramLowering {
 // Null when this parameter, or this result, is no state.
 const KeptState* StateOfParam(const std::vector<KeptState>& states, size_t param);
 const KeptState* StateOfResult(const std::vector<KeptState>& states, size_t result);
-
-// The number of parameters that the caller passes. Those behind them are results of the function that prepares weights.
-size_t NumInputs(const ir::FunctionNode& function);
-
-// A call of a function of the embedding program, as destination passing leaves it: the last num_outputs arguments are
-// tensors that it writes.
-inline constexpr const char* kNumOutputsAttr = "num_outputs";
-inline constexpr const char* kPureAttr = "pure";  // it has no effects
-int64_t NumWrittenArguments(const ir::CallNode& call);
 
 }  // namespace ingot::lower

@@ -8,8 +8,8 @@
 
 #include "compiler/ir/expr.h"
 #include "compiler/lower/operands.h"
-#include "compiler/lower/tail_calls.h"
 #include "compiler/lower/type_matching.h"
+#include "compiler/memory/tail_calls.h"
 #include "runtime/status.h"
 #include "vm/program/program_builder.h"
 

@@ -1,5 +1,4 @@
-// The switch over the kinds of types, and the search for symbols: both are free functions, since signatures, registers
-// and the memory plan need them.
+// The switch over the kinds of types, as free functions, since signatures and registers need them.
 #include "compiler/lower/vm_types.h"
 
 #include <algorithm>
@@ -15,13 +14,6 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-// The dims that a call compares and binds: those of a tensor or shape, not those inside a tuple.
-const std::vector<PrimExpr>* OwnDims(const Type& type) {
-  if (const auto* tensor = As<TensorTypeNode>(type)) return tensor->dims ? &*tensor->dims : nullptr;
-  if (const auto* shape = As<ShapeTypeNode>(type)) return shape->dims ? &*shape->dims : nullptr;
-  return nullptr;
-}
-
 Result<std::vector<vm::Type>> LowerTypes(const std::vector<Type>& types, std::span<const PrimVar> symbols,
                                          vm::Storage storage, const Span& span) {
   std::vector<vm::Type> result;
@@ -36,26 +28,6 @@ Result<std::vector<vm::Type>> LowerTypes(const std::vector<Type>& types, std::sp
 
 Status Unsupported(const Span& span, const std::string& what) {
   return Status(StatusCode::kUnsupportedModel, (span.is_known() ? span.ToString() + ": " : std::string()) + what);
-}
-
-std::vector<PrimVar> SignatureSymbols(std::span<const Var> params) {
-  const auto add = [](std::vector<PrimVar>& list, const PrimVar& var) {
-    const auto same = [&](const PrimVar& v) { return v.same_as(var); };
-    if (std::none_of(list.begin(), list.end(), same)) list.push_back(var);
-  };
-  std::vector<PrimVar> mentioned, bound;
-  for (const Var& param : params) {
-    const std::vector<PrimExpr>* dims = OwnDims(param->type);
-    if (dims == nullptr) continue;
-    for (const PrimVar& var : FreePrimVars(param->type)) add(mentioned, var);
-    for (const PrimExpr& dim : *dims) {
-      if (const PrimVar var = AsRef<PrimVarNode>(dim)) add(bound, var);
-    }
-  }
-  std::erase_if(mentioned, [&](const PrimVar& var) {
-    return std::none_of(bound.begin(), bound.end(), [&](const PrimVar& v) { return v.same_as(var); });
-  });
-  return mentioned;
 }
 
 std::vector<vm::Symbol> NameSymbols(std::span<const PrimVar> symbols, const Attrs& attrs) {

@@ -1,6 +1,5 @@
-// Converts types of graph values to types of the VM's registers, parameters and results, and finds the symbols of a
-// signature. A dim is a formula over the signature's symbols; a dim that has no such formula is unknown to the VM and
-// is compared when the program runs.
+// Converts types of graph values to types of the VM's registers, parameters and results. A dim is a formula over the
+// signature's symbols; a dim that has no such formula is unknown to the VM and is compared when the program runs.
 #pragma once
 
 #include <span>
@@ -16,9 +15,6 @@ namespace ingot::lower {
 // Returns kUnsupportedModel with the place in the source, if it is known.
 Status Unsupported(const ir::Span& span, const std::string& what);
 
-// The variables that these parameters bind when the function is called: those that stand alone as a dim of a tensor or
-// shape, by first occurrence.
-std::vector<ir::PrimVar> SignatureSymbols(std::span<const ir::Var> params);
 // Gives symbols unique names, and bounds from the function's attributes.
 std::vector<vm::Symbol> NameSymbols(std::span<const ir::PrimVar> symbols, const ir::Attrs& attrs);
 

@@ -14,7 +14,7 @@
 
 #include "compiler/driver/compile.h"
 #include "compiler/interp/interpreter.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/memory/passes.h"
 #include "formats/tensor_files.h"
 #include "tests/compiler/round_trip.h"
 
@@ -35,7 +35,7 @@ Status RunPasses(ir::IRModule module, driver::CompileOptions options) {
   context.options.opt_level = options.opt_level;
   context.options.target = options.target;
   context.instruments = {&read_back};
-  return transform::RunPasses(std::move(module), lower::LoweringPipeline(), context).status();
+  return transform::RunPasses(std::move(module), memory::MemoryPasses(), context).status();
 }
 
 Status InterpretFunction(const ir::IRModule& module, char** arguments) {

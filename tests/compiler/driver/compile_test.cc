@@ -9,7 +9,7 @@
 
 #include "compiler/driver/write.h"
 #include "compiler/ir/structural.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/memory/passes.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/pass.h"
@@ -50,11 +50,11 @@ TEST_CASE("the text after every pass reads back structurally equal") {
     const Result<vm::Program> program = CompileModule(*loaded, options, observer);
     REQUIRE_MESSAGE(program.ok(), program.status().message());
     const std::ptrdiff_t num_graph_passes = std::ssize(transform::FindPipeline("default").value());
-    CHECK(num_passes == 1 + num_graph_passes + std::ssize(lower::LoweringPipeline()));
+    CHECK(num_passes == 1 + num_graph_passes + std::ssize(memory::MemoryPasses()));
     const Result<ir::IRModule> optimized = OptimizeModule(*loaded, options, {});
     REQUIRE(optimized.ok());
     for (const Target& target : options.target.variants) {
-      const Result<ir::IRModule> scheduled = lower::ScheduleModule(*optimized, target);
+      const Result<ir::IRModule> scheduled = kernels::ScheduleModule(*optimized, target);
       REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
       const std::string difference = script::testing::ReadBackDifference(*scheduled);
       CHECK_MESSAGE(difference.empty(), "schedule for " << target.name << ": " << difference);

@@ -139,18 +139,19 @@ TEST_CASE("kernels are chosen by name, as schedule, LLVM IR and assembly") {
   const auto module = OptimizeModule(PrepareModule(*parsed).value(), options, {});
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   const std::vector<std::string> names{"matmul"}, unknown{"matmol"};
-  const auto chosen = lower::SelectKernels(*module, names);
+  const auto chosen = kernels::SelectKernels(*module, names);
   REQUIRE_MESSAGE(chosen.ok(), chosen.status().message());
   REQUIRE(chosen->functions().size() == 1);
-  CHECK(lower::EmitSchedules(*chosen, target).value().starts_with("# matmul for x86-64-v3: gemm(matmul)"));
-  const auto llvm = lower::EmitAssembly(*chosen, target, lower::AssemblyKind::kLlvm, {});
+  CHECK(kernels::EmitSchedules(*chosen, target).value().starts_with("# matmul for x86-64-v3: gemm(matmul)"));
+  const auto llvm = kernels::EmitAssembly(*chosen, target, kernels::AssemblyKind::kLlvm, {});
   REQUIRE_MESSAGE(llvm.ok(), llvm.status().message());
   CHECK(llvm->find("@matmul(") != std::string::npos);
   CHECK(llvm->find("@sum(") == std::string::npos);
-  const auto assembly = lower::EmitAssembly(*chosen, target, lower::AssemblyKind::kAssembly, {});
+  const auto assembly = kernels::EmitAssembly(*chosen, target, kernels::AssemblyKind::kAssembly, {});
   REQUIRE(assembly.ok());
   CHECK(assembly->find("matmul:") != std::string::npos);
-  CHECK(lower::SelectKernels(*module, unknown).status().message().find("did you mean \"matmul\"") != std::string::npos);
+  CHECK(kernels::SelectKernels(*module, unknown).status().message().find("did you mean \"matmul\"") !=
+        std::string::npos);
 }
 
 }  // namespace

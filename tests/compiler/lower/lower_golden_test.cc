@@ -6,7 +6,7 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/lower/bytecode.h"
-#include "compiler/lower/pipeline.h"
+#include "compiler/memory/passes.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/instruments.h"
@@ -24,7 +24,7 @@ Result<ir::IRModule> Lowered(const golden::Case& golden, const std::string& last
   INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
   INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
   std::vector<transform::Pass> passes;
-  for (const transform::Pass& pass : LoweringPipeline()) {
+  for (const transform::Pass& pass : memory::MemoryPasses()) {
     passes.push_back(pass);
     if (pass.name == last_pass) break;
   }

@@ -1,6 +1,6 @@
 // Runs the steps of a kernel (describe, schedule, tensor passes, code generation) for all PrimFuncs of a module and all
 // variants of a target family. Up to code generation, PrimFuncs are independent of each other and spread over threads.
-#include "compiler/lower/kernels.h"
+#include "compiler/kernels/kernels.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@
 #include "compiler/transform/tensor/lowered.h"
 #include "runtime/suggest.h"
 
-namespace ingot::lower {
+namespace ingot::kernels {
 
 namespace {
 
@@ -158,4 +158,4 @@ Result<std::string> EmitAssembly(const ir::IRModule& module, const Target& targe
   return text;
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::kernels

@@ -1,6 +1,6 @@
 // Greedy placement, once for constant sizes (integers) and once for symbolic ones (formulas that are compared by
 // proof); the former tries several orders, the latter bounds the sizes that are rounded up (RoundedSizes).
-#include "compiler/lower/place_tensors.h"
+#include "compiler/memory/place_tensors.h"
 
 #include <algorithm>
 #include <map>
@@ -14,7 +14,7 @@
 #include "compiler/transform/states.h"
 #include "vm/program/limits.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
 
@@ -385,4 +385,4 @@ Placement PlaceTensors(const std::vector<PlannedTensor>& tensors) {
   return result;
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

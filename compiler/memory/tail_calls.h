@@ -12,7 +12,7 @@
 
 #include "compiler/ir/expr.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 struct TailCalls {
   std::unordered_set<const ir::CallNode*> calls;
@@ -27,4 +27,4 @@ TailCalls FindTailCalls(std::string_view name, const ir::Function& function);
 // in tail position when the sequence is.
 const ir::Binding* TailBinding(const ir::SeqExprNode& seq);
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

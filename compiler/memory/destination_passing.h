@@ -13,16 +13,24 @@
 // buffers.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
+#include "compiler/ir/expr.h"
 #include "compiler/ir/module.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 inline constexpr std::string_view kBuiltinPrefix = "vm.builtin.";  // before a name of vm/program/builtins.def
 
+// A call of a function of the embedding program has these attributes: the last num_outputs arguments are tensors that it
+// writes.
+inline constexpr const char* kNumOutputsAttr = "num_outputs";
+inline constexpr const char* kPureAttr = "pure";  // it has no effects
+int64_t NumWrittenArguments(const ir::CallNode& call);
+
 Result<ir::IRModule> DestinationPassing(ir::IRModule module, transform::PassContext& context);
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

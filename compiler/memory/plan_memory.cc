@@ -1,6 +1,6 @@
 // Liveness of a function's allocations, in-place outputs, and the rewrite to tensors in an arena. Offsets are computed
 // in place_tensors.cc.
-#include "compiler/lower/plan_memory.h"
+#include "compiler/memory/plan_memory.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -10,14 +10,13 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/visitor.h"
-#include "compiler/lower/program_lowering.h"
-#include "compiler/lower/tail_calls.h"
-#include "compiler/lower/vm_types.h"
+#include "compiler/memory/tail_calls.h"
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
+#include "compiler/transform/signature.h"
 #include "compiler/transform/states.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
 
@@ -27,6 +26,10 @@ namespace {
 // should not pay for such a peak.
 constexpr int64_t kMaxBoundedPeakBytes = int64_t{1} << 30;
 
+std::vector<PrimVar> SymbolsOf(const Function& function) {
+  return transform::SignatureSymbols(std::span(function->params.data(), transform::NumInputs(*function)));
+}
+
 // Finds what a function allocates, where each tensor is used last, and which outputs lie in their inputs' memory. The
 // bindings of branches are numbered one branch after the other, as they stand in bytecode, so that tensors of different
 // branches may share memory.
@@ -35,7 +38,7 @@ class Liveness {
   Liveness(const IRModule& module, std::string_view name, const Function& function,
            const std::vector<transform::StateParam>& states)
       : module_(module),
-        symbols_(SignatureSymbols(std::span(function->params.data(), NumInputs(*function)))),
+        symbols_(SymbolsOf(function)),
         is_entry_(!function->is_private),
         tail_calls_(FindTailCalls(name, function)) {
     for (const transform::StateParam& state : states) kept_.push_back(state.result);
@@ -318,7 +321,7 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
     if (!function) continue;
     INGOT_ASSIGN_OR_RETURN(const std::vector<transform::StateParam> states, transform::StateParamsOf(function));
     const Liveness liveness(module, entry.var->name, function, states);
-    const std::vector<PrimVar> symbols = SignatureSymbols(std::span(function->params.data(), NumInputs(*function)));
+    const std::vector<PrimVar> symbols = SymbolsOf(function);
     // The arena's size is computed when the function is called, so a size that depends on a value computed later has no
     // place in it.
     const auto is_known_at_entry = [&](const PrimExpr& size) {
@@ -359,4 +362,4 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
   return module;
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

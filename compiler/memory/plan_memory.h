@@ -17,11 +17,11 @@
 #pragma once
 
 #include "compiler/ir/module.h"
-#include "compiler/lower/place_tensors.h"
+#include "compiler/memory/place_tensors.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 // Returns the variable whose tensor a binding's value shows under other dims; null if the value is no view of a
 // variable.
@@ -29,4 +29,4 @@ const ir::VarNode* ViewedVar(const ir::Expr& value);
 
 Result<ir::IRModule> PlanMemory(ir::IRModule module, transform::PassContext& context);
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

@@ -16,7 +16,7 @@
 #include "runtime/status.h"
 #include "vm/program/program.h"
 
-namespace ingot::lower {
+namespace ingot::kernels {
 
 struct KernelOptions {
   int opt_level = 2;
@@ -46,4 +46,4 @@ enum class AssemblyKind : uint8_t { kLlvm, kAssembly };
 Result<std::string> EmitAssembly(const ir::IRModule& module, const Target& target, AssemblyKind kind,
                                  const KernelOptions& options);
 
-}  // namespace ingot::lower
+}  // namespace ingot::kernels

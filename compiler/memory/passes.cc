@@ -1,13 +1,12 @@
-// The table of the passes from values to buffers. The driver runs it behind the graph pipeline, whichever graph passes
-// the user chose.
-#include "compiler/lower/pipeline.h"
+// The table of the passes over memory, in the form of the table of graph passes.
+#include "compiler/memory/passes.h"
 
-#include "compiler/lower/destination_passing.h"
-#include "compiler/lower/plan_memory.h"
+#include "compiler/memory/destination_passing.h"
+#include "compiler/memory/plan_memory.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
-std::span<const transform::Pass> LoweringPipeline() {
+std::span<const transform::Pass> MemoryPasses() {
   // In order. Columns: name, what it does, least -O level, function.
   static const std::vector<transform::Pass> pipeline = {
       {"destination_passing", "give every result of a tensor function a buffer of its own", 0, DestinationPassing},
@@ -16,4 +15,4 @@ std::span<const transform::Pass> LoweringPipeline() {
   return pipeline;
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

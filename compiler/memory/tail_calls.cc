@@ -1,10 +1,10 @@
 // Walks the tail positions of a function's body and compares the types of arguments and parameters.
-#include "compiler/lower/tail_calls.h"
+#include "compiler/memory/tail_calls.h"
 
 #include "compiler/op/infer.h"
 #include "compiler/transform/graph_util.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
 
@@ -106,4 +106,4 @@ TailCalls FindTailCalls(std::string_view name, const Function& function) {
   return Finder(name, *function).Run();
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

@@ -1,4 +1,4 @@
-#include "compiler/lower/plan_memory.h"
+#include "compiler/memory/plan_memory.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,7 @@
 #include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/visitor.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 namespace {
 
 using namespace ir;  // NOLINT
@@ -148,4 +148,4 @@ TEST_CASE("tensors of a few bytes an element take little more than they hold, an
 }
 
 }  // namespace
-}  // namespace ingot::lower
+}  // namespace ingot::memory

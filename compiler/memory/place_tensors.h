@@ -18,7 +18,7 @@
 
 #include "compiler/ir/expr.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 // A tensor that is alive from binding `first` to binding `last`, both included.
 struct PlannedTensor {
@@ -40,4 +40,4 @@ ir::PrimExpr AlignedSizeBytes(const std::vector<ir::PrimExpr>& dims, DataType dt
 PlannedTensor MakePlanned(const std::vector<ir::PrimExpr>& dims, DataType dtype, const ir::Attrs& attrs, int64_t first,
                           int64_t last);
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory

@@ -1,6 +1,6 @@
 // Destination passing: one analysis of the function (which tensors nobody else can read, so that they may be written in
 // place) and one rewrite, with a method for each kind of call that gets a destination.
-#include "compiler/lower/destination_passing.h"
+#include "compiler/memory/destination_passing.h"
 
 #include <algorithm>
 #include <map>
@@ -11,13 +11,12 @@
 #include <vector>
 
 #include "compiler/ir/visitor.h"
-#include "compiler/lower/program_lowering.h"
-#include "compiler/lower/tail_calls.h"
+#include "compiler/memory/tail_calls.h"
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 
-namespace ingot::lower {
+namespace ingot::memory {
 
 using namespace ir;  // NOLINT: this file is about IR nodes
 
@@ -335,6 +334,10 @@ class DestinationRewriter : public ExprMutator {
 
 }  // namespace
 
+int64_t NumWrittenArguments(const CallNode& call) {
+  return call.attrs.Find(kNumOutputsAttr) == nullptr ? 0 : call.attrs.GetInt(kNumOutputsAttr);
+}
+
 Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   const IRModule original = module;
   const std::vector<IRModule::Entry> entries = module.functions();
@@ -357,4 +360,4 @@ Result<IRModule> DestinationPassing(IRModule module, transform::PassContext&) {
   return module;
 }
 
-}  // namespace ingot::lower
+}  // namespace ingot::memory
