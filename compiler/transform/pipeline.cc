@@ -1,5 +1,5 @@
-// The graph passes and their pipelines: two tables, and the loop that runs a pipeline. Every pass takes and returns a
-// verified module.
+// The graph passes and their pipelines: a table of the default pipeline, of the passes that are not in it, and of the
+// pipelines; and the loop that runs a list of passes. Every pass takes and returns a verified module.
 #include <algorithm>
 #include <chrono>
 
@@ -12,8 +12,8 @@ namespace ingot::transform {
 
 namespace {
 
-// Columns: name, what it does, least -O level, function.
-const std::vector<Pass>& PassTable() {
+// The default pipeline: these passes in this order. Columns: name, what it does, least -O level, function.
+const std::vector<Pass>& DefaultPasses() {
   static const std::vector<Pass> table = {
       {"normalize", "infer every type; A-normal form", 0, Normalize},
       {"lambda_lift", "functions in functions become functions of the module", 0, LambdaLift},
@@ -40,38 +40,38 @@ const std::vector<Pass>& PassTable() {
       {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
       {"read_caches_in_place", "read caches themselves, not copies of what is filled", 0, ReadCachesInPlace},
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
-      // Not in the default pipeline: kernels are scheduled for each variant of the target when they are compiled.
+  };
+  return table;
+}
+
+// Passes that only other pipelines have, with the same columns.
+const std::vector<Pass>& OtherPasses() {
+  static const std::vector<Pass> table = {
+      // Without it, kernels are scheduled for each record of the target when they are compiled.
       {"default_schedule", "schedule tensor functions for the target's first variant by an ordered list of rules", 0,
        DefaultSchedule},
   };
   return table;
 }
 
+const std::vector<Pass>& PassTable() {
+  static const std::vector<Pass> table = [] {
+    std::vector<Pass> passes = DefaultPasses();
+    passes.insert(passes.end(), OtherPasses().begin(), OtherPasses().end());
+    return passes;
+  }();
+  return table;
+}
+
+std::vector<std::string> NamesOf(std::span<const Pass> passes) {
+  std::vector<std::string> names;
+  for (const Pass& pass : passes) names.push_back(pass.name);
+  return names;
+}
+
 const std::vector<PipelineRow>& PipelineTable() {
   static const std::vector<PipelineRow> table = {
-      {"default",
-       "what vm-compile does",
-       {"normalize",
-        "lambda_lift",
-        "convert_to_dataflow",
-        "unfold_batch_norms",
-        "fold_constants",
-        "eliminate_common_subexpressions",
-        "rewrite_patterns",
-        "merge_after_rewrites",
-        "fold_scales",
-        "eliminate_dead_code",
-        "keep_states",
-        "convert_layout",
-        "pack_weights",
-        "lift_params",
-        "legalize",
-        "bind_scalars",
-        "annotate_fusion_class",
-        "fuse_ops",
-        "fuse_tir",
-        "read_caches_in_place",
-        "eliminate_dead_code_after_fusion"}},
+      {"default", "what vm-compile does", NamesOf(DefaultPasses())},
       {"zero",
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
        {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "annotate_fusion_class",
