@@ -11,6 +11,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/driver/external_weights.h"
 #include "compiler/driver/golden.h"
+#include "compiler/driver/read_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/transform/pass_options.h"
 #include "ingot/compiler.h"

@@ -1,83 +1,49 @@
-// The driver: a model file in, an executable (or one of the text forms on the way) out. It strings the stages together:
-// import or parse, canonical text, graph passes, destination passing and memory planning, schedules and kernels per CPU
-// feature set, bytecode. vm-compile only parses options for it.
+// The driver: a model's file in, an executable out. These are all stages, from file to file; compile.cc runs them in
+// this order. Folders are those in compiler/, unless they begin with another.
 //
-// The bytes of the executable depend only on the module's canonical text, the constants and the options below: not on
-// paths, threads, time or the machine (unless a target says "native").
+//     stage               folder             what it does
+//     1  import           importer/, script/ a model, or a module as text, becomes a module of typed graph functions
+//     2  graph passes     transform/         calls of operators become calls of tensor functions, which are fused
+//     3  memory plan      memory/            results get buffers, and buffers get places in one arena
+//     and for each record of the target, by kernels/:
+//     4  descriptors      codegen/           a tensor function gives the interface of its kernel
+//     5  schedules        schedule/          the function gets the loops for that CPU
+//     6  tensor passes    transform/tensor/  blocks become plain loops and vector expressions
+//     7  code generation  codegen/           all functions become one image of machine code
+//     and once again:
+//     8  bytecode         lower/             graph functions become functions of the VM
+//     9  container        vm/program/        program and images become a file (driver/write.h)
+//
+// LoadModel runs stage 1, OptimizeModule stage 2, CompileModule stages 2 to 8, and WriteProgramAs stage 9. vm-compile
+// looks between them.
+//
+// The bytes of the executable depend only on the module's canonical text, the constants and the options: not on paths,
+// threads, time or the machine (unless a target says "native").
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "compiler/importer/onnx.h"
+#include "compiler/driver/options.h"
 #include "compiler/ir/module.h"
-#include "compiler/kernels/kernels.h"
-#include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
 #include "runtime/status.h"
 #include "vm/program/program.h"
 
 namespace ingot::driver {
 
-struct CompileOptions {
-  TargetFamily target;              // from ParseTarget
-  std::string target_text = "cpu";  // as the user wrote it, for the metadata
-  importer::ImportOptions import;   // --input-shape, --dim
-  // --state: pairs of an input and an output of "main" that are one state of the context, by name.
-  std::vector<std::pair<std::string, std::string>> states;
-  std::string params_path;     // tensors bound to parameters of "main", or a model's inputs, by name
-  std::string softmax_output;  // a result of "main" that becomes probabilities; empty: none
-  int opt_level = 2;
-  // The functions that pack weights stay in the file and run when it is loaded, and the weights can be replaced there;
-  // passes see noise in place of their elements (driver/stand_in_weights.h).
-  bool keep_prepare = false;
-  int threads = 1;  // for schedules and code generation
-  // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
-  bool keep_params_in_input = false;
-  std::string detached_params_path;  // where those weights are written, by name (.npz, .safetensors); empty: nowhere
-  // The graph passes, in order; absent: the pipeline "default". Passes over buffers and code generation follow.
-  std::optional<std::vector<transform::Pass>> passes;
-  transform::PassOptions pass_options;  // options of single passes; target, opt_level and keep_prepare are those above
-  std::vector<transform::PassInstrument*> instruments;  // borrowed; the results of passes are always verified
-};
-
-// Parses "past_k=present_k", the argument of --state.
-Result<std::pair<std::string, std::string>> ParseState(const std::string& text);
-
-// Callbacks for what a caller may watch. All may be empty.
-struct CompileObserver {
-  std::function<void(std::string_view note)> log, detail;  // notes for users; notes that explain the result
-  std::function<void(std::string_view step, int64_t done, int64_t total)> progress;
-  // Called after the import ("import") and after every pass over the whole module; replaceable weights are shown with
-  // the model's elements.
-  std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
-  // Called with the rewrites of the graph passes after the last of them.
-  std::function<void(const transform::RewriteLog& rewrites)> rewritten;
-  // Called with the seconds of every stage and pass, in order.
-  std::function<void(std::string_view stage, double seconds)> time;
-};
-
-// Reads model.onnx or module.py by its extension, binds --params, infers types, and brings the module into the form
-// that its own text has (names, order): compiling the printed text gives the same bytes.
+// Reads a model (driver/read_model.h) and verifies the module. Compiling the text of the module gives the same bytes.
 Result<ir::IRModule> LoadModel(const std::string& path, const CompileOptions& options, const CompileObserver& observer);
 
 // Does what LoadModel does with a module that it has read: infers types, brings it into A-normal form and the form of
 // its own text, and verifies it. For modules that a builder made.
 Result<ir::IRModule> PrepareModule(ir::IRModule module);
 
-// Reports which operators of an ONNX model are not supported; compiles nothing.
-Result<importer::SupportReport> CheckModel(const std::string& path, const CompileOptions& options);
-
-// Runs the graph passes: operators become tensor functions, which are fused. --emit=tir shows the result, scheduled.
+// Runs the graph passes. --emit=tir shows the result, scheduled.
 Result<ir::IRModule> OptimizeModule(ir::IRModule module, const CompileOptions& options,
                                     const CompileObserver& observer);
 
-// Every pass over the whole module: the graph passes, then those that CompileModule runs over buffers.
+// Every pass over the whole module: the graph passes, then those of the memory plan.
 std::vector<transform::Pass> AllPasses();
 
 // Compiles a loaded module to an executable in memory.

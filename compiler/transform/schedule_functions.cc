@@ -3,8 +3,8 @@
 //   After:  every other tensor function is scheduled for the target's first variant by an ordered list of rules, and
 //           marked ("tirx.is_scheduled"), so that it is not scheduled again: kernels of other variants use this
 //           schedule, too.
-//   In no default pipeline: without it, kernels/kernels.cc schedules for each variant by itself. It is for pipelines in
-//   which a user wants to see, or choose, how kernels are scheduled; it belongs behind everything that fuses.
+//   In no default pipeline: without it, kernels/ schedules for each variant by itself. It is for pipelines in which a
+//   user wants to see, or choose, how kernels are scheduled; it belongs behind everything that fuses.
 #include "compiler/transform/schedule_functions.h"
 
 #include "compiler/transform/passes.h"

@@ -1,5 +1,5 @@
-"""scripts/check_includes on this tree and on trees with wrong includes, each of which it must name; and
-scripts/check_units on folders whose files do not go together.
+"""scripts/check_includes on this tree and on trees with wrong includes, each of which it must name; scripts/check_units
+on folders whose files do not go together; and the table of the compiler's stages beside the page that explains them.
 
 usage: include_order.py
 """
@@ -92,6 +92,30 @@ class IncludeOrder(unittest.TestCase):
         text = (ROOT / "compiler/CMakeLists.txt").read_text()
         libraries = re.search(r"set\(INGOT_COMPILER_FOLDERS (.*?)\)", text, re.S).group(1).split()
         self.assertEqual(libraries, order_of("compiler"))
+
+
+class Stages(unittest.TestCase):
+    """The table at the top of compiler/driver/compile.h."""
+    def rows(self):
+        table = (ROOT / "compiler/driver/compile.h").read_text().split("#pragma once")[0]
+        rows = re.findall(r"^//     (\d)  (\w+(?: \w+)?) +((?:[\w/]+/,? )+) *\w", table, re.M)
+        self.assertEqual([int(number) for number, _, _ in rows], list(range(1, len(rows) + 1)))
+        return [(name, re.findall(r"[\w/]+", folders)) for _, name, folders in rows]
+
+    def test_folders_are_there(self):
+        folders = [folder for _, own in self.rows() for folder in own]
+        self.assertGreater(len(folders), 8)
+        for folder in folders:
+            self.assertTrue((ROOT / "compiler" / folder).is_dir() or (ROOT / folder).is_dir(), folder)
+
+    def test_the_page_has_the_same_stages(self):
+        page = (ROOT / "compiler/README.md").read_text()
+        table = re.search(r"^\| stage \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.M)[1]
+        cells = [line.strip("|").split(" | ") for line in table.splitlines()]
+        self.assertEqual([row[0].strip() for row in cells], [name for name, _ in self.rows()])
+        for row, (name, folders) in zip(cells, self.rows()):
+            for folder in folders:
+                self.assertIn(f"`{folder}", row[-1], name)
 
 
 class Units(unittest.TestCase):

@@ -9,6 +9,7 @@
 
 #include "compiler/driver/write.h"
 #include "compiler/ir/structural.h"
+#include "compiler/kernels/show_kernels.h"
 #include "compiler/memory/passes.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"

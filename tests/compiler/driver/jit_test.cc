@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "compiler/kernels/show_kernels.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/script/parser.h"

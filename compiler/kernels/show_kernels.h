@@ -1,35 +1,16 @@
-// Kernels of a module: every PrimFunc is described, scheduled and lowered per CPU feature set, and compiled into one
-// image per feature set. Descriptors, layouts and plans are shared by all variants. The result does not depend on the
-// number of threads.
+// What vm-compile shows of kernels: schedules, tensor functions and code for one record of the target.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "compiler/codegen/codegen.h"
 #include "compiler/ir/module.h"
+#include "compiler/kernels/kernel_sources.h"
 #include "compiler/target/target.h"
 #include "runtime/status.h"
-#include "vm/program/program.h"
 
 namespace ingot::kernels {
-
-struct KernelOptions {
-  int opt_level = 2;
-  int num_threads = 1;
-  std::function<void(std::string_view step, int64_t done, int64_t total)> progress;  // may be null
-};
-
-struct KernelSet {
-  std::vector<codegen::KernelDescription> kernels;  // in the order of the module's PrimFuncs, variants best first
-  std::vector<vm::KernelImage> images;
-};
-Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamily& family,
-                                   const KernelOptions& options);
 
 // The module with its PrimFuncs scheduled for one variant.
 Result<ir::IRModule> ScheduleModule(const ir::IRModule& module, const Target& target);

@@ -1,0 +1,72 @@
+// One function runs the stages for one tensor function; threads take the functions in turn.
+#include "compiler/kernels/kernel_sources.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/transform/tensor/lowered.h"
+
+namespace ingot::kernels {
+
+namespace {
+
+// Runs body(i) for every i on up to num_threads threads. If several fail, the failure of the lowest i is returned.
+Status ForEach(size_t count, int num_threads, const std::function<Status(size_t)>& body) {
+  std::vector<Status> statuses(count);
+  std::atomic<size_t> next{0};
+  auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) statuses[i] = body(i);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 1; t < num_threads && static_cast<size_t>(t) < count; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (Status& status : statuses) INGOT_RETURN_IF_ERROR(std::move(status));
+  return Status();
+}
+
+Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& named, const Target& target) {
+  // Before the schedule, so that the kernels of all target records have one interface.
+  INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(named.name, named.function));
+  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
+                         schedule::ApplyDefaultSchedule(named.function, target));
+  INGOT_ASSIGN_OR_RETURN(ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
+  return codegen::KernelSource{named.name, std::move(lowered), std::move(description)};
+}
+
+}  // namespace
+
+codegen::CodegenOptions CodegenOptionsOf(const KernelOptions& options) {
+  codegen::CodegenOptions result;
+  result.opt_level = options.opt_level == 0 ? 0 : 3;
+  result.num_threads = options.num_threads;
+  return result;
+}
+
+std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module) {
+  std::vector<NamedPrimFunc> result;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::PrimFunc prim = ir::AsRef<ir::PrimFuncNode>(entry.function))
+      result.push_back({entry.var->name, std::move(prim)});
+  }
+  return result;
+}
+
+Result<std::vector<codegen::KernelSource>> MakeSources(const std::vector<NamedPrimFunc>& functions,
+                                                       const Target& target, const KernelOptions& options) {
+  std::vector<codegen::KernelSource> sources(functions.size());
+  INGOT_RETURN_IF_ERROR(ForEach(functions.size(), options.num_threads, [&](size_t i) -> Status {
+    Result<codegen::KernelSource> source = MakeSource(functions[i], target);
+    if (!source.ok()) {
+      return std::move(source).status().WithContext("prim function \"" + functions[i].name + "\", target " +
+                                                    target.name);
+    }
+    sources[i] = *std::move(source);
+    return Status();
+  }));
+  return sources;
+}
+
+}  // namespace ingot::kernels

@@ -1,0 +1,37 @@
+// The tensor functions of a module, on their way to the kernels of one target record: each is described, scheduled, and
+// brought into the form that compiler/codegen takes. Up to there they are independent of each other and spread over
+// threads; the result does not depend on the number of threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/ir/module.h"
+#include "compiler/target/target.h"
+#include "runtime/status.h"
+
+namespace ingot::kernels {
+
+struct KernelOptions {
+  int opt_level = 2;
+  int num_threads = 1;
+  std::function<void(std::string_view step, int64_t done, int64_t total)> progress;  // may be null
+};
+
+codegen::CodegenOptions CodegenOptionsOf(const KernelOptions& options);
+
+struct NamedPrimFunc {
+  std::string name;
+  ir::PrimFunc function;
+};
+// In the order of the module.
+std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module);
+
+Result<std::vector<codegen::KernelSource>> MakeSources(const std::vector<NamedPrimFunc>& functions,
+                                                       const Target& target, const KernelOptions& options);
+
+}  // namespace ingot::kernels
