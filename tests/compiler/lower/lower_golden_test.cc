@@ -1,16 +1,13 @@
-// From values to buffers to bytecode: golden texts (tests/golden/lower). Modules are given after the graph passes.
+// From buffers to bytecode: golden texts (tests/golden/lower). Modules are given after the graph passes.
 #include <doctest/doctest.h>
 
-#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/lower/bytecode.h"
-#include "compiler/memory/passes.h"
-#include "compiler/script/parser.h"
-#include "compiler/script/printer.h"
-#include "compiler/transform/instruments.h"
-#include "compiler/transform/passes.h"
+#include "tests/compiler/memory/memory_passes.h"
 #include "tests/golden.h"
 #include "vm/text/disassembler.h"
 #include "vm/verify/verifier.h"
@@ -18,36 +15,9 @@
 namespace ingot::lower {
 namespace {
 
-// The module with types, after the lowering passes up to the named one.
-Result<ir::IRModule> Lowered(const golden::Case& golden, const std::string& last_pass) {
-  transform::PassContext context;
-  INGOT_ASSIGN_OR_RETURN(ir::IRModule module, script::ParseModule(golden.input, "input.py"));
-  INGOT_ASSIGN_OR_RETURN(module, transform::Normalize(std::move(module), context));
-  std::vector<transform::Pass> passes;
-  for (const transform::Pass& pass : memory::MemoryPasses()) {
-    passes.push_back(pass);
-    if (pass.name == last_pass) break;
-  }
-  transform::VerifyPasses verify;
-  context.instruments = {&verify};
-  return transform::RunPasses(std::move(module), passes, context);
-}
-
-// lower PASS: the module after PASS.
-Result<std::string> RunLower(const golden::Case& golden) {
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, Lowered(golden, golden.arguments));
-  // Tensor functions are as they were: only the graph functions are shown.
-  std::string shown;
-  for (const ir::IRModule::Entry& entry : module.functions()) {
-    if (ir::As<ir::FunctionNode>(entry.function) != nullptr)
-      shown += script::PrintFunction(entry.var->name, entry.function) + "\n";
-  }
-  return shown;
-}
-
 // bytecode: the functions as assembler text; the program passes the verifier.
 Result<std::string> RunBytecode(const golden::Case& golden) {
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, Lowered(golden, "plan_memory"));
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, memory::testing::ModuleAfter("plan_memory", golden.input));
   std::vector<codegen::KernelDescription> kernels;
   for (const ir::IRModule::Entry& entry : module.functions()) {
     if (ir::PrimFunc prim = ir::AsRef<ir::PrimFuncNode>(entry.function)) {
@@ -63,7 +33,7 @@ Result<std::string> RunBytecode(const golden::Case& golden) {
 }
 
 TEST_CASE("lowering: golden") {
-  static constexpr golden::Directive kDirectives[] = {{"lower", RunLower}, {"bytecode", RunBytecode}};
+  static constexpr golden::Directive kDirectives[] = {{"bytecode", RunBytecode}};
   golden::RunArea("lower", kDirectives);
 }
 

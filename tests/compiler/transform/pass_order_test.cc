@@ -34,7 +34,7 @@ struct Named {
 // The modules of golden texts that parse, are typed and verify, in the order of their paths.
 std::vector<Named> LegalModules() {
   std::vector<std::filesystem::path> paths;
-  for (const char* folder : {"lower", "script", "transform"}) {
+  for (const char* folder : {"lower", "memory", "script", "transform"}) {
     const std::string root = golden::TestDirectory() + "/golden/" + folder;
     for (const auto& file : std::filesystem::recursive_directory_iterator(root)) {
       if (file.path().extension() == ".txt") paths.push_back(file.path());

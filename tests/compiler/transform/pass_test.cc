@@ -100,7 +100,7 @@ void CollectTested(const std::string& folder, std::set<std::string>& tested) {
     std::ifstream text(file.path());
     std::string hash, run, directive, names;
     text >> hash >> run >> directive >> names;
-    if (directive != "pass" && directive != "lower") continue;
+    if (directive != "pass" && directive != "memory") continue;
     for (bool tidies = true; tidies && !names.empty();) {
       const size_t comma = names.rfind(',');
       const std::string last = names.substr(comma + 1);  // npos + 1 is 0
@@ -114,7 +114,7 @@ void CollectTested(const std::string& folder, std::set<std::string>& tested) {
 TEST_CASE("every pass has a golden text") {
   std::set<std::string> tested;
   CollectTested("transform", tested);
-  CollectTested("lower", tested);
+  CollectTested("memory", tested);
   for (const Pass& pass : driver::AllPasses()) CHECK_MESSAGE(tested.contains(pass.name), pass.name);
 }
 

@@ -49,7 +49,7 @@ Status Validate(const ir::IRModule& module, ValidatePasses& validation, std::vec
 // The modules of golden texts that a whole compilation takes.
 std::vector<std::pair<std::string, ir::IRModule>> GoldenModules() {
   std::vector<std::filesystem::path> paths;
-  for (const char* folder : {"lower", "transform"}) {
+  for (const char* folder : {"lower", "memory", "transform"}) {
     for (const auto& file : std::filesystem::directory_iterator(golden::TestDirectory() + "/golden/" + folder)) {
       const std::string name = file.path().filename();
       if (file.path().extension() == ".txt" && !name.starts_with("bad-")) paths.push_back(file.path());
