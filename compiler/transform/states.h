@@ -41,7 +41,6 @@ std::string OutputName(const ir::Function& function, size_t result, size_t num_r
 
 // The range of a symbolic dimension: "tir_var_lower_bound" and "tir_var_upper_bound" (dict: name -> bound), by default
 // 0 and INT64_MAX.
-// INT64_MAX.
 std::pair<int64_t, int64_t> DimBounds(const ir::Attrs& attrs, const std::string& name);
 // Returns an analyzer that knows these ranges for the variables.
 arith::Analyzer AnalyzerOf(const ir::Attrs& attrs, const std::vector<ir::PrimVar>& vars);
