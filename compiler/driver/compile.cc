@@ -137,15 +137,18 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
       return observer.after_pass(pass, stand_ins.Reveal(module));
     };
   }
+  // Stages 2 and 3: graph passes, memory plan.
   ir::IRModule module = options.keep_prepare ? stand_ins.Hide(loaded) : loaded;
   INGOT_ASSIGN_OR_RETURN(module, OptimizeModule(std::move(module), options, shown));
   INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), memory::MemoryPasses()));
 
+  // Stages 4 to 7, for each record of the target: descriptors, schedules, tensor passes, code generation.
   const StageTimer kernels_timer("kernels", observer);
   const kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};
   INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, options.target, kernel_options));
   kernels_timer.Stop();
 
+  // Stage 8: bytecode. Stage 9 is the caller's, who may check the program and add to it before.
   const StageTimer bytecode_timer("bytecode", observer);
   INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(kernels.kernels)));
   stand_ins.Restore(program);
