@@ -34,7 +34,7 @@ Result<Value> CallLowering::Lower(const CallNode& call) {
     return LowerFunctionCall(call, callee->name);
   }
   if (const ExternFuncNode* external = As<ExternFuncNode>(call.callee)) {
-    return external->name.starts_with(kBuiltinPrefix) ? LowerBuiltinCall(call, external->name)
+    return external->name.starts_with(memory::kBuiltinPrefix) ? LowerBuiltinCall(call, external->name)
                                                       : LowerExternalCall(call, external->name);
   }
   const op::OpRow* row = op::RowOf(Ref<CallNode>(&call));
@@ -128,7 +128,7 @@ Result<Value> CallLowering::LowerKernelCall(const CallNode& call, vm::KernelId k
 }
 
 Result<Value> CallLowering::LowerBuiltinCall(const CallNode& call, std::string_view name) {
-  const vm::BuiltinInfo* builtin = vm::FindBuiltin(name.substr(kBuiltinPrefix.size()));
+  const vm::BuiltinInfo* builtin = vm::FindBuiltin(name.substr(memory::kBuiltinPrefix.size()));
   if (builtin == nullptr) return Unsupported(call.span, "there is no builtin \"" + std::string(name) + "\"");
   INGOT_ASSIGN_OR_RETURN(std::vector<vm::RegisterId> args, operands_.Registers(call.args));
   builder_.CallBuiltin({}, builtin->builtin, std::move(args), 0);

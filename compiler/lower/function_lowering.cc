@@ -7,8 +7,10 @@
 
 #include "compiler/lower/release.h"
 #include "compiler/lower/vm_types.h"
+#include "compiler/memory/tail_calls.h"
 #include "compiler/op/names.h"
 #include "compiler/transform/graph_util.h"
+#include "compiler/transform/signature.h"
 
 namespace ingot::lower {
 
@@ -21,7 +23,8 @@ FunctionLowering::FunctionLowering(ProgramLowering& program, const std::string& 
       signature_(program.signature(*program.FindFunction(name))),
       states_(program.states(name)),
       builder_(name, signature_, !function->is_private && function->attrs.Find(transform::kPrepareAttr) == nullptr),
-      scope_(program, builder_, SignatureSymbols(std::span(function->params.data(), NumInputs(*function)))),
+      scope_(program, builder_,
+             transform::SignatureSymbols(std::span(function->params.data(), transform::NumInputs(*function)))),
       plan_entries_(builder_),
       operands_(program, builder_, scope_),
       matching_(signature_, builder_, scope_, plan_entries_),
@@ -45,7 +48,7 @@ Result<vm::Function> FunctionLowering::Run() {
 }
 
 Status FunctionLowering::BindParams() {
-  const size_t num_inputs = NumInputs(function_), captured = program_.NumCaptured(name_);
+  const size_t num_inputs = transform::NumInputs(function_), captured = program_.NumCaptured(name_);
   if (!states_.empty() && (captured > 0 || loop_.is_needed())) {
     return program_.RefuseStates(function_.span, name_);
   }
@@ -66,7 +69,7 @@ Status FunctionLowering::BindPacked() {
   const AttrValue* packed_by = function_.attrs.Find(transform::kPackedByAttr);
   if (packed_by == nullptr) return Status();
   const vm::FunctionId prepare = *program_.FindFunction(*packed_by->get<std::string>());
-  const size_t num_inputs = NumInputs(function_);
+  const size_t num_inputs = transform::NumInputs(function_);
   for (size_t i = num_inputs; i < function_.params.size(); ++i) {
     const Var& param = function_.params[i];
     INGOT_ASSIGN_OR_RETURN(vm::Type type, scope_.RegisterType(param->type, vm::Storage::kConstant, param->span));
@@ -84,7 +87,7 @@ Status FunctionLowering::BindPacked() {
 }
 
 Status FunctionLowering::BindParameterDims() {
-  for (size_t i = 0; i < NumInputs(function_); ++i) {
+  for (size_t i = 0; i < transform::NumInputs(function_); ++i) {
     const Var& param = function_.params[i];
     matching_.BindDims(param->type, operands_.ValueOf(param.get()), "parameter \"" + param->name + "\"");
   }
@@ -123,7 +126,7 @@ Status FunctionLowering::LowerMatchCast(const Binding& binding) {
 }
 
 Status FunctionLowering::LowerTail(const SeqExprNode& seq) {
-  const Binding* last = TailBinding(seq);
+  const Binding* last = memory::TailBinding(seq);
   const IfNode* branch = last == nullptr ? nullptr : As<IfNode>(last->value);
   const bool is_jump = last != nullptr && loop_.IsBackEdge(last->value);
   for (const BindingBlock& block : seq.blocks) {

@@ -48,7 +48,7 @@ Result<Value> MemoryLowering::LowerStorage(const CallNode& call) {
 Result<Value> MemoryLowering::LowerPlacedTensor(const CallNode& call) {
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(DimCode offset, scope_.Dim(As<PrimValueNode>(call.args.at(1))->value));
-  INGOT_ASSIGN_OR_RETURN(DimCode size, scope_.Dim(AlignedSizeBytes(*type->dims, *type->dtype, size_bounds_)));
+  INGOT_ASSIGN_OR_RETURN(DimCode size, scope_.Dim(memory::AlignedSizeBytes(*type->dims, *type->dtype, size_bounds_)));
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, scope_.Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, scope_.RegisterType(call.type, vm::Storage::kArena, call.span));
   return Value{plan_entries_.Place(std::move(vm_type), std::move(offset), std::move(size), std::move(dims)), {}};

@@ -22,7 +22,7 @@ OutputTensors::OutputTensors(const FunctionNode& function, const std::vector<Kep
 }
 
 void OutputTensors::FindAllocations(const SeqExprNode& seq) {
-  if (const Binding* last = TailBinding(seq)) {
+  if (const Binding* last = memory::TailBinding(seq)) {
     if (const IfNode* branch = As<IfNode>(last->value)) {
       FindAllocations(*branch->then_branch);
       FindAllocations(*branch->else_branch);
@@ -37,7 +37,7 @@ void OutputTensors::FindAllocations(const SeqExprNode& seq) {
   for (const BindingBlock& block : seq.blocks) {
     for (const Binding& binding : block.bindings) {
       if (binding.is_match_cast()) continue;
-      const VarNode* const viewed = ViewedVar(binding.value);
+      const VarNode* const viewed = memory::ViewedVar(binding.value);
       if (const VarNode* source = viewed != nullptr ? viewed : As<VarNode>(binding.value)) {
         names[binding.var.get()] = {source, viewed != nullptr};
       }

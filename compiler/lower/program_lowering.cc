@@ -12,6 +12,7 @@
 #include "compiler/op/names.h"
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
+#include "compiler/transform/signature.h"
 #include "vm/program/program_builder.h"
 
 namespace ingot::lower {
@@ -196,7 +197,7 @@ Status ProgramLowering::DeclareExternals() {
   Status status;
   ForEachCall(module_, [&](const CallNode& call) {
     const ExternFuncNode* external = As<ExternFuncNode>(call.callee);
-    if (external == nullptr || external->name.starts_with(kBuiltinPrefix) || !status.ok()) return;
+    if (external == nullptr || external->name.starts_with(memory::kBuiltinPrefix) || !status.ok()) return;
     Result<vm::Signature> signature = SignatureOfExternalCall(call);
     if (!signature.ok()) {
       status = std::move(signature).status().WithContext("external function \"" + external->name + "\"");
@@ -235,8 +236,8 @@ Status ProgramLowering::AddExternal(const std::string& name, vm::Signature signa
 }
 
 Result<vm::Signature> ProgramLowering::SignatureOf(const std::string& name, const Function& function) const {
-  const std::span<const Var> params(function->params.data(), NumInputs(*function));
-  const std::vector<PrimVar> symbols = SignatureSymbols(params);
+  const std::span<const Var> params(function->params.data(), transform::NumInputs(*function));
+  const std::vector<PrimVar> symbols = transform::SignatureSymbols(params);
   INGOT_RETURN_IF_ERROR(CheckDimBounds(function));
   vm::Signature signature;
   signature.symbols = NameSymbols(symbols, function->attrs);

@@ -11,25 +11,11 @@
 
 #include "compiler/codegen/kernel_descriptor.h"
 #include "compiler/ir/module.h"
-#include "compiler/memory/destination_passing.h"
-#include "compiler/memory/plan_memory.h"
-#include "compiler/memory/tail_calls.h"
-#include "compiler/transform/signature.h"
 #include "compiler/transform/states.h"
 #include "runtime/status.h"
 #include "vm/program/program.h"
 
 namespace ingot::lower {
-
-// What the passes before say of a function or call.
-using memory::AlignedSizeBytes;
-using memory::FindTailCalls;
-using memory::kBuiltinPrefix;
-using memory::TailBinding;
-using memory::TailCalls;
-using memory::ViewedVar;
-using transform::NumInputs;
-using transform::SignatureSymbols;
 
 // A parameter and a result of a function that hold a state of the context. A length is a shape of one dimension in the
 // function and an integer in the context.

@@ -23,7 +23,7 @@ class TailLoop {
         builder_(builder),
         operands_(operands),
         matching_(matching),
-        tail_calls_(FindTailCalls(name, function)) {}
+        tail_calls_(memory::FindTailCalls(name, function)) {}
 
   // Whether there is a loop.
   bool is_needed() const { return !tail_calls_.calls.empty(); }
@@ -37,7 +37,7 @@ class TailLoop {
   vm::FunctionBuilder& builder_;
   Operands& operands_;
   TypeMatching& matching_;
-  const TailCalls tail_calls_;
+  const memory::TailCalls tail_calls_;
   std::vector<vm::RegisterId> loop_registers_;  // per parameter
   std::optional<vm::LabelId> loop_;
 };

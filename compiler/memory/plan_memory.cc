@@ -136,7 +136,7 @@ class Liveness {
 
   // Visits the function's results. A tensor that becomes a state's new value is copied at the very end and need not be
   // counted, but lives until then; so does a tensor that an entry point's result shows without being allocated as that
-  // result (FunctionLowering::MakeOutput).
+  // result (OutputTensors::Allocate).
   void Leave(const Expr& results) {
     const TupleNode* tuple = As<TupleNode>(results);
     const std::vector<Expr> fields = tuple == nullptr ? std::vector<Expr>{results} : tuple->fields;
