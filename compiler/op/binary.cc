@@ -222,6 +222,7 @@ std::vector<OpRow> BinaryOps() {
               .summary = binary.summary,
               .arg_names = {"x1", "x2"},
               .fusion = FusionClass::kBroadcast,
+              .sign_bit = binary.sign_bit,
               .infer = InferBinary,
               .reference = ReferenceBinary,
               .implementations = {TeImplementation<DefineBinary>()}};
