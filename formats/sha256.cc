@@ -35,7 +35,7 @@ int HexDigit(char c) {
 
 void Sha256::Block(const std::byte* block) {
   std::array<uint32_t, 64> w;
-  for (int t = 0; t < 16; ++t) w[t] = LoadBigEndian(block + 4 * t);
+  for (int t = 0; t < 16; ++t) w[t] = LoadBigEndian(block + size_t{4} * t);
   for (int t = 16; t < 64; ++t) {
     const uint32_t s0 = std::rotr(w[t - 15], 7) ^ std::rotr(w[t - 15], 18) ^ w[t - 15] >> 3;
     const uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ w[t - 2] >> 10;

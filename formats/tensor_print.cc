@@ -173,7 +173,7 @@ class Printer {
   template <typename Visit>
   void ForShown(int axis, Visit visit) const {
     const int64_t size = tensor_.dims[axis];
-    const bool has_gap = is_shortened_ && size > 2 * options_.edge_items;
+    const bool has_gap = is_shortened_ && size > int64_t{2} * options_.edge_items;
     for (int64_t i = 0; i < size; ++i) {
       if (has_gap && i == options_.edge_items) {
         visit(-1);

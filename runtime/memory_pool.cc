@@ -21,7 +21,7 @@ int MemoryPool::ClassOf(int64_t size_bytes) {
   const int64_t steps = (std::max<int64_t>(size_bytes, 1) - 1) / kStepBytes;  // 0 for 1..64 bytes
   if (steps < kNumLinear) return static_cast<int>(steps);
   // steps in [2^k, 2^(k+1)) with k >= 3 falls into one of four equal parts.
-  const int k = std::bit_width(static_cast<uint64_t>(steps)) - 1;
+  const int k = static_cast<int>(std::bit_width(static_cast<uint64_t>(steps))) - 1;
   const int part = static_cast<int>(steps >> (k - 2) & 3);
   return kNumLinear + (k - 3) * 4 + part;
 }

@@ -106,7 +106,7 @@ void Json::Append(int indent, bool is_ascii, int depth, std::string& out) const 
     out += leaf.dump(-1, ' ', is_ascii, LibraryValue::error_handler_t::replace);
   };
   const auto append_line = [&](int at_depth) {
-    if (indent >= 0) out.append("\n").append(static_cast<size_t>(indent * at_depth), ' ');
+    if (indent >= 0) out.append("\n").append(static_cast<size_t>(indent) * static_cast<size_t>(at_depth), ' ');
   };
   if (!is_array() && !is_object()) {
     std::visit(

@@ -94,7 +94,7 @@ void Draw(const float* images, const std::vector<int64_t>& predictions, const st
           int64_t first, int64_t count) {
   const float brightest = *std::max_element(images + first * kPixels, images + (first + count) * kPixels);
   const std::string shades = " .:-=+*#%@";
-  for (int row = 0; row < 8; ++row) {
+  for (int64_t row = 0; row < 8; ++row) {
     for (int64_t i = first; i < first + count; ++i) {
       for (int column = 0; column < 8; ++column) {
         const float value = brightest > 0 ? images[i * kPixels + row * 8 + column] / brightest : 0;

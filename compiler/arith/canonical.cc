@@ -139,7 +139,7 @@ LinearSum Analyzer::CanonicalAtom(const PrimExpr& atom) {
   }
   const Interval bounds = BoundsOfAtom(atom);
   if (bounds.is_single()) return LinearSum::Constant(atom->dtype, bounds.min);
-  const LinearSum sum = LinearSum::Atom(atom);
+  LinearSum sum = LinearSum::Atom(atom);
   Remember(atom, sum);
   return sum;
 }

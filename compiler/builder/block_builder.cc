@@ -16,7 +16,6 @@
 namespace ingot::builder {
 
 using ir::As;
-using ir::AsRef;
 using ir::Expr;
 using ir::Type;
 using ir::Var;
@@ -137,8 +136,8 @@ void BlockBuilder::Define(const ir::GlobalVar& var, std::vector<Var> params, con
 
 ir::GlobalVar BlockBuilder::Function(const std::string& name, std::vector<Var> params, const Body& body,
                                      FunctionOptions options) {
-  const ir::GlobalVar var = options.result_type != nullptr ? Declare(name, params, options.result_type, options.is_pure)
-                                                           : ir::Make<ir::GlobalVarNode>(name);
+  ir::GlobalVar var = options.result_type != nullptr ? Declare(name, params, options.result_type, options.is_pure)
+                                                     : ir::Make<ir::GlobalVarNode>(name);
   Define(var, std::move(params), body, std::move(options));
   return var;
 }

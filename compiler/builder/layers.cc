@@ -32,11 +32,11 @@ Conv2D::Conv2D(int64_t in_channels, int64_t out_channels, std::array<int64_t, 2>
       bias_(options.bias ? &AddParameter("bias", {out_channels}, options.dtype) : nullptr) {}
 
 Value Conv2D::Forward(const Value& x) const {
-  const Value result = Apply("nn.conv2d", {x, weight_.In(x)},
-                             {{"strides", Pair(options_.stride)},
-                              {"padding", Pair(options_.padding)},
-                              {"dilation", Pair(options_.dilation)},
-                              {"groups", options_.groups}});
+  Value result = Apply("nn.conv2d", {x, weight_.In(x)},
+                       {{"strides", Pair(options_.stride)},
+                        {"padding", Pair(options_.padding)},
+                        {"dilation", Pair(options_.dilation)},
+                        {"groups", options_.groups}});
   if (bias_ == nullptr) return result;
   return result + Reshape(bias_->In(x), {ir::Int64(1), ir::Int64(bias_->dims()[0]), ir::Int64(1), ir::Int64(1)});
 }
@@ -88,7 +88,7 @@ Value MultiHeadAttention::Forward(const Value& query, const Value& key, const Va
   const Value q = split(q_proj_.Forward(query), num_heads_);
   const Value k = split(k_proj_.Forward(key), num_kv_heads_);
   const Value v = split(v_proj_.Forward(value), num_kv_heads_);
-  const Value heads = Apply("nn.attention", {q, k, v}, causal_ ? ir::Attrs{{"causal_mask", "TopLeft"}} : ir::Attrs{});
+  Value heads = Apply("nn.attention", {q, k, v}, causal_ ? ir::Attrs{{"causal_mask", "TopLeft"}} : ir::Attrs{});
   const std::vector<ir::PrimExpr> dims = heads.dims();
   if (dims.size() != 4) return heads;
   return out_proj_.Forward(Reshape(heads, {dims[0], dims[1], ir::Int64(num_heads_ * head_dim_)}));

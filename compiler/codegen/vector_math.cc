@@ -630,7 +630,7 @@ class VectorMath {
     Value *sine = nullptr, *cosine = nullptr;
     SinAndCos(reduced, &sine, &cosine);
     Value* magnitude = Select(IsOdd(quadrant), cosine, sine);
-    const int sign_bit = int_type_->getScalarSizeInBits() - 1;
+    const unsigned sign_bit = int_type_->getScalarSizeInBits() - 1;
     Value* sign = b_.CreateShl(b_.CreateLShr(b_.CreateAnd(quadrant, Int(2)), 1), sign_bit);
     return FromBits(b_.CreateXor(Bits(magnitude), sign));
   }

@@ -59,8 +59,7 @@ class Replacer : public ir::ExprMutator {
 // Calls fn(variable, function) for the graph functions, in order.
 template <typename Fn>
 void ForEachGraphFunction(const ir::IRModule& module, Fn fn) {
-  const std::vector<ir::IRModule::Entry> entries = module.functions();
-  for (const ir::IRModule::Entry& entry : entries) {
+  for (const ir::IRModule::Entry& entry : module.functions()) {
     if (const ir::Function function = ir::AsRef<ir::FunctionNode>(entry.function)) fn(entry.var, function);
   }
 }

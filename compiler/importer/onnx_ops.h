@@ -102,7 +102,7 @@ class NodeImporter {
  private:
   // Makes run-time checks for symbolic dims of a broadcasting operator's operands that must be equal but are not proved
   // to be.
-  void MatchBroadcastDims(std::string_view row, std::vector<ir::Expr>& args) const;
+  void MatchBroadcastDims(std::string_view name, std::vector<ir::Expr>& args) const;
   // Does the same for dims that an operator assumes to be equal (op/assumed_dims.h); true if arguments were changed.
   bool MatchAssumedDims(const ir::Call& call, std::vector<ir::Expr>& args) const;
 

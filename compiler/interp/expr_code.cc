@@ -31,7 +31,7 @@ class ConstantCode : public ExprCode {
 class VarCode : public ExprCode {
  public:
   explicit VarCode(int slot) : slot_(slot) {}
-  Cell Eval(Machine& machine, int lane) const override { return machine.slots[static_cast<size_t>(slot_ + lane)]; }
+  Cell Eval(Machine& machine, int lane) const override { return machine.lane_slot(slot_, lane); }
 
  private:
   int slot_;
@@ -313,7 +313,7 @@ class LetCode : public ExprCode {
   LetCode(int slot, int lanes, ExprPtr value, ExprPtr body)
       : slot_(slot), lanes_(lanes), value_(std::move(value)), body_(std::move(body)) {}
   Cell Eval(Machine& machine, int lane) const override {
-    for (int l = 0; l < lanes_; ++l) machine.slots[static_cast<size_t>(slot_ + l)] = value_->Eval(machine, l);
+    for (int l = 0; l < lanes_; ++l) machine.lane_slot(slot_, l) = value_->Eval(machine, l);
     return body_->Eval(machine, lane);
   }
 

@@ -98,6 +98,7 @@ struct View {
 struct Machine {
   InterpretOptions options;
   std::vector<Cell> slots;  // variables, one per lane
+  Cell& lane_slot(int slot, int lane) { return slots[static_cast<size_t>(slot) + static_cast<size_t>(lane)]; }
   std::vector<View> views;
   Contexts contexts;
   Contexts::Id context = Contexts::kRoot;

@@ -157,7 +157,7 @@ class LetStmtCode : public StmtCode {
   LetStmtCode(int slot, int lanes, ExprPtr value, StmtPtr body)
       : slot_(slot), lanes_(lanes), value_(std::move(value)), body_(std::move(body)) {}
   void Run(Machine& machine) const override {
-    for (int l = 0; l < lanes_; ++l) machine.slots[static_cast<size_t>(slot_ + l)] = value_->Eval(machine, l);
+    for (int l = 0; l < lanes_; ++l) machine.lane_slot(slot_, l) = value_->Eval(machine, l);
     if (machine.Step()) body_->Run(machine);
   }
 

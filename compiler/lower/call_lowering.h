@@ -46,7 +46,8 @@ class CallLowering {
   Result<Value> LowerTensorToShape(const ir::CallNode& call);
   Result<Value> LowerShapeOf(const ir::CallNode& call);
   Result<Value> LowerFunctionCall(const ir::CallNode& call, const std::string& name);
-  Result<Value> LowerClosureCall(const ir::CallNode& call, const ir::Expr& callee, const std::vector<ir::Expr>& args);
+  Result<Value> LowerClosureCall(const ir::CallNode& call, const ir::Expr& callee,
+                                 const std::vector<ir::Expr>& arguments);
   Result<Value> LowerInvokeClosure(const ir::CallNode& call);
   Result<Value> LowerMakeClosure(const ir::CallNode& call);
   Result<Value> LowerExternalCall(const ir::CallNode& call, const std::string& name);

@@ -137,7 +137,7 @@ Result<ir::Type> InferAttention(const ir::Call& call) {
     if (bias->rank > 4) return OpError(call, "expected at most 4 axes of the bias, got " + Describe(bias));
     for (int i = 0; i < bias->rank; ++i) {
       const ir::PrimExpr& dim = (*bias->dims)[static_cast<size_t>(i)];
-      const ir::PrimExpr& whole = scores[static_cast<size_t>(4 - bias->rank + i)];
+      const ir::PrimExpr& whole = scores[scores.size() - bias->dims->size() + static_cast<size_t>(i)];
       if (!ir::IsConstInt(dim, 1) && DimsDiffer(dim, whole)) {
         return OpError(call, "expected a bias that broadcasts to [batch, heads, queries, keys], got " + Describe(bias));
       }

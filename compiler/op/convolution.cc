@@ -145,7 +145,7 @@ Result<ir::Type> InferConv(const ir::Call& call, size_t rank) {
   INGOT_ASSIGN_OR_RETURN(const Windows windows, ReadWindows(call, rank, kKernelLayouts));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType weight, TensorArg(call, 1));
-  if (!data->dims || !weight->dims) return TensorOfRank(rank + 2, dtype, data);
+  if (!data->dims || !weight->dims) return TensorOfRank(static_cast<int>(rank) + 2, dtype, data);
   const Dims& in = *data->dims;
   const Dims& kernel = *weight->dims;
   const int64_t groups = call->attrs.GetInt("groups");
@@ -244,7 +244,7 @@ Result<ir::Type> InferConvTranspose(const ir::Call& call, size_t rank) {
           call, "output_padding: expected integers below the stride or the dilation, got " + std::to_string(extra[i]));
     }
   }
-  if (!data->dims || !weight->dims) return TensorOfRank(rank + 2, dtype, data);
+  if (!data->dims || !weight->dims) return TensorOfRank(static_cast<int>(rank) + 2, dtype, data);
   const Dims& in = *data->dims;
   const Dims& kernel = *weight->dims;
   const int64_t groups = call->attrs.GetInt("groups");
@@ -332,7 +332,7 @@ Result<ir::Type> InferPool(const ir::Call& call, size_t rank) {
   if (is_lp && call->attrs.GetInt("p") < 1) {
     return OpError(call, "p: expected an integer >= 1, got " + std::to_string(call->attrs.GetInt("p")));
   }
-  if (!data->dims) return TensorOfRank(rank + 2, data->dtype, data);
+  if (!data->dims) return TensorOfRank(static_cast<int>(rank) + 2, data->dtype, data);
   const std::vector<int64_t> window = call->attrs.GetInts("pool_size");
   const bool ceil_mode = call->attrs.GetBool("ceil_mode");
   Dims out(rank + 2);

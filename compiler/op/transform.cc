@@ -390,7 +390,7 @@ std::optional<topi::PadMode> PadModeOf(std::string_view name) {
 Result<ir::Type> InferPad(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
   const std::vector<int64_t> width = call->attrs.GetInts("pad_width");
-  if (x->rank >= 0 && std::ssize(width) != 2 * x->rank) {
+  if (x->rank >= 0 && std::ssize(width) != int64_t{2} * x->rank) {
     return OpError(call, "pad_width: expected " + std::to_string(2 * x->rank) + " integers, two per axis, got " +
                              std::to_string(width.size()));
   }

@@ -9,7 +9,6 @@
 
 namespace ingot::transform {
 
-using ir::As;
 using ir::Expr;
 using op::Dims;
 using op::Layout;

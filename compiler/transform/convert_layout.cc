@@ -22,7 +22,6 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <ranges>
 
 #include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
@@ -181,9 +180,8 @@ class LayoutConverter {
       if (i == args.size()) continue;
       Dims dims = *TypedDimsOf(args[i]);
       if (i == 1 && candidate.narrow_group > 0) dims[1] = ir::Int64(kBlock);
-      if (!std::ranges::all_of(std::views::iota(size_t{0}, dims.size()),
-                               [&](size_t d) { return layout.Block(d) == 1 || ir::AsConstInt(dims[d]); })) {
-        return std::nullopt;
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (layout.Block(d) != 1 && !ir::AsConstInt(dims[d])) return std::nullopt;
       }
       if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
       if (i == 0 && layout.IsBlocked() != forms_.FormOf(args[0]).has_value()) {

@@ -21,7 +21,6 @@
 namespace ingot::transform {
 
 using ir::As;
-using ir::AsRef;
 using ir::Binding;
 using ir::Expr;
 using ir::Ref;

@@ -201,7 +201,7 @@ Result<std::vector<vm::Value>> CallExternal(const ingot_external& external, size
   OwnedValues owned(arguments.size());
   std::vector<ingot_value> given(arguments.size());
   std::vector<ingot_dl_tensor> tensors(arguments.size());  // borrowed views, so nothing is exported
-  std::vector<std::array<int64_t, 2 * kMaxRank>> extents(arguments.size());
+  std::vector<std::array<int64_t, size_t{2} * kMaxRank>> extents(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto* tensor = std::get_if<Tensor>(&arguments[i]);
     if (tensor == nullptr) {

@@ -12,7 +12,7 @@ struct Id {
   constexpr Id() = default;
   constexpr explicit Id(uint32_t v) : value(v) {}
   friend constexpr bool operator==(Id, Id) = default;
-  friend constexpr auto operator<=>(Id, Id) = default;
+  friend constexpr auto operator<=>(Id, Id) = default;  // NOLINT(modernize-use-nullptr): none is there
 };
 
 using RegisterId = Id<struct RegisterTag>;    // of a function

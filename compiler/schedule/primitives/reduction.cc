@@ -124,7 +124,7 @@ Result<BlockName> DecomposeReduction(ScheduleState& state, const BlockName& name
     copy.body = std::move(nest);
     nest = Make<ForNode>(std::move(copy));
   }
-  const std::vector<For> outer(site.loops.begin(), site.loops.begin() + *position);
+  const std::vector<For> outer(site.loops.begin(), site.loops.begin() + static_cast<std::ptrdiff_t>(*position));
   nest = SimplifyBindings(nest, outer);
 
   BlockNode update = block;

@@ -258,7 +258,8 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
   }
   bool follows_x = false;
   for (const LoadUse& load : LoadsOf(site)) {
-    if (load.outside_last[v] || (load.last_coefficient[v] != 0 && load.last_coefficient[v] != 1)) return false;
+    const int64_t coefficient = load.last_coefficient[v].value_or(-1);
+    if (load.outside_last[v] || coefficient < 0 || coefficient > 1) return false;
     follows_x |= load.uses[x];
   }
   return follows_x;
