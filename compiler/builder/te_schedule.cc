@@ -14,6 +14,7 @@ using ir::Make;
 using ir::PrimExpr;
 using schedule::BlockRV;
 using schedule::LoopRV;
+using schedule::LoopRVs;
 
 namespace {
 
@@ -267,7 +268,9 @@ class StageApplier {
   Status ApplyCacheRead(const Schedule::Rewrite& rewrite, const std::string& source) {
     ir::Buffer buffer;
     if (rewrite.subject != nullptr) {
-      buffer = s_.Block(s_.GetBlock(source)).block().writes[0].buffer;
+      const BlockRV made = s_.GetBlock(source);
+      INGOT_RETURN_IF_ERROR(s_.status());
+      buffer = s_.Block(made).block().writes[0].buffer;
     } else {
       for (size_t i = 0; i < args_.size(); ++i) {
         if (args_[i].same_as(rewrite.placeholder)) buffer = s_.function()->params[i].buffer;
@@ -278,7 +281,8 @@ class StageApplier {
       INGOT_ASSIGN_OR_RETURN(const std::string name, BlockOf(*reader));
       readers.push_back(s_.GetBlock(name));
     }
-    const std::vector<ir::BufferRegion>& reads = s_.Block(readers[0]).block().reads;
+    INGOT_RETURN_IF_ERROR(s_.status());
+    const std::vector<ir::BufferRegion> reads = s_.Block(readers[0]).block().reads;
     const auto read = std::find_if(reads.begin(), reads.end(),
                                    [&](const ir::BufferRegion& region) { return region.buffer.same_as(buffer); });
     if (read == reads.end()) {
@@ -321,7 +325,7 @@ class StageApplier {
 
   // Says that the innermost loops around the block are these axes.
   Status NameLoops(BlockRV block, const std::vector<IterVar>& axes) {
-    const std::vector<LoopRV> around = s_.GetLoops(block);
+    const LoopRVs around = s_.GetLoops(block);
     INGOT_RETURN_IF_ERROR(s_.status());
     INGOT_CHECK(around.size() >= axes.size(), "a loop for every axis");
     for (size_t i = 0; i < axes.size(); ++i) loops_[axes[i]] = around[around.size() - axes.size() + i];
@@ -352,7 +356,7 @@ class StageApplier {
       INGOT_ASSIGN_OR_RETURN(const LoopRV loop, LoopOf(stage, axis));
       inputs.push_back(loop);
     }
-    std::vector<LoopRV> made;
+    LoopRVs made;
     if (step.kind == Stage::Step::kReorder) {
       s_.Reorder(inputs);
     } else if (step.kind == Stage::Step::kFuse) {

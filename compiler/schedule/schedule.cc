@@ -33,17 +33,18 @@ std::string Text(const Factor& factor) {
   if (const auto* expr = std::get_if<ir::PrimExpr>(&factor)) return script::PrintExpr(*expr);
   return "None";
 }
-template <typename T>
-std::string Joined(const std::vector<T>& list) {
+template <typename List>
+std::string Joined(const List& list) {
   std::string text;
-  for (const T& item : list) text += (text.empty() ? "" : ", ") + Text(item);
+  for (const auto& item : list) text += (text.empty() ? "" : ", ") + Text(item);
   return text;
 }
 template <typename T>
 std::string Text(const std::vector<T>& list) {
   return "[" + Joined(list) + "]";
 }
-std::string Text(const std::vector<LoopRV>& loops) { return Joined(loops); }
+std::string Text(const LoopRVs& loops) { return Joined(loops); }
+std::string Text(const BlockRVs& blocks) { return "[" + Joined(blocks) + "]"; }
 std::string Text(const Decision& decision) { return Text(decision.numbers); }
 
 bool IsHandle(const Operand& operand) {
@@ -65,7 +66,7 @@ std::vector<Handle> HandlesIn(const Operand& operand) {
           return {value};
         } else if constexpr (std::is_same_v<T, BlockOrLoop>) {
           return {std::visit([](auto handle) { return Handle(handle); }, value)};
-        } else if constexpr (std::is_same_v<T, std::vector<LoopRV>> || std::is_base_of_v<std::vector<BlockRV>, T>) {
+        } else if constexpr (std::is_same_v<T, LoopRVs> || std::is_base_of_v<BlockRVs, T>) {
           return {value.begin(), value.end()};
         } else if constexpr (std::is_same_v<T, std::vector<Factor>>) {
           std::vector<Handle> handles;
@@ -143,12 +144,12 @@ struct Schedule::Engine {
   static std::variant<BlockName, LoopVar> Read(const Schedule& s, const BlockOrLoop& target) {
     return std::visit([&](auto handle) -> std::variant<BlockName, LoopVar> { return Read(s, handle); }, target);
   }
-  static std::vector<LoopVar> Read(const Schedule& s, const std::vector<LoopRV>& loops) {
+  static std::vector<LoopVar> Read(const Schedule& s, const LoopRVs& loops) {
     std::vector<LoopVar> vars;
     for (LoopRV loop : loops) vars.push_back(Read(s, loop));
     return vars;
   }
-  static std::vector<BlockName> Read(const Schedule& s, const std::vector<BlockRV>& blocks) {
+  static std::vector<BlockName> Read(const Schedule& s, const BlockRVs& blocks) {
     std::vector<BlockName> names;
     for (BlockRV block : blocks) {
       if (!s.IsVoid(block)) names.push_back(Read(s, block));
@@ -169,7 +170,7 @@ struct Schedule::Engine {
   }
   // int64_t, std::vector<int64_t>, std::string, IndexMap and Decision stand for themselves.
   template <typename T>
-  requires(!std::is_base_of_v<std::vector<BlockRV>, T>) static const T& Read(const Schedule&, const T& value) {
+  requires(!std::is_base_of_v<BlockRVs, T>) static const T& Read(const Schedule&, const T& value) {
     return value;
   }
 

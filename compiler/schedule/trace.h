@@ -28,14 +28,34 @@ struct IntRV {  // a sampled integer
 };
 using Handle = std::variant<BlockRV, LoopRV, IntRV>;
 
-// A list whose elements beyond its end are void, so that code after a refused primitive may index it.
+// A list whose elements beyond its end are void, so that code after a refused primitive may index it. It is no
+// std::vector and does not become one, since that would have to be indexed with care.
 template <typename T>
-struct HandleList : std::vector<T> {
-  using std::vector<T>::vector;
-  using Base = std::vector<T>;
-  T operator[](size_t i) const { return i < this->size() ? Base::operator[](i) : T{}; }
+class HandleList {
+ public:
+  using value_type = T;
+
+  HandleList() = default;
+  HandleList(std::initializer_list<T> handles) : handles_(handles) {}
+  HandleList(std::vector<T> handles) : handles_(std::move(handles)) {}  // NOLINT(google-explicit-constructor)
+  template <typename Iterator>
+  HandleList(Iterator begin, Iterator end) : handles_(begin, end) {}
+
+  T operator[](size_t i) const { return i < handles_.size() ? handles_[i] : T{}; }
   T front() const { return (*this)[0]; }
-  T back() const { return this->empty() ? T{} : Base::back(); }
+  T back() const { return empty() ? T{} : handles_.back(); }
+  size_t size() const { return handles_.size(); }
+  bool empty() const { return handles_.empty(); }
+  auto begin() const { return handles_.begin(); }
+  auto end() const { return handles_.end(); }
+  void push_back(T handle) { handles_.push_back(std::move(handle)); }
+  template <typename Predicate>
+  friend void erase_if(HandleList& list, const Predicate& predicate) {
+    std::erase_if(list.handles_, predicate);
+  }
+
+ private:
+  std::vector<T> handles_;
 };
 using BlockRVs = HandleList<BlockRV>;
 using LoopRVs = HandleList<LoopRV>;
@@ -46,15 +66,13 @@ struct PartRVs {  // of a loop that was cut in two; at least one is not void
 
 // ---- Operands. An instruction with a void operand does nothing; of a list, a void element counts as one.
 // Blocks that are left out where they are void.
-struct OptionalBlocks : std::vector<BlockRV> {
-  using std::vector<BlockRV>::vector;
-  OptionalBlocks(std::vector<BlockRV> blocks) : vector(std::move(blocks)) {}  // NOLINT(google-explicit-constructor)
+struct OptionalBlocks : BlockRVs {
+  using BlockRVs::BlockRVs;
 };
 // The same; the operand is void where all of them are.
-struct AtLeastOneBlock : std::vector<BlockRV> {
-  using std::vector<BlockRV>::vector;
-  AtLeastOneBlock(std::vector<BlockRV> blocks) : vector(std::move(blocks)) {}  // NOLINT(google-explicit-constructor)
-  AtLeastOneBlock(BlockRV block) : vector{block} {}                            // NOLINT(google-explicit-constructor)
+struct AtLeastOneBlock : BlockRVs {
+  using BlockRVs::BlockRVs;
+  AtLeastOneBlock(BlockRV block) : BlockRVs{block} {}  // NOLINT(google-explicit-constructor)
 };
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 using IntOrText = std::variant<int64_t, std::string>;
@@ -72,7 +90,7 @@ struct Decision {
 };
 
 using Operand =
-    std::variant<BlockRV, LoopRV, BlockOrLoop, std::vector<LoopRV>, OptionalBlocks, AtLeastOneBlock, int64_t,
+    std::variant<BlockRV, LoopRV, BlockOrLoop, LoopRVs, OptionalBlocks, AtLeastOneBlock, int64_t,
                  std::vector<int64_t>, std::string, IntOrText, std::vector<Factor>, IndexMap, Decision>;
 
 enum class Primitive {

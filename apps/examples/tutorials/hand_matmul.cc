@@ -18,6 +18,7 @@ using namespace ingot;  // NOLINT: an example
 using schedule::BlockRV;
 using schedule::kRest;
 using schedule::LoopRV;
+using schedule::LoopRVs;
 
 namespace {
 
@@ -43,14 +44,14 @@ schedule::Schedule ByHand(const Target& target) {
   };
   const BlockRV product = s.GetBlock("C");
   const BlockRV panel = s.CacheRead(product, 1, "global");
-  const std::vector<LoopRV> ijk = s.GetLoops(product);
-  const std::vector<LoopRV> j = s.Split(ijk[1], {kRest, columns});
+  const LoopRVs ijk = s.GetLoops(product);
+  const LoopRVs j = s.Split(ijk[1], {kRest, columns});
   s.Reorder({j[0], ijk[0], j[1], ijk[2]});
   s.ComputeAt(panel, j[0]);
-  const std::vector<LoopRV> copied = s.GetLoops(panel);
+  const LoopRVs copied = s.GetLoops(panel);
   s.Vectorize(s.Split(copied.back(), {kRest, lanes})[1]);
   const schedule::Schedule::Parts i = s.LoopPartition(ijk[0], rows);
-  const std::vector<LoopRV> tiles = s.Split(i.main, {kRest, rows});
+  const LoopRVs tiles = s.Split(i.main, {kRest, rows});
   s.Tensorize(tiles[1], kernel(rows));
   s.Tensorize(i.tail, kernel(kSize % rows));
   return s;

@@ -14,6 +14,7 @@
 using namespace ingot;  // NOLINT: an example
 using schedule::BlockRV;
 using schedule::LoopRV;
+using schedule::LoopRVs;
 
 namespace {
 
@@ -63,13 +64,13 @@ ir::PrimFunc Cached(const Product& p) {
   const BlockRV sum = s.GetBlock("C");
   s.PadEinsum(sum, {kRows, kColumns, 1});
   const BlockRV out = s.CacheWrite(sum, 0, "local"), panel = s.GetBlock("B_pad");
-  const std::vector<LoopRV> ij = s.GetLoops(out);
+  const LoopRVs ij = s.GetLoops(out);
   const schedule::Schedule::Tiled tiles = s.Tile(ij[0], ij[1], kRows, kColumns);
   s.Reorder({tiles.y_outer, tiles.x_outer});
   s.ComputeAt(sum, tiles.x_outer);
   s.ComputeAt(panel, tiles.y_outer);
   tutorial::Need(s.status());
-  const std::vector<LoopRV> loops = s.GetLoops(sum);  // two around, then rows and columns of the tile, then k
+  const LoopRVs loops = s.GetLoops(sum);  // two around, then rows and columns of the tile, then k
   s.Reorder({loops[4], loops[2], loops[3]});
   s.Unroll(loops[2]);
   s.Vectorize(loops[3]);

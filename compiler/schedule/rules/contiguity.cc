@@ -151,7 +151,7 @@ LoopRV VectorizeRun(Schedule& s, LoopRV loop, const VectorShape& shape) {
   return tiles;
 }
 
-LoopRV FuseIters(Schedule& s, const std::vector<InnerLoop>& loops, const std::vector<int>& run) {
+LoopRV FuseIters(Schedule& s, const HandleList<InnerLoop>& loops, const std::vector<int>& run) {
   std::vector<LoopRV> fused;
   for (const InnerLoop& entry : loops) {
     if (std::find(run.begin(), run.end(), entry.iter) != run.end()) fused.push_back(entry.loop);

@@ -51,6 +51,6 @@ VectorShape ChooseVectors(const BlockSite& site, const Target& target);
 LoopRV VectorizeRun(Schedule& schedule, LoopRV loop, const VectorShape& shape);
 
 // Fuses the loops that bind these iteration variables, which follow each other directly, and returns the loop.
-LoopRV FuseIters(Schedule& schedule, const std::vector<InnerLoop>& loops, const std::vector<int>& run);
+LoopRV FuseIters(Schedule& schedule, const HandleList<InnerLoop>& loops, const std::vector<int>& run);
 
 }  // namespace ingot::schedule

@@ -221,7 +221,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
       (Reduces(site, entry) ? reduce : units).push_back(entry.loop);
     }
   }
-  std::vector<LoopRV> order = units;
+  std::vector<LoopRV> order(units.begin(), units.end());
   order.insert(order.end(), reduce.begin(), reduce.end());
   for (LoopRV loop : {columns, blocks, vector}) {
     if (loop.id >= 0) order.push_back(loop);
@@ -331,8 +331,8 @@ std::vector<BlockName> ApplyConv(Schedule& s, const BlockSite& site, const Targe
     order = {loops[kN], o, strips, loops[kY], loops[kX], loops[kV]};
   }
   const auto is_void = [](LoopRV loop) { return loop.id < 0; };
-  std::erase_if(order, is_void);
-  std::erase_if(tasks, is_void);
+  erase_if(order, is_void);
+  erase_if(tasks, is_void);
   s.Reorder(order);
   const LoopRV task = tasks.size() > 1 ? s.Fuse(tasks) : tasks[0];
   const std::vector<ConvTile> tiles = CutRow(s, out, loops[kX], width, tile.columns);

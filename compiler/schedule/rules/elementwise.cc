@@ -83,7 +83,7 @@ int64_t KnownExtent(const Schedule& s, LoopRV loop) {
   return extent ? *extent : 1;
 }
 
-LoopRV FuseAll(Schedule& s, const std::vector<InnerLoop>& loops, size_t begin, size_t end) {
+LoopRV FuseAll(Schedule& s, const HandleList<InnerLoop>& loops, size_t begin, size_t end) {
   std::vector<LoopRV> fused;
   for (size_t i = begin; i < end; ++i) fused.push_back(loops[i].loop);
   return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];

@@ -52,8 +52,8 @@ TEST_CASE("a tensor function is compiled and called in one process") {
 
 TEST_CASE("a schedule by hand is compiled as it is") {
   schedule::Schedule schedule = schedule::Schedule::Create(VectorAdd()).value();
-  const std::vector<schedule::LoopRV> loops = schedule.GetLoops(schedule.GetBlock("c"));
-  const std::vector<schedule::LoopRV> parts = schedule.Split(loops[0], {schedule::kRest, 4});
+  const schedule::LoopRVs loops = schedule.GetLoops(schedule.GetBlock("c"));
+  const schedule::LoopRVs parts = schedule.Split(loops[0], {schedule::kRest, 4});
   schedule.Parallel(parts[0]);
   REQUIRE_MESSAGE(schedule.status().ok(), schedule.status().message());
   const ir::PrimFunc scheduled = schedule::MarkScheduled(schedule.function());

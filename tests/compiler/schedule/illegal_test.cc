@@ -25,8 +25,8 @@ struct Illegal {
   const char* reason;  // and one that says why
 };
 
-std::vector<LoopRV> LoopsOf(Schedule& s, const char* block) { return s.GetLoops(s.GetBlock(block)); }
-LoopRV L(Schedule& s, const char* block, size_t i) { return LoopsOf(s, block).at(i); }
+LoopRVs LoopsOf(Schedule& s, const char* block) { return s.GetLoops(s.GetBlock(block)); }
+LoopRV L(Schedule& s, const char* block, size_t i) { return LoopsOf(s, block)[i]; }
 void Nothing(Schedule&) {}
 
 // Splits dimension d into blocks; the position in the block becomes the last dimension.
@@ -41,8 +41,8 @@ IndexMap Blocked(size_t d, int64_t factor) {
 
 void TileForGemm(Schedule& s, int64_t rows, int64_t columns) {
   const BlockRV block = s.GetBlock("matmul");
-  const std::vector<LoopRV> l = s.GetLoops(block);
-  const std::vector<LoopRV> i = s.Split(l[0], {kRest, rows}), j = s.Split(l[1], {kRest, columns});
+  const LoopRVs l = s.GetLoops(block);
+  const LoopRVs i = s.Split(l[0], {kRest, rows}), j = s.Split(l[1], {kRest, columns});
   s.Reorder({i[0], j[0], i[1], j[1], l[2]});
 }
 
@@ -443,7 +443,7 @@ TEST_CASE("at least forty kinds of illegal schedules are refused") {
 
 TEST_CASE("a handle to a loop that is gone is refused by the loop's name") {
   Schedule s = Schedule::Create(testing::RowSum(Int64(4), Int64(8))).value();
-  const std::vector<LoopRV> loops = LoopsOf(s, "sum");
+  const LoopRVs loops = LoopsOf(s, "sum");
   s.Split(loops[0], {kRest, int64_t{2}});
   REQUIRE(s.status().ok());
   s.Parallel(loops[0]);

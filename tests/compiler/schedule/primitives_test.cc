@@ -16,8 +16,8 @@ TEST_CASE("sampling: decisions divide, are recorded, and are taken anew where th
   using ir::Int64;
   Schedule s = Schedule::Create(testing::Transpose(Int64(6), Int64(24))).value();
   const BlockRV block = s.GetBlock("transpose");
-  const std::vector<LoopRV> loops = s.GetLoops(block);
-  const std::vector<IntRV> tile = s.SamplePerfectTile(loops[0], 2, 16, {6, 4});
+  const LoopRVs loops = s.GetLoops(block);
+  const IntRVs tile = s.SamplePerfectTile(loops[0], 2, 16, {6, 4});
   const IntRV unroll = s.SampleCategorical({1, 2, 4}, 2);
   CHECK(s.Int(tile[0]) == 6);
   CHECK(s.Int(tile[1]) == 4);
@@ -35,10 +35,22 @@ TEST_CASE("sampling: decisions divide, are recorded, and are taken anew where th
   CHECK(std::get<Decision>(replayed->trace().instructions[2].operands.back()).numbers == std::vector<int64_t>{5, 10});
 }
 
+TEST_CASE("schedule: what is made of a void handle may be indexed at any place") {
+  static_assert(!std::is_convertible_v<LoopRVs, std::vector<LoopRV>>);
+  Schedule s = Schedule::Create(testing::Transpose(ir::Int64(24), ir::Int64(3))).value();
+  const PartRVs parts = s.LoopPartition(s.GetLoops(s.GetBlock("transpose"))[0], 16);
+  const LoopRVs cut = s.Split(parts.main, {kRest, int64_t{16}});
+  CHECK(cut.empty());
+  s.Vectorize(cut[1]);
+  s.Unroll(s.Split(cut[5], {kRest, int64_t{2}}).back());
+  CHECK(s.status().ok());
+  CHECK(s.trace().instructions.back().primitive == Primitive::kUnroll);
+}
+
 TEST_CASE("schedule: after a refusal nothing happens, and the first reason stays") {
   using ir::Int64;
   Schedule s = Schedule::Create(testing::RowSum(Int64(4), Int64(8))).value();
-  const std::vector<LoopRV> loops = s.GetLoops(s.GetBlock("sum"));
+  const LoopRVs loops = s.GetLoops(s.GetBlock("sum"));
   s.Parallel(loops[1]);
   const std::string reason = s.status().message();
   CHECK(reason ==

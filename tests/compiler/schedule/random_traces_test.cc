@@ -37,7 +37,7 @@ class RandomPrimitives {
     const std::vector<BlockSite> sites = s.state().Blocks();
     const BlockRV block = s.GetBlock(Pick(sites).block().name);
     const BlockRV other = s.GetBlock(Pick(sites).block().name);
-    const std::vector<LoopRV> loops = s.GetLoops(block), other_loops = s.GetLoops(other);
+    const LoopRVs loops = s.GetLoops(block), other_loops = s.GetLoops(other);
     if (!s.status().ok() || loops.empty()) return;
     const LoopRV loop = Pick(loops);
     if (Below(4) == 0) s.GetProducers(block);
@@ -49,7 +49,7 @@ class RandomPrimitives {
       case 0:
         return SplitSomehow(s, loop, factor);
       case 1: {
-        const std::vector<IntRV> tile = s.SamplePerfectTile(loop, 2, 1 + static_cast<int64_t>(Below(8)));
+        const IntRVs tile = s.SamplePerfectTile(loop, 2, 1 + static_cast<int64_t>(Below(8)));
         if (s.status().ok()) s.Split(loop, {tile[0], tile[1]});
         return;
       }
@@ -57,7 +57,7 @@ class RandomPrimitives {
         s.Fuse({loops.begin() + static_cast<std::ptrdiff_t>(first), loops.end()});
         return;
       case 3: {
-        std::vector<LoopRV> order = loops;
+        std::vector<LoopRV> order(loops.begin(), loops.end());
         std::shuffle(order.begin(), order.end(), generator_);
         order.resize(1 + Below(order.size()));
         return s.Reorder(order);
@@ -128,7 +128,7 @@ class RandomPrimitives {
     padded.PadEinsum(block, multiples);
     if (padded.status().ok()) s = std::move(padded);
     if (Below(4) == 0) return;  // the rest at random
-    std::vector<LoopRV> loops = s.GetLoops(block);
+    const LoopRVs loops = s.GetLoops(block);
     const Schedule::Tiled tiled = s.Tile(loops[rank - 3], loops[rank - 2], int64_t{2}, int64_t{4});
     s.DecomposeReduction(block, s.GetLoops(block)[0]);
     s.Tensorize(tiled.x_inner, kSmallGemm);
@@ -139,7 +139,7 @@ class RandomPrimitives {
   void BindAxes(Schedule& s) {
     for (const BlockSite& site : s.state().Blocks()) {
       Schedule attempt = s;
-      const std::vector<LoopRV> loops = attempt.GetLoops(attempt.GetBlock(site.block().name));
+      const LoopRVs loops = attempt.GetLoops(attempt.GetBlock(site.block().name));
       if (loops.empty()) continue;
       constexpr const char* kAxes[] = {"blockIdx.x", "threadIdx.x", "threadIdx.y"};
       attempt.Bind(Pick(loops), kAxes[Below(3)]);
@@ -208,14 +208,14 @@ class RandomPrimitives {
 
   // Moves the consumer under a loop of one of its producers.
   void UnderProducer(Schedule& s, BlockRV consumer) {
-    const std::vector<BlockRV> producers = s.GetProducers(consumer);
+    const BlockRVs producers = s.GetProducers(consumer);
     if (producers.empty()) return;
-    const std::vector<LoopRV> loops = s.GetLoops(Pick(producers));
+    const LoopRVs loops = s.GetLoops(Pick(producers));
     if (!loops.empty()) s.ReverseComputeAt(consumer, loops[Below(std::min<size_t>(loops.size(), 2))]);
   }
 
-  template <typename T>
-  const T& Pick(const std::vector<T>& items) {
+  template <typename List>
+  typename List::value_type Pick(const List& items) {
     return items[Below(items.size())];
   }
   std::mt19937_64 generator_;

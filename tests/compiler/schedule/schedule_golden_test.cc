@@ -172,7 +172,7 @@ class Command {
   LoopRV Loop() { return LoopOf(Word()); }
   LoopRV LoopOf(const std::string& word) {
     const size_t slash = word.find('/');
-    const std::vector<LoopRV> loops = s_.GetLoops(s_.GetBlock(word.substr(0, slash)));
+    const LoopRVs loops = s_.GetLoops(s_.GetBlock(word.substr(0, slash)));
     const size_t index = slash == std::string::npos ? 0 : Number(word.substr(slash + 1));
     return index < loops.size() ? loops[index] : LoopRV{};
   }
