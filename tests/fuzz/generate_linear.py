@@ -142,6 +142,13 @@ def causal_conv(g):
     g.emit("CausalConvWithState", [v, g.weight([c, 1, k]), bias], 2, activation=g.choice([None, "silu", "none"]))
 
 
+def dilations(g, v, kernel):
+    """None, or 1 or 2 per spatial axis, so that no window is longer than the data (disputes.py)."""
+    if g.coin(0.7):
+        return None
+    return [g.choice([1, 2]) if 2 * (k - 1) + 1 <= v.shortest(2 + i) else 1 for i, k in enumerate(kernel)]
+
+
 @generates("MaxPool", "AveragePool", "LpPool", weight=3)
 def pool(g):
     op = g.choice(["MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"])
@@ -160,13 +167,13 @@ def pool(g):
         if op == "LpPool":
             attributes["ceil_mode"] = g.choice([None, 0, 1])
         if not attributes.get("ceil_mode"):
-            attributes["dilations"] = [g.choice([1, 2]) for _ in kernel] if g.coin(0.3) else None
+            attributes["dilations"] = dilations(g, v, kernel)
     if op == "LpPool":
         return g.emit(op, [v], p=g.choice([None, 1, 2, 3]), **attributes)
     if op == "AveragePool":
         return g.emit(op, [v], count_include_pad=g.choice([None, 0, 1]), **attributes)
     if g.opset >= 10 and "auto_pad" not in attributes and not attributes.get("ceil_mode"):
-        attributes["dilations"] = [g.choice([1, 2]) for _ in kernel] if g.coin(0.3) else None
+        attributes["dilations"] = dilations(g, v, kernel)
     two = g.opset >= 8 and not v.whole and g.coin(0.2) and v.finite
     return g.emit(op, [v], 2 if two else 1, storage_order=g.choice([None, 0, 1]) if two else None, **attributes)
 
