@@ -170,9 +170,7 @@ struct Schedule::Engine {
   }
   // int64_t, std::vector<int64_t>, std::string, IndexMap and Decision stand for themselves.
   template <typename T>
-  requires(!std::is_base_of_v<BlockRVs, T>) static const T& Read(const Schedule&, const T& value) {
-    return value;
-  }
+  requires(!std::is_base_of_v<BlockRVs, T>) static const T& Read(const Schedule&, const T& value) { return value; }
 
   // ---- What the handles of a method's result stand for: the method's result type, and what the function returns.
   static Entity OrVoid(const std::optional<LoopVar>& loop) { return loop ? Entity(*loop) : Entity(Void{}); }

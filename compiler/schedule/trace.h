@@ -89,9 +89,8 @@ struct Decision {
   Decision(std::initializer_list<int64_t> chosen) : numbers(chosen) {}
 };
 
-using Operand =
-    std::variant<BlockRV, LoopRV, BlockOrLoop, LoopRVs, OptionalBlocks, AtLeastOneBlock, int64_t,
-                 std::vector<int64_t>, std::string, IntOrText, std::vector<Factor>, IndexMap, Decision>;
+using Operand = std::variant<BlockRV, LoopRV, BlockOrLoop, LoopRVs, OptionalBlocks, AtLeastOneBlock, int64_t,
+                             std::vector<int64_t>, std::string, IntOrText, std::vector<Factor>, IndexMap, Decision>;
 
 enum class Primitive {
 #define INGOT_PRIMITIVE(method, ...) k##method,
