@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/codegen/vector_math.h"
+#include "compiler/ir/power.h"
 #include "runtime/check.h"
 
 namespace ingot::codegen {
@@ -135,18 +136,13 @@ llvm::Value* IntrinsicEmitter::EmitMath(const ir::PrimCallNode& call, Values arg
 // Expands powers with small constant exponents to multiplications. Returns null if the call is no power or the exponent
 // is another. x^3 is within 1 ULP.
 llvm::Value* IntrinsicEmitter::EmitPowByConstant(const ir::PrimCallNode& call, llvm::Value* x) {
-  if (call.op != ir::Intrinsic::kPow || !call.dtype.is_floating()) return nullptr;
-  ir::PrimExpr exponent = call.args[1];
-  if (const auto* broadcast = ir::As<ir::BroadcastNode>(exponent)) exponent = broadcast->value;
-  const auto* number = ir::As<ir::FloatImmNode>(exponent);
-  if (number == nullptr) return nullptr;
-  const double y = number->value;
-  if (y != 1.0 && y != 2.0 && y != 3.0 && y != -1.0) return nullptr;
+  const std::optional<double> y = ir::ProductExponent(call);
+  if (!y) return nullptr;
   x = numeric_.Widen(x, call.dtype);
   llvm::Value* result = x;
-  if (y == -1.0) result = b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), x);
-  if (y >= 2.0) result = b_.CreateFMul(x, x);
-  if (y == 3.0) result = b_.CreateFMul(result, x);
+  if (*y == -1.0) result = b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), x);
+  if (*y >= 2.0) result = b_.CreateFMul(x, x);
+  if (*y == 3.0) result = b_.CreateFMul(result, x);
   return numeric_.Narrow(result, call.dtype);
 }
 

@@ -2,7 +2,8 @@
 //   Before: tensor functions take every operand as a tensor, also constants of one element (an epsilon, an exponent,
 //           the 0.5 of an activation).
 //   After:  constants of one number are immediates of the functions that read them, which are specialised for each
-//           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared.
+//           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared. An exponent that
+//           would make products of a power stays an operand under strict permissions.
 //   After legalising, since operators have no bodies before; before classes and fusion, which then see fewer operands.
 #include <cstring>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/power.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/graph_util.h"
@@ -66,19 +68,26 @@ class LoadReplacer : public ir::StmtMutator {
   }
 };
 
-// Whether code generation may turn powers into products, once their exponents are numbers.
-bool HasPowers(const ir::PrimFunc& function) {
-  struct Finder : ir::StmtVisitor {
+// Returns how many powers of a body code generation computes by products or a quotient. x^1 is x in any case.
+int64_t CountProductPowers(const ir::Stmt& body) {
+  struct Counter : ir::StmtVisitor {
     using ir::StmtVisitor::Visit;
     void Visit(const ir::PrimCallNode& call) override {
-      found |= call.op == ir::Intrinsic::kPow;
+      if (ir::ProductExponent(call).value_or(1) != 1) ++count;
       ir::StmtVisitor::Visit(call);
     }
-    bool found = false;
+    int64_t count = 0;
   };
-  Finder finder;
-  finder.VisitStmt(function->body);
-  return finder.found;
+  Counter counter;
+  counter.VisitStmt(body);
+  return counter.count;
+}
+
+// Whether this number in place of the buffer's loads makes products of a power.
+bool MakesProducts(const ir::PrimFunc& function, const Buffer& buffer, const PrimExpr& number) {
+  LoadReplacer replacer;
+  replacer.numbers.emplace(buffer, number);
+  return CountProductPowers(replacer.MutateStmt(function->body)) > CountProductPowers(function->body);
 }
 
 class ScalarBinder : public ir::ExprMutator {
@@ -96,10 +105,14 @@ class ScalarBinder : public ir::ExprMutator {
     std::vector<Expr> args;
     ir::PrimFuncNode bound = *function;
     bound.params.clear();
+    bool binds_power = false;
     for (size_t i = 0; i < function->params.size(); ++i) {
       const ir::PrimFuncParam& param = function->params[i];
       const std::optional<PrimExpr> number = i < tir->args.size() ? NumberOf(tir->args[i]) : std::nullopt;
-      const bool binds = number.has_value() && param.buffer != nullptr && param.buffer->dtype == (*number)->dtype;
+      const bool fits = number.has_value() && param.buffer != nullptr && param.buffer->dtype == (*number)->dtype;
+      const bool makes_products = fits && MakesProducts(function, param.buffer, *number);
+      const bool binds = fits && (!makes_products || IsPermitted(RewriteId::kBoundPower, context_.options.rewrites));
+      binds_power |= binds && makes_products;
       if (binds) {
         binder.numbers.emplace(param.buffer, *number);
       } else {
@@ -110,7 +123,7 @@ class ScalarBinder : public ir::ExprMutator {
     if (binder.numbers.empty() || args.empty()) return call;
     bound.body = binder.MutateStmt(function->body);
     if (!binder.fits) return call;
-    if (HasPowers(function) && !context_.Apply(RewriteId::kBoundPower, tir->callee->name, call->span)) return call;
+    if (binds_power) context_.rewrites.Count(RewriteId::kBoundPower, tir->callee->name, call->span);
     ir::CallNode result = *op::MakeCallTIR(shared_.Add(ir::Make<ir::PrimFuncNode>(std::move(bound)), tir->callee->name),
                                            args, tir->results);
     result.span = call->span;

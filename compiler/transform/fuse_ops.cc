@@ -7,6 +7,7 @@
 // fusion_partition.cc decides what is grouped; only calls with one result and without tir_vars take part. Under strict
 // permissions, a call whose result is a product is the last of its group: sums in the kernel would not round it.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -65,23 +66,40 @@ bool SameShape(const ir::Type& a, const ir::Type& b) {
   return true;
 }
 
-// Whether the function's result is a product of floats: a sum that reads it in the same kernel takes it unrounded
-// (ExprEmitter::TryFusedMultiplyAdd).
-bool EndsInProduct(const ir::PrimFunc& function) {
+// Whether a value that the function stores as its result is one that `matches` takes.
+bool AnyResult(const ir::PrimFunc& function, const std::function<bool(const ir::PrimExpr& value)>& matches) {
   struct Finder : ir::StmtVisitor {
     using ir::StmtVisitor::Visit;
     void Visit(const ir::BufferStoreNode& store) override {
-      const auto* value = As<ir::BinaryNode>(store.value);
-      found |= store.buffer.same_as(result) && value != nullptr && value->op == ir::BinaryOp::kMul &&
-               value->dtype.is_floating();
+      found |= store.buffer.same_as(result) && (*matches)(store.value);
     }
     ir::Buffer result;
+    const std::function<bool(const ir::PrimExpr& value)>* matches = nullptr;
     bool found = false;
   };
   Finder finder;
   finder.result = function->params.back().buffer;
+  finder.matches = &matches;
   finder.VisitStmt(function->body);
   return finder.found;
+}
+
+// Whether the function's result is a product of floats that a sum in the same kernel takes unrounded
+// (ExprEmitter::TryFusedMultiplyAdd). Sixteen-bit floats are rounded after every operation.
+bool EndsInProduct(const ir::PrimFunc& function) {
+  return AnyResult(function, [](const ir::PrimExpr& value) {
+    const auto* product = As<ir::BinaryNode>(value);
+    return product != nullptr && product->op == ir::BinaryOp::kMul && product->dtype.code == TypeCode::kFloat &&
+           product->dtype.bits >= 32;
+  });
+}
+
+// Whether the function's result shows elements of this buffer as they are, as permutations do.
+bool ShowsElementOf(const ir::PrimFunc& function, const ir::Buffer& buffer) {
+  return AnyResult(function, [&](const ir::PrimExpr& value) {
+    const auto* load = As<ir::BufferLoadNode>(value);
+    return load != nullptr && load->buffer.same_as(buffer);
+  });
 }
 
 // Whether a function adds an element of this buffer to something, or subtracts it.
@@ -264,18 +282,20 @@ class Fuser : public ir::ExprMutator {
     return result;
   }
 
-  // Logs the calls of a group that add a product which another member computes.
+  // Logs the calls of a group that add a product which another member computes, also behind permutations.
   void LogMultiplyAdds(const std::vector<const Binding*>& members) {
     std::unordered_set<const ir::VarNode*> products;
     for (const Binding* member : members) {
       const CallTir call = *AsCallTir(member->value);
       const ir::PrimFunc function = module_.FindPrimFunc(call.callee->name);
-      bool adds = false;
+      bool adds = false, is_product = EndsInProduct(function);
       for (size_t i = 0; i < call.args.size(); ++i) {
-        adds |= products.contains(As<ir::VarNode>(call.args[i])) && AddsElementOf(function, function->params[i].buffer);
+        if (!products.contains(As<ir::VarNode>(call.args[i]))) continue;
+        adds |= AddsElementOf(function, function->params[i].buffer);
+        is_product |= ShowsElementOf(function, function->params[i].buffer);
       }
       if (adds) context_.rewrites.Count(RewriteId::kFusedMultiplyAdd, call.callee->name, member->value->span);
-      if (EndsInProduct(function)) products.insert(member->var.get());
+      if (is_product) products.insert(member->var.get());
     }
   }
 

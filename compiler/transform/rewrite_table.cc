@@ -26,8 +26,8 @@ std::string NameOf(std::string_view id) {
 
 const std::vector<Rewrite>& Table() {
   static const std::vector<Rewrite> table = {
-#define INGOT_REWRITE(id, exactness, summary, contract) \
-  Rewrite{RewriteId::id, NameOf(#id), Exactness::exactness, summary, contract},
+#define INGOT_REWRITE(id, exactness, by, summary, contract) \
+  Rewrite{RewriteId::id, NameOf(#id), Exactness::exactness, CarriedOutBy::by, summary, contract},
 #include "compiler/transform/rewrites.def"
   };
   return table;
@@ -111,8 +111,8 @@ Status CheckPermissions(const RewritePermissions& permissions) {
 Exactness RewriteLog::LoosestSince(const RewriteLog& before) const {
   Exactness loosest = Exactness::kBitwise;
   for (const Rewrite& rewrite : Table()) {
-    const bool is_of_kernels = rewrite.id == RewriteId::kFusedMultiplyAdd || rewrite.id == RewriteId::kBoundPower;
-    if (!is_of_kernels && count(rewrite.id) > before.count(rewrite.id)) loosest = std::max(loosest, rewrite.exactness);
+    const bool is_new = count(rewrite.id) > before.count(rewrite.id);
+    if (is_new && rewrite.by == CarriedOutBy::kModule) loosest = std::max(loosest, rewrite.exactness);
   }
   return loosest;
 }

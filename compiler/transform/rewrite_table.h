@@ -20,8 +20,13 @@ namespace ingot::transform {
 enum class Exactness : uint8_t { kBitwise, kRoundingOnly, kBounded, kByPermission };
 std::string_view ExactnessName(Exactness exactness);  // "rounding_only"
 
+enum class CarriedOutBy : uint8_t {
+  kModule,   // the pass that applies it changes the module
+  kKernels,  // code generation, later
+};
+
 enum class RewriteId : uint8_t {
-#define INGOT_REWRITE(id, exactness, summary, contract) id,
+#define INGOT_REWRITE(id, exactness, by, summary, contract) id,
 #include "compiler/transform/rewrites.def"
   kCount
 };
@@ -31,6 +36,7 @@ struct Rewrite {
   RewriteId id;
   std::string name;  // "add_zero" of kAddZero
   Exactness exactness;
+  CarriedOutBy by;
   const char* summary;
   const char* contract;
   std::string_view group() const;  // of kByPermission: its group in --fast-math; otherwise ""
@@ -59,7 +65,7 @@ class RewriteLog {
   void Count(RewriteId id, std::string operation, const ir::Span& span);
   int64_t count(RewriteId id) const { return counts_[static_cast<size_t>(id)]; }
   // Returns the loosest class that was applied to modules since `before`, a copy of this log; kBitwise if none was.
-  // Rewrites that code generation carries out later are not included.
+  // Rewrites that kernels carry out are not included.
   Exactness LoosestSince(const RewriteLog& before) const;
   // Returns a line for each rewrite: name, class, count, what it does.
   std::string ToString() const;

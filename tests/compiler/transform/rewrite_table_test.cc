@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -18,6 +19,8 @@
 #include "compiler/ir/structural.h"
 #include "compiler/op/reference.h"
 #include "compiler/script/parser.h"
+#include "compiler/transform/graph_util.h"
+#include "compiler/transform/pass_options.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/rewrite.h"
 #include "compiler/transform/rewrite_table.h"
@@ -360,9 +363,8 @@ Run Transform(const Case& row, const char* dtype, const RewritePermissions& perm
   module = Normalize(*std::move(module), context);
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   Run run{*module, *module, {}};
-  Result<ir::IRModule> after =
-      row.is_pattern() ? RewriteModule(*module, permissions, run.log)
-                       : RunPasses(*module, FindPasses(std::vector<std::string>{row.pass}).value(), context);
+  Result<ir::IRModule> after = row.is_pattern() ? RewriteModule(*module, permissions, run.log)
+                                                : RunPasses(*module, FindPasses(SplitList(row.pass)).value(), context);
   REQUIRE_MESSAGE(after.ok(), after.status().message());
   run.after = *std::move(after);
   if (!row.is_pattern()) run.log = context.rewrites;
@@ -436,9 +438,9 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
     }
     seen.insert(row.id);
   }
-  // These two are applied by code generation; compile_test.cc compares the compiled results.
-  seen.insert({RewriteId::kFusedMultiplyAdd, RewriteId::kBoundPower});
+  // What kernels carry out shows in compiled results, which compile_test.cc compares.
   for (const Rewrite& rewrite : RewriteTable()) {
+    if (rewrite.by == CarriedOutBy::kKernels) continue;
     CHECK_MESSAGE(seen.contains(rewrite.id), rewrite.name << " has no case");
   }
 }
@@ -499,6 +501,31 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
   }
 }
 
+// Counts the arguments that calls of tensor functions take after binding scalars.
+size_t CountArguments(const std::string& value, const RewritePermissions& permissions) {
+  const Case row = {RewriteId::kBoundPower, kX, Gv(value), kFloat32, 0, "normalize,legalize,bind_scalars"};
+  const Run run = Transform(row, "float32", permissions);
+  size_t count = 0;
+  for (const ir::BindingBlock& block : run.after.FindFunction("main")->body->blocks) {
+    for (const ir::Binding& binding : block.bindings) {
+      if (const std::optional<CallTir> call = AsCallTir(binding.value)) count += call->args.size();
+    }
+  }
+  return count;
+}
+
+TEST_CASE("strict permissions leave an exponent that makes products an operand, and bind all other scalars") {
+  for (const char* exponent : {"2.0", "3.0", "-1.0"}) {
+    CHECK(CountArguments("R.power(x, " + Number(exponent) + ")", {}) == 1);
+    CHECK(CountArguments("R.power(x, " + Number(exponent) + ")", {.strict_math = true}) == 2);
+  }
+  for (const std::string& value : {"R.power(x, " + Number("1.0") + ")", "R.power(x, " + Number("0.7") + ")",
+                                   "R.power(" + Number("2.0") + ", x)", "R.add(x, " + Number("2.0") + ")"}) {
+    CAPTURE(value);
+    CHECK(CountArguments(value, {.strict_math = true}) == 1);
+  }
+}
+
 TEST_CASE("permissions are checked by name, and the log tells what was applied") {
   PassContext context;
   context.options.rewrites = {.strict_math = true, .fast_math = {"all"}};
@@ -517,6 +544,9 @@ TEST_CASE("permissions are checked by name, and the log tells what was applied")
   log.Count(RewriteId::kWinograd);
   log.Count(RewriteId::kWinograd);
   CHECK(log.LoosestSince(before) == Exactness::kBounded);
+  RewriteLog of_kernels;
+  of_kernels.Count(RewriteId::kFusedMultiplyAdd);
+  CHECK(of_kernels.LoosestSince({}) == Exactness::kBitwise);
   CHECK(log.ToString() ==
         "add_zero                 bitwise            1  x + 0 = x\n"
         "winograd                 bounded            2  3 x 3 convolutions by Winograd's algorithm F(4 x 4, 3 x 3)\n");
