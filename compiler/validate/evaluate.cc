@@ -17,6 +17,7 @@
 #include "compiler/op/registry.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/validate/arena_tenants.h"
 
 namespace ingot::validate {
 
@@ -125,7 +126,9 @@ class Evaluation {
       arguments.insert(arguments.end(), packed.fields.begin(), packed.fields.end());
     }
     INGOT_ASSIGN_OR_RETURN(const Value result, Call(main_function, nullptr, std::move(arguments)));
-    return TensorsOf(std::span(&result, 1));
+    std::vector<HostTensor> results = TensorsOf(std::span(&result, 1));
+    for (const HostTensor& tensor : results) INGOT_RETURN_IF_ERROR(tenants_.Reads(tensor, "a result"));
+    return results;
   }
 
  private:
@@ -348,6 +351,8 @@ class Evaluation {
       const bool is_copy = external->name == "vm.builtin.reshape" && values.size() == 2 &&
                            values[0].tensor.size_bytes == values[1].tensor.size_bytes;
       if (!is_copy) return NotEvaluated("the external function or builtin \"" + external->name + "\"");
+      INGOT_RETURN_IF_ERROR(tenants_.Reads(values[1].tensor, external->name));
+      tenants_.Writes(values[0].tensor);
       std::memmove(values[0].tensor.bytes().data(), values[1].tensor.bytes().data(), values[0].tensor.size_bytes);
       return Value::OfTuple({});
     }
@@ -376,6 +381,7 @@ class Evaluation {
       return Allocate(call, name, scope);
     }
     INGOT_ASSIGN_OR_RETURN(const std::vector<Value> values, EvaluateAll(call->args, scope));
+    for (const HostTensor& tensor : TensorsOf(values)) INGOT_RETURN_IF_ERROR(tenants_.Reads(tensor, "an argument"));
     if (name == op::names::kPrint) return Value::OfTuple({});
     if (name == op::names::kAssert) {
       INGOT_ASSIGN_OR_RETURN(const bool holds, Truth(values[0]));
@@ -403,6 +409,7 @@ class Evaluation {
       INGOT_ASSIGN_OR_RETURN(HostTensor bytes, NewTensor(DataType::UInt(8), shape.shape, kUnwritten));
       Value storage = Value::Of(std::move(bytes));
       storage.kind = ValueKind::kStorage;
+      tenants_.AddArena(storage.tensor);
       return storage;
     }
     const auto* type = As<ir::DataTypeValueNode>(call->args[first + 1]);
@@ -418,6 +425,7 @@ class Evaluation {
     }
     tensor.storage = storage.tensor.storage;
     tensor.offset = at;
+    tensor.tenant = tenants_.NewTenant();
     return Value::Of(std::move(tensor));
   }
 
@@ -741,6 +749,7 @@ class Evaluation {
         scalars.push_back(arguments[i].shape[0]);
       }
     }
+    INGOT_RETURN_IF_ERROR(tenants_.RunsKernel(function, buffers));
     return Interpret(function, buffers, scalars, buffers.size());
   }
 
@@ -768,6 +777,7 @@ class Evaluation {
   const ir::IRModule& module_;
   int64_t steps_left_;
   int depth_ = 0;
+  ArenaTenants tenants_;
 };
 
 Result<std::vector<HostTensor>> Evaluator::Run(const ir::IRModule& module, std::span<const Value> inputs) {

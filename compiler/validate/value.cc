@@ -14,6 +14,7 @@ HostTensor HostTensor::Copy() const {
   const std::span<const std::byte> all = bytes();
   copy.storage = std::make_shared<Bytes>(all.begin(), all.end());
   copy.offset = 0;
+  copy.tenant = 0;
   return copy;
 }
 

@@ -24,6 +24,7 @@ struct HostTensor {
   std::shared_ptr<Bytes> storage;
   size_t offset = 0;
   size_t size_bytes = 0;
+  uint64_t tenant = 0;  // which tensor of an arena it is (arena_tenants.h); 0: of none
 
   std::span<std::byte> bytes() const { return std::span(*storage).subspan(offset, size_bytes); }
   // "float32[2, 3]".
