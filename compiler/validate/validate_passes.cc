@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "compiler/transform/graph_util.h"
 #include "compiler/validate/validate_kernels.h"
+#include "runtime/check.h"
 #include "vm/run/context.h"
 
 namespace ingot::validate {
@@ -17,12 +19,36 @@ constexpr size_t kMaxAssignments = 6;
 constexpr size_t kMaxCallsOfOne = 4;  // recorded calls of one tensor function
 constexpr int64_t kPassesOfAPipeline = 24;
 
-// If a pass applied rewrites that may round, finite elements are compared within rounding and the others are not; the
-// same holds for passes that evaluate operators themselves, in float64. All other passes must keep every bit.
+// What a pass must keep follows from the loosest class of the rewrites that it applied. Passes that evaluate operators
+// themselves do so in float64, so they round less often.
 Exactness ExactnessOf(std::string_view pass, transform::Exactness loosest) {
   constexpr std::string_view kEvaluating[] = {"fold_constants", "lift_params"};
   const bool evaluates = std::ranges::find(kEvaluating, pass) != std::end(kEvaluating);
-  return evaluates || loosest != transform::Exactness::kBitwise ? Exactness::kRounding : Exactness::kBitwise;
+  switch (loosest) {
+    case transform::Exactness::kBitwise:
+      return evaluates ? Exactness::kRounding : Exactness::kBitwise;
+    case transform::Exactness::kRoundingOnly:
+      return Exactness::kRounding;
+    case transform::Exactness::kBounded:
+    case transform::Exactness::kByPermission:
+      return Exactness::kFinite;
+  }
+  INGOT_UNREACHABLE("Exactness");
+}
+
+// How results are compared on inputs of a kind when a pass must keep this much; nothing where they are not.
+std::optional<Exactness> ComparisonOn(DrawKind kind, Exactness exactness) {
+  if (exactness == Exactness::kBitwise) return exactness;
+  switch (kind) {
+    case DrawKind::kFinite:
+    case DrawKind::kWhole:
+      return Exactness::kRounding;  // these are within the magnitudes of all bounds
+    case DrawKind::kSpecial:
+      return exactness;
+    case DrawKind::kHostile:
+      return std::nullopt;  // a result next to an overflow may round to either side of it
+  }
+  INGOT_UNREACHABLE("DrawKind");
 }
 
 bool SameTypes(const ir::IRModule& module, std::span<const Value> inputs) {
@@ -148,9 +174,9 @@ Status ValidatePasses::Compare(const transform::Pass& pass, const ir::IRModule& 
     kind = trial.kind;
     Result<std::vector<HostTensor>> results = evaluator_.Run(module, trial.inputs);
     if (IsLooser(exactness, trial.pending)) trial.pending = exactness;
-    const bool is_finite = trial.kind == DrawKind::kFinite || trial.kind == DrawKind::kWhole;
-    if (results.ok() && !is_finite && trial.pending != Exactness::kBitwise) {
-      Note("what " + pass.name + " makes of infinities, NaN and overflow is not compared: it may round");
+    const std::optional<Exactness> comparison = ComparisonOn(trial.kind, trial.pending);
+    if (results.ok() && !comparison) {
+      Note("what " + pass.name + " makes of overflow is not compared: it may round");
       trial.results = *std::move(results);
       trial.pending = Exactness::kBitwise;
       continue;
@@ -163,7 +189,7 @@ Status ValidatePasses::Compare(const transform::Pass& pass, const ir::IRModule& 
       return Status(StatusCode::kFailed, "validation: the module cannot be evaluated any more with " + trial.text +
                                              ": " + results.status().message());
     }
-    std::string difference = Difference(trial.results, *results, trial.pending);
+    std::string difference = Difference(trial.results, *results, *comparison);
     if (!difference.empty()) {
       return Status(StatusCode::kFailed, "validation: the results change with " + trial.text + ": " + difference);
     }
