@@ -1,8 +1,9 @@
 // Scaled dot-product attention. Like Relax's nn.attention, operands are [batch, sequence, heads, depth] by default; the
 // attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
 // bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
-// of the single steps also where something is not finite; `masked_gives_zero` makes these the steps of ONNX's operator,
-// where a query that sees no key by its masks gives 0 (topi/attention.h).
+// of the single steps also where something is not finite. The steps of ONNX's operator differ in two ways, each with a
+// name of its own: `masked_gives_zero`, for a query that sees no key by its masks, and `scales_operands`, before they are
+// multiplied (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -106,6 +107,7 @@ Result<AttentionConfig> ConfigOf(const ir::Call& call) {
   const auto flag = [&](const char* name) { return call->attrs.Find(name) != nullptr && call->attrs.GetBool(name); };
   config.stepwise = flag("stepwise");
   config.masked_gives_zero = flag("masked_gives_zero");
+  config.scales_operands = flag("scales_operands");
   return config;
 }
 
@@ -289,7 +291,8 @@ std::vector<OpRow> AttentionOps() {
                  {"layouts", AttrType::kStrings},
                  {"hidden", AttrType::kFloat},
                  {"stepwise", AttrType::kBool, false},
-                 {"masked_gives_zero", AttrType::kBool, false}},
+                 {"masked_gives_zero", AttrType::kBool, false},
+                 {"scales_operands", AttrType::kBool, false}},
        .infer = InferAttention,
        .reference = ReferenceAttention,
        .implementations = {{"fused", CanFuse, FusedCost, {}, BuildFused},

@@ -142,6 +142,7 @@ Outputs Attention(const NodeImporter& node) {
       {"softcap", softcap},
       {"stepwise", true},
       {"masked_gives_zero", true},
+      {"scales_operands", true},
       {"layouts", ir::AttrList{query.layout, key.layout, value.layout, query.layout}},
   };
   if (node.HasAttr("scale")) {

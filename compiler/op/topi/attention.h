@@ -38,12 +38,13 @@ struct AttentionConfig {
   // -inf gives NaN; a causal mask adds -inf, so that a score of NaN or inf behind it shows, as does a hidden value that
   // is not finite.
   bool stepwise = false;
-  // ONNX's operator: a query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its
-  // scores are, and the operands are scaled before they are multiplied, so that no product is stored without its scale.
+  // A query from which bias and causal mask hide every key (by -inf) has shares of 0, whatever its scores are.
   bool masked_gives_zero = false;
+  // The operands are scaled before they are multiplied, so that no product is stored without its scale.
+  bool scales_operands = false;
 
   // Whether products are rounded to the operands' dtype before they are scaled.
-  bool stores_products() const { return stepwise && !masked_gives_zero; }
+  bool stores_products() const { return stepwise && !scales_operands; }
   // Whether a key that is not finite shows where the causal mask hides it.
   bool hidden_keys_show() const { return stepwise && causal != CausalMask::kNone && !hidden; }
   bool hidden_values_show() const { return stepwise && causal != CausalMask::kNone; }

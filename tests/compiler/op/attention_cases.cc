@@ -134,11 +134,11 @@ void AttentionCases(CaseBuilder& b) {
   std::vector<ReferenceTensor> late = {Data(kF32, {1, 9, 1, 4}), Data(kF32, {1, 4, 1, 4}, 2),
                                        Data(kF32, {1, 4, 1, 4}, 3)};
   late[0].floats[2] = kNan;
-  // ONNX's operator stores only the scaled products: 128 * 24 * 24 overflows float16, a quarter of it does not.
+  // Operands that are scaled first leave only scaled products to store: 128 * 24 * 24 overflows float16, a quarter of it does not.
   ReferenceTensor large = NewReference(kF16, {1, 2, 1, 128});
   std::fill(large.floats.begin(), large.floats.end(), 24.0);
   b.Add(op, "large_products", {large, large, Data(kF16, {1, 2, 1, 4}, 3)},
-        {{"scale", 0.25}, {"stepwise", true}, {"masked_gives_zero", true}});
+        {{"scale", 0.25}, {"stepwise", true}, {"scales_operands", true}});
   b.Add(op, "masked_more_queries", late,
         {{"stepwise", true}, {"masked_gives_zero", true}, {"causal_mask", "BottomRight"}});
 }
