@@ -6,8 +6,10 @@
 //   Before dead code elimination, which removes what is left behind, and before convert_layout.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "compiler/ir/float_format.h"
@@ -15,7 +17,6 @@
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
-#include "compiler/op/reference.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/weight_bindings.h"
@@ -46,7 +47,7 @@ class Folder {
  public:
   Folder(const ir::Function& function, bool keep, PassContext& context)
       : weights_(function, keep), keeps_(keep), context_(context) {
-    for (const ir::Binding& binding : weights_.bindings()) made_.emplace(binding.var.get(), SizesOfCall(binding.value));
+    for (const ir::Binding& binding : weights_.bindings()) made_.emplace(binding.var.get(), binding.value);
     const auto count = [&](const ir::Var& var) { ++uses_[var.get()]; };
     for (const ir::BindingBlock& block : function->body->blocks) {
       for (const ir::Binding& binding : block.bindings) ForEachUse(binding.value, count);
@@ -160,6 +161,7 @@ class Folder {
     const DataType dtype = *As<ir::TensorTypeNode>(type)->dtype;
     return dtype.is_floating() && ir::FloatFormatOf(dtype).exponent_bits >= 8;
   }
+  static double SmallestNormal(DataType dtype) { return std::ldexp(1.0, 1 - ir::FloatFormatOf(dtype).bias); }
   // Whether the bias is small enough that adding it first loses no digits of the convolution that a second bias would
   // keep. False for weights that may be replaced, since their elements are unknown.
   bool IsSmall(const Expr& bias) const {
@@ -168,14 +170,17 @@ class Folder {
     const DataType dtype = *As<ir::TensorTypeNode>(bias->type)->dtype;
     return dtype.is_floating() && sizes->greatest <= std::ldexp(1.0, ir::FloatFormatOf(dtype).mantissa_bits / 2);
   }
-  // Whether products with the scale are far from an overflow, and so are sums that the scale reduces. True for weights
-  // that may be replaced: their elements are unknown, and the contract of the rewrite bounds them.
+  // Whether products with the scale are far from an overflow, so are sums that the scale reduces, and no product loses
+  // digits below the normal numbers. True for weights that may be replaced: their elements are unknown, and the contract
+  // of the rewrite bounds them.
   bool IsTame(const Expr& scale, const Expr& weight) const {
     if (keeps_) return true;
     const double limit = std::ldexp(1.0, 24);
     const std::optional<Magnitudes> scales = MagnitudesOf(scale), weights = MagnitudesOf(weight);
-    if (!scales || !weights || !scales->least || scales->greatest > limit || *scales->least < 1 / limit) return false;
+    if (!scales || !weights || !scales->least || scales->greatest > limit) return false;
     const DataType dtype = *As<ir::TensorTypeNode>(weight->type)->dtype;
+    const bool are_normal = weights->least && *scales->least * *weights->least >= SmallestNormal(dtype);
+    if (*scales->least < 1 / limit && !are_normal) return false;
     return weights->greatest <= ir::LargestFinite(dtype) / limit / std::max(scales->greatest, 1.0);
   }
 
@@ -184,20 +189,21 @@ class Folder {
     double greatest = 0;
     std::optional<double> least;  // absent: unknown
   };
+  static constexpr int kMaxDepth = 32;  // of calls that compute a weight
   // Returns nothing if an element is not finite, or the elements are not known.
-  std::optional<Magnitudes> MagnitudesOf(const Expr& weight) const {
+  std::optional<Magnitudes> MagnitudesOf(const Expr& weight, int depth = 0) const {
     if (const auto* constant = As<ir::ConstantNode>(weight)) return MagnitudesOf(*constant->data);
     const auto made = made_.find(As<ir::VarNode>(weight));
-    return made == made_.end() ? std::nullopt : made->second;
+    return made == made_.end() || depth == kMaxDepth ? std::nullopt : MagnitudesOfCall(made->second, depth + 1);
   }
   // Returns the bounds of a weight that is computed from weights; nothing if the operator is another.
-  std::optional<Magnitudes> SizesOfCall(const Expr& value) const {
-    const auto* call = keeps_ ? nullptr : As<ir::CallNode>(value);
+  std::optional<Magnitudes> MagnitudesOfCall(const Expr& value, int depth) const {
+    const auto* call = As<ir::CallNode>(value);
     if (call == nullptr) return std::nullopt;
     const auto is = [call](std::string_view name) { return op::IsCallOf(*call, name); };
-    if (is(op::names::kReshape) || is(op::names::kBroadcastTo)) return MagnitudesOf(call->args[0]);
+    if (is(op::names::kReshape) || is(op::names::kBroadcastTo)) return MagnitudesOf(call->args[0], depth);
     if (!is(op::names::kAdd) && !is(op::names::kMultiply)) return std::nullopt;
-    const std::optional<Magnitudes> a = MagnitudesOf(call->args[0]), b = MagnitudesOf(call->args[1]);
+    const std::optional<Magnitudes> a = MagnitudesOf(call->args[0], depth), b = MagnitudesOf(call->args[1], depth);
     if (!a || !b) return std::nullopt;
     if (is(op::names::kAdd)) return Magnitudes{a->greatest + b->greatest, std::nullopt};
     Magnitudes product{a->greatest * b->greatest, std::nullopt};
@@ -205,10 +211,14 @@ class Folder {
     return product;
   }
   static std::optional<Magnitudes> MagnitudesOf(const ir::ConstantData& data) {
-    if (!data.dtype().is_floating() || data.dtype().bits < 8) return std::nullopt;
-    const op::ReferenceTensor tensor = op::UnpackReference(data.dtype(), data.dims(), data.bytes());
+    const DataType dtype = data.dtype();
+    if (!dtype.is_floating() || dtype.bits < 8 || dtype.bits > 64) return std::nullopt;
+    const auto width = static_cast<size_t>(dtype.bits / 8);
     Magnitudes sizes{0, std::numeric_limits<double>::infinity()};
-    for (double x : tensor.floats) {
+    for (std::span<const std::byte> rest = data.bytes(); rest.size() >= width; rest = rest.subspan(width)) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, rest.data(), width);
+      const double x = ir::DecodeFloat(dtype, bits);
       if (!std::isfinite(x)) return std::nullopt;
       sizes.greatest = std::max(sizes.greatest, std::fabs(x));
       if (x != 0) sizes.least = std::min(*sizes.least, std::fabs(x));
@@ -238,7 +248,7 @@ class Folder {
     INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(name, std::move(args)));
     const ir::Var var = ir::Make<ir::VarNode>("lv", call->type, /*dataflow=*/true);
     bindings_.push_back({var, call, nullptr, {}});
-    made_.emplace(var.get(), SizesOfCall(call));
+    made_.emplace(var.get(), call);
     return Expr(var);
   }
 
@@ -247,7 +257,7 @@ class Folder {
   PassContext& context_;
   std::unordered_map<const ir::VarNode*, int64_t> uses_;
   std::unordered_map<const ir::VarNode*, Expr> definitions_;
-  std::unordered_map<const ir::VarNode*, std::optional<Magnitudes>> made_;  // weights that are no constants
+  std::unordered_map<const ir::VarNode*, Expr> made_;  // weights that are no constants: what computes them
   std::vector<ir::Binding> bindings_;
   bool changed_ = false;
 };

@@ -197,6 +197,9 @@ std::vector<Case> Cases() {
        kFloats, 64, "unfold_batch_norms"},
       {Id::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[0.3]], [[-2.0]]], \"DT\"))"), kWide, 64,
        "fold_scales"},
+      // A nearly dead channel.
+      {Id::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e-10]], [[-2.0]]], \"DT\"))"), kWide, 64,
+       "fold_scales"},
       {Id::kJoinBiases, kImage,
        conv + "d = R.add(c, R.const([[[0.3]], [[-2.0]]], \"DT\"))\n" +
            Gv("R.add(d, R.const([[[1.7]], [[5.0]]], \"DT\"))"),
@@ -447,6 +450,7 @@ TEST_CASE("every rewrite keeps its contract on adversarial values in each dtype"
 
 // Modules to which a rewrite seems to apply but must not: results may change by roundings only.
 TEST_CASE("what is no rewrite without permission stays as it is") {
+  const std::string rows = "x: R.Tensor((6, 4), dtype=\"DT\")";
   const std::string conv = "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n";
   const std::vector<Case> cases = {
       {RewriteId::kMultiplyMultiply, kX, Gv("R.multiply(R.multiply(x, " + Number("300") + "), " + Number("300") + ")")},
@@ -460,6 +464,68 @@ TEST_CASE("what is no rewrite without permission stays as it is") {
       {RewriteId::kRootPower, kX, Gv("R.power(R.negative(R.multiply(x, x)), " + Number("-0.5") + ")")},
       {RewriteId::kCastCast, kX, Gv("R.astype(R.astype(x, dtype=\"float16\"), dtype=\"DT\")"), {"float32", "bfloat16"}},
       {RewriteId::kCastCast, kX, Gv("R.astype(R.astype(x, dtype=\"int32\"), dtype=\"DT\")"), {"float32", "float16"}},
+      // Conversions that lose values on their way: by range, by sign, or to a truth value.
+      {RewriteId::kCastCast,
+       kX,
+       Gv("R.astype(R.astype(x, dtype=\"int8\"), dtype=\"int32\")"),
+       {"int32", "uint8", "int16"}},
+      {RewriteId::kCastCast, kX, Gv("R.astype(R.astype(x, dtype=\"uint8\"), dtype=\"int32\")"), {"int8", "int16"}},
+      {RewriteId::kCastCast, kX, Gv("R.astype(R.astype(x, dtype=\"bool\"), dtype=\"int32\")"), {"int32", "uint8"}},
+      {RewriteId::kCastCast,
+       kX,
+       Gv("R.astype(R.astype(x, dtype=\"float32\"), dtype=\"float16\")"),
+       {"int32", "float64"}},
+      // The reciprocal is infinite, or is rounded.
+      {RewriteId::kDivideNumber, kX, Gv("R.divide(x, " + Number("1.401298464324817e-45") + ")"), kFloat32},
+      {RewriteId::kDivideNumber, kX, Gv("R.divide(x, " + Number("3.0") + ")")},
+      {RewriteId::kMultiplyOne, kX, Gv("R.multiply(x, " + Number("-1.0") + ")")},
+      {RewriteId::kMultiplyMultiply, kX,
+       Gv("R.multiply(R.multiply(x, " + Number("1e-30") + "), " + Number("1e-20") + ")"), kFloat32},
+      {RewriteId::kMultiplyMultiply, kX, Gv("R.multiply(R.multiply(x, " + Number("0.3") + "), " + Number("0.7") + ")")},
+      {RewriteId::kKnownChoice, "c: R.Tensor((24,), dtype=\"bool\"), " + std::string(kX),
+       Gv("R.where(c, x, R.negative(x))")},
+      {RewriteId::kWholeSlice, kX,
+       Gv("R.strided_slice(x, (R.prim_value(0),), (R.prim_value(1),), (R.prim_value(24),), assume_inbound=False)")},
+      {RewriteId::kWholeSlice, kX,
+       Gv("R.strided_slice(x, (R.prim_value(0),), (R.prim_value(23),), (R.prim_value(-25),), (R.prim_value(-1),), "
+          "assume_inbound=False)")},
+      // What depends on places does not let views pass.
+      {RewriteId::kUnaryView, rows, Gv("R.cumsum(R.reshape(R.abs(x), R.shape([2, 3, 4])), axis=1)")},
+      {RewriteId::kUnaryView, rows, Gv("R.nn.softmax(R.reshape(R.abs(x), R.shape([2, 3, 4])), axis=1)")},
+      {RewriteId::kUnaryView, rows, Gv("R.flip(R.reshape(R.abs(x), R.shape([24])), axis=0)")},
+      {RewriteId::kUnaryView, rows, Gv("R.triu(R.reshape(R.abs(x), R.shape([2, 3, 4])), 1)")},
+      {RewriteId::kNormView, rows + ", g: R.Tensor((3, 4), dtype=\"DT\")",
+       Gv("R.nn.rms_norm(R.reshape(R.negative(x), R.shape([2, 3, 4])), g, axes=[-2, -1], epsilon=0.001)")},
+      {RewriteId::kPermuteIsView, "x: R.Tensor((2, 6, 4), dtype=\"DT\")", Gv("R.permute_dims(x, axes=[1, 0, 2])")},
+      {RewriteId::kTakePermute, "x: R.Tensor((2, 3, 4), dtype=\"DT\")",
+       Gv("R.take(R.permute_dims(x, axes=[0, 2, 1]), R.const([1, 0], \"int64\"), axis=2)")},
+      {RewriteId::kRepeatedHeads, kSquareHeads,
+       "k4 = R.reshape(R.broadcast_to(R.reshape(k, R.shape([1, 3, 1, 2, 4])), R.shape([1, 3, 2, 2, 4])), "
+       "R.shape([1, 3, 4, 4]))\n"
+       "v4 = R.reshape(R.broadcast_to(R.reshape(v, R.shape([1, 3, 1, 2, 4])), R.shape([1, 3, 2, 2, 4])), "
+       "R.shape([1, 3, 4, 4]))\n" +
+           Gv("R.nn.attention(R.concat((q, q), axis=2), k4, v4)")},
+      {RewriteId::kZeroMask, kSquareHeads, Gv("R.nn.attention(q, k, v, R.const([[0.0, 1.0, 0.0]], \"DT\"))")},
+      {RewriteId::kCausalMask, kSquareHeads,
+       Gv("R.nn.attention(q, k, v, R.const([[0.0, -1e31, -1e31], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]], \"DT\"), "
+          "stepwise=True)")},
+      {RewriteId::kCausalMask, kSquareHeads,
+       Gv("R.nn.attention(q, k, v, R.const([[0.0, -9.0, -9.0], [0.0, 0.0, -9.0], [0.0, 0.0, 0.0]], \"DT\"), "
+          "stepwise=True)")},
+      // The sum of the biases rounds what the convolution's digits alone would keep.
+      {RewriteId::kJoinBiases, kImage,
+       "w = R.broadcast_to(R.const(0.3, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n"
+       "d = R.add(c, R.const([[[6144.0]], [[6144.0]]], \"DT\"))\n" +
+           Gv("R.add(d, R.const([[[-6144.0]], [[-6144.0]]], \"DT\"))"),
+       kFloat32, 0, "fold_scales"},
+      {RewriteId::kFoldScale, kImage, conv + Gv("R.multiply(c, R.const([[[1e8]], [[1.0]]], \"DT\"))"), kFloat32, 0,
+       "fold_scales"},
+      {RewriteId::kFoldScale,
+       kImage,
+       conv + Gv("R.multiply(c, R.const([[[0.5]], [[1.0]]], \"DT\"))"),
+       {"float16"},
+       0,
+       "fold_scales"},
       {RewriteId::kJoinBiases, kImage,
        "w = R.broadcast_to(R.const(0.3, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n"
        "d = R.add(c, R.const([[[12582912.0]], [[12582912.0]]], \"DT\"))\n" +
