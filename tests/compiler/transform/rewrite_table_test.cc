@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -57,6 +58,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 
 const char* kX = "x: R.Tensor((24,), dtype=\"DT\")";
 const char* kImage = "x: R.Tensor((1, 2, 3, 3), dtype=\"DT\")";
+const char* kTwentyChannels = "x: R.Tensor((1, 20, 12, 12), dtype=\"DT\")";
 const char* kHeads =
     "q: R.Tensor((1, 2, 3, 4), dtype=\"DT\"), k: R.Tensor((1, 2, 5, 4), dtype=\"DT\"), "
     "v: R.Tensor((1, 2, 5, 4), dtype=\"DT\")";
@@ -65,6 +67,24 @@ const char* kSquareHeads =
     "v: R.Tensor((1, 3, 2, 4), dtype=\"DT\")";
 
 std::string Number(const char* value) { return std::string("R.const(") + value + ", \"DT\")"; }
+// A constant of these dims whose neighbours differ along every axis, so that it shows when elements change places.
+std::string Weights(const std::vector<int64_t>& dims) {
+  std::vector<std::string> parts;
+  for (int64_t i = 0; i < op::CountOf(dims); ++i) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.3f", static_cast<double>(i * 7 % 31 - 15) * 0.125 + 0.0625);
+    parts.emplace_back(text);
+  }
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    std::vector<std::string> lists;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (i % static_cast<size_t>(dims[axis]) == 0) lists.emplace_back("[");
+      lists.back() += parts[i] + ((i + 1) % static_cast<size_t>(dims[axis]) == 0 ? "]" : ", ");
+    }
+    parts = std::move(lists);
+  }
+  return "R.const(" + parts[0] + ", \"DT\")";
+}
 std::string Gv(const std::string& value) { return "gv = " + value; }
 std::string Attention(const std::string& scores) {
   return "kt = R.permute_dims(k, axes=[0, 1, 3, 2])\ns = R.matmul(q, kt)\nz = " + scores +
@@ -91,8 +111,12 @@ const char* kRelu6 = "r = R.clip(R.add(x, R.const(3.0, \"DT\")), R.prim_value(0)
 std::vector<Case> Cases() {
   using Id = RewriteId;
   const std::string square = "a = R.add(R.multiply(x, x), " + Number("0.5") + ")\n";
-  const std::string conv = "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([2, 2, 1, 1]))\nc = R.nn.conv2d(x, w)\n";
+  const std::string conv = "c = R.nn.conv2d(x, " + Weights({2, 2, 1, 1}) + ")\n";
   const std::string rows = "x: R.Tensor((6, 4), dtype=\"DT\")";
+  const auto between = [](const std::string& value) {
+    const std::string weights = Weights({20, 20, 1, 1});
+    return "c = R.nn.conv2d(x, " + weights + ")\nd = " + value + "\n" + Gv("R.nn.conv2d(d, " + weights + ")");
+  };
   std::vector<Case> cases = {
       {Id::kAddZero, kX, Gv("R.add(x, " + Number("-0.0") + ")")},
       {Id::kAddZero, kX, Gv("R.add(R.multiply(x, x), " + Number("0.0") + ")")},
@@ -204,19 +228,19 @@ std::vector<Case> Cases() {
        conv + "d = R.add(c, R.const([[[0.3]], [[-2.0]]], \"DT\"))\n" +
            Gv("R.add(d, R.const([[[1.7]], [[5.0]]], \"DT\"))"),
        kFloats, 64, "fold_scales"},
-      {Id::kPackWeights, rows, "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([4, 40]))\n" + Gv("R.matmul(x, w)"),
-       kFloat32, 8, "pack_weights"},
+      {Id::kPackWeights, rows, Gv("R.matmul(x, " + Weights({4, 40}) + ")"), kFloat32, 8, "pack_weights"},
       {Id::kBlockedLayout, "x: R.Tensor((1, 32, 12, 12), dtype=\"DT\")",
-       "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([32, 32, 1, 1]))\n" + Gv("R.nn.conv2d(x, w)"), kFloat32, 8,
+       Gv("R.nn.conv2d(x, " + Weights({32, 32, 1, 1}) + ")"), kFloat32, 8, "convert_layout"},
+      // Channels that do not fill their blocks: what fills them up becomes infinite, 1 or NaN between the convolutions.
+      {Id::kBlockedLayout, kTwentyChannels, between("R.divide(" + Number("1.0") + ", c)"), kFloat32, 64,
        "convert_layout"},
+      {Id::kBlockedLayout, kTwentyChannels, between("R.cos(c)"), kFloat32, 64, "convert_layout"},
+      {Id::kBlockedLayout, kTwentyChannels, between("R.divide(c, R.abs(c))"), kFloat32, 64, "convert_layout"},
       {Id::kDenseGroups, "x: R.Tensor((1, 16, 32, 32), dtype=\"DT\")",
-       "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([16, 8, 3, 3]))\n" +
-           Gv("R.nn.conv2d(x, w, padding=[1, 1, 1, 1], groups=2)"),
-       kFloat32, 64, "convert_layout"},
+       Gv("R.nn.conv2d(x, " + Weights({16, 8, 3, 3}) + ", padding=[1, 1, 1, 1], groups=2)"), kFloat32, 64,
+       "convert_layout"},
       {Id::kWinograd, "x: R.Tensor((1, 32, 15, 16), dtype=\"DT\")",
-       "w = R.broadcast_to(R.const(0.5, \"DT\"), R.shape([32, 32, 3, 3]))\n" +
-           Gv("R.nn.conv2d(x, w, padding=[1, 1, 1, 1])"),
-       kFloat32, 2048, "convert_layout"},
+       Gv("R.nn.conv2d(x, " + Weights({32, 32, 3, 3}) + ", padding=[1, 1, 1, 1])"), kFloat32, 2048, "convert_layout"},
   };
   // Attention whose mask chooses between scores and a constant: hidden scores stay hidden, whatever the constant is.
   for (const char* hidden : {"-10000.0", "-1e9", "3.0"}) {
