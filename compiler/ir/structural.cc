@@ -418,4 +418,10 @@ uint64_t StructuralHash(const Stmt& stmt, bool map_free_vars) { return Hash(stmt
 uint64_t StructuralHash(const Type& type, bool map_free_vars) { return Hash(type, map_free_vars); }
 uint64_t StructuralHash(const Expr& expr, bool map_free_vars) { return Hash(expr, map_free_vars); }
 
+uint64_t IdentityHash(const PrimExpr& expr) {
+  Sequence sequence(Sequence::FreeVars::kIdentity);
+  sequence.Add(expr);
+  return sequence.Hash();
+}
+
 }  // namespace ingot::ir

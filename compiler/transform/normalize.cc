@@ -6,6 +6,7 @@
 //           compares them when the program runs.
 //   First, since every other pass relies on it. Existing types are kept where nothing below them changed.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/structural.h"
@@ -65,6 +66,34 @@ Type TypeOf(const ir::FunctionNode& function) {
   for (const ir::Var& param : function.params) params.push_back(param->type);
   return ir::Make<ir::CallableTypeNode>(std::move(params), function.result_type, function.is_pure);
 }
+
+// The comparisons of dims that the current scopes have made, found by their hash, so that a module of very many
+// comparisons takes no time for each pair of them.
+class ComparedDims {
+ public:
+  bool Has(const op::AssumedDim& dim) const {
+    const auto [begin, end] = by_hash_.equal_range(HashOf(dim));
+    return std::any_of(begin, end, [&](const auto& entry) {
+      return ir::StructuralEqual(dim.actual, entry.second.actual) &&
+             ir::StructuralEqual(dim.expected, entry.second.expected);
+    });
+  }
+  void Add(const op::AssumedDim& dim) { order_.push_back(by_hash_.emplace(HashOf(dim), dim)); }
+  size_t size() const { return order_.size(); }
+  // Forgets the latest comparisons, so that `size` are left.
+  void Shrink(size_t size) {
+    for (; order_.size() > size; order_.pop_back()) by_hash_.erase(order_.back());
+  }
+
+ private:
+  static uint64_t HashOf(const op::AssumedDim& dim) {
+    return ir::IdentityHash(dim.actual) * 31 + ir::IdentityHash(dim.expected);
+  }
+
+  using ByHash = std::unordered_multimap<uint64_t, op::AssumedDim>;
+  ByHash by_hash_;
+  std::vector<ByHash::iterator> order_;
+};
 
 class Normalizer : public ir::ExprMutator {
  public:
@@ -173,7 +202,7 @@ class Normalizer : public ir::ExprMutator {
   Expr Mutate(const ir::SeqExpr& seq) override {
     const size_t num_compared = compared_.size();
     const Expr mutated = ir::ExprMutator::Mutate(seq);
-    compared_.resize(num_compared);  // dims compared in a branch are not compared behind it
+    compared_.Shrink(num_compared);  // dims compared in a branch are not compared behind it
     const auto* result = As<ir::SeqExprNode>(mutated);
     if (!status_.ok() || (op::IsLeaf(result->body) && result->type.get() != nullptr)) return mutated;
     // The result is a call: it is bound, as the last binding outside of dataflow blocks.
@@ -205,8 +234,8 @@ class Normalizer : public ir::ExprMutator {
   void CompareDims(const ir::Call& call) {
     std::vector<ir::PrimExpr> actual, expected;
     for (op::AssumedDim& dim : op::UnprovedDims(call)) {
-      if (IsCompared(dim)) continue;
-      compared_.push_back(dim);
+      if (compared_.Has(dim)) continue;
+      compared_.Add(dim);
       actual.push_back(std::move(dim.actual));
       expected.push_back(std::move(dim.expected));
       if (actual.size() == kMaxRank) EmitComparison(call, std::exchange(actual, {}), std::exchange(expected, {}));
@@ -222,16 +251,11 @@ class Normalizer : public ir::ExprMutator {
     Emit({ir::Make<ir::VarNode>("dims_of_" + name.substr(name.rfind('.') + 1), matched, is_dataflow),
           ir::Make<ir::ShapeExprNode>(std::move(actual)), matched, call->span});
   }
-  bool IsCompared(const op::AssumedDim& dim) const {
-    return std::ranges::any_of(compared_, [&](const op::AssumedDim& other) {
-      return ir::StructuralEqual(dim.actual, other.actual) && ir::StructuralEqual(dim.expected, other.expected);
-    });
-  }
   void RememberComparison(const Binding& binding) {
     const auto* shape = As<ir::ShapeExprNode>(binding.value);
     const auto* matched = binding.is_match_cast() ? As<ir::ShapeTypeNode>(binding.match_cast) : nullptr;
     if (shape == nullptr || matched == nullptr || !matched->dims || matched->dims->size() != shape->dims.size()) return;
-    for (size_t i = 0; i < shape->dims.size(); ++i) compared_.push_back({shape->dims[i], (*matched->dims)[i]});
+    for (size_t i = 0; i < shape->dims.size(); ++i) compared_.Add({shape->dims[i], (*matched->dims)[i]});
   }
 
   void Fail(const std::string& message) {
@@ -246,7 +270,7 @@ class Normalizer : public ir::ExprMutator {
 
   const ir::IRModule& module_;
   const Binding* place_ = nullptr;
-  std::vector<op::AssumedDim> compared_;  // in the current scopes
+  ComparedDims compared_;
   Status status_;
 };
 

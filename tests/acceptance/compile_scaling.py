@@ -28,6 +28,7 @@ TIMEOUT = {False: 120, True: 570}
 # What vm-compile still refuses, by name. Each must fail, so that the list shrinks.
 REFUSED = {
     "Concat of n symbols": "the sum of the extents takes more steps than a formula of the file may have",
+    "n broadcasts in a row": "of 8 unlike symbols: so does the extent that is the first of them that is not 1",
 }
 
 
@@ -154,6 +155,37 @@ def constants_alone(n):
 def symbols(n):
     return model([NODE("Relu", [f"x{i}"], [f"y{i}"]) for i in range(n)], {f"x{i}": [f"N{i}", 4] for i in range(n)},
                  [f"y{i}" for i in range(n)])
+
+
+def unlike_pairs(n):
+    """Each sum has two symbols of its own, which nothing proves equal: n comparisons at run time."""
+    inputs = {f"{x}{i}": [f"{x}{i}", 4] for i in range(n) for x in "ab"}
+    return model([NODE("Add", [f"a{i}", f"b{i}"], [f"y{i}"]) for i in range(n)], inputs, [f"y{i}" for i in range(n)])
+
+
+def unlike_alive(n):
+    """n tensors of unlike symbolic sizes are alive at the same time."""
+    nodes = [NODE("Softmax", [f"x{i}"], [f"s{i}"]) for i in range(n)]
+    nodes += [NODE("Softmax", [f"s{i}"], [f"y{i}"], axis=0) for i in reversed(range(n))]
+    return model(nodes, {f"x{i}": [f"N{i}", 4] for i in range(n)}, [f"y{i}" for i in range(n)])
+
+
+def data_dependent(n):
+    """Each extent is a symbol that the data decide."""
+    nodes, v = [], "x"
+    for i in range(n):
+        nodes += [NODE("Compress", [v, "c"], [f"c{i}"], axis=0), NODE("Tanh", [f"c{i}"], [f"t{i}"])]
+        v = f"t{i}"
+    return model(nodes, {"x": ["N", 4], "c": value("c", ["M"], T.BOOL)}, [v])
+
+
+def broadcasts(n):
+    """A sum of n tensors whose extents may each be 1, one after the other."""
+    nodes, v = [], "x0"
+    for i in range(1, n + 1):
+        nodes.append(NODE("Add", [v, f"x{i}"], [f"a{i}"]))
+        v = f"a{i}"
+    return model(nodes, {f"x{i}": [f"N{i}", 4] for i in range(n + 1)}, [v])
 
 
 def shape_chain(n):
@@ -290,13 +322,17 @@ FAMILIES = [
     ("n initialisers", 100, 5000, initialisers),
     ("n constants folded", 100, 5000, constants_alone),
     ("n symbols", 32, 250, symbols),
+    ("n unlike pairs", 64, 250, unlike_pairs),
+    ("n unlike extents alive", 32, 250, unlike_alive),
+    ("n extents by data", 32, 1000, data_dependent),
+    ("n broadcasts in a row", 2, 2, broadcasts),
     ("n computed shapes", 50, 1000, shape_chain),
     ("n growing extents", 8, 50, growing),
     ("n halved extents", 3, 8, halves),
     ("n Ifs in a row", 50, 1000, ifs),
-    ("Ifs n deep", 5, 12, deep_ifs),
+    ("Ifs n deep", 5, 7, deep_ifs),
     ("n Loops in a row", 25, 250, loops),
-    ("Loops n deep", 3, 12, deep_loops),
+    ("Loops n deep", 3, 7, deep_loops),
     ("n unlike products", 5, 50, einsum_symbols),
 ]
 

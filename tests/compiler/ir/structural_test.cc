@@ -59,6 +59,13 @@ Type VectorFunction(const PrimExpr& from, const PrimExpr& to) {
   return Make<CallableTypeNode>(std::vector<Type>{Vector(from)}, Vector(to), true);
 }
 
+TEST_CASE("hashes by identity tell free variables of one name apart") {
+  const PrimVar n = MakePrimVar("n"), other = MakePrimVar("n");
+  CHECK(IdentityHash(PrimExpr(n) * 2 + 1) == IdentityHash(PrimExpr(n) * 2 + 1));
+  CHECK(IdentityHash(PrimExpr(n) * 2 + 1) != IdentityHash(PrimExpr(other) * 2 + 1));
+  CHECK(StructuralHash(PrimExpr(n) * 2 + 1) == StructuralHash(PrimExpr(other) * 2 + 1));
+}
+
 TEST_CASE("a function type binds the symbols of its parameters") {
   const PrimVar n = MakePrimVar("n"), m = MakePrimVar("m");
   CHECK(StructuralEqual(VectorFunction(n, n), VectorFunction(m, m)));
