@@ -6,10 +6,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/states.h"
 #include "vm/program/limits.h"
@@ -144,14 +146,17 @@ class RoundedSizes {
   // Returns the variable for such a size, and any other size unchanged.
   PrimExpr Add(const PlannedTensor& tensor) {
     if (!tensor.unrounded_bytes) return tensor.size_bytes;
-    for (const Size& size : sizes_) {
-      if (analyzer_.ProveEqual(size.unrounded, tensor.unrounded_bytes)) return size.var;
+    const PrimExpr unrounded = analyzer_.Simplify(tensor.unrounded_bytes);
+    const auto [begin, end] = by_hash_.equal_range(IdentityHash(unrounded));
+    for (auto it = begin; it != end; ++it) {
+      if (StructuralEqual(sizes_.at(it->second).unrounded, unrounded)) return it->second;
     }
-    const std::optional<RoundedByCoefficients> upper = RoundCoefficients(tensor.unrounded_bytes);
-    sizes_.push_back({MakePrimVar("size" + std::to_string(sizes_.size())), tensor.unrounded_bytes, tensor.size_bytes,
-                      upper ? upper->bytes : nullptr});
-    formulas_[sizes_.back().var] = tensor.size_bytes;
-    return sizes_.back().var;
+    const PrimVar var = MakePrimVar("size" + std::to_string(sizes_.size()));
+    const std::optional<RoundedByCoefficients> upper = RoundCoefficients(unrounded);
+    sizes_[var] = {unrounded, upper ? upper->bytes : nullptr};
+    by_hash_.emplace(IdentityHash(unrounded), var);
+    formulas_[var] = tensor.size_bytes;
+    return var;
   }
 
   // Replaces the variables by their formulas in the symbols.
@@ -160,10 +165,13 @@ class RoundedSizes {
   bool ProveLessEqual(const PrimExpr& a, const PrimExpr& b) {
     if (analyzer_.ProveLessEqual(a, b)) return true;
     if (sizes_.empty()) return false;
-    std::vector<PrimVar> vars;
-    for (const Size& size : sizes_) vars.push_back(size.var);
-    const std::optional<arith::LinearForm> difference = arith::DetectLinear(analyzer_.Simplify(b - a), vars);
+    const PrimExpr rest = analyzer_.Simplify(b - a);
+    std::vector<PrimVar> vars = FreePrimVars(rest);
+    std::erase_if(vars, [&](const PrimVar& var) { return !sizes_.contains(var); });
+    const std::optional<arith::LinearForm> difference = arith::DetectLinear(rest, vars);
     if (!difference) return false;
+    std::vector<const Size*> sizes;
+    for (const PrimVar& var : vars) sizes.push_back(&sizes_.at(var));
     std::vector<int64_t> counts;
     for (const PrimExpr& coefficient : difference->coefficients) {
       const auto count = AsConstInt(coefficient);
@@ -174,7 +182,7 @@ class RoundedSizes {
     // count j cancel each other as far as they go: -size i + size j >= 0.
     for (size_t i = 0; i < counts.size(); ++i) {
       for (size_t j = 0; j < counts.size() && counts[i] < 0; ++j) {
-        if (counts[j] <= 0 || !analyzer_.ProveLessEqual(sizes_[i].unrounded, sizes_[j].unrounded)) continue;
+        if (counts[j] <= 0 || !analyzer_.ProveLessEqual(sizes[i]->unrounded, sizes[j]->unrounded)) continue;
         const int64_t both = std::min(-counts[i], counts[j]);
         counts[i] += both;
         counts[j] -= both;
@@ -183,7 +191,7 @@ class RoundedSizes {
     PrimExpr least = difference->constant;
     for (size_t i = 0; i < counts.size(); ++i) {
       if (counts[i] == 0) continue;
-      const PrimExpr& bound = counts[i] > 0 ? sizes_[i].unrounded : sizes_[i].upper;
+      const PrimExpr& bound = counts[i] > 0 ? sizes[i]->unrounded : sizes[i]->upper;
       if (!bound) return false;
       least = least + bound * counts[i];
     }
@@ -194,12 +202,11 @@ class RoundedSizes {
 
  private:
   struct Size {
-    PrimVar var;
     PrimExpr unrounded;
-    PrimExpr rounded;
     PrimExpr upper;  // null: no bound is known
   };
-  std::vector<Size> sizes_;
+  std::unordered_map<PrimVar, Size, RefHash, RefSame> sizes_;
+  std::unordered_multimap<uint64_t, PrimVar> by_hash_;  // of the unrounded sizes
   PrimVarMap formulas_;
   arith::Analyzer analyzer_;
 };
@@ -239,58 +246,101 @@ std::optional<Placement> PlaceMultiples(std::vector<PlannedTensor> tensors, cons
 
 // Places tensors of symbolic sizes. A tensor that no formula can place (many unlike symbols) gets a null offset and
 // stays an allocation of its own.
+class SymbolicPlacer {
+ public:
+  SymbolicPlacer(const std::vector<PlannedTensor>& tensors, const std::vector<PrimExpr>& sizes, RoundedSizes& rounded)
+      : tensors_(tensors), sizes_(sizes), rounded_(rounded), placed_(tensors), places_(tensors.size()) {
+    for (const PrimExpr& size : sizes) typical_sizes_.push_back(TypicalValue(rounded.Formula(size)));
+    result_.offsets.resize(tensors.size());
+  }
+
+  Placement Run(const std::vector<size_t>& order) {
+    for (size_t i : order) Place(i);
+    return std::move(result_);
+  }
+
+ private:
+  struct PlaceOfTensor {
+    PrimExpr offset, end;
+    double typical_offset = 0, typical_end = 0;
+  };
+  // With very many tensors alive at once, a tensor for which so many proofs found no place goes to the arena's end.
+  static constexpr int kMaxProofs = 256;
+
+  void Place(size_t i) {
+    const PrimExpr offset = FreeOffset(i);
+    const PrimExpr end = rounded_.Simplify(offset + sizes_[i]);
+    PrimExpr higher = peak_;
+    if (rounded_.ProveLessEqual(peak_, end)) {
+      higher = end;
+    } else if (!rounded_.ProveLessEqual(end, peak_)) {
+      higher = rounded_.Simplify(Max(peak_, end));
+    }
+    const PrimExpr formula = rounded_.Formula(offset), peak_formula = rounded_.Formula(higher);
+    if (!FitsFormula(formula) || !FitsFormula(peak_formula)) return;
+    const double typical = TypicalValue(formula);
+    places_[i] = {offset, end, typical, typical + typical_sizes_[i]};
+    peak_ = higher;
+    result_.offsets[i] = formula;
+    result_.peak = peak_formula;
+    placed_.Add(i);
+  }
+
+  // The lowest of 0 and the ends of the tensors alive at the same time that is proved to be free; otherwise the end of
+  // the arena, which is free for all values of the symbols.
+  PrimExpr FreeOffset(size_t i) {
+    const std::vector<size_t> neighbours = placed_.Overlapping(tensors_[i]);
+    std::vector<std::pair<double, PrimExpr>> candidates{{0, Int64(0)}};
+    for (size_t j : neighbours) candidates.emplace_back(places_[j].typical_end, places_[j].end);
+    const auto is_lower = [](const auto& a, const auto& b) { return a.first < b.first; };
+    std::stable_sort(candidates.begin(), candidates.end(), is_lower);
+    std::vector<std::pair<double, double>> ranges;
+    for (size_t j : neighbours) ranges.emplace_back(places_[j].typical_offset, places_[j].typical_end);
+    std::sort(ranges.begin(), ranges.end());
+    int proofs_left = kMaxProofs;
+    // Where tensors overlap for typical values, the place is not free, and no proof is needed. `reached` is where the
+    // tensors end that begin below the candidate's end.
+    double reached = 0;
+    size_t next = 0;
+    for (const auto& [typical, candidate] : candidates) {
+      for (; next < ranges.size() && ranges[next].first < typical + typical_sizes_[i]; ++next) {
+        reached = std::max(reached, ranges[next].second);
+      }
+      if (reached > typical) continue;
+      if (StructuralEqual(candidate, peak_)) return candidate;
+      if (IsFree(candidate, sizes_[i], typical + typical_sizes_[i], neighbours, proofs_left)) return candidate;
+      if (proofs_left <= 0) break;
+    }
+    return peak_;
+  }
+
+  bool IsFree(const PrimExpr& offset, const PrimExpr& size, double typical_end, const std::vector<size_t>& neighbours,
+              int& proofs_left) {
+    const PrimExpr end = offset + size;
+    return std::ranges::all_of(neighbours, [&](size_t j) {
+      if (proofs_left-- <= 0) return false;
+      const bool is_below = typical_end <= places_[j].typical_offset;
+      return is_below ? rounded_.ProveLessEqual(end, places_[j].offset)
+                      : rounded_.ProveLessEqual(places_[j].end, offset);
+    });
+  }
+
+  const std::vector<PlannedTensor>& tensors_;
+  const std::vector<PrimExpr>& sizes_;
+  RoundedSizes& rounded_;
+  LiveTensors placed_;
+  std::vector<PlaceOfTensor> places_;
+  std::vector<double> typical_sizes_;
+  PrimExpr peak_ = Int64(0);
+  Placement result_{{}, Int64(0)};
+};
+
 Placement PlaceSymbolic(const std::vector<PlannedTensor>& tensors, const std::vector<size_t>& order) {
   RoundedSizes rounded;
-  std::vector<PrimExpr> sizes, offsets(tensors.size());
+  std::vector<PrimExpr> sizes;
   for (const PlannedTensor& tensor : tensors) sizes.push_back(rounded.Add(tensor));
-  Placement result{std::vector<PrimExpr>(tensors.size()), Int64(0)};
   if (const std::optional<Placement> placement = PlaceMultiples(tensors, order, sizes, rounded)) return *placement;
-  PrimExpr peak = Int64(0);
-  LiveTensors placed(tensors);
-  std::vector<double> typical_sizes, typical_offsets(tensors.size());
-  for (const PrimExpr& size : sizes) typical_sizes.push_back(TypicalValue(rounded.Formula(size)));
-  for (size_t i : order) {
-    const std::vector<size_t> neighbours = placed.Overlapping(tensors[i]);
-    auto end_of = [&](size_t j) { return rounded.Simplify(offsets[j] + sizes[j]); };
-    auto is_free = [&](double typical, const PrimExpr& offset) {
-      // If the tensors overlap for typical values, the place is not free, and no proof is needed.
-      for (size_t j : neighbours) {
-        if (typical + typical_sizes[i] > typical_offsets[j] && typical_offsets[j] + typical_sizes[j] > typical)
-          return false;
-      }
-      const PrimExpr end = offset + sizes[i];
-      return std::all_of(neighbours.begin(), neighbours.end(), [&](size_t j) {
-        return rounded.ProveLessEqual(end, offsets[j]) || rounded.ProveLessEqual(end_of(j), offset);
-      });
-    };
-    std::vector<std::pair<double, PrimExpr>> candidates{{0, Int64(0)}};
-    for (size_t j : neighbours) candidates.emplace_back(typical_offsets[j] + typical_sizes[j], end_of(j));
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    PrimExpr offset = peak;  // the end of the arena is free for all values of the symbols
-    for (const auto& [typical, candidate] : candidates) {
-      if (is_free(typical, candidate)) {
-        offset = candidate;
-        break;
-      }
-    }
-    const PrimExpr end = rounded.Simplify(offset + sizes[i]);
-    PrimExpr higher = peak;
-    if (rounded.ProveLessEqual(peak, end)) {
-      higher = end;
-    } else if (!rounded.ProveLessEqual(end, peak)) {
-      higher = rounded.Simplify(Max(peak, end));
-    }
-    const PrimExpr formula = rounded.Formula(offset), peak_formula = rounded.Formula(higher);
-    if (!FitsFormula(formula) || !FitsFormula(peak_formula)) continue;
-    offsets[i] = offset;
-    typical_offsets[i] = TypicalValue(formula);
-    peak = higher;
-    result.offsets[i] = formula;
-    result.peak = peak_formula;
-    placed.Add(i);
-  }
-  return result;
+  return SymbolicPlacer(tensors, sizes, rounded).Run(order);
 }
 
 // Returns the tensors with every size rounded coefficient by coefficient, where that is possible.

@@ -97,6 +97,19 @@ TEST_CASE("what no formula of the file can place is left out, and the rest has i
   CheckPlacement(placed, of_placed, values);
 }
 
+TEST_CASE("very many symbolic tensors that are alive together never overlap") {
+  const PrimVar n = MakePrimVar("n");
+  std::mt19937 random(9);
+  std::vector<PlannedTensor> tensors;
+  for (int i = 0; i < 600; ++i) {
+    const int64_t first = static_cast<int64_t>(random() % 300);
+    tensors.push_back(
+        MakePlanned({n, Int64(static_cast<int64_t>(1 + random() % 9))}, DataType::Float(32), {}, first, first + 300));
+  }
+  const Placement placement = PlaceTensors(tensors);
+  for (int64_t value : {0, 1, 17, 1000}) CheckPlacement(tensors, placement, {{n, Int64(value)}});
+}
+
 TEST_CASE("the bytes of bounded symbols are those of their upper bounds") {
   const PrimVar n = MakePrimVar("n"), m = MakePrimVar("m");
   const Attrs bounds = {{"tir_var_upper_bound", AttrDict{{"n", int64_t{10}}}}};
