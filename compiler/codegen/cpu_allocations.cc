@@ -1,8 +1,15 @@
 // Stack and workspace. Buffers begin at multiples of 64 bytes.
 #include "compiler/codegen/cpu_allocations.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/dim_code_lowering.h"
+#include "compiler/ir/structural.h"
 
 namespace ingot::codegen {
 namespace {
@@ -10,6 +17,47 @@ namespace {
 constexpr int64_t kBufferAlignment = 64;
 
 int64_t ElementBytes(const ir::Buffer& buffer) { return (buffer->dtype.total_bits() + 7) / 8; }
+
+// The product of a number and extents.
+struct Product {
+  ir::PrimExpr number;
+  std::vector<ir::PrimExpr> extents;
+};
+
+size_t FindExtent(const Product& product, const ir::PrimExpr& extent) {
+  const auto& extents = product.extents;
+  const auto is_equal = [&](const ir::PrimExpr& other) { return ir::StructuralEqual(other, extent); };
+  return static_cast<size_t>(std::ranges::find_if(extents, is_equal) - extents.begin());
+}
+
+// Returns the sum of the products, with extents that several of them share outside of brackets.
+ir::PrimExpr FactoredSum(std::vector<Product> products) {
+  const ir::PrimExpr* shared = nullptr;
+  std::ptrdiff_t most = 1;
+  for (const Product& product : products) {
+    for (const ir::PrimExpr& extent : product.extents) {
+      const auto count = std::ranges::count_if(
+          products, [&](const Product& other) { return FindExtent(other, extent) < other.extents.size(); });
+      if (count > most) std::tie(shared, most) = std::pair(&extent, count);
+    }
+  }
+  ir::PrimExpr sum = ir::Int64(0);
+  if (shared == nullptr) {
+    for (const auto& [number, extents] : products) {
+      sum = sum + std::accumulate(extents.begin(), extents.end(), number, std::multiplies());
+    }
+    return sum;
+  }
+  const ir::PrimExpr factor = *shared;
+  std::vector<Product> multiples, others;
+  for (Product& product : products) {
+    const size_t at = FindExtent(product, factor);
+    const bool is_multiple = at < product.extents.size();
+    if (is_multiple) product.extents.erase(product.extents.begin() + static_cast<std::ptrdiff_t>(at));
+    (is_multiple ? multiples : others).push_back(std::move(product));
+  }
+  return factor * FactoredSum(std::move(multiples)) + FactoredSum(std::move(others));
+}
 
 }  // namespace
 
@@ -68,12 +116,30 @@ llvm::Value* CpuAllocations::AllocateInWorkspace(const ir::Buffer& buffer) {
   llvm::Value* offset = exprs_.EmitIndex(workspace_bytes_);
   workspace_bytes_ =
       workspace_bytes_ + ir::FloorDiv(size + (kBufferAlignment - 1), ir::Int64(kBufferAlignment)) * kBufferAlignment;
+  workspaces_.push_back(buffer);
   return b_.CreateInBoundsGEP(b_.getInt8Ty(), workspace, offset, buffer->name);
 }
 
 Result<DimCode> CpuAllocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints) const {
-  // The canonical form adds workspaces of equal size up to one term, which keeps the formula short.
-  return LowerToDimCode(arith::Analyzer().Simplify(workspace_bytes_), ints);
+  // The canonical form adds workspaces of equal size up to one term, which mostly keeps the formula short.
+  arith::Analyzer analyzer;
+  Result<DimCode> canonical = LowerToDimCode(analyzer.Simplify(workspace_bytes_), ints);
+  if (canonical.ok()) return canonical;
+  // It also multiplies sums out. Where that makes it too long, the extents stay as they are, and a constant at the end
+  // has room for the rounding of each buffer.
+  std::vector<Product> products;
+  for (const ir::Buffer& buffer : workspaces_) {
+    Product& product = products.emplace_back(Product{ir::Int64(ElementBytes(buffer)), {}});
+    for (const ir::PrimExpr& dim : buffer->shape) {
+      if (const auto number = ir::AsConstInt(dim)) {
+        product.number = product.number * *number;
+      } else {
+        product.extents.push_back(ir::Cast(DataType::Int(64), dim));
+      }
+    }
+  }
+  const int64_t rounding = (kBufferAlignment - 1) * std::ssize(workspaces_);
+  return LowerToDimCode(FactoredSum(std::move(products)) + rounding, ints);
 }
 
 }  // namespace ingot::codegen

@@ -41,7 +41,8 @@ class CpuAllocations {
   llvm::IRBuilder<>& b_;
   const int64_t max_local_bytes_;
   std::unordered_map<const llvm::Function*, int64_t> local_bytes_;
-  ir::PrimExpr workspace_bytes_;
+  std::vector<ir::Buffer> workspaces_;
+  ir::PrimExpr workspace_bytes_;  // with each of them rounded up
 };
 
 }  // namespace ingot::codegen

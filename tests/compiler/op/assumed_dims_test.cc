@@ -32,18 +32,6 @@ struct ConstantDim {
   int axis;
 };
 constexpr ConstantDim kConstantDims[] = {
-    // The formula of a workspace has at most 64 steps, which three spatial axes and a spread kernel exceed.
-    {"nn.avg_pool3d", 0, kSpatial},
-    {"nn.conv3d", 0, kSpatial},
-    {"nn.conv3d", 1, kSpatial},
-    {"nn.conv2d_transpose", 0, kSpatial},
-    {"nn.conv2d_transpose", 1, kSpatial},
-    {"nn.conv3d_transpose", 0, kSpatial},
-    {"nn.conv3d_transpose", 1, kSpatial},
-    {"nn.lp_pool3d", 0, kSpatial},
-    {"nn.max_pool3d", 0, kSpatial},
-    // So does the workspace of attention over a mask of four symbols, unless the number of queries is known.
-    {"nn.attention", 0, 1},
     // These are parts of what the operator is.
     {"gather_nd", 1, -1},
     {"matmul_packed", 1, 2},
