@@ -97,13 +97,17 @@ class Finder : public StmtVisitor {
   int in_index_ = 0;
 };
 
-// Rewrites the body for equal extents: each pair becomes one symbol.
+// Rewrites the body for equal extents: each pair becomes one symbol, or the number that one of them is.
 class Equalizer : public StmtMutator {
  public:
   explicit Equalizer(const std::vector<Extents>& equal) : equal_(equal) {
     for (const Extents& extents : equal) {
       const PrimVar own = AsRef<PrimVarNode>(extents.own);
       if (own == nullptr) continue;
+      if (AsConstInt(extents.whole)) {
+        symbols_.emplace(own, extents.whole);
+        continue;
+      }
       const auto known =
           std::ranges::find_if(wholes_, [&](const auto& whole) { return StructuralEqual(whole.first, extents.whole); });
       if (known != wholes_.end()) {
