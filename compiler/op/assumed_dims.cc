@@ -80,6 +80,15 @@ class Assumptions {
     if (ir::IsConstInt(actual, 1) || DimsEqual(actual, whole)) return;
     unproved.push_back({actual, ir::Select(ir::Equal(actual, ir::Int64(1)), ir::Int64(1), whole)});
   }
+  // The two are equal, or one of them is 1.
+  void BroadcastsWith(const ir::PrimExpr& actual, const ir::PrimExpr& other) {
+    if (ir::IsConstInt(actual, 1) || ir::IsConstInt(other, 1)) return;
+    if (ir::AsConstInt(actual)) return BroadcastsTo(other, actual);
+    if (ir::AsConstInt(other) || DimsEqual(actual, other)) return BroadcastsTo(actual, other);
+    const ir::PrimExpr one = ir::Int64(1);
+    const ir::PrimExpr expected = ir::Select(ir::Equal(actual, one), one, other);
+    unproved.push_back({actual, ir::Select(ir::Equal(other, one), actual, expected)});
+  }
   // The operand's dims broadcast to those of a whole, aligned at the end; the last `skipped` ones are left out.
   void BroadcastTo(size_t operand, const Dims& whole, size_t skipped = 0) {
     const Dims& own = dims(operand);
@@ -97,12 +106,21 @@ class Assumptions {
   bool known_ = true;
 };
 
-// The result's dims are those that all operands broadcast to.
+// Aligned at the end, each operand's dims broadcast with those that the operands before it broadcast to.
 void Broadcast(Assumptions& a) {
-  const auto* result = ir::As<ir::TensorTypeNode>(a.call()->type);
-  if (result == nullptr || !result->dims) return;
+  Dims whole;  // from the last axis on
   for (size_t i = 0; i < a.num_operands(); ++i) {
-    if (a.is_tensor(i)) a.BroadcastTo(i, *result->dims);
+    if (!a.is_tensor(i)) continue;
+    const Dims& own = a.dims(i);
+    for (size_t at = 0; at < own.size(); ++at) {
+      const ir::PrimExpr& dim = own[own.size() - 1 - at];
+      if (at == whole.size()) {
+        whole.push_back(dim);
+      } else {
+        a.BroadcastsWith(dim, whole[at]);
+        whole[at] = BroadcastDim(whole[at], dim);
+      }
+    }
   }
 }
 
@@ -137,7 +155,7 @@ void Squeeze(Assumptions& a) {
     return;
   }
   for (const ir::PrimExpr& dim : a.dims(0)) {
-    if (!ir::AsConstInt(dim)) a.Is(ir::Select(ir::Equal(dim, ir::Int64(1)), ir::Int64(1), ir::Int64(0)), ir::Int64(0));
+    if (!ir::AsConstInt(dim)) a.Is(dim, ir::Select(ir::Equal(dim, ir::Int64(1)), ir::Int64(0), dim));
   }
 }
 
@@ -158,16 +176,15 @@ void Einsum(Assumptions& a) {
   const Result<EinsumLabels> labels = ParseEinsum(a.call()->attrs.GetString("subscripts"), ranks);
   if (!labels.ok()) return;
   std::map<int, ir::PrimExpr> extents;
-  const auto for_each = [&](const auto& fn) {
-    for (size_t i = 0; i < a.num_operands(); ++i) {
-      for (size_t axis = 0; axis < labels->inputs[i].size(); ++axis) fn(labels->inputs[i][axis], a.dims(i)[axis]);
+  for (size_t i = 0; i < a.num_operands(); ++i) {
+    for (size_t axis = 0; axis < labels->inputs[i].size(); ++axis) {
+      const ir::PrimExpr& dim = a.dims(i)[axis];
+      const auto [extent, is_first] = extents.try_emplace(labels->inputs[i][axis], dim);
+      if (is_first) continue;
+      a.BroadcastsWith(dim, extent->second);
+      extent->second = BroadcastDim(extent->second, dim);
     }
-  };
-  for_each([&](int label, const ir::PrimExpr& dim) {
-    ir::PrimExpr& extent = extents.try_emplace(label, dim).first->second;
-    extent = BroadcastDim(extent, dim);
-  });
-  for_each([&](int label, const ir::PrimExpr& dim) { a.BroadcastsTo(dim, extents.at(label)); });
+  }
 }
 
 // Operands from the second on have one element for each place along an axis of the first.

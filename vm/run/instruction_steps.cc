@@ -371,7 +371,12 @@ Status InstructionSteps::Match(const CallRecord& record, const op::Match<FrameOf
   for (size_t i = 0; i < to.dims.size(); ++i) {
     if (!to.dims[i]) continue;
     INGOT_ASSIGN_OR_RETURN(const int64_t expected, to.dims[i]->Evaluate(slots));
-    if (expected != extents[i]) return mismatch(ShapeToString(from.dtype, {extents, to.dims.size()}));
+    if (expected == extents[i]) continue;
+    if (from.is_tensor()) return mismatch(ShapeToString(from.dtype, {extents, to.dims.size()}));
+    const Signature& signature = function.signature;
+    return Status(StatusCode::kBadInput, {DescribeRegister(function, source.src()), ": dimension ", i, " is ",
+                                          DescribeDim(from.dims[i], extents[i], signature, slots), ", expected ",
+                                          DescribeDim(to.dims[i], expected, signature, slots)});
   }
   if (to_slot == from_slot) return Status();
   Drop(to, to_slot);

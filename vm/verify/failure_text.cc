@@ -57,4 +57,16 @@ std::string DescribeExpected(const Type& type, const Signature& signature, std::
   return text;
 }
 
+std::string DescribeDim(const Dim& dim, int64_t value, const Signature& signature, std::span<const int64_t> symbols) {
+  const std::string number = std::to_string(value);
+  if (!dim || dim->is_constant()) return number;
+  std::span<const DimStep> steps = dim->steps();
+  const bool is_choice = steps.back().op == DimOp::kSelect;
+  if (!is_choice) return StrCat({dim->ToString(signature.symbol_names()), " = ", number});
+  while (steps.back().op == DimOp::kSelect) steps = steps.first(steps.size() - 1);
+  const auto slot = static_cast<size_t>(steps.back().value);
+  if (steps.back().op != DimOp::kSlot || symbols[slot] != value) return number;
+  return StrCat({signature.symbols[slot].name, " = ", number});
+}
+
 }  // namespace ingot::vm

@@ -20,5 +20,8 @@ std::string DescribeRegister(const Function& function, RegisterId id);
 
 // A type over a signature's symbols with the values of those that its dims name: "float32[n, 4] with n = 3".
 std::string DescribeExpected(const Type& type, const Signature& signature, std::span<const int64_t> symbols);
+// "n + 1 = 3", or "3" of a constant and of what is not known. Of a dim that chooses among others (one that broadcasts)
+// the symbol that it chose is shown, where it is the last alternative.
+std::string DescribeDim(const Dim& dim, int64_t value, const Signature& signature, std::span<const int64_t> symbols);
 
 }  // namespace ingot::vm

@@ -208,6 +208,36 @@ TEST_CASE("dims that nobody proved equal are compared at run time, for every ope
 }
 
 // Operands may stand in a tuple that is a variable: the result of another call, or a tuple that is bound to a name.
+// The two dims that differ, each by its name and value, however many alternatives the formula has.
+TEST_CASE("the message of dims that do not broadcast names them") {
+  const Result<ir::IRModule> module = script::ParseModule(R"(
+from tvm.script import ir as I, relax as R, tirx as T
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("m", "k"), "float32"), z: R.Tensor(("p", 4), "float32")):
+        a = R.add(x, y)
+        b = R.add(a, z)
+        return b
+)",
+                                                          "module.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  const Result<std::unique_ptr<driver::JitModule>> jit = driver::JitModule::Compile(*module, {});
+  REQUIRE_MESSAGE(jit.ok(), jit.status().message());
+  const auto message = [&](std::vector<int64_t> x, std::vector<int64_t> y, std::vector<int64_t> z) -> std::string {
+    const DataType dtype = DataType::Float(32);
+    const auto results = Run(**jit, {NewReference(dtype, x), NewReference(dtype, y), NewReference(dtype, z)});
+    return std::string(results.status().message());
+  };
+  CHECK(message({2, 4}, {1, 1}, {2, 4}) == "");
+  CHECK(message({1, 4}, {3, 4}, {3, 4}) == "");
+  CHECK(message({2, 4}, {3, 4}, {2, 4}).find("is m = 3, expected n = 2") != std::string::npos);
+  CHECK(message({2, 4}, {2, 3}, {2, 4}).find("is k = 3, expected 4") != std::string::npos);
+  CHECK(message({2, 4}, {1, 4}, {3, 4}).find("is p = 3, expected n = 2") != std::string::npos);
+  CHECK(message({1, 4}, {2, 4}, {3, 4}).find("is p = 3, expected 2") != std::string::npos);
+}
+
 TEST_CASE("operands that a tuple variable holds are compared, too") {
   const Result<ir::IRModule> module = script::ParseModule(R"(
 from tvm.script import ir as I, relax as R, tirx as T
