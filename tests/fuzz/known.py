@@ -8,7 +8,6 @@ KNOWN_WRONG = [
     (r"refused: .*(a symbolic dimension scaled|antialias of a symbolic dimension|of symbolic dimensions|"
      r"with strides over a symbolic dimension|with a symbolic dimension)",
      "resizing by a part, unpooling, and places of maxima by auto_pad SAME, of constant dims alone"),
-    (r"refused: .*dimension \w+ may differ from its target size.*\[Expand", "Expand of a symbol to a computed size"),
     (r"refused: .*a scanned output whose shape changes from trip to trip", "scanned outputs of changing shapes"),
 ]
 

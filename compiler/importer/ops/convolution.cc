@@ -367,6 +367,7 @@ Outputs MaxUnpool(const NodeImporter& node) {
     const int64_t more = window.kernel[i] - window.padding[i] - window.padding[window.rank() + i];
     dims.push_back(op::SimplifyDim((in[2 + i] - 1) * window.strides[i] + more));
   }
+  indices = WithDims(node, std::move(indices), in);
   const PrimExpr count = Product(dims);
   INGOT_ASSIGN_OR_RETURN(Expr flat, node.Bind("zeros", {ShapeOf({count})}, {{"dtype", *type->dtype}}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({Product(in)})}));

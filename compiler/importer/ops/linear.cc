@@ -54,6 +54,7 @@ Outputs Gemm(const NodeImporter& node) {
   if (beta != 1) {
     INGOT_ASSIGN_OR_RETURN(c, scaled(std::move(c), beta));
   }
+  INGOT_ASSIGN_OR_RETURN(c, BroadcastInto(node, std::move(c), *ir::As<ir::TensorTypeNode>(product->type)->dims));
   return One(node.Call("add", {product, c}));
 }
 

@@ -37,7 +37,9 @@ Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector
     if (own.size() != 1) return node.Invalid("a scale or zero point of rank " + std::to_string(own.size()));
     std::vector<PrimExpr> spread(dims.size(), ir::Int64(1));
     spread[at] = own[0];
-    return node.Bind("reshape", {param, ShapeOf(spread)});
+    INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(spread)}));
+    spread[at] = dims[at];
+    return BroadcastInto(node, std::move(param), spread);
   }
   if (block < 0 || own.size() != dims.size() || !op::DimsEqual(own[at] * block, dims[at])) {
     return node.Unsupported("blocks of " + std::to_string(block) + " that do not divide their axis");

@@ -232,9 +232,11 @@ Outputs AffineGrid(const NodeImporter& node) {
   if (*type->dtype != DataType::Float(32)) {
     INGOT_ASSIGN_OR_RETURN(grid, node.Bind("astype", {grid}, {{"dtype", *type->dtype}}));
   }
+  const auto rows = static_cast<int64_t>(spatial.size());
+  theta = WithDims(node, std::move(theta), {ir::Int64(size[0]), ir::Int64(rows), ir::Int64(rows + 1)});
   INGOT_ASSIGN_OR_RETURN(theta, node.Bind("permute_dims", {theta}, {{"axes", AttrValue::Ints({0, 2, 1})}}));
   INGOT_ASSIGN_OR_RETURN(Expr moved, node.Bind("matmul", {grid, theta}));
-  std::vector<PrimExpr> dims = {(*type->dims)[0]};
+  std::vector<PrimExpr> dims = {ir::Int64(size[0])};
   for (int64_t length : spatial) dims.push_back(ir::Int64(length));
   dims.push_back(ir::Int64(static_cast<int64_t>(spatial.size())));
   return One(ReshapeTo(node, std::move(moved), std::move(dims)));

@@ -48,15 +48,19 @@ Outputs CausalConvWithState(const NodeImporter& node) {
 // circular.
 Outputs TensorScatter(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr cache, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const Expr update, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(Expr update, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> room, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 1));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> in, StaticRankDims(node, 1));
   INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("mode", "linear"));
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", -2));
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, std::ssize(in)));
   if (mode != "linear" && mode != "circular") return node.Invalid("mode is \"" + mode + "\"");
   if (axis == 0 || room.size() != in.size())
     return node.Invalid("the axis is that of the batch, or the ranks are unlike");
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (static_cast<int64_t>(i) != axis) in[i] = room[i];
+  }
+  update = WithDims(node, std::move(update), in);
   const DataType index = DataType::Int(64);
   const PrimExpr& length = in[static_cast<size_t>(axis)];
   std::vector<PrimExpr> along(in.size(), ir::Int64(1)), batch = along;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "compiler/arith/analyzer.h"
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/broadcast.h"
 #include "compiler/op/infer.h"
 #include "runtime/tensor.h"
 
@@ -143,23 +143,24 @@ Outputs Expand(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.DataInts(1, "the shape"));
-  std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1));
+  std::vector<PrimExpr> out(std::max(in.size(), shape.size()), ir::Int64(1)), targets, expected;
   for (size_t i = 0; i < in.size(); ++i) out[out.size() - in.size() + i] = in[i];
   for (size_t i = 0; i < shape.size(); ++i) {
-    const auto value = ir::AsConstInt(shape[i]);
+    const PrimExpr& target = shape[i];
+    const auto value = ir::AsConstInt(target);
     if (value && *value < 0) return node.Invalid("the shape holds " + std::to_string(*value));
     PrimExpr& dim = out[out.size() - shape.size() + i];
-    if (ir::IsConstInt(shape[i], 1)) continue;
-    if (ir::IsConstInt(dim, 1)) {
-      dim = shape[i];
-    } else if (value ? !ir::AsConstInt(dim) : !arith::Analyzer().ProveEqual(dim, shape[i])) {
-      if (ir::AsConstInt(dim)) continue;  // the symbol is 1 or equal
-      return node.Unsupported("dimension " + op::Describe(dim) + " may differ from its target " +
-                              op::Describe(shape[i]));
-    } else {
-      dim = shape[i];
+    if (!value && !ir::IsConstInt(dim, 1) && !op::DimsEqual(dim, target)) {
+      // Whether the dim fits the result is an assumption of broadcast_to; that the target does is compared here.
+      const PrimExpr one = ir::Int64(1);
+      const PrimExpr fits = ir::Select(ir::Equal(target, one), one, dim);
+      targets.push_back(target);
+      expected.push_back(ir::AsConstInt(dim) ? fits : ir::Select(ir::Equal(dim, one), target, fits));
     }
+    dim =
+        value && ir::AsConstInt(dim) && !ir::IsConstInt(dim, 1) && *value != 1 ? target : op::BroadcastDim(dim, target);
   }
+  if (!targets.empty()) node.Match(ShapeOf(std::move(targets)), ir::Make<ir::ShapeTypeNode>(std::move(expected)));
   return One(node.Call("broadcast_to", {x, ShapeOf(std::move(out))}));
 }
 

@@ -1,8 +1,11 @@
 // Each helper is one or two calls of operators through NodeImporter.
 #include "compiler/importer/ops/util.h"
 
+#include <algorithm>
+
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/float_format.h"
+#include "compiler/op/infer.h"
 
 namespace ingot::importer {
 
@@ -63,6 +66,25 @@ Outputs Fields(Result<Expr> call) {
     fields.push_back(ir::Make<ir::TupleGetItemNode>(*call, static_cast<int64_t>(i), type->fields[i]));
   }
   return fields;
+}
+
+Expr WithDims(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims) {
+  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
+  const bool is_proved = type->dims && std::ranges::equal(*type->dims, dims, op::DimsEqual);
+  if (is_proved) return x;
+  const auto dtype = type->dtype;
+  return node.Match(std::move(x), ir::Make<ir::TensorTypeNode>(std::move(dims), dtype));
+}
+
+Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& dims) {
+  const std::vector<PrimExpr>& own = *ir::As<ir::TensorTypeNode>(x->type)->dims;
+  bool is_proved = own.size() <= dims.size();
+  for (size_t i = 1; is_proved && i <= own.size(); ++i) {
+    const PrimExpr& dim = own[own.size() - i];
+    is_proved = ir::IsConstInt(dim, 1) || op::DimsEqual(dim, dims[dims.size() - i]);
+  }
+  if (is_proved) return x;
+  return node.Bind("broadcast_to", {std::move(x), ShapeOf(dims)});
 }
 
 // Returns a view with other dims; x itself if it has these dims.

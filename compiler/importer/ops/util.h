@@ -34,6 +34,11 @@ Result<int64_t> NormaliseAxis(const NodeImporter& node, int64_t axis, int64_t ra
 Outputs One(Result<Expr> value);
 // Returns the fields of a call with several results.
 Outputs Fields(Result<Expr> call);
+// The tensor with these dims, which are compared at run time where nothing proves them.
+Expr WithDims(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
+// The tensor such that it never enlarges what has these dims by broadcasting with it: as it is where that is proved,
+// otherwise broadcast to them, which compares its own dims at run time.
+Result<Expr> BroadcastInto(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& dims);
 Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> dims);
 // Returns a constant of integers below 8 bits as one of 8 bits, which kernels support; anything else as it is.
 Result<Expr> Unpacked(Expr x);
