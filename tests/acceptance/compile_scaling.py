@@ -7,7 +7,8 @@ refusals, and executables that the loader refuses. Further models declare tensor
 usage: compile_scaling.py BIN_DIR [--full] [--only NAME] [--report FILE]    exits 77 (skipped) without numpy and onnx
 
 Times are processor times of the compiler, so that other work on the machine matters little. The short form
-takes small sizes; --full takes those that real exporters reach: 1,000 inputs or outputs and 100,000 nodes."""
+takes small sizes; --full takes those that real exporters reach: 1,000 inputs or outputs and 100,000 nodes. --report
+writes the families' rows as a table in Markdown, which tests/README.md has."""
 import os, pathlib, resource, subprocess, sys, tempfile, time
 
 try:
@@ -447,9 +448,11 @@ def main():
     failures = 0
 
     def say(line):
-        for file in (sys.stdout, report):
-            if file:
-                print(line, file=file, flush=True)
+        print(line, flush=True)
+
+    def tell(*cells):
+        if report:
+            print("|", " | ".join(map(str, cells)), "|", file=report, flush=True)
 
     def judged(name, wrong):
         """Whether this is a failure, and what the line ends with."""
@@ -464,6 +467,8 @@ def main():
         base = compile(chain("Tanh")(1))
         say(f"the smallest model: {base:.2f} s")
         say(f"{'family':34} {'n':>7} {'n s':>8} {'2n s':>8} {'4n s':>8} {'exponent':>9}")
+        tell("model", "n", "n: s", "2n: s", "4n: s", "exponent")
+        tell(*["---"] * 6)
         for name, short_n, full_n, build in FAMILIES:
             n = full_n if full else short_n
             if not n or only not in name:
@@ -483,6 +488,7 @@ def main():
                 wrong = "grows clearly faster than the graph"
             shown = [f"{t:8.2f}" if not isinstance(t, str) else f"{'-':>8}" for t in times] + ["        "] * 3
             failed, remark = judged(name, wrong)
+            tell(name, n, *[cell.strip() for cell in shown[:3]], "" if grows is None else f"{grows:.2f}")
             say(f"{name:34} {n:7} {' '.join(shown[:3])} {'' if grows is None else f'{grows:.2f}':>9}{remark}")
             failures += failed
         for name, build in SINGLE:
