@@ -1056,7 +1056,7 @@ def window(d, op):
     attrs = {"periodic": d.int(0, 1)}
     if d.chance(0.5):
         attrs["output_datatype"] = d.pick(TensorProto.FLOAT, TensorProto.DOUBLE)
-    return Case(op, [np.array(d.int(2, 9), I64)], attrs, constants=(0,), opset=17)
+    return Case(op, [np.array(d.int(1, 9), I64)], attrs, constants=(0,), opset=17)
 
 
 @corner("Scatter")

@@ -208,7 +208,8 @@ Outputs CosineWindow(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(number));
   constexpr int64_t kMaxSize = int64_t{1} << 24;
   if (size.size() != 1 || size[0] < 0 || size[0] > kMaxSize) return node.Invalid("the size is no length of a window");
-  const double period = static_cast<double>(periodic != 0 ? size[0] : std::max<int64_t>(size[0] - 1, 1));
+  // A symmetric window of one element divides zero by zero, in the specification's function, too.
+  const double period = static_cast<double>(periodic != 0 ? size[0] : size[0] - 1);
   std::vector<double> values;
   for (int64_t i = 0; i < size[0]; ++i) {
     const double angle = 2 * 3.14159265358979323846 * static_cast<double>(i) / period;
