@@ -3,8 +3,10 @@
 A model is evaluated node by node. Every float is widened before it is read, so that no rounding of float32 or float16
 shows. The operators of DEFINITIONS are formulas in numpy, written after the specification's text: those of which ONNX
 Runtime's or onnx.reference's kernel takes a short cut that shows beside NaN and infinities (a sliding sum, a padding
-of NaN, products with a padding of zeros). All others are onnx.reference's, given float64."""
+of NaN, products with a padding of zeros), or is less exact than its dtype (Erf in float64). All others are
+onnx.reference's, given float64."""
 import itertools
+import math
 
 import numpy as np
 from onnx import numpy_helper
@@ -95,11 +97,52 @@ def lrn(node, x):
     return [x / (given.get("bias", 1.0) + given.get("alpha", 1e-4) / size * total) ** given.get("beta", 0.75)]
 
 
+def lp_pool(node, x):
+    kernel, p = attributes(node)["kernel_shape"], attributes(node).get("p", 2)
+    strides, dilations, pads, lengths = windows(node, x, kernel)
+    y = np.zeros(x.shape[:2] + tuple(lengths))
+    for place in itertools.product(*map(range, lengths)):
+        hit = [at for _, at in taps(place, kernel, strides, dilations, pads, x.shape[2:])]
+        y[(slice(None), slice(None)) + place] = sum(np.abs(x[(slice(None), slice(None)) + at]) ** p for at in hit)
+    return [y ** (1 / p)]
+
+
 def hard_swish(_, x):
     return [x * np.clip(x / 6 + 0.5, 0, 1)]
 
 
-DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "HardSwish": hard_swish}
+def erf(_, x):
+    return [np.vectorize(math.erf, otypes=[float])(x)]
+
+
+def mean_variance_normalization(node, x):
+    axes = tuple(attributes(node).get("axes", [0, 2, 3]))
+    centred = x - x.mean(axis=axes, keepdims=True)
+    return [centred / (np.sqrt(np.square(centred).mean(axis=axes, keepdims=True)) + 1e-9)]
+
+
+def exponentials(node, x, opset):
+    """(x less its greatest, the sum of its exponentials) along the axis; until opset 13 the axis began a matrix's rows."""
+    axis = attributes(node).get("axis", 1 if opset < 13 else -1)
+    if opset < 13:
+        x, axis = x.reshape(int(np.prod(x.shape[:axis])), -1), 1
+    shifted = x - x.max(axis=axis, keepdims=True)
+    return shifted, np.exp(shifted).sum(axis=axis, keepdims=True)
+
+
+def softmax(node, x, opset):
+    shifted, total = exponentials(node, x, opset)
+    return [(np.exp(shifted) / total).reshape(x.shape)]
+
+
+def log_softmax(node, x, opset):
+    shifted, total = exponentials(node, x, opset)
+    return [(shifted - np.log(total)).reshape(x.shape)]
+
+
+DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
+               "Erf": erf, "MeanVarianceNormalization": mean_variance_normalization}
+DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
 
 
 def widened(array):
@@ -122,6 +165,8 @@ def renamed(node):
 def evaluate_node(node, given, opset):
     if node.op_type in DEFINITIONS:
         return DEFINITIONS[node.op_type](node, *given)
+    if node.op_type in DEFINITIONS_BY_OPSET:
+        return DEFINITIONS_BY_OPSET[node.op_type](node, *given, opset)
     node = renamed(node)
     arrays = {name: array for name, array in zip(node.input, given) if name}
     return ReferenceEvaluator(small_model([node], list(node.output), arrays, opset)).run(None, arrays)

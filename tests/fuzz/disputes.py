@@ -17,6 +17,7 @@ ROUNDING = 64.0  # units in the last place
 AVOIDED = [
     ("MaxPool GlobalMaxPool ReduceMax ReduceMin ArgMax ArgMin TopK Hardmax Unique DynamicQuantizeLinear QuantizeLinear",
      "NaN among the elements: the specification names no order for it; ONNX Runtime's pools drop it, numpy spreads it"),
+    ("RoiAlign", "the greatest of samples with NaN and infinities among them: likewise"),
     ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
     ("LSTM GRU RNN", "NaN and infinities: ONNX Runtime's activations are clamped, so that NaN becomes a number"),
     ("ReduceLogSum ReduceLogSumExp ReduceL2 ReduceMean", "integers: to what the result rounds is not said"),

@@ -159,7 +159,8 @@ def sequence(g):
             count += 1
         used += [at] if at is not None else []
         current = made
-    end = g.choice(["at", "length", "concat"])
+    # (Of empty parts among others: disputes.py.)
+    end = g.choice(["at", "length"] + ["concat"] * all(v.full for v in used if v.dtype == F32))
     if end == "at":
         at = place(g, count)
         used.append(at)
