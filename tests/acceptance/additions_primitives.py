@@ -18,7 +18,7 @@ USE = """
 
 using namespace ingot::schedule;
 
-std::vector<BlockRV> Use(Schedule& s) { return s.GetConsumers(s.GetBlock("A")); }
+BlockRVs Use(Schedule& s) { return s.GetConsumers(s.GetBlock("A")); }
 static_assert(static_cast<int>(Primitive::kGetConsumers) == static_cast<int>(Primitive::kGetProducers) + 1);
 """
 
