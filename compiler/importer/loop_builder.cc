@@ -30,12 +30,26 @@ using ir::Type;
 
 namespace {
 
-// Collects the symbols that get their values inside of these bindings.
+// Collects the symbols that get their values inside of these bindings, and those that their checks compare with.
 void CollectLocalSymbols(const std::vector<ir::Binding>& bindings, std::vector<PrimVar>& symbols) {
   for (const ir::Binding& binding : bindings) {
     if (!binding.is_match_cast()) continue;
     for (const PrimVar& var : ir::FreePrimVars(binding.match_cast)) symbols.push_back(var);
   }
+}
+
+// Collects symbols that have their values before the loop: of what it begins with, and of what is bound around it.
+void CollectOuterSymbols(const std::vector<Expr>& initial, const std::vector<ir::Binding>& around,
+                         std::vector<PrimVar>& symbols) {
+  const auto collect = [&](const Type& type) {
+    for (const PrimVar& var : ir::FreePrimVars(type)) symbols.push_back(var);
+  };
+  for (const Expr& value : initial) collect(value->type);
+  for (const ir::Binding& binding : around) collect(binding.var->type);
+}
+
+bool Contains(const std::vector<PrimVar>& symbols, const PrimVar& var) {
+  return std::ranges::any_of(symbols, [&](const PrimVar& symbol) { return symbol.same_as(var); });
 }
 
 }  // namespace
@@ -205,10 +219,11 @@ Status LoopBuilder::StackRow(const LoopPlan& plan, size_t k, Body& body, Argumen
   const Expr& row = body.turn.rows[k];
   const auto* tensor = KnownTensor(row->type);
   if (tensor == nullptr) return Status(StatusCode::kUnsupportedModel, "a scanned output that is no tensor");
-  std::vector<PrimVar> local{body.i};
+  std::vector<PrimVar> local{body.i}, outer;
   CollectLocalSymbols(body.bindings, local);
+  CollectOuterSymbols(plan.initial, builder_.bindings(), outer);
   for (const PrimVar& var : ir::FreePrimVars(row->type)) {
-    if (std::ranges::any_of(local, [&](const PrimVar& v) { return v.same_as(var); })) {
+    if (Contains(local, var) && !Contains(outer, var)) {
       return Status(StatusCode::kUnsupportedModel, "a scanned output whose shape changes from trip to trip");
     }
   }

@@ -288,6 +288,19 @@ def parts_of_a_symbolic_axis():
     return Recipe(nodes, {"x": (["S", 2], normal(5, 2))}, {"l": ints(2, 3)})
 
 
+def rows_of_a_loop_beside_an_outer_symbol():
+    """Two scanned outputs: the check of the first one's rows mentions the symbol of the second one's."""
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Less", ["i", "two"], ["go"]), node("Cast", ["i"], ["f"], to=1), node("Add", ["c", "f"], ["next"]),
+         node("Sub", ["c", "x"], ["row"]), node("Identity", ["row"], ["more"])], "body",
+        [info("i", 7, []), info("was", 9, []), info("c", 1, [None, None])],
+        [info("go", 9, []), info("next", 1, [None, None]), info("row", 1, [None, None]),
+         info("more", 1, [None, None])])
+    nodes = [node("Loop", ["trips", "", "x"], ["last", "y", "z"], body=body)]
+    return Recipe(nodes, {"x": (["S", 1], normal(3, 1))}, {"trips": np.int64(5), "two": np.int64(2)})
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -298,7 +311,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            attention_without_a_mask_beside_infinity, masked_attention_beside_nan, same_upper_convolution_with_strides,
            same_lower_convolution_of_groups_with_strides, same_upper_convolution_of_a_short_kernel,
            same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
-           middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis]
+           middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
+           rows_of_a_loop_beside_an_outer_symbol]
 
 
 def expected(recipe):
