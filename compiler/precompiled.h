@@ -1,5 +1,5 @@
-// What nearly every file of the compiler includes, parsed once where headers are precompiled (CMakeLists.txt says when).
-// No file includes this one: each names what it uses.
+// What nearly every file of the compiler includes, parsed once where headers are precompiled (CMakeLists.txt says
+// when). No file includes this one: each names what it uses.
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -1,5 +1,5 @@
-// If becomes an R.if. Loop, Scan and SequenceMap become loops (loop_builder.h); they differ in where the number of trips
-// comes from, and in what a trip takes and gives.
+// If becomes an R.if. Loop, Scan and SequenceMap become loops (loop_builder.h); they differ in where the number of
+// trips comes from, and in what a trip takes and gives.
 #include "compiler/importer/control_flow.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The walk over nodes. Functions of the model, and branches whose condition is known, are expanded where they are called.
-// A node that cannot be imported is noted, and its outputs become stand-ins, so that the walk goes on and finds every
-// other such node.
+// The walk over nodes. Functions of the model, and branches whose condition is known, are expanded where they are
+// called. A node that cannot be imported is noted, and its outputs become stand-ins, so that the walk goes on and finds
+// every other such node.
 #include "compiler/importer/graph_importer.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The walk over an ONNX graph: it imports the nodes once, in order, and keeps the value of each name (scope.h). Each kind
-// of node has an importer of its own: rows of the name map (onnx_ops.h), sequence operators (sequences.h), and nodes
-// that hold graphs (control_flow.h). The graph importer owns these collaborators and the scope of the main graph, joins
-// them, and makes the module at the end.
+// The walk over an ONNX graph: it imports the nodes once, in order, and keeps the value of each name (scope.h). Each
+// kind of node has an importer of its own: rows of the name map (onnx_ops.h), sequence operators (sequences.h), and
+// nodes that hold graphs (control_flow.h). The graph importer owns these collaborators and the scope of the main graph,
+// joins them, and makes the module at the end.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// What visitors and mutators do with the fields that a node lists (node.h, "Fields"): VisitFields visits the children of
-// a node, MutateFields derives the node from the children that became others. For the .cc files of this folder: these
-// templates are compiled once per kind of node.
+// What visitors and mutators do with the fields that a node lists (node.h, "Fields"): VisitFields visits the children
+// of a node, MutateFields derives the node from the children that became others. For the .cc files of this folder:
+// these templates are compiled once per kind of node.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,8 @@ consteval bool HasOperands() {
   bool result = false;
   ForEachField<T>([&result](auto field) {
     using F = std::remove_reference_t<decltype(std::declval<T>().*field.member)>;
-    result = result || std::is_same_v<F, PrimExpr> || std::is_same_v<F, std::vector<PrimExpr>>;
+    result = result || std::is_same_v<F, PrimExpr> || std::is_same_v<F, std::vector<PrimExpr>> ||
+             std::is_same_v<F, Buffer> || std::is_same_v<F, std::vector<IterVar>>;
   });
   return result;
 }

@@ -1,7 +1,7 @@
 // One traversal says what counts: it writes a tree as a sequence of words in which every bound variable is the number
 // of its definition. Equal trees give equal sequences; the hash is the hash of the sequence. So equality and hash can
-// never disagree, and bound variables correspond one to one by construction. What counts of a node is its list of fields
-// (node.h); here stands how each type of field is written.
+// never disagree, and bound variables correspond one to one by construction. What counts of a node is its list of
+// fields (node.h); here stands how each type of field is written.
 #include "compiler/ir/structural.h"
 
 #include <algorithm>

@@ -27,7 +27,8 @@ uint64_t StructuralHash(const Type& type, bool map_free_vars = false);
 uint64_t StructuralHash(const Expr& expr, bool map_free_vars = false);
 // For tables within one process: free variables count by their identity, so that equal names do not collide.
 uint64_t IdentityHash(const PrimExpr& expr);
-// Version of the structural hash: part of tuning keys; it changes whenever equal inputs could hash differently from before.
+// Version of the structural hash: part of tuning keys; it changes whenever equal inputs could hash differently from
+// before.
 inline constexpr int kStructuralHashVersion = 1;
 
 }  // namespace ingot::ir

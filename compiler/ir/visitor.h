@@ -79,7 +79,7 @@ class ExprVisitor {
 #define INGOT_EXPR_NODE(enumerator, Node) virtual void Visit(const Node& node);
 #include "compiler/ir/nodes.def"
 };
-// Rebuilds functions binding by binding. VisitBinding may emit any number of bindings with Emit; a variable whose type
+// Rebuilds functions binding by binding. MutateBinding may emit any number of bindings with Emit; a variable whose type
 // changed is replaced by a new one, and uses follow (var_map_).
 class ExprMutator {
  public:

@@ -35,7 +35,7 @@ Result<Value> CallLowering::Lower(const CallNode& call) {
   }
   if (const ExternFuncNode* external = As<ExternFuncNode>(call.callee)) {
     return external->name.starts_with(memory::kBuiltinPrefix) ? LowerBuiltinCall(call, external->name)
-                                                      : LowerExternalCall(call, external->name);
+                                                              : LowerExternalCall(call, external->name);
   }
   const op::OpRow* row = op::RowOf(Ref<CallNode>(&call));
   return row != nullptr ? LowerOpCall(call, *row) : LowerClosureCall(call, call.callee, call.args);

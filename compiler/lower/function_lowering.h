@@ -1,5 +1,5 @@
-// One graph function to bytecode: a part of LowerToBytecode. This class walks the function's body (parameters, bindings,
-// branches, the return) and owns the parts that each keep one kind of state:
+// One graph function to bytecode: a part of LowerToBytecode. This class walks the function's body (parameters,
+// bindings, branches, the return) and owns the parts that each keep one kind of state:
 //
 //   register_scope      constants, integers and symbolic variables that have registers, scope by scope
 //   operands            values of variables; leaves of the graph as registers

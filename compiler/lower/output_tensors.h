@@ -1,5 +1,5 @@
-// The tensors that a function returns. A result that the function computes is allocated as the caller's output where its
-// allocation is found, so that it is not copied; any other is copied into such an output. Owns what is known of
+// The tensors that a function returns. A result that the function computes is allocated as the caller's output where
+// its allocation is found, so that it is not copied; any other is copied into such an output. Owns what is known of
 // results: which allocation becomes which, which register holds which, and which registers show the memory of one.
 #pragma once
 

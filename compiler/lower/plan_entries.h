@@ -1,5 +1,5 @@
-// The entries of a function's memory plan: places of the arena, each with the range of instructions in which it is alive.
-// Owns the map from registers to the entries whose memory they show.
+// The entries of a function's memory plan: places of the arena, each with the range of instructions in which it is
+// alive. Owns the map from registers to the entries whose memory they show.
 #pragma once
 
 #include <cstdint>

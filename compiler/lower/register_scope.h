@@ -1,6 +1,6 @@
 // The registers that a program point may read without computing anything again: those of constants, of integer formulas
-// and of symbolic variables. Owns these three maps, and knows the signature's symbols, over which types of registers are
-// formulas.
+// and of symbolic variables. Owns these three maps, and knows the signature's symbols, over which types of registers
+// are formulas.
 //
 // What a branch computes does not exist on other paths: leaving a scope forgets what was added since it was entered.
 #pragma once

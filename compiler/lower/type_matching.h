@@ -1,6 +1,6 @@
-// Brings values to wanted types. Where no formula proves that a value has the type, the program compares it when it runs:
-// types of match_cast, dims that a signature or a branch leaves open, and objects of any type. Owns the comparisons of
-// dims that are not emitted yet, since their formulas may mention variables that a later dim binds.
+// Brings values to wanted types. Where no formula proves that a value has the type, the program compares it when it
+// runs: types of match_cast, dims that a signature or a branch leaves open, and objects of any type. Owns the
+// comparisons of dims that are not emitted yet, since their formulas may mention variables that a later dim binds.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ namespace ingot::memory {
 
 inline constexpr std::string_view kBuiltinPrefix = "vm.builtin.";  // before a name of vm/program/builtins.def
 
-// A call of a function of the embedding program has these attributes: the last num_outputs arguments are tensors that it
-// writes.
+// A call of a function of the embedding program has these attributes: the last num_outputs arguments are tensors that
+// it writes.
 inline constexpr const char* kNumOutputsAttr = "num_outputs";
 inline constexpr const char* kPureAttr = "pure";  // it has no effects
 int64_t NumWrittenArguments(const ir::CallNode& call);

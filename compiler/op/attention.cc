@@ -2,8 +2,8 @@
 // attribute `layouts` names other orders of these axes, so that transposes around the operator fold into it. A bias of
 // bool says which keys are seen: `hidden` is the score of the others (-inf without it). `stepwise` asks for the result
 // of the single steps also where something is not finite. The steps of ONNX's operator differ in two ways, each with a
-// name of its own: `masked_gives_zero`, for a query that sees no key by its masks, and `scales_operands`, before they are
-// multiplied (topi/attention.h).
+// name of its own: `masked_gives_zero`, for a query that sees no key by its masks, and `scales_operands`, before they
+// are multiplied (topi/attention.h).
 #include <algorithm>
 #include <array>
 #include <cmath>

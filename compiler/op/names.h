@@ -1,5 +1,5 @@
-// Operators that are asked for by name outside of op/, where no trait of a row says what is meant: one constant each, so
-// that a name that no row has does not compile or fails the test of this list (tests/compiler/op/names_test.cc), and
+// Operators that are asked for by name outside of op/, where no trait of a row says what is meant: one constant each,
+// so that a name that no row has does not compile or fails the test of this list (tests/compiler/op/names_test.cc), and
 // does not become a comparison that never holds.
 #pragma once
 

@@ -24,9 +24,9 @@ bool IsScheduled(const ir::PrimFunc& function);
 ir::PrimFunc MarkScheduled(const ir::PrimFunc& function);
 
 // One rule. It is asked about each block that no rule has handled yet, in order of the table and, within a row, of the
-// function; apply schedules the block and others together with it, and returns the names of all of them. When a primitive
-// is refused, apply runs to its end all the same (schedule.h), the schedule before it is kept, and the next block or rule
-// is tried.
+// function; apply schedules the block and others together with it, and returns the names of all of them. When a
+// primitive is refused, apply runs to its end all the same (schedule.h), the schedule before it is kept, and the next
+// block or rule is tried.
 struct ScheduleRule {
   const char* name;
   const char* summary;

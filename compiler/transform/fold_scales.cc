@@ -171,8 +171,8 @@ class Folder {
     return dtype.is_floating() && sizes->greatest <= std::ldexp(1.0, ir::FloatFormatOf(dtype).mantissa_bits / 2);
   }
   // Whether products with the scale are far from an overflow, so are sums that the scale reduces, and no product loses
-  // digits below the normal numbers. True for weights that may be replaced: their elements are unknown, and the contract
-  // of the rewrite bounds them.
+  // digits below the normal numbers. True for weights that may be replaced: their elements are unknown, and the
+  // contract of the rewrite bounds them.
   bool IsTame(const Expr& scale, const Expr& weight) const {
     if (keeps_) return true;
     const double limit = std::ldexp(1.0, 24);

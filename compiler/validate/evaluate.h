@@ -1,8 +1,9 @@
 // Evaluator: runs "main" of a module at any stage on the host, operator by operator, each result rounded to its dtype.
 // Operators run as the tensor functions to which they would be legalised, calls of tensor functions as they are, both
 // in the interpreter (compiler/interp). Allocations and arenas are bytes, so that tensors which a memory plan places on
-// each other overwrite each other here too, and reading one that another has overwritten is an error. The evaluator shares with the compiled program only the definition of each
-// operator: it judges passes, schedules and code generation (compiler/op's tests judge the definitions).
+// each other overwrite each other here too, and reading one that another has overwritten is an error. The evaluator
+// shares with the compiled program only the definition of each operator: it judges passes, schedules and code
+// generation (compiler/op's tests judge the definitions).
 //
 // Not evaluated, with kUnsupportedModel: functions of the embedding program, states that grow in place. Above the
 // budget: kDeadlineExceeded. A module that the inputs do not fit: kBadInput.

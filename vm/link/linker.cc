@@ -1,6 +1,6 @@
 // FunctionLinker turns one function into linked code: it finds fixed registers, resolves operands to frame offsets, and
-// keeps the checks that are not proved (vm/verify/facts.h). ProgramLinker chooses a variant of each kernel for this CPU and
-// loads the images.
+// keeps the checks that are not proved (vm/verify/facts.h). ProgramLinker chooses a variant of each kernel for this CPU
+// and loads the images.
 #include <algorithm>
 
 #include "runtime/check.h"

@@ -1,7 +1,7 @@
 // Program: an executable as decoded from its file, or as the compiler or assembler builds it: metadata, functions
 // with their bytecode and memory plans, kernel descriptors, kernel images, constants, externals, debug map. Plain
-// data, in table order; deterministic to encode (vm/program/program_codec.h). Nothing here is proved: vm/verify/verifier.h does
-// that, and only a verified Program is linked and run.
+// data, in table order; deterministic to encode (vm/program/program_codec.h). Nothing here is proved:
+// vm/verify/verifier.h does that, and only a verified Program is linked and run.
 //
 // Slots. In a function, registers [0, S) are the signature's S symbols (int, bound at entry, never written), then
 // come the P parameters, then the rest. A DimCode in an instruction has register numbers as slots; one in the
@@ -178,8 +178,8 @@ struct WeightFile {
   friend bool operator==(const WeightFile&, const WeightFile&) = default;
 };
 
-// A constant that can be replaced by its name when the file is opened (vm/program/weights.h): nothing was computed from its
-// elements when the program was made.
+// A constant that can be replaced by its name when the file is opened (vm/program/weights.h): nothing was computed from
+// its elements when the program was made.
 struct Weight {
   ConstantId constant;
   std::optional<uint32_t> file;  // where the elements are, from `offset` on; the constant has no bytes then

@@ -1,6 +1,7 @@
 // FunctionBuilder: how the compiler's lowering, and tests, write bytecode (the assembler reads text straight into a
-// Program). It has one method per opcode, generated from vm/program/opcodes.def with the operands as parameters in table order;
-// labels may be used before they are bound. It proves nothing about what it is given: the verifier does. Streams are 0.
+// Program). It has one method per opcode, generated from vm/program/opcodes.def with the operands as parameters in
+// table order; labels may be used before they are bound. It proves nothing about what it is given: the verifier does.
+// Streams are 0.
 //
 //   FunctionBuilder f("main", signature);         // symbols and parameters have registers already
 //   RegisterId y = f.AddRegister(Type::Tensor(DataType::Float(32), {DimCode::Slot(0), DimCode(10)}));

@@ -38,8 +38,8 @@ class EncodedProgram {
 Result<std::vector<std::byte>> EncodeProgram(const Program& program, const EncodeOptions& options = {});
 Status WriteProgram(const Program& program, const std::string& path, const EncodeOptions& options = {});
 
-// The tables as they stand in the file: well formed, but not verified (vm/verify/verifier.h). Kernel images and raw constants
-// share the container's bytes. A failed check is corrupt, and ends with the check's name in brackets.
+// The tables as they stand in the file: well formed, but not verified (vm/verify/verifier.h). Kernel images and raw
+// constants share the container's bytes. A failed check is corrupt, and ends with the check's name in brackets.
 Result<Program> DecodeProgram(const formats::Container& container, const CheckSet& checks = CheckSet::All());
 // The same, but constants have sizes and no elements: their bytes are addresses that cannot be read. For tools that
 // show a file without reading or decompressing its weights.

@@ -1,6 +1,6 @@
 // The fields of every row of a program's tables, in the order of the file: one description that the encoder's Writer
-// and the decoder's Reader both follow (vm/program/program_encoder.cc, vm/program/program_reader.h), so that what is written is what is
-// read. formats/README.md says the same in prose.
+// and the decoder's Reader both follow (vm/program/program_encoder.cc, vm/program/program_reader.h), so that what is
+// written is what is read. formats/README.md says the same in prose.
 //
 // A codec has a function per kind of field, which returns whether to go on (the Reader keeps the reason why not). The
 // Writer takes rows as they are (const); the Reader fills them and checks what it reads. Kinds of fields that the two

@@ -1,6 +1,6 @@
-// The reading codec of vm/program/program_fields.h: it reads fields from a section's bytes into rows and checks what can be
-// checked of a field alone (form, caps, references to earlier rows). The verifier checks what rows mean together. Used
-// by program_decoder.cc alone.
+// The reading codec of vm/program/program_fields.h: it reads fields from a section's bytes into rows and checks what
+// can be checked of a field alone (form, caps, references to earlier rows). The verifier checks what rows mean
+// together. Used by program_decoder.cc alone.
 #pragma once
 
 #include <algorithm>

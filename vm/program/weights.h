@@ -1,6 +1,6 @@
 // Binds weights that lie in files beside the executable, or that the caller gives in the place of the program's own, to
-// the program's constants. This happens when a file is opened, before anything is packed (vm/run/prepared_constants.h). In:
-// a verified program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says
+// the program's constants. This happens when a file is opened, before anything is packed (vm/run/prepared_constants.h).
+// In: a verified program and where to look; out: constants with bytes. Files are mapped, never parsed: the program says
 // where in them each weight lies.
 #pragma once
 

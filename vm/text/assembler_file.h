@@ -1,6 +1,6 @@
 // The part of the assembler that reads bytes, from the text or from a file beside it, and what a file holds besides its
-// program (vm/program/file_form.h). It reads from the assembler's cursor, which keeps the first error. Sections are checked
-// when the file is written.
+// program (vm/program/file_form.h). It reads from the assembler's cursor, which keeps the first error. Sections are
+// checked when the file is written.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The verifier: proves the checks of vm/program/checks.def about a decoded Program, in time and memory bounded by its size. A
-// program that passes can be linked and run on stub kernels without any further trust; no check can say what native
-// kernels do.
+// The verifier: proves the checks of vm/program/checks.def about a decoded Program, in time and memory bounded by its
+// size. A program that passes can be linked and run on stub kernels without any further trust; no check can say what
+// native kernels do.
 #pragma once
 
 #include "vm/program/checks.h"
