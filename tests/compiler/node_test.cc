@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-
 namespace ingot::ir {
 namespace {
 
