@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "apps/common/exit_code.h"
+#include "apps/common/file_transaction.h"
 #include "apps/common/outputs.h"
 #include "apps/common/printable.h"
+#include "apps/common/process.h"
 #include "apps/common/self_test.h"
 #include "apps/common/session.h"
 #include "formats/container.h"
@@ -218,7 +220,7 @@ void PrintHelp(const std::string& program, const Session& session) {
   std::fputs(Printable(text).c_str(), stdout);
 }
 
-Result<int> Run(const std::string& program, Options& options) {
+Result<int> Run(const std::string& program, Options& options, FileTransaction& files) {
   options.session.path = OwnPath();
   if (options.version) {
     std::printf("%s: a program of Ingot %s\n", program.c_str(), kVersion);
@@ -242,9 +244,9 @@ Result<int> Run(const std::string& program, Options& options) {
     return int{kExitOk};
   }
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
-  CancelOnInterrupt(*session);
+  const CancelOnInterrupt interruptible(*session);
   INGOT_ASSIGN_OR_RETURN(const std::vector<Session::Output> outputs, session->Invoke());
-  INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs));
+  INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs, files));
   int exit_code = kExitOk;
   if (!options.expect.empty()) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<ComparedOutput> compared,
@@ -270,15 +272,18 @@ int main(int argc, char** argv) {
   using namespace ingot;  // NOLINT: the program's own names
   const std::string path = argc > 0 ? argv[0] : "program";
   const std::string name = path.substr(path.rfind('/') + 1);
+  apps::PrepareProcess(name.c_str());
   apps::Options options;
+  apps::FileTransaction files;
   Status status = apps::Parse(argc, argv, options);
   int exit_code = apps::kExitOk;
   if (status.ok()) {
-    Result<int> ran = apps::Run(name, options);
+    Result<int> ran = apps::Run(name, options, files);
     if (ran.ok()) exit_code = *ran;
     status = ran.status();
   }
   if (status.ok() && std::fflush(stdout) != 0) status = Status(StatusCode::kIo, "standard output cannot be written");
+  if (status.ok()) status = files.Commit();
   if (status.ok()) return exit_code;
   std::fprintf(stderr, "%s: error: %s\n", name.c_str(), apps::Printable(status.message()).c_str());
   return apps::ExitCodeOf(status.code());

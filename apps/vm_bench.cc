@@ -11,6 +11,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "apps/common/process.h"
 #include "apps/common/profile.h"
 #include "apps/common/session.h"
 #include "apps/common/session_options.h"
@@ -101,7 +102,7 @@ Result<Measurement> Measure(const Options& options, int threads) {
   session_options.threads = threads;
   INGOT_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, Session::Open(session_options));
   INGOT_RETURN_IF_ERROR(session->BindInputs(options.inputs));
-  CancelOnInterrupt(*session);
+  const CancelOnInterrupt interruptible(*session);
   INGOT_ASSIGN_OR_RETURN(const double warmup, ParseDuration(options.warmup));
   INGOT_ASSIGN_OR_RETURN(const double min_time, ParseDuration(options.min_time));
 
@@ -267,6 +268,7 @@ Result<int> Run(Tool& tool, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
+  PrepareProcess("vm-bench");
   Tool tool("vm-bench", "Times a function of an executable.", kExamples);
   Options options;
   CommandLine& line = tool.command_line();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "apps/common/process.h"
 #include "apps/common/tool.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/external_weights.h"
@@ -63,12 +64,12 @@ struct Options {
 };
 
 // Writes a text form to -o, or to stdout.
-Status WriteText(const std::string& path, const std::string& text) {
+Status WriteText(const std::string& path, const std::string& text, formats::FileCalls& calls) {
   if (path.empty() || path == "-") {
     std::cout << text;
     return Status();
   }
-  return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)));
+  return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)), calls);
 }
 
 // The forms of --emit that hold an executable.
@@ -109,12 +110,13 @@ class Compilation {
       if (!options_.external_weights.empty()) {
         if (!file_kind)
           return Status(StatusCode::kInvalidArgument, "--external-weights goes with a file, not with text");
-        INGOT_RETURN_IF_ERROR(driver::MoveWeightsToFile(program, options_.external_weights, options_.output));
+        INGOT_RETURN_IF_ERROR(
+            driver::MoveWeightsToFile(program, options_.external_weights, options_.output, tool_.files()));
       }
       if (file_kind) {
         INGOT_RETURN_IF_ERROR(WriteProgram(program, *file_kind));
       } else {
-        INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program)));
+        INGOT_RETURN_IF_ERROR(WriteText(options_.output, vm::Disassemble(program), tool_.files()));
       }
       return Report();
     }
@@ -145,6 +147,7 @@ class Compilation {
     compile_.opt_level = options_.opt_level;
     compile_.keep_prepare = options_.keep_prepare || !options_.external_weights.empty();
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
+    compile_.calls = &tool_.files();
     compile_.detached_params_path = options_.emit_params;
     INGOT_RETURN_IF_ERROR(PreparePasses());
     compile_.threads =
@@ -221,7 +224,7 @@ class Compilation {
     char number[8];
     std::snprintf(number, sizeof number, "%02d_", dumped_++);
     const std::string path = options_.dump_dir + "/" + number + std::string(pass) + ".py";
-    INGOT_RETURN_IF_ERROR(WriteText(path, text));
+    INGOT_RETURN_IF_ERROR(WriteText(path, text, formats::FileCalls::System()));
     return constants.constants().empty() ? Status() : script::WriteSideFile(script::SideFilePath(path), constants);
   }
 
@@ -243,15 +246,15 @@ class Compilation {
       const kernels::KernelOptions kernel_options{compile_.opt_level, compile_.threads, nullptr};
       INGOT_ASSIGN_OR_RETURN(text, kernels::EmitAssembly(module, target, kind, kernel_options));
     }
-    INGOT_RETURN_IF_ERROR(WriteText(options_.output, text));
+    INGOT_RETURN_IF_ERROR(WriteText(options_.output, text, tool_.files()));
     return Report();
   }
 
   Result<int> EmitModule(const ir::IRModule& module) {
     script::ConstantStore constants;
-    INGOT_RETURN_IF_ERROR(WriteText(options_.output, script::PrintModule(module, {}, &constants)));
+    INGOT_RETURN_IF_ERROR(WriteText(options_.output, script::PrintModule(module, {}, &constants), tool_.files()));
     if (!constants.constants().empty() && !options_.output.empty() && options_.output != "-") {
-      INGOT_RETURN_IF_ERROR(script::WriteSideFile(script::SideFilePath(options_.output), constants));
+      INGOT_RETURN_IF_ERROR(script::WriteSideFile(script::SideFilePath(options_.output), constants, tool_.files()));
     }
     return Report();
   }
@@ -272,6 +275,7 @@ class Compilation {
     const std::string& triple = compile_.target.variants.front().triple;
     write.architecture = triple.substr(0, triple.find('-'));
     write.launcher = options_.launcher;
+    write.calls = &tool_.files();
     write.secret_key = options_.sign;
     for (const std::string& path : options_.golden) {
       INGOT_ASSIGN_OR_RETURN(vm::GoldenCase golden, driver::MakeGoldenCase(program, options_.model, compile_, path,
@@ -375,6 +379,7 @@ class Compilation {
 
 int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
+  PrepareProcess("vm-compile");
   Tool tool("vm-compile", "Compiles a model into one executable file.", kExamples);
   Options options;
   CommandLine& line = tool.command_line();

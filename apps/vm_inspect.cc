@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "apps/common/process.h"
 #include "apps/common/tool.h"
 #include "formats/container.h"
 #include "formats/file.h"
@@ -509,8 +510,9 @@ class Inspection {
       writer.AddStored(section, container.StoredBytes(section));
     }
     INGOT_RETURN_IF_ERROR(formats::SignContainer(writer, options_.sign));
-    if (container.start_offset() == 0) return writer.WriteFile(options_.output);
-    return formats::WritePackedProgram(file_.bytes.first(container.start_offset()), writer, options_.output);
+    if (container.start_offset() == 0) return writer.WriteFile(options_.output, tool_.files());
+    return formats::WritePackedProgram(file_.bytes.first(container.start_offset()), writer, options_.output,
+                                       tool_.files());
   }
 
   Status VerifyWeightFiles(vm::Program program) const {
@@ -533,7 +535,7 @@ class Inspection {
       beside.name = path.substr(path.rfind('/') + 1);
       disassemble.beside = &beside;
       const std::string text = vm::Disassemble(program, disassemble);
-      INGOT_ASSIGN_OR_RETURN(formats::OutputFile file, formats::OutputFile::Create(path));
+      INGOT_ASSIGN_OR_RETURN(formats::OutputFile file, formats::OutputFile::Create(path, tool_.files()));
       for (const std::span<const std::byte> piece : beside.pieces) INGOT_RETURN_IF_ERROR(file.Write(piece));
       INGOT_RETURN_IF_ERROR(file.Commit());
       return Write(text);
@@ -551,7 +553,8 @@ class Inspection {
     if (options_.output.empty()) return Status(StatusCode::kInvalidArgument, "--extract: no -o FILE was given");
     std::vector<std::string_view> names;
     for (const vm::KernelImage& image : program.images) {
-      if (image.name == options_.extract) return formats::WriteFileAtomically(options_.output, image.bytes.bytes);
+      if (image.name == options_.extract)
+        return formats::WriteFileAtomically(options_.output, image.bytes.bytes, tool_.files());
       names.push_back(image.name);
     }
     return Status(StatusCode::kNotFound,
@@ -566,7 +569,7 @@ class Inspection {
     if (options_.thin && !options_.thin->empty()) {
       INGOT_ASSIGN_OR_RETURN(slim.only_for, CpuFeatures::Parse(*options_.thin));
     }
-    return vm::WriteSlimProgram(container, file_.bytes, program, slim, options_.output);
+    return vm::WriteSlimProgram(container, file_.bytes, program, slim, options_.output, tool_.files());
   }
 
   Result<int> AssembleFile() {
@@ -576,12 +579,14 @@ class Inspection {
     INGOT_ASSIGN_OR_RETURN(const vm::AssembledFile file,
                            vm::AssembleFile(text, options_.assemble, FolderOf(options_.assemble)));
     INGOT_RETURN_IF_ERROR(vm::Verify(file.program).WithContext(options_.assemble));
-    INGOT_RETURN_IF_ERROR(vm::WriteInForm(file.program, file.form, options_.output).WithContext(options_.assemble));
+    INGOT_RETURN_IF_ERROR(
+        vm::WriteInForm(file.program, file.form, options_.output, tool_.files()).WithContext(options_.assemble));
     return int{kExitOk};
   }
 
   Status Write(const std::string& text) {
-    if (!options_.output.empty()) return formats::WriteFileAtomically(options_.output, std::as_bytes(std::span(text)));
+    if (!options_.output.empty())
+      return formats::WriteFileAtomically(options_.output, std::as_bytes(std::span(text)), tool_.files());
     std::cout << text;
     return Status();
   }
@@ -597,6 +602,7 @@ class Inspection {
 
 int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
+  PrepareProcess("vm-inspect");
   Tool tool("vm-inspect", "Shows, checks and takes apart an executable.", kExamples);
   Options options;
   CommandLine& line = tool.command_line();

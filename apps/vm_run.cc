@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "apps/common/outputs.h"
+#include "apps/common/process.h"
 #include "apps/common/profile.h"
 #include "apps/common/self_test.h"
 #include "apps/common/session.h"
@@ -65,7 +66,7 @@ Json TopKJson(const std::vector<ClassScore>& scores) {
 // that the profile is of warm calls.
 Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, Profile& profile) {
   const bool observes = options.profile || !options.trace.empty();
-  CancelOnInterrupt(session);
+  const CancelOnInterrupt interruptible(session);
   std::vector<Output> outputs;
   for (int64_t i = 0; i < options.repeat; ++i) {
     if (observes && i == (options.repeat > 1 ? 1 : 0)) {
@@ -76,7 +77,6 @@ Result<std::vector<Output>> InvokeAll(Session& session, const Options& options, 
     if (profile.is_attached()) profile.EndInvocation();
   }
   profile.Detach();
-  DieOnInterrupt();
   return outputs;
 }
 
@@ -117,8 +117,8 @@ Result<int> Run(Tool& tool, Options& options) {
   }
   document["outputs"] = described;
 
-  INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs));
-  if (!options.state_save.empty()) INGOT_RETURN_IF_ERROR(session->SaveStates(options.state_save));
+  INGOT_RETURN_IF_ERROR(WriteOutputs(options.outputs, outputs, tool.files()));
+  if (!options.state_save.empty()) INGOT_RETURN_IF_ERROR(session->SaveStates(options.state_save, tool.files()));
   if (options.top_k > 0) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<std::string> labels, session->Labels(options.labels));
     INGOT_ASSIGN_OR_RETURN(const std::vector<ClassScore> best, FindTopK(options.top_k, labels, outputs));
@@ -133,7 +133,7 @@ Result<int> Run(Tool& tool, Options& options) {
     if (!AllEqual(compared)) exit_code = kExitDiffers;
   }
   if (options.profile) document["profile"] = profile.ToJson();
-  if (!options.trace.empty()) INGOT_RETURN_IF_ERROR(profile.WriteTrace(options.trace));
+  if (!options.trace.empty()) INGOT_RETURN_IF_ERROR(profile.WriteTrace(options.trace, tool.files()));
   if (tool.wants_json()) INGOT_RETURN_IF_ERROR(tool.WriteJson(1, document));
   if (options.profile && !tool.json_to_stdout()) std::cout << profile.ToTable();
   const bool has_printed = options.top_k > 0 || options.profile || !options.expect.empty();
@@ -148,6 +148,7 @@ Result<int> Run(Tool& tool, Options& options) {
 
 int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
+  PrepareProcess("vm-run");
   Tool tool("vm-run", "Runs a function of an executable on tensors.", kExamples);
   Options options;
   CommandLine& line = tool.command_line();

@@ -183,8 +183,8 @@ Status ContainerWriter::WriteTo(OutputFile& file) const {
       [&](uint64_t count) { return file.WriteZeros(count); });
 }
 
-Status ContainerWriter::WriteFile(const std::string& path) const {
-  INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+Status ContainerWriter::WriteFile(const std::string& path, FileCalls& calls) const {
+  INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, calls));
   INGOT_RETURN_IF_ERROR(WriteTo(file));
   return file.Commit();
 }

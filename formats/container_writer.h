@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "formats/container.h"
+#include "formats/file.h"
 #include "runtime/status.h"
 
 namespace ingot::formats {
-
-class OutputFile;
 
 class ContainerWriter {
  public:
@@ -55,7 +54,7 @@ class ContainerWriter {
   Result<std::vector<std::byte>> ToBytes() const;
   // Appends the container to a file that is being written.
   Status WriteTo(OutputFile& file) const;
-  Status WriteFile(const std::string& path) const;
+  Status WriteFile(const std::string& path, FileCalls& calls = FileCalls::System()) const;
 
  private:
   struct Entry {

@@ -280,14 +280,17 @@ Status OutputFile::Commit() {
   if (is_direct) return Status();
   if (calls_->Rename(temporary_path_.c_str(), path_.c_str()) != 0) return Fail("rename");
   temporary_path_.clear();
-  // The file is in place; the directory entry reaches the disk with this, where the file system can.
-  const int directory = OpenRetrying(*calls_, DirectoryOf(path_).c_str(), O_RDONLY | O_DIRECTORY, 0);
-  if (directory < 0) return Fail("sync the directory of");
-  result = calls_->Fsync(directory);
+  return SyncDirectoryOf(path_, *calls_);
+}
+
+Status SyncDirectoryOf(const std::string& path, FileCalls& calls) {
+  const int directory = OpenRetrying(calls, DirectoryOf(path).c_str(), O_RDONLY | O_DIRECTORY, 0);
+  if (directory < 0) return SystemError(path, "sync the directory of");
+  const int result = calls.Fsync(directory);
   const int error = errno;
-  calls_->Close(directory);
+  calls.Close(directory);
   errno = error;
-  return result == 0 || error == EINVAL || error == EINTR ? Status() : Fail("sync the directory of");
+  return result == 0 || error == EINVAL || error == EINTR ? Status() : SystemError(path, "sync the directory of");
 }
 
 Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes, FileCalls& calls) {

@@ -99,6 +99,8 @@ class OutputFile {
   int fd_ = -1;
 };
 
+// Makes a rename in the file's directory last, where the file system can.
+Status SyncDirectoryOf(const std::string& path, FileCalls& calls = FileCalls::System());
 Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes,
                            FileCalls& calls = FileCalls::System());
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/container_writer.h"
+#include "formats/file.h"
 #include "runtime/status.h"
 
 namespace ingot::formats {
@@ -14,6 +15,6 @@ namespace ingot::formats {
 // Writes launcher, zeros up to a page boundary (and the container's own alignment), container; the file may be
 // executed. A launcher that is no ELF file is bad input.
 Status WritePackedProgram(std::span<const std::byte> launcher, const ContainerWriter& container,
-                          const std::string& path);
+                          const std::string& path, FileCalls& calls = FileCalls::System());
 
 }  // namespace ingot::formats

@@ -73,9 +73,9 @@ Result<Tensor> ReadTensor(const std::string& path, std::string_view key) {
                 path + ": expected one tensor or a name, got " + std::to_string(tensors.size()) + " tensors" + names);
 }
 
-Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors) {
+Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors, FileCalls& calls) {
   INGOT_ASSIGN_OR_RETURN(const TensorFileFormat* format, FormatOf(path));
-  INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+  INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, calls));
   Status status = format->write(tensors, [&](std::span<const std::byte> bytes) { return file.Write(bytes); });
   if (!status.ok()) {
     // Messages of failed system calls name the path already.

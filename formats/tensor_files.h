@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/file.h"
 #include "runtime/shared_bytes.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
@@ -45,7 +46,8 @@ Result<std::vector<NamedTensor>> ReadTensorFile(const std::string& path);
 // tensor.
 Result<Tensor> ReadTensor(const std::string& path, std::string_view key = {});
 // Whole or not at all (formats/file.h). .npy takes exactly one tensor.
-Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors);
+Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors,
+                       FileCalls& calls = FileCalls::System());
 
 // The failure for a key that a file does not have: lists the names, or suggests the nearest.
 Status NoSuchTensor(const std::string& key, std::span<const std::string> names);

@@ -28,7 +28,8 @@ Status PrintOutput(const Output& output) {
   return Status();
 }
 
-Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Output>& outputs) {
+Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Output>& outputs,
+                    formats::FileCalls& calls) {
   std::vector<std::string_view> names;
   for (const Output& output : outputs) names.push_back(output.name);
   for (const std::string& argument : arguments) {
@@ -59,7 +60,7 @@ Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector
         tensors.push_back({output->name, std::move(none)});
       }
     }
-    INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(target.substr(1), tensors));
+    INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(target.substr(1), tensors, calls));
   }
   return Status();
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/common/session.h"
+#include "formats/file.h"
 #include "runtime/status.h"
 
 namespace ingot::apps {
@@ -14,7 +15,8 @@ namespace ingot::apps {
 Status PrintOutput(const Session::Output& output);
 
 // The arguments of --output: "NAME=@file", "@file", "NAME=-": which outputs go where.
-Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Session::Output>& outputs);
+Status WriteOutputs(const std::vector<std::string>& arguments, const std::vector<Session::Output>& outputs,
+                    formats::FileCalls& calls);
 
 // One of the best classes of a row of scores.
 struct ClassScore {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+#include <span>
 
 #include "apps/common/session.h"
 
@@ -145,10 +145,10 @@ Json Profile::ToJson() const {
   return {{"invocations", invocations_}, {"total_ns", total_ns_}, {"rows", std::move(rows)}};
 }
 
-Status Profile::WriteTrace(const std::string& path) const {
-  std::ofstream file(path, std::ios::binary);
-  file << "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"dropped_events\": " << dropped_spans_
-       << "}, \"traceEvents\": [\n";
+Status Profile::WriteTrace(const std::string& path, formats::FileCalls& calls) const {
+  std::string text =
+      "{\"displayTimeUnit\": \"ns\", \"otherData\": {\"dropped_events\": " + std::to_string(dropped_spans_) +
+      "}, \"traceEvents\": [\n";
   int64_t start = INT64_MAX;
   for (const Span& span : spans_) start = std::min(start, span.begin_ns);
   const char* separator = "";
@@ -167,13 +167,11 @@ Status Profile::WriteTrace(const std::string& path) const {
       entry["args"] = {{"name", event.name}, {"function", event.function}};
       if (is_call) entry["args"]["instruction"] = event.instruction;
     }
-    file << separator << entry.Dump();
+    text += separator + entry.Dump();
     separator = ",\n";
   }
-  file << "\n]}\n";
-  file.close();
-  if (!file) return Status(StatusCode::kIo, path + ": cannot be written");
-  return Status();
+  text += "\n]}\n";
+  return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)), calls);
 }
 
 }  // namespace ingot::apps

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apps/common/json.h"
+#include "formats/file.h"
 #include "ingot/ingot.h"
 #include "runtime/status.h"
 
@@ -36,7 +37,7 @@ class Profile {
   // opcode. Shares are of the invocations' whole time; rates come from the compiler's estimates.
   std::string ToTable() const;
   Json ToJson() const;
-  Status WriteTrace(const std::string& path) const;
+  Status WriteTrace(const std::string& path, formats::FileCalls& calls) const;
 
  private:
   struct Row {

@@ -109,7 +109,7 @@ Result<std::vector<GoldenResult>> RunSelfTest(SessionOptions options, const Note
     return Status(StatusCode::kInvalidArgument,
                   options.path + ": holds no golden cases (vm-compile --golden puts them there)");
   }
-  CancelOnInterrupt(*session);
+  const CancelOnInterrupt interruptible(*session);
   std::vector<GoldenResult> results;
   for (size_t i = 0; i < count; ++i) {
     ingot_golden_case golden = INGOT_GOLDEN_CASE_INIT;
@@ -127,7 +127,6 @@ Result<std::vector<GoldenResult>> RunSelfTest(SessionOptions options, const Note
         Compare(expected, where, {golden.relative_tolerance, golden.absolute_tolerance}, outputs, note));
     results.push_back({golden.function, golden.origin, std::move(compared)});
   }
-  DieOnInterrupt();
   return results;
 }
 

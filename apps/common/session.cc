@@ -78,9 +78,12 @@ Status CollectOutputs(const std::string& name, ingot_value& value, const std::st
 
 std::atomic<ingot_context*> interrupted_context{nullptr};
 std::atomic<bool> interrupted{false};
+// What the signals did before, and do again at the second one and after the run.
+void (*previous_on_interrupt)(int) = SIG_DFL;
+void (*previous_on_terminate)(int) = SIG_DFL;
 void OnInterrupt(int signal) {
   interrupted = true;
-  std::signal(signal, SIG_DFL);
+  std::signal(signal, signal == SIGINT ? previous_on_interrupt : previous_on_terminate);
   if (ingot_context* context = interrupted_context.load()) ingot_context_cancel(context);
 }
 
@@ -96,15 +99,15 @@ Status FromC(ingot_status* status) {
   return result;
 }
 
-void CancelOnInterrupt(Session& session) {
+CancelOnInterrupt::CancelOnInterrupt(Session& session) {
   interrupted_context = session.context();
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
+  previous_on_interrupt = std::signal(SIGINT, OnInterrupt);
+  previous_on_terminate = std::signal(SIGTERM, OnInterrupt);
 }
 
-void DieOnInterrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+CancelOnInterrupt::~CancelOnInterrupt() {
+  std::signal(SIGINT, previous_on_interrupt);
+  std::signal(SIGTERM, previous_on_terminate);
   interrupted_context = nullptr;
 }
 
@@ -408,7 +411,7 @@ Status Session::RestartStates() {
       .WithContext(states_path_);
 }
 
-Status Session::SaveStates(const std::string& path) const {
+Status Session::SaveStates(const std::string& path, formats::FileCalls& calls) const {
   std::vector<formats::NamedTensor> tensors;
   for (size_t i = 0; i < ingot_executable_state_count(executable_); ++i) {
     const char* name = ingot_executable_state_name(executable_, i);
@@ -417,7 +420,7 @@ Status Session::SaveStates(const std::string& path) const {
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, ImportDLPack(managed));
     tensors.push_back({name, std::move(tensor)});
   }
-  return formats::WriteTensorFile(path, tensors);
+  return formats::WriteTensorFile(path, tensors, calls);
 }
 
 Result<std::vector<Session::Output>> Session::Invoke() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "apps/common/nested_input.h"
+#include "formats/file.h"
 #include "formats/tensor_files.h"
 #include "ingot/ingot.h"
 #include "runtime/status.h"
@@ -59,7 +60,7 @@ class Session {
   Result<std::vector<std::string>> Labels(const std::string& path) const;
   // Reads the context's states, all of them by name, from a tensor file, and writes them to one.
   Status LoadStates(const std::string& path);
-  Status SaveStates(const std::string& path) const;
+  Status SaveStates(const std::string& path, formats::FileCalls& calls) const;
   // Resets the states to those that were loaded, or to the initial values.
   Status RestartStates();
 
@@ -119,10 +120,14 @@ class Session {
   std::vector<ingot_dl_tensor*> output_pointers_;
 };
 
-// Lets Ctrl-C (and SIGTERM) stop the session's running invocation and refuse later ones; a second signal of the kind
-// ends the process.
-void CancelOnInterrupt(Session& session);
-// Lets Ctrl-C end the process as usual.
-void DieOnInterrupt();
+// While it lives, Ctrl-C (and SIGTERM) stop the session's running invocation and refuse later ones; a second signal of
+// the kind ends the process, as every one does afterwards.
+class CancelOnInterrupt {
+ public:
+  explicit CancelOnInterrupt(Session& session);
+  ~CancelOnInterrupt();
+  CancelOnInterrupt(const CancelOnInterrupt&) = delete;
+  CancelOnInterrupt& operator=(const CancelOnInterrupt&) = delete;
+};
 
 }  // namespace ingot::apps

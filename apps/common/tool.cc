@@ -6,15 +6,20 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include "runtime/version.h"
 
 namespace ingot::apps {
+namespace {
+
+constexpr const char* kNoStandardOutput = "standard output cannot be written";
+
+}  // namespace
 
 Tool::Tool(std::string name, std::string description, std::string examples)
     : name_(std::move(name)),
@@ -60,20 +65,24 @@ int Tool::Run(int argc, char** argv, const std::function<Result<int>()>& body) {
 int Tool::RunBody(const std::function<Result<int>()>& body) {
   const auto run = [&]() -> Result<int> {
     try {
-      return body();
+      std::cout.exceptions(std::ios::badbit);  // lack of memory is thrown on, not taken for a failure to write
+      Result<int> result = body();
+      // A run whose results could not be written has failed.
+      std::cout.flush();
+      if (result.ok() && std::fflush(stdout) != 0) result = Status(StatusCode::kIo, kNoStandardOutput);
+      if (result.ok()) INGOT_RETURN_IF_ERROR(files_.Commit());
+      return result;
     } catch (const std::bad_alloc&) {
       return Status::OutOfMemory();
+    } catch (const std::ios_base::failure&) {
+      return Status(StatusCode::kIo, kNoStandardOutput);
     } catch (const std::length_error&) {
       return Status::OutOfMemory();
     }
   };
   Result<int> result = run();
+  std::cout.exceptions(std::ios::goodbit);
   if (bar_is_open_) std::fputc('\n', stderr);
-  // A run whose results could not be written has failed.
-  std::cout.flush();
-  if (result.ok() && (!std::cout.good() || std::fflush(stdout) != 0)) {
-    result = Status(StatusCode::kIo, "standard output cannot be written");
-  }
   if (result.ok()) return *result;
   std::cerr << name_ << ": ";
   if (ColorsFor(STDERR_FILENO)) {
@@ -85,7 +94,7 @@ int Tool::RunBody(const std::function<Result<int>()>& body) {
   return ExitCodeOf(result.status().code());
 }
 
-Status Tool::WriteJson(int schema, const Json& document) const {
+Status Tool::WriteJson(int schema, const Json& document) {
   Json whole{{"schema", schema}, {"tool", name_}, {"version", kVersion}};
   for (const auto& [key, value] : document.items()) whole[key] = value;
   // Standard output may be a terminal, and JSON may hold some control characters unescaped; so it gets ASCII.
@@ -95,11 +104,7 @@ Status Tool::WriteJson(int schema, const Json& document) const {
     std::cout << text;
     return Status();
   }
-  std::ofstream file(json_path_, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return Status(StatusCode::kIo, json_path_ + ": cannot be written");
-  return Status();
+  return formats::WriteFileAtomically(json_path_, std::as_bytes(std::span(text)), files_);
 }
 
 bool Tool::ColorsFor(int descriptor) const {

@@ -11,6 +11,7 @@
 
 #include "apps/common/command_line.h"
 #include "apps/common/exit_code.h"
+#include "apps/common/file_transaction.h"
 #include "apps/common/json.h"
 #include "apps/common/terminal_text.h"
 #include "runtime/status.h"
@@ -31,8 +32,10 @@ class Tool {
   // --json was given: results go there and stdout holds nothing else.
   bool wants_json() const { return !json_path_.empty(); }
   bool json_to_stdout() const { return json_path_ == "-"; }
+  // What the body writes files by: they appear together when it has succeeded.
+  FileTransaction& files() { return files_; }
   // Writes the document with its "schema" and "tool" in front, to stdout or the named file.
-  Status WriteJson(int schema, const Json& document) const;
+  Status WriteJson(int schema, const Json& document);
 
   bool colors_stdout() const;
   // Prints a note on stderr: "NAME: text".
@@ -53,6 +56,7 @@ class Tool {
   std::string description_;
   std::string examples_;
   CommandLine command_line_;
+  FileTransaction files_;
   std::string color_ = "auto";
   std::string progress_ = "auto";
   std::string json_path_;

@@ -59,7 +59,7 @@ class Writer {
   Writer(const ElfEmbedding& embedding, const Machine& machine, uint64_t container_bytes)
       : embedding_(embedding), machine_(machine), container_bytes_(container_bytes) {}
 
-  Status Write(const formats::ContainerWriter& container, const std::string& path) {
+  Status Write(const formats::ContainerWriter& container, const std::string& path, formats::FileCalls& calls) {
     const std::vector<std::byte> front = embedding_.is_shared ? LibraryFront() : ObjectFront();
     formats::ByteWriter back;
     if (embedding_.is_shared) {
@@ -67,7 +67,7 @@ class Writer {
     } else {
       ObjectBack(back);
     }
-    INGOT_ASSIGN_OR_RETURN(formats::OutputFile file, formats::OutputFile::Create(path));
+    INGOT_ASSIGN_OR_RETURN(formats::OutputFile file, formats::OutputFile::Create(path, calls));
     INGOT_RETURN_IF_ERROR(file.Write(front));
     INGOT_RETURN_IF_ERROR(container.WriteTo(file));
     INGOT_RETURN_IF_ERROR(file.WriteZeros(pair_at_ - data_at_ - container_bytes_));
@@ -287,10 +287,10 @@ class Writer {
 }  // namespace
 
 Status WriteElfEmbedding(const ElfEmbedding& embedding, const formats::ContainerWriter& container,
-                         const std::string& path) {
+                         const std::string& path, formats::FileCalls& calls) {
   for (const Machine& machine : kMachines) {
     if (embedding.architecture != machine.architecture) continue;
-    return Writer(embedding, machine, container.FileSize()).Write(container, path);
+    return Writer(embedding, machine, container.FileSize()).Write(container, path, calls);
   }
   return Status(StatusCode::kInvalidArgument, "no object files for the architecture " + embedding.architecture);
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "formats/container_writer.h"
+#include "formats/file.h"
 #include "runtime/status.h"
 
 namespace ingot::driver {
@@ -20,6 +21,6 @@ struct ElfEmbedding {
 };
 
 Status WriteElfEmbedding(const ElfEmbedding& embedding, const formats::ContainerWriter& container,
-                         const std::string& path);
+                         const std::string& path, formats::FileCalls& calls = formats::FileCalls::System());
 
 }  // namespace ingot::driver

@@ -16,7 +16,8 @@ namespace ingot::driver {
 
 namespace fs = std::filesystem;
 
-Status MoveWeightsToFile(vm::Program& program, const std::string& path, const std::string& executable) {
+Status MoveWeightsToFile(vm::Program& program, const std::string& path, const std::string& executable,
+                         formats::FileCalls& calls) {
   const auto refuse = [&](const std::string& reason) {
     return Status(StatusCode::kInvalidArgument, "--external-weights " + path + ": " + reason);
   };
@@ -34,9 +35,11 @@ Status MoveWeightsToFile(vm::Program& program, const std::string& path, const st
     tensors.push_back({constant.name, std::move(tensor)});
   }
   if (tensors.empty()) return refuse("the module has no weights");
-  INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(path, tensors));
+  INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(path, tensors, calls));
 
-  INGOT_ASSIGN_OR_RETURN(const SharedBytes written, formats::MapFile(path));
+  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const formats::InputFile> file,
+                         formats::InputFile::Open(path, formats::ReadMode::kMap, calls));
+  const SharedBytes written = formats::InputFile::Share(std::move(file));
   INGOT_ASSIGN_OR_RETURN(const std::vector<formats::NamedTensor> placed, formats::ReadSafetensors(written, nullptr));
   std::unordered_map<std::string, uint64_t> offsets;
   for (const formats::NamedTensor& named : placed) {

@@ -5,12 +5,14 @@
 
 #include <string>
 
+#include "formats/file.h"
 #include "runtime/status.h"
 #include "vm/program/program.h"
 
 namespace ingot::driver {
 
 // path: of the file to write, in or beneath the folder of `executable`, the file that the program is going to be.
-Status MoveWeightsToFile(vm::Program& program, const std::string& path, const std::string& executable);
+Status MoveWeightsToFile(vm::Program& program, const std::string& path, const std::string& executable,
+                         formats::FileCalls& calls = formats::FileCalls::System());
 
 }  // namespace ingot::driver

@@ -13,6 +13,7 @@
 #include "compiler/ir/module.h"
 #include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
+#include "formats/file.h"
 #include "runtime/status.h"
 
 namespace ingot::driver {
@@ -32,6 +33,7 @@ struct CompileOptions {
   int threads = 1;  // for schedules and code generation
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;
+  formats::FileCalls* calls = &formats::FileCalls::System();  // borrowed; write that file
   std::string detached_params_path;  // where those weights are written, by name (.npz, .safetensors); empty: nowhere
   // The graph passes, in order; absent: the pipeline "default". Passes over buffers and code generation follow.
   std::optional<std::vector<transform::Pass>> passes;

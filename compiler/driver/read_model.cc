@@ -75,7 +75,7 @@ Result<ir::IRModule> DetachWeights(ir::IRModule module, const CompileOptions& op
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, transform::TensorOf(*param.data));
     tensors.push_back({param.name, std::move(tensor)});
   }
-  INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(options.detached_params_path, tensors));
+  INGOT_RETURN_IF_ERROR(formats::WriteTensorFile(options.detached_params_path, tensors, *options.calls));
   return std::move(detached.module);
 }
 

@@ -141,7 +141,7 @@ Status WriteProgramAs(const vm::Program& program, const std::string& path, const
   if (!options.secret_key.empty()) {
     INGOT_RETURN_IF_ERROR(formats::SignContainer(encoded.container(), options.secret_key));
   }
-  if (options.kind == FileKind::kExecutable) return encoded.container().WriteFile(path);
+  if (options.kind == FileKind::kExecutable) return encoded.container().WriteFile(path, *options.calls);
   INGOT_RETURN_IF_ERROR(CheckArchitecture(program, options.architecture));
   if (options.kind == FileKind::kProgram) {
     std::string launcher = options.launcher;
@@ -149,14 +149,14 @@ Status WriteProgramAs(const vm::Program& program, const std::string& path, const
       INGOT_ASSIGN_OR_RETURN(launcher, FindLauncher(LauncherName(program, options.architecture)));
     }
     INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(launcher));
-    return formats::WritePackedProgram(bytes.bytes, encoded.container(), path);
+    return formats::WritePackedProgram(bytes.bytes, encoded.container(), path, *options.calls);
   }
   const ElfEmbedding embedding{SymbolFor(path), options.architecture, options.kind == FileKind::kShared,
                                fs::path(path).filename().string()};
-  INGOT_RETURN_IF_ERROR(WriteElfEmbedding(embedding, encoded.container(), path));
+  INGOT_RETURN_IF_ERROR(WriteElfEmbedding(embedding, encoded.container(), path, *options.calls));
   const std::string header = Header(embedding.symbol, program);
-  return formats::WriteFileAtomically(fs::path(path).replace_extension(".h").string(),
-                                      std::as_bytes(std::span(header)));
+  return formats::WriteFileAtomically(fs::path(path).replace_extension(".h").string(), std::as_bytes(std::span(header)),
+                                      *options.calls);
 }
 
 }  // namespace ingot::driver

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/file.h"
 #include "runtime/status.h"
 #include "vm/program/golden_cases.h"
 #include "vm/program/program.h"
@@ -22,7 +23,8 @@ struct WriteOptions {
   std::string architecture = "x86_64";  // of the launcher, the object or the library: as KernelImage::arch
   std::string launcher;                 // a launcher's path; empty: FindLauncher
   std::vector<vm::GoldenCase> golden_cases;
-  std::string secret_key;  // a file of a key to sign with; empty: not signed
+  formats::FileCalls* calls = &formats::FileCalls::System();  // borrowed; write the files
+  std::string secret_key;                                     // a file of a key to sign with; empty: not signed
 };
 
 // Parses the argument of --compress, which says how constants are stored: "none", "zstd:1" to "zstd:19".

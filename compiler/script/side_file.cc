@@ -12,7 +12,7 @@ std::string SideFilePath(const std::string& text_path) {
   return std::filesystem::path(text_path).replace_extension(".constants.safetensors");
 }
 
-Status WriteSideFile(const std::string& path, const ConstantStore& constants) {
+Status WriteSideFile(const std::string& path, const ConstantStore& constants, formats::FileCalls& calls) {
   std::vector<formats::NamedTensor> tensors;
   for (const auto& [hash, data] : constants.constants()) {
     // The tensor borrows the bytes during this call.
@@ -22,7 +22,7 @@ Status WriteSideFile(const std::string& path, const ConstantStore& constants) {
     INGOT_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromView(view, {}));
     tensors.push_back({hash, std::move(tensor)});
   }
-  return formats::WriteTensorFile(path, tensors);
+  return formats::WriteTensorFile(path, tensors, calls);
 }
 
 Result<ConstantStore> ReadSideFile(const std::string& path) {

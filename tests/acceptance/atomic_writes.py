@@ -1,10 +1,10 @@
 """Files are written whole or not at all: the disk is full, a system call fails, or the process is killed, at every
-system call on the way (strace's fault injection). Afterwards the old file is there or the new one, whole,
-and, unless the process was killed, no temporary.
+system call on the way (strace's fault injection). Afterwards the old file is there or the new one, whole, and, unless
+the process was killed by SIGKILL, no temporary. Several files of one command change together, or none does.
 
 usage: atomic_writes.py BIN_DIR    exits 77 (skipped) without strace, or where it may not trace"""
 
-import os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
+import os, pathlib, re, shutil, signal, subprocess, sys, tempfile, unittest
 
 from tools import Tools
 
@@ -74,10 +74,12 @@ class AtomicWrites(unittest.TestCase):
                 self.assertIn(found, (old, new), where)
                 outcomes["old" if found == old else "new"] += 1
                 rest = [p for p in target.parent.iterdir() if p != target]
-                if fault.startswith("error"):
+                if fault != "signal=KILL":
                     self.assertEqual(rest, [], where)
                     if found == old:
                         self.assertNotEqual(result.returncode, 0, where)
+                    if fault.startswith("signal"):
+                        self.assertIn(result.returncode, (0, -signal.Signals["SIG" + fault[7:]]), where)
                 for path in rest:
                     path.unlink()
         print(case, outcomes)
@@ -91,6 +93,53 @@ class AtomicWrites(unittest.TestCase):
     def test_killed_at_every_call(self):
         for case in self.cases:
             self.each_fault(case, ["signal=KILL"])
+
+    def test_signals_at_every_call(self):
+        self.each_fault("executable", ["signal=TERM", "signal=INT", "signal=HUP"])
+
+    def test_several_files_change_together(self):
+        """Each command writes several files. Every write and every fsync of one of them fails; then both are the old ones."""
+        model, both = DATA / "digits.onnx", self.dir / "both"
+        both.mkdir()
+        a, b = both / "a.ingot", both / "b.safetensors"
+        commands = [
+            (["vm-compile", model, "-o", a, "--external-weights", b], [a, b]),
+            (["vm-compile", model, "--emit=relax", "-o", both / "m.py"],
+             [both / "m.py", both / "m.constants.safetensors"]),
+            (["vm-compile", model, "--emit=object", "-o", both / "m.o"], [both / "m.o", both / "m.h"]),
+            (["vm-inspect", self.source, "--disasm", "--blobs", "-o", both / "t"], [both / "t", both / "t.blobs"]),
+            (["vm-compile", model, "-o", a, "--json", both / "j"], [a, both / "j"]),
+            (["vm-run", self.source, "--input", "zeros", "--output", f"@{both}/o.npz", "--json", both / "j", "--trace",
+              both / "tr"], [both / "o.npz", both / "j", both / "tr"]),
+        ]
+        log = self.dir / "log"
+        for (tool, *args), files in commands:
+            command = [BIN / tool, *args]
+            subprocess.run(["strace", "-f", "-y", "-o", log, "-e", "trace=write,fsync", *command], check=True,
+                           capture_output=True)
+            self.assertEqual(sorted(both.iterdir()), sorted(files), args)
+            calls, seen = [], {}
+            for line in log.read_text().splitlines():
+                call = re.match(r"(?:\d+ +)?(\w+)\(\d+<([^>]*)>", line)
+                if call is None:
+                    continue
+                seen[call[1]] = seen.get(call[1], 0) + 1
+                if call[2].endswith(".tmp"):
+                    calls.append((call[1], seen[call[1]]))
+            self.assertGreaterEqual(len(calls), 2 * len(files), args)
+            for file in files:
+                file.write_bytes(b"the old file")
+            for name, number in calls[:3] + calls[-8:]:
+                result = subprocess.run(
+                    ["strace", "-f", "-o", "/dev/null", "-e", f"inject={name}:error=ENOSPC:when={number}", *command],
+                    capture_output=True, text=True)
+                where = f"{args}: {name} number {number}: {result.stderr}"
+                self.assertEqual(result.returncode, 3, where)
+                self.assertEqual(sorted(both.iterdir()), sorted(files), where)
+                for file in files:
+                    self.assertEqual(file.read_bytes(), b"the old file", where)
+            for file in files:
+                file.unlink()
 
     def test_a_full_disk(self):
         """A real one, where mounting is allowed."""

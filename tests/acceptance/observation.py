@@ -95,7 +95,7 @@ class Observation(unittest.TestCase):
         self.assertEqual(len(inner), 4)
 
     def test_a_trace_that_cannot_be_written_is_an_error(self):
-        self.check(self.run_main("--trace", self.dir / "nowhere" / "t.json"), 3, "cannot be written")
+        self.check(self.run_main("--trace", self.dir / "nowhere" / "t.json"), 3, "cannot write")
 
     def test_bench_profile(self):
         result = tool("vm-bench", self.exe, "--input", X, "--input", W, "--iters", 20, "--warmup", "1ms", "--profile")

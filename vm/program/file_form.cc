@@ -86,7 +86,7 @@ FileForm FormOf(const Container& container, const SharedBytes& file) {
   return form;
 }
 
-Status WriteInForm(const Program& program, const FileForm& form, const std::string& path) {
+Status WriteInForm(const Program& program, const FileForm& form, const std::string& path, formats::FileCalls& calls) {
   EncodeOptions options;
   options.debug_map = form.debug_map;
   INGOT_ASSIGN_OR_RETURN(EncodedProgram encoded, EncodedProgram::Encode(program, options));
@@ -98,8 +98,8 @@ Status WriteInForm(const Program& program, const FileForm& form, const std::stri
       encoded.container().AddStored(part.section, part.stored.bytes);
     }
   }
-  if (form.launcher.size() == 0) return encoded.container().WriteFile(path);
-  return formats::WritePackedProgram(form.launcher.bytes, encoded.container(), path);
+  if (form.launcher.size() == 0) return encoded.container().WriteFile(path, calls);
+  return formats::WritePackedProgram(form.launcher.bytes, encoded.container(), path, calls);
 }
 
 }  // namespace ingot::vm

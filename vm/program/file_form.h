@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/container.h"
+#include "formats/file.h"
 #include "runtime/shared_bytes.h"
 #include "runtime/status.h"
 #include "vm/program/program.h"
@@ -36,6 +37,7 @@ FileForm FormOf(const formats::Container& container, const SharedBytes& file);
 
 // Writes a program in this form. Fails with bad_input where a section is malformed, or where a compressed section does
 // not hold what the program's encoding holds, because the program was changed.
-Status WriteInForm(const Program& program, const FileForm& form, const std::string& path);
+Status WriteInForm(const Program& program, const FileForm& form, const std::string& path,
+                   formats::FileCalls& calls = formats::FileCalls::System());
 
 }  // namespace ingot::vm

@@ -48,7 +48,7 @@ Result<Program> ThinProgram(Program program, CpuFeatures features) {
 }
 
 Status WriteSlimProgram(const formats::Container& container, std::span<const std::byte> file, Program program,
-                        const SlimOptions& options, const std::string& path) {
+                        const SlimOptions& options, const std::string& path, formats::FileCalls& calls) {
   if (options.only_for) {
     INGOT_ASSIGN_OR_RETURN(program, ThinProgram(std::move(program), *options.only_for));
   }
@@ -65,8 +65,8 @@ Status WriteSlimProgram(const formats::Container& container, std::span<const std
     INGOT_ASSIGN_OR_RETURN(kept.emplace_back(), container.Read(section));
     INGOT_RETURN_IF_ERROR(encoded.container().Add(section.kind, section.index, {kept.back().bytes}, as_it_was));
   }
-  if (container.start_offset() == 0) return encoded.container().WriteFile(path);
-  return formats::WritePackedProgram(file.first(container.start_offset()), encoded.container(), path);
+  if (container.start_offset() == 0) return encoded.container().WriteFile(path, calls);
+  return formats::WritePackedProgram(file.first(container.start_offset()), encoded.container(), path, calls);
 }
 
 }  // namespace ingot::vm

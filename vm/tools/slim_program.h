@@ -6,6 +6,7 @@
 #include <string>
 
 #include "formats/container.h"
+#include "formats/file.h"
 #include "runtime/cpu_features.h"
 #include "vm/program/program.h"
 
@@ -24,6 +25,7 @@ Result<Program> ThinProgram(Program program, CpuFeatures features);
 // from the program. Signatures are dropped, since they cover every section. `file` is the whole file that the container
 // was opened from.
 Status WriteSlimProgram(const formats::Container& container, std::span<const std::byte> file, Program program,
-                        const SlimOptions& options, const std::string& path);
+                        const SlimOptions& options, const std::string& path,
+                        formats::FileCalls& calls = formats::FileCalls::System());
 
 }  // namespace ingot::vm
