@@ -11,6 +11,7 @@
 
 #include "apps/common/process.h"
 #include "apps/common/tool.h"
+#include "compiler/codegen/codegen.h"
 #include "compiler/driver/compile.h"
 #include "compiler/driver/external_weights.h"
 #include "compiler/driver/golden.h"
@@ -380,6 +381,7 @@ class Compilation {
 int main(int argc, char** argv) {
   using namespace ingot::apps;  // NOLINT: the tool's own names
   PrepareProcess("vm-compile");
+  ingot::codegen::OnOutOfMemory(ExitOutOfMemory);
   Tool tool("vm-compile", "Compiles a model into one executable file.", kExamples);
   Options options;
   CommandLine& line = tool.command_line();

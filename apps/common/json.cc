@@ -58,7 +58,11 @@ std::optional<Json> FromLibrary(const LibraryValue& value, int depth) {
 
 Json::Json() = default;
 Json::~Json() = default;
-Json::Json(const Json& other) = default;
+// libstdc++ 12 takes a variant of such alternatives for one that always has a value, and destroys one when the copy
+// constructor of an alternative throws; so the copy is made before it is put into the variant.
+Json::Json(const Json& other) {
+  std::visit([&](const auto& value) { value_ = std::decay_t<decltype(value)>(value); }, other.value_);
+}
 Json::Json(Json&& other) noexcept = default;
 Json& Json::operator=(const Json& other) { return *this = Json(other); }
 Json& Json::operator=(Json&& other) noexcept = default;

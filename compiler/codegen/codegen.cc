@@ -6,11 +6,13 @@
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 #include <optional>
 #include <set>
 #include <thread>
@@ -168,6 +170,12 @@ void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t i
   } else if (kernel->workspace != compiled.workspace) {
     kernel->workspace = DimCode::Binary(DimOp::kMax, kernel->workspace, compiled.workspace);
   }
+}
+
+void OnOutOfMemory(void (*end_process)()) {
+  std::set_new_handler(end_process);
+  llvm::install_bad_alloc_error_handler([](void* end, const char*, bool) { (*reinterpret_cast<void (*)()>(end))(); },
+                                        reinterpret_cast<void*>(end_process));
 }
 
 }  // namespace ingot::codegen

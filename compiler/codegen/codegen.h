@@ -50,6 +50,10 @@ struct KernelImage {
 Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const Target& target,
                                    const CodegenOptions& options = {});
 
+// LLVM cannot be unwound, and aborts when memory is out. A program that ends in another way says how: `end_process` must
+// not return. For programs alone, once: it holds for the whole process.
+void OnOutOfMemory(void (*end_process)());
+
 // Adds the compiled kernel as the kernel's first (best) variant; `image` is the image's index in the program. The
 // kernel's workspace becomes the maximum of its variants' workspaces.
 void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t image, vm::Kernel* kernel);
