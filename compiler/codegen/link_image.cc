@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -56,25 +58,28 @@ class MemoryFile {
 };
 
 // Receives lld's output. lld would write a regular file under another name and rename it, so its output goes through a
-// pipe, which a thread empties while lld fills it.
+// pipe, which a thread empties while lld fills it. The thread ends when it is told that lld is done: lld's descriptor
+// may be open still, when closing it failed.
 class OutputPipe {
  public:
   ~OutputPipe() {
-    CloseWriteEnd();
-    if (reader_.joinable()) reader_.join();
-    if (ends_[0] >= 0) close(ends_[0]);
+    StopReader();
+    for (const int fd : {ends_[0], ends_[1], done_}) {
+      if (fd >= 0) close(fd);
+    }
   }
 
   Status Open() {
-    if (pipe2(ends_, O_CLOEXEC) != 0) return Io("cannot create a pipe");
+    if (pipe2(ends_, O_CLOEXEC) != 0 || fcntl(ends_[0], F_SETFL, O_NONBLOCK) != 0) return Io("cannot create a pipe");
+    done_ = eventfd(0, EFD_CLOEXEC);
+    if (done_ < 0) return Io("cannot create an event");
     reader_ = std::thread([this] { ReadAll(); });
     return Status();
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
-  // Returns everything that was written; closes the pipe.
+  // Returns everything that was written.
   Result<std::vector<std::byte>> Finish() {
-    CloseWriteEnd();
-    reader_.join();
+    StopReader();
     if (error_ != 0) {
       errno = error_;
       return Io("cannot read from a pipe");
@@ -83,14 +88,23 @@ class OutputPipe {
   }
 
  private:
-  void CloseWriteEnd() {
-    if (ends_[1] >= 0) close(std::exchange(ends_[1], -1));
+  void StopReader() {
+    if (!reader_.joinable()) return;
+    eventfd_write(done_, 1);
+    reader_.join();
   }
   void ReadAll() {
     std::byte buffer[1 << 16];
+    pollfd events[2] = {{ends_[0], POLLIN, 0}, {done_, POLLIN, 0}};
     for (;;) {
+      if (poll(events, 2, -1) < 0 && errno != EINTR) {
+        error_ = errno;
+        return;
+      }
+      const bool is_done = (events[1].revents & POLLIN) != 0;  // whatever was written is in the pipe by now
       const ssize_t count = read(ends_[0], buffer, sizeof(buffer));
-      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN && is_done) return;
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (count < 0) error_ = errno;
       if (count <= 0) return;
       bytes_.insert(bytes_.end(), buffer, buffer + count);
@@ -98,6 +112,7 @@ class OutputPipe {
   }
 
   int ends_[2] = {-1, -1};
+  int done_ = -1;  // an event
   int error_ = 0;
   std::vector<std::byte> bytes_;
   std::thread reader_;

@@ -141,6 +141,24 @@ class AtomicWrites(unittest.TestCase):
             for file in files:
                 file.unlink()
 
+    def test_a_failing_close_stops_nothing(self):
+        """Of any descriptor that the compiler closes, those of LLVM and lld among them; the loader's come first."""
+        log, target = self.dir / "log", self.dir / "x.ingot"
+        command = [BIN / "vm-compile", DATA / "mlp.py", "--threads", "1", "-o", target]
+        subprocess.run(["strace", "-f", "-o", log, "-e", "trace=close,openat,memfd_create", *command], check=True,
+                       capture_output=True)
+        lines = log.read_text().splitlines()
+        model = next(i for i, line in enumerate(lines) if "mlp.py" in line and "openat" in line)
+        closes = [i for i, line in enumerate(lines) if re.match(r"(?:\d+ +)?close\(", line)]
+        chosen = [number for number, i in enumerate(closes, 1) if i > model]
+        self.assertGreater(len(chosen), 5)
+        for number in chosen:
+            result = subprocess.run(
+                ["strace", "-f", "-o", "/dev/null", "-e", f"inject=close:error=EIO:when={number}", *command],
+                capture_output=True, text=True, timeout=60)
+            self.assertIn(result.returncode, (0, 1, 3), f"close number {number}: {result.stderr}")
+            self.assertFalse([p for p in self.dir.iterdir() if p.name.endswith(".tmp")])
+
     def test_a_full_disk(self):
         """A real one, where mounting is allowed."""
         disk = self.dir / "disk"
