@@ -34,7 +34,8 @@ Status CheckSize(const ir::Type& type) {
     const auto value = ir::AsConstInt(dim);
     dims.push_back(!value ? 1 : *value);
   }
-  return CountElements(dims).status();
+  const Result<int64_t> count = CountElements(dims);
+  return count.ok() ? Status() : Status(StatusCode::kBadInput, count.status().message());
 }
 
 // For an operand of a broadcasting operator: its dims beside those of the other operand, if some pair of unlike dims

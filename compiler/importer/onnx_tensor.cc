@@ -98,9 +98,9 @@ Result<TensorShape> ReadShape(const onnx::TensorProto& tensor, const std::string
   if (!type.ok()) return std::move(type).status().WithContext("tensor " + what);
   TensorShape shape{*type, {tensor.dims().begin(), tensor.dims().end()}};
   Result<int64_t> count = CountElements(shape.dims);
-  if (!count.ok()) return std::move(count).status().WithContext("tensor " + what);
+  if (!count.ok()) return BadTensor(what, count.status().message());
   Result<int64_t> size = shape.dtype.SizeBytes(*count);
-  if (!size.ok()) return std::move(size).status().WithContext("tensor " + what);
+  if (!size.ok()) return BadTensor(what, size.status().message());
   shape.size_bytes = *size;
   return shape;
 }
@@ -180,7 +180,7 @@ Result<ConstantDataPtr> TensorSource::ReadSparse(const onnx::SparseTensorProto& 
   INGOT_ASSIGN_OR_RETURN(const ConstantDataPtr indices, Read(sparse.indices(), owner, what, nullptr));
   std::vector<int64_t> dims(sparse.dims().begin(), sparse.dims().end());
   Result<int64_t> count = CountElements(dims);
-  if (!count.ok()) return std::move(count).status().WithContext("tensor " + what);
+  if (!count.ok()) return BadTensor(what, count.status().message());
   INGOT_ASSIGN_OR_RETURN(const int64_t size_bytes, values->dtype().SizeBytes(*count));
   if (values->dtype().bits % 8 != 0 || size_bytes > kMaxDenseBytes) {
     return Status(StatusCode::kUnsupportedModel, "tensor " + what + ": sparse, and " +

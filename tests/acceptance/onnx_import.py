@@ -223,6 +223,17 @@ class OnnxImport(unittest.TestCase):
                 self.check(tool("vm-compile", "--check",
                                 self.with_external(external("w", [4], "w.bin", offset, length))), 3)
 
+    def test_dims_that_no_tensor_has_are_bad_input(self):
+        for dims in [-5], [1 << 62, 4], [1 << 32, 1 << 32], [(1 << 63) - 1]:
+            weight = onnx.TensorProto(name="w", data_type=1, dims=dims, raw_data=bytes(16))
+            graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g",
+                                      [helper.make_tensor_value_info("x", 1, [4])],
+                                      [helper.make_tensor_value_info("y", 1, [4])], [weight])
+            onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.dir / "dims.onnx")
+            ran = subprocess.run([BIN / "vm-compile", self.dir / "dims.onnx", "-o", self.dir / "dims.ingot"],
+                                 capture_output=True, text=True)
+            self.assertEqual(ran.returncode, 3, f"{dims}: {ran.stderr}")
+
     def test_more_than_two_gib(self):
         count = 600 * 2**20  # floats: 2.3 GiB, in a file of holes
         with open(self.dir / "w.bin", "wb") as file:
