@@ -1,17 +1,26 @@
 // Calls, type checks and new symbols that the importer binds for loops, branches and sequences.
 #include "compiler/importer/binding_builder.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/symbols.h"
+#include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
 
 namespace ingot::importer {
 
 using ir::PrimVar;
 using ir::Type;
+
+namespace {
+
+// Nodes of a dim's expression from which on it is long: a broadcast repeats two dims three times, and must fit.
+constexpr int kLongDim = 14;
+
+}  // namespace
 
 Result<Expr> BindingBuilder::BindCall(std::string_view row, std::vector<Expr> args, ir::Attrs attrs,
                                       const ir::Span& span) {
@@ -44,6 +53,25 @@ Expr BindingBuilder::WithNewSymbols(const Expr& value, const std::vector<PrimExp
     if (loose[i]) matched[i] = ir::MakePrimVar(name + "_dim_" + std::to_string(i));
   }
   return Match(value, TensorType(std::move(matched), dtype), name, span);
+}
+
+Expr BindingBuilder::WithShortDims(const Expr& value, const std::string& name, const ir::Span& span) {
+  const auto* tensor = KnownTensor(value->type);
+  if (tensor == nullptr) return value;
+  std::vector<PrimExpr> dims = *tensor->dims;
+  bool is_changed = false;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    if (CountNodes(dims[axis], kLongDim) < kLongDim) continue;
+    auto named =
+        std::ranges::find_if(named_dims_, [&](const auto& row) { return op::DimsEqual(row.first, dims[axis]); });
+    if (named == named_dims_.end()) {
+      named = named_dims_.insert(named, {dims[axis], ir::MakePrimVar(name + "_dim_" + std::to_string(axis))});
+    }
+    dims[axis] = named->second;
+    is_changed = true;
+  }
+  if (!is_changed) return value;
+  return Match(Bind(value, name, span), TensorType(std::move(dims), *tensor->dtype), name, span);
 }
 
 Result<PrimExpr> BindingBuilder::ReadInteger(Expr tensor, const std::string& name, const ir::Span& span) {

@@ -25,8 +25,13 @@ class BindingBuilder {
   class Nested {
    public:
     explicit Nested(BindingBuilder& builder, std::vector<ir::Binding> bindings = {})
-        : builder_(builder), outer_(std::exchange(builder.bindings_, std::move(bindings))) {}
-    ~Nested() { builder_.bindings_ = std::move(outer_); }
+        : builder_(builder),
+          outer_(std::exchange(builder.bindings_, std::move(bindings))),
+          num_named_(builder.named_dims_.size()) {}
+    ~Nested() {
+      builder_.bindings_ = std::move(outer_);
+      builder_.named_dims_.resize(num_named_);
+    }
     Nested(const Nested&) = delete;
     Nested& operator=(const Nested&) = delete;
     std::vector<ir::Binding> Take() { return std::exchange(builder_.bindings_, {}); }
@@ -34,6 +39,7 @@ class BindingBuilder {
    private:
     BindingBuilder& builder_;
     std::vector<ir::Binding> outer_;
+    size_t num_named_;
   };
 
   ir::Span SpanOf(const std::string& label) const {
@@ -50,6 +56,9 @@ class BindingBuilder {
   // Returns the same value with new symbols for the loose dims.
   ir::Expr WithNewSymbols(const ir::Expr& value, const std::vector<ir::PrimExpr>& dims, const LooseDims& loose,
                           DataType dtype, const std::string& name, const ir::Span& span);
+  // Returns the same value with symbols for dims that are long formulas: a file holds formulas of limited length, and
+  // what is computed from this value makes them longer. Equal formulas get equal symbols.
+  ir::Expr WithShortDims(const ir::Expr& value, const std::string& name, const ir::Span& span);
   // If the file declares constant dims which are not proved (to be those that the value had before, or to be constants
   // at all), the declared dims are checked when the program runs. `before` may be null.
   ir::Expr AsDeclared(const ir::Expr& value, const ir::Type& before, const OnnxValueInfo& info, const ir::Span& span);
@@ -61,6 +70,7 @@ class BindingBuilder {
  private:
   std::shared_ptr<const ir::SourceText> source_;
   std::vector<ir::Binding> bindings_;
+  std::vector<std::pair<ir::PrimExpr, ir::PrimVar>> named_dims_;  // the formulas that have symbols here
 };
 
 }  // namespace ingot::importer

@@ -327,6 +327,7 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportScan(const std::string& lab
     LoopPlan plan;
     plan.label = label;
     plan.initial = std::move(states);
+    plan.keeps_shapes = true;
     for (int64_t direction : out_directions) plan.is_row_reversed.push_back(direction != 0);
     for (size_t k = 0; k < num_scans; ++k) {
       const auto* tensor = KnownTensor(sequences[k]->type);

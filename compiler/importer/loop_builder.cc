@@ -91,8 +91,32 @@ Result<LoopBuilder::Body> LoopBuilder::ImportBody(const LoopPlan& plan, const st
         builder_.WithNewSymbols(body.carried.back(), *tensor->dims, loose, *tensor->dtype, name, span));
   }
   INGOT_ASSIGN_OR_RETURN(body.turn, plan.turn(body.i, body.condition, body.carried_values));
+  if (plan.keeps_shapes && body.turn.is_imported) INGOT_RETURN_IF_ERROR(MatchShapes(plan, body.turn));
   body.bindings = nested.Take();
   return body;
+}
+
+Status LoopBuilder::MatchShapes(const LoopPlan& plan, LoopTurn& turn) {
+  for (size_t k = 0; k < plan.initial.size(); ++k) {
+    const auto *before = KnownTensor(plan.initial[k]->type), *after = KnownTensor(turn.carried[k]->type);
+    if (before == nullptr || after == nullptr || before->rank != after->rank || *before->dtype != *after->dtype)
+      continue;
+    bool is_same = true;
+    for (size_t axis = 0; axis < before->dims->size(); ++axis) {
+      const PrimExpr &from = (*before->dims)[axis], &to = (*after->dims)[axis];
+      is_same &= op::DimsEqual(from, to);
+      const std::optional<int64_t> was = ir::AsConstInt(from), is = ir::AsConstInt(to);
+      if (was && is && *was != *is) {
+        return Status(StatusCode::kBadInput, "dimension " + std::to_string(axis) + " of its state " +
+                                                 std::to_string(k) + " changes from " + std::to_string(*was) + " to " +
+                                                 std::to_string(*is));
+      }
+    }
+    if (is_same) continue;
+    turn.carried[k] = builder_.Match(turn.carried[k], plan.initial[k]->type, "state_" + std::to_string(k),
+                                     builder_.SpanOf(plan.label));
+  }
+  return Status();
 }
 
 // The carried types before the first trip: no dim is known to change.

@@ -28,6 +28,7 @@ struct LoopPlan {
   ir::Expr condition;  // null: there is no condition
   std::vector<ir::Expr> initial;
   std::vector<bool> is_row_reversed;  // per stacked value: its rows are written from the last one on
+  bool keeps_shapes = false;          // a trip returns carried tensors of the shapes that it takes, or the run ends
   std::function<Result<LoopTurn>(const ir::PrimVar& i, const ir::Expr& condition, const std::vector<ir::Expr>& carried)>
       turn;
 };
@@ -53,6 +54,8 @@ class LoopBuilder {
 
   Result<std::vector<CarriedType>> FirstCarriedTypes(const LoopPlan& plan) const;
   Result<Body> ImportBody(const LoopPlan& plan, const std::vector<CarriedType>& types);
+  // Matches the carried tensors that a trip returns with the shapes before the first trip.
+  Status MatchShapes(const LoopPlan& plan, LoopTurn& turn);
   // Joins what a trip returns into the type; true if that adds anything new.
   Result<bool> Widen(CarriedType& type, const ir::Expr& in, const ir::Expr& out, size_t k) const;
   Result<std::vector<ir::Expr>> Finish(const LoopPlan& plan, Body body, const std::vector<CarriedType>& types,

@@ -5,31 +5,13 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/importer/symbols.h"
+
 namespace ingot::importer::shapes {
 namespace {
 
 // The limit of nodes per expression: about what fits into a file's dimension code.
 constexpr int kMaxExprNodes = 60;
-
-// Counts the nodes of an expression, up to a limit.
-int CountNodes(const PrimExpr& expr, int limit) {
-  if (limit <= 0) return 1;
-  int count = 1;
-  const auto add = [&](const PrimExpr& part) { count += CountNodes(part, limit - count); };
-  if (const auto* binary = ir::As<ir::BinaryNode>(expr)) {
-    add(binary->a);
-    add(binary->b);
-  } else if (const auto* select = ir::As<ir::SelectNode>(expr)) {
-    add(select->condition);
-    add(select->true_value);
-    add(select->false_value);
-  } else if (const auto* negated = ir::As<ir::NotNode>(expr)) {
-    add(negated->a);
-  } else if (const auto* cast = ir::As<ir::CastNode>(expr)) {
-    add(cast->value);
-  }
-  return count;
-}
 
 }  // namespace
 

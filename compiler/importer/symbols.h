@@ -24,6 +24,9 @@ namespace ingot::importer {
 // Returns a name that the text form can write as it is.
 std::string Identifier(std::string_view name);
 
+// Counts the nodes of an expression, up to a limit.
+int CountNodes(const ir::PrimExpr& expr, int limit);
+
 class Symbols {
  public:
   // Takes the options: a symbol may be fixed (--dim batch=8), bounded, or renamed (--input-shape x=n,...).

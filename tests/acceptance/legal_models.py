@@ -301,6 +301,40 @@ def rows_of_a_loop_beside_an_outer_symbol():
     return Recipe(nodes, {"x": (["S", 1], normal(3, 1))}, {"trips": np.int64(5), "two": np.int64(2)})
 
 
+def scan_whose_state_has_dims_of_a_loop(rows=3):
+    """The dims of the scanned rows are known when the model runs; the state keeps its shape, as Scan demands."""
+    info = helper.make_tensor_value_info
+    loop = helper.make_graph(
+        [node("Identity", ["was"], ["go"]), node("Identity", ["c"], ["next"]), node("Neg", ["c"], ["row"])], "loop",
+        [info("i", 7, []), info("was", 9, []), info("c", 1, [None, None])],
+        [info("go", 9, []), info("next", 1, [None, None]), info("row", 1, [None, None])])
+    step = helper.make_graph(
+        [node("Add", ["a", "e"], ["b"]), node("Identity", ["b"], ["each"])], "step",
+        [info("a", 1, [None]), info("e", 1, [None])], [info("b", 1, [None]), info("each", 1, [None])])
+    nodes = [node("Loop", ["trips", "", "x"], ["last", "rows"], body=loop), node("Squeeze", ["rows", "one"], ["r"]),
+             node("Scan", ["zero", "r"], ["sum", "y"], body=step, num_scan_inputs=1)]
+    return Recipe(nodes, {"x": (["S", "T"], normal(1, rows))},
+                  {"trips": np.int64(2), "one": ints(1), "zero": np.zeros(3, np.float32)})
+
+
+def slices_whose_lengths_are_long_formulas():
+    """Each broadcast repeats its dims; without symbols for them the last formulas do not fit into a file."""
+    names, nodes, constants = [], [], {}
+    for i, (begin, end, step) in enumerate([(-3, 9, 2), (1, -2, 3), (-2, -END, -3)]):
+        names.append(f"s{i}")
+        constants |= {f"b{i}": ints(begin), f"e{i}": ints(end), f"a{i}": ints(0), f"t{i}": ints(step)}
+        nodes.append(node("Slice", ["x", f"b{i}", f"e{i}", f"a{i}", f"t{i}"], [names[-1]]))
+    nodes += [node("Add", ["s0", "s1"], ["u"]), node("Mul", ["u", "s2"], ["v"]), node("Sub", ["v", "u"], ["w"]),
+              node("Concat", ["w", "v", "u"], ["y"], axis=0)]
+    return Recipe(nodes, {"x": (["N", 1], normal(7, 1))}, constants)
+
+
+def resize_by_a_fraction_of_symbols():
+    nodes = [node("Resize", ["x", "", "s"], ["y"], mode="linear")]
+    return Recipe(nodes, {"x": (["N", 2, "H", "W"], normal(1, 2, 7, 9))},
+                  {"s": np.array([1, 1, 1.5, 0.625], np.float32)})
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -312,7 +346,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            same_lower_convolution_of_groups_with_strides, same_upper_convolution_of_a_short_kernel,
            same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
-           rows_of_a_loop_beside_an_outer_symbol]
+           rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
+           slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols]
 
 
 def expected(recipe):

@@ -3,8 +3,8 @@
 A model is evaluated node by node. Every float is widened before it is read, so that no rounding of float32 or float16
 shows. The operators of DEFINITIONS are formulas in numpy, written after the specification's text: those of which ONNX
 Runtime's or onnx.reference's kernel takes a short cut that shows beside NaN and infinities (a sliding sum, a padding
-of NaN, products with a padding of zeros), or is less exact than its dtype (Erf in float64). All others are
-onnx.reference's, given float64."""
+of NaN, products with a padding of zeros), or is less exact than its dtype (Erf and Gelu in float64). All others are
+onnx.reference's, given float64. Bodies are evaluated in the same way."""
 import itertools
 import math
 
@@ -115,6 +115,12 @@ def erf(_, x):
     return [np.vectorize(math.erf, otypes=[float])(x)]
 
 
+def gelu(node, x):
+    if attributes(node).get("approximate") == "tanh":
+        return [0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))]
+    return [0.5 * x * (1 + erf(node, x / math.sqrt(2))[0])]
+
+
 def mean_variance_normalization(node, x):
     axes = tuple(attributes(node).get("axes", [0, 2, 3]))
     centred = x - x.mean(axis=axes, keepdims=True)
@@ -122,7 +128,7 @@ def mean_variance_normalization(node, x):
 
 
 def exponentials(node, x, opset):
-    """(x less its greatest, the sum of its exponentials) along the axis; until opset 13 the axis began a matrix's rows."""
+    """(x less its greatest, the sum of its exponentials) along the axis; until opset 13 it began a matrix's rows."""
     axis = attributes(node).get("axis", 1 if opset < 13 else -1)
     if opset < 13:
         x, axis = x.reshape(int(np.prod(x.shape[:axis])), -1), 1
@@ -141,7 +147,7 @@ def log_softmax(node, x, opset):
 
 
 DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
-               "Erf": erf, "MeanVarianceNormalization": mean_variance_normalization}
+               "Erf": erf, "Gelu": gelu, "MeanVarianceNormalization": mean_variance_normalization}
 DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
 
 
@@ -162,7 +168,9 @@ def renamed(node):
     return node
 
 
-def evaluate_node(node, given, opset):
+def evaluate_node(node, given, opset, outer):
+    if node.op_type in BODIES:
+        return BODIES[node.op_type](node, given, opset, outer)
     if node.op_type in DEFINITIONS:
         return DEFINITIONS[node.op_type](node, *given)
     if node.op_type in DEFINITIONS_BY_OPSET:
@@ -172,12 +180,63 @@ def evaluate_node(node, given, opset):
     return ReferenceEvaluator(small_model([node], list(node.output), arrays, opset)).run(None, arrays)
 
 
-def evaluate_model(model, inputs):
-    """Every tensor of the model by name, floats in float64. Raises what onnx.reference raises."""
-    values = {name: widened(array) for name, array in inputs.items()}
-    values.update({t.name: widened(numpy_helper.to_array(t)) for t in model.graph.initializer})
-    opset = next(o.version for o in model.opset_import if o.domain == "")
-    for node in model.graph.node:
-        results = evaluate_node(node, [values[name] if name else None for name in node.input], opset)
+def evaluate_graph(graph, given, opset, outer):
+    """Every tensor that the graph sees by name, floats in float64."""
+    values = dict(outer)
+    values.update({t.name: widened(numpy_helper.to_array(t)) for t in graph.initializer})
+    values.update({name: widened(array) for name, array in given.items()})
+    for node in graph.node:
+        results = evaluate_node(node, [values[name] if name else None for name in node.input], opset, values)
         values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results)})
     return values
+
+
+def body_results(graph, given, opset, outer):
+    values = evaluate_graph(graph, dict(zip([i.name for i in graph.input], given)), opset, outer)
+    return [values[o.name] for o in graph.output]
+
+
+def graph_attribute(node, name):
+    return next(a.g for a in node.attribute if a.name == name)
+
+
+def branch(node, given, opset, outer):
+    return body_results(graph_attribute(node, "then_branch" if given[0] else "else_branch"), [], opset, outer)
+
+
+def loop(node, given, opset, outer):
+    body, (trips, goes_on, *carried) = graph_attribute(node, "body"), given + [None] * (2 - len(given))
+    goes_on, rows, i = True if goes_on is None else bool(goes_on), [], 0
+    while goes_on and (trips is None or i < trips):
+        goes_on, *results = body_results(body, [np.int64(i), np.bool_(goes_on), *carried], opset, outer)
+        carried, row = results[:len(carried)], results[len(carried):]
+        rows.append(row)
+        i += 1
+    return carried + [np.stack(part) for part in zip(*rows)]  # (of no trips, rows have no known shape)
+
+
+def scan(node, given, opset, outer):
+    body, options = graph_attribute(node, "body"), attributes(node)
+    states, scanned = given[:-options["num_scan_inputs"]], given[-options["num_scan_inputs"]:]
+    axes = options.get("scan_input_axes") or [0] * len(scanned)
+    directions = options.get("scan_input_directions") or [0] * len(scanned)
+    trips, rows = scanned[0].shape[axes[0]], []
+    for i in range(trips):
+        parts = [np.take(x, trips - 1 - i if back else i, axis) for x, axis, back in zip(scanned, axes, directions)]
+        results = body_results(body, states + parts, opset, outer)
+        states, row = results[:len(states)], results[len(states):]
+        rows.append(row)
+    stacked = list(zip(*rows))
+    backwards = options.get("scan_output_directions") or [0] * len(stacked)
+    places = options.get("scan_output_axes") or [0] * len(stacked)
+    return states + [np.stack(part[::-1] if back else part, axis)
+                     for part, axis, back in zip(stacked, places, backwards)]
+
+
+BODIES = {"If": branch, "Loop": loop, "Scan": scan}
+
+
+def evaluate_model(model, inputs):
+    """Every tensor of the model by name, floats in float64. Raises what onnx.reference raises."""
+    opset = next(o.version for o in model.opset_import if o.domain == "")
+    return evaluate_graph(model.graph, inputs, opset, {})

@@ -17,8 +17,15 @@ ROUNDING = 64.0  # units in the last place
 AVOIDED = [
     ("MaxPool GlobalMaxPool ReduceMax ReduceMin ArgMax ArgMin TopK Hardmax Unique DynamicQuantizeLinear QuantizeLinear",
      "NaN among the elements: the specification names no order for it; ONNX Runtime's pools drop it, numpy spreads it"),
-    ("RoiAlign", "the greatest of samples with NaN and infinities among them: likewise"),
+    ("RoiAlign", "NaN and infinities: the specification names no order for the greatest sample, and does not say "
+     "whether a sample outside of the data is 0 or 0 times its nearest element"),
     ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
+    ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then leaves "
+     "out the data's edge, its maximum refuses"),
+    ("Resize", "half_pixel_symmetric, nearest, of lengths that the scale rounds: places lie on borders of elements"),
+    ("Upsample", "mode linear with infinities: a sample at a pixel's place is the pixel, or it and 0 * infinity beside it"),
+    ("Reshape", "without allowzero, sizes computed from dims that are 0 when the model runs where the data has another "
+     "size: they stay 0 here, so that a symbol stays a symbol; ONNX Runtime copies the data's, and mostly fails then"),
     ("LSTM GRU RNN", "NaN and infinities: ONNX Runtime's activations are clamped, so that NaN becomes a number"),
     ("ReduceLogSum ReduceLogSumExp ReduceL2 ReduceMean", "integers: to what the result rounds is not said"),
     ("ConvTranspose", "auto_pad SAME_* of a kernel shorter than its stride: the specification gives input * stride "

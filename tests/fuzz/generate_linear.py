@@ -158,7 +158,8 @@ def pool(g):
     kernel = [g.choice([k for k in (1, 2, 3, 5) if k <= v.shortest(2 + i)]) for i in range(spatial)]
     attributes = {"kernel_shape": kernel, "strides": [g.choice([1, 2, 3]) for _ in kernel] if g.coin(0.8) else None}
     if g.coin(0.2):
-        attributes["auto_pad"] = g.choice(["SAME_UPPER", "SAME_LOWER", "VALID", "NOTSET"])
+        short = any(k < s for k, s in zip(kernel, attributes["strides"] or kernel))
+        attributes["auto_pad"] = g.choice(["VALID", "NOTSET"] + ([] if short else ["SAME_UPPER", "SAME_LOWER"]))
     else:
         attributes["pads"] = [g.random.randrange((k + 1) // 2) for k in kernel] * 2 if g.coin(0.8) else None
         if (g.opset >= 10 and op == "MaxPool") or (g.opset >= 19 and op == "AveragePool"):

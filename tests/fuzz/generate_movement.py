@@ -115,12 +115,16 @@ def reshape(g):
         if g.opset >= 14 and all(isinstance(d, int) for d in dims) and g.coin():
             return g.emit("Reshape", [v, g.ints(*dims)], allowzero=g.choice([0, 1]))
     else:
+        # A size of 0 where the data has another one: it must not be copied.
+        keeps_zero = any(a.ndim >= 2 and a.shape[-1] == 0 < a.shape[-2] for a in v.arrays)
+        if keeps_zero and g.opset < 14:
+            return None
         shape = g.emit("Shape", [v])
         parts = [g.ints(d) if isinstance(d, int) and g.coin(0.3) else g.emit("Gather", [shape, g.ints(i)])
                  for i, d in enumerate(dims)]
         if len(parts) >= 2:
             parts[-2:] = [g.emit("Mul", parts[-2:])]
-        return g.emit("Reshape", [v, g.emit("Concat", parts, axis=0)])
+        return g.emit("Reshape", [v, g.emit("Concat", parts, axis=0)], allowzero=1 if keeps_zero else None)
     return g.emit("Reshape", [v, g.ints(*target)])
 
 

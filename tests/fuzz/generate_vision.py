@@ -23,6 +23,9 @@ def resize(g):
     if g.opset == 10:
         return g.emit("Resize", [v, g.constant(ratios, F32)], mode=g.choice([None, "nearest"]))
     transform = g.choice([None] + transforms)
+    if transform == "half_pixel_symmetric" and mode in (None, "nearest") and any(
+            d * r % 1 for a in v.arrays for d, r in zip(a.shape, ratios)):
+        transform = "half_pixel"
     attributes = {"mode": mode, "coordinate_transformation_mode": transform}
     if mode in (None, "nearest"):
         attributes["nearest_mode"] = g.choice([None, "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
@@ -53,9 +56,10 @@ def resize(g):
 def upsample(g):
     if g.opset > 9:
         return None
-    v = g.pick((F32,), rank=4, test=lambda v: v.full, make=lambda: ["N", 3, 5, "S"])
-    ratios = [1.0, 1.0, g.choice([2.0, 1.0]), g.choice([2.0, 3.0])]
     mode = g.choice([None, "nearest", "linear"])
+    v = g.pick((F32,), rank=4, test=lambda v: v.full and (mode != "linear" or v.finite), make=lambda: ["N", 3, 5, "S"],
+               wild=None if mode != "linear" else False)
+    ratios = [1.0, 1.0, g.choice([2.0, 1.0]), g.choice([2.0, 3.0])]
     if g.opset < 9:
         return g.emit("Upsample", [v], scales=ratios, mode=mode)
     return g.emit("Upsample", [v, g.constant(ratios, F32)], mode=mode)
@@ -86,12 +90,14 @@ def affine_grid(g):
 def roi_align(g):
     if g.opset < 10:
         return None
-    v = g.pick((F32,), rank=4, test=lambda v: v.full and isinstance(v.dims()[0], int), make=lambda: [2, 3, 8, 9])
+    v = g.pick((F32,), rank=4, test=lambda v: v.full and v.finite and isinstance(v.dims()[0], int),
+               make=lambda: [2, 3, 8, 9], wild=False)
     count = g.choice([1, 3])
     low = g.rng.uniform(0, 4, [count, 2])
     rois = g.constant(np.concatenate([low, low + g.rng.uniform(1, 4, [count, 2])], 1), F32)
     which = g.constant(g.rng.integers(0, v.dims()[0], [count]), I64)
     modes = [None, "half_pixel", "output_half_pixel"] if g.opset >= 16 else [None]
-    g.emit("RoiAlign", [v, rois, which], mode=g.choice([None, "avg"] + ["max"] * v.finite), output_height=g.choice([None, 2, 3]),
-           output_width=g.choice([None, 2]), sampling_ratio=g.choice([None, 0, 2]), spatial_scale=g.choice([None, 0.5]),
+    g.emit("RoiAlign", [v, rois, which], mode=g.choice([None, "avg", "max"]),
+           output_height=g.choice([None, 2, 3]), output_width=g.choice([None, 2]),
+           sampling_ratio=g.choice([None, 0, 2]), spatial_scale=g.choice([None, 0.5]),
            coordinate_transformation_mode=g.choice(modes))

@@ -23,10 +23,11 @@ NUM_MOVED = 4  # evaluations with moved inputs
 MARGIN = 4.0
 
 # Rounding classes: (units by which inputs move, units of the result added, absolute units added to results that are
-# differences of numbers around 1). "exact": the result is an input's element or does not depend on rounding. "sum":
-# exact where all numbers are whole and small, else backward stable.
+# differences of numbers around 1, or as large as the inputs for a body of nodes). "exact": the result is an input's
+# element or does not depend on rounding. "sum" and "body": exact where all numbers are whole and small, else backward
+# stable.
 CLASSES = {"exact": (0, 0, 0), "sum": (8, 4, 0), "relative": (2, 16, 0), "saturating": (2, 16, 16),
-           "normalised": (8, 32, 64), "sampled": (64, 64, 64)}
+           "normalised": (8, 32, 64), "sampled": (64, 64, 64), "body": (8, 4, 8)}
 
 EXACT = frozenset("""Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike Ceil
     CenterCropPad Clip Compress Concat ConcatFromSequence Constant ConstantOfShape DepthToSpace Dropout Equal Expand
@@ -38,12 +39,14 @@ EXACT = frozenset("""Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot Bitwis
     Where Xor MatMulInteger ConvInteger""".split())
 SUMS = frozenset("""Add Sub Mul Sum MatMul Gemm Conv ConvTranspose CumSum ReduceSum ReduceL1 ReduceSumSquare Einsum
     ScatterElements ScatterND Mod Range CausalConvWithState LeakyRelu PRelu Mean AveragePool GlobalAveragePool
-    ReduceMean Div If Loop Scan SequenceMap""".split())
+    ReduceMean Div""".split())
 RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log ReduceL2 ReduceProd CumProd".split())
 NORMALISED = frozenset("""BatchNormalization LayerNormalization InstanceNormalization GroupNormalization
     RMSNormalization LpNormalization MeanVarianceNormalization LSTM GRU RNN Attention LRN""".split())
 # Their weights come from coordinates, which round before they are multiplied by lengths.
 SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid".split())
+# What their bodies compute may be larger than the result.
+BODIES = frozenset("If Loop Scan SequenceMap".split())
 
 
 class Unstable(Exception):
@@ -63,6 +66,8 @@ def class_of(op_type):
         return "relative"
     if op_type in SAMPLED:
         return "sampled"
+    if op_type in BODIES:
+        return "body"
     return "normalised" if op_type in NORMALISED else "saturating"
 
 
@@ -131,7 +136,10 @@ class Evaluator:
 def evaluator(nodes, names, example, opset):
     """A Cast to or from bfloat16 says its own dtype: it is evaluated here."""
     if nodes[0].op_type == "Cast":
-        to, source = numpy_type(next(a.i for a in nodes[0].attribute if a.name == "to")), next(iter(example.values()))
+        to = next((numpy_type(a.i) for a in nodes[0].attribute if a.name == "to"), None)
+        if to is None:
+            raise Rejected("a Cast to nothing")
+        source = next(iter(example.values()))
         if BFLOAT16 in (to, source.dtype):
             def cast(arrays):
                 with np.errstate(all="ignore"):
@@ -190,6 +198,8 @@ def evaluate(nodes, names, arrays, bounds, opset, rng):
         if class_of(proto.op_type) == "sampled":  # what is wrong with a weight counts as often as the data is large
             data = next(iter(given.values()))
             scale = max(1.0, largest(data) / 16) if is_float(data.dtype) else 1.0
+        elif class_of(proto.op_type) == "body":
+            scale = max([1.0] + [largest(a) for a in (*given.values(), *results.values()) if is_float(a.dtype)])
         for name, y in results.items():
             result_bounds[name] = bound_of(y, reach[name], relative, absolute * scale)
         outcome.append((results, result_bounds))
@@ -221,7 +231,7 @@ def is_exact(proto, given, results):
     kind = class_of(proto.op_type)
     if kind == "exact" or not any(is_float(y.dtype) for y in results.values()):
         return True
-    if kind != "sum":
+    if kind not in ("sum", "body"):
         return False
     everything = list(given.values()) + list(results.values())
     if not all(is_whole(a) for a in everything):

@@ -11,7 +11,8 @@
 namespace ingot::importer {
 namespace {
 
-constexpr double kMaxLength = 2147483648.0;  // of a resized dimension
+constexpr double kMaxLength = 2147483648.0;            // of a resized dimension
+constexpr int64_t kMaxDenominator = int64_t{1} << 31;  // below, a scale makes symbolic dims 0
 
 // Returns the numbers of a constant input; none if it is left out or empty.
 Result<std::vector<double>> ConstantNumbers(const NodeImporter& node, size_t input, const char* what) {
@@ -32,7 +33,7 @@ ir::AttrValue Floats(const std::vector<double>& values) {
   return ir::AttrValue(std::move(list));
 }
 
-// Returns floor(dim * scale); a symbolic dimension may have integral scales only.
+// Returns floor(dim * scale). A scale is a float32, so a whole number over a power of two.
 Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double scale) {
   if (!(scale > 0) || scale > kMaxLength) return node.Invalid("a scale of " + std::to_string(scale));
   if (const auto length = ir::AsConstInt(dim)) {
@@ -40,8 +41,12 @@ Result<PrimExpr> Scaled(const NodeImporter& node, const PrimExpr& dim, double sc
     if (scaled > kMaxLength) return node.Invalid("a dimension scaled to " + std::to_string(scaled));
     return ir::Int64(static_cast<int64_t>(scaled));
   }
-  if (scale == std::floor(scale)) return op::SimplifyDim(dim * static_cast<int64_t>(scale));
-  return node.Unsupported("a symbolic dimension scaled by " + std::to_string(scale));
+  double numerator = scale;
+  int64_t denominator = 1;
+  for (; numerator != std::floor(numerator) && denominator < kMaxDenominator; denominator *= 2) numerator *= 2;
+  if (numerator != std::floor(numerator))
+    return node.Unsupported("a symbolic dimension scaled by " + std::to_string(scale));
+  return op::SimplifyDim(ir::FloorDiv(dim * static_cast<int64_t>(numerator), ir::Int64(denominator)));
 }
 
 // The scales or the sizes of a node, over all axes of the data or those in the attribute `axes`.
