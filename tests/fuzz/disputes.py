@@ -20,7 +20,7 @@ AVOIDED = [
     ("RoiAlign", "NaN and infinities: the specification names no order for the greatest sample, and does not say "
      "whether a sample outside of the data is 0 or 0 times its nearest element"),
     ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
-    ("Attention", "infinite scores beside a mask: a row of which all that is left is -inf is NaN by the formula, 0 in "
+    ("Attention", "infinite scores beside hidden ones: a row of which all that is left is -inf is NaN by the formula, 0 in "
      "onnx.reference, and the mean of the masked values in ONNX Runtime"),
     ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then leaves "
      "out the data's edge, its maximum refuses"),

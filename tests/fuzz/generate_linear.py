@@ -298,9 +298,6 @@ def attention(g):
     if g.coin(0.6) and not (past and keys == "S"):
         part = [queries, total(keys)]
         mask = g.add_input(g.choice([part, [1, 1, *part], [batch, 1, *part]]), g.choice([F32, BOOL]), False)
-        for value in inputs[:2]:  # a score of -inf beside a mask: 0, NaN or the mean of what is masked
-            for array in value.arrays:
-                array[np.isinf(array)] = np.nan
     inputs.append(mask)
     if past:
         inputs += [g.add_input([batch, heads, 4, width], F32, False), g.add_input([batch, heads, 4, value_width], F32,
@@ -308,8 +305,13 @@ def attention(g):
     outputs = 3 if past else g.choice([1, 1, 4])
     windows = {name: g.choice([None, 1, 3]) for name in ("left_window_size", "right_window_size")
                if name in g.schema("Attention").attributes and not past}
+    is_causal = g.choice([None, 0, 1])
+    if mask or is_causal or any(windows.values()):  # a score of -inf beside hidden ones: 0, NaN or a mean of hidden values
+        for value in inputs[:2]:
+            for array in value.arrays:
+                array[np.isinf(array)] = np.nan
     g.emit("Attention", inputs, outputs, **windows, unused=(1, 2) if outputs == 4 else (),
-           is_causal=g.choice([None, 0, 1]), scale=g.choice([None, 0.5]), softcap=g.choice([None, 0.0, 2.0]),
+           is_causal=is_causal, scale=g.choice([None, 0.5]), softcap=g.choice([None, 0.0, 2.0]),
            q_num_heads=heads * groups if flat else None, kv_num_heads=heads if flat else None,
            softmax_precision=g.choice([None, 1]),
            qk_matmul_output_mode=g.choice([0, 1, 2, 3]) if outputs == 4 else None)
