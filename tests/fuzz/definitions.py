@@ -190,8 +190,8 @@ def evaluate_node(node, given, opset, outer):
 
 
 def evaluate_graph(graph, given, opset, outer):
-    """Every tensor that the graph sees by name, floats in float64; without those that only onnx.reference could evaluate
-    and does not (optional values and the like)."""
+    """Every tensor that the graph sees by name, floats in float64; without those that only onnx.reference could
+    evaluate and does not."""
     values = dict(outer)
     values.update({t.name: widened(numpy_helper.to_array(t)) for t in graph.initializer})
     values.update({name: widened(array) for name, array in given.items()})

@@ -20,10 +20,10 @@ AVOIDED = [
     ("RoiAlign", "NaN and infinities: the specification names no order for the greatest sample, and does not say "
      "whether a sample outside of the data is 0 or 0 times its nearest element"),
     ("GlobalMaxPool", "float64, which ONNX Runtime lacks: onnx.reference drops dims of rank 3"),
-    ("Attention", "infinite scores beside hidden ones: a row of which all that is left is -inf is NaN by the formula, 0 in "
-     "onnx.reference, and the mean of the masked values in ONNX Runtime"),
-    ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then leaves "
-     "out the data's edge, its maximum refuses"),
+    ("Attention", "infinite scores beside hidden ones: a row of which all that is left is -inf is NaN by the formula, "
+     "0 in onnx.reference, and the mean of the masked values in ONNX Runtime"),
+    ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then "
+     "leaves out the data's edge, its maximum refuses"),
     ("Resize", "half_pixel_symmetric, nearest, of lengths that the scale rounds: places lie on borders of elements"),
     ("Upsample", "mode linear with infinities: a sample at a pixel's place is the pixel, or it and 0 * infinity"),
     ("Reshape", "without allowzero, sizes computed from dims that are 0 when the model runs where the data has another "

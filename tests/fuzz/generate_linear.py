@@ -306,7 +306,7 @@ def attention(g):
     windows = {name: g.choice([None, 1, 3]) for name in ("left_window_size", "right_window_size")
                if name in g.schema("Attention").attributes and not past}
     is_causal = g.choice([None, 0, 1])
-    if mask or is_causal or any(windows.values()):  # a score of -inf beside hidden ones: 0, NaN or a mean of hidden values
+    if mask or is_causal or any(windows.values()):  # -inf beside hidden scores: 0, NaN or a mean of hidden values
         for value in inputs[:2]:
             for array in value.arrays:
                 array[np.isinf(array)] = np.nan
