@@ -17,8 +17,8 @@ using ir::Type;
 
 namespace {
 
-// Nodes of a dim's expression from which on it is long: a broadcast repeats two dims three times, and must fit.
-constexpr int kLongDim = 14;
+// Nodes of a dim's expression from which on it gets a symbol.
+constexpr int kLongDim = 8;
 
 }  // namespace
 

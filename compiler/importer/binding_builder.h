@@ -56,8 +56,8 @@ class BindingBuilder {
   // Returns the same value with new symbols for the loose dims.
   ir::Expr WithNewSymbols(const ir::Expr& value, const std::vector<ir::PrimExpr>& dims, const LooseDims& loose,
                           DataType dtype, const std::string& name, const ir::Span& span);
-  // Returns the same value with symbols for dims that are long formulas: a file holds formulas of limited length, and
-  // what is computed from this value makes them longer. Equal formulas get equal symbols.
+  // Returns the same value with symbols for dims that are formulas of more than a few terms. Equal formulas get equal
+  // symbols. It keeps what is computed from the value apart from what computes it: they are not fused.
   ir::Expr WithShortDims(const ir::Expr& value, const std::string& name, const ir::Span& span);
   // If the file declares constant dims which are not proved (to be those that the value had before, or to be constants
   // at all), the declared dims are checked when the program runs. `before` may be null.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "compiler/importer/build.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/ir/visitor.h"
 
@@ -95,11 +96,40 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   return ImportOther(importer, inputs, scope);
 }
 
+Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const NodeImporter& importer,
+                                                     const Inputs& inputs, std::vector<Expr> outputs,
+                                                     size_t num_bindings) {
+  constexpr int kTooLong = 24;  // nodes: a broadcast of two such dims just fits into a file's dimension code
+  const auto is_too_long = [](const Expr& output) {
+    const auto* tensor = KnownTensor(output->type);
+    return tensor != nullptr && std::ranges::any_of(*tensor->dims, [](const ir::PrimExpr& dim) {
+             return CountNodes(dim, kTooLong) >= kTooLong;
+           });
+  };
+  if (std::ranges::none_of(outputs, is_too_long)) return outputs;
+  builder_.bindings().resize(num_bindings);
+  std::vector<ImportedValue> shortened(inputs.values.size());
+  std::vector<ImportedValue*> values;
+  for (size_t i = 0; i < inputs.values.size(); ++i) {
+    values.push_back(inputs.values[i]);
+    if (values[i] == nullptr || values[i]->expr == nullptr || values[i]->stand_in) continue;
+    shortened[i] = *values[i];
+    shortened[i].expr = builder_.WithShortDims(values[i]->expr, Identifier(importer.node().inputs[i]), importer.span());
+    shortened[i].type = shortened[i].expr->type;
+    values[i] = &shortened[i];
+  }
+  const NodeImporter again(importer.node(), importer.opset(), std::move(values), importer.span(), builder_.bindings(),
+                           expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
+  return ImportOnnxNode(row, again);
+}
+
 Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& importer, const Inputs& inputs,
                                      Scope& scope) {
   const OnnxNode& node = importer.node();
   if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
+  const size_t num_bindings = builder_.bindings().size();
   Result<std::vector<Expr>> outputs = ImportOnnxNode(row, importer);
+  if (outputs.ok()) outputs = ShortenDims(row, importer, inputs, *std::move(outputs), num_bindings);
   if (outputs.ok()) {
     return inputs.has_stand_in ? outputs_.DefineStandIns(node, scope, *outputs)
                                : outputs_.BindAll(node, *outputs, importer.span(), scope);

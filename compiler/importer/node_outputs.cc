@@ -42,8 +42,7 @@ Status NodeOutputs::BindAll(const OnnxNode& node, const std::vector<Expr>& outpu
     if (i >= outputs.size()) {
       return Status(StatusCode::kBadInput, NodePrefix(node, *span.operation) + "it has no output " + std::to_string(i));
     }
-    const Expr value = builder_.WithShortDims(outputs[i], Identifier(node.outputs[i]), span);
-    INGOT_RETURN_IF_ERROR(Bind(node.outputs[i], {.expr = value, .type = value->type}, span, scope));
+    INGOT_RETURN_IF_ERROR(Bind(node.outputs[i], {.expr = outputs[i], .type = outputs[i]->type}, span, scope));
   }
   return Status();
 }
