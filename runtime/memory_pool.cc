@@ -40,7 +40,7 @@ Result<Ref<MemoryPool>> MemoryPool::Create(Ref<Device> device, int64_t limit_byt
 }
 
 MemoryPool::~MemoryPool() {
-  INGOT_CHECK(stats_.bytes_in_use == 0, "a memory pool was destroyed before its blocks");
+  INGOT_CHECK(stats_.bytes_in_use == 0 && counted_bytes_ == 0, "a memory pool was destroyed before its blocks");
   ReleaseKeptLocked(0);
 }
 
@@ -61,8 +61,8 @@ Result<void*> MemoryPool::Allocate(int64_t size_bytes) {
     kept.pop_back();
     stats_.bytes_kept -= block_bytes;
   } else {
-    if (block_bytes > limit_bytes_ - stats_.bytes_in_use) return out_of_memory(stats_.bytes_in_use);
-    ReleaseKeptLocked(limit_bytes_ - stats_.bytes_in_use - block_bytes);
+    if (block_bytes > FreeLocked()) return out_of_memory(stats_.bytes_in_use + counted_bytes_);
+    ReleaseKeptLocked(FreeLocked() - block_bytes);
     try {
       kept.reserve(static_cast<size_t>(num_blocks_[size_class]) + 1);
     } catch (const std::bad_alloc&) {
@@ -103,6 +103,24 @@ Result<Ref<Storage>> MemoryPool::AllocateStorage(int64_t size_bytes) {
     pool->Free(block, block_bytes);
   };
   return Storage::Wrap(data, size_bytes, device_->id(), give_back, this);
+}
+
+bool MemoryPool::Count(int64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (bytes > FreeLocked()) return false;
+  counted_bytes_ += bytes;
+  ReleaseKeptLocked(FreeLocked());
+  return true;
+}
+
+CountedMemory::~CountedMemory() {
+  if (pool_) pool_->Count(-bytes_);
+}
+
+void CountedMemory::Set(size_t bytes) {
+  const auto wanted = static_cast<int64_t>(bytes);
+  if (pool_ && !pool_->Count(wanted - bytes_)) throw std::bad_alloc();
+  bytes_ = wanted;
 }
 
 void MemoryPool::Trim() {

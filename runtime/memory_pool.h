@@ -41,6 +41,9 @@ class MemoryPool : public RefCounted {
   void Free(void* data, int64_t size_bytes);
   // The same as a Storage, which keeps the pool alive.
   Result<Ref<Storage>> AllocateStorage(int64_t size_bytes);
+  // Counts more or, with a negative number, fewer bytes of memory elsewhere against the bound; false: they do not fit.
+  // Statistics leave them out. CountedMemory gives back what it counted.
+  bool Count(int64_t bytes);
   // Gives every kept block back to the device.
   void Trim();
 
@@ -55,15 +58,34 @@ class MemoryPool : public RefCounted {
   ~MemoryPool();
   static int ClassOf(int64_t size_bytes);
   static int64_t ClassBytes(int size_class);
+  // What the bound leaves for kept and new blocks.
+  int64_t FreeLocked() const { return limit_bytes_ - counted_bytes_ - stats_.bytes_in_use; }
   void ReleaseKeptLocked(int64_t until_bytes);
 
   const Ref<Device> device_;
   const int64_t limit_bytes_;
   mutable std::mutex mutex_;
   MemoryPoolStats stats_;
+  int64_t counted_bytes_ = 0;  // by Count
   // Per class, the kept blocks; its capacity covers all blocks of the class, so that freeing never allocates.
   std::array<std::vector<void*>, kNumClasses> kept_;
   std::array<int64_t, kNumClasses> num_blocks_{};  // in use and kept
+};
+
+// The share of an owner's memory in a pool's bound, given back with the owner.
+class CountedMemory {
+ public:
+  // A null pool counts nothing.
+  explicit CountedMemory(MemoryPool* pool) : pool_(Ref<MemoryPool>::Share(pool)) {}
+  CountedMemory(const CountedMemory&) = delete;
+  CountedMemory& operator=(const CountedMemory&) = delete;
+  ~CountedMemory();
+  // Counts so many bytes from now on. Throws std::bad_alloc, as an allocation does, when they do not fit.
+  void Set(size_t bytes);
+
+ private:
+  const Ref<MemoryPool> pool_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace ingot

@@ -16,7 +16,7 @@ Status TakeTensors(std::string_view function, const vm::Value& value, std::vecto
     return Status(StatusCode::kInvalidArgument, "function \"" + std::string(function) + "\" gives " +
                                                     vm::DescribeValue(value) + ", which is no tensor: use Invoke");
   }
-  for (const vm::Value& element : static_cast<const vm::TupleObject&>(**object).elements) {
+  for (const vm::Value& element : static_cast<const vm::TupleObject&>(**object).elements()) {
     INGOT_RETURN_IF_ERROR(TakeTensors(function, element, tensors));
   }
   return Status();

@@ -79,7 +79,7 @@ bool Flatten(const vm::Value& value, std::vector<HostTensor>& out) {
   }
   const auto* object = std::get_if<Ref<vm::Object>>(&value);
   if (object == nullptr || !*object || (*object)->kind() != vm::ValueKind::kTuple) return false;
-  return std::ranges::all_of(static_cast<const vm::TupleObject&>(**object).elements,
+  return std::ranges::all_of(static_cast<const vm::TupleObject&>(**object).elements(),
                              [&](const vm::Value& element) { return Flatten(element, out); });
 }
 

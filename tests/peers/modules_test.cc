@@ -102,8 +102,8 @@ TEST_CASE("peers: values that functions give") {
   DOCTEST_SUBCASE("tuples") {
     const auto results = module("tuples", {Floats({2}, {1, 2}), Floats({2}, {3, 4})});
     const auto& pair = static_cast<const vm::TupleObject&>(*std::get<Ref<vm::Object>>(results[0]));
-    CHECK(Elements(pair.elements[0]) == Numbers{1, 2});
-    CHECK(Elements(pair.elements[1]) == Numbers{3, 4});
+    CHECK(Elements(pair.elements()[0]) == Numbers{1, 2});
+    CHECK(Elements(pair.elements()[1]) == Numbers{3, 4});
     CHECK(Elements(results[1]) == Numbers{1, 2});
   }
   DOCTEST_SUBCASE("taken_apart") { CHECK(Elements(module("taken_apart", {x, x})[0]) == Numbers{20, 40}); }

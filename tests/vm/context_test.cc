@@ -315,7 +315,7 @@ TEST_CASE("a tensor written into the caller's memory is copied where it would es
   f.context.reset();  // results outlive their context
   CHECK(std::get<Tensor>(results[0]).Elements<float>()[3] == 42);
   const auto& tuple = dynamic_cast<const TupleObject&>(*std::get<Ref<Object>>(results[1]));
-  CHECK(std::get<Tensor>(tuple.elements[0]).Elements<float>()[3] == 42);
+  CHECK(std::get<Tensor>(tuple.elements()[0]).Elements<float>()[3] == 42);
 }
 
 TEST_CASE("deadline, cancellation and fuel stop an invocation, and the next one is right") {

@@ -164,7 +164,7 @@ struct Fixture {
     open.find_kernel = test::FindTestKernel;
     executable = *Executable::FromProgram(*Instance::Create(instance), test::Assembled(kProgram), "m", open);
     ContextOptions options;
-    options.max_memory_bytes = 1 << 20;
+    options.max_memory_bytes = 4 << 20;
     options.fuel = 200'000;
     options.externals["refuse"].call = [](std::span<const Value> arguments) -> Result<std::vector<Value>> {
       const int64_t n = std::get<int64_t>(arguments[0]);

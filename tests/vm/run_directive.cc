@@ -86,7 +86,7 @@ std::string ShowValue(const Value& value) {
     if (const auto* text = dynamic_cast<const StringObject*>(object->get())) return "\"" + text->text + "\"";
     if (const auto* tuple = dynamic_cast<const TupleObject*>(object->get())) {
       std::string out = std::string(ValueKindName(tuple->kind())) + "(";
-      for (size_t i = 0; i < tuple->elements.size(); ++i) out += (i ? ", " : "") + ShowValue(tuple->elements[i]);
+      for (size_t i = 0; i < tuple->elements().size(); ++i) out += (i ? ", " : "") + ShowValue(tuple->elements()[i]);
       return out + ")";
     }
   }

@@ -145,18 +145,18 @@ Status FromValue(const vm::Value& value, const KeepAlive& keep, ingot_value* out
     }
     if (const auto* tuple = dynamic_cast<const vm::TupleObject*>(object->get());
         tuple != nullptr && tuple->kind() == vm::ValueKind::kTuple) {
-      *left -= static_cast<int64_t>(tuple->elements.size());
+      *left -= static_cast<int64_t>(tuple->elements().size());
       if (depth == kMaxNesting || *left < 0) {
         return Status(StatusCode::kFailed, "a result of tuples that nest too deep, or have too many elements");
       }
       auto* elements =
-          static_cast<ingot_value*>(std::calloc(std::max<size_t>(tuple->elements.size(), 1), sizeof(ingot_value)));
+          static_cast<ingot_value*>(std::calloc(std::max<size_t>(tuple->elements().size(), 1), sizeof(ingot_value)));
       if (elements == nullptr) return Status::OutOfMemory();
       out->kind = INGOT_KIND_TUPLE;
       out->as.tuple.elements = elements;
-      out->as.tuple.count = tuple->elements.size();
-      for (size_t i = 0; i < tuple->elements.size(); ++i) {
-        INGOT_RETURN_IF_ERROR(FromValue(tuple->elements[i], keep, &elements[i], left, depth + 1));
+      out->as.tuple.count = tuple->elements().size();
+      for (size_t i = 0; i < tuple->elements().size(); ++i) {
+        INGOT_RETURN_IF_ERROR(FromValue(tuple->elements()[i], keep, &elements[i], left, depth + 1));
       }
       return Status();
     }

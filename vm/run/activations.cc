@@ -8,6 +8,19 @@
 
 namespace ingot::vm {
 
+Activation::Activation(const LinkedFunction& function, MemoryPool& pool) : memory(&pool), linked(&function) {
+  constexpr size_t kBlocks = 10 * 16;  // what the allocator adds, and the pointer to this
+  const MemoryPlan& plan = function.function->plan;
+  const size_t num_arenas = plan.arenas.size(), num_symbols = function.function->signature.symbols.size();
+  const size_t num_words = function.num_arguments + function.num_ints + num_symbols + function.fixed.size() +
+                           4 * plan.entries.size() + 2 * num_arenas;  // PlanNumbers may have twice what it needs
+  memory.Set(sizeof(Activation) + kBlocks + num_words * sizeof(int64_t) + num_arenas * sizeof(ArenaBlock));
+  arguments.resize(function.num_arguments);
+  ints.resize(function.num_ints);
+  arenas.resize(num_arenas);
+  symbols.reserve(num_symbols);
+}
+
 Activations::~Activations() {
   for (const auto& of_function : of_functions_) {
     for (const auto& activation : of_function) {
@@ -43,12 +56,7 @@ Result<Activation*> Activations::Acquire(const LinkedFunction& linked, const int
 }
 
 [[gnu::cold]] Activation* Activations::Create(const LinkedFunction& linked) {
-  auto fresh = std::make_unique<Activation>();
-  fresh->linked = &linked;
-  fresh->arguments.resize(linked.num_arguments);
-  fresh->ints.resize(linked.num_ints);
-  fresh->arenas.resize(linked.function->plan.arenas.size());
-  fresh->symbols.reserve(linked.function->signature.symbols.size());
+  auto fresh = std::make_unique<Activation>(linked, devices_.pool(0));
   return of_functions_[linked.id].emplace_back(std::move(fresh)).get();
 }
 

@@ -22,7 +22,11 @@ struct ArenaBlock {
 };
 // What one running call of a function needs.
 struct Activation {
-  const LinkedFunction* linked = nullptr;
+  // It counts against the pool's bound.
+  Activation(const LinkedFunction& function, MemoryPool& pool);
+
+  CountedMemory memory;
+  const LinkedFunction* linked;
   bool in_use = false;
   bool prepared = false;
   std::vector<int64_t> symbols;  // the values that it is prepared for

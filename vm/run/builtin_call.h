@@ -19,9 +19,10 @@ namespace ingot::vm {
 
 class BuiltinCall {
  public:
-  // Routines that run long are stopped by `poll`.
-  explicit BuiltinCall(host::Poll poll) : poll_(poll) {}
+  // Routines that run long are stopped by `poll`; objects that they make are counted by `pool`.
+  BuiltinCall(host::Poll poll, MemoryPool& pool) : poll_(poll), pool_(pool) {}
   host::Poll poll() const { return poll_; }
+  MemoryPool& pool() const { return pool_; }
   void Clear();
   // The register that the result goes to; null: there is none.
   void SetResultSlot(const int64_t* slot) { result_slot_ = slot; }
@@ -52,6 +53,7 @@ class BuiltinCall {
 
  private:
   host::Poll poll_;
+  MemoryPool& pool_;
   std::vector<const Type*> types_;
   std::vector<const int64_t*> slots_;
   std::vector<TensorView> views_;  // one per argument; meaningful for tensors only

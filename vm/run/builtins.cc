@@ -48,7 +48,7 @@ bool BuiltinCall::WritesApart(const BuiltinInfo& row) const {
       if (types_[i]->is_tensor() && overlaps(views_[i])) return false;
       const TupleObject* const sequence = IsCountedKind(types_[i]->kind) ? tuple(i) : nullptr;
       if (sequence == nullptr) continue;
-      for (const Value& element : sequence->elements) {
+      for (const Value& element : sequence->elements()) {
         const auto* tensor = std::get_if<Tensor>(&element);
         if (tensor != nullptr && *tensor && overlaps(tensor->view())) return false;
       }
@@ -127,8 +127,8 @@ Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.ten
 // ---- Sequences
 
 // The elements of argument i, owned by its register; an error when it is no sequence.
-Result<std::vector<Value>*> ElementsAt(Call a, size_t i) {
-  if (TupleObject* const tuple = a.tuple(i)) return &tuple->elements;
+Result<const std::vector<Value>*> ElementsAt(Call a, size_t i) {
+  if (TupleObject* const tuple = a.tuple(i)) return &tuple->elements();
   return Status(StatusCode::kBadInput, {"expected a sequence, got ", DescribeValue(a.value(i))});
 }
 
@@ -145,7 +145,7 @@ Result<size_t> PlaceIn(size_t length, int64_t position, int64_t count) {
 constexpr int64_t kMaxSequenceLength = 1 << 16;
 
 Status BuiltinSequenceSplice(Call a, Instance&) {
-  INGOT_ASSIGN_OR_RETURN(std::vector<Value>* const old, ElementsAt(a, 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* const old, ElementsAt(a, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<Value>* replacement, ElementsAt(a, 3));
   const int64_t count = a.integer(2);
   INGOT_ASSIGN_OR_RETURN(const size_t place, PlaceIn(old->size(), a.integer(1), count));
@@ -153,16 +153,14 @@ Status BuiltinSequenceSplice(Call a, Instance&) {
     return Status(StatusCode::kFailed, {"a sequence has at most ", kMaxSequenceLength, " elements"});
   }
   if (a.IsConsumed(0)) {  // it grows where it is: a loop that appends copies nothing
-    const auto at = old->erase(old->begin() + static_cast<std::ptrdiff_t>(place),
-                               old->begin() + static_cast<std::ptrdiff_t>(place) + count);
-    old->insert(at, replacement->begin(), replacement->end());
+    a.tuple(0)->Splice(place, static_cast<size_t>(count), *replacement);
     a.set_result(Ref<Object>::Share(a.tuple(0)));
     return Status();
   }
   std::vector<Value> elements(old->begin(), old->begin() + static_cast<std::ptrdiff_t>(place));
   elements.insert(elements.end(), replacement->begin(), replacement->end());
   elements.insert(elements.end(), old->begin() + static_cast<std::ptrdiff_t>(place) + count, old->end());
-  a.set_result(MakeTuple(std::move(elements)));
+  a.set_result(Ref<Object>::Adopt(new TupleObject(&a.pool(), ValueKind::kTuple, std::move(elements))));
   return Status();
 }
 Status BuiltinSequenceAt(Call a, Instance&) {

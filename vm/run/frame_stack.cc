@@ -1,4 +1,4 @@
-// Where a call failed: the function and operation that ran, and who called it.
+// Room for frames, and where a call failed: the function and operation that ran, and who called it.
 #include "vm/run/frame_stack.h"
 
 #include "vm/verify/failure_text.h"
@@ -15,6 +15,17 @@ std::string OperationAt(const CallRecord& record) {
 }
 
 }  // namespace
+
+void FrameStack::Grow(size_t num_words) {
+  const size_t old_words = words_.size(), old_records = records_.capacity();
+  const size_t words =
+      num_words <= old_words ? old_words : std::max(num_words, std::min(2 * num_words, size_t{kMaxStackWords}));
+  const size_t records = records_.size() < old_records ? old_records : std::max<size_t>(16, 2 * old_records);
+  memory_.Set((old_words + words) * sizeof(int64_t) + (old_records + records) * sizeof(CallRecord));
+  words_.resize(words);
+  records_.reserve(records);
+  memory_.Set(words * sizeof(int64_t) + records * sizeof(CallRecord));
+}
 
 Status FrameStack::AtPlace(Status status, FailurePlace& innermost) const {
   constexpr size_t kNearest = 3;

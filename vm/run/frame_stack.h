@@ -27,6 +27,8 @@ struct CallRecord {
 
 class FrameStack {
  public:
+  // Frames count against the pool's bound.
+  explicit FrameStack(MemoryPool& pool) : memory_(&pool) {}
   bool empty() const { return records_.empty(); }
   size_t depth() const { return records_.size(); }
   CallRecord& top() { return records_.back(); }
@@ -47,6 +49,10 @@ class FrameStack {
   [[gnu::cold]] Status AtPlace(Status status, FailurePlace& innermost) const;
 
  private:
+  // Makes room for one more record and so many words.
+  [[gnu::cold]] void Grow(size_t num_words);
+
+  CountedMemory memory_;  // of what follows
   std::vector<CallRecord> records_;
   std::vector<int64_t> words_;
 };
@@ -56,8 +62,8 @@ class FrameStack {
   const int64_t end = base + linked.frame.num_words;
   if (static_cast<int64_t>(records_.size()) >= kMaxCallDepth) return CallsTooDeep(linked);
   if (end > kMaxStackWords) return FramesTooLarge(linked, records_.size() + 1);
-  if (end > static_cast<int64_t>(words_.size())) [[unlikely]]
-    words_.resize(static_cast<size_t>(std::max(end, std::min(2 * end, kMaxStackWords))));
+  if (end > static_cast<int64_t>(words_.size()) || records_.size() == records_.capacity()) [[unlikely]]
+    Grow(static_cast<size_t>(end));
   int64_t* frame = words_.data() + base;
   for (uint32_t offset : linked.counted) frame[offset] = 0;
   for (uint32_t offset : linked.tensor_owners) frame[offset] = 0;

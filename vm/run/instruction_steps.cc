@@ -57,7 +57,7 @@ Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& i
       const auto at = in.As<op::ConstString>();
       const auto ids = source.As<op::ConstString>();
       Drop(type_of(ids.dst()), frame + at.dst());
-      frame[at.dst()] = WordOf(new StringObject(at.value()));
+      frame[at.dst()] = WordOf(new StringObject(&devices_.pool(0), at.value()));
       return Status();
     }
     case Opcode::kConstTensor: {
@@ -189,14 +189,14 @@ Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& i
         elements.push_back(std::move(value));
       }
       Drop(type_of(ids.dst()), frame + at.dst());
-      frame[at.dst()] = WordOf(new TupleObject(ValueKind::kTuple, std::move(elements)));
+      frame[at.dst()] = WordOf(new TupleObject(&devices_.pool(0), ValueKind::kTuple, std::move(elements)));
       return Status();
     }
     case Opcode::kTupleGet: {
       const auto at = in.As<op::TupleGet>();
       const auto ids = source.As<op::TupleGet>();
       const auto* tuple = static_cast<const TupleObject*>(ObjectOf(frame[at.tuple()]));
-      const Value value = tuple->elements[static_cast<size_t>(at.index())];
+      const Value value = tuple->elements()[static_cast<size_t>(at.index())];
       Drop(type_of(ids.dst()), frame + at.dst());
       return Unbox(devices_, type_of(ids.dst()), frame + at.dst(), value);
     }
@@ -205,26 +205,26 @@ Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& i
       const auto ids = source.As<op::Some>();
       INGOT_ASSIGN_OR_RETURN(Value value, Box(devices_, type_of(ids.value()), frame + at.value()));
       Drop(type_of(ids.dst()), frame + at.dst());
-      frame[at.dst()] = WordOf(new TupleObject(ValueKind::kOptional, {std::move(value)}));
+      frame[at.dst()] = WordOf(new TupleObject(&devices_.pool(0), ValueKind::kOptional, {std::move(value)}));
       return Status();
     }
     case Opcode::kNone: {
       const auto at = in.As<op::None>();
       const auto ids = source.As<op::None>();
       Drop(type_of(ids.dst()), frame + at.dst());
-      frame[at.dst()] = WordOf(new TupleObject(ValueKind::kOptional, {Value()}));
+      frame[at.dst()] = WordOf(new TupleObject(&devices_.pool(0), ValueKind::kOptional, {Value()}));
       return Status();
     }
     case Opcode::kIsSome: {
       const auto at = in.As<op::IsSome>();
       const auto* optional = static_cast<const TupleObject*>(ObjectOf(frame[at.value()]));
-      frame[at.dst()] = std::holds_alternative<std::monostate>(optional->elements[0]) ? 0 : 1;
+      frame[at.dst()] = std::holds_alternative<std::monostate>(optional->elements()[0]) ? 0 : 1;
       return Status();
     }
     case Opcode::kUnwrap: {
       const auto at = in.As<op::Unwrap>();
       const auto ids = source.As<op::Unwrap>();
-      const Value value = static_cast<const TupleObject*>(ObjectOf(frame[at.value()]))->elements[0];
+      const Value value = static_cast<const TupleObject*>(ObjectOf(frame[at.value()]))->elements()[0];
       if (std::holds_alternative<std::monostate>(value))
         return Failed({DescribeRegister(function, ids.value()), ": the optional is empty"});
       Drop(type_of(ids.dst()), frame + at.dst());
@@ -402,7 +402,7 @@ Status InstructionSteps::MakeClosure(const CallRecord& record, const op::MakeClo
   for (const NamedType& result : callee.results) type.results.push_back(SubstituteSymbols(result.type, no_symbols));
   int64_t* slot = frame + in.dst();
   Drop(function.TypeOf(source.dst()), slot);
-  *slot = WordOf(new ClosureObject(executable_.program(), id, std::move(type), std::move(captures)));
+  *slot = WordOf(new ClosureObject(&devices_.pool(0), executable_.program(), id, std::move(type), std::move(captures)));
   return Status();
 }
 

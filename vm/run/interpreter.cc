@@ -22,6 +22,7 @@ IdList<Register> ResultsOf(const BasicInstruction<Register>& call) {
 
 Interpreter::Interpreter(const CallEnvironment& environment)
     : environment_(environment),
+      frames_(environment.devices.pool(0)),
       activations_(environment.executable, environment.devices, environment.states),
       arguments_(environment),
       results_(environment.devices),
@@ -148,14 +149,14 @@ Status Interpreter::EnterClosure(const op::CallClosure<FrameOffset>& in, const o
   CallRecord& record = frames_.top();
   int64_t* frame = frames_.FrameOf(record);
   const size_t num_symbols = callee.function->signature.symbols.size();
-  for (size_t i = 0; i < closure->captures.size(); ++i) {
+  for (size_t i = 0; i < closure->captures().size(); ++i) {
     const Type& param = callee.function->registers[num_symbols + i];
     int64_t* slot = frame + callee.frame.offsets[num_symbols + i];
     if (param.is_tensor()) {  // borrowed: the closure's register keeps it alive
-      const Tensor& tensor = std::get<Tensor>(closure->captures[i]);
+      const Tensor& tensor = std::get<Tensor>(closure->captures()[i]);
       WriteTensor(slot, tensor.data(), nullptr, tensor.dims());
     } else {
-      INGOT_RETURN_IF_ERROR(PopOnFailure(Unbox(environment_.devices, param, slot, closure->captures[i])));
+      INGOT_RETURN_IF_ERROR(PopOnFailure(Unbox(environment_.devices, param, slot, closure->captures()[i])));
     }
   }
   return PopOnFailure(Begin(record));

@@ -10,7 +10,7 @@ namespace ingot::vm {
 class OutsideCalls {
  public:
   explicit OutsideCalls(const CallEnvironment& environment)
-      : environment_(environment), builtin_call_({environment.limits.flag()}) {}
+      : environment_(environment), builtin_call_({environment.limits.flag()}, environment.devices.pool(0)) {}
 
   Status CallExternal(const CallRecord& record, const op::CallExternal<FrameOffset>& in,
                       const op::CallExternal<>& source, int64_t* frame);

@@ -138,9 +138,9 @@ Status Unbox(const Devices& devices, const Type& type, int64_t* slot, const Valu
         object = *counted;
       } else if (const auto* tensor = std::get_if<Tensor>(&value)) {
         INGOT_ASSIGN_OR_RETURN(Tensor kept, KeptTensor(devices, *tensor, 0));
-        object = Ref<Object>::Adopt(new BoxObject(std::move(kept)));
+        object = Ref<Object>::Adopt(new BoxObject(&devices.pool(0), std::move(kept)));
       } else {
-        object = Ref<Object>::Adopt(new BoxObject(value));
+        object = Ref<Object>::Adopt(new BoxObject(&devices.pool(0), value));
       }
       slot[0] = WordOf(static_cast<const void*>(object.Detach()));
       return Status();

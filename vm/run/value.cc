@@ -24,8 +24,8 @@ void Object::Destroy(Object* object) {
   while (dead != nullptr) {
     Object* const next = std::exchange(dead, dead->next_dead_);
     std::vector<Value>* values = nullptr;
-    if (auto* tuple = dynamic_cast<TupleObject*>(next)) values = &tuple->elements;
-    if (auto* closure = dynamic_cast<ClosureObject*>(next)) values = &closure->captures;
+    if (auto* tuple = dynamic_cast<TupleObject*>(next)) values = &tuple->elements_;
+    if (auto* closure = dynamic_cast<ClosureObject*>(next)) values = &closure->captures_;
     if (values != nullptr) {
       for (Value& value : *values) {
         auto* part = std::get_if<Ref<Object>>(&value);
@@ -39,9 +39,47 @@ void Object::Destroy(Object* object) {
   }
 }
 
-Value MakeString(std::string text) { return Ref<Object>::Adopt(new StringObject(std::move(text))); }
+size_t HeapBytes(const Type& type) {
+  size_t bytes = type.class_name.capacity() + type.dims.capacity() * sizeof(Dim);
+  for (const Dim& dim : type.dims) bytes += dim ? dim->steps().size_bytes() : 0;
+  for (const std::vector<Type>* parts : {&type.elements, &type.results}) {
+    bytes += parts->capacity() * sizeof(Type);
+    for (const Type& part : *parts) bytes += HeapBytes(part);
+  }
+  return bytes;
+}
+
+size_t HeapBytes(const Value& value) {
+  // A tensor's description, its storage's record, and what the pool and the allocator add to a block.
+  constexpr size_t kTensorBytes = sizeof(TensorView) + sizeof(Ref<ingot::Storage>) + sizeof(ingot::Storage) + 192;
+  if (const auto* shape = std::get_if<ShapeValue>(&value)) return kBlockBytes + shape->extents.capacity() * 8;
+  return std::holds_alternative<Tensor>(value) ? kTensorBytes : 0;
+}
+
+size_t HeapBytes(const std::vector<Value>& values) {
+  size_t bytes = values.capacity() * sizeof(Value);
+  for (const Value& value : values) bytes += HeapBytes(value);
+  return bytes;
+}
+
+void TupleObject::Splice(size_t place, size_t count, const std::vector<Value>& replacement) {
+  const size_t size = elements_.size() - count + replacement.size(), old_capacity = elements_.capacity();
+  const size_t capacity = size > old_capacity ? std::max(size, 2 * old_capacity) : old_capacity;
+  const auto begin = elements_.begin() + static_cast<std::ptrdiff_t>(place);
+  size_t bytes = heap_bytes_ + capacity * sizeof(Value);
+  for (const Value& value : replacement) bytes += HeapBytes(value);
+  Count(BytesFor(bytes));  // the old elements are there while the new ones are made
+  for (size_t i = 0; i < count; ++i) bytes -= HeapBytes(begin[static_cast<std::ptrdiff_t>(i)]);
+  const auto at = elements_.erase(begin, begin + static_cast<std::ptrdiff_t>(count)) - elements_.begin();
+  elements_.reserve(capacity);
+  elements_.insert(elements_.begin() + at, replacement.begin(), replacement.end());
+  heap_bytes_ = bytes - old_capacity * sizeof(Value);
+  Count(BytesFor(heap_bytes_));
+}
+
+Value MakeString(std::string text) { return Ref<Object>::Adopt(new StringObject(nullptr, std::move(text))); }
 Value MakeTuple(std::vector<Value> elements) {
-  return Ref<Object>::Adopt(new TupleObject(ValueKind::kTuple, std::move(elements)));
+  return Ref<Object>::Adopt(new TupleObject(nullptr, ValueKind::kTuple, std::move(elements)));
 }
 
 std::string DescribeValue(const Value& value) {
@@ -67,10 +105,10 @@ std::string DescribeValue(const Value& value) {
       const auto* tuple = dynamic_cast<const TupleObject*>(object);
       if (tuple == nullptr) return ValueKindName(object->kind());
       std::string out = StrCat({ValueKindName(object->kind()), "("});
-      for (size_t i = 0; i < tuple->elements.size(); ++i) {
+      for (size_t i = 0; i < tuple->elements().size(); ++i) {
         // One level is enough for a message, and bounds it.
-        const bool nests = std::holds_alternative<Ref<Object>>(tuple->elements[i]);
-        out += (i ? ", " : "") + (nests ? std::string("...") : DescribeValue(tuple->elements[i]));
+        const bool nests = std::holds_alternative<Ref<Object>>(tuple->elements()[i]);
+        out += (i ? ", " : "") + (nests ? std::string("...") : DescribeValue(tuple->elements()[i]));
       }
       return out + ")";
     }
@@ -108,18 +146,18 @@ bool HasType(const Value& value, const Type& type, std::span<const int64_t> symb
       return object() != nullptr && object()->kind() == ValueKind::kString;
     case ValueKind::kTuple: {
       const auto* tuple = dynamic_cast<const TupleObject*>(object());
-      if (tuple == nullptr || tuple->kind() != ValueKind::kTuple || tuple->elements.size() != type.elements.size())
+      if (tuple == nullptr || tuple->kind() != ValueKind::kTuple || tuple->elements().size() != type.elements.size())
         return false;
       for (size_t i = 0; i < type.elements.size(); ++i) {
-        if (!HasType(tuple->elements[i], type.elements[i], symbols, devices)) return false;
+        if (!HasType(tuple->elements()[i], type.elements[i], symbols, devices)) return false;
       }
       return true;
     }
     case ValueKind::kOptional: {
       const auto* optional = dynamic_cast<const TupleObject*>(object());
       if (optional == nullptr || optional->kind() != ValueKind::kOptional) return false;
-      return std::holds_alternative<std::monostate>(optional->elements[0]) ||
-             HasType(optional->elements[0], type.elements[0], symbols, devices);
+      return std::holds_alternative<std::monostate>(optional->elements()[0]) ||
+             HasType(optional->elements()[0], type.elements[0], symbols, devices);
     }
     case ValueKind::kClosure: {
       const auto* closure = dynamic_cast<const ClosureObject*>(object());

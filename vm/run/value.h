@@ -9,6 +9,7 @@
 
 #include "runtime/data_type.h"
 #include "runtime/device_id.h"
+#include "runtime/memory_pool.h"
 #include "runtime/ref.h"
 #include "runtime/tensor.h"
 #include "vm/program/ids.h"
@@ -19,7 +20,8 @@ namespace ingot::vm {
 struct Program;
 
 // Base of reference-counted values: registers of kind string, tuple, optional, closure and object hold a pointer to
-// one.
+// one. Each is counted against the bound of the pool that it is made for, as long as it lives; null: it is made by the
+// embedder, whose memory is not bounded. Making one throws std::bad_alloc when the bound is reached.
 class Object : public RefCounted {
  public:
   // Destroys nested values one after the other, without recursion, so that deep nesting cannot overflow the C stack.
@@ -28,10 +30,13 @@ class Object : public RefCounted {
   ValueKind kind() const { return kind_; }
 
  protected:
-  explicit Object(ValueKind kind) : kind_(kind) {}
+  Object(ValueKind kind, MemoryPool* pool, size_t bytes) : kind_(kind), memory_(pool) { Count(bytes); }
+  // To be called before an object grows, with all that it will take.
+  void Count(size_t bytes) { memory_.Set(bytes); }
 
  private:
   const ValueKind kind_;
+  CountedMemory memory_;
   Object* next_dead_ = nullptr;
 };
 
@@ -42,34 +47,59 @@ struct ShapeValue {
 // monostate: no value (an optional that is empty, a register that holds nothing).
 using Value = std::variant<std::monostate, int64_t, double, bool, DataType, ShapeValue, Tensor, Ref<Object>>;
 
+// What values take beside the objects that they share and the contents of tensors, room for more included.
+size_t HeapBytes(const Value& value);
+size_t HeapBytes(const std::vector<Value>& values);
+constexpr size_t kBlockBytes = 32;  // what the allocator adds to an object and its part
+// The memory that a type refers to.
+size_t HeapBytes(const Type& type);
+
 class StringObject : public Object {
  public:
-  explicit StringObject(std::string t) : Object(ValueKind::kString), text(std::move(t)) {}
+  StringObject(MemoryPool* pool, std::string t)
+      : Object(ValueKind::kString, pool, sizeof(StringObject) + kBlockBytes + t.capacity()), text(std::move(t)) {}
   const std::string text;
 };
 
 // A tuple, or an optional (with one element: monostate when it is empty).
 class TupleObject : public Object {
  public:
-  TupleObject(ValueKind kind, std::vector<Value> e) : Object(kind), elements(std::move(e)) {}
-  std::vector<Value> elements;  // const once shared
+  TupleObject(MemoryPool* pool, ValueKind kind, std::vector<Value> e)
+      : Object(kind, pool, BytesFor(HeapBytes(e))), heap_bytes_(HeapBytes(e)), elements_(std::move(e)) {}
+  const std::vector<Value>& elements() const { return elements_; }
+  // Replaces `count` elements from `place` on. Only where nobody shares the tuple.
+  void Splice(size_t place, size_t count, const std::vector<Value>& replacement);
+
+ private:
+  friend class Object;
+  static size_t BytesFor(size_t heap_bytes) { return sizeof(TupleObject) + kBlockBytes + heap_bytes; }
+  size_t heap_bytes_;
+  std::vector<Value> elements_;
 };
 
 class ClosureObject : public Object {
  public:
-  ClosureObject(const Program& p, FunctionId f, Type t, std::vector<Value> c)
-      : Object(ValueKind::kClosure), program(&p), function(f), type(std::move(t)), captures(std::move(c)) {}
+  ClosureObject(MemoryPool* pool, const Program& p, FunctionId f, Type t, std::vector<Value> c)
+      : Object(ValueKind::kClosure, pool, sizeof(ClosureObject) + kBlockBytes + HeapBytes(t) + HeapBytes(c)),
+        program(&p),
+        function(f),
+        type(std::move(t)),
+        captures_(std::move(c)) {}
   const Program* const program;  // of the function; another program cannot call it
   const FunctionId function;
-  const Type type;              // of the closure: parameters behind the captured ones, and results
-  std::vector<Value> captures;  // const once shared
+  const Type type;  // of the closure: parameters behind the captured ones, and results
+  const std::vector<Value>& captures() const { return captures_; }
+
+ private:
+  friend class Object;
+  std::vector<Value> captures_;
 };
 
 // An object of an embedder or a builtin, known to the VM by its class name only.
 class OpaqueObject : public Object {
  public:
   OpaqueObject(std::string c, void* p, void (*d)(void*))
-      : Object(ValueKind::kObject), class_name(std::move(c)), pointer(p), deleter(d) {}
+      : Object(ValueKind::kObject, nullptr, 0), class_name(std::move(c)), pointer(p), deleter(d) {}
   ~OpaqueObject() override {
     if (deleter != nullptr) deleter(pointer);
   }
@@ -82,10 +112,12 @@ class OpaqueObject : public Object {
 // Value is the boxed value itself.
 class BoxObject : public Object {
  public:
-  explicit BoxObject(Value v) : Object(ValueKind::kObject), value(std::move(v)) {}
+  BoxObject(MemoryPool* pool, Value v)
+      : Object(ValueKind::kObject, pool, sizeof(BoxObject) + kBlockBytes + HeapBytes(v)), value(std::move(v)) {}
   const Value value;
 };
 
+// For the embedder, which owns their memory.
 Value MakeString(std::string text);
 Value MakeTuple(std::vector<Value> elements);
 

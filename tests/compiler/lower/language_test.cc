@@ -251,8 +251,8 @@ TEST_CASE("tuples, nested ones too, through calls and branches") {
   for (const bool c : {true, false}) {
     const std::vector<vm::Value> results = module("nested", {Truth(c), t});
     const auto& pair = static_cast<const vm::TupleObject&>(*std::get<Ref<vm::Object>>(results[0]));
-    CHECK(Elements(pair.elements[0]) == (c ? Numbers{11, 22} : Numbers{10, 20}));
-    CHECK(std::get<int64_t>(pair.elements[1]) == 5);
+    CHECK(Elements(pair.elements()[0]) == (c ? Numbers{11, 22} : Numbers{10, 20}));
+    CHECK(std::get<int64_t>(pair.elements()[1]) == 5);
     CHECK(Elements(results[1]) == Numbers{1, 2});
   }
 }

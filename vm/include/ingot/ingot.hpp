@@ -219,7 +219,7 @@ enum class Trust { kNothing, kFile };
 struct Options {
   int num_threads = 0;  // of the pool, the caller included; 0: all processors
   Trust trust = Trust::kFile;
-  int64_t max_memory = 0;  // bytes of arenas and tensors; 0: no cap
+  int64_t max_memory = 0;  // bytes that programs may take; 0: no cap
   std::function<void(const char* message)> log;
 };
 
