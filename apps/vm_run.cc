@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
   line.AddFlag("--profile", options.profile,
                "Print times, GFLOP/s and GB/s by instruction (with --repeat: of all calls but the first)");
   line.Add("--trace", options.trace, "Write a Chrome trace of the same calls").Type("FILE");
-  line.Add("--max-memory", options.session.max_memory_bytes, "Cap of arenas and tensors").Type("BYTES");
+  line.Add("--max-memory", options.session.max_memory_bytes, "Cap of arenas, tensors and other values").Type("BYTES");
   line.Add("--deadline", options.session.deadline_seconds, "Stop after so long").Type("SECONDS");
   line.Add("--fuel", options.session.fuel, "Stop after so many calls and back edges").Type("N");
   line.Add("--repeat", options.repeat, "Call so many times").Positive().ShowDefault();
