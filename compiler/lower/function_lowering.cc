@@ -29,7 +29,7 @@ FunctionLowering::FunctionLowering(ProgramLowering& program, const std::string& 
       operands_(program, builder_, scope_),
       matching_(signature_, builder_, scope_, plan_entries_),
       outputs_(*function, states_, signature_, scope_, builder_),
-      memory_(function->attrs, builder_, scope_, operands_, outputs_, plan_entries_),
+      memory_(builder_, scope_, operands_, outputs_, plan_entries_),
       calls_(program, builder_, scope_, operands_, matching_, memory_),
       state_lowering_(program, *function, states_, builder_, scope_),
       loop_(name, function, builder_, operands_, matching_) {}

@@ -39,7 +39,6 @@ Result<Value> MemoryLowering::LowerAlloc(const VarNode* var, const CallNode& cal
 
 Result<Value> MemoryLowering::LowerStorage(const CallNode& call) {
   const PrimExpr& peak = As<ShapeExprNode>(call.args.at(0))->dims.at(0);
-  if (AsConstInt(peak)) size_bounds_ = function_attrs_;
   INGOT_ASSIGN_OR_RETURN(DimCode size, scope_.Dim(peak));
   builder_.plan().arenas.push_back({0, std::move(size)});
   return Value{};
@@ -48,7 +47,11 @@ Result<Value> MemoryLowering::LowerStorage(const CallNode& call) {
 Result<Value> MemoryLowering::LowerPlacedTensor(const CallNode& call) {
   const auto type = Downcast<TensorTypeNode>(call.type);
   INGOT_ASSIGN_OR_RETURN(DimCode offset, scope_.Dim(As<PrimValueNode>(call.args.at(1))->value));
-  INGOT_ASSIGN_OR_RETURN(DimCode size, scope_.Dim(memory::AlignedSizeBytes(*type->dims, *type->dtype, size_bounds_)));
+  const AttrValue* bytes = call.attrs.Find("bytes");
+  const bool is_number = bytes != nullptr && !bytes->is_none();
+  const PrimExpr room =
+      is_number ? Int64(call.attrs.GetInt("bytes")) : memory::AlignedSizeBytes(*type->dims, *type->dtype);
+  INGOT_ASSIGN_OR_RETURN(DimCode size, scope_.Dim(room));
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, scope_.Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, scope_.RegisterType(call.type, vm::Storage::kArena, call.span));
   return Value{plan_entries_.Place(std::move(vm_type), std::move(offset), std::move(size), std::move(dims)), {}};

@@ -1,5 +1,4 @@
 // Memory: allocations, the arena and the tensors that the memory plan places in it, views, and rows that are written.
-// Owns the bounds by which sizes of the plan are computed.
 #pragma once
 
 #include "compiler/ir/expr.h"
@@ -15,14 +14,9 @@ namespace ingot::lower {
 
 class MemoryLowering {
  public:
-  MemoryLowering(const ir::Attrs& function_attrs, vm::FunctionBuilder& builder, const RegisterScope& scope,
-                 Operands& operands, OutputTensors& outputs, PlanEntries& plan)
-      : function_attrs_(function_attrs),
-        builder_(builder),
-        scope_(scope),
-        operands_(operands),
-        outputs_(outputs),
-        plan_entries_(plan) {}
+  MemoryLowering(vm::FunctionBuilder& builder, const RegisterScope& scope, Operands& operands, OutputTensors& outputs,
+                 PlanEntries& plan)
+      : builder_(builder), scope_(scope), operands_(operands), outputs_(outputs), plan_entries_(plan) {}
 
   // var: the variable of the allocation's binding.
   Result<Value> LowerAlloc(const ir::VarNode* var, const ir::CallNode& call);
@@ -32,13 +26,11 @@ class MemoryLowering {
   Result<Value> LowerRowWrite(const ir::CallNode& call);
 
  private:
-  const ir::Attrs& function_attrs_;
   vm::FunctionBuilder& builder_;
   const RegisterScope& scope_;
   Operands& operands_;
   OutputTensors& outputs_;
   PlanEntries& plan_entries_;
-  ir::Attrs size_bounds_;  // bounds of symbols, if the plan is made of numbers
 };
 
 }  // namespace ingot::lower

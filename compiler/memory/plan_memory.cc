@@ -260,12 +260,17 @@ class Liveness {
   std::unordered_map<const PrimFuncNode*, Result<codegen::KernelDescription>> descriptions_;
 };
 
+struct Plan {
+  std::vector<PlannedTensor> tensors;
+  Placement placement;
+};
+
 class PlanRewriter : public ExprMutator {
  public:
-  PlanRewriter(const Liveness& liveness, const std::vector<size_t>& planned, const Placement& placement)
-      : liveness_(liveness), placement_(placement) {
+  PlanRewriter(const Liveness& liveness, const std::vector<size_t>& planned, const Plan& plan)
+      : liveness_(liveness), plan_(plan) {
     for (size_t i = 0; i < planned.size(); ++i) {
-      if (placement.offsets[i]) index_of_[liveness.tensors()[planned[i]].var.get()] = i;
+      if (plan.placement.offsets[i]) index_of_[liveness.tensors()[planned[i]].var.get()] = i;
     }
   }
 
@@ -277,7 +282,7 @@ class PlanRewriter : public ExprMutator {
       storage_ = Make<VarNode>("storage", type);
       Emit({storage_,
             Make<CallNode>(op::GetOp(op::names::kAllocStorage),
-                           std::vector<Expr>{Make<ShapeExprNode>(std::vector<PrimExpr>{placement_.peak}),
+                           std::vector<Expr>{Make<ShapeExprNode>(std::vector<PrimExpr>{plan_.placement.peak}),
                                              Make<PrimValueNode>(Int64(0)), Make<StringValueNode>("global"),
                                              Make<DataTypeValueNode>(DataType::UInt(8))},
                            Attrs{}, std::vector<Type>{}, type),
@@ -291,17 +296,23 @@ class PlanRewriter : public ExprMutator {
     auto it = index_of_.find(binding.var.get());
     if (it == index_of_.end()) return ExprMutator::MutateBinding(binding);
     const CallNode* call = As<CallNode>(binding.value);
-    auto placed =
-        CallNode(op::GetOp(op::names::kAllocTensorInStorage),
-                 {storage_, Make<PrimValueNode>(placement_.offsets[it->second]), call->args[0], call->args[1]}, {}, {},
-                 call->type);
+    const PrimExpr& offset = plan_.placement.offsets[it->second];
+    // Where bounds made a number of a size, lowering takes that number and computes none of its own.
+    const std::vector<PrimExpr>& dims = *As<TensorTypeNode>(call->type)->dims;
+    const bool is_symbolic =
+        !std::ranges::all_of(dims, [](const PrimExpr& dim) { return AsConstInt(dim).has_value(); });
+    AttrValue bytes;
+    if (const auto number = AsConstInt(plan_.tensors[it->second].size_bytes); number && is_symbolic) bytes = *number;
+    auto placed = CallNode(op::GetOp(op::names::kAllocTensorInStorage),
+                           {storage_, Make<PrimValueNode>(offset), call->args[0], call->args[1]},
+                           {{"bytes", std::move(bytes)}}, {}, call->type);
     placed.span = call->span;
     Emit({binding.var, Make<CallNode>(std::move(placed)), nullptr, binding.span});
   }
 
  private:
   const Liveness& liveness_;
-  const Placement& placement_;
+  const Plan& plan_;
   std::unordered_map<const VarNode*, size_t> index_of_;
   Var storage_;
 };
@@ -347,16 +358,18 @@ Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {
       }
       return tensors;
     };
-    const Placement placement = [&] {
-      const std::vector<PlannedTensor> bounded = sized(function->attrs);
+    const Plan plan = [&] {
+      std::vector<PlannedTensor> bounded = sized(function->attrs);
       const auto is_number = [](const PlannedTensor& tensor) { return AsConstInt(tensor.size_bytes).has_value(); };
       if (std::ranges::all_of(bounded, is_number)) {
         Placement numbers = PlaceTensors(bounded);
-        if (*AsConstInt(numbers.peak) <= kMaxBoundedPeakBytes) return numbers;
+        if (*AsConstInt(numbers.peak) <= kMaxBoundedPeakBytes) return Plan{std::move(bounded), std::move(numbers)};
       }
-      return PlaceTensors(sized({}));
+      std::vector<PlannedTensor> unbounded = sized({});
+      Placement placement = PlaceTensors(unbounded);
+      return Plan{std::move(unbounded), std::move(placement)};
     }();
-    PlanRewriter rewriter(liveness, planned, placement);
+    PlanRewriter rewriter(liveness, planned, plan);
     module.Set(entry.var, rewriter.MutateFunction(function));
   }
   return module;

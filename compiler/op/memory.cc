@@ -60,6 +60,8 @@ std::vector<OpRow> MemoryOps() {
   rows.push_back({.name = "memory.alloc_tensor",
                   .summary = "a tensor at an offset in bytes of an arena",
                   .arg_names = {"storage", "offset", "shape", "dtype"},
+                  // The room that the tensor has, where bounds of its symbols make that a number; else its own size.
+                  .attrs = {{"bytes", AttrType::kInt, {}}},
                   .effect = Effect::kEffect,
                   .is_primitive = true,
                   .infer = InferPlacedTensor});
