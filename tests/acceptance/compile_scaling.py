@@ -29,7 +29,6 @@ TIMEOUT = {False: 120, True: 570}
 # What vm-compile still refuses, by name. Each must fail, so that the list shrinks.
 REFUSED = {
     "Concat of n symbols": "the sum of the extents takes more steps than a formula of the file may have",
-    "n broadcasts in a row": "of 8 unlike symbols: so does the extent that is the first of them that is not 1",
 }
 
 

@@ -329,6 +329,13 @@ def slices_whose_lengths_are_long_formulas():
     return Recipe(nodes, {"x": (["N", 1], normal(7, 1))}, constants)
 
 
+def parameters_of_length_one_when_run():
+    """A normalisation's scale and slopes whose lengths have symbols of their own: equal, or 1 and repeated."""
+    nodes = [node("LayerNormalization", ["x", "scale", "bias"], ["a"]), node("PRelu", ["a", "slope"], ["y"])]
+    return Recipe(nodes, {"x": (["n", "c"], normal(3, 5)), "scale": (["k"], normal(1)), "bias": (["l"], normal(5)),
+                          "slope": (["m"], normal(1))})
+
+
 def resize_by_a_fraction_of_symbols():
     nodes = [node("Resize", ["x", "", "s"], ["y"], mode="linear")]
     return Recipe(nodes, {"x": (["N", 2, "H", "W"], normal(1, 2, 7, 9))},
@@ -347,7 +354,7 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
-           slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols]
+           slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run]
 
 
 def expected(recipe):

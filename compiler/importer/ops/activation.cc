@@ -2,6 +2,7 @@
 #include "compiler/importer/ops/families.h"
 
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/infer.h"
 
 namespace ingot::importer {
 namespace {
@@ -57,25 +58,36 @@ Outputs Reciprocal(const NodeImporter& node) {
   return One(node.Call("divide", {one, x}));
 }
 
-// Slopes along one axis are the operator's; others are broadcast: where(x < 0, x * slope, x).
+// Slopes along one axis, as many as the data has there, are the operator's; others are broadcast to the data's dims:
+// where(x < 0, x * slope, x).
 Outputs PRelu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr slope, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 1));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  int64_t axis = -1;
+  if (dims.size() > in.size()) {
+    return node.Invalid("slopes of rank " + std::to_string(dims.size()) + " for data of rank " +
+                        std::to_string(in.size()));
+  }
+  const size_t skipped = in.size() - dims.size();
+  size_t axis = 0;
   int64_t long_axes = 0;
+  bool is_proved = true;
   for (size_t i = 0; i < dims.size(); ++i) {
     if (ir::IsConstInt(dims[i], 1)) continue;
-    axis = static_cast<int64_t>(in.size() - dims.size() + i);
+    axis = skipped + i;
     ++long_axes;
+    is_proved &= op::DimsEqual(dims[i], in[axis]);
   }
-  if (long_axes == 1 && dims.size() <= in.size() && type->dtype->is_floating()) {
+  if (long_axes == 1 && is_proved && type->dtype->is_floating()) {
     if (dims.size() > 1) {
-      INGOT_ASSIGN_OR_RETURN(slope, node.Bind("reshape", {slope, ShapeOf({in[static_cast<size_t>(axis)]})}));
+      INGOT_ASSIGN_OR_RETURN(slope, node.Bind("reshape", {slope, ShapeOf({in[axis]})}));
     }
-    return One(node.Call("nn.prelu", {x, slope}, {{"axis", axis}}));
+    return One(node.Call("nn.prelu", {x, slope}, {{"axis", static_cast<int64_t>(axis)}}));
+  }
+  if (!is_proved) {
+    INGOT_ASSIGN_OR_RETURN(slope, node.Bind("broadcast_to", {slope, ShapeOf(in)}));
   }
   INGOT_ASSIGN_OR_RETURN(Expr zero, node.Scalar(0, *type->dtype));
   INGOT_ASSIGN_OR_RETURN(Expr negative, node.Bind("less", {x, zero}));

@@ -64,8 +64,8 @@ Result<std::vector<int64_t>> TrailingAxes(const NodeImporter& node, int64_t rank
   return axes;
 }
 
-// Returns a parameter with the dims of the last axes of x: as it is, or broadcast to them. Dims that are not proved are
-// checked at run time.
+// Returns a parameter with the dims of the last axes of x: as it is where they are proved equal, else broadcast to them,
+// which is checked at run time.
 Result<Expr> TrailingParameter(const NodeImporter& node, size_t input, std::span<const PrimExpr> dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
@@ -73,23 +73,7 @@ Result<Expr> TrailingParameter(const NodeImporter& node, size_t input, std::span
     return node.Unsupported("a parameter of rank " + std::to_string(own.size()) + " for " +
                             std::to_string(dims.size()) + " normalised axes");
   }
-  bool fits = own.size() == dims.size(), is_proved = true;
-  std::vector<PrimExpr> matched = own;
-  for (size_t i = 0; i < own.size(); ++i) {
-    const PrimExpr& whole = dims[dims.size() - own.size() + i];
-    if (op::DimsEqual(own[i], whole)) continue;
-    if (ir::AsConstInt(own[i])) {
-      fits = false;  // its dim is 1, or it is refused below
-    } else {
-      matched[i] = whole;
-      is_proved = false;
-    }
-  }
-  if (!is_proved) {
-    const auto* type = ir::As<ir::TensorTypeNode>(param->type);
-    param = node.Match(param, ir::Make<ir::TensorTypeNode>(std::move(matched), type->dtype, type->virtual_device));
-  }
-  if (fits) return param;
+  if (std::ranges::equal(own, dims, op::DimsEqual)) return param;
   return node.Bind("broadcast_to", {param, ShapeOf({dims.begin(), dims.end()})});
 }
 
