@@ -24,6 +24,12 @@ Tensor<float> Iota(size_t n) {
   return values;
 }
 
+size_t Count(const std::string& text, const std::string& what) {
+  size_t count = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
 TEST_CASE("vectors of any number of lanes, with tails") {
   const Tensor<float> a = Iota(101), b = Iota(101);
   for (int lanes : {1, 2, 3, 4, 5, 8, 13, 16, 32}) {
@@ -33,6 +39,34 @@ TEST_CASE("vectors of any number of lanes, with tails") {
     CHECK(kernel.Run({x.data(), y.data(), out.data()}) == 0);
     for (size_t i = 0; i < 101; ++i) REQUIRE(out[i] == a[i] + b[i] * b[i]);
     CHECK(out[101] == -7.0f);  // nothing behind the end is touched
+  }
+}
+
+TEST_CASE("sums of an odd number of lanes stay whole registers from iteration to iteration") {
+  for (int lanes : {3, 12, 27, 30, 59}) {
+    CAPTURE(lanes);
+    const ir::PrimVar n = ir::MakePrimVar("n");
+    const ir::Buffer in = ir::MakeBuffer("in", kF32, {n, Int64(lanes)});
+    const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(lanes)});
+    const ir::Buffer sum = ir::MakeBuffer("sum", kF32, {Int64(lanes)}, "local");
+    const PrimExpr all = Ramp(Int64(0), lanes);
+    const Stmt zero = Store(sum, ir::Make<ir::BroadcastNode>(ir::MakeConst(kF32, 0), lanes), {all});
+    const Stmt add = Loop(n, [&](const PrimExpr& i) {
+      return Store(sum, Load(sum, {all}) + Load(in, {i, all}), {all});
+    });
+    const Stmt body = ir::MakeSeq({zero, add, Store(out, Load(sum, {all}), {all})});
+    CodegenOptions options;
+    options.emit_llvm = true;
+    Kernel kernel(Function({in, out}, ir::Make<ir::AllocateNode>(sum, body)), TargetNamed("x86-64-v3"), options);
+    CHECK(Count(kernel.compiled.llvm, "phi <" + std::to_string(lanes) + " x") == 0);
+    CHECK(Count(kernel.compiled.llvm, "x float> [") > 0);
+    Tensor<float> input = Iota(static_cast<size_t>(lanes) * 5), output(static_cast<size_t>(lanes));
+    CHECK(kernel.Run({input.data(), output.data()}, {5}) == 0);
+    for (int i = 0; i < lanes; ++i) {
+      float expected = 0;
+      for (int row = 0; row < 5; ++row) expected += input[static_cast<size_t>(row * lanes + i)];
+      REQUIRE(output[static_cast<size_t>(i)] == expected);
+    }
   }
 }
 
@@ -96,12 +130,6 @@ void CheckGemm(Kernel& kernel, int64_t m, int64_t n, int64_t k, ThreadPool* pool
     }
   }
   CHECK(equal);
-}
-
-size_t Count(const std::string& text, const std::string& what) {
-  size_t count = 0;
-  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
 }
 
 // Lines that move a vector to or from the stack.
