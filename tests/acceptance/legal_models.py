@@ -329,6 +329,13 @@ def slices_whose_lengths_are_long_formulas():
     return Recipe(nodes, {"x": (["N", 1], normal(7, 1))}, constants)
 
 
+def transposed_convolution_of_infinite_weights():
+    """No element lies between the data's elements: what is not there is not multiplied with infinity."""
+    return Recipe([node("ConvTranspose", ["x", "w"], ["y"], strides=[2, 2], pads=[1, 1, 1, 1])],
+                  {"x": ([1, 4, 3, 3], np.abs(normal(1, 4, 3, 3))),
+                   "w": ([4, 3, 3, 3], np.full((4, 3, 3, 3), np.inf, np.float32))})
+
+
 def parameters_of_length_one_when_run():
     """A normalisation's scale and slopes whose lengths have symbols of their own: equal, or 1 and repeated."""
     nodes = [node("LayerNormalization", ["x", "scale", "bias"], ["a"]), node("PRelu", ["a", "slope"], ["y"])]
@@ -354,7 +361,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
-           slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run]
+           slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
+           transposed_convolution_of_infinite_weights]
 
 
 def expected(recipe):

@@ -103,6 +103,124 @@ std::vector<std::string> ConvAxisNames(size_t rank) {
   return names;
 }
 
+// Where the products of a transposed convolution fall: tap t of element i on the place stride * i + dilation * t of the
+// padded result. The reduction runs over the taps that may fall on a place: without dilation over every stride-th.
+class TapPlaces {
+ public:
+  struct Hit {
+    PrimExpr is_inside;  // whether the tap and the element exist
+    te::Indices taps, elements;
+  };
+
+  TapPlaces(const Window& window, Shape taps, Shape elements)
+      : window_(window), taps_(std::move(taps)), elements_(std::move(elements)) {
+    const std::vector<std::string> names = SpatialNames(window_.rank(), "r_");
+    for (size_t i = 0; i < window_.rank(); ++i) {
+      const int64_t step = is_dense(i) ? window_.strides[i] : 1;
+      axes_.push_back(te::ReduceAxis(SimplifyDim(ir::FloorDiv(taps_[i] + (step - 1), ir::Int64(step))), names[i]));
+    }
+  }
+
+  size_t rank() const { return window_.rank(); }
+  int64_t stride(size_t axis) const { return window_.strides[axis]; }
+  int64_t padding(size_t axis) const { return window_.padding[axis]; }
+  const std::vector<ir::IterVar>& axes() const { return axes_; }
+
+  // Quotient and rest, by the stride, of a place of the result.
+  PrimExpr Quotient(const te::Indices& out, size_t axis) const {
+    return ir::FloorDiv(out[2 + axis] + padding(axis), ir::Int64(stride(axis)));
+  }
+  PrimExpr Rest(const te::Indices& out, size_t axis) const {
+    return ir::FloorMod(out[2 + axis] + padding(axis), ir::Int64(stride(axis)));
+  }
+  Hit At(const te::Indices& out) const {
+    te::Indices quotients, rests;
+    for (size_t i = 0; i < rank(); ++i) {
+      quotients.push_back(Quotient(out, i));
+      rests.push_back(Rest(out, i));
+    }
+    return At(quotients, rests);
+  }
+  Hit At(const te::Indices& quotients, const te::Indices& rests) const {
+    Hit hit{ir::BoolImm(true), {}, {}};
+    for (size_t i = 0; i < rank(); ++i) {
+      const PrimExpr stride_of_axis = ir::Int64(stride(i));
+      PrimExpr tap = axes_[i]->var, element = quotients[i] - axes_[i]->var;
+      if (is_dense(i)) {
+        tap = rests[i] + tap * stride_of_axis;
+        if (stride(i) > 1) hit.is_inside = ir::And(hit.is_inside, tap < taps_[i]);
+      } else {
+        const PrimExpr first = quotients[i] * stride_of_axis + rests[i] - tap * window_.dilation[i];
+        hit.is_inside = ir::And(hit.is_inside, ir::Equal(ir::FloorMod(first, stride_of_axis), ir::Int64(0)));
+        element = ir::FloorDiv(first, stride_of_axis);
+      }
+      hit.is_inside = ir::And(hit.is_inside, element >= ir::Int64(0));
+      hit.is_inside = ir::And(hit.is_inside, element < elements_[i]);
+      hit.taps.push_back(tap);
+      hit.elements.push_back(element);
+    }
+    return hit;
+  }
+
+ private:
+  bool is_dense(size_t axis) const { return window_.dilation[axis] == 1; }
+
+  const Window& window_;
+  const Shape taps_, elements_;
+  std::vector<ir::IterVar> axes_;
+};
+
+// The product of an element with a tap, for an image and an output channel.
+using ProductAt = std::function<PrimExpr(const PrimExpr& n, const PrimExpr& channel, const TapPlaces::Hit& hit)>;
+
+// Products summed at the places on which they fall, over the taps and the axes given. Places with one rest along the last
+// axis lie side by side in the sums, as their products do; then they are spread.
+te::Tensor FoldTaps(const ProductAt& product, DataType dtype, std::vector<ir::IterVar> axes, const TapPlaces& places,
+                    const Shape& shape) {
+  const size_t rank = places.rank(), last = rank - 1;
+  const std::string name = "conv" + std::to_string(rank) + "d_transpose";
+  axes.insert(axes.end(), places.axes().begin(), places.axes().end());
+  const auto sum_at = [&](const te::Indices& out, const TapPlaces::Hit& hit) {
+    const PrimExpr value = product(out[0], out[1], hit);
+    return ReduceOver(Reducer::kSum, ir::IfThenElse(hit.is_inside, value, ir::MakeConst(dtype, 0)), axes);
+  };
+  const int64_t stride = places.stride(last);
+  // With symbolic taps the size of another stage would be too long a formula.
+  const auto is_number = [](const ir::IterVar& axis) { return ir::AsConstInt(axis->domain.extent).has_value(); };
+  if (stride == 1 || !std::ranges::all_of(places.axes(), is_number)) {
+    return te::Compute(
+        shape, [&](const te::Indices& out) { return sum_at(out, places.At(out)); }, name, ConvAxisNames(rank));
+  }
+  Shape sums_shape(shape.begin(), shape.end() - 1);
+  sums_shape.push_back(ir::Int64(stride));
+  sums_shape.push_back(
+      SimplifyDim(ir::FloorDiv(shape.back() + (places.padding(last) + stride - 1), ir::Int64(stride))));
+  std::vector<std::string> sums_names = ConvAxisNames(rank);
+  sums_names.insert(sums_names.end() - 1, "phase");
+  const te::Tensor sums = te::Compute(
+      sums_shape,
+      [&](const te::Indices& out) {
+        te::Indices quotients, rests;
+        for (size_t i = 0; i < last; ++i) {
+          quotients.push_back(places.Quotient(out, i));
+          rests.push_back(places.Rest(out, i));
+        }
+        quotients.push_back(out[2 + rank]);
+        rests.push_back(out[1 + rank]);
+        return sum_at(out, places.At(quotients, rests));
+      },
+      name + "_phases", sums_names);
+  return te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices from(out.begin(), out.end() - 1);
+        from.push_back(places.Rest(out, last));
+        from.push_back(places.Quotient(out, last));
+        return sums(from);
+      },
+      name, ConvAxisNames(rank));
+}
+
 }  // namespace
 
 te::Tensor Matmul(const te::Tensor& a, const te::Tensor& b, DataType dtype) {
@@ -197,56 +315,49 @@ te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& 
 te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
                          const Shape& shape, DataType dtype) {
   const size_t rank = window.rank();
-  // Tap t of the result at y falls on position y + dilation * t of the spread data; element i of the data lies at
-  // before + stride * i there.
-  Shape spread_shape = {data.shape()[0], data.shape()[1]};
-  std::vector<PrimExpr> before;
-  for (size_t i = 0; i < rank; ++i) {
-    const PrimExpr reach = (weight.shape()[2 + i] - 1) * window.dilation[i];
-    spread_shape.push_back(SimplifyDim(shape[2 + i] + reach));
-    before.push_back(SimplifyDim(reach - window.padding[i]));
-  }
-  const te::Tensor spread = te::Compute(
-      spread_shape,
-      [&](const te::Indices& out) {
-        te::Indices index = {out[0], out[1]};
-        PrimExpr is_element = ir::BoolImm(true);
-        for (size_t i = 0; i < rank; ++i) {
-          const PrimExpr position = out[2 + i] - before[i];
-          const PrimExpr stride = ir::Int64(window.strides[i]);
-          index.push_back(ir::FloorDiv(position, stride));
-          is_element = ir::And(is_element, position >= ir::Int64(0));
-          is_element = ir::And(is_element, index.back() < data.shape()[2 + i]);
-          if (window.strides[i] > 1) {
-            is_element = ir::And(is_element, ir::Equal(ir::FloorMod(position, stride), ir::Int64(0)));
-          }
-        }
-        return ir::IfThenElse(is_element, data(index), ir::MakeConst(data.dtype(), 0));
-      },
-      "data_dilate");
   const DataType wide = WideType(dtype);
   const PrimExpr channels_per_group = SimplifyDim(ir::FloorDiv(weight.shape()[0], ir::Int64(groups)));
-  std::vector<ir::IterVar> axes = KernelAxes(weight, 0);
-  axes[0] = te::ReduceAxis(channels_per_group, "rc");
-  const te::Tensor sum = te::Compute(
-      shape,
+  const ir::IterVar k = te::ReduceAxis(channels_per_group, "rc");
+  const ProductAt product = [&](const PrimExpr& n, const PrimExpr& output, const TapPlaces::Hit& hit) {
+    const bool is_grouped = groups > 1;
+    const PrimExpr group = ir::FloorDiv(output, weight.shape()[1]);
+    const PrimExpr channel = is_grouped ? group * channels_per_group + k->var : PrimExpr(k->var);
+    te::Indices from = {n, channel};
+    te::Indices tap = {channel, is_grouped ? ir::FloorMod(output, weight.shape()[1]) : output};
+    from.insert(from.end(), hit.elements.begin(), hit.elements.end());
+    tap.insert(tap.end(), hit.taps.begin(), hit.taps.end());
+    return ir::Cast(wide, data(from)) * ir::Cast(wide, weight(tap));
+  };
+  const Shape taps(weight.shape().begin() + 2, weight.shape().end());
+  const Shape elements(data.shape().begin() + 2, data.shape().end());
+  const TapPlaces places(window, taps, elements);
+  const auto is_number = [](const PrimExpr& dim) { return ir::AsConstInt(dim).has_value(); };
+  // Sums over few channels are not worth a stage of their own, and with symbolic taps its size is too long a formula.
+  constexpr int64_t kFewChannels = 2;
+  const auto channels = ir::AsConstInt(channels_per_group);
+  if (!std::ranges::all_of(taps, is_number) || (channels && *channels <= kFewChannels)) {
+    return CastTo(FoldTaps(product, wide, {k}, places, shape), dtype);
+  }
+  Shape products_shape = {data.shape()[0]};
+  products_shape.insert(products_shape.end(), taps.begin(), taps.end());
+  products_shape.push_back(shape[1]);
+  products_shape.insert(products_shape.end(), elements.begin(), elements.end());
+  const te::Tensor products = te::Compute(
+      products_shape,
       [&](const te::Indices& out) {
-        PrimExpr channel = axes[0]->var;
-        PrimExpr output = out[1];
-        if (groups > 1) {
-          channel = ir::FloorDiv(out[1], weight.shape()[1]) * channels_per_group + channel;
-          output = ir::FloorMod(out[1], weight.shape()[1]);
-        }
-        te::Indices from = {out[0], channel};
-        te::Indices tap = {channel, output};
-        for (size_t i = 0; i < rank; ++i) {
-          from.push_back(out[2 + i] + axes[1 + i]->var * window.dilation[i]);
-          tap.push_back(weight.shape()[2 + i] - 1 - axes[1 + i]->var);
-        }
-        return ReduceOver(Reducer::kSum, ir::Cast(wide, spread(from)) * ir::Cast(wide, weight(tap)), axes);
+        const auto first_element = out.begin() + 2 + static_cast<std::ptrdiff_t>(rank);
+        const TapPlaces::Hit hit{nullptr, {out.begin() + 1, first_element - 1}, {first_element, out.end()}};
+        return ReduceOver(Reducer::kSum, product(out[0], out[1 + rank], hit), {k});
       },
-      "conv" + std::to_string(rank) + "d_transpose", ConvAxisNames(rank));
-  return CastTo(sum, dtype);
+      "products");
+  const ProductAt made = [&](const PrimExpr& n, const PrimExpr& output, const TapPlaces::Hit& hit) {
+    te::Indices from = {n};
+    from.insert(from.end(), hit.taps.begin(), hit.taps.end());
+    from.push_back(output);
+    from.insert(from.end(), hit.elements.begin(), hit.elements.end());
+    return products(from);
+  };
+  return CastTo(FoldTaps(made, wide, {}, places, shape), dtype);
 }
 
 te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape) {

@@ -23,8 +23,9 @@ struct Window {
 // data [n, channels, spatial...], weight [out channels, channels per group, spatial...].
 te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups, DataType dtype);
 // The transpose (gradient) of Conv: data [n, channels, spatial...], weight [channels, out channels per group,
-// spatial...]. Stages: the data with stride - 1 zeros between elements and zeros around, then a convolution of stride 1
-// with the reversed kernel.
+// spatial...]. Stages: every element of the data times the whole kernel, then the sums of the products that fall on a
+// place. No product is made with zeros between or around the elements, so that a kernel's infinities stay where they
+// belong.
 te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
                          const Shape& shape, DataType dtype);
 // The result's shape counts the windows, some of which may hang over the padding (ceil mode).

@@ -191,6 +191,17 @@ class TileBuilder {
   TileShape shape_;
 };
 
+constexpr int64_t kMostUnrolledTaps = 16;
+
+// The iterations of the reduction of one element.
+int64_t KnownTaps(const BlockSite& site) {
+  int64_t taps = 1;
+  for (int iter : ReduceIters(site)) {
+    taps *= ConstantExtent(*site.block().iter_vars[iter]).value_or(kMostUnrolledTaps + 1);
+  }
+  return taps;
+}
+
 // The cost of one iteration of the loops over these iteration variables.
 int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) {
   int64_t instances = KnownInstances(reduction);
@@ -251,6 +262,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
   }
 
+  // Conditions on few taps are decided when the kernel is compiled, or become constant masks.
+  const bool unrolls_taps = ReadsUnderCondition(site) && KnownTaps(site) <= kMostUnrolledTaps;
   // Each tile nest gets its own copy of the reduction. The first one, of full tiles, gets the original after all others
   // were copied.
   for (size_t i = builder.tiles.size(); i-- > 0;) {
@@ -278,6 +291,9 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     VectorizeTile(s, tile_x, shape.lanes);
     if (tile_y.id >= 0) s.Unroll(tile_y);
     if (!reduce.empty()) s.DecomposeReduction(partial, reduce[0]);
+    if (unrolls_taps) {
+      for (LoopRV loop : reduce) s.Unroll(loop);
+    }
     if (tile.y.id >= 0) s.Unroll(tile.y);
     VectorizeTile(s, tile.x, shape.lanes);
   }
