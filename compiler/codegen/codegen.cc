@@ -24,7 +24,7 @@
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/memory_routines.h"
 #include "compiler/codegen/optimizer.h"
-#include "compiler/codegen/widen_phis.h"
+#include "compiler/codegen/widen_live_values.h"
 
 namespace ingot::codegen {
 namespace {
@@ -74,7 +74,7 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
   llvm::raw_string_ostream complaint_stream(complaint);
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());
   OptimizeModule(module, *machine, options.opt_level);
-  WidenPhis(module);
+  WidenLiveValues(module);
 
   CompiledObject result;
   result.kernel.name = source.name;

@@ -27,6 +27,8 @@ constexpr std::array kRules = {
     ScheduleRule{"rows", "reductions of rows and what depends on them: all stages row by row", MatchesRows, ApplyRows},
     ScheduleRule{"transpose", "element-wise along another axis than it is stored: squares through registers",
                  MatchesTranspose, ApplyTranspose},
+    ScheduleRule{"interleave", "element-wise from the quotients of places: vectors for each rest", MatchesInterleave,
+                 ApplyInterleave},
     ScheduleRule{"elementwise", "vectors along the last axes that are contiguous everywhere", MatchesElementwise,
                  ApplyElementwise},
 };

@@ -10,6 +10,9 @@ namespace ingot::schedule {
 bool HasPhases(const ScheduleState& state, const BlockSite& block);
 bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockSite& block, const Target& target);
+// interleave.cc
+bool MatchesInterleave(const ScheduleState& state, const BlockSite& block, const Target& target);
+std::vector<BlockName> ApplyInterleave(Schedule& schedule, const BlockSite& block, const Target& target);
 // conv.cc
 bool MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockSite& block, const Target& target);

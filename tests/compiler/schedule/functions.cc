@@ -145,6 +145,21 @@ PrimFunc TransposeInner(PrimExpr a, PrimExpr b, PrimExpr c) {
   return te::CreatePrimFunc({x, y, z});
 }
 
+// Columns of the result come from `rests` rows in turn, from column `shift` on.
+PrimFunc Interleave(int64_t rests, int64_t shift, PrimExpr columns) {
+  const PrimExpr row_length = FloorDiv(columns + (shift + rests - 1), Int64(rests));
+  const te::Tensor x = te::Placeholder({Int64(3), Int64(rests), row_length}, kFloat, "X"),
+                   y = te::Placeholder({Int64(3), columns}, kFloat, "Y");
+  const te::Tensor z = te::Compute(
+      {Int64(3), columns},
+      [&](const Indices& i) {
+        const PrimExpr place = i[1] + shift;
+        return x(i[0], FloorMod(place, Int64(rests)), FloorDiv(place, Int64(rests))) + y(i[0], i[1]);
+      },
+      "interleave");
+  return te::CreatePrimFunc({x, y, z});
+}
+
 PrimFunc ScaleOfChannels(PrimExpr c, PrimExpr h, PrimExpr w) {
   const te::Tensor x = te::Placeholder({c, h, w}, kFloat, "X"),
                    s = te::Placeholder({c, Int64(1), Int64(1)}, kFloat, "S");
@@ -248,6 +263,11 @@ std::vector<Case> AllCases() {
        1,
        {{{1, 32, 64}, {1, 64, 32}, {1, 64, 32}}}},
       {"transpose, symbolic", TransposeInner(c(2), c(24), N()), 1, {{{2, 24, 21}, {2, 21, 24}, {2, 21, 24}}}},
+      {"interleave", Interleave(2, 1, c(43)), 1, {{{3, 2, 22}, {3, 43}, {3, 43}}}},
+      {"interleave, symbolic",
+       Interleave(3, 0, N()),
+       1,
+       {{{3, 3, 34}, {3, 100}, {3, 100}}, {{3, 3, 1}, {3, 2}, {3, 2}}, {{3, 3, 0}, {3, 0}, {3, 0}}}},
       {"scale of channels", ScaleOfChannels(N(), c(7), c(7)), 1, {{{3, 7, 7}, {3, 1, 1}, {3, 7, 7}}}},
       {"add, all axes one", AddAll(c(5), c(7), c(9)), 1, {{{5, 7, 9}, {5, 7, 9}, {5, 7, 9}}}},
       {"concat", ConcatRelu(c(2), c(5), c(3), c(7)), 1, {{{2, 5, 7}, {2, 3, 7}, {2, 8, 7}}}},
