@@ -88,6 +88,35 @@ def conv(node, x, weight, bias=None):
     return [y if bias is None else y + bias.reshape((1, -1) + (1,) * len(kernel))]
 
 
+def conv_transpose(node, x, weight, bias=None):
+    given, rank = attributes(node), x.ndim - 2
+    kernel, groups = weight.shape[2:], given.get("group", 1)
+    strides = given.get("strides") or [1] * rank
+    dilations = given.get("dilations") or [1] * rank
+    pads = list(given.get("pads") or [0] * (2 * rank))
+    extra = given.get("output_padding") or [0] * rank
+    mode, asked = given.get("auto_pad", "NOTSET"), given.get("output_shape")
+    reach = [s * (n - 1) + e + (k - 1) * d + 1
+             for s, n, e, k, d in zip(strides, x.shape[2:], extra, kernel, dilations)]
+    lengths = [r - a - b for r, a, b in zip(reach, pads, pads[rank:])]
+    if asked or mode.startswith("SAME"):
+        lengths = (list(asked)[-rank:] if asked else [n * s for n, s in zip(x.shape[2:], strides)])
+        for i, total in enumerate(max(r - n, 0) for r, n in zip(reach, lengths)):
+            pads[i] = total // 2 if mode == "SAME_UPPER" else total - total // 2
+    out = np.zeros((x.shape[0], weight.shape[1] * groups, *lengths))
+    share, made = x.shape[1] // groups, weight.shape[1]
+    for tap in itertools.product(*map(range, kernel)):
+        for place in itertools.product(*map(range, x.shape[2:])):
+            at = [p * s + t * d - b for p, s, t, d, b in zip(place, strides, tap, dilations, pads)]
+            if not all(0 <= a < n for a, n in zip(at, lengths)):
+                continue
+            for group in range(groups):
+                data = x[(slice(None), slice(group * share, (group + 1) * share), *place)]
+                taken = weight[(slice(group * share, (group + 1) * share), slice(None), *tap)]
+                out[(slice(None), slice(group * made, (group + 1) * made), *at)] += data @ taken
+    return [out if bias is None else out + bias.reshape(-1, *[1] * rank)]
+
+
 def lrn(node, x):
     given = attributes(node)
     size, total = given["size"], np.zeros_like(x)
@@ -146,6 +175,76 @@ def log_softmax(node, x, opset):
     return [(shifted - np.log(total)).reshape(x.shape)]
 
 
+ACTIVATIONS = {"Sigmoid": lambda x, a, b: 1 / (1 + np.exp(-x)), "Tanh": lambda x, a, b: np.tanh(x),
+               "Relu": lambda x, a, b: np.maximum(x, 0),
+               "HardSigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1)}
+
+
+def recurrent(gates, defaults, step):
+    """An operator over sequences whose steps compute `gates` rows each: step(f, x, state, cell, weights, options)."""
+    def evaluate(node, x, weight, repeat, bias=None, lengths=None, initial=None, initial_cell=None, peepholes=None):
+        given = attributes(node)
+        if given.get("layout"):
+            raise NotImplementedError("layout 1")
+        count, hidden = weight.shape[0], given["hidden_size"]
+        names = [a.strings for a in node.attribute if a.name == "activations"]
+        names = [n.decode() for n in names[0]] if names else defaults * count
+        alphas = next((list(a.floats) for a in node.attribute if a.name == "activation_alpha"), [0.2] * len(names))
+        betas = next((list(a.floats) for a in node.attribute if a.name == "activation_beta"), [0.5] * len(names))
+        steps, batch = x.shape[:2]
+        ends = np.full(batch, steps) if lengths is None else lengths
+        clip = given.get("clip")
+        out, lasts, cells = np.zeros((steps, count, batch, hidden)), [], []
+        for d in range(count):
+            at = slice(d * len(defaults), (d + 1) * len(defaults))
+            # (What leaves the cell, by the third one, is not clipped in ONNX Runtime.)
+            f = [lambda v, name=n, a=a, b=b, ends=None if i == 2 else clip:
+                 ACTIVATIONS[name](v if ends is None else np.clip(v, -ends, ends), a, b)
+                 for i, (n, a, b) in enumerate(zip(names[at], alphas[at], betas[at]))]
+            both = np.zeros(2 * gates * hidden) if bias is None else bias[d]
+            weights = (weight[d], repeat[d], both[:gates * hidden], both[gates * hidden:],
+                       np.zeros(3 * hidden) if peepholes is None else peepholes[d])
+            state = np.zeros((batch, hidden)) if initial is None else initial[d].copy()
+            cell = np.zeros((batch, hidden)) if initial_cell is None else initial_cell[d].copy()
+            back = given.get("direction", "forward") == "reverse" or d == 1
+            for i in range(steps):
+                places = np.where(back, ends - 1 - i, i)
+                alive = i < ends
+                rows = x[np.where(alive, places, 0), np.arange(batch)]
+                new_state, new_cell = step(f, rows, state, cell, weights, given)
+                state = np.where(alive[:, None], new_state, state)
+                cell = np.where(alive[:, None], new_cell, cell)
+                for b in np.flatnonzero(alive):
+                    out[places[b], d, b] = state[b]
+            lasts.append(state)
+            cells.append(cell)
+        return [out, np.stack(lasts), np.stack(cells)]
+    return evaluate
+
+
+def rnn_step(f, x, state, cell, weights, _):
+    w, r, wb, rb, _ = weights
+    return f[0](x @ w.T + state @ r.T + wb + rb), cell
+
+
+def gru_step(f, x, state, cell, weights, given):
+    (wz, wr, wh), (rz, rr, rh), (bz, br, bh), (cz, cr, ch) = (np.split(a, 3) for a in weights[:4])
+    z = f[0](x @ wz.T + state @ rz.T + bz + cz)
+    r = f[0](x @ wr.T + state @ rr.T + br + cr)
+    inner = r * (state @ rh.T + ch) if given.get("linear_before_reset") else (r * state) @ rh.T + ch
+    return (1 - z) * f[1](x @ wh.T + inner + bh) + z * state, cell
+
+
+def lstm_step(f, x, state, cell, weights, given):
+    w, r, wb, rb, p = weights
+    i, o, g, c = np.split(x @ w.T + state @ r.T + wb + rb, 4, axis=1)
+    pi, po, pf = np.split(p, 3)
+    i = f[0](i + pi * cell)
+    forget = 1 - i if given.get("input_forget") else f[0](g + pf * cell)
+    cell = forget * cell + i * f[1](c)
+    return f[0](o + po * cell) * f[2](cell), cell
+
+
 def optional(_, x=None):
     return [x]
 
@@ -154,7 +253,9 @@ def has_element(_, x=None):
     return [np.bool_(x is not None)]
 
 
-DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
+DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "ConvTranspose": conv_transpose,
+               "RNN": recurrent(1, ["Tanh"], rnn_step), "GRU": recurrent(3, ["Sigmoid", "Tanh"], gru_step),
+               "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
                "Erf": erf, "Gelu": gelu, "MeanVarianceNormalization": mean_variance_normalization,
                "Optional": optional, "OptionalGetElement": optional, "OptionalHasElement": has_element}
 DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
@@ -186,7 +287,8 @@ def evaluate_node(node, given, opset, outer):
         return DEFINITIONS_BY_OPSET[node.op_type](node, *given, opset)
     node = renamed(node)
     arrays = {name: array for name, array in zip(node.input, given) if name}
-    return ReferenceEvaluator(small_model([node], list(node.output), arrays, opset)).run(None, arrays)
+    model = small_model([node], list(node.output), arrays, opset)
+    return ReferenceEvaluator(model).run(None, {i.name: arrays[i.name] for i in model.graph.input})
 
 
 def evaluate_graph(graph, given, opset, outer):

@@ -145,9 +145,8 @@ def unsqueeze(g):
 def squeeze(g):
     v = g.pick(rank=(1, 2, 3, 4, 5), test=lambda v: 1 in v.dims(), make=lambda: [1, "N", 3])
     ones = [i for i, d in enumerate(v.dims()) if d == 1]
-    counts = any(n.op_type in ("Compress", "NonMaxSuppression", "NonZero", "Unique") for n in g.nodes)
-    # (Without axes the rank would depend on how many elements the data choose.)
-    if not counts and g.coin(0.2) and all(sorted(i for i, d in enumerate(a.shape) if d == 1) == ones for a in v.arrays):
+    # (Without axes the rank of a computed tensor may depend on data, or on a symbol that is 1.)
+    if v.kind != "node" and g.coin(0.2) and all(sorted(i for i, d in enumerate(a.shape) if d == 1) == ones for a in v.arrays):
         return g.emit("Squeeze", [v])
     return ints_or_attribute(g, v, "Squeeze", 13, "axes", [signed(g, g.choice(ones), v.rank)])
 
@@ -295,7 +294,7 @@ def blocks(g):
                       else None)
     v = g.pick((F32, F64), rank=4, test=lambda v: all(isinstance(d, int) and d % block == 0 for d in v.dims()[2:]),
                make=lambda: ["N", 3, 4, 6])
-    return g.emit("SpaceToDepth", [v], blocksize=block)
+    return g.emit("SpaceToDepth", [v], blocksize=block, mode=g.choice([None, "DCR", "CRD"]) if g.opset >= 28 else None)
 
 
 @generates("ReverseSequence")

@@ -9,9 +9,11 @@ from tensors import F32, F64, I64, I32, U8, I8
 def resize(g):
     if g.opset < 10:
         return None
-    v = g.pick((F32, F32, F64, U8), rank=(3, 4), test=lambda v: v.full, make=lambda: ["N", 3, 5, "S"])
+    v = g.pick((F32, F32, F64, U8), rank=(3, 4), test=lambda v: v.full,
+               make=lambda: g.choice([["N", 3, 5, "S"], [2, 3, 5, 8]]))
     mode = g.choice([None, "nearest", "linear", "cubic"]) if v.dtype == F32 else "nearest"
-    if mode == "cubic" and v.rank != 4:
+    # (Float64 is onnx.reference's, which multiplies what it does not take by 0.)
+    if mode == "cubic" and v.rank != 4 or (mode in ("linear", "cubic") or v.dtype == F64) and not v.finite:
         return None
     transforms = ["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] + (
         ["half_pixel_symmetric"] if g.opset >= 19 else []) + (["tf_crop_and_resize"] if g.opset >= 11 else [])
@@ -23,7 +25,7 @@ def resize(g):
     if g.opset == 10:
         return g.emit("Resize", [v, g.constant(ratios, F32)], mode=g.choice([None, "nearest"]))
     transform = g.choice([None] + transforms)
-    if transform == "half_pixel_symmetric" and mode in (None, "nearest") and any(
+    if transform in ("half_pixel_symmetric", "align_corners") and mode in (None, "nearest") and any(
             d * r % 1 for a in v.arrays for d, r in zip(a.shape, ratios)):
         transform = "half_pixel"
     attributes = {"mode": mode, "coordinate_transformation_mode": transform}
@@ -31,22 +33,23 @@ def resize(g):
         attributes["nearest_mode"] = g.choice([None, "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"])
     elif mode == "cubic":
         attributes.update(cubic_coeff_a=g.choice([None, -0.5]), exclude_outside=g.choice([None, 0, 1]))
-    if g.opset >= 18 and mode == "linear" and v.rank == 4 and transform != "tf_crop_and_resize":
+    known = all(isinstance(d, int) for d in v.dims())
+    if known and g.opset >= 18 and mode == "linear" and v.rank == 4 and transform != "tf_crop_and_resize":
         attributes["antialias"] = g.choice([None, 0, 1])
     roi = None
     if transform == "tf_crop_and_resize":
-        roi = g.constant([0.0] * v.rank + [1.0] * (v.rank - 2) + [0.75, 0.5], F32)
+        ends = [1.0] * (v.rank - 2) + [1.0 if r == 1 else end for r, end in zip(ratios[-2:], (0.75, 0.5))]
+        roi = g.constant([0.0] * v.rank + ends, F32)
         attributes["extrapolation_value"] = g.choice([None, 1.5])
     if g.opset < 13 and roi is None:
         roi = g.constant(np.zeros(0), F32)
-    known = all(isinstance(d, int) for d in v.dims())
     if known and g.coin(0.4):
         sizes = [max(1, int(d * r)) for d, r in zip(v.dims(), ratios)]
         if g.opset >= 18 and g.coin(0.4):
             attributes.update(axes=[v.rank - 2, v.rank - 1],
                               keep_aspect_ratio_policy=g.choice([None, "stretch", "not_larger", "not_smaller"]))
             sizes = sizes[-2:]
-            roi = g.constant([0, 0, 0.75, 0.5], F32) if transform == "tf_crop_and_resize" else None
+            roi = g.constant([0, 0, *ends[-2:]], F32) if transform == "tf_crop_and_resize" else None
         none = g.constant(np.zeros(0), F32) if g.opset < 13 else None
         return g.emit("Resize", [v, roi, none, g.ints(*sizes)], **attributes)
     return g.emit("Resize", [v, roi, g.constant(ratios, F32)], **attributes)
@@ -70,10 +73,12 @@ def grid_sample(g):
     if g.opset < 16:
         return None
     modes = ["linear", "nearest", "cubic"] if g.opset >= 20 else ["bilinear", "nearest", "bicubic"]
-    v = g.pick((F32,), rank=4, test=lambda v: v.full and isinstance(v.dims()[0], int), make=lambda: [2, 3, 5, "S"])
+    mode = g.choice([None] + modes)
+    v = g.pick((F32,), rank=4, test=lambda v: v.full and isinstance(v.dims()[0], int) and (
+        mode == "nearest" or v.finite), make=lambda: [2, 3, 5, "S"])
     grid = g.constant(g.rng.uniform(-1.3, 1.3, [v.dims()[0], 3, 4, 2]), F32)
     grid.kind = g.choice(["input", "constant"])
-    g.emit("GridSample", [v, grid], mode=g.choice([None] + modes),
+    g.emit("GridSample", [v, grid], mode=mode,
            padding_mode=g.choice([None, "zeros", "border", "reflection"]), align_corners=g.choice([None, 0, 1]))
 
 

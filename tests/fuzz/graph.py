@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 import oracle
 from tensors import BOOL, DTYPES, F16, F32, F64, I32, I64, U8, BFLOAT16, draw, is_float, is_whole, largest, onnx_type
 
-OPSETS = (7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 23, 24, 24, 25)
+OPSETS = (7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 23, 24, 24, 25, 26, 28)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 1)
 LARGEST = 20000  # elements of a value
 

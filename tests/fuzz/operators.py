@@ -19,8 +19,10 @@ NOT_GENERATED = {}
 STRINGS = "strings are not imported"
 FLOAT8 = "of casts to 8-bit floats alone"
 ATTRIBUTES_NOT_GENERATED = {
-    "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8},
-    "Constant": {"value_string": STRINGS, "value_strings": STRINGS},
+    "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8, "saturate": FLOAT8},
+    "Constant": {"value_string": STRINGS, "value_strings": STRINGS,
+                 "sparse_value": "ONNX Runtime takes none"},
+    "Range": {"stash_type": "of float16 and bfloat16 alone"},
     "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
     "QuantizeLinear": {"precision": "float32 is the one precision of what is drawn"},
 }

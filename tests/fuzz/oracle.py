@@ -79,10 +79,18 @@ def session(model):
 
 
 def small_model(nodes, names, arrays, opset):
+    # (ONNX Runtime's shape inference wants Resize's sizes to be constants.)
+    fixed = fixed_inputs(nodes[0])
     inputs = [helper.make_tensor_value_info(name, onnx_type(array.dtype), [None] * array.ndim)
-              for name, array in arrays.items()]
+              for name, array in arrays.items() if name not in fixed]
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items() if name in fixed]
     outputs = [onnx.ValueInfoProto(name=name) for name in names]
-    return make_model(helper.make_graph(nodes, "one", inputs, outputs), opset)
+    return make_model(helper.make_graph(nodes, "one", inputs, outputs, constants), opset)
+
+
+def fixed_inputs(proto):
+    """Of a node whose other inputs decide the result's shape: they are what they are under all assignments."""
+    return set(proto.input[1:]) if proto.op_type in ("Resize", "Upsample") else set()
 
 
 def make_model(graph, opset, functions=()):
@@ -101,7 +109,8 @@ class Evaluator:
         model = small_model(nodes, names, self.widened(example), opset)
         try:
             run = session(model)
-            self.run = lambda arrays: run.run(self.names, arrays)
+            taken = {i.name for i in model.graph.input}
+            self.run = lambda arrays: run.run(self.names, {n: a for n, a in arrays.items() if n in taken})
         except Exception as error:
             text = str(error)
             # (onnx.reference knows the newest meaning of an operator, such as Softmax's axis, alone.)
@@ -113,7 +122,9 @@ class Evaluator:
                 reference = ReferenceEvaluator(model)
             except Exception as why:
                 raise Rejected(str(why).splitlines()[0] if str(why) else "reference") from why
-            self.run = lambda arrays: [np.asarray(y) for y in reference.run(None, arrays)]
+            taken = {i.name for i in model.graph.input}
+            self.run = lambda arrays: [np.asarray(y) for y in reference.run(
+                None, {n: a for n, a in arrays.items() if n in taken})]
 
     def widened(self, arrays):
         if not self.narrow:
@@ -185,8 +196,10 @@ def evaluate(nodes, names, arrays, bounds, opset, rng):
             continue
         moves = move if not has_bounds or class_of(proto.op_type) != "exact" else 0
         reach = {name: np.zeros(y.shape) for name, y in results.items()}
+        fixed = fixed_inputs(proto)
         for how in range(NUM_MOVED):
-            nearby = {name: moved(a, given_bounds[name], moves, rng, how) for name, a in given.items()}
+            nearby = {name: a if name in fixed else moved(a, given_bounds[name], moves, rng, how)
+                      for name, a in given.items()}
             for name, y in run(nearby).items():
                 want = results[name]
                 if y.shape != want.shape or (not is_float(y.dtype) and not np.array_equal(y, want)):
