@@ -255,9 +255,10 @@ def has_element(_, x=None):
 
 DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "ConvTranspose": conv_transpose,
                "RNN": recurrent(1, ["Tanh"], rnn_step), "GRU": recurrent(3, ["Sigmoid", "Tanh"], gru_step),
-               "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool, "HardSwish": hard_swish,
-               "Erf": erf, "Gelu": gelu, "MeanVarianceNormalization": mean_variance_normalization,
-               "Optional": optional, "OptionalGetElement": optional, "OptionalHasElement": has_element}
+               "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool,
+               "HardSwish": hard_swish, "Erf": erf, "Gelu": gelu,
+               "MeanVarianceNormalization": mean_variance_normalization, "Optional": optional,
+               "OptionalGetElement": optional, "OptionalHasElement": has_element}
 DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
 
 

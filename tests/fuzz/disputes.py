@@ -24,11 +24,11 @@ AVOIDED = [
      "0 in onnx.reference, and the mean of the masked values in ONNX Runtime"),
     ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then "
      "leaves out the data's edge, its maximum refuses"),
-    ("Resize", "half_pixel_symmetric and align_corners, nearest, of lengths that the scale rounds: places lie on borders "
-     "of elements, and whether the length before rounding or after it counts is not said"),
-    ("Resize", "tf_crop_and_resize of an axis whose scale is 1, of which a part is cut out: ONNX Runtime takes all of it"),
-    ("Upsample Resize GridSample", "interpolation beside NaN and infinities: a sample at a pixel's place is the pixel, or it "
-     "and 0 * infinity"),
+    ("Resize", "half_pixel_symmetric, align_corners and tf_crop_and_resize, nearest, of lengths that the scale rounds: "
+     "places lie on borders of elements, and whether the length before rounding or after it counts is not said"),
+    ("Resize", "tf_crop_and_resize of an axis whose scale is 1, of which a part is cut out: ONNX Runtime takes all"),
+    ("Upsample Resize GridSample", "interpolation beside NaN and infinities: a sample at a pixel's place is the pixel, "
+     "or it and 0 * infinity"),
     ("Squeeze", "without axes, of a computed tensor: a symbolic dim must not turn out to be 1"),
     ("Reshape", "without allowzero, sizes computed from dims that are 0 when the model runs where the data has another "
      "size: they stay 0 here, so that a symbol stays a symbol; ONNX Runtime copies the data's, and mostly fails then"),

@@ -25,7 +25,8 @@ def resize(g):
     if g.opset == 10:
         return g.emit("Resize", [v, g.constant(ratios, F32)], mode=g.choice([None, "nearest"]))
     transform = g.choice([None] + transforms)
-    if transform in ("half_pixel_symmetric", "align_corners") and mode in (None, "nearest") and any(
+    doubtful = ("half_pixel_symmetric", "align_corners", "tf_crop_and_resize")
+    if transform in doubtful and mode in (None, "nearest") and any(
             d * r % 1 for a in v.arrays for d, r in zip(a.shape, ratios)):
         transform = "half_pixel"
     attributes = {"mode": mode, "coordinate_transformation_mode": transform}
