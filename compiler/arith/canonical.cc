@@ -10,6 +10,7 @@
 //   k*c*(x // c) + k*(y % c)           = k*x                where x - y is a multiple of c
 //   k*(y % a) + k*a*((x // a + r) % b) = k*((x + a*r) % (a*b))
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "compiler/arith/analyzer.h"
@@ -193,6 +194,12 @@ LinearSum Analyzer::CanonicalMinMax(const BinaryNode& node) {
   const LinearSum a = Canonical(node.a);
   const LinearSum b = Canonical(node.b);
   const bool is_min = node.op == BinaryOp::kMin;
+  // Nothing is beyond the end of its dtype.
+  if (node.dtype == DataType::Int(64)) {
+    const int64_t end = is_min ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+    if (a.terms.empty() && a.constant == end) return b;
+    if (b.terms.empty() && b.constant == end) return a;
+  }
   if (const auto difference = AddScaled(b, a, -1)) {
     if (ProveNonNegative(*difference)) return is_min ? a : b;
     const auto opposite = Scale(*difference, -1);

@@ -99,14 +99,18 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
 Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const NodeImporter& importer,
                                                      const Inputs& inputs, std::vector<Expr> outputs,
                                                      size_t num_bindings) {
-  constexpr int kTooLong = 24;  // nodes: a broadcast of two such dims just fits into a file's dimension code
-  const auto is_too_long = [](const Expr& output) {
-    const auto* tensor = KnownTensor(output->type);
-    return tensor != nullptr && std::ranges::any_of(*tensor->dims, [](const ir::PrimExpr& dim) {
-             return CountNodes(dim, kTooLong) >= kTooLong;
-           });
+  constexpr int kTooLong = 24;        // nodes: a broadcast of two such dims just fits into a file's dimension code
+  constexpr int kTooLongInside = 48;  // of what the node's calls make on the way: such a dim itself just fits
+  const auto is_long = [](const ir::Type& type, int limit) {
+    const auto* tensor = KnownTensor(type);
+    return tensor != nullptr &&
+           std::ranges::any_of(*tensor->dims, [&](const ir::PrimExpr& dim) { return CountNodes(dim, limit) >= limit; });
   };
-  if (std::ranges::none_of(outputs, is_too_long)) return outputs;
+  const bool fits =
+      std::ranges::none_of(outputs, [&](const Expr& output) { return is_long(output->type, kTooLong); }) &&
+      std::none_of(builder_.bindings().begin() + static_cast<std::ptrdiff_t>(num_bindings), builder_.bindings().end(),
+                   [&](const ir::Binding& binding) { return is_long(binding.var->type, kTooLongInside); });
+  if (fits) return outputs;
   builder_.bindings().resize(num_bindings);
   std::vector<ImportedValue> shortened(inputs.values.size());
   std::vector<ImportedValue*> values;

@@ -336,6 +336,15 @@ def transposed_convolution_of_infinite_weights():
                    "w": ([4, 3, 3, 3], np.full((4, 3, 3, 3), np.inf, np.float32))})
 
 
+def center_of_a_long_formula():
+    """What a node makes on the way has a longer formula than its result."""
+    nodes = [node("Concat", ["x", "x"], ["d"], axis=-1), node("Slice", ["d", "from", "to", "axes", "steps"], ["s"]),
+             node("CenterCropPad", ["s", "shape"], ["y"], axes=[-2, -1])]
+    return Recipe(nodes, {"x": ([3, "n"], normal(3, 9))},
+                  {"from": ints(6, 4), "to": ints(2**31 - 1, END), "axes": ints(-2, 1), "steps": ints(1, 3),
+                   "shape": ints(6, 3)}, opset=18)
+
+
 def parameters_of_length_one_when_run():
     """A normalisation's scale and slopes whose lengths have symbols of their own: equal, or 1 and repeated."""
     nodes = [node("LayerNormalization", ["x", "scale", "bias"], ["a"]), node("PRelu", ["a", "slope"], ["y"])]
@@ -362,7 +371,7 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
-           transposed_convolution_of_infinite_weights]
+           transposed_convolution_of_infinite_weights, center_of_a_long_formula]
 
 
 def expected(recipe):

@@ -131,6 +131,8 @@ TEST_CASE_FIXTURE(Fixture, "assumptions count") {
 
 TEST_CASE_FIXTURE(Fixture, "minima, truncating division and vectors") {
   Becomes(ir::Min(n, n + 1), n);
+  Becomes(ir::Min(Int64(std::numeric_limits<int64_t>::max()), n * 2), n * 2);
+  Becomes(ir::Max(n - 7, Int64(std::numeric_limits<int64_t>::min())), n - 7);
   Becomes(ir::Max(i, Int64(20)), Int64(20));
   Becomes(ir::MakeBinary(BinaryOp::kDiv, i * 4 + j, Int64(4)), i);
   Becomes(ir::MakeBinary(BinaryOp::kDiv, x, Int64(4)), ir::MakeBinary(BinaryOp::kDiv, x, Int64(4)));
