@@ -126,6 +126,15 @@ def lrn(node, x):
     return [x / (given.get("bias", 1.0) + given.get("alpha", 1e-4) / size * total) ** given.get("beta", 0.75)]
 
 
+def batch_normalization(node, x, scale, bias, mean, variance):
+    given = attributes(node)
+    if given.get("training_mode") or len([name for name in node.output if name]) > 1:
+        raise NotImplementedError("training")
+    column = (1, -1) + (1,) * (x.ndim - 2)
+    factor = scale / np.sqrt(variance + given.get("epsilon", 1e-5))
+    return [(x - mean.reshape(column)) * factor.reshape(column) + bias.reshape(column)]
+
+
 def lp_pool(node, x):
     kernel, p = attributes(node)["kernel_shape"], attributes(node).get("p", 2)
     strides, dilations, pads, lengths = windows(node, x, kernel)
@@ -253,7 +262,8 @@ def has_element(_, x=None):
     return [np.bool_(x is not None)]
 
 
-DEFINITIONS = {"AveragePool": average_pool, "Conv": conv, "ConvTranspose": conv_transpose,
+DEFINITIONS = {"AveragePool": average_pool, "BatchNormalization": batch_normalization,
+               "Conv": conv, "ConvTranspose": conv_transpose,
                "RNN": recurrent(1, ["Tanh"], rnn_step), "GRU": recurrent(3, ["Sigmoid", "Tanh"], gru_step),
                "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool,
                "HardSwish": hard_swish, "Erf": erf, "Gelu": gelu,
