@@ -45,9 +45,14 @@ Result<const OnnxGraph*> GraphAttribute(const NodeImporter& node, const char* na
 
 Result<std::vector<Expr>> ControlFlowImporter::ImportBody(const OnnxGraph& graph, const std::string& label,
                                                           Scope& inner) {
-  INGOT_RETURN_IF_ERROR(bodies_.ImportBody(graph.nodes, label, inner));
+  INGOT_RETURN_IF_ERROR(bodies_.ImportBody(graph, label, inner));
+  return ResultsOf(graph.outputs, label, inner);
+}
+
+Result<std::vector<Expr>> ControlFlowImporter::ResultsOf(const std::vector<OnnxValueInfo>& outputs,
+                                                         const std::string& label, Scope& inner) {
   std::vector<Expr> results;
-  for (const OnnxValueInfo& info : graph.outputs) {
+  for (const OnnxValueInfo& info : outputs) {
     ImportedValue* value = inner.Find(info.name);
     if (value == nullptr) {
       return Status(StatusCode::kBadInput,
@@ -91,7 +96,21 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label
                                                         Scope& scope) {
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* then_graph, GraphAttribute(importer, "then_branch"));
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* else_graph, GraphAttribute(importer, "else_branch"));
-  const ir::Span span = builder_.SpanOf(label);
+  const auto import_branch = [&](const OnnxGraph& graph) -> Result<ImportedBranch> {
+    BindingBuilder::Nested nested(builder_);
+    Scope inner;
+    INGOT_RETURN_IF_ERROR(inner.OpenGraph(graph, label, scope, /*has_bindings=*/true));
+    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, ImportBody(graph, label, inner));
+    return ImportedBranch{nested.Take(), std::move(results)};
+  };
+  INGOT_ASSIGN_OR_RETURN(ImportedBranch yes, import_branch(*then_graph));
+  INGOT_ASSIGN_OR_RETURN(ImportedBranch no, import_branch(*else_graph));
+  return Join(importer, std::move(yes), std::move(no), then_graph->outputs);
+}
+
+Result<std::vector<Expr>> ControlFlowImporter::Join(const NodeImporter& importer, ImportedBranch yes, ImportedBranch no,
+                                                    const std::vector<OnnxValueInfo>& outputs) {
+  const ir::Span span = importer.span();
   Expr condition;
   const std::optional<ShapeValue> known = importer.Known(0);
   if (known && known->elements.size() == 1 && known->dtype.is_bool()) {
@@ -99,19 +118,6 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label
   } else {
     INGOT_ASSIGN_OR_RETURN(condition, importer.Input(0));
   }
-  struct Branch {
-    std::vector<ir::Binding> bindings;
-    std::vector<Expr> results;
-  };
-  const auto import_branch = [&](const OnnxGraph& graph) -> Result<Branch> {
-    BindingBuilder::Nested nested(builder_);
-    Scope inner;
-    INGOT_RETURN_IF_ERROR(inner.OpenGraph(graph, label, scope, /*has_bindings=*/true));
-    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, ImportBody(graph, label, inner));
-    return Branch{nested.Take(), std::move(results)};
-  };
-  INGOT_ASSIGN_OR_RETURN(Branch yes, import_branch(*then_graph));
-  INGOT_ASSIGN_OR_RETURN(Branch no, import_branch(*else_graph));
   if (yes.results.empty() || no.results.empty()) return std::vector<Expr>();
   if (yes.results.size() != no.results.size()) return importer.Invalid("its branches give unlike numbers of results");
   std::vector<Type> types;
@@ -138,7 +144,7 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label
   }
   const bool is_single = types.size() == 1;
   const std::vector<Expr> then_results = yes.results, else_results = no.results;
-  const auto sequence = [&](Branch branch) {
+  const auto sequence = [&](ImportedBranch branch) {
     Expr result = is_single ? branch.results[0] : TupleOf(std::move(branch.results));
     return Sequence(std::move(branch.bindings), std::move(result));
   };
@@ -159,8 +165,8 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label
       sequences_.Describe(result, std::move(info));
     }
     if (std::ranges::find(loose[i], true) != loose[i].end()) {
-      result = builder_.WithNewSymbols(result, *tensor->dims, loose[i], *tensor->dtype,
-                                       Identifier(then_graph->outputs[i].name), span);
+      result =
+          builder_.WithNewSymbols(result, *tensor->dims, loose[i], *tensor->dtype, Identifier(outputs[i].name), span);
     }
     results.push_back(std::move(result));
   }

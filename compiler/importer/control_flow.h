@@ -15,10 +15,10 @@
 
 namespace ingot::importer {
 
-// Imports the nodes inside of a node, one level deeper than the node itself. The graph importer is one.
+// Imports the nodes of a graph inside of a node, one level deeper than the node itself. The graph importer is one.
 class BodyImporter {
  public:
-  virtual Status ImportBody(const std::vector<OnnxNode>& nodes, const std::string& label, Scope& scope) = 0;
+  virtual Status ImportBody(const OnnxGraph& graph, const std::string& label, Scope& scope) = 0;
 
  protected:
   ~BodyImporter() = default;
@@ -26,6 +26,12 @@ class BodyImporter {
 
 // Returns the graph in this attribute of a node.
 Result<const OnnxGraph*> GraphAttribute(const NodeImporter& node, const char* name);
+
+// What runs if a condition holds, or if it does not.
+struct ImportedBranch {
+  std::vector<ir::Binding> bindings;
+  std::vector<ir::Expr> results;
+};
 
 class ControlFlowImporter {
  public:
@@ -36,6 +42,13 @@ class ControlFlowImporter {
   static bool Takes(std::string_view op_type);
   // Returns the node's outputs; none if a node inside was reported as unsupported.
   Result<std::vector<ir::Expr>> Import(const NodeImporter& node, Scope& scope);
+  // Returns the results of the branch that the node's first input chooses; `outputs` have their names. Unsupported if
+  // results of the same place are of unlike kinds or ranks.
+  Result<std::vector<ir::Expr>> Join(const NodeImporter& node, ImportedBranch yes, ImportedBranch no,
+                                     const std::vector<OnnxValueInfo>& outputs);
+  // Returns the graph's outputs after its nodes were imported; none if one of them is a stand-in.
+  Result<std::vector<ir::Expr>> ResultsOf(const std::vector<OnnxValueInfo>& outputs, const std::string& label,
+                                          Scope& inner);
 
  private:
   Result<std::vector<ir::Expr>> ImportIf(const std::string& label, const NodeImporter& importer, Scope& scope);

@@ -32,8 +32,8 @@ class Expansion {
     return std::ranges::find(levels_, &function) != levels_.end();
   }
   // Adds the nodes that take the place of a node; unsupported if a limit is exceeded.
-  Status Add(const std::string& label, const std::vector<OnnxNode>& nodes) {
-    num_nodes_ += std::ssize(nodes);
+  Status Add(const std::string& label, size_t num_nodes) {
+    num_nodes_ += static_cast<int64_t>(num_nodes);
     if (levels_.size() <= kMaxLevels && num_nodes_ <= kMaxNodes) return Status();
     return Status(StatusCode::kUnsupportedModel, "node \"" + label + "\": functions and branches that nest more than " +
                                                      std::to_string(kMaxLevels) + " deep, or expand to more than " +

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compiler/importer/build.h"
+#include "compiler/importer/ops/util.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/ir/visitor.h"
 
@@ -39,22 +40,28 @@ Status GraphImporter::Run() {
   INGOT_RETURN_IF_ERROR(graph_.OpenMain(model_.graph, report_.report().opset));
   INGOT_RETURN_IF_ERROR(inputs_.BindConstants(model_.graph, graph_));
   INGOT_RETURN_IF_ERROR(inputs_.MakeParameters(model_.graph, graph_, sequences_));
-  INGOT_RETURN_IF_ERROR(ImportNodes(model_.graph.nodes, graph_));
+  INGOT_RETURN_IF_ERROR(ImportNodes(model_.graph.nodes, &model_.graph.outputs, graph_));
   INGOT_RETURN_IF_ERROR(outputs_.MaterialiseResults(model_.graph, graph_));
   report_.CountOperators();
   return Status();
 }
 
-Status GraphImporter::ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope) {
-  for (size_t i = 0; i < nodes.size(); ++i)
-    INGOT_RETURN_IF_ERROR(ImportNode(nodes[i], scope.LabelOf(nodes[i], i), scope));
-  return Status();
+Status GraphImporter::ImportNodes(std::span<const OnnxNode> nodes, const std::vector<OnnxValueInfo>* outputs,
+                                  Scope& scope) {
+  const Rest outer = std::exchange(rest_, {nodes, outputs});
+  Status status;
+  for (size_t i = 0; i < nodes.size() && status.ok() && !rest_.is_done; ++i) {
+    rest_.nodes = nodes.subspan(i + 1);
+    status = ImportNode(nodes[i], scope.LabelOf(nodes[i], i), scope);
+  }
+  rest_ = outer;
+  return status;
 }
 
-Status GraphImporter::ImportBody(const std::vector<OnnxNode>& nodes, const std::string& label, Scope& scope) {
+Status GraphImporter::ImportBody(const OnnxGraph& graph, const std::string& label, Scope& scope) {
   const Expansion::Level level(expansion_, nullptr);
-  INGOT_RETURN_IF_ERROR(expansion_.Add(label, nodes));
-  return ImportNodes(nodes, scope);
+  INGOT_RETURN_IF_ERROR(expansion_.Add(label, graph.nodes.size()));
+  return ImportNodes(graph.nodes, &graph.outputs, scope);
 }
 
 // Inside a function, attributes may refer to those of the call; an attribute that the call lacks is left out.
@@ -179,7 +186,11 @@ Status GraphImporter::ImportKnownBranch(const NodeImporter& importer, bool condi
   const OnnxGraph& branch = **graph;
   Scope inner;
   INGOT_RETURN_IF_ERROR(inner.OpenGraph(branch, label, scope, /*has_bindings=*/false));
-  INGOT_RETURN_IF_ERROR(ImportBody(branch.nodes, label, inner));
+  {
+    const Expansion::Level level(expansion_, nullptr);
+    INGOT_RETURN_IF_ERROR(expansion_.Add(label, branch.nodes.size()));
+    INGOT_RETURN_IF_ERROR(ImportNodes(branch.nodes, nullptr, inner));
+  }
   std::vector<std::string> names;
   for (const OnnxValueInfo& info : branch.outputs) names.push_back(info.name);
   return outputs_.Take(names, inner, importer.node(), label, scope);
@@ -189,6 +200,11 @@ Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& sco
   const OnnxNode& node = importer.node();
   const size_t num_reported = report_.num_unsupported();
   Result<std::vector<Expr>> results = control_flow_.Import(importer, scope);
+  if (!results.ok() && results.status().code() == StatusCode::kUnsupportedModel && node.op_type == "If") {
+    report_.KeepUnsupported(num_reported);
+    INGOT_ASSIGN_OR_RETURN(const bool is_imported, ImportWithRest(importer, scope));
+    if (is_imported) return Status();
+  }
   if (!results.ok()) {
     const Status& status = results.status();
     if (status.code() == StatusCode::kUnsupportedModel) return Fail(importer, {}, status, scope);
@@ -197,6 +213,75 @@ Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& sco
   // A node inside was reported as unsupported, or a result is a stand-in.
   if (report_.num_unsupported() != num_reported || results->empty()) return outputs_.DefineStandIns(node, scope);
   return outputs_.BindAll(node, *results, importer.span(), scope);
+}
+
+// Imports a branch and the nodes behind the If; an error if that cannot be, as where a node takes no tensor of the rank
+// that the branch gives, or a result has not the rank that the file declares.
+Result<ImportedBranch> GraphImporter::TryBranch(const NodeImporter& importer, bool condition, const Rest& rest,
+                                                Scope& scope) {
+  const std::string& label = *importer.span().operation;
+  const size_t num_reported = report_.num_unsupported();
+  INGOT_ASSIGN_OR_RETURN(const OnnxGraph* graph, GraphAttribute(importer, condition ? "then_branch" : "else_branch"));
+  const BindingBuilder::Nested nested(builder_);
+  const Expansion::Level level(expansion_, nullptr);
+  INGOT_RETURN_IF_ERROR(expansion_.Add(label, graph->nodes.size() + rest.nodes.size()));
+  Scope inner;
+  INGOT_RETURN_IF_ERROR(inner.OpenGraph(*graph, label, scope, /*has_bindings=*/true));
+  INGOT_RETURN_IF_ERROR(ImportNodes(graph->nodes, nullptr, inner));
+  std::vector<std::string> names;
+  for (const OnnxValueInfo& info : graph->outputs) names.push_back(info.name);
+  INGOT_RETURN_IF_ERROR(outputs_.Take(names, inner, importer.node(), label, inner));
+  INGOT_RETURN_IF_ERROR(ImportNodes(rest.nodes, rest.outputs, inner));
+  ImportedBranch branch;
+  if (rest.outputs != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(branch.results, control_flow_.ResultsOf(*rest.outputs, label, inner));
+  }
+  if (report_.num_unsupported() != num_reported) return importer.Unsupported("a node that is not supported");
+  for (size_t i = 0; i < branch.results.size(); ++i) {
+    const auto* tensor = KnownTensor(branch.results[i]->type);
+    const OnnxValueInfo& info = (*rest.outputs)[i];
+    if (tensor != nullptr && info.dims && std::ssize(*info.dims) != tensor->rank) {
+      return importer.Invalid("its result \"" + info.name + "\" has not the rank that is declared");
+    }
+  }
+  branch.bindings = std::move(builder_.bindings());
+  return branch;
+}
+
+Result<bool> GraphImporter::ImportWithRest(const NodeImporter& importer, Scope& scope) {
+  const size_t num_reported = report_.num_unsupported();
+  const Rest rest = rest_;
+  Result<ImportedBranch> yes = TryBranch(importer, true, rest, scope);
+  report_.KeepUnsupported(num_reported);
+  Result<ImportedBranch> no = TryBranch(importer, false, rest, scope);
+  report_.KeepUnsupported(num_reported);
+  if (yes.ok() == no.ok()) {
+    if (!yes.ok() || rest.outputs == nullptr) return false;
+    Result<std::vector<Expr>> results = control_flow_.Join(importer, *std::move(yes), *std::move(no), *rest.outputs);
+    if (!results.ok()) return false;
+    for (size_t i = 0; i < results->size(); ++i) {
+      const Expr& result = (*results)[i];
+      INGOT_RETURN_IF_ERROR(
+          outputs_.Bind((*rest.outputs)[i].name, {.expr = result, .type = result->type}, importer.span(), scope));
+    }
+    rest_.is_done = true;
+    return true;
+  }
+  // Only one branch gives what the nodes behind it take: that the condition chooses it is checked when the model runs.
+  const std::optional<ShapeValue> known = importer.Known(0);
+  ir::PrimExpr condition;
+  if (known && known->elements.size() == 1) {
+    condition = known->elements[0];
+  } else {
+    INGOT_ASSIGN_OR_RETURN(const Expr tensor, importer.Input(0));
+    INGOT_ASSIGN_OR_RETURN(condition, builder_.ReadInteger(tensor, "condition", importer.span()));
+  }
+  if (condition->dtype.is_bool()) condition = ir::Select(condition, ir::Int64(1), ir::Int64(0));
+  builder_.Match(ShapeOf({condition}),
+                 ir::Make<ir::ShapeTypeNode>(std::vector<ir::PrimExpr>{ir::Int64(yes.ok() ? 1 : 0)}), "chosen",
+                 importer.span());
+  INGOT_RETURN_IF_ERROR(ImportKnownBranch(importer, yes.ok(), scope));
+  return true;
 }
 
 const OnnxFunction* GraphImporter::FindFunction(const OnnxNode& node) const {
@@ -224,8 +309,8 @@ Status GraphImporter::ImportFunction(const OnnxFunction& function, const NodeImp
   INGOT_RETURN_IF_ERROR(inner.OpenFunction(function, node, label, inputs.values, scope));
   {
     const Expansion::Level level(expansion_, &function);
-    INGOT_RETURN_IF_ERROR(expansion_.Add(label, function.nodes));
-    INGOT_RETURN_IF_ERROR(ImportNodes(function.nodes, inner));
+    INGOT_RETURN_IF_ERROR(expansion_.Add(label, function.nodes.size()));
+    INGOT_RETURN_IF_ERROR(ImportNodes(function.nodes, nullptr, inner));
   }
   return outputs_.Take(function.outputs, inner, node, label, scope);
 }

@@ -4,6 +4,7 @@
 // joins them, and makes the module at the end.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,17 @@ class GraphImporter final : private BodyImporter {
     bool has_unknown = false;  // one has no type
   };
 
-  Status ImportNodes(const std::vector<OnnxNode>& nodes, Scope& scope);
-  Status ImportBody(const std::vector<OnnxNode>& nodes, const std::string& label, Scope& scope) override;
+  // The nodes behind the one that is imported, and the results of their graph; null: the results of a graph around
+  // them, which are not known here.
+  struct Rest {
+    std::span<const OnnxNode> nodes;
+    const std::vector<OnnxValueInfo>* outputs = nullptr;
+    bool is_done = false;  // they were imported with that node
+  };
+
+  // outputs: the results of the graph that ends with these nodes, or null.
+  Status ImportNodes(std::span<const OnnxNode> nodes, const std::vector<OnnxValueInfo>* outputs, Scope& scope);
+  Status ImportBody(const OnnxGraph& graph, const std::string& label, Scope& scope) override;
   Status ImportNode(const OnnxNode& node, const std::string& label, Scope& scope);
   Status ImportResolved(const OnnxNode& node, const std::string& label, Scope& scope);
   // Imports a node once more, from inputs that have symbols for long dims, if dims of the outputs became too long.
@@ -54,6 +64,9 @@ class GraphImporter final : private BodyImporter {
   Status ImportOther(const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   Status ImportKnownBranch(const NodeImporter& importer, bool condition, Scope& scope);
   Status ImportControlFlow(const NodeImporter& importer, Scope& scope);
+  // Imports an If whose branches give tensors of unlike ranks: each branch with the nodes behind the If.
+  Result<bool> ImportWithRest(const NodeImporter& importer, Scope& scope);
+  Result<ImportedBranch> TryBranch(const NodeImporter& importer, bool condition, const Rest& rest, Scope& scope);
   Status ImportFunction(const OnnxFunction& function, const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   const OnnxFunction* FindFunction(const OnnxNode& node) const;
   Status Fail(const NodeImporter& importer, const Inputs& inputs, const Status& status, Scope& scope);
@@ -71,6 +84,7 @@ class GraphImporter final : private BodyImporter {
   GraphInputs inputs_{options_, symbols_};
   Scope graph_;
   Expansion expansion_;
+  Rest rest_;
 };
 
 }  // namespace ingot::importer

@@ -119,7 +119,7 @@ Result<OnnxNode> Reader::ReadNode(const onnx::NodeProto& proto) {
   return node;
 }
 
-Result<OnnxValueInfo> ReadValueInfo(const onnx::ValueInfoProto& proto) {
+OnnxValueInfo ReadValueInfo(const onnx::ValueInfoProto& proto) {
   OnnxValueInfo info;
   info.name = proto.name();
   const onnx::TypeProto* whole = &proto.type();
@@ -138,27 +138,29 @@ Result<OnnxValueInfo> ReadValueInfo(const onnx::ValueInfoProto& proto) {
   info.dims.emplace();
   for (const auto& dim : type.shape().dim()) {
     OnnxDim& out = info.dims->emplace_back();
-    if (dim.has_dim_value()) {
-      if (dim.dim_value() < 0) {
-        return Status(StatusCode::kBadInput, "value \"" + info.name + "\": dimension " +
-                                                 std::to_string(info.dims->size() - 1) + " is " +
-                                                 std::to_string(dim.dim_value()) + ", expected >= 0");
-      }
+    // Exporters write -1 where a length is not known.
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
       out.value = dim.dim_value();
-    } else {
+    } else if (!dim.has_dim_value()) {
       out.param = dim.dim_param();
     }
   }
   return info;
 }
 
-Status ReadValueInfos(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& protos,
-                      std::vector<OnnxValueInfo>& out) {
-  for (const auto& proto : protos) {
-    INGOT_ASSIGN_OR_RETURN(OnnxValueInfo info, ReadValueInfo(proto));
-    out.push_back(std::move(info));
+void ReadValueInfos(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProto>& protos,
+                    std::vector<OnnxValueInfo>& out) {
+  for (const auto& proto : protos) out.push_back(ReadValueInfo(proto));
+}
+
+// A length of 0 in the signature of a model is one that its exporter did not know.
+void FreeZeros(std::vector<OnnxValueInfo>& infos) {
+  for (OnnxValueInfo& info : infos) {
+    if (!info.dims) continue;
+    for (OnnxDim& dim : *info.dims) {
+      if (dim.value == 0) dim.value.reset();
+    }
   }
-  return Status();
 }
 
 Status Reader::ReadGraph(const onnx::GraphProto& proto, OnnxGraph& graph) {
@@ -171,9 +173,9 @@ Status Reader::ReadGraph(const onnx::GraphProto& proto, OnnxGraph& graph) {
     INGOT_ASSIGN_OR_RETURN(ConstantDataPtr data, tensors_.ReadSparse(sparse, owner_, "\"" + name + "\""));
     graph.initializers.emplace_back(name, std::move(data));
   }
-  INGOT_RETURN_IF_ERROR(ReadValueInfos(proto.input(), graph.inputs));
-  INGOT_RETURN_IF_ERROR(ReadValueInfos(proto.output(), graph.outputs));
-  INGOT_RETURN_IF_ERROR(ReadValueInfos(proto.value_info(), graph.values));
+  ReadValueInfos(proto.input(), graph.inputs);
+  ReadValueInfos(proto.output(), graph.outputs);
+  ReadValueInfos(proto.value_info(), graph.values);
   for (const auto& node_proto : proto.node()) {
     INGOT_ASSIGN_OR_RETURN(OnnxNode node, ReadNode(node_proto));
     graph.nodes.push_back(std::move(node));
@@ -267,6 +269,8 @@ Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& director
   Reader reader(proto, directory);
   if (split.has_value()) INGOT_RETURN_IF_ERROR(ReadSplitTensors(file, *split, reader.tensors(), model.graph));
   INGOT_RETURN_IF_ERROR(reader.ReadGraph(proto->graph(), model.graph));
+  FreeZeros(model.graph.inputs);
+  FreeZeros(model.graph.outputs);
   for (const auto& function_proto : proto->functions()) {
     INGOT_ASSIGN_OR_RETURN(OnnxFunction function, reader.ReadFunction(function_proto));
     model.functions.push_back(std::move(function));

@@ -23,6 +23,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     LinearOnnxOps,         //
     LossOnnxOps,           //
     NormalizationOnnxOps,  //
+    PaddingOnnxOps,        //
     QuantizationOnnxOps,   //
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //

@@ -192,7 +192,7 @@ def pad(g):
         return g.emit("Pad", [v], pads=pads, mode=mode, value=g.choice([None, 1.0]) if mode != "edge" else None)
     value = g.scalar(g.choice([0, 1, 2]), v.dtype) if mode in (None, "constant") and g.coin(0.6) else None
     names = g.ints(*[signed(g, a, v.rank) for a in axes]) if len(axes) < v.rank else None
-    return g.emit("Pad", [v, g.ints(*pads), value, names], mode=mode)
+    return g.emit("Pad", [v, g.given_ints(*pads), value, names], mode=mode)
 
 
 @generates("Gather", weight=2)

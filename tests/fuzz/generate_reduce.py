@@ -71,7 +71,7 @@ def top_k(g):
     if g.opset < 10:
         return g.emit("TopK", [v], 2, k=k, axis=axis) if k and axis >= 0 else None
     extra = {} if g.opset < 11 else {"largest": g.choice([None, 0, 1]), "sorted": g.choice([None, 1])}
-    return g.emit("TopK", [v, g.ints(k)], 2, axis=axis if axis != -1 or g.coin() else None, **extra)
+    return g.emit("TopK", [v, g.given_ints(k)], 2, axis=axis if axis != -1 or g.coin() else None, **extra)
 
 
 @generates("NonZero", "Compress", "Unique", weight=2)

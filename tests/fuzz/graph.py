@@ -129,6 +129,13 @@ class Graph:
     def ints(self, *values, dtype=I64):
         return self.constant(np.asarray(values, dtype))
 
+    def given_ints(self, *values):
+        """Integers that decide a shape: mostly a constant, at times an input."""
+        value = self.ints(*values)
+        if self.coin(0.2):
+            value.kind = "input"
+        return value
+
     def scalar(self, value, dtype=F32):
         return self.constant(np.asarray(value).astype(dtype))
 

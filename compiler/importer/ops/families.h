@@ -19,6 +19,7 @@ std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> LossOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
+std::span<const OnnxOpRow> PaddingOnnxOps();
 std::span<const OnnxOpRow> QuantizationOnnxOps();
 std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();

@@ -1,7 +1,8 @@
-// Operators that move elements to other places: slices, parts, gathers and scatters, padding, order, ranges.
+// Operators that move elements to other places: slices, parts, gathers and scatters, order, ranges.
 #include "compiler/importer/ops/families.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -112,15 +113,7 @@ Outputs Slice(const NodeImporter& node) {
   return One(node.Call("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
 }
 
-// Returns x with this length of the axis; the length is checked at run time.
-Result<Expr> WithDim(const NodeImporter& node, const Expr& x, size_t axis, int64_t length) {
-  const auto* type = ir::As<ir::TensorTypeNode>(x->type);
-  std::vector<PrimExpr> dims = *type->dims;
-  dims[axis] = ir::Int64(length);
-  return node.Match(x, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
-}
-
-// The lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, and the last
+// Returnngths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, and the last
 // one may be shorter.
 Outputs Split(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
@@ -154,7 +147,9 @@ Outputs Split(const NodeImporter& node) {
     return node.Invalid("the parts' lengths do not add up to " + op::Describe(extent));
   }
   if (!ir::AsConstInt(extent)) {
-    INGOT_ASSIGN_OR_RETURN(x, WithDim(node, x, static_cast<size_t>(axis), end));
+    std::vector<PrimExpr> whole = in;
+    whole[static_cast<size_t>(axis)] = ir::Int64(end);
+    x = WithDims(node, std::move(x), std::move(whole));
   }
   if (parts == 1) return std::vector<Expr>{std::move(x)};
   places.pop_back();
@@ -187,136 +182,6 @@ Outputs Tile(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(std::move(apart))}));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("broadcast_to", {x, ShapeOf(std::move(repeated))}));
   return One(ReshapeTo(node, std::move(x), std::move(joined)));
-}
-
-// ---- padding
-
-struct Padding {
-  std::vector<int64_t> before, after;  // per dimension; negative: cut off
-};
-Result<Padding> ReadPadding(const NodeImporter& node, size_t rank) {
-  std::vector<int64_t> pads;
-  if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(pads, node.ConstantInts(1, "the padding"));
-  } else {
-    INGOT_ASSIGN_OR_RETURN(pads, node.Ints("pads", {}));
-  }
-  std::vector<int64_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
-  if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(axes, node.ConstantInts(3, "the axes"));
-  }
-  if (pads.size() != 2 * axes.size()) return node.Invalid("expected two figures of padding per axis");
-  Padding padding{std::vector<int64_t>(rank), std::vector<int64_t>(rank)};
-  constexpr int64_t kMost = int64_t{1} << 40;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], static_cast<int64_t>(rank)));
-    padding.before[static_cast<size_t>(axis)] = pads[i];
-    padding.after[static_cast<size_t>(axis)] = pads[i + axes.size()];
-  }
-  for (int64_t pad : pads) {
-    if (pad < -kMost || pad > kMost) return node.Invalid("a padding of " + std::to_string(pad));
-  }
-  return padding;
-}
-
-// Cuts off where the padding is negative, then pads.
-Outputs PadBy(const NodeImporter& node, Expr x, const Padding& padding, const std::string& mode, double value) {
-  std::vector<int64_t> axes, starts, ends, steps, widths;
-  for (size_t i = 0; i < padding.before.size(); ++i) {
-    const int64_t before = padding.before[i], after = padding.after[i];
-    widths.push_back(std::max<int64_t>(before, 0));
-    widths.push_back(std::max<int64_t>(after, 0));
-    if (before >= 0 && after >= 0) continue;
-    axes.push_back(static_cast<int64_t>(i));
-    starts.push_back(std::max<int64_t>(-before, 0));
-    ends.push_back(after < 0 ? after : std::numeric_limits<int64_t>::max());
-    steps.push_back(1);
-  }
-  const bool pads = std::ranges::any_of(widths, [](int64_t width) { return width != 0; });
-  if (!axes.empty()) {
-    INGOT_ASSIGN_OR_RETURN(
-        x, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
-  }
-  if (!pads) return std::vector<Expr>{std::move(x)};
-  return One(
-      node.Call("nn.pad", {x}, {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
-}
-
-Outputs Pad(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const Padding padding, ReadPadding(node, in.size()));
-  INGOT_ASSIGN_OR_RETURN(std::string mode, node.String("mode", "constant"));
-  INGOT_ASSIGN_OR_RETURN(double value, node.Float("value", 0));
-  const bool value_is_data = node.HasInput(2) && !node.MayBeKnown(2) && mode == "constant";
-  if (!value_is_data) {
-    INGOT_ASSIGN_OR_RETURN(value, node.ConstantNumber(2, "the value of the padding", value));
-  }
-  if (mode == "edge")
-    mode = "replicate";
-  else if (mode == "wrap")
-    mode = "circular";
-  else if (mode != "constant" && mode != "reflect")
-    return node.Invalid("mode is \"" + mode + "\"");
-  if (!value_is_data) return PadBy(node, x, padding, mode, value);
-  // A tensor of ones, padded with zeros in the same way, tells where the value belongs.
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> padded, PadBy(node, x, padding, mode, 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr ones, node.Bind("ones", {ShapeOf(in)}, {{"dtype", DataType::Int(8)}}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> inside, PadBy(node, ones, padding, mode, 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr is_inside,
-                         node.Bind("astype", {node.BindValue(inside[0], "inside")}, {{"dtype", DataType::Bool()}}));
-  INGOT_ASSIGN_OR_RETURN(Expr given, node.Input(2));
-  INGOT_ASSIGN_OR_RETURN(given, node.Bind("reshape", {given, ShapeOf({})}));
-  if (ir::As<ir::TensorTypeNode>(given->type)->dtype != type->dtype) return node.Invalid("the value has another dtype");
-  return One(node.Call("where", {is_inside, node.BindValue(padded[0], "padded"), given}));
-}
-
-// Crops the middle of an axis that is too long, and pads an axis that is too short on both sides.
-Outputs CenterCropPad(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
-  std::vector<int64_t> axes(in.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  INGOT_ASSIGN_OR_RETURN(axes, node.Ints("axes", std::move(axes)));
-  if (axes.size() != shape.size()) return node.Invalid("expected one target per axis");
-  Padding padding{std::vector<int64_t>(in.size()), std::vector<int64_t>(in.size())};
-  std::vector<std::pair<size_t, int64_t>> cuts;  // axes of symbolic length, and their new lengths
-  for (size_t i = 0; i < axes.size(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], static_cast<int64_t>(in.size())));
-    const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    constexpr int64_t kMost = int64_t{1} << 40;
-    if (shape[i] < 0 || shape[i] > kMost) return node.Invalid("the shape holds " + std::to_string(shape[i]));
-    if (!extent) {
-      // Pads both sides by the largest number of zeros that may be needed; the surplus is cut off.
-      padding.before[static_cast<size_t>(axis)] = padding.after[static_cast<size_t>(axis)] = (shape[i] + 1) / 2;
-      cuts.emplace_back(static_cast<size_t>(axis), shape[i]);
-      continue;
-    }
-    const int64_t size = shape[i] < *extent ? *extent - shape[i] : shape[i] - *extent;
-    const int64_t sign = shape[i] < *extent ? -1 : 1;
-    padding.before[static_cast<size_t>(axis)] = sign * (size / 2);
-    padding.after[static_cast<size_t>(axis)] = sign * (size - size / 2);
-  }
-  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> padded, PadBy(node, x, padding, "constant", 0));
-  if (cuts.empty()) return padded;
-  std::vector<PrimExpr> cut_axes, begin, end;
-  for (const auto& [axis, length] : cuts) {
-    const PrimExpr zero = ir::Int64(0), two = ir::Int64(2), target = ir::Int64(length);
-    const PrimExpr cropped = ir::FloorDiv(ir::Max(in[axis] - target, zero), two);
-    const PrimExpr missing = ir::FloorDiv(ir::Max(target - in[axis], zero), two);
-    cut_axes.push_back(ir::Int64(static_cast<int64_t>(axis)));
-    begin.push_back(op::SimplifyDim(cropped - missing + padding.before[axis]));
-    end.push_back(op::SimplifyDim(begin.back() + target));
-  }
-  Expr y = node.BindValue(padded[0], "padded");
-  INGOT_ASSIGN_OR_RETURN(y, node.Bind("strided_slice", {y, PrimTuple(cut_axes), PrimTuple(begin), PrimTuple(end)}));
-  for (const auto& [axis, length] : cuts) {
-    INGOT_ASSIGN_OR_RETURN(y, WithDim(node, y, axis, length));
-  }
-  return std::vector<Expr>{std::move(y)};
 }
 
 // ---- gathers and scatters
@@ -448,36 +313,44 @@ Outputs SortedTo(const NodeImporter& node, const Expr& x, int64_t axis, bool lar
                 {{"k", k}, {"axis", axis}, {"ret_type", "both"}, {"largest", largest}, {"dtype", DataType::Int(64)}}));
 }
 
-// k is an attribute until opset 9 and an input from 10 on; for a data-dependent k, a part of the whole order is taken.
+// The first k elements of the whole order, for a k that is no constant, or an axis of unknown length: k must not exceed
+// the length, which is checked when the model runs.
+Outputs SortedToSymbol(const NodeImporter& node, const Expr& x, int64_t axis, bool largest, const PrimExpr& k) {
+  const PrimExpr extent = DimsOf(x)[static_cast<size_t>(axis)];
+  INGOT_ASSIGN_OR_RETURN(
+      const Expr places,
+      node.Bind("argsort", {x}, {{"axis", axis}, {"descending", largest}, {"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr values, node.Bind("gather_elements", {x, places}, {{"axis", axis}}));
+  if (!arith::Analyzer().ProveLessEqual(k, extent)) {
+    node.Match(ShapeOf({ir::Min(k, extent)}), ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{k}));
+  }
+  std::vector<Expr> parts = {values, places};
+  for (Expr& part : parts) {
+    const std::vector<PrimExpr> begin = {ir::Int64(0)}, end = {k};
+    const std::vector<int64_t> axes = {axis}, step = {1};
+    INGOT_ASSIGN_OR_RETURN(
+        part, node.Bind("strided_slice", {part, PrimTuple(axes), PrimTuple(begin), PrimTuple(end), PrimTuple(step)}));
+    std::vector<PrimExpr> dims = DimsOf(x);
+    dims[static_cast<size_t>(axis)] = k;
+    part = WithDims(node, std::move(part), std::move(dims));
+  }
+  return parts;
+}
+
+// k is an attribute until opset 9 and an input from 10 on.
 Outputs TopK(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(node, "axis", -1));
   INGOT_ASSIGN_OR_RETURN(const int64_t largest, node.Int("largest", 1));
-  int64_t k = 0;
-  if (node.HasInput(1) && !node.MayBeKnown(1)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-    const auto extent = ir::AsConstInt(in[static_cast<size_t>(axis)]);
-    if (!extent) return node.Unsupported("k depends on data, and the axis is symbolic");
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k"));
-    if (given.size() != 1) return node.Invalid("k: expected one number");
-    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> whole, SortedTo(node, x, axis, largest != 0, *extent));
-    for (Expr& part : whole) {
-      const std::vector<PrimExpr> begin = {ir::Int64(0)}, end = {given[0]};
-      const std::vector<int64_t> axes = {axis}, step = {1};
-      part = node.BindValue(part, "sorted");
-      INGOT_ASSIGN_OR_RETURN(
-          part, node.Bind("strided_slice", {part, PrimTuple(axes), PrimTuple(begin), PrimTuple(end), PrimTuple(step)}));
-    }
-    return whole;
+  if (!node.HasInput(1)) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t k, node.Int("k", 0));
+    return SortedTo(node, x, axis, largest != 0, k);
   }
-  if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given, node.ConstantInts(1, "k"));
-    if (given.size() != 1) return node.Invalid("k: expected one number");
-    k = given[0];
-  } else {
-    INGOT_ASSIGN_OR_RETURN(k, node.Int("k", 0));
-  }
-  return SortedTo(node, x, axis, largest != 0, k);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "k"));
+  if (given.size() != 1) return node.Invalid("k: expected one number");
+  const auto k = ir::AsConstInt(given[0]);
+  if (k) return SortedTo(node, x, axis, largest != 0, *k);
+  return SortedToSymbol(node, x, axis, largest != 0, given[0]);
 }
 
 template <const auto& kRow>
@@ -562,36 +435,51 @@ Outputs RangeByData(const NodeImporter& node, DataType dtype) {
   return One(as(std::move(steps), dtype));
 }
 
-// The ends may be symbols.
+// Returns the whole number that a float is; null if it is a fraction, or its dtype may not hold it.
+PrimExpr WholeOf(const PrimExpr& x) {
+  constexpr double kLargest = 1 << 24;
+  const auto* fraction = ir::As<ir::FloatImmNode>(x);
+  if (fraction == nullptr) return x;
+  const bool is_whole = std::trunc(fraction->value) == fraction->value && std::abs(fraction->value) <= kLargest;
+  return is_whole ? ir::Int64(static_cast<int64_t>(fraction->value)) : nullptr;
+}
+
+// The ends may be symbols. Floats that are whole numbers up to a symbol are integers first; of fractions, the number of
+// steps is computed when the model runs.
 Outputs Range(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  std::vector<Expr> ends;
+  const bool is_floating = type->dtype->is_floating();
+  std::vector<Expr> ends, whole;
+  bool has_symbol = false, has_fraction = false;
   for (size_t i = 0; i < 3; ++i) {
     const std::optional<ShapeValue> value = node.Known(i);
     if (!value.has_value()) return RangeByData(node, *type->dtype);
     if (value->elements.size() != 1) return node.Invalid("expected three numbers");
     PrimExpr end = value->elements[0];
-    if (type->dtype->is_floating() && end->kind == ir::PrimKind::kIntImm) {
+    const PrimExpr integer = WholeOf(end);
+    has_fraction |= integer == nullptr;
+    whole.push_back(integer == nullptr ? nullptr : Number(integer));
+    if (is_floating && end->kind == ir::PrimKind::kIntImm) {
       end = ir::FloatImm(*type->dtype, static_cast<double>(*ir::AsConstInt(end)));
     }
-    if (type->dtype->is_floating() != end->dtype.is_floating())
-      return node.Unsupported("a range of fractions up to a symbol");
+    has_symbol |= is_floating != end->dtype.is_floating();
     ends.push_back(Number(end));
   }
-  return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
+  if (!has_symbol) return One(node.Call("arange", std::move(ends), {{"dtype", *type->dtype}}));
+  if (has_fraction) return RangeByData(node, *type->dtype);
+  INGOT_ASSIGN_OR_RETURN(const Expr steps, node.Bind("arange", std::move(whole), {{"dtype", DataType::Int(64)}}));
+  return One(CastTo(node, steps, *type->dtype));
 }
 
 constexpr OnnxOpRow kIndexingRows[] = {
     {"ArgMax", nullptr, Arg<kArgMax>},
     {"ArgMin", nullptr, Arg<kArgMin>},
-    {"CenterCropPad", nullptr, CenterCropPad},
     {"CumProd", nullptr, Scan<kCumProd>},
     {"CumSum", nullptr, Scan<kCumSum>},
     {"Gather", nullptr, Gather},
     {"GatherElements", nullptr, GatherElements},
     {"GatherND", nullptr, GatherNd},
     {"OneHot", nullptr, OneHot},
-    {"Pad", nullptr, Pad},
     {"Range", nullptr, Range},
     {"ReverseSequence", nullptr, ReverseSequence},
     {"Scatter", nullptr, ScatterElements},

@@ -70,7 +70,7 @@ Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axe
 
 Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> axes) {
   INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.SymbolicInts(3, "sizes"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.DataInts(3, "sizes"));
   if (lengths.size() != axes.size()) {
     return node.Invalid("expected " + std::to_string(axes.size()) + " sizes, got " + std::to_string(lengths.size()));
   }

@@ -1,0 +1,242 @@
+"""Habits of ONNX files as people publish them: each model gives what ONNX Runtime gives, at every size that it is given.
+
+usage: published_files.py BIN_DIR [NAME ...]    exits 77 (skipped) without numpy, onnx and onnxruntime
+
+A habit is a function that gives a model, calls of it (arrays by input), and at times calls that both must refuse: what
+is checked when a model runs only."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+TIMEOUT = 120
+node = helper.make_node
+F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+class Habit:
+    """inputs: (element type, dims) by name; outputs: dims by name, or None; refused: calls that fail when run."""
+
+    def __init__(self, nodes, inputs, calls, constants=None, outputs=None, opset=17, refused=()):
+        infos = [helper.make_tensor_value_info(name, dtype, dims) for name, (dtype, dims) in inputs.items()]
+        outs = [onnx.ValueInfoProto(name=name) if dims is None else helper.make_tensor_value_info(name, F32, dims)
+                for name, dims in (outputs or {"y": None}).items()]
+        graph = helper.make_graph(nodes, "habit", infos, outs, [numpy_helper.from_array(np.asarray(array), name)
+                                                                for name, array in (constants or {}).items()])
+        self.model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+        self.calls, self.refused = [[{name: np.asarray(array) for name, array in call.items()} for call in part]
+                                    for part in (calls, refused)]
+
+
+def normal(*shape):
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def ints(*values):
+    return np.asarray(values, np.int64)
+
+
+def lengths_that_are_not_known():
+    """-1, 0 and empty names stand for them, in results, too."""
+    return Habit([node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["y"])],
+                 {"x": (F32, [-1, 3, 0, ""])}, [{"x": normal(1, 3, 8, 9)}, {"x": normal(2, 3, 5, 5)}],
+                 {"w": normal(4, 3, 3, 3)}, {"y": [-1, 4, 0, 0]})
+
+
+def grid_of_floats_up_to_a_symbol():
+    """A detection head: the centres of the cells of a picture of unknown size."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "two"], ["h"]), node("Cast", ["h"], ["f"], to=F32),
+             node("Range", ["zero", "f", "one"], ["r"]), node("Add", ["r", "half"], ["y"])]
+    return Habit(nodes, {"x": (F32, [1, 1, "h", "w"])}, [{"x": normal(1, 1, h, 3)} for h in (1, 4, 9)],
+                 {"two": np.int64(2), "zero": np.float32(0), "one": np.float32(1), "half": np.float32(0.5)})
+
+
+def range_of_fractions_up_to_a_symbol():
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Cast", ["n"], ["f"], to=F32),
+             node("Range", ["start", "f", "step"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["n"])}, [{"x": normal(n)} for n in (1, 2, 7)],
+                 {"zero": np.int64(0), "start": np.float32(0.25), "step": np.float32(0.75)})
+
+
+def all_elements_in_order():
+    """Lengths of a batch, sorted: k is the batch's length."""
+    nodes = [node("Shape", ["x"], ["k"]), node("TopK", ["x", "k"], ["v", "i"], axis=0),
+             node("Gather", ["x", "i"], ["y"], axis=0)]
+    return Habit(nodes, {"x": (I64, ["n"])}, [{"x": ints(3)}, {"x": ints(5, 9, 9, 1)}],
+                 outputs={"v": None, "i": None, "y": None})
+
+
+def as_many_as_an_input_says():
+    nodes = [node("TopK", ["x", "k"], ["v", "i"], axis=1, largest=0)]
+    calls = [{"x": normal(2, 5), "k": ints(3)}, {"x": normal(3, 4), "k": ints(4)}, {"x": normal(1, 4), "k": ints(0)}]
+    return Habit(nodes, {"x": (F32, ["b", "n"]), "k": (I64, [1])}, calls, outputs={"v": None, "i": None},
+                 refused=[{"x": normal(2, 3), "k": ints(4)}])
+
+
+def padding_up_to_a_length():
+    """Sound is padded to a whole window, or cut off."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Sub", ["window", "n"], ["m"]),
+             node("Concat", ["before", "m"], ["widths"], axis=0), node("Pad", ["x", "widths"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["b", "n"])}, [{"x": normal(2, n)} for n in (3, 10, 14)],
+                 {"one": ints(1), "window": ints(10), "before": ints(0, 0, 0)})
+
+
+def padding_of_an_input(mode):
+    nodes = [node("Pad", ["x", "widths"], ["y"], mode=mode)]
+    calls = [{"x": normal(3, 4), "widths": ints(*w)} for w in
+             ((0, 0, 0, 0), (1, 2, 0, 3), (2, 0, 1, 1)) + (((-1, 1, 0, -2),) if mode == "constant" else ())]
+    return Habit(nodes, {"x": (F32, ["a", "b"]), "widths": (I64, [4])}, calls, opset=19)
+
+
+def padding_by_an_input():
+    return padding_of_an_input("constant")
+
+
+def reflection_by_an_input():
+    return padding_of_an_input("reflect")
+
+
+def edges_by_an_input():
+    return padding_of_an_input("edge")
+
+
+def wrapping_by_an_input():
+    return padding_of_an_input("wrap")
+
+
+def padding_of_some_axes_by_a_value():
+    nodes = [node("Pad", ["x", "widths", "v", "axes"], ["y"])]
+    calls = [{"x": normal(2, 3, 4), "widths": ints(*w), "v": np.float32(v)}
+             for w, v in (((1, 0, 2, 0), 2), ((0, -1, 0, 3), -1))]
+    return Habit(nodes, {"x": (F32, ["a", "b", 4]), "widths": (I64, [4]), "v": (F32, [])}, calls,
+                 {"axes": ints(-1, 0)}, opset=18)
+
+
+def size_of_an_input():
+    nodes = [node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear")]
+    return Habit(nodes, {"x": (F32, [1, 2, "h", "w"]), "sizes": (I64, [4])},
+                 [{"x": normal(1, 2, 4, 5), "sizes": ints(1, 2, *s)} for s in ((8, 5), (3, 7))])
+
+
+def branches(then_op, else_op, *behind, **options):
+    """An If of `c`, of which each branch is one operator of x, and nodes behind it."""
+    def branch(op, name):
+        inputs = ["x", "one"] if op in ("Squeeze", "Unsqueeze") else ["x"]
+        return helper.make_graph([node(op, inputs, [name])], name, [], [onnx.ValueInfoProto(name=name)])
+    chosen = node("If", ["c"], ["z"], then_branch=branch(then_op, "t"), else_branch=branch(else_op, "e"))
+    return Habit([*options.pop("before", ()), chosen, *behind], options.pop("inputs"), options.pop("calls"),
+                 {"one": ints(1), **options.pop("constants", {})}, **options)
+
+
+def squeeze_of_a_length_that_the_graph_asks_for():
+    """torch.squeeze(x, 1): an If whether the length is 1. What is behind takes a matrix alone."""
+    asks = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"]), node("Equal", ["n", "one"], ["c"])]
+    return branches("Squeeze", "Identity", node("Gemm", ["z", "w"], ["y"]), before=asks,
+                    inputs={"x": (F32, ["b", "n", 4])}, calls=[{"x": normal(b, 1, 4)} for b in (1, 3)],
+                    constants={"w": normal(4, 2)}, refused=[{"x": normal(2, 3, 4)}])
+
+
+def branches_of_unlike_ranks():
+    return branches("Unsqueeze", "Identity", node("Reshape", ["z", "flat"], ["r"]), node("Relu", ["r"], ["y"]),
+                    inputs={"x": (F32, ["b", 4]), "c": (BOOL, [])}, constants={"flat": ints(-1)},
+                    calls=[{"x": normal(b, 4), "c": np.bool_(c)} for b in (1, 3) for c in (0, 1)])
+
+
+def branches_of_unlike_lengths():
+    def branch(widths, name):
+        return helper.make_graph([node("Pad", ["x", widths], [name])], name, [], [onnx.ValueInfoProto(name=name)])
+    chosen = node("If", ["c"], ["z"], then_branch=branch("more", "t"), else_branch=branch("less", "e"))
+    return Habit([chosen, node("Relu", ["z"], ["y"])], {"x": (F32, ["n"]), "c": (BOOL, [])},
+                 [{"x": normal(n), "c": np.bool_(c)} for n in (2, 5) for c in (0, 1)],
+                 {"more": ints(1, 2), "less": ints(-1, 0)})
+
+
+def squeeze_of_a_length_that_data_decide():
+    nodes = [node("NonZero", ["x"], ["i"]), node("Squeeze", ["i", "one"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["n"])}, [{"x": np.float32([0, 0, 2])}, {"x": np.float32([7])}], {"one": ints(1)},
+                 refused=[{"x": np.float32([1, 0, 2])}])
+
+
+HABITS = [lengths_that_are_not_known, grid_of_floats_up_to_a_symbol, range_of_fractions_up_to_a_symbol,
+          all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length, padding_by_an_input,
+          reflection_by_an_input, edges_by_an_input, wrapping_by_an_input, padding_of_some_axes_by_a_value,
+          size_of_an_input, squeeze_of_a_length_that_the_graph_asks_for, branches_of_unlike_ranks,
+          branches_of_unlike_lengths, squeeze_of_a_length_that_data_decide]
+
+
+def tool(bin_dir, name, *arguments):
+    return subprocess.run([bin_dir / name, *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT)
+
+
+def run(bin_dir, directory, habit, call):
+    """The results by name, or the error's text."""
+    given, results = directory / "in.npz", directory / "out.npz"
+    np.savez(given, **call)
+    results.unlink(missing_ok=True)
+    ran = tool(bin_dir, "vm-run", directory / "model.ingot", given, "--output", f"@{results}")
+    if ran.returncode != 0:
+        assert 0 < ran.returncode <= 8, f"vm-run exit {ran.returncode}: {ran.stderr}"
+        return ran.stderr
+    return dict(np.load(results))
+
+
+def session_of(model):
+    """ONNX Runtime takes a length of 0 at its word: it gets one without it."""
+    free = onnx.ModelProto()
+    free.CopyFrom(model)
+    for info in free.graph.input:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.HasField("dim_value") and dim.dim_value == 0:
+                dim.Clear()
+    return onnxruntime.InferenceSession(free.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
+def problem_of(bin_dir, directory, habit):
+    """None, or what is wrong."""
+    onnx.save(habit.model, directory / "model.onnx")
+    made = tool(bin_dir, "vm-compile", directory / "model.onnx", "-o", directory / "model.ingot")
+    if made.returncode != 0:
+        return f"vm-compile exit {made.returncode}: {made.stderr}"
+    session = session_of(habit.model)
+    for call in habit.calls:
+        got = run(bin_dir, directory, habit, call)
+        if isinstance(got, str):
+            return got
+        for output, want in zip(session.get_outputs(), session.run(None, call)):
+            mine = got[output.name]
+            if mine.shape != want.shape or mine.dtype != want.dtype or not np.allclose(mine, want, 1e-5, 1e-5):
+                return f"{output.name}: got {mine!r}, expected {want!r}"
+    for call in habit.refused:
+        if not isinstance(run(bin_dir, directory, habit, call), str):
+            return "a call that has no meaning succeeds"
+    return None
+
+
+def main():
+    bin_dir, chosen = pathlib.Path(sys.argv[1]).resolve(), set(sys.argv[2:])
+    unknown = sorted(chosen - {habit.__name__ for habit in HABITS})
+    assert not unknown, f"no such habit: {', '.join(unknown)}"
+    failures = 0
+    for habit in HABITS:
+        if chosen and habit.__name__ not in chosen:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            problem = problem_of(bin_dir, pathlib.Path(directory), habit())
+        failures += problem is not None
+        print(f"{'same' if problem is None else 'WRONG':6}{habit.__name__}  {problem or ''}", flush=True)
+    print(f"{failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
