@@ -310,7 +310,7 @@ class Compilation {
     if (options_.list_ops) {
       for (const op::OpRow* row : op::AllOps()) std::cout << row->name << "  " << row->summary << "\n";
       std::cout << "\noperators of ONNX that are imported\n";
-      for (const std::string_view name : importer::ImportedOps()) std::cout << name << "\n";
+      for (const std::string& name : importer::ImportedOps()) std::cout << name << "\n";
     }
     if (options_.list_passes) {
       for (const transform::Pass& pass : driver::AllPasses()) {

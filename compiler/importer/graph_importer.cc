@@ -91,7 +91,10 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   }
   const NodeImporter importer(node, scope.opset(), inputs.values, builder_.SpanOf(label), builder_.bindings(),
                               expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
-  if (!node.domain.empty()) return ImportOther(importer, inputs, scope);
+  if (!node.domain.empty()) {
+    const OnnxOpRow* row = FindFunction(node) == nullptr ? FindOnnxOp(node.op_type, node.domain) : nullptr;
+    return row != nullptr ? ImportOperator(*row, importer, inputs, scope) : ImportOther(importer, inputs, scope);
+  }
   if (!inputs.has_unknown) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, symbols_.analyzer());
     if (known.has_value()) return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);

@@ -1,5 +1,6 @@
 // The table of ONNX operators, joined from its families (ops/). The semantics are those of ONNX's operator
-// documentation (docs/Operators.md, Changelog.md), for opsets 7 and later.
+// documentation (docs/Operators.md, Changelog.md), for opsets 7 and later; those of other domains are what ONNX Runtime
+// documents and computes.
 #include "compiler/importer/onnx_ops.h"
 
 #include <algorithm>
@@ -19,11 +20,13 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
+    FusedOnnxOps,          //
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
     LossOnnxOps,           //
     NormalizationOnnxOps,  //
     PaddingOnnxOps,        //
+    QLinearOnnxOps,        //
     QuantizationOnnxOps,   //
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
@@ -33,6 +36,8 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     VisionOnnxOps,         //
 };
 
+std::pair<std::string_view, std::string_view> KeyOf(const OnnxOpRow& row) { return {row.domain, row.op_type}; }
+
 const std::vector<OnnxOpRow>& Rows() {
   static const std::vector<OnnxOpRow> rows = [] {
     std::vector<OnnxOpRow> all;
@@ -40,10 +45,8 @@ const std::vector<OnnxOpRow>& Rows() {
       const std::span<const OnnxOpRow> rows_of = family();
       all.insert(all.end(), rows_of.begin(), rows_of.end());
     }
-    std::sort(all.begin(), all.end(), [](const OnnxOpRow& a, const OnnxOpRow& b) { return a.op_type < b.op_type; });
-    for (size_t i = 1; i < all.size(); ++i) {
-      INGOT_CHECK(all[i - 1].op_type != all[i].op_type, "two rows for one operator");
-    }
+    std::ranges::sort(all, {}, KeyOf);
+    INGOT_CHECK(std::ranges::adjacent_find(all, {}, KeyOf) == all.end(), "two rows for one operator");
     return all;
   }();
   return rows;
@@ -53,10 +56,10 @@ const std::vector<OnnxOpRow>& Rows() {
 
 std::span<const OnnxOpRow> OnnxOps() { return Rows(); }
 
-const OnnxOpRow* FindOnnxOp(std::string_view op_type) {
-  const auto row = std::lower_bound(Rows().begin(), Rows().end(), op_type,
-                                    [](const OnnxOpRow& r, std::string_view name) { return r.op_type < name; });
-  return row != Rows().end() && row->op_type == op_type ? &*row : nullptr;
+const OnnxOpRow* FindOnnxOp(std::string_view op_type, std::string_view domain) {
+  const std::pair key(domain, op_type);
+  const auto row = std::ranges::lower_bound(Rows(), key, {}, KeyOf);
+  return row != Rows().end() && KeyOf(*row) == key ? &*row : nullptr;
 }
 
 Outputs ImportOnnxNode(const OnnxOpRow& row, const NodeImporter& node) {

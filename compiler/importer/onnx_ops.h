@@ -45,6 +45,11 @@ class NodeImporter {
         bindings_(bindings),
         bounds_(bounds) {}
 
+  // Returns the importer of another node in the place of this one.
+  NodeImporter For(const OnnxNode& node, int64_t opset, std::vector<ImportedValue*> inputs) const {
+    return {node, opset, std::move(inputs), span_, bindings_, bounds_};
+  }
+
   const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
   const ir::Span& span() const { return span_; }
@@ -118,14 +123,15 @@ class NodeImporter {
 };
 
 struct OnnxOpRow {
-  std::string_view op_type;  // in ONNX's own domain
+  std::string_view op_type;
   // the operator that takes the inputs as they are, without attributes; null: `import` is called
   const char* row;
   Result<std::vector<ir::Expr>> (*import)(const NodeImporter& node) = nullptr;
+  std::string_view domain = {};  // empty: ONNX's own
 };
-// All entries, ordered by name; FindOnnxOp returns null for an unknown name.
+// All entries, ordered by domain and name; FindOnnxOp returns null for an unknown name.
 std::span<const OnnxOpRow> OnnxOps();
-const OnnxOpRow* FindOnnxOp(std::string_view op_type);
+const OnnxOpRow* FindOnnxOp(std::string_view op_type, std::string_view domain = {});
 Result<std::vector<ir::Expr>> ImportOnnxNode(const OnnxOpRow& row, const NodeImporter& node);
 
 }  // namespace ingot::importer

@@ -14,12 +14,15 @@ std::span<const std::string_view> ControlFlowOps() {
   return kOps;
 }
 
-std::vector<std::string_view> ImportedOps() {
-  std::vector<std::string_view> names(ControlFlowOps().begin(), ControlFlowOps().end());
-  for (const OnnxOpRow& row : OnnxOps()) names.push_back(row.op_type);
-  for (const std::string_view name : SequenceImporter::Operators()) names.push_back(name);
+std::vector<std::string> ImportedOps() {
+  std::vector<std::string> names(ControlFlowOps().begin(), ControlFlowOps().end());
+  for (const OnnxOpRow& row : OnnxOps()) {
+    names.push_back(row.domain.empty() ? std::string(row.op_type)
+                                       : std::string(row.domain) + "." + std::string(row.op_type));
+  }
+  for (const std::string_view name : SequenceImporter::Operators()) names.emplace_back(name);
   for (const shapes::Row& row : shapes::DataMovement()) {
-    if (row.of_type) names.push_back(row.op_type);
+    if (row.of_type) names.emplace_back(row.op_type);
   }
   std::sort(names.begin(), names.end());
   return names;

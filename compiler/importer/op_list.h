@@ -4,6 +4,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace ingot::importer {
 // Operators with subgraphs: If, Loop, Scan and SequenceMap.
 std::span<const std::string_view> ControlFlowOps();
 
-// All names of ONNX's own domain, ordered.
-std::vector<std::string_view> ImportedOps();
+// All names, ordered; those of other domains than ONNX's own begin with their domain.
+std::vector<std::string> ImportedOps();
 
 }  // namespace ingot::importer

@@ -43,9 +43,11 @@ except ImportError as error:
 import operators
 from definitions import DEFINITIONS, evaluate_model
 from disputes import is_bounded, settled
-from graph import OPSETS, Graph, Skip
+from graph import ONNX_RUNTIMES, OPSETS, Graph, Skip
 from known import known
 from minimise import Minimiser, load_case, save_case, without_numbers
+from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+from oracle import name_of
 from running import Runner, differs, kind_of
 from tensors import read_safetensors
 
@@ -155,7 +157,10 @@ def listed_operators(bin_dir):
 
 
 def attributes_of(op_type):
-    """All attributes that the operator has in an opset that graphs are made of."""
+    """All attributes that the operator has in an opset that graphs are made of; ONNX Runtime says those of its own."""
+    domain, _, name = op_type.rpartition(".")
+    if domain or op_type in ONNX_RUNTIMES:
+        return next(set(s.attributes) for s in get_all_operator_schema() if (s.domain, s.name) == (domain, name))
     schemas = {(s.name, s.since_version): s for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}
     versions = sorted(version for name, version in schemas if name == op_type)
     current = {max([v for v in versions if v <= opset], default=None) for opset in OPSETS} - {None}
@@ -182,7 +187,7 @@ def check_coverage(options, rounds=60):
             for generator, _ in rows:
                 graph.attempt(generator)
             for node in graph.nodes:
-                seen[node.op_type] |= {a.name for a in node.attribute}
+                seen[name_of(node)] |= {a.name for a in node.attribute}
         if name not in seen:
             problems.append(f"{name}: its generators made none")
         elif wanted - seen[name]:

@@ -1,5 +1,6 @@
 """All generators, and the operators that no generator makes, with the reason. `check_coverage` compares both with the
 list of operators that vm-compile imports."""
+import generate_contrib
 import generate_control
 import generate_elementwise
 import generate_linear
@@ -9,8 +10,8 @@ import generate_reduce
 import generate_vision
 from registry import GENERATORS
 
-MODULES = (generate_control, generate_elementwise, generate_linear, generate_movement, generate_quantised,
-           generate_reduce, generate_vision)
+MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_movement,
+           generate_quantised, generate_reduce, generate_vision)
 
 # Operators that vm-compile imports and no generator makes: why.
 NOT_GENERATED = {}

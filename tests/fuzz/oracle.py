@@ -49,6 +49,14 @@ SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid".split())
 BODIES = frozenset("If Loop Scan SequenceMap".split())
 
 
+MICROSOFT = "com.microsoft"
+
+
+def name_of(proto):
+    """An operator's name, behind its domain where that is not ONNX's own."""
+    return f"{proto.domain}.{proto.op_type}" if proto.domain else proto.op_type
+
+
 class Unstable(Exception):
     """The node's result jumps within its inputs' bounds, or means nothing any more."""
 
@@ -78,23 +86,27 @@ def session(model):
     return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
-def small_model(nodes, names, arrays, opset):
+def small_model(nodes, names, arrays, opset, fixed=()):
+    """fixed: inputs whose dims are declared."""
     # (ONNX Runtime's shape inference wants Resize's sizes to be constants.)
-    fixed = fixed_inputs(nodes[0])
-    inputs = [helper.make_tensor_value_info(name, onnx_type(array.dtype), [None] * array.ndim)
-              for name, array in arrays.items() if name not in fixed]
-    constants = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items() if name in fixed]
+    shaping = shaping_inputs(nodes[0])
+    inputs = [helper.make_tensor_value_info(name, onnx_type(array.dtype),
+                                            array.shape if name in fixed else [None] * array.ndim)
+              for name, array in arrays.items() if name not in shaping]
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items() if name in shaping]
     outputs = [onnx.ValueInfoProto(name=name) for name in names]
     return make_model(helper.make_graph(nodes, "one", inputs, outputs, constants), opset)
 
 
-def fixed_inputs(proto):
+def shaping_inputs(proto):
     """Of a node whose other inputs decide the result's shape: they are what they are under all assignments."""
     return set(proto.input[1:]) if proto.op_type in ("Resize", "Upsample") else set()
 
 
 def make_model(graph, opset, functions=()):
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid("local", 1)] if functions else [])
+    if any(node.domain == MICROSOFT for part in [graph, *functions] for node in part.node):
+        imports.append(helper.make_opsetid(MICROSOFT, 1))
     model = helper.make_model(graph, opset_imports=imports, functions=list(functions))
     model.ir_version = 8 if opset < 19 else 10
     return model
@@ -103,10 +115,10 @@ def make_model(graph, opset, functions=()):
 class Evaluator:
     """A node or a group, made ready once and evaluated many times: arrays by name in, arrays by name out."""
 
-    def __init__(self, nodes, names, example, opset):
+    def __init__(self, nodes, names, example, opset, fixed):
         self.narrow = any(a.dtype == BFLOAT16 for a in example.values())
         self.names = names
-        model = small_model(nodes, names, self.widened(example), opset)
+        model = small_model(nodes, names, self.widened(example), opset, fixed)
         try:
             run = session(model)
             taken = {i.name for i in model.graph.input}
@@ -115,7 +127,7 @@ class Evaluator:
             text = str(error)
             # (onnx.reference knows the newest meaning of an operator, such as Softmax's axis, alone.)
             lacks = any(part in text for part in ("NOT_IMPLEMENTED", "not a registered function", "is till opset"))
-            if opset < 13 or not lacks:
+            if opset < 13 or not lacks or nodes[0].domain:
                 raise Rejected(text.splitlines()[0]) from error
             try:
                 onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
@@ -144,7 +156,7 @@ class Evaluator:
         return dict(zip(self.names, results))
 
 
-def evaluator(nodes, names, example, opset):
+def evaluator(nodes, names, example, opset, fixed):
     """A Cast to or from bfloat16 says its own dtype: it is evaluated here."""
     if nodes[0].op_type == "Cast":
         to = next((numpy_type(a.i) for a in nodes[0].attribute if a.name == "to"), None)
@@ -156,7 +168,7 @@ def evaluator(nodes, names, example, opset):
                 with np.errstate(all="ignore"):
                     return {names[0]: next(iter(arrays.values())).astype(to)}
             return cast
-    return Evaluator(nodes, names, example, opset)
+    return Evaluator(nodes, names, example, opset, fixed)
 
 
 def moved(array, bound, units, rng, how):
@@ -185,8 +197,10 @@ def evaluate(nodes, names, arrays, bounds, opset, rng):
     """Of a node, or of a group of exact ones, for every assignment: [(results, bounds)] by name. Raises Unstable and
     Rejected."""
     proto = nodes[0]
-    run = evaluator(nodes, names, arrays[0], opset)
-    move, relative, absolute = CLASSES[class_of(proto.op_type)]
+    # (com.microsoft's operators ask for the dims of their weights.)
+    fixed = [name for name in arrays[0] if proto.domain and len({given[name].shape for given in arrays}) == 1]
+    run = evaluator(nodes, names, arrays[0], opset, fixed)
+    move, relative, absolute = CLASSES[class_of(name_of(proto))]
     outcome = []
     for given, given_bounds in zip(arrays, bounds):
         results = run(given)
@@ -194,11 +208,11 @@ def evaluate(nodes, names, arrays, bounds, opset, rng):
         if not has_bounds and is_exact(proto, given, results):
             outcome.append((results, {name: np.zeros(()) for name in results}))
             continue
-        moves = move if not has_bounds or class_of(proto.op_type) != "exact" else 0
+        moves = move if not has_bounds or class_of(name_of(proto)) != "exact" else 0
         reach = {name: np.zeros(y.shape) for name, y in results.items()}
-        fixed = fixed_inputs(proto)
+        shaping = shaping_inputs(proto)
         for how in range(NUM_MOVED):
-            nearby = {name: a if name in fixed else moved(a, given_bounds[name], moves, rng, how)
+            nearby = {name: a if name in shaping else moved(a, given_bounds[name], moves, rng, how)
                       for name, a in given.items()}
             for name, y in run(nearby).items():
                 want = results[name]
@@ -208,10 +222,10 @@ def evaluate(nodes, names, arrays, bounds, opset, rng):
                     reach[name] = np.maximum(reach[name], apart(y, want))
         result_bounds = {}
         scale = 1.0
-        if class_of(proto.op_type) == "sampled":  # what is wrong with a weight counts as often as the data is large
+        if class_of(name_of(proto)) == "sampled":  # what is wrong with a weight counts as often as the data is large
             data = next(iter(given.values()))
             scale = max(1.0, largest(data) / 16) if is_float(data.dtype) else 1.0
-        elif class_of(proto.op_type) == "body":
+        elif class_of(name_of(proto)) == "body":
             scale = max([1.0] + [largest(a) for a in (*given.values(), *results.values()) if is_float(a.dtype)])
         for name, y in results.items():
             result_bounds[name] = bound_of(y, reach[name], relative, absolute * scale)
@@ -241,7 +255,7 @@ def ml_finfo_max(dtype):
 
 def is_exact(proto, given, results):
     """May no correct evaluation round anything?"""
-    kind = class_of(proto.op_type)
+    kind = class_of(name_of(proto))
     if kind == "exact" or not any(is_float(y.dtype) for y in results.values()):
         return True
     if kind not in ("sum", "body"):

@@ -8,6 +8,9 @@
 
 namespace ingot::importer {
 
+// The domain of the operators that ONNX Runtime adds to ONNX's own, and that its tools write.
+inline constexpr std::string_view kMicrosoft = "com.microsoft";
+
 std::span<const OnnxOpRow> ActivationOnnxOps();
 std::span<const OnnxOpRow> AttentionOnnxOps();
 std::span<const OnnxOpRow> CompositeOnnxOps();
@@ -15,11 +18,13 @@ std::span<const OnnxOpRow> ConvolutionOnnxOps();
 std::span<const OnnxOpRow> DynamicShapeOnnxOps();
 std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
+std::span<const OnnxOpRow> FusedOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> LossOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
 std::span<const OnnxOpRow> PaddingOnnxOps();
+std::span<const OnnxOpRow> QLinearOnnxOps();
 std::span<const OnnxOpRow> QuantizationOnnxOps();
 std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();

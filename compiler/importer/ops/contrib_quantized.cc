@@ -1,0 +1,272 @@
+// com.microsoft's quantised operators, which onnxruntime.quantization writes: products of integers of which the result
+// is a float, and operators between a DequantizeLinear and a QuantizeLinear. An LSTM of quantised weights multiplies
+// weights that are dequantised: its states are not rounded to eight bits at each step, as they are in ONNX Runtime.
+#include "compiler/importer/ops/contrib.h"
+#include "compiler/importer/ops/families.h"
+
+namespace ingot::importer {
+namespace {
+
+const DataType kReal = DataType::Float(32);
+
+// ---- products
+
+// Returns the product of integers without their zero points (null: 0), in int32.
+Result<Expr> IntegerProduct(const NodeImporter& node, const Expr& a, const Expr& b, const Expr& a_zero,
+                            const Expr& b_zero) {
+  return Apply(node, "MatMulInteger", {a, b, a_zero, b_zero});
+}
+
+// Returns a product of integers times both scales, plus a bias (null: none).
+Result<Expr> Scaled(const NodeImporter& node, Expr product, const Expr& a_scale, const Expr& b_scale,
+                    const Expr& bias) {
+  INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kReal));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("multiply", {a_scale, b_scale}));
+  INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, scale}));
+  if (bias == nullptr) return product;
+  return node.Bind("add", {product, bias});
+}
+
+// Inputs: A, B, the scale of each, the zero point of each, and a bias.
+Outputs MatMulIntegerToFloat(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
+  std::vector<Expr> in;
+  for (size_t i = 0; i < 7; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
+    in.push_back(std::move(input));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, in[0], in[1], in[4], in[5]));
+  return One(Scaled(node, std::move(product), in[2], in[3], in[6]));
+}
+
+// Inputs: A, which is quantised by its own range, B, its scale and zero point, and a bias.
+Outputs DynamicQuantizeMatMul(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr b, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const Expr b_scale, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const Expr b_zero, InputOrNull(node, 3));
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, InputOrNull(node, 4));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> quantised,
+                         ApplyAll(node, "DynamicQuantizeLinear", {a}, {}, {"q", "scale", "zero"}));
+  INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, quantised[0], b, quantised[2], b_zero));
+  return One(Scaled(node, std::move(product), quantised[1], b_scale, bias));
+}
+
+// Inputs: A, its scale and zero point, B, its scale and zero point, C in int32 of both scales, and the result's scale
+// and zero point; without the scale the result is a float.
+Outputs QGemm(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"alpha", "transA", "transB"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t trans_a, node.Int("transA", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t trans_b, node.Int("transB", 0));
+  INGOT_ASSIGN_OR_RETURN(const double alpha, node.Float("alpha", 1));
+  std::vector<Expr> in;
+  for (size_t i = 0; i < 9; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
+    in.push_back(std::move(input));
+  }
+  for (const auto& [place, transposed] : {std::pair<size_t, int64_t>(0, trans_a), {3, trans_b}}) {
+    if (transposed == 0) continue;
+    INGOT_ASSIGN_OR_RETURN(in[place], Apply(node, "Transpose", {in[place]}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr product, IntegerProduct(node, in[0], in[3], in[2], in[5]));
+  if (in[6] != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(in[6], BroadcastInto(node, in[6], DimsOf(product)));
+    INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, in[6]}));
+  }
+  INGOT_ASSIGN_OR_RETURN(product, Scaled(node, std::move(product), in[1], in[4], nullptr));
+  if (alpha != 1) {
+    INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Scalar(alpha, kReal));
+    INGOT_ASSIGN_OR_RETURN(product, node.Bind("multiply", {product, factor}));
+  }
+  if (in[7] == nullptr) return One(std::move(product));
+  return One(Apply(node, "QuantizeLinear", {product, in[7], in[8]}));
+}
+
+// ---- between DequantizeLinear and QuantizeLinear
+
+// Returns input i, its scale (i + 1) and its zero point (i + 2) as floats.
+Result<Expr> Dequantised(const NodeImporter& node, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Input(i + 1));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, InputOrNull(node, i + 2));
+  return Apply(node, "DequantizeLinear", {x, scale, zero});
+}
+
+// Returns y quantised by the scale (input i) and the zero point (i + 1, or 0), in the dtype of input 0.
+Outputs Quantised(const NodeImporter& node, const Expr& y, size_t i, size_t like) {
+  constexpr int64_t kUInt8 = 2, kInt8 = 3;  // of TensorProto.DataType
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, InputOrNull(node, i + 1));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(like));
+  Attributes attributes;
+  if (zero == nullptr) attributes = {AttributeOf("output_dtype", type->dtype->is_int() ? kInt8 : kUInt8)};
+  return One(Apply(node, "QuantizeLinear", {y, scale, zero}, std::move(attributes)));
+}
+
+// The same, of a kernel that adds the zero point before it rounds: halves are rounded to even sums.
+Outputs RoundedSum(const NodeImporter& node, Expr y, size_t i) {
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Input(i));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(y, node.Bind("divide", {y, scale}));
+  if (node.HasInput(i + 1)) {
+    INGOT_ASSIGN_OR_RETURN(Expr zero, node.Input(i + 1));
+    INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), kReal));
+    INGOT_ASSIGN_OR_RETURN(y, node.Bind("add", {y, zero}));
+  }
+  INGOT_ASSIGN_OR_RETURN(y, node.Bind("round", {y}));
+  const bool is_signed = type->dtype->is_int();
+  const auto limit = [](double value) -> Expr {
+    return ir::Make<ir::PrimValueNode>(ir::FloatImm(DataType::Float(32), value));
+  };
+  INGOT_ASSIGN_OR_RETURN(y, node.Bind("clip", {y, limit(is_signed ? -128 : 0), limit(is_signed ? 127 : 255)}));
+  return One(node.Call("astype", {y}, {{"dtype", *type->dtype}}));
+}
+
+template <const auto& kOp>
+Outputs QLinearBinary(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, Dequantised(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr b, Dequantised(node, 3));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, kOp, {a, b}));
+  return RoundedSum(node, y, 6);
+}
+constexpr char kAdd[] = "Add";
+constexpr char kMul[] = "Mul";
+
+Outputs QLinearSigmoid(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Dequantised(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Sigmoid", {x}));
+  return Quantised(node, y, 3, 0);
+}
+
+Outputs QLinearLeakyRelu(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"alpha"}));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Dequantised(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "LeakyRelu", {x}, Copied(node, {"alpha"})));
+  return Quantised(node, y, 3, 0);
+}
+
+// The attribute `opset` says which meaning of the axis is meant.
+Outputs QLinearSoftmax(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"axis", "opset"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t opset, node.Int("opset", 0));
+  if (opset < 7 || opset > kLatestOpset) return node.Unsupported("opset " + std::to_string(opset));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Dequantised(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t axis, node.Int("axis", -1));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Softmax", {x}, {AttributeOf("axis", axis)}, opset));
+  return Quantised(node, y, 3, 0);
+}
+
+// Inputs: the result's scale and zero point, then each part, its scale and its zero point.
+Outputs QLinearConcat(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"axis"}));
+  if (node.num_inputs() < 5 || node.num_inputs() % 3 != 2) return node.Invalid("expected three inputs per part");
+  std::vector<Expr> parts;
+  for (size_t i = 2; i < node.num_inputs(); i += 3) {
+    INGOT_ASSIGN_OR_RETURN(Expr part, Dequantised(node, i));
+    parts.push_back(std::move(part));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Concat", parts, Copied(node, {"axis"})));
+  return Quantised(node, y, 0, 2);
+}
+
+// Moves the channels of a picture to axis 1, or back to the end.
+Result<Expr> MoveChannels(const NodeImporter& node, const Expr& x, bool to_front) {
+  const auto rank = static_cast<int64_t>(DimsOf(x).size());
+  std::vector<int64_t> axes = {0};
+  if (to_front) axes.push_back(rank - 1);
+  for (int64_t axis = to_front ? 1 : 2; axis < rank - (to_front ? 1 : 0); ++axis) axes.push_back(axis);
+  if (!to_front) axes.push_back(1);
+  return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}});
+}
+
+template <const auto& kOp, bool sums_first>
+Outputs QLinearPool(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(
+      node, {"auto_pad", "ceil_mode", "channels_last", "count_include_pad", "kernel_shape", "pads", "strides"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
+  INGOT_ASSIGN_OR_RETURN(Expr x, Dequantised(node, 0));
+  if (channels_last != 0) {
+    INGOT_ASSIGN_OR_RETURN(x, MoveChannels(node, x, true));
+  }
+  INGOT_ASSIGN_OR_RETURN(
+      Expr y, Apply(node, kOp, {x},
+                    Copied(node, {"auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"})));
+  if (channels_last != 0) {
+    INGOT_ASSIGN_OR_RETURN(y, MoveChannels(node, y, false));
+  }
+  return sums_first ? RoundedSum(node, y, 3) : Quantised(node, y, 3, 0);
+}
+constexpr char kAveragePool[] = "AveragePool";
+constexpr char kGlobalAveragePool[] = "GlobalAveragePool";
+
+// ---- LSTM
+
+// Returns weights [directions, rows, 4 * hidden] as floats [directions, 4 * hidden, rows]: one scale and zero point per
+// direction, or per direction and column.
+Result<Expr> LstmWeights(const NodeImporter& node, size_t input, size_t scale) {
+  INGOT_ASSIGN_OR_RETURN(Expr w, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  if (dims.size() != 3) return node.Invalid("expected W and R of rank 3");
+  INGOT_ASSIGN_OR_RETURN(w, CastTo(node, std::move(w), kReal));
+  for (const auto& [place, row] : {std::pair<size_t, const char*>(scale + 1, "subtract"), {scale, "multiply"}}) {
+    INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(place));
+    INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> own, StaticRankDims(node, place));
+    if (own.empty() || own.size() > 2)
+      return node.Invalid("a scale or zero point of rank " + std::to_string(own.size()));
+    if (own.size() == 1) own.push_back(ir::Int64(1));
+    own.insert(own.begin() + 1, ir::Int64(1));
+    INGOT_ASSIGN_OR_RETURN(param, CastTo(node, std::move(param), kReal));
+    INGOT_ASSIGN_OR_RETURN(param, node.Bind("reshape", {param, ShapeOf(own)}));
+    INGOT_ASSIGN_OR_RETURN(param, BroadcastInto(node, std::move(param), dims));
+    INGOT_ASSIGN_OR_RETURN(w, node.Bind(row, {w, param}));
+  }
+  return node.Bind("permute_dims", {w}, {{"axes", AttrValue::Ints({0, 2, 1})}});
+}
+
+// Returns x rounded to the 256 numbers of its range.
+Result<Expr> RoundedToRange(const NodeImporter& node, const Expr& x) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> quantised,
+                         ApplyAll(node, "DynamicQuantizeLinear", {x}, {}, {"q", "scale", "zero"}));
+  return Apply(node, "DequantizeLinear", quantised);
+}
+
+// Inputs: those of LSTM, and the scale and zero point of W and of R.
+Outputs DynamicQuantizeLstm(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"activation_alpha", "activation_beta", "activations", "clip",
+                                               "direction", "hidden_size", "input_forget"}));
+  std::vector<Expr> in;
+  for (size_t i = 0; i < 8; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
+    in.push_back(std::move(input));
+  }
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
+  INGOT_ASSIGN_OR_RETURN(in[0], RoundedToRange(node, in[0]));
+  INGOT_ASSIGN_OR_RETURN(in[1], LstmWeights(node, 1, 8));
+  INGOT_ASSIGN_OR_RETURN(in[2], LstmWeights(node, 2, 10));
+  return ApplyAll(node, "LSTM", in, node.node().attributes, node.node().outputs);
+}
+
+constexpr OnnxOpRow kQLinearRows[] = {
+    {"DynamicQuantizeLSTM", nullptr, DynamicQuantizeLstm, kMicrosoft},
+    {"DynamicQuantizeMatMul", nullptr, DynamicQuantizeMatMul, kMicrosoft},
+    {"MatMulIntegerToFloat", nullptr, MatMulIntegerToFloat, kMicrosoft},
+    {"QGemm", nullptr, QGemm, kMicrosoft},
+    {"QLinearAdd", nullptr, QLinearBinary<kAdd>, kMicrosoft},
+    {"QLinearAveragePool", nullptr, QLinearPool<kAveragePool, true>, kMicrosoft},
+    {"QLinearConcat", nullptr, QLinearConcat, kMicrosoft},
+    {"QLinearGlobalAveragePool", nullptr, QLinearPool<kGlobalAveragePool, false>, kMicrosoft},
+    {"QLinearLeakyRelu", nullptr, QLinearLeakyRelu, kMicrosoft},
+    {"QLinearMul", nullptr, QLinearBinary<kMul>, kMicrosoft},
+    {"QLinearSigmoid", nullptr, QLinearSigmoid, kMicrosoft},
+    {"QLinearSoftmax", nullptr, QLinearSoftmax, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> QLinearOnnxOps() { return kQLinearRows; }
+
+}  // namespace ingot::importer

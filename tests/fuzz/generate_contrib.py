@@ -1,0 +1,264 @@
+"""com.microsoft's operators: what onnxruntime.quantization and ONNX Runtime's optimisers write."""
+import numpy as np
+
+from generate_quantised import SCALES, convolved, quantised, scale_and_zero
+from graph import Skip
+from oracle import MICROSOFT
+from registry import generates
+from tensors import F32, I32, I8, U8
+
+MS = MICROSOFT + "."
+
+
+def microsoft(*names, weight=1):
+    return generates(*(MS + name for name in names), weight=weight)
+
+
+# ---- products of integers
+
+@microsoft("MatMulIntegerToFloat", "DynamicQuantizeMatMul", weight=2)
+def product_to_float(g):
+    k, n = g.choice([3, 8, 17]), g.choice([1, 4, 16])
+    other = g.choice([U8, I8])
+    b = g.constant(g.rng.integers(0 if other == U8 else -9, 9, [k, n]), other)
+    width = g.choice([[], [1], [n]])
+    b_scale, b_zero = g.constant(g.rng.choice(SCALES, width), F32), g.constant(g.rng.integers(0, 4, width), other)
+    b_zero = b_zero if g.coin(0.7) else None
+    bias = g.constant(g.rng.integers(-4, 5, [n]), F32) if g.coin() else None
+    if g.coin():
+        a_dtype = g.choice([U8, I8])
+        a = quantised(g, g.choice([["N", k], [4, k], [2, 3, k]]), a_dtype)
+        a_scale, a_zero = scale_and_zero(g, a_dtype)
+        return g.emit(MS + "MatMulIntegerToFloat",
+                      [a, b, a_scale, b_scale, a_zero if g.coin(0.7) else None, b_zero, bias])
+    return g.emit(MS + "DynamicQuantizeMatMul", [ranged(g, g.choice([["N", k], [4, k]])), b, b_scale, b_zero, bias])
+
+
+def ranged(g, dims, parts=1):
+    """Numbers that dynamic quantisation does not round: multiples of 1/64, of which the range is 0 to 255/64, in each
+    of the parts of the first axis that are quantised alone."""
+    v = g.add_input(dims, F32, True, 0, 255, wild=False)
+    for i, array in enumerate(v.arrays):
+        if array.size < 2 * parts:
+            raise Skip
+        array = array.astype(np.float64).reshape(parts, -1) / 64
+        array[:, 0], array[:, 1] = 0, 255 / 64
+        v.arrays[i] = array.reshape(v.arrays[i].shape).astype(np.float32)
+    return v
+
+
+@microsoft("QGemm")
+def qgemm(g):
+    dtype, other = g.choice([U8, I8]), I8
+    k, n = g.choice([3, 8, 17]), g.choice([1, 4, 16])
+    trans_a, trans_b = g.choice([None, 0, 1]), g.choice([None, 0, 1])
+    a = quantised(g, [k, 4] if trans_a else g.choice([["N", k], [4, k]]), dtype)
+    b = g.constant(g.rng.integers(-9, 9, [n, k] if trans_b else [k, n]), other)
+    width = g.choice([[], [n]])
+    b_scale, b_zero = g.constant(g.rng.choice(SCALES, width), F32), g.constant(g.rng.integers(-2, 3, width), other)
+    a_scale, a_zero = scale_and_zero(g, dtype)
+    c = g.constant(g.rng.integers(-20, 20, g.choice([[n], [1, n], [1]])), I32) if g.coin() else None
+    y = [g.scalar(g.choice([1.0, 2.0, 4.0])), g.scalar(g.choice([0, 5]), dtype)] if g.coin(0.7) else [None, None]
+    g.emit(MS + "QGemm", [a, a_scale, a_zero, b, b_scale, b_zero, c, *y], transA=trans_a, transB=trans_b,
+           alpha=g.choice([None, 1.0, 0.5]))
+
+
+# ---- between quantisers
+
+def operand(g, dims, dtype):
+    """A quantised tensor, its scale and its zero point, which may be left out."""
+    scale, zero = scale_and_zero(g, dtype)
+    return [quantised(g, dims, dtype), scale, zero if g.coin(0.8) else None]
+
+
+def result(g, dtype):
+    return [g.scalar(g.choice([1.0, 0.5, 0.25])), g.scalar(g.choice([0, 5]), dtype) if g.coin(0.8) else None]
+
+
+@microsoft("QLinearAdd", "QLinearMul", weight=2)
+def qlinear_binary(g):
+    dtype = g.choice([U8, I8])
+    dims, other = g.choice([([4, "N", 8], [4, "N", 8]), (["N", 3, 8], [8]), ([2, "S", 8], [1, "S", 1]),
+                            ([2, 8, 4], [1, 8, 1]), (["N"], ["N"])])
+    g.emit(MS + g.choice(["QLinearAdd", "QLinearMul"]),
+           [*operand(g, dims, dtype), *operand(g, other, dtype), *result(g, dtype)])
+
+
+@microsoft("QLinearSigmoid", "QLinearLeakyRelu")
+def qlinear_activation(g):
+    dtype, dims = g.choice([U8, I8]), g.choice([["N", 8], [2, "S", 3], [5]])
+    if g.coin():
+        scale = g.scalar(1 / 256)
+        zero = g.scalar(0 if dtype == U8 else -128, dtype)
+        return g.emit(MS + "QLinearSigmoid", [*operand(g, dims, dtype), scale, zero])
+    y = [g.scalar(g.choice([1.0, 0.5, 0.25])), g.scalar(g.choice([0, 5]), dtype)]  # (ONNX Runtime needs the last one)
+    return g.emit(MS + "QLinearLeakyRelu", [*operand(g, dims, dtype), *y],
+                  alpha=g.choice([None, 0.5, 0.25]))
+
+
+@microsoft("QLinearSoftmax")
+def qlinear_softmax(g):
+    dtype, dims = g.choice([U8, I8]), g.choice([["N", 8], [2, "S", 3], [2, 3, 4]])
+    scale, zero = g.scalar(1 / 256), g.scalar(0 if dtype == U8 else -128, dtype)
+    axis = g.choice([-1, len(dims) - 1, 1, 0])
+    g.emit(MS + "QLinearSoftmax", [*operand(g, dims, dtype), scale, zero], opset=g.choice([11, 13, 17]), axis=axis)
+
+
+@microsoft("QLinearConcat")
+def qlinear_concat(g):
+    dtype = g.choice([U8, I8])
+    y_scale, y_zero = scale_and_zero(g, dtype)
+    parts = [operand(g, dims, dtype) for dims in g.choice([(["N", 4], ["N", 8]), ([2, "S"], [2, "S"], [2, 3])])]
+    if any(part[2] is None for part in parts):
+        return
+    g.emit(MS + "QLinearConcat", [y_scale, y_zero, *sum(parts, [])], axis=g.choice([1, -1]))
+
+
+@microsoft("QLinearAveragePool", "QLinearGlobalAveragePool", weight=2)
+def qlinear_pool(g):
+    dtype, last = g.choice([U8, I8]), g.choice([None, 0, 1])
+    h, w = g.choice([4, 8]), g.choice([8, "S"])
+    x = operand(g, ["N", h, w, 4] if last else ["N", 4, h, w], dtype)
+    if x[0].shortest(2 if last else 3) < 2:  # (Windows longer than the data: disputes.py.)
+        raise Skip
+    x = x[:2] + [x[2] or g.scalar(0, dtype)]
+    y = [g.scalar(g.choice([0.5, 0.25])), g.scalar(3, dtype)]
+    if g.coin():
+        return g.emit(MS + "QLinearGlobalAveragePool", [*x, *y], channels_last=last)
+    pads = [g.choice([0, 1]) for _ in range(4)] if g.coin() else None
+    return g.emit(MS + "QLinearAveragePool", [*x, *y], channels_last=last, kernel_shape=[2, g.choice([1, 2])],
+                  strides=g.choice([None, [1, 2]]), pads=pads, count_include_pad=g.choice([None, 0, 1]),
+                  ceil_mode=g.choice([None, 0, 1]),
+                  auto_pad=g.choice(["NOTSET", "SAME_UPPER", "VALID"]) if pads is None else None)
+
+
+@microsoft("DynamicQuantizeLSTM", weight=2)
+def lstm(g):
+    """Without a rounding of states: of one step from a state that is not rounded, or without a recurrence."""
+    hidden, width, batch = g.choice([2, 5, 16]), g.choice([3, 8]), g.choice([1, 2])
+    directions = 2 if g.coin(0.4) else 1
+    is_one = g.coin()
+    def weights(rows, zero_only):
+        low, high = (0, 1) if zero_only else (-9, 10)
+        by_column = g.coin()
+        shape = [directions, 4 * hidden] if by_column else [directions]
+        zero = g.constant(np.zeros(shape) if zero_only else g.rng.integers(-2, 3, shape[:1]).reshape(
+            [directions] + [1] * (len(shape) - 1)) * np.ones(shape), I8)
+        return (g.constant(g.rng.integers(low, high, [directions, rows, 4 * hidden]), I8),
+                g.constant(g.rng.choice([0.0625, 0.03125], shape), F32), zero)
+    w, w_scale, w_zero = weights(width, False)
+    r, r_scale, r_zero = weights(hidden, not is_one)
+    x = ranged(g, [1 if is_one else g.choice(["N", 3]), batch, width])
+    bias = g.weight([directions, 8 * hidden], whole=False, scale=1) if g.coin() else None
+    lengths = g.constant([x.shortest(0)] * batch, I32) if g.coin(0.3) else None
+    h = ranged(g, [directions, batch, hidden], directions) if is_one or g.coin(0.3) else None
+    c = g.weight([directions, batch, hidden], whole=False, scale=1) if g.coin() else None
+    peepholes = g.weight([directions, 3 * hidden], whole=False, scale=1) if g.coin(0.3) else None
+    names = {"activations": ["Sigmoid", "Tanh", "Tanh"] * directions} if g.coin(0.3) else {}
+    if not names and g.coin(0.3):
+        names = {"activations": ["HardSigmoid", "Tanh", "LeakyRelu"] * directions,
+                 "activation_alpha": [0.25, 0.5] * directions, "activation_beta": [0.5] * directions}
+    g.emit(MS + "DynamicQuantizeLSTM", [x, w, r, bias, lengths, h, c, peepholes, w_scale, w_zero, r_scale, r_zero], 3,
+           hidden_size=hidden, direction="bidirectional" if directions == 2 else g.choice([None, "reverse", "forward"]),
+           clip=g.choice([None, None, 2.0]), input_forget=g.choice([None, 0, 1]), **names)
+
+
+# ---- fused operators
+
+@microsoft("Gelu", "BiasGelu", "FastGelu", "QuickGelu", weight=2)
+def gelus(g):
+    op = g.choice(["Gelu", "BiasGelu", "FastGelu", "QuickGelu"])
+    v = g.pick((F32,), rank=(1, 2, 3), test=lambda v: v.finite and isinstance(v.dims()[-1], int) and v.full)
+    bias = [g.weight([v.dims()[-1]])] if op == "BiasGelu" or op == "FastGelu" and g.coin() else []
+    g.emit(MS + op, [v, *bias], alpha=g.choice([None, 1.5]) if op == "QuickGelu" else None)
+
+
+@microsoft("FusedMatMul", weight=2)
+def fused_matmul(g):
+    k, n = g.choice([3, 8]), g.choice([1, 4, 16])
+    flags = {name: g.choice([None, 0, 1]) for name in ("transA", "transB", "transBatchA", "transBatchB")}
+    if g.coin():  # matrices have no batches
+        flags.update(transBatchA=None, transBatchB=None)
+        a, b = [k, "N"] if flags["transA"] else ["N", k], [n, k] if flags["transB"] else [k, n]
+    else:
+        a = laid([2, 3, 5, k], flags["transA"], flags["transBatchA"])
+        b = laid([2, 3, k, n], flags["transB"], flags["transBatchB"])
+    g.emit(MS + "FusedMatMul", [g.add_input(a, F32), g.add_input(b, F32)], alpha=g.choice([None, 0.5, 1.0]), **flags)
+
+
+def laid(dims, swaps, batches):
+    """[batch, batch, rows, columns] as the flags say: the last two axes swapped, then the rows in front."""
+    dims = dims[:2] + dims[:1:-1] if swaps else dims
+    return [dims[2], *dims[:2], dims[3]] if batches else dims
+
+
+ACTIVATIONS = {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "LeakyRelu": {"alpha": 0.1}, "Elu": {"alpha": 0.5},
+               "HardSigmoid": {"alpha": 0.2, "beta": 0.5}, "Selu": {"alpha": 1.5, "gamma": 1.1}}
+
+
+@microsoft("FusedGemm", weight=2)
+def fused_gemm(g):
+    k, n = g.choice([3, 8]), g.choice([4, 16])
+    name = g.choice(ACTIVATIONS)
+    parameters = {"activation_" + key: number for key, number in ACTIVATIONS[name].items()}
+    trans_a, trans_b = g.choice([None, 0, 1]), g.choice([None, 0, 1])
+    g.emit(MS + "FusedGemm",
+           [g.add_input([k, "N"] if trans_a else ["N", k], F32), g.weight([n, k] if trans_b else [k, n]),
+            g.weight([n]) if g.coin() else None], activation=name, transA=trans_a, transB=trans_b,
+           alpha=g.choice([None, 0.5]), beta=g.choice([None, 2.0]), **parameters)
+
+
+@microsoft("FusedConv", weight=2)
+def fused_conv(g):
+    x, w, attributes = convolved(g, F32, F32)
+    name = g.choice([None, "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Clip", "HardSigmoid"])
+    numbers = {"LeakyRelu": [0.1], "Clip": [-1.0, 2.0], "HardSigmoid": [0.2, 0.5]}.get(name)
+    inputs = [x, w, g.weight([4]) if g.coin(0.7) else None]
+    if name in (None, "Relu") and g.coin(0.4):
+        inputs[2] = inputs[2] or g.weight([4])
+        inputs.append(g.emit("Conv", inputs, **attributes))
+    g.emit(MS + "FusedConv", inputs, activation=name, activation_params=numbers, **attributes)
+
+
+@generates(MS + "SkipLayerNormalization", MS + "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
+           weight=3)
+def skip_normalization(g):
+    h = g.choice([4, 8, 17])
+    op = g.choice(["SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization"])
+    x = g.add_input([g.choice(["N", 2]), "S", h], F32, False, wild=False)
+    gamma, epsilon = g.weight([h], whole=False, scale=1), {"epsilon": g.choice([None, 1e-5, 1e-3])}
+    if op == "SimplifiedLayerNormalization":
+        return g.emit(op, [x, gamma], axis=g.choice([None, -1, 2]), stash_type=g.choice([None, 1]), **epsilon)
+    skip = g.add_input([d if isinstance(d, int) else {2: "N", h: h}.get(d, "S") for d in x.declared] if x.declared
+                       else dims_of(x), F32, False, wild=False)
+    beta = [g.weight([h], whole=False, scale=1) if g.coin() else None] if op == "SkipLayerNormalization" else []
+    bias = g.weight([h], whole=False, scale=1) if g.coin() else None
+    wanted = {"results": 4, "unused": (1, 2)} if g.coin() else {}
+    return g.emit(MS + op, [x, skip, gamma, *beta, bias], **wanted, **epsilon)
+
+
+def dims_of(v):
+    """The dims of an input by the symbols' names, as it was added with N and S."""
+    return [d if isinstance(d, int) else name for d, name in zip(v.dims(), ("N", "S", None))]
+
+
+@microsoft("EmbedLayerNormalization", weight=2)
+def embed_normalization(g):
+    h, rows = g.choice([4, 8]), 20
+    ids = g.add_input(["N", g.choice(["S", 4])], I32, True, 0, 9)
+    names = [a.shape for a in ids.arrays]
+    def like(low, high):
+        return g.keep(type(ids)(g.fresh("x"), [g.rng.integers(low, high, s).astype(np.int32) for s in names],
+                                g.zeros(), "input"))
+    segments = like(0, 2) if g.coin(0.6) else None
+    tables = [g.weight([n, h], whole=False, scale=1) for n in (rows, rows, 2)]
+    for table in tables:
+        table.kind = "constant"
+    mask = like(0, 2) if g.coin() else None
+    places = like(0, rows) if g.coin(0.4) else None
+    outputs = {"results": 3} if g.coin() else {"results": 2}
+    g.emit(MS + "EmbedLayerNormalization",
+           [ids, segments, *tables[:2], tables[2] if segments is not None else None,
+            g.weight([h], whole=False, scale=1), g.weight([h], whole=False, scale=1), mask, places],
+           epsilon=g.choice([None, 1e-5]), mask_index_type=None if mask is None and places is None else g.choice([None, 1]),
+           **outputs)
