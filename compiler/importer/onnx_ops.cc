@@ -15,12 +15,14 @@ namespace {
 constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ActivationOnnxOps,     //
     AttentionOnnxOps,      //
+    BlocksOnnxOps,         //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
     DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
     FusedOnnxOps,          //
+    HeadsOnnxOps,          //
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
     LossOnnxOps,           //

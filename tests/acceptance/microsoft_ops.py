@@ -39,6 +39,8 @@ def matrix(*dims):
 
 
 HEADS = {"q": matrix("B", "S", 8), "k": matrix("B", "S", 8), "v": matrix("B", "S", 8)}
+CACHE = {"pk": None, "pv": None, "l": (I32, ["B"]), "t": (I32, [1])}
+WEIGHTS = {"a": matrix("N", 16), "b": (U8, [2, 1, 8]), "s": matrix(2, 1)}
 
 # (what the message names, the model)
 REFUSED = [
@@ -49,6 +51,27 @@ REFUSED = [
                                                activation="Gelu")),
     ("inv_std_var", lambda: model_of("SkipLayerNormalization", {n: matrix(*d) for n, d in {
         "x": (1, 2, 4), "s": (1, 2, 4), "g": (4,)}.items()}, ["y", "", "d"])),
+    ("do_rotary", lambda: model_of("Attention", {"x": matrix("B", "S", 4), "w": matrix(4, 24)}, num_heads=1,
+                                   do_rotary=1)),
+    ("past_present_share_buffer", lambda: model_of("Attention", {"x": matrix("B", "S", 4), "w": matrix(4, 24)},
+                                                   num_heads=1, past_present_share_buffer=1)),
+    ("rotary_embedding_dim", lambda: model_of("Attention", {"x": matrix("B", "S", 4), "w": matrix(4, 24)},
+                                              num_heads=1, rotary_embedding_dim=32)),
+    ("an operand of rank 5", lambda: model_of("MultiHeadAttention", {"q": matrix("B", "S", 1, 3, 8)}, num_heads=1)),
+    ("the output qk", lambda: model_of("MultiHeadAttention", HEADS, ["y", "", "", "qk"], num_heads=1)),
+    ("is_packed_batching", lambda: model_of("RotaryEmbedding", {
+        "x": matrix("B", "S", 8), "p": (TensorProto.INT64, [1]), "c": matrix(9, 4), "s": matrix(9, 4)},
+        is_packed_batching=1)),
+    *((f'the attribute "{name}"', lambda name=name: model_of(
+        "GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1, **{name: 1}))
+      for name in ("causal", "kv_cache_bit_width", "qk_output", "sliding_window_cache")),
+    ("local_window_size of 4", lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
+                                                local_window_size=4)),
+    ("smooth_softmax", lambda: model_of("GroupQueryAttention", HEADS | CACHE, num_heads=1, kv_num_heads=1,
+                                        smooth_softmax=1)),
+    ("weights that are packed for a device", lambda: model_of("MatMulNBits", WEIGHTS, K=16, N=2, bits=4,
+                                                              block_size=16, weight_prepacked=1)),
+    ("numbers of 3 bits", lambda: model_of("MatMulNBits", WEIGHTS, K=16, N=2, bits=3, block_size=16)),
     ("no operator of this name", lambda: model_of("NoSuchOperator", {"x": matrix(2)})),
 ]
 

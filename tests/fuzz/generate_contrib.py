@@ -5,7 +5,7 @@ from generate_quantised import SCALES, convolved, quantised, scale_and_zero
 from graph import Skip
 from oracle import MICROSOFT
 from registry import generates
-from tensors import F32, I32, I8, U8
+from tensors import F32, I32, I64, I8, U8
 
 MS = MICROSOFT + "."
 
@@ -192,8 +192,8 @@ def laid(dims, swaps, batches):
     return [dims[2], *dims[:2], dims[3]] if batches else dims
 
 
-ACTIVATIONS = {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "LeakyRelu": {"alpha": 0.1}, "Elu": {"alpha": 0.5},
-               "HardSigmoid": {"alpha": 0.2, "beta": 0.5}, "Selu": {"alpha": 1.5, "gamma": 1.1}}
+ACTIVATIONS = {"Relu": {}, "Tanh": {}, "Sigmoid": {}, "Softplus": {}, "LeakyRelu": {"alpha": 0.1},
+               "Elu": {"alpha": 0.5}, "HardSigmoid": {"alpha": 0.2, "beta": 0.5}, "Selu": {"alpha": 1.5, "gamma": 1.1}}
 
 
 @microsoft("FusedGemm", weight=2)
@@ -257,8 +257,148 @@ def embed_normalization(g):
     mask = like(0, 2) if g.coin() else None
     places = like(0, rows) if g.coin(0.4) else None
     outputs = {"results": 3} if g.coin() else {"results": 2}
+    counts = mask is not None or places is not None
     g.emit(MS + "EmbedLayerNormalization",
            [ids, segments, *tables[:2], tables[2] if segments is not None else None,
             g.weight([h], whole=False, scale=1), g.weight([h], whole=False, scale=1), mask, places],
-           epsilon=g.choice([None, 1e-5]), mask_index_type=None if mask is None and places is None else g.choice([None, 1]),
+           epsilon=g.choice([None, 1e-5]), mask_index_type=g.choice([None, 1]) if counts else None,
            **outputs)
+
+
+# ---- attention
+
+def full(v):
+    """ONNX Runtime's attention divides by the number of sequences."""
+    if not v.full:
+        raise Skip
+    return v
+
+
+def normal(g, dims):
+    return full(g.add_input(dims, F32, False, wild=False))
+
+
+def scale_or_none(g):
+    return g.choice([None, None, 0.5])
+
+
+def key_mask(g, batch, keys):
+    """Flags of keys, of which each row has one."""
+    mask = g.add_input([batch, keys], I32, True, 0, 1)
+    for array in mask.arrays:
+        if not array.shape[1]:
+            raise Skip
+        array[array < 0] = 1
+        array[:, 0] = 1
+    return mask
+
+
+@microsoft("MultiHeadAttention", weight=3)
+def multi_head_attention(g):
+    heads, depth = g.choice([1, 2, 4]), g.choice([2, 8])
+    hidden, keys = heads * depth, g.choice(["S", 3, 5])
+    q, k, v = normal(g, ["N", g.choice(["S", 3]), hidden]), normal(g, ["N", keys, hidden]), normal(g, ["N", keys, hidden])
+    bias = g.weight([3 * hidden], whole=False, scale=1) if g.coin(0.4) else None
+    past = [normal(g, ["N", heads, 4, depth]) for _ in range(2)] if g.coin(0.3) else [None, None]
+    mask = key_mask(g, "N", keys) if past[0] is None and g.coin(0.4) else None
+    if bias is not None:
+        bias.kind = "constant"
+    g.emit(MS + "MultiHeadAttention", [q, k, v, bias, mask, None, *past], 3 if past[0] is not None else 1,
+           num_heads=heads, scale=scale_or_none(g), mask_filter_value=g.choice([None, -5000.0]) if mask else None,
+           unidirectional=g.choice([None, 0, 1]) if keys == "S" and q.dims()[1] == k.dims()[1] else None)
+
+
+@microsoft("Attention", weight=3)
+def attention(g):
+    heads, depth, width = g.choice([1, 2, 4]), g.choice([2, 8]), g.choice([4, 6])
+    hidden = heads * depth
+    x = normal(g, ["N", g.choice(["S", 3]), width])
+    length = "S" if not isinstance(x.dims()[1], int) else x.dims()[1]
+    sizes = g.choice([None, [hidden, hidden, hidden], [hidden, hidden, 2 * hidden]])
+    total = sum(sizes or [hidden] * 3)
+    w, b = g.weight([width, total], whole=False), g.weight([total], whole=False, scale=1) if g.coin(0.8) else None
+    for value in (w, b):
+        if value is not None:
+            value.kind = "constant"
+    past = normal(g, [2, "N", heads, 4, depth]) if sizes is None and g.coin(0.3) else None
+    mask = key_mask(g, "N", length) if past is None and g.coin(0.4) else None
+    g.emit(MS + "Attention", [x, w, b, mask, past], 2 if past is not None else 1, num_heads=heads,
+           qkv_hidden_sizes=sizes, scale=scale_or_none(g), unidirectional=g.choice([None, 0, 1]),
+           mask_filter_value=g.choice([None, -5000.0]) if mask else None)
+
+
+@microsoft("QAttention", weight=2)
+def qattention(g):
+    heads, depth, width = g.choice([1, 2]), g.choice([2, 8]), g.choice([4, 8])
+    hidden = heads * depth
+    x = full(quantised(g, ["N", g.choice(["S", 3]), width], U8))
+    w = g.constant(g.rng.integers(-9, 10, [width, 3 * hidden]), I8)
+    x_scale, x_zero = scale_and_zero(g, U8)
+    w_scale = g.constant(g.rng.choice(SCALES, g.choice([[], [3 * hidden]])), F32)
+    w_zero = g.constant(np.zeros(w_scale.arrays[0].shape), I8)
+    b = g.constant(g.rng.standard_normal([3 * hidden]), F32)
+    length = "S" if not isinstance(x.dims()[1], int) else x.dims()[1]
+    mask = key_mask(g, "N", length) if g.coin(0.4) else None
+    g.emit(MS + "QAttention", [x, w, b, x_scale, w_scale, mask, x_zero, w_zero], num_heads=heads,
+           scale=scale_or_none(g), unidirectional=g.choice([None, 0, 1]),
+           mask_filter_value=g.choice([None, -5000.0]) if mask else None)
+
+
+def angles(g, rows, half):
+    return [g.constant(g.rng.standard_normal([rows, half]), F32) for _ in range(2)]
+
+
+@microsoft("RotaryEmbedding", weight=2)
+def rotary(g):
+    heads, depth = g.choice([1, 2, 4]), g.choice([4, 8])
+    flat = g.coin(0.7)
+    x = normal(g, ["N", "S", heads * depth] if flat else ["N", heads, "S", depth])
+    lengths = [a.shape[1 if flat else 2] for a in x.arrays]
+    if g.coin():
+        positions = g.ints(g.choice([0, 3]))
+    else:
+        positions = g.add_input(["N", "S"], I64, True, 0, 19)
+        for array in positions.arrays:
+            array[array < 0] = 0
+    part = depth // 2 if g.coin(0.3) else None
+    if max(lengths) + 3 > 32:
+        raise Skip
+    caches = angles(g, 32, (part or depth) // 2)
+    g.emit(MS + "RotaryEmbedding", [x, positions, *caches], interleaved=g.choice([None, 0, 1]),
+           num_heads=heads if part or g.coin() else None, rotary_embedding_dim=part, scale=g.choice([None, 1.0]))
+
+
+@microsoft("GroupQueryAttention", weight=3)
+def group_query_attention(g):
+    groups, kv_heads, depth = g.choice([1, 2]), g.choice([1, 2]), g.choice([8, 16])
+    heads, length, past = groups * kv_heads, g.choice([1, 3, 5]), g.choice([None, 4])
+    joined = g.coin(0.3)
+    q = normal(g, ["N", length, (heads + 2 * kv_heads if joined else heads) * depth])
+    k, v = (None, None) if joined else [normal(g, ["N", length, kv_heads * depth]) for _ in range(2)]
+    if past and length > 1:  # (ONNX Runtime takes one new word, or the first ones)
+        raise Skip
+    total = length + (past or 0)
+    cache = [normal(g, ["N", kv_heads, past, depth]) for _ in range(2)] if past else [None, None]
+    seqlens = g.keep(type(q)(g.fresh("x"), [np.full([row["N"]], total - 1, np.int32) for row in g.symbols], g.zeros(),
+                             "input"))
+    rotates = g.choice([None, 0, 1])
+    caches = angles(g, 32, depth // 2) if rotates else [None, None]
+    g.emit(MS + "GroupQueryAttention", [q, k, v, *cache, seqlens, g.constant(total, I32), *caches], 3, num_heads=heads,
+           kv_num_heads=kv_heads, scale=scale_or_none(g), do_rotary=rotates, softcap=g.choice([None, None, 5.0]),
+           rotary_interleaved=g.choice([None, 0, 1]) if rotates else None,
+           local_window_size=g.choice([None, -1]), smooth_softmax=g.choice([None, 0]))
+
+
+# ---- blocks
+
+@microsoft("MatMulNBits", weight=2)
+def matmul_n_bits(g):
+    bits, block, k, n = g.choice([4, 4, 8]), g.choice([16, 32]), g.choice([16, 32, 40, 64]), g.choice([1, 8, 17])
+    blocks = -(-k // block)
+    a = g.add_input(g.choice([["N", k], [2, "S", k]]), F32, True, wild=False)
+    b = g.constant(g.rng.integers(0, 256, [n, blocks, block * bits // 8]), U8)
+    scales = g.constant(g.rng.choice(SCALES, [n, blocks]), F32)
+    zero = g.constant(g.rng.integers(0, 256, [n, (blocks * bits + 7) // 8]), U8) if g.coin() else None
+    bias = g.constant(g.rng.integers(-4, 5, [n]), F32) if g.coin(0.4) else None
+    g.emit(MS + "MatMulNBits", [a, b, scales, zero, None, bias], K=k, N=n, bits=bits, block_size=block,
+           accuracy_level=g.choice([None, 0, 1]))

@@ -19,12 +19,21 @@ NOT_GENERATED = {}
 # Attributes that no generator gives: why.
 STRINGS = "strings are not imported"
 FLOAT8 = "of casts to 8-bit floats alone"
+REFUSED = "refused by name (tests/acceptance/microsoft_ops.py)"
+SHARED = {"do_rotary": REFUSED, "past_present_share_buffer": REFUSED}
+KINDS_OF_CACHES = ("causal", "k_norm_epsilon", "k_quant_type", "kv_cache_bit_width", "q_norm_epsilon",
+                   "qk_norm_epsilon", "qk_output", "sliding_window_cache", "v_quant_type")
 ATTRIBUTES_NOT_GENERATED = {
     "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8, "saturate": FLOAT8},
     "Constant": {"value_string": STRINGS, "value_strings": STRINGS,
                  "sparse_value": "ONNX Runtime takes none"},
     "Range": {"stash_type": "of float16 and bfloat16 alone"},
     "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
+    "com.microsoft.Attention": SHARED | {"rotary_embedding_dim": REFUSED},
+    "com.microsoft.GroupQueryAttention": dict.fromkeys(KINDS_OF_CACHES, REFUSED),
+    "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
+    "com.microsoft.QAttention": SHARED,
+    "com.microsoft.RotaryEmbedding": {"is_packed_batching": REFUSED},
     "QuantizeLinear": {"precision": "float32 is the one precision of what is drawn"},
 }
 

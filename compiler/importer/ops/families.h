@@ -13,12 +13,14 @@ inline constexpr std::string_view kMicrosoft = "com.microsoft";
 
 std::span<const OnnxOpRow> ActivationOnnxOps();
 std::span<const OnnxOpRow> AttentionOnnxOps();
+std::span<const OnnxOpRow> BlocksOnnxOps();
 std::span<const OnnxOpRow> CompositeOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
 std::span<const OnnxOpRow> DynamicShapeOnnxOps();
 std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
 std::span<const OnnxOpRow> FusedOnnxOps();
+std::span<const OnnxOpRow> HeadsOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> LossOnnxOps();

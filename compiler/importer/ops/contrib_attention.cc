@@ -1,0 +1,390 @@
+// com.microsoft's attention, which ONNX Runtime's optimisers and its generative models write: ONNX's Attention of operands
+// that are joined, have biases, or are rotated first, and of masks that are numbers of words or flags.
+#include "compiler/importer/build.h"
+#include "compiler/importer/ops/contrib.h"
+#include "compiler/importer/ops/families.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+const DataType kIndex = DataType::Int(64);
+
+// Returns parts of these lengths of the last axis of x.
+Result<std::vector<Expr>> SplitAt(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& lengths) {
+  const int64_t axis = std::ssize(DimsOf(x)) - 1;
+  ir::AttrList places;
+  int64_t end = 0;
+  for (size_t i = 0; i + 1 < lengths.size(); ++i) places.emplace_back(end += lengths[i]);
+  if (!op::DimsEqual(DimsOf(x).back(), ir::Int64(end + lengths.back()))) {
+    return node.Invalid("the last axis is not as long as its parts");
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr call,
+                         node.Bind("split", {x}, {{"indices_or_sections", std::move(places)}, {"axis", axis}}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> parts, Fields(call));
+  for (Expr& part : parts) part = node.BindValue(part, "part");
+  return parts;
+}
+
+// Returns 0 where a flag is set, and `hidden` elsewhere.
+Result<Expr> HiddenUnless(const NodeImporter& node, Expr flags, double hidden, DataType dtype) {
+  INGOT_ASSIGN_OR_RETURN(const Expr is_seen, CastTo(node, std::move(flags), DataType::Bool()));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr low, node.Scalar(hidden, dtype));
+  return node.Bind("where", {is_seen, zero, low});
+}
+
+// Returns a mask of keys as what is added to the scores [batch, heads, queries, keys]: flags of keys [batch, keys], of
+// queries and keys [batch, queries, keys], or how many keys count [batch].
+Result<Expr> KeyMask(const NodeImporter& node, size_t input, const PrimExpr& num_keys, DataType dtype) {
+  INGOT_ASSIGN_OR_RETURN(Expr mask, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  INGOT_ASSIGN_OR_RETURN(const double hidden, node.Float("mask_filter_value", -10000));
+  const PrimExpr one = ir::Int64(1);
+  if (dims.size() == 1) {
+    INGOT_ASSIGN_OR_RETURN(Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(num_keys), Number(one)},
+                                                  {{"dtype", DTypeOf(mask)}}));
+    INGOT_ASSIGN_OR_RETURN(mask, node.Bind("reshape", {mask, ShapeOf({dims[0], one, one, one})}));
+    INGOT_ASSIGN_OR_RETURN(mask, node.Bind("less", {places, mask}));
+    return HiddenUnless(node, std::move(mask), hidden, dtype);
+  }
+  if (dims.size() != 2 && dims.size() != 3) return node.Unsupported("a mask of rank " + std::to_string(dims.size()));
+  dims.back() = num_keys;
+  mask = WithDims(node, std::move(mask), dims);
+  dims.insert(dims.begin() + 1, one);
+  if (dims.size() == 3) dims.insert(dims.begin() + 1, one);
+  INGOT_ASSIGN_OR_RETURN(mask, node.Bind("reshape", {mask, ShapeOf(dims)}));
+  return HiddenUnless(node, std::move(mask), hidden, dtype);
+}
+
+// What is passed on to ONNX's Attention.
+struct HeadsCall {
+  Expr query, key, value;  // [batch, sequence, heads * depth], or keys and values [batch, heads, sequence, depth]
+  int64_t query_heads = 0, key_heads = 0;
+  size_t mask = 0, bias = 0;  // inputs; 0: there is none
+  Expr past_key, past_value;
+  bool is_causal = false;
+};
+
+// Returns the output, and the keys and values of past and present.
+Result<std::vector<Expr>> AttendTo(const NodeImporter& node, const HeadsCall& call, bool wants_present) {
+  const DataType dtype = DTypeOf(call.query);
+  PrimExpr num_keys = DimsOf(call.key)[DimsOf(call.key).size() == 4 ? 2 : 1];
+  if (call.past_key != nullptr) num_keys = op::SimplifyDim(num_keys + DimsOf(call.past_key)[2]);
+  Expr mask;
+  if (call.mask != 0 && node.HasInput(call.mask)) {
+    INGOT_ASSIGN_OR_RETURN(mask, KeyMask(node, call.mask, num_keys, dtype));
+  }
+  if (call.bias != 0 && node.HasInput(call.bias)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(call.bias));
+    INGOT_RETURN_IF_ERROR(StaticRankDims(node, call.bias).status());
+    if (mask == nullptr) {
+      mask = bias;
+    } else {
+      INGOT_ASSIGN_OR_RETURN(mask, node.Bind("add", {mask, bias}));
+    }
+  }
+  Attributes attributes = Copied(node, {"softcap"});
+  // A scale of 0 is one that is not given.
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 0));
+  if (scale != 0) attributes.push_back(AttributeOf("scale", static_cast<float>(scale)));
+  attributes.push_back(AttributeOf("q_num_heads", call.query_heads));
+  attributes.push_back(AttributeOf("kv_num_heads", call.key_heads));
+  attributes.push_back(AttributeOf("is_causal", int64_t{call.is_causal}));
+  std::vector<std::string> outputs = {"y"};
+  if (wants_present) outputs.insert(outputs.end(), {"present_key", "present_value"});
+  return ApplyAll(node, "Attention", {call.query, call.key, call.value, mask, call.past_key, call.past_value},
+                  std::move(attributes), std::move(outputs));
+}
+
+Result<int64_t> CheckedHeads(const NodeImporter& node, const char* name) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t heads, node.Int(name, 0));
+  if (heads < 1) return node.Invalid(std::string(name) + " is " + std::to_string(heads));
+  return heads;
+}
+
+// Unsupported unless the attribute has the value that stands for nothing special.
+Status RefuseUnless(const NodeImporter& node, const char* name, int64_t value) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t given, node.Int(name, value));
+  return given == value ? Status() : node.Unsupported(std::string(name) + " of " + std::to_string(given));
+}
+
+// ---- Attention and QAttention: one product of the input gives queries, keys and values
+
+// joined: [batch, sequence, queries, keys and values]; past: the input [2, batch, heads, past, depth].
+Outputs AttendJoined(const NodeImporter& node, const Expr& joined, size_t mask, size_t bias, size_t past) {
+  const auto width = ir::AsConstInt(DimsOf(joined).back());
+  if (!width) return node.Unsupported("a hidden size that is symbolic");
+  HeadsCall call;
+  INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
+  call.key_heads = call.query_heads;
+  call.mask = mask;
+  call.bias = bias;
+  INGOT_ASSIGN_OR_RETURN(const int64_t causal, node.Int("unidirectional", 0));
+  call.is_causal = causal != 0;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                         node.Ints("qkv_hidden_sizes", {*width / 3, *width / 3, *width / 3}, 3));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> parts, SplitAt(node, joined, sizes));
+  call.query = parts[0];
+  call.key = parts[1];
+  call.value = parts[2];
+  if (node.HasInput(past)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr both, node.Input(past));
+    INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, past));
+    if (dims.size() != 5) return node.Invalid("expected a past of rank 5");
+    const std::vector<int64_t> axis = {0};
+    for (int64_t i : {0, 1}) {
+      const std::vector<int64_t> begin = {i}, end = {i + 1};
+      INGOT_ASSIGN_OR_RETURN(Expr part,
+                             node.Bind("strided_slice", {both, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+      INGOT_ASSIGN_OR_RETURN(
+          part, node.Bind("reshape", {part, ShapeOf(std::vector<PrimExpr>(dims.begin() + 1, dims.end()))}));
+      (i == 0 ? call.past_key : call.past_value) = part;
+    }
+  }
+  const bool wants_present = WantsOutput(node, 1);
+  INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, AttendTo(node, call, wants_present));
+  if (!wants_present) return results;
+  std::vector<Expr> halves;
+  for (size_t i : {1, 2}) {
+    std::vector<PrimExpr> dims = DimsOf(results[i]);
+    dims.insert(dims.begin(), ir::Int64(1));
+    INGOT_ASSIGN_OR_RETURN(Expr half, node.Bind("reshape", {results[i], ShapeOf(std::move(dims))}));
+    halves.push_back(std::move(half));
+  }
+  INGOT_ASSIGN_OR_RETURN(results[1], node.Bind("concat", {TupleOf(std::move(halves))}, {{"axis", int64_t{0}}}));
+  results.resize(2);
+  return results;
+}
+
+// Inputs: the data, the weights, a bias, a mask, the past, and what is added to the scores.
+Outputs MsAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"do_rotary", "mask_filter_value", "num_heads", "past_present_share_buffer",
+                             "qkv_hidden_sizes", "rotary_embedding_dim", "scale", "unidirectional"}));
+  for (const char* name : {"do_rotary", "past_present_share_buffer", "rotary_embedding_dim"}) {
+    INGOT_RETURN_IF_ERROR(RefuseUnless(node, name, 0));
+  }
+  INGOT_RETURN_IF_ERROR(RefuseInput(node, 6, "past_sequence_length"));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr weights, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(Expr joined, node.Bind("matmul", {x, weights}));
+  if (node.HasInput(2)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(2));
+    INGOT_ASSIGN_OR_RETURN(joined, node.Bind("add", {joined, bias}));
+  }
+  return AttendJoined(node, joined, 3, 5, 4);
+}
+
+// Inputs: the data, the weights, a bias, the scales of data and weights, a mask, their zero points, and the past.
+Outputs QAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(
+      node, {"do_rotary", "mask_filter_value", "num_heads", "past_present_share_buffer", "scale", "unidirectional"}));
+  for (const char* name : {"do_rotary", "past_present_share_buffer"}) {
+    INGOT_RETURN_IF_ERROR(RefuseUnless(node, name, 0));
+  }
+  std::vector<Expr> in;
+  for (size_t i = 0; i < 8; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
+    in.push_back(std::move(input));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr joined, Apply(node, "MatMulInteger", {in[0], in[1], in[6], in[7]}));
+  INGOT_ASSIGN_OR_RETURN(joined, CastTo(node, std::move(joined), DTypeOf(in[3])));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("multiply", {in[3], in[4]}));
+  INGOT_ASSIGN_OR_RETURN(joined, node.Bind("multiply", {joined, scale}));
+  INGOT_ASSIGN_OR_RETURN(joined, node.Bind("add", {joined, in[2]}));
+  return AttendJoined(node, joined, 5, 0, 8);
+}
+
+// ---- MultiHeadAttention
+
+// Inputs: queries, keys, values, a bias of all three, a mask, what is added to the scores, and the past.
+Outputs MultiHeadAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"mask_filter_value", "num_heads", "scale", "unidirectional"}));
+  INGOT_RETURN_IF_ERROR(RefuseInput(node, 8, "past_sequence_length"));
+  INGOT_RETURN_IF_ERROR(RefuseInput(node, 9, "cache_indirection"));
+  INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "qk"));
+  std::vector<Expr> in;
+  for (size_t i : {0, 1, 2}) {
+    if (!node.HasInput(i)) return node.Unsupported("queries, keys and values in one input");
+    INGOT_ASSIGN_OR_RETURN(Expr input, node.Input(i));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, i));
+    if (dims.size() != 3 && (dims.size() != 4 || i == 0)) {
+      return node.Unsupported("an operand of rank " + std::to_string(dims.size()));
+    }
+    in.push_back(std::move(input));
+  }
+  HeadsCall call;
+  INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
+  call.key_heads = call.query_heads;
+  call.mask = 4;
+  call.bias = 5;
+  INGOT_ASSIGN_OR_RETURN(const int64_t causal, node.Int("unidirectional", 0));
+  call.is_causal = causal != 0;
+  if (node.HasInput(4) && DimsOf(in[1]).size() == 4) return node.Unsupported("a mask beside keys of rank 4");
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(3));
+    INGOT_RETURN_IF_ERROR(StaticRankDims(node, 3).status());
+    std::vector<int64_t> lengths;
+    for (const Expr& operand : in) {
+      const auto width = ir::AsConstInt(DimsOf(operand).back());
+      if (!width || DimsOf(operand).size() != 3) return node.Unsupported("a bias of operands of this form");
+      lengths.push_back(*width);
+    }
+    INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> parts, SplitAt(node, bias, lengths));
+    for (size_t i : {0, 1, 2}) {
+      INGOT_ASSIGN_OR_RETURN(in[i], node.Bind("add", {in[i], parts[i]}));
+    }
+  }
+  call.query = in[0];
+  call.key = in[1];
+  call.value = in[2];
+  INGOT_ASSIGN_OR_RETURN(call.past_key, InputOrNull(node, 6));
+  INGOT_ASSIGN_OR_RETURN(call.past_value, InputOrNull(node, 7));
+  for (const Expr& past : {call.past_key, call.past_value}) {
+    if (past != nullptr && KnownTensor(past->type) == nullptr) return node.Unsupported("a past of unknown rank");
+  }
+  return AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2));
+}
+
+// ---- rotations
+
+// Returns the positions of all queries [batch, sequence]: those of an input, or numbers from the first one on.
+Result<Expr> PositionsFrom(const NodeImporter& node, const Expr& first, const PrimExpr& batch, const PrimExpr& length) {
+  INGOT_ASSIGN_OR_RETURN(Expr places, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
+                                                {{"dtype", kIndex}}));
+  INGOT_ASSIGN_OR_RETURN(places, node.Bind("add", {places, first}));
+  return node.Bind("broadcast_to", {places, ShapeOf({batch, length})});
+}
+
+// Inputs: the data, the positions (or the first one), and the cosines and sines of positions.
+Outputs MsRotaryEmbedding(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim", "scale"}));
+  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "is_packed_batching", 0));
+  INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 1));
+  if (scale != 1) return node.Unsupported("a scale");
+  INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  if (dims.size() != 3 && dims.size() != 4) return node.Invalid("expected a rank of 3 or 4");
+  INGOT_ASSIGN_OR_RETURN(Expr positions, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, StaticRankDims(node, 1));
+  const PrimExpr& length = dims[dims.size() - 2];
+  if (given.size() == 1) {
+    positions = WithDims(node, std::move(positions), {ir::Int64(1)});
+    INGOT_ASSIGN_OR_RETURN(positions, CastTo(node, std::move(positions), kIndex));
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, positions, dims[0], length));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(2));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(3));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 2));
+  INGOT_ASSIGN_OR_RETURN(int64_t heads, node.Int("num_heads", 0));
+  if (heads == 0 && dims.size() == 3) {  // the cache is as long as half a head
+    const auto width = ir::AsConstInt(dims[2]), half = ir::AsConstInt(cache.back());
+    if (!width || !half || *half < 1) return node.Unsupported("a number of heads that is symbolic");
+    heads = *width / (2 * *half);
+  }
+  Attributes attributes = Copied(node, {"interleaved", "rotary_embedding_dim"});
+  attributes.push_back(AttributeOf("num_heads", heads));
+  return One(Apply(node, "RotaryEmbedding", {x, cosine, sine, positions}, std::move(attributes)));
+}
+
+// ---- GroupQueryAttention
+
+// Checks that every sequence of the batch has as many keys as there are: seqlens_k counts all but the last one.
+Status MatchLengths(const NodeImporter& node, const PrimExpr& num_keys) {
+  INGOT_ASSIGN_OR_RETURN(Expr lengths, node.Input(5));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 5).status());
+  INGOT_ASSIGN_OR_RETURN(lengths, CastTo(node, std::move(lengths), kIndex));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kIndex));
+  INGOT_ASSIGN_OR_RETURN(lengths, node.Bind("add", {lengths, one}));
+  for (const char* row : {"min", "max"}) {
+    INGOT_ASSIGN_OR_RETURN(Expr extreme, node.Bind(row, {lengths}));
+    INGOT_ASSIGN_OR_RETURN(extreme, node.Bind("reshape", {extreme, ShapeOf({ir::Int64(1)})}));
+    INGOT_ASSIGN_OR_RETURN(const Expr length, node.Bind("tensor_to_shape", {extreme}));
+    node.Match(length, ir::Make<ir::ShapeTypeNode>(std::vector<PrimExpr>{num_keys}));
+  }
+  return Status();
+}
+
+// Rotates the heads of x by the positions from the past's length on, or by those that are given.
+Result<Expr> Rotated(const NodeImporter& node, const Expr& x, int64_t heads, const PrimExpr& past) {
+  INGOT_ASSIGN_OR_RETURN(const Expr cosine, node.Input(7));
+  INGOT_ASSIGN_OR_RETURN(const Expr sine, node.Input(8));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> cache, StaticRankDims(node, 7));
+  const auto half = cache.size() == 2 ? ir::AsConstInt(cache[1]) : std::nullopt;
+  if (!half) return node.Unsupported("a cache of unknown width");
+  INGOT_ASSIGN_OR_RETURN(Expr positions, InputOrNull(node, 9));
+  if (positions == nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const Expr first, node.Bind("shape_to_tensor", {ShapeOf({past})}));
+    INGOT_ASSIGN_OR_RETURN(positions, PositionsFrom(node, first, DimsOf(x)[0], DimsOf(x)[1]));
+  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t interleaved, node.Int("rotary_interleaved", 0));
+  return Apply(node, "RotaryEmbedding", {x, cosine, sine, positions},
+               {AttributeOf("num_heads", heads), AttributeOf("interleaved", interleaved),
+                AttributeOf("rotary_embedding_dim", int64_t{2} * *half)});
+}
+
+// Inputs: queries (or all operands), keys, values, their past, the lengths of the sequences, the caches of rotations, the
+// positions, and what is added to the scores. All sequences of a batch are as long as the data.
+Outputs GroupQueryAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"do_rotary", "kv_num_heads", "local_window_size", "num_heads",
+                                               "rotary_interleaved", "scale", "smooth_softmax", "softcap"}));
+  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "local_window_size", -1));
+  INGOT_RETURN_IF_ERROR(RefuseUnless(node, "smooth_softmax", 0));
+  constexpr const char* kRefused[] = {"head_sink",     "k_scale",       "v_scale",
+                                      "q_norm_weight", "k_norm_weight", "query_seqlens"};
+  for (size_t i = 0; i < std::size(kRefused); ++i) INGOT_RETURN_IF_ERROR(RefuseInput(node, 11 + i, kRefused[i]));
+  INGOT_RETURN_IF_ERROR(RefuseOutput(node, 3, "output_qk"));
+  HeadsCall call;
+  INGOT_ASSIGN_OR_RETURN(call.query_heads, CheckedHeads(node, "num_heads"));
+  INGOT_ASSIGN_OR_RETURN(call.key_heads, CheckedHeads(node, "kv_num_heads"));
+  call.bias = 10;
+  call.is_causal = true;
+  INGOT_ASSIGN_OR_RETURN(call.query, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  if (dims.size() != 3) return node.Invalid("expected queries of rank 3");
+  if (node.HasInput(1)) {
+    INGOT_ASSIGN_OR_RETURN(call.key, node.Input(1));
+    INGOT_ASSIGN_OR_RETURN(call.value, node.Input(2));
+  } else {
+    const auto width = ir::AsConstInt(dims[2]);
+    if (!width) return node.Unsupported("a hidden size that is symbolic");
+    const int64_t depth = *width / (call.query_heads + 2 * call.key_heads);
+    INGOT_ASSIGN_OR_RETURN(
+        const std::vector<Expr> parts,
+        SplitAt(node, call.query, {call.query_heads * depth, call.key_heads * depth, call.key_heads * depth}));
+    call.query = parts[0];
+    call.key = parts[1];
+    call.value = parts[2];
+  }
+  INGOT_ASSIGN_OR_RETURN(call.past_key, InputOrNull(node, 3));
+  INGOT_ASSIGN_OR_RETURN(call.past_value, InputOrNull(node, 4));
+  PrimExpr past = ir::Int64(0);
+  if (call.past_key != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> room, StaticRankDims(node, 3));
+    if (room.size() != 4) return node.Invalid("expected a past of rank 4");
+    past = room[2];
+  }
+  INGOT_RETURN_IF_ERROR(MatchLengths(node, op::SimplifyDim(past + dims[1])));
+  INGOT_ASSIGN_OR_RETURN(const int64_t rotates, node.Int("do_rotary", 0));
+  if (rotates != 0) {
+    INGOT_ASSIGN_OR_RETURN(call.query, Rotated(node, call.query, call.query_heads, past));
+    INGOT_ASSIGN_OR_RETURN(call.key, Rotated(node, call.key, call.key_heads, past));
+  }
+  return AttendTo(node, call, WantsOutput(node, 1) || WantsOutput(node, 2));
+}
+
+constexpr OnnxOpRow kHeadsRows[] = {
+    {"Attention", nullptr, MsAttention, kMicrosoft},
+    {"GroupQueryAttention", nullptr, GroupQueryAttention, kMicrosoft},
+    {"MultiHeadAttention", nullptr, MultiHeadAttention, kMicrosoft},
+    {"QAttention", nullptr, QAttention, kMicrosoft},
+    {"RotaryEmbedding", nullptr, MsRotaryEmbedding, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> HeadsOnnxOps() { return kHeadsRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,120 @@
+// com.microsoft's weights of few bits, quantised in blocks: products with them, and rows gathered from them. The numbers
+// are unpacked by arithmetic on bytes, which folds for constants.
+#include "compiler/importer/build.h"
+#include "compiler/importer/ops/contrib.h"
+#include "compiler/importer/ops/families.h"
+#include "compiler/op/infer.h"
+
+namespace ingot::importer {
+namespace {
+
+// Returns bytes as numbers of 2, 4 or 8 bits, the lowest bits first: the last axis becomes 8 / bits times as long.
+Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t bits) {
+  const DataType uint8 = DataType::UInt(8);
+  if (bits == 8) return bytes;
+  std::vector<PrimExpr> dims = DimsOf(bytes);
+  dims.push_back(ir::Int64(1));
+  INGOT_ASSIGN_OR_RETURN(const Expr apart, node.Bind("reshape", {bytes, ShapeOf(dims)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr mask, node.Scalar(static_cast<double>((1 << bits) - 1), uint8));
+  std::vector<Expr> parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    INGOT_ASSIGN_OR_RETURN(const Expr places, node.Scalar(static_cast<double>(shift), uint8));
+    INGOT_ASSIGN_OR_RETURN(Expr part, node.Bind("right_shift", {apart, places}));
+    INGOT_ASSIGN_OR_RETURN(part, node.Bind("bitwise_and", {part, mask}));
+    parts.push_back(std::move(part));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr joined,
+                         node.Bind("concat", {TupleOf(std::move(parts))}, {{"axis", std::ssize(dims) - 1}}));
+  dims.pop_back();
+  dims.back() = op::SimplifyDim(dims.back() * (8 / bits));
+  return node.Bind("reshape", {joined, ShapeOf(dims)});
+}
+
+// The shape of MatMulNBits's weights: rows [N, K], of which each is a number of blocks.
+struct BlockedRows {
+  int64_t bits, block, columns, rows, blocks;
+};
+Result<BlockedRows> ReadBlocks(const NodeImporter& node) {
+  BlockedRows shape;
+  INGOT_ASSIGN_OR_RETURN(shape.bits, node.Int("bits", 4));
+  INGOT_ASSIGN_OR_RETURN(shape.block, node.Int("block_size", 0));
+  INGOT_ASSIGN_OR_RETURN(shape.columns, node.Int("K", 0));
+  INGOT_ASSIGN_OR_RETURN(shape.rows, node.Int("N", 0));
+  constexpr int64_t kMost = int64_t{1} << 31;
+  if (shape.bits != 2 && shape.bits != 4 && shape.bits != 8) {
+    return node.Unsupported("numbers of " + std::to_string(shape.bits) + " bits");
+  }
+  const bool fits = shape.block >= 8 && shape.block <= kMost && shape.columns > 0 && shape.columns <= kMost &&
+                    shape.rows > 0 && shape.rows <= kMost;
+  if (!fits) return node.Invalid("K, N or block_size is no length");
+  shape.blocks = (shape.columns + shape.block - 1) / shape.block;
+  return shape;
+}
+
+// Returns an input of one number per block as [N, blocks, 1] of floats: packed like the weights if it is of bytes.
+Result<Expr> PerBlock(const NodeImporter& node, size_t input, const BlockedRows& shape, DataType dtype) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
+  const PrimExpr rows = ir::Int64(shape.rows), blocks = ir::Int64(shape.blocks), one = ir::Int64(1);
+  if (DTypeOf(x) == DataType::UInt(8)) {
+    const int64_t bytes = (shape.blocks * shape.bits + 7) / 8;
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({rows, ir::Int64(bytes)})}));
+    INGOT_ASSIGN_OR_RETURN(x, UnpackedBits(node, x, shape.bits));
+    const std::vector<int64_t> axis = {1}, begin = {0}, end = {shape.blocks};
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+  }
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
+  return node.Bind("reshape", {x, ShapeOf({rows, blocks, one})});
+}
+
+// Inputs: A, the packed rows of B transposed, their scales, their zero points (or half of the range), and a bias.
+Outputs MatMulNBits(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t prepacked, node.Int("weight_prepacked", 0));
+  if (prepacked != 0) return node.Unsupported("weights that are packed for a device");
+  INGOT_RETURN_IF_ERROR(RefuseInput(node, 4, "g_idx"));
+  INGOT_ASSIGN_OR_RETURN(const BlockedRows shape, ReadBlocks(node));
+  INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> packed, StaticRankDims(node, 1));
+  const PrimExpr rows = ir::Int64(shape.rows);
+  const int64_t bytes = shape.blocks * shape.block * shape.bits / 8;
+  if (DTypeOf(b) != DataType::UInt(8) || !op::DimsEqual(Product(packed), ir::Int64(shape.rows * bytes))) {
+    return node.Invalid("the weights are not as long as K and N say");
+  }
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(bytes)})}));
+  INGOT_ASSIGN_OR_RETURN(b, UnpackedBits(node, b, shape.bits));
+  INGOT_ASSIGN_OR_RETURN(b,
+                         node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks), ir::Int64(shape.block)})}));
+  INGOT_ASSIGN_OR_RETURN(b, CastTo(node, std::move(b), *type->dtype));
+  Expr zero;
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(zero, PerBlock(node, 3, shape, *type->dtype));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(static_cast<double>(1 << (shape.bits - 1)), *type->dtype));
+  }
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("subtract", {b, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, PerBlock(node, 2, shape, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("multiply", {b, scale}));
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks * shape.block)})}));
+  if (shape.blocks * shape.block != shape.columns) {
+    const std::vector<int64_t> axis = {1}, begin = {0}, end = {shape.columns};
+    INGOT_ASSIGN_OR_RETURN(b, node.Bind("strided_slice", {b, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+  }
+  INGOT_ASSIGN_OR_RETURN(b, node.Bind("permute_dims", {b}, {{"axes", AttrValue::Ints({1, 0})}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr product, node.Bind("matmul", {a, b}));
+  if (!node.HasInput(5)) return One(product);
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, node.Input(5));
+  return One(node.Call("add", {product, bias}));
+}
+
+constexpr OnnxOpRow kBlocksRows[] = {
+    {"MatMulNBits", nullptr, MatMulNBits, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> BlocksOnnxOps() { return kBlocksRows; }
+
+}  // namespace ingot::importer
