@@ -220,6 +220,14 @@ def fused_conv(g):
     g.emit(MS + "FusedConv", inputs, activation=name, activation_params=numbers, **attributes)
 
 
+@microsoft("NhwcConv")
+def nhwc_conv(g):
+    x, w, attributes = convolved(g, F32, F32)
+    n, c, h, s = [d if isinstance(d, int) else name for d, name in zip(x.dims(), ("N", None, None, "S"))]
+    picture = g.add_input([n, h, s, c], F32, True, wild=False)
+    g.emit(MS + "NhwcConv", [picture, w, g.weight([4]) if g.coin(0.7) else None], **attributes)
+
+
 @generates(MS + "SkipLayerNormalization", MS + "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
            weight=3)
 def skip_normalization(g):
@@ -297,7 +305,7 @@ def key_mask(g, batch, keys):
 def multi_head_attention(g):
     heads, depth = g.choice([1, 2, 4]), g.choice([2, 8])
     hidden, keys = heads * depth, g.choice(["S", 3, 5])
-    q, k, v = normal(g, ["N", g.choice(["S", 3]), hidden]), normal(g, ["N", keys, hidden]), normal(g, ["N", keys, hidden])
+    q, k, v = [normal(g, ["N", length, hidden]) for length in (g.choice(["S", 3]), keys, keys)]
     bias = g.weight([3 * hidden], whole=False, scale=1) if g.coin(0.4) else None
     past = [normal(g, ["N", heads, 4, depth]) for _ in range(2)] if g.coin(0.3) else [None, None]
     mask = key_mask(g, "N", keys) if past[0] is None and g.coin(0.4) else None
@@ -402,3 +410,14 @@ def matmul_n_bits(g):
     bias = g.constant(g.rng.integers(-4, 5, [n]), F32) if g.coin(0.4) else None
     g.emit(MS + "MatMulNBits", [a, b, scales, zero, None, bias], K=k, N=n, bits=bits, block_size=block,
            accuracy_level=g.choice([None, 0, 1]))
+
+
+@microsoft("GatherBlockQuantized")
+def gather_block_quantized(g):
+    bits, block, blocks, rows = g.choice([4, 8]), g.choice([16, 32]), g.choice([1, 2, 3]), 9
+    table = g.constant(g.rng.integers(0, 256, [rows, blocks * block * bits // 8]), U8)
+    scales = g.constant(g.rng.choice(SCALES, [rows, blocks]), F32)
+    zero = g.constant(g.rng.integers(0, 256, [rows, (blocks * bits + 7) // 8]), U8) if g.coin() else None
+    places = g.add_input(g.choice([["N"], ["N", "S"], [3]]), g.choice([I64, I32]), True, 0, rows - 1)
+    g.emit(MS + "GatherBlockQuantized", [table, places, scales, zero], bits=bits, block_size=block,
+           gather_axis=g.choice([None, 0]), quantize_axis=g.choice([1, -1, None]))

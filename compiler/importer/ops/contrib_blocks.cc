@@ -34,7 +34,7 @@ Result<Expr> UnpackedBits(const NodeImporter& node, const Expr& bytes, int64_t b
 struct BlockedRows {
   int64_t bits, block, columns, rows, blocks;
 };
-Result<BlockedRows> ReadBlocks(const NodeImporter& node) {
+Result<BlockedRows> ReadBlockedRows(const NodeImporter& node) {
   BlockedRows shape;
   INGOT_ASSIGN_OR_RETURN(shape.bits, node.Int("bits", 4));
   INGOT_ASSIGN_OR_RETURN(shape.block, node.Int("block_size", 0));
@@ -73,7 +73,7 @@ Outputs MatMulNBits(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t prepacked, node.Int("weight_prepacked", 0));
   if (prepacked != 0) return node.Unsupported("weights that are packed for a device");
   INGOT_RETURN_IF_ERROR(RefuseInput(node, 4, "g_idx"));
-  INGOT_ASSIGN_OR_RETURN(const BlockedRows shape, ReadBlocks(node));
+  INGOT_ASSIGN_OR_RETURN(const BlockedRows shape, ReadBlockedRows(node));
   INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(Expr b, node.Input(1));
@@ -109,7 +109,63 @@ Outputs MatMulNBits(const NodeImporter& node) {
   return One(node.Call("add", {product, bias}));
 }
 
+// Rows of a table of which each is a number of blocks. Inputs: the table, the places, the scales, and the zero points
+// (or half of the range of packed bytes).
+Outputs GatherBlockQuantized(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"bits", "block_size", "gather_axis", "quantize_axis"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t block, node.Int("block_size", 128));
+  INGOT_ASSIGN_OR_RETURN(const int64_t bits, node.Int("bits", 4));
+  INGOT_ASSIGN_OR_RETURN(const int64_t gather, node.Int("gather_axis", 0));
+  INGOT_ASSIGN_OR_RETURN(int64_t quantised, node.Int("quantize_axis", 1));
+  INGOT_ASSIGN_OR_RETURN(Expr data, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  const int64_t rank = std::ssize(dims);
+  INGOT_ASSIGN_OR_RETURN(quantised, NormaliseAxis(node, quantised, rank));
+  const bool is_bytes = DTypeOf(data) == DataType::UInt(8);
+  if (gather != 0 || quantised == 0) return node.Unsupported("a gather_axis that is not 0, or blocks along it");
+  if (!is_bytes || quantised != rank - 1) return node.Unsupported("a table that is not of packed bytes");
+  if (bits != 4 && bits != 8) return node.Unsupported("numbers of " + std::to_string(bits) + " bits");
+  if (block < 16) return node.Invalid("block_size is " + std::to_string(block));
+  INGOT_ASSIGN_OR_RETURN(const Expr places, node.Input(1));
+  const auto rows = [&](size_t input) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr table, node.Input(input));
+    INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
+    return node.Bind("take", {table, places}, {{"axis", int64_t{0}}});
+  };
+  INGOT_ASSIGN_OR_RETURN(data, rows(0));
+  INGOT_ASSIGN_OR_RETURN(data, UnpackedBits(node, data, bits));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, rows(2));
+  const DataType dtype = DTypeOf(scale);
+  INGOT_ASSIGN_OR_RETURN(data, CastTo(node, std::move(data), dtype));
+  const std::vector<PrimExpr> whole = DimsOf(data);
+  std::vector<PrimExpr> blocked = DimsOf(scale), apart = blocked;
+  if (blocked.empty() || !op::DimsEqual(blocked.back() * block, whole.back())) {
+    return node.Unsupported("blocks of " + std::to_string(block) + " that do not divide their axis");
+  }
+  apart.push_back(ir::Int64(block));
+  blocked.push_back(ir::Int64(1));
+  INGOT_ASSIGN_OR_RETURN(data, node.Bind("reshape", {data, ShapeOf(apart)}));
+  Expr zero;
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(zero, rows(3));
+    INGOT_ASSIGN_OR_RETURN(zero, UnpackedBits(node, zero, bits));
+    const std::vector<int64_t> axis = {std::ssize(blocked) - 2}, begin = {0};
+    INGOT_ASSIGN_OR_RETURN(zero,
+                           node.Bind("strided_slice", {zero, PrimTuple(axis), PrimTuple(begin),
+                                                       PrimTuple(std::vector<PrimExpr>{blocked[blocked.size() - 2]})}));
+    INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), dtype));
+    INGOT_ASSIGN_OR_RETURN(zero, node.Bind("reshape", {zero, ShapeOf(blocked)}));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(static_cast<double>(1 << (bits - 1)), dtype));
+  }
+  INGOT_ASSIGN_OR_RETURN(data, node.Bind("subtract", {data, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Bind("reshape", {scale, ShapeOf(blocked)}));
+  INGOT_ASSIGN_OR_RETURN(data, node.Bind("multiply", {data, factor}));
+  return One(ReshapeTo(node, std::move(data), whole));
+}
+
 constexpr OnnxOpRow kBlocksRows[] = {
+    {"GatherBlockQuantized", nullptr, GatherBlockQuantized, kMicrosoft},
     {"MatMulNBits", nullptr, MatMulNBits, kMicrosoft},
 };
 

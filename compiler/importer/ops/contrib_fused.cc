@@ -145,6 +145,26 @@ Outputs FusedConv(const NodeImporter& node) {
   return One(ConvActivated(node, y));
 }
 
+// A convolution of a picture whose channels come last; the weights are those of Conv.
+Outputs NhwcConv(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}));
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  const int64_t rank = std::ssize(dims);
+  if (rank < 3) return node.Invalid("expected a picture, got rank " + std::to_string(rank));
+  std::vector<int64_t> to_front = {0, rank - 1}, to_end = {0};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) {
+    to_front.push_back(axis);
+    to_end.push_back(axis + 1);
+  }
+  to_end.push_back(1);
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(to_front)}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr weight, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const Expr bias, InputOrNull(node, 2));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "Conv", {x, weight, bias}, node.node().attributes));
+  return One(node.Call("permute_dims", {y}, {{"axes", AttrValue::Ints(to_end)}}));
+}
+
 // ---- normalisations
 
 Outputs SimplifiedLayerNormalization(const NodeImporter& node) {
@@ -242,6 +262,7 @@ constexpr OnnxOpRow kFusedRows[] = {
     {"FusedGemm", nullptr, FusedGemm, kMicrosoft},
     {"FusedMatMul", nullptr, FusedMatMul, kMicrosoft},
     {"Gelu", nullptr, GeluOfSum<false>, kMicrosoft},
+    {"NhwcConv", nullptr, NhwcConv, kMicrosoft},
     {"QuickGelu", nullptr, QuickGelu, kMicrosoft},
     // ONNX Runtime writes it in ONNX's own domain, which lacks it.
     {"SimplifiedLayerNormalization", nullptr, SimplifiedLayerNormalization},

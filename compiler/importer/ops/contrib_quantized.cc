@@ -131,8 +131,8 @@ Outputs QLinearBinary(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, kOp, {a, b}));
   return RoundedSum(node, y, 6);
 }
-constexpr char kAdd[] = "Add";
-constexpr char kMul[] = "Mul";
+constexpr char kQLinearAdd[] = "Add";
+constexpr char kQLinearMul[] = "Mul";
 
 Outputs QLinearSigmoid(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
@@ -200,8 +200,8 @@ Outputs QLinearPool(const NodeImporter& node) {
   }
   return sums_first ? RoundedSum(node, y, 3) : Quantised(node, y, 3, 0);
 }
-constexpr char kAveragePool[] = "AveragePool";
-constexpr char kGlobalAveragePool[] = "GlobalAveragePool";
+constexpr char kQLinearAverage[] = "AveragePool";
+constexpr char kQLinearGlobal[] = "GlobalAveragePool";
 
 // ---- LSTM
 
@@ -255,12 +255,12 @@ constexpr OnnxOpRow kQLinearRows[] = {
     {"DynamicQuantizeMatMul", nullptr, DynamicQuantizeMatMul, kMicrosoft},
     {"MatMulIntegerToFloat", nullptr, MatMulIntegerToFloat, kMicrosoft},
     {"QGemm", nullptr, QGemm, kMicrosoft},
-    {"QLinearAdd", nullptr, QLinearBinary<kAdd>, kMicrosoft},
-    {"QLinearAveragePool", nullptr, QLinearPool<kAveragePool, true>, kMicrosoft},
+    {"QLinearAdd", nullptr, QLinearBinary<kQLinearAdd>, kMicrosoft},
+    {"QLinearAveragePool", nullptr, QLinearPool<kQLinearAverage, true>, kMicrosoft},
     {"QLinearConcat", nullptr, QLinearConcat, kMicrosoft},
-    {"QLinearGlobalAveragePool", nullptr, QLinearPool<kGlobalAveragePool, false>, kMicrosoft},
+    {"QLinearGlobalAveragePool", nullptr, QLinearPool<kQLinearGlobal, false>, kMicrosoft},
     {"QLinearLeakyRelu", nullptr, QLinearLeakyRelu, kMicrosoft},
-    {"QLinearMul", nullptr, QLinearBinary<kMul>, kMicrosoft},
+    {"QLinearMul", nullptr, QLinearBinary<kQLinearMul>, kMicrosoft},
     {"QLinearSigmoid", nullptr, QLinearSigmoid, kMicrosoft},
     {"QLinearSoftmax", nullptr, QLinearSoftmax, kMicrosoft},
 };
