@@ -345,6 +345,12 @@ def center_of_a_long_formula():
                    "shape": ints(6, 3)}, opset=18)
 
 
+def sum_of_an_expanded_number():
+    """As many equal terms as a vector has lanes are not one term."""
+    return Recipe([node("Expand", ["x", "s"], ["e"]), node("ReduceSum", ["e", "axes"], ["y"])],
+                  {"x": ([], np.asarray(3, np.float32))}, {"s": ints(16, 17, 3), "axes": ints(0)})
+
+
 def parameters_of_length_one_when_run():
     """A normalisation's scale and slopes whose lengths have symbols of their own: equal, or 1 and repeated."""
     nodes = [node("LayerNormalization", ["x", "scale", "bias"], ["a"]), node("PRelu", ["a", "slope"], ["y"])]
@@ -371,7 +377,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
-           transposed_convolution_of_infinite_weights, center_of_a_long_formula]
+           transposed_convolution_of_infinite_weights, center_of_a_long_formula,
+           sum_of_an_expanded_number]
 
 
 def expected(recipe):

@@ -8,7 +8,7 @@
 //     load, no integer division); it stays one with a condition per lane (masked loads) if its loads are vectors;
 //     otherwise the lanes are computed one by one and joined by a Shuffle;
 //   - an If whose condition differs between lanes stays one if it holds only stores of vectors (masked);
-//   - a reduction of all lanes into one element joins the lanes first;
+//   - a reduction of all lanes into one element joins the lanes first, or is a serial loop where all lanes are equal;
 //   - two vectorized loops around a store that loads along the outer one are a square that is transposed in registers;
 //   - anything else, and anything with an effect, runs as a serial loop.
 // It comes before unrolling (one body instead of many) and after partitioning, which leaves few such conditions.
@@ -50,6 +50,27 @@ bool SafeToEvaluate(const PrimExpr& expr) {
   SafetyCheck check;
   check.VisitPrim(expr);
   return check.safe;
+}
+
+bool LoadsFrom(const Buffer& buffer, const PrimExpr& expr) {
+  class Finder : public PrimVisitor {
+   public:
+    explicit Finder(const Buffer& wanted) : wanted_(wanted) {}
+    bool found = false;
+
+   protected:
+    using PrimVisitor::Visit;
+    void Visit(const BufferLoadNode& load) override {
+      found |= load.buffer.same_as(wanted_);
+      PrimVisitor::Visit(load);
+    }
+
+   private:
+    const Buffer& wanted_;
+  };
+  Finder finder(buffer);
+  finder.VisitPrim(expr);
+  return finder.found;
 }
 
 // Whether a vector may be computed for some of its lanes only: its loads are vectors (masked), or of one element that
@@ -162,7 +183,11 @@ class Vectorizer : public StmtMutator {
       const std::optional<PrimExpr> joined = JoinLanes(*store);
       return joined ? Stmt(Make<BufferStoreNode>(store->buffer, *joined, *indices)) : Serial(store);
     }
-    if (vector_place) value = Widen(value, lanes_);
+    if (vector_place) {
+      value = Widen(value, lanes_);
+    } else if (LoadsFrom(store->buffer, value)) {  // what one lane writes, the next one reads
+      return Serial(store);
+    }
     return Make<BufferStoreNode>(store->buffer, std::move(value), *indices);
   }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {

@@ -160,6 +160,15 @@ PrimFunc Interleave(int64_t rests, int64_t shift, PrimExpr columns) {
   return te::CreatePrimFunc({x, y, z});
 }
 
+// The sum of as many equal numbers as a vector has lanes.
+PrimFunc SumOfEqual(PrimExpr rows, int64_t count) {
+  const te::Tensor x = te::Placeholder({rows}, kFloat, "X");
+  const IterVar k = te::ReduceAxis(Int64(count), "k");
+  const te::Tensor y = te::Compute(
+      {rows}, [&](const Indices& i) { return te::Sum(x(i[0]), {k}); }, "sum");
+  return te::CreatePrimFunc({x, y});
+}
+
 PrimFunc ScaleOfChannels(PrimExpr c, PrimExpr h, PrimExpr w) {
   const te::Tensor x = te::Placeholder({c, h, w}, kFloat, "X"),
                    s = te::Placeholder({c, Int64(1), Int64(1)}, kFloat, "S");
@@ -263,6 +272,8 @@ std::vector<Case> AllCases() {
        1,
        {{{1, 32, 64}, {1, 64, 32}, {1, 64, 32}}}},
       {"transpose, symbolic", TransposeInner(c(2), c(24), N()), 1, {{{2, 24, 21}, {2, 21, 24}, {2, 21, 24}}}},
+      {"sum of equal elements", SumOfEqual(c(5), 16), 1, {{{5}, {5}}}},
+      {"sum of equal elements, symbolic rows", SumOfEqual(N(), 8), 1, {{{3}, {3}}}},
       {"interleave", Interleave(2, 1, c(43)), 1, {{{3, 2, 22}, {3, 43}, {3, 43}}}},
       {"interleave, symbolic",
        Interleave(3, 0, N()),
