@@ -33,6 +33,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
     ResizeOnnxOps,         //
+    SignalOnnxOps,         //
     StreamingOnnxOps,      //
     TransformOnnxOps,      //
     VisionOnnxOps,         //

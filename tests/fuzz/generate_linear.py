@@ -369,3 +369,30 @@ def recurrent(g):
         attributes["input_forget"] = g.choice([0, 1])
     outputs = 3 if op == "LSTM" and g.coin() else 2
     g.emit(op, inputs if op == "LSTM" else inputs[:6], outputs, unused=g.choice([(), (0,), ()]), **attributes)
+
+
+@generates("DFT")
+def dft(g):
+    g.schema("DFT")
+    inverse, onesided = g.choice([None, 0]), g.choice([None, 0, 1])
+    parts = 1 if onesided else g.choice([1, 2])
+    n = g.choice([4, 7, 16])
+    dims, axis = g.choice([([2, n, parts], 1), (["N", n, parts], 1), (["N", n, 3, parts], 1),
+                           (["N", "S", n, parts], 2)])
+    v = g.add_input(dims, F32, False, wild=False)
+    length = g.constant(g.choice([n, n + 3, n - 2]), I64) if g.coin(0.4) else None
+    if g.opset < 20:
+        return g.emit("DFT", [v, length], axis=axis, inverse=inverse, onesided=onesided)
+    g.emit("DFT", [v, length, g.constant(g.choice([axis, axis - len(dims)]), I64)], inverse=inverse, onesided=onesided)
+
+
+@generates("STFT")
+def stft(g):
+    g.schema("STFT")
+    n, step = g.choice([4, 6, 8]), g.choice([1, 2, 3])
+    v = g.add_input([g.choice(["N", 2]), g.choice([9, 16]), 1], F32, False, wild=False)
+    window = g.weight([n], whole=False, scale=1) if g.coin(0.6) else None
+    if window is not None:
+        window.kind = "constant"
+    length = g.constant(n, I64) if window is None or g.coin() else None
+    g.emit("STFT", [v, g.constant(step, I64), window, length], onesided=g.choice([None, 0, 1]))

@@ -42,7 +42,7 @@ SUMS = frozenset("""Add Sub Mul Sum MatMul Gemm Conv ConvTranspose CumSum Reduce
     ReduceMean Div""".split())
 RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log ReduceL2 ReduceProd CumProd".split())
 NORMALISED = frozenset("""BatchNormalization LayerNormalization InstanceNormalization GroupNormalization
-    RMSNormalization LpNormalization MeanVarianceNormalization LSTM GRU RNN Attention LRN""".split())
+    RMSNormalization LpNormalization DFT STFT MeanVarianceNormalization LSTM GRU RNN Attention LRN""".split())
 # Their weights come from coordinates, which round before they are multiplied by lengths.
 SAMPLED = frozenset("Resize Upsample GridSample RoiAlign AffineGrid".split())
 # What their bodies compute may be larger than the result.

@@ -31,6 +31,7 @@ std::span<const OnnxOpRow> QuantizationOnnxOps();
 std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();
 std::span<const OnnxOpRow> ResizeOnnxOps();
+std::span<const OnnxOpRow> SignalOnnxOps();
 std::span<const OnnxOpRow> StreamingOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
 std::span<const OnnxOpRow> VisionOnnxOps();
