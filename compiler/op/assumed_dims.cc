@@ -305,6 +305,15 @@ void RoiAlign(Assumptions& a) {
   for (const ir::PrimExpr& dim : a.dims(0)) a.AtLeast(dim, ir::Int64(1));
 }
 
+// Every node has a feature, a threshold and three children; there is a node, and a column that it reads.
+void TreeLeaves(Assumptions& a) {
+  a.Equal({1, 0}, {2, 0});
+  a.Equal({1, 0}, {3, 0});
+  a.Is({3, 1}, 3);
+  a.AtLeast(a.dims(0)[1], ir::Int64(1));
+  a.AtLeast(a.dims(1)[0], ir::Int64(1));
+}
+
 void NonMaximumSuppression(Assumptions& a) {
   a.Equal({0, 0}, {1, 0});
   a.Equal({0, 1}, {1, 2});
@@ -366,6 +375,7 @@ constexpr struct {
     {"scatter_nd", ScatterNd},
     {"squeeze", Squeeze},
     {"topk", TopK},
+    {"tree_leaves", TreeLeaves},
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},
     {"vision.roi_align", RoiAlign},
     {"where", Broadcast},

@@ -25,6 +25,7 @@ std::vector<OpRow> ConvolutionOps();    // convolution and pooling
 std::vector<OpRow> PoolIndicesOps();    // where the values of a max pool come from
 std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
+std::vector<OpRow> TreeOps();           // decision trees
 std::vector<OpRow> VisionOps();         // object detection
 std::vector<OpRow> ResizeOps();         // resize, grid sampling
 std::vector<OpRow> ControlOps();        // closures, messages, assertions, shapes out of tensors

@@ -313,6 +313,21 @@ def grid_sample(c, x):
     return onnx.reference.ReferenceEvaluator(model).run(None, feeds)[0]
 
 
+def tree_leaves(c, x):
+    data, features, thresholds, children, roots = x
+    leaves = np.zeros((len(data), len(roots)), np.int64)
+    for i, row in enumerate(wide(data)):
+        for j, node in enumerate(roots.tolist()):
+            for _ in range(c["attrs"]["depth"]):
+                if node < 0:
+                    break
+                node = min(node, len(features) - 1)
+                value = row[np.clip(features[node], 0, data.shape[1] - 1)]
+                node = int(children[node][2 if np.isnan(value) else int(not value <= thresholds[node])])
+            leaves[i, j] = -1 - node if node < 0 else 0
+    return leaves
+
+
 def roi_align(c, x):
     """ONNX's reference evaluation."""
     a = c["attrs"]
@@ -898,6 +913,7 @@ ORACLES = {
     "nn.hardmax": hardmax,
     "image.resize": resize,
     "image.grid_sample": grid_sample,
+    "tree_leaves": tree_leaves,
     "vision.roi_align": roi_align,
     **{f"nn.conv{n}d": conv for n in (1, 2, 3)},
     **{f"nn.conv{n}d_transpose": conv_transpose for n in (1, 2, 3)},
