@@ -26,6 +26,8 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
     LossOnnxOps,           //
+    MlFeatureOnnxOps,      //
+    MlLinearOnnxOps,       //
     NormalizationOnnxOps,  //
     PaddingOnnxOps,        //
     QLinearOnnxOps,        //
@@ -36,6 +38,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     SignalOnnxOps,         //
     StreamingOnnxOps,      //
     TransformOnnxOps,      //
+    TreeOnnxOps,           //
     VisionOnnxOps,         //
 };
 

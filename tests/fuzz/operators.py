@@ -4,17 +4,18 @@ import generate_contrib
 import generate_control
 import generate_elementwise
 import generate_linear
+import generate_ml
 import generate_movement
 import generate_quantised
 import generate_reduce
 import generate_vision
 from registry import GENERATORS
 
-MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_movement,
+MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_ml, generate_movement,
            generate_quantised, generate_reduce, generate_vision)
 
 # Operators that vm-compile imports and no generator makes: why.
-NOT_GENERATED = {}
+NOT_GENERATED = {"ai.onnx.ml.ZipMap": "its result is no tensor in ONNX Runtime (tests/acceptance/ml_ops.py)"}
 
 # Attributes that no generator gives: why.
 STRINGS = "strings are not imported"
@@ -34,6 +35,14 @@ ATTRIBUTES_NOT_GENERATED = {
     "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
     "com.microsoft.QAttention": SHARED,
     "com.microsoft.RotaryEmbedding": {"is_packed_batching": REFUSED},
+    **{f"ai.onnx.ml.{name}": {attribute: "refused by name" for attribute in attributes.split()}
+       for name, attributes in {
+        "Imputer": "imputed_value_int64s replaced_value_int64",
+        "LinearClassifier": "classlabels_strings",
+        "TreeEnsembleClassifier": "classlabels_strings base_values_as_tensor class_weights_as_tensor "
+                                  "nodes_hitrates_as_tensor nodes_values_as_tensor",
+        "TreeEnsembleRegressor": "base_values_as_tensor nodes_hitrates_as_tensor nodes_values_as_tensor "
+                                 "target_weights_as_tensor"}.items()},
     "QuantizeLinear": {"precision": "float32 is the one precision of what is drawn"},
 }
 

@@ -50,6 +50,7 @@ BODIES = frozenset("If Loop Scan SequenceMap".split())
 
 
 MICROSOFT = "com.microsoft"
+MACHINE_LEARNING = "ai.onnx.ml"
 
 
 def name_of(proto):
@@ -107,6 +108,8 @@ def make_model(graph, opset, functions=()):
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid("local", 1)] if functions else [])
     if any(node.domain == MICROSOFT for part in [graph, *functions] for node in part.node):
         imports.append(helper.make_opsetid(MICROSOFT, 1))
+    if any(node.domain == MACHINE_LEARNING for part in [graph, *functions] for node in part.node):
+        imports.append(helper.make_opsetid(MACHINE_LEARNING, 3))
     model = helper.make_model(graph, opset_imports=imports, functions=list(functions))
     model.ir_version = 8 if opset < 19 else 10
     return model

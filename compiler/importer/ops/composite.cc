@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
@@ -16,13 +15,6 @@ namespace {
 Result<DataType> DtypeOf(const NodeImporter& node, size_t input) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
   return *type->dtype;
-}
-
-template <typename T>
-Expr ConstantOf(DataType dtype, std::vector<int64_t> dims, const std::vector<T>& values) {
-  std::vector<std::byte> bytes(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)));
 }
 
 // ---- conversions and comparisons

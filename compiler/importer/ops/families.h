@@ -24,6 +24,8 @@ std::span<const OnnxOpRow> HeadsOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
 std::span<const OnnxOpRow> LinearOnnxOps();
 std::span<const OnnxOpRow> LossOnnxOps();
+std::span<const OnnxOpRow> MlFeatureOnnxOps();
+std::span<const OnnxOpRow> MlLinearOnnxOps();
 std::span<const OnnxOpRow> NormalizationOnnxOps();
 std::span<const OnnxOpRow> PaddingOnnxOps();
 std::span<const OnnxOpRow> QLinearOnnxOps();
@@ -34,6 +36,7 @@ std::span<const OnnxOpRow> ResizeOnnxOps();
 std::span<const OnnxOpRow> SignalOnnxOps();
 std::span<const OnnxOpRow> StreamingOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
+std::span<const OnnxOpRow> TreeOnnxOps();
 std::span<const OnnxOpRow> VisionOnnxOps();
 
 }  // namespace ingot::importer

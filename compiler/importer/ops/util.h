@@ -1,7 +1,9 @@
 // Helpers for the importers of several families.
 #pragma once
 
+#include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/importer/onnx_ops.h"
@@ -23,6 +25,13 @@ Result<Expr> CastTo(const NodeImporter& node, Expr x, DataType dtype);
 // The dims and the dtype of a tensor, both of which must be known.
 const std::vector<PrimExpr>& DimsOf(const Expr& x);
 DataType DTypeOf(const Expr& x);
+// Returns a constant of these elements, of which the dtype is that of T.
+template <typename T>
+Expr ConstantOf(DataType dtype, std::vector<int64_t> dims, const std::vector<T>& values) {
+  std::vector<std::byte> bytes(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)));
+}
 Expr ShapeOf(std::vector<PrimExpr> dims);
 // Returns numbers as a tuple, the form of a slice's bounds.
 Expr PrimTuple(const std::vector<PrimExpr>& values);

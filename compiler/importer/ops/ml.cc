@@ -1,0 +1,96 @@
+// Attributes, labels and scores of ai.onnx.ml.
+#include "compiler/importer/ops/ml.h"
+
+namespace ingot::importer {
+namespace {
+
+// As ONNX Runtime has it: 0 stays 0 and has no part in the sum.
+Result<Expr> SoftmaxOfNonZeros(const NodeImporter& node, const Expr& scores) {
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-7f, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr greatest,
+                         node.Bind("max", {scores}, {{"axis", AttrValue::Ints({1})}, {"keepdims", true}}));
+  INGOT_ASSIGN_OR_RETURN(Expr shifted, node.Bind("subtract", {scores, greatest}));
+  INGOT_ASSIGN_OR_RETURN(shifted, node.Bind("exp", {shifted}));
+  INGOT_ASSIGN_OR_RETURN(Expr size, node.Bind("abs", {scores}));
+  INGOT_ASSIGN_OR_RETURN(const Expr counts, node.Bind("greater", {size, tiny}));
+  INGOT_ASSIGN_OR_RETURN(const Expr parts, node.Bind("where", {counts, shifted, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr sum,
+                         node.Bind("sum", {parts}, {{"axis", AttrValue::Ints({1})}, {"keepdims", true}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr shares, node.Bind("divide", {parts, sum}));
+  return node.Bind("where", {counts, shares, zero});
+}
+
+}  // namespace
+
+Result<std::vector<float>> FloatsOf(const NodeImporter& node, std::string_view name) {
+  const OnnxAttribute* attribute = node.FindAttr(name);
+  if (attribute == nullptr) return std::vector<float>();
+  if (const auto* values = std::get_if<std::vector<float>>(&attribute->value)) return *values;
+  const auto* ints = std::get_if<std::vector<int64_t>>(&attribute->value);
+  if (ints != nullptr && ints->empty()) return std::vector<float>();
+  return node.Invalid("attribute \"" + std::string(name) + "\": expected floats");
+}
+
+Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const OnnxAttribute* attribute = node.FindAttr(name);
+    if (attribute == nullptr) continue;
+    const auto* strings = std::get_if<std::vector<std::string>>(&attribute->value);
+    if (strings == nullptr || !strings->empty()) {
+      return node.Unsupported("strings in the attribute \"" + std::string(name) + "\"");
+    }
+  }
+  return Status();
+}
+
+Status CheckLength(const NodeImporter& node, std::string_view name, size_t length, size_t expected) {
+  if (length == expected) return Status();
+  return node.Invalid("attribute \"" + std::string(name) + "\": expected " + std::to_string(expected) +
+                      " elements, got " + std::to_string(length));
+}
+
+Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims) {
+  return ConstantOf(DataType::Float(32), std::move(dims), values);
+}
+
+Result<Expr> Rows(const NodeImporter& node, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+  if (dims.empty() || dims.size() > 2) {
+    return node.Invalid("expected a vector or a matrix, got rank " + std::to_string(dims.size()));
+  }
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), DataType::Float(32)));
+  if (dims.size() == 2) return x;
+  return node.Bind("reshape", {std::move(x), ShapeOf({ir::Int64(1), dims[0]})});
+}
+
+Result<int64_t> ColumnsOf(const NodeImporter& node, const Expr& matrix) {
+  const std::optional<int64_t> columns = ir::AsConstInt(DimsOf(matrix).back());
+  if (!columns) return node.Unsupported("a number of features that only run time knows; give it with --input-shape");
+  return *columns;
+}
+
+Result<Expr> PostTransform(const NodeImporter& node, Expr scores) {
+  INGOT_ASSIGN_OR_RETURN(const std::string name, node.String("post_transform", "NONE"));
+  if (name == "NONE") return scores;
+  if (name == "LOGISTIC") return node.Bind("sigmoid", {std::move(scores)});
+  if (name == "SOFTMAX") return node.Bind("nn.softmax", {std::move(scores)}, {{"axis", int64_t{1}}});
+  if (name == "SOFTMAX_ZERO") return SoftmaxOfNonZeros(node, scores);
+  return node.Unsupported("post_transform \"" + name + "\"");
+}
+
+Result<Expr> LabelsOf(const NodeImporter& node, const std::vector<int64_t>& labels, Expr classes) {
+  const Expr table = ConstantOf(DataType::Int(64), {static_cast<int64_t>(labels.size())}, labels);
+  return node.Bind("take", {table, std::move(classes)}, {{"axis", int64_t{0}}});
+}
+
+Result<Expr> BestClass(const NodeImporter& node, const Expr& scores) {
+  return Apply(node, "ArgMax", {scores}, {AttributeOf<int64_t>("axis", 1), AttributeOf<int64_t>("keepdims", 0)});
+}
+
+Result<Expr> Beside(const NodeImporter& node, const Expr& a, const Expr& b) {
+  return Apply(node, "Concat", {a, b}, {AttributeOf<int64_t>("axis", -1)});
+}
+
+}  // namespace ingot::importer

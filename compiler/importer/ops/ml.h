@@ -1,0 +1,38 @@
+// What the importers of ai.onnx.ml share: attributes, labels and what becomes of scores. The semantics are those of
+// ONNX's Operators-ml.md; where it leaves something open, what ONNX Runtime computes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/importer/ops/contrib.h"
+#include "compiler/importer/ops/util.h"
+
+namespace ingot::importer {
+
+// The domain of what scikit-learn's converters write.
+inline constexpr std::string_view kMachineLearning = "ai.onnx.ml";
+
+// Returns the numbers of an attribute, none if it is left out.
+Result<std::vector<float>> FloatsOf(const NodeImporter& node, std::string_view name);
+// Unsupported if one of these attributes has strings, or is the type of an attribute that is no string.
+Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names);
+// An error unless the attribute has as many elements as it must have.
+Status CheckLength(const NodeImporter& node, std::string_view name, size_t length, size_t expected);
+Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims);
+// Returns an input as float32 of rank 2, in which a vector is one row.
+Result<Expr> Rows(const NodeImporter& node, size_t input);
+// Returns the number of columns of a matrix; unsupported if it is no constant.
+Result<int64_t> ColumnsOf(const NodeImporter& node, const Expr& matrix);
+
+// What an attribute post_transform makes of scores [n, classes].
+Result<Expr> PostTransform(const NodeImporter& node, Expr scores);
+// Returns the labels of classes, int64 [n]: classlabels_ints, or classlabels_int64s, by these indices of classes.
+Result<Expr> LabelsOf(const NodeImporter& node, const std::vector<int64_t>& labels, Expr classes);
+// Returns the place of the greatest score of each row, int64 [n].
+Result<Expr> BestClass(const NodeImporter& node, const Expr& scores);
+// Returns a value beside another along the last axis.
+Result<Expr> Beside(const NodeImporter& node, const Expr& a, const Expr& b);
+
+}  // namespace ingot::importer

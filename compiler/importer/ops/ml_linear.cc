@@ -1,0 +1,61 @@
+// Linear models and support vector regression: products with constant matrices.
+#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/ml.h"
+
+namespace ingot::importer {
+namespace {
+
+// x [n, columns] times the transposed rows [count, columns].
+Result<Expr> TimesRows(const NodeImporter& node, const Expr& x, const std::vector<float>& rows, int64_t columns) {
+  const auto count = static_cast<int64_t>(rows.size()) / columns;
+  INGOT_ASSIGN_OR_RETURN(const Expr turned, node.Bind("permute_dims", {FloatConstant(rows, {count, columns})},
+                                                      {{"axes", AttrValue::Ints({1, 0})}}));
+  return node.Bind("matmul", {x, turned});
+}
+
+// coefficients * x + intercepts, [n, count].
+Result<Expr> LinearScores(const NodeImporter& node, std::optional<int64_t> count) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> intercepts, FloatsOf(node, "intercepts"));
+  const auto size = static_cast<int64_t>(coefficients.size());
+  if (columns < 1 || size < 1 || size % columns != 0 || (count && (*count < 1 || size / columns != *count))) {
+    return node.Invalid("attribute \"coefficients\": " + std::to_string(size) + " elements for " +
+                        std::to_string(columns) + " features");
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, TimesRows(node, x, coefficients, columns));
+  if (intercepts.empty()) return scores;
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "intercepts", intercepts.size(), static_cast<size_t>(size / columns)));
+  return node.Bind("add", {scores, FloatConstant(intercepts, {size / columns})});
+}
+
+Outputs LinearRegressor(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("targets", 1));
+  INGOT_ASSIGN_OR_RETURN(Expr scores, LinearScores(node, targets));
+  return One(PostTransform(node, std::move(scores)));
+}
+
+Outputs LinearClassifier(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_ints", {}));
+  INGOT_ASSIGN_OR_RETURN(Expr scores, LinearScores(node, std::nullopt));
+  const int64_t count = *ir::AsConstInt(DimsOf(scores)[1]);
+  if (count == 1) return node.Unsupported("the coefficients of one class");
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "classlabels_ints", labels.size(), static_cast<size_t>(count)));
+  INGOT_ASSIGN_OR_RETURN(const Expr best, BestClass(node, scores));
+  INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, best));
+  INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));
+  return std::vector<Expr>{label, scores};
+}
+
+constexpr OnnxOpRow kMlLinearRows[] = {
+    {"LinearClassifier", nullptr, LinearClassifier, kMachineLearning},
+    {"LinearRegressor", nullptr, LinearRegressor, kMachineLearning},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> MlLinearOnnxOps() { return kMlLinearRows; }
+
+}  // namespace ingot::importer

@@ -1,0 +1,360 @@
+// Ensembles of decision trees. Their nodes become those of the operator tree_leaves, which asks x <= threshold alone:
+// every other mode is that with other children, another threshold or a second node. The leaves' weights are summed.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/ml.h"
+
+namespace ingot::importer {
+namespace {
+
+// Nodes of all trees, as tree_leaves takes them: a child below 0 is the leaf -1 - child.
+struct Forest {
+  std::vector<int32_t> features, children, roots;  // children: of x <= threshold, of x > threshold, of NaN
+  std::vector<float> thresholds;
+  std::map<std::pair<int64_t, int64_t>, int32_t> leaves;  // by tree and node
+  int64_t depth = 0;
+
+  int32_t Add(int64_t feature, float threshold, int32_t yes, int32_t no, bool nan_is_yes) {
+    features.push_back(static_cast<int32_t>(feature));
+    thresholds.push_back(threshold);
+    children.insert(children.end(), {yes, no, nan_is_yes ? yes : no});
+    return static_cast<int32_t>(features.size()) - 1;
+  }
+  void Set(int32_t node, float threshold, int32_t yes, int32_t no, bool nan_is_yes) {
+    thresholds[static_cast<size_t>(node)] = threshold;
+    int32_t* own = &children[3 * static_cast<size_t>(node)];
+    own[0] = yes, own[1] = no, own[2] = nan_is_yes ? yes : no;
+  }
+};
+
+// The greatest number below v; nothing is <= NaN.
+float Below(float v) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  return v == -infinity ? std::numeric_limits<float>::quiet_NaN() : std::nextafter(v, -infinity);
+}
+
+// Makes the node ask `x mode v`, which is its place `at` in the forest; false for an unknown mode.
+bool SetTest(Forest& forest, int32_t at, const std::string& mode, float v, int32_t yes, int32_t no, bool nan_is_yes) {
+  if (mode == "BRANCH_LEQ") {
+    forest.Set(at, v, yes, no, nan_is_yes);
+  } else if (mode == "BRANCH_LT") {
+    forest.Set(at, Below(v), yes, no, nan_is_yes);
+  } else if (mode == "BRANCH_GT") {
+    forest.Set(at, v, no, yes, !nan_is_yes);
+  } else if (mode == "BRANCH_GTE") {
+    forest.Set(at, Below(v), no, yes, !nan_is_yes);
+  } else if (mode == "BRANCH_EQ" || mode == "BRANCH_NEQ") {
+    if (mode == "BRANCH_NEQ") {
+      std::swap(yes, no);
+      nan_is_yes = false;  // NaN is unlike every number
+    }
+    const int32_t second = forest.Add(forest.features[static_cast<size_t>(at)], Below(v), no, yes, false);
+    forest.Set(at, v, second, no, nan_is_yes);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Finds the longest way from a node to a leaf; an error if nodes form a cycle.
+Status FindDepth(const NodeImporter& node, Forest& forest) {
+  constexpr int64_t kUnseen = -1, kOpen = -2;
+  std::vector<int64_t> depths(forest.features.size(), kUnseen);
+  for (size_t first = 0; first < depths.size(); ++first) {
+    std::vector<size_t> way = {first};
+    while (!way.empty()) {
+      const size_t at = way.back();
+      const bool is_first_visit = depths[at] == kUnseen;
+      if (!is_first_visit && depths[at] != kOpen) {
+        way.pop_back();
+        continue;
+      }
+      depths[at] = kOpen;
+      int64_t below = 0;
+      bool is_ready = true;
+      for (size_t i = 0; i < 2; ++i) {
+        const int32_t child = forest.children[3 * at + i];
+        if (child < 0) continue;
+        const int64_t depth = depths[static_cast<size_t>(child)];
+        if (depth == kOpen) return node.Invalid("the nodes of a tree form a cycle");
+        if (depth == kUnseen) {
+          way.push_back(static_cast<size_t>(child));
+          is_ready = false;
+          break;
+        }
+        below = std::max(below, depth);
+      }
+      if (!is_ready) continue;
+      depths[at] = below + 1;
+      forest.depth = std::max(forest.depth, below + 1);
+      way.pop_back();
+    }
+  }
+  return Status();
+}
+
+// The attributes nodes_* of ai.onnx.ml 1 to 4, one element per node.
+struct NodeAttributes {
+  std::vector<int64_t> trees, ids, features, yes, no, nan_is_yes;
+  std::vector<float> values;
+  std::vector<std::string> modes;
+};
+
+Result<NodeAttributes> ReadNodes(const NodeImporter& node, int64_t columns) {
+  NodeAttributes nodes;
+  INGOT_ASSIGN_OR_RETURN(nodes.trees, node.Ints("nodes_treeids", {}));
+  const auto count = static_cast<int64_t>(nodes.trees.size());
+  if (count == 0) return node.Invalid("an ensemble without nodes");
+  INGOT_ASSIGN_OR_RETURN(nodes.ids, node.Ints("nodes_nodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(nodes.features, node.Ints("nodes_featureids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(nodes.yes, node.Ints("nodes_truenodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(nodes.no, node.Ints("nodes_falsenodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(nodes.nan_is_yes, node.Ints("nodes_missing_value_tracks_true", {}));
+  if (nodes.nan_is_yes.empty()) nodes.nan_is_yes.resize(nodes.trees.size(), 0);
+  INGOT_ASSIGN_OR_RETURN(nodes.values, FloatsOf(node, "nodes_values"));
+  const OnnxAttribute* modes = node.FindAttr("nodes_modes");
+  const auto* names = modes != nullptr ? std::get_if<std::vector<std::string>>(&modes->value) : nullptr;
+  if (names == nullptr) return node.Invalid("attribute \"nodes_modes\": expected strings");
+  nodes.modes = *names;
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_values", nodes.values.size(), nodes.trees.size()));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_modes", nodes.modes.size(), nodes.trees.size()));
+  INGOT_RETURN_IF_ERROR(
+      CheckLength(node, "nodes_missing_value_tracks_true", nodes.nan_is_yes.size(), nodes.trees.size()));
+  for (size_t i = 0; i < nodes.trees.size(); ++i) {
+    const int64_t feature = nodes.features[i];
+    if (nodes.modes[i] != "LEAF" && (feature < 0 || feature >= columns)) {
+      return node.Invalid("a node reads the feature " + std::to_string(feature) + " of " + std::to_string(columns));
+    }
+  }
+  return nodes;
+}
+
+// Adds the roots: the node of each tree that is nobody's child, in the order of the trees' first nodes.
+Status AddRoots(const NodeImporter& node, const NodeAttributes& nodes, const std::vector<int32_t>& places,
+                const std::set<std::pair<int64_t, int64_t>>& inner, Forest& forest) {
+  std::set<int64_t> trees, with_root;
+  for (size_t i = 0; i < nodes.trees.size(); ++i) {
+    trees.insert(nodes.trees[i]);
+    if (inner.contains({nodes.trees[i], nodes.ids[i]})) continue;
+    if (!with_root.insert(nodes.trees[i]).second) {
+      return node.Invalid("the tree " + std::to_string(nodes.trees[i]) + " has more than one root");
+    }
+    forest.roots.push_back(places[i]);
+  }
+  if (with_root.size() != trees.size()) return node.Invalid("a tree without a root: its nodes form a cycle");
+  return Status();
+}
+
+Result<Forest> ReadForest(const NodeImporter& node, int64_t columns) {
+  INGOT_ASSIGN_OR_RETURN(const NodeAttributes nodes, ReadNodes(node, columns));
+  Forest forest;
+  std::map<std::pair<int64_t, int64_t>, int32_t> by_id;
+  std::vector<int32_t> places;
+  for (size_t i = 0; i < nodes.trees.size(); ++i) {
+    const std::pair key(nodes.trees[i], nodes.ids[i]);
+    const bool is_leaf = nodes.modes[i] == "LEAF";
+    const auto leaf = static_cast<int32_t>(forest.leaves.size());
+    places.push_back(is_leaf ? -1 - leaf : forest.Add(nodes.features[i], 0, -1, -1, false));
+    if (is_leaf) forest.leaves[key] = leaf;
+    if (!by_id.emplace(key, places.back()).second) {
+      return node.Invalid("two nodes " + std::to_string(key.second) + " in the tree " + std::to_string(key.first));
+    }
+  }
+  std::set<std::pair<int64_t, int64_t>> inner;
+  for (size_t i = 0; i < nodes.trees.size(); ++i) {
+    if (places[i] < 0) continue;
+    int32_t children[2];
+    for (const int64_t id : {nodes.yes[i], nodes.no[i]}) {
+      const auto child = by_id.find({nodes.trees[i], id});
+      if (child == by_id.end()) {
+        return node.Invalid("a node's child " + std::to_string(id) + " is not in the tree " +
+                            std::to_string(nodes.trees[i]));
+      }
+      children[id == nodes.yes[i] ? 0 : 1] = child->second;
+      inner.insert(child->first);
+    }
+    if (nodes.yes[i] == nodes.no[i]) children[1] = children[0];
+    if (!SetTest(forest, places[i], nodes.modes[i], nodes.values[i], children[0], children[1],
+                 nodes.nan_is_yes[i] != 0)) {
+      return node.Unsupported("nodes of the mode \"" + nodes.modes[i] + "\"");
+    }
+  }
+  INGOT_RETURN_IF_ERROR(AddRoots(node, nodes, places, inner, forest));
+  INGOT_RETURN_IF_ERROR(FindDepth(node, forest));
+  if (forest.features.empty()) forest.Add(0, 0, -1, -1, false);  // all roots are leaves; nothing reads it
+  return forest;
+}
+
+// The weights of leaves, as the attributes with this prefix ("class" or "target") say them.
+struct LeafWeights {
+  std::vector<float> values;  // [leaves, width]
+  std::vector<bool> is_given;
+  std::set<int64_t> ids;
+  bool is_positive = true;  // all of them
+};
+Result<LeafWeights> ReadLeafWeights(const NodeImporter& node, const Forest& forest, const std::string& prefix,
+                                    int64_t width) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> trees, node.Ints(prefix + "_treeids", {}));
+  const auto count = static_cast<int64_t>(trees.size());
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> nodes, node.Ints(prefix + "_nodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, node.Ints(prefix + "_ids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> given, FloatsOf(node, prefix + "_weights"));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, prefix + "_weights", given.size(), trees.size()));
+  LeafWeights weights;
+  const size_t size = forest.leaves.size() * static_cast<size_t>(width);
+  weights.values.resize(size, 0);
+  weights.is_given.resize(size, false);
+  for (size_t i = 0; i < trees.size(); ++i) {
+    const auto leaf = forest.leaves.find({trees[i], nodes[i]});
+    if (leaf == forest.leaves.end()) {
+      return node.Invalid("a weight of the node " + std::to_string(nodes[i]) + " of the tree " +
+                          std::to_string(trees[i]) + ", which is no leaf");
+    }
+    if (ids[i] < 0 || ids[i] >= width) {
+      return node.Invalid("attribute \"" + prefix + "_ids\": " + std::to_string(ids[i]) + " of " +
+                          std::to_string(width));
+    }
+    const size_t at = static_cast<size_t>(leaf->second * width + ids[i]);
+    weights.values[at] += given[i];
+    weights.is_given[at] = true;
+    weights.ids.insert(ids[i]);
+    weights.is_positive &= given[i] >= 0;
+  }
+  return weights;
+}
+
+Result<Expr> LeavesOf(const NodeImporter& node, const Expr& x, const Forest& forest) {
+  const DataType index = DataType::Int(32);
+  const auto nodes = static_cast<int64_t>(forest.features.size());
+  return node.Bind("tree_leaves",
+                   {x, ConstantOf(index, {nodes}, forest.features), FloatConstant(forest.thresholds, {nodes}),
+                    ConstantOf(index, {nodes, 3}, forest.children),
+                    ConstantOf(index, {static_cast<int64_t>(forest.roots.size())}, forest.roots)},
+                   {{"depth", forest.depth}});
+}
+
+// Joins the weights [n, trees, width] of the leaves that rows reach.
+Result<Expr> Joined(const NodeImporter& node, const Expr& leaves, const std::vector<float>& weights, int64_t width,
+                    const char* row) {
+  const Expr table = FloatConstant(weights, {static_cast<int64_t>(weights.size()) / width, width});
+  INGOT_ASSIGN_OR_RETURN(const Expr reached, node.Bind("take", {table, leaves}, {{"axis", int64_t{0}}}));
+  return node.Bind(row, {reached}, {{"axis", AttrValue::Ints({1})}});
+}
+
+Result<Expr> WithBase(const NodeImporter& node, Expr scores, const std::vector<float>& base) {
+  if (base.empty()) return scores;
+  return node.Bind("add", {std::move(scores), FloatConstant(base, {static_cast<int64_t>(base.size())})});
+}
+
+// Float64 thresholds and weights are not supported: inputs are float32 here.
+Result<Expr> InputOfTrees(const NodeImporter& node) {
+  for (const OnnxAttribute& attribute : node.node().attributes) {
+    if (attribute.name.ends_with("_as_tensor")) return node.Unsupported("the attribute \"" + attribute.name + "\"");
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  if (*type->dtype == DataType::Float(64)) return node.Unsupported("features of float64");
+  return Rows(node, 0);
+}
+
+Outputs TreeEnsembleRegressor(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node));
+  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("n_targets", 1));
+  INGOT_ASSIGN_OR_RETURN(const std::string aggregate, node.String("aggregate_function", "SUM"));
+  if (targets < 1 || targets > 1 << 20) return node.Invalid("n_targets is " + std::to_string(targets));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node, columns));
+  INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "target", targets));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
+  if (!base.empty()) {
+    INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), static_cast<size_t>(targets)));
+  }
+  const bool is_extreme = aggregate == "MIN" || aggregate == "MAX";
+  if (!is_extreme && aggregate != "SUM" && aggregate != "AVERAGE") {
+    return node.Unsupported("aggregate_function \"" + aggregate + "\"");
+  }
+  if (is_extreme && std::ranges::count(weights.is_given, false) != 0) {
+    return node.Unsupported("aggregate_function \"" + aggregate + "\" of leaves without a weight for each target");
+  }
+  if (aggregate == "AVERAGE") {
+    for (float& weight : weights.values) weight /= static_cast<float>(forest.roots.size());
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
+  const char* row = aggregate == "MIN" ? "min" : aggregate == "MAX" ? "max" : "sum";
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Joined(node, leaves, weights.values, targets, row));
+  INGOT_ASSIGN_OR_RETURN(scores, WithBase(node, std::move(scores), base));
+  return One(PostTransform(node, std::move(scores)));
+}
+
+// Two classes, of which the leaves know one: its score decides. The scores of the second class alone stand beside 0;
+// those that are named the first one's are the second one's, too, and the first class has what is left.
+Outputs OneScore(const NodeImporter& node, const Expr& score, bool is_positive, bool is_second_given,
+                 const std::vector<int64_t>& labels) {
+  INGOT_ASSIGN_OR_RETURN(const std::string name, node.String("post_transform", "NONE"));
+  if (name != "NONE" && name != "LOGISTIC") {
+    return node.Unsupported("post_transform \"" + name + "\" of one score for two classes");
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr limit, node.Scalar(is_positive ? 0.5 : 0, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(Expr is_second, node.Bind("greater", {score, limit}));
+  INGOT_ASSIGN_OR_RETURN(is_second, node.Bind("astype", {is_second}, {{"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(is_second, node.Bind("reshape", {is_second, ShapeOf({DimsOf(score)[0]})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, is_second));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, DataType::Float(32)));
+  Expr first;
+  if (is_second_given) {
+    INGOT_ASSIGN_OR_RETURN(first, node.Bind("multiply", {score, zero}));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(first, node.Bind("subtract", {is_positive && name == "NONE" ? one : zero, score}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Beside(node, first, score));
+  INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));
+  return std::vector<Expr>{label, scores};
+}
+
+Outputs TreeEnsembleClassifier(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node));
+  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_int64s", {}));
+  const auto classes = static_cast<int64_t>(labels.size());
+  if (classes < 2) return node.Unsupported("less than two classes");
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node, columns));
+  INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "class", classes));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
+  INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
+  if (classes == 2 && weights.ids.size() == 1) {
+    const auto known = static_cast<size_t>(*weights.ids.begin());
+    std::vector<float> own;
+    for (size_t i = known; i < weights.values.size(); i += 2) own.push_back(weights.values[i]);
+    if (known != 0 && !base.empty()) return node.Unsupported("base_values beside weights of the second class alone");
+    if (base.size() > 1) return node.Unsupported("two base_values for one score");
+    INGOT_ASSIGN_OR_RETURN(Expr score, Joined(node, leaves, own, 1, "sum"));
+    INGOT_ASSIGN_OR_RETURN(score, WithBase(node, std::move(score), base));
+    return OneScore(node, score, weights.is_positive, known == 1, labels);
+  }
+  if (!base.empty()) {
+    INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), labels.size()));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Joined(node, leaves, weights.values, classes, "sum"));
+  INGOT_ASSIGN_OR_RETURN(scores, WithBase(node, std::move(scores), base));
+  INGOT_ASSIGN_OR_RETURN(const Expr best, BestClass(node, scores));
+  INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, best));
+  INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));
+  return std::vector<Expr>{label, scores};
+}
+
+constexpr OnnxOpRow kTreeRows[] = {
+    {"TreeEnsembleClassifier", nullptr, TreeEnsembleClassifier, kMachineLearning},
+    {"TreeEnsembleRegressor", nullptr, TreeEnsembleRegressor, kMachineLearning},
+};
+
+}  // namespace
+
+std::span<const OnnxOpRow> TreeOnnxOps() { return kTreeRows; }
+
+}  // namespace ingot::importer

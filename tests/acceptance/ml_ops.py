@@ -1,0 +1,233 @@
+"""ai.onnx.ml beside ONNX Runtime: drawn trees, linear models and steps of pipelines, at two sizes of the batch; and
+what is malformed or not supported is refused by its name.
+
+usage: ml_ops.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+ML, UNSUPPORTED, BAD = "ai.onnx.ml", 8, (1, 3)
+MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+COLUMNS = 6
+
+
+def model_of(op, outputs=("y",), inputs=None, columns=COLUMNS, batch="N", **attributes):
+    """A model of one node of x [batch, columns]; inputs: (element type, dims) by name of more of them."""
+    inputs = {"x": (TensorProto.FLOAT, [batch, columns]), **(inputs or {})}
+    node = helper.make_node(op, list(inputs), list(outputs), domain=ML, name="n", **attributes)
+    graph = helper.make_graph([node], "one", [helper.make_tensor_value_info(n, *kind) for n, kind in inputs.items()],
+                              [onnx.ValueInfoProto(name=name) for name in outputs])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 3)]
+    return helper.make_model(graph, ir_version=9, opset_imports=opsets)
+
+
+def runtime(model):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def draw_trees(rng, width, trees=5, deepest=5, modes=MODES, prefix="target", one_id=None):
+    """The attributes of an ensemble. Thresholds are halves, which x hits at times."""
+    nodes = {name: [] for name in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids",
+                                   "falsenodeids", "missing_value_tracks_true")}
+    weights = {name: [] for name in ("treeids", "nodeids", "ids", "weights")}
+
+    def grow(tree, depth):
+        at = len([t for t in nodes["treeids"] if t == tree])
+        is_leaf = depth == deepest or depth > 0 and rng.random() < 0.2 or tree == 3
+        row = dict(treeids=tree, nodeids=at, featureids=0 if is_leaf else int(rng.integers(COLUMNS)),
+                   values=float(rng.integers(-4, 5)) / 2, modes="LEAF" if is_leaf else str(rng.choice(modes)),
+                   truenodeids=0, falsenodeids=0, missing_value_tracks_true=int(rng.integers(2)))
+        for name, value in row.items():
+            nodes[name].append(value)
+        place = len(nodes["treeids"]) - 1
+        if is_leaf:
+            for i in range(width) if one_id is None else [one_id]:
+                for name, value in zip(weights, (tree, at, i, float(np.float32(rng.random() / trees)))):
+                    weights[name].append(value)
+            return at
+        nodes["truenodeids"][place] = grow(tree, depth + 1)
+        nodes["falsenodeids"][place] = grow(tree, depth + 1)
+        return at
+
+    for tree in range(trees):
+        grow(tree, 0)
+    return {**{"nodes_" + n: v for n, v in nodes.items()}, **{f"{prefix}_{n}": v for n, v in weights.items()}}
+
+
+def draw_rows(rng, rows, columns=COLUMNS, with_nan=True):
+    x = (rng.integers(-6, 7, [rows, columns]) / 2).astype(np.float32)
+    if with_nan:
+        x[rng.random(x.shape) < 0.1] = np.nan
+    return x
+
+
+class MlOps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.rng = np.random.default_rng(7)
+
+    def compile(self, model):
+        onnx.save(model, self.folder / "model.onnx")
+        return subprocess.run([BIN / "vm-compile", self.folder / "model.onnx", "-o", self.folder / "model.ingot"],
+                              capture_output=True, text=True, timeout=240)
+
+    def run_vm(self, feeds, *options):
+        np.savez(self.folder / "in.npz", **feeds)
+        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz", "--output",
+                              f"@{self.folder / 'out.npz'}", *options], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return np.load(self.folder / "out.npz")
+
+    def compare(self, model, draws, tolerance=1e-5):
+        made = self.compile(model)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        oracle = runtime(model)
+        for feeds in draws:
+            got = self.run_vm(feeds)
+            for output, value in zip(oracle.get_outputs(), oracle.run(None, feeds)):
+                self.assertEqual(got[output.name].shape, value.shape)
+                self.assertEqual(got[output.name].dtype, value.dtype)
+                np.testing.assert_allclose(got[output.name], value, rtol=tolerance, atol=tolerance)
+
+    def check(self, op, outputs=("y",), with_nan=False, **attributes):
+        """With a free batch at two sizes, and with a static one."""
+        rows = [{"x": draw_rows(self.rng, n, with_nan=with_nan)} for n in (1, 37)]
+        self.compare(model_of(op, outputs, **attributes), rows)
+        self.compare(model_of(op, outputs, batch=37, **attributes), rows[1:])
+
+    def test_trees_give_numbers(self):
+        for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+            with self.subTest(aggregate):
+                self.check("TreeEnsembleRegressor", with_nan=True, n_targets=2, aggregate_function=aggregate,
+                           base_values=[0.5, -0.25], **draw_trees(self.rng, 2))
+        for mode in MODES:
+            with self.subTest(mode):
+                self.check("TreeEnsembleRegressor", with_nan=True, n_targets=1,
+                           **draw_trees(self.rng, 1, modes=[mode]))
+
+    def test_trees_give_classes(self):
+        for post in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
+            with self.subTest(post):
+                self.check("TreeEnsembleClassifier", ("label", "scores"), with_nan=True, post_transform=post,
+                           classlabels_int64s=[3, -7, 10, 4], **draw_trees(self.rng, 4, prefix="class"))
+        for one_id, base in ((0, {}), (1, {}), (0, {"base_values": [-0.75]})):
+            for post in ("NONE", "LOGISTIC"):
+                with self.subTest(one_id=one_id, post=post, base=base):
+                    attributes = draw_trees(self.rng, 2, prefix="class", one_id=one_id)
+                    self.check("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=[5, 2],
+                               post_transform=post, **base, **attributes)
+                    attributes["class_weights"] = [w - 0.1 for w in attributes["class_weights"]]
+                    self.check("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=[5, 2],
+                               post_transform=post, **base, **attributes)
+
+    def test_two_classes_of_which_the_leaves_know_both(self):
+        """The label is the greater score's, as the specification has it; ONNX Runtime gives 1 or 0 here."""
+        model = model_of("TreeEnsembleClassifier", ("label", "scores"), classlabels_int64s=[5, 2],
+                         **draw_trees(self.rng, 2, prefix="class"))
+        x = draw_rows(self.rng, 37)
+        self.assertEqual(self.compile(model).returncode, 0)
+        got, scores = self.run_vm({"x": x}), runtime(model).run(["scores"], {"x": x})[0]
+        np.testing.assert_allclose(got["scores"], scores, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(got["label"], np.array([5, 2])[scores.argmax(1)])
+        self.assertEqual(len(set(got["label"])), 2)
+
+    def test_linear_models(self):
+        draw = lambda n: self.rng.standard_normal(n).astype(np.float32).tolist()
+        for targets in (1, 3):
+            self.check("LinearRegressor", coefficients=draw(targets * COLUMNS), intercepts=draw(targets),
+                       targets=targets)
+        for post in ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"):
+            for classes in (2, 4):
+                with self.subTest(post, classes=classes):
+                    self.check("LinearClassifier", ("label", "scores"), coefficients=draw(classes * COLUMNS),
+                               intercepts=draw(classes), classlabels_ints=list(range(5, 5 + classes)),
+                               post_transform=post)
+
+    def test_steps_of_pipelines(self):
+        numbers = [0.5, -1.0, 2.0, 0.0, 3.5, 1.0]
+        self.check("Scaler", offset=numbers, scale=numbers[::-1])
+        self.check("Scaler", offset=[0.5], scale=[3.0])
+        for norm in ("MAX", "L1", "L2"):
+            with self.subTest(norm):
+                zeros = np.zeros([3, COLUMNS], np.float32)
+                self.check("Normalizer", norm=norm)
+                self.compare(model_of("Normalizer", norm=norm), [{"x": zeros}])
+        self.check("Binarizer", threshold=0.5)
+        self.check("Imputer", with_nan=True, imputed_value_floats=numbers, replaced_value_float=float("nan"))
+        self.check("Imputer", with_nan=True, imputed_value_floats=[7.0], replaced_value_float=1.0)
+        which = {"which": (TensorProto.INT64, [3])}
+        self.compare(model_of("ArrayFeatureExtractor", inputs=which),
+                     [{"x": draw_rows(self.rng, n), "which": np.array([4, 0, 4])} for n in (1, 9)])
+        more = {"z": (TensorProto.FLOAT, ["N", 2])}
+        self.compare(model_of("FeatureVectorizer", inputs=more, inputdimensions=[COLUMNS, 2]),
+                     [{"x": draw_rows(self.rng, n), "z": draw_rows(self.rng, n, 2)} for n in (1, 9)])
+
+    def test_a_map_of_probabilities_is_a_tensor_of_a_column_for_each_class(self):
+        model = model_of("ZipMap", classlabels_int64s=[2, 1, 7, 5, 4, 9])
+        element = model.graph.output[0].type.sequence_type.elem_type.map_type
+        element.key_type, element.value_type.tensor_type.elem_type = TensorProto.INT64, TensorProto.FLOAT
+        made = self.compile(model)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        x = draw_rows(self.rng, 4, with_nan=False)
+        maps = runtime(model).run(None, {"x": x})[0]
+        columns = [2, 1, 7, 5, 4, 9]
+        np.testing.assert_array_equal(self.run_vm({"x": x})["y"], [[row[c] for c in columns] for row in maps])
+
+    def test_what_is_malformed_is_refused_by_name(self):
+        trees = draw_trees(np.random.default_rng(1), 1)
+        branch = next(i for i, mode in enumerate(trees["nodes_modes"]) if mode != "LEAF")
+        changes = [
+            ("reads the feature 6 of 6", "nodes_featureids", branch, 6),
+            ("reads the feature -1 of 6", "nodes_featureids", branch, -1),
+            ("child 999 is not in the tree", "nodes_truenodeids", branch, 999),
+            ("cycle", "nodes_truenodeids", branch, 0),
+            ("which is no leaf", "target_nodeids", 0, 999),
+            ('"target_ids": 1 of 1', "target_ids", 0, 1),
+            ("two nodes", "nodes_nodeids", 1, 0),
+        ]
+        for text, name, place, value in changes:
+            with self.subTest(text):
+                changed = {**trees, name: [value if i == place else v for i, v in enumerate(trees[name])]}
+                made = self.compile(model_of("TreeEnsembleRegressor", n_targets=1, **changed))
+                self.assertIn(made.returncode, BAD, made.stderr)
+                self.assertIn(text, made.stderr)
+        for name in trees:
+            with self.subTest("one element less", name=name):
+                made = self.compile(model_of("TreeEnsembleRegressor", n_targets=1, **{**trees, name: trees[name][:-1]}))
+                self.assertIn(made.returncode, BAD, made.stderr)
+
+    def test_what_is_not_supported_is_refused_by_name(self):
+        trees = draw_trees(np.random.default_rng(1), 2, prefix="class")
+        for text, model in [
+            ("classlabels_strings", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_strings=["a", "b"],
+                                             **trees)),
+            ("less than two classes", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_int64s=[1], **trees)),
+            ('"PROBIT"', model_of("LinearRegressor", coefficients=[1.0] * COLUMNS, post_transform="PROBIT")),
+            ("classlabels_strings", model_of("ZipMap", classlabels_strings=["a"] * COLUMNS)),
+            ("only run time knows", model_of("LinearRegressor", columns="F", coefficients=[1.0])),
+        ]:
+            with self.subTest(text):
+                made = self.compile(model)
+                self.assertEqual(made.returncode, UNSUPPORTED, made.stderr)
+                self.assertIn(text, made.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
