@@ -49,6 +49,9 @@ REFUSED = [
                                               activation="Erf")),
     ('the activation "Gelu"', lambda: model_of("FusedConv", {"x": matrix(1, 2, 5, 5), "w": matrix(4, 2, 3, 3)},
                                                activation="Gelu")),
+    ("ceil_mode beside count_include_pad", lambda: model_of("QLinearAveragePool", {
+        "x": (U8, [1, 2, 5, 5]), "s": (F32, []), "z": (U8, []), "t": (F32, []), "u": (U8, [])}, kernel_shape=[2, 2],
+        ceil_mode=1, count_include_pad=1)),
     ("inv_std_var", lambda: model_of("SkipLayerNormalization", {n: matrix(*d) for n, d in {
         "x": (1, 2, 4), "s": (1, 2, 4), "g": (4,)}.items()}, ["y", "", "d"])),
     ("do_rotary", lambda: model_of("Attention", {"x": matrix("B", "S", 4), "w": matrix(4, 24)}, num_heads=1,

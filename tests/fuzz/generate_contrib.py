@@ -126,9 +126,10 @@ def qlinear_pool(g):
     if g.coin():
         return g.emit(MS + "QLinearGlobalAveragePool", [*x, *y], channels_last=last)
     pads = [g.choice([0, 1]) for _ in range(4)] if g.coin() else None
+    counts = g.choice([None, 0, 1])
     return g.emit(MS + "QLinearAveragePool", [*x, *y], channels_last=last, kernel_shape=[2, g.choice([1, 2])],
-                  strides=g.choice([None, [1, 2]]), pads=pads, count_include_pad=g.choice([None, 0, 1]),
-                  ceil_mode=g.choice([None, 0, 1]),
+                  strides=g.choice([None, [1, 2]]), pads=pads, count_include_pad=counts,
+                  ceil_mode=None if counts else g.choice([None, 0, 1]),
                   auto_pad=g.choice(["NOTSET", "SAME_UPPER", "VALID"]) if pads is None else None)
 
 

@@ -187,6 +187,10 @@ Outputs QLinearPool(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(
       node, {"auto_pad", "ceil_mode", "channels_last", "count_include_pad", "kernel_shape", "pads", "strides"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t ceil_mode, node.Int("ceil_mode", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t counts_padding, node.Int("count_include_pad", 0));
+  // ONNX Runtime counts what a window has beyond the padding here, which AveragePool does not.
+  if (ceil_mode != 0 && counts_padding != 0) return node.Unsupported("ceil_mode beside count_include_pad");
   INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
   INGOT_ASSIGN_OR_RETURN(Expr x, Dequantised(node, 0));
   if (channels_last != 0) {
