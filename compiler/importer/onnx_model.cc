@@ -6,6 +6,7 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/unknown_field_set.h>
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 
@@ -153,10 +154,21 @@ void ReadValueInfos(const google::protobuf::RepeatedPtrField<onnx::ValueInfoProt
   for (const auto& proto : protos) out.push_back(ReadValueInfo(proto));
 }
 
-// A length of 0 in the signature of a model is one that its exporter did not know.
-void FreeZeros(std::vector<OnnxValueInfo>& infos) {
+// Whether a node takes this tensor for a shape: its length is a rank then.
+bool IsShape(const OnnxGraph& graph, const std::string& tensor) {
+  return std::ranges::any_of(graph.nodes, [&](const OnnxNode& node) {
+    const size_t operand = node.op_type == "ConstantOfShape" ? 0 : 1;
+    const bool takes_shape =
+        operand == 0 || node.op_type == "Expand" || node.op_type == "Reshape" || node.op_type == "Tile";
+    return takes_shape && operand < node.inputs.size() && node.inputs[operand] == tensor;
+  });
+}
+
+// A length of 0 in the signature of a model is one that its exporter did not know, except that a shape of no elements
+// is a scalar's.
+void FreeZeros(const OnnxGraph& graph, std::vector<OnnxValueInfo>& infos) {
   for (OnnxValueInfo& info : infos) {
-    if (!info.dims) continue;
+    if (!info.dims || (info.dims->size() == 1 && info.dims->front().value == 0 && IsShape(graph, info.name))) continue;
     for (OnnxDim& dim : *info.dims) {
       if (dim.value == 0) dim.value.reset();
     }
@@ -269,8 +281,8 @@ Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& director
   Reader reader(proto, directory);
   if (split.has_value()) INGOT_RETURN_IF_ERROR(ReadSplitTensors(file, *split, reader.tensors(), model.graph));
   INGOT_RETURN_IF_ERROR(reader.ReadGraph(proto->graph(), model.graph));
-  FreeZeros(model.graph.inputs);
-  FreeZeros(model.graph.outputs);
+  FreeZeros(model.graph, model.graph.inputs);
+  FreeZeros(model.graph, model.graph.outputs);
   for (const auto& function_proto : proto->functions()) {
     INGOT_ASSIGN_OR_RETURN(OnnxFunction function, reader.ReadFunction(function_proto));
     model.functions.push_back(std::move(function));

@@ -107,9 +107,10 @@ class MlOps(unittest.TestCase):
                 np.testing.assert_allclose(got[output.name], value, rtol=tolerance, atol=tolerance)
 
     def check(self, op, outputs=("y",), with_nan=False, **attributes):
-        """With a free batch at two sizes, and with a static one."""
+        """With a free batch at two sizes, with a free number of features, and with a static batch."""
         rows = [{"x": draw_rows(self.rng, n, with_nan=with_nan)} for n in (1, 37)]
         self.compare(model_of(op, outputs, **attributes), rows)
+        self.compare(model_of(op, outputs, columns="F", **attributes), rows)
         self.compare(model_of(op, outputs, batch=37, **attributes), rows[1:])
 
     def test_trees_give_numbers(self):
@@ -195,7 +196,7 @@ class MlOps(unittest.TestCase):
         branch = next(i for i, mode in enumerate(trees["nodes_modes"]) if mode != "LEAF")
         changes = [
             ("reads the feature 6 of 6", "nodes_featureids", branch, 6),
-            ("reads the feature -1 of 6", "nodes_featureids", branch, -1),
+            ("reads the feature -1", "nodes_featureids", branch, -1),
             ("child 999 is not in the tree", "nodes_truenodeids", branch, 999),
             ("cycle", "nodes_truenodeids", branch, 0),
             ("which is no leaf", "target_nodeids", 0, 999),
@@ -213,6 +214,24 @@ class MlOps(unittest.TestCase):
                 made = self.compile(model_of("TreeEnsembleRegressor", n_targets=1, **{**trees, name: trees[name][:-1]}))
                 self.assertIn(made.returncode, BAD, made.stderr)
 
+    def test_another_number_of_features_is_refused_at_run_time(self):
+        trees = draw_trees(np.random.default_rng(1), 1)
+        numbers = [0.5] * COLUMNS
+        for op, attributes, accepted in [
+            ("TreeEnsembleRegressor", {"n_targets": 1, **trees}, [COLUMNS, COLUMNS + 1]),
+            ("LinearRegressor", {"coefficients": numbers}, [COLUMNS]),
+            ("Scaler", {"offset": numbers, "scale": numbers}, [COLUMNS]),
+            ("Imputer", {"imputed_value_floats": numbers}, [COLUMNS]),
+            ("ZipMap", {"classlabels_int64s": list(range(COLUMNS))}, [COLUMNS]),
+        ]:
+            self.assertEqual(self.compile(model_of(op, columns="F", **attributes)).returncode, 0)
+            for columns in (1, COLUMNS - 1, COLUMNS, COLUMNS + 1):
+                with self.subTest(op, columns=columns):
+                    np.savez(self.folder / "in.npz", x=draw_rows(self.rng, 3, columns, with_nan=False))
+                    ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz"],
+                                         capture_output=True, text=True, timeout=60)
+                    self.assertEqual(ran.returncode, 0 if columns in accepted else 3, ran.stderr)
+
     def test_what_is_not_supported_is_refused_by_name(self):
         trees = draw_trees(np.random.default_rng(1), 2, prefix="class")
         for text, model in [
@@ -221,7 +240,6 @@ class MlOps(unittest.TestCase):
             ("less than two classes", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_int64s=[1], **trees)),
             ('"PROBIT"', model_of("LinearRegressor", coefficients=[1.0] * COLUMNS, post_transform="PROBIT")),
             ("classlabels_strings", model_of("ZipMap", classlabels_strings=["a"] * COLUMNS)),
-            ("only run time knows", model_of("LinearRegressor", columns="F", coefficients=[1.0])),
         ]:
             with self.subTest(text):
                 made = self.compile(model)

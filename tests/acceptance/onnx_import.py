@@ -292,7 +292,7 @@ class OnnxImport(unittest.TestCase):
             (node("Conv", ["x", "w"], ["y"]), ["n", "c", 1, 1], None,
              (2, 2, 1, 1), None, (2, 3, 1, 1), None, "expected float32[n, 2, 1, 1] with n = 2"),
             (node("LayerNormalization", ["x", "z"], ["y"]), ["n", "k"], ["m"],
-             (2, 3), (3,), (2, 3), (2,), "[k] with k = 3"),
+             (2, 3), (3,), (2, 3), (2,), "dimension 0 is m = 2, expected k = 3"),
             ([node("SequenceConstruct", ["x", "z"], ["s"]), node("ConcatFromSequence", ["s"], ["y"], axis=0)],
              ["n", "k"], ["m", "p"], (2, 3), (1, 3), (2, 3), (1, 2), "[m, k] with k = 3"),
             (node("InstanceNormalization", ["x", "z", "z"], ["y"]), ["n", "k", 4], ["m"],

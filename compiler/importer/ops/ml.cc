@@ -4,7 +4,8 @@
 namespace ingot::importer {
 namespace {
 
-// As ONNX Runtime has it: 0 stays 0 and has no part in the sum.
+// As ONNX Runtime has it: scores of about 0 have no part in the sum, and stand for themselves instead of for their
+// exponentials.
 Result<Expr> SoftmaxOfNonZeros(const NodeImporter& node, const Expr& scores) {
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-7f, DataType::Float(32)));
@@ -17,8 +18,11 @@ Result<Expr> SoftmaxOfNonZeros(const NodeImporter& node, const Expr& scores) {
   INGOT_ASSIGN_OR_RETURN(const Expr parts, node.Bind("where", {counts, shifted, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr sum,
                          node.Bind("sum", {parts}, {{"axis", AttrValue::Ints({1})}, {"keepdims", true}}));
-  INGOT_ASSIGN_OR_RETURN(const Expr shares, node.Bind("divide", {parts, sum}));
-  return node.Bind("where", {counts, shares, zero});
+  INGOT_ASSIGN_OR_RETURN(const Expr below, node.Bind("subtract", {zero, greatest}));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Bind("exp", {below}));
+  INGOT_ASSIGN_OR_RETURN(const Expr small, node.Bind("multiply", {scores, scale}));
+  INGOT_ASSIGN_OR_RETURN(const Expr shares, node.Bind("where", {counts, shifted, small}));
+  return node.Bind("divide", {shares, sum});
 }
 
 }  // namespace
@@ -65,10 +69,15 @@ Result<Expr> Rows(const NodeImporter& node, size_t input) {
   return node.Bind("reshape", {std::move(x), ShapeOf({ir::Int64(1), dims[0]})});
 }
 
-Result<int64_t> ColumnsOf(const NodeImporter& node, const Expr& matrix) {
-  const std::optional<int64_t> columns = ir::AsConstInt(DimsOf(matrix).back());
-  if (!columns) return node.Unsupported("a number of features that only run time knows; give it with --input-shape");
-  return *columns;
+Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t columns) {
+  std::vector<PrimExpr> dims = DimsOf(features);
+  const std::optional<int64_t> known = ir::AsConstInt(dims.back());
+  if (known == columns) return features;
+  if (known) {
+    return node.Invalid("expected " + std::to_string(columns) + " features, got " + std::to_string(*known));
+  }
+  dims.back() = ir::Int64(columns);
+  return node.Match(std::move(features), ir::Make<ir::TensorTypeNode>(std::move(dims), DataType::Float(32)));
 }
 
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores) {

@@ -23,8 +23,8 @@ Status CheckLength(const NodeImporter& node, std::string_view name, size_t lengt
 Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims);
 // Returns an input as float32 of rank 2, in which a vector is one row.
 Result<Expr> Rows(const NodeImporter& node, size_t input);
-// Returns the number of columns of a matrix; unsupported if it is no constant.
-Result<int64_t> ColumnsOf(const NodeImporter& node, const Expr& matrix);
+// Returns features, rank 1 or more, whose last dim must be this long; one that only run time knows is compared there.
+Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t columns);
 
 // What an attribute post_transform makes of scores [n, classes].
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores);

@@ -8,12 +8,15 @@ namespace ingot::importer {
 namespace {
 
 // Returns numbers for each column, or one for all.
-Result<Expr> PerColumn(const NodeImporter& node, const Expr& x, std::string_view name,
-                       const std::vector<float>& values) {
+Expr PerColumn(const std::vector<float>& values) {
   if (values.size() == 1) return FloatConstant(values, {});
-  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
-  INGOT_RETURN_IF_ERROR(CheckLength(node, name, values.size(), static_cast<size_t>(columns)));
-  return FloatConstant(values, {columns});
+  return FloatConstant(values, {std::ssize(values)});
+}
+
+// Returns features that have as many columns as there are numbers, unless one number is for all.
+Result<Expr> ColumnsFor(const NodeImporter& node, Expr x, const std::vector<float>& values) {
+  if (values.size() == 1) return x;
+  return WithColumns(node, std::move(x), std::ssize(values));
 }
 
 Result<Expr> FloatInput(const NodeImporter& node) {
@@ -25,14 +28,13 @@ Result<Expr> FloatInput(const NodeImporter& node) {
 
 // (x - offset) * scale.
 Outputs Scaler(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, FloatInput(node));
+  INGOT_ASSIGN_OR_RETURN(Expr x, FloatInput(node));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> offsets, FloatsOf(node, "offset"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> scales, FloatsOf(node, "scale"));
   INGOT_RETURN_IF_ERROR(CheckLength(node, "scale", scales.size(), offsets.size()));
-  INGOT_ASSIGN_OR_RETURN(const Expr offset, PerColumn(node, x, "offset", offsets));
-  INGOT_ASSIGN_OR_RETURN(const Expr scale, PerColumn(node, x, "scale", scales));
-  INGOT_ASSIGN_OR_RETURN(const Expr shifted, node.Bind("subtract", {x, offset}));
-  return One(node.Call("multiply", {shifted, scale}));
+  INGOT_ASSIGN_OR_RETURN(x, ColumnsFor(node, std::move(x), offsets));
+  INGOT_ASSIGN_OR_RETURN(const Expr shifted, node.Bind("subtract", {x, PerColumn(offsets)}));
+  return One(node.Call("multiply", {shifted, PerColumn(scales)}));
 }
 
 // Divides each row by its norm; a row of the norm 0 stays as it is. The greatest element is a norm as it is, not its
@@ -74,10 +76,10 @@ Outputs Binarizer(const NodeImporter& node) {
 Outputs Imputer(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   if (*type->dtype != DataType::Float(32)) return node.Unsupported("features that are not float32");
-  INGOT_ASSIGN_OR_RETURN(const Expr x, FloatInput(node));
+  INGOT_ASSIGN_OR_RETURN(Expr x, FloatInput(node));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> imputed, FloatsOf(node, "imputed_value_floats"));
   INGOT_ASSIGN_OR_RETURN(const double replaced, node.Float("replaced_value_float", 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr values, PerColumn(node, x, "imputed_value_floats", imputed));
+  INGOT_ASSIGN_OR_RETURN(x, ColumnsFor(node, std::move(x), imputed));
   Expr is_replaced;
   if (std::isnan(replaced)) {
     INGOT_ASSIGN_OR_RETURN(is_replaced, node.Bind("isnan", {x}));
@@ -85,7 +87,7 @@ Outputs Imputer(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(const Expr scalar, node.Scalar(replaced, DataType::Float(32)));
     INGOT_ASSIGN_OR_RETURN(is_replaced, node.Bind("equal", {x, scalar}));
   }
-  return One(node.Call("where", {is_replaced, values, x}));
+  return One(node.Call("where", {is_replaced, PerColumn(imputed), x}));
 }
 
 // Columns by their numbers; a vector is one row.
@@ -107,9 +109,10 @@ Outputs FeatureVectorizer(const NodeImporter& node) {
                          node.Ints("inputdimensions", {}, static_cast<int64_t>(node.num_inputs())));
   std::vector<Expr> parts;
   for (size_t i = 0; i < node.num_inputs(); ++i) {
-    INGOT_ASSIGN_OR_RETURN(const Expr rows, Rows(node, i));
-    INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, rows));
-    if (columns != lengths[i]) return node.Unsupported("inputdimensions that are not the inputs' lengths");
+    INGOT_ASSIGN_OR_RETURN(Expr rows, Rows(node, i));
+    const std::optional<int64_t> known = ir::AsConstInt(DimsOf(rows).back());
+    if (known && known != lengths[i]) return node.Unsupported("inputdimensions that are not the inputs' lengths");
+    INGOT_ASSIGN_OR_RETURN(rows, WithColumns(node, std::move(rows), lengths[i]));
     parts.push_back(rows);
   }
   if (parts.empty()) return node.Invalid("expected an input");
@@ -121,9 +124,7 @@ Outputs ZipMap(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_int64s", {}));
   INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
-  INGOT_RETURN_IF_ERROR(CheckLength(node, "classlabels_int64s", labels.size(), static_cast<size_t>(columns)));
-  return One(x);
+  return One(WithColumns(node, x, std::ssize(labels)));
 }
 
 constexpr OnnxOpRow kMlFeatureRows[] = {

@@ -14,20 +14,21 @@ Result<Expr> TimesRows(const NodeImporter& node, const Expr& x, const std::vecto
 }
 
 // coefficients * x + intercepts, [n, count].
-Result<Expr> LinearScores(const NodeImporter& node, std::optional<int64_t> count) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
+Result<Expr> LinearScores(const NodeImporter& node, int64_t count) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, Rows(node, 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> intercepts, FloatsOf(node, "intercepts"));
   const auto size = static_cast<int64_t>(coefficients.size());
-  if (columns < 1 || size < 1 || size % columns != 0 || (count && (*count < 1 || size / columns != *count))) {
+  if (count < 1 || size < 1 || size % count != 0) {
     return node.Invalid("attribute \"coefficients\": " + std::to_string(size) + " elements for " +
-                        std::to_string(columns) + " features");
+                        std::to_string(count) + " scores");
   }
+  const int64_t columns = size / count;
+  INGOT_ASSIGN_OR_RETURN(x, WithColumns(node, std::move(x), columns));
   INGOT_ASSIGN_OR_RETURN(Expr scores, TimesRows(node, x, coefficients, columns));
   if (intercepts.empty()) return scores;
-  INGOT_RETURN_IF_ERROR(CheckLength(node, "intercepts", intercepts.size(), static_cast<size_t>(size / columns)));
-  return node.Bind("add", {scores, FloatConstant(intercepts, {size / columns})});
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "intercepts", intercepts.size(), static_cast<size_t>(count)));
+  return node.Bind("add", {scores, FloatConstant(intercepts, {count})});
 }
 
 Outputs LinearRegressor(const NodeImporter& node) {
@@ -39,10 +40,12 @@ Outputs LinearRegressor(const NodeImporter& node) {
 Outputs LinearClassifier(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_ints", {}));
-  INGOT_ASSIGN_OR_RETURN(Expr scores, LinearScores(node, std::nullopt));
-  const int64_t count = *ir::AsConstInt(DimsOf(scores)[1]);
-  if (count == 1) return node.Unsupported("the coefficients of one class");
-  INGOT_RETURN_IF_ERROR(CheckLength(node, "classlabels_ints", labels.size(), static_cast<size_t>(count)));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
+  if (labels.size() == 1 || ir::AsConstInt(DimsOf(x)[1]) == std::ssize(coefficients)) {
+    return node.Unsupported("the coefficients of one class");
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, LinearScores(node, std::ssize(labels)));
   INGOT_ASSIGN_OR_RETURN(const Expr best, BestClass(node, scores));
   INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, best));
   INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));

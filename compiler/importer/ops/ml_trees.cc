@@ -18,6 +18,7 @@ struct Forest {
   std::vector<float> thresholds;
   std::map<std::pair<int64_t, int64_t>, int32_t> leaves;  // by tree and node
   int64_t depth = 0;
+  int64_t columns = 0;  // the features that nodes read lie before this one
 
   int32_t Add(int64_t feature, float threshold, int32_t yes, int32_t no, bool nan_is_yes) {
     features.push_back(static_cast<int32_t>(feature));
@@ -105,7 +106,7 @@ struct NodeAttributes {
   std::vector<std::string> modes;
 };
 
-Result<NodeAttributes> ReadNodes(const NodeImporter& node, int64_t columns) {
+Result<NodeAttributes> ReadNodes(const NodeImporter& node) {
   NodeAttributes nodes;
   INGOT_ASSIGN_OR_RETURN(nodes.trees, node.Ints("nodes_treeids", {}));
   const auto count = static_cast<int64_t>(nodes.trees.size());
@@ -127,8 +128,8 @@ Result<NodeAttributes> ReadNodes(const NodeImporter& node, int64_t columns) {
       CheckLength(node, "nodes_missing_value_tracks_true", nodes.nan_is_yes.size(), nodes.trees.size()));
   for (size_t i = 0; i < nodes.trees.size(); ++i) {
     const int64_t feature = nodes.features[i];
-    if (nodes.modes[i] != "LEAF" && (feature < 0 || feature >= columns)) {
-      return node.Invalid("a node reads the feature " + std::to_string(feature) + " of " + std::to_string(columns));
+    if (nodes.modes[i] != "LEAF" && (feature < 0 || feature > std::numeric_limits<int32_t>::max())) {
+      return node.Invalid("a node reads the feature " + std::to_string(feature));
     }
   }
   return nodes;
@@ -150,8 +151,8 @@ Status AddRoots(const NodeImporter& node, const NodeAttributes& nodes, const std
   return Status();
 }
 
-Result<Forest> ReadForest(const NodeImporter& node, int64_t columns) {
-  INGOT_ASSIGN_OR_RETURN(const NodeAttributes nodes, ReadNodes(node, columns));
+Result<Forest> ReadForest(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const NodeAttributes nodes, ReadNodes(node));
   Forest forest;
   std::map<std::pair<int64_t, int64_t>, int32_t> by_id;
   std::vector<int32_t> places;
@@ -161,6 +162,7 @@ Result<Forest> ReadForest(const NodeImporter& node, int64_t columns) {
     const auto leaf = static_cast<int32_t>(forest.leaves.size());
     places.push_back(is_leaf ? -1 - leaf : forest.Add(nodes.features[i], 0, -1, -1, false));
     if (is_leaf) forest.leaves[key] = leaf;
+    if (!is_leaf) forest.columns = std::max(forest.columns, nodes.features[i] + 1);
     if (!by_id.emplace(key, places.back()).second) {
       return node.Invalid("two nodes " + std::to_string(key.second) + " in the tree " + std::to_string(key.first));
     }
@@ -251,23 +253,32 @@ Result<Expr> WithBase(const NodeImporter& node, Expr scores, const std::vector<f
   return node.Bind("add", {std::move(scores), FloatConstant(base, {static_cast<int64_t>(base.size())})});
 }
 
-// Float64 thresholds and weights are not supported: inputs are float32 here.
-Result<Expr> InputOfTrees(const NodeImporter& node) {
+// Float64 thresholds and weights are not supported: inputs are float32 here. Where only run time knows the number of
+// features, the ones that nodes read are cut out, and that there are as many is checked there.
+Result<Expr> InputOfTrees(const NodeImporter& node, const Forest& forest) {
   for (const OnnxAttribute& attribute : node.node().attributes) {
     if (attribute.name.ends_with("_as_tensor")) return node.Unsupported("the attribute \"" + attribute.name + "\"");
   }
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   if (*type->dtype == DataType::Float(64)) return node.Unsupported("features of float64");
-  return Rows(node, 0);
+  INGOT_ASSIGN_OR_RETURN(Expr x, Rows(node, 0));
+  const std::optional<int64_t> known = ir::AsConstInt(DimsOf(x)[1]);
+  if (known && *known < forest.columns) {
+    return node.Invalid("a node reads the feature " + std::to_string(forest.columns - 1) + " of " +
+                        std::to_string(*known));
+  }
+  if (known || forest.columns == 0) return x;
+  const auto list = [](int64_t v) { return PrimTuple({ir::Int64(v)}); };
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {std::move(x), list(1), list(0), list(forest.columns)}));
+  return WithColumns(node, std::move(x), forest.columns);
 }
 
 Outputs TreeEnsembleRegressor(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node));
-  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
   INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("n_targets", 1));
   INGOT_ASSIGN_OR_RETURN(const std::string aggregate, node.String("aggregate_function", "SUM"));
   if (targets < 1 || targets > 1 << 20) return node.Invalid("n_targets is " + std::to_string(targets));
-  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node, columns));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
   INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "target", targets));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
   if (!base.empty()) {
@@ -318,12 +329,11 @@ Outputs OneScore(const NodeImporter& node, const Expr& score, bool is_positive, 
 
 Outputs TreeEnsembleClassifier(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node));
-  INGOT_ASSIGN_OR_RETURN(const int64_t columns, ColumnsOf(node, x));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_int64s", {}));
   const auto classes = static_cast<int64_t>(labels.size());
   if (classes < 2) return node.Unsupported("less than two classes");
-  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node, columns));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
   INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "class", classes));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
   INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
