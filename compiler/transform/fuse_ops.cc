@@ -172,48 +172,112 @@ struct Group {
 
 constexpr size_t kMaxNameLength = 80;
 
-// Builds a function of the members' calls. Its parameters are the values from outside, by first use; it has symbols of
-// its own. Returns nothing if it would need a symbol that no parameter's dimension binds.
-std::optional<Group> BuildGroup(const std::vector<const Binding*>& members) {
+// The dims of a group's values in symbols of the group's own. A symbol that is some parameter's whole dim keeps its
+// name, and formulas of such symbols stay formulas. Any other formula of a parameter's dim, such as (h + 1) // 2 without
+// h, becomes a symbol; what members make of it are formulas of that.
+class GroupDims {
+ public:
+  void AddSymbols(const ir::Type& param) {
+    for (const ir::PrimExpr& dim : DimsOf(param)) {
+      const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(dim);
+      if (symbol.get() != nullptr && !inside_.contains(symbol)) NewSymbol(symbol, symbol->name);
+    }
+  }
+
+  ir::Type OfParam(const ir::Type& type) {
+    std::vector<ir::PrimExpr> dims;
+    for (const ir::PrimExpr& dim : DimsOf(type)) dims.push_back(OfParamDim(dim));
+    return WithDims(type, std::move(dims));
+  }
+
+  // The type of what the callee makes of arguments, nothing if it is not the call's own type.
+  std::optional<ir::Type> OfResult(const ir::PrimFunc& callee, const std::vector<Expr>& args, const ir::Type& own) {
+    if (IsBound(own)) return ir::Substitute(own, inside_);
+    ir::PrimVarMap actual;
+    for (size_t i = 0; i < args.size(); ++i) {
+      const std::vector<ir::PrimExpr>& shape = callee->params[i].buffer->shape;
+      for (size_t d = 0; d < shape.size(); ++d) {
+        const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(shape[d]);
+        if (symbol.get() != nullptr) actual.emplace(symbol, DimsOf(args[i]->type)[d]);
+      }
+    }
+    std::vector<ir::PrimExpr> dims;
+    for (size_t d = 0; d < DimsOf(own).size(); ++d) {
+      dims.push_back(op::SimplifyDim(ir::Substitute(callee->params.back().buffer->shape[d], actual)));
+      if (!op::DimsEqual(op::SimplifyDim(ir::Substitute(dims.back(), outside_)), DimsOf(own)[d])) return std::nullopt;
+      known_.push_back({DimsOf(own)[d], dims.back()});
+    }
+    return WithDims(own, std::move(dims));
+  }
+
+ private:
+  static const std::vector<ir::PrimExpr>& DimsOf(const ir::Type& type) { return *As<ir::TensorTypeNode>(type)->dims; }
+  static ir::Type WithDims(const ir::Type& type, std::vector<ir::PrimExpr> dims) {
+    ir::TensorTypeNode copy = *As<ir::TensorTypeNode>(type);
+    copy.dims = std::move(dims);
+    return ir::Make<ir::TensorTypeNode>(std::move(copy));
+  }
+
+  ir::PrimExpr NewSymbol(const ir::PrimExpr& dim, const std::string& name) {
+    const ir::PrimVar symbol = ir::MakePrimVar(name, dim->dtype);
+    if (const ir::PrimVar lone = AsRef<ir::PrimVarNode>(dim); lone.get() != nullptr) inside_.emplace(lone, symbol);
+    outside_.emplace(symbol, dim);
+    known_.push_back({dim, symbol});
+    return symbol;
+  }
+
+  template <typename Node>
+  bool IsBound(const Node& node) const {
+    return std::ranges::all_of(ir::FreePrimVars(node), [&](const ir::PrimVar& var) { return inside_.contains(var); });
+  }
+
+  ir::PrimExpr OfParamDim(const ir::PrimExpr& dim) {
+    if (IsBound(dim)) return ir::Substitute(dim, inside_);
+    for (const auto& [outside, inside] : known_) {
+      if (ir::StructuralEqual(outside, dim)) return inside;
+    }
+    return NewSymbol(dim, "d" + std::to_string(known_.size()));
+  }
+
+  ir::PrimVarMap inside_;                                     // symbols that are whole dims, to the group's
+  ir::PrimVarMap outside_;                                    // the group's symbols, to what they stand for
+  std::vector<std::pair<ir::PrimExpr, ir::PrimExpr>> known_;  // dims outside and inside
+};
+
+// Builds a function of the members' calls. Its parameters are the values from outside, by first use. Returns nothing if
+// the dims that members make do not follow from the parameters'.
+std::optional<Group> BuildGroup(const ir::IRModule& module, const std::vector<const Binding*>& members) {
   std::unordered_map<Expr, Expr, ir::RefHash, ir::RefSame> inside;  // arguments -> values inside of the function
   for (const Binding* member : members) inside.emplace(member->var, nullptr);
   Group group;
-  ir::PrimVarMap symbols;
+  GroupDims dims;
   for (const Binding* member : members) {
     const CallTir call = *AsCallTir(member->value);
     for (const Expr& arg : call.args) {
       if (!inside.emplace(arg, nullptr).second) continue;
       group.args.push_back(arg);
-      for (const ir::PrimExpr& dim : *As<ir::TensorTypeNode>(arg->type)->dims) {
-        const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(dim);
-        if (symbol.get() != nullptr && !symbols.contains(symbol)) {
-          symbols.emplace(symbol, ir::MakePrimVar(symbol->name, symbol->dtype));
-        }
-      }
+      dims.AddSymbols(arg->type);
     }
   }
-  const auto is_bound = [&symbols](const ir::Type& type) {
-    for (const ir::PrimVar& var : ir::FreePrimVars(type)) {
-      if (!symbols.contains(var)) return false;
-    }
-    return true;
-  };
   std::vector<ir::Var> params;
-  for (const Expr& arg : group.args) {
-    if (!is_bound(arg->type)) return std::nullopt;
-    const auto* var = As<ir::VarNode>(arg);
-    const std::string name = var != nullptr ? var->name : "param_" + std::to_string(params.size());
-    params.push_back(ir::Make<ir::VarNode>(name, ir::Substitute(arg->type, symbols)));
-    inside[arg] = params.back();
-  }
   ir::BindingBlock block;
   block.is_dataflow = true;
   for (const Binding* member : members) {
     CallTir call = *AsCallTir(member->value);
-    if (!is_bound(call.results[0])) return std::nullopt;
     if (group.name.size() < kMaxNameLength) group.name += "_" + call.callee->name;
-    for (Expr& arg : call.args) arg = inside.at(arg);
-    call.results[0] = ir::Substitute(call.results[0], symbols);
+    for (Expr& arg : call.args) {
+      Expr& value = inside.at(arg);
+      if (value == nullptr) {
+        const auto* var = As<ir::VarNode>(arg);
+        const std::string name = var != nullptr ? var->name : "param_" + std::to_string(params.size());
+        value = params.emplace_back(ir::Make<ir::VarNode>(name, dims.OfParam(arg->type)));
+      }
+      arg = value;
+    }
+    const std::optional<ir::Type> result =
+        dims.OfResult(module.FindPrimFunc(call.callee->name), call.args, call.results[0]);
+    if (!result.has_value()) return std::nullopt;
+    call.results[0] = *result;
     ir::CallNode value = *op::MakeCallTIR(call.callee, call.args, call.results);
     value.span = member->value->span;
     const bool is_last = member == members.back();
@@ -263,7 +327,7 @@ class Fuser : public ir::ExprMutator {
     std::vector<bool> is_taken(bindings.size());  // whether a group's call replaces the binding
     for (size_t i = 0; i < bindings.size(); ++i) {
       if (members[i].size() < 2) continue;
-      const std::optional<Group> group = BuildGroup(members[i]);
+      const std::optional<Group> group = BuildGroup(module_, members[i]);
       if (!group.has_value()) continue;
       LogMultiplyAdds(members[i]);
       ir::CallNode call(FunctionOf(*group), group->args, {}, {}, bindings[i].var->type);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ir/structural.h"
@@ -21,6 +22,98 @@ namespace {
 
 using ir::Call;
 using ir::Expr;
+
+// A call of tensors in whose place formulas of dims, such as (h + 1) // 2 where no argument has the dim h, are symbols
+// of their own: its function then need not be given h, and equal calls at other sizes share it.
+class SymbolsForFormulas {
+ public:
+  // The call itself where it would not be the same of tensors of any dims.
+  Call Generalised(const Call& call) {
+    if (op::UnboundShapeVars(call).empty()) return call;
+    for (const Expr& arg : call->args) CollectSymbols(arg->type);
+    std::vector<Expr> args = call->args;
+    for (Expr& arg : args) {
+      if (!Generalise(arg)) return call;
+    }
+    const Result<Call> general = op::MakeCall(op::RowOf(call)->name, std::move(args), call->attrs);
+    if (!general.ok() || !op::UnboundShapeVars(*general).empty()) return call;
+    return IsOriginal((*general)->type, call->type) ? *general : call;
+  }
+
+ private:
+  void CollectSymbols(const ir::Type& type) {
+    if (const auto* tuple = ir::As<ir::TupleTypeNode>(type)) {
+      for (const ir::Type& field : tuple->fields) CollectSymbols(field);
+    }
+    const auto* tensor = ir::As<ir::TensorTypeNode>(type);
+    if (tensor == nullptr || !tensor->dims) return;
+    for (const ir::PrimExpr& dim : *tensor->dims) {
+      if (const ir::PrimVar symbol = ir::AsRef<ir::PrimVarNode>(dim)) bound_.insert(symbol);
+    }
+  }
+  template <typename Node>
+  bool IsBound(const Node& node) const {
+    return std::ranges::all_of(ir::FreePrimVars(node), [&](const ir::PrimVar& var) { return bound_.contains(var); });
+  }
+
+  // Puts a variable in the place of an argument that is a tensor, or a tuple of tensors; false where symbols stand in
+  // another argument.
+  bool Generalise(Expr& arg) {
+    if (const auto* tuple = ir::As<ir::TupleNode>(arg)) {
+      std::vector<Expr> fields = tuple->fields;
+      std::vector<ir::Type> types;
+      for (Expr& field : fields) {
+        if (!Generalise(field)) return false;
+        types.push_back(field->type);
+      }
+      arg = ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+      return true;
+    }
+    const auto* tensor = ir::As<ir::TensorTypeNode>(arg->type);
+    if (tensor == nullptr) return IsFreeOfSymbols(arg);
+    if (IsBound(arg->type)) return true;
+    ir::TensorTypeNode copy = *tensor;
+    for (ir::PrimExpr& dim : *copy.dims) dim = SymbolOf(dim);
+    arg = ir::Make<ir::VarNode>("x", ir::Make<ir::TensorTypeNode>(std::move(copy)));
+    return true;
+  }
+  static bool IsFreeOfSymbols(const Expr& arg) {
+    if (const auto* shape = ir::As<ir::ShapeExprNode>(arg)) {
+      return std::ranges::all_of(shape->dims, [](const ir::PrimExpr& dim) { return ir::FreePrimVars(dim).empty(); });
+    }
+    const auto* value = ir::As<ir::PrimValueNode>(arg);
+    return value == nullptr || ir::FreePrimVars(value->value).empty();
+  }
+
+  ir::PrimExpr SymbolOf(const ir::PrimExpr& dim) {
+    if (IsBound(dim)) return dim;
+    for (const auto& [formula, symbol] : symbols_) {
+      if (op::DimsEqual(formula, dim)) return symbol;
+    }
+    const ir::PrimVar symbol = ir::MakePrimVar("d" + std::to_string(symbols_.size()), dim->dtype);
+    symbols_.push_back({dim, symbol});
+    formulas_.emplace(symbol, dim);
+    return symbol;
+  }
+
+  bool IsOriginal(const ir::Type& general, const ir::Type& original) const {
+    const auto* tuple = ir::As<ir::TupleTypeNode>(general);
+    if (const auto* other = ir::As<ir::TupleTypeNode>(original); tuple != nullptr && other != nullptr) {
+      return std::ranges::equal(tuple->fields, other->fields,
+                                [&](const ir::Type& a, const ir::Type& b) { return IsOriginal(a, b); });
+    }
+    const auto* a = ir::As<ir::TensorTypeNode>(general);
+    const auto* b = ir::As<ir::TensorTypeNode>(original);
+    if (a == nullptr || b == nullptr || !a->dims || !b->dims || a->dtype != b->dtype) return false;
+    return std::ranges::equal(*a->dims, *b->dims, [&](const ir::PrimExpr& x, const ir::PrimExpr& y) {
+      return op::DimsEqual(op::SimplifyDim(ir::Substitute(x, formulas_)), y);
+    });
+  }
+
+  std::unordered_set<ir::PrimVar, ir::RefHash, ir::RefSame> bound_;  // symbols that are whole dims of arguments
+  std::vector<std::pair<ir::PrimExpr, ir::PrimVar>> symbols_;
+  ir::PrimVarMap formulas_;
+};
 
 class Legalizer : public ir::ExprMutator {
  public:
@@ -85,11 +178,12 @@ class Legalizer : public ir::ExprMutator {
   Expr LegalizeCall(const Call& call, const op::OpRow& row, bool counts = false) {
     // Predicates and costs read the arguments' dims, so shapes are checked first.
     if (!HasKnownShapes(call)) return Problem(call, "needs arguments and results of known shape and dtype");
-    const std::vector<ir::GlobalVar> functions = FunctionsFor(call, row, counts);
+    const Call general = counts ? call : SymbolsForFormulas().Generalised(call);
+    const std::vector<ir::GlobalVar> functions = FunctionsFor(general, row, counts);
     if (functions.empty()) return call;
     if (functions.size() > 1) return CallEach(call, functions);
     std::vector<ir::PrimExpr> shape_vars;
-    for (const ir::PrimVar& shape_var : op::UnboundShapeVars(call)) shape_vars.push_back(shape_var);
+    for (const ir::PrimVar& shape_var : op::UnboundShapeVars(general)) shape_vars.push_back(shape_var);
     return CallOf(call, functions[0], OutTypes(call), std::move(shape_vars));
   }
 

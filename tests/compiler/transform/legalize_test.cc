@@ -94,11 +94,11 @@ TEST_CASE("operators become calls of tensor functions, views stay, equal functio
   CHECK(conv2d->params[0].buffer->shape[0].get() != n.get());  // variables of its own
 }
 
-TEST_CASE("variables that no dimension is alone are passed as a shape") {
+TEST_CASE("variables that no dimension is alone are passed as a shape where the call names them") {
   FunctionBuilder b;
   const ir::PrimVar n = ir::MakePrimVar("n");
   const Expr x = b.Param({n * 2});
-  const Expr y = b.Call("nn.relu", {x});
+  const Expr y = b.Call("broadcast_to", {x, ir::Make<ir::ShapeExprNode>(op::Dims{ir::Int64(3), n * 2})});
   PassContext context;
   const Result<ir::IRModule> legal = Legalize(b.Finish(y), context);
   REQUIRE_MESSAGE(legal.ok(), legal.status().message());
@@ -107,9 +107,33 @@ TEST_CASE("variables that no dimension is alone are passed as a shape") {
   const auto shape = ir::Downcast<ir::ShapeExprNode>(call->args[2]);
   REQUIRE(shape->dims.size() == 1);
   CHECK(shape->dims[0].get() == n.get());
-  const ir::PrimFunc relu = legal->FindPrimFunc("relu");
-  REQUIRE(relu->params.size() == 3);
-  CHECK(relu->params[2].buffer == nullptr);
+  const ir::PrimFunc function = legal->FindPrimFunc("broadcast_to");
+  REQUIRE(function->params.size() == 3);
+  CHECK(function->params[2].buffer == nullptr);
+}
+
+TEST_CASE("formulas of dims are symbols of the function, and calls at several sizes share it") {
+  FunctionBuilder b;
+  const ir::PrimVar n = ir::MakePrimVar("n");
+  const Expr x = b.Param({n * 2}), y = b.Param({ir::FloorDiv(n + 1, ir::Int64(2))});
+  const Expr doubled = b.Call("nn.relu", {x});
+  const Expr both = b.Call("add", {doubled, x});
+  const Expr halved = b.Call("nn.relu", {y});
+  const Expr all = b.Bind(ir::Make<ir::TupleNode>(
+      std::vector<Expr>{both, halved}, ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{both->type, halved->type})));
+  PassContext context;
+  const Result<ir::IRModule> legal = Legalize(b.Finish(all), context);
+  REQUIRE_MESSAGE(legal.ok(), legal.status().message());
+  CHECK(Functions(*legal) == "main relu add ");
+  for (const char* name : {"relu", "add"}) {
+    const ir::PrimFunc function = legal->FindPrimFunc(name);
+    for (const ir::PrimFuncParam& param : function->params) {
+      REQUIRE(param.buffer != nullptr);
+      const ir::PrimExpr& dim = param.buffer->shape[0];
+      CHECK(dim->kind == ir::PrimKind::kPrimVar);
+      CHECK(dim.get() == function->params[0].buffer->shape[0].get());
+    }
+  }
 }
 
 TEST_CASE("a tuple in a variable is taken apart") {
