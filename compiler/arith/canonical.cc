@@ -39,6 +39,14 @@ std::optional<ByConstant> MatchByConstant(const PrimExpr& expr, BinaryOp op) {
   return ByConstant{node->a, *divisor};
 }
 
+// A sum that is one quotient by a constant.
+std::optional<ByConstant> QuotientOf(const LinearSum& sum) {
+  if (sum.constant != 0 || sum.terms.size() != 1) return std::nullopt;
+  const LinearTerm& term = sum.terms.front();
+  if (term.coefficient != 1 || !term.only_factor()) return std::nullopt;
+  return MatchByConstant(*term.only_factor(), BinaryOp::kFloorDiv);
+}
+
 std::optional<LinearSum> Add(const std::optional<LinearSum>& a, const std::optional<LinearSum>& b, int64_t scale = 1) {
   return a.has_value() && b.has_value() ? AddScaled(*a, *b, scale) : std::nullopt;
 }
@@ -349,10 +357,15 @@ std::optional<LinearSum> Analyzer::RecombineOnce(const LinearSum& sum) {
     for (const LinearTerm& other : sum.terms) {
       if (other.coefficient != scaled || !other.only_factor()) continue;
       if (const auto div = MatchByConstant(*other.only_factor(), BinaryOp::kFloorDiv)) {
-        if (div->divisor != mod->divisor) continue;
         const LinearSum whole = Canonical(div->dividend);
-        if (!is_congruent(whole, dividend, mod->divisor)) continue;
-        if (auto next = replace(term, other, whole, term.coefficient)) return next;
+        if (div->divisor == mod->divisor && is_congruent(whole, dividend, mod->divisor)) {
+          if (auto next = replace(term, other, whole, term.coefficient)) return next;
+        }
+        // (x // a) % m and x // (a*m) are the parts of x // a.
+        const auto inner = div->divisor % mod->divisor == 0 ? QuotientOf(dividend) : std::nullopt;
+        if (!inner.has_value() || inner->divisor != div->divisor / mod->divisor) continue;
+        if (!is_congruent(whole, Canonical(inner->dividend), div->divisor)) continue;
+        if (auto next = replace(term, other, FloorDivideBy(whole, inner->divisor), term.coefficient)) return next;
       }
       const auto outer = MatchByConstant(*other.only_factor(), BinaryOp::kFloorMod);
       const auto product = outer.has_value() ? ir::CheckedMul(mod->divisor, outer->divisor) : std::nullopt;

@@ -124,9 +124,10 @@ Result<DimCode> CpuAllocations::WorkspaceSize(const std::vector<ir::PrimVar>& in
   // The canonical form adds workspaces of equal size up to one term, which mostly keeps the formula short.
   arith::Analyzer analyzer;
   Result<DimCode> canonical = LowerToDimCode(analyzer.Simplify(workspace_bytes_), ints);
-  if (canonical.ok()) return canonical;
-  // It also multiplies sums out. Where that makes it too long, the extents stay as they are, and a constant at the end
-  // has room for the rounding of each buffer.
+  constexpr size_t kShort = DimCode::kMaxSteps / 4;  // the formulas of all variants become one
+  if (canonical.ok() && canonical->steps().size() <= kShort) return canonical;
+  // It also multiplies sums out. Where that makes it long, the extents stay as they are, and a constant at the end has
+  // room for the rounding of each buffer.
   std::vector<Product> products;
   for (const ir::Buffer& buffer : workspaces_) {
     Product& product = products.emplace_back(Product{ir::Int64(ElementBytes(buffer)), {}});
@@ -139,7 +140,9 @@ Result<DimCode> CpuAllocations::WorkspaceSize(const std::vector<ir::PrimVar>& in
     }
   }
   const int64_t rounding = (kBufferAlignment - 1) * std::ssize(workspaces_);
-  return LowerToDimCode(FactoredSum(std::move(products)) + rounding, ints);
+  Result<DimCode> factored = LowerToDimCode(FactoredSum(std::move(products)) + rounding, ints);
+  const bool is_shorter = factored.ok() && (!canonical.ok() || factored->steps().size() < canonical->steps().size());
+  return is_shorter || !canonical.ok() ? factored : canonical;
 }
 
 }  // namespace ingot::codegen

@@ -83,30 +83,30 @@ bool IsFloat32(const ir::Call& call) {
          *ir::As<ir::TensorTypeNode>(call->type)->dtype == f32;
 }
 
-// The rows of a register tile lie along W: its extent must be a constant, and so must the kernel's dims.
-bool HasConstantWidth(const ir::Call& call) {
+// Height and width may be symbolic; the kernel's dims are constants.
+bool HasConstantKernel(const ir::Call& call) {
   const auto* type = ir::As<ir::TensorTypeNode>(call->type);
   const bool has_kernel = call->args.size() < 2 || IsConstant(*TypeOf(call->args[1]).dims);
-  return has_kernel && type->dims && type->dims->size() == 5 && ir::AsConstInt((*type->dims)[3]);
+  return has_kernel && type->dims && type->dims->size() == 5;
 }
 
 bool IsDense(const ir::Call& call, const Target&) {
   if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloat32(call)) return false;
-  return HasConstantWidth(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
+  return HasConstantKernel(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
 }
 // Few input channels, without blocks: each is broadcast to the vectors of output channels.
 bool IsFirst(const ir::Call& call, const Target&) {
   constexpr int64_t kFewChannels = 8;
   if (!HasLayouts(call, {"NCHW", "OIHW16o", kBlockedData}) || !IsFloat32(call)) return false;
-  return HasConstantWidth(call) && call->attrs.GetInt("groups") == 1 && KernelDim(call, 1) <= kFewChannels;
+  return HasConstantKernel(call) && call->attrs.GetInt("groups") == 1 && KernelDim(call, 1) <= kFewChannels;
 }
 bool IsDepthwise(const ir::Call& call, const Target&) {
   if (!HasLayouts(call, {kBlockedData, "OIHW16o", kBlockedData}) || !IsFloat32(call)) return false;
-  return HasConstantWidth(call) && KernelDim(call, 1) == 1 &&
+  return HasConstantKernel(call) && KernelDim(call, 1) == 1 &&
          call->attrs.GetInt("groups") == KernelDim(call, 0) * kBlock;
 }
 bool IsPool(const ir::Call& call, const Target&) {
-  return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantWidth(call) && IsFloat32(call);
+  return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloat32(call);
 }
 
 // Compared with the costs over NCHW: tiles over blocks do about four times as much in the same time.

@@ -55,12 +55,10 @@ class LazyReadFinder : public StmtVisitor {
   void Visit(const IfStmtNode&) override { found = true; }
 };
 
-// True when every instance of the block executes all of its reads, so that their hull lies inside the buffer.
-bool ReadsUnconditionally(const BlockSite& site) {
-  if (!IsTrue(site.realize->predicate)) return false;
+bool ReadsLazily(const BlockSite& site) {
   LazyReadFinder finder;
   finder.VisitStmt(site.block().body);
-  return !finder.found;
+  return finder.found;
 }
 
 // The domain of one iteration variable of the moved block within one iteration of the target loop; absent: the whole
@@ -116,6 +114,28 @@ bool EndsAtDomain(const BlockRealizeNode& realize, const PrimExpr& part, arith::
   return false;
 }
 
+// Whether the places that the block reads in dimension d of a buffer may lie beyond it, since not every instance reads.
+// A predicate that ends other iteration variables at their domains leaves out no place of this dimension.
+bool MayReadBeyond(const BlockSite& site, const Buffer& buffer, size_t d, arith::Analyzer& analyzer) {
+  if (ReadsLazily(site)) return true;
+  const PrimExpr& predicate = site.realize->predicate;
+  if (IsTrue(predicate)) return false;
+  const std::vector<PrimExpr> parts = ConjunctsOf(predicate);
+  if (!std::ranges::all_of(parts, [&](const PrimExpr& part) { return EndsAtDomain(*site.realize, part, analyzer); })) {
+    return true;
+  }
+  const auto shares_loop = [&](const PrimExpr& index) {
+    return std::ranges::any_of(
+        site.loops, [&](const For& loop) { return UsesVar(index, loop->var) && UsesVar(predicate, loop->var); });
+  };
+  for (const BufferRegion& region : site.block().reads) {
+    if (!region.buffer.same_as(buffer)) continue;
+    const Range range = BindRegion(region, *site.realize).region[d];
+    if (shares_loop(range.min) || shares_loop(range.extent)) return true;
+  }
+  return false;
+}
+
 Stmt Outermost(const BlockSite& site) { return site.loops.empty() ? Stmt(site.realize) : Stmt(site.loops.front()); }
 
 bool Contains(const std::vector<BlockSite>& sites, const BlockSite& site) {
@@ -165,14 +185,14 @@ Status ComputeAt(ScheduleState& state, const BlockName& name, const LoopVar& loo
       return Refuse("compute_at", Describe(site), "other blocks write " + write.buffer->name + " too");
     }
     const std::vector<BlockSite> readers = state.Readers(write.buffer);
-    bool clamp = false;
+    std::vector<bool> clamp(write.region.size(), false);
     for (const BlockSite& reader : readers) {
       if (reader.realize.same_as(site.realize)) continue;  // an update in place
       if (!Contains(below, reader)) {
         return Refuse("compute_at", Describe(site),
                       "block \"" + reader.block().name + "\" reads it outside of loop " + loop->name);
       }
-      clamp |= !ReadsUnconditionally(reader);
+      for (size_t d = 0; d < clamp.size(); ++d) clamp[d] = clamp[d] || MayReadBeyond(reader, write.buffer, d, analyzer);
     }
     const std::optional<BufferRegion> needed = TouchedBelow(below, write.buffer, false, analyzer);
     if (!needed) return Refuse("compute_at", Describe(site), "nothing reads " + write.buffer->name);
@@ -181,17 +201,19 @@ Status ComputeAt(ScheduleState& state, const BlockName& name, const LoopVar& loo
       if (iter < 0) continue;  // the variables of this index keep their whole domains
       Subdomain& domain = domains[iter];
       const Range& range = needed->region[d];
-      // A range that covers the whole domain is replaced by the domain.
+      // A range that covers the whole domain is replaced by the domain; so is one from its start on that is not known
+      // to be shorter: the hull of parts of symbolic lengths is longer than they are, and a long formula.
       const Range& all = block.iter_vars[iter]->domain;
-      if (analyzer.ProveLessEqual(range.min, all.min) &&
-          analyzer.ProveLessEqual(all.min + all.extent, range.min + range.extent)) {
+      const bool is_from_start = analyzer.ProveLessEqual(range.min, all.min);
+      if (is_from_start && (analyzer.ProveLessEqual(all.min + all.extent, range.min + range.extent) ||
+                            (!AsConstInt(range.extent) && !analyzer.ProveLess(range.extent, all.extent)))) {
         domain = {all, false};
         continue;
       }
       // Where two writes need different parts of one variable's domain, it is the whole domain.
       const bool agrees = !domain.range || (analyzer.ProveEqual(domain.range->min, range.min) &&
                                             analyzer.ProveEqual(domain.range->extent, range.extent));
-      domain = agrees ? Subdomain{range, domain.clamp || clamp} : Subdomain{all, false};
+      domain = agrees ? Subdomain{range, domain.clamp || clamp[d]} : Subdomain{all, false};
     }
   }
   for (const BufferRegion& read : block.reads) {

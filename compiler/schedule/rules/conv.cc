@@ -15,6 +15,10 @@
 //
 // A row of x is cut into tiles of nearly equal width: 14 columns become 5 + 5 + 4 rather than 6 + 6 + 2, which has too
 // few multiply-adds in flight to hide their latency.
+//
+// Heights and widths may be symbolic. Rows then come in strips of a few, the last of which is shorter; a row is cut into
+// full tiles and into ever narrower ones for the rest; the columns of a flattened image come in strips of whole tiles,
+// and the rest of them is a task of its own.
 #include <algorithm>
 
 #include "compiler/schedule/rules/analysis.h"
@@ -30,8 +34,18 @@ namespace {
 // Dimensions of the result.
 enum Dimension : int { kN, kO, kY, kX, kV, kRank };
 
-int64_t ExtentOf(const BlockSite& site, int dimension) {
-  return ConstantExtent(*site.block().iter_vars[IterOfDimension(site, dimension)]).value_or(1);
+std::optional<int64_t> ConstantOf(const BlockSite& site, int dimension) {
+  return ConstantExtent(*site.block().iter_vars[IterOfDimension(site, dimension)]);
+}
+int64_t ExtentOf(const BlockSite& site, int dimension) { return ConstantOf(site, dimension).value_or(1); }
+
+// A symbolic height or width counts as this many where tiles, strips and costs are chosen; so does each of the two in
+// the one row of a flattened image.
+constexpr int64_t kLikelyExtent = 56;
+
+int64_t LikelyExtent(const BlockSite& site, int dimension) {
+  const bool is_flat = dimension == kX && ConstantOf(site, kY) == 1;
+  return ConstantOf(site, dimension).value_or(is_flat ? kLikelyExtent * kLikelyExtent : kLikelyExtent);
 }
 
 // What AnalyzeWindow finds about the loads of the reduction.
@@ -47,13 +61,13 @@ Window AnalyzeWindow(const BlockSite& site) {
   const int x = IterOfDimension(site, kX), o = IterOfDimension(site, kO), v = IterOfDimension(site, kV);
   for (const LoadUse& load : LoadsOf(site)) {
     int64_t bytes = load.load->dtype.bits / 8;
-    for (const PrimExpr& extent : load.load->buffer->shape) {
-      const auto value = AsConstInt(extent);
-      bytes *= value ? *value : 1;
-    }
+    for (const PrimExpr& extent : load.load->buffer->shape) bytes *= AsConstInt(extent).value_or(1);
     if (!load.uses[x]) {
       window.weight_bytes += bytes;
       continue;
+    }
+    for (const int dimension : {kY, kX}) {
+      if (!ConstantOf(site, dimension)) bytes *= LikelyExtent(site, dimension);
     }
     window.broadcasts |= !load.uses[v];
     if (!load.uses[v] && load.uses[o]) {  // dimension 1 holds every group's channels (blocks)
@@ -171,17 +185,9 @@ struct ConvTile {
   LoopRV columns, blocks, v;  // of the write-back; blocks may be void
 };
 
-// Cuts x, around `blocks` and v, into tiles of nearly equal width.
-std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, int64_t most) {
-  const int64_t tiles = (width + most - 1) / most;
-  const int64_t narrow = width / tiles, wide_tiles = width % tiles;
-  std::vector<std::pair<int64_t, int64_t>> groups;  // tiles, columns of each
-  if (wide_tiles > 0) groups.push_back({wide_tiles, narrow + 1});
-  groups.push_back({tiles - wide_tiles, narrow});
-  // The longer part comes first, since loop_partition makes a main part of more than half.
-  if (groups.size() == 2 && groups[0].first * groups[0].second < groups[1].first * groups[1].second) {
-    std::swap(groups[0], groups[1]);
-  }
+// Cuts x, around `blocks` and v, into tiles: of nearly equal width, or, where the width is symbolic, of `most` columns
+// and then of half as many each time.
+std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, int64_t most) {
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
     const LoopRVs loops = s.Split(row, {kRest, columns});
@@ -191,6 +197,25 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, int64_t width, 
     if (inner.size() > 1) tile.blocks = inner.front().loop;
     result.push_back(tile);
   };
+  if (!width) {
+    for (int64_t columns = most; columns >= 1; columns /= 2) {
+      const Schedule::Parts parts = s.LoopPartition(x, columns);
+      if (!s.IsVoid(parts.main)) add(out, parts.main, columns);
+      if (s.IsVoid(parts.tail)) break;
+      out = s.GetChildBlocks(parts.tail)[0];
+      x = parts.tail;
+    }
+    return result;
+  }
+  const int64_t tiles = (*width + most - 1) / most;
+  const int64_t narrow = *width / tiles, wide_tiles = *width % tiles;
+  std::vector<std::pair<int64_t, int64_t>> groups;  // tiles, columns of each
+  if (wide_tiles > 0) groups.push_back({wide_tiles, narrow + 1});
+  groups.push_back({tiles - wide_tiles, narrow});
+  // The longer part comes first, since loop_partition makes a main part of more than half.
+  if (groups.size() == 2 && groups[0].first * groups[0].second < groups[1].first * groups[1].second) {
+    std::swap(groups[0], groups[1]);
+  }
   if (groups.size() == 1) {
     add(out, x, groups[0].second);
     return result;
@@ -239,6 +264,205 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   s.DecomposeReduction(partial, first);
 }
 
+// The loops around a write-back; groups and strips are void where there is one of them.
+struct ConvPart {
+  BlockRV out;
+  LoopRV loops[kRank];
+  LoopRV groups, strips;
+  std::optional<int64_t> width;  // columns of a strip
+};
+
+class ConvNest {
+ public:
+  ConvNest(Schedule& s, const BlockSite& site, const Target& target)
+      : s_(s),
+        site_(site),
+        target_(target),
+        window_(AnalyzeWindow(site)),
+        lanes_(target.vector_lanes(StoreOf(site).buffer->dtype.bits)),
+        blocks_(ExtentOf(site, kO) / window_.groups),
+        cost_(KnownInstances(site) * CostOfInstance(site)) {
+    for (const int dimension : {kY, kX}) {
+      if (!ConstantOf(site, dimension)) cost_ *= LikelyExtent(site, dimension);
+    }
+  }
+
+  std::vector<BlockName> Apply() {
+    handled_ = {site_.block().name};
+    reduction_ = s_.GetBlock(site_.block().name);
+    for (BlockRV producer : s_.GetProducers(reduction_)) {
+      if (IsInjective(s_.state(), s_.Block(producer))) stages_.push_back(producer);
+    }
+    for (const ConvPart& part : CutStrips(WholeResult())) PlaceTasks(part);
+    // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
+    for (size_t i = tiles_.size(); i-- > 0;) {
+      const BlockRV partial = i == 0 ? reduction_ : s_.RecomputeFor(reduction_, tiles_[i].out);
+      PlaceReduction(s_, partial, tiles_[i], lanes_);
+      handled_.push_back(s_.Block(partial).block().name);
+      handled_.push_back(s_.Block(tiles_[i].out).block().name);
+      VectorizeTile(s_, tiles_[i].v, lanes_);
+      if (tiles_[i].blocks.id >= 0) s_.Unroll(tiles_[i].blocks);
+      s_.Unroll(tiles_[i].columns);
+    }
+    for (BlockRV stage : stages_) PlaceStage(stage);
+    for (LoopRV task : tasks_) ParallelizeByCost(s_, task, cost_ / std::max<int64_t>(num_tasks_, 1));
+    return std::move(handled_);
+  }
+
+ private:
+  ConvPart WholeResult() {
+    ConvPart whole;
+    whole.out = WriteBack(s_, reduction_, handled_);
+    FindLoops(whole, LoopRV{});
+    // Groups are the outermost loop of a task.
+    if (window_.groups > 1) {
+      const LoopRVs split = s_.Split(whole.loops[kO], {kRest, blocks_});
+      whole.groups = split[0];
+      whole.loops[kO] = split[1];
+    }
+    return whole;
+  }
+
+  void FindLoops(ConvPart& part, LoopRV outer) {
+    const BlockSite out_site = s_.Block(part.out);
+    for (const InnerLoop& entry : InnerLoops(s_, part.out, outer)) {
+      for (int d = 0; d < kRank; ++d) {
+        if (entry.iter >= 0 && entry.iter == IterOfDimension(out_site, d)) part.loops[d] = entry.loop;
+      }
+    }
+  }
+
+  // Cuts rows, or the columns of one row, into strips.
+  std::vector<ConvPart> CutStrips(ConvPart whole) {
+    const std::optional<int64_t> rows = ConstantOf(site_, kY), columns = ConstantOf(site_, kX);
+    const bool by_columns = rows == 1;
+    whole.width = columns;
+    if (by_columns && !columns) return CutColumns(whole);
+    const int64_t along = by_columns ? *columns : LikelyExtent(site_, kY);
+    const int64_t strip = !rows                ? kRowsOfSymbolicStrip
+                          : window_.broadcasts ? ChooseStrip(along, blocks_, window_, target_)
+                                               : ChooseShortStrip(along, window_, target_);
+    num_strips_ = along / strip;
+    LoopRV& loop = whole.loops[by_columns ? kX : kY];
+    if (rows) {
+      std::tie(whole.strips, loop) = SplitBy(s_, loop, along, strip);
+    } else {
+      const LoopRVs parts = s_.Split(loop, {kRest, strip});
+      whole.strips = parts[0];
+      loop = parts[1];
+    }
+    if (by_columns) whole.width = strip;
+    return {whole};
+  }
+
+  // A symbolic number of columns in one row: strips of whole tiles, and the rest. Where a stage pads the row, it is
+  // one strip, since the stage is computed in one place.
+  std::vector<ConvPart> CutColumns(ConvPart whole) {
+    if (!stages_.empty()) return {whole};
+    const int64_t strip = ColumnsOfStrip();
+    num_strips_ = LikelyExtent(site_, kX) / strip;
+    LoopRVs order = {whole.loops[kX], whole.loops[kN], whole.groups, whole.loops[kO], whole.loops[kY], whole.loops[kV]};
+    Reorder(order);
+    const Schedule::Parts parts = s_.LoopPartition(whole.loops[kX], strip);
+    std::vector<ConvPart> result;
+    if (!s_.IsVoid(parts.main)) {
+      ConvPart main = whole;
+      const LoopRVs split = s_.Split(parts.main, {kRest, strip});
+      main.strips = split[0];
+      main.loops[kX] = split[1];
+      main.width = strip;
+      result.push_back(main);
+    }
+    if (!s_.IsVoid(parts.tail)) {
+      ConvPart tail;
+      tail.out = s_.GetChildBlocks(parts.tail)[0];
+      const HandleList<InnerLoop> inner = InnerLoops(s_, tail.out, parts.tail);
+      size_t next = 0;
+      tail.loops[kX] = parts.tail;
+      for (const int d : {kN, kO, kY, kV}) {
+        if (d == kO && whole.groups.id >= 0) tail.groups = inner[next++].loop;
+        if (whole.loops[d].id >= 0) tail.loops[d] = inner[next++].loop;
+      }
+      result.push_back(tail);
+    }
+    return result;
+  }
+
+  // Whole tiles whose input stays in half of the second-level cache.
+  int64_t ColumnsOfStrip() const {
+    constexpr int64_t kMostTiles = 16;
+    const int64_t tile = TileOf(std::nullopt).columns;
+    const int64_t bytes = std::max<int64_t>(window_.input_bytes * tile / LikelyExtent(site_, kX), 1);
+    return tile * std::clamp<int64_t>(target_.l2_bytes / 2 / bytes, 1, kMostTiles);
+  }
+
+  TileChoice TileOf(std::optional<int64_t> width) const {
+    return ChooseTile(width.value_or(LikelyExtent(site_, kX)), blocks_, ExtentOf(site_, kV) / lanes_, window_, target_);
+  }
+
+  // Makes the tasks of a part, and cuts its rows into tiles.
+  void PlaceTasks(const ConvPart& part) {
+    const TileChoice tile = TileOf(part.width);
+    const int64_t strips_in_all = ExtentOf(site_, kN) * window_.groups * num_strips_;
+    const int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / tile.blocks, strips_in_all, cost_) : blocks_;
+    num_tasks_ = strips_in_all * parts;
+    LoopRV o = part.loops[kO], tile_blocks, task_blocks;
+    if (tile.blocks > 1) {
+      const LoopRVs split = s_.Split(o, {kRest, tile.blocks});
+      o = split[0];
+      tile_blocks = split[1];
+    }
+    const LoopRV n = part.loops[kN], y = part.loops[kY], x = part.loops[kX], v = part.loops[kV];
+    LoopRVs order, tasks;
+    if (window_.broadcasts) {
+      if (parts > 1) {
+        const LoopRVs split = s_.Split(o, {parts, kRest});
+        task_blocks = split[0];
+        o = split[1];
+      }
+      tasks = {n, part.groups, part.strips, task_blocks};
+      order = {n, part.groups, part.strips, task_blocks, o, y, x, tile_blocks, v};
+    } else {
+      tasks = {n, o, part.strips};
+      order = {n, o, part.strips, y, x, v};
+    }
+    Reorder(order);
+    erase_if(tasks, IsVoidLoop);
+    tasks_.push_back(tasks.size() > 1 ? s_.Fuse(tasks) : tasks[0]);
+    for (const ConvTile& cut : CutRow(s_, part.out, x, part.width, tile.columns)) tiles_.push_back(cut);
+  }
+
+  // Padding is computed strip by strip, under the task's loop.
+  void PlaceStage(BlockRV stage) {
+    handled_.push_back(s_.Block(stage).block().name);
+    s_.ComputeAt(stage, tasks_[0]);
+    const HandleList<InnerLoop> inner = InnerLoops(s_, stage, tasks_[0]);
+    const auto extent = AsConstInt(s_.Loop(inner.back().loop).loop->extent);
+    if (extent && *extent == ExtentOf(site_, kV)) VectorizeTile(s_, inner.back().loop, lanes_);
+  }
+
+  static bool IsVoidLoop(LoopRV loop) { return loop.id < 0; }
+  void Reorder(LoopRVs order) {
+    erase_if(order, IsVoidLoop);
+    s_.Reorder(order);
+  }
+
+  static constexpr int64_t kRowsOfSymbolicStrip = 4;
+
+  Schedule& s_;
+  const BlockSite& site_;
+  const Target& target_;
+  const Window window_;
+  const int64_t lanes_, blocks_;
+  int64_t cost_;
+  std::vector<BlockName> handled_;
+  BlockRV reduction_;
+  BlockRVs stages_;  // what pads the data
+  std::vector<ConvTile> tiles_;
+  LoopRVs tasks_;
+  int64_t num_strips_ = 1, num_tasks_ = 1;
+};
+
 }  // namespace
 
 bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target& target) {
@@ -252,10 +476,7 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
   const int64_t vector = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   constexpr int64_t kMostVectors = 4;
   if (!lanes || *lanes % vector != 0 || *lanes > kMostVectors * vector) return false;
-  if (!ConstantExtent(*site.block().iter_vars[x]) ||
-      !ConstantExtent(*site.block().iter_vars[IterOfDimension(site, kO)])) {
-    return false;
-  }
+  if (!ConstantExtent(*site.block().iter_vars[IterOfDimension(site, kO)])) return false;
   bool follows_x = false;
   for (const LoadUse& load : LoadsOf(site)) {
     const int64_t coefficient = load.last_coefficient[v].value_or(-1);
@@ -266,100 +487,7 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
 }
 
 std::vector<BlockName> ApplyConv(Schedule& s, const BlockSite& site, const Target& target) {
-  std::vector<BlockName> handled{site.block().name};
-  const BlockRV reduction = s.GetBlock(site.block().name);
-  const Window window = AnalyzeWindow(site);
-  const BlockRVs producers = s.GetProducers(reduction);
-  const BlockRV out = WriteBack(s, reduction, handled);
-
-  LoopRV loops[kRank];
-  const BlockSite out_site = s.Block(out);
-  for (const InnerLoop& entry : InnerLoops(s, out, LoopRV{})) {
-    for (int d = 0; d < kRank; ++d) {
-      if (entry.iter >= 0 && entry.iter == IterOfDimension(out_site, d)) loops[d] = entry.loop;
-    }
-  }
-  const int64_t lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
-  const int64_t blocks = ExtentOf(site, kO) / window.groups, height = ExtentOf(site, kY);
-  const std::optional<int64_t> rows = ConstantExtent(*site.block().iter_vars[IterOfDimension(site, kY)]);
-  int64_t width = ExtentOf(site, kX);
-  const int64_t cost = KnownInstances(site) * CostOfInstance(site);
-
-  // Strips and tasks. Groups are the outermost loop of a task.
-  LoopRV groups;
-  if (window.groups > 1) {
-    const LoopRVs split = s.Split(loops[kO], {kRest, blocks});
-    groups = split[0];
-    loops[kO] = split[1];
-  }
-  const bool by_columns = rows == 1;
-  const int64_t along = by_columns ? width : height;
-  const int64_t strip = !rows               ? 1
-                        : window.broadcasts ? ChooseStrip(along, blocks, window, target)
-                                            : ChooseShortStrip(along, window, target);
-  LoopRV strips;
-  if (by_columns) {
-    std::tie(strips, loops[kX]) = SplitBy(s, loops[kX], width, strip);
-    width = strip;
-  } else if (rows) {
-    std::tie(strips, loops[kY]) = SplitBy(s, loops[kY], height, strip);
-  } else {
-    const LoopRVs parts = s.Split(loops[kY], {kRest, 1});
-    strips = parts[0];
-    loops[kY] = parts[1];
-  }
-  const TileChoice tile = ChooseTile(width, blocks, ExtentOf(site, kV) / lanes, window, target);
-  const int64_t strips_in_all = ExtentOf(site, kN) * window.groups * (along / strip);
-  const int64_t parts = window.broadcasts ? ChooseParts(blocks / tile.blocks, strips_in_all, cost) : blocks;
-  LoopRV o = loops[kO], tile_blocks, task_blocks;
-  if (tile.blocks > 1) {
-    const LoopRVs split = s.Split(o, {kRest, tile.blocks});
-    o = split[0];
-    tile_blocks = split[1];
-  }
-  LoopRVs order, tasks;
-  if (window.broadcasts) {
-    if (parts > 1) {
-      const LoopRVs split = s.Split(o, {parts, kRest});
-      task_blocks = split[0];
-      o = split[1];
-    }
-    tasks = {loops[kN], groups, strips, task_blocks};
-    order = {loops[kN], groups, strips, task_blocks, o, loops[kY], loops[kX], tile_blocks, loops[kV]};
-  } else {
-    tasks = {loops[kN], o, strips};
-    order = {loops[kN], o, strips, loops[kY], loops[kX], loops[kV]};
-  }
-  const auto is_void = [](LoopRV loop) { return loop.id < 0; };
-  erase_if(order, is_void);
-  erase_if(tasks, is_void);
-  s.Reorder(order);
-  const LoopRV task = tasks.size() > 1 ? s.Fuse(tasks) : tasks[0];
-  const std::vector<ConvTile> tiles = CutRow(s, out, loops[kX], width, tile.columns);
-
-  // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
-  for (size_t i = tiles.size(); i-- > 0;) {
-    const BlockRV partial = i == 0 ? reduction : s.RecomputeFor(reduction, tiles[i].out);
-    PlaceReduction(s, partial, tiles[i], lanes);
-    handled.push_back(s.Block(partial).block().name);
-    handled.push_back(s.Block(tiles[i].out).block().name);
-    VectorizeTile(s, tiles[i].v, lanes);
-    if (tiles[i].blocks.id >= 0) s.Unroll(tiles[i].blocks);
-    s.Unroll(tiles[i].columns);
-  }
-  // Padding is computed strip by strip, under the task's loop.
-  for (BlockRV producer : producers) {
-    const BlockSite producer_site = s.Block(producer);
-    if (!IsInjective(s.state(), producer_site)) continue;
-    handled.push_back(producer_site.block().name);
-    s.ComputeAt(producer, task);
-    const HandleList<InnerLoop> inner = InnerLoops(s, producer, task);
-    const auto extent = AsConstInt(s.Loop(inner.back().loop).loop->extent);
-    if (extent && *extent == ExtentOf(site, kV)) VectorizeTile(s, inner.back().loop, lanes);
-  }
-  int64_t num_tasks = strips_in_all * (window.broadcasts ? parts : blocks);
-  ParallelizeByCost(s, task, cost / std::max<int64_t>(num_tasks, 1));
-  return handled;
+  return ConvNest(s, site, target).Apply();
 }
 
 }  // namespace ingot::schedule

@@ -199,10 +199,14 @@ class Placer {
     for (size_t d = 0; d < hull->region.size(); ++d) {
       const auto extent = AsConstInt(hull->region[d].extent);
       const auto whole = AsConstInt(buffer_->shape[d]);
-      const bool larger = extent && whole && *extent >= *whole;
+      const bool larger = (extent && whole && *extent >= *whole) || IsWholeDim(hull->region[d], d);
       if (larger || UsesInnerLoops(hull->region[d], allocation)) hull->region[d] = {Int64(0), buffer_->shape[d]};
     }
     return hull->region;
+  }
+  bool IsWholeDim(const Range& range, size_t d) {
+    return analyzer_.ProveLessEqual(range.min, Int64(0)) &&
+           analyzer_.ProveLessEqual(buffer_->shape[d], range.min + range.extent);
   }
   // Whether a bound still depends on a loop inside of the place (an extent that depends on another loop).
   bool UsesInnerLoops(const Range& range, const Allocation& allocation) const {
@@ -223,6 +227,7 @@ class Placer {
     }
     const std::vector<Range> written = Hull(allocation, true), read = Hull(allocation, false);
     for (size_t d = 0; d < read.size(); ++d) {
+      if (IsWholeDim(written[d], d)) continue;  // what is read lies in the buffer
       if (analyzer_.ProveEqual(written[d].min, read[d].min) &&
           analyzer_.ProveLessEqual(read[d].extent, written[d].extent)) {
         continue;

@@ -66,6 +66,10 @@ TEST_CASE_FIXTURE(Fixture, "indices of fused and split loops come apart") {
   Becomes(FloorDiv(FloorMod(x, Int64(12)), Int64(4)), FloorMod(FloorDiv(x, Int64(4)), Int64(3)));
   Becomes(FloorDiv(x, Int64(4)) * 4 + FloorMod(x, Int64(4)), x);
   Becomes(FloorDiv(x, Int64(12)) * 12 + FloorMod(FloorDiv(x, Int64(4)), Int64(3)) * 4 + FloorMod(x, Int64(4)), x);
+  Becomes(FloorDiv(x, Int64(12)) * 3 + FloorMod(FloorDiv(x, Int64(4)), Int64(3)), FloorDiv(x, Int64(4)));
+  Becomes(FloorDiv(x, Int64(12)) * 6 + FloorMod(FloorDiv(x, Int64(6)), Int64(2)) * 3 +
+              FloorMod(FloorDiv(x, Int64(2)), Int64(3)),
+          FloorDiv(x, Int64(2)));
   Becomes(FloorMod(FloorMod(x, Int64(12)), Int64(4)), FloorMod(x, Int64(4)));
   // Also when a multiple of the divisor is taken out of the quotient (40 = 5 * 7 + 5), and over three levels.
   const PrimExpr y = x * 40 + i;

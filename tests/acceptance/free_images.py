@@ -1,0 +1,145 @@
+"""Random chains of convolutions, pools and element-wise operators over images whose number, height and width (or height
+alone) only the call knows, at sizes from 1 to some tiles of columns and their rests, beside ONNX Runtime. Calls for which
+a window does not fit into the padded image are left out: ONNX Runtime rounds such an extent towards zero.
+
+usage: free_images.py BIN_DIR [--seed S] [--count N] [--target SPEC]    exits 77 (skipped) without numpy, onnx and
+onnxruntime; INGOT_LONG_TESTS=1 makes --count 400"""
+import argparse, os, pathlib, sys, tempfile
+
+from tools import Tools
+
+try:
+    import numpy as np, onnx, onnxruntime
+    from onnx import helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+TOLERANCE = 1e-4
+
+
+class Chain:
+    """A model, and the windows (kernel, stride, dilation, padding before and behind) of its axes in order."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.weights, self.windows = [], [], []
+        self.channels = self.pick(1, 3, 8, 16, 17, 32, 48)
+        self.width = int(self.rng.integers(8, 60)) if self.rng.random() < 0.2 else None
+        dims = ["n", self.channels, "h", self.width or "w"]
+        value = "x"
+        for i in range(int(self.rng.integers(1, 5))):
+            value = self.follow(self.window(value, f"v{i}"))
+        graph = helper.make_graph(self.nodes, "chain", [helper.make_tensor_value_info("x", 1, dims)],
+                                  [helper.make_tensor_value_info(value, 1, None)], self.weights)
+        self.model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+
+    def pick(self, *values):
+        return values[int(self.rng.integers(len(values)))]
+
+    def window(self, value, name):
+        kind = self.pick("Conv", "Conv", "Depthwise", "Grouped", "Pointwise", "MaxPool", "AveragePool")
+        pair = lambda low, high: [int(v) for v in self.rng.integers(low, high, 2)]
+        kernel, strides, dilations = pair(1, 5), pair(1, 4), pair(1, 3)
+        if kind == "Pointwise":
+            kernel = strides = dilations = [1, 1]
+        if kind.endswith("Pool"):
+            dilations = [1, 1]
+        pads = [int(self.rng.integers(0, (kernel[i % 2] - 1) * dilations[i % 2] + 1)) for i in range(4)]
+        self.windows.append([(kernel[i], strides[i], dilations[i], pads[i], pads[2 + i]) for i in range(2)])
+        attributes = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+        if kind.endswith("Pool"):
+            self.nodes.append(helper.make_node(kind, [value], [name], **attributes))
+            return name
+        groups = {"Depthwise": self.channels, "Grouped": 4 if self.channels % 4 == 0 else 1}.get(kind, 1)
+        outputs = self.channels if groups > 1 else self.pick(8, 16, 20, 32, 64)
+        dims = [outputs, self.channels // groups, *kernel]
+        self.weight(name + "_w", self.rng.standard_normal(dims) / np.sqrt(np.prod(dims[1:])))
+        inputs = [value, name + "_w"]
+        if self.rng.random() < 0.7:
+            self.weight(name + "_b", self.rng.standard_normal(outputs))
+            inputs.append(name + "_b")
+        self.nodes.append(helper.make_node("Conv", inputs, [name], dilations=dilations, group=groups, **attributes))
+        self.channels = outputs
+        return name
+
+    def weight(self, name, values):
+        self.weights.append(numpy_helper.from_array(values.astype(np.float32), name))
+
+    def follow(self, value):
+        if self.rng.random() < 0.6:
+            self.nodes.append(helper.make_node(self.pick("Relu", "Sigmoid", "HardSwish"), [value], [value + "_a"]))
+            value += "_a"
+        if self.rng.random() < 0.3:
+            self.nodes.append(helper.make_node("Add", [value, value], [value + "_s"]))
+            value += "_s"
+        return value
+
+    def fits(self, extents):
+        for axes in self.windows:
+            for i, (kernel, stride, dilation, before, behind) in enumerate(axes):
+                room = extents[i] + before + behind - ((kernel - 1) * dilation + 1)
+                if room < 0:
+                    return False
+                extents[i] = room // stride + 1
+        return True
+
+    def draw(self, images):
+        dims = [int(self.rng.integers(1, 45)), self.width or int(self.rng.integers(1, 70))]
+        channels = self.model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
+        if not self.fits(list(dims)):
+            return None
+        return self.rng.standard_normal([images, channels, *dims]).astype(np.float32)
+
+
+def problem_of(tool, folder, chain, target):
+    """How many calls were compared, and what is wrong with one."""
+    onnx.save(chain.model, folder / "model.onnx")
+    made = tool("vm-compile", folder / "model.onnx", "-o", folder / "model.ingot",
+                *(["--target", target] if target else []))
+    if made.returncode != 0:
+        return 0, f"vm-compile exit {made.returncode}: {made.stderr}"
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(chain.model.SerializeToString(), options, ["CPUExecutionProvider"])
+    compared = 0
+    for images in (1, 1, 1, 2, 0):
+        x = chain.draw(images)
+        if x is None:
+            continue
+        want = session.run(None, {"x": x})[0]
+        np.save(folder / "x.npy", x)
+        ran = tool("vm-run", folder / "model.ingot", folder / "x.npy", "--output", f"@{folder / 'y.npy'}")
+        if ran.returncode != 0:
+            return compared, f"{x.shape}: vm-run exit {ran.returncode}: {ran.stderr}"
+        got = np.load(folder / "y.npy")
+        if got.shape != want.shape:
+            return compared, f"{x.shape}: shape {got.shape}, expected {want.shape}"
+        error = np.abs(got - want).max(initial=0)
+        if not error <= TOLERANCE * max(1.0, np.abs(want).max(initial=0)):
+            return compared, f"{x.shape}: error {error}"
+        compared += 1
+    return compared, None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin_dir", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=400 if os.environ.get("INGOT_LONG_TESTS") else 24)
+    parser.add_argument("--target")
+    options = parser.parse_args()
+    tool, failures, calls = Tools(options.bin_dir, timeout=120), 0, 0
+    with tempfile.TemporaryDirectory() as directory:
+        for seed in range(options.seed, options.seed + options.count):
+            compared, problem = problem_of(tool, pathlib.Path(directory), Chain(seed), options.target)
+            calls += compared
+            failures += problem is not None
+            if problem is not None:
+                print(f"seed {seed}: {problem}", flush=True)
+    print(f"{options.count} chains, {calls} calls compared, {failures} failures")
+    return 1 if failures or calls < options.count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
