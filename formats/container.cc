@@ -268,10 +268,10 @@ class Container::Opener {
       return Check(ContainerCheck::kRawSize, s.size == s.stored_size,
                    {label, "stored raw with ", s.stored_size, " bytes for a size of ", s.size});
     }
-    const uint64_t left = options_.max_decompressed_bytes - std::min(decompressed_, options_.max_decompressed_bytes);
+    const uint64_t cap = container_.DecompressedCap(options_.max_decompressed_bytes);
+    const uint64_t left = cap - std::min(decompressed_, cap);
     INGOT_RETURN_IF_ERROR(Check(ContainerCheck::kSizeCap, s.size <= left,
-                                {label, "would decompress to ", s.size, " bytes; the cap of ",
-                                 options_.max_decompressed_bytes, " leaves ", left}));
+                                {label, "would decompress to ", s.size, " bytes; the cap of ", cap, " leaves ", left}));
     decompressed_ += std::min(s.size, left);
     return Status();
   }
@@ -355,7 +355,7 @@ Result<SharedBytes> Container::ReadOrThrow(const Section& section) const {
   const std::span<const std::byte> stored = StoredBytes(section);
   if (section.codec == Codec::kNone) return SharedBytes(bytes_.owner, stored);
   // Inspect() goes on without the check of this cap, so it is made again before anything is decompressed.
-  uint64_t left = ContainerOptions().max_decompressed_bytes;
+  uint64_t left = DecompressedCap(ContainerOptions().max_decompressed_bytes);
   for (const Section& other : sections_) {
     if (other.codec == Codec::kNone || left_out_.Has(ContainerCheck::kSizeCap)) continue;
     if (other.size > left) {

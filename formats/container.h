@@ -3,6 +3,7 @@
 // or decompressed. What a section means is not known here; the program's own checks are in vm/verify/verifier.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -56,6 +57,10 @@ inline constexpr uint64_t kPackedAlignment = 4096;
 // Above this size the hash of raw constant data is checked by VerifyHashes alone, not when a container is opened: any
 // bytes are valid there, and they are better left unread until they are used.
 inline constexpr uint64_t kUnhashedConstantBytes = uint64_t{16} << 20;
+// What compressed sections may decompress to, all together: an amount that every container has, and an amount for each
+// of its bytes, which contents that are not all alike never need. The writer stores what is denser raw.
+inline constexpr uint64_t kFreeDecompressedBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kDecompressedBytesPerByte = 1024;
 
 struct Section {
   SectionKind kind{};  // may be a number without a name: an unknown optional section
@@ -77,7 +82,7 @@ struct ContainerOptions {
   // The feature bits of the header that the reader of the sections supports; none exist yet.
   uint64_t known_features = 0;
   uint32_t max_sections = 4096;
-  // The cap on what all compressed sections together may decompress to.
+  // The cap on what all compressed sections together may decompress to, however large the file is.
   uint64_t max_decompressed_bytes = uint64_t{4} << 30;
   // Its threads decompress sections; borrowed as long as the container lives. Null: the caller's thread decompresses.
   ThreadPool* pool = nullptr;
@@ -120,6 +125,10 @@ class Container {
  private:
   class Opener;
   Result<SharedBytes> ReadOrThrow(const Section& section) const;
+  // The cap for a container of this size.
+  uint64_t DecompressedCap(uint64_t most) const {
+    return std::min(most, kFreeDecompressedBytes + bytes_.size() * kDecompressedBytesPerByte);
+  }
   SharedBytes bytes_;
   uint64_t start_offset_ = 0;
   uint64_t required_features_ = 0;

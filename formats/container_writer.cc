@@ -40,7 +40,10 @@ Status ContainerWriter::Add(SectionKind kind, uint32_t index, std::vector<std::s
   entry.pieces = std::move(pieces);
   if (options.codec == Codec::kZstd) {
     INGOT_ASSIGN_OR_RETURN(entry.kept, CompressZstd(entry.pieces, options.zstd_level));
-    if (entry.kept.size() < section.size) {
+    // A reader refuses large sections that are denser.
+    const bool is_bomb =
+        section.size > kFreeDecompressedBytes / 4 && entry.kept.size() < section.size / kDecompressedBytesPerByte;
+    if (entry.kept.size() < section.size && !is_bomb) {
       section.codec = Codec::kZstd;
       entry.pieces = {entry.kept};
     } else {

@@ -20,6 +20,7 @@ import xxhash
 HEADER, ENTRY, TRAILER = 64, 64, 16
 MAGIC, END_MAGIC = b"\x89INGOT\r\n", b"INGOTEND"
 MOST_SECTIONS, MOST_DECOMPRESSED, MOST_WINDOW = 4096, 4 << 30, 1 << 27
+FREE_DECOMPRESSED, DECOMPRESSED_PER_BYTE = 64 << 20, 1024
 LEAST_FRAME = 1 << 16  # content of all zstd frames but a section's last
 UNHASHED = 16 << 20  # raw constants above this are not hashed at every opening
 KINDS = {1: "metadata", 2: "strings", 3: "signatures", 4: "functions", 5: "kernels", 6: "memory_plans", 7: "constants",
@@ -149,7 +150,8 @@ def read_sections(whole):
         demand(not any(file[end:offset]), "padding", f"padding before {name} is not zero")
         demand(codec == 1 or stored == length, "raw_size", f"{name}: two sizes")
         decompressed += length if codec == 1 else 0
-        demand(decompressed <= MOST_DECOMPRESSED, "size_cap", "the sections decompress to too much")
+        most = min(MOST_DECOMPRESSED, FREE_DECOMPRESSED + DECOMPRESSED_PER_BYTE * size)
+        demand(decompressed <= most, "size_cap", "the sections decompress to too much")
         end = offset + stored
         sections.append({"kind": kind, "name": name, "index": index, "offset": offset, "stored_size": stored,
                          "size": length, "codec": ["none", "zstd"][codec], "hash": f"{digest:016x}",

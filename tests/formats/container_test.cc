@@ -11,6 +11,7 @@
 #include "formats/container_layout.h"
 #include "formats/container_writer.h"
 #include "formats/file.h"
+#include "formats/hash.h"
 #include "formats/zstd_codec.h"
 #include "runtime/thread_pool.h"
 #include "tests/formats/recompute_hashes.h"
@@ -315,6 +316,45 @@ TEST_SUITE("checks") {
     CHECK(Open(Sample(), options).ok());
     --options.max_decompressed_bytes;
     CheckRefused("size_cap", Open(Sample(), options).status());
+  }
+
+  TEST_CASE("what sections may decompress to grows with the size of the file") {
+    const Buffer frame = *CompressZstd(std::vector<std::span<const std::byte>>{Buffer(1 << 24)}, 1);
+    for (const size_t num_frames : {3, 4, 5}) {
+      Buffer stored;
+      for (size_t i = 0; i < num_frames; ++i) stored.insert(stored.end(), frame.begin(), frame.end());
+      ContainerWriter writer;
+      Section section;
+      section.kind = SectionKind::kConstantData;
+      section.name = SectionKindName(section.kind);
+      section.codec = Codec::kZstd;
+      section.size = num_frames << 24;
+      section.stored_size = stored.size();
+      section.hash = Hash(stored);
+      section.alignment_log2 = 6;
+      writer.AddStored(section, stored);
+      Buffer bytes = *writer.ToBytes();
+      const uint64_t cap = kFreeDecompressedBytes + bytes.size() * kDecompressedBytesPerByte;
+      const Result<Container> container = Open(std::move(bytes));
+      if (section.size <= cap) {
+        CHECK(container.ok());
+      } else {
+        CheckRefused("size_cap", container.status());
+      }
+      CHECK((section.size <= cap) == (num_frames < 5));
+    }
+  }
+}
+
+TEST_CASE("the writer stores large sections raw that a reader would refuse compressed") {
+  ContainerWriter::Options compressed;
+  compressed.codec = Codec::kZstd;
+  for (const size_t size : {size_t{1} << 24, (size_t{1} << 24) + 1}) {
+    ContainerWriter writer;
+    const Buffer zeros(size);
+    REQUIRE(writer.Add(SectionKind::kConstantData, 0, {zeros}, compressed).ok());
+    const Container container = *Container::Open(SharedBytes::Own(*writer.ToBytes()));
+    CHECK((container.sections()[0].codec == Codec::kZstd) == (size == size_t{1} << 24));
   }
 }
 
