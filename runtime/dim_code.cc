@@ -270,14 +270,14 @@ Result<DimCode> DimCode::FromSteps(std::vector<DimStep> steps, int64_t num_slots
   }
   int depth = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    const std::string where = StrCat({"dimension code, step ", i, ": "});
+    const auto fail = [&](Text what) { return Fail({"dimension code, step ", i, ": ", what}); };
     const int op = static_cast<int>(steps[i].op);
-    if (op >= kNumOps) return Fail({where, "unknown operator ", op});
+    if (op >= kNumOps) return fail({"unknown operator ", op});
     if (steps[i].op == DimOp::kSlot && (steps[i].value < 0 || steps[i].value >= num_slots)) {
-      return Fail({where, "slot ", steps[i].value, " of ", num_slots});
+      return fail({"slot ", steps[i].value, " of ", num_slots});
     }
-    if (kOps[op].form != Form::kLeaf && steps[i].value != 0) return Fail({where, "an operator with a value"});
-    if (depth < kOps[op].arity) return Fail({where, "too few operands"});
+    if (kOps[op].form != Form::kLeaf && steps[i].value != 0) return fail("an operator with a value");
+    if (depth < kOps[op].arity) return fail("too few operands");
     depth += 1 - kOps[op].arity;
   }
   if (depth != 1) return Fail({"dimension code leaves ", depth, " values, expected 1"});

@@ -238,6 +238,35 @@ out:
   CHECK(VerifyFlow(program.functions[0], CheckSet::All(), work_left).status().message().ends_with("[FlowWork]"));
 }
 
+TEST_CASE("calls share a budget for what is proved of them") {
+  // Each call takes some bytes and asks for thousands of formulas to be put in terms of the caller's symbols.
+  std::string extent = "n", kernel, parameters, arguments, results, registers;
+  for (int i = 0; i < 31; ++i) extent += " + n";
+  const std::string type = "float32[" + extent + ", " + extent + ", " + extent + ", " + extent + "]";
+  for (int i = 0; i < 200; ++i) {
+    const std::string number = std::to_string(i);
+    kernel += "  in a" + number + ": " + type + "\n";
+    parameters += ", a" + number + ": " + type;
+    arguments += i == 0 ? "r1" : ", r1";
+  }
+  const std::string unknown = "float32[?, ?, ?, ?]";
+  const std::string text = "ingot 1\nkernel @k {\n  int n: int64\n" + kernel + "}\nfunction @f [n](x: float32[n]" +
+                           parameters + ") -> () {\n  return []\n}\nfunction @main export [n](x: " + unknown +
+                           ", y: float32[n]) -> () {\n";
+  for (const std::string& call :
+       {"  call_kernel @k, [" + arguments + "], [r0]\n", "  call_function [], @f, [r2, " + arguments + "]\n"}) {
+    CAPTURE(call);
+    Program program = test::Assembled(text + call + "  return []\n}\n");
+    std::vector<Instruction>& code = program.functions[1].code;
+    code.insert(code.begin(), 20, code[0]);
+    CHECK(Verify(program).ok());
+    code.insert(code.begin(), 2000, code[0]);
+    const auto began = std::chrono::steady_clock::now();
+    CHECK(Verify(program).message().ends_with("the functions together are too complex [FlowWork]"));
+    CHECK(Seconds(began) < 20);  // about a second on a machine that does nothing else
+  }
+}
+
 TEST_CASE("golden cases of more tensors than anybody compares are refused") {
   GoldenCase golden{"main", GoldenOrigin::kFile, 0, 0, {}, {}};
   const Tensor tensor = *Tensor::Allocate(DataType::Int(8), std::vector<int64_t>{});

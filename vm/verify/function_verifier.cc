@@ -22,8 +22,12 @@ constexpr uint32_t kNoEntry = UINT32_MAX;
 
 class FunctionVerifier {
  public:
-  FunctionVerifier(const Program& program, const Function& function, const CheckSet& checks)
-      : program_(program), function_(function), checks_(checks), symbols_(function.signature.symbol_names()) {}
+  FunctionVerifier(const Program& program, const Function& function, const CheckSet& checks, int64_t& work_left)
+      : program_(program),
+        function_(function),
+        checks_(checks),
+        work_left_(work_left),
+        symbols_(function.signature.symbol_names()) {}
 
   Verdict Run() {
     INGOT_RETURN_UNLESS_PASSED(VerifyFrame());
@@ -416,6 +420,27 @@ class FunctionVerifier {
 
   // ---- calls
 
+  // A call takes few bytes, whatever the callee's formulas are: each of their steps counts as much as `kWorkPerStep`
+  // instructions do in the analysis of flow.
+  static constexpr int64_t kWorkPerStep = 128;
+  Verdict Charge(int64_t steps) const {
+    work_left_ -= kWorkPerStep * steps;
+    return work_left_ >= 0 ? Verdict() : Fail(Check::kFlowWork, "the functions together are too complex");
+  }
+  static int64_t StepsOf(const Type& type) {
+    int64_t steps = 1;
+    for (const Dim& dim : type.dims) steps += dim ? static_cast<int64_t>(dim->steps().size()) : 0;
+    for (const Type& element : type.elements) steps += StepsOf(element);
+    for (const Type& result : type.results) steps += StepsOf(result);
+    return steps;
+  }
+  Verdict ChargeCall(const Signature& callee) const {
+    int64_t steps = 0;
+    for (const NamedType& param : callee.params) steps += StepsOf(param.type);
+    for (const NamedType& result : callee.results) steps += StepsOf(result.type);
+    return Charge(steps);
+  }
+
   Verdict VerifyArity(size_t params, size_t args, size_t results, size_t taken) const {
     if (params == args && results == taken) return Verdict();
     return Fail(Check::kCallArity, {"the callee takes ", params, " and gives ", results, ", the call passes ", args,
@@ -440,6 +465,7 @@ class FunctionVerifier {
 
   Verdict VerifyCall(const Signature& callee, IdList<RegisterId> args, IdList<RegisterId> results) const {
     INGOT_RETURN_UNLESS_PASSED(VerifyArity(callee.params.size(), args.size(), callee.results.size(), results.size()));
+    INGOT_RETURN_UNLESS_PASSED(ChargeCall(callee));
     std::vector<const Type*> params, arguments;
     for (const NamedType& param : callee.params) params.push_back(&param.type);
     for (const RegisterId id : args) arguments.push_back(&TypeOf(id));
@@ -454,6 +480,7 @@ class FunctionVerifier {
     const Type& closure = TypeOf(in.closure());
     INGOT_RETURN_UNLESS_PASSED(
         VerifyArity(closure.elements.size(), in.args().size(), closure.results.size(), in.results().size()));
+    INGOT_RETURN_UNLESS_PASSED(Charge(StepsOf(closure)));
     std::vector<const Type*> params;
     for (const Type& param : closure.elements) params.push_back(&param);
     INGOT_RETURN_UNLESS_PASSED(VerifyArguments(params, in.args()));
@@ -464,6 +491,7 @@ class FunctionVerifier {
     const Signature& callee = program_.functions[in.function().value].signature;
     const IdList<RegisterId> captures = in.captures();
     if (captures.size() > callee.params.size()) return Fail(Check::kCallArity, "more captures than parameters");
+    INGOT_RETURN_UNLESS_PASSED(ChargeCall(callee));
     std::vector<const Type*> params;
     for (size_t i = 0; i < captures.size(); ++i) {
       INGOT_RETURN_UNLESS_PASSED(VerifyEscape(captures[i]));
@@ -492,6 +520,11 @@ class FunctionVerifier {
       return Fail(Check::kCallArity, {"kernel \"", kernel.name, "\" takes ", kernel.params.size(), " tensors and ",
                                       kernel.ints.size(), " integers"});
     }
+    int64_t steps = static_cast<int64_t>(buffers.size() * buffers.size() / 8);  // pairs that may not share memory
+    for (const KernelParam& param : kernel.params) {
+      for (const DimCode& extent : param.extents) steps += static_cast<int64_t>(extent.steps().size());
+    }
+    INGOT_RETURN_UNLESS_PASSED(Charge(steps));
     for (size_t i = 0; i < ints.size(); ++i) {
       const DataType dtype = kernel.ints[i].dtype;
       const ValueKind wanted = dtype.is_bool()       ? ValueKind::kBool
@@ -587,6 +620,7 @@ class FunctionVerifier {
   const Program& program_;
   const Function& function_;
   const CheckSet& checks_;
+  int64_t& work_left_;
   const std::vector<std::string> symbols_;
   const FunctionFacts* facts_ = nullptr;
   std::vector<uint32_t> entry_of_;  // registers of storage arena -> plan entry
@@ -595,8 +629,8 @@ class FunctionVerifier {
 
 }  // namespace
 
-Verdict VerifyFunction(const Program& program, const Function& function, const CheckSet& checks) {
-  return FunctionVerifier(program, function, checks).Run();
+Verdict VerifyFunction(const Program& program, const Function& function, const CheckSet& checks, int64_t& work_left) {
+  return FunctionVerifier(program, function, checks, work_left).Run();
 }
 
 }  // namespace ingot::vm

@@ -7,7 +7,8 @@
 
 namespace ingot::vm {
 
-// The tables that the function refers to, and all signatures, are verified already.
-Verdict VerifyFunction(const Program& program, const Function& function, const CheckSet& checks);
+// The tables that the function refers to, and all signatures, are verified already. Subtracts the work at calls from
+// `work_left`, which all functions of a program share, and fails when none is left.
+Verdict VerifyFunction(const Program& program, const Function& function, const CheckSet& checks, int64_t& work_left);
 
 }  // namespace ingot::vm

@@ -264,8 +264,8 @@ class Verifier {
   Verdict VerifyFunctionSignature(const Function& function) const { return VerifySignature(function.signature); }
 
   Verdict VerifyFunctionBody(const Function& function) const {
-    INGOT_RETURN_UNLESS_PASSED(VerifyFunction(program_, function, checks_));
-    return VerifyFlow(function, checks_, flow_work_left_);
+    INGOT_RETURN_UNLESS_PASSED(VerifyFunction(program_, function, checks_, work_left_));
+    return VerifyFlow(function, checks_, work_left_);
   }
 
   Verdict VerifyImage(const KernelImage& image) const {
@@ -360,8 +360,9 @@ class Verifier {
   const CheckSet& checks_;
   std::vector<const Weight*> in_file_;                       // by constant
   mutable std::vector<std::optional<ElfImage>> elf_images_;  // by image; null: PTX
-  // Words of bits and instructions that the flow analysis may look at, of all functions together: about a second.
-  mutable int64_t flow_work_left_ = int64_t{1} << 30;
+  // Words of bits and instructions that the flow analysis may look at, and formulas at calls, of all functions
+  // together: about a second.
+  mutable int64_t work_left_ = int64_t{1} << 30;
 };
 
 }  // namespace
