@@ -188,12 +188,12 @@ int64_t ToInteger(DataType dtype, double value) {
   return SaturatingTruncate(value, low, high);
 }
 
-void Fill(const TensorView& out, double value) {
+void Fill(const TensorView& out, double value, Poll poll) {
   std::array<double, kFillBlock> floats;
   std::array<int64_t, kFillBlock> integers;
   floats.fill(value);
   integers.fill(out.dtype.is_floating() ? 0 : ToInteger(out.dtype, value));
-  for (int64_t at = 0; at < out.num_elements; at += kFillBlock) {
+  for (int64_t at = 0; at < out.num_elements && !poll.is_stopped(); at += kFillBlock) {
     const int64_t count = std::min(kFillBlock, out.num_elements - at);
     if (out.dtype.is_floating()) {
       Store(out, at, count, floats.data());

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/host_ops.h"
 #include "runtime/status.h"
 #include "runtime/tensor.h"
 
@@ -47,7 +48,7 @@ int64_t ToInteger(DataType dtype, double value);
 void IntegerRange(DataType dtype, int64_t& low, int64_t& high);
 // Rounds towards zero and clamps to [low, high]; NaN gives 0.
 int64_t SaturatingTruncate(double value, int64_t low, int64_t high);
-// Every element := value.
-void Fill(const TensorView& out, double value);
+// Every element := value, until it is stopped.
+void Fill(const TensorView& out, double value, Poll poll);
 
 }  // namespace ingot::host

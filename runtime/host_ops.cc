@@ -31,13 +31,13 @@ Status ForEachRow(Poll poll, const TensorView& out, const std::array<Strides, N>
       for (size_t i = 0; i < N; ++i) offsets[i] -= strides[i][axis] * out.dims[axis];
       index[axis] = 0;
     }
-    if (axis < 0) return Status();
+    if (axis < 0) return poll.is_stopped() ? Stopped() : Status();
   }
 }
 
 // `to` from `to_offset` on := `from` at from_offset, +stride, ...
-void MoveRow(int bits, const void* from, int64_t from_offset, int64_t stride, void* to, int64_t to_offset,
-             int64_t count) {
+void MovePiece(int bits, const void* from, int64_t from_offset, int64_t stride, void* to, int64_t to_offset,
+               int64_t count) {
   const auto move = [&]<typename T>(T) {
     const T* source = static_cast<const T*>(from) + from_offset;
     T* target = static_cast<T*>(to) + to_offset;
@@ -63,11 +63,20 @@ void MoveRow(int bits, const void* from, int64_t from_offset, int64_t stride, vo
   }
 }
 
+// The same in pieces, until it is stopped: one row may be the whole tensor.
+void MoveRow(Poll poll, int bits, const void* from, int64_t from_offset, int64_t stride, void* to, int64_t to_offset,
+             int64_t count) {
+  constexpr int64_t kPiece = 1 << 20;  // elements
+  for (int64_t at = 0; at < count && !poll.is_stopped(); at += kPiece) {
+    MovePiece(bits, from, from_offset + at * stride, stride, to, to_offset + at, std::min(kPiece, count - at));
+  }
+}
+
 Status MoveStrided(Poll poll, const TensorView& in, const Strides& strides, int64_t offset, const TensorView& out) {
   const int64_t count = out.rank == 0 ? 1 : out.dims[out.rank - 1];
   const int64_t stride = out.rank == 0 ? 1 : strides[out.rank - 1];
   return ForEachRow<1>(poll, out, {strides}, {offset}, [&](int64_t out_offset, const std::array<int64_t, 1>& from) {
-    MoveRow(in.dtype.bits, in.data, from[0], stride, out.data, out_offset, count);
+    MoveRow(poll, in.dtype.bits, in.data, from[0], stride, out.data, out_offset, count);
   });
 }
 
@@ -108,11 +117,12 @@ Status Pad(const TensorView& in, std::span<const int64_t> before, double value, 
   if (!fits) {
     return Bad("pad", {in.TypeToString(), " does not fit into ", out.TypeToString(), " at ", DimsToString(before)});
   }
-  Fill(out, value);
+  Fill(out, value, poll);
+  if (poll.is_stopped()) return Stopped();
   // Walk the rows of `in`, which is compact: its offset is the running one, out's the odometer's.
   const int64_t count = in.rank == 0 ? 1 : in.dims[in.rank - 1];
   return ForEachRow<1>(poll, in, {out.strides}, {offset}, [&](int64_t from, const std::array<int64_t, 1>& to) {
-    MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
+    MoveRow(poll, in.dtype.bits, in.data, from, 1, out.data, to[0], count);
   });
 }
 
@@ -162,7 +172,7 @@ Status MoveInto(Poll poll, const TensorView& in, int64_t axis, int64_t position,
   const int64_t count = in.dims[in.rank - 1];
   return ForEachRow<1>(poll, in, {out.strides}, {position * out.strides[axis]},
                        [&](int64_t from, const std::array<int64_t, 1>& to) {
-                         MoveRow(in.dtype.bits, in.data, from, 1, out.data, to[0], count);
+                         MoveRow(poll, in.dtype.bits, in.data, from, 1, out.data, to[0], count);
                        });
 }
 

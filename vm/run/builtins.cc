@@ -119,8 +119,9 @@ Status BuiltinStoreInt(Call a, Instance&) {
   if (out.dtype != DataType::Int(64)) {
     return Status(StatusCode::kBadInput, {"expected int64, got ", out.TypeToString()});
   }
-  std::fill_n(static_cast<int64_t*>(out.data), out.num_elements, a.integer(1));
-  return Status();
+  int64_t value = a.integer(1);
+  INGOT_ASSIGN_OR_RETURN(const TensorView scalar, TensorView::Make(&value, out.dtype, {}, nullptr, out.device));
+  return host::BroadcastTo(scalar, out, a.poll());
 }
 Status BuiltinNegate(Call a, Instance&) { return host::Negate(a.tensor(1), a.tensor(0), a.poll()); }
 

@@ -310,7 +310,12 @@ Status InstructionSteps::CopyInto(const Type& to, const int64_t* to_slot, const 
   Device& origin_device = devices_.device(from.device);
   const bool to_host = target_device.id().is_host_accessible(), from_host = origin_device.id().is_host_accessible();
   if (to_host && from_host) {
-    std::memcpy(target.data, origin.data, static_cast<size_t>(size));
+    constexpr int64_t kPiece = 1 << 24;  // bytes
+    for (int64_t at = 0; at < size; at += kPiece) {
+      if (limits_.is_interrupted()) return limits_.Failure();
+      std::memcpy(static_cast<std::byte*>(target.data) + at, static_cast<const std::byte*>(origin.data) + at,
+                  static_cast<size_t>(std::min(kPiece, size - at)));
+    }
     return Status();
   }
   if (from_host) return target_device.CopyFromHost(target.data, origin.data, size, {});

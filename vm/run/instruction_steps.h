@@ -17,6 +17,7 @@ class InstructionSteps {
       : executable_(environment.executable),
         devices_(environment.devices),
         states_(environment.states),
+        limits_(environment.limits),
         frames_(frames),
         results_(results),
         outside_calls_(environment) {}
@@ -39,6 +40,7 @@ class InstructionSteps {
   const Executable& executable_;
   const Devices& devices_;
   const std::vector<Tensor>& states_;
+  const CallLimits& limits_;
   const FrameStack& frames_;
   const CallResults& results_;
   OutsideCalls outside_calls_;
