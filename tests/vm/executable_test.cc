@@ -124,5 +124,31 @@ TEST_CASE("a file that is not there, and one that is none") {
   CHECK(Executable::Open(NewInstance(), "/dev/null", {}).status().code() == StatusCode::kIo);
 }
 
+TEST_CASE("a kernel without parameters is called") {
+  const Program program = test::Assembled(R"(ingot 1
+kernel @nothing {
+  effects may_fail
+}
+function @main export () -> () {
+  call_kernel @nothing, [], []
+  return []
+}
+)");
+  OpenOptions stubs;
+  stubs.stub_kernels = true;
+  const auto executable = *Executable::FromProgram(NewInstance(), program, "m", stubs);
+  const auto context = *Context::Create(executable);
+  CHECK(context->Invoke(**executable->Find("main"), {}).ok());
+}
+
+TEST_CASE("a device of a negative index is refused") {
+  Program program = test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n");
+  REQUIRE(Executable::FromProgram(NewInstance(), program, "m", {}).ok());
+  program.devices[0].index = -1;
+  const Status status = Executable::FromProgram(NewInstance(), program, "m", {}).status();
+  CHECK(status.code() == StatusCode::kCorrupt);
+  CHECK(status.message().ends_with("device \"cpu\" has the index -1 [DeviceId]"));
+}
+
 }  // namespace
 }  // namespace ingot::vm

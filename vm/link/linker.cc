@@ -46,7 +46,7 @@ class FunctionLinker {
     MakeParameterRules();
     FindZeroed(zeroes_all);
     linked_->shared_outputs = FindSharedOutputs(program_, function_);
-    linked_->needs_activation = !function_.plan.arenas.empty() || linked_->num_arguments > 0 || linked_->num_ints > 0;
+    linked_->needs_activation = !function_.plan.arenas.empty() || !linked_->kernel_calls.empty();
     return std::move(linked_);
   }
 

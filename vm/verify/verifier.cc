@@ -54,6 +54,10 @@ class Verifier {
     if (num_devices == 0 || num_devices > kMaxDevices) {
       return Fail(Check::kDeviceId, {num_devices, " virtual devices, expected 1 to ", kMaxDevices});
     }
+    for (const VirtualDevice& device : program_.devices) {
+      if (device.index < 0)
+        return Fail(Check::kDeviceId, {"device \"", device.kind, "\" has the index ", device.index});
+    }
     // Constants, workspaces and the tensors of builtins are on device 0.
     if (program_.devices[0].kind != "cpu") return Fail(Check::kDeviceId, "device 0 is not the host");
     if (static_cast<int64_t>(program_.functions.size()) > kMaxFunctions) {
