@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -46,19 +47,38 @@ int FileTransaction::Unlink(const char* path) {
   return result;
 }
 
-Status FileTransaction::Commit() {
-  size_t done = 0;
-  Status status;
-  for (; done < pending_.size() && status.ok(); ++done) {
-    const Pending& file = pending_[done];
-    if (FileCalls::Rename(file.temporary.c_str(), file.target.c_str()) != 0) {
-      status = Status(StatusCode::kIo, {file.target, ": cannot rename: ", std::strerror(errno)});
-      break;
-    }
-    UnlistTemporary(file.temporary.c_str());
-    status = formats::SyncDirectoryOf(file.target, *this);
+// One file alone replaces its target, which cannot fail half way. Of several, each changes places with its target, so
+// that a later failure can undo it; where there is no target, or no exchange, it is renamed.
+int FileTransaction::Place(Pending& file) {
+  file.is_exchanged = pending_.size() > 1 &&
+                      renameat2(AT_FDCWD, file.temporary.c_str(), AT_FDCWD, file.target.c_str(), RENAME_EXCHANGE) == 0;
+  return file.is_exchanged ? 0 : FileCalls::Rename(file.temporary.c_str(), file.target.c_str());
+}
+
+void FileTransaction::TakeBack(const Pending& file) {
+  if (file.is_exchanged) {
+    renameat2(AT_FDCWD, file.temporary.c_str(), AT_FDCWD, file.target.c_str(), RENAME_EXCHANGE);
+  } else {
+    FileCalls::Rename(file.target.c_str(), file.temporary.c_str());
   }
-  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+Status FileTransaction::Commit() {
+  for (size_t i = 0; i < pending_.size(); ++i) {
+    if (Place(pending_[i]) == 0) continue;
+    Status status(StatusCode::kIo, {pending_[i].target, ": cannot rename: ", std::strerror(errno)});
+    while (i-- > 0) TakeBack(pending_[i]);
+    return status;
+  }
+  // From here on all files are there, whatever fails.
+  Status status;
+  for (const Pending& file : pending_) {
+    if (file.is_exchanged) FileCalls::Unlink(file.temporary.c_str());
+    UnlistTemporary(file.temporary.c_str());
+    const Status synced = formats::SyncDirectoryOf(file.target, *this);
+    if (status.ok()) status = synced;
+  }
+  pending_.clear();
   return status;
 }
 

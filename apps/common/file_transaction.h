@@ -25,14 +25,18 @@ class FileTransaction final : public formats::FileCalls {
   int Rename(const char* from, const char* to) override;
   int Unlink(const char* path) override;
 
-  // Puts all files in place, in the order in which they were completed. When a rename fails, those before it are there
-  // and the rest is removed.
+  // Puts all files in place, in the order in which they were completed. When a rename fails, those before it are taken
+  // back, and what they replaced is there again where the file system can exchange two files.
   Status Commit();
 
  private:
   struct Pending {
     std::string temporary, target;
+    bool is_exchanged = false;  // what the target was is in the temporary's place
   };
+  int Place(Pending& file);
+  void TakeBack(const Pending& file);
+
   std::vector<Pending> pending_;
 };
 

@@ -15,7 +15,6 @@
 #include <new>
 #include <optional>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "compiler/codegen/cpu_kernel_emitter.h"
@@ -24,6 +23,7 @@
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/memory_routines.h"
 #include "compiler/codegen/optimizer.h"
+#include "compiler/codegen/run_on_threads.h"
 #include "compiler/codegen/widen_live_values.h"
 
 namespace ingot::codegen {
@@ -126,15 +126,10 @@ Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const 
   // Each kernel has a context, a module and an object of its own, so threads share nothing but the counter.
   std::vector<std::optional<Result<CompiledObject>>> objects(sources.size());
   std::atomic<size_t> next{0};
-  const auto work = [&] {
+  RunOnThreads(std::min<size_t>(std::max(options.num_threads, 1), sources.size()), [&] {
     for (size_t i = next++; i < sources.size(); i = next++)
       objects[i].emplace(CompileKernel(sources[i], target, options));
-  };
-  std::vector<std::thread> threads;
-  const size_t num_threads = std::min<size_t>(std::max(options.num_threads, 1), sources.size());
-  for (size_t i = 1; i < num_threads; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  });
 
   KernelImage image;
   std::vector<const std::string*> inputs;

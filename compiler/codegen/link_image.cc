@@ -1,18 +1,22 @@
 // lld is called as a library, with the objects in memory files (memfd) and its output in a pipe: nothing touches the
-// disk.
+// disk. Where lld or LLVM would end the process, the link fails instead.
 #include "compiler/codegen/link_image.h"
 
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
+#include <llvm/Support/CrashRecoveryContext.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -73,7 +77,11 @@ class OutputPipe {
     if (pipe2(ends_, O_CLOEXEC) != 0 || fcntl(ends_[0], F_SETFL, O_NONBLOCK) != 0) return Io("cannot create a pipe");
     done_ = eventfd(0, EFD_CLOEXEC);
     if (done_ < 0) return Io("cannot create an event");
-    reader_ = std::thread([this] { ReadAll(); });
+    try {
+      reader_ = std::thread([this] { ReadAll(); });
+    } catch (const std::system_error&) {
+      return Status::OutOfMemory("the system gives no thread for linking");
+    }
     return Status();
   }
   std::string path() const { return "/proc/self/fd/" + std::to_string(ends_[1]); }
@@ -90,18 +98,19 @@ class OutputPipe {
  private:
   void StopReader() {
     if (!reader_.joinable()) return;
-    eventfd_write(done_, 1);
+    is_done_ = true;
+    eventfd_write(done_, 1);  // only lets the thread know sooner
     reader_.join();
   }
   void ReadAll() {
     std::byte buffer[1 << 16];
     pollfd events[2] = {{ends_[0], POLLIN, 0}, {done_, POLLIN, 0}};
     for (;;) {
-      if (poll(events, 2, -1) < 0 && errno != EINTR) {
+      if (poll(events, 2, kPollMilliseconds) < 0 && errno != EINTR) {
         error_ = errno;
         return;
       }
-      const bool is_done = (events[1].revents & POLLIN) != 0;  // whatever was written is in the pipe by now
+      const bool is_done = is_done_;  // then whatever was written is in the pipe by now
       const ssize_t count = read(ends_[0], buffer, sizeof(buffer));
       if (count < 0 && errno == EAGAIN && is_done) return;
       if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -111,17 +120,41 @@ class OutputPipe {
     }
   }
 
+  static constexpr int kPollMilliseconds = 100;
   int ends_[2] = {-1, -1};
   int done_ = -1;  // an event
+  std::atomic<bool> is_done_{false};
   int error_ = 0;
   std::vector<std::byte> bytes_;
   std::thread reader_;
 };
 
+// What LLVM calls before it would end the process, such as when its output cannot be written: the link ends instead, as
+// after an error that lld finds fatal. On another thread than the link's there is nothing to end, and LLVM goes on.
+void EndLink(void* messages, const char* reason, bool) {
+  llvm::CrashRecoveryContext* link = llvm::CrashRecoveryContext::GetCurrent();
+  if (link == nullptr) return;
+  static_cast<std::string*>(messages)->append(reason);
+  link->HandleExit(1);
+}
+
+// lld's state is global: two links at once crash, so the caller holds a lock.
+int RunLld(std::span<const char* const> arguments, std::string& messages) {
+  llvm::raw_string_ostream stream(messages);
+  llvm::CrashRecoveryContext::Enable();
+  int code = 1;
+  {
+    const llvm::ScopedFatalErrorHandler handler(EndLink, &messages);
+    code = lld::lldMain({arguments.data(), arguments.size()}, stream, stream, {{lld::Gnu, &lld::elf::link}}).retCode;
+  }
+  llvm::CrashRecoveryContext::Disable();
+  return code;
+}
+
 }  // namespace
 
 Result<std::vector<std::byte>> LinkImage(std::span<const std::string* const> objects) {
-  static std::mutex lld_lock;  // lld's state is global; two links at once crash
+  static std::mutex lld_lock;
   std::vector<MemoryFile> inputs;
   for (const std::string* object : objects) {
     INGOT_ASSIGN_OR_RETURN(MemoryFile file, MemoryFile::Create());
@@ -159,10 +192,10 @@ Result<std::vector<std::byte>> LinkImage(std::span<const std::string* const> obj
   int code = 1;
   {
     const std::lock_guard<std::mutex> guard(lld_lock);
-    llvm::raw_string_ostream stream(messages);
-    code = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}}).retCode;
+    code = RunLld(pointers, messages);
   }
-  if (code != 0) return Status(StatusCode::kUnsupportedModel, "linking the kernel image failed: " + messages);
+  // Symbols are resolved by now, so that no model can cause this, but a system that lacks something.
+  if (code != 0) return Status(StatusCode::kIo, "linking the kernel image failed: " + messages);
   return output.Finish();
 }
 

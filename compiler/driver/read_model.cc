@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "compiler/driver/add_softmax.h"
@@ -28,7 +29,8 @@ Result<ir::IRModule> ReadScript(const std::string& path, const CompileOptions& o
   INGOT_ASSIGN_OR_RETURN(SharedBytes bytes, formats::MapFile(path));
   script::ConstantStore constants;
   const std::string side_file = script::SideFilePath(path);
-  if (std::filesystem::exists(side_file)) {
+  std::error_code error;
+  if (std::filesystem::status(side_file, error).type() != std::filesystem::file_type::not_found) {
     INGOT_ASSIGN_OR_RETURN(constants, script::ReadSideFile(side_file));
   }
   std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -1,10 +1,11 @@
 // One function runs the stages for one tensor function; threads take the functions in turn.
 #include "compiler/kernels/kernel_sources.h"
 
+#include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
+#include "compiler/codegen/run_on_threads.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/tensor/lowered.h"
 
@@ -16,13 +17,9 @@ namespace {
 Status ForEach(size_t count, int num_threads, const std::function<Status(size_t)>& body) {
   std::vector<Status> statuses(count);
   std::atomic<size_t> next{0};
-  auto work = [&] {
+  codegen::RunOnThreads(std::min(count, static_cast<size_t>(std::max(num_threads, 1))), [&] {
     for (size_t i = next++; i < count; i = next++) statuses[i] = body(i);
-  };
-  std::vector<std::thread> threads;
-  for (int t = 1; t < num_threads && static_cast<size_t>(t) < count; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  });
   for (Status& status : statuses) INGOT_RETURN_IF_ERROR(std::move(status));
   return Status();
 }
