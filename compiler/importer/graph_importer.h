@@ -27,8 +27,9 @@ namespace ingot::importer {
 
 class GraphImporter final : private BodyImporter {
  public:
-  GraphImporter(const OnnxModel& model, const std::string& name, const ImportOptions& options)
-      : model_(model), options_(options), report_(model), builder_(name) {}
+  // file_bytes: what the model takes, from which follows to how much it may expand.
+  GraphImporter(const OnnxModel& model, size_t file_bytes, const std::string& name, const ImportOptions& options)
+      : model_(model), options_(options), report_(model), builder_(name), expansion_(file_bytes) {}
 
   // Fills the report. Module() may be called only if the report has no unsupported nodes.
   Status Run();

@@ -12,7 +12,7 @@ namespace ingot::importer {
 Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options) {
   Result<OnnxModel> model = ParseOnnxModel(file, options.directory);
   if (!model.ok()) return std::move(model).status().WithContext(name);
-  GraphImporter importer(*model, name, options);
+  GraphImporter importer(*model, file.size(), name, options);
   Status status = importer.Run();
   if (!status.ok()) return std::move(status).WithContext(name);
   if (!importer.report().unsupported.empty()) return UnsupportedError(importer.report()).WithContext(name);
@@ -24,7 +24,7 @@ Result<ImportResult> ImportOnnx(const SharedBytes& file, const std::string& name
 Result<SupportReport> CheckOnnx(const SharedBytes& file, const std::string& name, const ImportOptions& options) {
   Result<OnnxModel> model = ParseOnnxModel(file, options.directory);
   if (!model.ok()) return std::move(model).status().WithContext(name);
-  GraphImporter importer(*model, name, options);
+  GraphImporter importer(*model, file.size(), name, options);
   Status status = importer.Run();
   if (!status.ok()) return std::move(status).WithContext(name);
   return std::move(importer.report());
