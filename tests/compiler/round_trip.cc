@@ -22,9 +22,4 @@ std::string ReadBackDifference(const ir::PrimFunc& function) {
   return ReadBackDifference(module);
 }
 
-Status ReadBackPasses::AfterPass(const transform::Pass&, const ir::IRModule& module, double) {
-  const std::string difference = ReadBackDifference(module);
-  return difference.empty() ? Status() : Status(StatusCode::kFailed, "reads back differently: " + difference);
-}
-
 }  // namespace ingot::script::testing

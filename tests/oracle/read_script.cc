@@ -15,6 +15,7 @@
 #include "compiler/driver/compile.h"
 #include "compiler/interp/interpreter.h"
 #include "compiler/memory/passes.h"
+#include "compiler/transform/pass.h"
 #include "formats/tensor_files.h"
 #include "tests/compiler/round_trip.h"
 
@@ -27,8 +28,16 @@ Status CheckReadsBack(std::string_view stage, const ir::IRModule& module) {
   return Status(StatusCode::kFailed, "after " + std::string(stage) + ": " + difference.substr(0, 4000));
 }
 
+// Fails after a pass whose module does not read back.
+class ReadBackPasses : public transform::PassInstrument {
+ public:
+  Status AfterPass(const transform::Pass& pass, const ir::IRModule& module, double) override {
+    return CheckReadsBack(pass.name, module);
+  }
+};
+
 Status RunPasses(ir::IRModule module, driver::CompileOptions options) {
-  script::testing::ReadBackPasses read_back;
+  ReadBackPasses read_back;
   options.instruments = {&read_back};
   INGOT_ASSIGN_OR_RETURN(module, driver::OptimizeModule(std::move(module), options, {}));
   transform::PassContext context;

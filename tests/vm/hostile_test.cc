@@ -8,6 +8,7 @@
 #include "formats/container_writer.h"
 #include "tests/formats/recompute_hashes.h"
 #include "tests/vm/elf_image.h"
+#include "tests/vm/made_arguments.h"
 #include "tests/vm/round_trip.h"
 #include "vm/program/program_codec.h"
 #include "vm/run/context.h"
@@ -154,7 +155,7 @@ class Hostile {
     if (!context.ok()) return;
     for (const Function& function : (*executable)->program().functions) {
       if (!function.exported) continue;
-      if (const auto arguments = MakeArguments(function)) {
+      if (const auto arguments = test::MakeArguments(function)) {
         num_ran_ += (*context)->Invoke(function, *arguments).ok() ? 1 : 0;
       }
     }
@@ -164,56 +165,6 @@ class Hostile {
   int64_t num_ran() const { return num_ran_; }
 
  private:
-  // Arguments that fit the signature; nothing where they would be unreasonably large.
-  static std::optional<std::vector<Value>> MakeArguments(const Function& function) {
-    std::vector<int64_t> symbols;
-    for (const Symbol& symbol : function.signature.symbols) symbols.push_back(std::max<int64_t>(symbol.min, 1));
-    std::vector<Value> arguments;
-    for (const NamedType& param : function.signature.params) {
-      std::optional<Value> value = MakeArgument(param.type, symbols);
-      if (!value) return std::nullopt;
-      arguments.push_back(std::move(*value));
-    }
-    return arguments;
-  }
-
-  static std::optional<Value> MakeArgument(const Type& type, const std::vector<int64_t>& symbols) {
-    std::vector<int64_t> dims;
-    for (const Dim& dim : type.dims) {
-      const int64_t extent = dim ? dim->Evaluate(symbols).ok() ? *dim->Evaluate(symbols) : -1 : 1;
-      if (extent < 0 || extent > 1024) return std::nullopt;
-      dims.push_back(extent);
-    }
-    switch (type.kind) {
-      case ValueKind::kInt:
-        return Value(int64_t{3});
-      case ValueKind::kFloat:
-        return Value(1.5);
-      case ValueKind::kBool:
-        return Value(true);
-      case ValueKind::kShape:
-        return Value(ShapeValue{dims});
-      case ValueKind::kTensor: {
-        const Result<int64_t> count = CountElements(dims);
-        if (!count.ok() || *count > 1 << 16) return std::nullopt;
-        Result<Tensor> tensor = Tensor::Allocate(type.dtype, dims);
-        if (!tensor.ok()) return std::nullopt;
-        for (uint8_t& byte : tensor->mutable_bytes()) byte = 1;
-        return Value(std::move(*tensor));
-      }
-      case ValueKind::kDataType:
-        return Value(DataType::Float(32));
-      case ValueKind::kString:
-        return MakeString("text");
-      case ValueKind::kTuple:
-      case ValueKind::kOptional:
-      case ValueKind::kClosure:
-      case ValueKind::kObject:
-        return std::nullopt;
-    }
-    return std::nullopt;
-  }
-
   std::shared_ptr<Instance> instance_;
   int64_t num_tried_ = 0;
   int64_t num_ran_ = 0;

@@ -1,0 +1,7 @@
+// Any bytes as a file npy.
+#include "tests/fuzz_targets/tensor_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  ingot::fuzz::TryTensorFile("x.npy", ingot::fuzz::SharedCopyOf(data, size));
+  return 0;
+}
