@@ -15,6 +15,7 @@
 #include "runtime/check.h"
 #include "runtime/utf8.h"
 #include "vm/program/builtins.h"
+#include "vm/text/text_cursor.h"
 
 namespace ingot::vm {
 namespace {
@@ -27,17 +28,10 @@ std::string Hex(uint64_t value) {
   return "0x" + std::string(buffer, end);
 }
 
-bool IsPlainName(std::string_view name) {
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto is_more = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '.' || c == '$'; };
-  if (name.empty() || !is_letter(name[0])) return false;
-  for (char c : name) {
-    if (!is_more(c)) return false;
-  }
-  return true;
+// Plain is what the assembler reads as one word.
+std::string PlainOrQuoted(std::string_view name) {
+  return !name.empty() && TextCursor(name, "").PeekWord() == name ? std::string(name) : Quote(name);
 }
-
-std::string PlainOrQuoted(std::string_view name) { return IsPlainName(name) ? std::string(name) : Quote(name); }
 
 // "@name" where the name refers to this row (the first of that name), "#index" otherwise.
 template <typename Row>
