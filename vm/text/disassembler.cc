@@ -321,13 +321,14 @@ class Printer {
       ForEachLabel(instruction, [&](uint32_t target) { targets.insert(target); });
     }
     auto note = function.notes.begin();
-    for (size_t i = 0; i < function.code.size(); ++i) {
-      if (targets.contains(i)) Line("L" + std::to_string(i) + ":");
-      for (; note != function.notes.end() && note->instruction <= i; ++note) Line("  note " + Quote(note->text));
-      Line("  " + InstructionText(function, function.code[i], names));
-    }
     const size_t end = function.code.size();
-    if (targets.contains(end)) Line("L" + std::to_string(end) + ":");  // no instruction there: unsound, but shown
+    for (size_t i = 0; i <= end; ++i) {  // at the end is no instruction: a label or note there is unsound, but shown
+      if (targets.contains(i)) Line("L" + std::to_string(i) + ":");
+      for (; note != function.notes.end() && (note->instruction <= i || i == end); ++note) {
+        Line("  note " + Quote(note->text));
+      }
+      if (i < end) Line("  " + InstructionText(function, function.code[i], names));
+    }
     Line("}");
   }
 
