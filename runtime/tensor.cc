@@ -105,6 +105,8 @@ Result<Tensor> Tensor::Allocate(DataType dtype, std::span<const int64_t> dims) {
   INGOT_ASSIGN_OR_RETURN(const int64_t num_elements, CountElements(dims));
   INGOT_ASSIGN_OR_RETURN(const int64_t size_bytes, dtype.SizeBytes(num_elements));
   INGOT_ASSIGN_OR_RETURN(Ref<Storage> storage, Storage::AllocateHost(size_bytes));
+  // Packed elements are written one by one into bytes that they share, the last of which they may not fill.
+  if (dtype.total_bits() < 8 && size_bytes > 0) std::memset(storage->data(), 0, static_cast<size_t>(size_bytes));
   return InStorage(std::move(storage), dtype, dims);
 }
 

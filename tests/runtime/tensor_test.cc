@@ -23,6 +23,17 @@ std::vector<int32_t> Values(const Tensor& tensor) {
   return {elements.begin(), elements.end()};
 }
 
+TEST_CASE("what packed elements do not fill of the last byte is zero") {
+  for (int i = 0; i < 10; ++i) {
+    Tensor before = Tensor::Allocate(DataType::UInt(8), Dims{64}).value();
+    for (uint8_t& byte : before.MutableElements<uint8_t>()) byte = 0xff;
+    before = Tensor();
+    const Tensor packed = Tensor::Allocate(DataType::Int(4), Dims{127}).value();
+    CHECK(packed.bytes().size() == 64);
+    for (const uint8_t byte : packed.bytes()) REQUIRE(byte == 0);
+  }
+}
+
 TEST_CASE("element counts are checked in any order of dims") {
   CHECK(CountElements(Dims{}).value() == 1);
   CHECK(CountElements(Dims{2, 0, 3}).value() == 0);

@@ -269,7 +269,7 @@ TEST_CASE("calls share a budget for what is proved of them") {
 
 TEST_CASE("golden cases of more tensors than anybody compares are refused") {
   GoldenCase golden{"main", GoldenOrigin::kFile, 0, 0, {}, {}};
-  const Tensor tensor = *Tensor::Allocate(DataType::Int(8), std::vector<int64_t>{});
+  const Tensor tensor = *Tensor::FromBytes(DataType::Int(8), std::vector<int64_t>{}, std::vector<uint8_t>{0});
   golden.inputs.assign(1 << 16, {"x", tensor});
   EncodedProgram encoded =
       *EncodedProgram::Encode(test::Assembled("ingot 1\nfunction @main export () -> () {\n  return []\n}\n"));
