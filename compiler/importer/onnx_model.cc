@@ -7,6 +7,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <limits>
 
@@ -139,11 +140,13 @@ OnnxValueInfo ReadValueInfo(const onnx::ValueInfoProto& proto) {
   info.dims.emplace();
   for (const auto& dim : type.shape().dim()) {
     OnnxDim& out = info.dims->emplace_back();
-    // Exporters write -1 where a length is not known.
+    // Exporters write -1 where a length is not known, or a mark such as "?", which is no name.
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       out.value = dim.dim_value();
     } else if (!dim.has_dim_value()) {
-      out.param = dim.dim_param();
+      const std::string& name = dim.dim_param();
+      const auto is_letter = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c >= 0x80; };
+      if (std::ranges::any_of(name, is_letter)) out.param = name;
     }
   }
   return info;

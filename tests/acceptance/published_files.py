@@ -53,6 +53,13 @@ def lengths_that_are_not_known():
                  {"w": normal(4, 3, 3, 3)}, {"y": [-1, 4, 0, 0]})
 
 
+def lengths_that_a_mark_stands_for():
+    """A question mark for each length is no name that they share."""
+    return Habit([node("Conv", ["x", "w"], ["c"]), node("GlobalAveragePool", ["c"], ["y"])],
+                 {"x": (F32, ["?", 3, "?", "?"])}, [{"x": normal(1, 3, 8, 9)}, {"x": normal(2, 3, 5, 4)}],
+                 {"w": normal(4, 3, 3, 3)}, {"y": ["?", 4, 1, 1]})
+
+
 def grid_of_floats_up_to_a_symbol():
     """A detection head: the centres of the cells of a picture of unknown size."""
     nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "two"], ["h"]), node("Cast", ["h"], ["f"], to=F32),
@@ -167,11 +174,11 @@ def squeeze_of_a_length_that_data_decide():
                  refused=[{"x": np.float32([1, 0, 2])}])
 
 
-HABITS = [lengths_that_are_not_known, grid_of_floats_up_to_a_symbol, range_of_fractions_up_to_a_symbol,
-          all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length, padding_by_an_input,
-          reflection_by_an_input, edges_by_an_input, wrapping_by_an_input, padding_of_some_axes_by_a_value,
-          size_of_an_input, squeeze_of_a_length_that_the_graph_asks_for, branches_of_unlike_ranks,
-          branches_of_unlike_lengths, squeeze_of_a_length_that_data_decide]
+HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
+          range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
+          padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
+          padding_of_some_axes_by_a_value, size_of_an_input, squeeze_of_a_length_that_the_graph_asks_for,
+          branches_of_unlike_ranks, branches_of_unlike_lengths, squeeze_of_a_length_that_data_decide]
 
 
 def tool(bin_dir, name, *arguments):
