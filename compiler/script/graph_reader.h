@@ -89,6 +89,7 @@ class GraphReader {
   ir::Expr ReadAttributeValue(const Syntax& syntax);
   ir::Expr ReadSubscript(const Syntax& syntax, Builder& builder);
   ir::Expr ReadTuple(const Syntax& syntax, Builder& builder);
+  ir::Expr MakeTuple(const Syntax& syntax, std::vector<ir::Expr> fields);
   ir::Expr ReadMetadata(const Syntax& syntax);
   ir::Expr ReadTvmMetadata(const Syntax& syntax, const std::string& type, int64_t index);
   ir::Expr ReadConst(const Syntax& call);

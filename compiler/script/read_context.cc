@@ -7,10 +7,35 @@
 #include <cstdlib>
 #include <limits>
 
+#include "compiler/ir/type.h"
 #include "compiler/script/literals.h"
 #include "runtime/suggest.h"
 
 namespace ingot::script {
+namespace {
+
+// The number of types that this one is made of, counted as often as they stand in it; or any number above `most`.
+int64_t CountTypes(const ir::Type& type, int64_t most) {
+  int64_t count = 1;
+  const auto* const tuple = ir::As<ir::TupleTypeNode>(type);
+  if (tuple == nullptr) return count;
+  for (const ir::Type& field : tuple->fields) {
+    if (count > most) break;
+    count += CountTypes(field, most - count);
+  }
+  return count;
+}
+
+}  // namespace
+
+int64_t ReadContext::FreeTypes(const ir::SourceText& source) {
+  return (1 << 14) + 16 * static_cast<int64_t>(source.text.size());
+}
+
+bool ReadContext::ChargeType(const ir::Type& type) {
+  types_left_ -= CountTypes(type, types_left_);
+  return types_left_ >= 0;
+}
 
 void ScopeTable::DefineAt(size_t scope, std::string_view name, Symbol symbol) {
   std::vector<Definition>& definitions = symbols_[std::string(name)];

@@ -82,7 +82,7 @@ class ScopeTable {
 class ReadContext {
  public:
   ReadContext(std::shared_ptr<const ir::SourceText> source, DiagnosticSink& sink)
-      : source_(std::move(source)), sink_(sink) {}
+      : source_(std::move(source)), sink_(sink), types_left_(FreeTypes(*source_)) {}
 
   std::nullptr_t Error(Place place, std::string message) {
     sink_.Error(quoted_ ? *quoted_ : place, std::move(message));
@@ -94,6 +94,9 @@ class ReadContext {
     return {source_, at.line, at.column, at.end_column, nullptr};
   }
   const std::shared_ptr<const ir::SourceText>& source() const { return source_; }
+  // Takes a tuple's type, and all that it is made of, from what the tuples of a text of this size may have; false: it
+  // has more. A tuple of a tuple twice takes few characters, but passes look at all of its fields.
+  bool ChargeType(const ir::Type& type);
   DiagnosticSink& sink() { return sink_; }
 
   // While it lives, the contents of a string are read, and every place is that of the string.
@@ -112,8 +115,11 @@ class ReadContext {
   };
 
  private:
+  static int64_t FreeTypes(const ir::SourceText& source);
+
   std::shared_ptr<const ir::SourceText> source_;
   DiagnosticSink& sink_;
+  int64_t types_left_;
   std::optional<Place> quoted_;
 };
 

@@ -134,7 +134,12 @@ Expr GraphReader::ReadTuple(const Syntax& syntax, Builder& builder) {
     fine = fine && fields.back() != nullptr;
   }
   if (!fine) return nullptr;
+  return MakeTuple(syntax, std::move(fields));
+}
+
+Expr GraphReader::MakeTuple(const Syntax& syntax, std::vector<Expr> fields) {
   Type type = TupleTypeOf(fields);
+  if (!context_.ChargeType(type)) return context_.Error(syntax, "the tuples of this text are too large together");
   return MakeExpr<TupleNode>(syntax, std::move(fields), std::move(type));
 }
 
@@ -251,8 +256,7 @@ Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
       fields.push_back(ReadArgument(call[i], builder));
       if (fields.back() == nullptr) return nullptr;
     }
-    Type type = TupleTypeOf(fields);
-    return MakeExpr<TupleNode>(call, std::move(fields), std::move(type));
+    return MakeTuple(call, std::move(fields));
   }
   if (name == "R.match_cast")
     return context_.Error(call, "R.match_cast stands on its own: x = R.match_cast(value, type)");
