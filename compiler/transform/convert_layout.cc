@@ -54,6 +54,15 @@ double Elements(const Dims& dims) {
   return count;
 }
 
+// An image in which a height and a width that are not known are those of a usual one.
+Dims LikelyDims(Dims dims) {
+  constexpr int64_t kLikelyExtent = 56;
+  for (size_t d = 2; d < dims.size(); ++d) {
+    if (!ir::AsConstInt(dims[d])) dims[d] = ir::Int64(kLikelyExtent);
+  }
+  return dims;
+}
+
 bool IsScalar(const Dims& dims) {
   return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
 }
@@ -184,6 +193,7 @@ class LayoutConverter {
         if (layout.Block(d) != 1 && !ir::AsConstInt(dims[d])) return std::nullopt;
       }
       if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
+      if (i == 0) dims = LikelyDims(std::move(dims));
       if (i == 0 && layout.IsBlocked() != forms_.FormOf(args[0]).has_value()) {
         conversions += kConversionCall + kConversionCost * Elements(dims);
       }

@@ -481,6 +481,8 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
   for (const LoadUse& load : LoadsOf(site)) {
     const int64_t coefficient = load.last_coefficient[v].value_or(-1);
     if (load.outside_last[v] || coefficient < 0 || coefficient > 1) return false;
+    // Weights of blocked channels have an element for each of v; where they have one, v is no block: NCDHW.
+    if (!load.uses[x] && coefficient != 1) return false;
     follows_x |= load.uses[x];
   }
   return follows_x;
