@@ -34,7 +34,14 @@ Status WriteNew(const std::string& path, mode_t mode, const std::string& text) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   const auto failed = [&] { return Status(StatusCode::kIo, path + ": cannot write: " + std::strerror(errno)); };
   if (fd < 0) return failed();
-  const bool is_whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t count = write(fd, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+  const bool is_whole = rest.empty() && fsync(fd) == 0;
   Status status = is_whole ? Status() : failed();
   close(fd);
   if (!is_whole) unlink(path.c_str());

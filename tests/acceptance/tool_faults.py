@@ -5,11 +5,12 @@ without; it never ends by a signal or hangs, and leaves either all of its output
 - System calls: every one fails once, with each error that it may have, from the start of main on (strace).
 - Reads and writes that move few bytes, and interrupted ones (tests/faults/short_calls.c) change nothing.
 
-usage: tool_faults.py BIN_DIR FAIL_ALLOCATION SHORT_CALLS [--long] [TEST ...]    --long: no place is left out"""
+usage: tool_faults.py BIN_DIR FAIL_ALLOCATION SHORT_CALLS [--long] [TEST ...]    --long, or INGOT_LONG_TESTS=1: no place
+is left out"""
 import collections, os, pathlib, re, shutil, subprocess, sys, tempfile, unittest
 
-LONG = "--long" in sys.argv
-if LONG:
+LONG = "--long" in sys.argv or "INGOT_LONG_TESTS" in os.environ
+if "--long" in sys.argv:
     sys.argv.remove("--long")
 BIN, FAIL_ALLOCATION, SHORT_CALLS = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
@@ -23,6 +24,9 @@ function @main export (x: float32[4]) -> (y: float32[4]) {
   return [r1]
 }
 """
+
+
+NPY = b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }".ljust(117) + b"\n" + bytes(16)
 
 
 class Faults(unittest.TestCase):
@@ -132,6 +136,7 @@ class SystemCallFaults(Faults):
     def calls_of(self, command):
         """For each system call: the numbers of the first one of main and of the last one of any thread."""
         log = self.dir / "log"
+        self.remove_outputs()
         self.run_tool(*command, before=["strace", "-f", "-o", log, "-e", f"trace={','.join(ERRORS)},{STARTS_MAIN}"],
                       check=True)
         made, first, main = collections.defaultdict(collections.Counter), None, None
@@ -148,9 +153,8 @@ class SystemCallFaults(Faults):
 
     def sweep(self, *command, most=60, same_outputs=True):
         """Up to `most` of the calls of one name fail, evenly spread."""
-        self.run_tool(*command, check=True)
+        shown = self.run_tool(*command, check=True).stdout
         whole = self.outputs()
-        shown = self.run_tool(*command).stdout
         runs, ended, wrong = 0, collections.Counter(), []
         for name, (first, last) in self.calls_of(command).items():
             for k in range(first, last + 1, 1 if LONG else max(1, (last - first) // most)):
@@ -192,9 +196,30 @@ class SystemCallFaults(Faults):
     def test_vm_compile(self):
         self.sweep(*self.vm_compile(), most=12)
 
+    def test_two_files_of_vm_compile(self):
+        self.vm_compile()
+        self.sweep("vm-compile", DATA / "onnx/gemm.onnx", "--threads", "1", "-o", self.out / "m.ingot", "--external-weights",
+                   self.out / "w.safetensors", most=1)
+
+    def test_program(self):
+        self.sweep(*self.vm_compile(), "--emit=program", most=1)
+
+    def test_files_that_are_read(self):
+        (self.dir / "x.npy").write_bytes(NPY)
+        self.sweep("vm-run", self.dir / "m.ingot", self.dir / "x.npy", "--output", f"@{self.out}/y.safetensors", most=10)
+
+    def test_make_key(self):
+        self.sweep("vm-inspect", "--make-key", self.out / "key", same_outputs=False)
+
 
 class ShortCalls(Faults):
-    def test_all(self):
+    def test_make_key(self):
+        result = self.run_tool("vm-inspect", "--make-key", self.out / "key", LD_PRELOAD=SHORT_CALLS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual({name: len(data) for name, data in self.outputs().items()},
+                         {"key": len("ingot-secret-key ") + 129, "key.pub": 65})
+
+    def test_tools(self):
         for make in self.vm_run, self.vm_inspect, self.vm_compile:
             command = make()
             self.run_tool(*command, check=True)
