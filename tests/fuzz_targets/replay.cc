@@ -1,7 +1,7 @@
 // Gives every file of tests/data/fuzz/TARGET to its target, without libFuzzer: what was once found stays mended. Each
 // file gets a process of its own, which has to end normally within 2 seconds of the processor and 256 MB of memory
-// (under a sanitizer 20 seconds, and whatever memory that takes).
-// usage: fuzz_corpora FOLDER [TARGET...]
+// (under a sanitizer 20 seconds, and whatever memory that takes; with --no-limits, for valgrind, whatever it takes).
+// usage: fuzz_corpora [--no-limits] FOLDER [TARGET...]
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,13 +33,16 @@ constexpr Target kTargets[] = {
 #undef INGOT_TARGET
 };
 
+struct Limits {
 #ifdef INGOT_REPLAY_SANITIZED
-constexpr double kMaxSeconds = 20;
-constexpr double kMaxMegabytes = 1e9;
+  double seconds = 20;
+  double megabytes = 1e9;
 #else
-constexpr double kMaxSeconds = 2;
-constexpr double kMaxMegabytes = 256;
+  double seconds = 2;
+  double megabytes = 256;
 #endif
+};
+constexpr Limits kNoLimits = {1e6, 1e9};
 
 struct Outcome {
   int status = 0;  // as waitpid gives it
@@ -47,15 +50,16 @@ struct Outcome {
   double megabytes = 0;
 };
 
-Outcome Replay(const Target& target, const std::filesystem::path& path) {
+Outcome Replay(const Target& target, const std::filesystem::path& path, const Limits& limits) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    const rlimit limit = {static_cast<rlim_t>(2 * kMaxSeconds), static_cast<rlim_t>(2 * kMaxSeconds)};
+    const auto cpu = static_cast<rlim_t>(2 * limits.seconds);
+    const rlimit limit = {cpu, cpu};
     setrlimit(RLIMIT_CPU, &limit);
-    alarm(120);  // for what waits and takes no time of the processor
+    alarm(static_cast<unsigned>(60 * limits.seconds));  // for what waits and takes no time of the processor
     target.run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     std::exit(0);
   }
@@ -69,7 +73,7 @@ Outcome Replay(const Target& target, const std::filesystem::path& path) {
 }
 
 // The number of files that failed.
-int ReplayFolder(const Target& target, const std::filesystem::path& folder) {
+int ReplayFolder(const Target& target, const std::filesystem::path& folder, const Limits& limits) {
   std::vector<std::filesystem::path> paths;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) paths.push_back(entry.path());
@@ -77,8 +81,8 @@ int ReplayFolder(const Target& target, const std::filesystem::path& folder) {
   int num_failed = 0;
   Outcome most;
   for (const auto& path : paths) {
-    const Outcome outcome = Replay(target, path);
-    if (outcome.status != 0 || outcome.seconds > kMaxSeconds || outcome.megabytes > kMaxMegabytes) {
+    const Outcome outcome = Replay(target, path, limits);
+    if (outcome.status != 0 || outcome.seconds > limits.seconds || outcome.megabytes > limits.megabytes) {
       std::printf("%s: status %#x, %.2f s, %.0f MB\n", path.c_str(), static_cast<unsigned>(outcome.status),
                   outcome.seconds, outcome.megabytes);
       ++num_failed;
@@ -94,15 +98,21 @@ int ReplayFolder(const Target& target, const std::filesystem::path& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: fuzz_corpora FOLDER [TARGET...]\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  Limits limits;
+  if (!arguments.empty() && arguments[0] == "--no-limits") {
+    limits = kNoLimits;
+    arguments.erase(arguments.begin());
+  }
+  if (arguments.empty()) {
+    std::fprintf(stderr, "usage: fuzz_corpora [--no-limits] FOLDER [TARGET...]\n");
     return 2;
   }
-  const std::vector<std::string> wanted(argv + 2, argv + argc);
   int num_failed = 0;
   for (const Target& target : kTargets) {
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), target.name) == wanted.end()) continue;
-    num_failed += ReplayFolder(target, std::filesystem::path(argv[1]) / target.name);
+    const bool is_wanted =
+        arguments.size() == 1 || std::find(arguments.begin() + 1, arguments.end(), target.name) != arguments.end();
+    if (is_wanted) num_failed += ReplayFolder(target, std::filesystem::path(arguments[0]) / target.name, limits);
   }
   return num_failed == 0 ? 0 : 1;
 }

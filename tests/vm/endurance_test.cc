@@ -96,6 +96,7 @@ TEST_CASE("100,000 calls with changing shapes: memory does not grow") {
   }
   const Held after = Now();
   CHECK(wrong == 0);
+  MESSAGE("calls with changing shapes: 100000, wrong: ", wrong);
   // In use: the arena. Kept: at most what the largest call needed, in each of the pool's size classes.
   CHECK(context->memory_stats().bytes_in_use <= 2 * kLargest * 4);
   CHECK(context->memory_stats().bytes_kept <= 64 * kLargest * 4);
@@ -158,6 +159,7 @@ TEST_CASE("loading, running and unloading again and again: nothing grows") {
   const Held after = Now();
   std::filesystem::remove(path);
   CHECK(failed == 0);
+  MESSAGE("load cycles: ", cycles, ", failed: ", failed);
   CHECK(after.descriptors == before.descriptors);
   CHECK(after.threads == before.threads);
   if (kMemoryIsOurs) {

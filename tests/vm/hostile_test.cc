@@ -188,6 +188,7 @@ TEST_CASE("hostile: every truncation is refused") {
     }
   }
   CHECK(hostile.num_ran() == 0);
+  MESSAGE("truncated executables: ", hostile.num_tried());
 }
 
 TEST_CASE("hostile: every byte changed is a refusal or a clean run") {

@@ -129,6 +129,7 @@ TEST_CASE("16 threads with a context each give the bits of a serial run") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
+  MESSAGE("calls on 16 threads: ", 16 * invocations, ", other bits than a serial run's: ", wrong.load());
 }
 
 #if defined(__SANITIZE_THREAD__)
