@@ -1,11 +1,14 @@
-// Counts this thread's calls of operator new: tests that promise "no allocation" compare the count before and after. It
-// can make one of them fail, too.
+// Counts this thread's calls of operator new, and the bytes that it has: tests that promise "no allocation" compare the
+// count before and after, tests of caps the bytes. It can make an allocation fail, too.
 #pragma once
 
 #include <cstdint>
 
 namespace ingot::test {
 int64_t NumAllocations();
+// What this thread has allocated less what it has freed, and the most that this was since the last call.
+int64_t LiveBytes();
+int64_t TakePeakBytes();
 // The k-th allocation from now on (1: the next) fails, on this thread; 0: none does.
 void FailAllocation(int64_t k);
 // True when the requested failure has happened, or none is requested.

@@ -1,15 +1,18 @@
 // Damaged executables: every truncation and every byte of small seeds changed, as they are and with the hashes
-// recomputed. Each one is refused, or runs on stub kernels under fuel and a memory cap; nothing else may happen
-// (sanitizers watch). INGOT_HOSTILE=long tries every bit and more values per byte.
+// recomputed. Opening each takes at most 64 bytes per byte of it and 1 MiB; it is refused, or runs on stub kernels under
+// fuel and a memory cap; nothing else may happen (sanitizers watch). INGOT_HOSTILE=long tries every bit and more values
+// per byte.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
 #include "formats/container_writer.h"
+#include "tests/allocation_counter.h"
 #include "tests/formats/recompute_hashes.h"
 #include "tests/vm/elf_image.h"
 #include "tests/vm/made_arguments.h"
 #include "tests/vm/round_trip.h"
+#include "vm/program/limits.h"
 #include "vm/program/program_codec.h"
 #include "vm/run/context.h"
 
@@ -141,7 +144,12 @@ class Hostile {
     const SharedBytes shared = SharedBytes::Own(bytes);
     OpenOptions open;
     open.stub_kernels = true;
+    const int64_t before = test::LiveBytes();
+    test::TakePeakBytes();
     const auto executable = Executable::OpenMemory(instance_, shared, "m", open);
+    const int64_t peak = test::TakePeakBytes() - before, size = static_cast<int64_t>(bytes.size());
+    CHECK(peak <= kBytesPerByte * size + kFreeBytes);
+    most_bytes_per_byte_ = std::max(most_bytes_per_byte_, static_cast<double>(peak) / static_cast<double>(size));
     ++num_tried_;
     if (!executable.ok()) {
       const StatusCode code = executable.status().code();
@@ -163,11 +171,13 @@ class Hostile {
 
   int64_t num_tried() const { return num_tried_; }
   int64_t num_ran() const { return num_ran_; }
+  double most_bytes_per_byte() const { return most_bytes_per_byte_; }
 
  private:
   std::shared_ptr<Instance> instance_;
   int64_t num_tried_ = 0;
   int64_t num_ran_ = 0;
+  double most_bytes_per_byte_ = 0;
 };
 
 bool IsLong() {
@@ -218,7 +228,8 @@ TEST_CASE("hostile: every byte changed is a refusal or a clean run") {
       }
     }
   }
-  MESSAGE("hostile executables: ", hostile.num_tried(), ", of which calls ran: ", hostile.num_ran());
+  MESSAGE("hostile executables: ", hostile.num_tried(), ", of which calls ran: ", hostile.num_ran(),
+          "; opening took at most ", hostile.most_bytes_per_byte(), " bytes per byte");
 }
 
 }  // namespace
