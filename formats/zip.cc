@@ -197,16 +197,19 @@ Status LocateData(std::span<const std::byte> file, uint64_t directory_offset, Ce
   return Status();
 }
 
-Status CheckSizes(const ZipEntry& entry, const ZipLimits& limits) {
+// `left` is what entries may decompress to behind those before.
+Status CheckSizes(const ZipEntry& entry, const ZipLimits& limits, uint64_t& left) {
   const auto fail = [&](const std::string& what) { return BadZip("entry \"" + entry.name + "\": " + what); };
   if (!entry.is_deflated && entry.size != entry.data_size) return fail("stored, but with two sizes");
   if (entry.is_deflated && entry.size / kMaxDeflateRatio > entry.data_size) {
     return fail(std::to_string(entry.data_size) + " bytes cannot decompress to " + std::to_string(entry.size));
   }
-  if (entry.is_deflated && entry.size > limits.max_entry_bytes) {
+  if (!entry.is_deflated) return Status();
+  if (entry.size > left) {
     return fail("decompresses to " + std::to_string(entry.size) + " bytes, the limit is " +
-                std::to_string(limits.max_entry_bytes));
+                std::to_string(limits.max_decompressed_bytes) + " for all together");
   }
+  left -= entry.size;
   return Status();
 }
 
@@ -283,9 +286,10 @@ Result<ZipReader> ZipReader::Open(SharedBytes bytes, const ZipLimits& limits) {
   ByteReader reader(records_bytes, "zip directory", StatusCode::kBadInput);
   std::vector<CentralRecord> records;
   records.reserve(directory.num_entries);
+  uint64_t left = limits.max_decompressed_bytes;
   for (uint64_t i = 0; i < directory.num_entries; ++i) {
     INGOT_ASSIGN_OR_RETURN(CentralRecord record, ReadCentral(reader, limits));
-    INGOT_RETURN_IF_ERROR(CheckSizes(record.entry, limits));
+    INGOT_RETURN_IF_ERROR(CheckSizes(record.entry, limits, left));
     INGOT_RETURN_IF_ERROR(LocateData(file, directory.offset, &record));
     records.push_back(std::move(record));
   }

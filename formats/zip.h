@@ -18,8 +18,8 @@ namespace ingot::formats {
 struct ZipLimits {
   uint64_t max_entries = 1 << 20;
   uint64_t max_name_bytes = 4096;
-  // The decompressed size of one entry. (Stored entries are bounded by the file itself.)
-  uint64_t max_entry_bytes = uint64_t{64} << 30;
+  // The decompressed size of all entries together. (Stored entries are bounded by the file itself.)
+  uint64_t max_decompressed_bytes = uint64_t{64} << 30;
 };
 
 struct ZipEntry {
