@@ -43,7 +43,19 @@ def compiled(model, out):
         failures.append(f"{out.stem}: {lines[-1] if lines else result.returncode}")
         print(f"FAIL {out.stem}: not compiled: {lines[-1] if lines else ''}")
         return None
-    return tool.seconds
+    seconds = tool.seconds
+    check_zeroed(out)
+    return seconds
+
+
+def check_zeroed(executable):
+    """The compiler's code writes all memory before it reads it, and the VM can prove that: nothing is zeroed."""
+    described = json.loads(tool("vm-inspect", executable, "--json", "-").stdout)
+    zeroed = [f'{row["type"]} at {function["name"]}, {row["instruction"]}' for function in described["functions"]
+              for row in function.get("zeroed", [])]
+    if zeroed:
+        failures.append(f"{executable.stem}: zeroes {', '.join(zeroed)}")
+        print(f"FAIL {executable.stem}: zeroes {', '.join(zeroed)}")
 
 
 def compare(name, executable, inputs, outputs, directory):
