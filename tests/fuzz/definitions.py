@@ -4,7 +4,8 @@ A model is evaluated node by node. Every float is widened before it is read, so 
 shows. The operators of DEFINITIONS are formulas in numpy, written after the specification's text: those of which ONNX
 Runtime's or onnx.reference's kernel takes a short cut that shows beside NaN and infinities (a sliding sum, a padding
 of NaN, products with a padding of zeros), or is less exact than its dtype (Erf and Gelu in float64). All others are
-onnx.reference's, given float64. Bodies are evaluated in the same way."""
+onnx.reference's, given float64; those of other domains than ONNX's own are ONNX Runtime's, given float32, where their
+nodes stand behind one that is disputed. Bodies are evaluated in the same way."""
 import itertools
 import math
 
@@ -12,7 +13,7 @@ import numpy as np
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from oracle import small_model
+from oracle import session, small_model
 from tensors import is_float
 
 
@@ -298,6 +299,11 @@ def evaluate_node(node, given, opset, outer):
         return DEFINITIONS_BY_OPSET[node.op_type](node, *given, opset)
     node = renamed(node)
     arrays = {name: array for name, array in zip(node.input, given) if name}
+    if node.domain:
+        arrays = {name: array.astype(np.float32) if is_float(array.dtype) else array for name, array in arrays.items()}
+        model = small_model([node], [name for name in node.output if name], arrays, opset)
+        results = dict(zip(filter(None, node.output), session(model).run(None, arrays)))
+        return [results.get(name) for name in node.output]
     model = small_model([node], list(node.output), arrays, opset)
     return ReferenceEvaluator(model).run(None, {i.name: arrays[i.name] for i in model.graph.input})
 
@@ -311,7 +317,7 @@ def evaluate_graph(graph, given, opset, outer):
     for node in graph.node:
         try:
             results = evaluate_node(node, [values[name] if name else None for name in node.input], opset, values)
-            values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results)})
+            values.update({name: widened(np.asarray(y)) for name, y in zip(node.output, results) if name})
         except Exception:
             continue
     return values
