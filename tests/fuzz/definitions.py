@@ -255,6 +255,53 @@ def lstm_step(f, x, state, cell, weights, given):
     return f[0](o + po * cell) * f[2](cell), cell
 
 
+def cubic_weights(t):
+    """Keys' kernel with a = -0.75 at -1, 0, 1 and 2 from the pixel before a place; t: the place's fraction."""
+    a = -0.75
+    def near(d):
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+    def far(d):
+        return a * (d - 1) * (d - 2) ** 2
+    return [far(1 + t), near(t), near(1 - t), far(2 - t)]
+
+
+def reflected(place, low, high):
+    if low == high:
+        return 0
+    place = abs(place - low) % (2 * (high - low))
+    return low + min(place, 2 * (high - low) - place)
+
+
+def grid_sample(node, x, grid):
+    """Cubic alone: the weights of onnx.reference and ONNX Runtime lose their digits where they are nearly 0."""
+    given = attributes(node)
+    if given.get("mode") not in ("cubic", "bicubic"):
+        raise NotImplementedError(given.get("mode"))
+    corners, padding = given.get("align_corners", 0), given.get("padding_mode", "zeros")
+    def pixel(image, place):
+        at = []
+        for position, length in zip(place, image.shape[1:]):
+            if padding == "reflection":
+                position = int(reflected(position, *((0, length - 1) if corners else (-0.5, length - 0.5))))
+            if padding == "zeros" and not 0 <= position < length:
+                return np.zeros(len(image))
+            at.append(min(max(position, 0), length - 1))
+        return image[(slice(None), *at)]
+    y = np.zeros(x.shape[:2] + grid.shape[1:-1])
+    for n, *out in np.ndindex(grid.shape[:-1]):
+        places = [(g + 1) / 2 * (length - 1) if corners else ((g + 1) * length - 1) / 2
+                  for g, length in zip(grid[(n, *out)][::-1], x.shape[2:])]
+        if padding == "reflection":
+            places = [reflected(p, *((0, length - 1) if corners else (-0.5, length - 0.5)))
+                      for p, length in zip(places, x.shape[2:])]
+        whole = [math.floor(p) for p in places]
+        weights = [cubic_weights(p - first) for p, first in zip(places, whole)]
+        for taps_at in itertools.product(range(4), repeat=len(places)):
+            weight = math.prod(w[k] for w, k in zip(weights, taps_at))
+            y[(n, slice(None), *out)] += weight * pixel(x[n], [first + k - 1 for first, k in zip(whole, taps_at)])
+    return [y]
+
+
 def optional(_, x=None):
     return [x]
 
@@ -267,7 +314,7 @@ DEFINITIONS = {"AveragePool": average_pool, "BatchNormalization": batch_normaliz
                "Conv": conv, "ConvTranspose": conv_transpose,
                "RNN": recurrent(1, ["Tanh"], rnn_step), "GRU": recurrent(3, ["Sigmoid", "Tanh"], gru_step),
                "LSTM": recurrent(4, ["Sigmoid", "Tanh", "Tanh"], lstm_step), "LRN": lrn, "LpPool": lp_pool,
-               "HardSwish": hard_swish, "Erf": erf, "Gelu": gelu,
+               "HardSwish": hard_swish, "Erf": erf, "Gelu": gelu, "GridSample": grid_sample,
                "MeanVarianceNormalization": mean_variance_normalization, "Optional": optional,
                "OptionalGetElement": optional, "OptionalHasElement": has_element}
 DEFINITIONS_BY_OPSET = {"Softmax": softmax, "LogSoftmax": log_softmax}
@@ -294,7 +341,10 @@ def evaluate_node(node, given, opset, outer):
     if node.op_type in BODIES:
         return BODIES[node.op_type](node, given, opset, outer)
     if node.op_type in DEFINITIONS:
-        return DEFINITIONS[node.op_type](node, *given)
+        try:
+            return DEFINITIONS[node.op_type](node, *given)
+        except NotImplementedError:  # a form that onnx.reference defines as well
+            pass
     if node.op_type in DEFINITIONS_BY_OPSET:
         return DEFINITIONS_BY_OPSET[node.op_type](node, *given, opset)
     node = renamed(node)
