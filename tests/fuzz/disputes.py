@@ -24,8 +24,9 @@ AVOIDED = [
      "0 in onnx.reference, and the mean of the masked values in ONNX Runtime"),
     ("MaxPool AveragePool LpPool", "auto_pad SAME_* of a window shorter than its stride: ONNX Runtime's mean then "
      "leaves out the data's edge, its maximum refuses"),
-    ("Resize", "half_pixel_symmetric, align_corners and tf_crop_and_resize, nearest, of lengths that the scale rounds: "
-     "places lie on borders of elements, and whether the length before rounding or after it counts is not said"),
+    ("Resize", "half_pixel_symmetric, align_corners, tf_crop_and_resize and pytorch_half_pixel, nearest, of lengths "
+     "that the scale rounds: places lie on borders of elements, and whether the length before rounding or after it "
+     "counts is not said"),
     ("Resize", "tf_crop_and_resize of an axis whose scale is 1, of which a part is cut out: ONNX Runtime takes all"),
     ("Upsample Resize GridSample", "interpolation beside NaN and infinities: a sample at a pixel's place is the pixel, "
      "or it and 0 * infinity"),
@@ -45,6 +46,7 @@ AVOIDED = [
     ("ConcatFromSequence", "parts that are unlike beside the axis: the specification asks for equal dims, ONNX Runtime "
      "leaves out empty parts"),
     ("Cast", "floats that do not fit the integer dtype: not defined"),
+    ("Pow", "whole numbers raised by a float to what does not fit their dtype: not defined"),
 ]
 
 

@@ -25,7 +25,7 @@ def resize(g):
     if g.opset == 10:
         return g.emit("Resize", [v, g.constant(ratios, F32)], mode=g.choice([None, "nearest"]))
     transform = g.choice([None] + transforms)
-    doubtful = ("half_pixel_symmetric", "align_corners", "tf_crop_and_resize")
+    doubtful = ("half_pixel_symmetric", "align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
     if transform in doubtful and mode in (None, "nearest") and any(
             d * r % 1 for a in v.arrays for d, r in zip(a.shape, ratios)):
         transform = "half_pixel"
