@@ -67,6 +67,7 @@ class Generator {
     int statements = 0;
     bool is_main = false;
     std::vector<std::pair<PlanEntryId, bool>> entries;  // true: lives to the end
+    std::vector<PlanEntryId> dead;                      // whose places later entries may take
   };
 
   // True at one place of a program that breaks a rule.
@@ -472,11 +473,19 @@ class Generator {
     FunctionBuilder& f = *body.builder;
     if (f.plan().arenas.empty()) f.plan().arenas.push_back({0, DimCode(0)});
     PlanEntry entry;
-    const bool overlaps = body.arena_bytes >= size && Fault();
-    entry.offset = DimCode(overlaps ? body.arena_bytes - size : body.arena_bytes);
+    entry.offset = DimCode(body.arena_bytes);
     entry.size = DimCode(size);
     entry.first = entry.last = f.next_instruction();
-    if (!overlaps) body.arena_bytes += size;
+    if (!body.dead.empty() && random_.Chance(70)) {
+      const PlanEntry& gone = f.plan().entries[body.dead.back().value];
+      body.dead.pop_back();
+      entry.offset = gone.offset;
+      if (Fault()) entry.first = gone.last;
+    } else if (body.arena_bytes >= size && Fault()) {
+      entry.offset = DimCode(body.arena_bytes - size);
+    } else {
+      body.arena_bytes += size;
+    }
     const PlanEntryId id = f.AddPlanEntry(entry);
     body.entries.emplace_back(id, lives && !Fault());
     return id;
@@ -725,6 +734,7 @@ class Generator {
     const uint32_t last = f.next_instruction() - 1;
     f.plan().entries[second.value].last = last;
     f.plan().entries[root.value].last = Fault() ? last - 1 : last;
+    body.dead.push_back(root);
     Keep(body, first);
   }
 

@@ -225,7 +225,7 @@ class Mutator {
       const PlanEntry& other = entries[random_.Below(entries.size())];
       switch (random_.Below(7)) {
         case 0:
-          entry.first += random_.Below(3);
+          entry.first += random_.Below(3) - 1;
           return;
         case 1:
           entry.last -= random_.Below(3);
