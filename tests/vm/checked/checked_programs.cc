@@ -214,6 +214,7 @@ int Main(int argc, char** argv) {
       return 2;
     }
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // so that a signal loses nothing that was found before it
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL}) std::signal(signal, TellCase);
   CaseRunner runner(SeedOf(seed));
   const auto start = std::chrono::steady_clock::now();
