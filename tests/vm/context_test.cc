@@ -287,6 +287,54 @@ TEST_CASE("an output is an input's own tensor where the kernels declare it") {
   CHECK(context->InvokeInto(**executable->Find("first"), both, {&out, 1}).message().ends_with("overlaps input \"w\""));
 }
 
+// Views of what has a fixed place are made at link time, those of the others when their instruction runs.
+constexpr const char* kViewsInsideElements = R"(ingot 1
+constant "c" float32[4] = 1, 2, 3, 4
+state @s float32[4] device 0
+function @of_parameter export (x: float32[4]) -> () {
+  register r1: borrowed float32[2]
+  view r1, r0, 2, [2]
+  return []
+}
+function @of_constant export () -> () {
+  register r0: constant float32[4]
+  register r1: constant float32[2]
+  const_tensor r0, #0
+  view r1, r0, 2, [2]
+  return []
+}
+function @of_state export () -> () {
+  register r0: borrowed_mut float32[4]
+  register r1: borrowed_mut float32[2]
+  state r0, @s
+  view r1, r0, 2, [2]
+  return []
+}
+function @of_arena export () -> () {
+  register r0: arena float32[4]
+  register r1: arena float32[2]
+  arena device 0, size 64
+  entry 0: arena 0, offset 0, size 64, live 0..1
+  plan_view r0, 0, [4]
+  view r1, r0, 2, [2]
+  return []
+}
+)";
+
+TEST_CASE("a view that begins inside of an element fails, whether or not its place is fixed") {
+  const auto executable =
+      *Executable::FromProgram(*Instance::Create({}), test::Assembled(kViewsInsideElements), "views", OpenOptions());
+  const auto context = *Context::Create(executable);
+  const std::vector<Value> x = {*Tensor::Allocate(DataType::Float(32), std::vector<int64_t>{4})};
+  for (const char* name : {"of_parameter", "of_constant", "of_state", "of_arena"}) {
+    CAPTURE(name);
+    const Function& function = **executable->Find(name);
+    const auto results = context->Invoke(function, function.signature.params.empty() ? std::vector<Value>() : x);
+    REQUIRE_FALSE(results.ok());
+    CHECK(results.status().message().ends_with("a view at byte 2 is not aligned to its elements"));
+  }
+}
+
 TEST_CASE("a parameter that the function writes: in place, strided, but never over another parameter") {
   Fixture f;
   Buffer x;

@@ -109,13 +109,15 @@ class FunctionLinker {
     }
   }
 
-  // A view whose bounds are not proved is made and checked when its instruction runs.
+  // A view whose bounds are not proved, or that begins inside of an element, is made and checked when its instruction
+  // runs.
   std::optional<FixedRegister> FixedView(const op::View<>& in) const {
     const uint32_t source = fixed_of_[in.src().value];
     const Dim offset = facts_.OverSymbols(in.offset_bytes());
     const bool is_proved =
         offset && offset->is_constant() && TypeOf(in.dst()).has_constant_dims() && TypeOf(in.src()).has_constant_dims();
     if (source == kNotFixed || !is_proved) return std::nullopt;
+    if (offset->constant() % std::max(1, TypeOf(in.dst()).dtype.total_bits() / 8) != 0) return std::nullopt;
     FixedRegister fixed = linked_->fixed[source];
     fixed.offset_bytes = DimCode::Binary(DimOp::kAdd, fixed.offset_bytes, *offset);
     fixed.needs_check = false;  // inside the source, which is checked itself
