@@ -26,6 +26,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     IndexingOnnxOps,       //
     LinearOnnxOps,         //
     LossOnnxOps,           //
+    MlEncoderOnnxOps,      //
     MlFeatureOnnxOps,      //
     MlLinearOnnxOps,       //
     NormalizationOnnxOps,  //
@@ -37,6 +38,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ResizeOnnxOps,         //
     SignalOnnxOps,         //
     StreamingOnnxOps,      //
+    SvmOnnxOps,            //
     TransformOnnxOps,      //
     TreeOnnxOps,           //
     VisionOnnxOps,         //

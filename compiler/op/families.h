@@ -26,6 +26,7 @@ std::vector<OpRow> PoolIndicesOps();    // where the values of a max pool come f
 std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
 std::vector<OpRow> TreeOps();           // decision trees
+std::vector<OpRow> CouplingOps();       // class probabilities out of those of pairs
 std::vector<OpRow> VisionOps();         // object detection
 std::vector<OpRow> ResizeOps();         // resize, grid sampling
 std::vector<OpRow> ControlOps();        // closures, messages, assertions, shapes out of tensors

@@ -21,6 +21,7 @@ onnxruntime.set_default_logger_severity(4)
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 ML, UNSUPPORTED, BAD = "ai.onnx.ml", 8, (1, 3)
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]
 COLUMNS = 6
 
 
@@ -161,6 +162,43 @@ class MlOps(unittest.TestCase):
                                intercepts=draw(classes), classlabels_ints=list(range(5, 5 + classes)),
                                post_transform=post)
 
+    def draw_svm(self, kernel, vectors, coefficients, scores):
+        draw = lambda n: self.rng.standard_normal(n).astype(np.float32).tolist()
+        return dict(kernel_type=kernel, kernel_params=[0.125, 0.5, self.rng.choice([2.0, 3.0, 4.0])],
+                    support_vectors=draw(vectors * COLUMNS), coefficients=draw(coefficients), rho=draw(scores))
+
+    def test_support_vectors_give_numbers(self):
+        for kernel in KERNELS:
+            for one_class in (0, 1):
+                with self.subTest(kernel, one_class=one_class):
+                    self.check("SVMRegressor", n_supports=9, one_class=one_class, **self.draw_svm(kernel, 9, 9, 1))
+        self.check("SVMRegressor", coefficients=[0.5] * COLUMNS, rho=[0.25], kernel_params=[0.0] * 3)
+
+    def test_support_vectors_give_classes(self):
+        for kernel in KERNELS:
+            for counts in ([3, 5], [2, 4, 3, 1]):
+                classes, vectors = len(counts), sum(counts)
+                pairs = classes * (classes - 1) // 2
+                more = dict(classlabels_ints=[7, -2, 5, 3][:classes], vectors_per_class=counts,
+                            **self.draw_svm(kernel, vectors, (classes - 1) * vectors, pairs))
+                odds = dict(prob_a=[-0.5 - p / 8 for p in range(pairs)], prob_b=[p / 8 - 0.25 for p in range(pairs)])
+                with self.subTest(kernel, classes=classes):
+                    self.check("SVMClassifier", ("label", "scores"), **more)
+                    self.check("SVMClassifier", ("label", "scores"), **more, **odds)
+        labels = dict(classlabels_ints=[4, 9, 1], rho=[0.25], kernel_params=[0.0] * 3)
+        for post in ("NONE", "SOFTMAX", "LOGISTIC"):
+            self.check("SVMClassifier", ("label", "scores"), **labels, post_transform=post,
+                       coefficients=self.rng.standard_normal(3 * COLUMNS).astype(np.float32).tolist())
+
+    def test_support_vectors_of_nan_and_infinities(self):
+        more = dict(classlabels_ints=[7, -2, 5], vectors_per_class=[2, 1, 2], prob_a=[-0.5] * 3, prob_b=[0.25] * 3,
+                    **self.draw_svm("RBF", 5, 10, 3))
+        model = model_of("SVMClassifier", ("label", "scores"), **more)
+        x = np.zeros([4, COLUMNS], np.float32)
+        x[0, 1], x[1, 2], x[2, 3] = np.nan, np.inf, -np.inf
+        self.compare(model, [{"x": x}])
+        self.assertEqual(self.run_vm({"x": x[:0]})["scores"].shape, (0, 3))
+
     def test_steps_of_pipelines(self):
         numbers = [0.5, -1.0, 2.0, 0.0, 3.5, 1.0]
         self.check("Scaler", offset=numbers, scale=numbers[::-1])
@@ -179,6 +217,49 @@ class MlOps(unittest.TestCase):
         more = {"z": (TensorProto.FLOAT, ["N", 2])}
         self.compare(model_of("FeatureVectorizer", inputs=more, inputdimensions=[COLUMNS, 2]),
                      [{"x": draw_rows(self.rng, n), "z": draw_rows(self.rng, n, 2)} for n in (1, 9)])
+
+    def test_labels_are_looked_up(self):
+        kinds = {"int64s": (TensorProto.INT64, np.int64), "floats": (TensorProto.FLOAT, np.float32)}
+        lists = {"int64s": [4, -1, 4, 2**40, 0], "floats": [0.5, float("nan"), 0.5, float("inf"), 0.0]}
+        x = {"int64s": np.array([[0, 4, 2**40], [-1, 7, 1]]),
+             "floats": np.array([[0.5, np.nan, -0.0], [np.inf, -np.inf, 1]], np.float32)}
+        for keys, (element, dtype) in kinds.items():
+            for values in kinds:
+                for more in ({}, {"default_int64": 9, "default_float": 2.5}):
+                    given = {f"keys_{keys}": lists[keys], f"values_{values}": lists[values][::-1], **more}
+                    for dims in (["N", 3], ["N", "M"], [2, 3]):
+                        with self.subTest(keys, values=values, dims=dims):
+                            model = model_of("LabelEncoder", inputs={"x": (element, dims)}, **given)
+                            model.opset_import[1].version = 4  # before, ONNX Runtime finds no NaN
+                            self.compare(model, [{"x": x[keys].astype(dtype)}])
+
+    def test_tables_of_labels_may_be_tensors(self):
+        for dtype, values in ((np.int16, np.float64), (np.float64, np.int16), (np.int64, np.float32)):
+            with self.subTest(dtype, values=values):
+                tables = {"keys_tensor": onnx.numpy_helper.from_array(np.array([3, 1, 2], dtype)),
+                          "values_tensor": onnx.numpy_helper.from_array(np.array([5, 6, 7], values)),
+                          "default_tensor": onnx.numpy_helper.from_array(np.array([42], values))}
+                element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+                model = model_of("LabelEncoder", inputs={"x": (element, ["N"])}, **tables)
+                model.opset_import[1].version = 4
+                self.assertEqual(self.compile(model).returncode, 0)
+                got = self.run_vm({"x": np.array([1, 2, 4, 3], dtype)})["y"]
+                np.testing.assert_array_equal(got, np.array([6, 7, 42, 5], values))
+                self.assertEqual(got.dtype, values)
+
+    def test_categories_have_columns(self):
+        kinds = {"x": (TensorProto.INT64, ["N", 3])}
+        for element, dtype in ((TensorProto.INT64, np.int64), (TensorProto.FLOAT, np.float32)):
+            for dims, x in ((["N", 3], [[1, 5, -2], [7, 0, 5]]), (["N"], [5, 1]), (["N", "M", 1], [[[5], [2]]])):
+                with self.subTest(dtype, dims=dims):
+                    model = model_of("OneHotEncoder", inputs={"x": (element, dims)}, cats_int64s=[5, -2, 7])
+                    self.compare(model, [{"x": np.array(x, dtype)}])
+        model = model_of("OneHotEncoder", inputs=kinds, cats_int64s=[5, -2, 7], zeros=0)
+        self.compare(model, [{"x": np.array([[5, 7, -2], [5, 5, 5]])}])
+        np.savez(self.folder / "in.npz", x=np.array([[5, 7, -2], [5, 6, 5]]))
+        ran = subprocess.run([BIN / "vm-run", self.folder / "model.ingot", self.folder / "in.npz"],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 3, ran.stderr)
 
     def test_a_map_of_probabilities_is_a_tensor_of_a_column_for_each_class(self):
         model = model_of("ZipMap", classlabels_int64s=[2, 1, 7, 5, 4, 9])
@@ -209,6 +290,13 @@ class MlOps(unittest.TestCase):
                 made = self.compile(model_of("TreeEnsembleRegressor", n_targets=1, **changed))
                 self.assertIn(made.returncode, BAD, made.stderr)
                 self.assertIn(text, made.stderr)
+        machine = dict(classlabels_ints=[1, 2, 3], vectors_per_class=[1, 2, 1], support_vectors=[1.0] * 4 * COLUMNS,
+                       coefficients=[1.0] * 8, rho=[1.0] * 3, prob_a=[1.0] * 3, prob_b=[1.0] * 3,
+                       kernel_params=[1.0] * 3, kernel_type="RBF")
+        for name in set(machine) - {"kernel_type"}:
+            with self.subTest("one element less", name=name):
+                made = self.compile(model_of("SVMClassifier", ("l", "s"), **{**machine, name: machine[name][:-1]}))
+                self.assertIn(made.returncode, BAD, made.stderr)
         for name in trees:
             with self.subTest("one element less", name=name):
                 made = self.compile(model_of("TreeEnsembleRegressor", n_targets=1, **{**trees, name: trees[name][:-1]}))
@@ -239,6 +327,16 @@ class MlOps(unittest.TestCase):
                                              **trees)),
             ("less than two classes", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_int64s=[1], **trees)),
             ('"PROBIT"', model_of("LinearRegressor", coefficients=[1.0] * COLUMNS, post_transform="PROBIT")),
+            ("classlabels_strings", model_of("SVMClassifier", ("l", "s"), classlabels_strings=["a", "b"])),
+            ("keys_strings", model_of("LabelEncoder", keys_strings=["a"], values_int64s=[1])),
+            ("values_strings", model_of("LabelEncoder", keys_floats=[1.0], values_strings=["a"])),
+            ("classes_strings", model_of("LabelEncoder", classes_strings=["a"])),
+            ("cats_strings", model_of("OneHotEncoder", cats_strings=["a"])),
+            ("less than three classes", model_of("SVMClassifier", ("l", "s"), classlabels_ints=[1, 2], rho=[0.0],
+                                                 coefficients=[1.0] * 2 * COLUMNS)),
+            ("scores of pairs", model_of("SVMClassifier", ("l", "s"), classlabels_ints=[1, 2], rho=[0.0],
+                                         coefficients=[1.0] * 2, vectors_per_class=[1, 1], post_transform="LOGISTIC",
+                                         support_vectors=[1.0] * 2 * COLUMNS)),
             ("classlabels_strings", model_of("ZipMap", classlabels_strings=["a"] * COLUMNS)),
         ]:
             with self.subTest(text):

@@ -120,3 +120,52 @@ def array_feature_extractor(g):
 def feature_vectorizer(g):
     v = table(g)
     g.emit(ML + "FeatureVectorizer", [v, v], inputdimensions=[v.dims()[1]] * 2)
+
+
+def svm(g, columns, vectors, coefficients, scores):
+    kernel = g.choice([None, "LINEAR", "POLY", "RBF", "SIGMOID"])
+    return dict(kernel_type=kernel, kernel_params=[g.choice([0.25, 0.5]), g.choice([0.0, 0.5]), g.choice([2.0, 3.0])],
+                support_vectors=floats(g, vectors * columns), coefficients=floats(g, coefficients),
+                rho=floats(g, scores))
+
+
+@machine_learning("SVMRegressor")
+def svm_regressor(g):
+    v = table(g, wild=False)
+    vectors = g.integer(1, 7)
+    g.emit(ML + "SVMRegressor", [v], n_supports=vectors, one_class=g.choice([None, 0, 1]),
+           post_transform=g.choice([None, "NONE"]), **svm(g, v.dims()[1], vectors, vectors, 1))
+
+
+@machine_learning("SVMClassifier", weight=2)
+def svm_classifier(g):
+    v = table(g, wild=False)
+    classes = g.choice([2, 3, 4])
+    counts, pairs = [g.integer(1, 3) for _ in range(classes)], classes * (classes - 1) // 2
+    with_probabilities = g.coin()
+    g.emit(ML + "SVMClassifier", [v], results=2, classlabels_ints=[7, -2, 5, 3][:classes], vectors_per_class=counts,
+           prob_a=[-0.5 - p / 4 for p in range(pairs)] if with_probabilities else None,
+           prob_b=floats(g, pairs) if with_probabilities else None, post_transform=g.choice([None, "NONE"]),
+           **svm(g, v.dims()[1], sum(counts), (classes - 1) * sum(counts), pairs))
+
+
+@machine_learning("LabelEncoder", weight=2)
+def label_encoder(g):
+    """Keys of which some are drawn twice, the first one counts; none is NaN, which ONNX Runtime finds from version 4 on."""
+    keys = g.choice(["int64s", "floats"])
+    v = g.pick((I64,) if keys == "int64s" else (F32,))
+    values = g.choice(["int64s", "floats"])
+    draw = {"int64s": lambda n: g.rng.integers(-4, 5, n).tolist(),
+            "floats": lambda n: floats(g, n)}
+    of_keys = draw[keys](g.integer(1, 6))
+    defaults = {"default_int64": g.choice([None, 7]) if values == "int64s" else None,
+                "default_float": g.choice([None, 0.5]) if values == "floats" else None}
+    g.emit(ML + "LabelEncoder", [v], **{f"keys_{keys}": of_keys, f"values_{values}": draw["int64s"](len(of_keys))
+                                        if values == "int64s" else floats(g, len(of_keys))}, **defaults)
+
+
+@machine_learning("OneHotEncoder")
+def one_hot_encoder(g):
+    v = g.pick((I64,), test=lambda v: v.rank > 0)
+    g.emit(ML + "OneHotEncoder", [v], cats_int64s=g.rng.permutation(7)[:g.integer(1, 7)].tolist(),
+           zeros=g.choice([None, 1]))

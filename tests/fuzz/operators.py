@@ -39,6 +39,9 @@ ATTRIBUTES_NOT_GENERATED = {
        for name, attributes in {
         "Imputer": "imputed_value_int64s replaced_value_int64",
         "LinearClassifier": "classlabels_strings",
+        "LabelEncoder": "classes_strings keys_strings values_strings default_string",
+        "OneHotEncoder": "cats_strings",
+        "SVMClassifier": "classlabels_strings",
         "TreeEnsembleClassifier": "classlabels_strings base_values_as_tensor class_weights_as_tensor "
                                   "nodes_hitrates_as_tensor nodes_values_as_tensor",
         "TreeEnsembleRegressor": "base_values_as_tensor nodes_hitrates_as_tensor nodes_values_as_tensor "

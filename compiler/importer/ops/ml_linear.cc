@@ -1,4 +1,4 @@
-// Linear models and support vector regression: products with constant matrices.
+// Linear models: products with constant matrices.
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/ml.h"
 

@@ -46,6 +46,8 @@ constexpr ConstantDim kConstantDims[] = {
     {"nn.rnn", 1, kAll},
     {"nn.winograd_input", 0, kAll},
     {"nn.winograd_output", 0, kAll},
+    {"pairwise_coupling", 0, 1},
+    {"pairwise_coupling", 0, 2},
     {"scatter_nd", 1, -1},
     {"squeeze", 0, kAll},  // without names of axes a symbol is none of 1
 };

@@ -399,11 +399,25 @@ void TreeCases(CaseBuilder& b) {
   add("no_trees", rows, Of(kI32, {0}, {}), 3);
 }
 
+void CouplingCases(CaseBuilder& b) {
+  const auto add = [&](const std::string& label, const ReferenceTensor& data) {
+    b.Add("pairwise_coupling", label, {data});
+  };
+  add("float32", Of(kF32, {3, 3, 3}, {0,    0.9, 0.6,  0.1,  0,    0.3, 0.4,   0.7,  0,        // a plain row
+                                      0,    1,   1,    1e-7, 0,    1,   1e-7,  1e-7, 0,        // a sure one
+                                      kNan, 0.5, kInf, 0.5,  kNan, 0.5, -kInf, 0.5,  kNan}));  // none that ends
+  add("nan", Of(kF32, {1, 2, 2}, {0, kNan, kNan, 0}));
+  add("two", Of(kF32, {2, 2, 2}, {7, 0.25, 0.75, 7, 0, 1 - 1e-7, 1e-7, 0}));
+  add("one", Of(kF32, {2, 1, 1}, {0, kNan}));
+  add("empty", Data(kF32, {0, 4, 4}));
+}
+
 }  // namespace
 
 void NnCases(CaseBuilder& b) {
   WinogradCases(b);
   TreeCases(b);
+  CouplingCases(b);
   BlockedCases(b);
   ActivationCases(b);
   NormalizationCases(b);
