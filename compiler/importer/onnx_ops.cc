@@ -16,6 +16,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ActivationOnnxOps,     //
     AttentionOnnxOps,      //
     BlocksOnnxOps,         //
+    ColumnOnnxOps,         //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
     DynamicShapeOnnxOps,   //
@@ -29,6 +30,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     MlEncoderOnnxOps,      //
     MlFeatureOnnxOps,      //
     MlLinearOnnxOps,       //
+    NgramOnnxOps,          //
     NormalizationOnnxOps,  //
     PaddingOnnxOps,        //
     QLinearOnnxOps,        //

@@ -35,6 +35,8 @@ AVOIDED = [
      "size: they stay 0 here, so that a symbol stays a symbol; ONNX Runtime copies the data's, and mostly fails then"),
     ("LSTM GRU RNN", "NaN and infinities: ONNX Runtime's activations are clamped, so that NaN becomes a number"),
     ("ReduceLogSum ReduceLogSumExp ReduceL2 ReduceMean", "integers: to what the result rounds is not said"),
+    ("Col2Im", "dilations of images that are not of two axes: ONNX Runtime adds up other elements than onnx.reference; "
+     "tests/acceptance/rare_ops.py has them"),
     ("ConvTranspose", "auto_pad SAME_* of a kernel shorter than its stride: the specification gives input * stride "
      "elements, ONNX Runtime fewer"),
     ("Slice", "a negative step that begins below -dim, and the least integer as its end: ONNX Runtime, onnx.reference "

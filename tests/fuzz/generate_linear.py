@@ -386,6 +386,15 @@ def dft(g):
     g.emit("DFT", [v, length, g.constant(g.choice([axis, axis - len(dims)]), I64)], inverse=inverse, onesided=onesided)
 
 
+@generates("MelWeightMatrix")
+def mel_weights(g):
+    g.schema("MelWeightMatrix")
+    rate = g.choice([8000, 16000])
+    inputs = [g.constant(np.array(v), I64) for v in (g.integer(1, 9), g.choice([16, 17, 64, 256]), rate)]
+    edges = [g.constant(np.array(v), F32) for v in (g.choice([0.0, 125.0]), rate / g.choice([2.0, 2.5]))]
+    g.emit("MelWeightMatrix", inputs + edges, output_datatype=g.choice([None, 1, 11]))
+
+
 @generates("STFT")
 def stft(g):
     g.schema("STFT")

@@ -373,3 +373,39 @@ def eye_like(g):
                make=lambda: [3, 5])
     if g.opset >= 9:
         g.emit("EyeLike", [v], k=g.choice([None, 1, -2]), dtype=g.choice([None, onnx_type(F32), onnx_type(I64)]))
+
+
+@generates("Col2Im")
+def columns_to_image(g):
+    g.schema("Col2Im")
+    rank = g.choice([1, 2, 2, 3])
+    draw = lambda low, high: [g.integer(low, high) for _ in range(rank)]
+    image, block, strides, pads = draw(3, 6), draw(1, 3), draw(1, 3), draw(0, 1) + draw(0, 1)
+    dilations = draw(1, 2) if rank == 2 else [1] * rank
+    room = [n + a + b - d * (k - 1) - 1
+            for n, a, b, d, k in zip(image, pads[:rank], pads[rank:], dilations, block)]
+    image = [n - min(r, 0) for n, r in zip(image, room)]
+    room = [max(r, 0) for r in room]
+    count = int(np.prod([r // s + 1 for r, s in zip(room, strides)]))
+    v = g.add_input(["N", g.choice([1, 3]) * int(np.prod(block)), count], F32)
+    g.emit("Col2Im", [v, g.constant(np.array(image), I64), g.constant(np.array(block), I64)],
+           strides=strides, pads=pads, dilations=dilations)
+
+
+@generates("TfIdfVectorizer")
+def ngrams(g):
+    dtype = g.choice([I32, I64])
+    v = g.add_input(g.choice([["N", 7], [6], ["N", 1], [3, 4]]), dtype, low=0, high=3)
+    ones, twos, threes = [[g.integer(0, 3) for _ in range(n * count)] for n, count in ((1, 3), (2, 4), (3, 2))]
+    shortest = g.integer(1, 3)
+    count = 9
+    g.emit("TfIdfVectorizer", [v], mode=g.choice(["TF", "IDF", "TFIDF"]), min_gram_length=shortest,
+           max_gram_length=g.integer(shortest, 3), max_skip_count=g.integer(0, 4),
+           ngram_counts=[0, 3, 11], pool_int64s=list(range(3)) + distinct(twos, 2) + distinct(threes, 3),
+           ngram_indexes=g.rng.permutation(count + g.integer(0, 3))[:count].tolist(),
+           weights=g.choice([None, (np.arange(count) / 4).tolist()]))
+
+
+def distinct(numbers, length):
+    """N-grams of this length that begin with their own numbers, so that no two are equal."""
+    return [n if i % length else i // length for i, n in enumerate(numbers)]

@@ -28,6 +28,7 @@ ATTRIBUTES_NOT_GENERATED = {
     "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8, "saturate": FLOAT8},
     "Constant": {"value_string": STRINGS, "value_strings": STRINGS,
                  "sparse_value": "ONNX Runtime takes none"},
+    "TfIdfVectorizer": {"pool_strings": STRINGS},
     "Range": {"stash_type": "of float16 and bfloat16 alone"},
     "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
     "com.microsoft.Attention": SHARED | {"rotary_embedding_dim": REFUSED},

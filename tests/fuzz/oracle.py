@@ -36,10 +36,10 @@ EXACT = frozenset("""Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot Bitwis
     OptionalGetElement OptionalHasElement Or Pad ReduceMax ReduceMin Relu Reshape ReverseSequence Round Scatter
     SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength Shape Sign Size Slice
     SpaceToDepth Split SplitToSequence Squeeze TensorScatter ThresholdedRelu Tile TopK Transpose Trilu Unique Unsqueeze
-    Where Xor MatMulInteger ConvInteger""".split())
+    Where Xor MatMulInteger ConvInteger TfIdfVectorizer""".split())
 SUMS = frozenset("""Add Sub Mul Sum MatMul Gemm Conv ConvTranspose CumSum ReduceSum ReduceL1 ReduceSumSquare Einsum
     ScatterElements ScatterND Mod Range CausalConvWithState LeakyRelu PRelu Mean AveragePool GlobalAveragePool
-    ReduceMean Div""".split())
+    ReduceMean Div Col2Im""".split())
 RELATIVE = frozenset("Exp Sqrt Reciprocal Pow Log ReduceL2 ReduceProd CumProd".split())
 NORMALISED = frozenset("""BatchNormalization LayerNormalization InstanceNormalization GroupNormalization
     RMSNormalization LpNormalization DFT STFT MeanVarianceNormalization LSTM GRU RNN Attention LRN""".split())

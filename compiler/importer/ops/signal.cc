@@ -1,5 +1,5 @@
 // DFT and STFT: products with matrices of cosines and sines, which are constants. A transform of n numbers takes n * n
-// products; lengths up to 4,096 are taken.
+// products; lengths up to 4,096 are taken. The matrix of the mel scale is a constant, too.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -145,8 +145,61 @@ Outputs Stft(const NodeImporter& node) {
   return One(ReshapeTo(node, std::move(x), {in[0], frames, ir::Int64(bins), ir::Int64(2)}));
 }
 
+// ---- MelWeightMatrix
+
+double ToMel(double hertz) { return 2595 * std::log10(1 + hertz / 700); }
+double ToHertz(double mel) { return 700 * (std::pow(10, mel / 2595) - 1); }
+
+// The bins of a transform where the triangles begin, peak and end: num_bins + 2 of them.
+Result<std::vector<int64_t>> TriangleBins(const NodeImporter& node, int64_t num_bins, int64_t length) {
+  INGOT_ASSIGN_OR_RETURN(const double rate, node.ConstantNumber(2, "the sample rate", 0));
+  INGOT_ASSIGN_OR_RETURN(const double lower, node.ConstantNumber(3, "the lower edge", 0));
+  INGOT_ASSIGN_OR_RETURN(const double upper, node.ConstantNumber(4, "the upper edge", 0));
+  if (!(rate >= 1) || !(lower >= 0) || !(upper >= lower) || !std::isfinite(rate + upper)) {
+    return node.Invalid("expected a sample rate above 0, and edges from 0 on in order");
+  }
+  const double step = (ToMel(upper) - ToMel(lower)) / static_cast<double>(num_bins + 2);
+  std::vector<int64_t> bins;
+  for (int64_t i = 0; i < num_bins + 2; ++i) {
+    const double hertz = ToHertz(static_cast<double>(i) * step + ToMel(lower));
+    const double bin = std::floor(static_cast<double>(length + 1) * hertz / rate);
+    if (bin > static_cast<double>(length / 2)) return node.Invalid("the upper edge is above half of the sample rate");
+    bins.push_back(static_cast<int64_t>(bin));
+  }
+  return bins;
+}
+
+// A triangle over the bins of a transform for each bin of the mel scale, computed here: all inputs are constants.
+Outputs MelWeightMatrix(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> num_bins, node.ConstantInts(0, "the number of bins"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> length, node.ConstantInts(1, "the transform's length"));
+  INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("output_datatype", 1));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(number));
+  constexpr int64_t kMostBins = 1 << 16;
+  if (num_bins.size() != 1 || length.size() != 1) return node.Invalid("expected scalars");
+  if (num_bins[0] < 1 || num_bins[0] > kMostBins || length[0] < 1 || length[0] > kMostBins) {
+    return node.Unsupported("a matrix of " + std::to_string(num_bins[0]) + " bins and a transform of " +
+                            std::to_string(length[0]) + " numbers");
+  }
+  const int64_t columns = num_bins[0], rows = length[0] / 2 + 1;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> bins, TriangleBins(node, columns, length[0]));
+  std::vector<double> values(static_cast<size_t>(rows * columns), 0);
+  for (int64_t i = 0; i < columns; ++i) {
+    const int64_t begin = bins[static_cast<size_t>(i)], peak = bins[static_cast<size_t>(i) + 1],
+                  end = bins[static_cast<size_t>(i) + 2];
+    const auto set = [&](int64_t row, double value) { values[static_cast<size_t>(row * columns + i)] = value; };
+    if (begin == peak) set(peak, 1);
+    for (int64_t j = begin; begin < peak && j <= peak; ++j) {
+      set(j, static_cast<double>(j - begin) / static_cast<double>(peak - begin));
+    }
+    for (int64_t j = peak; j < end; ++j) set(j, static_cast<double>(end - j) / static_cast<double>(end - peak));
+  }
+  return One(CastTo(node, ConstantOf(DataType::Float(64), {rows, columns}, values), dtype));
+}
+
 constexpr OnnxOpRow kSignalRows[] = {
     {"DFT", nullptr, Dft},
+    {"MelWeightMatrix", nullptr, MelWeightMatrix},
     {"STFT", nullptr, Stft},
 };
 
