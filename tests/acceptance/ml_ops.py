@@ -2,6 +2,7 @@
 what is malformed or not supported is refused by its name.
 
 usage: ml_ops.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
+import itertools
 import pathlib
 import subprocess
 import sys
@@ -70,6 +71,60 @@ def draw_trees(rng, width, trees=5, deepest=5, modes=MODES, prefix="target", one
     return {**{"nodes_" + n: v for n, v in nodes.items()}, **{f"{prefix}_{n}": v for n, v in weights.items()}}
 
 
+def draw_ensemble(rng, targets, trees=4, deepest=4, modes=range(6)):
+    """The attributes of an ensemble of ai.onnx.ml 5: branches and leaves in lists of their own."""
+    names = ("featureids", "splits", "modes", "truenodeids", "falsenodeids", "trueleafs", "falseleafs",
+             "missing_value_tracks_true")
+    nodes = {name: [] for name in names}
+    leaves, members, roots = {"targetids": [], "weights": []}, {}, []
+
+    def grow(depth):
+        """(place, whether that is a leaf) of a subtree."""
+        if depth == deepest or depth > 0 and rng.random() < 0.2:
+            leaves["targetids"].append(int(rng.integers(targets)))
+            leaves["weights"].append(float(rng.random()))
+            return len(leaves["weights"]) - 1, 1
+        at = len(nodes["modes"])
+        row = (int(rng.integers(COLUMNS)), rng.integers(-4, 5) / 2, int(rng.choice(modes)), 0, 0, 0, 0,
+               int(rng.integers(2)))
+        for name, value in zip(names, row):
+            nodes[name].append(value)
+        if row[2] == 6:
+            members[at] = (rng.choice(7, rng.integers(1, 4), replace=False) - 3.0).tolist() + [float("nan")]
+        nodes["truenodeids"][at], nodes["trueleafs"][at] = grow(depth + 1)
+        nodes["falsenodeids"][at], nodes["falseleafs"][at] = grow(depth + 1)
+        return at, 0
+
+    for _ in range(trees):
+        roots.append(grow(0)[0])
+    tensor = lambda a, dtype: onnx.numpy_helper.from_array(np.array(a, dtype))
+    nodes["splits"], nodes["modes"] = tensor(nodes["splits"], np.float32), tensor(nodes["modes"], np.uint8)
+    values = {f"leaf_{n}": v for n, v in leaves.items()} | {"leaf_weights": tensor(leaves["weights"], np.float32)}
+    if members:
+        values["membership_values"] = tensor(sum((members[at] for at in sorted(members)), []), np.float32)
+    return {"tree_roots": roots, "n_targets": targets, **{f"nodes_{n}": v for n, v in nodes.items()}, **values}
+
+
+def walk(attributes, x):
+    """What an ensemble gives, as the specification says it."""
+    a = {n: onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for n, v in attributes.items()}
+    ask = [np.less_equal, np.less, np.greater_equal, np.greater, np.equal, np.not_equal]
+    sets, values = {}, iter(a.get("membership_values", ()))
+    for at in np.flatnonzero(a["nodes_modes"] == 6):
+        sets[at] = set(itertools.takewhile(lambda v: not np.isnan(v), values))
+    y = np.zeros([len(x), a["n_targets"]])
+    for row, root in itertools.product(range(len(x)), a["tree_roots"]):
+        at, is_leaf = root, 0
+        while not is_leaf:
+            value, mode = x[row, a["nodes_featureids"][at]], a["nodes_modes"][at]
+            is_yes = value in sets[at] if mode == 6 else ask[mode](value, a["nodes_splits"][at])
+            is_yes |= np.isnan(value) and a["nodes_missing_value_tracks_true"][at] == 1
+            side = "true" if is_yes else "false"
+            at, is_leaf = a[f"nodes_{side}nodeids"][at], a[f"nodes_{side}leafs"][at]
+        y[row, a["leaf_targetids"][at]] += a["leaf_weights"][at]
+    return y
+
+
 def draw_rows(rng, rows, columns=COLUMNS, with_nan=True):
     x = (rng.integers(-6, 7, [rows, columns]) / 2).astype(np.float32)
     if with_nan:
@@ -96,10 +151,11 @@ class MlOps(unittest.TestCase):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return np.load(self.folder / "out.npz")
 
-    def compare(self, model, draws, tolerance=1e-5):
+    def compare(self, model, draws, tolerance=1e-5, of_oracle=None):
+        """of_oracle: the model that ONNX Runtime is given, where that is another one."""
         made = self.compile(model)
         self.assertEqual(made.returncode, 0, made.stderr)
-        oracle = runtime(model)
+        oracle = runtime(of_oracle or model)
         for feeds in draws:
             got = self.run_vm(feeds)
             for output, value in zip(oracle.get_outputs(), oracle.run(None, feeds)):
@@ -149,6 +205,72 @@ class MlOps(unittest.TestCase):
         np.testing.assert_allclose(got["scores"], scores, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(got["label"], np.array([5, 2])[scores.argmax(1)])
         self.assertEqual(len(set(got["label"])), 2)
+
+    def check_ensemble(self, attributes):
+        """The specification numbers SOFTMAX 1 and LOGISTIC 2; ONNX Runtime takes them the other way round."""
+        theirs = {**attributes, "post_transform": [0, 2, 1, 3][attributes.get("post_transform", 0)]}
+        for rows, dims in ((1, ["N", COLUMNS]), (37, ["N", COLUMNS]), (37, ["N", "F"])):
+            models = [model_of("TreeEnsemble", inputs={"x": (TensorProto.FLOAT, dims)}, **a)
+                      for a in (attributes, theirs)]
+            for model in models:
+                model.opset_import[1].version = 5
+            self.compare(models[0], [{"x": draw_rows(self.rng, rows)}], of_oracle=models[1])
+
+    def test_ensembles_of_branches_and_leaves(self):
+        for targets in (1, 3):
+            for aggregate in (0, 1) + ((2, 3) if targets == 1 else ()):
+                for post in (0,) if targets == 1 else (0, 1, 2, 3):
+                    with self.subTest(targets=targets, aggregate=aggregate, post=post):
+                        self.check_ensemble({**draw_ensemble(self.rng, targets), "aggregate_function": aggregate,
+                                             "post_transform": post})
+        for mode in range(6):
+            with self.subTest(mode=mode):
+                self.check_ensemble(draw_ensemble(self.rng, 1, modes=[mode]))
+
+    def test_one_target_is_transformed_too(self):
+        """ONNX Runtime leaves it as it is."""
+        attributes = draw_ensemble(self.rng, 1)
+        model = model_of("TreeEnsemble", **attributes, post_transform=2)
+        model.opset_import[1].version = 5
+        self.assertEqual(self.compile(model).returncode, 0)
+        x = draw_rows(self.rng, 9)
+        np.testing.assert_allclose(self.run_vm({"x": x})["y"], 1 / (1 + np.exp(-walk(attributes, x))), rtol=1e-5)
+
+    def test_ensembles_of_sets_of_members(self):
+        """ONNX Runtime takes small positive members alone."""
+        for modes in ([6], range(7)):
+            attributes = draw_ensemble(self.rng, 2, modes=modes)
+            model = model_of("TreeEnsemble", **attributes)
+            model.opset_import[1].version = 5
+            self.assertEqual(self.compile(model).returncode, 0)
+            x = draw_rows(self.rng, 200)
+            np.testing.assert_allclose(self.run_vm({"x": x})["y"], walk(attributes, x), rtol=1e-5, atol=1e-5)
+
+    def test_ensembles_that_are_malformed(self):
+        good = draw_ensemble(np.random.default_rng(1), 2)
+        tensor = lambda a, dtype: onnx.numpy_helper.from_array(np.array(a, dtype))
+        for text, name, value in [
+            ("999 of ", "nodes_truenodeids", [999] * len(good["nodes_truenodeids"])),
+            ("child is the node -1", "tree_roots", [-1]),
+            ("reads the feature 6 of 6", "nodes_featureids", [6] * len(good["nodes_featureids"])),
+            ("reads the feature -1", "nodes_featureids", [-1] * len(good["nodes_featureids"])),
+            ("leaf_targetids", "leaf_targetids", [2] * len(good["leaf_targetids"])),
+            ("expected a list for each", "nodes_modes", tensor([6] * len(good["nodes_featureids"]), np.uint8)),
+            ("nodes_splits", "nodes_splits", tensor([1], np.float32)),
+            ("nodes_trueleafs", "nodes_trueleafs", [0]),
+            ("aggregate_function", "aggregate_function", 4),
+        ]:
+            with self.subTest(text):
+                made = self.compile(model_of("TreeEnsemble", **{**good, name: value}))
+                self.assertIn(made.returncode, BAD, made.stderr)
+                self.assertIn(text, made.stderr)
+        cycle = {**good, "nodes_truenodeids": [0] * len(good["nodes_truenodeids"]),
+                 "nodes_trueleafs": [0] * len(good["nodes_trueleafs"])}
+        self.assertIn("cycle", self.compile(model_of("TreeEnsemble", **cycle)).stderr)
+        wide = {**good, "nodes_splits": tensor(np.zeros(len(good["nodes_featureids"])), np.float64)}
+        made = self.compile(model_of("TreeEnsemble", **wide))
+        self.assertEqual(made.returncode, UNSUPPORTED, made.stderr)
+        self.assertIn("float64", made.stderr)
 
     def test_linear_models(self):
         draw = lambda n: self.rng.standard_normal(n).astype(np.float32).tolist()

@@ -82,6 +82,10 @@ Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t column
 
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores) {
   INGOT_ASSIGN_OR_RETURN(const std::string name, node.String("post_transform", "NONE"));
+  return PostTransformNamed(node, name, std::move(scores));
+}
+
+Result<Expr> PostTransformNamed(const NodeImporter& node, const std::string& name, Expr scores) {
   if (name == "NONE") return scores;
   if (name == "LOGISTIC") return node.Bind("sigmoid", {std::move(scores)});
   if (name == "SOFTMAX") return node.Bind("nn.softmax", {std::move(scores)}, {{"axis", int64_t{1}}});

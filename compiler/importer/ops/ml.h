@@ -26,8 +26,9 @@ Result<Expr> Rows(const NodeImporter& node, size_t input);
 // Returns features, rank 1 or more, whose last dim must be this long; one that only run time knows is compared there.
 Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t columns);
 
-// What an attribute post_transform makes of scores [n, classes].
+// What an attribute post_transform, or the transform of this name, makes of scores [n, classes].
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores);
+Result<Expr> PostTransformNamed(const NodeImporter& node, const std::string& name, Expr scores);
 // Returns the labels of classes, int64 [n]: classlabels_ints, or classlabels_int64s, by these indices of classes.
 Result<Expr> LabelsOf(const NodeImporter& node, const std::vector<int64_t>& labels, Expr classes);
 // Returns the place of the greatest score of each row, int64 [n].

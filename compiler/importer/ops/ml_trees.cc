@@ -273,17 +273,9 @@ Result<Expr> InputOfTrees(const NodeImporter& node, const Forest& forest) {
   return WithColumns(node, std::move(x), forest.columns);
 }
 
-Outputs TreeEnsembleRegressor(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("n_targets", 1));
-  INGOT_ASSIGN_OR_RETURN(const std::string aggregate, node.String("aggregate_function", "SUM"));
-  if (targets < 1 || targets > 1 << 20) return node.Invalid("n_targets is " + std::to_string(targets));
-  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
-  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
-  INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "target", targets));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
-  if (!base.empty()) {
-    INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), static_cast<size_t>(targets)));
-  }
+// The weights of the leaves that rows reach, joined over the trees: [n, targets].
+Result<Expr> Aggregated(const NodeImporter& node, const Expr& x, const Forest& forest, LeafWeights weights,
+                        int64_t targets, const std::string& aggregate) {
   const bool is_extreme = aggregate == "MIN" || aggregate == "MAX";
   if (!is_extreme && aggregate != "SUM" && aggregate != "AVERAGE") {
     return node.Unsupported("aggregate_function \"" + aggregate + "\"");
@@ -296,9 +288,158 @@ Outputs TreeEnsembleRegressor(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
   const char* row = aggregate == "MIN" ? "min" : aggregate == "MAX" ? "max" : "sum";
-  INGOT_ASSIGN_OR_RETURN(Expr scores, Joined(node, leaves, weights.values, targets, row));
+  return Joined(node, leaves, weights.values, targets, row);
+}
+
+Outputs TreeEnsembleRegressor(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("n_targets", 1));
+  INGOT_ASSIGN_OR_RETURN(const std::string aggregate, node.String("aggregate_function", "SUM"));
+  if (targets < 1 || targets > 1 << 20) return node.Invalid("n_targets is " + std::to_string(targets));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
+  INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "target", targets));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
+  if (!base.empty()) {
+    INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), static_cast<size_t>(targets)));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Aggregated(node, x, forest, std::move(weights), targets, aggregate));
   INGOT_ASSIGN_OR_RETURN(scores, WithBase(node, std::move(scores), base));
   return One(PostTransform(node, std::move(scores)));
+}
+
+// ---- TreeEnsemble of ai.onnx.ml 5: children and roots are places in lists of branches and of leaves
+
+// Returns a tensor of rank 1 in this dtype; none if it is left out.
+template <typename T>
+Result<std::vector<T>> VectorOf(const NodeImporter& node, const std::string& name, DataType dtype) {
+  const OnnxAttribute* attribute = node.FindAttr(name);
+  if (attribute == nullptr) return std::vector<T>();
+  const auto* data = std::get_if<ConstantDataPtr>(&attribute->value);
+  if (data == nullptr || (*data)->dims().size() != 1) {
+    return node.Invalid("attribute \"" + name + "\": expected a tensor of rank 1");
+  }
+  if ((*data)->dtype() != dtype) {
+    return node.Unsupported("the attribute \"" + name + "\" of " + (*data)->dtype().ToString());
+  }
+  const std::span<const std::byte> bytes = (*data)->bytes();
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+// Attributes of branches, and of leaves, one element for each.
+struct EnsembleAttributes {
+  std::vector<int64_t> roots, features, yes, no, yes_is_leaf, no_is_leaf, nan_is_yes, targets;
+  std::vector<float> splits, weights, members;
+  std::vector<uint8_t> modes;
+};
+Result<EnsembleAttributes> ReadEnsemble(const NodeImporter& node) {
+  EnsembleAttributes a;
+  INGOT_ASSIGN_OR_RETURN(a.features, node.Ints("nodes_featureids", {}));
+  INGOT_ASSIGN_OR_RETURN(a.targets, node.Ints("leaf_targetids", {}));
+  INGOT_ASSIGN_OR_RETURN(a.roots, node.Ints("tree_roots", {}));
+  const auto count = std::ssize(a.features);
+  if (count == 0 || a.targets.empty() || a.roots.empty()) return node.Invalid("an ensemble without nodes or leaves");
+  INGOT_ASSIGN_OR_RETURN(a.yes, node.Ints("nodes_truenodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(a.no, node.Ints("nodes_falsenodeids", {}, count));
+  INGOT_ASSIGN_OR_RETURN(a.yes_is_leaf, node.Ints("nodes_trueleafs", {}, count));
+  INGOT_ASSIGN_OR_RETURN(a.no_is_leaf, node.Ints("nodes_falseleafs", {}, count));
+  INGOT_ASSIGN_OR_RETURN(a.nan_is_yes, node.Ints("nodes_missing_value_tracks_true", {}));
+  if (a.nan_is_yes.empty()) a.nan_is_yes.resize(a.features.size(), 0);
+  INGOT_ASSIGN_OR_RETURN(a.splits, VectorOf<float>(node, "nodes_splits", DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(a.modes, VectorOf<uint8_t>(node, "nodes_modes", DataType::UInt(8)));
+  INGOT_ASSIGN_OR_RETURN(a.weights, VectorOf<float>(node, "leaf_weights", DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(a.members, VectorOf<float>(node, "membership_values", DataType::Float(32)));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_splits", a.splits.size(), a.features.size()));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_modes", a.modes.size(), a.features.size()));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_missing_value_tracks_true", a.nan_is_yes.size(), a.features.size()));
+  INGOT_RETURN_IF_ERROR(CheckLength(node, "leaf_weights", a.weights.size(), a.targets.size()));
+  return a;
+}
+
+Result<int32_t> ChildAt(const NodeImporter& node, const EnsembleAttributes& a, int64_t place, bool is_leaf) {
+  const auto size = is_leaf ? std::ssize(a.targets) : std::ssize(a.features);
+  if (place < 0 || place >= size) {
+    return node.Invalid("a child is the " + std::string(is_leaf ? "leaf " : "node ") + std::to_string(place) + " of " +
+                        std::to_string(size));
+  }
+  return static_cast<int32_t>(is_leaf ? -1 - place : place);
+}
+
+// Makes the node ask for one member after the other; NaN goes as the first one says.
+void SetMembers(Forest& forest, int32_t at, std::span<const float> members, int32_t yes, int32_t no, bool nan_is_yes) {
+  if (members.empty()) forest.Set(at, std::numeric_limits<float>::quiet_NaN(), yes, no, nan_is_yes);
+  for (size_t i = 0; i < members.size(); ++i) {
+    const int64_t feature = forest.features[static_cast<size_t>(at)];
+    const int32_t next = i + 1 < members.size() ? forest.Add(feature, 0, no, no, false) : no;
+    SetTest(forest, at, "BRANCH_EQ", members[i], yes, next, nan_is_yes);
+    at = next;
+  }
+}
+
+Result<Forest> ForestOf(const NodeImporter& node, const EnsembleAttributes& a) {
+  static constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
+                                           "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
+  constexpr uint8_t kMember = std::size(kModes);
+  Forest forest;
+  for (const int64_t feature : a.features) {
+    if (feature < 0 || feature > std::numeric_limits<int32_t>::max()) {
+      return node.Invalid("a node reads the feature " + std::to_string(feature));
+    }
+    forest.columns = std::max(forest.columns, feature + 1);
+    forest.Add(feature, 0, -1, -1, false);
+  }
+  auto member = a.members.begin();
+  for (size_t i = 0; i < a.features.size(); ++i) {
+    const auto at = static_cast<int32_t>(i);
+    const bool nan_is_yes = a.nan_is_yes[i] != 0;
+    INGOT_ASSIGN_OR_RETURN(const int32_t yes, ChildAt(node, a, a.yes[i], a.yes_is_leaf[i] != 0));
+    INGOT_ASSIGN_OR_RETURN(const int32_t no, ChildAt(node, a, a.no[i], a.no_is_leaf[i] != 0));
+    if (a.modes[i] > kMember) return node.Unsupported("nodes of the mode " + std::to_string(a.modes[i]));
+    if (a.modes[i] < kMember) {
+      SetTest(forest, at, kModes[a.modes[i]], a.splits[i], yes, no, nan_is_yes);
+      continue;
+    }
+    if (member == a.members.end()) return node.Invalid("membership_values: expected a list for each node of members");
+    const auto end = std::find_if(member, a.members.end(), [](float v) { return std::isnan(v); });
+    SetMembers(forest, at, {member, end}, yes, no, nan_is_yes);
+    member = end == a.members.end() ? end : end + 1;
+  }
+  for (const int64_t root : a.roots) {
+    INGOT_ASSIGN_OR_RETURN(const int32_t place, ChildAt(node, a, root, false));
+    forest.roots.push_back(place);
+  }
+  INGOT_RETURN_IF_ERROR(FindDepth(node, forest));
+  return forest;
+}
+
+Outputs TreeEnsemble(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const int64_t targets, node.Int("n_targets", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t aggregate, node.Int("aggregate_function", 1));
+  INGOT_ASSIGN_OR_RETURN(const int64_t post, node.Int("post_transform", 0));
+  static constexpr const char* kAggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
+  static constexpr const char* kPosts[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  if (targets < 1 || targets > 1 << 20) return node.Invalid("n_targets is " + std::to_string(targets));
+  if (aggregate < 0 || aggregate >= std::ssize(kAggregates) || post < 0 || post >= std::ssize(kPosts)) {
+    return node.Invalid("aggregate_function or post_transform is out of range");
+  }
+  INGOT_ASSIGN_OR_RETURN(const EnsembleAttributes a, ReadEnsemble(node));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ForestOf(node, a));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
+  LeafWeights weights;
+  weights.values.resize(a.targets.size() * static_cast<size_t>(targets), 0);
+  weights.is_given.resize(weights.values.size(), false);
+  for (size_t leaf = 0; leaf < a.targets.size(); ++leaf) {
+    if (a.targets[leaf] < 0 || a.targets[leaf] >= targets) {
+      return node.Invalid("attribute \"leaf_targetids\": " + std::to_string(a.targets[leaf]) + " of " +
+                          std::to_string(targets));
+    }
+    const size_t at = leaf * static_cast<size_t>(targets) + static_cast<size_t>(a.targets[leaf]);
+    weights.values[at] = a.weights[leaf];
+    weights.is_given[at] = true;
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Aggregated(node, x, forest, std::move(weights), targets, kAggregates[aggregate]));
+  return One(PostTransformNamed(node, kPosts[post], std::move(scores)));
 }
 
 // Two classes, of which the leaves know one: its score decides. The scores of the second class alone stand beside 0;
@@ -359,6 +500,7 @@ Outputs TreeEnsembleClassifier(const NodeImporter& node) {
 }
 
 constexpr OnnxOpRow kTreeRows[] = {
+    {"TreeEnsemble", nullptr, TreeEnsemble, kMachineLearning},
     {"TreeEnsembleClassifier", nullptr, TreeEnsembleClassifier, kMachineLearning},
     {"TreeEnsembleRegressor", nullptr, TreeEnsembleRegressor, kMachineLearning},
 };
