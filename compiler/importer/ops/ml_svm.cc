@@ -13,12 +13,12 @@ namespace {
 const DataType kSingle = DataType::Float(32);
 const DataType kWide = DataType::Float(64);
 
-struct Kernel {
+struct SvmKernel {
   std::string type;
   double gamma = 0, offset = 0, degree = 0;
 };
-Result<Kernel> ReadKernel(const NodeImporter& node) {
-  Kernel kernel;
+Result<SvmKernel> ReadKernel(const NodeImporter& node) {
+  SvmKernel kernel;
   INGOT_ASSIGN_OR_RETURN(kernel.type, node.String("kernel_type", "LINEAR"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> params, FloatsOf(node, "kernel_params"));
   if (kernel.type == "LINEAR") return kernel;
@@ -57,8 +57,8 @@ Result<Expr> RadialKernel(const NodeImporter& node, const Expr& x, const std::ve
 }
 
 // The kernels [n, vectors] of rows x [n, columns] and support vectors.
-Result<Expr> KernelsOf(const NodeImporter& node, const Kernel& kernel, const Expr& x, const std::vector<float>& vectors,
-                       int64_t columns) {
+Result<Expr> KernelsOf(const NodeImporter& node, const SvmKernel& kernel, const Expr& x,
+                       const std::vector<float>& vectors, int64_t columns) {
   if (kernel.type == "RBF") return RadialKernel(node, x, vectors, columns, kernel.gamma);
   INGOT_ASSIGN_OR_RETURN(Expr dots, Dots(node, x, vectors, columns));
   if (kernel.type == "LINEAR") return dots;
@@ -115,7 +115,7 @@ Result<Expr> InOrOut(const NodeImporter& node, const Expr& score) {
 Outputs SvmRegressor(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::string post, node.String("post_transform", "NONE"));
   if (post != "NONE") return node.Unsupported("post_transform \"" + post + "\"");
-  INGOT_ASSIGN_OR_RETURN(Kernel kernel, ReadKernel(node));
+  INGOT_ASSIGN_OR_RETURN(SvmKernel kernel, ReadKernel(node));
   INGOT_ASSIGN_OR_RETURN(const int64_t count, node.Int("n_supports", 0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> rho, FloatsOf(node, "rho"));
@@ -153,7 +153,7 @@ std::vector<std::pair<int64_t, int64_t>> PairsOf(int64_t classes) {
 Result<Expr> PairScores(const NodeImporter& node, const std::vector<int64_t>& counts) {
   const auto classes = std::ssize(counts);
   const auto pairs = PairsOf(classes);
-  INGOT_ASSIGN_OR_RETURN(const Kernel kernel, ReadKernel(node));
+  INGOT_ASSIGN_OR_RETURN(const SvmKernel kernel, ReadKernel(node));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> rho, FloatsOf(node, "rho"));
   constexpr int64_t kMostVectors = int64_t{1} << 32;
