@@ -452,11 +452,29 @@ Result<std::vector<Session::Output>> Session::Invoke() {
   return outputs;
 }
 
+namespace {
+
+// Elements of a tensor file begin where the file has them; each call would copy them to where kernels read them.
+Status Align(Tensor& tensor) {
+  if (tensor.view().is_compact && tensor.view().IsAligned(kTensorAlignment)) return Status();
+  INGOT_ASSIGN_OR_RETURN(Tensor aligned, Tensor::Allocate(tensor.dtype(), tensor.dims()));
+  INGOT_RETURN_IF_ERROR(CopyElements(tensor.view(), aligned.view()));
+  tensor = std::move(aligned);
+  return Status();
+}
+
+}  // namespace
+
 Status Session::InvokeInto() {
   INGOT_RETURN_IF_ERROR(CheckInterrupted());
   const bool is_prepared =
       outputs_.size() == ingot_function_output_count(function_) && input_pointers_.size() == inputs_.size();
   if (!is_prepared) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i])
+        return Status(StatusCode::kInvalidArgument, "a function with scalar inputs cannot be called this way");
+      if (ingot_function_input_is_written(function_, i) == 0) INGOT_RETURN_IF_ERROR(Align(inputs_[i]));
+    }
     INGOT_ASSIGN_OR_RETURN(std::vector<Output> first, Invoke());
     outputs_.clear();
     const size_t num_results = ingot_function_output_count(function_);
@@ -465,10 +483,6 @@ Status Session::InvokeInto() {
         return Status(StatusCode::kInvalidArgument, "result \"" + first[i].name + "\" is no tensor");
       INGOT_ASSIGN_OR_RETURN(Tensor own, Tensor::Allocate(first[i].tensor.dtype(), first[i].tensor.dims()));
       outputs_.push_back(std::move(own));
-    }
-    for (const Tensor& input : inputs_) {
-      if (!input)
-        return Status(StatusCode::kInvalidArgument, "a function with scalar inputs cannot be called this way");
     }
     input_views_.clear();
     output_views_.clear();
