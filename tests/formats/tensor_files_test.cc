@@ -368,7 +368,8 @@ TEST_CASE("duplicate and overlapping zip entries are refused, and decompression 
 
   ZipLimits limits;
   limits.max_decompressed_bytes = 0;
-  for (const ZipEntry& entry : ZipReader::Open(SharedBytes::Own(Bytes("deflated.npz"))).value().entries()) {
+  const ZipReader deflated = ZipReader::Open(SharedBytes::Own(Bytes("deflated.npz"))).value();
+  for (const ZipEntry& entry : deflated.entries()) {
     CHECK(entry.is_deflated);
     limits.max_decompressed_bytes += entry.size;  // all entries share the limit
   }
