@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "compiler/importer/build.h"
@@ -121,6 +122,14 @@ Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const
       std::none_of(builder_.bindings().begin() + static_cast<std::ptrdiff_t>(num_bindings), builder_.bindings().end(),
                    [&](const ir::Binding& binding) { return is_long(binding.var->type, kTooLongInside); });
   if (fits) return outputs;
+  // What the attempt has materialised goes with its bindings.
+  const std::span discarded = std::span(builder_.bindings()).subspan(num_bindings);
+  for (ImportedValue* value : inputs.values) {
+    const bool is_discarded = value != nullptr && std::ranges::any_of(discarded, [&](const ir::Binding& binding) {
+                                return ir::As<ir::VarNode>(value->expr) == binding.var.get();
+                              });
+    if (is_discarded) value->expr = nullptr;
+  }
   builder_.bindings().resize(num_bindings);
   std::vector<ImportedValue> shortened(inputs.values.size());
   std::vector<ImportedValue*> values;

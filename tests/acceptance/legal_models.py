@@ -364,6 +364,13 @@ def resize_by_a_fraction_of_symbols():
                   {"s": np.array([1, 1, 1.5, 0.625], np.float32)})
 
 
+def shape_that_is_read_again():
+    """The padded shape's formulas are so long that the node is imported again with symbols for them."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Add", ["s", "one"], ["z"]), node("Pad", ["z", "pads"], ["y"])]
+    return Recipe(nodes, {"x": (["S", 1, 1, "M"], normal(3, 1, 1, 2)), "pads": ([2], ints(-1, 2))}, {"one": ints(1)},
+                  outputs=("y", "z"))
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -378,7 +385,7 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
            transposed_convolution_of_infinite_weights, center_of_a_long_formula,
-           sum_of_an_expanded_number]
+           sum_of_an_expanded_number, shape_that_is_read_again]
 
 
 def expected(recipe):
