@@ -162,7 +162,7 @@ Result<ir::Type> InferBroadcastTo(const ir::Call& call) {
   bool fits = x->rank <= static_cast<int>(dims->size());
   for (size_t i = 0; fits && x->dims && i < x->dims->size(); ++i) {
     const ir::PrimExpr& from = (*x->dims)[i];
-    fits = ir::IsConstInt(from, 1) || !DimsDiffer(from, (*dims)[dims->size() - x->dims->size() + i]);
+    fits = !DimsDiffer(from, ir::Int64(1)) || !DimsDiffer(from, (*dims)[dims->size() - x->dims->size() + i]);
   }
   if (fits) return TensorOf(*dims, x->dtype, x);
   return OpError(call, Describe(x) + " does not broadcast to " + Describe(call->args[1]->type));

@@ -18,6 +18,7 @@
 #include "compiler/op/names.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
+#include "vm/program/limits.h"
 
 namespace ingot::transform {
 
@@ -263,10 +264,13 @@ class Lifter : public Replacer {
     for (const PrimVar& var : symbols) {
       if (!bound.contains(var.get())) unbound.push_back(var);
     }
-    if (!unbound.empty()) {
-      const Var param = ir::Make<ir::VarNode>("symbols", ir::Make<ir::ShapeTypeNode>(unbound));
+    for (size_t first = 0; first < unbound.size(); first += vm::kMaxTensorRank) {  // as many as a shape may have
+      const auto begin = unbound.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::vector<ir::PrimExpr> some(begin,
+                                           begin + std::min<std::ptrdiff_t>(vm::kMaxTensorRank, unbound.end() - begin));
+      const Var param = ir::Make<ir::VarNode>("symbols", ir::Make<ir::ShapeTypeNode>(some));
       copy.params.push_back(param);
-      outside.captures.push_back(ir::Make<ir::ShapeExprNode>(unbound));
+      outside.captures.push_back(ir::Make<ir::ShapeExprNode>(some));
       inside.captures.push_back(param);
     }
     std::vector<Type> types;

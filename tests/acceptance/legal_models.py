@@ -371,6 +371,22 @@ def shape_that_is_read_again():
                   outputs=("y", "z"))
 
 
+def expand_of_a_dim_of_at_most_one():
+    """The sliced dim is 0 or 1: the run's shape widens it, and nothing proves that it is 1."""
+    nodes = [node("Slice", ["x", "last", "end", "axes"], ["row"]), node("Shape", ["like"], ["s"]),
+             node("Expand", ["row", "s"], ["wide"]), node("Add", ["row", "like"], ["sum"])]
+    return Recipe(nodes, {"x": ([1, "P"], normal(1, 4)), "like": ([2], normal(2))},
+                  {"last": ints(-1), "end": ints(np.iinfo(np.int64).max), "axes": ints(1)}, outputs=("wide", "sum"))
+
+
+def parts_whose_dims_have_many_symbols():
+    """Six pads known when it runs make more symbols than a shape may have dims; the loop's body uses all of them."""
+    nodes = [node("Pad", ["x", "pads"], ["wide"]), node("SplitToSequence", ["wide"], ["parts"], axis=0),
+             node("SequenceAt", ["parts", "zero"], ["y"])]
+    return Recipe(nodes, {"x": (["A", "B", "C"], normal(2, 3, 4)), "pads": ([6], ints(0, 1, 1, 2, 0, 3))},
+                  {"zero": np.array(0, np.int64)})
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -385,7 +401,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
            transposed_convolution_of_infinite_weights, center_of_a_long_formula,
-           sum_of_an_expanded_number, shape_that_is_read_again]
+           sum_of_an_expanded_number, shape_that_is_read_again, expand_of_a_dim_of_at_most_one,
+           parts_whose_dims_have_many_symbols]
 
 
 def expected(recipe):
