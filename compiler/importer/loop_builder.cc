@@ -8,9 +8,10 @@
 //         return r
 // The body sees the values around it, as in ONNX; lambda lifting and lowering turn the call into a jump. Stacked values
 // are written row by row into tensors with as many rows as there are trips, if that number is known before the first
-// trip; if a condition ends the loop, rows are appended. If dims of a carried value change from trip to trip, each trip
-// gets new symbols for them; the dims that do are found by importing the body until no new ones are found. The common
-// type of the tensors in a carried sequence is found in the same way.
+// trip; if a condition ends the loop, rows are appended. If dims of a row have their values in the body alone, the first
+// trip makes the tensor, and rows of other dims end the run. If dims of a carried value change from trip to trip, each
+// trip gets new symbols for them; the dims that do are found by importing the body until no new ones are found. The
+// common type of the tensors in a carried sequence is found in the same way.
 #include "compiler/importer/loop_builder.h"
 
 #include <algorithm>
@@ -193,6 +194,7 @@ Result<std::vector<Expr>> LoopBuilder::Build(LoopPlan plan) {
 struct LoopBuilder::Arguments {
   std::vector<ir::Var> params;
   std::vector<Expr> first, next, last;
+  std::vector<LooseDims> loose;  // per stacked value
 };
 
 Result<std::vector<Expr>> LoopBuilder::Finish(const LoopPlan& plan, Body body, const std::vector<CarriedType>& types,
@@ -227,8 +229,7 @@ Result<std::vector<Expr>> LoopBuilder::Finish(const LoopPlan& plan, Body body, c
       continue;
     }
     const auto* begin = KnownTensor(arguments.first[arguments.first.size() - arguments.last.size() + k]->type);
-    LooseDims changed = is_row ? LooseDims(begin->dims->size(), false) : types[k].loose;
-    if (is_row) changed[0] = plan.condition != nullptr;
+    const LooseDims& changed = is_row ? arguments.loose[k - types.size()] : types[k].loose;
     if (std::ranges::find(changed, true) != changed.end()) {
       value = builder_.WithNewSymbols(value, *begin->dims, changed, *begin->dtype, name, span);
     }
@@ -237,35 +238,69 @@ Result<std::vector<Expr>> LoopBuilder::Finish(const LoopPlan& plan, Body body, c
   return values;
 }
 
+// Which dims of the stacked value may differ from trip to trip: its length if it is not the number of trips, and the
+// dims of a row that hold symbols of the body.
+LooseDims LoopBuilder::LooseStackedDims(const LoopPlan& plan, const Body& body, const ir::TensorTypeNode& row) const {
+  std::vector<PrimVar> local{body.i}, outer;
+  CollectLocalSymbols(body.bindings, local);
+  CollectOuterSymbols(plan.initial, builder_.bindings(), outer);
+  LooseDims loose{plan.condition != nullptr};
+  for (const PrimExpr& dim : *row.dims) {
+    loose.push_back(std::ranges::any_of(
+        ir::FreePrimVars(dim), [&](const PrimVar& var) { return Contains(local, var) && !Contains(outer, var); }));
+  }
+  return loose;
+}
+
+// Returns the rows that the trips before this one have stacked, with the dims that this trip's row has: a row of other
+// dims ends the run. Where these dims are not known before the loop, the first trip makes the tensor.
+Result<Expr> LoopBuilder::RowsSoFar(const LoopPlan& plan, const PrimVar& i, const ir::Var& stacked,
+                                    const std::vector<PrimExpr>& dims, bool is_made_here, const ir::Span& span) {
+  const DataType dtype = *ir::As<ir::TensorTypeNode>(stacked->type)->dtype;
+  Expr rows = stacked;
+  if (is_made_here) {
+    ir::SeqExpr made;
+    {
+      BindingBuilder::Nested first(builder_);
+      INGOT_ASSIGN_OR_RETURN(const Expr empty, builder_.BindCall("zeros", {ShapeOf(dims)}, {{"dtype", dtype}}, span));
+      made = Sequence(first.Take(), empty);
+    }
+    ir::IfNode choice(Number(ir::Equal(i, ir::Int64(0))), made, Sequence({}, stacked), stacked->type);
+    choice.span = span;
+    rows = builder_.Bind(ir::Make<ir::IfNode>(std::move(choice)), stacked->name + "_so_far", span);
+  }
+  LooseDims length(dims.size(), false);
+  length[0] = plan.condition != nullptr;
+  return builder_.WithNewSymbols(rows, dims, length, dtype, stacked->name, span);
+}
+
 // Writes a row of a scanned output to its place if there are as many rows as trips; otherwise appends it.
 Status LoopBuilder::StackRow(const LoopPlan& plan, size_t k, Body& body, Arguments& arguments, const ir::Span& span) {
   const bool is_exact = !plan.condition;
   const Expr& row = body.turn.rows[k];
   const auto* tensor = KnownTensor(row->type);
   if (tensor == nullptr) return Status(StatusCode::kUnsupportedModel, "a scanned output that is no tensor");
-  std::vector<PrimVar> local{body.i}, outer;
-  CollectLocalSymbols(body.bindings, local);
-  CollectOuterSymbols(plan.initial, builder_.bindings(), outer);
-  for (const PrimVar& var : ir::FreePrimVars(row->type)) {
-    if (Contains(local, var) && !Contains(outer, var)) {
-      return Status(StatusCode::kUnsupportedModel, "a scanned output whose shape changes from trip to trip");
-    }
-  }
+  const LooseDims loose = LooseStackedDims(plan, body, *tensor);
   std::vector<PrimExpr> dims{is_exact ? plan.trips : ir::Int64(0)};
   dims.insert(dims.end(), tensor->dims->begin(), tensor->dims->end());
+  std::vector<PrimExpr> before = dims;  // of the loop
+  for (size_t axis = 1; axis < dims.size(); ++axis) {
+    if (loose[axis]) before[axis] = ir::Int64(0);
+  }
   INGOT_ASSIGN_OR_RETURN(const Expr empty,
-                         builder_.BindCall("zeros", {ShapeOf(dims)}, {{"dtype", *tensor->dtype}}, span));
-  const Type type = is_exact ? empty->type : Type(ir::Make<ir::TensorTypeNode>(tensor->rank + 1, *tensor->dtype));
+                         builder_.BindCall("zeros", {ShapeOf(before)}, {{"dtype", *tensor->dtype}}, span));
+  const bool is_fixed = std::ranges::find(loose, true) == loose.end();
+  const Type type = is_fixed ? empty->type : Type(ir::Make<ir::TensorTypeNode>(tensor->rank + 1, *tensor->dtype));
   const ir::Var stacked = ir::Make<ir::VarNode>("stacked_" + std::to_string(k), type);
+  const bool is_made_here = std::find(loose.begin() + 1, loose.end(), true) != loose.end();
   BindingBuilder::Nested nested(builder_, std::move(body.bindings));
-  Result<Expr> longer = Expr();
-  if (is_exact) {
+  Result<Expr> longer = Expr(stacked);
+  if (!is_fixed) longer = RowsSoFar(plan, body.i, stacked, dims, is_made_here, span);
+  if (longer.ok() && is_exact) {
     const PrimExpr place = plan.is_row_reversed[k] ? plan.trips - 1 - PrimExpr(body.i) : PrimExpr(body.i);
-    longer = builder_.BindCall("memory.write_row", {stacked, row, Number(place)}, {}, span);
-  } else {
-    LooseDims length(dims.size(), false);
-    length[0] = true;
-    const Expr rows = builder_.WithNewSymbols(stacked, dims, length, *tensor->dtype, stacked->name, span);
+    longer = builder_.BindCall("memory.write_row", {*longer, row, Number(place)}, {}, span);
+  } else if (longer.ok()) {
+    const Expr rows = *longer;
     longer = builder_.BindCall("expand_dims", {row}, {{"axis", ir::AttrValue::Ints({0})}}, span);
     if (longer.ok()) longer = builder_.BindCall("concat", {TupleOf({rows, *longer})}, {{"axis", int64_t{0}}}, span);
   }
@@ -275,6 +310,7 @@ Status LoopBuilder::StackRow(const LoopPlan& plan, size_t k, Body& body, Argumen
   arguments.first.push_back(empty);
   arguments.next.push_back(*longer);
   arguments.last.push_back(stacked);
+  arguments.loose.push_back(loose);
   return Status();
 }
 

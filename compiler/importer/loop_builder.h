@@ -60,6 +60,9 @@ class LoopBuilder {
   Result<bool> Widen(CarriedType& type, const ir::Expr& in, const ir::Expr& out, size_t k) const;
   Result<std::vector<ir::Expr>> Finish(const LoopPlan& plan, Body body, const std::vector<CarriedType>& types,
                                        const ir::Span& span);
+  LooseDims LooseStackedDims(const LoopPlan& plan, const Body& body, const ir::TensorTypeNode& row) const;
+  Result<ir::Expr> RowsSoFar(const LoopPlan& plan, const ir::PrimVar& i, const ir::Var& stacked,
+                             const std::vector<ir::PrimExpr>& dims, bool is_made_here, const ir::Span& span);
   Status StackRow(const LoopPlan& plan, size_t k, Body& body, Arguments& arguments, const ir::Span& span);
   ir::Expr Call(const LoopPlan& plan, Body body, const Arguments& arguments, const ir::Span& span);
 

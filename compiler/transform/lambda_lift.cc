@@ -1,9 +1,9 @@
 // lambda_lift
 //   Before: normal form; functions may be nested, use variables of the functions around them, and call themselves by
 //           their variable.
-//   After:  every function is one of the module. Captured variables of a nested function are its last parameters; one
-//           more, a shape, holds symbols of the outer function that none of them binds. Calls of the function name it
-//           and pass what it captures; where it is used as a value, R.make_closure binds its captures.
+//   After:  every function is one of the module. Captured variables of a nested function are its last parameters;
+//           shapes after them hold symbols of the outer function that no parameter binds. Calls of the function name
+//           it and pass what it captures; where it is used as a value, R.make_closure binds its captures.
 //   Right after normalisation, so that no other pass has to handle nested functions.
 //
 // A nested function calls itself directly, with the captures that it was given, so that recursion makes no closures and
@@ -222,14 +222,30 @@ Expr MakeClosure(const Lifted& lifted, const Type& type) {
 class Lifter : public Replacer {
  public:
   Lifter(ir::IRModule& module, std::string name, const ir::Function& function)
-      : module_(module), name_(std::move(name)), values_(function->body) {}
+      : module_(module), name_(std::move(name)), values_(function->body) {
+    for (const Var& param : function->params) AddSymbols(param);
+  }
 
  protected:
   using Replacer::Mutate;
+  Expr Mutate(const ir::SeqExpr& sequence) override {
+    const Symbols around = symbols_;
+    Expr result = Replacer::Mutate(sequence);
+    symbols_ = around;
+    return result;
+  }
   void MutateBinding(const ir::Binding& binding) override {
     const ir::Function function = AsRef<ir::FunctionNode>(binding.value);
-    if (function == nullptr) return Replacer::MutateBinding(binding);
-    const Lifted lifted = Lift(binding.var, MutateFunction(function));  // functions nested in it are lifted first
+    if (function == nullptr) {
+      Replacer::MutateBinding(binding);
+      if (binding.is_match_cast()) AddSymbols(binding.var);
+      return;
+    }
+    const Symbols around = symbols_;
+    for (const Var& param : function->params) AddSymbols(param);
+    const ir::Function inner = MutateFunction(function);  // functions nested in it are lifted first
+    symbols_ = around;
+    const Lifted lifted = Lift(binding.var, inner);
     ReplaceCalls(binding.var, lifted);
     if (lifted.captures.empty()) {
       Replace(binding.var, lifted.function);
@@ -239,6 +255,15 @@ class Lifter : public Replacer {
   }
 
  private:
+  using Symbols = std::unordered_set<const ir::Node*>;
+
+  // Adds the symbols that get their values where the variable is bound.
+  void AddSymbols(const Var& var) {
+    SymbolVisitor([&](const PrimVar& symbol, bool binds) {
+      if (binds) symbols_.insert(symbol.get());
+    }).VisitParam(var);
+  }
+
   Lifted Lift(const Var& self, const ir::Function& function) {
     Replacer replacer;
     Lifted outside, inside;  // the captures as the outer and the inner function see them
@@ -252,13 +277,16 @@ class Lifter : public Replacer {
       outside.captures.push_back(var);
       inside.captures.push_back(param);
     }
-    std::unordered_set<const ir::Node*> bound;
+    Symbols bound;
     std::vector<PrimVar> symbols;
+    bool is_body = false;
     SymbolVisitor visitor([&](const PrimVar& var, bool binds) {
       if (std::ranges::none_of(symbols, [&](const PrimVar& v) { return v.same_as(var); })) symbols.push_back(var);
-      if (binds) bound.insert(var.get());
+      // A match of the body with a symbol from outside compares with its value there.
+      if (binds && !(is_body && symbols_.contains(var.get()))) bound.insert(var.get());
     });
     for (const Var& param : copy.params) visitor.VisitParam(param);
+    is_body = true;
     visitor.VisitExpr(copy.body);
     std::vector<ir::PrimExpr> unbound;
     for (const PrimVar& var : symbols) {
@@ -300,6 +328,7 @@ class Lifter : public Replacer {
   ir::IRModule& module_;
   const std::string name_;
   const ValueUses values_;
+  Symbols symbols_;  // those that have values where the walk is
 };
 
 }  // namespace

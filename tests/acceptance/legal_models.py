@@ -22,7 +22,7 @@ except ImportError as error:
 
 onnxruntime.set_default_logger_severity(4)
 TIMEOUT = 60
-BAD_INPUT = 3
+FAILED_CALL, BAD_INPUT = 1, 3
 END = 2**63 - 1
 node = helper.make_node
 
@@ -301,6 +301,42 @@ def rows_of_a_loop_beside_an_outer_symbol():
     return Recipe(nodes, {"x": (["S", 1], normal(3, 1))}, {"trips": np.int64(5), "two": np.int64(2)})
 
 
+def loop_of_padded_rows(trips, pads, condition=False, grows=False):
+    """The pads are known when it runs: the rows' dims are symbols that the body binds."""
+    info = helper.make_tensor_value_info
+    grown = [node("Concat", ["c", "one"], ["next"], axis=0)] if grows else [node("Add", ["c", "f"], ["next"])]
+    go = [node("Less", ["i", "two"], ["go"])] if condition else [node("Identity", ["was"], ["go"])]
+    body = helper.make_graph(
+        [*go, node("Cast", ["i"], ["f"], to=1), *grown, node("Sub", ["c", "c" if grows else "wide"], ["row"]),
+         node("Add", ["next", "f"], ["more"])], "body",
+        [info("i", 7, []), info("was", 9, []), info("c", 1, [None])],
+        [info("go", 9, []), info("next", 1, [None]), info("row", 1, [None]), info("more", 1, [None])])
+    nodes = [node("Pad", ["x", "pads"], ["wide"]), node("Loop", ["trips", "", "wide"], ["last", "y", "z"], body=body)]
+    return Recipe(nodes, {"x": ([4], normal(4)), "pads": ([2], ints(*pads)), "trips": ([], np.array(trips, np.int64))},
+                  {"two": np.array(2, np.int64), "one": np.ones(1, np.float32)}, outputs=("z", "y", "last"))
+
+
+def rows_whose_dims_the_body_binds():
+    return loop_of_padded_rows(3, (1, 2))
+
+
+def rows_whose_dims_the_body_binds_up_to_a_condition():
+    return loop_of_padded_rows(9, (1, -2), condition=True)
+
+
+def rows_of_no_trip():
+    return loop_of_padded_rows(0, (1, 2))
+
+
+def rows_that_grow():
+    """Rows of unlike lengths cannot be stacked: the call fails."""
+    return loop_of_padded_rows(3, (1, 2), grows=True)
+
+
+def rows_that_grow_up_to_a_condition():
+    return loop_of_padded_rows(3, (1, 2), condition=True, grows=True)
+
+
 def scan_whose_state_has_dims_of_a_loop():
     """The dims of the scanned rows are known when the model runs; the state keeps its shape, as Scan demands."""
     info = helper.make_tensor_value_info
@@ -399,6 +435,8 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            same_lower_max_pool, same_upper_mean_without_padding, same_upper_mean_with_padding, same_lower_norm_pool,
            middle_of_a_longer_axis, middle_of_a_shorter_axis, diagonal_of_symbols, parts_of_a_symbolic_axis,
            rows_of_a_loop_beside_an_outer_symbol, scan_whose_state_has_dims_of_a_loop,
+           rows_whose_dims_the_body_binds, rows_whose_dims_the_body_binds_up_to_a_condition, rows_of_no_trip,
+           rows_that_grow, rows_that_grow_up_to_a_condition,
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
            transposed_convolution_of_infinite_weights, center_of_a_long_formula,
            sum_of_an_expanded_number, shape_that_is_read_again, expand_of_a_dim_of_at_most_one,
@@ -427,7 +465,7 @@ def outcome(bin_dir, recipe, directory):
             return "hang", f"{command[0].name}: more than {TIMEOUT} s"
         if done.returncode != 0:
             text = f"{command[0].name} exit {done.returncode}: {done.stderr.strip()[-300:]}"
-            if want is None and done.returncode in (BAD_INPUT, 8):
+            if want is None and done.returncode in (FAILED_CALL, BAD_INPUT, 8):
                 return "same", text
             state = "crash" if done.returncode < 0 or done.returncode > 8 else "error"
             return "refused" if command[0].name == "vm-compile" and done.returncode == 8 else state, text
