@@ -31,17 +31,17 @@ def names_read(node):
     return list(dict.fromkeys(read))
 
 
-def passes_no_tensor(node):
-    return node.op_type.startswith(("Sequence", "Optional")) or node.op_type == "SplitToSequence"
+def objects_of(model):
+    """The names of values that are sequences or optional values."""
+    infos = onnx.shape_inference.infer_shapes(model).graph.value_info
+    return {i.name for i in infos if i.type.WhichOneof("value") in ("sequence_type", "optional_type")}
 
 
-def groups_of(nodes):
-    """Nodes by themselves, and neighbours that pass sequences or optional values as one group."""
+def groups_of(nodes, objects):
+    """Nodes by themselves, and nodes that pass such objects to their neighbours as one group."""
     groups = []
     for node in nodes:
-        joins = groups and any(passes_no_tensor(n) for n in groups[-1]) and (
-            set(names_read(node)) & {name for n in groups[-1] for name in n.output})
-        if joins:
+        if groups and objects & set(names_read(node)) & {name for n in groups[-1] for name in n.output}:
             groups[-1].append(node)
         else:
             groups.append([node])
@@ -73,7 +73,8 @@ class Trial:
                   for i in graph.input if i.name in case.inputs[0]}
         for tensor in graph.initializer:
             values[tensor.name] = Value(tensor.name, [numpy_helper.to_array(tensor)] * count, zeros, "constant")
-        return Trial(groups_of(graph.node), values, [o.name for o in graph.output], model.opset_import[0].version)
+        return Trial(groups_of(graph.node, objects_of(model)), values, [o.name for o in graph.output],
+                     model.opset_import[0].version)
 
     def changed(self, **changes):
         known = {k: getattr(self, k) for k in ("groups", "values", "outputs", "opset", "seed")}
