@@ -15,6 +15,7 @@ set_tests_properties(whole PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME silent COMMAND sh -c "exit 77")
 set_tests_properties(silent PROPERTIES SKIP_RETURN_CODE 77)
 add_test(NAME of_unittest COMMAND printf "Ran 3 tests\\nOK (skipped=2)\\n")
+add_test(NAME behind_marks COMMAND printf ".SKIP: no wind\\nsSKIP: no wind\\ns\\nOK (skipped=2)\\n")
 add_test(NAME gone COMMAND /nowhere/at/all)
 add_test(NAME bad COMMAND sh -c "exit 1")
 """
@@ -63,6 +64,7 @@ class Summary(unittest.TestCase):
         for name, reason, count in (("partly", "no moon", "1 passed, 0 failed, 0 skipped"),
                                     ("whole", "no sun", "0 passed, 0 failed, 1 skipped"),
                                     ("silent", "the whole test, which gives no reason", "0 passed, 0 failed, 1 skipped"),
+                                    ("behind_marks", "no wind", "1 passed, 0 failed, 0 skipped"),
                                     ("of_unittest", "2 tests of unittest", "1 passed, 0 failed, 0 skipped")):
             with self.subTest(name):
                 self.list.write_text("# none\n")
