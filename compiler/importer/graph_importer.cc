@@ -107,6 +107,34 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   return ImportOther(importer, inputs, scope);
 }
 
+namespace {
+
+// A node's inputs, those that have values with symbols for long formulas among their dims.
+class ShortInputs {
+ public:
+  ShortInputs(BindingBuilder& builder, const NodeImporter& importer, const std::vector<ImportedValue*>& inputs)
+      : shortened_(inputs.size()), values_(inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] == nullptr || inputs[i]->expr == nullptr || inputs[i]->stand_in) continue;
+      shortened_[i] = *inputs[i];
+      shortened_[i].expr =
+          builder.WithShortDims(inputs[i]->expr, Identifier(importer.node().inputs[i]), importer.span());
+      shortened_[i].type = shortened_[i].expr->type;
+      values_[i] = &shortened_[i];
+    }
+  }
+  ShortInputs(const ShortInputs&) = delete;
+  ShortInputs& operator=(const ShortInputs&) = delete;
+
+  const std::vector<ImportedValue*>& values() const { return values_; }  // as long as this lives
+
+ private:
+  std::vector<ImportedValue> shortened_;
+  std::vector<ImportedValue*> values_;
+};
+
+}  // namespace
+
 Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const NodeImporter& importer,
                                                      const Inputs& inputs, std::vector<Expr> outputs,
                                                      size_t num_bindings) {
@@ -131,17 +159,8 @@ Result<std::vector<Expr>> GraphImporter::ShortenDims(const OnnxOpRow& row, const
     if (is_discarded) value->expr = nullptr;
   }
   builder_.bindings().resize(num_bindings);
-  std::vector<ImportedValue> shortened(inputs.values.size());
-  std::vector<ImportedValue*> values;
-  for (size_t i = 0; i < inputs.values.size(); ++i) {
-    values.push_back(inputs.values[i]);
-    if (values[i] == nullptr || values[i]->expr == nullptr || values[i]->stand_in) continue;
-    shortened[i] = *values[i];
-    shortened[i].expr = builder_.WithShortDims(values[i]->expr, Identifier(importer.node().inputs[i]), importer.span());
-    shortened[i].type = shortened[i].expr->type;
-    values[i] = &shortened[i];
-  }
-  const NodeImporter again(importer.node(), importer.opset(), std::move(values), importer.span(), builder_.bindings(),
+  const ShortInputs shortened(builder_, importer, inputs.values);
+  const NodeImporter again(importer.node(), importer.opset(), shortened.values(), importer.span(), builder_.bindings(),
                            expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
   return ImportOnnxNode(row, again);
 }
@@ -167,7 +186,11 @@ Status GraphImporter::ImportSequenceOperator(const SequenceImporter::Row& row, c
                                              const Inputs& inputs, Scope& scope) {
   const OnnxNode& node = importer.node();
   if (inputs.has_stand_in) return outputs_.DefineStandIns(node, scope);
-  Result<ImportedValue> output = sequence_operators_.Import(row, importer);
+  // Parts of a tensor have its dims' formulas in theirs, and nothing tells beforehand how long they become.
+  const ShortInputs shortened(builder_, importer, inputs.values);
+  const NodeImporter of_short(node, importer.opset(), shortened.values(), importer.span(), builder_.bindings(),
+                              expansion_.is_outermost() ? &symbols_.implied_bounds() : nullptr);
+  Result<ImportedValue> output = sequence_operators_.Import(row, of_short);
   if (!output.ok()) return Fail(importer, inputs, output.status(), scope);
   if (node.outputs.empty() || node.outputs[0].empty()) return Status();
   return outputs_.Bind(node.outputs[0], *std::move(output), importer.span(), scope);

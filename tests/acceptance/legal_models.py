@@ -423,6 +423,20 @@ def parts_whose_dims_have_many_symbols():
                   {"zero": np.array(0, np.int64)})
 
 
+def size_of_a_padded_tensor():
+    """The product of the padded dims is longer than a formula may be."""
+    nodes = [node("Pad", ["x", "pads"], ["wide"]), node("Size", ["wide"], ["y"])]
+    return Recipe(nodes, {"x": (["A", "B", "C"], normal(2, 3, 4)), "pads": ([6], ints(0, 1, -1, 2, 0, 3))})
+
+
+def parts_of_a_padded_tensor():
+    """Each part's dims hold the formulas of all padded dims."""
+    nodes = [node("Pad", ["x", "pads"], ["wide"]), node("SplitToSequence", ["wide", "two"], ["parts"], axis=-2),
+             node("ConcatFromSequence", ["parts"], ["y"], axis=-2)]
+    return Recipe(nodes, {"x": (["A", "B", 16], normal(2, 3, 16)), "pads": ([6], ints(0, 1, -1, 2, 0, 3))},
+                  {"two": np.array(2, np.int64)})
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -440,7 +454,7 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
            transposed_convolution_of_infinite_weights, center_of_a_long_formula,
            sum_of_an_expanded_number, shape_that_is_read_again, expand_of_a_dim_of_at_most_one,
-           parts_whose_dims_have_many_symbols]
+           parts_whose_dims_have_many_symbols, size_of_a_padded_tensor, parts_of_a_padded_tensor]
 
 
 def expected(recipe):

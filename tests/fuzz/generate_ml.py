@@ -15,8 +15,9 @@ def machine_learning(*names, weight=1):
 
 
 def table(g, wild=None):
-    """Rows of a known number of features."""
-    return g.pick((F32,), rank=2, test=lambda v: isinstance(v.dims()[1], int) and v.dims()[1] > 0,
+    """Rows of a known number of features; without NaN and infinities if wild is False."""
+    return g.pick((F32,), rank=2,
+                  test=lambda v: isinstance(v.dims()[1], int) and v.dims()[1] > 0 and (wild is None or v.finite),
                   make=lambda: ["N", g.choice([1, 3, 6])], wild=wild)
 
 

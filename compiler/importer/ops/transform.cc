@@ -72,6 +72,13 @@ Outputs Flatten(const NodeImporter& node) {
   return One(ReshapeTo(node, std::move(x), {Product(dims.first(axis)), Product(dims.subspan(axis))}));
 }
 
+// Of dims whose product is too long for one formula; any other size is known when the node is read.
+Outputs Size(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const Expr dims, node.Bind("shape_to_tensor", {ShapeOf(in)}));
+  return One(node.Call("prod", {dims}, {{"axis", AttrValue::Ints({0})}, {"keepdims", false}}));
+}
+
 Outputs Squeeze(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
@@ -166,8 +173,8 @@ Outputs Expand(const NodeImporter& node) {
 
 constexpr OnnxOpRow kTransformRows[] = {
     {"Concat", nullptr, Concat},       {"Expand", nullptr, Expand},   {"Flatten", nullptr, Flatten},
-    {"Reshape", nullptr, Reshape},     {"Squeeze", nullptr, Squeeze}, {"Transpose", nullptr, Transpose},
-    {"Unsqueeze", nullptr, Unsqueeze},
+    {"Reshape", nullptr, Reshape},     {"Size", nullptr, Size},       {"Squeeze", nullptr, Squeeze},
+    {"Transpose", nullptr, Transpose}, {"Unsqueeze", nullptr, Unsqueeze},
 };
 
 }  // namespace
