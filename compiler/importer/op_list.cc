@@ -22,7 +22,7 @@ std::vector<std::string> ImportedOps() {
   }
   for (const std::string_view name : SequenceImporter::Operators()) names.emplace_back(name);
   for (const shapes::Row& row : shapes::DataMovement()) {
-    if (row.of_type) names.emplace_back(row.op_type);
+    if (row.of_type && FindOnnxOp(row.op_type) == nullptr) names.emplace_back(row.op_type);
   }
   std::sort(names.begin(), names.end());
   return names;
