@@ -16,9 +16,6 @@ namespace ingot::op {
 namespace {
 
 ir::Type IndexTensor(Dims dims) { return TensorOf(std::move(dims), kIndexDtype, nullptr); }
-Stmt If(PrimExpr condition, Stmt then_case) {
-  return ir::Make<ir::IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
-}
 Result<ir::TensorType> KnownTensorArg(const ir::Call& call, size_t i) {
   INGOT_ASSIGN_OR_RETURN(ir::TensorType type, TensorArg(call, i));
   if (!type->dims || !type->dtype) return OpError(call, "expected an argument of known shape, got " + Describe(type));

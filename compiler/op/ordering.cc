@@ -11,6 +11,7 @@
 #include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/merge_sort.h"
+#include "compiler/op/place_heap.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/statements.h"
 
@@ -281,6 +282,11 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
   return results;
 }
 
+PrimExpr HasElements(const PrimExpr& count, const PrimExpr& extent) {
+  return DimsEqual(count, extent) ? ir::BoolImm(true) : count <= extent;
+}
+constexpr const char* kTooFewElements = "top-k of fewer than k elements";
+
 Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
   const size_t axis = ArgAxisOf(args);
@@ -306,11 +312,43 @@ Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& 
           return kind.descending ? IsLess(first, second) : IsLess(second, first);
         };
         const Stmt steps = ir::MakeSeq({sort.Sort({is_before}), write});
-        const PrimExpr enough = DimsEqual(count, x->shape[axis]) ? ir::BoolImm(true) : count <= x->shape[axis];
-        return Assert(enough, "top-k of fewer than k elements", steps);
+        return Assert(HasElements(count, x->shape[axis]), kTooFewElements, steps);
       },
       {sort.state()});
   return {std::vector<Stmt>{nest}, {sort.order()}};
+}
+
+// Whether the k places of a row fit the local buffers of a kernel.
+bool FitsHeap(const ir::Call& call, const Target& target) {
+  const Result<ir::TensorType> x = TensorArg(call, 0);
+  const int64_t k = call->attrs.GetInt("k");
+  if (!x.ok() || !(*x)->dtype || k < 1 || k > target.max_stack_bytes) return false;
+  return PlaceHeap::LocalBytes(k, *(*x)->dtype) <= target.max_stack_bytes / 2;
+}
+
+Statements DefineTopkByHeap(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
+  const Buffer& x = inputs[0];
+  const size_t axis = ArgAxisOf(args);
+  const SortKind kind = SortKindOf(args.call());
+  const int64_t k = args.call()->attrs.GetInt("k");
+  const PlaceHeap heap(k, x->dtype, kind.descending);
+  const Stmt nest = SpatialNest(
+      "top", Others(x->shape, axis),
+      [&](const Places& row) {
+        const auto element = [&](const PrimExpr& i) { return Load(x, At(row, axis, i)); };
+        const auto write = [&](const PrimExpr& i, const PrimExpr& place, const PrimExpr& value) {
+          std::vector<Stmt> stores;
+          if (kind.values) stores.push_back(Store(outputs.front(), value, At(row, axis, i)));
+          if (kind.indices) {
+            stores.push_back(Store(outputs.back(), ir::Cast(outputs.back()->dtype, place), At(row, axis, i)));
+          }
+          return ir::MakeSeq(std::move(stores));
+        };
+        const Stmt steps = ir::MakeSeq({heap.Select(x->shape[axis], element), heap.Drain(write)});
+        return Assert(HasElements(ir::Int64(k), x->shape[axis]), kTooFewElements, steps);
+      },
+      heap.local());
+  return std::vector<Stmt>{nest};
 }
 
 template <bool greatest>
@@ -379,6 +417,8 @@ std::vector<OpRow> OrderingOps() {
                           {"largest", AttrType::kBool, true},
                           dtype},
                          InferTopk, cases));
+  std::vector<Implementation>& topk = rows.back().implementations;
+  topk.insert(topk.begin(), {"heap", FitsHeap, InputElements, {}, BuildStatements<DefineTopkByHeap>});
   return rows;
 }
 

@@ -46,6 +46,10 @@ Stmt SpatialNest(const std::string& name, const Dims& dims, const std::function<
 
 Stmt While(PrimExpr condition, Stmt body) { return ir::Make<ir::WhileNode>(std::move(condition), std::move(body)); }
 
+Stmt If(PrimExpr condition, Stmt then_case) {
+  return ir::Make<ir::IfStmtNode>(std::move(condition), std::move(then_case), nullptr);
+}
+
 Stmt Let(const std::string& name, PrimExpr value, const std::function<Stmt(const PrimExpr&)>& body) {
   const ir::PrimVar var = ir::MakePrimVar(name, value->dtype);
   return ir::Make<ir::LetStmtNode>(var, std::move(value), body(var));

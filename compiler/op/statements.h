@@ -24,6 +24,7 @@ Stmt SpatialNest(const std::string& name, const Dims& dims, const std::function<
 Stmt Loops(const Dims& dims, const std::function<Stmt(const Places&)>& body);
 Stmt Loop(const PrimExpr& extent, const std::function<Stmt(const PrimExpr&)>& body);
 Stmt While(PrimExpr condition, Stmt body);
+Stmt If(PrimExpr condition, Stmt then_case);
 // body(value) with the value under a name, computed once.
 Stmt Let(const std::string& name, PrimExpr value, const std::function<Stmt(const PrimExpr&)>& body);
 Stmt Assert(PrimExpr condition, std::string message, Stmt body);

@@ -226,6 +226,20 @@ void OrderingCases(CaseBuilder& b) {
   b.Add("topk", "nothing", {Data(kF32, {2, 3})}, {{"k", 0}});
   b.Add("topk", "empty", {Data(kF32, {0, 3})}, {{"k", 2}});
   b.Add("topk", "specials", {nans}, {{"k", 3}});
+  b.Add("topk", "specials_smallest", {nans}, {{"k", 4}, {"largest", false}});
+  // Rows that rise, fall and repeat: every further element displaces one, none does, and equal ones stay in order.
+  ReferenceTensor rows = Data(kF32, {3, 100});
+  for (int64_t i = 0; i < 100; ++i) {
+    SetNumber(rows, i, static_cast<double>(i));
+    SetNumber(rows, 100 + i, static_cast<double>(-i));
+    SetNumber(rows, 200 + i, static_cast<double>(i * 7 % 5));
+  }
+  for (const int64_t k : {1, 2, 31, 100}) {
+    for (const bool largest : {false, true}) {
+      b.Add("topk", std::to_string(k) + (largest ? "_greatest" : "_least"), {rows}, {{"k", k}, {"largest", largest}});
+    }
+  }
+  b.Add("topk", "by_merging", {Data(kF32, {2, 5000})}, {{"k", 4999}});  // more than local buffers hold
 }
 
 }  // namespace
