@@ -7,7 +7,10 @@
 // the reduction runs, so that each vector of b is used `rows` times and each element of a `vectors` times. The
 // element-wise consumers of the result run in the tile's write-back. The loops over tiles are cut so that every tile is
 // full: loop_partition leaves the rest of x to a shorter tile, the rest of a constant y to a tile of fewer rows, the
-// rest of a symbolic y to single rows (each with as many vectors as a matrix x vector product has).
+// rest of a symbolic y to single rows (each with as many vectors as a matrix x vector product has). The rest of a
+// symbolic x goes to tiles of ever fewer vectors, and to one masked vector.
+//
+// Where b changes with every so many values of y (the output channels of a group), the rows of a tile are of one group.
 #include <algorithm>
 
 #include "compiler/schedule/rules/analysis.h"
@@ -24,7 +27,38 @@ namespace {
 struct TileAxes {
   int x = -1, x_dimension = -1;
   int y = -1, y_dimension = -1;  // -1: no input depends on y and not on x
+  int64_t group = 0;             // inputs that follow x change with every so many of y; 0: they do not depend on y
 };
+
+// Which quotients of a variable an expression uses: the divisor where it uses nothing else of the variable.
+class QuotientFinder : public PrimVisitor {
+ public:
+  explicit QuotientFinder(const PrimVarNode* var) : var_(var) {}
+  std::optional<int64_t> divisor;
+  bool is_only_use = true;
+
+ protected:
+  using PrimVisitor::Visit;
+  void Visit(const BinaryNode& node) override {
+    const auto by = node.op == BinaryOp::kFloorDiv && node.a.get() == var_ ? AsConstInt(node.b) : std::nullopt;
+    if (!by) return PrimVisitor::Visit(node);
+    is_only_use &= !divisor || *divisor == *by;
+    divisor = *by;
+  }
+  void Visit(const PrimVarNode& node) override { is_only_use &= &node != var_; }
+
+ private:
+  const PrimVarNode* var_;
+};
+
+// The number of values of the iteration variable, a divisor of its extent, for which the load stays at the same place.
+std::optional<int64_t> GroupOf(const BufferLoadNode& load, const IterVarNode& iter) {
+  QuotientFinder finder(iter.var.get());
+  for (const PrimExpr& index : load.indices) finder.VisitPrim(index);
+  const std::optional<int64_t> extent = ConstantExtent(iter);
+  if (!finder.is_only_use || !finder.divisor || !extent) return std::nullopt;
+  return *finder.divisor > 1 && *extent % *finder.divisor == 0 ? finder.divisor : std::nullopt;
+}
 
 std::optional<TileAxes> FindAxes(const BlockSite& site) {
   TileAxes axes;
@@ -44,13 +78,18 @@ std::optional<TileAxes> FindAxes(const BlockSite& site) {
     const int iter = IterOfDimension(site, d);
     if (iter < 0 || ConstantExtent(*site.block().iter_vars[iter]) == 1) continue;
     bool reuses_vectors = false, clashes = false;
+    int64_t group = 0;
     for (const LoadUse& load : loads) {
       reuses_vectors |= load.uses[iter] && !load.uses[axes.x];
-      clashes |= load.uses[iter] && load.uses[axes.x];
+      if (!load.uses[iter] || !load.uses[axes.x]) continue;
+      const std::optional<int64_t> same = GroupOf(*load.load, *site.block().iter_vars[iter]);
+      clashes |= !same || (group != 0 && group != *same);
+      group = same.value_or(0);
     }
     if (reuses_vectors && !clashes) {
       axes.y = iter;
       axes.y_dimension = d;
+      axes.group = group;
     }
   }
   return axes;
@@ -66,8 +105,9 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
   shape.lanes = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   constexpr int64_t kVectors = 2;
   const int64_t most_rows = (target.num_vector_registers - kVectors - 1) / kVectors;
-  const std::optional<int64_t> y =
-      axes.y < 0 ? std::optional<int64_t>(1) : ConstantExtent(*site.block().iter_vars[axes.y]);
+  const std::optional<int64_t> y = axes.y < 0       ? std::optional<int64_t>(1)
+                                   : axes.group > 0 ? std::optional<int64_t>(axes.group)
+                                                    : ConstantExtent(*site.block().iter_vars[axes.y]);
   shape.rows = std::min(y.value_or(most_rows), most_rows);
   if (y && *y % shape.rows != 0) {  // a height that divides y, unless it is half as high or less
     for (int64_t rows = shape.rows; rows * 2 > shape.rows; --rows) {
@@ -114,7 +154,8 @@ class TileBuilder {
   // Cuts a loop over x into tiles; returns the loops over full tiles.
   std::vector<LoopRV> OneX(BlockRV block, LoopRV x, int64_t rows, LoopRV y) {
     std::vector<LoopRV> tile_loops;
-    const Schedule::Parts parts = s_.LoopPartition(x, TileOfX(x, rows));
+    const int64_t tile = TileOfX(x, rows);
+    const Schedule::Parts parts = s_.LoopPartition(x, tile);
     if (!s_.IsVoid(parts.main)) {
       const LoopRVs loops = s_.Split(parts.main, {kRest, TileOfX(parts.main, rows)});
       if (!s_.IsVoid(y)) s_.Reorder({y, loops[1]});
@@ -126,8 +167,8 @@ class TileBuilder {
       const LoopRV tail_y = InnerLoops(s_, tail_block, parts.tail)[0].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
-      } else {  // a symbolic rest, element by element
-        tiles.push_back({tail_block, parts.tail, tail_y, LoopRV{}});
+      } else {
+        RestOfX(tail_block, parts.tail, tail_y, tile / shape_.lanes / 2);
       }
     }
     return tile_loops;
@@ -148,6 +189,24 @@ class TileBuilder {
     if (!extent || *extent >= whole) return whole;
     if (*extent <= 2 * shape_.lanes) return *extent;  // one odd vector
     return *extent / shape_.lanes * shape_.lanes;
+  }
+
+  // A symbolic rest of x: tiles of ever fewer vectors, then one vector of which the last lanes are masked.
+  void RestOfX(BlockRV block, LoopRV x, LoopRV y, int64_t vectors) {
+    const auto add = [&](LoopRV loop, int64_t columns) {
+      const LoopRVs loops = s_.Split(loop, {kRest, columns});
+      if (!s_.IsVoid(y)) s_.Reorder({y, loops[1]});
+      tiles.push_back({block, loops[0], y, loops[1]});
+    };
+    for (; vectors >= 1; vectors /= 2) {
+      const Schedule::Parts parts = s_.LoopPartition(x, vectors * shape_.lanes);
+      if (!s_.IsVoid(parts.main)) add(parts.main, vectors * shape_.lanes);
+      if (s_.IsVoid(parts.tail)) return;
+      block = s_.GetChildBlocks(parts.tail)[0];
+      x = parts.tail;
+      y = InnerLoops(s_, block, x)[0].loop;
+    }
+    add(x, shape_.lanes);
   }
 
   // Full tiles of the outer loop, cut along the inner one.
@@ -240,6 +299,11 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   for (int iter : SpatialIters(site)) {
     if (iter != axes.x && iter != axes.y) outside.push_back(iter);
   }
+  if (axes.group > 0) {  // rows of a tile are of one group
+    const LoopRVs split = s.Split(y, {kRest, axes.group});
+    others.push_back(split[0]);
+    y = split[1];
+  }
   // The outer one of the two tile loops: x when both extents are constant and no loop is outside (a panel of b stays in
   // the cache while all of a is read); else y, so that a symbolic number of rows is divided among tasks.
   const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
@@ -298,7 +362,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     VectorizeTile(s, tile.x, shape.lanes);
   }
   if (!s.IsVoid(around)) {
-    ParallelizeByCost(s, around, CostWithin(site, outside));
+    const int64_t groups = axes.group > 0 ? *ConstantExtent(*site.block().iter_vars[axes.y]) / axes.group : 1;
+    ParallelizeByCost(s, around, CostWithin(site, outside) / groups);
     return handled;
   }
   const bool loops_over_x = x_is_outer || s.IsVoid(y);

@@ -71,6 +71,20 @@ PrimFunc Conv(PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t
   return te::CreatePrimFunc({x, w, bias, e});
 }
 
+PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, PrimExpr width) {  // windows of three
+  const te::Tensor x = te::Placeholder({Int64(1), Int64(groups * ci), width + 2}, kFloat, "X");
+  const te::Tensor w = te::Placeholder({Int64(groups * co), Int64(ci), Int64(3)}, kFloat, "W");
+  const IterVar rc = te::ReduceAxis(Int64(ci), "rc"), rx = te::ReduceAxis(Int64(3), "rx");
+  const te::Tensor c = te::Compute(
+      {Int64(1), Int64(groups * co), width},
+      [&](const Indices& i) {
+        return te::Sum(x(i[0], FloorDiv(i[1], Int64(co)) * ci + rc->var, i[2] + rx->var) * w(i[1], rc->var, rx->var),
+                       {rc, rx});
+      },
+      "conv");
+  return te::CreatePrimFunc({x, w, c});
+}
+
 PrimFunc MaxPool(PrimExpr n, int64_t channels, int64_t h) {
   const te::Tensor x = te::Placeholder({n, Int64(channels), Int64(h), Int64(h)}, kFloat, "X");
   const IterVar ry = te::ReduceAxis(Int64(2), "ry"), rx = te::ReduceAxis(Int64(2), "rx");
@@ -253,6 +267,10 @@ std::vector<Case> AllCases() {
        Conv(c(1), 3, 21, 16, 3, 2, 0),
        1,
        {{{1, 3, 21, 21}, {16, 3, 3, 3}, {16}, {1, 16, 10, 10}}}},
+      {"grouped convolution, symbolic columns",
+       GroupedConv(3, 2, 5, N()),
+       1,
+       {{{1, 6, 49}, {15, 2, 3}, {1, 15, 47}}, {{1, 6, 5}, {15, 2, 3}, {1, 15, 3}}}},
       {"max pool", MaxPool(N(), 3, 8), 1, {{{2, 3, 8, 8}, {2, 3, 4, 4}}}},
       {"softmax of ten", Softmax(N(), c(10)), 1, {{{1, 10}, {1, 10}}, {{5, 10}, {5, 10}}}},
       {"softmax of hundred", Softmax(N(), c(100)), 1, {{{70, 100}, {70, 100}}}},
