@@ -14,6 +14,7 @@
 #include "compiler/op/place_heap.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/statements.h"
+#include "compiler/op/topi/reduction.h"
 
 namespace ingot::op {
 namespace {
@@ -91,39 +92,53 @@ Result<std::vector<ReferenceTensor>> ReferenceArg(const ir::Call& call, std::spa
   return std::vector<ReferenceTensor>{std::move(out)};
 }
 
-// A reduction over pairs of an index and its element; an index of -1 stands for no element yet. A NaN in the
-// first place is better than every element, a NaN elsewhere is worse. That is a total order, so parts may be reduced
-// separately.
+// Two plain reductions, which schedules run in vectors along any axis: the best element that is no NaN, and the
+// smallest rank of those equal to it. A rank is the place k, or -k where the last one is asked for; a NaN in the first
+// place ranks before all others.
 template <bool greatest>
 te::Tensor DefineArg(const TeArgs& args) {
   const te::Tensor& x = args.input(0);
   const size_t axis = ArgAxis(args.call(), x.rank());
+  const std::vector<int> axes = {static_cast<int>(axis)};
   const bool keepdims = args.call()->attrs.GetBool("keepdims");
   const bool last = args.call()->attrs.GetBool("select_last_index");
-  const ir::IterVar k = te::ReduceAxis(x.shape()[axis], "k");
-  const auto combine = [&](const te::Indices& lhs, const te::Indices& rhs) {
-    const PrimExpr better = greatest ? ComparesLess(lhs[1], rhs[1]) : ComparesLess(rhs[1], lhs[1]);
-    const PrimExpr further = last ? lhs[0] < rhs[0] : rhs[0] < lhs[0];
-    PrimExpr chosen = ir::Or(better, ir::And(ir::Equal(lhs[1], rhs[1]), further));
-    const PrimExpr none = ir::Int64(0);
-    if (x.dtype().is_floating()) {
-      const auto is_kept = [&](const te::Indices& pair) { return ir::And(ir::Equal(pair[0], none), IsNan(pair[1])); };
-      chosen = ir::Or(chosen, ir::And(IsNan(lhs[1]), ir::Not(IsNan(rhs[1]))));
-      chosen = ir::Or(is_kept(rhs), ir::And(ir::Not(is_kept(lhs)), chosen));
-    }
-    const PrimExpr right = ir::And(none <= rhs[0], ir::Or(lhs[0] < none, chosen));
-    return std::vector<PrimExpr>{ir::Select(right, rhs[0], lhs[0]), ir::Select(right, rhs[1], lhs[1])};
+  const DataType dtype = x.dtype().is_bool() ? DataType::UInt(8) : x.dtype();
+  const topi::Reducer reducer = greatest ? topi::Reducer::kMax : topi::Reducer::kMin;
+  const auto number = [&](const PrimExpr& element) {
+    const PrimExpr value = ir::Cast(dtype, element);
+    if (!dtype.is_floating()) return value;
+    return ir::Select(IsNan(value), topi::Identity(reducer, dtype), value);
   };
-  const PrimExpr zero = x.dtype().is_bool() ? ir::BoolImm(false) : ir::MakeConst(x.dtype(), 0);
-  return te::ComputeMany(
+  const auto value_of = [&](const PrimExpr& element, const te::Indices&) { return number(element); };
+  const te::Tensor best = topi::Reduce(reducer, x, axes, keepdims, value_of, "best");
+  // Ranks are as narrow as the extent allows.
+  const auto extent = ir::AsConstInt(x.shape()[axis]);
+  const DataType rank_dtype = extent && *extent <= INT32_MAX ? DataType::Int(32) : kIndexDtype;
+  const PrimExpr none = ir::MaxValue(rank_dtype), before_all = ir::MinValue(rank_dtype);
+  const auto rank_of = [&](const PrimExpr& element, const te::Indices& index) {
+    te::Indices row = index;
+    if (keepdims) {
+      row[axis] = ir::Int64(0);
+    } else {
+      row.erase(row.begin() + static_cast<std::ptrdiff_t>(axis));
+    }
+    const PrimExpr place = ir::Cast(rank_dtype, index[axis]);
+    const PrimExpr rank = last ? ir::MakeConst(rank_dtype, 0) - place : place;
+    const PrimExpr ranked = ir::Select(ir::Equal(ir::Cast(dtype, element), best(row)), rank, none);
+    if (!dtype.is_floating()) return ranked;
+    const PrimExpr is_kept = ir::And(ir::Equal(place, ir::MakeConst(rank_dtype, 0)), IsNan(element));
+    return ir::Select(is_kept, before_all, ranked);
+  };
+  const te::Tensor rank = topi::Reduce(topi::Reducer::kMin, x, axes, keepdims, rank_of, "rank");
+  return te::Compute(
       args.out_dims(),
       [&](const te::Indices& out) {
-        te::Indices index = out;
-        if (keepdims) index.erase(index.begin() + static_cast<std::ptrdiff_t>(axis));
-        index.insert(index.begin() + static_cast<std::ptrdiff_t>(axis), k->var);
-        return te::Reduce({k->var, x(index)}, {k}, combine, {ir::Int64(-1), zero});
+        const PrimExpr found = rank(out), zero = ir::MakeConst(rank_dtype, 0);
+        const PrimExpr place = last ? zero - found : found;
+        return ir::Cast(kIndexDtype,
+                        dtype.is_floating() ? ir::Select(ir::Equal(found, before_all), zero, place) : place);
       },
-      greatest ? "T_argmax" : "T_argmin")[0];
+      greatest ? "T_argmax" : "T_argmin");
 }
 
 // ---- cumsum, cumprod
@@ -285,7 +300,6 @@ Result<std::vector<ReferenceTensor>> ReferenceSort(const ir::Call& call, std::sp
 PrimExpr HasElements(const PrimExpr& count, const PrimExpr& extent) {
   return DimsEqual(count, extent) ? ir::BoolImm(true) : count <= extent;
 }
-constexpr const char* kTooFewElements = "top-k of fewer than k elements";
 
 Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& outputs) {
   const Buffer& x = inputs[0];
@@ -293,28 +307,30 @@ Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& 
   const SortKind kind = SortKindOf(args.call());
   const PrimExpr& count = outputs[0]->shape[axis];
   const MergeSort sort(x->shape[axis]);
-  const Stmt nest = SpatialNest(
-      "sort", Others(x->shape, axis),
-      [&](const Places& row) {
-        const Stmt write = Loop(count, [&](const PrimExpr& i) {
-          return Let("from", sort.Sorted(i), [&](const PrimExpr& from) {
-            std::vector<Stmt> stores;
-            if (kind.values) stores.push_back(Store(outputs.front(), Load(x, At(row, axis, from)), At(row, axis, i)));
-            if (kind.indices) {
-              const Buffer& out = outputs.back();
-              stores.push_back(Store(out, ir::Cast(out->dtype, from), At(row, axis, i)));
-            }
-            return ir::MakeSeq(std::move(stores));
-          });
-        });
-        const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
-          const PrimExpr first = Load(x, At(row, axis, a)), second = Load(x, At(row, axis, b));
-          return kind.descending ? IsLess(first, second) : IsLess(second, first);
-        };
-        const Stmt steps = ir::MakeSeq({sort.Sort({is_before}), write});
-        return Assert(HasElements(count, x->shape[axis]), kTooFewElements, steps);
-      },
-      {sort.state()});
+  const Stmt nest =
+      SpatialNest("sort", Others(x->shape, axis),
+                  [&](const Places& row) {
+                    const Stmt write = Loop(count, [&](const PrimExpr& i) {
+                      return Let("from", sort.Sorted(i), [&](const PrimExpr& from) {
+                        std::vector<Stmt> stores;
+                        if (kind.values)
+                          stores.push_back(Store(outputs.front(), Load(x, At(row, axis, from)), At(row, axis, i)));
+                        if (kind.indices) {
+                          const Buffer& out = outputs.back();
+                          stores.push_back(Store(out, ir::Cast(out->dtype, from), At(row, axis, i)));
+                        }
+                        return ir::MakeSeq(std::move(stores));
+                      });
+                    });
+                    const auto is_before = [&](const PrimExpr& a, const PrimExpr& b) {
+                      const PrimExpr first = Load(x, At(row, axis, a)), second = Load(x, At(row, axis, b));
+                      return kind.descending ? IsLess(first, second) : IsLess(second, first);
+                    };
+                    const Stmt steps = ir::MakeSeq({sort.Sort({is_before}), write});
+                    const PrimExpr enough = HasElements(count, x->shape[axis]);
+                    return Assert(enough, "top-k of fewer than k elements", steps);
+                  },
+                  {sort.state()});
   return {std::vector<Stmt>{nest}, {sort.order()}};
 }
 
@@ -345,7 +361,8 @@ Statements DefineTopkByHeap(const TeArgs& args, const Buffers& inputs, const Buf
           return ir::MakeSeq(std::move(stores));
         };
         const Stmt steps = ir::MakeSeq({heap.Select(x->shape[axis], element), heap.Drain(write)});
-        return Assert(HasElements(ir::Int64(k), x->shape[axis]), kTooFewElements, steps);
+        const PrimExpr enough = HasElements(ir::Int64(k), x->shape[axis]);
+        return Assert(enough, "top-k of fewer than k elements", steps);
       },
       heap.local());
   return std::vector<Stmt>{nest};

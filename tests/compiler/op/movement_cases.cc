@@ -207,6 +207,21 @@ void OrderingCases(CaseBuilder& b) {
     b.Add(op, "empty", {Data(kF32, {2, 0})}, {{"axis", 1}});
     b.Add(op, "specials", {Of(kF32, {6}, {1, kInf, 2, -kInf, 3, kNan})}, {{"axis", 0}});
   }
+  // Rows of several vectors: equal best elements far apart, and NaN in the first place, in others and everywhere.
+  ReferenceTensor best = Data(kF32, {4, 83});
+  for (int64_t i = 0; i < 83; ++i) {
+    SetNumber(best, i, static_cast<double>(i % 40));
+    SetNumber(best, 83 + i, i == 0 ? kNan : static_cast<double>(-i));
+    SetNumber(best, 166 + i, i % 3 == 1 ? kNan : -kInf);
+    SetNumber(best, 249 + i, kNan);
+  }
+  for (const char* op : {"argmax", "argmin"}) {
+    for (const bool last : {false, true}) {
+      const std::string which = last ? "long_last" : "long_first";
+      b.Add(op, which, {best}, {{"axis", 1}, {"select_last_index", last}});
+      b.Add(op, which + "_of_columns", {best}, {{"axis", 0}, {"keepdims", true}, {"select_last_index", last}});
+    }
+  }
   for (const char* op : {"sort", "argsort"}) {
     MoveCases(b, op, {{"axis", 1}}, {2, 7, 2});
     b.Add(op, "descending", {Data(kF32, {3, 9})}, {{"descending", true}});
