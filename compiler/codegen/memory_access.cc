@@ -1,6 +1,9 @@
 // The instructions of one access: a plain, masked or gathered one, or one per lane. Booleans take a byte in memory.
 #include "compiler/codegen/memory_access.h"
 
+#include <llvm/Analysis/Loads.h>
+#include <llvm/Analysis/ValueTracking.h>
+
 #include <bit>
 #include <utility>
 #include <vector>
@@ -68,6 +71,14 @@ void MemoryAccess::StoreAt(const Address& address, llvm::Value* offset, llvm::Va
   scopes_.Annotate(b_.CreateAlignedStore(value, pointer, ElementAlignment(dtype)), address.storage.alias_scope);
 }
 
+bool MemoryAccess::IsInLocal(const Address& address, DataType dtype) {
+  if (!address.contiguous) return false;
+  const llvm::Value* pointer = ElementPointer(address, dtype, address.offset);
+  return llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(pointer)) &&
+         llvm::isDereferenceablePointer(pointer, numeric_.MemoryType(dtype),
+                                        b_.GetInsertBlock()->getModule()->getDataLayout());
+}
+
 llvm::Value* MemoryAccess::LoadMasked(const Address& address, DataType dtype) {
   const llvm::Align alignment = ElementAlignment(dtype);
   llvm::Type* type = numeric_.MemoryType(dtype);
@@ -129,7 +140,8 @@ llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
   const bool is_splat = stride != nullptr && stride->isZero();
   llvm::Value* value = nullptr;
   if (IsMasked(address.lanes) && !is_splat) {
-    value = LoadMasked(address, dtype);
+    value = mask_.is_of_stores && IsInLocal(address, dtype) ? LoadAt(address, address.offset, dtype)
+                                                            : LoadMasked(address, dtype);
   } else if (address.contiguous) {
     value = LoadAt(address, address.offset, dtype);
   } else if (is_splat) {
@@ -147,6 +159,10 @@ llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
 void MemoryAccess::Store(const Address& address, llvm::Value* value, DataType dtype) {
   value = numeric_.ToMemory(value, dtype);
   if (IsMasked(address.lanes)) {
+    if (IsInLocal(address, dtype)) {
+      llvm::Value* old = LoadAt(address, address.offset, dtype);
+      return StoreAt(address, address.offset, b_.CreateSelect(mask_.lanes, value, old), dtype);
+    }
     const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(address.lanes));
     if (address.contiguous && mask_.count != nullptr && !has_mask_registers_ && is_power_of_two) {
       return StoreFirstLanes(address, value, dtype);

@@ -36,6 +36,7 @@ struct Address {
 struct LaneMask {
   llvm::Value* lanes = nullptr;  // i1 per lane
   llvm::Value* count = nullptr;  // how many lanes (i32), if they are the first ones
+  bool is_of_stores = false;     // nothing but stores under the same mask uses what is computed
 };
 
 class MemoryAccess {
@@ -60,6 +61,9 @@ class MemoryAccess {
 
  private:
   bool IsMasked(int lanes) const;  // whether accesses of so many lanes are masked
+  // Whether the vector lies in a local array of known size, which a task has for itself. All lanes are read and written
+  // there, so that the array can become registers.
+  bool IsInLocal(const Address& address, DataType dtype);
   llvm::Value* ElementPointer(const Address& address, DataType dtype, llvm::Value* offset);
   llvm::Value* LaneOffset(const Address& address, int lane);
   llvm::Value* LanePointers(const Address& address, DataType dtype);

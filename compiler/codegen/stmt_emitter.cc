@@ -78,6 +78,7 @@ void StmtEmitter::EmitIf(const ir::IfStmtNode& node) {
     inner.count = outer.lanes == nullptr ? exprs_.EmitCountOfFirstLanes(node.condition) : nullptr;
     condition = exprs_.Emit(node.condition);
     if (status_.failed()) return;
+    inner.is_of_stores = true;
     inner.lanes = outer.lanes != nullptr ? b_.CreateAnd(outer.lanes, condition) : condition;
     condition = inner.count != nullptr ? b_.CreateICmpSGT(inner.count, b_.getInt32(0)) : b_.CreateOrReduce(inner.lanes);
   }
