@@ -8,7 +8,8 @@
 // element-wise consumers of the result run in the tile's write-back. The loops over tiles are cut so that every tile is
 // full: loop_partition leaves the rest of x to a shorter tile, the rest of a constant y to a tile of fewer rows, the
 // rest of a symbolic y to single rows (each with as many vectors as a matrix x vector product has). The rest of a
-// symbolic x goes to tiles of ever fewer vectors, and to one masked vector.
+// symbolic x goes to tiles of ever fewer vectors, and to one masked vector; it runs by elements where loads have
+// conditions.
 //
 // Where b changes with every so many values of y (the output channels of a group), the rows of a tile are of one group.
 #include <algorithm>
@@ -130,7 +131,8 @@ struct NestTile {
 
 class TileBuilder {
  public:
-  TileBuilder(Schedule& schedule, TileShape shape) : s_(schedule), shape_(shape) {}
+  TileBuilder(Schedule& schedule, TileShape shape, bool by_elements)
+      : s_(schedule), shape_(shape), by_elements_(by_elements) {}
 
   std::vector<NestTile> tiles;
 
@@ -167,6 +169,8 @@ class TileBuilder {
       const LoopRV tail_y = InnerLoops(s_, tail_block, parts.tail)[0].loop;
       if (IsConstant(parts.tail)) {
         for (LoopRV loop : OneX(tail_block, parts.tail, rows, tail_y)) tile_loops.push_back(loop);
+      } else if (by_elements_) {
+        tiles.push_back({tail_block, parts.tail, tail_y, LoopRV{}});
       } else {
         RestOfX(tail_block, parts.tail, tail_y, tile / shape_.lanes / 2);
       }
@@ -248,6 +252,7 @@ class TileBuilder {
 
   Schedule& s_;
   TileShape shape_;
+  bool by_elements_;  // a symbolic rest of x: where loads have conditions, a vector of several masks costs more
 };
 
 constexpr int64_t kMostUnrolledTaps = 16;
@@ -318,7 +323,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   LoopRV around;
   if (!others.empty()) around = others.size() > 1 ? s.Fuse(others) : others[0];
 
-  TileBuilder builder(s, shape);
+  TileBuilder builder(s, shape, ReadsUnderCondition(site));
   std::vector<LoopRV> tile_loops;
   if (s.IsVoid(y)) {
     tile_loops = builder.OneX(out, x, 1, LoopRV{});
