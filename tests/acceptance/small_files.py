@@ -286,11 +286,11 @@ def parameters():
 
 def many_functions():
     """Very many functions, and calls of the last."""
-    count = 3000
-    text = ("ingot 1\n" + "".join(f"function @f{i} () -> () {{\n  return []\n}}\n" for i in range(count)) +
-            QUICK.partition("\n")[2].replace("{\n", "{\n" + f"  call_function [], @f{count - 1}, []\n" * count))
-    rows = sections_of(assemble(text, "functions"))
-    yield compressed("functions", rows, "functions", "strings"), ["--input", 1], {0}
+    for count in 3000, 30000:
+        text = ("ingot 1\n" + "".join(f"function @f{i} () -> () {{\n  return []\n}}\n" for i in range(count)) +
+                QUICK.partition("\n")[2].replace("{\n", "{\n" + f"  call_function [], @f{count - 1}, []\n" * count))
+        rows = sections_of(assemble(text, "functions"))
+        yield compressed("functions", rows, "functions", "strings"), ["--input", 1], {0 if count == 3000 else LATE}
 
 
 def flow():

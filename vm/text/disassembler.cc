@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 #include "formats/hash.h"
 #include "runtime/check.h"
@@ -31,19 +33,6 @@ std::string Hex(uint64_t value) {
 // Plain is what the assembler reads as one word.
 std::string PlainOrQuoted(std::string_view name) {
   return !name.empty() && TextCursor(name, "").PeekWord() == name ? std::string(name) : Quote(name);
-}
-
-// "@name" where the name refers to this row (the first of that name), "#index" otherwise.
-template <typename Row>
-std::string Reference(const std::vector<Row>& rows, int64_t index) {
-  if (index >= 0 && static_cast<size_t>(index) < rows.size()) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].name != rows[index].name) continue;
-      if (static_cast<int64_t>(i) == index) return "@" + PlainOrQuoted(rows[i].name);
-      break;
-    }
-  }
-  return "#" + std::to_string(index);
 }
 
 std::string FloatText(int64_t bits) {
@@ -332,6 +321,18 @@ class Printer {
     Line("}");
   }
 
+  // "@name" where the name refers to this row (the first of that name), "#index" otherwise.
+  template <typename Row>
+  std::string Reference(const std::vector<Row>& rows, int64_t index) const {
+    if (index >= 0 && static_cast<size_t>(index) < rows.size()) {
+      const auto [table, is_new] = named_rows_.try_emplace(&rows);
+      for (size_t i = 0; is_new && i < rows.size(); ++i) table->second.emplace(rows[i].name, i);
+      const std::string& name = rows[static_cast<size_t>(index)].name;
+      if (table->second.at(name) == static_cast<size_t>(index)) return "@" + PlainOrQuoted(name);
+    }
+    return "#" + std::to_string(index);
+  }
+
   std::string OperandText(const Function& function, OperandKind kind, const Operand& operand,
                           std::span<const std::string> names) const {
     const auto scalar = [&] { return std::get<int64_t>(operand); };
@@ -383,6 +384,8 @@ class Printer {
   const Program& program_;
   DisassembleOptions options_;
   std::map<std::pair<const std::byte*, size_t>, uint64_t> offsets_beside_;
+  // Per table that something has referred to, the first row of each name.
+  mutable std::map<const void*, std::unordered_map<std::string_view, size_t>> named_rows_;
   std::string out_;
 };
 
