@@ -319,6 +319,44 @@ function @of_arena export () -> () {
   view r1, r0, 2, [2]
   return []
 }
+function @of_parameter_view export (x: float32[4]) -> () {
+  register r1: borrowed float32[2]
+  register r2: borrowed float64[1]
+  view r1, r0, 4, [2]
+  view r2, r1, 0, [1]
+  return []
+}
+function @of_constant_view export () -> () {
+  register r0: constant float32[4]
+  register r1: constant float32[2]
+  register r2: constant float64[1]
+  const_tensor r0, #0
+  view r1, r0, 4, [2]
+  view r2, r1, 0, [1]
+  return []
+}
+function @of_owned_view export () -> () {
+  register r0: float32[4]
+  register r1: float32[2]
+  register r2: float64[1]
+  alloc r0, [4]
+  view r1, r0, 4, [2]
+  view r2, r1, 0, [1]
+  return []
+}
+function @viewed (x: float32[2]) -> () {
+  register r1: borrowed float64[1]
+  view r1, r0, 0, [1]
+  return []
+}
+function @of_argument_view export () -> () {
+  register r0: float32[4]
+  register r1: float32[2]
+  alloc r0, [4]
+  view r1, r0, 4, [2]
+  call_function [], @viewed, [r1]
+  return []
+}
 )";
 
 TEST_CASE("a view that begins inside of an element fails, whether or not its place is fixed") {
@@ -332,6 +370,14 @@ TEST_CASE("a view that begins inside of an element fails, whether or not its pla
     const auto results = context->Invoke(function, function.signature.params.empty() ? std::vector<Value>() : x);
     REQUIRE_FALSE(results.ok());
     CHECK(results.status().message().ends_with("a view at byte 2 is not aligned to its elements"));
+  }
+  // What counts is where the elements lie, not where they lie in the tensor that is viewed.
+  for (const char* name : {"of_parameter_view", "of_constant_view", "of_owned_view", "of_argument_view"}) {
+    CAPTURE(name);
+    const Function& function = **executable->Find(name);
+    const auto results = context->Invoke(function, function.signature.params.empty() ? std::vector<Value>() : x);
+    REQUIRE_FALSE(results.ok());
+    CHECK(results.status().message().find("a view at byte 0 is not aligned to its elements") != std::string::npos);
   }
 }
 

@@ -117,9 +117,12 @@ class FunctionLinker {
     const bool is_proved =
         offset && offset->is_constant() && TypeOf(in.dst()).has_constant_dims() && TypeOf(in.src()).has_constant_dims();
     if (source == kNotFixed || !is_proved) return std::nullopt;
-    if (offset->constant() % std::max(1, TypeOf(in.dst()).dtype.total_bits() / 8) != 0) return std::nullopt;
+    const DataType dtype = TypeOf(in.dst()).dtype;
+    if (offset->constant() % std::max(1, dtype.total_bits() / 8) != 0) return std::nullopt;
     FixedRegister fixed = linked_->fixed[source];
     fixed.offset_bytes = DimCode::Binary(DimOp::kAdd, fixed.offset_bytes, *offset);
+    // What has a fixed place begins at a multiple of kPlanAlignment, and views of it at constants.
+    if (fixed.offset_bytes.constant() % std::max(1, dtype.bits / 8) != 0) return std::nullopt;
     fixed.needs_check = false;  // inside the source, which is checked itself
     return fixed.offset_bytes.fits() ? std::optional(std::move(fixed)) : std::nullopt;
   }

@@ -274,12 +274,14 @@ Status InstructionSteps::MakeView(const CallRecord& record, const op::View<Frame
     return Failed({"a view of ", bytes, " bytes at byte ", offset, " of ", DescribeRegister(function, source.src()),
                    ", ", view.TypeToString()});
   }
-  if (offset % std::max(1, to.dtype.total_bits() / 8) != 0) {
+  auto* data = static_cast<std::byte*>(view.data) + offset;
+  // What is viewed may be a view itself, which begins inside of one of these elements.
+  if (offset % std::max(1, to.dtype.total_bits() / 8) != 0 ||
+      reinterpret_cast<uintptr_t>(data) % std::max(1, to.dtype.bits / 8) != 0) {
     return Failed({"a view at byte ", offset, " is not aligned to its elements"});
   }
   auto* owner = OwnerOf(from_slot);
   if (owner != nullptr) owner->Retain();
-  auto* data = static_cast<std::byte*>(view.data) + offset;
   Drop(to, frame + in.dst());
   WriteTensor(frame + in.dst(), data, owner, {dims, in.dims().size()});
   return Status();

@@ -678,7 +678,7 @@ class CheckedInterpreter {
     if (offset < 0 || offset > from.size_bytes() || shape.size_bytes() > from.size_bytes() - offset) {
       return Fail("a view beyond its tensor");
     }
-    if (offset % std::max(1, shape.dtype.bits / 8) != 0) return Fail("a view that is not aligned");
+    if ((from.offset + offset) % std::max(1, shape.dtype.bits / 8) != 0) return Fail("a view that is not aligned");
     return MakeTensor(in.dst(), from.memory, from.offset + offset, dims, from.storage, from.is_writable, from.entry);
   }
 
