@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include "formats/container_writer.h"
 #include "tests/vm/round_trip.h"
@@ -53,11 +54,14 @@ TEST_CASE("a long builtin ends at the deadline") {
   CHECK(Seconds(began) < 1);
 }
 
+std::shared_ptr<const Executable> OpenPrepared() {
+  return Open(std::string("ingot 1\nconstant \"w\" float32[1500, 1500] = prepared @p 0\n"
+                          "function @p () -> (y: float32[1500, 1500]) {") +
+              kProduct + "function @main export () -> () {\n  return []\n}\n");
+}
+
 TEST_CASE("what prepares constants ends at the deadline and with the fuel") {
-  const auto executable = Open(
-      std::string("ingot 1\nconstant \"w\" float32[1500, 1500] = prepared @p 0\nfunction @p () -> (y: float32[1500, "
-                  "1500]) {") +
-      kProduct + "function @main export () -> () {\n  return []\n}\n");
+  const auto executable = OpenPrepared();
   ContextOptions options;
   options.deadline_seconds = 0.05;
   const auto began = std::chrono::steady_clock::now();
@@ -67,6 +71,21 @@ TEST_CASE("what prepares constants ends at the deadline and with the fuel") {
   fuel.fuel = 1;
   fuel.deadline_seconds = 60;
   CHECK(Context::Create(executable, fuel).status().code() == StatusCode::kDeadlineExceeded);
+}
+
+TEST_CASE("a context does not wait beyond its deadline for another that prepares constants") {
+  const auto executable = OpenPrepared();
+  ContextOptions longer;
+  longer.deadline_seconds = 2;
+  std::thread other(
+      [&] { CHECK(Context::Create(executable, longer).status().code() == StatusCode::kDeadlineExceeded); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ContextOptions options;
+  options.deadline_seconds = 0.05;
+  const auto began = std::chrono::steady_clock::now();
+  CHECK(Context::Create(executable, options).status().code() == StatusCode::kDeadlineExceeded);
+  CHECK(Seconds(began) < 1);
+  other.join();
 }
 
 TEST_CASE("a file that is not trusted sees no byte that nobody wrote") {

@@ -21,13 +21,13 @@ struct ContextOptions;
 class PreparedConstants {
  public:
   // Computes all of them, once; after a success it does nothing. The memory cap and the deadline hold for all functions
-  // together, the fuel for each. Thread-safe.
+  // together, the fuel for each; the deadline also for waiting until another context has computed them. Thread-safe.
   Status Compute(const std::shared_ptr<const Executable>& executable, const ContextOptions& limits);
   // The elements of a prepared constant, after Compute.
   std::byte* data(size_t constant) const { return static_cast<std::byte*>(tensors_[constant].data()); }
 
  private:
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   std::vector<Tensor> tensors_;  // per constant; empty for others, and altogether until they are computed
 };
 
