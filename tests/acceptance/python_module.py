@@ -173,6 +173,10 @@ class PythonModule(unittest.TestCase):
         self.assertEqual(refused.exception.code, 6)
         with self.assertRaises(MemoryError):
             ingot.load(self.path, max_memory=1000)(self.image)
+        prepared = self.dir / "prepared.ingot"
+        Tools(BIN, check=True)("vm-inspect", "--assemble", ROOT / "tests/data/hostile/prep.txt", "-o", prepared)
+        with self.assertRaises(TimeoutError):
+            ingot.load(prepared, deadline=0.05)
         np.testing.assert_allclose(self.m(self.image[:1]).numpy(), self.expected[:1], atol=1e-5)
 
 

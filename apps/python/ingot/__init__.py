@@ -32,9 +32,9 @@ class _Handle:
         self._release(self.value)
 
 
-def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, log=None):
-    """Opens an executable: a path (mapped), or its bytes, which must not change. threads=0: all processors. log: called
-    with each message."""
+def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, deadline=0, log=None):
+    """Opens an executable: a path (mapped), or its bytes, which must not change. threads=0: all processors. deadline:
+    seconds for creating a context, then for each call; 0: none. log: called with each message."""
     instance = _Handle(lib.ingot_instance_release)
     options = _capi.InstanceOptions(c.sizeof(_capi.InstanceOptions), threads)
     if log is not None:
@@ -57,7 +57,7 @@ def load(path_or_bytes, *, threads=0, trust=True, max_memory=0, log=None):
         lib.ingot_executable_open(
             instance.value, os.fsencode(path_or_bytes), c.byref(opening), c.byref(executable.value)
         )
-    return Module(executable, max_memory)
+    return Module(executable, max_memory, deadline)
 
 
 def _text(value):
@@ -86,16 +86,18 @@ class Function:
 
 
 class Module:
-    def __init__(self, executable, max_memory=0):
-        self._executable, self._max_memory = executable, max_memory
+    def __init__(self, executable, max_memory=0, deadline=0):
+        self._executable, self._max_memory, self._deadline = executable, max_memory, deadline
         self._context = _Handle(lib.ingot_context_release)
-        options = _capi.ContextOptions(c.sizeof(_capi.ContextOptions), max_memory_bytes=max_memory)
+        options = _capi.ContextOptions(
+            c.sizeof(_capi.ContextOptions), max_memory_bytes=max_memory, deadline_seconds=deadline
+        )
         lib.ingot_context_create(executable.value, c.byref(options), c.byref(self._context.value))
         self._functions = {}
 
     def new_context(self):
         """For another thread: the same weights and threads, memory of its own."""
-        return Module(self._executable, self._max_memory)
+        return Module(self._executable, self._max_memory, self._deadline)
 
     def function(self, name="main"):
         if name not in self._functions:
