@@ -248,11 +248,8 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
   const bool is_affine = IsAffine(indices);
   llvm::Value* zero = b_.getInt64(0);
   address.offset = buffer->elem_offset ? EmitIndex(buffer->elem_offset) : zero;
-  if (is_affine) {
-    address.stride = zero;
-  } else {
-    address.offset = numeric_.Broadcast(address.offset, address.lanes);
-  }
+  if (is_affine) address.stride = zero;
+  llvm::Value* of_lanes = nullptr;  // what the lanes of a gathered access do not share
   // Row-major: dimension k counts the product of the extents behind it.
   llvm::Value* dim_stride = b_.getInt64(1);
   for (size_t k = indices.size(); k-- > 0 && !status_.failed();) {
@@ -267,15 +264,22 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
         base = broadcast->value;
       }
       address.offset = b_.CreateNSWAdd(address.offset, b_.CreateNSWMul(EmitIndex(base), dim_stride));
-    } else {
-      llvm::Value* lanes = EmitIndex(index);
-      if (!lanes->getType()->isVectorTy()) lanes = numeric_.Broadcast(lanes, address.lanes);
-      llvm::Value* steps = b_.CreateNSWMul(lanes, numeric_.Broadcast(dim_stride, address.lanes));
+    } else if (const auto* broadcast = ir::As<ir::BroadcastNode>(index); broadcast || index->dtype.is_scalar()) {
+      llvm::Value* steps = b_.CreateNSWMul(EmitIndex(broadcast ? broadcast->value : index), dim_stride);
       address.offset = b_.CreateNSWAdd(address.offset, steps);
+    } else {
+      llvm::Value* steps = b_.CreateNSWMul(EmitIndex(index), numeric_.Broadcast(dim_stride, address.lanes));
+      of_lanes = of_lanes == nullptr ? steps : b_.CreateNSWAdd(of_lanes, steps);
     }
     if (buffer->strides.empty() && k > 0) dim_stride = b_.CreateNSWMul(dim_stride, EmitIndex(buffer->shape[k]));
   }
   if (status_.failed()) return std::nullopt;
+  if (of_lanes != nullptr) {
+    // A scalar base: offsets that are loaded from a table stay scalars where lanes are loaded one by one.
+    address.storage.base =
+        b_.CreateGEP(numeric_.MemoryType(buffer->dtype.element_of()), address.storage.base, address.offset);
+    address.offset = of_lanes;
+  }
   const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
   address.contiguous = is_affine && (address.lanes == 1 || (stride != nullptr && stride->isOne()));
   return address;

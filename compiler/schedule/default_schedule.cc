@@ -25,6 +25,8 @@ constexpr std::array kRules = {
     ScheduleRule{"tile", "a reduction along whose result's last axis an input lies: register tiles, fused write-back",
                  MatchesTile, ApplyTile},
     ScheduleRule{"rows", "reductions of rows and what depends on them: all stages row by row", MatchesRows, ApplyRows},
+    ScheduleRule{"gathers", "element-wise at places from a table: the rows that it reads computed first", MatchesGathers,
+                 ApplyGathers},
     ScheduleRule{"transpose", "element-wise along another axis than it is stored: squares through registers",
                  MatchesTranspose, ApplyTranspose},
     ScheduleRule{"interleave", "element-wise from the quotients of places: vectors for each rest", MatchesInterleave,

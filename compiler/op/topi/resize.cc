@@ -93,6 +93,53 @@ PrimExpr CubicWeight(const PrimExpr& d, double a) {
   return ir::Select(d <= D(1), near, far);
 }
 
+// What the places along one axis of the result take from the input: per tap the position, and the weight in the dtype of
+// the sum. They depend on the place alone, so they are stages of their own: computed once for all rows.
+struct TapTables {
+  std::vector<te::Tensor> positions;  // int64 [out]
+  std::vector<te::Tensor> weights;    // [out]; none for nearest neighbours
+  te::Tensor total;                   // of the weights [out]; null if they add up to 1
+};
+
+TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& in, const PrimExpr& out,
+                     DataType dtype) {
+  const auto table = [&](const char* name, const std::function<PrimExpr(const PrimExpr& place)>& fn) {
+    return te::Compute(
+        {out}, [&](const te::Indices& i) { return fn(Place(i[0], axis, mode.coordinates, in, out)); }, name);
+  };
+  TapTables tables;
+  if (mode.interpolation == Interpolation::kNearest) {
+    tables.positions = {table(
+        "resize_position", [&](const PrimExpr& place) { return Clamp(Int(Round(place, mode.rounding)), in); })};
+    return tables;
+  }
+  const bool is_cubic = mode.interpolation == Interpolation::kCubic;
+  const auto weight_of = [&](const PrimExpr& place, int64_t tap) {
+    // The fraction lies in [0, 1): which side of a tap it is on is known.
+    const PrimExpr first = Floor(place), fraction = place - first;
+    const auto offset = static_cast<double>(tap);
+    const PrimExpr distance = tap <= 0 ? fraction - D(offset) : D(offset) - fraction;
+    const PrimExpr weight = is_cubic ? CubicWeight(distance, mode.cubic_alpha) : D(1) - distance;
+    if (!is_cubic || !mode.exclude_outside) return weight;
+    const PrimExpr position = Int(first) + tap;
+    return ir::Select(ir::And(position >= ir::Int64(0), position < in), weight, D(0));
+  };
+  const int64_t begin = is_cubic ? -1 : 0, end = is_cubic ? 3 : 2;
+  for (int64_t tap = begin; tap < end; ++tap) {
+    tables.positions.push_back(
+        table("resize_position", [&](const PrimExpr& place) { return Clamp(Int(Floor(place)) + tap, in); }));
+    tables.weights.push_back(
+        table("resize_weight", [&](const PrimExpr& place) { return ir::Cast(dtype, weight_of(place, tap)); }));
+  }
+  if (!is_cubic || !mode.exclude_outside) return tables;
+  tables.total = table("resize_weights", [&](const PrimExpr& place) {
+    PrimExpr sum = weight_of(place, begin);
+    for (int64_t tap = begin + 1; tap < end; ++tap) sum = sum + weight_of(place, tap);
+    return ir::Cast(dtype, sum);
+  });
+  return tables;
+}
+
 // x resampled along one axis.
 te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const ResizeMode& mode, const PrimExpr& out) {
   const size_t at = axis.axis;
@@ -104,43 +151,28 @@ te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const Resize
     return x(index);
   };
   int64_t times = 0;
-  if (mode.interpolation == Interpolation::kNearest) {
-    const bool repeats = RepeatsElements(axis, mode, in, out, &times);
+  if (mode.interpolation == Interpolation::kNearest && RepeatsElements(axis, mode, in, out, &times)) {
     return te::Compute(
-        shape,
-        [&](const te::Indices& i) {
-          if (repeats) return element(i, ir::FloorDiv(i[at], ir::Int64(times)));
-          const PrimExpr place = Place(i[at], axis, mode.coordinates, in, out);
-          return element(i, Clamp(Int(Round(place, mode.rounding)), in));
-        },
+        shape, [&](const te::Indices& i) { return element(i, ir::FloorDiv(i[at], ir::Int64(times))); },
         "resize_nearest");
   }
-  const bool is_cubic = mode.interpolation == Interpolation::kCubic;
+  const DataType dtype = Wide(ir::MakeConst(x.dtype(), 0))->dtype;
+  const TapTables tables = MakeTables(axis, mode, in, out, dtype);
+  if (mode.interpolation == Interpolation::kNearest) {
+    return te::Compute(
+        shape, [&](const te::Indices& i) { return element(i, tables.positions[0](i[at])); }, "resize_nearest");
+  }
   return te::Compute(
       shape,
       [&](const te::Indices& i) {
-        const PrimExpr place = Place(i[at], axis, mode.coordinates, in, out);
-        const PrimExpr first = Floor(place);
-        const PrimExpr fraction = place - first;
-        PrimExpr sum, weights;
-        for (int64_t tap = is_cubic ? -1 : 0; tap <= (is_cubic ? 2 : 1); ++tap) {
-          const auto offset = static_cast<double>(tap);
-          const PrimExpr position = Int(first) + tap;
-          // The fraction lies in [0, 1): which side of a tap it is on is known.
-          const PrimExpr distance = tap <= 0 ? fraction - D(offset) : D(offset) - fraction;
-          PrimExpr weight = is_cubic ? CubicWeight(distance, mode.cubic_alpha) : D(1) - distance;
-          if (is_cubic && mode.exclude_outside) {
-            const PrimExpr inside = ir::And(position >= ir::Int64(0), position < in);
-            weight = ir::Select(inside, weight, D(0));
-            weights = weights == nullptr ? weight : weights + weight;
-          }
-          const PrimExpr value = Wide(element(i, Clamp(position, in)));
-          const PrimExpr term = value * ir::Cast(value->dtype, weight);
+        PrimExpr sum;
+        for (size_t tap = 0; tap < tables.positions.size(); ++tap) {
+          const PrimExpr term = Wide(element(i, tables.positions[tap](i[at]))) * tables.weights[tap](i[at]);
           sum = sum == nullptr ? term : sum + term;
         }
-        return weights == nullptr ? sum : sum / ir::Cast(sum->dtype, weights);
+        return tables.total == nullptr ? sum : sum / tables.total(i[at]);
       },
-      is_cubic ? "resize_cubic" : "resize_linear");
+      mode.interpolation == Interpolation::kCubic ? "resize_cubic" : "resize_linear");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Element-wise stages: each element is computed from elements at computable places. Stages that cost nothing, or that
-// only element-wise stages read, are inlined, so that a fused group is one pass over memory. The other stages run in
+// only element-wise stages read, are inlined, so that a fused group is one pass over memory, but for tables of values
+// that many elements need. The other stages run in
 // vectors along the last axes through which every access moves by constant steps, fused into one loop: all axes where
 // tensors have one shape, the pixels of a channel where an operand is given per channel. Where elements come from
 // different places (padding, concatenation), the loops are cut there first, so that each part is a plain copy of runs.
@@ -49,12 +50,22 @@ bool FitsInto(const BlockSite& producer, const std::vector<BlockSite>& readers) 
   });
 }
 
+// Whether the stage is a table: values of its places alone that take arithmetic to compute, each of which every reader
+// needs at many of its own places.
+bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
+  constexpr int64_t kLeastCost = 6;
+  if (!LoadsOf(site).empty() || CostOfInstance(site) < kLeastCost) return false;
+  const size_t rank = site.block().iter_vars.size();
+  return std::all_of(readers.begin(), readers.end(),
+                     [&](const BlockSite& reader) { return reader.block().iter_vars.size() > rank; });
+}
+
 }  // namespace
 
 bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
   if (!IsInjective(state, site) || WritesOutput(state, site)) return false;
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
-  if (!FitsInto(site, readers)) return false;
+  if (!FitsInto(site, readers) || IsTable(site, readers) || IsRowSource(state, site)) return false;
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
   // A reader whose formula has cases reads each element several times.

@@ -10,6 +10,11 @@ namespace ingot::schedule {
 bool HasPhases(const ScheduleState& state, const BlockSite& block);
 bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockSite& block, const Target& target);
+// gathers.cc
+// Whether one element-wise stage reads the block's rows at places from tables, and more than once each.
+bool IsRowSource(const ScheduleState& state, const BlockSite& site);
+bool MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyGathers(Schedule& schedule, const BlockSite& block, const Target& target);
 // interleave.cc
 bool MatchesInterleave(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyInterleave(Schedule& schedule, const BlockSite& block, const Target& target);

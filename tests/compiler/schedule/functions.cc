@@ -174,6 +174,24 @@ PrimFunc Interleave(int64_t rests, int64_t shift, PrimExpr columns) {
   return te::CreatePrimFunc({x, y, z});
 }
 
+// The rows of a stage read twice, at places from a table.
+PrimFunc GatherRows(PrimExpr rows, PrimExpr columns, PrimExpr places) {
+  const te::Tensor x = te::Placeholder({rows, columns}, kFloat, "X"), y = te::Placeholder({rows, columns}, kFloat, "Y");
+  const te::Tensor row = te::Compute(
+      {rows, columns}, [&](const Indices& i) { return x(i[0], i[1]) * y(i[0], i[1]); }, "row");
+  const te::Tensor position = te::Compute(
+      {places}, [&](const Indices& i) { return FloorDiv(FloorMod(i[0] * 5 + 3, places) * columns, places); },
+      "position");
+  const te::Tensor z = te::Compute(
+      {rows, places},
+      [&](const Indices& i) {
+        const PrimExpr last = columns - 1;
+        return row(i[0], position(i[1])) + row(i[0], Min(position(i[1]) + 1, last));
+      },
+      "gather");
+  return te::CreatePrimFunc({x, y, z});
+}
+
 // The sum of as many equal numbers as a vector has lanes.
 PrimFunc SumOfEqual(PrimExpr rows, int64_t count) {
   const te::Tensor x = te::Placeholder({rows}, kFloat, "X");
@@ -297,6 +315,11 @@ std::vector<Case> AllCases() {
        Interleave(3, 0, N()),
        1,
        {{{3, 3, 34}, {3, 100}, {3, 100}}, {{3, 3, 1}, {3, 2}, {3, 2}}, {{3, 3, 0}, {3, 0}, {3, 0}}}},
+      {"gathered rows", GatherRows(c(6), c(23), c(41)), 1, {{{6, 23}, {6, 23}, {6, 41}}}},
+      {"gathered rows, symbolic",
+       GatherRows(c(3), N(), c(20)),
+       1,
+       {{{3, 31}, {3, 31}, {3, 20}}, {{3, 1}, {3, 1}, {3, 20}}}},
       {"scale of channels", ScaleOfChannels(N(), c(7), c(7)), 1, {{{3, 7, 7}, {3, 1, 1}, {3, 7, 7}}}},
       {"add, all axes one", AddAll(c(5), c(7), c(9)), 1, {{{5, 7, 9}, {5, 7, 9}, {5, 7, 9}}}},
       {"concat", ConcatRelu(c(2), c(5), c(3), c(7)), 1, {{{2, 5, 7}, {2, 3, 7}, {2, 8, 7}}}},

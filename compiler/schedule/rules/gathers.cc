@@ -1,0 +1,86 @@
+// Element-wise stages that read a row of another stage at places from a table (resizing by weighted taps):
+//
+//   row[..., y] = f(x[..., y])
+//   out[..., x] = sum over taps of row[..., place[tap, x]] * weight[tap, x]
+//
+// Were the row's stage inlined, each tap would compute its elements anew and gather all of its operands. So it is
+// computed at the loop over rows, in vectors along the row, and the taps gather from the row alone.
+#include "compiler/schedule/rules/contiguity.h"
+#include "compiler/schedule/rules/rules.h"
+
+namespace ingot::schedule {
+
+using namespace ir;  // NOLINT
+
+namespace {
+
+struct LoadFinder : PrimVisitor {
+  bool found = false;
+  using PrimVisitor::Visit;
+  void Visit(const BufferLoadNode&) override { found = true; }
+};
+
+// Whether the load takes its place along the last axis from a table, and all others from the reader's own.
+bool ReadsRowByTable(const BlockSite& reader, const BufferLoadNode& load) {
+  const std::vector<PrimExpr>& own = StoreOf(reader).indices;
+  if (own.empty() || load.indices.size() != own.size()) return false;
+  for (size_t d = 0; d + 1 < own.size(); ++d) {
+    if (!load.indices[d].same_as(own[d])) return false;
+  }
+  LoadFinder finder;
+  finder.VisitPrim(load.indices.back());
+  return finder.found;
+}
+
+// The stage whose rows the block reads by tables.
+std::optional<BlockSite> RowSourceOf(const ScheduleState& state, const BlockSite& reader) {
+  if (!IsInjective(state, reader) || StoreOf(reader).indices.size() < 2) return std::nullopt;
+  for (const LoadUse& use : LoadsOf(reader)) {
+    if (!ReadsRowByTable(reader, *use.load)) continue;
+    std::optional<BlockSite> source = state.OnlyWriter(use.load->buffer);
+    if (source && IsRowSource(state, *source)) return source;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsRowSource(const ScheduleState& state, const BlockSite& site) {
+  if (!IsInjective(state, site) || WritesOutput(state, site) || IsPlainMove(site)) return false;
+  const Buffer& buffer = StoreOf(site).buffer;
+  const std::vector<BlockSite> readers = state.Readers(buffer);
+  if (readers.size() != 1 || !IsInjective(state, readers[0])) return false;
+  int64_t num_loads = 0;
+  for (const LoadUse& use : LoadsOf(readers[0])) {
+    if (use.load->buffer.get() != buffer.get()) continue;
+    if (!ReadsRowByTable(readers[0], *use.load)) return false;
+    ++num_loads;
+  }
+  return num_loads > 1;
+}
+
+bool MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target&) {
+  return RowSourceOf(state, site).has_value();
+}
+
+std::vector<BlockName> ApplyGathers(Schedule& s, const BlockSite& site, const Target& target) {
+  const BlockSite source = *RowSourceOf(s.state(), site);
+  const HandleList<InnerLoop> loops = InnerLoops(s, s.GetBlock(site.block().name), LoopRV{});
+  LoopRVs outer;
+  for (size_t i = 0; i + 1 < loops.size(); ++i) outer.push_back(loops[i].loop);
+  const LoopRV row = outer.size() > 1 ? s.Fuse(outer) : outer.front();
+  s.ComputeAt(s.GetBlock(source.block().name), row);
+  int64_t row_cost = 0;
+  for (const BlockSite* stage : {&source, &site}) {
+    const HandleList<InnerLoop> inner = InnerLoops(s, s.GetBlock(stage->block().name), row);
+    if (inner.empty()) continue;  // a row of one element
+    constexpr int64_t kUsualExtent = 64;
+    const LoopRV along = inner.back().loop;
+    row_cost += CostOfInstance(*stage) * AsConstInt(s.Loop(along).loop->extent).value_or(kUsualExtent);
+    VectorizeRun(s, along, {target.vector_lanes(StoreOf(*stage).buffer->dtype.bits), 1});
+  }
+  ParallelizeByCost(s, row, row_cost);
+  return {site.block().name, source.block().name};
+}
+
+}  // namespace ingot::schedule
