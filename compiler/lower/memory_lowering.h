@@ -14,7 +14,7 @@ namespace ingot::lower {
 
 class MemoryLowering {
  public:
-  MemoryLowering(vm::FunctionBuilder& builder, const RegisterScope& scope, Operands& operands, OutputTensors& outputs,
+  MemoryLowering(vm::FunctionBuilder& builder, RegisterScope& scope, Operands& operands, OutputTensors& outputs,
                  PlanEntries& plan)
       : builder_(builder), scope_(scope), operands_(operands), outputs_(outputs), plan_entries_(plan) {}
 
@@ -27,7 +27,7 @@ class MemoryLowering {
 
  private:
   vm::FunctionBuilder& builder_;
-  const RegisterScope& scope_;
+  RegisterScope& scope_;
   Operands& operands_;
   OutputTensors& outputs_;
   PlanEntries& plan_entries_;

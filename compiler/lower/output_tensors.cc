@@ -13,7 +13,7 @@ namespace ingot::lower {
 using namespace ir;  // NOLINT: this file is about IR nodes
 
 OutputTensors::OutputTensors(const FunctionNode& function, const std::vector<KeptState>& states,
-                             const vm::Signature& signature, const RegisterScope& scope, vm::FunctionBuilder& builder)
+                             const vm::Signature& signature, RegisterScope& scope, vm::FunctionBuilder& builder)
     : signature_(signature), scope_(scope), builder_(builder) {
   int64_t next = 0;
   for (size_t i = 0; i < ResultTypes(function.body->body->type).size(); ++i) {

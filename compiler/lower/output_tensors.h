@@ -19,7 +19,7 @@ namespace ingot::lower {
 class OutputTensors {
  public:
   OutputTensors(const ir::FunctionNode& function, const std::vector<KeptState>& states, const vm::Signature& signature,
-                const RegisterScope& scope, vm::FunctionBuilder& builder);
+                RegisterScope& scope, vm::FunctionBuilder& builder);
 
   // Results of the body, states among them.
   size_t num_results() const { return result_index_.size(); }
@@ -50,7 +50,7 @@ class OutputTensors {
   };
 
   const vm::Signature& signature_;
-  const RegisterScope& scope_;
+  RegisterScope& scope_;
   vm::FunctionBuilder& builder_;
   std::vector<int64_t> result_index_;
   std::unordered_map<const ir::VarNode*, Output> output_of_;  // by allocation

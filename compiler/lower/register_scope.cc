@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/codegen/dim_code_lowering.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/lower/vm_types.h"
 
 namespace ingot::lower {
@@ -37,9 +38,48 @@ void RegisterScope::BindInt(const PrimVar& var, vm::RegisterId reg) {
   slot_vars_[reg.value] = var;
 }
 
-Result<DimCode> RegisterScope::Dim(const PrimExpr& dim) const { return codegen::LowerToDimCode(dim, slot_vars_); }
+// Replaces parts of many steps, the innermost first, by variables whose registers hold their values. A formula evaluates
+// all of its parts, so that computing one beforehand fails where the whole would have failed.
+class RegisterScope::PartsInRegisters : public PrimMutator {
+ public:
+  explicit PartsInRegisters(RegisterScope& scope) : scope_(scope) {}
 
-Result<std::vector<DimCode>> RegisterScope::Dims(const std::vector<PrimExpr>& dims) const {
+  PrimExpr MutatePrim(const PrimExpr& expr) override {
+    if (const auto known = short_.find(expr); known != short_.end()) return known->second;
+    return short_.emplace(expr, Shortened(PrimMutator::MutatePrim(expr))).first->second;
+  }
+
+ private:
+  static constexpr size_t kLongPart = DimCode::kMaxSteps / 3;  // an operation has at most three parts
+
+  PrimExpr Shortened(const PrimExpr& expr) {
+    const Result<DimCode> code = codegen::LowerToDimCode(expr, scope_.slot_vars_);
+    if (!code.ok() || code->steps().size() < kLongPart) return expr;
+    if (expr->dtype.is_bool()) return MakeBinary(BinaryOp::kNE, VarOf(Select(expr, Int64(1), Int64(0))), Int64(0));
+    return Cast(expr->dtype, VarOf(Cast(DataType::Int(64), expr)));
+  }
+  PrimExpr VarOf(const PrimExpr& expr) {
+    const Result<vm::RegisterId> reg = scope_.IntRegister(expr);
+    if (!reg.ok()) return expr;  // the whole fails as well
+    if (scope_.slot_vars_.size() <= reg->value || scope_.slot_vars_[reg->value] == nullptr) {
+      scope_.BindInt(MakePrimVar("part"), *reg);
+    }
+    return scope_.slot_vars_[reg->value];
+  }
+
+  RegisterScope& scope_;
+  std::unordered_map<PrimExpr, PrimExpr, RefHash, RefSame> short_;
+};
+
+Result<DimCode> RegisterScope::Dim(const PrimExpr& dim) {
+  Result<DimCode> code = codegen::LowerToDimCode(dim, slot_vars_);
+  const std::vector<PrimVar> vars = FreePrimVars(dim);
+  if (code.ok() || !std::ranges::all_of(vars, [&](const PrimVar& var) { return IsBound(var); })) return code;
+  const PrimExpr in_parts = PartsInRegisters(*this).MutatePrim(dim);
+  return codegen::LowerToDimCode(in_parts, slot_vars_);
+}
+
+Result<std::vector<DimCode>> RegisterScope::Dims(const std::vector<PrimExpr>& dims) {
   std::vector<DimCode> codes;
   for (const PrimExpr& dim : dims) {
     INGOT_ASSIGN_OR_RETURN(DimCode code, Dim(dim));

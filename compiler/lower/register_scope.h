@@ -35,9 +35,10 @@ class RegisterScope {
   bool IsBound(const ir::PrimVar& var) const { return int_registers_.contains(var); }
   // A register that holds the value of an integer expression.
   Result<vm::RegisterId> IntRegister(const ir::PrimExpr& expr);
-  // The expression as a formula over registers. Errors: it mentions a variable that has none.
-  Result<DimCode> Dim(const ir::PrimExpr& dim) const;
-  Result<std::vector<DimCode>> Dims(const std::vector<ir::PrimExpr>& dims) const;
+  // The expression as a formula over registers; the parts of one that is too long for a formula are computed into
+  // registers first. Errors: it mentions a variable that has none.
+  Result<DimCode> Dim(const ir::PrimExpr& dim);
+  Result<std::vector<DimCode>> Dims(const std::vector<ir::PrimExpr>& dims);
 
   // Types of registers: as LowerType and TypeDims (vm_types.h), over the signature's symbols.
   Result<vm::Type> RegisterType(const ir::Type& type, vm::Storage storage, const ir::Span& span) const;
@@ -47,6 +48,8 @@ class RegisterScope {
   bool IsSymbol(const ir::PrimVar& var) const;
 
  private:
+  class PartsInRegisters;
+
   ProgramLowering& program_;
   vm::FunctionBuilder& builder_;
   const std::vector<ir::PrimVar> symbols_;

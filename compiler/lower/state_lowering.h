@@ -17,7 +17,7 @@ namespace ingot::lower {
 class StateLowering {
  public:
   StateLowering(ProgramLowering& program, const ir::FunctionNode& function, const std::vector<KeptState>& states,
-                vm::FunctionBuilder& builder, const RegisterScope& scope)
+                vm::FunctionBuilder& builder, RegisterScope& scope)
       : program_(program), function_(function), states_(states), builder_(builder), scope_(scope) {}
 
   // Returns the value of a parameter that is a state.
@@ -29,7 +29,7 @@ class StateLowering {
   const ir::FunctionNode& function_;
   const std::vector<KeptState>& states_;
   vm::FunctionBuilder& builder_;
-  const RegisterScope& scope_;
+  RegisterScope& scope_;
   std::unordered_map<const ir::VarNode*, vm::RegisterId> tensors_;  // by parameter
 };
 

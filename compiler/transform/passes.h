@@ -25,6 +25,7 @@ Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> AnnotateFusionClass(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseOps(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> FuseTir(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> NameLongDims(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ReadCachesInPlace(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context);
 

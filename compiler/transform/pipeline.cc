@@ -40,6 +40,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"fuse_tir", "merge each group into one tensor function", 1, FuseTir},
       {"read_caches_in_place", "read caches themselves, not copies of what is filled", 0, ReadCachesInPlace},
       {"eliminate_dead_code_after_fusion", "drop the tensor functions that fusion took over", 1, EliminateDeadCode},
+      {"name_long_dims", "dims of tensor functions that are long formulas become symbols", 0, NameLongDims},
   };
   return table;
 }
@@ -75,7 +76,8 @@ const std::vector<PipelineRow>& PipelineTable() {
       {"zero",
        "operators become tensor functions, fused; nothing is rewritten before (TVM's pipeline of this name)",
        {"normalize", "lambda_lift", "convert_to_dataflow", "keep_states", "legalize", "annotate_fusion_class",
-        "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place", "eliminate_dead_code_after_fusion"}},
+        "fold_constants", "fuse_ops", "fuse_tir", "read_caches_in_place", "eliminate_dead_code_after_fusion",
+        "name_long_dims"}},
   };
   return table;
 }

@@ -152,7 +152,8 @@ def dilations(g, v, kernel):
 @generates("MaxPool", "AveragePool", "LpPool", weight=3)
 def pool(g):
     op = g.choice(["MaxPool", "MaxPool", "AveragePool", "AveragePool", "LpPool"])
-    v = image(g, (F32, F32, F64), (3, 4, 4, 5), test=lambda v: v.full and (op != "MaxPool" or v.finite))
+    v = image(g, (F32, F32, F64), (3, 4, 4, 5),
+              test=lambda v: v.full and ((op != "MaxPool" and v.dtype == F32) or v.finite))
     spatial = v.rank - 2
     # Windows no longer than the data: beyond, ONNX Runtime rounds (size - reach) / stride towards zero.
     kernel = [g.choice([k for k in (1, 2, 3, 5) if k <= v.shortest(2 + i)]) for i in range(spatial)]

@@ -2,6 +2,8 @@
 // when the program runs.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/compiler/lower/compiled.h"
 
 namespace ingot::driver {
@@ -306,6 +308,70 @@ TEST_CASE("scalars, strings and shapes are values") {
   static_cast<int64_t*>(extents.data())[0] = 1;
   static_cast<int64_t*>(extents.data())[1] = 3;
   CHECK(Elements(module("extents", {extents})[0]) == Numbers{1, 1, 1});
+}
+
+TEST_CASE("integer formulas of any length: as sizes, dims that are compared, scalars and conditions") {
+  // Far more steps than one formula of the file has.
+  std::string sum = "n";
+  int64_t expected = 7;
+  for (int64_t k = 2; k < 60; ++k) {
+    const std::string number = std::to_string(k);
+    sum = "T.max(" + sum + ", T.min((n * " + number + ") // 5 % 11, m)) + T.Select(n % " + number + " < m, 1, 2)";
+    expected = std::max(expected, std::min(7 * k / 5 % 11, int64_t{3})) + (7 % k < 3 ? 1 : 2);
+  }
+  std::string condition = "n < 0";
+  for (int64_t k = 2; k < 60; ++k) condition += " or n * " + std::to_string(k) + " % 13 < m - 4";
+  std::string text = R"(
+    @R.function
+    def scalar(x: R.Tensor(("n", "m"), "float32")) -> R.Prim("int64"):
+        n, m = T.int64(), T.int64()
+        return R.prim_value(SUM)
+
+    @R.function
+    def made(x: R.Tensor(("n", "m"), "float32")) -> R.Tensor(dtype="float32", ndim=2):
+        n, m = T.int64(), T.int64()
+        y: R.Tensor((2, SUM), "float32") = R.ones(R.shape([2, SUM]), dtype="float32")
+        z: R.Tensor((2, SUM), "float32") = R.add(y, y)
+        return z
+
+    @R.function
+    def compared(x: R.Tensor(("n", "m"), "float32"), y: R.Tensor(("k",), "float32")) -> R.Tensor(dtype="float32", ndim=1):
+        n, m, k = T.int64(), T.int64(), T.int64()
+        z: R.Tensor((SUM,), "float32") = R.match_cast(y, R.Tensor((SUM,), "float32"))
+        w: R.Tensor((SUM,), "float32") = R.exp(z)
+        return w
+
+    @R.function
+    def chosen(x: R.Tensor(("n", "m"), "float32")) -> R.Tensor(("n", "m"), "float32"):
+        n, m = T.int64(), T.int64()
+        if R.prim_value(CONDITION):
+            y: R.Tensor((n, m), "float32") = R.negative(x)
+        else:
+            y: R.Tensor((n, m), "float32") = x
+        return y
+)";
+  const auto replace_all = [&](const std::string& what, const std::string& by) {
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+      text.replace(at, what.size(), by);
+    }
+  };
+  replace_all("SUM", sum);
+  replace_all("CONDITION", condition);
+  Compiled module(text.c_str());
+  const Tensor x = New(DataType::Float(32), {7, 3});
+  std::fill_n(static_cast<float*>(x.view().data), 21, 1.0f);
+  CHECK(std::get<int64_t>(module("scalar", {x})[0]) == expected);
+  const auto made = module("made", {x});
+  CHECK(std::ranges::equal(std::get<Tensor>(made[0]).dims(), std::vector<int64_t>{2, expected}));
+  CHECK(Elements(made[0]) == Numbers(static_cast<size_t>(2 * expected), 2));
+  CHECK(Elements(module("compared", {x, New(DataType::Float(32), {expected})})[0]).size() ==
+        static_cast<size_t>(expected));
+  CHECK(module.Failure("compared", {x, New(DataType::Float(32), {expected + 1})}).find("expected") !=
+        std::string::npos);
+  CHECK(Elements(module("chosen", {x})[0]) == Numbers(21, 1));
+  const Tensor wide = New(DataType::Float(32), {7, 6});
+  std::fill_n(static_cast<float*>(wide.view().data), 42, 1.0f);
+  CHECK(Elements(module("chosen", {wide})[0]) == Numbers(42, -1));
 }
 
 TEST_CASE("match_cast says what it expected and what it got") {
