@@ -10,6 +10,7 @@
 #include "compiler/op/einsum.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
+#include "compiler/op/topi/winograd.h"
 
 namespace ingot::op {
 namespace {
@@ -338,6 +339,23 @@ void CacheView(Assumptions& a) {
   for (size_t i = 0; part != nullptr && i < part->size(); ++i) a.AtMost((*part)[i], a.dims(0)[i]);
 }
 
+// The data with its padding covers what the first window reads beside its first element.
+void WinogradInput(Assumptions& a) {
+  const std::vector<int64_t> padding = a.call()->attrs.GetInts("padding");
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t shared = topi::kWinogradPlaces - topi::kWinogradTile;
+    a.AtLeast(SimplifyDim(a.dims(0)[2 + i] + (padding[i] + padding[2 + i])), ir::Int64(shared));
+  }
+}
+
+// The tiles cover the size.
+void WinogradOutput(Assumptions& a) {
+  const Dims* size = a.ShapeArgument(1);
+  for (size_t i = 0; size != nullptr && i < size->size(); ++i) {
+    a.AtMost((*size)[i], SimplifyDim(a.dims(0)[4 + i] * topi::kWinogradTile));
+  }
+}
+
 constexpr struct {
   std::string_view row;
   void (*assume)(Assumptions&);
@@ -369,6 +387,8 @@ constexpr struct {
     {"nn.prelu", PerAxis},
     {"nn.rms_norm", PerAxes},
     {"nn.rnn", Recurrent<1>},
+    {"nn.winograd_input", WinogradInput},
+    {"nn.winograd_output", WinogradOutput},
     {"reshape", Reshape},
     {"reverse_sequence", ReverseSequence},
     {"scatter_elements", ScatterElements},

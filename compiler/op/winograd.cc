@@ -51,12 +51,12 @@ Result<ir::Type> InferInput(const ir::Call& call) {
   if (padding.size() != 4) return OpError(call, "padding: expected four integers");
   Dims out = {in[0], ir::Int64(kPlaces), ir::Int64(kPlaces), in[1], nullptr, nullptr, in[4]};
   for (size_t i = 0; i < 2; ++i) {
-    const auto extent = ir::AsConstInt(in[2 + i]);
-    const int64_t results = extent ? *extent + padding[i] + padding[2 + i] - (kPlaces - kTile) : 0;
-    if (results < 1 || padding[i] < 0 || padding[2 + i] < 0) {
-      return OpError(call, "expected constant extents of at least a window, got " + Describe(call->args[0]->type));
+    const ir::PrimExpr results = SimplifyDim(in[2 + i] + (padding[i] + padding[2 + i] - (kPlaces - kTile)));
+    if (padding[i] < 0 || padding[2 + i] < 0 || ir::AsConstInt(results).value_or(0) < 0) {
+      return OpError(call,
+                     "expected data of at least 2 x 2 elements with its padding, got " + Describe(call->args[0]->type));
     }
-    out[4 + i] = ir::Int64((results + kTile - 1) / kTile);
+    out[4 + i] = SimplifyDim(topi::WinogradTiles(results));
   }
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
   return TensorOf(std::move(out), data->dtype, data);
@@ -77,29 +77,29 @@ Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::s
 te::Tensor DefineInput(const TeArgs& args) {
   return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims());
 }
-// The transformation reads each element several times. The pattern "opaque" keeps fusion from computing a producer in
-// its place.
-Result<ir::PrimFunc> BuildInput(const ir::Call& call, const Target&) {
-  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, DefineInput));
+// The definition's tensor function, fused by a class other than that of its formula.
+template <te::Tensor (*kDefine)(const TeArgs&), FusionClass kClass>
+Result<ir::PrimFunc> BuildOfClass(const ir::Call& call, const Target&) {
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, kDefine));
   ir::PrimFuncNode copy = *function;
-  copy.attrs = copy.attrs.With("op_pattern", static_cast<int64_t>(FusionClass::kOpaque));
+  copy.attrs = copy.attrs.With("op_pattern", static_cast<int64_t>(kClass));
   return ir::Make<ir::PrimFuncNode>(std::move(copy));
 }
 
 Result<ir::Type> InferOutput(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 7));
-  const std::vector<int64_t> size = call->attrs.GetInts("size");
-  if (size.size() != 2 || !ir::IsConstInt(in[1], kPlaces) || !ir::IsConstInt(in[2], kPlaces)) {
+  INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> size, ShapeArg(call, 1));
+  if (!size || size->size() != 2 || !ir::IsConstInt(in[1], kPlaces) || !ir::IsConstInt(in[2], kPlaces)) {
     return OpError(call, "expected 6 x 6 places and a size of two extents, got " + Describe(call->args[0]->type));
   }
   for (size_t i = 0; i < 2; ++i) {
-    const auto tiles = ir::AsConstInt(in[4 + i]);
-    if (!tiles || size[i] < 0 || size[i] > *tiles * kTile) {
+    const auto tiles = ir::AsConstInt(in[4 + i]), extent = ir::AsConstInt((*size)[i]);
+    if (tiles && extent && *extent > *tiles * kTile) {
       return OpError(call, "expected a size that the tiles cover, got " + Describe(call->args[0]->type));
     }
   }
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType data, TensorArg(call, 0));
-  return TensorOf({in[0], in[3], ir::Int64(size[0]), ir::Int64(size[1]), in[6]}, data->dtype, data);
+  return TensorOf({in[0], in[3], (*size)[0], (*size)[1], in[6]}, data->dtype, data);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceOutput(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
@@ -120,24 +120,27 @@ te::Tensor DefineOutput(const TeArgs& args) { return topi::WinogradOutput(args.i
 std::vector<OpRow> WinogradOps() {
   const CaseTraits cases{.rank0 = false, .non_finite = false, .dtypes = {DataType::Float(32)}};
   std::vector<OpRow> rows;
-  rows.push_back({.name = "nn.winograd_input",
-                  .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
-                  .arg_names = {"data"},
-                  .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
-                  .fusion = FusionClass::kOpaque,
-                  .infer = InferInput,
-                  .reference = ReferenceInput,
-                  .implementations = {{"te", Always, ElementsOfResult, {}, BuildInput}},
-                  .cases = cases});
-  rows.push_back({.name = "nn.winograd_output",
-                  .summary = "an image in blocks of channels from the tiles of Winograd's products",
-                  .arg_names = {"data"},
-                  .attrs = {{"size", AttrType::kInts, {}, true}},
-                  .fusion = FusionClass::kOpaque,
-                  .infer = InferOutput,
-                  .reference = ReferenceOutput,
-                  .implementations = {TeImplementation<DefineOutput>()},
-                  .cases = cases});
+  rows.push_back(
+      {.name = "nn.winograd_input",
+       .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
+       .arg_names = {"data"},
+       .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
+       .fusion = FusionClass::kOpaque,
+       .infer = InferInput,
+       .reference = ReferenceInput,
+       // It reads each element several times: no producer is computed in its place.
+       .implementations = {{"te", Always, ElementsOfResult, {}, BuildOfClass<DefineInput, FusionClass::kOpaque>}},
+       .cases = cases});
+  rows.push_back(
+      {.name = "nn.winograd_output",
+       .summary = "an image in blocks of channels from the tiles of Winograd's products",
+       .arg_names = {"data", "size"},
+       .fusion = FusionClass::kOutFusible,
+       .infer = InferOutput,
+       .reference = ReferenceOutput,
+       // Its tiles are written as a whole: no other order of the result's elements is computed from them.
+       .implementations = {{"te", Always, ElementsOfResult, {}, BuildOfClass<DefineOutput, FusionClass::kOutFusible>}},
+       .cases = cases});
   return rows;
 }
 

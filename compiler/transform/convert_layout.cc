@@ -54,12 +54,19 @@ double Elements(const Dims& dims) {
   return count;
 }
 
-// An image in which a height and a width that are not known are those of a usual one.
+// The extent that a dim is likely to have: a symbol that of a usual image inside of a network, a formula what it is of
+// usual images' sizes.
+int64_t LikelyExtent(const ir::PrimExpr& dim) {
+  constexpr int64_t kInside = 56, kOfImage = 224;
+  if (ir::AsRef<ir::PrimVarNode>(dim) != nullptr) return kInside;
+  ir::PrimVarMap sizes;
+  for (const ir::PrimVar& symbol : ir::FreePrimVars(dim)) sizes.emplace(symbol, ir::Int64(kOfImage));
+  return ir::AsConstInt(op::SimplifyDim(ir::Substitute(dim, sizes))).value_or(kInside);
+}
+
+// An image in which a height and a width that are not known are likely ones.
 Dims LikelyDims(Dims dims) {
-  constexpr int64_t kLikelyExtent = 56;
-  for (size_t d = 2; d < dims.size(); ++d) {
-    if (!ir::AsConstInt(dims[d])) dims[d] = ir::Int64(kLikelyExtent);
-  }
+  for (size_t d = 2; d < dims.size(); ++d) dims[d] = ir::Int64(std::max<int64_t>(LikelyExtent(dims[d]), 1));
   return dims;
 }
 
@@ -268,8 +275,8 @@ class LayoutConverter {
   // ---- Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two
   // passes over memory and four times the weights.
   bool PaysWinograd(const ir::Call& call, const Candidate& best) const {
-    constexpr int64_t kFewestTiles = 12, kFewestChannels = 32;
-    constexpr double kLeastUse = 0.7;  // of the positions that tiles cover
+    constexpr int64_t kFewestTiles = 9, kFewestChannels = 32;
+    constexpr double kLeastUse = 0.55;  // of the positions that tiles cover
     if (!best.layouts[0].IsBlocked() || call->args.size() != 2) return false;
     const Dims& in = *TypedDimsOf(call->args[0]);
     const Dims& out = *TypedDimsOf(call);
@@ -277,15 +284,14 @@ class LayoutConverter {
     const auto all_one = [&](const char* attr) {
       return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
     };
-    const auto height = ir::AsConstInt(out[2]);
-    const auto width = ir::AsConstInt(out[3]);
     if (!ir::IsConstInt(weight[2], 3) || !ir::IsConstInt(weight[3], 3) || call->attrs.GetInt("groups") != 1 ||
-        !all_one("strides") || !all_one("dilation") || !height || !width) {
+        !all_one("strides") || !all_one("dilation")) {
       return false;
     }
-    const int64_t tiles = TilesOf(*height) * TilesOf(*width),
+    const int64_t height = LikelyExtent(out[2]), width = LikelyExtent(out[3]);
+    const int64_t tiles = TilesOf(height) * TilesOf(width),
                   covered = tiles * op::topi::kWinogradTile * op::topi::kWinogradTile;
-    return tiles >= kFewestTiles && static_cast<double>(*height * *width) >= kLeastUse * static_cast<double>(covered) &&
+    return tiles >= kFewestTiles && static_cast<double>(height * width) >= kLeastUse * static_cast<double>(covered) &&
            Channels(in).value_or(0) >= kFewestChannels && Channels(out).value_or(0) >= kFewestChannels;
   }
   static int64_t TilesOf(int64_t extent) { return (extent + op::topi::kWinogradTile - 1) / op::topi::kWinogradTile; }
@@ -311,9 +317,8 @@ class LayoutConverter {
     INGOT_ASSIGN_OR_RETURN(
         const Expr result_tiles,
         forms_.Reshape(products, {t[0], ir::Int64(kPlaces), ir::Int64(kPlaces), blocks, t[4], t[5], t[6]}));
-    const std::vector<int64_t> size = {*ir::AsConstInt(out[2]), *ir::AsConstInt(out[3])};
-    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit("nn.winograd_output", {result_tiles},
-                                                          {{"size", ir::AttrValue::Ints(size)}}, binding));
+    const Expr size = ir::Make<ir::ShapeExprNode>(std::vector<ir::PrimExpr>{out[2], out[3]});
+    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit("nn.winograd_output", {result_tiles, size}, {}, binding));
     forms_.Define(binding.var, result, Form::kBlocked, 0.0);
     return Status();
   }

@@ -174,7 +174,8 @@ constexpr size_t kMaxNameLength = 80;
 
 // The dims of a group's values in symbols of the group's own. A symbol that is some parameter's whole dim keeps its
 // name, and formulas of such symbols stay formulas. Any other formula of a parameter's dim, such as (h + 1) // 2 without
-// h, becomes a symbol; what members make of it are formulas of that.
+// h, becomes a symbol; what members make of it are formulas of that. A symbol that a member's result alone has is given
+// to the group as an extent.
 class GroupDims {
  public:
   void AddSymbols(const ir::Type& param) {
@@ -203,11 +204,20 @@ class GroupDims {
     }
     std::vector<ir::PrimExpr> dims;
     for (size_t d = 0; d < DimsOf(own).size(); ++d) {
-      dims.push_back(op::SimplifyDim(ir::Substitute(callee->params.back().buffer->shape[d], actual)));
+      const ir::PrimExpr& made = callee->params.back().buffer->shape[d];
+      const ir::PrimVar symbol = AsRef<ir::PrimVarNode>(made);
+      if (symbol != nullptr && !actual.contains(symbol)) actual.emplace(symbol, Extent(DimsOf(own)[d]));
+      dims.push_back(op::SimplifyDim(ir::Substitute(made, actual)));
       if (!op::DimsEqual(op::SimplifyDim(ir::Substitute(dims.back(), outside_)), DimsOf(own)[d])) return std::nullopt;
       known_.push_back({DimsOf(own)[d], dims.back()});
     }
     return WithDims(own, std::move(dims));
+  }
+
+  // The symbols that no parameter has, and what they stand for.
+  const std::vector<ir::PrimExpr>& extents() const { return extents_; }
+  const ir::PrimExpr& Outside(const ir::PrimExpr& symbol) const {
+    return outside_.at(ir::Downcast<ir::PrimVarNode>(symbol));
   }
 
  private:
@@ -233,16 +243,41 @@ class GroupDims {
 
   ir::PrimExpr OfParamDim(const ir::PrimExpr& dim) {
     if (IsBound(dim)) return ir::Substitute(dim, inside_);
-    for (const auto& [outside, inside] : known_) {
-      if (ir::StructuralEqual(outside, dim)) return inside;
-    }
+    if (const ir::PrimExpr* known = FindKnown(dim)) return *known;
     return NewSymbol(dim, "d" + std::to_string(known_.size()));
+  }
+  // What a dim of a result is that the callee takes from nothing but its result.
+  ir::PrimExpr Extent(const ir::PrimExpr& dim) {
+    if (IsBound(dim)) return ir::Substitute(dim, inside_);
+    if (const ir::PrimExpr* known = FindKnown(dim)) return *known;
+    return extents_.emplace_back(NewSymbol(dim, "e" + std::to_string(known_.size())));
+  }
+  const ir::PrimExpr* FindKnown(const ir::PrimExpr& dim) const {
+    const auto known =
+        std::ranges::find_if(known_, [&](const auto& row) { return ir::StructuralEqual(row.first, dim); });
+    return known == known_.end() ? nullptr : &known->second;
   }
 
   ir::PrimVarMap inside_;                                     // symbols that are whole dims, to the group's
   ir::PrimVarMap outside_;                                    // the group's symbols, to what they stand for
   std::vector<std::pair<ir::PrimExpr, ir::PrimExpr>> known_;  // dims outside and inside
+  std::vector<ir::PrimExpr> extents_;
 };
+
+// Gives the group its extents as a last parameter, a shape. False if its result does not have each of them as a dim,
+// from which fuse_tir's tensor function takes it.
+bool AddExtents(const GroupDims& dims, const ir::Type& result, Group& group, std::vector<ir::Var>& params) {
+  if (dims.extents().empty()) return true;
+  std::vector<ir::PrimExpr> outside;
+  for (const ir::PrimExpr& extent : dims.extents()) {
+    const auto is_extent = [&](const ir::PrimExpr& dim) { return dim.same_as(extent); };
+    if (!std::ranges::any_of(*As<ir::TensorTypeNode>(result)->dims, is_extent)) return false;
+    outside.push_back(dims.Outside(extent));
+  }
+  params.push_back(ir::Make<ir::VarNode>("extents", ir::Make<ir::ShapeTypeNode>(dims.extents())));
+  group.args.push_back(ir::Make<ir::ShapeExprNode>(std::move(outside)));
+  return true;
+}
 
 // Builds a function of the members' calls. Its parameters are the values from outside, by first use. Returns nothing if
 // the dims that members make do not follow from the parameters'.
@@ -286,6 +321,7 @@ std::optional<Group> BuildGroup(const ir::IRModule& module, const std::vector<co
     block.bindings.push_back({var, ir::Make<ir::CallNode>(std::move(value)), nullptr, member->span});
   }
   const ir::Var result = block.bindings.back().var;
+  if (!AddExtents(dims, result->type, group, params)) return std::nullopt;
   const ir::SeqExpr body = ir::Make<ir::SeqExprNode>(std::vector<ir::BindingBlock>{std::move(block)}, result);
   group.function = ir::Make<ir::FunctionNode>(std::move(params), body, result->type, /*pure=*/true, /*priv=*/true,
                                               ir::Attrs{{kPrimitiveAttr, int64_t{1}}});

@@ -1,5 +1,6 @@
 // fuse_tir
-//   Before: private "Primitive" functions hold groups of call_tir (fuse_ops).
+//   Before: private "Primitive" functions hold groups of call_tir (fuse_ops), extents of the result as their last
+//           parameter where no tensor has them.
 //   After:  each of them is one PrimFunc, and its callers call_tir it: the blocks of the members follow each other, and
 //           values between them are in buffers that the root block allocates. Nothing is inlined here; schedules do
 //           that.
@@ -138,12 +139,24 @@ ir::PrimFunc MemberFunction(const ir::IRModule& module, const ir::Binding& bindi
   return takes_tensors && takes_variables && gives_tensor ? function : nullptr;
 }
 
-// Whether a function is a group of fuse_ops: private, tensors in, one dataflow block of calls, the last one is the
-// result.
+// Whether the parameter is a shape of symbols that are dims of the group's result.
+bool IsExtents(const ir::Type& param, const ir::Type& result) {
+  const auto* shape = As<ir::ShapeTypeNode>(param);
+  if (shape == nullptr || !shape->dims || !HasKnownShape(result)) return false;
+  const auto& dims = *As<ir::TensorTypeNode>(result)->dims;
+  return std::ranges::all_of(*shape->dims, [&](const PrimExpr& extent) {
+    return AsRef<ir::PrimVarNode>(extent) != nullptr &&
+           std::ranges::any_of(dims, [&](const PrimExpr& dim) { return dim.same_as(extent); });
+  });
+}
+
+// Whether a function is a group of fuse_ops: private, tensors and perhaps extents in, one dataflow block of calls, the
+// last one is the result.
 bool IsGroup(const ir::IRModule& module, const ir::Function& group) {
   if (!group->is_private || group->body->blocks.size() != 1 || !group->body->blocks[0].is_dataflow) return false;
   for (const ir::Var& param : group->params) {
-    if (!HasKnownShape(param->type)) return false;
+    const bool is_last = &param == &group->params.back();
+    if (!HasKnownShape(param->type) && !(is_last && IsExtents(param->type, group->body->type))) return false;
   }
   const std::vector<ir::Binding>& bindings = group->body->blocks[0].bindings;
   for (const ir::Binding& binding : bindings) {
@@ -160,6 +173,7 @@ ir::PrimFunc MergeGroup(const ir::IRModule& module, const ir::Function& group) {
     params.push_back({ir::MakePrimVar(buffer->name + "_handle", DataType::Handle()), buffer});
   };
   for (const ir::Var& param : group->params) {
+    if (As<ir::TensorTypeNode>(param->type) == nullptr) continue;  // extents: the result's buffer has them
     const Buffer buffer = buffers[param] = BufferOf(param->name, param->type);
     add_param(buffer);
   }
@@ -206,7 +220,9 @@ class CallRewriter : public ir::ExprMutator {
   Expr Mutate(const ir::Call& call) override {
     const ir::GlobalVar callee = AsRef<ir::GlobalVarNode>(call->callee);
     if (callee == nullptr || !merged_.contains(callee.get())) return call;
-    ir::CallNode rewritten = *op::MakeCallTIR(callee, call->args, {call->type});
+    std::vector<Expr> tensors = call->args;
+    std::erase_if(tensors, [](const Expr& arg) { return As<ir::ShapeExprNode>(arg) != nullptr; });
+    ir::CallNode rewritten = *op::MakeCallTIR(callee, std::move(tensors), {call->type});
     rewritten.span = call->span;
     return ir::Make<ir::CallNode>(std::move(rewritten));
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/topi/reduction.h"
 #include "compiler/op/topi/transform.h"
@@ -22,7 +23,10 @@ te::Tensor PadWindows(const te::Tensor& data, const std::vector<int64_t>& taps, 
     const PrimExpr reach = (out[2 + i] - 1) * window.strides[i] + ((taps[i] - 1) * window.dilation[i] + 1);
     const PrimExpr missing = SimplifyDim(reach - data.shape()[2 + i] - window.padding[i]);
     const auto behind = ir::AsConstInt(missing);
-    after[2 + i] = behind ? std::max<int64_t>(*behind, 0) : window.padding[2 + i] + window.strides[i] - 1;
+    const int64_t padding = window.padding[2 + i];
+    // Only in ceil mode may the last window reach beyond the padding, by less than a stride.
+    const bool is_inside = behind || arith::Analyzer().ProveLessEqual(missing, ir::Int64(padding));
+    after[2 + i] = behind ? std::max<int64_t>(*behind, 0) : is_inside ? padding : padding + window.strides[i] - 1;
   }
   const auto is_zero = [](int64_t width) { return width == 0; };
   if (std::ranges::all_of(before, is_zero) && std::ranges::all_of(after, is_zero)) return data;

@@ -78,6 +78,17 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
                const PrimExpr& value, std::string name) {
   Shape shape;
   for (size_t i = 0; i < before.size(); ++i) shape.push_back(SimplifyDim(x.shape()[i] + (before[i] + after[i])));
+  return Pad(x, before, std::move(shape), value, std::move(name));
+}
+
+te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, Shape shape, const PrimExpr& value,
+               std::string name) {
+  std::vector<PrimExpr> ends;  // of the data in the result; null where the result ends there or before
+  for (size_t i = 0; i < before.size(); ++i) {
+    const PrimExpr end = SimplifyDim(x.shape()[i] + before[i]);
+    const auto after = ir::AsConstInt(SimplifyDim(shape[i] - end));
+    ends.push_back(after && *after <= 0 ? nullptr : end);
+  }
   return te::Compute(
       std::move(shape),
       [&](const te::Indices& out) {
@@ -89,7 +100,7 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const st
         for (size_t i = 0; i < out.size(); ++i) {
           index.push_back(out[i] - before[i]);
           if (before[i] > 0) require(ir::Int64(before[i]) <= out[i]);
-          if (after[i] > 0) require(out[i] < SimplifyDim(x.shape()[i] + before[i]));
+          if (ends[i] != nullptr) require(out[i] < ends[i]);
         }
         return inside == nullptr ? x(index) : ir::IfThenElse(inside, x(index), value);
       },

@@ -19,6 +19,9 @@ te::Tensor StridedSlice(const te::Tensor& x, const Shape& begin, const std::vect
 // x surrounded by value; the stage reads x only where it lies inside.
 te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                const PrimExpr& value, std::string name = "PadInput");
+// The same, of a result whose shape is given; what it has behind the data is padding, too.
+te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, Shape shape, const PrimExpr& value,
+               std::string name);
 // How a place outside of the axis is read: kReflect mirrors at the ends without repeating them (again and again where
 // the image is too short), kReplicate repeats the end, kCircular continues from the other end.
 enum class PadMode : uint8_t { kConstant, kReflect, kReplicate, kCircular };

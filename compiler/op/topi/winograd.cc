@@ -37,15 +37,19 @@ PrimExpr CombineByRow(const std::array<std::array<double, n>, rows>& matrix, con
 
 }  // namespace
 
+PrimExpr WinogradTiles(const PrimExpr& extent) {
+  return ir::FloorDiv(extent + (kWinogradTile - 1), ir::Int64(kWinogradTile));
+}
+
 te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape) {
-  std::vector<int64_t> before(5, 0), after(5, 0);
+  std::vector<int64_t> before(5, 0);
+  Shape padded_shape = data.shape();
   for (size_t i = 0; i < 2; ++i) {
     before[2 + i] = padding[i];
-    const PrimExpr reach = shape[4 + i] * kWinogradTile + (kWinogradPlaces - kWinogradTile);
-    after[2 + i] = *ir::AsConstInt(SimplifyDim(reach - data.shape()[2 + i] - padding[i]));
+    padded_shape[2 + i] = SimplifyDim(shape[4 + i] * kWinogradTile + (kWinogradPlaces - kWinogradTile));
   }
   const DataType dtype = data.dtype();
-  const te::Tensor padded = Pad(data, before, after, ir::MakeConst(dtype, 0), "pad_temp");
+  const te::Tensor padded = Pad(data, before, std::move(padded_shape), ir::MakeConst(dtype, 0), "pad_temp");
   return te::Compute(std::move(shape),
                      [&](const te::Indices& i) {
                        return CombineByRow(kWinogradInput, i[2], dtype, [&](int64_t x) {

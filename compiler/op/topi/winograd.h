@@ -34,6 +34,8 @@ inline constexpr std::array<std::array<double, 3>, 6> kWinogradKernel = {{{1.0 /
 inline constexpr std::array<std::array<double, 6>, 4> kWinogradOutput = {
     {{1, 1, 1, 1, 1, 0}, {0, 1, -1, 2, -2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, -1, 8, -8, 1}}};  // A^T
 
+// How many tiles cover an extent of the result.
+PrimExpr WinogradTiles(const PrimExpr& extent);
 // data [n, blocks, h, w, block] -> [n, 6, 6, blocks, tiles of h, tiles of w, block]; padding is [top, left, ...].
 te::Tensor WinogradInput(const te::Tensor& data, const std::vector<int64_t>& padding, Shape shape);
 // data [n, 6, 6, blocks, tiles of h, tiles of w, block] -> [n, blocks, h, w, block].

@@ -186,7 +186,7 @@ struct ConvTile {
 };
 
 // Cuts x, around `blocks` and v, into tiles: of nearly equal width, or, where the width is symbolic, of `most` columns
-// and then of half as many each time.
+// and then of half as many, rounded up, each time.
 std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<int64_t> width, int64_t most) {
   std::vector<ConvTile> result;
   const auto add = [&](BlockRV block, LoopRV row, int64_t columns) {
@@ -198,7 +198,7 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
     result.push_back(tile);
   };
   if (!width) {
-    for (int64_t columns = most; columns >= 1; columns /= 2) {
+    for (int64_t columns = most, last = 0; columns != last; last = columns, columns = (columns + 1) / 2) {
       const Schedule::Parts parts = s.LoopPartition(x, columns);
       if (!s.IsVoid(parts.main)) add(out, parts.main, columns);
       if (s.IsVoid(parts.tail)) break;
@@ -339,7 +339,7 @@ class ConvNest {
     whole.width = columns;
     if (by_columns && !columns) return CutColumns(whole);
     const int64_t along = by_columns ? *columns : LikelyExtent(site_, kY);
-    const int64_t strip = !rows                ? kRowsOfSymbolicStrip
+    const int64_t strip = !rows                ? RowsOfSymbolicStrip()
                           : window_.broadcasts ? ChooseStrip(along, blocks_, window_, target_)
                                                : ChooseShortStrip(along, window_, target_);
     num_strips_ = along / strip;
@@ -386,6 +386,12 @@ class ConvNest {
       result.push_back(tail);
     }
     return result;
+  }
+
+  // Weights that leave the second-level cache are read by each strip again: then strips are taller.
+  int64_t RowsOfSymbolicStrip() const {
+    constexpr int64_t kRows = 4, kRowsOfLargeWeights = 16;
+    return window_.weight_bytes > target_.l2_bytes / 4 ? kRowsOfLargeWeights : kRows;
   }
 
   // Whole tiles whose input stays in half of the second-level cache.
@@ -446,8 +452,6 @@ class ConvNest {
     erase_if(order, IsVoidLoop);
     s_.Reorder(order);
   }
-
-  static constexpr int64_t kRowsOfSymbolicStrip = 4;
 
   Schedule& s_;
   const BlockSite& site_;

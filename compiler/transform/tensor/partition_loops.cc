@@ -22,7 +22,8 @@ using schedule::InnerVar;
 
 namespace {
 
-// A body with more statements is not copied for the sake of a condition.
+// A body with more statements is not copied for the sake of a condition. It may still lose one that fails in all
+// iterations but the first ones.
 constexpr int kMaxCopiedStatements = 64;
 // Smaller buffers are copied with the body: they are kept in registers, which accesses from several loops would
 // prevent.
@@ -122,6 +123,20 @@ class LargeBufferHoister : public StmtMutator {
   }
 };
 
+// Whether the statement stores, checks or calls anything. An empty statement evaluates a constant.
+bool HasEffects(const Stmt& stmt) {
+  struct Finder : StmtVisitor {
+    using StmtVisitor::Visit;
+    void Visit(const BufferStoreNode&) override { found = true; }
+    void Visit(const EvaluateNode& node) override { found |= !AsConstInt(node.value); }
+    void Visit(const AssertStmtNode&) override { found = true; }
+    bool found = false;
+  };
+  Finder finder;
+  finder.VisitStmt(stmt);
+  return finder.found;
+}
+
 // The iterations [low, high) of a loop in which a comparison holds; an absent bound is the loop's own.
 struct Held {
   std::optional<PrimExpr> low, high;
@@ -143,12 +158,12 @@ class LoopPartitioner : public StmtMutator {
     if (node->for_kind != ForKind::kSerial) return mutated;
     GuardCollector collector;
     collector.VisitStmt(node->body);
-    if (collector.guards.empty() || collector.statements > kMaxCopiedStatements) return mutated;
-    return Partition(*node, collector.guards);
+    if (collector.guards.empty()) return mutated;
+    return Partition(*node, collector.guards, collector.statements <= kMaxCopiedStatements);
   }
 
  private:
-  Stmt Partition(const ForNode& loop, const std::vector<Guard>& guards) {
+  Stmt Partition(const ForNode& loop, const std::vector<Guard>& guards, bool may_copy) {
     std::unordered_set<const PrimExprNode*> held, kept;
     std::vector<std::optional<Held>> ranges;
     for (const Guard& guard : guards) {  // one node may guard several places, under different inner loops
@@ -175,10 +190,12 @@ class LoopPartitioner : public StmtMutator {
     const Stmt body = hoister.MutateStmt(loop.body);
     const Stmt middle = ComparisonReplacer(held, true).MutateStmt(body);
     const Stmt after = shared ? ComparisonReplacer(held, false).MutateStmt(body) : body;
+    const bool ends_there = !HasEffects(after);
+    if (!may_copy && !(ends_there && analyzer_.ProveLessEqual(first, Int64(0)))) return Make<ForNode>(loop);
     std::vector<Stmt> parts;
     AddPart(parts, loop, body, Int64(0), first);
     AddPart(parts, loop, middle, first, last);
-    AddPart(parts, loop, after, last, loop.extent);
+    if (!ends_there) AddPart(parts, loop, after, last, loop.extent);
     Stmt whole = MakeSeq(std::move(parts));
     for (const Buffer& buffer : hoister.buffers) whole = Make<AllocateNode>(buffer, std::move(whole));
     return whole;

@@ -262,9 +262,9 @@ void WinogradCases(CaseBuilder& b) {
   b.Add("nn.winograd_input", "rest", {Data(kF32, {2, 1, 7, 9, 16})}, {{"padding", Ints({0, 2, 1, 0})}});
   b.Add("nn.winograd_input", "wide_rows", {Data(kF32, {1, 1, 10, 109, 16})}, {{"padding", Ints({1, 1, 1, 1})}});
   b.Add("nn.winograd_input", "empty", {Data(kF32, {0, 1, 8, 8, 16})}, {});
-  b.Add("nn.winograd_output", "whole_tiles", {Data(kF32, {1, 6, 6, 2, 2, 3, 16})}, {{"size", Ints({8, 12})}});
-  b.Add("nn.winograd_output", "rest", {Data(kF32, {4, 6, 6, 1, 2, 3, 16})}, {{"size", Ints({6, 11})}});
-  b.Add("nn.winograd_output", "empty", {Data(kF32, {0, 6, 6, 1, 1, 1, 16})}, {{"size", Ints({4, 4})}});
+  b.Add("nn.winograd_output", "whole_tiles", {Data(kF32, {1, 6, 6, 2, 2, 3, 16})}, {}, Then({ShapeOf({8, 12})}));
+  b.Add("nn.winograd_output", "rest", {Data(kF32, {4, 6, 6, 1, 2, 3, 16})}, {}, Then({ShapeOf({6, 11})}));
+  b.Add("nn.winograd_output", "empty", {Data(kF32, {0, 6, 6, 1, 1, 1, 16})}, {}, Then({ShapeOf({4, 4})}));
 }
 
 AttrValue Floats(const std::vector<double>& values) {

@@ -2,13 +2,18 @@
 // the original does, for both register files.
 #include "compiler/schedule/default_schedule.h"
 
+#include <fstream>
+#include <sstream>
+
 #include "compiler/ir/verify_prim_func.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "doctest/doctest.h"
 #include "tests/compiler/schedule/functions.h"
 #include "tests/compiler/schedule/narrowed.h"
+#include "tests/golden.h"
 
 namespace ingot::schedule {
 namespace {
@@ -118,6 +123,45 @@ TEST_CASE("default schedule: functions without a schedule lower as they are") {
     const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(c.function, BothTargets()[0]);
     REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
     CheckEqual(c, *lowered, true, "lowered");
+  }
+}
+
+// The rows of a symbolic height come in strips, whose last one is shorter: that is the extent of the strip's loop, and
+// no condition inside of the reduction.
+TEST_CASE("default schedule: no condition stands in the reduction of a convolution of symbolic height and width") {
+  std::ifstream file(golden::TestDirectory() + "/golden/schedule/default-conv-symbolic-x86-64-v3-trace.txt");
+  std::stringstream stream;
+  stream << file.rdbuf();
+  const std::string text = stream.str();
+  const size_t begin = text.find('\n') + 1;
+  const Result<ir::IRModule> module = script::ParseModule(text.substr(begin, text.find("# EXPECT") - begin), "conv.py");
+  REQUIRE_MESSAGE(module.ok(), module.status().message());
+  struct Finder : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::IfStmtNode& node) override {
+      ++depth;
+      ir::StmtVisitor::Visit(node);
+      --depth;
+    }
+    void Visit(const ir::BufferStoreNode& store) override {
+      const auto* sum = ir::As<ir::BinaryNode>(store.value);
+      const auto* old = sum != nullptr ? ir::As<ir::BufferLoadNode>(sum->a) : nullptr;
+      if (old == nullptr || !old->buffer.same_as(store.buffer)) return;
+      ++sums;
+      guarded += depth > 0 ? 1 : 0;
+    }
+    int depth = 0, sums = 0, guarded = 0;
+  };
+  for (const Target& target : BothTargets()) {
+    const ir::PrimFunc function = module->FindPrimFunc(module->functions()[0].var->name);
+    const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(function, target);
+    REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+    const Result<ir::PrimFunc> lowered = transform::LowerPrimFunc(scheduled->function, target);
+    REQUIRE_MESSAGE(lowered.ok(), lowered.status().message());
+    Finder finder;
+    finder.VisitStmt((*lowered)->body);
+    CHECK(finder.sums > 1);
+    CHECK(finder.guarded == 0);
   }
 }
 
