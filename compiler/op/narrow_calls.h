@@ -1,6 +1,6 @@
 // Calls of very many tensors. A kernel takes a limited number of them (vm::kMaxKernelParams), and takes long to compile
-// when there are many: NarrowCall turns a call of any number of tensors into calls of at most
-// kMaxTensorsOfCall where the operator can be computed from intermediate results.
+// when there are many, or when their dims have many symbols: NarrowCall turns a call of any number of tensors into calls
+// of at most kMaxTensorsOfCall where the operator can be computed from intermediate results.
 #pragma once
 
 #include <functional>

@@ -1,17 +1,17 @@
 // name_long_dims
 //   Before: parameters of tensor functions may have dims that are long formulas of symbols.
-//   After:  a dim whose formula would take more than half of the steps that a formula of the file has is a symbol, which
-//           the parameter's shape binds; the formula is replaced by it in the whole function. Callers compute its value
+//   After:  a dim whose formula would take more than about half of the steps that a formula of the file has is a symbol,
+//           which the parameter's shape binds, and so are the extents that were this formula. Callers compute its value
 //           from their argument's type, in as many formulas as it takes.
 //   Last, because fusion compares the formulas.
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "compiler/codegen/dim_code_lowering.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/passes.h"
+#include "runtime/dim_code.h"
 
 namespace ingot::transform {
 
@@ -20,50 +20,73 @@ namespace {
 using ir::Buffer;
 using ir::PrimExpr;
 
+// Whether the formula has more nodes than this. Each takes a step, or a few.
 bool IsLongDim(const PrimExpr& dim) {
-  const std::vector<ir::PrimVar> vars = ir::FreePrimVars(dim);
-  const Result<DimCode> code = codegen::LowerToDimCode(dim, vars);
-  return !code.ok() || code->steps().size() > DimCode::kMaxSteps / 2;
+  constexpr int kMostNodes = DimCode::kMaxSteps / 2;
+  struct Counter : ir::PrimVisitor {
+    void VisitPrim(const PrimExpr& expr) override {
+      if (++count <= kMostNodes) ir::PrimVisitor::VisitPrim(expr);
+    }
+    int count = 0;
+  };
+  Counter counter;
+  counter.VisitPrim(dim);
+  return counter.count > kMostNodes;
 }
 
-// Replaces formulas by their symbols.
+// Replaces formulas by their symbols where they are extents: of buffers, loops and iteration variables.
 class DimNamer : public ir::StmtMutator {
  public:
   void Name(const PrimExpr& dim) {
-    if (FindSymbol(dim) != nullptr) return;
+    if (!SymbolOr(dim).same_as(dim)) return;
     const ir::PrimVar symbol = ir::MakePrimVar("dim" + std::to_string(num_symbols_++), dim->dtype);
     symbols_.emplace(ir::IdentityHash(dim), std::pair(dim, symbol));
   }
   bool empty() const { return symbols_.empty(); }
 
-  PrimExpr MutatePrim(const PrimExpr& expr) override {
-    if (const PrimExpr symbol = FindSymbol(expr)) return symbol;
-    return StmtMutator::MutatePrim(expr);
-  }
   Buffer MutateBuffer(const Buffer& buffer) override {
     const auto [it, is_new] = buffers_.try_emplace(buffer, buffer);
     if (!is_new) return it->second;
     ir::BufferNode copy = *buffer;
     bool is_changed = false;
-    const auto mutate = [&](PrimExpr& expr) {
-      if (expr == nullptr) return;
-      PrimExpr mutated = MutatePrim(expr);
-      is_changed |= !mutated.same_as(expr);
-      expr = std::move(mutated);
-    };
-    for (PrimExpr& dim : copy.shape) mutate(dim);
-    for (PrimExpr& stride : copy.strides) mutate(stride);
-    mutate(copy.elem_offset);
+    for (PrimExpr& dim : copy.shape) {
+      const PrimExpr named = SymbolOr(dim);
+      is_changed |= !named.same_as(dim);
+      dim = named;
+    }
     return is_changed ? buffers_[buffer] = ir::Make<ir::BufferNode>(std::move(copy)) : buffer;
   }
 
- private:
-  PrimExpr FindSymbol(const PrimExpr& expr) const {
-    const auto [begin, end] = symbols_.equal_range(ir::IdentityHash(expr));
-    for (auto it = begin; it != end; ++it) {
-      if (ir::StructuralEqual(it->second.first, expr)) return it->second.second;
+ protected:
+  using StmtMutator::Mutate;
+  ir::Stmt Mutate(const ir::Ref<ir::ForNode>& loop) override {
+    const ir::Stmt mutated = StmtMutator::Mutate(loop);
+    const PrimExpr extent = SymbolOr(loop->extent);
+    if (extent.same_as(loop->extent)) return mutated;
+    ir::ForNode copy = *ir::As<ir::ForNode>(mutated);
+    copy.extent = extent;
+    return ir::Make<ir::ForNode>(std::move(copy));
+  }
+  ir::Stmt Mutate(const ir::Block& block) override {
+    ir::BlockNode copy = *ir::As<ir::BlockNode>(StmtMutator::Mutate(block));
+    for (ir::IterVar& iter : copy.iter_vars) {
+      const PrimExpr extent = SymbolOr(iter->domain.extent);
+      if (extent.same_as(iter->domain.extent)) continue;
+      ir::IterVarNode named = *iter;
+      named.domain.extent = extent;
+      iter = ir::Make<ir::IterVarNode>(std::move(named));
     }
-    return nullptr;
+    return ir::Make<ir::BlockNode>(std::move(copy));
+  }
+
+ private:
+  PrimExpr SymbolOr(const PrimExpr& extent) const {
+    if (!IsLongDim(extent)) return extent;
+    const auto [begin, end] = symbols_.equal_range(ir::IdentityHash(extent));
+    for (auto it = begin; it != end; ++it) {
+      if (ir::StructuralEqual(it->second.first, extent)) return it->second.second;
+    }
+    return extent;
   }
 
   std::unordered_multimap<uint64_t, std::pair<PrimExpr, ir::PrimVar>> symbols_;  // by the formula's hash

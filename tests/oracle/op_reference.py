@@ -701,7 +701,7 @@ def winograd_output(c, x):
     """The way back, cut to the size."""
     y = np.einsum("ay,bx,nyxCijc->nCiajbc", WINOGRAD_OUTPUT, WINOGRAD_OUTPUT, x[0].astype(np.float64))
     n, blocks, rows, _, columns, _, inner = y.shape
-    h, w = c["attrs"]["size"]
+    h, w = c["outputs"][0]["dims"][2:4]
     return y.reshape(n, blocks, 4 * rows, 4 * columns, inner)[:, :, :h, :w]
 
 
