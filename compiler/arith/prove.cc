@@ -195,7 +195,8 @@ bool Analyzer::ProveByRange(const LinearSum& sum, int depth, int& budget) {
   return total.has_value() && ProveNonNegative(*total, depth - 1, budget);
 }
 
-// c*(x // c) lies in [x - c + 1, x], x % n below n; a minimum is one of its operands and at most each of them.
+// c*(x // c) lies in [x - c + 1, x]; a whole number t is at least x // c where t*c + c - 1 is at least x; x % n is
+// below n; a minimum is one of its operands and at most each of them.
 bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
   for (const LinearTerm& term : sum.terms) {
     const auto* node = term.only_factor() ? As<BinaryNode>(*term.only_factor()) : nullptr;
@@ -229,7 +230,7 @@ bool Analyzer::ProveByAtom(const LinearSum& sum, int depth, int& budget) {
     if (!divisor || *divisor <= 0) continue;
     auto total = Scale(*without, *divisor);
     if (total.has_value()) total = AddScaled(*total, Canonical(node->a), term.coefficient);
-    if (total.has_value() && term.coefficient > 0) {
+    if (total.has_value() && term.coefficient >= -1) {  // t - x // c >= 0 exactly where x <= t*c + c - 1
       total = AddScaled(*total, LinearSum::Constant(sum.dtype, *divisor - 1), -term.coefficient);
     }
     if (total.has_value() && ProveNonNegative(*total, depth - 1, budget)) return true;

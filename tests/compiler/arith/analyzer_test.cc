@@ -125,6 +125,18 @@ TEST_CASE_FIXTURE(Fixture, "the tail of a split loop stays inside") {
   CHECK(analyzer.Bounds(t).max == 13);
 }
 
+TEST_CASE_FIXTURE(Fixture, "parts of a fused loop stay inside") {
+  // for f in n * ((m + 3) // 4) * 3, fused of loops over n, over strips of four of m, and over 3
+  const PrimVar f = MakePrimVar("f"), m = MakePrimVar("m");
+  const PrimExpr strips = FloorDiv(m + 3, Int64(4));
+  analyzer.Bind(f, {Int64(0), n * strips * 3});
+  CHECK(analyzer.ProveLess(FloorDiv(f, Int64(3)), n * strips));
+  CHECK_FALSE(analyzer.ProveLess(FloorDiv(f, Int64(3)) + 1, n * strips));
+  CHECK_FALSE(analyzer.ProveLess(FloorDiv(f, Int64(2)), n * strips));
+  CHECK(analyzer.ProveLess(FloorDiv(FloorDiv(f, Int64(3)), strips), n));
+  CHECK_FALSE(analyzer.ProveLess(FloorDiv(FloorDiv(f, Int64(2)), strips), n));
+}
+
 TEST_CASE_FIXTURE(Fixture, "assumptions count") {
   CHECK_FALSE(analyzer.Prove(x * 2 < n));
   analyzer.Assume(ir::And(x * 2 + 3 < n, x >= Int64(2)));
