@@ -4,7 +4,9 @@
 #include <llvm/Analysis/Loads.h>
 #include <llvm/Analysis/ValueTracking.h>
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -71,11 +73,14 @@ void MemoryAccess::StoreAt(const Address& address, llvm::Value* offset, llvm::Va
   scopes_.Annotate(b_.CreateAlignedStore(value, pointer, ElementAlignment(dtype)), address.storage.alias_scope);
 }
 
+bool MemoryAccess::IsLocal(const Address& address) {
+  return llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(address.storage.base));
+}
+
 bool MemoryAccess::IsInLocal(const Address& address, DataType dtype) {
-  if (!address.contiguous) return false;
+  if (!address.contiguous || !IsLocal(address)) return false;
   const llvm::Value* pointer = ElementPointer(address, dtype, address.offset);
-  return llvm::isa<llvm::AllocaInst>(llvm::getUnderlyingObject(pointer)) &&
-         llvm::isDereferenceablePointer(pointer, numeric_.MemoryType(dtype),
+  return llvm::isDereferenceablePointer(pointer, numeric_.MemoryType(dtype),
                                         b_.GetInsertBlock()->getModule()->getDataLayout());
 }
 
@@ -135,7 +140,38 @@ void MemoryAccess::StoreFirstLanes(const Address& address, llvm::Value* value, D
   b_.SetInsertPoint(done);
 }
 
+// Elements a few steps apart: whole vectors of all elements from the first one to the last one, of which the lanes are
+// chosen. Every element between belongs to the buffer, since the first and the last do.
+llvm::Value* MemoryAccess::LoadStrided(const Address& address, int64_t stride, DataType dtype) {
+  const int64_t lanes = dtype.lanes, last = (lanes - 1) * stride;
+  llvm::Value* all = nullptr;
+  std::vector<int64_t> places;  // of the elements of `all`, from the first lane's on
+  for (int64_t k = 0; k < stride; ++k) {
+    const int64_t begin = std::min(k * lanes, last + 1 - lanes);
+    llvm::Value* part =
+        LoadAt(address, b_.CreateNSWAdd(address.offset, b_.getInt64(static_cast<uint64_t>(begin))), dtype);
+    for (int64_t lane = 0; lane < lanes; ++lane) places.push_back(begin + lane);
+    if (all == nullptr) {
+      all = part;
+      continue;
+    }
+    // Both operands of a shuffle have the same type.
+    std::vector<int> widened(static_cast<size_t>(k * lanes), llvm::PoisonMaskElem);
+    std::vector<int> joined(static_cast<size_t>((k + 1) * lanes));
+    std::iota(widened.begin(), widened.begin() + lanes, 0);
+    if (k > 1) part = b_.CreateShuffleVector(part, widened);
+    std::iota(joined.begin(), joined.end(), 0);
+    all = b_.CreateShuffleVector(all, part, joined);
+  }
+  std::vector<int> chosen;
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    chosen.push_back(static_cast<int>(std::ranges::find(places, lane * stride) - places.begin()));
+  }
+  return b_.CreateShuffleVector(all, chosen);
+}
+
 llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
+  constexpr int64_t kMostStride = 4;
   const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
   const bool is_splat = stride != nullptr && stride->isZero();
   llvm::Value* value = nullptr;
@@ -146,6 +182,9 @@ llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
     value = LoadAt(address, address.offset, dtype);
   } else if (is_splat) {
     value = numeric_.Broadcast(LoadAt(address, address.offset, dtype.element_of()), dtype.lanes);
+  } else if (stride != nullptr && stride->getSExtValue() > 1 && stride->getSExtValue() <= kMostStride &&
+             !IsLocal(address)) {
+    value = LoadStrided(address, stride->getSExtValue(), dtype);
   } else {
     value = llvm::PoisonValue::get(numeric_.MemoryType(dtype));
     for (int lane = 0; lane < dtype.lanes; ++lane) {

@@ -60,7 +60,9 @@ class MemoryAccess {
   void Store(const Address& address, llvm::Value* value, DataType dtype);
 
  private:
-  bool IsMasked(int lanes) const;  // whether accesses of so many lanes are masked
+  bool IsMasked(int lanes) const;               // whether accesses of so many lanes are masked
+  static bool IsLocal(const Address& address);  // in an array that a task has for itself
+  llvm::Value* LoadStrided(const Address& address, int64_t stride, DataType dtype);
   // Whether the vector lies in a local array of known size, which a task has for itself. All lanes are read and written
   // there, so that the array can become registers.
   bool IsInLocal(const Address& address, DataType dtype);

@@ -100,8 +100,21 @@ LoopRV FuseAll(Schedule& s, const HandleList<InnerLoop>& loops, size_t begin, si
   return fused.empty() ? LoopRV{} : fused.size() > 1 ? s.Fuse(fused) : fused[0];
 }
 
-// Schedules one nest, from its loop at position `first` inwards: the last loops run in vectors. `parallel`: no loop
-// outside is parallel, so the nest's own may be.
+bool HasConstantExtents(const BlockSite& site, const std::vector<int>& run) {
+  return std::ranges::all_of(run, [&](int iter) { return ConstantExtent(*site.block().iter_vars[iter]).has_value(); });
+}
+
+// Whether a run has so few elements that finding its place by divisions would take longer than computing them.
+bool IsShortRun(const BlockSite& site, const std::vector<int>& run) {
+  constexpr int64_t kShort = 256;
+  int64_t elements = 1;
+  for (int iter : run) elements *= std::min(ConstantExtent(*site.block().iter_vars[iter]).value_or(kShort), kShort);
+  return elements < kShort;
+}
+
+// Schedules one nest, from its loop at position `first` inwards: the last loops run in vectors. The loops around them
+// are fused, but for those of the next run where their extents are symbols: the places in a fused loop are quotients,
+// whose divisors are then not constant. `parallel`: no loop outside is parallel, so the nest's own may be.
 void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const Target& target) {
   const HandleList<InnerLoop> loops = LoopsAround(s, block);
   if (loops.size() <= first) return;
@@ -116,9 +129,19 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
   const size_t inner_begin = loops.size() - runs.back().size();
   const VectorShape shape =
       ReadsUnderCondition(site) ? VectorShape{ChooseVectors(site, target).lanes, 1} : ChooseVectors(site, target);
-  const LoopRV rows = FuseAll(s, loops, first, inner_begin);
+  const bool is_split =
+      runs.size() > 1 && IsShortRun(site, runs.back()) && !HasConstantExtents(site, *(runs.end() - 2));
+  const size_t rows_end = inner_begin - (is_split ? (runs.end() - 2)->size() : 0);
+  LoopRV rows = FuseAll(s, loops, first, rows_end);
+  const LoopRV middle = FuseAll(s, loops, rows_end, inner_begin);
   const LoopRV inner = FuseAll(s, loops, inner_begin, loops.size());
-  const int64_t row_cost = element_cost * KnownExtent(s, inner);
+  int64_t row_cost = element_cost * KnownExtent(s, inner);
+  if (is_split && parallel) {
+    const int64_t chunk = std::max<int64_t>(kMinTaskCost / row_cost, 1);
+    const LoopRV chunks = s.Split(middle, {kRest, chunk})[0];
+    rows = s.IsVoid(rows) ? chunks : s.Fuse({rows, chunks});
+    row_cost *= chunk;
+  }
   const bool has_rows = !s.IsVoid(rows) && !IsConstInt(s.Loop(rows).loop->extent, 1);
   const LoopRV tiles = VectorizeRun(s, inner, shape);
   if (!parallel) return;
