@@ -1,9 +1,9 @@
 // Element-wise stages: each element is computed from elements at computable places. Stages that cost nothing, or that
 // only element-wise stages read, are inlined, so that a fused group is one pass over memory, but for tables of values
-// that many elements need. The other stages run in
-// vectors along the last axes through which every access moves by constant steps, fused into one loop: all axes where
-// tensors have one shape, the pixels of a channel where an operand is given per channel. Where elements come from
-// different places (padding, concatenation), the loops are cut there first, so that each part is a plain copy of runs.
+// that many elements need. The other stages run in vectors along the last axes through which every access moves by
+// constant steps, fused into one loop: all axes where tensors have one shape, the pixels of a channel where an operand
+// is given per channel. Where elements come from different places (padding, concatenation), the loops are cut there
+// first, so that each part is a plain copy of runs.
 #include <algorithm>
 
 #include "compiler/schedule/rules/contiguity.h"
