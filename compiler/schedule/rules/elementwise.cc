@@ -137,7 +137,7 @@ void ScheduleNest(Schedule& s, BlockRV block, size_t first, bool parallel, const
   const LoopRV inner = FuseAll(s, loops, inner_begin, loops.size());
   int64_t row_cost = element_cost * KnownExtent(s, inner);
   if (is_split && parallel) {
-    const int64_t chunk = std::max<int64_t>(kMinTaskCost / row_cost, 1);
+    const int64_t chunk = kMinTaskCost / std::clamp<int64_t>(row_cost, 1, kMinTaskCost);
     const LoopRV chunks = s.Split(middle, {kRest, chunk})[0];
     rows = s.IsVoid(rows) ? chunks : s.Fuse({rows, chunks});
     row_cost *= chunk;

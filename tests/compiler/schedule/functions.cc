@@ -321,6 +321,7 @@ std::vector<Case> AllCases() {
        1,
        {{{3, 31}, {3, 31}, {3, 20}}, {{3, 1}, {3, 1}, {3, 20}}}},
       {"scale of channels", ScaleOfChannels(N(), c(7), c(7)), 1, {{{3, 7, 7}, {3, 1, 1}, {3, 7, 7}}}},
+      {"scale of empty channels", ScaleOfChannels(N(), c(7), c(0)), 1, {{{3, 7, 0}, {3, 1, 1}, {3, 7, 0}}}},
       {"add, all axes one", AddAll(c(5), c(7), c(9)), 1, {{{5, 7, 9}, {5, 7, 9}, {5, 7, 9}}}},
       {"concat", ConcatRelu(c(2), c(5), c(3), c(7)), 1, {{{2, 5, 7}, {2, 3, 7}, {2, 8, 7}}}},
       {"mean of pixels", MeanOfPixels(c(6), c(7), c(7)), 1, {{{6, 7, 7}, {6}}}},
