@@ -344,7 +344,7 @@ llvm::Value* ExprEmitter::EmitMaskedValue(const ir::PrimCallNode& call) {
   llvm::Value* other = Emit(call.args[2]);
   if (status_.failed()) return numeric_.Placeholder(call.dtype);
   const LaneMask outer = memory_.mask();
-  const LaneMask inner{outer.lanes != nullptr ? b_.CreateAnd(outer.lanes, condition) : condition, nullptr,
+  const LaneMask inner{outer.lanes != nullptr ? b_.CreateLogicalAnd(outer.lanes, condition) : condition, nullptr,
                        /*is_of_stores=*/false};
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* then_block = function_.NewBlock("mask.some");

@@ -79,7 +79,7 @@ void StmtEmitter::EmitIf(const ir::IfStmtNode& node) {
     condition = exprs_.Emit(node.condition);
     if (status_.failed()) return;
     inner.is_of_stores = true;
-    inner.lanes = outer.lanes != nullptr ? b_.CreateAnd(outer.lanes, condition) : condition;
+    inner.lanes = outer.lanes != nullptr ? b_.CreateLogicalAnd(outer.lanes, condition) : condition;
     condition = inner.count != nullptr ? b_.CreateICmpSGT(inner.count, b_.getInt32(0)) : b_.CreateOrReduce(inner.lanes);
   }
   if (status_.failed()) return;
