@@ -56,7 +56,12 @@ bool IsRowSource(const ScheduleState& state, const BlockSite& site) {
     if (!ReadsRowByTable(readers[0], *use.load)) return false;
     ++num_loads;
   }
-  return num_loads > 1;
+  if (num_loads <= 1) return false;
+  // A row of which the reader takes few elements is cheaper computed where it is read.
+  constexpr int64_t kLikelyLength = 224;
+  const int64_t length = AsConstInt(buffer->shape.back()).value_or(kLikelyLength);
+  const int64_t num_places = AsConstInt(StoreOf(readers[0]).buffer->shape.back()).value_or(kLikelyLength);
+  return num_loads * num_places >= length;
 }
 
 bool MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target&) {
