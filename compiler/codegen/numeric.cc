@@ -171,12 +171,40 @@ llvm::Value* Numeric::Convert(llvm::Value* value, DataType from, DataType to) co
   }
   llvm::Value* wide = Widen(value, from);
   if (!to.is_floating()) {
+    if (wide->getType()->isVectorTy()) return ToIntegers(wide, to, type);
     return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
                               {type, wide->getType()}, {wide});
   }
   if (from.bits == 64) return to.bits < 32 ? Narrow(RoundToOdd(wide), to) : b_.CreateFPTrunc(wide, type);
   if (to.bits == 64) return b_.CreateFPExt(wide, type);
   return Narrow(wide, to);
+}
+
+// LLVM's saturating conversions of vectors become one conversion per lane. So the number is clamped as a float, which
+// is exact where the float holds the limits; where it does not hold the upper one, the clamped number is the greatest
+// float below, and what lies beyond is chosen afterwards. NaN gives 0.
+llvm::Value* Numeric::ToIntegers(llvm::Value* x, DataType to, llvm::Type* type) const {
+  const auto number = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+  const bool is_float32 = x->getType()->getScalarType()->isFloatTy();
+  const int value_bits = to.is_int() ? to.bits - 1 : to.bits, digits = is_float32 ? 24 : 53;
+  const double end = std::ldexp(1.0, value_bits), low = to.is_int() ? -end : 0;
+  const bool holds_limit = value_bits <= digits;
+  const double high = holds_limit ? end - 1 : end - std::ldexp(1.0, value_bits - digits);
+  llvm::Value* clamped = b_.CreateSelect(b_.CreateFCmpOGT(x, number(low)), x, number(low));
+  clamped = b_.CreateSelect(b_.CreateFCmpOLT(clamped, number(high)), clamped, number(high));
+  llvm::Value* result = nullptr;
+  if (value_bits < 32) {  // the conversion that every vector unit has
+    result = b_.CreateFPToSI(clamped, WithLanesOf(b_.getInt32Ty(), x));
+    result = b_.CreateTrunc(result, type);
+  } else {
+    result = to.is_int() ? b_.CreateFPToSI(clamped, type) : b_.CreateFPToUI(clamped, type);
+  }
+  if (!holds_limit) {
+    const uint64_t greatest = ~uint64_t{0} >> (64 - value_bits);
+    result = b_.CreateSelect(b_.CreateFCmpOGE(x, number(end)), llvm::ConstantInt::get(type, greatest), result);
+  }
+  if (low == 0) return result;
+  return b_.CreateSelect(b_.CreateFCmpUNO(x, x), llvm::Constant::getNullValue(type), result);
 }
 
 }  // namespace ingot::codegen

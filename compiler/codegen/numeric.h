@@ -43,6 +43,7 @@ class Numeric {
   llvm::Value* ToFloat32(llvm::Value* bfloat16) const;
   llvm::Value* ToBfloat16(llvm::Value* float32) const;
   llvm::Value* RoundToOdd(llvm::Value* float64) const;
+  llvm::Value* ToIntegers(llvm::Value* x, DataType to, llvm::Type* type) const;
 
   llvm::IRBuilder<>& b_;
 };
