@@ -23,15 +23,19 @@ PrimExpr Clamp(PrimExpr x, const PrimExpr& extent) { return ir::Max(ir::Min(std:
 // The place of the input, in float64, that place x of the result stands for.
 PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinates, const PrimExpr& in,
                const PrimExpr& out) {
-  const PrimExpr scale = axis.scale ? D(*axis.scale) : Double(out) / Double(in);
-  const PrimExpr half_pixel = (Double(x) + D(0.5)) / scale - D(0.5);
+  // A ratio of lengths is divided by last, so that places that are whole numbers come out exactly.
+  const auto scaled = [&](const PrimExpr& place) {
+    return axis.scale ? place / D(*axis.scale) : place * Double(in) / Double(out);
+  };
+  const PrimExpr half_pixel = scaled(Double(x) + D(0.5)) - D(0.5);
   const PrimExpr is_one = ir::Equal(out, ir::Int64(1));
   const PrimExpr steps = Double(ir::Max(out - 1, ir::Int64(1)));
   switch (coordinates) {
     case Coordinates::kHalfPixel:
       return half_pixel;
     case Coordinates::kHalfPixelSymmetric: {
-      const PrimExpr rounded = Double(out) / (scale * Double(in));
+      if (!axis.scale) return half_pixel;
+      const PrimExpr rounded = Double(out) / (D(*axis.scale) * Double(in));
       return half_pixel + Double(in) * D(0.5) * (D(1) - rounded);
     }
     case Coordinates::kPytorchHalfPixel:
@@ -39,11 +43,11 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
     case Coordinates::kAlignCorners:
       if (!axis.scale) return Double(x) * Double(in - 1) / steps;
       // As in ONNX's reference, the length is in * scale before it is rounded down.
-      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (scale * Double(in) - D(1)));
+      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (D(*axis.scale) * Double(in) - D(1)));
     case Coordinates::kAsymmetric:
-      return Double(x) / scale;
+      return scaled(Double(x));
     case Coordinates::kTfHalfPixelForNn:
-      return (Double(x) + D(0.5)) / scale;
+      return scaled(Double(x) + D(0.5));
     case Coordinates::kTfCropAndResize: {
       const PrimExpr last = Double(in - 1);
       const PrimExpr place = D(axis.roi_begin) * last + Double(x) * D(axis.roi_end - axis.roi_begin) * last / steps;
@@ -109,8 +113,8 @@ TapTables MakeTables(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   };
   TapTables tables;
   if (mode.interpolation == Interpolation::kNearest) {
-    tables.positions = {table(
-        "resize_position", [&](const PrimExpr& place) { return Clamp(Int(Round(place, mode.rounding)), in); })};
+    tables.positions = {
+        table("resize_position", [&](const PrimExpr& place) { return Clamp(Int(Round(place, mode.rounding)), in); })};
     return tables;
   }
   const bool is_cubic = mode.interpolation == Interpolation::kCubic;
