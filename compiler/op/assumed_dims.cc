@@ -2,7 +2,9 @@
 // which operator has which function. Element-wise operators of two tensors broadcast without a row there.
 #include "compiler/op/assumed_dims.h"
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 
 #include "compiler/arith/analyzer.h"
@@ -72,6 +74,12 @@ class Assumptions {
   void AtLeast(const ir::PrimExpr& actual, const ir::PrimExpr& limit) {
     if (arith::Analyzer().ProveLessEqual(limit, actual)) return;
     unproved.push_back({actual, ir::Max(actual, limit)});
+  }
+  // The dim is not 0 where the call has a result with elements, each of which is taken from along that axis.
+  void HasElements(OperandDim at) {
+    const auto* result = ir::As<ir::TensorTypeNode>(call_->type);
+    if (result == nullptr || !result->dims) return AtLeast(dim(at), ir::Int64(1));
+    AtLeast(dim(at), SimplifyDim(ir::Min(ProductOf(*result->dims), ir::Int64(1))));
   }
   void MultipleOf(const ir::PrimExpr& actual, int64_t factor) {
     Is(actual, SimplifyDim(ir::FloorDiv(actual, ir::Int64(factor)) * factor));
@@ -250,7 +258,10 @@ void Attention(Assumptions& a) {
 void ReverseSequence(Assumptions& a) { a.Equal({0, a.Axis("batch_axis")}, {1, 0}); }
 
 void GatherNd(Assumptions& a) {
-  for (size_t i = 0; i < static_cast<size_t>(a.call()->attrs.GetInt("batch_dims")); ++i) a.Equal({0, i}, {1, i});
+  const auto batches = static_cast<size_t>(a.call()->attrs.GetInt("batch_dims"));
+  for (size_t i = 0; i < batches; ++i) a.Equal({0, i}, {1, i});
+  const auto depth = ir::AsConstInt(a.dims(1).back());
+  for (size_t i = 0; depth && i < static_cast<size_t>(*depth); ++i) a.HasElements({0, batches + i});
 }
 
 // Indices are at most as long as the data, except along the axis.
@@ -258,6 +269,7 @@ void GatherElements(Assumptions& a) {
   for (size_t i = 0; i < a.rank(0); ++i) {
     if (i != a.Axis("axis")) a.AtMost(a.dims(1)[i], a.dims(0)[i]);
   }
+  a.HasElements({0, a.Axis("axis")});
 }
 void ScatterElements(Assumptions& a) {
   for (size_t i = 0; i < a.rank(0); ++i) {
@@ -297,6 +309,7 @@ void Recurrent(Assumptions& a) {
 void GridSample(Assumptions& a) {
   a.Equal({0, 0}, {1, 0});
   a.Is({1, a.rank(1) - 1}, static_cast<int64_t>(a.rank(0)) - 2);
+  for (size_t i = 2; i < a.rank(0); ++i) a.HasElements({0, i});
 }
 
 // Every box has four coordinates and the number of an image; images have elements.
@@ -333,6 +346,27 @@ void Pad(Assumptions& a) {
   }
 }
 
+void Arg(Assumptions& a) {
+  const std::optional<std::vector<int64_t>> axis = IntsAttr(a.call(), "axis");
+  a.HasElements({0, a.AxisOf(axis ? axis->front() : 0)});
+}
+void Take(Assumptions& a) { a.HasElements({0, a.Axis("axis")}); }
+
+// Something is resized to something; axes that are not resized keep their lengths.
+void Resize(Assumptions& a) {
+  const Dims* size = a.ShapeArgument(1);
+  if (size == nullptr) return;
+  const std::optional<std::vector<int64_t>> axes = IntsAttr(a.call(), "axes");
+  for (size_t i = 0; i < size->size(); ++i) {
+    const bool is_resized = !axes || std::ranges::any_of(*axes, [&](int64_t axis) { return a.AxisOf(axis) == i; });
+    if (is_resized) {
+      a.HasElements({0, i});
+    } else {
+      a.Is((*size)[i], a.dims(0)[i]);
+    }
+  }
+}
+
 // The viewed part is at most as large as the cache.
 void CacheView(Assumptions& a) {
   const Dims* part = a.ShapeArgument(1);
@@ -360,12 +394,15 @@ constexpr struct {
   std::string_view row;
   void (*assume)(Assumptions&);
 } kRows[] = {
+    {"argmax", Arg},
+    {"argmin", Arg},
     {"broadcast_to", BroadcastTo},
     {"concat", Concat},
     {"einsum", Einsum},
     {"gather_elements", GatherElements},
     {"gather_nd", GatherNd},
     {"image.grid_sample", GridSample},
+    {"image.resize", Resize},
     {"kv_cache.view", CacheView},
     {"matmul", Matmul},
     {"matmul_packed", MatmulPacked},
@@ -394,6 +431,7 @@ constexpr struct {
     {"scatter_elements", ScatterElements},
     {"scatter_nd", ScatterNd},
     {"squeeze", Squeeze},
+    {"take", Take},
     {"topk", TopK},
     {"tree_leaves", TreeLeaves},
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},

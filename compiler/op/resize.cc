@@ -152,20 +152,21 @@ std::vector<Tap> TapsAt(double place, Interpolation interpolation, double cubic_
 }
 
 double PlaceOf(double x, const topi::ResizeAxis& axis, Coordinates coordinates, double in, double out) {
-  const double scale = axis.scale.value_or(out / in);
+  const double scale = axis.scale.value_or(0);
+  const auto scaled = [&](double place) { return axis.scale ? place / scale : place * in / out; };
   switch (coordinates) {
     case Coordinates::kHalfPixel:
-      return (x + 0.5) / scale - 0.5;
+      return scaled(x + 0.5) - 0.5;
     case Coordinates::kHalfPixelSymmetric:
-      return in / 2 * (1 - out / (scale * in)) + (x + 0.5) / scale - 0.5;
+      return (axis.scale ? in / 2 * (1 - out / (scale * in)) : 0) + scaled(x + 0.5) - 0.5;
     case Coordinates::kPytorchHalfPixel:
-      return out > 1 ? (x + 0.5) / scale - 0.5 : 0;
+      return out > 1 ? scaled(x + 0.5) - 0.5 : 0;
     case Coordinates::kAlignCorners:
       return out > 1 ? x * (in - 1) / ((axis.scale ? scale * in : out) - 1) : 0;
     case Coordinates::kAsymmetric:
-      return x / scale;
+      return scaled(x);
     case Coordinates::kTfHalfPixelForNn:
-      return (x + 0.5) / scale;
+      return scaled(x + 0.5);
     case Coordinates::kTfCropAndResize:
       if (out <= 1) return 0.5 * (axis.roi_begin + axis.roi_end) * (in - 1);
       return axis.roi_begin * (in - 1) + x * (axis.roi_end - axis.roi_begin) * (in - 1) / (out - 1);
@@ -276,6 +277,10 @@ Result<ir::Type> InferGridSample(const ir::Call& call) {
   }
   Dims dims = {in[0], in[1]};
   dims.insert(dims.end(), places.begin() + 1, places.end() - 1);
+  const auto is_empty = [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 0); };
+  if (std::any_of(in.begin() + 2, in.end(), is_empty) && std::ranges::none_of(dims, is_empty)) {
+    return OpError(call, "expected an image with elements, got " + Describe(x));
+  }
   return TensorOf(std::move(dims), x->dtype, x);
 }
 

@@ -189,8 +189,8 @@ void CheckCase(const OpCase& c) {
     for (size_t axis = 0; axis < c.inputs[i].dims.size(); ++axis) {
       if (IsConstant(c, i, axis)) continue;
       const int64_t extent = c.inputs[i].dims[axis];
-      for (int64_t other : std::set<int64_t>{1, extent - 1, extent + 1}) {
-        if (other == extent || other < 1) continue;
+      for (int64_t other : std::set<int64_t>{0, 1, extent - 1, extent + 1}) {
+        if (other == extent || other < 0) continue;
         OpCase changed = c;
         changed.inputs[i] = Resized(c.inputs[i], axis, other);
         check(changed, "dim " + std::to_string(axis) + " of input " + std::to_string(i) + ": " + std::to_string(other) +
