@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/expand_operations.h"
 #include "compiler/codegen/vector_math.h"
 #include "compiler/ir/power.h"
 #include "runtime/check.h"
@@ -53,6 +54,8 @@ llvm::Value* IntrinsicEmitter::Emit(const ir::PrimCallNode& call, Values argumen
       return EmitRound(call, arguments[0]);
     case ir::Intrinsic::kFma:
       return EmitFma(call, arguments);
+    case ir::Intrinsic::kDotBytes:
+      return EmitDotBytes(call, arguments);
     case ir::Intrinsic::kIsNan:
     case ir::Intrinsic::kIsInf:
       return EmitClassTest(call, arguments[0]);
@@ -114,6 +117,12 @@ llvm::Value* IntrinsicEmitter::EmitFma(const ir::PrimCallNode& call, Values argu
   std::vector<llvm::Value*> wide;
   for (llvm::Value* argument : arguments) wide.push_back(numeric_.Widen(argument, call.dtype));
   return numeric_.Narrow(b_.CreateIntrinsic(llvm::Intrinsic::fma, {wide[0]->getType()}, wide), call.dtype);
+}
+
+llvm::Value* IntrinsicEmitter::EmitDotBytes(const ir::PrimCallNode& call, Values arguments) {
+  if (call.dtype.element_of() != DataType::Int(32) || call.args[1]->dtype != call.dtype) return Unsupported(call);
+  llvm::Module& module = *b_.GetInsertBlock()->getModule();
+  return b_.CreateCall(DotBytesMarker(module, arguments[0]->getType()), {arguments[0], arguments[1]});
 }
 
 // T.isnan and T.isinf.

@@ -25,6 +25,7 @@ class IntrinsicEmitter {
   llvm::Value* EmitRsqrt(const ir::PrimCallNode& call, llvm::Value* x);
   llvm::Value* EmitRound(const ir::PrimCallNode& call, llvm::Value* x);
   llvm::Value* EmitFma(const ir::PrimCallNode& call, Values arguments);
+  llvm::Value* EmitDotBytes(const ir::PrimCallNode& call, Values arguments);
   llvm::Value* EmitClassTest(const ir::PrimCallNode& call, llvm::Value* x);
   llvm::Value* EmitMath(const ir::PrimCallNode& call, Values arguments);
   llvm::Value* EmitPowByConstant(const ir::PrimCallNode& call, llvm::Value* x);

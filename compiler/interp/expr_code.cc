@@ -473,6 +473,13 @@ class IntCallCode : public ExprCode {
         }
         if (op_ == Intrinsic::kShiftLeft) return static_cast<int64_t>(static_cast<uint64_t>(x) << y);
         return dtype_.is_int() ? x >> y : static_cast<int64_t>(static_cast<uint64_t>(x) >> y);
+      case Intrinsic::kDotBytes: {
+        int64_t sum = 0;
+        for (int shift = 0; shift < 32; shift += 8) {
+          sum += int64_t{static_cast<uint8_t>(x >> shift)} * static_cast<int8_t>(y >> shift);
+        }
+        return sum;
+      }
       case Intrinsic::kFma:
         return static_cast<int64_t>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y) + static_cast<uint64_t>(z));
       default:
@@ -634,6 +641,12 @@ ExprPtr Translator::TranslateCall(const ir::PrimCallNode& node) {
     case Intrinsic::kBitwiseNot:
       if (element.is_floating()) {
         Fail("a bit operation on " + element.ToString());
+        return nullptr;
+      }
+      return std::make_unique<IntCallCode>(node.op, element, TranslateAll(node.args));
+    case Intrinsic::kDotBytes:
+      if (element != DataType::Int(32)) {
+        Fail("T.dot_bytes of " + element.ToString());
         return nullptr;
       }
       return std::make_unique<IntCallCode>(node.op, element, TranslateAll(node.args));

@@ -12,6 +12,7 @@
 #include "compiler/op/einsum.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/registry.h"
+#include "compiler/op/topi/byte_products.h"
 #include "compiler/op/topi/winograd.h"
 
 namespace ingot::op {
@@ -150,6 +151,14 @@ void MatmulPacked(Assumptions& a) {
   const auto width = ir::AsConstInt(a.dims(1)[2]);
   if (width) a.Is({1, 0}, (a.call()->attrs.GetInt("units") - 1) / *width + 1);
 }
+
+void MatmulInteger(Assumptions& a) {
+  Matmul(a);
+  a.BroadcastTo(2, a.dims(0));
+  a.BroadcastTo(3, a.dims(1));
+}
+
+void PackBytes(Assumptions& a) { a.MultipleOf(a.dims(0).back(), topi::kBytesPerWord); }
 
 // The result has as many elements as the data.
 void Reshape(Assumptions& a) {
@@ -405,6 +414,8 @@ constexpr struct {
     {"image.resize", Resize},
     {"kv_cache.view", CacheView},
     {"matmul", Matmul},
+    {"matmul_bytes", MatmulPacked},
+    {"matmul_integer", MatmulInteger},
     {"matmul_packed", MatmulPacked},
     {"nn.attention", Attention},
     {"nn.batch_norm", PerAxis},
@@ -426,6 +437,7 @@ constexpr struct {
     {"nn.rnn", Recurrent<1>},
     {"nn.winograd_input", WinogradInput},
     {"nn.winograd_output", WinogradOutput},
+    {"pack_bytes", PackBytes},
     {"reshape", Reshape},
     {"reverse_sequence", ReverseSequence},
     {"scatter_elements", ScatterElements},

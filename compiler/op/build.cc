@@ -92,6 +92,12 @@ Result<ir::PrimFunc> BuildFromTe(const ir::Call& call, const std::function<te::T
   return BuildManyFromTe(call, [&](const TeArgs& args) { return std::vector<te::Tensor>{define(args)}; });
 }
 
+Result<ir::PrimFunc> OfFusionClass(const ir::PrimFunc& function, FusionClass fusion) {
+  ir::PrimFuncNode copy = *function;
+  copy.attrs = copy.attrs.With("op_pattern", static_cast<int64_t>(fusion));
+  return ir::Make<ir::PrimFuncNode>(std::move(copy));
+}
+
 Result<ir::PrimFunc> BuildFromStatements(
     const ir::Call& call,
     const std::function<Statements(const TeArgs& args, const Buffers& inputs, const Buffers& outputs)>& define,

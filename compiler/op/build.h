@@ -70,6 +70,13 @@ inline constexpr Builder Build = {
     [](const ir::Call& call, const Target&) { return BuildFromTe(call, define); },
     [](const TeArgs& args) { return std::vector<te::Tensor>{define(args)}; },
 };
+// The same, fused by a class other than that of its formula.
+Result<ir::PrimFunc> OfFusionClass(const ir::PrimFunc& function, FusionClass fusion);
+template <FusionClass fusion, te::Tensor (*define)(const TeArgs&)>
+inline constexpr Builder BuildAs = {[](const ir::Call& call, const Target&) -> Result<ir::PrimFunc> {
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, define));
+  return OfFusionClass(function, fusion);
+}};
 template <std::vector<te::Tensor> (*define)(const TeArgs&)>
 inline constexpr Builder BuildMany = {
     [](const ir::Call& call, const Target&) { return BuildManyFromTe(call, define); },

@@ -1,5 +1,7 @@
 // Matrix products: matmul after NumPy (batches broadcast; a vector is a row on the left, a column on the right), and
 // matmul_packed, which the compiler makes of products with a weight (packing.h).
+#include "compiler/op/linear.h"
+
 #include "compiler/op/build.h"
 #include "compiler/op/families.h"
 #include "compiler/op/fold.h"
@@ -8,6 +10,30 @@
 #include "compiler/op/topi/nn.h"
 
 namespace ingot::op {
+
+Result<std::optional<Dims>> MatmulDims(const ir::Call& call, const ir::TensorType& a, const ir::TensorType& b) {
+  const Dims& x = *a->dims;
+  const Dims& y = *b->dims;
+  const ir::PrimExpr& k = x.back();
+  const ir::PrimExpr& l = y.size() == 1 ? y[0] : y[y.size() - 2];
+  if (DimsDiffer(k, l)) {
+    return OpError(call, "expected " + Describe(k) + " rows on the right, got " + Describe(a) + " and " + Describe(b));
+  }
+  const Dims a_batch(x.begin(), x.end() - std::min<ptrdiff_t>(2, std::ssize(x)));
+  const Dims b_batch(y.begin(), y.end() - std::min<ptrdiff_t>(2, std::ssize(y)));
+  INGOT_ASSIGN_OR_RETURN(std::optional<Dims> dims, BroadcastDims(call, a_batch, b_batch));
+  if (!dims) return dims;
+  if (x.size() > 1) dims->push_back(x[x.size() - 2]);
+  if (y.size() > 1) dims->push_back(y.back());
+  return dims;
+}
+
+double MatmulCost(const ir::Call& call, const Target&) {
+  const auto* a = ir::As<ir::TensorTypeNode>(call->args[0]->type);
+  const ir::Type row = ir::Make<ir::TensorTypeNode>(Dims{a->dims->back()}, a->dtype);
+  return 2 * EstimateElements(call->type) * EstimateElements(row);
+}
+
 namespace {
 
 Result<ir::Type> InferMatmul(const ir::Call& call) {
@@ -26,20 +52,8 @@ Result<ir::Type> InferMatmul(const ir::Call& call) {
     const int vectors = (a->rank == 1 ? 1 : 0) + (b->rank == 1 ? 1 : 0);
     return TensorOfRank(std::max(std::max(a->rank, b->rank), 2) - vectors, dtype, a);
   }
-  const Dims& x = *a->dims;
-  const Dims& y = *b->dims;
-  const ir::PrimExpr& k = x.back();
-  const ir::PrimExpr& l = y.size() == 1 ? y[0] : y[y.size() - 2];
-  if (DimsDiffer(k, l)) {
-    return OpError(call, "expected " + Describe(k) + " rows on the right, got " + Describe(a) + " and " + Describe(b));
-  }
-  const Dims a_batch(x.begin(), x.end() - std::min<ptrdiff_t>(2, std::ssize(x)));
-  const Dims b_batch(y.begin(), y.end() - std::min<ptrdiff_t>(2, std::ssize(y)));
-  INGOT_ASSIGN_OR_RETURN(std::optional<Dims> dims, BroadcastDims(call, a_batch, b_batch));
-  if (!dims) return TensorOfRank(std::max(a->rank, b->rank), dtype, a);
-  if (x.size() > 1) dims->push_back(x[x.size() - 2]);
-  if (y.size() > 1) dims->push_back(y.back());
-  return TensorOf(*dims, dtype, a);
+  INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, MatmulDims(call, a, b));
+  return dims ? TensorOf(*dims, dtype, a) : TensorOfRank(std::max(a->rank, b->rank), dtype, a);
 }
 
 Result<std::vector<ReferenceTensor>> ReferenceMatmul(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
@@ -88,13 +102,6 @@ Result<std::vector<ReferenceTensor>> ReferenceMatmul(const ir::Call& call, std::
 }
 
 te::Tensor DefineMatmul(const TeArgs& args) { return topi::Matmul(args.input(0), args.input(1), args.out_dtype()); }
-
-// A multiplication and an addition for each element of the result and of the axis that is summed over.
-double MatmulCost(const ir::Call& call, const Target&) {
-  const auto* a = ir::As<ir::TensorTypeNode>(call->args[0]->type);
-  const ir::Type row = ir::Make<ir::TensorTypeNode>(Dims{a->dims->back()}, a->dtype);
-  return 2 * EstimateElements(call->type) * EstimateElements(row);
-}
 
 // The host routine multiplies matrices only.
 Result<PrepareCall> PrepareMatmul(const ir::Call& call) {

@@ -1,7 +1,13 @@
 // The table of packed weights, and the rewriting of each operator in it.
 #include "compiler/op/packing.h"
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/topi/byte_products.h"
 
 namespace ingot::op {
 namespace {
@@ -30,8 +36,128 @@ Result<ir::Expr> PackMatmul(const ir::Call& call, const EmitCall& emit) {
   return ir::Expr(result);
 }
 
+// The rewriting of one matmul_integer. With bytes a', b' and zero points za', zb' moved by 128 where a factor has the
+// other sign (a' is unsigned, b' signed):
+//
+//   sum over k of (a' - za') (b' - zb') = a' b' - za' (sum over k of b') - zb' (sum over k of a' - K za')
+//
+// in int32, which wraps. What a zero point that is known to be 0 contributes is left out.
+class IntegerProduct {
+ public:
+  IntegerProduct(const ir::Call& call, const EmitCall& emit) : call_(call), emit_(emit) {}
+
+  // Null where the form does not fit.
+  Result<ir::Expr> Pack() {
+    const auto* a = ir::As<ir::TensorTypeNode>(call_->args[0]->type);
+    const auto* b = ir::As<ir::TensorTypeNode>(call_->args[1]->type);
+    if (a == nullptr || !a->dims || !a->dtype || b == nullptr || !b->dims || !b->dtype || b->rank != 2) {
+      return ir::Expr();
+    }
+    const auto k = ir::AsConstInt((*b->dims)[0]), n = ir::AsConstInt((*b->dims)[1]);
+    if (!k || !n || *k < 1 || *n < 1) return ir::Expr();
+    const bool flip_a = a->dtype->is_int(), flip_b = b->dtype->is_uint();
+    INGOT_ASSIGN_OR_RETURN(const ir::Expr left, Words(call_->args[0], *k, flip_a));
+    INGOT_ASSIGN_OR_RETURN(const ir::Expr panels, Panels(*k, *n, flip_b));
+    const ir::Attrs units{{"units", *n}};
+    INGOT_ASSIGN_OR_RETURN(const ir::Call product, MakeCall("matmul_bytes", {left, panels}, units));
+    std::vector<ir::Expr> corrections;
+    INGOT_ASSIGN_OR_RETURN(const ir::Expr a_zero, ZeroPoint(2, flip_a ? 128 : 0));
+    if (a_zero != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(const ir::Expr ones, Ones((*k + topi::kBytesPerWord - 1) / topi::kBytesPerWord));
+      INGOT_ASSIGN_OR_RETURN(const ir::Expr sums, emit_("matmul_bytes", {ones, panels}, units));
+      INGOT_ASSIGN_OR_RETURN(ir::Expr correction, emit_("multiply", {a_zero, sums}, {}));
+      corrections.push_back(std::move(correction));
+    }
+    INGOT_ASSIGN_OR_RETURN(const ir::Expr b_zero, ZeroPoint(3, flip_b ? -128 : 0));
+    if (b_zero != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(ir::Expr sums, emit_("astype", {call_->args[0]}, {{"dtype", kInt32}}));
+      const bool is_vector = a->rank == 1;
+      INGOT_ASSIGN_OR_RETURN(sums,
+                             emit_("sum", {sums}, {{"axis", ir::AttrValue::Ints({-1})}, {"keepdims", !is_vector}}));
+      // sum of a' - K za' is the sum of a - K za.
+      INGOT_ASSIGN_OR_RETURN(const ir::Expr zero, ZeroPoint(2, 0));
+      if (zero != nullptr) {
+        INGOT_ASSIGN_OR_RETURN(const ir::Expr all, emit_("multiply", {zero, Number(*k)}, {}));
+        INGOT_ASSIGN_OR_RETURN(sums, emit_("subtract", {sums, all}, {}));
+      }
+      INGOT_ASSIGN_OR_RETURN(ir::Expr correction, emit_("multiply", {b_zero, sums}, {}));
+      corrections.push_back(std::move(correction));
+    }
+    if (corrections.empty()) return ir::Expr(product);
+    INGOT_ASSIGN_OR_RETURN(ir::Expr result, emit_("matmul_bytes", product->args, units));
+    if (corrections.size() == 2) {
+      INGOT_ASSIGN_OR_RETURN(result, emit_("subtract", {result, corrections[0]}, {}));
+    }
+    INGOT_ASSIGN_OR_RETURN(ir::Call last, MakeCall("subtract", {result, corrections.back()}));
+    return ir::Expr(last);
+  }
+
+ private:
+  const DataType kInt32 = DataType::Int(32);
+
+  static ir::Expr Number(int64_t value) { return NumberConstant(static_cast<double>(value), DataType::Int(32)); }
+  // As many words of ones.
+  static Result<ir::Expr> Ones(int64_t words) {
+    std::vector<std::byte> bytes(static_cast<size_t>(words * topi::kBytesPerWord), std::byte{1});
+    return ir::Expr(
+        ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Int(32), {words}, std::move(bytes))));
+  }
+
+  // x[.., k] in words, the last one filled up with zeros (after flipping).
+  Result<ir::Expr> Words(ir::Expr x, int64_t k, bool flip) {
+    if (const int64_t missing = -k & (topi::kBytesPerWord - 1); missing != 0) {
+      std::vector<int64_t> width(static_cast<size_t>(ir::As<ir::TensorTypeNode>(x->type)->rank) * 2);
+      width.back() = missing;
+      const bool is_int = ir::As<ir::TensorTypeNode>(x->type)->dtype->is_int();
+      INGOT_ASSIGN_OR_RETURN(
+          x, emit_("nn.pad", {x},
+                   {{"pad_width", ir::AttrValue::Ints(width)}, {"pad_value", flip ? (is_int ? -128.0 : 128.0) : 0.0}}));
+    }
+    return emit_("pack_bytes", {x}, {{"flip", flip}});
+  }
+
+  // The right factor, [k, n], as panels[ceil(n / c), words of k, c].
+  Result<ir::Expr> Panels(int64_t k, int64_t n, bool flip) {
+    const int64_t columns = std::min(n, kPanelColumns), panels = (n + columns - 1) / columns;
+    const int64_t words = (k + topi::kBytesPerWord - 1) / topi::kBytesPerWord;
+    INGOT_ASSIGN_OR_RETURN(ir::Expr b,
+                           emit_("permute_dims", {call_->args[1]}, {{"axes", ir::AttrValue::Ints({1, 0})}}));
+    INGOT_ASSIGN_OR_RETURN(b, Words(b, k, flip));
+    if (const int64_t missing = panels * columns - n; missing != 0) {
+      INGOT_ASSIGN_OR_RETURN(b, emit_("nn.pad", {b}, {{"pad_width", ir::AttrValue::Ints({0, missing, 0, 0})}}));
+    }
+    const ir::Expr shape = ir::Make<ir::ShapeExprNode>(Dims{ir::Int64(panels), ir::Int64(columns), ir::Int64(words)});
+    INGOT_ASSIGN_OR_RETURN(b, emit_("reshape", {b, shape}, {}));
+    return emit_("permute_dims", {b}, {{"axes", ir::AttrValue::Ints({0, 2, 1})}});
+  }
+
+  // Argument i in int32, moved; null where it is known to be 0 then.
+  Result<ir::Expr> ZeroPoint(size_t i, int64_t moved) {
+    const ir::Expr& zero = call_->args[i];
+    if (const auto* constant = ir::As<ir::ConstantNode>(zero)) {
+      const bool is_signed = constant->data->dtype().is_int();
+      const auto is_zero = [&](std::byte byte) {
+        const auto value = static_cast<uint8_t>(byte);
+        return (is_signed ? int64_t{static_cast<int8_t>(value)} : int64_t{value}) + moved == 0;
+      };
+      if (std::ranges::all_of(constant->data->bytes(), is_zero)) return ir::Expr();
+    }
+    INGOT_ASSIGN_OR_RETURN(ir::Expr wide, emit_("astype", {zero}, {{"dtype", kInt32}}));
+    if (moved == 0) return wide;
+    return emit_("add", {wide, Number(moved)}, {});
+  }
+
+  const ir::Call& call_;
+  const EmitCall& emit_;
+};
+
+Result<ir::Expr> PackMatmulInteger(const ir::Call& call, const EmitCall& emit) {
+  return IntegerProduct(call, emit).Pack();
+}
+
 constexpr PackingRow kPackings[] = {
-    {"matmul", 1, PackMatmul},
+    {"matmul", 1, false, PackMatmul},
+    {"matmul_integer", 1, true, PackMatmulInteger},
 };
 
 }  // namespace

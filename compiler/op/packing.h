@@ -1,6 +1,7 @@
 // Which operators read a weight in another layout than it was given, and how a call is rewritten to do so: one row per
-// operator. transform/pack_weights.cc applies them; the packing consists of operators with a host routine, so
-// that lift_params runs it at compile time (or keeps it in `prepare`). Layouts are the same for every CPU.
+// operator. transform/pack_weights.cc applies them; the packing consists of operators that fold, so that lift_params runs
+// it at compile time. Where it keeps `prepare` in the file, what has a host routine is part of that; pack_bytes has
+// none, so that bytes are packed at each call then. Layouts are the same for every CPU.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,8 @@ using EmitCall = std::function<Result<ir::Expr>(std::string_view op, std::vector
 
 struct PackingRow {
   const char* op;
-  size_t weight;  // the argument to pack; it must depend on weights alone, and the others must not
+  size_t weight;   // the argument to pack; it must depend on weights alone, and the others must not
+  bool packs_any;  // an argument that is no weight is packed, too, at each call
   // The call over the packed weight; null where packing does not pay.
   Result<ir::Expr> (*pack)(const ir::Call& call, const EmitCall& emit);
 };

@@ -77,15 +77,6 @@ Result<std::vector<ReferenceTensor>> ReferenceInput(const ir::Call& call, std::s
 te::Tensor DefineInput(const TeArgs& args) {
   return topi::WinogradInput(args.input(0), args.call()->attrs.GetInts("padding"), args.out_dims());
 }
-// The definition's tensor function, fused by a class other than that of its formula.
-template <te::Tensor (*kDefine)(const TeArgs&), FusionClass kClass>
-Result<ir::PrimFunc> BuildOfClass(const ir::Call& call, const Target&) {
-  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc function, BuildFromTe(call, kDefine));
-  ir::PrimFuncNode copy = *function;
-  copy.attrs = copy.attrs.With("op_pattern", static_cast<int64_t>(kClass));
-  return ir::Make<ir::PrimFuncNode>(std::move(copy));
-}
-
 Result<ir::Type> InferOutput(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const Dims in, KnownDims(call, 7));
   INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> size, ShapeArg(call, 1));
@@ -120,17 +111,16 @@ te::Tensor DefineOutput(const TeArgs& args) { return topi::WinogradOutput(args.i
 std::vector<OpRow> WinogradOps() {
   const CaseTraits cases{.rank0 = false, .non_finite = false, .dtypes = {DataType::Float(32)}};
   std::vector<OpRow> rows;
-  rows.push_back(
-      {.name = "nn.winograd_input",
-       .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
-       .arg_names = {"data"},
-       .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
-       .fusion = FusionClass::kOpaque,
-       .infer = InferInput,
-       .reference = ReferenceInput,
-       // It reads each element several times: no producer is computed in its place.
-       .implementations = {{"te", Always, ElementsOfResult, {}, BuildOfClass<DefineInput, FusionClass::kOpaque>}},
-       .cases = cases});
+  rows.push_back({.name = "nn.winograd_input",
+                  .summary = "overlapping tiles of an image in blocks of channels, as Winograd's products take them",
+                  .arg_names = {"data"},
+                  .attrs = {{"padding", AttrType::kInts, ir::AttrValue::Ints({0, 0, 0, 0})}},
+                  .fusion = FusionClass::kOpaque,
+                  .infer = InferInput,
+                  .reference = ReferenceInput,
+                  // It reads each element several times: no producer is computed in its place.
+                  .implementations = {{"te", Always, ElementsOfResult, {}, BuildAs<FusionClass::kOpaque, DefineInput>}},
+                  .cases = cases});
   rows.push_back(
       {.name = "nn.winograd_output",
        .summary = "an image in blocks of channels from the tiles of Winograd's products",
@@ -139,7 +129,7 @@ std::vector<OpRow> WinogradOps() {
        .infer = InferOutput,
        .reference = ReferenceOutput,
        // Its tiles are written as a whole: no other order of the result's elements is computed from them.
-       .implementations = {{"te", Always, ElementsOfResult, {}, BuildOfClass<DefineOutput, FusionClass::kOutFusible>}},
+       .implementations = {{"te", Always, ElementsOfResult, {}, BuildAs<FusionClass::kOutFusible, DefineOutput>}},
        .cases = cases});
   return rows;
 }

@@ -53,6 +53,8 @@ constexpr CpuModel kModels[] = {
 };
 constexpr std::string_view kNative = "native";
 constexpr std::string_view kDefaultVariants = kHost == kX86 ? "x86-64-v3,x86-64-v4" : "aarch64";
+constexpr std::string_view kDefaultByteProductVariants =
+    kHost == kX86 ? "x86-64-v3,+avxvnni,x86-64-v4,+avx512vnni" : "";
 
 std::vector<std::string_view> Split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -157,8 +159,14 @@ Result<TargetFamily> ParseTarget(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view family = text.substr(0, colon);
   if (family == "cpu") {
-    Result<TargetFamily> parsed = ParseCpu(colon == std::string_view::npos ? kDefaultVariants : text.substr(colon + 1));
-    return parsed.ok() ? std::move(parsed) : Result<TargetFamily>(error(parsed.status()));
+    const bool is_default = colon == std::string_view::npos;
+    Result<TargetFamily> parsed = ParseCpu(is_default ? kDefaultVariants : text.substr(colon + 1));
+    if (!parsed.ok()) return error(parsed.status());
+    if (is_default && !kDefaultByteProductVariants.empty()) {
+      INGOT_ASSIGN_OR_RETURN(TargetFamily of_bytes, ParseCpu(kDefaultByteProductVariants));
+      parsed->byte_product_variants = std::move(of_bytes.variants);
+    }
+    return parsed;
   }
   if (family == "cuda") {
     return error(Status(StatusCode::kInvalidArgument, "this compiler makes no CUDA kernels; expected cpu[:...]"));

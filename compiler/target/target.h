@@ -34,8 +34,10 @@ struct Target {
 struct TargetFamily {
   Target::Kind kind = Target::Kind::kCpu;
   std::vector<Target> variants;  // from the least to the most demanding
+  // The same for kernels that multiply bytes (T.dot_bytes) alone, for which CPUs have instructions of their own.
+  std::vector<Target> byte_product_variants;
 };
-// The grammar of --target: "cpu" alone (the default variants), or "cpu:" and a comma-separated list of CPU names
+// The grammar of --target: "cpu" alone (the default variants, byte_product_variants among them), or "cpu:" and a comma-separated list of CPU names
 // (ListTargets; "native" is this machine), each of which may be followed by features to add: "cpu:x86-64-v3,+name".
 // Variants must differ in features. Errors suggest the nearest name.
 Result<TargetFamily> ParseTarget(std::string_view text);

@@ -10,7 +10,7 @@
 //   elementwise  every load reads at (v0, v1, ...), or some do and the rest are broadcast
 //   broadcast    every load reads at some of the variables in their order, or at constants
 //   injective    every load reads at expressions of its data-parallel variables alone
-//   out-fusible  a reduction of products (matmul, convolution), one over moving windows (pooling), or a reduction with
+//   out-fusible  a reduction of products (matmul, convolution, products of bytes), one over moving windows (pooling), or a reduction with
 //                an elementwise block after it that computes the result (softmax)
 //   reduction    any other reduction
 //   opaque       everything else, and a function that is no sequence of blocks
@@ -78,7 +78,7 @@ bool IsLoadOf(const PrimExpr& expr, const ir::BufferStoreNode& store) {
   return load != nullptr && load->buffer.same_as(store.buffer) && SameIndices(load->indices, store.indices);
 }
 
-// C[...] = C[...] + a * b, casts ignored.
+// C[...] = C[...] + a * b, or + T.dot_bytes(a, b), casts ignored.
 bool IsSumOfProducts(const ir::BufferStoreNode& store) {
   const auto* sum = As<ir::BinaryNode>(store.value);
   if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
@@ -87,7 +87,9 @@ bool IsSumOfProducts(const ir::BufferStoreNode& store) {
   PrimExpr value = *term;
   while (const auto* cast = As<ir::CastNode>(value)) value = cast->value;
   const auto* product = As<ir::BinaryNode>(value);
-  return product != nullptr && product->op == ir::BinaryOp::kMul;
+  const auto* call = As<ir::PrimCallNode>(value);
+  return product != nullptr ? product->op == ir::BinaryOp::kMul
+                            : call != nullptr && call->op == ir::Intrinsic::kDotBytes;
 }
 
 class Classifier : public ir::StmtVisitor {

@@ -5,10 +5,12 @@
 //           once.
 //   Right before lift_params, which evaluates the packing. A weight is left as it is if its packed form would exceed
 //   the budget, for one result or for all of them.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/packing.h"
 #include "compiler/transform/graph_util.h"
@@ -68,7 +70,7 @@ class Packer : public ir::ExprMutator {
     const op::PackingRow* packing = row != nullptr ? op::FindPacking(*row) : nullptr;
     const bool is_prepared = current_block_ != nullptr && (!keeps_ || (depth_ == 1 && current_block_->is_dataflow));
     if (packing == nullptr || !is_prepared || !IsPermitted(RewriteId::kPackWeights, context_.options.rewrites) ||
-        !OnlyWeightIs(*call, packing->weight)) {
+        !CanPack(*call, *packing)) {
       return ir::ExprMutator::Mutate(call);
     }
     const Result<Expr> packed = packing->pack(call, [&](std::string_view op, std::vector<Expr> args, ir::Attrs attrs) {
@@ -92,12 +94,14 @@ class Packer : public ir::ExprMutator {
   }
 
  private:
-  // Whether the argument is a weight, some other argument is none, and the budget allows packing it.
-  bool OnlyWeightIs(const ir::CallNode& call, size_t argument) {
+  // Whether some argument is no weight, and the one to pack is a weight that the budget allows, or none where the row
+  // takes that.
+  bool CanPack(const ir::CallNode& call, const op::PackingRow& row) {
     bool all = true;
     for (const Expr& arg : call.args) all = all && weights_.IsWeight(arg);
-    if (all || argument >= call.args.size() || !weights_.IsWeight(call.args[argument])) return false;
-    if (budget_.Take(call.args[argument]->type)) return true;
+    if (all || row.weight >= call.args.size()) return false;
+    if (!weights_.IsWeight(call.args[row.weight])) return row.packs_any;
+    if (budget_.Take(call.args[row.weight]->type)) return true;
     if (context_.log)
       context_.log("pack_weights: " + name_ + ": left a weight unpacked: it is over the folding budget");
     return false;
@@ -107,21 +111,28 @@ class Packer : public ir::ExprMutator {
     const std::vector<ir::Binding>& bindings = current_block_->bindings;
     for (const Made& made : made_) {
       const bool is_here = made.index < bindings.size() && bindings[made.index].var.same_as(made.var);
-      if (is_here && made.op == op && made.input.same_as(args[0]) && made.attrs.items() == attrs.items()) {
+      if (is_here && made.op == op && SameArguments(made.args, args) && made.attrs.items() == attrs.items()) {
         return Expr(made.var);
       }
     }
-    Made made{std::string(op), args[0], attrs, bindings.size(), nullptr};
+    Made made{std::string(op), args, attrs, bindings.size(), nullptr};
     INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall(op, std::move(args), std::move(attrs)));
     made.var = EmitValue(call, "packed");
     made_.push_back(made);
     return Expr(made.var);
   }
 
-  // A binding that packing added. Its shape follows from the attributes and the input.
+  static bool SameArguments(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) {
+      const bool are_shapes = As<ir::ShapeExprNode>(x) != nullptr && As<ir::ShapeExprNode>(y) != nullptr;
+      return x.same_as(y) || (are_shapes && ir::StructuralEqual(x, y));
+    });
+  }
+
+  // A binding that packing added.
   struct Made {
     std::string op;
-    Expr input;
+    std::vector<Expr> args;
     ir::Attrs attrs;
     size_t index;  // index in its block
     ir::Var var;

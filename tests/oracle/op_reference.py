@@ -633,6 +633,26 @@ def matmul_packed(c, x):
     return np.matmul(x[0].astype(np.float64), weight)[..., : c["attrs"]["units"]]
 
 
+def pack_bytes(c, x):
+    data = np.ascontiguousarray(x[0]).view(np.uint8) ^ np.uint8(128 if c["attrs"]["flip"] else 0)
+    return data.reshape(*data.shape[:-1], data.shape[-1] // 4, 4).view("<i4")[..., 0]
+
+
+def matmul_bytes(c, x):
+    """The bytes of a word are four rows of the weight."""
+    left = np.ascontiguousarray(x[0]).astype("<i4").view(np.uint8).astype(np.int64)
+    panels, depth, columns = x[1].shape
+    right = np.ascontiguousarray(x[1]).astype("<i4").view(np.int8).reshape(panels, depth, columns, 4).astype(np.int64)
+    right = right.transpose(1, 3, 0, 2).reshape(depth * 4, panels * columns)
+    left = left.reshape(*x[0].shape[:-1], depth * 4)
+    return np.matmul(left, right)[..., : c["attrs"]["units"]].astype(np.int32)
+
+
+def matmul_integer(c, x):
+    wide = [t.astype(np.int64) for t in x]
+    return np.matmul(wide[0] - wide[2], wide[1] - wide[3])
+
+
 def attention(c, x):
     """softmax(q k^T scale + bias) v per head, of every key that a query may see; no key: 0, or NaN if stepwise, unless
     masked_gives_zero and the masks hide every key. Stepwise, a causal mask adds -inf to scores that nothing replaced."""
@@ -912,6 +932,9 @@ ORACLES = {
     "nn.log_softmax": ort_softmax("LogSoftmax"),
     "matmul": matmul,
     "matmul_packed": matmul_packed,
+    "pack_bytes": pack_bytes,
+    "matmul_bytes": matmul_bytes,
+    "matmul_integer": matmul_integer,
     "nn.attention": attention,
     "nn.winograd_input": winograd_input,
     "nn.winograd_output": winograd_output,

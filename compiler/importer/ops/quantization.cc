@@ -2,6 +2,10 @@
 // scaling in the dtype of the scale (float32 if dtypes differ), products in int32.
 #include <array>
 #include <limits>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "compiler/importer/ops/convolution.h"
 #include "compiler/importer/ops/families.h"
@@ -169,10 +173,60 @@ Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zer
   return node.Bind("subtract", {x, zero});
 }
 
+// Where inputs of a product are: its factors, and their zero points.
+struct ProductInputs {
+  size_t a, b, a_zero, b_zero;
+};
+
+// Whether the op matmul_integer takes the inputs: bytes, and zero points that are the same along the summed axis
+// whatever their symbols are.
+Result<bool> IsByteProduct(const NodeImporter& node, const ProductInputs& in) {
+  for (const auto& [input, zero, summed] : {std::array<size_t, 3>{in.a, in.a_zero, 1}, {in.b, in.b_zero, 2}}) {
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+    if (type->dtype != DataType::Int(8) && type->dtype != DataType::UInt(8)) return false;
+    if (type->rank < 1) return false;
+    if (!node.HasInput(zero)) continue;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, zero));
+    const bool is_list = dims.size() == 1 && !ir::IsConstInt(dims[0], 1);
+    if (is_list && type->rank < 2) return false;
+    if (!is_list && dims.size() >= summed && !ir::IsConstInt(dims[dims.size() - summed], 1)) return false;
+  }
+  return true;
+}
+
+// An operator and its arguments.
+struct RowCall {
+  std::string_view row;
+  std::vector<Expr> args;
+};
+
+// Returns the call that multiplies two inputs without their zero points in int32.
+Result<RowCall> ProductOfIntegers(const NodeImporter& node, const ProductInputs& in) {
+  INGOT_ASSIGN_OR_RETURN(const bool is_byte_product, IsByteProduct(node, in));
+  if (!is_byte_product) {
+    INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, in.a, in.a_zero, Along::kRows));
+    INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, in.b, in.b_zero, Along::kColumns));
+    return RowCall{"matmul", {a, b}};
+  }
+  RowCall product{"matmul_integer", {}};
+  for (size_t input : {in.a, in.b}) {
+    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+    product.args.push_back(std::move(x));
+  }
+  for (const auto& [input, zero, along] :
+       {std::tuple(in.a, in.a_zero, Along::kRows), std::tuple(in.b, in.b_zero, Along::kColumns)}) {
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+    Result<Expr> point =
+        node.HasInput(zero) ? Spread(node, zero, static_cast<size_t>(type->rank), along) : node.Scalar(0, *type->dtype);
+    INGOT_RETURN_IF_ERROR(point.status());
+    product.args.push_back(*std::move(point));
+  }
+  return product;
+}
+
 Outputs MatMulInteger(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
-  INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 1, 3, Along::kColumns));
-  return One(node.Call("matmul", {a, b}));
+  INGOT_ASSIGN_OR_RETURN(RowCall product, ProductOfIntegers(node, {0, 1, 2, 3}));
+  return One(node.Call(product.row, std::move(product.args)));
 }
 
 Outputs ConvInteger(const NodeImporter& node) {
@@ -202,9 +256,8 @@ Outputs Requantize(const NodeImporter& node, Expr product, const std::array<Expr
 
 // Inputs: a, its scale, its zero point, b, its scale, its zero point, the result's scale and zero point.
 Outputs QLinearMatMul(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const Expr a, WithoutZeroPoint(node, 0, 2, Along::kRows));
-  INGOT_ASSIGN_OR_RETURN(const Expr b, WithoutZeroPoint(node, 3, 5, Along::kColumns));
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind("matmul", {a, b}));
+  INGOT_ASSIGN_OR_RETURN(RowCall call, ProductOfIntegers(node, {0, 3, 2, 5}));
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(call.row, std::move(call.args)));
   INGOT_ASSIGN_OR_RETURN(Expr a_scale, Spread(node, 1, 2, Along::kRows));
   INGOT_ASSIGN_OR_RETURN(Expr b_scale, Spread(node, 4, 2, Along::kColumns));
   INGOT_ASSIGN_OR_RETURN(Expr y_scale, Spread(node, 6, 2, Along::kRows));

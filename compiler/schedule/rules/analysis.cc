@@ -29,7 +29,7 @@ class LoadLister : public StmtVisitor {
   void Visit(const PrimCallNode& call) override {
     constexpr int kTranscendental = 10;
     conditional |= call.op == Intrinsic::kIfThenElse;
-    operations += call.op == Intrinsic::kIfThenElse ? 1 : kTranscendental;
+    operations += call.op == Intrinsic::kIfThenElse || call.op == Intrinsic::kDotBytes ? 1 : kTranscendental;
     StmtVisitor::Visit(call);
   }
 };

@@ -51,7 +51,7 @@ bool IsPanelIndex(const PrimExpr& expr, BinaryOp op, const PrimVar& var) {
   return binary != nullptr && binary->op == op && IsVar(binary->a, var) && IsConstInt(binary->b, kPanel);
 }
 
-// The two factors of a sum of products, casts aside.
+// The two factors of a sum of products, casts aside, or of dot products of bytes.
 std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(const BufferStoreNode& store) {
   const auto* sum = As<BinaryNode>(store.value);
   if (sum == nullptr || sum->op != BinaryOp::kAdd) return std::nullopt;
@@ -60,14 +60,18 @@ std::optional<std::pair<const BufferLoadNode*, const BufferLoadNode*>> Factors(c
     return load != nullptr && load->buffer.same_as(store.buffer);
   };
   const PrimExpr& term = is_result(sum->a) ? sum->b : sum->a;
+  if (is_result(term)) return std::nullopt;
   const auto* product = As<BinaryNode>(term);
-  if (product == nullptr || product->op != BinaryOp::kMul || is_result(term)) return std::nullopt;
+  const auto* dot = As<PrimCallNode>(term);
+  const bool is_product = product != nullptr && product->op == BinaryOp::kMul;
+  const bool is_dot = dot != nullptr && dot->op == Intrinsic::kDotBytes;
+  if (!is_product && !is_dot) return std::nullopt;
   const auto load_of = [](PrimExpr expr) {
     while (const auto* cast = As<CastNode>(expr)) expr = cast->value;
     return As<BufferLoadNode>(expr);
   };
-  const BufferLoadNode* a = load_of(product->a);
-  const BufferLoadNode* b = load_of(product->b);
+  const BufferLoadNode* a = load_of(is_dot ? dot->args[0] : product->a);
+  const BufferLoadNode* b = load_of(is_dot ? dot->args[1] : product->b);
   if (a == nullptr || b == nullptr || a->buffer.same_as(store.buffer) || b->buffer.same_as(store.buffer)) {
     return std::nullopt;
   }

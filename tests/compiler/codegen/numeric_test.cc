@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <random>
 #include <type_traits>
 
 #include "runtime/small_float.h"
@@ -21,7 +22,7 @@ using ir::Intrinsic;
 using ir::PrimExpr;
 
 constexpr int kLanes[] = {3, 8};
-constexpr int64_t kCount = 41;  // leaves tails that are computed in scalars
+constexpr int64_t kCount = 83;  // leaves tails that are computed in scalars
 
 template <typename T>
 DataType TypeOf() {
@@ -54,7 +55,16 @@ Tensor<T> Values(uint64_t seed) {
              std::numeric_limits<T>::denorm_min(),
              T(0.49999997),
              T(8388609),
-             T(-3.25)};
+             T(-3.25),
+             T(127.5),
+             T(-128.5),
+             T(255.5),
+             T(2147483520.0),
+             T(2147483648.0),
+             T(-2147483648.0),
+             T(4294967296.0),
+             T(9223372036854775808.0),
+             T(-9223372036854775808.0)};
   }
   Tensor<T> values(kCount);
   for (T& value : values) {
@@ -443,6 +453,49 @@ TEST_CASE("every float8 with a sign rounds once, to nearest even") {
     CAPTURE(dtype.ToString());
     CheckSmallFloat<uint8_t>(dtype);
   }
+}
+
+// The instructions that CPUs have for it, and the expansions of those that have none.
+TEST_CASE("dot products of bytes are the same on every level, alone and added to a sum") {
+  constexpr int64_t kNumWords = 261;
+  Tensor<int32_t> a(kNumWords), b(kNumWords), sum(kNumWords), expected(kNumWords), of_products(kNumWords);
+  std::mt19937 random(3);
+  for (int64_t i = 0; i < kNumWords; ++i) {
+    a[i] = i < 4 ? -1 : static_cast<int32_t>(random());  // bytes of 255
+    b[i] = i < 2 ? static_cast<int32_t>(0x80808080u) : i < 4 ? 0x7F7F7F7F : static_cast<int32_t>(random());
+    sum[i] = static_cast<int32_t>(random());
+    int32_t products = 0;
+    for (int shift = 0; shift < 32; shift += 8) {
+      products += int32_t{static_cast<uint8_t>(a[i] >> shift)} * static_cast<int8_t>(b[i] >> shift);
+    }
+    of_products[i] = products;
+    expected[i] = static_cast<int32_t>(static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(products));
+  }
+  const DataType word = DataType::Int(32);
+  int num_levels = 0;
+  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v4,+avx512vnni"}) {
+    const Target target = TargetNamed(level);
+    if (!HostRuns(target)) continue;
+    ++num_levels;
+    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
+      CAPTURE(level);
+      CAPTURE(lanes);
+      const auto dot = [](const PrimExpr& x, const PrimExpr& y) {
+        return ir::CallIntrinsic(Intrinsic::kDotBytes, {x, y});
+      };
+      Kernel added(Elementwise({word, word, word}, word, kNumWords, lanes,
+                               [&](const auto& v) { return v[2] + dot(v[0], v[1]); }),
+                   target);
+      Tensor<int32_t> results(kNumWords);
+      REQUIRE(added.Run({a.data(), b.data(), sum.data(), results.data()}) == 0);
+      CHECK(std::equal(results.begin(), results.end(), expected.begin()));
+      Kernel alone(Elementwise({word, word}, word, kNumWords, lanes, [&](const auto& v) { return dot(v[0], v[1]); }),
+                   target);
+      REQUIRE(alone.Run({a.data(), b.data(), results.data()}) == 0);
+      CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
+    }
+  }
+  CHECK(num_levels >= 2);
 }
 
 }  // namespace

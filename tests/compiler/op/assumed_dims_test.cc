@@ -34,6 +34,9 @@ struct ConstantDim {
 constexpr ConstantDim kConstantDims[] = {
     // These are parts of what the operator is.
     {"gather_nd", 1, -1},
+    {"matmul_bytes", 1, 2},
+    {"matmul_integer", 2, -1},
+    {"matmul_integer", 3, -2},
     {"matmul_packed", 1, 2},
     {"nn.attention", 0, 2},
     {"nn.attention", 0, 3},

@@ -177,6 +177,62 @@ void LinearCases(CaseBuilder& b) {
   b.Add("matmul_packed", "specials", {Of(kF32, {2, 2}, {kInf, 0, kNan, 1}), Data(kF32, {1, 2, 16})}, {{"units", 3}});
 }
 
+// Bytes of all values.
+ReferenceTensor Bytes(DataType dtype, IntList dims, uint64_t seed) {
+  ReferenceTensor tensor = NewReference(dtype, std::move(dims));
+  for (int64_t& value : tensor.ints) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const auto byte = static_cast<uint8_t>(seed >> 40);
+    value = dtype.is_int() ? int64_t{static_cast<int8_t>(byte)} : int64_t{byte};
+  }
+  return tensor;
+}
+
+// Words of four such bytes.
+ReferenceTensor Words(IntList dims, uint64_t seed) {
+  ReferenceTensor tensor = NewReference(kI32, std::move(dims));
+  for (int64_t& value : tensor.ints) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    value = static_cast<int32_t>(seed >> 32);
+  }
+  return tensor;
+}
+
+void ByteProductCases(CaseBuilder& b) {
+  const DataType uint8 = DataType::UInt(8);
+  for (DataType dtype : {uint8, kI8}) {
+    b.Add("pack_bytes", dtype.ToString(), {Bytes(dtype, {3, 8}, 1)});
+    b.Add("pack_bytes", "flip_" + dtype.ToString(), {Bytes(dtype, {2, 3, 4}, 2)}, {{"flip", true}});
+  }
+  b.Add("pack_bytes", "vector", {Bytes(kI8, {84}, 3)});
+  b.Add("pack_bytes", "empty", {Bytes(kI8, {0, 8}, 1)});
+  const auto product = [&](std::string label, IntList x, int64_t units, int64_t columns = 16) {
+    const IntList panels{(units + columns - 1) / columns, x.back(), columns};
+    b.Add("matmul_bytes", std::move(label), {Words(std::move(x), 1), Words(panels, 2)}, {{"units", units}});
+  };
+  product("int32", {5, 7}, 20);
+  product("tiles", {29, 7}, 50);
+  product("vector", {9}, 33);
+  product("row", {1, 9}, 140);
+  product("batch", {2, 13, 3}, 16);
+  product("narrow", {4, 3}, 5, 5);
+  product("column", {4, 3}, 1, 1);
+  product("empty", {0, 3}, 17);
+  product("nothing_to_sum", {2, 0}, 17);
+  for (const auto& [left, right] : {std::pair{uint8, kI8}, {uint8, uint8}, {kI8, kI8}, {kI8, uint8}}) {
+    b.Add("matmul_integer", left.ToString() + "_" + right.ToString(),
+          {Bytes(left, {5, 7}, 1), Bytes(right, {7, 20}, 2), Bytes(left, {}, 3), Bytes(right, {20}, 4)});
+  }
+  b.Add("matmul_integer", "rows",
+        {Bytes(uint8, {5, 7}, 1), Bytes(kI8, {7, 4}, 2), Bytes(uint8, {5, 1}, 3), Bytes(kI8, {1, 4}, 4)});
+  b.Add("matmul_integer", "batches",
+        {Bytes(uint8, {2, 1, 3, 4}, 1), Bytes(kI8, {5, 4, 2}, 2), Bytes(uint8, {1}, 3), Bytes(kI8, {}, 4)});
+  b.Add("matmul_integer", "vectors",
+        {Bytes(uint8, {5}, 1), Bytes(kI8, {5}, 2), Bytes(uint8, {1}, 3), Bytes(kI8, {}, 4)});
+  b.Add("matmul_integer", "empty",
+        {Bytes(uint8, {0, 3}, 1), Bytes(kI8, {3, 2}, 2), Bytes(uint8, {}, 3), Bytes(kI8, {}, 4)});
+}
+
 void ElementwiseCases(CaseBuilder& b) {
   UnaryCases(b, *FindOp("clip"), {}, Then({Scalar(-1.5), Scalar(2)}));
   for (DataType dtype : FindOp("clip")->cases.dtypes) {
@@ -225,6 +281,7 @@ std::vector<OpCase> MakeCases() {
   TransformCases(b);
   ReductionCases(b);
   LinearCases(b);
+  ByteProductCases(b);
   AttentionCases(b);
   DynamicShapeCases(b);
   MovementCases(b);

@@ -1,0 +1,77 @@
+// Words of bytes, and products of them.
+#include "compiler/op/topi/byte_products.h"
+
+#include <utility>
+
+#include "compiler/op/broadcast.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/topi/nn.h"
+#include "compiler/op/topi/reduction.h"
+
+namespace ingot::op::topi {
+namespace {
+
+const DataType kInt32 = DataType::Int(32);
+
+// x minus its zero point, which broadcasts to it.
+te::Tensor WithoutZeroPoint(const te::Tensor& x, const te::Tensor& zero) {
+  return te::Compute(
+      x.shape(),
+      [&](const te::Indices& i) {
+        te::Indices at;
+        for (size_t d = 0; d < zero.shape().size(); ++d) {
+          const size_t own = i.size() - zero.shape().size() + d;
+          at.push_back(BroadcastIndex(zero.shape()[d], x.shape()[own], i[own]));
+        }
+        return ir::Cast(kInt32, x(i)) - ir::Cast(kInt32, zero(at));
+      },
+      "centred");
+}
+
+}  // namespace
+
+te::Tensor PackBytes(const te::Tensor& x, bool flip) {
+  Shape shape = x.shape();
+  shape.back() = SimplifyDim(ir::FloorDiv(shape.back(), ir::Int64(kBytesPerWord)));
+  return te::Compute(
+      shape,
+      [&](const te::Indices& i) {
+        PrimExpr word;
+        for (int64_t k = 0; k < kBytesPerWord; ++k) {
+          te::Indices at = i;
+          at.back() = i.back() * kBytesPerWord + k;
+          // A signed byte is widened through its unsigned form, so that its sign does not reach the bytes above.
+          PrimExpr byte = ir::Cast(kInt32, ir::Cast(DataType::UInt(8), x(at)));
+          if (flip) byte = ir::CallIntrinsic(ir::Intrinsic::kBitwiseXor, {byte, ir::MakeConst(kInt32, 128)});
+          if (k > 0) {
+            byte =
+                ir::CallIntrinsic(ir::Intrinsic::kShiftLeft, {byte, ir::MakeConst(kInt32, static_cast<double>(8 * k))});
+          }
+          word = word == nullptr ? byte : ir::CallIntrinsic(ir::Intrinsic::kBitwiseOr, {word, byte});
+        }
+        return word;
+      },
+      "packed_bytes");
+}
+
+te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t units) {
+  Shape shape = x.shape();
+  shape.back() = ir::Int64(units);
+  const ir::IterVar k = te::ReduceAxis(x.shape().back(), "k");
+  const PrimExpr& columns = panels.shape()[2];
+  return te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices left = out;
+        left.back() = k->var;
+        const PrimExpr weight = panels(ir::FloorDiv(out.back(), columns), k->var, ir::FloorMod(out.back(), columns));
+        return ReduceOver(Reducer::kSum, ir::CallIntrinsic(ir::Intrinsic::kDotBytes, {x(left), weight}), {k});
+      },
+      "matmul");
+}
+
+te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero) {
+  return Matmul(WithoutZeroPoint(a, a_zero), WithoutZeroPoint(b, b_zero), kInt32);
+}
+
+}  // namespace ingot::op::topi

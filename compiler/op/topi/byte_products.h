@@ -1,0 +1,19 @@
+// Tensor expressions of integer products that take four bytes of each factor at once (T.dot_bytes): their factors hold
+// four neighbours along the summed axis as one int32, those of the left factor unsigned, those of the right one signed.
+#pragma once
+
+#include "compiler/op/topi/elementwise.h"
+
+namespace ingot::op::topi {
+
+inline constexpr int64_t kBytesPerWord = 4;
+
+// x[.., k] of int8 or uint8 -> int32 [.., k / 4], the first byte lowest. flip: the sign bit of each byte is inverted,
+// which adds 128 to a signed byte and subtracts it from an unsigned one.
+te::Tensor PackBytes(const te::Tensor& x, bool flip);
+// x[.., k] and panels[n / c, k, n % c], both of words, -> int32 [.., units].
+te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t units);
+// The product of a - a_zero and b - b_zero in int32, as Matmul has it.
+te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero);
+
+}  // namespace ingot::op::topi
