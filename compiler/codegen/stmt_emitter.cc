@@ -2,9 +2,13 @@
 #include "compiler/codegen/stmt_emitter.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/visitor.h"
 #include "runtime/check.h"
 #include "runtime/kernel_abi.h"
 
@@ -31,8 +35,7 @@ void StmtEmitter::Emit(const ir::Stmt& stmt) {
       exprs_.Emit(ir::As<ir::EvaluateNode>(stmt)->value);
       return;
     case ir::StmtKind::kSeq:
-      for (const ir::Stmt& part : ir::As<ir::SeqNode>(stmt)->stmts) Emit(part);
-      return;
+      return EmitSeq(*ir::As<ir::SeqNode>(stmt));
     case ir::StmtKind::kIf:
       return EmitIf(*ir::As<ir::IfStmtNode>(stmt));
     case ir::StmtKind::kFor:
@@ -54,6 +57,92 @@ void StmtEmitter::Emit(const ir::Stmt& stmt) {
     case ir::StmtKind::kBlockRealize:
       return status_.Unsupported("a block was not lowered");
   }
+}
+
+void StmtEmitter::EmitSeq(const ir::SeqNode& seq) {
+  for (size_t i = 0; i < seq.stmts.size() && !status_.failed();) {
+    const size_t count = memory_.mask().lanes == nullptr ? InterleavedStores(std::span(seq.stmts).subspan(i)) : 1;
+    if (count > 1) {
+      EmitInterleaved(std::span(seq.stmts).subspan(i, count));
+    } else {
+      Emit(seq.stmts[i]);
+    }
+    i += count;
+  }
+}
+
+namespace {
+
+const ir::RampNode* RampOf(const ir::BufferStoreNode& store) {
+  return store.indices.size() == 1 ? ir::As<ir::RampNode>(store.indices[0]) : nullptr;
+}
+
+// Whether an expression reads the buffer.
+struct ReadFinder : ir::PrimVisitor {
+  const ir::BufferNode* buffer = nullptr;
+  bool found = false;
+  using ir::PrimVisitor::Visit;
+  void Visit(const ir::BufferLoadNode& load) override {
+    found |= load.buffer.get() == buffer || load.buffer->data.same_as(buffer->data);
+    ir::PrimVisitor::Visit(load);
+  }
+};
+
+}  // namespace
+
+// How many of the statements, from the first one on, store every s-th element, s of them, each one place behind the one
+// before (what an unrolled loop over the rests of a place leaves); 1: they are of another kind.
+size_t StmtEmitter::InterleavedStores(std::span<const ir::Stmt> stmts) {
+  constexpr int64_t kMostRests = 8;
+  const auto* first = ir::As<ir::BufferStoreNode>(stmts[0]);
+  const ir::RampNode* ramp = first != nullptr ? RampOf(*first) : nullptr;
+  const int64_t stride = ramp != nullptr ? ir::AsConstInt(ramp->stride).value_or(0) : 0;
+  if (stride < 2 || stride > kMostRests || stmts.size() < static_cast<size_t>(stride)) return 1;
+  if (!first->buffer->strides.empty()) return 1;
+  arith::Analyzer analyzer;
+  for (int64_t rest = 0; rest < stride; ++rest) {
+    const auto* store = ir::As<ir::BufferStoreNode>(stmts[static_cast<size_t>(rest)]);
+    const ir::RampNode* own = store != nullptr ? RampOf(*store) : nullptr;
+    if (own == nullptr || !store->buffer.same_as(first->buffer) || own->lanes != ramp->lanes) return 1;
+    if (ir::AsConstInt(own->stride) != stride || store->value->dtype != first->value->dtype) return 1;
+    if (!ir::IsConstInt(analyzer.Simplify(own->base - ramp->base), rest)) return 1;
+    ReadFinder reads;
+    reads.buffer = first->buffer.get();
+    reads.VisitPrim(store->value);
+    if (reads.found) return 1;
+  }
+  return static_cast<size_t>(stride);
+}
+
+// Such stores as one of all elements between the first and the last.
+void StmtEmitter::EmitInterleaved(std::span<const ir::Stmt> stores) {
+  const auto& first = *ir::As<ir::BufferStoreNode>(stores[0]);
+  const DataType dtype = first.value->dtype;
+  std::vector<llvm::Value*> values;
+  for (const ir::Stmt& store : stores) values.push_back(exprs_.Emit(ir::As<ir::BufferStoreNode>(store)->value));
+  std::optional<Address> address = exprs_.EmitAddress(first.buffer, first.indices);
+  if (!address) return;
+  if (dtype != first.buffer->dtype.with_lanes(address->lanes)) return Emit(stores[0]);  // which reports it
+  // All values side by side; then lane by lane, one of each. Both operands of a shuffle have the same type.
+  const int lanes = dtype.lanes, count = static_cast<int>(stores.size());
+  std::vector<int> widened(static_cast<size_t>(lanes * count), llvm::PoisonMaskElem);
+  std::iota(widened.begin(), widened.begin() + lanes, 0);
+  llvm::Value* all = nullptr;
+  for (int i = 0; i < count; ++i) {
+    llvm::Value* wide = b_.CreateShuffleVector(values[static_cast<size_t>(i)], widened);
+    std::vector<int> joined(static_cast<size_t>(lanes * count), llvm::PoisonMaskElem);
+    for (int k = 0; k < lanes * i; ++k) joined[static_cast<size_t>(k)] = k;
+    for (int k = 0; k < lanes; ++k) joined[static_cast<size_t>(lanes * i + k)] = lanes * count + k;
+    all = all == nullptr ? wide : b_.CreateShuffleVector(all, wide, joined);
+  }
+  std::vector<int> order;
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (int i = 0; i < count; ++i) order.push_back(i * lanes + lane);
+  }
+  address->lanes = lanes * count;
+  address->stride = b_.getInt64(1);
+  address->contiguous = true;
+  memory_.Store(*address, b_.CreateShuffleVector(all, order), dtype.with_lanes(lanes * count));
 }
 
 void StmtEmitter::EmitStore(const ir::BufferStoreNode& store) {

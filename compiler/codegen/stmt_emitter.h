@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "compiler/codegen/expr_emitter.h"
 #include "compiler/codegen/function_builder.h"
@@ -33,6 +34,9 @@ class StmtEmitter {
   void Emit(const ir::Stmt& stmt);
 
  private:
+  void EmitSeq(const ir::SeqNode& seq);
+  static size_t InterleavedStores(std::span<const ir::Stmt> stmts);
+  void EmitInterleaved(std::span<const ir::Stmt> stores);
   void EmitStore(const ir::BufferStoreNode& store);
   void EmitIf(const ir::IfStmtNode& node);
   void EmitFor(const ir::ForNode& loop);
