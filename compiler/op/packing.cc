@@ -89,11 +89,19 @@ class IntegerProduct {
       INGOT_ASSIGN_OR_RETURN(result, emit_("subtract", {result, corrections[0]}, {}));
     }
     INGOT_ASSIGN_OR_RETURN(ir::Call last, MakeCall("subtract", {result, corrections.back()}));
-    return ir::Expr(last);
+    // A zero point of symbolic or further axes may leave the result's dims open.
+    return HasSameDims(last->type, call_->type) ? ir::Expr(last) : ir::Expr();
   }
 
  private:
   const DataType kInt32 = DataType::Int(32);
+
+  static bool HasSameDims(const ir::Type& a, const ir::Type& b) {
+    const auto *x = ir::As<ir::TensorTypeNode>(a), *y = ir::As<ir::TensorTypeNode>(b);
+    return x != nullptr && y != nullptr && x->dims && y->dims &&
+           std::ranges::equal(*x->dims, *y->dims,
+                              [](const ir::PrimExpr& p, const ir::PrimExpr& q) { return DimsEqual(p, q); });
+  }
 
   static ir::Expr Number(int64_t value) { return NumberConstant(static_cast<double>(value), DataType::Int(32)); }
   // As many words of ones.
