@@ -67,8 +67,10 @@ class FlowVerifier {
     const uint32_t block = block_of_[instruction];
     uint64_t* entry = entry_bits_.data() + block * words_;
     bool changed = !reached_[block];
+    // Of bits that no way has reached yet, all are set, so that the intersection is what comes first.
+    const uint64_t unreached = changed ? ~uint64_t{0} : 0;
     for (size_t w = 0; w < words_; ++w) {
-      const uint64_t joined = reached_[block] ? entry[w] & bits[w] : bits[w];
+      const uint64_t joined = (entry[w] | unreached) & bits[w];
       changed |= joined != entry[w];
       entry[w] = joined;
     }
