@@ -18,15 +18,19 @@ PrimExpr Limit(const PrimExpr& index, const PrimExpr& below, const PrimExpr& ext
   return ir::Max(ir::Min(index, extent - 1), ir::Int64(0));
 }
 
-PrimExpr ReadUnlessEmpty(const te::Tensor& x, te::Indices index, const std::vector<int>& axes) {
+PrimExpr UnlessEmpty(const te::Tensor& x, const std::vector<int>& axes, PrimExpr element) {
   PrimExpr filled = ir::BoolImm(true);
   for (int axis : axes) {
     const PrimExpr& extent = x.shape()[static_cast<size_t>(axis)];
     if (!arith::Analyzer().ProveLess(ir::Int64(0), extent)) filled = ir::And(filled, ir::Int64(0) < extent);
   }
-  const PrimExpr element = x(std::move(index));
   if (ir::IsConstInt(filled, 1)) return element;
-  return ir::IfThenElse(filled, element, x.dtype().is_bool() ? ir::BoolImm(false) : ir::MakeConst(x.dtype(), 0));
+  return ir::IfThenElse(filled, std::move(element),
+                        x.dtype().is_bool() ? ir::BoolImm(false) : ir::MakeConst(x.dtype(), 0));
+}
+
+PrimExpr ReadUnlessEmpty(const te::Tensor& x, te::Indices index, const std::vector<int>& axes) {
+  return UnlessEmpty(x, axes, x(std::move(index)));
 }
 
 te::Tensor Take(const te::Tensor& x, const te::Tensor& indices, int axis, OutOfRange mode) {

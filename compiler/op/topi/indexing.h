@@ -17,7 +17,9 @@ enum class OutOfRange : uint8_t {
 PrimExpr PlaceOf(const PrimExpr& index, const PrimExpr& extent, bool from_end = true);
 // index limited to the extent unless it is proved to lie inside, given that it is less than `below`.
 PrimExpr Limit(const PrimExpr& index, const PrimExpr& below, const PrimExpr& extent);
-// x(index), or 0 where x may have no elements along the given axes.
+// The element, which is read from x, or 0 where x may have no elements along the given axes.
+PrimExpr UnlessEmpty(const te::Tensor& x, const std::vector<int>& axes, PrimExpr element);
+// x(index), likewise.
 PrimExpr ReadUnlessEmpty(const te::Tensor& x, te::Indices index, const std::vector<int>& axes);
 
 // out = x with the axis replaced by the axes of indices.

@@ -107,6 +107,19 @@ te::Tensor Pad(const te::Tensor& x, const std::vector<int64_t>& before, Shape sh
       std::move(name));
 }
 
+namespace {
+
+PrimExpr RepeatedPlace(const PrimExpr& place, const PrimExpr& extent, PadMode mode) {
+  if (mode == PadMode::kReplicate) return ir::Max(ir::Min(place, extent - 1), ir::Int64(0));
+  if (mode == PadMode::kCircular) return ir::FloorMod(place, ir::Max(extent, ir::Int64(1)));
+  const PrimExpr inside = ir::FloorMod(place, ir::Max((extent - 1) * 2, ir::Int64(1)));
+  return ir::Min(inside, (extent - 1) * 2 - inside);
+}
+
+}  // namespace
+
+// Each padded axis has a table of the places that it is read at. Along the last one they are also told by a condition
+// where they are the result's own, so that a row is copied but for its ends.
 te::Tensor PadByRepeating(const te::Tensor& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
                           PadMode mode) {
   Shape shape;
@@ -115,25 +128,33 @@ te::Tensor PadByRepeating(const te::Tensor& x, const std::vector<int64_t>& befor
     shape.push_back(SimplifyDim(x.shape()[i] + (before[i] + after[i])));
     if (before[i] + after[i] > 0) padded.push_back(static_cast<int>(i));
   }
+  const auto is_inside = [&](size_t axis, const PrimExpr& out) {
+    return ir::And(ir::Int64(before[axis]) <= out, out < x.shape()[axis] + before[axis]);
+  };
+  std::vector<te::Tensor> tables;
+  for (int axis : padded) {
+    const auto at = static_cast<size_t>(axis);
+    tables.push_back(te::Compute(
+        {shape[at]},
+        [&](const te::Indices& i) {
+          const PrimExpr place = i[0] - before[at];
+          return ir::IfThenElse(is_inside(at, i[0]), place, RepeatedPlace(place, x.shape()[at], mode));
+        },
+        "T_pad_places"));
+  }
   return te::Compute(
-      std::move(shape),
+      shape,
       [&](const te::Indices& out) {
         te::Indices index = out;
-        for (int axis : padded) {
-          const auto i = static_cast<size_t>(axis);
-          const PrimExpr& extent = x.shape()[i];
-          const PrimExpr place = out[i] - before[i];
-          if (mode == PadMode::kReplicate) {
-            index[i] = ir::Max(ir::Min(place, extent - 1), ir::Int64(0));
-          } else if (mode == PadMode::kCircular) {
-            index[i] = ir::FloorMod(place, ir::Max(extent, ir::Int64(1)));
-          } else {
-            const PrimExpr period = ir::Max((extent - 1) * 2, ir::Int64(1));
-            const PrimExpr inside = ir::FloorMod(place, period);
-            index[i] = ir::Min(inside, (extent - 1) * 2 - inside);
-          }
+        for (size_t i = 0; i < padded.size(); ++i) {
+          const auto at = static_cast<size_t>(padded[i]);
+          index[at] = tables[i](out[at]);
         }
-        return ReadUnlessEmpty(x, std::move(index), padded);
+        if (padded.empty()) return x(index);
+        const auto last = static_cast<size_t>(padded.back());
+        te::Indices own = index;
+        own[last] = out[last] - before[last];
+        return UnlessEmpty(x, padded, ir::IfThenElse(is_inside(last, out[last]), x(own), x(index)));
       },
       "T_pad");
 }
