@@ -84,14 +84,20 @@ bool MemoryAccess::IsInLocal(const Address& address, DataType dtype) {
                                         b_.GetInsertBlock()->getModule()->getDataLayout());
 }
 
-llvm::Value* MemoryAccess::LoadMasked(const Address& address, DataType dtype) {
-  const llvm::Align alignment = ElementAlignment(dtype);
+llvm::Value* MemoryAccess::LoadAtMasked(const Address& address, llvm::Value* offset, DataType dtype,
+                                        llvm::Value* lanes) {
   llvm::Type* type = numeric_.MemoryType(dtype);
-  llvm::Value* zero = llvm::Constant::getNullValue(type);
-  llvm::CallInst* load =
-      address.contiguous
-          ? b_.CreateMaskedLoad(type, ElementPointer(address, dtype, address.offset), alignment, mask_.lanes, zero)
-          : b_.CreateMaskedGather(type, LanePointers(address, dtype), alignment, mask_.lanes, zero);
+  llvm::CallInst* load = b_.CreateMaskedLoad(type, ElementPointer(address, dtype, offset), ElementAlignment(dtype),
+                                             lanes, llvm::Constant::getNullValue(type));
+  scopes_.Annotate(load, address.storage.alias_scope);
+  return load;
+}
+
+llvm::Value* MemoryAccess::LoadMasked(const Address& address, DataType dtype) {
+  if (address.contiguous) return LoadAtMasked(address, address.offset, dtype, mask_.lanes);
+  llvm::Type* type = numeric_.MemoryType(dtype);
+  llvm::CallInst* load = b_.CreateMaskedGather(type, LanePointers(address, dtype), ElementAlignment(dtype), mask_.lanes,
+                                               llvm::Constant::getNullValue(type));
   scopes_.Annotate(load, address.storage.alias_scope);
   return load;
 }
@@ -141,15 +147,18 @@ void MemoryAccess::StoreFirstLanes(const Address& address, llvm::Value* value, D
 }
 
 // Elements a few steps apart: whole vectors of all elements from the first one to the last one, of which the lanes are
-// chosen. Every element between belongs to the buffer, since the first and the last do.
+// chosen. Every element between belongs to the buffer, since the first and the last do. Under a mask the vectors are
+// masked too.
 llvm::Value* MemoryAccess::LoadStrided(const Address& address, int64_t stride, DataType dtype) {
   const int64_t lanes = dtype.lanes, last = (lanes - 1) * stride;
   llvm::Value* all = nullptr;
   std::vector<int64_t> places;  // of the elements of `all`, from the first lane's on
   for (int64_t k = 0; k < stride; ++k) {
     const int64_t begin = std::min(k * lanes, last + 1 - lanes);
-    llvm::Value* part =
-        LoadAt(address, b_.CreateNSWAdd(address.offset, b_.getInt64(static_cast<uint64_t>(begin))), dtype);
+    llvm::Value* offset = b_.CreateNSWAdd(address.offset, b_.getInt64(static_cast<uint64_t>(begin)));
+    llvm::Value* part = IsMasked(address.lanes)
+                            ? LoadAtMasked(address, offset, dtype, MaskBetween(stride, begin, dtype.lanes))
+                            : LoadAt(address, offset, dtype);
     for (int64_t lane = 0; lane < lanes; ++lane) places.push_back(begin + lane);
     if (all == nullptr) {
       all = part;
@@ -170,20 +179,41 @@ llvm::Value* MemoryAccess::LoadStrided(const Address& address, int64_t stride, D
   return b_.CreateShuffleVector(all, chosen);
 }
 
+// The mask of `lanes` elements from the given one on, where every stride-th element is a lane of the mask in force:
+// those of the lanes, or all up to the last lane's.
+llvm::Value* MemoryAccess::MaskBetween(int64_t stride, int64_t begin, int lanes) {
+  if (mask_.count != nullptr) {
+    std::vector<llvm::Constant*> elements;
+    for (int64_t i = 0; i < lanes; ++i) elements.push_back(b_.getInt32(static_cast<uint32_t>(begin + i)));
+    // Behind the last lane's element come stride - 1 others: those before the next lane's.
+    llvm::Value* end = b_.CreateNSWSub(b_.CreateNSWMul(mask_.count, b_.getInt32(static_cast<uint32_t>(stride))),
+                                       b_.getInt32(static_cast<uint32_t>(stride - 1)));
+    return b_.CreateICmpSLT(llvm::ConstantVector::get(elements), numeric_.Broadcast(end, lanes));
+  }
+  std::vector<int> of_lanes;
+  for (int64_t place = begin; place < begin + lanes; ++place) {
+    of_lanes.push_back(static_cast<int>(place % stride == 0 ? place / stride : lanes));  // lane `lanes`: none
+  }
+  return b_.CreateShuffleVector(mask_.lanes, llvm::Constant::getNullValue(mask_.lanes->getType()), of_lanes);
+}
+
 llvm::Value* MemoryAccess::Load(const Address& address, DataType dtype) {
   constexpr int64_t kMostStride = 4;
   const auto* stride = llvm::dyn_cast_or_null<llvm::ConstantInt>(address.stride);
   const bool is_splat = stride != nullptr && stride->isZero();
+  const bool has_close_elements =
+      stride != nullptr && stride->getSExtValue() > 1 && stride->getSExtValue() <= kMostStride && !IsLocal(address);
   llvm::Value* value = nullptr;
-  if (IsMasked(address.lanes) && !is_splat) {
+  if (IsMasked(address.lanes) && has_close_elements) {
+    value = LoadStrided(address, stride->getSExtValue(), dtype);
+  } else if (IsMasked(address.lanes) && !is_splat) {
     value = mask_.is_of_stores && IsInLocal(address, dtype) ? LoadAt(address, address.offset, dtype)
                                                             : LoadMasked(address, dtype);
   } else if (address.contiguous) {
     value = LoadAt(address, address.offset, dtype);
   } else if (is_splat) {
     value = numeric_.Broadcast(LoadAt(address, address.offset, dtype.element_of()), dtype.lanes);
-  } else if (stride != nullptr && stride->getSExtValue() > 1 && stride->getSExtValue() <= kMostStride &&
-             !IsLocal(address)) {
+  } else if (has_close_elements) {
     value = LoadStrided(address, stride->getSExtValue(), dtype);
   } else {
     value = llvm::PoisonValue::get(numeric_.MemoryType(dtype));

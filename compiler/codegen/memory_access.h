@@ -72,6 +72,8 @@ class MemoryAccess {
   llvm::Value* LoadAt(const Address& address, llvm::Value* offset, DataType dtype);
   void StoreAt(const Address& address, llvm::Value* offset, llvm::Value* value, DataType dtype);
   llvm::Value* LoadMasked(const Address& address, DataType dtype);
+  llvm::Value* LoadAtMasked(const Address& address, llvm::Value* offset, DataType dtype, llvm::Value* lanes);
+  llvm::Value* MaskBetween(int64_t stride, int64_t begin, int lanes);
   void StoreMasked(const Address& address, llvm::Value* value, DataType dtype);
   void StoreFirstLanes(const Address& address, llvm::Value* value, DataType dtype);
 

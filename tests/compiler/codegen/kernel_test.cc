@@ -1,5 +1,7 @@
 // Lowered functions built by hand, compiled, loaded and run: statements, memory, parallel loops and failures.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -118,6 +120,75 @@ TEST_CASE("strided, repeated and gathered vectors, as loads and as stores") {
   CHECK(kernel.Run({input.data(), indices.data(), output.data()}) == 0);
   const Tensor<float> expected = {1, 9, 17, 25, 23, 21, 19, 17, 29, 29, 29, 29, 11, 8, 10, 9, 1, 3, 2, 0, 6, 4, 2, 0};
   CHECK(output == expected);
+}
+
+// A page of floats, behind which nothing can be read.
+class GuardedPage {
+ public:
+  GuardedPage() : bytes_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
+    void* pages = mmap(nullptr, 2 * bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(pages != MAP_FAILED);
+    floats_ = static_cast<float*>(pages);
+    REQUIRE(mprotect(floats_ + size(), bytes_, PROT_NONE) == 0);
+    std::iota(floats_, floats_ + size(), 1.0f);
+  }
+  GuardedPage(const GuardedPage&) = delete;
+  GuardedPage& operator=(const GuardedPage&) = delete;
+  ~GuardedPage() { munmap(floats_, 2 * bytes_); }
+  float* data() { return floats_; }
+  size_t size() const { return bytes_ / sizeof(float); }
+
+ private:
+  size_t bytes_;
+  float* floats_ = nullptr;
+};
+
+TEST_CASE("masked lanes a few steps apart read nothing behind the last one") {
+  GuardedPage page;
+  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    const Target target = TargetNamed(level);
+    if (!HostRuns(target)) continue;
+    for (int lanes : {4, 8, 13, 16}) {
+      for (int stride : {2, 3, 4, 5}) {
+        CAPTURE(level);
+        CAPTURE(lanes);
+        CAPTURE(stride);
+        const ir::PrimVar n = ir::MakePrimVar("n"), first = ir::MakePrimVar("first"), count = ir::MakePrimVar("count");
+        const ir::Buffer in = ir::MakeBuffer("in", kF32, {n});
+        const ir::Buffer takes = ir::MakeBuffer("takes", DataType::Bool(), {first + count});  // gives both as integers
+        const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(2), Int64(lanes)});
+        const PrimExpr all = Ramp(Int64(0), lanes);
+        const PrimExpr strided = Load(in, {ir::Make<ir::RampNode>(first, Int64(stride), lanes)});
+        const PrimExpr ones = ir::Make<ir::BroadcastNode>(ir::MakeConst(kF32, 1), lanes);
+        const Stmt first_lanes = ir::Make<ir::IfStmtNode>(all < Broadcast(count, lanes),
+                                                          Store(out, strided + ones, {Int64(0), all}), nullptr);
+        const Stmt chosen_lanes =
+            Store(out, ir::IfThenElse(Load(takes, {all}), strided, ones), {Broadcast(Int64(1), lanes), all});
+        Kernel kernel(Function({in, takes, out}, ir::MakeSeq({first_lanes, chosen_lanes})), target);
+        REQUIRE(kernel.description.kernel.ints.size() == 3);
+        for (int number = 0; number <= lanes; ++number) {
+          CAPTURE(number);
+          const auto size = static_cast<int64_t>(page.size());
+          const int64_t begin =
+              size - 1 - int64_t{stride} * std::max(number - 1, 0);  // the last lane's: the page's last
+          Tensor<uint8_t> taken(static_cast<size_t>(begin) + static_cast<size_t>(lanes));
+          for (int i = 0; i < number; ++i) taken[static_cast<size_t>(i)] = i % 3 != 1 || i == number - 1;
+          Tensor<float> output(static_cast<size_t>(2 * lanes), -7.0f);
+          std::vector<int64_t> ints;
+          for (const auto& argument : kernel.description.kernel.ints) {
+            ints.push_back(argument.name == "n" ? size : argument.name == "first" ? begin : number);
+          }
+          CHECK(kernel.Run({page.data(), taken.data(), output.data()}, ints) == 0);
+          for (int i = 0; i < lanes; ++i) {
+            const auto at = static_cast<size_t>(i);
+            const float element = i < number ? page.data()[begin + int64_t{stride} * i] : 0;
+            REQUIRE(output[at] == (i < number ? element + 1 : -7.0f));
+            REQUIRE(output[static_cast<size_t>(lanes) + at] == (taken[at] != 0 ? element : 1.0f));
+          }
+        }
+      }
+    }
+  }
 }
 
 void CheckGemm(Kernel& kernel, int64_t m, int64_t n, int64_t k, ThreadPool* pool) {
