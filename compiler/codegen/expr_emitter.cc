@@ -22,6 +22,15 @@ bool IsAffine(const std::vector<ir::PrimExpr>& indices) {
   return vector_indices <= 1;
 }
 
+// The terms of an index that is a sum; else the index.
+std::vector<ir::PrimExpr> TermsOf(const ir::PrimExpr& index) {
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return {index};
+  std::vector<ir::PrimExpr> terms = TermsOf(sum->a);
+  for (ir::PrimExpr& term : TermsOf(sum->b)) terms.push_back(std::move(term));
+  return terms;
+}
+
 }  // namespace
 
 ExprEmitter::ExprEmitter(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, KernelRuntime& runtime,
@@ -264,12 +273,17 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
         base = broadcast->value;
       }
       address.offset = b_.CreateNSWAdd(address.offset, b_.CreateNSWMul(EmitIndex(base), dim_stride));
-    } else if (const auto* broadcast = ir::As<ir::BroadcastNode>(index); broadcast || index->dtype.is_scalar()) {
-      llvm::Value* steps = b_.CreateNSWMul(EmitIndex(broadcast ? broadcast->value : index), dim_stride);
-      address.offset = b_.CreateNSWAdd(address.offset, steps);
     } else {
-      llvm::Value* steps = b_.CreateNSWMul(EmitIndex(index), numeric_.Broadcast(dim_stride, address.lanes));
-      of_lanes = of_lanes == nullptr ? steps : b_.CreateNSWAdd(of_lanes, steps);
+      for (const ir::PrimExpr& term : TermsOf(index)) {
+        const auto* broadcast = ir::As<ir::BroadcastNode>(term);
+        if (broadcast != nullptr || term->dtype.is_scalar()) {
+          llvm::Value* steps = b_.CreateNSWMul(EmitIndex(broadcast ? broadcast->value : term), dim_stride);
+          address.offset = b_.CreateNSWAdd(address.offset, steps);
+        } else {
+          llvm::Value* steps = b_.CreateNSWMul(EmitIndex(term), numeric_.Broadcast(dim_stride, address.lanes));
+          of_lanes = of_lanes == nullptr ? steps : b_.CreateNSWAdd(of_lanes, steps);
+        }
+      }
     }
     if (buffer->strides.empty() && k > 0) dim_stride = b_.CreateNSWMul(dim_stride, EmitIndex(buffer->shape[k]));
   }

@@ -1,6 +1,6 @@
 // Resize resamples one axis after the other, each by a stage that adds up the weighted taps around a place; a whole
 // factor of nearest neighbours repeats elements without arithmetic on floats. GridSample computes the places by a stage
-// per axis and adds up the taps of all axes at once.
+// per axis, the taps of all axes by tables that the channels share, and adds up what they read.
 #include "compiler/op/topi/resize.h"
 
 #include <cmath>
@@ -253,41 +253,85 @@ te::Tensor GridSample(const te::Tensor& x, const te::Tensor& grid, Interpolation
         },
         "grid_places"));
   }
-  std::vector<ir::IterVar> axes;
-  for (size_t axis = 0; axis < rank && taps > 1; ++axis) {
-    axes.push_back(te::ReduceAxis(ir::Int64(taps), "k" + std::to_string(axis)));
-  }
-  const te::Tensor sum = te::Compute(
-      shape,
-      [&](const te::Indices& out) {
-        te::Indices at_grid = out;
-        at_grid.erase(at_grid.begin() + 1);
-        te::Indices index = {out[0], out[1]};
-        PrimExpr inside = ir::BoolImm(true);
-        PrimExpr weight = D(1);
+  // What tap k of a place reads and how much of it counts. Both are the same for all channels, so they are stages of
+  // their own: [tap, n, out...].
+  int64_t num_taps = 1;
+  for (size_t axis = 0; axis < rank; ++axis) num_taps *= taps;
+  Shape table_shape = grid_shape;
+  table_shape.insert(table_shape.begin(), ir::Int64(num_taps));
+  // The place along the axis that the tap reads, in float64, before it is limited to the input.
+  const auto position_of = [&](size_t axis, const te::Indices& i) {
+    const PrimExpr place = places[axis](te::Indices(i.begin() + 1, i.end()));
+    if (taps == 1) return place;
+    int64_t later = 1;  // taps of the axes behind
+    for (size_t other = axis + 1; other < rank; ++other) later *= taps;
+    const PrimExpr tap = ir::FloorMod(ir::FloorDiv(i[0], ir::Int64(later)), ir::Int64(taps));
+    return Floor(place) + (Double(tap) - D(taps == 4 ? 1 : 0));
+  };
+  const te::Tensor elements = te::Compute(  // among the elements of a channel
+      table_shape,
+      [&](const te::Indices& i) {
+        PrimExpr element = ir::Int64(0);
         for (size_t axis = 0; axis < rank; ++axis) {
-          const PrimExpr place = places[axis](at_grid);
-          PrimExpr position = place;
-          if (taps > 1) {
-            const PrimExpr first = Floor(place);
-            const PrimExpr tap = Double(axes[axis]->var) - D(taps == 4 ? 1 : 0);
-            position = first + tap;
-            const PrimExpr distance = ir::CallIntrinsic(ir::Intrinsic::kFabs, {place - position});
-            weight = weight * (taps == 4 ? CubicWeight(distance, -0.75) : D(1) - distance);
-          }
+          PrimExpr position = position_of(axis, i);
           const PrimExpr& extent = x.shape()[2 + axis];
           if (padding == GridPadding::kReflection) {
             const PrimExpr low = low_of(axis), high = high_of(axis);
             position = ir::Select(ir::And(position >= low, position <= high), position, Reflect(position, low, high));
           }
-          if (padding == GridPadding::kZeros) {
-            inside = ir::And(inside, ir::And(position >= D(0), position <= Double(extent) - D(1)));
-          }
-          index.push_back(Clamp(Int(position), extent));
+          element = element * extent + Clamp(Int(position), extent);
         }
-        const PrimExpr element = Wide(x(index));
-        const PrimExpr value = ir::Select(inside, element, ir::MakeConst(element->dtype, 0));
-        return taps == 1 ? value : ReduceOver(Reducer::kSum, value * ir::Cast(value->dtype, weight), axes);
+        return element;
+      },
+      "grid_elements");
+  const te::Tensor is_inside = te::Compute(
+      table_shape,
+      [&](const te::Indices& i) {
+        PrimExpr inside = ir::BoolImm(true);
+        for (size_t axis = 0; axis < rank; ++axis) {
+          const PrimExpr position = position_of(axis, i);
+          inside = ir::And(inside, ir::And(position >= D(0), position <= Double(x.shape()[2 + axis]) - D(1)));
+        }
+        return inside;
+      },
+      "grid_inside");
+  const DataType dtype = Wide(ir::MakeConst(x.dtype(), 0))->dtype;
+  const te::Tensor weights = te::Compute(
+      table_shape,
+      [&](const te::Indices& i) {
+        PrimExpr weight = D(1);
+        for (size_t axis = 0; axis < rank; ++axis) {
+          const PrimExpr place = places[axis](te::Indices(i.begin() + 1, i.end()));
+          const PrimExpr distance = ir::CallIntrinsic(ir::Intrinsic::kFabs, {place - position_of(axis, i)});
+          weight = weight * (taps == 4 ? CubicWeight(distance, -0.75) : D(1) - distance);
+        }
+        return ir::Cast(dtype, weight);
+      },
+      "grid_weights");
+  const te::Tensor sum = te::Compute(
+      shape,
+      [&](const te::Indices& out) {
+        te::Indices at_table = out;  // [n, channel, out...]
+        PrimExpr total;
+        for (int64_t tap = 0; tap < num_taps; ++tap) {
+          at_table.erase(at_table.begin() + 1);
+          at_table.insert(at_table.begin(), ir::Int64(tap));
+          PrimExpr rest = elements(at_table);
+          te::Indices index(2 + rank);
+          for (size_t axis = rank; axis-- > 1;) {
+            index[2 + axis] = ir::FloorMod(rest, x.shape()[2 + axis]);
+            rest = ir::FloorDiv(rest, x.shape()[2 + axis]);
+          }
+          index[0] = out[0], index[1] = out[1], index[2] = rest;
+          PrimExpr value = Wide(x(index));
+          if (padding == GridPadding::kZeros) {
+            value = ir::Select(is_inside(at_table), value, ir::MakeConst(value->dtype, 0));
+          }
+          if (taps > 1) value = value * weights(at_table);
+          total = total == nullptr ? value : total + value;
+          at_table = out;
+        }
+        return total;
       },
       "grid_sample");
   return CastTo(sum, x.dtype());

@@ -10,10 +10,10 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Lists the loads, and the variables that are used outside of their indices.
+// Lists the loads, those in their indices (gathers), and the variables that are used elsewhere than in the place of one.
 class AccessLister : public StmtVisitor {
  public:
-  std::vector<const BufferLoadNode*> loads;
+  std::vector<const BufferLoadNode*> loads, inner_loads;
   std::vector<const PrimVarNode*> alone;
   int max_bits = 1;
 
@@ -22,19 +22,25 @@ class AccessLister : public StmtVisitor {
   void Visit(const BufferLoadNode& load) override {
     loads.push_back(&load);
     max_bits = std::max(max_bits, static_cast<int>(load.buffer->dtype.bits));
-    struct InnerLoads : PrimVisitor {  // variables of an index that is itself loaded: no constant steps
-      std::vector<const PrimVarNode*>* vars;
+    struct InnerLoads : PrimVisitor {
+      std::vector<const BufferLoadNode*>* loads;
       using PrimVisitor::Visit;
       void Visit(const BufferLoadNode& inner) override {
-        for (const PrimExpr& index : inner.indices) {
-          for (const PrimVar& var : FreePrimVars(index)) vars->push_back(var.get());
-        }
+        loads->push_back(&inner);
+        PrimVisitor::Visit(inner);
       }
     } inner;
-    inner.vars = &alone;
+    inner.loads = &inner_loads;
     for (const PrimExpr& index : load.indices) inner.VisitPrim(index);
   }
   void Visit(const PrimVarNode& var) override { alone.push_back(&var); }
+};
+
+// An index that is loaded moves by no constant step: it is a variable of its own.
+class GatherReplacer : public PrimMutator {
+ protected:
+  using PrimMutator::Mutate;
+  PrimExpr Mutate(const Ref<BufferLoadNode>& load) override { return MakePrimVar("gathered", load->dtype); }
 };
 
 PrimExpr ElementOf(const Buffer& buffer, const std::vector<PrimExpr>& indices, arith::Analyzer& analyzer) {
@@ -50,27 +56,42 @@ PrimExpr ElementOf(const Buffer& buffer, const std::vector<PrimExpr>& indices, a
 
 }  // namespace
 
-Contiguity::Contiguity(const BlockSite& site) : block_(site.block()), used_alone_(site.block().iter_vars.size()) {
+Contiguity::Contiguity(const BlockSite& site)
+    : block_(site.block()), in_value_(site.block().iter_vars.size()), used_alone_(site.block().iter_vars.size()) {
   for (const IterVar& iter : block_.iter_vars) analyzer_.Bind(iter->var, iter->domain);
   const BufferStoreNode& store = StoreOf(site);
   AccessLister lister;
   lister.VisitPrim(store.value);
-  accesses_.push_back({nullptr, ElementOf(store.buffer, store.indices, analyzer_)});
-  for (const BufferLoadNode* load : lister.loads) {
-    accesses_.push_back({load, ElementOf(load->buffer, load->indices, analyzer_)});
+  const auto add = [&](const BufferLoadNode* load, const Buffer& buffer, const std::vector<PrimExpr>& indices) {
+    accesses_.push_back({load, ElementOf(buffer, indices, analyzer_)});
+    std::vector<PrimExpr> places;
+    for (const PrimExpr& index : indices) places.push_back(GatherReplacer().MutatePrim(index));
+    places_.push_back(ElementOf(buffer, places, analyzer_));
+  };
+  add(nullptr, store.buffer, store.indices);
+  for (const BufferLoadNode* load : lister.loads) add(load, load->buffer, load->indices);
+  std::vector<const PrimVarNode*> gathering;  // variables that tell where an index is loaded
+  for (const BufferLoadNode* load : lister.inner_loads) {
+    std::vector<PrimExpr> places;
+    for (const PrimExpr& index : load->indices) {
+      for (const PrimVar& var : FreePrimVars(index)) gathering.push_back(var.get());
+      places.push_back(GatherReplacer().MutatePrim(index));
+    }
+    places_.push_back(ElementOf(load->buffer, places, analyzer_));
   }
   for (size_t i = 0; i < block_.iter_vars.size(); ++i) {
     const PrimVarNode* var = block_.iter_vars[i]->var.get();
-    used_alone_[i] = std::find(lister.alone.begin(), lister.alone.end(), var) != lister.alone.end();
+    in_value_[i] = std::ranges::find(lister.alone, var) != lister.alone.end();
+    used_alone_[i] = in_value_[i] || std::ranges::find(gathering, var) != gathering.end();
   }
 }
 
 bool Contiguity::Joins(int outer, int inner) {
-  if (used_alone_[outer] || used_alone_[inner]) return false;
+  if (in_value_[outer] || in_value_[inner]) return false;
   const IterVarNode& a = *block_.iter_vars[outer];
   const IterVarNode& b = *block_.iter_vars[inner];
-  return std::all_of(accesses_.begin(), accesses_.end(), [&](const LinearAccess& access) {
-    const std::optional<arith::LinearForm> form = arith::DetectLinear(access.element, {a.var, b.var});
+  return std::ranges::all_of(places_, [&](const PrimExpr& place) {
+    const std::optional<arith::LinearForm> form = arith::DetectLinear(place, {a.var, b.var});
     return form && analyzer_.ProveEqual(form->coefficients[0],
                                         form->coefficients[1] * Cast(DataType::Int(64), b.domain.extent));
   });

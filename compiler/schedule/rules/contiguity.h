@@ -19,12 +19,13 @@ class Contiguity {
   explicit Contiguity(const BlockSite& site);
 
   // Divides the given iteration variables (positions in block.iter_vars, outermost first) into runs: every access moves
-  // with a run as it would with a single variable. Variables of extent 1 join any run.
+  // with a run as it would with a single variable, so does one that loads an index. Variables of extent 1 join any run.
   std::vector<std::vector<int>> Runs(const std::vector<int>& iters);
   // The step of an access, in elements, per step of a variable: absent when it is not constant.
   std::optional<int64_t> Step(const LinearAccess& access, int iter);
   const std::vector<LinearAccess>& accesses() const { return accesses_; }
-  // Whether something other than the place of an access depends on the variable (a condition, the element's value).
+  // Whether something other than the place of an access depends on the variable (a condition, the element's value, an
+  // index that is loaded).
   bool IsUsedAlone(int iter) const { return used_alone_[iter]; }
   // The innermost variable of the run that is longer than 1, or the last one.
   int Innermost(const std::vector<int>& run) const;
@@ -34,7 +35,9 @@ class Contiguity {
   const ir::BlockNode& block_;
   arith::Analyzer analyzer_;
   std::vector<LinearAccess> accesses_;
-  std::vector<bool> used_alone_;
+  std::vector<ir::PrimExpr>
+      places_;  // elements of the accesses, and of those in their indices, whose value is no place
+  std::vector<bool> in_value_, used_alone_;
 };
 
 // How vectors are cut: the widest elements of the block decide how many lanes a register has, the work on each element

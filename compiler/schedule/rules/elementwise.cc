@@ -50,14 +50,33 @@ bool FitsInto(const BlockSite& producer, const std::vector<BlockSite>& readers) 
   });
 }
 
-// Whether the stage is a table: values of its places alone that take arithmetic to compute, each of which every reader
-// needs at many of its own places.
+// Whether the reader needs each element of the stage at many of its places: along its last axis it reads one after the
+// other, and does so again for every value of another axis.
+bool ReadsRepeatedly(const BlockSite& reader, const Buffer& buffer) {
+  const std::vector<IterVar>& iters = reader.block().iter_vars;
+  const auto is_long = [&](size_t iter) { return ConstantExtent(*iters[iter]) != 1; };
+  size_t last = iters.size();
+  while (last > 0 && !is_long(last - 1)) --last;
+  const std::vector<LoadUse> loads = LoadsOf(reader);
+  return last > 0 && std::ranges::all_of(loads, [&](const LoadUse& use) {
+           if (use.load->buffer.get() != buffer.get()) return true;
+           bool repeats = false;
+           for (size_t iter = 0; iter < last; ++iter) repeats |= is_long(iter) && !use.uses[iter];
+           return repeats && use.uses[last - 1];
+         });
+}
+
+// Whether the stage is a table: values that take arithmetic to compute, each of which every reader needs at many of its
+// own places. Values that the places alone tell are cheaper to store than those of other tensors, which a fused group
+// would otherwise read once.
 bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
-  constexpr int64_t kLeastCost = 6;
-  if (!LoadsOf(site).empty() || CostOfInstance(site) < kLeastCost) return false;
+  constexpr int64_t kLeastCost = 6, kLeastCostOfData = 20;
+  const bool has_data = !LoadsOf(site).empty();
+  if (CostOfInstance(site) < (has_data ? kLeastCostOfData : kLeastCost)) return false;
   const size_t rank = site.block().iter_vars.size();
-  return std::all_of(readers.begin(), readers.end(),
-                     [&](const BlockSite& reader) { return reader.block().iter_vars.size() > rank; });
+  return std::ranges::all_of(readers, [&](const BlockSite& reader) {
+    return has_data ? ReadsRepeatedly(reader, StoreOf(site).buffer) : reader.block().iter_vars.size() > rank;
+  });
 }
 
 }  // namespace

@@ -185,6 +185,15 @@ TEST_CASE("default schedule: each kind of function gets its rule") {
   CHECK(rules(testing::MeanOfPixels(Int64(6), Int64(7), Int64(7))) == "rows(sum) ");
   CHECK(rules(testing::ConcatRelu(Int64(2), testing::N(), Int64(1), Int64(3))) == "inline(concat) elementwise(relu) ");
   CHECK(rules(testing::ElementwiseChain(testing::N(), Int64(100))) == "inline(mul) inline(add) elementwise(tanh) ");
+  CHECK(rules(testing::GatherPixels(Int64(8), Int64(5), testing::N())) == "elementwise(place) elementwise(gather) ");
+}
+
+TEST_CASE("default schedule: loops through places that are loaded are fused like those through other places") {
+  const ir::PrimFunc function = testing::GatherPixels(testing::N(), ir::MakePrimVar("h"), ir::MakePrimVar("w"));
+  const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(function, BothTargets()[0]);
+  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+  const std::string text = script::PrintFunction("f", scheduled->function);
+  CHECK(text.find("i1_i2_fused") != std::string::npos);
 }
 
 TEST_CASE("trace: replay on another shape gives what the rule would have done, and computes the same") {

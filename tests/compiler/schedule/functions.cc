@@ -192,6 +192,22 @@ PrimFunc GatherRows(PrimExpr rows, PrimExpr columns, PrimExpr places) {
   return te::CreatePrimFunc({x, y, z});
 }
 
+// Pixels of each channel, from places that another tensor tells by a formula of some cost.
+PrimFunc GatherPixels(PrimExpr channels, PrimExpr h, PrimExpr w) {
+  const te::Tensor x = te::Placeholder({channels, h * w}, kFloat, "X"), y = te::Placeholder({h, w}, kFloat, "Y");
+  const te::Tensor place = te::Compute(
+      {h, w},
+      [&](const Indices& i) {
+        const PrimExpr root = CallIntrinsic(Intrinsic::kSqrt, {CallIntrinsic(Intrinsic::kFabs, {y(i[0], i[1])})});
+        const PrimExpr at = CallIntrinsic(Intrinsic::kFloor, {root * FloatImm(kFloat, 7.0)});
+        return Max(Min(Cast(DataType::Int(64), at), h * w - 1), Int64(0));
+      },
+      "place");
+  const te::Tensor z = te::Compute(
+      {channels, h, w}, [&](const Indices& i) { return x(i[0], place(i[1], i[2])); }, "gather");
+  return te::CreatePrimFunc({x, y, z});
+}
+
 // The sum of as many equal numbers as a vector has lanes.
 PrimFunc SumOfEqual(PrimExpr rows, int64_t count) {
   const te::Tensor x = te::Placeholder({rows}, kFloat, "X");
@@ -300,6 +316,11 @@ std::vector<Case> AllCases() {
        ElementwiseChain(c(5), N()),
        1,
        {{{5, 19}, {19}, {5, 19}}, {{5, 2}, {2}, {5, 2}}}},
+      {"pixels from computed places", GatherPixels(c(3), c(5), c(9)), 1, {{{3, 45}, {5, 9}, {3, 5, 9}}}},
+      {"pixels from computed places, symbolic width",
+       GatherPixels(c(2), c(3), N()),
+       1,
+       {{{2, 63}, {3, 21}, {2, 3, 21}}, {{2, 3}, {3, 1}, {2, 3, 1}}}},
       {"transpose", Transpose(N(), c(12)), 1, {{{9, 12}, {12, 9}}}},
       {"pad", Pad(N(), 20), 1, {{{4, 20}, {4, 23}}}},
       {"transpose in squares", TransposeInner(c(2), c(35), c(19)), 1, {{{2, 35, 19}, {2, 19, 35}, {2, 19, 35}}}},

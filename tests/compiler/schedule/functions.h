@@ -41,6 +41,7 @@ ir::PrimFunc AddAll(ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr c);
 ir::PrimFunc ConcatRelu(ir::PrimExpr rows, ir::PrimExpr a, ir::PrimExpr b, ir::PrimExpr inner);
 ir::PrimFunc MeanOfPixels(ir::PrimExpr c, ir::PrimExpr h, ir::PrimExpr w);
 ir::PrimFunc Pad(ir::PrimExpr a, int64_t b);
+ir::PrimFunc GatherPixels(ir::PrimExpr channels, ir::PrimExpr h, ir::PrimExpr w);
 
 std::vector<Case> AllCases();
 
