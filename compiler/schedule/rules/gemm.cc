@@ -328,14 +328,12 @@ class GemmBuilder {
     CutColumnsBy(block, loops.n, loops.batch, m_block, m, ColumnTiles());
   }
 
-  // The widths of tiles in columns, widest first: groups of panels, one panel, and for a symbolic number of columns
-  // parts of a panel.
+  // The widths of tiles in columns, widest first: groups of panels, one panel, and for a symbolic number of columns a
+  // vector, which is masked at last.
   std::vector<int64_t> ColumnTiles() const {
     std::vector<int64_t> widths;
     for (int64_t panels = panels_; panels >= 1; panels /= 2) widths.push_back(panels * kPanel);
-    if (!columns_) {
-      for (int64_t width : {int64_t{8}, int64_t{4}, int64_t{1}}) widths.push_back(width);
-    }
+    if (!columns_ && lanes_ > 1 && lanes_ < kPanel) widths.push_back(lanes_);
     return widths;
   }
 
@@ -343,9 +341,12 @@ class GemmBuilder {
                     std::vector<int64_t> widths) {
     const auto extent = AsConstInt(s_.Loop(n).loop->extent);
     const bool is_rest = extent && *extent < kPanel;  // the last columns, as one odd vector
-    const int64_t width = is_rest ? std::max<int64_t>(*extent, 1) : widths.front();
-    if (!is_rest) widths.erase(widths.begin());
-    const Schedule::Parts parts = s_.LoopPartition(n, width);
+    const bool is_masked = widths.empty();            // the last columns of a symbolic number
+    const int64_t width = is_rest     ? std::max<int64_t>(*extent, 1)
+                          : is_masked ? std::min(lanes_, kPanel)
+                                      : widths.front();
+    if (!is_rest && !is_masked) widths.erase(widths.begin());
+    const Schedule::Parts parts = is_masked ? Schedule::Parts{n, LoopRV{}} : s_.LoopPartition(n, width);
     if (!s_.IsVoid(parts.tail)) {
       if (s_.IsVoid(parts.main)) return CutColumnsBy(block, n, batch, m_block, m, widths);
       const BlockRV tail = s_.GetChildBlocks(parts.tail)[0];
@@ -366,7 +367,10 @@ class GemmBuilder {
     inside.insert(inside.end(), {m, split[1]});
     Order(around, inside);
     const LoopRV task = around.size() > 1 ? s_.Fuse(around) : around[0];
-    groups_.push_back({block, task, m, split[1], width, width >= kPanel || columns_.has_value()});
+    // The last columns are packed where they are not read in vectors, unless the size of the copy were a long formula.
+    const bool is_last = is_masked || (width < kPanel && !columns_);
+    const bool packs = !is_last || (product_.right == Right::kColumns && constant_depth_);
+    groups_.push_back({block, task, m, split[1], width, packs});
     if (s_.IsVoid(depth_partial_)) CutRows(block, task, m, split[1], groups_.size() - 1);
   }
 
@@ -393,7 +397,6 @@ class GemmBuilder {
         if (s_.IsVoid(halves.tail)) return;
         return AddTile(rest, halves.tail, left - height, InnerLoops(s_, rest, halves.tail)[0].loop, group);
       }
-      if (groups_[group].width < kPanel) rows = 1;  // few columns: the remaining rows go one by one
       const Schedule::Parts halves = s_.LoopPartition(tail, rows);
       const BlockRV rest = s_.IsVoid(halves.tail) ? BlockRV{} : s_.GetChildBlocks(halves.tail)[0];
       if (!s_.IsVoid(halves.main)) AddTile(tail_block, halves.main, rows, tail_x, group);
@@ -571,7 +574,7 @@ class GemmBuilder {
     BlockRV block;  // of the write-back
     LoopRV task, m, x;
     int64_t width;  // of its tiles
-    bool packs;     // if the product packs: false for parts of a panel (symbolic numbers of columns)
+    bool packs;     // if the product packs
   };
 
   Schedule& s_;
