@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "compiler/arith/analyzer.h"
 #include "compiler/op/broadcast.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/topi/reduction.h"
@@ -180,16 +181,35 @@ te::Tensor FoldTaps(const ProductAt& product, DataType dtype, std::vector<ir::It
   const size_t rank = places.rank(), last = rank - 1;
   const std::string name = "conv" + std::to_string(rank) + "d_transpose";
   axes.insert(axes.end(), places.axes().begin(), places.axes().end());
-  const auto sum_at = [&](const te::Indices& out, const TapPlaces::Hit& hit) {
-    const PrimExpr value = product(out[0], out[1], hit);
-    return ReduceOver(Reducer::kSum, ir::IfThenElse(hit.is_inside, value, ir::MakeConst(dtype, 0)), axes);
+  // Where at most one tap falls on each place there is nothing to add up.
+  const bool is_one =
+      std::ranges::all_of(axes, [](const ir::IterVar& axis) { return ir::IsConstInt(axis->domain.extent, 1); });
+  const auto sum_at = [&](const te::Indices& out, const Shape& extents, TapPlaces::Hit hit) {
+    if (!is_one) {
+      const PrimExpr value = product(out[0], out[1], hit);
+      return ReduceOver(Reducer::kSum, ir::IfThenElse(hit.is_inside, value, ir::MakeConst(dtype, 0)), axes);
+    }
+    arith::Analyzer analyzer;
+    ir::PrimVarMap first_tap;
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (ir::As<ir::PrimVarNode>(out[i]) != nullptr) {
+        analyzer.Bind(ir::Downcast<ir::PrimVarNode>(out[i]), ir::Range{ir::Int64(0), extents[i]});
+      }
+    }
+    for (const ir::IterVar& axis : axes) first_tap.emplace(axis->var, ir::Int64(0));
+    const auto at_first = [&](const PrimExpr& expr) { return analyzer.Simplify(ir::Substitute(expr, first_tap)); };
+    hit.is_inside = at_first(hit.is_inside);
+    for (PrimExpr& tap : hit.taps) tap = at_first(tap);
+    for (PrimExpr& element : hit.elements) element = at_first(element);
+    const PrimExpr value = ir::Substitute(product(out[0], out[1], hit), first_tap);
+    return ir::IsConstInt(hit.is_inside, 1) ? value : ir::IfThenElse(hit.is_inside, value, ir::MakeConst(dtype, 0));
   };
   const int64_t stride = places.stride(last);
   // With symbolic taps the size of another stage would be too long a formula.
   const auto is_number = [](const ir::IterVar& axis) { return ir::AsConstInt(axis->domain.extent).has_value(); };
   if (stride == 1 || !std::ranges::all_of(places.axes(), is_number)) {
     return te::Compute(
-        shape, [&](const te::Indices& out) { return sum_at(out, places.At(out)); }, name, ConvAxisNames(rank));
+        shape, [&](const te::Indices& out) { return sum_at(out, shape, places.At(out)); }, name, ConvAxisNames(rank));
   }
   Shape sums_shape(shape.begin(), shape.end() - 1);
   sums_shape.push_back(ir::Int64(stride));
@@ -207,7 +227,7 @@ te::Tensor FoldTaps(const ProductAt& product, DataType dtype, std::vector<ir::It
         }
         quotients.push_back(out[2 + rank]);
         rests.push_back(out[1 + rank]);
-        return sum_at(out, places.At(quotients, rests));
+        return sum_at(out, sums_shape, places.At(quotients, rests));
       },
       name + "_phases", sums_names);
   return te::Compute(
@@ -318,15 +338,17 @@ te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const
   const DataType wide = WideType(dtype);
   const PrimExpr channels_per_group = SimplifyDim(ir::FloorDiv(weight.shape()[0], ir::Int64(groups)));
   const ir::IterVar k = te::ReduceAxis(channels_per_group, "rc");
-  const ProductAt product = [&](const PrimExpr& n, const PrimExpr& output, const TapPlaces::Hit& hit) {
+  // An element of x, which is the data or has all elements of a channel as one axis, times a tap.
+  const auto product = [&](const te::Tensor& x, const PrimExpr& n, const PrimExpr& output, const te::Indices& taps_at,
+                           const te::Indices& element) {
     const bool is_grouped = groups > 1;
     const PrimExpr group = ir::FloorDiv(output, weight.shape()[1]);
     const PrimExpr channel = is_grouped ? group * channels_per_group + k->var : PrimExpr(k->var);
     te::Indices from = {n, channel};
     te::Indices tap = {channel, is_grouped ? ir::FloorMod(output, weight.shape()[1]) : output};
-    from.insert(from.end(), hit.elements.begin(), hit.elements.end());
-    tap.insert(tap.end(), hit.taps.begin(), hit.taps.end());
-    return ir::Cast(wide, data(from)) * ir::Cast(wide, weight(tap));
+    from.insert(from.end(), element.begin(), element.end());
+    tap.insert(tap.end(), taps_at.begin(), taps_at.end());
+    return ir::Cast(wide, x(from)) * ir::Cast(wide, weight(tap));
   };
   const Shape taps(weight.shape().begin() + 2, weight.shape().end());
   const Shape elements(data.shape().begin() + 2, data.shape().end());
@@ -336,25 +358,44 @@ te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const
   constexpr int64_t kFewChannels = 2;
   const auto channels = ir::AsConstInt(channels_per_group);
   if (!std::ranges::all_of(taps, is_number) || (channels && *channels <= kFewChannels)) {
-    return CastTo(FoldTaps(product, wide, {k}, places, shape), dtype);
+    const ProductAt direct = [&](const PrimExpr& n, const PrimExpr& output, const TapPlaces::Hit& hit) {
+      return product(data, n, output, hit.taps, hit.elements);
+    };
+    return CastTo(FoldTaps(direct, wide, {k}, places, shape), dtype);
   }
+  // The elements of a channel as one axis: a matrix product of any height and width has rows of them all.
+  const auto flat_place = [&](const te::Indices& spatial) {
+    PrimExpr place = spatial[0];
+    for (size_t i = 1; i < rank; ++i) place = place * elements[i] + spatial[i];
+    return place;
+  };
+  PrimExpr num_elements = elements[0];
+  for (size_t i = 1; i < rank; ++i) num_elements = SimplifyDim(num_elements * elements[i]);
+  const auto element_at = [&](const te::Indices& i) {
+    te::Indices from = {i[0], i[1]};
+    PrimExpr place = i[2];
+    for (size_t axis = rank; axis-- > 1; place = ir::FloorDiv(place, elements[axis])) {
+      from.insert(from.begin() + 2, ir::FloorMod(place, elements[axis]));
+    }
+    from.insert(from.begin() + 2, place);
+    return data(from);
+  };
+  const te::Tensor flat =
+      rank == 1 ? data : te::Compute({data.shape()[0], data.shape()[1], num_elements}, element_at, "elements");
   Shape products_shape = {data.shape()[0]};
   products_shape.insert(products_shape.end(), taps.begin(), taps.end());
-  products_shape.push_back(shape[1]);
-  products_shape.insert(products_shape.end(), elements.begin(), elements.end());
+  products_shape.insert(products_shape.end(), {shape[1], num_elements});
   const te::Tensor products = te::Compute(
       products_shape,
       [&](const te::Indices& out) {
-        const auto first_element = out.begin() + 2 + static_cast<std::ptrdiff_t>(rank);
-        const TapPlaces::Hit hit{nullptr, {out.begin() + 1, first_element - 1}, {first_element, out.end()}};
-        return ReduceOver(Reducer::kSum, product(out[0], out[1 + rank], hit), {k});
+        const te::Indices tap(out.begin() + 1, out.end() - 2);
+        return ReduceOver(Reducer::kSum, product(flat, out[0], out[1 + rank], tap, {out.back()}), {k});
       },
       "products");
   const ProductAt made = [&](const PrimExpr& n, const PrimExpr& output, const TapPlaces::Hit& hit) {
     te::Indices from = {n};
     from.insert(from.end(), hit.taps.begin(), hit.taps.end());
-    from.push_back(output);
-    from.insert(from.end(), hit.elements.begin(), hit.elements.end());
+    from.insert(from.end(), {output, flat_place(hit.elements)});
     return products(from);
   };
   return CastTo(FoldTaps(made, wide, {}, places, shape), dtype);

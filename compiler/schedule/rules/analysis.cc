@@ -86,14 +86,14 @@ std::vector<LoadUse> LoadsOf(const BlockSite& site) {
                 std::vector<bool>(vars.size())};
     for (size_t d = 0; d < load->indices.size(); ++d) {
       const bool last = d + 1 == load->indices.size();
-      const std::optional<arith::LinearForm> linear = last ? arith::DetectLinear(load->indices[d], vars) : std::nullopt;
       for (size_t v = 0; v < vars.size(); ++v) {
         if (!UsesVar(load->indices[d], vars[v])) continue;
         use.uses[v] = true;
         if (!last) {
           use.outside_last[v] = true;
         } else {
-          const std::optional<int64_t> coefficient = linear ? AsConstInt(linear->coefficients[v]) : std::nullopt;
+          const std::optional<arith::LinearForm> linear = arith::DetectLinear(load->indices[d], {vars[v]});
+          const auto coefficient = linear ? AsConstInt(linear->coefficients[0]) : std::nullopt;
           use.last_coefficient[v] = coefficient ? std::optional<int64_t>(*coefficient) : std::nullopt;
         }
       }

@@ -50,6 +50,22 @@ bool FitsInto(const BlockSite& producer, const std::vector<BlockSite>& readers) 
   });
 }
 
+// Whether the stage reads at quotients or rests of its places.
+bool HasQuotients(const BlockSite& site) {
+  struct Finder : PrimVisitor {
+    bool found = false;
+    using PrimVisitor::Visit;
+    void Visit(const BinaryNode& node) override {
+      found |= node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+      PrimVisitor::Visit(node);
+    }
+  } finder;
+  for (const LoadUse& use : LoadsOf(site)) {
+    for (const PrimExpr& index : use.load->indices) finder.VisitPrim(index);
+  }
+  return finder.found;
+}
+
 // Whether the reader needs each element of the stage at many of its places: along its last axis it reads one after the
 // other, and does so again for every value of another axis.
 bool ReadsRepeatedly(const BlockSite& reader, const Buffer& buffer) {
@@ -91,7 +107,9 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Targ
   const bool repeats = std::any_of(readers.begin(), readers.end(), [&](const BlockSite& reader) {
     return ReadsUnderCondition(site) && HasPhases(state, reader);
   });
-  return !readers.empty() && !repeats && (only_injective || (IsPlainMove(site) && !ReadsUnderCondition(site)));
+  // A reduction reads each element many times, at places that move by steps.
+  const bool is_cheap = IsPlainMove(site) && !ReadsUnderCondition(site) && !HasQuotients(site);
+  return !readers.empty() && !repeats && (only_injective || is_cheap);
 }
 
 std::vector<BlockName> ApplyInline(Schedule& s, const BlockSite& site, const Target&) {
