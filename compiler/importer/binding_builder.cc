@@ -102,6 +102,13 @@ Expr BindingBuilder::AsDeclared(const Expr& value, const Type& before, const Onn
   return Match(value, TensorType(std::move(dims), *tensor->dtype), Identifier(info.name), span);
 }
 
+Result<Expr> BindingBuilder::WithDeclaredRank(const Expr& value, const OnnxValueInfo& info, const ir::Span& span) {
+  const auto* tensor = KnownTensor(value->type);
+  if (tensor == nullptr || !info.dims || info.dims->size() == tensor->dims->size()) return value;
+  if (!std::ranges::all_of(*tensor->dims, [](const PrimExpr& dim) { return ir::IsConstInt(dim, 1); })) return value;
+  return BindCall("reshape", {value, ShapeOf(std::vector<PrimExpr>(info.dims->size(), ir::Int64(1)))}, {}, span);
+}
+
 Result<Expr> BindingBuilder::SliceAt(const Expr& tensor, const PrimExpr& place, int64_t axis, const ir::Span& span) {
   INGOT_ASSIGN_OR_RETURN(Expr index, BindCall("shape_to_tensor", {ShapeOf({place})}, {}, span));
   INGOT_ASSIGN_OR_RETURN(index, BindCall("reshape", {index, ShapeOf({})}, {}, span));

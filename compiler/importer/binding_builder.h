@@ -62,6 +62,9 @@ class BindingBuilder {
   // If the file declares constant dims which are not proved (to be those that the value had before, or to be constants
   // at all), the declared dims are checked when the program runs. `before` may be null.
   ir::Expr AsDeclared(const ir::Expr& value, const ir::Type& before, const OnnxValueInfo& info, const ir::Span& span);
+  // Returns a tensor of one element with as many dims of 1 as the file declares; any other value as it is. Exporters
+  // take scalars and vectors of one element for the same, so that branches and trips of loops give both.
+  Result<ir::Expr> WithDeclaredRank(const ir::Expr& value, const OnnxValueInfo& info, const ir::Span& span);
   // Returns one integer or truth value of a tensor as an expression, which is read when the program runs.
   Result<ir::PrimExpr> ReadInteger(ir::Expr tensor, const std::string& name, const ir::Span& span);
   // Returns the slice of a tensor at a place along one axis, without that axis.

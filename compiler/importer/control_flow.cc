@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/importer/build.h"
@@ -24,6 +26,21 @@ using ir::PrimVar;
 using ir::Type;
 
 namespace {
+
+// Returns the names that the graph's nodes and results read, those of graphs inside of its nodes too.
+std::unordered_set<std::string> NamesReadIn(const OnnxGraph& graph) {
+  std::unordered_set<std::string> names;
+  for (const OnnxValueInfo& info : graph.outputs) names.insert(info.name);
+  for (const OnnxNode& node : graph.nodes) {
+    names.insert(node.inputs.begin(), node.inputs.end());
+    for (const OnnxAttribute& attribute : node.attributes) {
+      if (const auto* inner = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value)) {
+        names.merge(NamesReadIn(**inner));
+      }
+    }
+  }
+  return names;
+}
 
 // Returns the element of a value that is known to be one integer or truth value; null otherwise.
 const PrimExpr* OneElement(const ImportedValue& value) {
@@ -50,7 +67,8 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportBody(const OnnxGraph& graph
 }
 
 Result<std::vector<Expr>> ControlFlowImporter::ResultsOf(const std::vector<OnnxValueInfo>& outputs,
-                                                         const std::string& label, Scope& inner) {
+                                                         const std::string& label, Scope& inner,
+                                                         bool may_have_any_rank) {
   std::vector<Expr> results;
   for (const OnnxValueInfo& info : outputs) {
     ImportedValue* value = inner.Find(info.name);
@@ -62,7 +80,9 @@ Result<std::vector<Expr>> ControlFlowImporter::ResultsOf(const std::vector<OnnxV
     if (value->expr == nullptr) {
       INGOT_ASSIGN_OR_RETURN(value->expr, Materialise(*value->known, builder_.bindings(), builder_.SpanOf(label)));
     }
-    if (KnownTensor(value->expr->type) == nullptr && sequences_.ObjectOf(value->expr) == nullptr) {
+    const bool is_tensor = may_have_any_rank ? ir::As<ir::TensorTypeNode>(value->expr->type) != nullptr
+                                             : KnownTensor(value->expr->type) != nullptr;
+    if (!is_tensor && sequences_.ObjectOf(value->expr) == nullptr) {
       return Status(StatusCode::kUnsupportedModel, "its result \"" + info.name + "\" has an unknown shape");
     }
     results.push_back(value->expr);
@@ -92,6 +112,16 @@ Result<std::vector<Expr>> ControlFlowImporter::Import(const NodeImporter& node, 
 
 // ---- If
 
+namespace {
+
+// Whether both are tensors of equal element types, and their ranks are not known to be equal.
+bool HaveUnlikeRanks(const Type& a, const Type& b) {
+  const auto *x = ir::As<ir::TensorTypeNode>(a), *y = ir::As<ir::TensorTypeNode>(b);
+  return x != nullptr && y != nullptr && x->dtype && x->dtype == y->dtype && (x->rank != y->rank || x->rank < 0);
+}
+
+}  // namespace
+
 Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label, const NodeImporter& importer,
                                                         Scope& scope) {
   INGOT_ASSIGN_OR_RETURN(const OnnxGraph* then_graph, GraphAttribute(importer, "then_branch"));
@@ -105,24 +135,39 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportIf(const std::string& label
   };
   INGOT_ASSIGN_OR_RETURN(ImportedBranch yes, import_branch(*then_graph));
   INGOT_ASSIGN_OR_RETURN(ImportedBranch no, import_branch(*else_graph));
-  return Join(importer, std::move(yes), std::move(no), then_graph->outputs);
+  INGOT_ASSIGN_OR_RETURN(const Expr condition, Condition(importer));
+  return Join(importer, condition, std::move(yes), std::move(no), then_graph->outputs);
 }
 
-Result<std::vector<Expr>> ControlFlowImporter::Join(const NodeImporter& importer, ImportedBranch yes, ImportedBranch no,
-                                                    const std::vector<OnnxValueInfo>& outputs) {
+Result<Expr> ControlFlowImporter::Condition(const NodeImporter& node) {
+  const std::optional<ShapeValue> known = node.Known(0);
+  if (known && known->elements.size() == 1 && known->dtype.is_bool()) return Number(known->elements[0]);
+  return node.Input(0);
+}
+
+Result<std::vector<Expr>> ControlFlowImporter::Join(const NodeImporter& importer, const Expr& condition,
+                                                    ImportedBranch yes, ImportedBranch no,
+                                                    const std::vector<OnnxValueInfo>& outputs,
+                                                    bool may_differ_in_rank) {
   const ir::Span span = importer.span();
-  Expr condition;
-  const std::optional<ShapeValue> known = importer.Known(0);
-  if (known && known->elements.size() == 1 && known->dtype.is_bool()) {
-    condition = Number(known->elements[0]);
-  } else {
-    INGOT_ASSIGN_OR_RETURN(condition, importer.Input(0));
-  }
   if (yes.results.empty() || no.results.empty()) return std::vector<Expr>();
   if (yes.results.size() != no.results.size()) return importer.Invalid("its branches give unlike numbers of results");
   std::vector<Type> types;
   std::vector<LooseDims> loose;
   for (size_t i = 0; i < yes.results.size(); ++i) {
+    if (may_differ_in_rank && HaveUnlikeRanks(yes.results[i]->type, no.results[i]->type)) {
+      const auto* tensor = ir::As<ir::TensorTypeNode>(yes.results[i]->type);
+      types.push_back(ir::Make<ir::TensorTypeNode>(-1, *tensor->dtype));
+      loose.emplace_back();
+      continue;
+    }
+    const auto branches = {&yes, &no};
+    for (ImportedBranch* branch : branches) {
+      if (!HaveUnlikeRanks(yes.results[i]->type, no.results[i]->type)) break;
+      BindingBuilder::Nested nested(builder_, std::move(branch->bindings));
+      INGOT_ASSIGN_OR_RETURN(branch->results[i], builder_.WithDeclaredRank(branch->results[i], outputs[i], span));
+      branch->bindings = nested.Take();
+    }
     const auto *a = KnownTensor(yes.results[i]->type), *b = KnownTensor(no.results[i]->type);
     if (a == nullptr && b == nullptr) {
       types.push_back(yes.results[i]->type);
@@ -158,7 +203,7 @@ Result<std::vector<Expr>> ControlFlowImporter::Join(const NodeImporter& importer
     Expr result = is_single ? chosen
                             : builder_.Bind(ir::Make<ir::TupleGetItemNode>(chosen, static_cast<int64_t>(i), types[i]),
                                             "chosen_" + std::to_string(i), span);
-    const auto* tensor = KnownTensor(then_results[i]->type);
+    const auto* tensor = ir::As<ir::TensorTypeNode>(then_results[i]->type);
     if (tensor == nullptr) {
       ObjectInfo info = *sequences_.ObjectOf(then_results[i]);
       INGOT_RETURN_IF_ERROR(info.Join(*sequences_.ObjectOf(else_results[i])));
@@ -191,6 +236,8 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportLoop(const std::string& lab
                             std::to_string(graph->outputs.size()) + " outputs, beside " + std::to_string(num_carried) +
                             " carried values");
   }
+  const std::unordered_set<std::string> read = NamesReadIn(*graph);
+  for (size_t k = 0; k < num_carried; ++k) plan.is_read.push_back(read.contains(graph->inputs[k + 2].name));
   plan.is_row_reversed.assign(graph->outputs.size() - num_carried - 1, false);
   // The condition before the first trip, if it is known.
   const std::optional<ShapeValue> known = importer.Known(1);
@@ -265,9 +312,15 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportLoop(const std::string& lab
         gives_sequence[k] = before->is_optional && !after->is_optional;
         INGOT_ASSIGN_OR_RETURN(Expr held, gives_sequence[k] ? sequences_.AsOptional(result, span) : result);
         turn.carried.push_back(std::move(held));
+      } else if (after != nullptr) {
+        turn.carried.push_back(result);
       } else {
-        turn.carried.push_back(
-            after != nullptr ? result : builder_.AsDeclared(result, carried[k]->type, graph->outputs[k + 1], span));
+        const OnnxValueInfo& info = graph->outputs[k + 1];
+        const auto* tensor = KnownTensor(carried[k]->type);
+        const bool has_declared_rank = tensor != nullptr && info.dims && std::ssize(*info.dims) == tensor->rank;
+        INGOT_ASSIGN_OR_RETURN(
+            Expr next, has_declared_rank ? builder_.WithDeclaredRank(result, info, span) : Result<Expr>(result));
+        turn.carried.push_back(builder_.AsDeclared(next, carried[k]->type, info, span));
       }
     }
     turn.rows.assign(results.begin() + static_cast<std::ptrdiff_t>(num_carried) + 1, results.end());

@@ -42,13 +42,18 @@ class ControlFlowImporter {
   static bool Takes(std::string_view op_type);
   // Returns the node's outputs; none if a node inside was reported as unsupported.
   Result<std::vector<ir::Expr>> Import(const NodeImporter& node, Scope& scope);
-  // Returns the results of the branch that the node's first input chooses; `outputs` have their names. Unsupported if
-  // results of the same place are of unlike kinds or ranks.
-  Result<std::vector<ir::Expr>> Join(const NodeImporter& node, ImportedBranch yes, ImportedBranch no,
-                                     const std::vector<OnnxValueInfo>& outputs);
-  // Returns the graph's outputs after its nodes were imported; none if one of them is a stand-in.
+  // Returns what the node's first input decides: a tensor, or a number if it is known by its element.
+  Result<ir::Expr> Condition(const NodeImporter& node);
+  // Returns the results of the branch that the condition chooses; `outputs` have their names. Unsupported if results of
+  // the same place are of unlike kinds, or of unlike ranks and no element or several; with may_differ_in_rank such a
+  // result is a tensor of unknown rank.
+  Result<std::vector<ir::Expr>> Join(const NodeImporter& node, const ir::Expr& condition, ImportedBranch yes,
+                                     ImportedBranch no, const std::vector<OnnxValueInfo>& outputs,
+                                     bool may_differ_in_rank = false);
+  // Returns the graph's outputs after its nodes were imported; none if one of them is a stand-in. Unsupported if the
+  // rank of one is unknown, unless that may be.
   Result<std::vector<ir::Expr>> ResultsOf(const std::vector<OnnxValueInfo>& outputs, const std::string& label,
-                                          Scope& inner);
+                                          Scope& inner, bool may_have_any_rank = false);
 
  private:
   Result<std::vector<ir::Expr>> ImportIf(const std::string& label, const NodeImporter& importer, Scope& scope);

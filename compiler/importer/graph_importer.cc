@@ -4,6 +4,7 @@
 #include "compiler/importer/graph_importer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/infer.h"
 
 namespace ingot::importer {
 
@@ -49,7 +51,10 @@ Status GraphImporter::Run() {
 
 Status GraphImporter::ImportNodes(std::span<const OnnxNode> nodes, const std::vector<OnnxValueInfo>* outputs,
                                   Scope& scope) {
-  const Rest outer = std::exchange(rest_, {nodes, outputs});
+  const Rest outer = rest_;
+  const bool ends_model =
+      outputs != nullptr && (outputs == &model_.graph.outputs || (outputs == outer.outputs && outer.ends_model));
+  rest_ = {nodes, outputs, ends_model};
   Status status;
   for (size_t i = 0; i < nodes.size() && status.ok() && !rest_.is_done; ++i) {
     rest_.nodes = nodes.subspan(i + 1);
@@ -99,6 +104,10 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
   if (!inputs.has_unknown) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, symbols_.analyzer());
     if (known.has_value()) return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);
+  }
+  if (node.op_type == "Squeeze" && !inputs.has_unknown && !inputs.has_stand_in) {
+    INGOT_ASSIGN_OR_RETURN(const bool is_imported, ImportSqueeze(importer, scope));
+    if (is_imported) return Status();
   }
   if (const OnnxOpRow* row = FindOnnxOp(node.op_type)) return ImportOperator(*row, importer, inputs, scope);
   if (const SequenceImporter::Row* row = SequenceImporter::Find(node.op_type)) {
@@ -237,7 +246,9 @@ Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& sco
   Result<std::vector<Expr>> results = control_flow_.Import(importer, scope);
   if (!results.ok() && results.status().code() == StatusCode::kUnsupportedModel && node.op_type == "If") {
     report_.KeepUnsupported(num_reported);
-    INGOT_ASSIGN_OR_RETURN(const bool is_imported, ImportWithRest(importer, scope));
+    INGOT_ASSIGN_OR_RETURN(const Expr condition, control_flow_.Condition(importer));
+    const auto way = [&](bool holds, Scope& inner) { return ImportKnownBranch(importer, holds, inner); };
+    INGOT_ASSIGN_OR_RETURN(const bool is_imported, ImportWithRest(importer, condition, way, scope));
     if (is_imported) return Status();
   }
   if (!results.ok()) {
@@ -250,72 +261,116 @@ Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& sco
   return outputs_.BindAll(node, *results, importer.span(), scope);
 }
 
-// Imports a branch and the nodes behind the If; an error if that cannot be, as where a node takes no tensor of the rank
-// that the branch gives, or a result has not the rank that the file declares.
-Result<ImportedBranch> GraphImporter::TryBranch(const NodeImporter& importer, bool condition, const Rest& rest,
-                                                Scope& scope) {
+// Imports a node in one way and the nodes behind it; an error if that cannot be, as where a node takes no tensor of the
+// rank that this way gives.
+Result<ImportedBranch> GraphImporter::TryWay(const NodeImporter& importer, bool condition, const ImportWay& way,
+                                             const Rest& rest, Scope& scope) {
   const std::string& label = *importer.span().operation;
   const size_t num_reported = report_.num_unsupported();
-  INGOT_ASSIGN_OR_RETURN(const OnnxGraph* graph, GraphAttribute(importer, condition ? "then_branch" : "else_branch"));
   const BindingBuilder::Nested nested(builder_);
   const Expansion::Level level(expansion_, nullptr);
-  INGOT_RETURN_IF_ERROR(expansion_.Add(label, graph->nodes.size() + rest.nodes.size()));
+  INGOT_RETURN_IF_ERROR(expansion_.Add(label, rest.nodes.size()));
   Scope inner;
-  INGOT_RETURN_IF_ERROR(inner.OpenGraph(*graph, label, scope, /*has_bindings=*/true));
-  INGOT_RETURN_IF_ERROR(ImportNodes(graph->nodes, nullptr, inner));
-  std::vector<std::string> names;
-  for (const OnnxValueInfo& info : graph->outputs) names.push_back(info.name);
-  INGOT_RETURN_IF_ERROR(outputs_.Take(names, inner, importer.node(), label, inner));
-  INGOT_RETURN_IF_ERROR(ImportNodes(rest.nodes, rest.outputs, inner));
+  INGOT_RETURN_IF_ERROR(inner.OpenGraph(OnnxGraph(), label, scope, /*has_bindings=*/true));
+  const Rest outer = std::exchange(rest_, rest);
+  Status status = way(condition, inner);
+  if (status.ok() && !rest_.is_done) status = ImportNodes(rest.nodes, rest.outputs, inner);
+  rest_ = outer;
+  INGOT_RETURN_IF_ERROR(status);
   ImportedBranch branch;
   if (rest.outputs != nullptr) {
-    INGOT_ASSIGN_OR_RETURN(branch.results, control_flow_.ResultsOf(*rest.outputs, label, inner));
+    INGOT_ASSIGN_OR_RETURN(branch.results, control_flow_.ResultsOf(*rest.outputs, label, inner, rest.ends_model));
   }
   if (report_.num_unsupported() != num_reported) return importer.Unsupported("a node that is not supported");
-  for (size_t i = 0; i < branch.results.size(); ++i) {
-    const auto* tensor = KnownTensor(branch.results[i]->type);
-    const OnnxValueInfo& info = (*rest.outputs)[i];
-    if (tensor != nullptr && info.dims && std::ssize(*info.dims) != tensor->rank) {
-      return importer.Invalid("its result \"" + info.name + "\" has not the rank that is declared");
-    }
-  }
   branch.bindings = std::move(builder_.bindings());
   return branch;
 }
 
-Result<bool> GraphImporter::ImportWithRest(const NodeImporter& importer, Scope& scope) {
+Result<bool> GraphImporter::ImportWithRest(const NodeImporter& importer, const Expr& condition, const ImportWay& way,
+                                           Scope& scope) {
   const size_t num_reported = report_.num_unsupported();
-  const Rest rest = rest_;
-  Result<ImportedBranch> yes = TryBranch(importer, true, rest, scope);
+  // Results that stand before the node are no results of the rest.
+  std::vector<OnnxValueInfo> outputs;
+  Rest rest = rest_;
+  if (rest.outputs != nullptr) {
+    std::ranges::copy_if(*rest.outputs, std::back_inserter(outputs),
+                         [&](const OnnxValueInfo& info) { return scope.Find(info.name) == nullptr; });
+    rest.outputs = &outputs;
+  }
+  Result<ImportedBranch> yes = TryWay(importer, true, way, rest, scope);
   report_.KeepUnsupported(num_reported);
-  Result<ImportedBranch> no = TryBranch(importer, false, rest, scope);
+  Result<ImportedBranch> no = TryWay(importer, false, way, rest, scope);
   report_.KeepUnsupported(num_reported);
   if (yes.ok() == no.ok()) {
     if (!yes.ok() || rest.outputs == nullptr) return false;
-    Result<std::vector<Expr>> results = control_flow_.Join(importer, *std::move(yes), *std::move(no), *rest.outputs);
+    Result<std::vector<Expr>> results =
+        control_flow_.Join(importer, condition, *std::move(yes), *std::move(no), outputs, rest.ends_model);
     if (!results.ok()) return false;
     for (size_t i = 0; i < results->size(); ++i) {
       const Expr& result = (*results)[i];
       INGOT_RETURN_IF_ERROR(
-          outputs_.Bind((*rest.outputs)[i].name, {.expr = result, .type = result->type}, importer.span(), scope));
+          outputs_.Bind(outputs[i].name, {.expr = result, .type = result->type}, importer.span(), scope));
     }
     rest_.is_done = true;
     return true;
   }
-  // Only one branch gives what the nodes behind it take: that the condition chooses it is checked when the model runs.
-  const std::optional<ShapeValue> known = importer.Known(0);
-  ir::PrimExpr condition;
-  if (known && known->elements.size() == 1) {
-    condition = known->elements[0];
+  // Only one way gives what the nodes behind it take: that the condition chooses it is checked when the model runs.
+  const auto* number = ir::As<ir::PrimValueNode>(condition);
+  ir::PrimExpr chosen;
+  if (number != nullptr) {
+    chosen = number->value;
   } else {
-    INGOT_ASSIGN_OR_RETURN(const Expr tensor, importer.Input(0));
-    INGOT_ASSIGN_OR_RETURN(condition, builder_.ReadInteger(tensor, "condition", importer.span()));
+    INGOT_ASSIGN_OR_RETURN(chosen, builder_.ReadInteger(condition, "condition", importer.span()));
   }
-  if (condition->dtype.is_bool()) condition = ir::Select(condition, ir::Int64(1), ir::Int64(0));
-  builder_.Match(ShapeOf({condition}),
-                 ir::Make<ir::ShapeTypeNode>(std::vector<ir::PrimExpr>{ir::Int64(yes.ok() ? 1 : 0)}), "chosen",
-                 importer.span());
-  INGOT_RETURN_IF_ERROR(ImportKnownBranch(importer, yes.ok(), scope));
+  if (chosen->dtype.is_bool()) chosen = ir::Select(chosen, ir::Int64(1), ir::Int64(0));
+  builder_.Match(ShapeOf({chosen}), ir::Make<ir::ShapeTypeNode>(std::vector<ir::PrimExpr>{ir::Int64(yes.ok() ? 1 : 0)}),
+                 "chosen", importer.span());
+  INGOT_RETURN_IF_ERROR(way(yes.ok(), scope));
+  return true;
+}
+
+std::optional<bool> GraphImporter::IsOne(const ir::PrimExpr& dim) {
+  for (const auto& [known, is_one] : is_one_) {
+    if (op::DimsEqual(known, dim)) return is_one;
+  }
+  const std::optional<int64_t> truth = ir::AsConstInt(symbols_.analyzer().Simplify(ir::Equal(dim, ir::Int64(1))));
+  return truth ? std::optional<bool>(*truth != 0) : std::nullopt;
+}
+
+Result<bool> GraphImporter::ImportSqueeze(const NodeImporter& importer, Scope& scope) {
+  constexpr size_t kMaxSymbols = 3;  // each doubles the nodes behind
+  const OnnxNode& node = importer.node();
+  const ImportedValue* const value = importer.num_inputs() == 1 ? scope.Find(node.inputs[0]) : nullptr;
+  const auto* input = value == nullptr ? nullptr : KnownTensor(value->type);
+  if (input == nullptr || importer.FindAttr("axes") != nullptr) return false;
+  const std::string& label = *importer.span().operation;
+  std::vector<int64_t> axes;
+  bool is_constant = true;
+  for (int axis = 0; axis < input->rank; ++axis) {
+    const ir::PrimExpr dim = (*input->dims)[static_cast<size_t>(axis)];
+    is_constant = is_constant && ir::AsConstInt(dim).has_value();
+    const std::optional<bool> is_one = IsOne(dim);
+    if (is_one && *is_one) axes.push_back(axis);
+    if (is_one) continue;
+    if (is_one_.size() == kMaxSymbols) return false;
+    const size_t num_known = is_one_.size();
+    const Expr condition = Number(ir::Equal(dim, ir::Int64(1)));
+    return ImportWithRest(
+        importer, condition,
+        [&](bool holds, Scope& inner) {
+          is_one_.emplace_back(dim, holds);
+          const Status status = ImportResolved(node, label, inner);
+          is_one_.resize(num_known);
+          return status;
+        },
+        scope);
+  }
+  if (is_constant) return false;
+  INGOT_ASSIGN_OR_RETURN(Expr squeezed, importer.Input(0));
+  if (!axes.empty()) {
+    INGOT_ASSIGN_OR_RETURN(squeezed, importer.Call("squeeze", {squeezed}, {{"axis", ir::AttrValue::Ints(axes)}}));
+  }
+  INGOT_RETURN_IF_ERROR(outputs_.BindAll(node, {squeezed}, importer.span(), scope));
   return true;
 }
 

@@ -4,8 +4,11 @@
 // joins them, and makes the module at the end.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/importer/binding_builder.h"
@@ -48,7 +51,8 @@ class GraphImporter final : private BodyImporter {
   struct Rest {
     std::span<const OnnxNode> nodes;
     const std::vector<OnnxValueInfo>* outputs = nullptr;
-    bool is_done = false;  // they were imported with that node
+    bool ends_model = false;  // the results are those of the model
+    bool is_done = false;     // they were imported with that node
   };
 
   // outputs: the results of the graph that ends with these nodes, or null.
@@ -65,9 +69,19 @@ class GraphImporter final : private BodyImporter {
   Status ImportOther(const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   Status ImportKnownBranch(const NodeImporter& importer, bool condition, Scope& scope);
   Status ImportControlFlow(const NodeImporter& importer, Scope& scope);
-  // Imports an If whose branches give tensors of unlike ranks: each branch with the nodes behind the If.
-  Result<bool> ImportWithRest(const NodeImporter& importer, Scope& scope);
-  Result<ImportedBranch> TryBranch(const NodeImporter& importer, bool condition, const Rest& rest, Scope& scope);
+  // Imports a node in one of two ways: the way for which a condition holds, or the other.
+  using ImportWay = std::function<Status(bool condition, Scope& scope)>;
+  // Imports a node of which a condition, known when the model runs, decides the ranks of its outputs: each way with the
+  // nodes behind the node. Returns false, and nothing is imported, if neither way works or the results cannot be joined.
+  Result<bool> ImportWithRest(const NodeImporter& importer, const ir::Expr& condition, const ImportWay& way,
+                              Scope& scope);
+  Result<ImportedBranch> TryWay(const NodeImporter& importer, bool condition, const ImportWay& way, const Rest& rest,
+                                Scope& scope);
+  // Imports a Squeeze without axes: a symbolic dim may be 1 or not. Returns false, and nothing is imported, if no dim
+  // is symbolic or there are too many ways.
+  Result<bool> ImportSqueeze(const NodeImporter& importer, Scope& scope);
+  // What is known of the question whether a dim is 1, in the branch that is imported.
+  std::optional<bool> IsOne(const ir::PrimExpr& dim);
   Status ImportFunction(const OnnxFunction& function, const NodeImporter& importer, const Inputs& inputs, Scope& scope);
   const OnnxFunction* FindFunction(const OnnxNode& node) const;
   Status Fail(const NodeImporter& importer, const Inputs& inputs, const Status& status, Scope& scope);
@@ -86,6 +100,7 @@ class GraphImporter final : private BodyImporter {
   Scope graph_;
   Expansion expansion_;
   Rest rest_;
+  std::vector<std::pair<ir::PrimExpr, bool>> is_one_;  // the dims of which a branch around the node knows it
 };
 
 }  // namespace ingot::importer

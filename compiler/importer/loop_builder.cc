@@ -81,6 +81,11 @@ Result<LoopBuilder::Body> LoopBuilder::ImportBody(const LoopPlan& plan, const st
     const auto* tensor = KnownTensor(plan.initial[k]->type);
     const std::string name = "carried_" + std::to_string(k);
     const LooseDims& loose = types[k].loose;
+    if (types[k].made_rank) {
+      body.carried.push_back(ir::Make<ir::VarNode>(name, ir::Make<ir::TensorTypeNode>(-1, *tensor->dtype)));
+      body.carried_values.push_back(plan.initial[k]);
+      continue;
+    }
     if (std::ranges::find(loose, true) == loose.end()) {
       body.carried.push_back(ir::Make<ir::VarNode>(name, plan.initial[k]->type));
       body.carried_values.push_back(body.carried.back());
@@ -137,7 +142,8 @@ Result<std::vector<LoopBuilder::CarriedType>> LoopBuilder::FirstCarriedTypes(con
   return types;
 }
 
-Result<bool> LoopBuilder::Widen(CarriedType& type, const Expr& in, const Expr& out, size_t k) const {
+Result<bool> LoopBuilder::Widen(const LoopPlan& plan, CarriedType& type, const Expr& in, const Expr& out,
+                                size_t k) const {
   if (const ObjectInfo* object = sequences_.ObjectOf(out); object != nullptr && type.object) {
     const ObjectInfo before = *type.object;
     INGOT_RETURN_IF_ERROR(type.object->Join(*object));
@@ -145,7 +151,14 @@ Result<bool> LoopBuilder::Widen(CarriedType& type, const Expr& in, const Expr& o
            before.holds_sequence != type.object->holds_sequence;
   }
   const auto *from = KnownTensor(in->type), *to = KnownTensor(out->type);
-  if (from == nullptr || to == nullptr || *from->dtype != *to->dtype || from->rank != to->rank) {
+  const bool are_tensors = from != nullptr && to != nullptr && *from->dtype == *to->dtype;
+  const bool is_read = plan.is_read.empty() || plan.is_read[k];
+  if (are_tensors && !is_read && from->rank != to->rank && type.made_rank.value_or(to->rank) == to->rank) {
+    const bool is_new = !type.made_rank;
+    type.made_rank = to->rank;
+    return is_new;
+  }
+  if (!are_tensors || from->rank != to->rank) {
     return Status(StatusCode::kUnsupportedModel,
                   "the carried value " + std::to_string(k) + " changes its rank or its type");
   }
@@ -181,7 +194,7 @@ Result<std::vector<Expr>> LoopBuilder::Build(LoopPlan plan) {
       is_found = false;
     }
     for (size_t k = 0; k < plan.initial.size(); ++k) {
-      INGOT_ASSIGN_OR_RETURN(const bool is_new, Widen(types[k], body.carried_values[k], body.turn.carried[k], k));
+      INGOT_ASSIGN_OR_RETURN(const bool is_new, Widen(plan, types[k], body.carried_values[k], body.turn.carried[k], k));
       is_found &= !is_new;
     }
     if (!is_found) report_.KeepUnsupported(num_reported);
@@ -226,6 +239,12 @@ Result<std::vector<Expr>> LoopBuilder::Finish(const LoopPlan& plan, Body body, c
     if (!is_row && types[k].object) {
       sequences_.Describe(value, *types[k].object);
       values.push_back(std::move(value));
+      continue;
+    }
+    if (!is_row && types[k].made_rank) {  // a loop without trips ends the run here
+      const std::vector<PrimExpr> dims(static_cast<size_t>(*types[k].made_rank), ir::Int64(0));
+      const DataType dtype = *ir::As<ir::TensorTypeNode>(value->type)->dtype;
+      values.push_back(builder_.WithNewSymbols(value, dims, LooseDims(dims.size(), true), dtype, name, span));
       continue;
     }
     const auto* begin = KnownTensor(arguments.first[arguments.first.size() - arguments.last.size() + k]->type);

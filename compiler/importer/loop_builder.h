@@ -27,6 +27,7 @@ struct LoopPlan {
   ir::PrimExpr trips;  // null: there is no limit, the condition alone ends the loop
   ir::Expr condition;  // null: there is no condition
   std::vector<ir::Expr> initial;
+  std::vector<bool> is_read;          // per carried value: whether the body reads it; empty: it reads all
   std::vector<bool> is_row_reversed;  // per stacked value: its rows are written from the last one on
   bool keeps_shapes = false;          // a trip returns carried tensors of the shapes that it takes, or the run ends
   std::function<Result<LoopTurn>(const ir::PrimVar& i, const ir::Expr& condition, const std::vector<ir::Expr>& carried)>
@@ -46,7 +47,10 @@ class LoopBuilder {
  private:
   // What is known of a carried value in every trip.
   struct CarriedType {
-    LooseDims loose;                   // for a tensor
+    LooseDims loose;  // for a tensor
+    // Of a tensor that no trip reads, as where an exporter gives a scalar for what the first trip makes: the rank that a
+    // trip gives, if it differs from the rank before the first trip.
+    std::optional<int> made_rank;
     std::optional<ObjectInfo> object;  // for any other value
   };
   struct Body;
@@ -57,7 +61,7 @@ class LoopBuilder {
   // Matches the carried tensors that a trip returns with the shapes before the first trip.
   Status MatchShapes(const LoopPlan& plan, LoopTurn& turn);
   // Joins what a trip returns into the type; true if that adds anything new.
-  Result<bool> Widen(CarriedType& type, const ir::Expr& in, const ir::Expr& out, size_t k) const;
+  Result<bool> Widen(const LoopPlan& plan, CarriedType& type, const ir::Expr& in, const ir::Expr& out, size_t k) const;
   Result<std::vector<ir::Expr>> Finish(const LoopPlan& plan, Body body, const std::vector<CarriedType>& types,
                                        const ir::Span& span);
   LooseDims LooseStackedDims(const LoopPlan& plan, const Body& body, const ir::TensorTypeNode& row) const;
