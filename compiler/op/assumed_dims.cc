@@ -82,6 +82,12 @@ class Assumptions {
     if (result == nullptr || !result->dims) return AtLeast(dim(at), ir::Int64(1));
     AtLeast(dim(at), SimplifyDim(ir::Min(ProductOf(*result->dims), ir::Int64(1))));
   }
+  // A window fits into the data, and what is cut off is there: no dim of the result is negative.
+  void ResultExists() {
+    const auto* result = ir::As<ir::TensorTypeNode>(call_->type);
+    if (result == nullptr || !result->dims) return;
+    for (const ir::PrimExpr& dim : *result->dims) AtLeast(dim, ir::Int64(0));
+  }
   void MultipleOf(const ir::PrimExpr& actual, int64_t factor) {
     Is(actual, SimplifyDim(ir::FloorDiv(actual, ir::Int64(factor)) * factor));
   }
@@ -233,6 +239,7 @@ void Convolution(Assumptions& a) {
   if (in == std::string::npos || kernel.size() != a.rank(0) || a.rank(0) != a.rank(1)) return;
   a.Equal({0, in}, {1, kernel.find('I')}, attrs.GetInt("groups"));
   a.MultipleOf(a.dims(1)[kernel.find('O')], attrs.GetInt("groups"));
+  a.ResultExists();
 }
 void TransposedConvolution(Assumptions& a) {
   const ir::Attrs& attrs = a.call()->attrs;
@@ -240,6 +247,10 @@ void TransposedConvolution(Assumptions& a) {
   if (in == std::string::npos || kernel == std::string::npos) return;
   a.Equal({0, in}, {1, kernel});
   a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
+  a.ResultExists();
+}
+void Pool(Assumptions& a) {
+  if (a.call()->attrs.GetString("layout").size() == a.rank(0)) a.ResultExists();
 }
 
 // Images and channels are as many as the data's.
@@ -348,6 +359,7 @@ void TopK(Assumptions& a) { a.AtLeast(a.dims(0)[a.Axis("axis")], ir::Int64(a.cal
 
 // An axis whose elements are repeated at its border has elements.
 void Pad(Assumptions& a) {
+  a.ResultExists();
   if (a.call()->attrs.GetString("pad_mode") == "constant") return;
   const std::vector<int64_t> width = a.call()->attrs.GetInts("pad_width");
   for (size_t i = 0; i < a.rank(0); ++i) {
@@ -418,6 +430,9 @@ constexpr struct {
     {"matmul_integer", MatmulInteger},
     {"matmul_packed", MatmulPacked},
     {"nn.attention", Attention},
+    {"nn.avg_pool1d", Pool},
+    {"nn.avg_pool2d", Pool},
+    {"nn.avg_pool3d", Pool},
     {"nn.batch_norm", PerAxis},
     {"nn.conv1d", Convolution},
     {"nn.conv1d_transpose", TransposedConvolution},
@@ -429,7 +444,13 @@ constexpr struct {
     {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
+    {"nn.lp_pool1d", Pool},
+    {"nn.lp_pool2d", Pool},
+    {"nn.lp_pool3d", Pool},
     {"nn.lstm", Recurrent<2>},
+    {"nn.max_pool1d", Pool},
+    {"nn.max_pool2d", Pool},
+    {"nn.max_pool3d", Pool},
     {"nn.max_pool_indices", PoolIndices},
     {"nn.pad", Pad},
     {"nn.prelu", PerAxis},

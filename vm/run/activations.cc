@@ -68,6 +68,11 @@ Result<Activation*> Activations::Acquire(const LinkedFunction& linked, const int
   const std::span<const int64_t> slots(symbols, function.signature.symbols.size());
   if (!activation.planned) {
     INGOT_ASSIGN_OR_RETURN(activation.numbers, EvaluatePlan(function.plan, slots));
+    // Where a window is longer than its data, dims computed from the symbols are negative, and so are sizes: the
+    // arguments do not fit, and the file is sound.
+    for (const int64_t size : activation.numbers.sizes) {
+      if (size < 0) return Status(StatusCode::kBadInput, {"a tensor of ", size, " bytes for dims of this length"});
+    }
     INGOT_RETURN_IF_ERROR(CheckPlanNumbers(function.plan, activation.numbers, CheckSet::All()).status());
     INGOT_RETURN_IF_ERROR(ReserveArenas(activation));
     activation.planned = IsConstantPlan(function.plan);
@@ -99,7 +104,8 @@ Result<Activation*> Activations::Acquire(const LinkedFunction& linked, const int
       int64_t count = 1;
       for (const DimCode& dim : fixed.dims) {
         INGOT_ASSIGN_OR_RETURN(const int64_t extent, dim.Evaluate(symbols));
-        if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) count = -1;
+        if (extent < 0) return Status(StatusCode::kBadInput, {"a tensor with a dimension of ", extent});
+        if (__builtin_mul_overflow(count, extent, &count)) count = -1;
         if (count < 0) break;
       }
       const Result<int64_t> bytes = fixed.dtype.SizeBytes(count);
