@@ -31,11 +31,18 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-// Dimensions of the result.
+// Dimensions of the result. Images that are one column wide count as one row: where kX is 1, kY and kX change places.
 enum Dimension : int { kN, kO, kY, kX, kV, kRank };
 
+int IterAlong(const BlockSite& site, int dimension) {
+  const int x = IterOfDimension(site, kX);
+  const bool is_column = x >= 0 && ConstantExtent(*site.block().iter_vars[x]) == 1;
+  if (is_column && (dimension == kY || dimension == kX)) dimension = dimension == kY ? kX : kY;
+  return IterOfDimension(site, dimension);
+}
+
 std::optional<int64_t> ConstantOf(const BlockSite& site, int dimension) {
-  return ConstantExtent(*site.block().iter_vars[IterOfDimension(site, dimension)]);
+  return ConstantExtent(*site.block().iter_vars[IterAlong(site, dimension)]);
 }
 int64_t ExtentOf(const BlockSite& site, int dimension) { return ConstantOf(site, dimension).value_or(1); }
 
@@ -58,7 +65,7 @@ struct Window {
 
 Window AnalyzeWindow(const BlockSite& site) {
   Window window;
-  const int x = IterOfDimension(site, kX), o = IterOfDimension(site, kO), v = IterOfDimension(site, kV);
+  const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
   for (const LoadUse& load : LoadsOf(site)) {
     int64_t bytes = load.load->dtype.bits / 8;
     for (const PrimExpr& extent : load.load->buffer->shape) bytes *= AsConstInt(extent).value_or(1);
@@ -232,7 +239,7 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   constexpr int64_t kUnrolledSteps = 4;
   s.ComputeAt(partial, tile.attach);
   const BlockSite site = s.Block(partial);
-  const int x = IterOfDimension(site, kX), o = IterOfDimension(site, kO), v = IterOfDimension(site, kV);
+  const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
   LoopRVs units, reduce;
   LoopRV columns, blocks, vector;
   for (const InnerLoop& entry : InnerLoops(s, partial, tile.attach)) {
@@ -327,7 +334,7 @@ class ConvNest {
     const BlockSite out_site = s_.Block(part.out);
     for (const InnerLoop& entry : InnerLoops(s_, part.out, outer)) {
       for (int d = 0; d < kRank; ++d) {
-        if (entry.iter >= 0 && entry.iter == IterOfDimension(out_site, d)) part.loops[d] = entry.loop;
+        if (entry.iter >= 0 && entry.iter == IterAlong(out_site, d)) part.loops[d] = entry.loop;
       }
     }
   }
@@ -473,14 +480,14 @@ bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target
   if (!IsReduction(state, site) || StoreOf(site).indices.size() != kRank) return false;
   if (ReduceIters(site).size() < 2) return false;  // a batched product, which has no window
   for (int d = 0; d < kRank; ++d) {
-    if (IterOfDimension(site, d) < 0) return false;
+    if (IterAlong(site, d) < 0) return false;
   }
-  const int x = IterOfDimension(site, kX), v = IterOfDimension(site, kV);
+  const int x = IterAlong(site, kX), v = IterAlong(site, kV);
   const std::optional<int64_t> lanes = ConstantExtent(*site.block().iter_vars[v]);
   const int64_t vector = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   constexpr int64_t kMostVectors = 4;
   if (!lanes || *lanes % vector != 0 || *lanes > kMostVectors * vector) return false;
-  if (!ConstantExtent(*site.block().iter_vars[IterOfDimension(site, kO)])) return false;
+  if (!ConstantExtent(*site.block().iter_vars[IterAlong(site, kO)])) return false;
   bool follows_x = false;
   for (const LoadUse& load : LoadsOf(site)) {
     const int64_t coefficient = load.last_coefficient[v].value_or(-1);

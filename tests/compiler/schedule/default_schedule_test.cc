@@ -3,6 +3,7 @@
 #include "compiler/schedule/default_schedule.h"
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "compiler/ir/verify_prim_func.h"
@@ -194,6 +195,29 @@ TEST_CASE("default schedule: loops through places that are loaded are fused like
   REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
   const std::string text = script::PrintFunction("f", scheduled->function);
   CHECK(text.find("i1_i2_fused") != std::string::npos);
+}
+
+TEST_CASE("default schedule: a convolution of one column gets the register tiles of one row") {
+  struct Unrolled : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    void Visit(const ir::ForNode& node) override {
+      if (node.for_kind == ir::ForKind::kUnrolled) extents.insert(ir::AsConstInt(node.extent).value_or(-1));
+      ir::StmtVisitor::Visit(node);
+    }
+    std::multiset<int64_t> extents;
+  };
+  for (const Target& target : BothTargets()) {
+    Unrolled row, column;
+    for (const bool is_column : {false, true}) {
+      const ir::PrimFunc function = testing::BlockedConv(is_column ? 50 : 1, is_column ? 1 : 50);
+      const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(function, target);
+      REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+      CHECK(scheduled->rules == std::vector<std::string>{"conv(conv)"});
+      (is_column ? column : row).VisitStmt(scheduled->function->body);
+    }
+    CHECK(*row.extents.rbegin() > 4);
+    CHECK(row.extents == column.extents);
+  }
 }
 
 TEST_CASE("trace: replay on another shape gives what the rule would have done, and computes the same") {

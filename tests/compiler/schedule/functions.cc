@@ -71,6 +71,26 @@ PrimFunc Conv(PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t
   return te::CreatePrimFunc({x, w, bias, e});
 }
 
+PrimFunc BlockedConv(int64_t height, int64_t width) {
+  constexpr int64_t kBlock = 16, kBlocks = 2;
+  const int64_t taps_y = height > 1 ? 3 : 1, taps_x = width > 1 ? 3 : 1;
+  const te::Tensor x = te::Placeholder(
+      {Int64(1), Int64(kBlocks), Int64(height + taps_y - 1), Int64(width + taps_x - 1), Int64(kBlock)}, kFloat, "X");
+  const te::Tensor w = te::Placeholder(
+      {Int64(kBlocks), Int64(kBlocks), Int64(taps_y), Int64(taps_x), Int64(kBlock), Int64(kBlock)}, kFloat, "W");
+  const IterVar rc = te::ReduceAxis(Int64(kBlocks), "rc"), ry = te::ReduceAxis(Int64(taps_y), "ry"),
+                rx = te::ReduceAxis(Int64(taps_x), "rx"), rv = te::ReduceAxis(Int64(kBlock), "rv");
+  const te::Tensor c = te::Compute(
+      {Int64(1), Int64(kBlocks), Int64(height), Int64(width), Int64(kBlock)},
+      [&](const Indices& i) {
+        return te::Sum(x(i[0], rc->var, i[2] + ry->var, i[3] + rx->var, rv->var) *
+                           w(i[1], rc->var, ry->var, rx->var, rv->var, i[4]),
+                       {rc, ry, rx, rv});
+      },
+      "conv");
+  return te::CreatePrimFunc({x, w, c});
+}
+
 PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, PrimExpr width) {  // windows of three
   const te::Tensor x = te::Placeholder({Int64(1), Int64(groups * ci), width + 2}, kFloat, "X");
   const te::Tensor w = te::Placeholder({Int64(groups * co), Int64(ci), Int64(3)}, kFloat, "W");
@@ -301,6 +321,10 @@ std::vector<Case> AllCases() {
        Conv(c(1), 3, 21, 16, 3, 2, 0),
        1,
        {{{1, 3, 21, 21}, {16, 3, 3, 3}, {16}, {1, 16, 10, 10}}}},
+      {"blocked convolution of one column",
+       BlockedConv(23, 1),
+       1,
+       {{{1, 2, 25, 1, 16}, {2, 2, 3, 1, 16, 16}, {1, 2, 23, 1, 16}}}},
       {"grouped convolution, symbolic columns",
        GroupedConv(3, 2, 5, N()),
        1,

@@ -25,6 +25,8 @@ ir::PrimFunc Dense(ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n, bool epilogue
 ir::PrimFunc BatchedMatmul(ir::PrimExpr b, ir::PrimExpr m, ir::PrimExpr k, ir::PrimExpr n);
 // relu(conv(X[n, ci, h, h], W[co, ci, ks, ks]) + bias[co]), padded.
 ir::PrimFunc Conv(ir::PrimExpr n, int64_t ci, int64_t h, int64_t co, int64_t ks, int64_t stride, int64_t pad);
+// Windows of three over each of height and width that is not 1, channels in blocks of 16.
+ir::PrimFunc BlockedConv(int64_t height, int64_t width);
 ir::PrimFunc GroupedConv(int64_t groups, int64_t ci, int64_t co, ir::PrimExpr width);
 ir::PrimFunc MaxPool(ir::PrimExpr n, int64_t c, int64_t h);
 ir::PrimFunc Softmax(ir::PrimExpr m, ir::PrimExpr n);
