@@ -465,22 +465,30 @@ Status Align(Tensor& tensor) {
 
 }  // namespace
 
+bool Session::TakesTensorsAlone() const {
+  const auto is_tensor = [](const ingot_type* type) { return ingot_type_kind(type) == INGOT_KIND_TENSOR; };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!is_tensor(ingot_function_input_type(function_, i))) return false;
+  }
+  for (size_t i = 0; i < ingot_function_output_count(function_); ++i) {
+    if (!is_tensor(ingot_function_output_type(function_, i))) return false;
+  }
+  return true;
+}
+
 Status Session::InvokeInto() {
+  if (!TakesTensorsAlone()) return Invoke().status();
   INGOT_RETURN_IF_ERROR(CheckInterrupted());
   const bool is_prepared =
       outputs_.size() == ingot_function_output_count(function_) && input_pointers_.size() == inputs_.size();
   if (!is_prepared) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      if (!inputs_[i])
-        return Status(StatusCode::kInvalidArgument, "a function with scalar inputs cannot be called this way");
       if (ingot_function_input_is_written(function_, i) == 0) INGOT_RETURN_IF_ERROR(Align(inputs_[i]));
     }
     INGOT_ASSIGN_OR_RETURN(std::vector<Output> first, Invoke());
     outputs_.clear();
     const size_t num_results = ingot_function_output_count(function_);
     for (size_t i = first.size() - num_results; i < first.size(); ++i) {
-      if (!first[i].tensor)
-        return Status(StatusCode::kInvalidArgument, "result \"" + first[i].name + "\" is no tensor");
       INGOT_ASSIGN_OR_RETURN(Tensor own, Tensor::Allocate(first[i].tensor.dtype(), first[i].tensor.dims()));
       outputs_.push_back(std::move(own));
     }

@@ -79,7 +79,8 @@ class Session {
   };
   // One call. Tensors that the function writes among its inputs come first, then its results.
   Result<std::vector<Output>> Invoke();
-  // One call whose results are not read, as vm-bench times it. They are written into tensors that the first call makes.
+  // One call whose results are not read, as vm-bench times it. They are written into tensors that the first call makes;
+  // where an input or a result is no tensor of a known rank, each call makes them.
   Status InvokeInto();
 
  private:
@@ -90,6 +91,8 @@ class Session {
     std::vector<size_t> path;
   };
   bool IsNested(size_t index) const;
+  // Whether all inputs and results of the function are tensors of known ranks.
+  bool TakesTensorsAlone() const;
   void UnbindInputs();
   // Gives memory to the inputs that the function writes, and the value `missing_spec` to inputs that are not bound;
   // without one the failure lists them.

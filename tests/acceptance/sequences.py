@@ -226,6 +226,8 @@ class Sequences(unittest.TestCase):
         written = tool("vm-run", self.dir / "m.ingot", *given, "--output", f"@{self.dir / 'o.npz'}")
         self.assertEqual(written.returncode, 0, written.stderr)
         self.assertEqual(sorted(np.load(self.dir / "o.npz")), ["t.0", "t.1", "t.2"])
+        timed = tool("vm-bench", self.dir / "m.ingot", *given, "--iters", "2")
+        self.assertEqual(timed.returncode, 0, timed.stderr)
         for wrong, message in ((["--input", "s.1=f32=7"], "element 0 is missing before element 1"),
                                (["--input", "s=()", "--input", "s.0=f32=1"], "given twice"),
                                ([], 'no value for input "s"')):
