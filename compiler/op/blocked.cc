@@ -6,6 +6,7 @@
 
 #include "compiler/op/build.h"
 #include "compiler/op/topi/blocked.h"
+#include "compiler/op/window_cost.h"
 
 namespace ingot::op {
 namespace {
@@ -109,15 +110,23 @@ bool IsPool(const ir::Call& call, const Target&) {
   return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloat32(call);
 }
 
-// Compared with the costs over NCHW: tiles over blocks do about four times as much in the same time.
-double Conv2dCost(const ir::Call& call, const Target&) {
+WindowExtents ExtentsOf(const ir::Call& call, double taps) {
+  return {.results = EstimateElements(call->type), .inputs = EstimateElements(call->args[0]->type), .taps = taps};
+}
+// The kernel's elements per element of the result: all of its dims but the first one and the last one.
+double TapsOf(const ir::Call& call) {
   double taps = 1;
   for (size_t d = 1; d + 1 < TypeOf(call->args[1]).dims->size(); ++d) taps *= static_cast<double>(KernelDim(call, d));
-  return EstimateElements(call->type) * taps / 2;
+  return taps;
+}
+double DenseCost(const ir::Call& call, const Target&) { return BlockedConvCost(ExtentsOf(call, TapsOf(call))); }
+double FirstCost(const ir::Call& call, const Target&) { return BlockedFirstConvCost(ExtentsOf(call, TapsOf(call))); }
+double DepthwiseCost(const ir::Call& call, const Target&) {
+  return BlockedChannelwiseCost(ExtentsOf(call, TapsOf(call)));
 }
 double BlockedPoolCost(const ir::Call& call, const Target&) {
   const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
-  return EstimateElements(call->type) * static_cast<double>(pool_size[0] * pool_size[1]) / 2;
+  return BlockedChannelwiseCost(ExtentsOf(call, static_cast<double>(pool_size[0] * pool_size[1])));
 }
 
 topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {
@@ -193,9 +202,10 @@ Result<std::vector<ReferenceTensor>> ReferenceBlocked(
 }
 
 std::vector<Implementation> BlockedConv2d() {
-  return {{"blocked", IsDense, Conv2dCost, {kBlockedData, "OIHW16i16o", kBlockedData}, Build<DefineConv2d>},
-          {"blocked_depthwise", IsDepthwise, Conv2dCost, {kBlockedData, "OIHW16o", kBlockedData}, Build<DefineConv2d>},
-          {"blocked_first", IsFirst, Conv2dCost, {"NCHW", "OIHW16o", kBlockedData}, Build<DefineConv2d>}};
+  return {
+      {"blocked", IsDense, DenseCost, {kBlockedData, "OIHW16i16o", kBlockedData}, Build<DefineConv2d>},
+      {"blocked_depthwise", IsDepthwise, DepthwiseCost, {kBlockedData, "OIHW16o", kBlockedData}, Build<DefineConv2d>},
+      {"blocked_first", IsFirst, FirstCost, {"NCHW", "OIHW16o", kBlockedData}, Build<DefineConv2d>}};
 }
 
 Implementation BlockedMaxPool2d() {

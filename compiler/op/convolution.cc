@@ -11,6 +11,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
 #include "compiler/op/topi/nn.h"
+#include "compiler/op/window_cost.h"
 
 namespace ingot::op {
 namespace {
@@ -224,11 +225,31 @@ te::Tensor DefineConv(const TeArgs& args) {
                     args.out_dtype());
 }
 
-// A multiplication and an addition per output element and tap.
-double ConvCost(const ir::Call& call, const Target&) {
+// Of tensors in canonical layouts; only such calls have another implementation.
+WindowExtents ExtentsOf(const ir::Call& call, double taps) {
+  WindowExtents window{EstimateElements(call->type), EstimateElements(call->args[0]->type), taps};
+  const Dims& out = *ir::As<ir::TensorTypeNode>(call->type)->dims;
+  window.image = EstimateElements(TensorOf(Dims(out.begin() + 2, out.end()), std::nullopt, nullptr));
+  window.row = static_cast<double>(ir::AsConstInt(out.back()).value_or(1));
+  if (window.row == 1) window.row = window.image;  // one column is computed as one row
+  window.is_strided = std::ranges::any_of(call->attrs.GetInts("strides"), [](int64_t stride) { return stride > 1; });
+  return window;
+}
+
+double TapsOf(const ir::Call& call) {
   const auto* weight = ir::As<ir::TensorTypeNode>(call->args[1]->type);
-  const Dims taps(weight->dims->begin() + 1, weight->dims->end());
-  return 2 * EstimateElements(call->type) * EstimateElements(TensorOf(taps, weight->dtype, nullptr));
+  return EstimateElements(TensorOf(Dims(weight->dims->begin() + 1, weight->dims->end()), weight->dtype, nullptr));
+}
+
+double ConvCost(const ir::Call& call, const Target&) {
+  const WindowExtents window = ExtentsOf(call, TapsOf(call));
+  const auto* weight = ir::As<ir::TensorTypeNode>(call->args[1]->type);
+  const bool is_depthwise = ir::IsConstInt((*weight->dims)[1], 1) && call->attrs.GetInt("groups") > 1;
+  return is_depthwise ? PlainChannelwiseCost(window) : PlainConvCost(window);
+}
+
+double ConvTransposeCost(const ir::Call& call, const Target&) {
+  return 2 * EstimateElements(call->type) * TapsOf(call);
 }
 
 // ---- Transposed convolution: every element of the data adds the kernel, scaled, to the result.
@@ -421,9 +442,9 @@ bool IsPlainPool(const ir::Call& call, const Target&) {
 }
 
 double PoolCost(const ir::Call& call, const Target&) {
-  double cost = EstimateElements(call->type);
-  for (int64_t taps : call->attrs.GetInts("pool_size")) cost *= static_cast<double>(taps);
-  return cost;
+  double taps = 1;
+  for (const int64_t extent : call->attrs.GetInts("pool_size")) taps *= static_cast<double>(extent);
+  return PlainChannelwiseCost(ExtentsOf(call, taps));
 }
 
 ir::AttrValue Each(size_t count, int64_t value) { return ir::AttrValue::Ints(std::vector<int64_t>(count, value)); }
@@ -478,7 +499,7 @@ OpRow ConvTransposeRow(const char* name) {
             .reference = ReferenceConvTranspose<rank>,
             .implementations = {{"direct",
                                  IsPlainConvTranspose<rank>,
-                                 ConvCost,
+                                 ConvTransposeCost,
                                  {kDataLayouts[rank], kTransposedKernelLayouts[rank], kDataLayouts[rank]},
                                  Build<DefineConvTranspose>}},
             .cases = {.rank0 = false}};

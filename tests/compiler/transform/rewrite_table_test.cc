@@ -58,7 +58,7 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 
 const char* kX = "x: R.Tensor((24,), dtype=\"DT\")";
 const char* kImage = "x: R.Tensor((1, 2, 3, 3), dtype=\"DT\")";
-const char* kTwentyChannels = "x: R.Tensor((1, 20, 12, 12), dtype=\"DT\")";
+const char* kOddChannels = "x: R.Tensor((1, 31, 7, 7), dtype=\"DT\")";
 const char* kHeads =
     "q: R.Tensor((1, 2, 3, 4), dtype=\"DT\"), k: R.Tensor((1, 2, 5, 4), dtype=\"DT\"), "
     "v: R.Tensor((1, 2, 5, 4), dtype=\"DT\")";
@@ -114,7 +114,7 @@ std::vector<Case> Cases() {
   const std::string conv = "c = R.nn.conv2d(x, " + Weights({2, 2, 1, 1}) + ")\n";
   const std::string rows = "x: R.Tensor((6, 4), dtype=\"DT\")";
   const auto between = [](const std::string& value) {
-    const std::string weights = Weights({20, 20, 1, 1});
+    const std::string weights = Weights({31, 31, 3, 3}) + ", padding=[1, 1, 1, 1]";
     return "c = R.nn.conv2d(x, " + weights + ")\nd = " + value + "\n" + Gv("R.nn.conv2d(d, " + weights + ")");
   };
   std::vector<Case> cases = {
@@ -229,16 +229,15 @@ std::vector<Case> Cases() {
            Gv("R.add(d, R.const([[[1.7]], [[5.0]]], \"DT\"))"),
        kFloats, 64, "fold_scales"},
       {Id::kPackWeights, rows, Gv("R.matmul(x, " + Weights({4, 40}) + ")"), kFloat32, 8, "pack_weights"},
-      {Id::kBlockedLayout, "x: R.Tensor((1, 32, 12, 12), dtype=\"DT\")",
-       Gv("R.nn.conv2d(x, " + Weights({32, 32, 1, 1}) + ")"), kFloat32, 8, "convert_layout"},
+      {Id::kBlockedLayout, "x: R.Tensor((1, 32, 7, 7), dtype=\"DT\")",
+       Gv("R.nn.conv2d(x, " + Weights({32, 32, 3, 3}) + ", padding=[1, 1, 1, 1])"), kFloat32, 8, "convert_layout"},
       // Channels that do not fill their blocks: what fills them up becomes infinite, 1 or NaN between the convolutions.
-      {Id::kBlockedLayout, kTwentyChannels, between("R.divide(" + Number("1.0") + ", c)"), kFloat32, 64,
-       "convert_layout"},
-      {Id::kBlockedLayout, kTwentyChannels, between("R.cos(c)"), kFloat32, 64, "convert_layout"},
-      {Id::kBlockedLayout, kTwentyChannels, between("R.divide(c, R.abs(c))"), kFloat32, 64, "convert_layout"},
-      {Id::kDenseGroups, "x: R.Tensor((1, 16, 32, 32), dtype=\"DT\")",
-       Gv("R.nn.conv2d(x, " + Weights({16, 8, 3, 3}) + ", padding=[1, 1, 1, 1], groups=2)"), kFloat32, 64,
-       "convert_layout"},
+      {Id::kBlockedLayout, kOddChannels, between("R.divide(" + Number("1.0") + ", c)"), kFloat32, 64, "convert_layout"},
+      {Id::kBlockedLayout, kOddChannels, between("R.cos(c)"), kFloat32, 64, "convert_layout"},
+      {Id::kBlockedLayout, kOddChannels, between("R.divide(c, R.abs(c))"), kFloat32, 64, "convert_layout"},
+      {Id::kDenseGroups, "x: R.Tensor((1, 64, 5, 5), dtype=\"DT\")",
+       Gv("R.nn.conv2d(x, " + Weights({64, 8, 7, 7}) + ", strides=[2, 2], padding=[3, 3, 3, 3], groups=8)"), kFloat32,
+       64, "convert_layout"},
       {Id::kWinograd, "x: R.Tensor((1, 32, 15, 16), dtype=\"DT\")",
        Gv("R.nn.conv2d(x, " + Weights({32, 32, 3, 3}) + ", padding=[1, 1, 1, 1])"), kFloat32, 2048, "convert_layout"},
   };

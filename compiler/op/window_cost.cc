@@ -1,0 +1,50 @@
+// One formula per way, in the order of the header.
+#include "compiler/op/window_cost.h"
+
+#include <cmath>
+
+namespace ingot::op {
+namespace {
+
+constexpr double kLanes = 16;
+constexpr double kMultiplyAdd = 2;
+
+// The vectors that cover this many elements, in elements.
+double Covered(double elements) { return std::ceil(elements / kLanes) * kLanes; }
+
+// Reads of the data, and of the elements around those that a tile shares with its neighbours.
+double ReadCost(const WindowExtents& window) { return 6 * window.inputs; }
+
+}  // namespace
+
+// Vectors lie along the image as one row; a stride makes their loads gather.
+double PlainConvCost(const WindowExtents& window) {
+  const double rate = window.is_strided ? 1.38 : 1.15;
+  return kMultiplyAdd * rate * window.results * window.taps * Covered(window.image) / window.image;
+}
+
+double BlockedConvCost(const WindowExtents& window) { return kMultiplyAdd * window.results * window.taps; }
+
+double BlockedFirstConvCost(const WindowExtents& window) {
+  return window.results * (kMultiplyAdd * 1.05 * window.taps + 8);
+}
+
+// Vectors lie along a row, each row has a start and an end, and a stride doubles the loads.
+double PlainChannelwiseCost(const WindowExtents& window) {
+  constexpr double kPerRow = 6, kPerTap = 4, kStrided = 1.8;
+  const double waste = (Covered(window.row) + kPerRow) / window.row * (window.is_strided ? kStrided : 1);
+  return kPerTap * waste * window.results * window.taps + ReadCost(window);
+}
+
+double BlockedChannelwiseCost(const WindowExtents& window) {
+  return 3 * window.results * window.taps + ReadCost(window);
+}
+
+double WinogradTransformCost(double elements) { return 32 * elements; }
+
+double LayoutConversionCost(double elements) {
+  constexpr double kPerCall = 64 << 10;
+  return kPerCall + 10 * elements;
+}
+
+}  // namespace ingot::op

@@ -1,0 +1,328 @@
+// Which calls take blocks, and what they cost there, by the implementations' own predicates and costs.
+#include "compiler/transform/blocked_calls.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compiler/ir/visitor.h"
+#include "compiler/op/blocked.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/names.h"
+#include "compiler/op/topi/winograd.h"
+#include "compiler/op/window_cost.h"
+#include "compiler/transform/blocked_forms.h"
+#include "compiler/transform/graph_util.h"
+
+namespace ingot::transform {
+
+using ir::As;
+using ir::Expr;
+using op::Dims;
+using op::Layout;
+
+namespace {
+
+// The heights and widths that are likely where symbols stand for them: of a parameter with few channels, which is an
+// image, and of others.
+constexpr int64_t kChannelsOfImage = 4, kLikelyImage = 224, kLikelyInside = 56;
+
+double Elements(const Dims& dims) {
+  double count = 1;
+  for (const ir::PrimExpr& dim : dims) {
+    if (const auto value = ir::AsConstInt(dim)) count *= static_cast<double>(*value);
+  }
+  return count;
+}
+
+int64_t TilesOf(int64_t extent) { return (extent + op::topi::kWinogradTile - 1) / op::topi::kWinogradTile; }
+
+bool IsPermutation(const ir::Call& call, const std::vector<int64_t>& axes) {
+  return !call->attrs.Find("axes")->is_none() && call->attrs.GetInts("axes") == axes;
+}
+
+std::optional<double> ScalarOf(const Expr& x) {
+  const auto* constant = As<ir::ConstantNode>(x);
+  if (constant == nullptr || constant->data->dtype() != DataType::Float(32)) return std::nullopt;
+  float value = 0;
+  std::memcpy(&value, constant->data->bytes().data(), sizeof value);
+  return value;
+}
+
+// Of an image and the scalars, values per channel and images of the same shape that it is computed from.
+bool IsElementwise(const ir::Call& call) {
+  const Dims& out = *TypedDimsOf(call);
+  if (!Channels(out)) return false;
+  for (const op::AttrSpec& spec : op::RowOf(call)->attrs) {
+    if (std::string_view(spec.name).starts_with("ax")) return false;  // the attribute names axes
+  }
+  bool any_whole = false;
+  for (const Expr& arg : call->args) {
+    if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+    const Dims* dims = TypedDimsOf(arg);
+    if (dims == nullptr) return false;
+    const bool is_whole = EqualDims(*dims, out);
+    if (!is_whole && !IsScalar(*dims) && !IsPerChannel(*dims, out)) return false;
+    any_whole |= is_whole;
+  }
+  return any_whole;
+}
+
+}  // namespace
+
+bool IsScalar(const Dims& dims) {
+  return std::ranges::all_of(dims, [](const ir::PrimExpr& dim) { return ir::IsConstInt(dim, 1); });
+}
+
+bool IsPerChannel(const Dims& dims, const Dims& image) {
+  if (dims.size() != 3 && dims.size() != 4) return false;
+  const size_t c = dims.size() - 3;
+  return op::DimsEqual(dims[c], image[1]) && ir::IsConstInt(dims[c + 1], 1) && ir::IsConstInt(dims[c + 2], 1);
+}
+
+ir::Attrs AxesFromFront(ir::Attrs attrs) {
+  const ir::AttrValue* axis = attrs.Find("axis");
+  const auto from_front = [](int64_t a) { return a < 0 ? a + 4 : a; };
+  if (axis == nullptr || axis->is_none()) return attrs;
+  if (const int64_t* one = axis->get<int64_t>()) return attrs.With("axis", from_front(*one));
+  std::vector<int64_t> axes = attrs.GetInts("axis");
+  for (int64_t& a : axes) a = from_front(a);
+  return attrs.With("axis", ir::AttrValue::Ints(axes));
+}
+
+Result<std::vector<Expr>> MapTensors(std::vector<Expr> args, const std::function<Result<Expr>(const Expr&)>& map) {
+  for (Expr& arg : args) {
+    if (As<ir::TensorTypeNode>(arg->type) != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(arg, map(arg));
+      continue;
+    }
+    const auto* tuple = As<ir::TupleNode>(arg);
+    if (tuple == nullptr) continue;
+    std::vector<Expr> fields = tuple->fields;
+    std::vector<ir::Type> types;
+    for (Expr& field : fields) {
+      if (As<ir::TensorTypeNode>(field->type) != nullptr) {
+        INGOT_ASSIGN_OR_RETURN(field, map(field));
+      }
+      types.push_back(field->type);
+    }
+    arg = ir::Make<ir::TupleNode>(std::move(fields), ir::Make<ir::TupleTypeNode>(std::move(types)));
+  }
+  return args;
+}
+
+std::optional<double> ElementwiseFilling(const ir::CallNode& call,
+                                         const std::function<std::optional<double>(const Expr&)>& filling_of) {
+  const op::OpRow& row = *op::RowOf(ir::Make<ir::CallNode>(call));
+  if (row.reference == nullptr) return std::nullopt;
+  std::vector<Expr> args = call.args;
+  std::vector<op::ReferenceTensor> inputs;
+  for (Expr& arg : args) {
+    if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+    const std::optional<double> filling = IsScalar(*TypedDimsOf(arg)) ? ScalarOf(arg) : filling_of(arg);
+    if (!filling) return std::nullopt;
+    const auto type = ir::Downcast<ir::TensorTypeNode>(arg->type);
+    arg = ir::Make<ir::VarNode>("x", op::TensorOf({ir::Int64(1)}, type->dtype, type));
+    inputs.push_back(op::NewReference(*type->dtype, {1}));
+    op::SetNumber(inputs.back(), 0, *filling);
+  }
+  const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call.attrs);
+  if (!one.ok()) return std::nullopt;
+  const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);
+  if (!value.ok() || value->size() != 1) return std::nullopt;
+  return op::GetNumber((*value)[0], 0);
+}
+
+BlockedCalls::BlockedCalls(const ir::Function& function, const WeightBindings& weights, const PassOptions& options)
+    : weights_(weights), options_(options) {
+  for (const ir::Var& param : function->params) {
+    const Dims* dims = TypedDimsOf(param);
+    if (dims == nullptr || dims->size() != 4) continue;
+    const bool is_image = Channels(*dims).value_or(kBlock) <= kChannelsOfImage;
+    for (size_t d = 2; d < dims->size(); ++d) {
+      for (const ir::PrimVar& symbol : ir::FreePrimVars((*dims)[d])) {
+        likely_.emplace(symbol, ir::Int64(is_image ? kLikelyImage : kLikelyInside));
+      }
+    }
+  }
+  // All variants share the layouts, so the least demanding variant decides.
+  if (!options.target.variants.empty()) target_ = options.target.variants.front();
+}
+
+BlockedCall BlockedCalls::KindOf(const ir::Binding& binding) const {
+  const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
+  const op::OpRow* row = call != nullptr ? op::RowOf(call) : nullptr;
+  if (row == nullptr || weights_.Contains(binding.var) || binding.is_match_cast() || TypedDimsOf(call) == nullptr) {
+    return BlockedCall::kNone;
+  }
+  if (op::IsCallOf(call, op::names::kPermuteDims)) {
+    const Dims* dims = TypedDimsOf(call->args[0]);
+    if (dims == nullptr || dims->size() != 4) return BlockedCall::kNone;
+    const auto has_whole_blocks = [](const Dims& image) { return Channels(image).value_or(1) % kBlock == 0; };
+    if (IsPermutation(call, {0, 3, 1, 2}) && has_whole_blocks(*TypedDimsOf(call))) {
+      return BlockedCall::kFromChannelsLast;
+    }
+    return IsPermutation(call, {0, 2, 3, 1}) && has_whole_blocks(*dims) ? BlockedCall::kToChannelsLast
+                                                                        : BlockedCall::kNone;
+  }
+  if (!op::LayoutNames(*row).empty()) return BlockedCall::kWindow;
+  if (row->fusion <= op::FusionClass::kBroadcast && !row->is_view) {
+    return IsElementwise(call) ? BlockedCall::kElementwise : BlockedCall::kNone;
+  }
+  return TakesBlocks(call) ? BlockedCall::kSameAttributes : BlockedCall::kNone;
+}
+
+// ---- Costs of symbolic sizes
+Dims BlockedCalls::LikelyDims(Dims dims) const {
+  for (size_t d = 2; d < dims.size(); ++d) {
+    ir::PrimVarMap sizes = likely_;
+    for (const ir::PrimVar& symbol : ir::FreePrimVars(dims[d])) sizes.emplace(symbol, ir::Int64(kLikelyInside));
+    const auto extent = ir::AsConstInt(op::SimplifyDim(ir::Substitute(dims[d], sizes)));
+    dims[d] = ir::Int64(std::max<int64_t>(extent.value_or(kLikelyInside), 1));
+  }
+  return dims;
+}
+
+double BlockedCalls::ConversionCost(const Dims& dims) const {
+  const Dims likely = LikelyDims(Filled(dims, *Layout::Parse(kBlockedLayout, kPlainLayout)));
+  // A single position's channels are in order in either form.
+  if (ir::IsConstInt(likely[2], 1) && ir::IsConstInt(likely[3], 1) && *Channels(dims) % kBlock == 0) return 0;
+  return op::LayoutConversionCost(Elements(likely));
+}
+
+// ---- Windows
+std::vector<WindowChoice> BlockedCalls::WindowChoices(const ir::Call& call) const {
+  const op::OpRow& row = *op::RowOf(call);
+  for (const op::LayoutName& name : op::LayoutNames(row)) {
+    if (call->attrs.GetString(name.attr) != name.canonical) return {};  // a layout was chosen by hand
+  }
+  for (const Expr& arg : call->args) {
+    if (TypedDimsOf(arg) == nullptr) return {};
+  }
+  std::vector<WindowChoice> choices;
+  for (const op::Implementation& implementation : row.implementations) {
+    if (std::optional<WindowChoice> choice = Consider(call, implementation)) choices.push_back(*std::move(choice));
+  }
+  return choices;
+}
+
+// Returns the call with one implementation; nothing if the implementation does not support it.
+std::optional<WindowChoice> BlockedCalls::Consider(const ir::Call& call,
+                                                   const op::Implementation& implementation) const {
+  const std::vector<op::LayoutName> names = op::LayoutNames(*op::RowOf(call));
+  if (implementation.layouts.size() != names.size()) return std::nullopt;
+  WindowChoice choice;
+  choice.implementation = &implementation;
+  choice.attrs = call->attrs;
+  for (size_t i = 0; i < names.size(); ++i) {
+    std::optional<Layout> parsed = Layout::Parse(implementation.layouts[i], names[i].canonical);
+    if (!parsed) return std::nullopt;
+    choice.layouts.push_back(*std::move(parsed));
+  }
+  if (choice.makes_blocks() && !IsPermitted(RewriteId::kBlockedLayout, options_.rewrites)) return std::nullopt;
+  if (!FillGroups(call, choice)) return std::nullopt;
+  std::vector<Expr> args = call->args;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Layout& layout = choice.layouts[i];
+    choice.attrs = choice.attrs.With(names[i].attr, implementation.layouts[i]);
+    if (i == args.size()) continue;
+    Dims dims = *TypedDimsOf(args[i]);
+    if (i == 1 && choice.narrow_group > 0) dims[1] = ir::Int64(kBlock);
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (layout.Block(d) != 1 && !ir::AsConstInt(dims[d])) return std::nullopt;
+    }
+    if (i > 0 && layout.IsBlocked() && !weights_.IsWeight(args[i])) return std::nullopt;
+    if (i == 0) dims = LikelyDims(std::move(dims));
+    const auto type = ir::Downcast<ir::TensorTypeNode>(args[i]->type);
+    args[i] = ir::Make<ir::VarNode>("x", op::TensorOf(layout.Physical(Filled(dims, layout)), type->dtype, type));
+  }
+  const Result<ir::Call> laid_out = op::MakeCall(op::RowOf(call)->name, std::move(args), choice.attrs);
+  if (!laid_out.ok() || !implementation.predicate(*laid_out, target_)) return std::nullopt;
+  choice.cost = implementation.cost(*laid_out, target_);
+  if (const std::optional<double> cost = WinogradCost(call, choice); cost && *cost < choice.cost) {
+    choice.cost = *cost;
+    choice.is_winograd = true;
+  }
+  return choice;
+}
+
+// Depthwise groups (one per channel) stay so when channels are padded. Groups that are narrower than a block and have
+// as many outputs as inputs share blocks: the channels of a block become one dense group, whose weights between
+// different groups are zero. Other groups must be whole blocks.
+bool BlockedCalls::FillGroups(const ir::Call& call, WindowChoice& choice) const {
+  if (choice.attrs.Find("groups") == nullptr || !choice.layouts.back().IsBlocked()) return true;
+  const int64_t groups = choice.attrs.GetInt("groups");
+  if (groups == 1) return true;
+  const Dims& data = *TypedDimsOf(call->args[0]);
+  const Dims& weight = *TypedDimsOf(call->args[1]);
+  const std::optional<int64_t> channels = Channels(data),
+                               outputs = Channels({weight[1], weight[0], weight[2], weight[3]});
+  if (!channels || !outputs) return false;
+  if (groups == *channels && groups == *outputs) {
+    choice.attrs = choice.attrs.With("groups", (groups + kBlock - 1) / kBlock * kBlock);
+    return true;
+  }
+  const int64_t width = *channels / groups;
+  if (width % kBlock == 0 && *outputs / groups % kBlock == 0) return true;
+  if (*channels != *outputs || kBlock % width != 0 || choice.layouts[1].Block(1) != kBlock) return false;
+  if (!IsPermitted(RewriteId::kDenseGroups, options_.rewrites)) return false;
+  choice.narrow_group = width;
+  choice.attrs = choice.attrs.With("groups", (*channels + kBlock - 1) / kBlock);
+  return true;
+}
+
+// Winograd's convolution (op/topi/winograd.h): a quarter of the multiplications of a 3 x 3 window, for two passes over
+// memory and four times the weights. Returns what it costs, given that of the dense one, where it can be used.
+std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const WindowChoice& choice) const {
+  constexpr int64_t kFewestTiles = 9;  // per image, so that they outweigh the weights
+  if (!choice.takes_blocks() || call->args.size() != 2) return std::nullopt;
+  if (!IsPermitted(RewriteId::kWinograd, options_.rewrites)) return std::nullopt;
+  const Dims& weight = *TypedDimsOf(call->args[1]);
+  const auto all_one = [&](const char* attr) {
+    return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
+  };
+  if (!ir::IsConstInt(weight[2], 3) || !ir::IsConstInt(weight[3], 3) || call->attrs.GetInt("groups") != 1 ||
+      !all_one("strides") || !all_one("dilation")) {
+    return std::nullopt;
+  }
+  const Layout layout = *Layout::Parse(kBlockedLayout, kPlainLayout);
+  const Dims in = LikelyDims(Filled(*TypedDimsOf(call->args[0]), layout)),
+             out = LikelyDims(Filled(*TypedDimsOf(call), layout));
+  const int64_t height = *ir::AsConstInt(out[2]), width = *ir::AsConstInt(out[3]);
+  const int64_t tiles = TilesOf(height) * TilesOf(width);
+  if (tiles < kFewestTiles) return std::nullopt;
+  const double covered = static_cast<double>(tiles * op::topi::kWinogradTile * op::topi::kWinogradTile) /
+                         static_cast<double>(height * width);
+  return choice.cost * covered / 4 + op::WinogradTransformCost((Elements(in) + Elements(out)) * covered);
+}
+
+// ---- Calls with the same attributes
+bool BlockedCalls::TakesBlocks(const ir::Call& call) const {
+  const op::OpRow& row = *op::RowOf(call);
+  const std::vector<Expr> inputs = op::InputTensors(call);
+  if (inputs.empty() || TypedDimsOf(call)->size() != 4) return false;
+  for (const Expr& input : inputs) {
+    const Dims* dims = TypedDimsOf(input);
+    if (dims == nullptr || !Channels(*dims)) return false;
+    // otherwise a block would hold channels of two inputs
+    if (inputs.size() > 1 && *Channels(*dims) % kBlock != 0) return false;
+  }
+  const auto all_blocked = [&](const op::Implementation& implementation) {
+    return !implementation.layouts.empty() &&
+           std::ranges::all_of(implementation.layouts, [](const std::string& name) { return name == kBlockedLayout; });
+  };
+  const auto implementation = std::ranges::find_if(row.implementations, all_blocked);
+  if (implementation == row.implementations.end()) return false;
+  const Layout layout = *Layout::Parse(kBlockedLayout, kPlainLayout);
+  const auto trial = [&](const Expr& x) -> Result<Expr> {
+    const auto type = ir::Downcast<ir::TensorTypeNode>(x->type);
+    const Dims dims = layout.Physical(Filled(*type->dims, layout));
+    return Expr(ir::Make<ir::VarNode>("x", op::TensorOf(dims, type->dtype, type)));
+  };
+  Result<std::vector<Expr>> args = MapTensors(call->args, trial);
+  if (!args.ok()) return false;
+  const Result<ir::Call> laid_out = op::MakeCall(row.name, *std::move(args), AxesFromFront(call->attrs));
+  if (!laid_out.ok() || !implementation->predicate(*laid_out, target_)) return false;
+  return EqualDims(*TypedDimsOf(*laid_out), layout.Physical(Filled(*TypedDimsOf(call), layout)));
+}
+
+}  // namespace ingot::transform

@@ -1,0 +1,81 @@
+// The calls that can be computed over channels in blocks of 16, and what that costs: windows (convolutions and pools),
+// which name the layouts of their implementations, and calls that take whatever layout their inputs have.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/expr.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/op/layout.h"
+#include "compiler/op/registry.h"
+#include "compiler/transform/pass.h"
+#include "compiler/transform/weight_bindings.h"
+
+namespace ingot::transform {
+
+enum class BlockedCall : uint8_t {
+  kNone,              // plain tensors only
+  kWindow,            // has WindowChoices
+  kElementwise,       // of images of one shape, scalars and values per channel
+  kSameAttributes,    // takes blocks with the same attributes: concatenations of channels, reductions over H and W
+  kFromChannelsLast,  // a permutation [N, H, W, C] -> [N, C, H, W] of whole blocks
+  kToChannelsLast,    // and back
+};
+
+// A window's call by one implementation. Costs are the implementation's, in operations, without conversions.
+struct WindowChoice {
+  const op::Implementation* implementation = nullptr;
+  std::vector<op::Layout> layouts;  // of the arguments in order, then of the result
+  ir::Attrs attrs;                  // the call's in these layouts
+  double cost = 0;
+  int64_t narrow_group = 0;  // width of groups that share blocks; 0: no groups share
+  bool is_winograd = false;  // a dense convolution that is better computed as Winograd's
+
+  bool takes_blocks() const { return layouts.front().IsBlocked(); }
+  bool makes_blocks() const { return layouts.back().IsBlocked(); }
+};
+
+class BlockedCalls {
+ public:
+  // For the calls of a function. Weights and options are borrowed.
+  BlockedCalls(const ir::Function& function, const WeightBindings& weights, const PassOptions& options);
+
+  BlockedCall KindOf(const ir::Binding& binding) const;
+  // The ways to compute a window's call.
+  std::vector<WindowChoice> WindowChoices(const ir::Call& call) const;
+  // What a conversion of an image of these dims between plain and blocks costs.
+  double ConversionCost(const op::Dims& dims) const;
+
+ private:
+  std::optional<WindowChoice> Consider(const ir::Call& call, const op::Implementation& implementation) const;
+  bool FillGroups(const ir::Call& call, WindowChoice& choice) const;
+  std::optional<double> WinogradCost(const ir::Call& call, const WindowChoice& choice) const;
+  bool TakesBlocks(const ir::Call& call) const;
+  // Returns the image's dims with a height and a width that are not known replaced by likely ones.
+  op::Dims LikelyDims(op::Dims dims) const;
+
+  const WeightBindings& weights_;
+  const PassOptions& options_;
+  Target target_;
+  ir::PrimVarMap likely_;  // of symbols in the function's parameters
+};
+
+// Whether the dims are those of one value, or of one value per channel of an image: [1 or N, C, 1, 1] or [C, 1, 1].
+bool IsScalar(const op::Dims& dims);
+bool IsPerChannel(const op::Dims& dims, const op::Dims& image);
+
+// Returns an element-wise call's value where the fillings of its arguments are these: the values in the channels that fill
+// up the last block; nothing if it is not known.
+std::optional<double> ElementwiseFilling(const ir::CallNode& call,
+                                         const std::function<std::optional<double>(const ir::Expr&)>& filling_of);
+
+// Axes 0 to 3 are the same in blocks; axes counted from the end are not.
+ir::Attrs AxesFromFront(ir::Attrs attrs);
+
+// Returns the arguments with each tensor among them, and in tuples among them, replaced.
+Result<std::vector<ir::Expr>> MapTensors(std::vector<ir::Expr> args,
+                                         const std::function<Result<ir::Expr>(const ir::Expr&)>& map);
+
+}  // namespace ingot::transform
