@@ -119,6 +119,11 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
   }
   // Enough accumulators in flight to hide the latency of a multiply-add, at any number of rows.
   shape.vectors = shape.rows >= 5 ? kVectors : shape.rows >= 3 ? 3 : shape.rows == 2 ? 4 : 8;
+  // One register is spare: without it, an accumulator is stored and loaded in each step.
+  while (shape.rows > 1 && shape.vectors > kVectors &&
+         (shape.rows + 1) * shape.vectors + 1 >= target.num_vector_registers) {
+    --shape.vectors;
+  }
   return shape;
 }
 
