@@ -12,8 +12,7 @@ struct WindowExtents {
   double results = 0;  // elements
   double inputs = 0;   // elements of the data
   double taps = 0;     // multiply-adds, or comparisons, per element of the result
-  double row = 1;      // extent of the result's last spatial axis
-  double image = 1;    // product of its spatial extents
+  double row = 1;      // elements that stand side by side in memory: the result's last spatial axis, or the whole image
   bool is_strided = false;
 };
 

@@ -69,6 +69,26 @@ void BlockedForms::Define(const ir::Var& x, const Expr& value, Form form, std::o
   forms.filling = filling;
 }
 
+void BlockedForms::DefineRow(const ir::Var& x, const Expr& value) {
+  Forms& forms = forms_[x];
+  forms.row = value;
+  forms.has_plain = false;
+}
+
+bool BlockedForms::IsRow(const Expr& x) const {
+  const auto found = forms_.find(x);
+  return found != forms_.end() && found->second.row && !found->second.has_plain;
+}
+
+Result<Expr> BlockedForms::GetRow(const Expr& x) {
+  if (forms_[x].row) return forms_[x].row;
+  INGOT_RETURN_IF_ERROR(MakePlain(x));
+  const Dims& dims = *TypedDimsOf(x);
+  INGOT_ASSIGN_OR_RETURN(const Expr row,
+                         Reshape(x, {dims[0], dims[1], ir::Int64(1), op::SimplifyDim(dims[2] * dims[3])}));
+  return forms_[x].row = row;
+}
+
 void BlockedForms::DefineChannelsLast(const ir::Var& x, const Expr& value) {
   Forms& forms = forms_[x];
   forms.channels_last = value;
@@ -88,6 +108,7 @@ Result<Expr> BlockedForms::Get(const Expr& x, Form form) {
       INGOT_ASSIGN_OR_RETURN(blocked,
                              Emit("permute_dims", {blocked}, {{"axes", ir::AttrValue::Ints({0, 3, 1, 2, 4})}}));
     } else {
+      INGOT_RETURN_IF_ERROR(MakePlain(x));
       INGOT_ASSIGN_OR_RETURN(blocked, LayOut(x, *Layout::Parse(kBlockedLayout, kPlainLayout)));
     }
     forms_[x].blocked = blocked;
@@ -123,6 +144,11 @@ Status BlockedForms::MakePlain(const Expr& x) {
     INGOT_ASSIGN_OR_RETURN(const ir::Call permute, op::MakeCall("permute_dims", {found->second.channels_last},
                                                                 {{"axes", ir::AttrValue::Ints({0, 3, 1, 2})}}));
     bindings.push_back({var, permute, nullptr, {}});
+    return Status();
+  }
+  if (found->second.row) {
+    INGOT_ASSIGN_OR_RETURN(const ir::Call reshape, op::MakeCall("reshape", {found->second.row, ShapeOf(dims)}));
+    bindings.push_back({var, reshape, nullptr, {}});
     return Status();
   }
   Expr value = found->second.blocked ? found->second.blocked : found->second.flat;

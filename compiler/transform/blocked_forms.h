@@ -1,6 +1,7 @@
 // The forms that an image has while convert_layout goes through a block's bindings: plain (its own), blocked [N, C /
-// 16, H, W, 16], flat (the blocked form viewed as [N, C / 16, 1, H * W, 16]) and channels last. A form is computed when
-// it is asked for, by bindings that are appended; channels are padded with zeros to whole blocks.
+// 16, H, W, 16], flat (the blocked form viewed as [N, C / 16, 1, H * W, 16]), plain row (the plain one viewed as
+// [N, C, 1, H * W]) and channels last. A form is computed when it is asked for, by bindings that are appended; channels
+// are padded with zeros to whole blocks.
 #pragma once
 
 #include <optional>
@@ -38,10 +39,15 @@ class BlockedForms {
 
   // Defines x as computed in this form; MakePlain computes its plain form on demand.
   void Define(const ir::Var& x, const ir::Expr& value, Form form, std::optional<double> filling);
+  // Defines x as computed in the plain form viewed as one row.
+  void DefineRow(const ir::Var& x, const ir::Expr& value);
   // Defines x as a permutation of `value` [N, H, W, C].
   void DefineChannelsLast(const ir::Var& x, const ir::Expr& value);
 
   Result<ir::Expr> Get(const ir::Expr& x, Form form);
+  // Whether x is computed as one row; its plain form viewed so.
+  bool IsRow(const ir::Expr& x) const;
+  Result<ir::Expr> GetRow(const ir::Expr& x);
   // Returns one value per channel, [C, 1, 1] or [., C, 1, 1], in blocks [., C / 16, 1, 1, 16], which is its flat form
   // too.
   Result<ir::Expr> GetPerChannel(const ir::Expr& x);
@@ -56,7 +62,7 @@ class BlockedForms {
 
  private:
   struct Forms {
-    ir::Expr blocked, flat;
+    ir::Expr blocked, flat, row;
     bool has_plain = true;
     ir::Expr channels_last;               // [N, H, W, C], permuted in the plain form
     std::optional<double> filling = 0.0;  // the value in its channels beyond the logical ones, if known

@@ -86,12 +86,40 @@ class LayoutConverter {
       return true;
     }
     if (plan.kind == BlockedCall::kToChannelsLast) return ConvertToChannelsLast(binding, call);
-    if (!plan.makes_blocks) return false;
+    if (!plan.makes_blocks) return ConvertToRow(binding, call, plan);
     if (plan.kind == BlockedCall::kWindow) return ConvertWindow(binding, call, plan.window);
     if (plan.kind == BlockedCall::kElementwise) return ConvertElementwise(binding, call);
     INGOT_RETURN_IF_ERROR(ConvertSameAttributes(binding, call));
     return true;
   }
+
+  // ---- Plain images as one row
+  // A 1 x 1 convolution, and element-wise operators behind it, over [N, C, 1, H * W]: vectors need not end with each row
+  // of the image.
+  Result<bool> ConvertToRow(const ir::Binding& binding, const ir::Call& call, const PlannedCall& plan) {
+    std::vector<Expr> args = call != nullptr ? call->args : std::vector<Expr>();
+    if (plan.kind == BlockedCall::kWindow && IsOneTap(call) && HasRows(*TypedDimsOf(call))) {
+      INGOT_RETURN_IF_ERROR(forms_.MakePlain(args[1]));
+      INGOT_ASSIGN_OR_RETURN(args[0], forms_.GetRow(args[0]));
+    } else if (plan.kind == BlockedCall::kElementwise &&
+               std::ranges::any_of(args, [&](const Expr& arg) { return forms_.IsRow(arg); })) {
+      for (Expr& arg : args) {
+        if (As<ir::PrimValueNode>(arg) != nullptr) continue;
+        if (EqualDims(*TypedDimsOf(arg), *TypedDimsOf(call))) {
+          INGOT_ASSIGN_OR_RETURN(arg, forms_.GetRow(arg));
+        } else {
+          INGOT_RETURN_IF_ERROR(forms_.MakePlain(arg));
+        }
+      }
+    } else {
+      return false;
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr result,
+                           forms_.Emit(op::RowOf(call)->name, std::move(args), call->attrs, binding));
+    forms_.DefineRow(binding.var, result);
+    return true;
+  }
+  static bool HasRows(const Dims& dims) { return !ir::IsConstInt(dims[2], 1) && !ir::IsConstInt(dims[3], 1); }
 
   // ---- Operators whose calls name layouts
   Result<bool> ConvertWindow(const ir::Binding& binding, const ir::Call& call, const WindowChoice& best) {

@@ -71,10 +71,10 @@ class LayoutPlanner {
     Node node;
     node.kind = calls_.KindOf(binding);
     const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
-    if (node.kind == BlockedCall::kElementwise && !FillsBlocks(binding.var, *call)) node.kind = BlockedCall::kNone;
+    const bool stays_plain = node.kind == BlockedCall::kElementwise && !FillsBlocks(binding.var, *call);
     if (node.kind == BlockedCall::kWindow) {
       AddWindow(call, node);
-    } else if (node.kind != BlockedCall::kNone && node.kind != BlockedCall::kToChannelsLast) {
+    } else if (node.kind != BlockedCall::kNone && node.kind != BlockedCall::kToChannelsLast && !stays_plain) {
       node.output = cut_.AddNode();
       if (node.kind != BlockedCall::kFromChannelsLast) node.input = node.output;
     }
@@ -108,10 +108,8 @@ class LayoutPlanner {
     const WindowChoice* plain = Cheapest(node.choices, false, false);
     const WindowChoice* first = Cheapest(node.choices, false, true);
     const WindowChoice* blocked = Cheapest(node.choices, true, true);
-    if (plain == nullptr || (first == nullptr && blocked == nullptr)) {
-      node.kind = BlockedCall::kNone;
-      return;
-    }
+    if (plain == nullptr) node.kind = BlockedCall::kNone;  // a layout was chosen by hand
+    if (plain == nullptr || (first == nullptr && blocked == nullptr)) return;
     node.output = cut_.AddNode();
     cut_.AddEdge(kBlocks, node.output, plain->cost);
     if (first == nullptr) {

@@ -142,15 +142,18 @@ class TileBuilder {
   std::vector<NestTile> tiles;
 
   // Cuts the loops over y and x, nested directly in either order, into tiles. Returns the outer loops over full tiles.
-  std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
+  // `others` (void: none) is a loop between a constant y and x; it becomes a part of these outer loops.
+  std::vector<LoopRV> Two(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer, LoopRV others = {}) {
     std::vector<LoopRV> tile_loops;
     const Schedule::Parts parts = s_.LoopPartition(outer, x_is_outer ? TileOfX(outer) : TileOfY(outer));
-    if (!s_.IsVoid(parts.main)) tile_loops.push_back(TwoTile(block, parts.main, inner, x_is_outer));
+    if (!s_.IsVoid(parts.main)) tile_loops.push_back(TwoTile(block, parts.main, inner, x_is_outer, others));
     if (!s_.IsVoid(parts.tail)) {
       const BlockRV tail_block = s_.GetChildBlocks(parts.tail)[0];
-      const LoopRV tail_inner = InnerLoops(s_, tail_block, parts.tail)[0].loop;
+      const HandleList<InnerLoop> tail_loops = InnerLoops(s_, tail_block, parts.tail);
+      const LoopRV tail_others = s_.IsVoid(others) ? LoopRV{} : tail_loops[0].loop;
+      const LoopRV tail_inner = tail_loops[s_.IsVoid(others) ? 0 : 1].loop;
       if (IsConstant(parts.tail)) {
-        for (LoopRV loop : Two(tail_block, parts.tail, tail_inner, x_is_outer)) tile_loops.push_back(loop);
+        for (LoopRV loop : Two(tail_block, parts.tail, tail_inner, x_is_outer, tail_others)) tile_loops.push_back(loop);
       } else {
         TwoSingle(tail_block, tail_inner, x_is_outer);
       }
@@ -219,16 +222,22 @@ class TileBuilder {
   }
 
   // Full tiles of the outer loop, cut along the inner one.
-  LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer) {
+  LoopRV TwoTile(BlockRV block, LoopRV outer, LoopRV inner, bool x_is_outer, LoopRV others) {
     const int64_t tile = x_is_outer ? TileOfX(outer) : TileOfY(outer);
     const LoopRVs loops = s_.Split(outer, {kRest, tile});
-    s_.Reorder({inner, loops[1]});
+    LoopRV tasks = loops[0];
+    if (s_.IsVoid(others)) {
+      s_.Reorder({inner, loops[1]});
+    } else {
+      s_.Reorder({others, tasks, inner, loops[1]});
+      tasks = s_.Fuse({others, tasks});
+    }
     if (x_is_outer) {
       OneY(block, inner, loops[1]);
     } else {
       OneX(block, inner, tile, loops[1]);
     }
-    return loops[0];
+    return tasks;
   }
   // The rest of the outer loop: single iterations, cut along the inner loop.
   void TwoSingle(BlockRV block, LoopRV inner, bool x_is_outer) {
@@ -296,6 +305,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   const BlockSite out_site = s.Block(out);
   LoopRV x, y;
   std::vector<LoopRV> others;
+  // The others have one iteration, as the one row of an image has: they are no tasks; or one that is known.
+  bool is_single = axes.group == 0, is_known_single = is_single;
   for (const InnerLoop& entry : loops) {
     if (entry.iter == IterOfDimension(out_site, axes.x_dimension)) {
       x = entry.loop;
@@ -303,6 +314,10 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
       y = entry.loop;
     } else {
       others.push_back(entry.loop);
+      const auto extent =
+          entry.iter >= 0 ? ConstantExtent(*out_site.block().iter_vars[entry.iter]) : std::optional<int64_t>();
+      is_single &= extent == 1;
+      is_known_single &= extent.value_or(1) == 1;
     }
   }
   std::vector<int> outside;
@@ -314,24 +329,29 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     others.push_back(split[0]);
     y = split[1];
   }
-  // The outer one of the two tile loops: x when both extents are constant and no loop is outside (a panel of b stays in
-  // the cache while all of a is read); else y, so that a symbolic number of rows is divided among tasks.
+  // The outer one of the two tile loops: x when both extents are constant and no other loop is outside (a panel of b
+  // stays in the cache while all of a is read); else y, so that a symbolic number of rows is divided among tasks.
   const bool y_constant = axes.y >= 0 && ConstantExtent(*site.block().iter_vars[axes.y]).has_value();
   const std::optional<int64_t> x_extent = ConstantExtent(*site.block().iter_vars[axes.x]);
   const bool x_is_outer =
-      !s.IsVoid(y) && others.empty() && y_constant && x_extent && *x_extent >= 4 * shape.vectors * shape.lanes;
+      !s.IsVoid(y) && is_single && y_constant && x_extent && *x_extent >= 4 * shape.vectors * shape.lanes;
   std::vector<LoopRV> order = others;
   if (!s.IsVoid(y)) order.push_back(y);
   order.push_back(x);
-  if (x_is_outer) std::swap(order[0], order[1]);
+  if (x_is_outer) std::swap(order[order.size() - 2], order[order.size() - 1]);
   if (order.size() > 1) s.Reorder(order);
   LoopRV around;
-  if (!others.empty()) around = others.size() > 1 ? s.Fuse(others) : others[0];
+  if (!is_single) around = others.size() > 1 ? s.Fuse(others) : others[0];
 
   TileBuilder builder(s, shape, ReadsUnderCondition(site));
   std::vector<LoopRV> tile_loops;
+  // Of images of one row whose number is symbolic, and may be 1, tiles are tasks as well.
+  const bool joins_tasks = !is_single && is_known_single && y_constant;
   if (s.IsVoid(y)) {
     tile_loops = builder.OneX(out, x, 1, LoopRV{});
+  } else if (joins_tasks) {
+    s.Reorder({y, around});
+    tile_loops = builder.Two(out, y, x, false, around);
   } else {
     tile_loops = x_is_outer ? builder.Two(out, x, y, true) : builder.Two(out, y, x, false);
   }
@@ -371,14 +391,15 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     if (tile.y.id >= 0) s.Unroll(tile.y);
     VectorizeTile(s, tile.x, shape.lanes);
   }
-  if (!s.IsVoid(around)) {
+  if (!s.IsVoid(around) && !joins_tasks) {
     const int64_t groups = axes.group > 0 ? *ConstantExtent(*site.block().iter_vars[axes.y]) / axes.group : 1;
     ParallelizeByCost(s, around, CostWithin(site, outside) / groups);
     return handled;
   }
   const bool loops_over_x = x_is_outer || s.IsVoid(y);
-  const int64_t per_tile =
-      loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors : CostWithin(site, {axes.y}) * shape.rows;
+  constexpr int64_t kLikelyColumns = 64;  // where their number is symbolic
+  const int64_t per_tile = loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors
+                                        : CostWithin(site, {axes.y}) * shape.rows * (x_extent ? 1 : kLikelyColumns);
   for (LoopRV loop : tile_loops) ParallelizeByCost(s, loop, per_tile);
   return handled;
 }
