@@ -35,6 +35,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     PaddingOnnxOps,        //
     QLinearOnnxOps,        //
     QuantizationOnnxOps,   //
+    RandomOnnxOps,         //
     RecurrentOnnxOps,      //
     ReductionOnnxOps,      //
     ResizeOnnxOps,         //

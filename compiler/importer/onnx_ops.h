@@ -53,6 +53,10 @@ class NodeImporter {
   const OnnxNode& node() const { return node_; }
   int64_t opset() const { return opset_; }
   const ir::Span& span() const { return span_; }
+  // Whether the node runs once per call: it stands in no branch and in no loop's body.
+  bool IsOutermost() const { return bounds_ != nullptr; }
+  // The bindings so far, by which the calls of one function of the model are told apart.
+  size_t num_bindings() const { return bindings_.size(); }
 
   size_t num_inputs() const { return inputs_.size(); }
   bool HasInput(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }

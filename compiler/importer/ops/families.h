@@ -33,6 +33,7 @@ std::span<const OnnxOpRow> NormalizationOnnxOps();
 std::span<const OnnxOpRow> PaddingOnnxOps();
 std::span<const OnnxOpRow> QLinearOnnxOps();
 std::span<const OnnxOpRow> QuantizationOnnxOps();
+std::span<const OnnxOpRow> RandomOnnxOps();
 std::span<const OnnxOpRow> RecurrentOnnxOps();
 std::span<const OnnxOpRow> ReductionOnnxOps();
 std::span<const OnnxOpRow> ResizeOnnxOps();
