@@ -19,6 +19,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     ColumnOnnxOps,         //
     CompositeOnnxOps,      //
     ConvolutionOnnxOps,    //
+    DeformableOnnxOps,     //
     DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //

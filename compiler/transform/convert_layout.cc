@@ -98,7 +98,7 @@ class LayoutConverter {
   // of the image.
   Result<bool> ConvertToRow(const ir::Binding& binding, const ir::Call& call, const PlannedCall& plan) {
     std::vector<Expr> args = call != nullptr ? call->args : std::vector<Expr>();
-    if (plan.kind == BlockedCall::kWindow && IsOneTap(call) && HasRows(*TypedDimsOf(call))) {
+    if (plan.kind == BlockedCall::kWindow && TypedDimsOf(call)->size() == 4 && IsOneTap(call) && HasRows(call)) {
       INGOT_RETURN_IF_ERROR(forms_.MakePlain(args[1]));
       INGOT_ASSIGN_OR_RETURN(args[0], forms_.GetRow(args[0]));
     } else if (plan.kind == BlockedCall::kElementwise &&
@@ -119,7 +119,13 @@ class LayoutConverter {
     forms_.DefineRow(binding.var, result);
     return true;
   }
-  static bool HasRows(const Dims& dims) { return !ir::IsConstInt(dims[2], 1) && !ir::IsConstInt(dims[3], 1); }
+  // Whether the result has the data's rows, and more than one.
+  static bool HasRows(const ir::Call& call) {
+    const Dims& in = *TypedDimsOf(call->args[0]);
+    const Dims& out = *TypedDimsOf(call);
+    const auto is_same = [&](size_t d) { return op::DimsEqual(in[d], out[d]) && !ir::IsConstInt(out[d], 1); };
+    return is_same(2) && is_same(3);
+  }
 
   // ---- Operators whose calls name layouts
   Result<bool> ConvertWindow(const ir::Binding& binding, const ir::Call& call, const WindowChoice& best) {

@@ -82,6 +82,32 @@ class RareOps(unittest.TestCase):
         self.assertIn(made.returncode, codes, made.stderr)
         self.assertIn(text, made.stderr)
 
+    def test_deformable_convolutions_of_free_images(self):
+        for channels, outputs, group, offset_group, kernel, strides, dilations, pads, size in [
+            (8, 6, 2, 4, [3, 2], [2, 1], [1, 2], [1, 0, 2, 1], [7, 6]),
+            (4, 5, 1, 1, [3, 3], [1, 1], [1, 1], [1, 1, 1, 1], [5, 9]),
+            (3, 3, 3, 3, [1, 1], [1, 2], [1, 1], [0, 0, 0, 0], [1, 4]),
+        ]:
+            with self.subTest(kernel=kernel, group=group):
+                out = [(n + pads[i] + pads[2 + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1
+                       for i, n in enumerate(size)]
+                taps = offset_group * kernel[0] * kernel[1]
+                floats = lambda *dims: self.rng.standard_normal(dims).astype(np.float32)
+                feeds = {"x": floats(2, channels, *size), "o": 3 * floats(2, 2 * taps, *out), "m": floats(2, taps, *out)}
+                weights = {"w": floats(outputs, channels // group, *kernel), "b": floats(outputs)}
+                node = helper.make_node("DeformConv", ["x", "w", "o", "b", "m"], ["y"], group=group, pads=pads,
+                                        offset_group=offset_group, strides=strides, dilations=dilations)
+                inputs = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT,
+                                                        ["n", value.shape[1], name + "h", name + "w"])
+                          for name, value in feeds.items()]
+                graph = helper.make_graph([node], "one", inputs, [onnx.ValueInfoProto(name="y")],
+                                          [numpy_helper.from_array(value, name) for name, value in weights.items()])
+                model = helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 19)])
+                made = self.compile(model)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
+                np.testing.assert_allclose(self.run_vm(feeds), expected, rtol=1e-4, atol=1e-4)
+
     def test_columns_become_an_image(self):
         for image, block, strides, dilations, pads in [
             ([6, 7], [2, 3], [2, 1], [1, 2], [1, 0, 2, 3]),

@@ -106,6 +106,33 @@ def conv(g):
         g.emit(g.choice(["Relu", "Sigmoid", "Tanh", "LeakyRelu"]), [y])
 
 
+@generates("DeformConv")
+def deform_conv(g):
+    if g.opset < 19:
+        return None
+    v = g.pick((F32,), rank=4, test=lambda v: v.full and v.finite and all(isinstance(d, int) for d in v.dims()),
+               make=lambda: [2, 4, g.choice([5, 9]), 6], wild=False)
+    n, c, *spatial = v.dims()
+    group, offset_group = (g.choice([d for d in (1, 2, 4) if c % d == 0]) for _ in range(2))
+    kernel, strides, dilations = ([g.choice([1, 2, 3]) for _ in range(2)] for _ in range(3))
+    pads = [g.choice([0, 1, 2]) for _ in range(4)]
+    slack = [d + pads[i] + pads[2 + i] - (kernel[i] - 1) * dilations[i] - 1 for i, d in enumerate(spatial)]
+    if min(slack) < 0:
+        return None
+    out = [a // s + 1 for a, s in zip(slack, strides)]
+    taps = offset_group * kernel[0] * kernel[1]
+    offsets = g.constant(g.rng.uniform(-3, 3, [n, 2 * taps, *out]), F32)
+    offsets.kind = g.choice(["input", "constant"])
+    channels = group * g.choice([1, 3])
+    inputs = [v, g.weight([channels, c // group] + kernel, F32), offsets]
+    if g.coin():
+        inputs.append(g.weight([channels], F32))
+        if g.coin():
+            inputs.append(g.constant(g.rng.uniform(0, 1, [n, taps, *out]), F32))
+    g.emit("DeformConv", inputs, group=group if group > 1 else None, kernel_shape=kernel if g.coin() else None,
+           offset_group=offset_group if offset_group > 1 else None, pads=pads, strides=strides, dilations=dilations)
+
+
 @generates("ConvTranspose", weight=2)
 def conv_transpose(g):
     v = image(g, (F32, F32, F64))

@@ -17,6 +17,7 @@ std::span<const OnnxOpRow> BlocksOnnxOps();
 std::span<const OnnxOpRow> ColumnOnnxOps();
 std::span<const OnnxOpRow> CompositeOnnxOps();
 std::span<const OnnxOpRow> ConvolutionOnnxOps();
+std::span<const OnnxOpRow> DeformableOnnxOps();
 std::span<const OnnxOpRow> DynamicShapeOnnxOps();
 std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
