@@ -9,8 +9,8 @@ namespace {
 constexpr double kLanes = 16;
 constexpr double kMultiplyAdd = 2;
 
-// The vectors that cover this many elements, in elements.
-double Covered(double elements) { return std::ceil(elements / kLanes) * kLanes; }
+// The elements of the vectors that cover a row, and of `more`, per element of the row, which may be empty.
+double PerElement(double row, double more) { return row > 0 ? (std::ceil(row / kLanes) * kLanes + more) / row : 1; }
 
 // Reads of the data, and of the elements around those that a tile shares with its neighbours.
 double ReadCost(const WindowExtents& window) { return 6 * window.inputs; }
@@ -20,7 +20,7 @@ double ReadCost(const WindowExtents& window) { return 6 * window.inputs; }
 // Vectors lie along rows; a stride makes their loads gather.
 double PlainConvCost(const WindowExtents& window) {
   const double rate = window.is_strided ? 1.25 : 1.05;
-  return kMultiplyAdd * rate * window.results * window.taps * Covered(window.row) / window.row;
+  return kMultiplyAdd * rate * window.results * window.taps * PerElement(window.row, 0);
 }
 
 double BlockedConvCost(const WindowExtents& window) { return kMultiplyAdd * window.results * window.taps; }
@@ -32,7 +32,7 @@ double BlockedFirstConvCost(const WindowExtents& window) {
 // Vectors lie along a row, each row has a start and an end, and a stride doubles the loads.
 double PlainChannelwiseCost(const WindowExtents& window) {
   constexpr double kPerRow = 6, kPerTap = 4, kStrided = 1.8;
-  const double waste = (Covered(window.row) + kPerRow) / window.row * (window.is_strided ? kStrided : 1);
+  const double waste = PerElement(window.row, kPerRow) * (window.is_strided ? kStrided : 1);
   return kPerTap * waste * window.results * window.taps + ReadCost(window);
 }
 

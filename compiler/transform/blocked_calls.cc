@@ -218,6 +218,8 @@ std::optional<WindowChoice> BlockedCalls::Consider(const ir::Call& call,
     if (!parsed) return std::nullopt;
     choice.layouts.push_back(*std::move(parsed));
   }
+  if (choice.takes_blocks() && !Channels(*TypedDimsOf(call->args[0]))) return std::nullopt;
+  if (choice.makes_blocks() && !Channels(*TypedDimsOf(call))) return std::nullopt;
   if (choice.makes_blocks() && !IsPermitted(RewriteId::kBlockedLayout, options_.rewrites)) return std::nullopt;
   if (!FillGroups(call, choice)) return std::nullopt;
   std::vector<Expr> args = call->args;

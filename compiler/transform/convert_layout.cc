@@ -98,7 +98,7 @@ class LayoutConverter {
   // of the image.
   Result<bool> ConvertToRow(const ir::Binding& binding, const ir::Call& call, const PlannedCall& plan) {
     std::vector<Expr> args = call != nullptr ? call->args : std::vector<Expr>();
-    if (plan.kind == BlockedCall::kWindow && TypedDimsOf(call)->size() == 4 && IsOneTap(call) && HasRows(call)) {
+    if (plan.kind == BlockedCall::kWindow && IsOneTap(call) && HasRows(call)) {
       INGOT_RETURN_IF_ERROR(forms_.MakePlain(args[1]));
       INGOT_ASSIGN_OR_RETURN(args[0], forms_.GetRow(args[0]));
     } else if (plan.kind == BlockedCall::kElementwise &&
@@ -186,10 +186,11 @@ class LayoutConverter {
     return forms_.Reshape(value, {ir::Int64(blocks * kBlock), block, dims[2], dims[3]});
   }
 
-  // A 1 x 1 convolution without strides and padding.
+  // A 1 x 1 convolution of images, without strides and padding.
   static bool IsOneTap(const ir::Call& call) {
     if (call->args.size() < 2) return false;
     const Dims& weight = *TypedDimsOf(call->args[1]);
+    if (weight.size() != 4) return false;
     const auto all = [&](const char* attr, int64_t value) {
       return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
     };

@@ -72,6 +72,8 @@ class LayoutPlanner {
     node.kind = calls_.KindOf(binding);
     const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
     const bool stays_plain = node.kind == BlockedCall::kElementwise && !FillsBlocks(binding.var, *call);
+    const bool is_pool = node.kind == BlockedCall::kWindow && call->args.size() == 1;
+    if (is_pool || node.kind == BlockedCall::kSameAttributes) KeepFilling(binding.var, call);
     if (node.kind == BlockedCall::kWindow) {
       AddWindow(call, node);
     } else if (node.kind != BlockedCall::kNone && node.kind != BlockedCall::kToChannelsLast && !stays_plain) {
@@ -83,20 +85,26 @@ class LayoutPlanner {
       ForEachUse(binding.value, [&](const ir::Var& used) {
         const Dims* dims = node.kind == BlockedCall::kElementwise ? TypedDimsOf(used) : nullptr;
         AddUse(used, dims != nullptr && IsScalar(*dims) ? kPlain : node.input);
-        if (node.kind == BlockedCall::kElementwise) AddJoin(ImageOf(used), node.input);
+        if (node.kind == BlockedCall::kElementwise && !weights_.Contains(used)) AddJoin(ImageOf(used), node.input);
       });
     }
     if (!weights_.Contains(binding.var)) ImageOf(binding.var).maker = node.output;
     nodes_.push_back(std::move(node));
   }
 
+  std::optional<double> FillingOf(const Expr& x) const {
+    const auto found = fillings_.find(x.get());
+    return found == fillings_.end() ? std::optional<double>(0.0) : found->second;
+  }
+  // Of a pool or a reduction: what is computed from zeros is zero, and nothing else is known.
+  void KeepFilling(const ir::Var& var, const ir::Call& call) {
+    if (FillingOf(op::InputTensors(call)[0]) != 0.0) fillings_.emplace(var.get(), std::nullopt);
+  }
+
   // Whether the channels that fill up the last block are finite behind an element-wise call, if all images so far are
   // in blocks.
   bool FillsBlocks(const ir::Var& var, const ir::CallNode& call) {
-    const std::optional<double> filling = ElementwiseFilling(call, [&](const Expr& x) {
-      const auto found = fillings_.find(x.get());
-      return found == fillings_.end() ? std::optional<double>(0.0) : found->second;
-    });
+    const std::optional<double> filling = ElementwiseFilling(call, [&](const Expr& x) { return FillingOf(x); });
     if (*Channels(*TypedDimsOf(var)) % kBlock == 0) return true;
     if (!filling || !std::isfinite(*filling)) return false;
     fillings_.emplace(var.get(), filling);

@@ -345,7 +345,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
 
   TileBuilder builder(s, shape, ReadsUnderCondition(site));
   std::vector<LoopRV> tile_loops;
-  // Of images of one row whose number is symbolic, and may be 1, tiles are tasks as well.
+  // Where the number of images or rows is symbolic, and may be 1, tiles are tasks as well.
   const bool joins_tasks = !is_single && is_known_single && y_constant;
   if (s.IsVoid(y)) {
     tile_loops = builder.OneX(out, x, 1, LoopRV{});
