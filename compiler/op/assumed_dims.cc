@@ -249,7 +249,7 @@ void TransposedConvolution(Assumptions& a) {
   a.MultipleOf(a.dims(0)[in], attrs.GetInt("groups"));
   a.ResultExists();
 }
-void Pool(Assumptions& a) {
+void PoolWindow(Assumptions& a) {
   if (a.call()->attrs.GetString("layout").size() == a.rank(0)) a.ResultExists();
 }
 
@@ -430,9 +430,9 @@ constexpr struct {
     {"matmul_integer", MatmulInteger},
     {"matmul_packed", MatmulPacked},
     {"nn.attention", Attention},
-    {"nn.avg_pool1d", Pool},
-    {"nn.avg_pool2d", Pool},
-    {"nn.avg_pool3d", Pool},
+    {"nn.avg_pool1d", PoolWindow},
+    {"nn.avg_pool2d", PoolWindow},
+    {"nn.avg_pool3d", PoolWindow},
     {"nn.batch_norm", PerAxis},
     {"nn.conv1d", Convolution},
     {"nn.conv1d_transpose", TransposedConvolution},
@@ -444,13 +444,13 @@ constexpr struct {
     {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
-    {"nn.lp_pool1d", Pool},
-    {"nn.lp_pool2d", Pool},
-    {"nn.lp_pool3d", Pool},
+    {"nn.lp_pool1d", PoolWindow},
+    {"nn.lp_pool2d", PoolWindow},
+    {"nn.lp_pool3d", PoolWindow},
     {"nn.lstm", Recurrent<2>},
-    {"nn.max_pool1d", Pool},
-    {"nn.max_pool2d", Pool},
-    {"nn.max_pool3d", Pool},
+    {"nn.max_pool1d", PoolWindow},
+    {"nn.max_pool2d", PoolWindow},
+    {"nn.max_pool3d", PoolWindow},
     {"nn.max_pool_indices", PoolIndices},
     {"nn.pad", Pad},
     {"nn.prelu", PerAxis},

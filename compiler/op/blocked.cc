@@ -110,23 +110,27 @@ bool IsPool(const ir::Call& call, const Target&) {
   return HasLayouts(call, {kBlockedData, kBlockedData}) && HasConstantKernel(call) && IsFloat32(call);
 }
 
-WindowExtents ExtentsOf(const ir::Call& call, double taps) {
+WindowExtents BlockedExtents(const ir::Call& call, double taps) {
   return {.results = EstimateElements(call->type), .inputs = EstimateElements(call->args[0]->type), .taps = taps};
 }
 // The kernel's elements per element of the result: all of its dims but the first one and the last one.
-double TapsOf(const ir::Call& call) {
+double KernelTaps(const ir::Call& call) {
   double taps = 1;
   for (size_t d = 1; d + 1 < TypeOf(call->args[1]).dims->size(); ++d) taps *= static_cast<double>(KernelDim(call, d));
   return taps;
 }
-double DenseCost(const ir::Call& call, const Target&) { return BlockedConvCost(ExtentsOf(call, TapsOf(call))); }
-double FirstCost(const ir::Call& call, const Target&) { return BlockedFirstConvCost(ExtentsOf(call, TapsOf(call))); }
+double DenseCost(const ir::Call& call, const Target&) {
+  return BlockedConvCost(BlockedExtents(call, KernelTaps(call)));
+}
+double FirstCost(const ir::Call& call, const Target&) {
+  return BlockedFirstConvCost(BlockedExtents(call, KernelTaps(call)));
+}
 double DepthwiseCost(const ir::Call& call, const Target&) {
-  return BlockedChannelwiseCost(ExtentsOf(call, TapsOf(call)));
+  return BlockedChannelwiseCost(BlockedExtents(call, KernelTaps(call)));
 }
 double BlockedPoolCost(const ir::Call& call, const Target&) {
   const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
-  return BlockedChannelwiseCost(ExtentsOf(call, static_cast<double>(pool_size[0] * pool_size[1])));
+  return BlockedChannelwiseCost(BlockedExtents(call, static_cast<double>(pool_size[0] * pool_size[1])));
 }
 
 topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {

@@ -226,7 +226,7 @@ te::Tensor DefineConv(const TeArgs& args) {
 }
 
 // Of tensors in canonical layouts; only such calls have another implementation.
-WindowExtents ExtentsOf(const ir::Call& call, double taps, bool is_one_tap) {
+WindowExtents WindowExtentsOf(const ir::Call& call, double taps, bool is_one_tap) {
   WindowExtents window{EstimateElements(call->type), EstimateElements(call->args[0]->type), taps};
   const Dims& out = *ir::As<ir::TensorTypeNode>(call->type)->dims;
   const double image = EstimateElements(TensorOf(Dims(out.begin() + 2, out.end()), std::nullopt, nullptr));
@@ -247,7 +247,7 @@ double ConvCost(const ir::Call& call, const Target&) {
   const auto* weight = ir::As<ir::TensorTypeNode>(call->args[1]->type);
   const bool is_one_tap = std::ranges::all_of(weight->dims->begin() + 2, weight->dims->end(),
                                               [](const ir::PrimExpr& extent) { return ir::IsConstInt(extent, 1); });
-  const WindowExtents window = ExtentsOf(call, TapsOf(call), is_one_tap);
+  const WindowExtents window = WindowExtentsOf(call, TapsOf(call), is_one_tap);
   const bool is_depthwise = ir::IsConstInt((*weight->dims)[1], 1) && call->attrs.GetInt("groups") > 1;
   return is_depthwise ? PlainChannelwiseCost(window) : PlainConvCost(window);
 }
@@ -448,7 +448,7 @@ bool IsPlainPool(const ir::Call& call, const Target&) {
 double PoolCost(const ir::Call& call, const Target&) {
   double taps = 1;
   for (const int64_t extent : call->attrs.GetInts("pool_size")) taps *= static_cast<double>(extent);
-  return PlainChannelwiseCost(ExtentsOf(call, taps, /*is_one_tap=*/false));
+  return PlainChannelwiseCost(WindowExtentsOf(call, taps, /*is_one_tap=*/false));
 }
 
 ir::AttrValue Each(size_t count, int64_t value) { return ir::AttrValue::Ints(std::vector<int64_t>(count, value)); }

@@ -11,14 +11,14 @@
 namespace ingot::importer {
 namespace {
 
-using Dims = std::vector<PrimExpr>;
+using PrimDims = std::vector<PrimExpr>;
 
 // Places are computed in float64: the grid's coordinates from -1 to 1 lose nothing then.
 constexpr DataType kPlace = DataType::Float(64);
 
 struct Deformable {
   ConvCall conv;
-  Dims spatial, out;            // extents of the data's and the result's spatial axes
+  PrimDims spatial, out;        // extents of the data's and the result's spatial axes
   std::vector<int64_t> kernel;  // extents of the window
   int64_t taps = 1, groups = 1, offset_groups = 1;
   int64_t channels = 0, outputs = 0;
@@ -54,8 +54,8 @@ Result<Deformable> ReadDeformable(const NodeImporter& node) {
   return d;
 }
 
-Dims Joined(std::initializer_list<PrimExpr> first, const Dims& rest) {
-  Dims dims = first;
+PrimDims Joined(std::initializer_list<PrimExpr> first, const PrimDims& rest) {
+  PrimDims dims = first;
   dims.insert(dims.end(), rest.begin(), rest.end());
   return dims;
 }
@@ -70,7 +70,7 @@ Result<Expr> Coordinate(const NodeImporter& node, const Deformable& d, const Exp
   INGOT_ASSIGN_OR_RETURN(Expr place, node.Bind("strided_slice", {offsets, PrimTuple(std::vector<int64_t>{3}),
                                                                  PrimTuple(std::vector<int64_t>{at}),
                                                                  PrimTuple(std::vector<int64_t>{at + 1})}));
-  const Dims dims = Joined({d.conv.data[0], groups, taps}, d.out);
+  const PrimDims dims = Joined({d.conv.data[0], groups, taps}, d.out);
   INGOT_ASSIGN_OR_RETURN(place, ReshapeTo(node, place, dims));
   // The window's first place along the axis, and the tap's distance from it.
   int64_t inner = 1;
@@ -87,7 +87,7 @@ Result<Expr> Coordinate(const NodeImporter& node, const Deformable& d, const Exp
   INGOT_ASSIGN_OR_RETURN(first, CastTo(node, first, kPlace));
   INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(static_cast<double>(strides[axis]), kPlace));
   INGOT_ASSIGN_OR_RETURN(first, node.Bind("multiply", {first, stride}));
-  Dims of_first(dims.size(), one);
+  PrimDims of_first(dims.size(), one);
   of_first[3 + axis] = d.out[axis];
   INGOT_ASSIGN_OR_RETURN(first, ReshapeTo(node, first, of_first));
   INGOT_ASSIGN_OR_RETURN(place, node.Bind("add", {place, first}));
@@ -100,7 +100,7 @@ Result<Expr> Coordinate(const NodeImporter& node, const Deformable& d, const Exp
   INGOT_ASSIGN_OR_RETURN(place, node.Bind("add", {place, unit}));
   INGOT_ASSIGN_OR_RETURN(place, node.Bind("divide", {place, extent}));
   INGOT_ASSIGN_OR_RETURN(place, node.Bind("subtract", {place, unit}));
-  Dims last = dims;
+  PrimDims last = dims;
   last.push_back(one);
   return ReshapeTo(node, place, last);
 }
@@ -125,9 +125,9 @@ Outputs DeformConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr grid, node.Bind("concat", {TupleOf(coordinates)}, {{"axis", 3 + rank}}));
   // One sample per group of offsets; taps stand before the first axis of the result.
   const PrimExpr samples = op::SimplifyDim(batch * d.offset_groups);
-  Dims places = d.out;
+  PrimDims places = d.out;
   places[0] = op::SimplifyDim(places[0] * d.taps);
-  Dims grid_dims = Joined({samples}, places);
+  PrimDims grid_dims = Joined({samples}, places);
   grid_dims.push_back(ir::Int64(rank));
   INGOT_ASSIGN_OR_RETURN(grid, ReshapeTo(node, grid, grid_dims));
   const PrimExpr in_group = ir::Int64(d.channels / d.offset_groups);
@@ -151,7 +151,7 @@ Outputs DeformConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(y, ReshapeTo(node, y, Joined({batch, ir::Int64(d.outputs)}, d.out)));
   if (!node.HasInput(3)) return std::vector<Expr>{std::move(y)};
   INGOT_ASSIGN_OR_RETURN(Expr bias, node.Input(3));
-  Dims of_bias(d.conv.data.size(), ir::Int64(1));
+  PrimDims of_bias(d.conv.data.size(), ir::Int64(1));
   of_bias[1] = ir::Int64(d.outputs);
   INGOT_ASSIGN_OR_RETURN(bias, ReshapeTo(node, bias, of_bias));
   return One(node.Call("add", {y, bias}));

@@ -18,7 +18,7 @@
 namespace ingot::importer {
 namespace {
 
-constexpr DataType kFloat = DataType::Float(32), kBits = DataType::UInt(32);
+constexpr DataType kDrawn = DataType::Float(32), kBits = DataType::UInt(32);
 
 uint32_t Mix(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x7feb352d;
@@ -67,20 +67,20 @@ Result<Expr> Uniform(const NodeImporter& node, const std::vector<PrimExpr>& dims
   INGOT_RETURN_IF_ERROR(round(16, 1));
   const uint32_t dropped = offset == 0.5 ? 9 : 8;  // 24 bits with the offset are exact
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("right_shift", {x, Bits(dropped)}));
-  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, kFloat));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, kDrawn));
   if (offset != 0) {
-    INGOT_ASSIGN_OR_RETURN(const Expr shift, node.Scalar(offset, kFloat));
+    INGOT_ASSIGN_OR_RETURN(const Expr shift, node.Scalar(offset, kDrawn));
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("add", {x, shift}));
   }
-  INGOT_ASSIGN_OR_RETURN(const Expr unit, node.Scalar(std::ldexp(1.0, static_cast<int>(dropped) - 32), kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr unit, node.Scalar(std::ldexp(1.0, static_cast<int>(dropped) - 32), kDrawn));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, unit}));
   return ReshapeTo(node, x, dims);
 }
 
 // x * scale + shift.
 Result<Expr> Affine(const NodeImporter& node, Expr x, double scale, double shift) {
-  INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Scalar(scale, kFloat));
-  INGOT_ASSIGN_OR_RETURN(const Expr term, node.Scalar(shift, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr factor, node.Scalar(scale, kDrawn));
+  INGOT_ASSIGN_OR_RETURN(const Expr term, node.Scalar(shift, kDrawn));
   INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, factor}));
   return node.Bind("add", {x, term});
 }
@@ -97,11 +97,11 @@ Result<Expr> NormalOf(const NodeImporter& node, const std::vector<PrimExpr>& dim
   INGOT_ASSIGN_OR_RETURN(const double scale, node.Float("scale", 1));
   INGOT_ASSIGN_OR_RETURN(Expr radius, Uniform(node, dims, kFirst, 1));
   INGOT_ASSIGN_OR_RETURN(radius, node.Bind("log", {radius}));
-  INGOT_ASSIGN_OR_RETURN(const Expr minus_two, node.Scalar(-2, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr minus_two, node.Scalar(-2, kDrawn));
   INGOT_ASSIGN_OR_RETURN(radius, node.Bind("multiply", {radius, minus_two}));
   INGOT_ASSIGN_OR_RETURN(radius, node.Bind("sqrt", {radius}));
   INGOT_ASSIGN_OR_RETURN(Expr angle, Uniform(node, dims, kSecond, 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr turn, node.Scalar(2 * std::numbers::pi, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const Expr turn, node.Scalar(2 * std::numbers::pi, kDrawn));
   INGOT_ASSIGN_OR_RETURN(angle, node.Bind("multiply", {angle, turn}));
   INGOT_ASSIGN_OR_RETURN(angle, node.Bind("cos", {angle}));
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Bind("multiply", {radius, angle}));
@@ -120,7 +120,7 @@ Result<DataType> DtypeAttr(const NodeImporter& node, DataType default_dtype) {
 template <Numbers numbers>
 Outputs OfShape(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.Ints("shape", {}));
-  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeAttr(node, kFloat));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeAttr(node, kDrawn));
   std::vector<PrimExpr> dims;
   for (const int64_t extent : shape) {
     if (extent < 0) return node.Invalid("shape: expected integers >= 0, got " + std::to_string(extent));
@@ -147,7 +147,7 @@ Outputs Bernoulli(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeAttr(node, *type->dtype));
-  INGOT_ASSIGN_OR_RETURN(p, CastTo(node, p, kFloat));
+  INGOT_ASSIGN_OR_RETURN(p, CastTo(node, p, kDrawn));
   INGOT_ASSIGN_OR_RETURN(const Expr u, Uniform(node, dims, kFirst, 0));
   INGOT_ASSIGN_OR_RETURN(const Expr is_one, node.Bind("less", {u, p}));
   return One(CastTo(node, is_one, dtype));
@@ -167,7 +167,7 @@ Outputs Multinomial(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(noise, node.Bind("log", {noise}));
     INGOT_ASSIGN_OR_RETURN(noise, node.Bind("negative", {noise}));
   }
-  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, scores, kFloat));
+  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, scores, kDrawn));
   INGOT_ASSIGN_OR_RETURN(scores, ReshapeTo(node, scores, {in[0], ir::Int64(1), in[1]}));
   INGOT_ASSIGN_OR_RETURN(scores, node.Bind("add", {scores, noise}));
   INGOT_ASSIGN_OR_RETURN(const Expr classes,
