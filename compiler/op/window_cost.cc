@@ -12,7 +12,7 @@ constexpr double kMultiplyAdd = 2;
 // The elements of the vectors that cover a row, and of `more`, per element of the row, which may be empty.
 double PerElement(double row, double more) { return row > 0 ? (std::ceil(row / kLanes) * kLanes + more) / row : 1; }
 
-// Reads of the data, and of the elements around those that a tile shares with its neighbours.
+// Loading each element of the data once.
 double ReadCost(const WindowExtents& window) { return 6 * window.inputs; }
 
 }  // namespace

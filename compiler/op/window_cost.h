@@ -7,7 +7,7 @@
 
 namespace ingot::op {
 
-// What a window is computed from, per element of the result.
+// The sizes of a convolution's or a pool's call.
 struct WindowExtents {
   double results = 0;  // elements
   double inputs = 0;   // elements of the data

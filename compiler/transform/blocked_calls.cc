@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/ir/visitor.h"
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
@@ -110,11 +109,11 @@ Result<std::vector<Expr>> MapTensors(std::vector<Expr> args, const std::function
   return args;
 }
 
-std::optional<double> ElementwiseFilling(const ir::CallNode& call,
+std::optional<double> ElementwiseFilling(const ir::Call& call,
                                          const std::function<std::optional<double>(const Expr&)>& filling_of) {
-  const op::OpRow& row = *op::RowOf(ir::Make<ir::CallNode>(call));
+  const op::OpRow& row = *op::RowOf(call);
   if (row.reference == nullptr) return std::nullopt;
-  std::vector<Expr> args = call.args;
+  std::vector<Expr> args = call->args;
   std::vector<op::ReferenceTensor> inputs;
   for (Expr& arg : args) {
     if (As<ir::PrimValueNode>(arg) != nullptr) continue;
@@ -125,7 +124,7 @@ std::optional<double> ElementwiseFilling(const ir::CallNode& call,
     inputs.push_back(op::NewReference(*type->dtype, {1}));
     op::SetNumber(inputs.back(), 0, *filling);
   }
-  const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call.attrs);
+  const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call->attrs);
   if (!one.ok()) return std::nullopt;
   const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);
   if (!value.ok() || value->size() != 1) return std::nullopt;

@@ -68,7 +68,7 @@ bool IsPerChannel(const op::Dims& dims, const op::Dims& image);
 
 // Returns an element-wise call's value where the fillings of its arguments are these: the values in the channels that fill
 // up the last block; nothing if it is not known.
-std::optional<double> ElementwiseFilling(const ir::CallNode& call,
+std::optional<double> ElementwiseFilling(const ir::Call& call,
                                          const std::function<std::optional<double>(const ir::Expr&)>& filling_of);
 
 // Axes 0 to 3 are the same in blocks; axes counted from the end are not.

@@ -7,7 +7,8 @@
 //   After the simplifications, which would find fewer equal calls behind it; before lift_params, for the weights.
 //
 // Bindings are processed in order. Each variable has the forms (blocked_forms.h) that were asked for: plain, blocked
-// and flat. A 1 x 1 convolution computes the flat form: its tiles then need not end with each row. The plain form of a
+// and flat. A 1 x 1 convolution computes the flat form, or the plain one viewed as one row: its tiles then need not end
+// with each row. The plain form of a
 // binding that is computed in blocks is made, under its own variable, only when it is asked for; so no dead conversions
 // are ever made.
 //
@@ -21,13 +22,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <functional>
 
 #include "compiler/ir/visitor.h"
-#include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/layout.h"
-#include "compiler/op/names.h"
 #include "compiler/op/topi/winograd.h"
 #include "compiler/transform/blocked_calls.h"
 #include "compiler/transform/blocked_forms.h"
@@ -260,7 +258,7 @@ class LayoutConverter {
   Result<bool> ConvertElementwise(const ir::Binding& binding, const ir::Call& call) {
     const op::OpRow& row = *op::RowOf(call);
     const Dims& out = *TypedDimsOf(call);
-    const std::optional<double> filling = ElementwiseFilling(*call, [&](const Expr& x) { return forms_.FillingOf(x); });
+    const std::optional<double> filling = ElementwiseFilling(call, [&](const Expr& x) { return forms_.FillingOf(x); });
     if (*Channels(out) % kBlock != 0 && (!filling || !std::isfinite(*filling))) return false;
     Form form = Form::kBlocked;
     for (const Expr& arg : call->args) {

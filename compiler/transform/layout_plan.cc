@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 
 #include "compiler/op/registry.h"
 #include "compiler/transform/blocked_forms.h"
@@ -71,7 +72,7 @@ class LayoutPlanner {
     Node node;
     node.kind = calls_.KindOf(binding);
     const ir::Call call = ir::AsRef<ir::CallNode>(binding.value);
-    const bool stays_plain = node.kind == BlockedCall::kElementwise && !FillsBlocks(binding.var, *call);
+    const bool stays_plain = node.kind == BlockedCall::kElementwise && !FillsBlocks(binding.var, call);
     const bool is_pool = node.kind == BlockedCall::kWindow && call->args.size() == 1;
     if (is_pool || node.kind == BlockedCall::kSameAttributes) KeepFilling(binding.var, call);
     if (node.kind == BlockedCall::kWindow) {
@@ -103,9 +104,9 @@ class LayoutPlanner {
 
   // Whether the channels that fill up the last block are finite behind an element-wise call, if all images so far are
   // in blocks.
-  bool FillsBlocks(const ir::Var& var, const ir::CallNode& call) {
-    const std::optional<double> filling = ElementwiseFilling(call, [&](const Expr& x) { return FillingOf(x); });
+  bool FillsBlocks(const ir::Var& var, const ir::Call& call) {
     if (*Channels(*TypedDimsOf(var)) % kBlock == 0) return true;
+    const std::optional<double> filling = ElementwiseFilling(call, [&](const Expr& x) { return FillingOf(x); });
     if (!filling || !std::isfinite(*filling)) return false;
     fillings_.emplace(var.get(), filling);
     return true;
@@ -177,7 +178,7 @@ class LayoutPlanner {
   std::vector<Node> nodes_;    // of the bindings
   std::vector<Image> images_;  // by first occurrence
   std::unordered_map<const ir::VarNode*, size_t> index_of_;
-  std::unordered_map<const ir::ExprNode*, std::optional<double>> fillings_;  // of element-wise results
+  std::unordered_map<const ir::ExprNode*, std::optional<double>> fillings_;  // of results; others have 0
 };
 
 }  // namespace

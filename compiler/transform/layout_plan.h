@@ -2,7 +2,6 @@
 // conversions between the forms cost least together.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "compiler/ir/expr.h"

@@ -18,6 +18,7 @@
 namespace ingot::importer {
 namespace {
 
+// Numbers are drawn in float32, from words of 32 bits, and then cast.
 constexpr DataType kDrawn = DataType::Float(32), kBits = DataType::UInt(32);
 
 uint32_t Mix(uint32_t x) {

@@ -305,7 +305,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   const BlockSite out_site = s.Block(out);
   LoopRV x, y;
   std::vector<LoopRV> others;
-  // The others have one iteration, as the one row of an image has: they are no tasks; or one that is known.
+  // is_single: the other loops have one iteration together, as over the one row of one image; is_known_single: those of
+  // constant extent have.
   bool is_single = axes.group == 0, is_known_single = is_single;
   for (const InnerLoop& entry : loops) {
     if (entry.iter == IterOfDimension(out_site, axes.x_dimension)) {
