@@ -8,8 +8,10 @@
 
 #include "compiler/ir/verify_prim_func.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/op/infer.h"
 #include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
+#include "compiler/te/tensor.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "doctest/doctest.h"
 #include "tests/compiler/schedule/functions.h"
@@ -217,6 +219,48 @@ TEST_CASE("default schedule: a convolution of one column gets the register tiles
     }
     CHECK(*row.extents.rbegin() > 4);
     CHECK(row.extents == column.extents);
+  }
+}
+
+TEST_CASE("default schedule: one row of one image is divided among tasks, also where their number is symbolic") {
+  struct Parallel : ir::StmtVisitor {
+    using ir::StmtVisitor::Visit;
+    explicit Parallel(ir::PrimVarMap sizes) : sizes(std::move(sizes)) {}
+    void Visit(const ir::ForNode& node) override {
+      if (node.for_kind == ir::ForKind::kParallel) {
+        most = std::max(most, ir::AsConstInt(op::SimplifyDim(ir::Substitute(node.extent, sizes))).value_or(0));
+      }
+      ir::StmtVisitor::Visit(node);
+    }
+    ir::PrimVarMap sizes;
+    int64_t most = 0;  // iterations of a parallel loop
+  };
+  const ir::PrimVar n = ir::MakePrimVar("n"), w = ir::MakePrimVar("w");
+  const DataType f32 = DataType::Float(32);
+  for (const Target& target : BothTargets()) {
+    for (const ir::PrimExpr& batch : {ir::PrimExpr(ir::Int64(1)), ir::PrimExpr(n)}) {
+      for (const ir::PrimExpr& width : {ir::PrimExpr(ir::Int64(540)), ir::PrimExpr(w)}) {
+        for (const int64_t outputs : {64, 113, 117}) {
+          CAPTURE(outputs);
+          const te::Tensor x = te::Placeholder({batch, ir::Int64(343), ir::Int64(1), width}, f32, "X");
+          const te::Tensor k = te::Placeholder({ir::Int64(outputs), ir::Int64(343)}, f32, "W");
+          const ir::IterVar c = te::ReduceAxis(ir::Int64(343), "c");
+          const te::Tensor y = te::Compute(
+              {batch, ir::Int64(outputs), ir::Int64(1), width},
+              [&](const te::Indices& i) { return te::Sum(x(i[0], c->var, i[2], i[3]) * k(i[1], c->var), {c}); },
+              "conv");
+          const Result<ScheduledFunction> scheduled = ApplyDefaultSchedule(te::CreatePrimFunc({x, k, y}), target);
+          REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+          ir::PrimVarMap sizes;
+          for (const ir::PrimVar& symbol : ir::FreePrimVars(scheduled->function)) {
+            sizes.emplace(symbol, ir::Int64(symbol->name == "n" ? 1 : 540));
+          }
+          Parallel parallel(sizes);
+          parallel.VisitStmt(scheduled->function->body);
+          CHECK(parallel.most >= 2);
+        }
+      }
+    }
   }
 }
 
