@@ -325,7 +325,16 @@ def rows_whose_dims_the_body_binds_up_to_a_condition():
 
 
 def rows_of_no_trip():
-    return loop_of_padded_rows(0, (1, 2))
+    """Each trip finds out how long its row is, so that nobody knows it without one."""
+    info = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Identity", ["was"], ["go"]), node("Neg", ["c"], ["next"]), node("Greater", ["c", "zero"], ["is_above"]),
+         node("Compress", ["c", "is_above"], ["row"])], "body",
+        [info("i", 7, []), info("was", 9, []), info("c", 1, [None])],
+        [info("go", 9, []), info("next", 1, [None]), info("row", 1, [None])])
+    nodes = [node("Loop", ["trips", "", "x"], ["last", "z"], body=body)]
+    return Recipe(nodes, {"x": ([4], normal(4)), "trips": ([], np.array(0, np.int64))}, {"zero": np.float32(0)},
+                  outputs=("z", "last"))
 
 
 def rows_that_grow():
@@ -437,6 +446,35 @@ def parts_of_a_padded_tensor():
                   {"two": np.array(2, np.int64)})
 
 
+def padded(length, before, after, symbolic, given=False):
+    """Widths below 0 cut off, more than there is where the other end is filled; given: they are an input."""
+    inputs = {"x": (["n" if symbolic else length, 2], normal(length, 2))}
+    pads = ints(before, 0, after, 0)
+    constants = {"v": np.float32(7)} if given else {"p": pads, "v": np.float32(7)}
+    return Recipe([node("Pad", ["x", "p", "v"], ["y"])], inputs | ({"p": ([4], pads)} if given else {}), constants)
+
+
+def padding_that_cuts_off_all_data_and_more():
+    return padded(1, 6, -2, symbolic=False)
+
+
+def padding_that_cuts_off_all_of_a_symbol_and_more():
+    return padded(2, -3, 4, symbolic=True)
+
+
+def padding_by_run_time_that_cuts_off_all_data_and_more():
+    return padded(2, 3, -3, symbolic=True, given=True)
+
+
+def padding_that_cuts_off_more_than_there_is():
+    """Refused, as ONNX Runtime refuses it."""
+    return padded(2, 0, -3, symbolic=True)
+
+
+def padding_by_run_time_that_cuts_off_more_than_there_is():
+    return padded(2, 1, -4, symbolic=True, given=True)
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -454,7 +492,10 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            slices_whose_lengths_are_long_formulas, resize_by_a_fraction_of_symbols, parameters_of_length_one_when_run,
            transposed_convolution_of_infinite_weights, center_of_a_long_formula,
            sum_of_an_expanded_number, shape_that_is_read_again, expand_of_a_dim_of_at_most_one,
-           parts_whose_dims_have_many_symbols, size_of_a_padded_tensor, parts_of_a_padded_tensor]
+           parts_whose_dims_have_many_symbols, size_of_a_padded_tensor, parts_of_a_padded_tensor,
+           padding_that_cuts_off_all_data_and_more, padding_that_cuts_off_all_of_a_symbol_and_more,
+           padding_by_run_time_that_cuts_off_all_data_and_more, padding_that_cuts_off_more_than_there_is,
+           padding_by_run_time_that_cuts_off_more_than_there_is]
 
 
 def expected(recipe):

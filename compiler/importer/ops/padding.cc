@@ -43,27 +43,47 @@ Result<Padding> ReadPadding(const NodeImporter& node, size_t rank) {
   return padding;
 }
 
-// Cuts off where the padding is negative, then pads.
+// Returns x without so many elements at the ends of its axes, which it must have.
+Result<Expr> CutOff(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& before,
+                    const std::vector<PrimExpr>& after) {
+  std::vector<PrimExpr> dims = DimsOf(x), axes, starts, ends;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (ir::IsConstInt(before[i], 0) && ir::IsConstInt(after[i], 0)) continue;
+    axes.push_back(ir::Int64(static_cast<int64_t>(i)));
+    starts.push_back(before[i]);
+    const std::optional<int64_t> from_end = ir::AsConstInt(after[i]);
+    const bool is_counted_back = from_end && *from_end > 0;
+    ends.push_back(is_counted_back ? ir::Int64(-*from_end) : op::SimplifyDim(dims[i] - after[i]));
+    dims[i] = op::SimplifyDim(dims[i] - before[i] - after[i]);
+    const std::optional<int64_t> left = ir::AsConstInt(dims[i]);
+    if (left && *left < 0) return node.Invalid("axis " + std::to_string(i) + " has less than what is cut off");
+  }
+  if (axes.empty()) return x;
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends)}));
+  return WithDims(node, std::move(x), std::move(dims));
+}
+
+// Pads, and cuts off where the padding is negative. Constants are added first, as more may be cut off than the data
+// have of an axis; what repeats elements repeats those that are left.
 Outputs PadBy(const NodeImporter& node, Expr x, const Padding& padding, const std::string& mode, double value) {
-  std::vector<int64_t> axes, starts, ends, steps, widths;
-  for (size_t i = 0; i < padding.before.size(); ++i) {
-    const int64_t before = padding.before[i], after = padding.after[i];
-    widths.push_back(std::max<int64_t>(before, 0));
-    widths.push_back(std::max<int64_t>(after, 0));
-    if (before >= 0 && after >= 0) continue;
-    axes.push_back(static_cast<int64_t>(i));
-    starts.push_back(std::max<int64_t>(-before, 0));
-    ends.push_back(after < 0 ? after : std::numeric_limits<int64_t>::max());
-    steps.push_back(1);
+  const size_t rank = padding.before.size();
+  const std::vector<PrimExpr> none(rank, ir::Int64(0));
+  // What is cut off the data, and what is cut off an axis that was made longer at its other end.
+  std::vector<PrimExpr> before = none, after = none, before_later = none, after_later = none;
+  std::vector<int64_t> widths;
+  for (size_t i = 0; i < rank; ++i) {
+    widths.push_back(std::max<int64_t>(padding.before[i], 0));
+    widths.push_back(std::max<int64_t>(padding.after[i], 0));
+    const bool is_later = mode == "constant" && widths[2 * i] + widths[2 * i + 1] > 0;
+    (is_later ? before_later : before)[i] = ir::Int64(std::max<int64_t>(-padding.before[i], 0));
+    (is_later ? after_later : after)[i] = ir::Int64(std::max<int64_t>(-padding.after[i], 0));
   }
-  const bool pads = std::ranges::any_of(widths, [](int64_t width) { return width != 0; });
-  if (!axes.empty()) {
+  INGOT_ASSIGN_OR_RETURN(x, CutOff(node, std::move(x), before, after));
+  if (std::ranges::any_of(widths, [](int64_t width) { return width != 0; })) {
     INGOT_ASSIGN_OR_RETURN(
-        x, node.Bind("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
+        x, node.Bind("nn.pad", {x}, {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
   }
-  if (!pads) return std::vector<Expr>{std::move(x)};
-  return One(
-      node.Call("nn.pad", {x}, {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
+  return One(CutOff(node, std::move(x), before_later, after_later));
 }
 
 // ---- widths that are no constants
@@ -160,18 +180,15 @@ Result<Expr> PlacesOf(const NodeImporter& node, const PrimExpr& before, const Pr
   return node.Bind("subtract", {last, places});
 }
 
-// Cuts off, then adds along each axis: parts of one value, or elements of x in another order.
+// Adds along each axis, parts of one value or elements of x in another order, and cuts off as PadBy does.
 Outputs PadBySymbols(const NodeImporter& node, Expr x, const SymbolicPadding& padding, const std::string& mode,
                      const Expr& value) {
   const auto is_zero = [](const PrimExpr& width) { return ir::IsConstInt(width, 0); };
+  if (mode != "constant") {
+    INGOT_ASSIGN_OR_RETURN(x, CutOff(node, std::move(x), padding.cut_before, padding.cut_after));
+  }
   for (size_t i = 0; i < padding.cut_before.size(); ++i) {
     const auto axis = static_cast<int64_t>(i);
-    if (!is_zero(padding.cut_before[i]) || !is_zero(padding.cut_after[i])) {
-      const PrimExpr end = op::SimplifyDim(DimsOf(x)[i] - padding.cut_after[i]);
-      INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {x, PrimTuple(std::vector<int64_t>{axis}),
-                                                            PrimTuple(std::vector<PrimExpr>{padding.cut_before[i]}),
-                                                            PrimTuple(std::vector<PrimExpr>{end})}));
-    }
     const PrimExpr &before = padding.added_before[i], &after = padding.added_after[i];
     if (is_zero(before) && is_zero(after)) continue;
     if (mode != "constant") {
@@ -192,7 +209,8 @@ Outputs PadBySymbols(const NodeImporter& node, Expr x, const SymbolicPadding& pa
     }
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("concat", {TupleOf(std::move(parts))}, {{"axis", axis}}));
   }
-  return std::vector<Expr>{std::move(x)};
+  if (mode != "constant") return std::vector<Expr>{std::move(x)};
+  return One(CutOff(node, std::move(x), padding.cut_before, padding.cut_after));
 }
 
 // Whether the widths are an input that is no constant.
