@@ -475,6 +475,95 @@ def padding_by_run_time_that_cuts_off_more_than_there_is():
     return padded(2, 1, -4, symbolic=True, given=True)
 
 
+def bounds_of_run_time_with_steps():
+    """Bounds whose own lengths have symbols: the axes say how many there are."""
+    nodes = [node("Slice", ["x", "from", "to", "axes", "steps"], ["y"])]
+    inputs = {"x": (["n", 9], normal(5, 9)), "from": (["a"], ints(1, -8)), "to": (["b"], ints(4, END))}
+    return Recipe(nodes, inputs, {"axes": ints(0, 1), "steps": ints(1, 2)})
+
+
+def walks_backwards_between_bounds_of_run_time(start, end, step, length=9):
+    inputs = {"x": (["n", 2], normal(length, 2)), "from": ([1], ints(start)), "to": ([1], ints(end))}
+    return Recipe([node("Slice", ["x", "from", "to", "axes", "steps"], ["y"])], inputs,
+                  {"axes": ints(0), "steps": ints(step)})
+
+
+def walk_backwards_to_the_first():
+    return walks_backwards_between_bounds_of_run_time(7, -END, -2)
+
+
+def walk_backwards_from_behind_the_last():
+    return walks_backwards_between_bounds_of_run_time(END, 0, -3)
+
+
+def walk_backwards_to_a_place_from_the_end():
+    return walks_backwards_between_bounds_of_run_time(-2, -7, -1)
+
+
+def walk_backwards_over_nothing():
+    return walks_backwards_between_bounds_of_run_time(7, -END, -2, length=0)
+
+
+def middle_of_run_time():
+    """Longer along one axis, shorter along the other."""
+    return Recipe([node("CenterCropPad", ["x", "shape"], ["y"])],
+                  {"x": (["n", 9], normal(4, 9)), "shape": ([2], ints(7, 4))}, opset=18)
+
+
+def parts_of_lengths_of_run_time(*lengths):
+    inputs = {"x": (["n", 2], normal(7, 2)), "l": ([len(lengths)], ints(*lengths))}
+    return Recipe([node("Split", ["x", "l"], ["a", "y", "b"], axis=0)], inputs, outputs=("y", "a", "b"))
+
+
+def three_parts_of_lengths_of_run_time():
+    return parts_of_lengths_of_run_time(3, 4, 0)
+
+
+def parts_that_do_not_add_up():
+    """Refused, as ONNX Runtime refuses it."""
+    return parts_of_lengths_of_run_time(3, 4, 1)
+
+
+def parts_whose_lengths_follow_from_a_shape():
+    nodes = [node("Shape", ["x"], ["s"], start=0, end=1), node("Div", ["s", "two"], ["half"]),
+             node("Sub", ["s", "half"], ["rest"]), node("Concat", ["half", "rest"], ["l"], axis=0),
+             node("Split", ["x", "l"], ["a", "y"], axis=0)]
+    return Recipe(nodes, {"x": (["n", 2], normal(7, 2))}, {"two": ints(2)}, outputs=("y", "a"))
+
+
+def triangle_above_a_diagonal_of_run_time(k, upper):
+    return Recipe([node("Trilu", ["x", "k"], ["y"], upper=upper)],
+                  {"x": (["n", 7], normal(5, 7)), "k": ([], np.array(k, np.int64))})
+
+
+def upper_triangle_from_below_the_diagonal():
+    return triangle_above_a_diagonal_of_run_time(-2, 1)
+
+
+def lower_triangle_up_to_above_the_diagonal():
+    return triangle_above_a_diagonal_of_run_time(3, 0)
+
+
+def places_of_a_depth_that_ranks_tell():
+    inputs = {"x": (["n", 5], normal(4, 5)), "i": (["m", "depth"], ints([1, 2], [3, 0])), "u": (["m"], normal(2))}
+    return Recipe([node("ScatterND", ["x", "i", "u"], ["y"])], inputs)
+
+
+def attention_with_mask_of_keys(keys, opset):
+    inputs = {"q": ([1, 2, "S", 4], normal(1, 2, 3, 4)), "k": ([1, 2, "T", 4], normal(1, 2, 5, 4)),
+              "v": ([1, 2, "T", 4], normal(1, 2, 5, 4)), "m": (["S", "M"], normal(3, keys))}
+    return Recipe([node("Attention", list(inputs), ["y"])], inputs, opset=opset)
+
+
+def mask_whose_keys_have_a_symbol_of_their_own():
+    return attention_with_mask_of_keys(5, 23)
+
+
+def mask_of_more_keys_than_there_are():
+    """Refused, as ONNX Runtime refuses it."""
+    return attention_with_mask_of_keys(6, 24)
+
+
 RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_own_batch, attention_mask_far_outside,
            float16_products_that_overflow, rounding_by_a_magic_constant, where_hides_infinity,
            where_hides_by_a_small_number, transpose_of_ones, convolution_to_one_column, concat_of_nothing,
@@ -495,7 +584,12 @@ RECIPES = [reshape_before_trilu, trilu_of_a_convolution, attention_mask_of_its_o
            parts_whose_dims_have_many_symbols, size_of_a_padded_tensor, parts_of_a_padded_tensor,
            padding_that_cuts_off_all_data_and_more, padding_that_cuts_off_all_of_a_symbol_and_more,
            padding_by_run_time_that_cuts_off_all_data_and_more, padding_that_cuts_off_more_than_there_is,
-           padding_by_run_time_that_cuts_off_more_than_there_is]
+           padding_by_run_time_that_cuts_off_more_than_there_is, bounds_of_run_time_with_steps,
+           walk_backwards_to_the_first, walk_backwards_from_behind_the_last, walk_backwards_to_a_place_from_the_end,
+           walk_backwards_over_nothing, middle_of_run_time, three_parts_of_lengths_of_run_time,
+           parts_that_do_not_add_up, parts_whose_lengths_follow_from_a_shape, upper_triangle_from_below_the_diagonal,
+           lower_triangle_up_to_above_the_diagonal, places_of_a_depth_that_ranks_tell,
+           mask_whose_keys_have_a_symbol_of_their_own, mask_of_more_keys_than_there_are]
 
 
 def expected(recipe):

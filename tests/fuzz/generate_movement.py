@@ -44,7 +44,7 @@ def split(g):
     if g.coin(0.3) and (d % parts == 0 or g.opset >= 18):
         return g.emit("Split", [v], parts, axis=axis, num_outputs=parts if g.opset >= 18 else None)
     if g.opset >= 13:
-        return g.emit("Split", [v, g.ints(*lengths)], parts, axis=axis if at or g.coin() else None)
+        return g.emit("Split", [v, g.given_ints(*lengths)], parts, axis=axis if at or g.coin() else None)
     return g.emit("Split", [v], parts, split=lengths, axis=axis)
 
 
@@ -65,6 +65,9 @@ def slice_(g):
         return g.emit("Slice", [v], starts=starts, ends=ends, axes=axes)
     dtype = I64 if max(map(abs, ends)) > 2**31 or g.coin(0.7) else I32
     inputs = [v, g.ints(*starts, dtype=dtype), g.ints(*ends, dtype=dtype)]
+    if g.coin(0.1):
+        for bound in inputs[1:]:
+            bound.kind = "input"
     if axes != list(range(v.rank)) or g.coin() or steps != [1] * len(axes):
         inputs += [g.ints(*axes, dtype=dtype)] + ([g.ints(*steps, dtype=dtype)] if steps != [1] * len(axes) else [])
     return g.emit("Slice", inputs)
@@ -184,8 +187,8 @@ def pad(g):
     pads = [g.integer(0, min(2, max(m, 0))) for m in most * 2]
     if mode in (None, "constant") and g.coin(0.3):
         i = g.random.randrange(len(pads))
-        if v.shortest(axes[i % len(axes)]) > 2:
-            pads[i] = -1
+        there = v.shortest(axes[i % len(axes)]) + pads[(i + len(axes)) % len(pads)]
+        pads[i] = -g.integer(min(1, there), there)  # maybe more than the data have, where the other end is padded
     if g.opset < 11:
         if not is_float(v.dtype):
             return None
@@ -282,6 +285,8 @@ def trilu(g):
     v = g.pick((F32, I64, F64, I32, F16, BOOL), rank=(2, 3, 4))
     k = g.ints(g.integer(-3, 3)) if g.coin() else None
     k = g.constant(k.arrays[0][0]) if k is not None else None
+    if k is not None and g.coin(0.2):
+        k.kind = "input"
     g.emit("Trilu", [v, k], upper=g.choice([None, 0, 1]))
 
 
@@ -323,7 +328,7 @@ def center_crop_pad(g):
     v = g.pick((F32, I64), rank=(2, 3))
     g.schema("CenterCropPad")
     axes = g.random.sample(range(v.rank), g.integer(1, v.rank))
-    sizes = g.ints(*[g.integer(1, 6) for _ in axes])
+    sizes = g.given_ints(*[g.integer(1, 6) for _ in axes])
     g.emit("CenterCropPad", [v, sizes], axes=[signed(g, a, v.rank) for a in axes])
 
 

@@ -68,10 +68,13 @@ Result<Expr> AdditiveMask(const NodeImporter& node, size_t input, DataType dtype
   }
   if (dims.empty() || op::DimsEqual(dims.back(), num_keys) || ir::IsConstInt(dims.back(), 1)) return mask;
   std::vector<PrimExpr> missing = dims;
+  const PrimExpr one = ir::Int64(1);
   missing.back() = op::SimplifyDim(num_keys - dims.back());
+  if (!ir::AsConstInt(dims.back())) {  // a mask of one key is repeated
+    missing.back() = op::SimplifyDim(ir::Select(ir::Equal(dims.back(), one), ir::Int64(0), missing.back()));
+  }
   const auto count = ir::AsConstInt(missing.back());
-  if (!count) return node.Unsupported("a mask of which it is not known how many keys it leaves out");
-  if (*count < 0) return node.Invalid("the mask is longer than there are keys");
+  if (count && *count < 0) return node.Invalid("the mask is longer than there are keys");
   INGOT_ASSIGN_OR_RETURN(const Expr rest, node.Bind("full", {ShapeOf(missing), hidden}, {{"dtype", dtype}}));
   const Expr parts = ir::Make<ir::TupleNode>(
       std::vector<Expr>{mask, rest}, ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{mask->type, rest->type}));
@@ -102,6 +105,13 @@ Outputs Attention(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Operand query, SplitHeads(node, 0, query_heads));
   INGOT_ASSIGN_OR_RETURN(Operand key, SplitHeads(node, 1, key_heads));
   INGOT_ASSIGN_OR_RETURN(Operand value, SplitHeads(node, 2, key_heads));
+  const bool knows_heads = ir::AsConstInt(query.dim('N')) && ir::AsConstInt(key.dim('N'));
+  if (!knows_heads && !op::DimsEqual(query.dim('N'), key.dim('N'))) {
+    return node.Unsupported("heads of which it is not known how many share a key");
+  }
+  if (!node.HasAttr("scale") && !ir::AsConstInt(query.dim('H'))) {
+    return node.Unsupported("heads of unknown depth without a scale");
+  }
   const PrimExpr fresh_keys = key.dim('S');
   const bool has_past = node.HasInput(4);
   if (has_past != node.HasInput(5)) return node.Invalid("past_key and past_value go together");

@@ -24,12 +24,17 @@ Result<int64_t> AxisOf(const NodeImporter& node, const char* name, int64_t defau
 
 // ---- parts
 
-// The starts or ends of a slice. Data-dependent ones are clamped to [0, axis length], for steps of 1.
+// The starts (input 1) or ends (input 2) of a slice. Data-dependent ones are clamped to where a walk in the direction
+// of their step can begin or end: [0, length] forwards, [0, length - 1] and [-1, length - 1] backwards.
 Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input, const char* what,
                                           const std::vector<PrimExpr>& in) {
   if (!node.HasInput(input) || node.MayBeKnown(input)) return node.SymbolicInts(input, what);
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
-  const std::optional<int64_t> count = own.size() == 1 ? ir::AsConstInt(own[0]) : std::nullopt;
+  std::optional<int64_t> count = own.size() == 1 ? ir::AsConstInt(own[0]) : std::nullopt;
+  for (size_t other = 1; own.size() == 1 && !count && other < node.num_inputs(); ++other) {  // all are as long
+    const auto* type = ir::As<ir::TensorTypeNode>(node.TypeOf(other));
+    if (type != nullptr && type->dims && type->rank == 1) count = ir::AsConstInt((*type->dims)[0]);
+  }
   if (!count || *count > std::ssize(in)) return node.Unsupported(std::string(what) + " are not constants");
   std::vector<int64_t> axes(static_cast<size_t>(*count)), steps(axes.size(), 1);
   std::iota(axes.begin(), axes.end(), 0);
@@ -39,29 +44,45 @@ Result<std::vector<PrimExpr>> SliceBounds(const NodeImporter& node, size_t input
   if (node.HasInput(4)) {
     INGOT_ASSIGN_OR_RETURN(steps, node.ConstantInts(4, "the steps"));
   }
-  if (std::ranges::any_of(steps, [](int64_t step) { return step != 1; })) {
-    return node.Unsupported("a step that is not 1, from bounds that depend on data");
+  if (std::ssize(axes) != *count || std::ssize(steps) != *count) {
+    return node.Invalid("expected one axis and one step per bound");
   }
   std::vector<PrimExpr> extents;
-  for (int64_t axis : axes) {
-    INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, static_cast<int64_t>(in.size())));
+  std::vector<int64_t> backwards, beside;  // 1: the last place is length - 1; 1: it is named by the place behind it
+  for (size_t i = 0; i < axes.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], std::ssize(in)));
     extents.push_back(in[static_cast<size_t>(axis)]);
+    backwards.push_back(steps[i] < 0 ? 1 : 0);
+    beside.push_back(steps[i] < 0 && input == 2 ? 1 : 0);
   }
-  if (extents.size() != axes.size() || std::ssize(extents) != *count)
-    return node.Invalid("expected one axis per bound");
   const DataType index = DataType::Int(64);
   INGOT_ASSIGN_OR_RETURN(Expr bounds, node.Input(input));
+  bounds = WithDims(node, std::move(bounds), {ir::Int64(*count)});
   if (ir::As<ir::TensorTypeNode>(bounds->type)->dtype != index) {
     INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("astype", {bounds}, {{"dtype", index}}));
   }
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, index));
-  INGOT_ASSIGN_OR_RETURN(const Expr lengths, node.Bind("shape_to_tensor", {ShapeOf(std::move(extents))}));
+  INGOT_ASSIGN_OR_RETURN(const Expr lengths, node.Bind("shape_to_tensor", {ShapeOf(extents)}));
   INGOT_ASSIGN_OR_RETURN(const Expr is_negative, node.Bind("less", {bounds, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr from_end, node.Bind("add", {bounds, lengths}));
   INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("where", {is_negative, from_end, bounds}));
+  Expr last = lengths;
+  if (std::ranges::find(backwards, 1) != backwards.end()) {
+    INGOT_ASSIGN_OR_RETURN(last, node.Bind("subtract", {lengths, ConstantOf(index, {*count}, backwards)}));
+  }
+  INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("minimum", {bounds, last}));
+  if (std::ranges::find(beside, 1) != beside.end()) {
+    INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("add", {bounds, ConstantOf(index, {*count}, beside)}));
+  }
   INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("maximum", {bounds, zero}));
-  INGOT_ASSIGN_OR_RETURN(bounds, node.Bind("minimum", {bounds, lengths}));
-  return node.NameElements(bounds);
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> named, node.NameElements(bounds));
+  for (size_t i = 0; i < named.size(); ++i) {
+    if (beside[i] == 0) continue;
+    // The place before the first element, which -1 does not name, is -1 - length.
+    const PrimExpr one = ir::Int64(1), is_before = ir::Equal(named[i], ir::Int64(0));
+    named[i] = ir::Select(is_before, ir::Int64(-1) - extents[i], named[i] - one);
+  }
+  return named;
 }
 
 // A walk backwards whose start is before the first element begins at the first element: ONNX clamps such a start to 0,
@@ -113,19 +134,43 @@ Outputs Slice(const NodeImporter& node) {
   return One(node.Call("strided_slice", {x, PrimTuple(axes), PrimTuple(starts), PrimTuple(ends), PrimTuple(steps)}));
 }
 
-// Returnngths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, and the last
-// one may be shorter.
+// Parts of lengths that are known when the model runs, where they are compared with the axis.
+Outputs SplitBySymbols(const NodeImporter& node, Expr x, int64_t axis, const std::vector<PrimExpr>& lengths) {
+  const auto at = static_cast<size_t>(axis);
+  std::vector<PrimExpr> places{ir::Int64(0)};
+  for (const PrimExpr& length : lengths) places.push_back(op::SimplifyDim(places.back() + length));
+  std::vector<PrimExpr> dims = DimsOf(x);
+  dims[at] = places.back();
+  x = WithDims(node, std::move(x), dims);
+  std::vector<Expr> parts;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr part, node.Bind("strided_slice", {x, PrimTuple(std::vector<int64_t>{axis}),
+                                                                  PrimTuple(std::vector<PrimExpr>{places[i]}),
+                                                                  PrimTuple(std::vector<PrimExpr>{places[i + 1]})}));
+    dims[at] = lengths[i];
+    parts.push_back(WithDims(node, std::move(part), dims));
+  }
+  return parts;
+}
+
+// Lengths are an attribute until opset 12 and an input from 13 on; without them the parts are equal, and the last one
+// may be shorter.
 Outputs Split(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(node, "axis", 0));
   std::vector<int64_t> lengths;
+  const size_t parts = node.node().outputs.size();
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(lengths, node.ConstantInts(1, "the lengths of the parts"));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.DataInts(1, "the lengths of the parts"));
+    for (const PrimExpr& length : given) {
+      const auto constant = ir::AsConstInt(length);
+      if (!constant && given.size() == parts) return SplitBySymbols(node, std::move(x), axis, given);
+      lengths.push_back(constant.value_or(-1));
+    }
   } else {
     INGOT_ASSIGN_OR_RETURN(lengths, node.Ints("split", {}));
   }
-  const size_t parts = node.node().outputs.size();
   if (lengths.empty()) {
     if (parts == 1) return std::vector<Expr>{std::move(x)};
     return Fields(node.Bind("split", {x}, {{"indices_or_sections", static_cast<int64_t>(parts)}, {"axis", axis}}));
@@ -204,6 +249,10 @@ Outputs GatherNd(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(const int64_t batch, node.Int("batch_dims", 0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> places, StaticRankDims(node, 1));
+  if (!places.empty() && !ir::AsConstInt(places.back())) {
+    return node.Unsupported("indices of which it is not known how many axes they name");
+  }
   return One(node.Call("gather_nd", {x, indices}, {{"batch_dims", batch}}));
 }
 
@@ -226,6 +275,15 @@ Outputs ScatterNd(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr indices, node.Input(1));
   INGOT_ASSIGN_OR_RETURN(Expr updates, node.Input(2));
   INGOT_ASSIGN_OR_RETURN(const std::string reduction, Reduction(node));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> places, StaticRankDims(node, 1));
+  if (!places.empty() && !ir::AsConstInt(places.back())) {  // the ranks say how many axes a place has
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> parts, StaticRankDims(node, 2));
+    const int64_t depth = std::ssize(places) - 1 + std::ssize(in) - std::ssize(parts);
+    if (depth < 0) return node.Invalid("the updates have too many axes");
+    places.back() = ir::Int64(depth);
+    indices = WithDims(node, std::move(indices), std::move(places));
+  }
   return One(node.Call("scatter_nd", {x, indices, updates}, {{"reduction", reduction}}));
 }
 
@@ -384,12 +442,26 @@ Outputs Scan(const NodeImporter& node) {
 constexpr char kCumSum[] = "cumsum";
 constexpr char kCumProd[] = "cumprod";
 
+// The number in input 1. What is known at run time alone is named by how far it is above 0, and below.
+Result<std::vector<PrimExpr>> Diagonal(const NodeImporter& node) {
+  if (node.MayBeKnown(1)) return node.SymbolicInts(1, "the diagonal");
+  INGOT_ASSIGN_OR_RETURN(Expr k, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(k, CastTo(node, std::move(k), DataType::Int(64)));
+  INGOT_ASSIGN_OR_RETURN(k, node.Bind("reshape", {k, ShapeOf({ir::Int64(1)})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Int(64)));
+  INGOT_ASSIGN_OR_RETURN(const Expr above, node.Bind("maximum", {k, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr below, node.Bind("subtract", {above, k}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> up, node.NameElements(above));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> down, node.NameElements(below));
+  return std::vector<PrimExpr>{op::SimplifyDim(up[0] - down[0])};
+}
+
 Outputs Trilu(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t upper, node.Int("upper", 1));
   PrimExpr k = ir::Int64(0);
   if (node.HasInput(1)) {
-    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, node.SymbolicInts(1, "the diagonal"));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> given, Diagonal(node));
     if (given.size() != 1) return node.Invalid("the diagonal: expected one number");
     k = given[0];
   }

@@ -81,7 +81,8 @@ Outputs PadBy(const NodeImporter& node, Expr x, const Padding& padding, const st
   INGOT_ASSIGN_OR_RETURN(x, CutOff(node, std::move(x), before, after));
   if (std::ranges::any_of(widths, [](int64_t width) { return width != 0; })) {
     INGOT_ASSIGN_OR_RETURN(
-        x, node.Bind("nn.pad", {x}, {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
+        x, node.Bind("nn.pad", {x},
+                     {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", value}, {"pad_mode", mode}}));
   }
   return One(CutOff(node, std::move(x), before_later, after_later));
 }
@@ -265,15 +266,43 @@ Result<Expr> WithDim(const NodeImporter& node, const Expr& x, size_t axis, int64
   return node.Match(x, ir::Make<ir::TensorTypeNode>(std::move(dims), type->dtype));
 }
 
+// Crops or pads to lengths that are known when the model runs.
+Outputs CropOrPadTo(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
+                    const std::vector<PrimExpr>& targets) {
+  std::vector<PrimExpr> dims = DimsOf(x);
+  const PrimExpr zero = ir::Int64(0), two = ir::Int64(2);
+  const std::vector<PrimExpr> none(dims.size(), zero);
+  SymbolicPadding padding{none, none, none, none};
+  for (size_t i = 0; i < axes.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(const int64_t axis, NormaliseAxis(node, axes[i], std::ssize(dims)));
+    const auto at = static_cast<size_t>(axis);
+    const PrimExpr missing = ir::Max(targets[i] - dims[at], zero), surplus = ir::Max(dims[at] - targets[i], zero);
+    padding.added_before[at] = op::SimplifyDim(ir::FloorDiv(missing, two));
+    padding.added_after[at] = op::SimplifyDim(missing - ir::FloorDiv(missing, two));
+    padding.cut_before[at] = op::SimplifyDim(ir::FloorDiv(surplus, two));
+    padding.cut_after[at] = op::SimplifyDim(surplus - ir::FloorDiv(surplus, two));
+    dims[at] = targets[i];
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr filling, node.Scalar(0, DTypeOf(x)));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> y, PadBySymbols(node, std::move(x), padding, "constant", filling));
+  return std::vector<Expr>{WithDims(node, y[0], std::move(dims))};
+}
+
 // Crops the middle of an axis that is too long, and pads an axis that is too short on both sides.
 Outputs CenterCropPad(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(1, "the shape"));
   std::vector<int64_t> axes(in.size());
   std::iota(axes.begin(), axes.end(), 0);
   INGOT_ASSIGN_OR_RETURN(axes, node.Ints("axes", std::move(axes)));
-  if (axes.size() != shape.size()) return node.Invalid("expected one target per axis");
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> targets, node.DataInts(1, "the shape"));
+  if (axes.size() != targets.size()) return node.Invalid("expected one target per axis");
+  std::vector<int64_t> shape;
+  for (const PrimExpr& target : targets) {
+    const auto length = ir::AsConstInt(target);
+    if (!length) return CropOrPadTo(node, std::move(x), axes, targets);
+    shape.push_back(*length);
+  }
   Padding padding{std::vector<int64_t>(in.size()), std::vector<int64_t>(in.size())};
   std::vector<std::pair<size_t, int64_t>> cuts;  // axes of symbolic length, and their new lengths
   for (size_t i = 0; i < axes.size(); ++i) {
