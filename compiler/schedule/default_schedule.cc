@@ -35,12 +35,34 @@ constexpr std::array kRules = {
                  ApplyElementwise},
 };
 
+// The last answer of each rule to each block.
+class Answers {
+ public:
+  void Set(const ScheduleRule& rule, const BlockName& block, Match<> match, std::string refusal = "") {
+    RuleAnswer answer{rule.name, block, std::move(match), std::move(refusal)};
+    const auto found = std::ranges::find_if(
+        answers_, [&](const RuleAnswer& old) { return old.rule == answer.rule && old.block == block; });
+    if (found != answers_.end()) {
+      *found = std::move(answer);
+    } else {
+      answers_.push_back(std::move(answer));
+    }
+  }
+  std::vector<RuleAnswer> Take() { return std::move(answers_); }
+
+ private:
+  std::vector<RuleAnswer> answers_;
+};
+
 // The first block, in order, that no rule has handled and this rule takes.
 std::optional<BlockSite> FindMatch(const ScheduleState& state, const ScheduleRule& rule, const Target& target,
-                                   const std::vector<BlockName>& handled) {
+                                   const std::vector<BlockName>& handled, Answers& answers) {
   for (BlockSite& site : state.Blocks()) {
-    if (std::find(handled.begin(), handled.end(), site.block().name) != handled.end()) continue;
-    if (rule.matches(state, site, target)) return std::move(site);
+    const BlockName& name = site.block().name;
+    if (std::find(handled.begin(), handled.end(), name) != handled.end()) continue;
+    const Match<> match = rule.matches(state, site, target);
+    answers.Set(rule, name, match);
+    if (match) return std::move(site);
   }
   return std::nullopt;
 }
@@ -58,8 +80,9 @@ std::vector<BlockName> NewBlocks(const ScheduleState& before, const ScheduleStat
   return names;
 }
 
-// Initialises the result of a reduction that may have no iteration before its loops, so that an empty sum is 0.
-void StartEmptyReductions(Schedule& schedule) {
+// Initialises the result of a reduction that may have no iteration before its loops, so that an empty sum is 0. What
+// initialises it belongs to the rule that scheduled the reduction.
+void StartEmptyReductions(Schedule& schedule, std::vector<Application>& applications) {
   for (const BlockSite& site : schedule.state().Blocks()) {
     const LoopVar loop = LoopOfEmptyReduction(site);
     if (!loop) continue;
@@ -70,7 +93,12 @@ void StartEmptyReductions(Schedule& schedule) {
       attempt.DecomposeReduction(block, candidate);
       break;
     }
-    if (attempt.status().ok()) schedule = std::move(attempt);
+    if (!attempt.status().ok()) continue;
+    for (Application& of : applications) {
+      if (std::ranges::find(of.blocks, site.block().name) == of.blocks.end()) continue;
+      for (BlockName& made : NewBlocks(schedule.state(), attempt.state())) of.blocks.push_back(std::move(made));
+    }
+    schedule = std::move(attempt);
   }
 }
 
@@ -99,30 +127,43 @@ Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, con
 
 Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
                                         std::span<const ScheduleRule> rules) {
-  ScheduledFunction result{function, {}, {}};
-  if (IsScheduled(function)) return result;
+  ScheduledFunction result;
+  result.function = function;
+  const auto runs_as_it_is = [&](const char* why) {
+    result.left_alone = why;
+    return result;
+  };
+  if (IsScheduled(function)) return runs_as_it_is("it is marked as scheduled");
   const auto* root = ir::As<ir::BlockRealizeNode>(function->body);
-  if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) return result;
+  if (root == nullptr || !root->block->iter_vars.empty() || root->block->init) {
+    return runs_as_it_is("its statements are not in blocks");
+  }
   const std::optional<ir::PrimFunc> wide = WidenIndices(function);
-  if (!wide) return result;  // the function runs as it is
+  if (!wide) return runs_as_it_is("a parameter of a narrower dtype than int64 gives a dimension");
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(*wide));
   std::vector<BlockName> handled;
+  Answers answers;
   for (const ScheduleRule& rule : rules) {
     std::vector<BlockName> seen = handled;  // and the blocks on which this rule failed
-    while (const std::optional<BlockSite> site = FindMatch(schedule.state(), rule, target, seen)) {
+    while (const std::optional<BlockSite> site = FindMatch(schedule.state(), rule, target, seen, answers)) {
       const BlockName& name = site->block().name;
       Schedule attempt = schedule;
       std::vector<BlockName> done = rule.apply(attempt, *site, target);
       seen.push_back(name);
-      if (!attempt.status().ok()) continue;
+      if (!attempt.status().ok()) {
+        answers.Set(rule, name, Taken{}, attempt.status().message());
+        continue;
+      }
       for (BlockName& made : NewBlocks(schedule.state(), attempt.state())) done.push_back(std::move(made));
       schedule = std::move(attempt);
       handled.insert(handled.end(), done.begin(), done.end());
       seen.insert(seen.end(), done.begin(), done.end());
       result.rules.push_back(std::string(rule.name) + "(" + name + ")");
+      result.applications.push_back({rule.name, name, std::move(done)});
     }
   }
-  StartEmptyReductions(schedule);
+  result.answers = answers.Take();
+  StartEmptyReductions(schedule, result.applications);
   result.function = schedule.function();
   result.trace = schedule.trace();
   return result;

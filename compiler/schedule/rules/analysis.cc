@@ -40,28 +40,39 @@ LoadLister ListBody(const BlockSite& site) {
   return lister;
 }
 
-bool HasPlainStore(const ScheduleState& state, const BlockSite& site) {
-  if (!state.IsRegular(site.block().name) || !IsTrue(site.realize->predicate)) return false;
+Match<> HasPlainStore(const ScheduleState& state, const BlockSite& site) {
   const auto* store = As<BufferStoreNode>(site.block().body);
-  if (store == nullptr) return false;
+  if (store == nullptr) return Declined{"it has statements beside one store"};
+  if (!state.IsRegular(site.block().name)) return Declined{"its loops are not those of one block for each place"};
+  if (!IsTrue(site.realize->predicate)) return Declined{"it runs under a condition"};
   for (size_t d = 0; d < store->indices.size(); ++d) {
-    if (IterOfDimension(site, d) < 0 && !IsConstInt(store->buffer->shape[d], 1)) return false;
+    if (IterOfDimension(site, d) < 0 && !IsConstInt(store->buffer->shape[d], 1)) {
+      return Declined{"it stores at computed places"};
+    }
   }
-  return true;
+  return Taken{};
 }
 
 }  // namespace
 
 const BufferStoreNode& StoreOf(const BlockSite& site) { return *As<BufferStoreNode>(site.block().body); }
 
-bool IsInjective(const ScheduleState& state, const BlockSite& site) {
-  if (!HasPlainStore(state, site) || site.block().init || !ReduceIters(site).empty()) return false;
-  return !ReadsFrom(site.block(), StoreOf(site).buffer);
+Match<> AsInjective(const ScheduleState& state, const BlockSite& site) {
+  const Match<> store = HasPlainStore(state, site);
+  if (!store) return store;
+  if (site.block().init || !ReduceIters(site).empty()) return Declined{"it is a reduction", true};
+  if (ReadsFrom(site.block(), StoreOf(site).buffer)) return Declined{"it reads what it writes"};
+  return Taken{};
 }
+bool IsInjective(const ScheduleState& state, const BlockSite& site) { return bool{AsInjective(state, site)}; }
 
-bool IsReduction(const ScheduleState& state, const BlockSite& site) {
-  return HasPlainStore(state, site) && site.block().init && !ReduceIters(site).empty();
+Match<> AsReduction(const ScheduleState& state, const BlockSite& site) {
+  const Match<> store = HasPlainStore(state, site);
+  if (!store) return store;
+  if (!site.block().init || ReduceIters(site).empty()) return Declined{"it is no reduction", true};
+  return Taken{};
 }
+bool IsReduction(const ScheduleState& state, const BlockSite& site) { return bool{AsReduction(state, site)}; }
 
 bool IsPlainMove(const BlockSite& site) {
   PrimExpr value = StoreOf(site).value;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/schedule/match.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/target/target.h"
 
@@ -12,8 +13,10 @@ namespace ingot::schedule {
 
 // Whether the block is one store that writes each element once, at the spatial variables as indices, from elements at
 // computable places; no reduction.
+Match<> AsInjective(const ScheduleState& state, const BlockSite& site);
 bool IsInjective(const ScheduleState& state, const BlockSite& site);
 // Whether the block is one store that combines into the element at the spatial variables, with an initialisation.
+Match<> AsReduction(const ScheduleState& state, const BlockSite& site);
 bool IsReduction(const ScheduleState& state, const BlockSite& site);
 // Whether the store's value is one load, perhaps cast, so that inlining it anywhere costs nothing.
 bool IsPlainMove(const BlockSite& site);

@@ -476,27 +476,36 @@ class ConvNest {
 
 }  // namespace
 
-bool MatchesConv(const ScheduleState& state, const BlockSite& site, const Target& target) {
-  if (!IsReduction(state, site) || StoreOf(site).indices.size() != kRank) return false;
-  if (ReduceIters(site).size() < 2) return false;  // a batched product, which has no window
+Match<> MatchesConv(const ScheduleState& state, const BlockSite& site, const Target& target) {
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction;
+  if (StoreOf(site).indices.size() != kRank) return Declined{"its result is no image with channels in blocks"};
+  if (ReduceIters(site).size() < 2) return Declined{"it is a batched product, which has no window"};
   for (int d = 0; d < kRank; ++d) {
-    if (IterAlong(site, d) < 0) return false;
+    if (IterAlong(site, d) < 0) return Declined{"a dimension of its result has no loop"};
   }
   const int x = IterAlong(site, kX), v = IterAlong(site, kV);
   const std::optional<int64_t> lanes = ConstantExtent(*site.block().iter_vars[v]);
   const int64_t vector = target.vector_lanes(StoreOf(site).buffer->dtype.bits);
   constexpr int64_t kMostVectors = 4;
-  if (!lanes || *lanes % vector != 0 || *lanes > kMostVectors * vector) return false;
-  if (!ConstantExtent(*site.block().iter_vars[IterAlong(site, kO)])) return false;
+  if (!lanes || *lanes % vector != 0 || *lanes > kMostVectors * vector) {
+    return Declined{"its last axis is no block of channels: one to four vectors"};
+  }
+  if (!ConstantExtent(*site.block().iter_vars[IterAlong(site, kO)])) {
+    return Declined{"the number of its channels is a symbol"};
+  }
   bool follows_x = false;
   for (const LoadUse& load : LoadsOf(site)) {
     const int64_t coefficient = load.last_coefficient[v].value_or(-1);
-    if (load.outside_last[v] || coefficient < 0 || coefficient > 1) return false;
+    if (load.outside_last[v] || coefficient < 0 || coefficient > 1) {
+      return Declined{"an input does not lie along the last axis, nor is it the same for all of it"};
+    }
     // Weights of blocked channels have an element for each of v; where they have one, v is no block: NCDHW.
-    if (!load.uses[x] && coefficient != 1) return false;
+    if (!load.uses[x] && coefficient != 1) return Declined{"its weights have no element for each of the last axis"};
     follows_x |= load.uses[x];
   }
-  return follows_x;
+  if (!follows_x) return Declined{"no input moves with the columns of its result"};
+  return Taken{"channels in blocks"};
 }
 
 std::vector<BlockName> ApplyConv(Schedule& s, const BlockSite& site, const Target& target) {

@@ -97,10 +97,15 @@ bool IsTable(const BlockSite& site, const std::vector<BlockSite>& readers) {
 
 }  // namespace
 
-bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (!IsInjective(state, site) || WritesOutput(state, site)) return false;
+Match<> MatchesInline(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> injective = AsInjective(state, site);
+  if (!injective) return injective;
+  if (WritesOutput(state, site)) return Declined{"it writes a result of the kernel"};
   const std::vector<BlockSite> readers = state.Readers(StoreOf(site).buffer);
-  if (!FitsInto(site, readers) || IsTable(site, readers) || IsRowSource(state, site)) return false;
+  if (readers.empty()) return Declined{"nothing reads it"};
+  if (!FitsInto(site, readers)) return Declined{"its readers' formulas would get too long"};
+  if (IsTable(site, readers)) return Declined{"it is a table: values that its readers need many times"};
+  if (IsRowSource(state, site)) return Declined{"its reader takes rows of it at places from a table"};
   const bool only_injective =
       std::all_of(readers.begin(), readers.end(), [&](const BlockSite& reader) { return IsInjective(state, reader); });
   // A reader whose formula has cases reads each element several times.
@@ -109,7 +114,9 @@ bool MatchesInline(const ScheduleState& state, const BlockSite& site, const Targ
   });
   // A reduction reads each element many times, at places that move by steps.
   const bool is_cheap = IsPlainMove(site) && !ReadsUnderCondition(site) && !HasQuotients(site);
-  return !readers.empty() && !repeats && (only_injective || is_cheap);
+  if (repeats) return Declined{"a reader has cases and would read under its conditions in each"};
+  if (!only_injective && !is_cheap) return Declined{"a reduction reads it, and would compute it many times"};
+  return Taken{};
 }
 
 std::vector<BlockName> ApplyInline(Schedule& s, const BlockSite& site, const Target&) {
@@ -117,8 +124,10 @@ std::vector<BlockName> ApplyInline(Schedule& s, const BlockSite& site, const Tar
   return {site.block().name};
 }
 
-bool MatchesElementwise(const ScheduleState& state, const BlockSite& site, const Target&) {
-  return IsInjective(state, site) && !site.loops.empty();
+Match<> MatchesElementwise(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> injective = AsInjective(state, site);
+  if (injective && site.loops.empty()) return Declined{"it has no loops"};
+  return injective;
 }
 
 namespace {

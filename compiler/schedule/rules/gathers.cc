@@ -33,14 +33,16 @@ bool ReadsRowByTable(const BlockSite& reader, const BufferLoadNode& load) {
 }
 
 // The stage whose rows the block reads by tables.
-std::optional<BlockSite> RowSourceOf(const ScheduleState& state, const BlockSite& reader) {
-  if (!IsInjective(state, reader) || StoreOf(reader).indices.size() < 2) return std::nullopt;
+Match<BlockSite> RowSourceOf(const ScheduleState& state, const BlockSite& reader) {
+  const Match<> injective = AsInjective(state, reader);
+  if (!injective) return injective.declined();
+  if (StoreOf(reader).indices.size() < 2) return Declined{"it has no rows"};
   for (const LoadUse& use : LoadsOf(reader)) {
     if (!ReadsRowByTable(reader, *use.load)) continue;
     std::optional<BlockSite> source = state.OnlyWriter(use.load->buffer);
-    if (source && IsRowSource(state, *source)) return source;
+    if (source && IsRowSource(state, *source)) return *std::move(source);
   }
-  return std::nullopt;
+  return Declined{"it reads no row of another stage at places from a table"};
 }
 
 }  // namespace
@@ -64,8 +66,8 @@ bool IsRowSource(const ScheduleState& state, const BlockSite& site) {
   return num_loads * num_places >= length;
 }
 
-bool MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target&) {
-  return RowSourceOf(state, site).has_value();
+Match<> MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target&) {
+  return RowSourceOf(state, site).As(Taken{});
 }
 
 std::vector<BlockName> ApplyGathers(Schedule& s, const BlockSite& site, const Target& target) {

@@ -90,26 +90,29 @@ int DimensionOf(const BufferLoadNode& load, const PrimVar& var) {
   return found;
 }
 
-std::optional<Product> FindProduct(const BlockSite& site) {
+Match<Product> FindProduct(const BlockSite& site) {
   const BufferStoreNode& store = StoreOf(site);
   const auto factors = Factors(store);
   const std::vector<int> reduce = ReduceIters(site);
-  if (!factors || reduce.size() != 1 || store.indices.empty()) return std::nullopt;
+  if (!factors) return Declined{"it is no sum of products of two loads"};
+  if (reduce.size() != 1) return Declined{"it sums over several axes"};
+  if (store.indices.empty()) return Declined{"its result is a single number"};
   const auto& iters = site.block().iter_vars;
   Product p;
   p.k = reduce[0];
   p.n = IterOfDimension(site, store.indices.size() - 1);
-  if (p.n < 0 || ConstantExtent(*iters[p.n]) == 1) return std::nullopt;
+  if (p.n < 0 || ConstantExtent(*iters[p.n]) == 1) return Declined{"its result has one column"};
   const PrimVar n = iters[p.n]->var, k = iters[p.k]->var;
   const auto uses = [](const BufferLoadNode& load, const PrimVar& var) { return DimensionOf(load, var) != -1; };
   const BufferLoadNode* a = factors->first;
   const BufferLoadNode* b = factors->second;
   if (uses(*a, n)) std::swap(a, b);
-  if (uses(*a, n) || !uses(*b, n) || DimensionOf(*a, k) < 0) return std::nullopt;
+  if (uses(*a, n) || !uses(*b, n)) return Declined{"not one of its factors follows the last axis of the result"};
+  if (DimensionOf(*a, k) < 0) return Declined{"its first factor is read at computed places along the sum"};
   p.a = a->buffer;
   p.b = b->buffer;
   p.k_dimension = DimensionOf(*b, k);
-  if (p.k_dimension < 0) return std::nullopt;
+  if (p.k_dimension < 0) return Declined{"its second factor is read at computed places along the sum"};
   const size_t rank = b->indices.size();
   if (rank >= 3 && IsPanelIndex(b->indices[rank - 3], BinaryOp::kFloorDiv, n) && IsVar(b->indices[rank - 2], k) &&
       IsPanelIndex(b->indices[rank - 1], BinaryOp::kFloorMod, n)) {
@@ -117,13 +120,13 @@ std::optional<Product> FindProduct(const BlockSite& site) {
     p.n_dimension = static_cast<int>(rank) - 1;
   } else {
     p.n_dimension = DimensionOf(*b, n);
-    if (p.n_dimension < 0) return std::nullopt;
+    if (p.n_dimension < 0) return Declined{"its second factor is read at computed places along the result's last axis"};
     if (p.n_dimension == static_cast<int>(rank) - 1) {
       p.right = Right::kRows;
     } else if (p.k_dimension == static_cast<int>(rank) - 1) {
       p.right = Right::kColumns;
     } else {
-      return std::nullopt;
+      return Declined{"its second factor is contiguous neither along the sum nor along the result"};
     }
   }
   for (int d = static_cast<int>(store.indices.size()) - 2; d >= 0 && p.m < 0; --d) {  // the nearest one
@@ -594,10 +597,23 @@ class GemmBuilder {
 
 }  // namespace
 
-bool MatchesGemm(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (!IsReduction(state, site)) return false;
-  const std::optional<Product> product = FindProduct(site);
-  return product && (product->right == Right::kPanels || product->m >= 0);
+Match<> MatchesGemm(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction;
+  const Match<Product> product = FindProduct(site);
+  if (product && product->right != Right::kPanels && product->m < 0) {
+    return Declined{"it is a vector times a matrix that is not in panels"};
+  }
+  if (!product) return product.declined();
+  switch (product->right) {
+    case Right::kPanels:
+      return Taken{"second factor in panels of columns"};
+    case Right::kRows:
+      return Taken{"second factor in rows"};
+    case Right::kColumns:
+      return Taken{"second factor in columns"};
+  }
+  INGOT_UNREACHABLE("Right");
 }
 
 std::vector<BlockName> ApplyGemm(Schedule& s, const BlockSite& site, const Target& target) {

@@ -77,7 +77,7 @@ struct ShortAxis {
   std::vector<int> groups;  // iteration variables that run as one
   int64_t rests;
 };
-std::optional<ShortAxis> FindShortAxis(const BlockSite& site) {
+Match<ShortAxis> FindShortAxis(const BlockSite& site) {
   std::vector<int> iters;
   for (size_t d = 0; d < StoreOf(site).indices.size(); ++d) {
     const int iter = IterOfDimension(site, d);
@@ -85,27 +85,34 @@ std::optional<ShortAxis> FindShortAxis(const BlockSite& site) {
   }
   Contiguity contiguity(site);
   const std::vector<std::vector<int>> runs = contiguity.Runs(iters);
-  if (runs.size() < 2) return std::nullopt;
+  if (runs.size() < 2) return Declined{"every access moves through all of its axes by constant steps"};
   const std::vector<int>& last = runs.back();
   const std::vector<int>& groups = runs[runs.size() - 2];
   const auto extent_of = [&](int iter) { return ConstantExtent(*site.block().iter_vars[iter]); };
   const int rest = contiguity.Innermost(last), group = contiguity.Innermost(groups);
   const int64_t rests = extent_of(rest).value_or(0);
-  if (rests < 2 || rests > kMostRests || iters.back() != rest) return std::nullopt;
-  if (std::ranges::any_of(last, [&](int iter) { return iter != rest && extent_of(iter) != 1; })) return std::nullopt;
-  if (extent_of(group).value_or(kMostRests) < 4) return std::nullopt;
+  if (rests < 2 || rests > kMostRests || iters.back() != rest) return Declined{"its last axis has not 2 to 8 elements"};
+  if (std::ranges::any_of(last, [&](int iter) { return iter != rest && extent_of(iter) != 1; })) {
+    return Declined{"its last axis is joined with others"};
+  }
+  if (extent_of(group).value_or(kMostRests) < 4) {
+    return Declined{"the axis beside the last one has fewer than 4 elements"};
+  }
   bool moves = false;
   for (const LinearAccess& access : contiguity.accesses()) {
     const std::optional<int64_t> step = contiguity.Step(access, group), along = contiguity.Step(access, rest);
     if (access.load == nullptr) {
-      if (step != rests || along != 1) return std::nullopt;
+      if (step != rests || along != 1) return Declined{"it does not store side by side"};
       continue;
     }
     const bool is_beside_store = step == rests && along == 1 && rests <= kMostLoadSteps;
-    if (step != 0 && step != 1 && !is_beside_store) return std::nullopt;
+    if (step != 0 && step != 1 && !is_beside_store) {
+      return Declined{"an input is not contiguous along the axis beside the last one"};
+    }
     moves |= step == 1;
   }
-  return moves ? std::optional(ShortAxis{groups, rests}) : std::nullopt;
+  if (!moves) return Declined{"no input is contiguous along the axis beside the last one"};
+  return ShortAxis{groups, rests};
 }
 
 // Fuses the loops outside of groups (outermost first) into one that may run in parallel. The places in a fused loop are
@@ -159,9 +166,12 @@ void VectorizeGroups(Schedule& s, LoopRV groups, int64_t lanes) {
 
 }  // namespace
 
-bool MatchesInterleave(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (!IsInjective(state, site) || ReadsUnderCondition(site)) return false;
-  return RestsOf(site) != 0 || FindShortAxis(site).has_value();
+Match<> MatchesInterleave(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> injective = AsInjective(state, site);
+  if (!injective) return injective;
+  if (ReadsUnderCondition(site)) return Declined{"it reads under conditions"};
+  if (RestsOf(site) != 0) return Taken{};
+  return FindShortAxis(site).As(Taken{});
 }
 
 std::vector<BlockName> ApplyInterleave(Schedule& s, const BlockSite& site, const Target& target) {

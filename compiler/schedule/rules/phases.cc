@@ -58,10 +58,14 @@ bool HasPhases(const ScheduleState& state, const BlockSite& site) {
   return IsInjective(state, site) && !PhasesOf(site).empty();
 }
 
-bool MatchesPhases(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (!HasPhases(state, site) || StoreOf(site).indices.size() < 3) return false;
+Match<> MatchesPhases(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> injective = AsInjective(state, site);
+  if (!injective) return injective;
+  if (!HasPhases(state, site)) return Declined{"its formula has no cases by an index", true};
+  if (StoreOf(site).indices.size() < 3) return Declined{"its result has fewer than 3 dimensions"};
   const int last = IterOfDimension(site, StoreOf(site).indices.size() - 1);
-  return last >= 0 && !PhasesOf(site).contains(last);
+  if (last < 0 || PhasesOf(site).contains(last)) return Declined{"its cases are those of the last axis"};
+  return Taken{};
 }
 
 std::vector<BlockName> ApplyPhases(Schedule& s, const BlockSite& site, const Target& target) {

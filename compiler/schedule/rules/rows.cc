@@ -94,15 +94,21 @@ int64_t CostOfRow(const BlockSite& site, int shared) {
 
 }  // namespace
 
-bool MatchesRows(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (!IsReduction(state, site)) return false;
+Match<> MatchesRows(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> reduction = AsReduction(state, site);
+  if (!reduction) return reduction;
   const std::vector<BlockSite> sites = state.Blocks();
   for (size_t i = 0; i < sites.size(); ++i) {
-    if (!IsInjective(state, sites[i]) && !IsReduction(state, sites[i])) return false;
-    if (WritesOutput(state, sites[i]) != (i + 1 == sites.size())) return false;
+    if (!IsInjective(state, sites[i]) && !IsReduction(state, sites[i])) {
+      return Declined{"another stage is neither element-wise nor a reduction"};
+    }
+    if (WritesOutput(state, sites[i]) != (i + 1 == sites.size())) {
+      return Declined{"another stage than the last one writes a result"};
+    }
   }
   const int shared = SharedDimensions(sites);
-  return ReducesWholeRows(state, sites, shared);
+  if (!ReducesWholeRows(state, sites, shared)) return Declined{"a stage keeps axes that other stages do not have"};
+  return Taken{};
 }
 
 std::vector<BlockName> ApplyRows(Schedule& s, const BlockSite&, const Target& target) {

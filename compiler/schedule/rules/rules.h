@@ -8,35 +8,35 @@ namespace ingot::schedule {
 // phases.cc
 // Whether the block is element-wise and its formula has cases by an index.
 bool HasPhases(const ScheduleState& state, const BlockSite& block);
-bool MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesPhases(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyPhases(Schedule& schedule, const BlockSite& block, const Target& target);
 // gathers.cc
 // Whether one element-wise stage reads the block's rows at places from tables, and more than once each.
 bool IsRowSource(const ScheduleState& state, const BlockSite& site);
-bool MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target& target);
+Match<> MatchesGathers(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyGathers(Schedule& schedule, const BlockSite& block, const Target& target);
 // interleave.cc
-bool MatchesInterleave(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesInterleave(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyInterleave(Schedule& schedule, const BlockSite& block, const Target& target);
 // conv.cc
-bool MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesConv(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyConv(Schedule& schedule, const BlockSite& block, const Target& target);
 // gemm.cc
-bool MatchesGemm(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesGemm(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyGemm(Schedule& schedule, const BlockSite& block, const Target& target);
 // tile.cc
-bool MatchesTile(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesTile(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyTile(Schedule& schedule, const BlockSite& block, const Target& target);
 // rows.cc
-bool MatchesRows(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesRows(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, const Target& target);
 // elementwise.cc
-bool MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockSite& block, const Target& target);
-bool MatchesElementwise(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesElementwise(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyElementwise(Schedule& schedule, const BlockSite& block, const Target& target);
 // transpose.cc
-bool MatchesTranspose(const ScheduleState& state, const BlockSite& block, const Target& target);
+Match<> MatchesTranspose(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyTranspose(Schedule& schedule, const BlockSite& block, const Target& target);
 
 }  // namespace ingot::schedule

@@ -61,20 +61,25 @@ std::optional<int64_t> GroupOf(const BufferLoadNode& load, const IterVarNode& it
   return *finder.divisor > 1 && *extent % *finder.divisor == 0 ? finder.divisor : std::nullopt;
 }
 
-std::optional<TileAxes> FindAxes(const BlockSite& site) {
+Match<TileAxes> FindAxes(const BlockSite& site) {
   TileAxes axes;
   const int rank = static_cast<int>(StoreOf(site).indices.size());
-  if (rank == 0) return std::nullopt;
+  if (rank == 0) return Declined{"its result is a single number"};
   axes.x_dimension = rank - 1;
   axes.x = IterOfDimension(site, rank - 1);
-  if (axes.x < 0 || ConstantExtent(*site.block().iter_vars[axes.x]) == 1) return std::nullopt;
+  if (axes.x < 0 || ConstantExtent(*site.block().iter_vars[axes.x]) == 1) {
+    return Declined{"its result has one column"};
+  }
   const std::vector<LoadUse> loads = LoadsOf(site);
   bool follows_x = false;
   for (const LoadUse& load : loads) {
-    if (load.outside_last[axes.x] || !load.last_coefficient[axes.x]) return std::nullopt;
+    if (load.outside_last[axes.x]) return Declined{"an input lies across the last axis of its result"};
+    if (!load.last_coefficient[axes.x]) {
+      return Declined{"an input is read at computed places along its result's last axis"};
+    }
     follows_x |= load.uses[axes.x];
   }
-  if (!follows_x) return std::nullopt;
+  if (!follows_x) return Declined{"no input lies along the last axis of its result"};
   for (int d = rank - 2; d >= 0 && axes.y < 0; --d) {  // the nearest one
     const int iter = IterOfDimension(site, d);
     if (iter < 0 || ConstantExtent(*site.block().iter_vars[iter]) == 1) continue;
@@ -290,8 +295,9 @@ int64_t CostWithin(const BlockSite& reduction, const std::vector<int>& outside) 
 
 }  // namespace
 
-bool MatchesTile(const ScheduleState& state, const BlockSite& site, const Target&) {
-  return IsReduction(state, site) && FindAxes(site).has_value();
+Match<> MatchesTile(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> reduction = AsReduction(state, site);
+  return reduction ? FindAxes(site).As(Taken{}) : reduction;
 }
 
 std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Target& target) {

@@ -28,16 +28,16 @@ std::vector<int> AllDimensions(const BlockSite& site) {
   return iters;
 }
 
-std::optional<TransposeRuns> FindRuns(const BlockSite& site) {
+Match<TransposeRuns> FindRuns(const BlockSite& site) {
   Contiguity contiguity(site);
   TransposeRuns result{contiguity.Runs(AllDimensions(site)), 0};
-  if (result.runs.size() < 2) return std::nullopt;
+  if (result.runs.size() < 2) return Declined{"every access moves through all of its axes by constant steps"};
   const int x = contiguity.Innermost(result.runs.back());
   bool found = false;
   for (const LinearAccess& access : contiguity.accesses()) {
     const std::optional<int64_t> step = contiguity.Step(access, x);
     if (access.load == nullptr) {
-      if (step != 1) return std::nullopt;
+      if (step != 1) return Declined{"it does not store side by side"};
       continue;
     }
     if (step && (*step == 0 || *step == 1)) continue;  // a single element, or contiguous along x as the store is
@@ -45,14 +45,15 @@ std::optional<TransposeRuns> FindRuns(const BlockSite& site) {
     for (size_t r = 0; r + 1 < result.runs.size(); ++r) {
       if (contiguity.Step(access, contiguity.Innermost(result.runs[r])) == 1) y = r;
     }
-    if (y == result.runs.size() || (found && y != result.y)) return std::nullopt;
+    if (y == result.runs.size()) return Declined{"an input is contiguous along none of its axes"};
+    if (found && y != result.y) return Declined{"its inputs are contiguous along different axes"};
     result.y = y;
     found = true;
   }
-  if (!found) return std::nullopt;
+  if (!found) return Declined{"its inputs lie along the axis along which it stores"};
   for (size_t r : {result.y, result.runs.size() - 1}) {
     const std::optional<int64_t> extent = ConstantExtent(*site.block().iter_vars[contiguity.Innermost(result.runs[r])]);
-    if (result.runs[r].size() == 1 && extent && *extent < 4) return std::nullopt;
+    if (result.runs[r].size() == 1 && extent && *extent < 4) return Declined{"an axis has fewer than 4 elements"};
   }
   return result;
 }
@@ -81,8 +82,11 @@ Cut CutInSquares(Schedule& s, LoopRV loop, int64_t side) {
 
 }  // namespace
 
-bool MatchesTranspose(const ScheduleState& state, const BlockSite& site, const Target&) {
-  return IsInjective(state, site) && !ReadsUnderCondition(site) && FindRuns(site).has_value();
+Match<> MatchesTranspose(const ScheduleState& state, const BlockSite& site, const Target&) {
+  const Match<> injective = AsInjective(state, site);
+  if (!injective) return injective;
+  if (ReadsUnderCondition(site)) return Declined{"it reads under conditions"};
+  return FindRuns(site).As(Taken{});
 }
 
 std::vector<BlockName> ApplyTranspose(Schedule& s, const BlockSite& site, const Target& target) {

@@ -303,6 +303,37 @@ TEST_CASE("trace: replay where other rows are left over than in the recorded fun
   }
 }
 
+TEST_CASE("default schedule: what each rule said to a block, refused primitives among it") {
+  const auto refuses = [](Schedule& s, const BlockSite& site, const Target&) -> std::vector<BlockName> {
+    s.Vectorize(s.GetLoops(s.GetBlock(site.block().name))[0]);  // of a loop around another one
+    return {site.block().name};
+  };
+  const auto takes = [](const ScheduleState&, const BlockSite&, const Target&) { return Match<>(Taken{}); };
+  const auto declines = [](const ScheduleState&, const BlockSite&, const Target&) {
+    return Match<>(Declined{"it is not this rule's day"});
+  };
+  const ScheduleRule rules[] = {{"tries", "", takes, refuses}, {"rests", "", declines, refuses}, DefaultRules().back()};
+  const ir::PrimFunc add = testing::ElementwiseChain(ir::Int64(5), ir::Int64(100));
+  const Result<ScheduledFunction> scheduled = ApplySchedule(add, BothTargets()[0], rules);
+  REQUIRE_MESSAGE(scheduled.ok(), scheduled.status().message());
+  REQUIRE_FALSE(scheduled->applications.empty());
+  CHECK(scheduled->left_alone == nullptr);
+  for (const Application& application : scheduled->applications) {
+    CHECK(application.rule == std::string("elementwise"));
+    std::vector<std::string> said;
+    for (const RuleAnswer& answer : scheduled->answers) {
+      if (answer.block == application.block) said.push_back(answer.rule + (": " + answer.why_not()));
+    }
+    REQUIRE(said.size() == 3);
+    CHECK(said[0].starts_with("tries: vectorize: "));
+    CHECK(said[1] == "rests: it is not this rule's day");
+    CHECK(said[2] == "elementwise: ");
+  }
+  const Result<ScheduledFunction> again = ApplySchedule(MarkScheduled(add), BothTargets()[0], rules);
+  REQUIRE(again.ok());
+  CHECK(again->left_alone == std::string("it is marked as scheduled"));
+}
+
 TEST_CASE("trace: replay where other columns are left over than in the recorded function") {
   const Target v3 = BothTargets()[0];
   using ir::Int64;

@@ -131,7 +131,9 @@ TEST_CASE("options are set by name") {
 TEST_CASE("tensor functions are scheduled by the caller's rules, in their order") {
   using schedule::BlockName;
   using schedule::BlockSite;
-  const auto takes_all = [](const schedule::ScheduleState&, const schedule::BlockSite&, const Target&) { return true; };
+  const auto takes_all = [](const schedule::ScheduleState&, const schedule::BlockSite&, const Target&) {
+    return schedule::Match<>(schedule::Taken{});
+  };
   const schedule::ScheduleRule unroll{
       "unroll", "the innermost loop", takes_all,
       [](schedule::Schedule& s, const BlockSite& block, const Target&) -> std::vector<BlockName> {
