@@ -11,8 +11,10 @@
 #include <iostream>
 #include <numeric>
 
+#include "apps/common/machine_peaks.h"
 #include "apps/common/process.h"
 #include "apps/common/profile.h"
+#include "apps/common/roofline.h"
 #include "apps/common/session.h"
 #include "apps/common/session_options.h"
 #include "apps/common/tool.h"
@@ -24,6 +26,7 @@ constexpr const char* kExamples =
     "  vm-bench model.ingot\n"
     "  vm-bench model.ingot --input @inputs.npz --threads 1,2 --percentile 50,99\n"
     "  vm-bench model.ingot --number 10 --repeat 10       # mean, median and deviation of 10 x 10 calls\n"
+    "  vm-bench model.ingot --roofline                    # which kernels are far from what the machine can do\n"
     "  vm-bench model.ingot --json new.json --baseline old.json --fail-if-slower 5%";
 
 using Clock = std::chrono::steady_clock;
@@ -36,7 +39,7 @@ struct Options {
   std::string warmup = "200ms", min_time = "3s", baseline, fail_if_slower, state_load;
   std::vector<double> percentiles{50, 95};
   int64_t iterations = 0, number = 0, repeat = 0;
-  bool csv = false, markdown = false, profile = false;
+  bool csv = false, markdown = false, profile = false, roofline = false;
 };
 
 // Parses "200ms", "3s" or "50us" to seconds.
@@ -58,6 +61,8 @@ struct Measurement {
   int64_t iterations = 0;
   std::string profile_table;  // of --profile
   Json profile_json;
+  std::string roofline_table;  // of --roofline
+  Json roofline_json;
 
   double mean() const {
     return std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) / static_cast<double>(nanoseconds.size());
@@ -81,7 +86,7 @@ struct Measurement {
 
 // Profiles as many calls as were measured, for the time of the measurement at most. It runs after the measurement,
 // which the profiler's clock readings would distort.
-Status AddProfile(Session& session, double seconds, Measurement& result) {
+Status AddProfile(Session& session, const Options& options, double seconds, Measurement& result) {
   Profile profile;
   INGOT_RETURN_IF_ERROR(profile.Attach(session.context(), /*keep_trace=*/false));
   const Clock::time_point start = Clock::now();
@@ -93,6 +98,10 @@ Status AddProfile(Session& session, double seconds, Measurement& result) {
   } while (++calls < result.iterations && std::chrono::duration<double>(Clock::now() - start).count() < seconds);
   result.profile_table = profile.ToTable();
   result.profile_json = profile.ToJson();
+  if (!options.roofline) return Status();
+  INGOT_ASSIGN_OR_RETURN(const MachinePeaks peaks, MeasurePeaks(result.threads));
+  result.roofline_table = RooflineTable(profile, peaks);
+  result.roofline_json = RooflineJson(profile, peaks);
   return Status();
 }
 
@@ -140,7 +149,7 @@ Result<Measurement> Measure(const Options& options, int threads) {
     result.iterations += number;
   }
   std::sort(result.nanoseconds.begin(), result.nanoseconds.end());
-  if (options.profile) INGOT_RETURN_IF_ERROR(AddProfile(*session, min_time, result));
+  if (options.profile || options.roofline) INGOT_RETURN_IF_ERROR(AddProfile(*session, options, min_time, result));
   return result;
 }
 
@@ -165,6 +174,7 @@ Json ToJson(const Options& options, const Measurement& m) {
             {"percentiles", percentiles},
             {"unstable", m.is_unstable()}};
   if (options.profile) json["profile"] = m.profile_json;
+  if (options.roofline) json["roofline"] = m.roofline_json;
   return json;
 }
 
@@ -196,6 +206,7 @@ void Print(const Tool& tool, const Options& options, const std::vector<Measureme
   }
   for (const Measurement& m : measurements) {
     if (options.profile) std::cout << "\n" << m.name << ", " << m.threads << " threads:\n" << m.profile_table;
+    if (options.roofline) std::cout << "\n" << m.name << ", " << m.threads << " threads:\n" << m.roofline_table;
   }
 }
 
@@ -285,6 +296,9 @@ int main(int argc, char** argv) {
   line.Add("--repeat", options.repeat, "Samples, instead of --min-time");
   line.Add("--percentile", options.percentiles, "Percentiles to print").SplitAt(',').Between(0.0, 100.0).ShowDefault();
   line.AddFlag("--profile", options.profile, "Then as many calls again, and their times by instruction");
+  line.AddFlag("--roofline", options.roofline,
+               "Then as many calls again, and the rates of kernels beside this machine's peaks, which it measures: "
+               "multiply-adds, and reading memory");
   line.AddFlag("--csv", options.csv, "Print comma-separated values");
   line.AddFlag("--md", options.markdown, "Print a Markdown table");
   line.Add("--baseline", options.baseline, "JSON of an earlier run to compare with").Type("FILE");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <span>
 
 #include "apps/common/session.h"
@@ -143,6 +144,24 @@ Json Profile::ToJson() const {
     rows.push_back(std::move(entry));
   }
   return {{"invocations", invocations_}, {"total_ns", total_ns_}, {"rows", std::move(rows)}};
+}
+
+std::vector<Profile::KernelTime> Profile::Kernels() const {
+  std::map<std::string, KernelTime> by_name;
+  for (const Row& row : rows_) {
+    if (row.event.kind != INGOT_EVENT_KERNEL) continue;
+    KernelTime& kernel = by_name[row.event.name];
+    kernel.name = row.event.name;
+    kernel.calls += row.calls;
+    kernel.total_ns += row.total_ns;
+    kernel.flops += row.flops;
+    kernel.bytes += row.bytes;
+    kernel.share = ShareOf(kernel.total_ns) / 100;
+  }
+  std::vector<KernelTime> kernels;
+  for (auto& [name, kernel] : by_name) kernels.push_back(std::move(kernel));
+  std::ranges::stable_sort(kernels, std::greater<>(), &KernelTime::total_ns);
+  return kernels;
 }
 
 Status Profile::WriteTrace(const std::string& path, formats::FileCalls& calls) const {

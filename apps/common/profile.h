@@ -37,6 +37,15 @@ class Profile {
   // opcode. Shares are of the invocations' whole time; rates come from the compiler's estimates.
   std::string ToTable() const;
   Json ToJson() const;
+  // Times of kernels by name, the longest first.
+  struct KernelTime {
+    std::string name;
+    int64_t calls = 0;
+    int64_t total_ns = 0;
+    double flops = 0, bytes = 0;  // of all calls
+    double share = 0;             // of the invocations' whole time
+  };
+  std::vector<KernelTime> Kernels() const;
   Status WriteTrace(const std::string& path, formats::FileCalls& calls) const;
 
  private:

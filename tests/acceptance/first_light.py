@@ -211,6 +211,27 @@ class FirstLight(unittest.TestCase):
         self.assertGreater(benchmark["real_time"], 0)
         self.assertEqual(benchmark["time_unit"], "ns")
 
+    def test_bench_sets_kernels_beside_the_machine(self):
+        """No time is judged; the figures have to agree with each other."""
+        result = tool("vm-bench", self.mlp, "--min-time", "50ms", "--threads", "1,2", "--roofline", "--json", "-")
+        self.check(result, 0)
+        for benchmark in json.loads(result.stdout)["benchmarks"]:
+            peaks, kernels = benchmark["roofline"]["peaks"], benchmark["roofline"]["kernels"]
+            self.assertEqual(peaks["threads"], benchmark["threads"])
+            self.assertGreater(peaks["gflops_per_s"], 0.1)
+            self.assertEqual([read["working_set_bytes"] >> 10 for read in peaks["reads"]],
+                             [64, 512, 4096, 32768, 131072])
+            self.assertTrue(kernels)
+            for kernel in kernels:
+                self.assertAlmostEqual(kernel["of_peak_flops"], kernel["gflops_per_s"] / peaks["gflops_per_s"], 6)
+                self.assertAlmostEqual(kernel["gflops_per_s"] * kernel["total_ns"], kernel["flops"] * kernel["calls"],
+                                       delta=1)
+                self.assertEqual(kernel["of_roof"], max(kernel["of_peak_flops"], kernel["of_peak_bytes"]))
+            self.assertEqual(kernels, sorted(kernels, key=lambda kernel: -kernel["total_ns"]))
+        table = tool("vm-bench", self.mlp, "--min-time", "50ms", "--roofline").stdout
+        self.assertRegex(table, r"peaks: [0-9.]+ GFLOP/s")
+        self.assertRegex(table, r"(core|memory) +\w+matmul")
+
     def test_bench_does_not_copy_inputs_in_every_call(self):
         """Tensors in a .npz begin at any byte; a copy of 16 MB would take milliseconds."""
         graph = helper.make_graph(
