@@ -18,6 +18,7 @@
 #include "compiler/driver/read_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/importer/op_list.h"
+#include "compiler/kernels/explain_kernels.h"
 #include "compiler/kernels/show_kernels.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
@@ -80,6 +81,38 @@ std::optional<driver::FileKind> FileKindOf(std::string_view emit) {
   if (emit == "object") return driver::FileKind::kObject;
   if (emit == "shared") return driver::FileKind::kShared;
   return std::nullopt;
+}
+
+Json ExplanationJson(const kernels::KernelExplanation& kernel) {
+  Json parts = Json::Array();
+  for (const kernels::ScheduledPart& part : kernel.parts) {
+    Json declined = Json::Array();
+    for (const kernels::DeclinedRule& rule : part.declined) {
+      declined.push_back({{"rule", rule.rule}, {"why", rule.why}, {"other_kind", rule.is_of_other_kind}});
+    }
+    parts.push_back({{"block", part.block},
+                     {"rule", part.rule},
+                     {"layout", part.layout},
+                     {"lanes", part.lanes},
+                     {"parallel", part.is_parallel},
+                     {"stores", part.stores},
+                     {"serial_scalar", part.is_serial_scalar()},
+                     {"declined", std::move(declined)}});
+  }
+  const kernels::PredictedCost& cost = kernel.predicted;
+  return {{"name", kernel.name},
+          {"target", kernel.target},
+          {"left_alone", kernel.left_alone},
+          {"symbolic", kernel.is_symbolic},
+          {"flops", kernel.flops},
+          {"bytes", kernel.bytes},
+          {"lanes", cost.lanes},
+          {"parallel_share", cost.parallel},
+          {"predicted_ns", cost.nanoseconds},
+          {"predicted_gflops", kernel.flops / cost.nanoseconds},
+          {"predicted_gbytes", kernel.bytes / cost.nanoseconds},
+          {"bound", cost.is_bound_by_memory ? "memory" : "core"},
+          {"parts", std::move(parts)}};
 }
 
 class Compilation {
@@ -167,6 +200,7 @@ class Compilation {
       tool_.Progress(step, done, total);
     };
     observer_.after_pass = [this](std::string_view pass, const ir::IRModule& module) {
+      if (options_.explain) last_module_ = module;
       return AfterPass(pass, module);
     };
     observer_.rewritten = [this](const transform::RewriteLog& rewrites) { rewrites_ = rewrites; };
@@ -336,7 +370,15 @@ class Compilation {
   }
 
   Result<int> Report() {
-    if (options_.explain) std::cerr << rewrites_.Explain();
+    std::vector<kernels::KernelExplanation> explained;
+    if (options_.explain) {
+      for (const Target& target : compile_.target.variants) {
+        INGOT_ASSIGN_OR_RETURN(std::vector<kernels::KernelExplanation> of_target,
+                               kernels::ExplainKernels(last_module_, target));
+        std::ranges::move(of_target, std::back_inserter(explained));
+      }
+      if (!tool_.wants_json()) std::cerr << rewrites_.Explain() << kernels::ExplanationText(explained);
+    }
     if (options_.time_passes) {
       double total = 0;
       for (const auto& [stage, seconds] : times_) total += seconds;
@@ -360,6 +402,9 @@ class Compilation {
                              {"place", one.place}});
         }
         report["rewrites"] = std::move(applied);
+        Json kernels = Json::Array();
+        for (const kernels::KernelExplanation& kernel : explained) kernels.push_back(ExplanationJson(kernel));
+        report["kernels"] = std::move(kernels);
       }
       INGOT_RETURN_IF_ERROR(tool_.WriteJson(1, std::move(report)));
     }
@@ -372,6 +417,7 @@ class Compilation {
   driver::CompileObserver observer_;
   std::vector<std::pair<std::string, double>> times_;
   transform::RewriteLog rewrites_;
+  ir::IRModule last_module_;  // after the last pass, for --explain
   int dumped_ = 0;
 };
 
@@ -438,7 +484,9 @@ int main(int argc, char** argv) {
   line.AddFlag("--fast-math{all}", options.fast_math,
                "Apply also rewrites that may overflow, lose signs of zeros, ... (--list-rewrites: by_permission); "
                "=GROUP,... for some");
-  line.AddFlag("--explain", options.explain, "Print which rewrite was applied to which operation, and its class");
+  line.AddFlag("--explain", options.explain, 
+               "Print which rewrites were applied, and per kernel: schedule rules and what kept others away, layout, "
+               "vectors, threads, predicted rate");
   line.AddFlag("--time-passes", options.time_passes, "Print how long every stage took");
   line.AddFlag("--check", options.check, "Only report which operators are not supported");
   line.Add("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL").ShowDefault();

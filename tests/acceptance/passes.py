@@ -95,6 +95,12 @@ class Module:
         report = json.loads(self.good(module, "-o", exe, "--explain", "--json", "-").stdout)
         self.assertEqual([row["rewrite"] for row in report["rewrites"]], ["silu"])
         self.assertEqual(report["rewrites"][0]["class"], "rounding_only")
+        self.assertRegex(told, r"(?m)^kernel \w+ for x86-64-v4: .* predicted .* GFLOP/s")
+        self.assertEqual([k["target"] for k in report["kernels"]], ["x86-64-v3", "x86-64-v4"])
+        part, = report["kernels"][0]["parts"]
+        self.assertEqual((part["rule"], part["serial_scalar"]), ("elementwise", False))
+        self.assertIn({"rule": "inline", "why": "it writes a result of the kernel", "other_kind": False},
+                      part["declined"])
         self.bad("exclude each other", self.model, "-o", exe, "--strict-math", "--fast-math")
         self.bad('did you mean "overflow"?', self.model, "-o", exe, "--fast-math=overflo")
 
