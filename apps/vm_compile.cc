@@ -19,6 +19,7 @@
 #include "compiler/driver/write.h"
 #include "compiler/importer/op_list.h"
 #include "compiler/kernels/explain_kernels.h"
+#include "compiler/kernels/kernel_cache.h"
 #include "compiler/kernels/show_kernels.h"
 #include "compiler/op/registry.h"
 #include "compiler/script/printer.h"
@@ -55,14 +56,15 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"}; 
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
-                                                            launcher, softmax, external_weights, sign, fast_math;
+                                                            launcher, softmax, external_weights, sign, fast_math, cache;
   std::vector<std::string> golden, targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
   int opt_level = 2, threads = 0;
+  int cache_megabytes = static_cast<int>(kernels::CacheDirectory::kDefaultMaxBytes >> 20);
   bool keep_prepare = false, keep_params = false, time_passes = false, validate = false, verbose = false, check = false,
        list_ops = false, list_passes = false, list_pipelines = false, list_rewrites = false, list_targets = false,
-       strict_math = false, explain = false;
+       strict_math = false, explain = false, no_cache = false;
 };
 
 // Writes a text form to -o, or to stdout.
@@ -72,6 +74,14 @@ Status WriteText(const std::string& path, const std::string& text, formats::File
     return Status();
   }
   return formats::WriteFileAtomically(path, std::as_bytes(std::span(text)), calls);
+}
+
+std::string CacheText(const kernels::CacheFigures& figures) {
+  std::string text = "objects of kernels: " + std::to_string(figures.hits) + " from the cache, " +
+                     std::to_string(figures.misses) + " compiled, " + std::to_string(figures.stored) + " kept";
+  if (figures.damaged > 0) text += ", " + std::to_string(figures.damaged) + " entries unusable";
+  if (figures.evicted > 0) text += ", " + std::to_string(figures.evicted) + " evicted";
+  return text;
 }
 
 // The forms of --emit that hold an executable.
@@ -113,6 +123,15 @@ Json ExplanationJson(const kernels::KernelExplanation& kernel) {
           {"predicted_gbytes", kernel.bytes / cost.nanoseconds},
           {"bound", cost.is_bound_by_memory ? "memory" : "core"},
           {"parts", std::move(parts)}};
+}
+
+// Where kernels are cached: --no-cache and --cache decide, then the environment variable, then there is a default.
+std::optional<kernels::KernelCacheOptions> CacheOf(const Options& options) {
+  const char* variable = std::getenv("INGOT_CACHE");
+  kernels::KernelCacheOptions cache{options.cache, int64_t{options.cache_megabytes} << 20};
+  if (cache.directory.empty() && variable != nullptr) cache.directory = variable;
+  if (options.no_cache || (options.cache.empty() && cache.directory == "off")) return std::nullopt;
+  return cache;
 }
 
 class Compilation {
@@ -181,6 +200,7 @@ class Compilation {
     compile_.opt_level = options_.opt_level;
     compile_.keep_prepare = options_.keep_prepare || !options_.external_weights.empty();
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
+    compile_.cache = CacheOf(options_);
     compile_.calls = &tool_.files();
     compile_.detached_params_path = options_.emit_params;
     INGOT_RETURN_IF_ERROR(PreparePasses());
@@ -204,6 +224,7 @@ class Compilation {
       return AfterPass(pass, module);
     };
     observer_.rewritten = [this](const transform::RewriteLog& rewrites) { rewrites_ = rewrites; };
+    observer_.cached = [this](const kernels::CacheFigures& figures) { cached_ = figures; };
     observer_.time = [this](std::string_view stage, double seconds) { times_.emplace_back(stage, seconds); };
     return Status();
   }
@@ -387,11 +408,19 @@ class Compilation {
                      stage.c_str());
       }
       std::fprintf(stderr, "%9.3f ms  total\n", total * 1e3);
+      if (cached_) std::cerr << CacheText(*cached_) << "\n";
     }
     if (tool_.wants_json()) {
       Json stages = Json::Array();
       for (const auto& [stage, seconds] : times_) stages.push_back({{"stage", stage}, {"seconds", seconds}});
       Json report = {{"model", options_.model}, {"output", options_.output}, {"stages", stages}};
+      if (cached_) {
+        report["cache"] = {{"hits", cached_->hits},
+                           {"misses", cached_->misses},
+                           {"damaged", cached_->damaged},
+                           {"stored", cached_->stored},
+                           {"evicted", cached_->evicted}};
+      }
       if (options_.explain) {
         Json applied = Json::Array();
         for (const transform::RewriteLog::Applied& one : rewrites_.applied()) {
@@ -416,6 +445,7 @@ class Compilation {
   driver::CompileOptions compile_;
   driver::CompileObserver observer_;
   std::vector<std::pair<std::string, double>> times_;
+  std::optional<kernels::CacheFigures> cached_;
   transform::RewriteLog rewrites_;
   ir::IRModule last_module_;  // after the last pass, for --explain
   int dumped_ = 0;
@@ -456,6 +486,14 @@ int main(int argc, char** argv) {
            "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
       .Type("FILE");
   line.Add("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
+  line.Add("--cache", options.cache,
+           "Keep compiled kernels in this folder, which is the user's alone, for the next compilation; the file is the "
+           "same (default: $INGOT_CACHE, $XDG_CACHE_HOME/ingot or ~/.cache/ingot)")
+      .Type("DIR");
+  line.Add("--cache-size", options.cache_megabytes, "The folder's bound in MiB, beyond which old kernels go")
+      .Between(1, 1 << 20)
+      .ShowDefault();
+  line.AddFlag("--no-cache", options.no_cache, "Compile every kernel anew (INGOT_CACHE=off means the same)");
   line.Add("--emit", options.emit, "What to write")
       .OneOf({"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"})
       .ShowDefault();

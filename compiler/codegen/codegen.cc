@@ -23,6 +23,7 @@
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/memory_routines.h"
 #include "compiler/codegen/optimizer.h"
+#include "compiler/codegen/rename_kernel.h"
 #include "compiler/codegen/run_on_threads.h"
 #include "compiler/codegen/widen_live_values.h"
 
@@ -56,19 +57,18 @@ std::string PrintModule(const llvm::Module& module) {
   return text;
 }
 
-struct CompiledObject {
-  CompiledKernel kernel;
-  std::string object;
-  bool needs_memory_routines = false;
-};
+}  // namespace
 
-Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& target, const CodegenOptions& options) {
+Result<KernelObject> CompileKernelObject(const KernelSource& source, const Target& target,
+                                         const CodegenOptions& options) {
+  // Texts name the kernel; objects are the same for equal kernels of any name.
+  const std::string symbol = options.link ? kKernelSymbol : source.name;
   INGOT_ASSIGN_OR_RETURN(const std::shared_ptr<llvm::TargetMachine> machine,
                          CreateTargetMachine(target, options.opt_level));
   llvm::LLVMContext context;
-  llvm::Module module(source.name, context);
+  llvm::Module module(symbol, context);
   PrepareModule(module, *machine);
-  INGOT_ASSIGN_OR_RETURN(DimCode workspace, CpuKernelEmitter(module, source, target).Emit());
+  INGOT_ASSIGN_OR_RETURN(DimCode workspace, CpuKernelEmitter(module, source, symbol, target).Emit());
   ExpandOperations(module, target);
   std::string complaint;
   llvm::raw_string_ostream complaint_stream(complaint);
@@ -76,32 +76,33 @@ Result<CompiledObject> CompileKernel(const KernelSource& source, const Target& t
   OptimizeModule(module, *machine, options.opt_level);
   WidenLiveValues(module);
 
-  CompiledObject result;
-  result.kernel.name = source.name;
-  result.kernel.workspace = std::move(workspace);
-  if (options.emit_llvm) result.kernel.llvm = PrintModule(module);
-  if (options.emit_asm) result.kernel.assembly = EmitAssembly(module, *machine);
+  KernelObject result;
+  result.workspace = std::move(workspace);
+  if (options.emit_llvm) result.llvm = PrintModule(module);
+  if (options.emit_asm) result.assembly = EmitAssembly(module, *machine);
   if (!options.link) return result;
   Result<MachineCode> code = EmitObject(module, *machine);
   if (!code.ok()) return std::move(code).status().WithContext("kernel \"" + source.name + "\"");
-  for (const std::string& symbol : code->undefined) {
-    if (!IsMemoryRoutine(symbol)) return Unsupported(source.name, "it needs the undefined symbol \"" + symbol + "\"");
+  for (const std::string& undefined : code->undefined) {
+    if (!IsMemoryRoutine(undefined)) {
+      return Unsupported(source.name, "it needs the undefined symbol \"" + undefined + "\"");
+    }
     result.needs_memory_routines = true;
   }
   int64_t deepest_task = 0;
   for (const auto& [function, bytes] : code->frame_bytes) {
-    if (function == source.name) {
-      result.kernel.stack_bytes += bytes;
+    if (function == symbol) {
+      result.stack_bytes += bytes;
     } else {
       deepest_task = std::max(deepest_task, bytes);
     }
   }
-  result.kernel.stack_bytes += deepest_task;
-  if (result.kernel.stack_bytes > kMaxStackBytes) {
-    return Unsupported(source.name, "it takes " + std::to_string(result.kernel.stack_bytes) +
+  result.stack_bytes += deepest_task;
+  if (result.stack_bytes > kMaxStackBytes) {
+    return Unsupported(source.name, "it takes " + std::to_string(result.stack_bytes) +
                                         " bytes of stack; at most " + std::to_string(kMaxStackBytes) + " are allowed");
   }
-  result.object = std::move(code->object);
+  result.elf = std::move(code->object);
   return result;
 }
 
@@ -116,42 +117,66 @@ Result<std::string> CompileMemoryRoutines(const Target& target) {
   return std::move(code.object);
 }
 
-}  // namespace
+Status CheckKernelNames(std::span<const std::string> names) {
+  std::set<std::string> seen;
+  for (const std::string& name : names) INGOT_RETURN_IF_ERROR(CheckSymbolName(name, &seen));
+  return Status();
+}
+
+Result<KernelImage> LinkKernels(std::span<const std::string> names, std::span<const KernelObject* const> objects,
+                                const std::string& memory_routines) {
+  INGOT_CHECK(names.size() == objects.size());
+  std::vector<std::string> renamed;
+  for (size_t i = 0; i < names.size(); ++i) {
+    INGOT_ASSIGN_OR_RETURN(std::string object, RenameKernel(objects[i]->elf, names[i]));
+    renamed.push_back(std::move(object));
+  }
+  std::vector<const std::string*> inputs;
+  for (const std::string& object : renamed) inputs.push_back(&object);
+  if (!memory_routines.empty()) inputs.push_back(&memory_routines);
+  KernelImage image;
+  INGOT_ASSIGN_OR_RETURN(image.elf, LinkImage(inputs));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, CheckImage(image.elf, names));
+  for (size_t i = 0; i < names.size(); ++i) {
+    image.kernels.push_back({names[i], offsets[i], objects[i]->workspace, objects[i]->stack_bytes, objects[i]->llvm,
+                             objects[i]->assembly});
+  }
+  return image;
+}
 
 Result<KernelImage> CompileKernels(std::span<const KernelSource> sources, const Target& target,
                                    const CodegenOptions& options) {
-  std::set<std::string> names;
-  for (const KernelSource& source : sources) INGOT_RETURN_IF_ERROR(CheckSymbolName(source.name, &names));
+  std::vector<std::string> names;
+  for (const KernelSource& source : sources) names.push_back(source.name);
+  INGOT_RETURN_IF_ERROR(CheckKernelNames(names));
 
   // Each kernel has a context, a module and an object of its own, so threads share nothing but the counter.
-  std::vector<std::optional<Result<CompiledObject>>> objects(sources.size());
+  std::vector<std::optional<Result<KernelObject>>> compiled(sources.size());
   std::atomic<size_t> next{0};
   RunOnThreads(std::min<size_t>(std::max(options.num_threads, 1), sources.size()), [&] {
     for (size_t i = next++; i < sources.size(); i = next++)
-      objects[i].emplace(CompileKernel(sources[i], target, options));
+      compiled[i].emplace(CompileKernelObject(sources[i], target, options));
   });
 
-  KernelImage image;
-  std::vector<const std::string*> inputs;
-  std::vector<std::string> entries;
+  std::vector<const KernelObject*> objects;
   bool needs_memory_routines = false;
-  for (std::optional<Result<CompiledObject>>& object : objects) {
+  for (std::optional<Result<KernelObject>>& object : compiled) {
     if (!object->ok()) return std::move(*object).status();
-    image.kernels.push_back(std::move((*object)->kernel));
-    inputs.push_back(&(*object)->object);
-    entries.push_back(image.kernels.back().name);
-    needs_memory_routines = needs_memory_routines || (*object)->needs_memory_routines;
+    objects.push_back(&**object);
+    needs_memory_routines |= objects.back()->needs_memory_routines;
   }
-  if (!options.link || sources.empty()) return image;
+  if (!options.link || sources.empty()) {
+    KernelImage texts;
+    for (size_t i = 0; i < sources.size(); ++i) {
+      texts.kernels.push_back({names[i], 0, objects[i]->workspace, 0, objects[i]->llvm, objects[i]->assembly});
+    }
+    return texts;
+  }
   std::string routines;
   if (needs_memory_routines) {
     INGOT_ASSIGN_OR_RETURN(routines, CompileMemoryRoutines(target));
-    inputs.push_back(&routines);
   }
-  INGOT_ASSIGN_OR_RETURN(image.elf, LinkImage(inputs));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, CheckImage(image.elf, entries));
-  for (size_t i = 0; i < offsets.size(); ++i) image.kernels[i].offset = offsets[i];
-  return image;
+  return LinkKernels(names, objects, routines);
 }
 
 void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t image, vm::Kernel* kernel) {

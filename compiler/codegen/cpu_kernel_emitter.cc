@@ -8,17 +8,19 @@
 
 namespace ingot::codegen {
 
-CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& source, const Target& target)
+CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& source, const std::string& symbol,
+                                   const Target& target)
     : source_(source),
+      symbol_(symbol),
       ints_(KernelIntArguments(source.lowered)),
       function_(module),
       status_(source.name),
       context_(function_),
-      memory_(function_, source.name, target),
+      memory_(function_, symbol, target),
       exprs_(function_, status_, memory_, context_, source.description),
       stmts_(function_, status_, memory_, exprs_, context_, *this, source.description),
       allocations_(function_, status_, memory_, exprs_, context_, target),
-      loops_(function_, status_, memory_, exprs_, stmts_, context_, source.name) {}
+      loops_(function_, status_, memory_, exprs_, stmts_, context_, symbol) {}
 
 Result<DimCode> CpuKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
@@ -39,7 +41,7 @@ llvm::Function* CpuKernelEmitter::AddKernel() {
   llvm::IRBuilder<>& b = function_.instructions();
   auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
   llvm::Function* kernel =
-      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, source_.name, function_.module());
+      llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol_, function_.module());
   kernel->setDSOLocal(true);
   const char* names[] = {"context", "buffers", "ints"};
   for (llvm::Argument& argument : kernel->args()) {

@@ -9,6 +9,7 @@
 #include <llvm/IR/Module.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/codegen/codegen.h"
@@ -25,7 +26,8 @@ namespace ingot::codegen {
 
 class CpuKernelEmitter final : private TargetStatements {
  public:
-  CpuKernelEmitter(llvm::Module& module, const KernelSource& source, const Target& target);
+  // `symbol` is what the function is called; it outlives the emitter.
+  CpuKernelEmitter(llvm::Module& module, const KernelSource& source, const std::string& symbol, const Target& target);
 
   // Returns the workspace in bytes, over the kernel's integer arguments. To be called once.
   Result<DimCode> Emit();
@@ -39,6 +41,7 @@ class CpuKernelEmitter final : private TargetStatements {
   void BindBuffers(llvm::Value* buffers);
 
   const KernelSource& source_;
+  const std::string& symbol_;
   const std::vector<ir::PrimVar> ints_;
   FunctionBuilder function_;
   KernelStatus status_;

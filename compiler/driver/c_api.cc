@@ -91,6 +91,12 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
     options.pass_options.rewrites.fast_math = transform::SplitList(given.fast_math);
   }
   INGOT_RETURN_IF_ERROR(transform::CheckPermissions(options.pass_options.rewrites));
+  if (given.cache_max_bytes < 0) return Status(StatusCode::kInvalidArgument, "cache_max_bytes is negative");
+  if (given.cache != nullptr) {
+    options.cache.emplace();
+    options.cache->directory = given.cache;
+    if (given.cache_max_bytes > 0) options.cache->max_bytes = given.cache_max_bytes;
+  }
   return options;
 }
 

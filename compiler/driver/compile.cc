@@ -68,6 +68,21 @@ class PassRun {
   transform::PassContext context_;
 };
 
+// The cache that the options ask for, or null. What keeps it from being used is noted.
+std::unique_ptr<kernels::KernelCache> OpenCache(const CompileOptions& options, const CompileObserver& observer) {
+  if (!options.cache) return nullptr;
+  Result<std::unique_ptr<kernels::KernelCache>> cache = kernels::KernelCache::Open(*options.cache);
+  if (cache.ok()) return *std::move(cache);
+  if (observer.log) observer.log("kernels are not cached: " + cache.status().message());
+  return nullptr;
+}
+
+void FinishCache(kernels::KernelCache& cache, const CompileObserver& observer) {
+  const Status problem = cache.directory().Finish();
+  if (!problem.ok() && observer.log) observer.log("kernels are not cached: " + problem.message());
+  if (observer.cached) observer.cached(cache.directory().figures());
+}
+
 // A hash of the module's text, in hexadecimal.
 std::string SourceHash(const ir::IRModule& module) {
   script::ConstantStore constants;
@@ -144,8 +159,10 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
 
   // Stages 4 to 7, for each record of the target: descriptors, schedules, tensor passes, code generation.
   const StageTimer kernels_timer("kernels", observer);
-  const kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress};
+  const std::unique_ptr<kernels::KernelCache> cache = OpenCache(options, observer);
+  const kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress, cache.get()};
   INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, options.target, kernel_options));
+  if (cache != nullptr) FinishCache(*cache, observer);
   kernels_timer.Stop();
 
   // Stage 8: bytecode. Stage 9 is the caller's, who may check the program and add to it before.

@@ -11,6 +11,7 @@
 
 #include "compiler/importer/onnx.h"
 #include "compiler/ir/module.h"
+#include "compiler/kernels/kernel_cache.h"
 #include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
 #include "formats/file.h"
@@ -31,6 +32,9 @@ struct CompileOptions {
   // passes see noise in place of their elements (driver/stand_in_weights.h).
   bool keep_prepare = false;
   int threads = 1;  // for schedules and code generation
+  // Compiled kernels are taken from there and kept there (kernels/kernel_cache.h); absent: nowhere. The executable is
+  // the same. What is wrong with the cache is a note, never a failure.
+  std::optional<kernels::KernelCacheOptions> cache;
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;
   formats::FileCalls* calls = &formats::FileCalls::System();  // borrowed; write that file
@@ -50,6 +54,8 @@ struct CompileObserver {
   std::function<Status(std::string_view pass, const ir::IRModule& module)> after_pass;
   // Called with the rewrites of the graph passes after the last of them.
   std::function<void(const transform::RewriteLog& rewrites)> rewritten;
+  // Called once with what the cache did, where there is one.
+  std::function<void(const kernels::CacheFigures& figures)> cached;
   // Called with the seconds of every stage and pass, in order.
   std::function<void(std::string_view stage, double seconds)> time;
 };

@@ -1,12 +1,16 @@
-// The loop over the records of a target: each gives an image, and each kernel a variant.
+// The loop over the records of a target: each gives an image, and each kernel a variant. A kernel's object comes out of
+// the cache, or its function is scheduled, lowered and compiled.
 #include "compiler/kernels/kernel_set.h"
 
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/kernels/kernel_cache.h"
 
 namespace ingot::kernels {
 namespace {
@@ -24,6 +28,71 @@ bool HasByteProduct(const NamedPrimFunc& function) {
   return finder.found;
 }
 
+// The function with its buffers named by their places, so that models share kernels whatever their tensors are called.
+ir::PrimFunc WithParamsByPlace(const ir::PrimFunc& function) {
+  ir::PrimFuncNode copy = *function;
+  ir::BufferMap renamed;
+  for (size_t i = 0; i < copy.params.size(); ++i) {
+    ir::Buffer& buffer = copy.params[i].buffer;
+    if (!buffer) continue;
+    ir::BufferNode other = *buffer;
+    other.name = "param" + std::to_string(i);
+    buffer = renamed[buffer] = ir::Make<ir::BufferNode>(std::move(other));
+  }
+  copy.body = ir::Substitute(copy.body, {}, renamed);
+  return ir::Make<ir::PrimFuncNode>(std::move(copy));
+}
+
+Result<codegen::KernelObject> ObjectOf(const NamedPrimFunc& function, const Target& target,
+                                       const KernelOptions& options) {
+  const codegen::CodegenOptions codegen_options = CodegenOptionsOf(options);
+  const ir::PrimFunc by_place = WithParamsByPlace(function.function);
+  std::string key;
+  if (options.cache != nullptr) {
+    key = options.cache->KernelKey(by_place, target, codegen_options.opt_level);
+    if (std::optional<codegen::KernelObject> found = options.cache->Find(key)) return *std::move(found);
+  }
+  const auto compile = [&](const ir::PrimFunc& compiled) -> Result<codegen::KernelObject> {
+    INGOT_ASSIGN_OR_RETURN(const codegen::KernelSource source, MakeSource({function.name, compiled}, target));
+    return codegen::CompileKernelObject(source, target, codegen_options);
+  };
+  Result<codegen::KernelObject> object = compile(by_place);
+  if (!object.ok()) return compile(function.function);  // which says the names that the user knows
+  if (options.cache != nullptr) options.cache->Store(key, *object);
+  return object;
+}
+
+Result<std::string> MemoryRoutinesOf(const Target& target, KernelCache* cache) {
+  if (cache == nullptr) return codegen::CompileMemoryRoutines(target);
+  const std::string key = cache->MemoryRoutinesKey(target);
+  if (std::optional<codegen::KernelObject> found = cache->Find(key)) return std::move(found->elf);
+  codegen::KernelObject routines;
+  INGOT_ASSIGN_OR_RETURN(routines.elf, codegen::CompileMemoryRoutines(target));
+  cache->Store(key, routines);
+  return std::move(routines.elf);
+}
+
+// The functions at these places, as one image.
+Result<codegen::KernelImage> CompileImage(const std::vector<NamedPrimFunc>& functions,
+                                          const std::vector<size_t>& places, const Target& target,
+                                          const KernelOptions& options) {
+  std::vector<std::string> names;
+  for (const size_t place : places) names.push_back(functions[place].name);
+  INGOT_RETURN_IF_ERROR(codegen::CheckKernelNames(names));
+  std::vector<codegen::KernelObject> objects(places.size());
+  INGOT_RETURN_IF_ERROR(ForEachOnThreads(places.size(), options.num_threads, [&](size_t i) -> Status {
+    INGOT_ASSIGN_OR_RETURN(objects[i], ObjectOf(functions[places[i]], target, options));
+    return Status();
+  }));
+  std::vector<const codegen::KernelObject*> inputs;
+  for (const codegen::KernelObject& object : objects) inputs.push_back(&object);
+  std::string routines;
+  if (std::ranges::any_of(objects, &codegen::KernelObject::needs_memory_routines)) {
+    INGOT_ASSIGN_OR_RETURN(routines, MemoryRoutinesOf(target, options.cache));
+  }
+  return codegen::LinkKernels(names, inputs, routines);
+}
+
 }  // namespace
 
 Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamily& family,
@@ -34,6 +103,13 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
   const std::vector<NamedPrimFunc> functions = PrimFuncsOf(module);
   KernelSet result;
   if (functions.empty()) return result;
+  for (const NamedPrimFunc& function : functions) {
+    Result<codegen::KernelDescription> description = codegen::DescribeKernel(function.name, function.function);
+    if (!description.ok()) {
+      return std::move(description).status().WithContext("prim function \"" + function.name + "\"");
+    }
+    result.kernels.push_back(*std::move(description));
+  }
   std::vector<size_t> all(functions.size()), of_bytes;
   std::iota(all.begin(), all.end(), size_t{0});
   std::ranges::copy_if(all, std::back_inserter(of_bytes), [&](size_t i) { return HasByteProduct(functions[i]); });
@@ -47,14 +123,7 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
     for (const Target& target : family.byte_product_variants) images.push_back({target, of_bytes});
   }
   for (const auto& [target, kernels] : images) {
-    std::vector<NamedPrimFunc> chosen;
-    for (size_t i : kernels) chosen.push_back(functions[i]);
-    INGOT_ASSIGN_OR_RETURN(std::vector<codegen::KernelSource> sources, MakeSources(chosen, target, options));
-    INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image,
-                           codegen::CompileKernels(sources, target, CodegenOptionsOf(options)));
-    if (result.kernels.empty()) {
-      for (const codegen::KernelSource& source : sources) result.kernels.push_back(source.description);
-    }
+    INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image, CompileImage(functions, kernels, target, options));
     const auto number = static_cast<uint32_t>(result.images.size());
     for (size_t i = 0; i < kernels.size(); ++i) {
       codegen::AddVariant(image.kernels[i], target, number, &result.kernels[kernels[i]].kernel);

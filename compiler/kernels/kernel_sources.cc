@@ -11,10 +11,7 @@
 
 namespace ingot::kernels {
 
-namespace {
-
-// Runs body(i) for every i on up to num_threads threads. If several fail, the failure of the lowest i is returned.
-Status ForEach(size_t count, int num_threads, const std::function<Status(size_t)>& body) {
+Status ForEachOnThreads(size_t count, int num_threads, const std::function<Status(size_t)>& body) {
   std::vector<Status> statuses(count);
   std::atomic<size_t> next{0};
   codegen::RunOnThreads(std::min(count, static_cast<size_t>(std::max(num_threads, 1))), [&] {
@@ -24,7 +21,9 @@ Status ForEach(size_t count, int num_threads, const std::function<Status(size_t)
   return Status();
 }
 
-Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& named, const Target& target) {
+namespace {
+
+Result<codegen::KernelSource> SourceOf(const NamedPrimFunc& named, const Target& target) {
   // Before the schedule, so that the kernels of all target records have one interface.
   INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(named.name, named.function));
   INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
@@ -51,16 +50,17 @@ std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module) {
   return result;
 }
 
+Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target) {
+  Result<codegen::KernelSource> source = SourceOf(function, target);
+  if (source.ok()) return source;
+  return std::move(source).status().WithContext("prim function \"" + function.name + "\", target " + target.name);
+}
+
 Result<std::vector<codegen::KernelSource>> MakeSources(const std::vector<NamedPrimFunc>& functions,
                                                        const Target& target, const KernelOptions& options) {
   std::vector<codegen::KernelSource> sources(functions.size());
-  INGOT_RETURN_IF_ERROR(ForEach(functions.size(), options.num_threads, [&](size_t i) -> Status {
-    Result<codegen::KernelSource> source = MakeSource(functions[i], target);
-    if (!source.ok()) {
-      return std::move(source).status().WithContext("prim function \"" + functions[i].name + "\", target " +
-                                                    target.name);
-    }
-    sources[i] = *std::move(source);
+  INGOT_RETURN_IF_ERROR(ForEachOnThreads(functions.size(), options.num_threads, [&](size_t i) -> Status {
+    INGOT_ASSIGN_OR_RETURN(sources[i], MakeSource(functions[i], target));
     return Status();
   }));
   return sources;

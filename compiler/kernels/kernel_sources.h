@@ -16,10 +16,13 @@
 
 namespace ingot::kernels {
 
+class KernelCache;
+
 struct KernelOptions {
   int opt_level = 2;
   int num_threads = 1;
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;  // may be null
+  KernelCache* cache = nullptr;  // borrowed; CompileKernelSet takes objects from it, and puts others in
 };
 
 codegen::CodegenOptions CodegenOptionsOf(const KernelOptions& options);
@@ -30,6 +33,13 @@ struct NamedPrimFunc {
 };
 // In the order of the module.
 std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module);
+
+// Describes, schedules and lowers one function. Errors name the function and the target.
+Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target);
+
+// Runs body(i) for every i < count on up to num_threads threads. If several fail, the failure of the lowest i is
+// returned.
+Status ForEachOnThreads(size_t count, int num_threads, const std::function<Status(size_t)>& body);
 
 Result<std::vector<codegen::KernelSource>> MakeSources(const std::vector<NamedPrimFunc>& functions,
                                                        const Target& target, const KernelOptions& options);

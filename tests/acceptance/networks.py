@@ -1,7 +1,8 @@
 """The published networks that acceptance tests need whole, as ONNX with random weights that keep activations at a
 sensible scale: ResNet-50 (He et al. 2015), its second version with activations first (He et al. 2016; opset 7 and the
-vocabulary of the model zoo's resnet50-v2-7), MobileNetV2 (Sandler et al. 2018). One image of 3 x 224 x 224, 1000
-classes.
+vocabulary of the model zoo's resnet50-v2-7), MobileNetV2 (Sandler et al. 2018), DenseNet-121 (Huang et al. 2016). One
+image of 3 x 224 x 224, 1000 classes. And a reader of lines of text in the manner of PP-LCNet (Cui et al. 2021), over
+images of 3 x 48 x any width.
 
 Needs numpy and onnx. usage as a program: networks.py NAME model.onnx"""
 import sys
@@ -47,6 +48,15 @@ class Network:
 
     def relu6(self, x):
         return self.op("Clip", [x, self.weight(np.array(0.0)), self.weight(np.array(6.0))])
+
+    def hard_swish(self, x):
+        return self.op("HardSwish", [x])
+
+    def squeeze(self, x):
+        """Scales channels by what their means say (Hu et al. 2017)."""
+        n = self.channels[x]
+        y = self.relu(self.conv(self.op("GlobalAveragePool", [x]), n // 4))
+        return self.op("Mul", [x, self.op("HardSigmoid", [self.conv(y, n, gain=1)])])
 
     def save(self, x, path):
         x = self.op("Flatten", [self.op("GlobalAveragePool", [x])])
@@ -112,7 +122,50 @@ def mobilenet_v2(path):
     net.save(net.relu6(net.norm(net.conv(x, 1280))), path)
 
 
-NETWORKS = {"resnet50": resnet50, "resnet50_v2": resnet50_v2, "mobilenet_v2": mobilenet_v2}
+def densenet121(path):
+    net = Network("image", 13)
+    x = stem(net, net.input)
+    for stage, count in enumerate((6, 12, 24, 16)):
+        for _ in range(count):
+            y = net.conv(net.relu(net.norm(x)), 128)
+            y = net.conv(net.relu(net.norm(y)), 32, 3)
+            x = net.op("Concat", [x, y], net.channels[x] + 32, axis=1)
+        if stage < 3:
+            x = net.conv(net.relu(net.norm(x)), net.channels[x] // 2)
+            x = net.op("AveragePool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    net.save(net.relu(net.norm(x)), path)
+
+
+def text_reader(path):
+    net = Network("image", 14)
+    x = net.hard_swish(net.norm(net.conv(net.input, 16, 3, 2)))
+    # Channels, size of the window, strides of height and width, whether channels are scaled.
+    for channels, size, strides, scales in ((32, 3, (1, 1), False), (64, 3, (1, 1), False), (64, 3, (1, 1), False),
+                                            (128, 3, (2, 1), False), (128, 3, (1, 1), False), (256, 3, (1, 2), False),
+                                            *[(256, 5, (1, 1), False)] * 5, (512, 5, (2, 1), True),
+                                            (512, 5, (1, 1), True)):
+        n = net.channels[x]
+        weight = net.weight(net.random.normal(0, (2.0 / size**2)**0.5, (n, 1, size, size)))
+        x = net.op("Conv", [x, weight], kernel_shape=[size] * 2, strides=strides, pads=[size // 2] * 4, group=n)
+        x = net.hard_swish(net.norm(x))
+        x = net.hard_swish(net.norm(net.conv(net.squeeze(x) if scales else x, channels)))
+    x = net.op("ReduceMean", [x], axes=[2], keepdims=0)
+    x = net.op("Transpose", [x], perm=[0, 2, 1])
+    for inner, outer in ((1024, 512), (1024, 512)):  # two layers of a Transformer's feed-forward half
+        up = net.weight(net.random.normal(0, 512**-0.5, (512, inner)))
+        down = net.weight(net.random.normal(0, inner**-0.5, (inner, outer)))
+        y = net.hard_swish(net.op("MatMul", [x, up]))
+        x = net.op("Add", [x, net.op("MatMul", [y, down])])
+    classes = net.weight(net.random.normal(0, 512**-0.5, (512, 6625)))
+    net.nodes.append(helper.make_node("Softmax", [net.op("MatMul", [x, classes])], ["letters"], axis=2))
+    value = lambda name, *dims: helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
+    graph = helper.make_graph(net.nodes, "network", [value(net.input, 1, 3, 48, "width")],
+                              [value("letters", 1, "steps", 6625)], net.weights)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", net.opset)], ir_version=8), path)
+
+
+NETWORKS = {"resnet50": resnet50, "resnet50_v2": resnet50_v2, "mobilenet_v2": mobilenet_v2,
+            "densenet121": densenet121, "text_reader": text_reader}
 
 if __name__ == "__main__":
     NETWORKS[sys.argv[1]](sys.argv[2])

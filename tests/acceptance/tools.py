@@ -1,12 +1,13 @@
 """What the acceptance tests share: running a tool. Every executable that a tool writes to -o (also as a packed program,
 or inside of an object or a library) is disassembled and assembled again (`vm-inspect --disasm`, `--assemble`), which
-must give the same bytes.
+must give the same bytes. Nothing is compiled out of a cache, unless a test asks for one.
 
 usage: tools.py BIN_DIR FILE...    the round trip of files that are there"""
 import filecmp, os, pathlib, subprocess, sys, tempfile, time
 
 # Text is several times as large as the bytes that it shows: those of larger files stand in a file beside it.
 LARGEST_TEXT = 8 << 20
+os.environ["INGOT_CACHE"] = "off"
 MAGIC, END = b"\x89INGOT\r\n", b"INGOTEND"
 
 

@@ -40,11 +40,15 @@ typedef struct ingot_compile_options {
   size_t num_states;
   const char* fast_math; /* as --fast-math: "all", or groups of rewrites: "reassociate,overflow"; NULL: none */
   int32_t strict_math;   /* non-zero: as --strict-math, which fast_math excludes */
+  /* A folder of compiled kernels, as --cache; "": the user's own, where --cache has its default; NULL: none, since a
+   * library writes into nobody's home unless it is told to. The executable is the same. */
+  const char* cache;
+  int64_t cache_max_bytes; /* the folder's bound; 0: 512 MiB */
 } ingot_compile_options;
 #define INGOT_COMPILE_OPTIONS_INIT                                                                                     \
   {                                                                                                                    \
     sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, \
-        0                                                                                                              \
+        0, NULL, 0                                                                                                     \
   }
 
 /* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. The caller owns *compiled and releases it

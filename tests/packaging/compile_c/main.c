@@ -25,6 +25,9 @@ static void count(void* user, const char* step, int64_t done, int64_t total) {
   (void)step;
   if (done <= total) ++*(int*)user;
 }
+static void note_cache(void* user, const char* message) {
+  if (strstr(message, "cached") != NULL) ++*(int*)user;
+}
 static int is_there(const char* path) {
   FILE* file = fopen(path, "r");
   if (file != NULL) fclose(file);
@@ -112,6 +115,34 @@ static void write_golden(const ingot_compiled* compiled, ingot_instance* instanc
          "another key");
 }
 
+/* The executable is the same with a cold and a warm cache as without one; the second time nothing is compiled anew. */
+static void compile_cached(const char* model, ingot_compile_options options) {
+  ingot_compiled *without = NULL, *with = NULL;
+  int notes = 0;
+  options.log = note_cache;
+  options.user = &notes;
+  expect(code_of(ingot_compile(model, &options, &without), "") == INGOT_OK, "compiles without a cache");
+  expect(!is_there("kernels"), "no folder that nobody asked for");
+  options.cache = "kernels";
+  for (int i = 0; i < 2; ++i) {
+    expect(code_of(ingot_compile(model, &options, &with), "") == INGOT_OK, "compiles with a cache");
+    expect(ingot_compiled_size(with) == ingot_compiled_size(without) &&
+               memcmp(ingot_compiled_data(with), ingot_compiled_data(without), ingot_compiled_size(with)) == 0,
+           "the same bytes");
+    ingot_compiled_release(with);
+    with = NULL;
+  }
+  expect(is_there("kernels"), "the folder");
+  expect(notes == 0, "nothing to complain of");
+  options.cache = "/";
+  expect(code_of(ingot_compile(model, &options, &with), "") == INGOT_OK, "compiles with a cache that is refused");
+  expect(notes == 1, "which is said");
+  ingot_compiled_release(with);
+  ingot_compiled_release(without);
+  options.cache_max_bytes = -1;
+  expect(code_of(ingot_compile(model, &options, &with), "cache_max_bytes") == INGOT_INVALID_ARGUMENT, "bounds");
+}
+
 /* What the options say is in the result: bounds of a dimension under a name of its own, labels, the target. */
 static void compile_with_options(const char* model, ingot_instance* instance) {
   static const char* const shapes[] = {"image=images,1,8,8"};
@@ -164,6 +195,7 @@ static void compile_with_options(const char* model, ingot_instance* instance) {
   options.fast_math = NULL;
   expect(code_of(ingot_compile(model, &options, &compiled), "") == INGOT_OK, "compiles strictly");
   ingot_compiled_release(compiled);
+  compile_cached(model, options);
   options.opt_level = 4;
   expect(code_of(ingot_compile(model, &options, &compiled), "opt_level") == INGOT_INVALID_ARGUMENT, "levels");
 }
