@@ -25,8 +25,9 @@ Result<ir::Type> InferTreeLeaves(const ir::Call& call) {
   if (call->attrs.GetInt("depth") < 0) return OpError(call, "depth: expected an integer >= 0");
   INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype,
                          CommonDataType(call, types[kTreeData], types[kTreeThresholds]));
-  if (dtype && *dtype != DataType::Float(32))
-    return OpError(call, "expected float32, got " + Describe(types[kTreeData]));
+  if (dtype && *dtype != DataType::Float(32) && *dtype != DataType::Float(64)) {
+    return OpError(call, "expected float32 or float64, got " + Describe(types[kTreeData]));
+  }
   for (size_t i : {kTreeFeatures, kTreeChildren, kTreeRoots}) {
     if (types[i]->dtype && *types[i]->dtype != DataType::Int(32)) {
       return OpError(call, "expected int32, got " + Describe(types[i]));
@@ -120,7 +121,7 @@ std::vector<OpRow> TreeOps() {
                   .infer = InferTreeLeaves,
                   .reference = ReferenceTreeLeaves,
                   .implementations = {{"walk", Always, TreeCost, {}, BuildStatements<DefineTreeLeaves>}},
-                  .cases = {.rank0 = false, .dtypes = {DataType::Float(32)}}});
+                  .cases = {.rank0 = false, .dtypes = {DataType::Float(32), DataType::Float(64)}}});
   return rows;
 }
 

@@ -227,6 +227,34 @@ class MlOps(unittest.TestCase):
             with self.subTest(mode=mode):
                 self.check_ensemble(draw_ensemble(self.rng, 1, modes=[mode]))
 
+    def test_trees_of_float64(self):
+        """Thresholds that float32 does not tell apart; features lie on them and beside them."""
+        tensor = lambda a: onnx.numpy_helper.from_array(np.array(a, np.float64))
+        apart = lambda values: np.array(values) + self.rng.integers(-1, 2, len(values)) * 1e-12
+        rows = [{"x": draw_rows(self.rng, n).astype(np.float64) + self.rng.integers(-1, 2, [n, COLUMNS]) * 1e-12}
+                for n in (1, 200)]
+        inputs = {"x": (TensorProto.DOUBLE, ["N", COLUMNS])}
+        for op, outputs, prefix, more in (
+                ("TreeEnsembleRegressor", ("y",), "target", {"n_targets": 3, "base_values": [0.5, -0.25, 0.125]}),
+                ("TreeEnsembleClassifier", ("label", "scores"), "class", {"classlabels_int64s": [3, -7, 10]})):
+            attributes = {**more, **draw_trees(self.rng, 3, prefix=prefix)}
+            with self.subTest(op):
+                self.compare(model_of(op, outputs, inputs, **attributes), rows)
+                for name in ("nodes_values", f"{prefix}_weights", "base_values"):
+                    if name in attributes:
+                        attributes[f"{name}_as_tensor"] = tensor(apart(attributes.pop(name)))
+                self.compare(model_of(op, outputs, inputs, **attributes), rows)
+                self.compare(model_of(op, outputs, {"x": (TensorProto.DOUBLE, ["N", "F"])}, **attributes), rows)
+        for post in (0, 3):
+            attributes = {**draw_ensemble(self.rng, 3), "post_transform": post}
+            splits = onnx.numpy_helper.to_array(attributes["nodes_splits"])
+            attributes["nodes_splits"] = tensor(apart(splits))
+            attributes["leaf_weights"] = tensor(onnx.numpy_helper.to_array(attributes["leaf_weights"]))
+            model = model_of("TreeEnsemble", inputs=inputs, **attributes)
+            model.opset_import[1].version = 5
+            with self.subTest("TreeEnsemble", post=post):
+                self.compare(model, rows, tolerance=1e-12 if post == 0 else 1e-5)
+
     def test_one_target_is_transformed_too(self):
         """ONNX Runtime leaves it as it is."""
         attributes = draw_ensemble(self.rng, 1)
@@ -268,7 +296,7 @@ class MlOps(unittest.TestCase):
                  "nodes_trueleafs": [0] * len(good["nodes_trueleafs"])}
         self.assertIn("cycle", self.compile(model_of("TreeEnsemble", **cycle)).stderr)
         wide = {**good, "nodes_splits": tensor(np.zeros(len(good["nodes_featureids"])), np.float64)}
-        made = self.compile(model_of("TreeEnsemble", **wide))
+        made = self.compile(model_of("TreeEnsemble", **wide))  # features are float32
         self.assertEqual(made.returncode, UNSUPPORTED, made.stderr)
         self.assertIn("float64", made.stderr)
 

@@ -3,7 +3,7 @@ import numpy as np
 
 from oracle import MACHINE_LEARNING
 from registry import generates
-from tensors import F32, I64
+from tensors import F32, F64, I64
 
 ML = MACHINE_LEARNING + "."
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
@@ -14,9 +14,9 @@ def machine_learning(*names, weight=1):
     return generates(*(ML + name for name in names), weight=weight)
 
 
-def table(g, wild=None):
+def table(g, wild=None, dtype=F32):
     """Rows of a known number of features; without NaN and infinities if wild is False."""
-    return g.pick((F32,), rank=2,
+    return g.pick((dtype,), rank=2,
                   test=lambda v: isinstance(v.dims()[1], int) and v.dims()[1] > 0 and (wild is None or v.finite),
                   make=lambda: ["N", g.choice([1, 3, 6])], wild=wild)
 
@@ -49,7 +49,7 @@ def floats(g, count):
 
 @machine_learning("TreeEnsembleRegressor", weight=2)
 def tree_regressor(g):
-    v = table(g)
+    v = table(g, dtype=g.choice([F32, F64]))
     targets = g.choice([1, 2])
     g.emit(ML + "TreeEnsembleRegressor", [v], n_targets=targets,
            aggregate_function=g.choice([None, "SUM", "AVERAGE", "MIN", "MAX"]),
@@ -59,7 +59,7 @@ def tree_regressor(g):
 
 @machine_learning("TreeEnsembleClassifier", weight=2)
 def tree_classifier(g):
-    v = table(g)
+    v = table(g, dtype=g.choice([F32, F64]))
     classes = g.choice([2, 3, 4])
     one = classes == 2
     ids = [g.choice([0, 1])] if one else range(classes)

@@ -7,8 +7,8 @@ namespace {
 // As ONNX Runtime has it: scores of about 0 have no part in the sum, and stand for themselves instead of for their
 // exponentials.
 Result<Expr> SoftmaxOfNonZeros(const NodeImporter& node, const Expr& scores) {
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Float(32)));
-  INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-7f, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DTypeOf(scores)));
+  INGOT_ASSIGN_OR_RETURN(const Expr tiny, node.Scalar(1e-7f, DTypeOf(scores)));
   INGOT_ASSIGN_OR_RETURN(const Expr greatest,
                          node.Bind("max", {scores}, {{"axis", AttrValue::Ints({1})}, {"keepdims", true}}));
   INGOT_ASSIGN_OR_RETURN(Expr shifted, node.Bind("subtract", {scores, greatest}));
@@ -36,6 +36,24 @@ Result<std::vector<float>> FloatsOf(const NodeImporter& node, std::string_view n
   return node.Invalid("attribute \"" + std::string(name) + "\": expected floats");
 }
 
+Result<std::vector<double>> DoublesOf(const NodeImporter& node, const std::string& name, DataType dtype) {
+  const OnnxAttribute* attribute = node.FindAttr(name + "_as_tensor");
+  if (attribute == nullptr) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<float> given, FloatsOf(node, name));
+    return std::vector<double>(given.begin(), given.end());
+  }
+  if (node.FindAttr(name) != nullptr) return node.Invalid("\"" + name + "\" is given twice");
+  return TensorNumbers(node, name + "_as_tensor", dtype);
+}
+
+Result<std::vector<double>> TensorNumbers(const NodeImporter& node, const std::string& name, DataType dtype) {
+  if (dtype == DataType::Float(32)) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<float> given, VectorOf<float>(node, name, dtype));
+    return std::vector<double>(given.begin(), given.end());
+  }
+  return VectorOf<double>(node, name, dtype);
+}
+
 Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     const OnnxAttribute* attribute = node.FindAttr(name);
@@ -58,13 +76,18 @@ Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims) 
   return ConstantOf(DataType::Float(32), std::move(dims), values);
 }
 
-Result<Expr> Rows(const NodeImporter& node, size_t input) {
+Expr NumberConstant(DataType dtype, const std::vector<double>& values, std::vector<int64_t> dims) {
+  if (dtype == DataType::Float(64)) return ConstantOf(dtype, std::move(dims), values);
+  return FloatConstant(std::vector<float>(values.begin(), values.end()), std::move(dims));
+}
+
+Result<Expr> Rows(const NodeImporter& node, size_t input, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
   if (dims.empty() || dims.size() > 2) {
     return node.Invalid("expected a vector or a matrix, got rank " + std::to_string(dims.size()));
   }
-  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   if (dims.size() == 2) return x;
   return node.Bind("reshape", {std::move(x), ShapeOf({ir::Int64(1), dims[0]})});
 }
@@ -77,7 +100,8 @@ Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t column
     return node.Invalid("expected " + std::to_string(columns) + " features, got " + std::to_string(*known));
   }
   dims.back() = ir::Int64(columns);
-  return node.Match(std::move(features), ir::Make<ir::TensorTypeNode>(std::move(dims), DataType::Float(32)));
+  const DataType dtype = DTypeOf(features);
+  return node.Match(std::move(features), ir::Make<ir::TensorTypeNode>(std::move(dims), dtype));
 }
 
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores) {

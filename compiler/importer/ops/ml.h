@@ -2,6 +2,7 @@
 // ONNX's Operators-ml.md; where it leaves something open, what ONNX Runtime computes.
 #pragma once
 
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,13 +17,36 @@ inline constexpr std::string_view kMachineLearning = "ai.onnx.ml";
 
 // Returns the numbers of an attribute, none if it is left out.
 Result<std::vector<float>> FloatsOf(const NodeImporter& node, std::string_view name);
+// Returns the numbers of an attribute, or of the tensor NAME_as_tensor, whose dtype must then be this one.
+Result<std::vector<double>> DoublesOf(const NodeImporter& node, const std::string& name, DataType dtype);
+// Returns an attribute that is a tensor of rank 1 in this dtype, of which the elements are T; none if it is left out.
+template <typename T>
+Result<std::vector<T>> VectorOf(const NodeImporter& node, const std::string& name, DataType dtype) {
+  const OnnxAttribute* attribute = node.FindAttr(name);
+  if (attribute == nullptr) return std::vector<T>();
+  const auto* data = std::get_if<ConstantDataPtr>(&attribute->value);
+  if (data == nullptr || (*data)->dims().size() != 1) {
+    return node.Invalid("attribute \"" + name + "\": expected a tensor of rank 1");
+  }
+  if ((*data)->dtype() != dtype) {
+    return node.Unsupported("the attribute \"" + name + "\" of " + (*data)->dtype().ToString());
+  }
+  const std::span<const std::byte> bytes = (*data)->bytes();
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+// Returns such a tensor of float32 or float64.
+Result<std::vector<double>> TensorNumbers(const NodeImporter& node, const std::string& name, DataType dtype);
 // Unsupported if one of these attributes has strings, or is the type of an attribute that is no string.
 Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names);
 // An error unless the attribute has as many elements as it must have.
 Status CheckLength(const NodeImporter& node, std::string_view name, size_t length, size_t expected);
 Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims);
-// Returns an input as float32 of rank 2, in which a vector is one row.
-Result<Expr> Rows(const NodeImporter& node, size_t input);
+// Returns a constant of float32 or float64.
+Expr NumberConstant(DataType dtype, const std::vector<double>& values, std::vector<int64_t> dims);
+// Returns an input in this dtype, of rank 2, in which a vector is one row.
+Result<Expr> Rows(const NodeImporter& node, size_t input, DataType dtype = DataType::Float(32));
 // Returns features, rank 1 or more, whose last dim must be this long; one that only run time knows is compared there.
 Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t columns);
 

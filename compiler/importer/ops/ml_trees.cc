@@ -14,47 +14,50 @@ namespace {
 
 // Nodes of all trees, as tree_leaves takes them: a child below 0 is the leaf -1 - child.
 struct Forest {
+  DataType dtype = DataType::Float(32);            // of features, thresholds and weights: or float64
   std::vector<int32_t> features, children, roots;  // children: of x <= threshold, of x > threshold, of NaN
-  std::vector<float> thresholds;
+  std::vector<double> thresholds;
   std::map<std::pair<int64_t, int64_t>, int32_t> leaves;  // by tree and node
   int64_t depth = 0;
   int64_t columns = 0;  // the features that nodes read lie before this one
 
-  int32_t Add(int64_t feature, float threshold, int32_t yes, int32_t no, bool nan_is_yes) {
+  int32_t Add(int64_t feature, double threshold, int32_t yes, int32_t no, bool nan_is_yes) {
     features.push_back(static_cast<int32_t>(feature));
     thresholds.push_back(threshold);
     children.insert(children.end(), {yes, no, nan_is_yes ? yes : no});
     return static_cast<int32_t>(features.size()) - 1;
   }
-  void Set(int32_t node, float threshold, int32_t yes, int32_t no, bool nan_is_yes) {
+  void Set(int32_t node, double threshold, int32_t yes, int32_t no, bool nan_is_yes) {
     thresholds[static_cast<size_t>(node)] = threshold;
     int32_t* own = &children[3 * static_cast<size_t>(node)];
     own[0] = yes, own[1] = no, own[2] = nan_is_yes ? yes : no;
   }
 };
 
-// The greatest number below v; nothing is <= NaN.
-float Below(float v) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  return v == -infinity ? std::numeric_limits<float>::quiet_NaN() : std::nextafter(v, -infinity);
+// The greatest number of the features' dtype below v; nothing is <= NaN.
+double Below(const Forest& forest, double v) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  if (v == -infinity) return std::numeric_limits<double>::quiet_NaN();
+  if (forest.dtype == DataType::Float(64)) return std::nextafter(v, -infinity);
+  return std::nextafter(static_cast<float>(v), -std::numeric_limits<float>::infinity());
 }
 
 // Makes the node ask `x mode v`, which is its place `at` in the forest; false for an unknown mode.
-bool SetTest(Forest& forest, int32_t at, const std::string& mode, float v, int32_t yes, int32_t no, bool nan_is_yes) {
+bool SetTest(Forest& forest, int32_t at, const std::string& mode, double v, int32_t yes, int32_t no, bool nan_is_yes) {
   if (mode == "BRANCH_LEQ") {
     forest.Set(at, v, yes, no, nan_is_yes);
   } else if (mode == "BRANCH_LT") {
-    forest.Set(at, Below(v), yes, no, nan_is_yes);
+    forest.Set(at, Below(forest, v), yes, no, nan_is_yes);
   } else if (mode == "BRANCH_GT") {
     forest.Set(at, v, no, yes, !nan_is_yes);
   } else if (mode == "BRANCH_GTE") {
-    forest.Set(at, Below(v), no, yes, !nan_is_yes);
+    forest.Set(at, Below(forest, v), no, yes, !nan_is_yes);
   } else if (mode == "BRANCH_EQ" || mode == "BRANCH_NEQ") {
     if (mode == "BRANCH_NEQ") {
       std::swap(yes, no);
       nan_is_yes = false;  // NaN is unlike every number
     }
-    const int32_t second = forest.Add(forest.features[static_cast<size_t>(at)], Below(v), no, yes, false);
+    const int32_t second = forest.Add(forest.features[static_cast<size_t>(at)], Below(forest, v), no, yes, false);
     forest.Set(at, v, second, no, nan_is_yes);
   } else {
     return false;
@@ -102,11 +105,11 @@ Status FindDepth(const NodeImporter& node, Forest& forest) {
 // The attributes nodes_* of ai.onnx.ml 1 to 4, one element per node.
 struct NodeAttributes {
   std::vector<int64_t> trees, ids, features, yes, no, nan_is_yes;
-  std::vector<float> values;
+  std::vector<double> values;
   std::vector<std::string> modes;
 };
 
-Result<NodeAttributes> ReadNodes(const NodeImporter& node) {
+Result<NodeAttributes> ReadNodes(const NodeImporter& node, DataType dtype) {
   NodeAttributes nodes;
   INGOT_ASSIGN_OR_RETURN(nodes.trees, node.Ints("nodes_treeids", {}));
   const auto count = static_cast<int64_t>(nodes.trees.size());
@@ -117,7 +120,7 @@ Result<NodeAttributes> ReadNodes(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(nodes.no, node.Ints("nodes_falsenodeids", {}, count));
   INGOT_ASSIGN_OR_RETURN(nodes.nan_is_yes, node.Ints("nodes_missing_value_tracks_true", {}));
   if (nodes.nan_is_yes.empty()) nodes.nan_is_yes.resize(nodes.trees.size(), 0);
-  INGOT_ASSIGN_OR_RETURN(nodes.values, FloatsOf(node, "nodes_values"));
+  INGOT_ASSIGN_OR_RETURN(nodes.values, DoublesOf(node, "nodes_values", dtype));
   const OnnxAttribute* modes = node.FindAttr("nodes_modes");
   const auto* names = modes != nullptr ? std::get_if<std::vector<std::string>>(&modes->value) : nullptr;
   if (names == nullptr) return node.Invalid("attribute \"nodes_modes\": expected strings");
@@ -151,9 +154,16 @@ Status AddRoots(const NodeImporter& node, const NodeAttributes& nodes, const std
   return Status();
 }
 
+// The dtype that trees compute in: float64 for features of float64, float32 for all others.
+Result<DataType> DTypeOfTrees(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  return *type->dtype == DataType::Float(64) ? DataType::Float(64) : DataType::Float(32);
+}
+
 Result<Forest> ReadForest(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(const NodeAttributes nodes, ReadNodes(node));
   Forest forest;
+  INGOT_ASSIGN_OR_RETURN(forest.dtype, DTypeOfTrees(node));
+  INGOT_ASSIGN_OR_RETURN(const NodeAttributes nodes, ReadNodes(node, forest.dtype));
   std::map<std::pair<int64_t, int64_t>, int32_t> by_id;
   std::vector<int32_t> places;
   for (size_t i = 0; i < nodes.trees.size(); ++i) {
@@ -194,7 +204,7 @@ Result<Forest> ReadForest(const NodeImporter& node) {
 
 // The weights of leaves, as the attributes with this prefix ("class" or "target") say them.
 struct LeafWeights {
-  std::vector<float> values;  // [leaves, width]
+  std::vector<double> values;  // [leaves, width]
   std::vector<bool> is_given;
   std::set<int64_t> ids;
   bool is_positive = true;  // all of them
@@ -205,7 +215,7 @@ Result<LeafWeights> ReadLeafWeights(const NodeImporter& node, const Forest& fore
   const auto count = static_cast<int64_t>(trees.size());
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> nodes, node.Ints(prefix + "_nodeids", {}, count));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, node.Ints(prefix + "_ids", {}, count));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<float> given, FloatsOf(node, prefix + "_weights"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> given, DoublesOf(node, prefix + "_weights", forest.dtype));
   INGOT_RETURN_IF_ERROR(CheckLength(node, prefix + "_weights", given.size(), trees.size()));
   LeafWeights weights;
   const size_t size = forest.leaves.size() * static_cast<size_t>(width);
@@ -234,34 +244,31 @@ Result<Expr> LeavesOf(const NodeImporter& node, const Expr& x, const Forest& for
   const DataType index = DataType::Int(32);
   const auto nodes = static_cast<int64_t>(forest.features.size());
   return node.Bind("tree_leaves",
-                   {x, ConstantOf(index, {nodes}, forest.features), FloatConstant(forest.thresholds, {nodes}),
+                   {x, ConstantOf(index, {nodes}, forest.features),
+                    NumberConstant(forest.dtype, forest.thresholds, {nodes}),
                     ConstantOf(index, {nodes, 3}, forest.children),
                     ConstantOf(index, {static_cast<int64_t>(forest.roots.size())}, forest.roots)},
                    {{"depth", forest.depth}});
 }
 
 // Joins the weights [n, trees, width] of the leaves that rows reach.
-Result<Expr> Joined(const NodeImporter& node, const Expr& leaves, const std::vector<float>& weights, int64_t width,
-                    const char* row) {
-  const Expr table = FloatConstant(weights, {static_cast<int64_t>(weights.size()) / width, width});
+Result<Expr> Joined(const NodeImporter& node, const Forest& forest, const Expr& leaves,
+                    const std::vector<double>& weights, int64_t width, const char* row) {
+  const Expr table = NumberConstant(forest.dtype, weights, {std::ssize(weights) / width, width});
   INGOT_ASSIGN_OR_RETURN(const Expr reached, node.Bind("take", {table, leaves}, {{"axis", int64_t{0}}}));
   return node.Bind(row, {reached}, {{"axis", AttrValue::Ints({1})}});
 }
 
-Result<Expr> WithBase(const NodeImporter& node, Expr scores, const std::vector<float>& base) {
+Result<Expr> WithBase(const NodeImporter& node, Expr scores, const std::vector<double>& base) {
   if (base.empty()) return scores;
-  return node.Bind("add", {std::move(scores), FloatConstant(base, {static_cast<int64_t>(base.size())})});
+  const DataType dtype = DTypeOf(scores);
+  return node.Bind("add", {std::move(scores), NumberConstant(dtype, base, {std::ssize(base)})});
 }
 
-// Float64 thresholds and weights are not supported: inputs are float32 here. Where only run time knows the number of
-// features, the ones that nodes read are cut out, and that there are as many is checked there.
+// The features. Where only run time knows their number, the ones that nodes read are cut out, and that there are as
+// many is checked there.
 Result<Expr> InputOfTrees(const NodeImporter& node, const Forest& forest) {
-  for (const OnnxAttribute& attribute : node.node().attributes) {
-    if (attribute.name.ends_with("_as_tensor")) return node.Unsupported("the attribute \"" + attribute.name + "\"");
-  }
-  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
-  if (*type->dtype == DataType::Float(64)) return node.Unsupported("features of float64");
-  INGOT_ASSIGN_OR_RETURN(Expr x, Rows(node, 0));
+  INGOT_ASSIGN_OR_RETURN(Expr x, Rows(node, 0, forest.dtype));
   const std::optional<int64_t> known = ir::AsConstInt(DimsOf(x)[1]);
   if (known && *known < forest.columns) {
     return node.Invalid("a node reads the feature " + std::to_string(forest.columns - 1) + " of " +
@@ -284,11 +291,11 @@ Result<Expr> Aggregated(const NodeImporter& node, const Expr& x, const Forest& f
     return node.Unsupported("aggregate_function \"" + aggregate + "\" of leaves without a weight for each target");
   }
   if (aggregate == "AVERAGE") {
-    for (float& weight : weights.values) weight /= static_cast<float>(forest.roots.size());
+    for (double& weight : weights.values) weight /= static_cast<double>(forest.roots.size());
   }
   INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
   const char* row = aggregate == "MIN" ? "min" : aggregate == "MAX" ? "max" : "sum";
-  return Joined(node, leaves, weights.values, targets, row);
+  return Joined(node, forest, leaves, weights.values, targets, row);
 }
 
 Outputs TreeEnsembleRegressor(const NodeImporter& node) {
@@ -298,42 +305,25 @@ Outputs TreeEnsembleRegressor(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
   INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
   INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "target", targets));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> base, DoublesOf(node, "base_values", forest.dtype));
   if (!base.empty()) {
     INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), static_cast<size_t>(targets)));
   }
   INGOT_ASSIGN_OR_RETURN(Expr scores, Aggregated(node, x, forest, std::move(weights), targets, aggregate));
   INGOT_ASSIGN_OR_RETURN(scores, WithBase(node, std::move(scores), base));
+  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, std::move(scores), DataType::Float(32)));
   return One(PostTransform(node, std::move(scores)));
 }
 
 // ---- TreeEnsemble of ai.onnx.ml 5: children and roots are places in lists of branches and of leaves
 
-// Returns a tensor of rank 1 in this dtype; none if it is left out.
-template <typename T>
-Result<std::vector<T>> VectorOf(const NodeImporter& node, const std::string& name, DataType dtype) {
-  const OnnxAttribute* attribute = node.FindAttr(name);
-  if (attribute == nullptr) return std::vector<T>();
-  const auto* data = std::get_if<ConstantDataPtr>(&attribute->value);
-  if (data == nullptr || (*data)->dims().size() != 1) {
-    return node.Invalid("attribute \"" + name + "\": expected a tensor of rank 1");
-  }
-  if ((*data)->dtype() != dtype) {
-    return node.Unsupported("the attribute \"" + name + "\" of " + (*data)->dtype().ToString());
-  }
-  const std::span<const std::byte> bytes = (*data)->bytes();
-  std::vector<T> values(bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-  return values;
-}
-
 // Attributes of branches, and of leaves, one element for each.
 struct EnsembleAttributes {
   std::vector<int64_t> roots, features, yes, no, yes_is_leaf, no_is_leaf, nan_is_yes, targets;
-  std::vector<float> splits, weights, members;
+  std::vector<double> splits, weights, members;
   std::vector<uint8_t> modes;
 };
-Result<EnsembleAttributes> ReadEnsemble(const NodeImporter& node) {
+Result<EnsembleAttributes> ReadEnsemble(const NodeImporter& node, DataType dtype) {
   EnsembleAttributes a;
   INGOT_ASSIGN_OR_RETURN(a.features, node.Ints("nodes_featureids", {}));
   INGOT_ASSIGN_OR_RETURN(a.targets, node.Ints("leaf_targetids", {}));
@@ -346,10 +336,10 @@ Result<EnsembleAttributes> ReadEnsemble(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(a.no_is_leaf, node.Ints("nodes_falseleafs", {}, count));
   INGOT_ASSIGN_OR_RETURN(a.nan_is_yes, node.Ints("nodes_missing_value_tracks_true", {}));
   if (a.nan_is_yes.empty()) a.nan_is_yes.resize(a.features.size(), 0);
-  INGOT_ASSIGN_OR_RETURN(a.splits, VectorOf<float>(node, "nodes_splits", DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(a.splits, TensorNumbers(node, "nodes_splits", dtype));
   INGOT_ASSIGN_OR_RETURN(a.modes, VectorOf<uint8_t>(node, "nodes_modes", DataType::UInt(8)));
-  INGOT_ASSIGN_OR_RETURN(a.weights, VectorOf<float>(node, "leaf_weights", DataType::Float(32)));
-  INGOT_ASSIGN_OR_RETURN(a.members, VectorOf<float>(node, "membership_values", DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(a.weights, TensorNumbers(node, "leaf_weights", dtype));
+  INGOT_ASSIGN_OR_RETURN(a.members, TensorNumbers(node, "membership_values", dtype));
   INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_splits", a.splits.size(), a.features.size()));
   INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_modes", a.modes.size(), a.features.size()));
   INGOT_RETURN_IF_ERROR(CheckLength(node, "nodes_missing_value_tracks_true", a.nan_is_yes.size(), a.features.size()));
@@ -367,8 +357,8 @@ Result<int32_t> ChildAt(const NodeImporter& node, const EnsembleAttributes& a, i
 }
 
 // Makes the node ask for one member after the other; NaN goes as the first one says.
-void SetMembers(Forest& forest, int32_t at, std::span<const float> members, int32_t yes, int32_t no, bool nan_is_yes) {
-  if (members.empty()) forest.Set(at, std::numeric_limits<float>::quiet_NaN(), yes, no, nan_is_yes);
+void SetMembers(Forest& forest, int32_t at, std::span<const double> members, int32_t yes, int32_t no, bool nan_is_yes) {
+  if (members.empty()) forest.Set(at, std::numeric_limits<double>::quiet_NaN(), yes, no, nan_is_yes);
   for (size_t i = 0; i < members.size(); ++i) {
     const int64_t feature = forest.features[static_cast<size_t>(at)];
     const int32_t next = i + 1 < members.size() ? forest.Add(feature, 0, no, no, false) : no;
@@ -377,11 +367,12 @@ void SetMembers(Forest& forest, int32_t at, std::span<const float> members, int3
   }
 }
 
-Result<Forest> ForestOf(const NodeImporter& node, const EnsembleAttributes& a) {
+Result<Forest> ForestOf(const NodeImporter& node, DataType dtype, const EnsembleAttributes& a) {
   static constexpr const char* kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                            "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
   constexpr uint8_t kMember = std::size(kModes);
   Forest forest;
+  forest.dtype = dtype;
   for (const int64_t feature : a.features) {
     if (feature < 0 || feature > std::numeric_limits<int32_t>::max()) {
       return node.Invalid("a node reads the feature " + std::to_string(feature));
@@ -401,7 +392,7 @@ Result<Forest> ForestOf(const NodeImporter& node, const EnsembleAttributes& a) {
       continue;
     }
     if (member == a.members.end()) return node.Invalid("membership_values: expected a list for each node of members");
-    const auto end = std::find_if(member, a.members.end(), [](float v) { return std::isnan(v); });
+    const auto end = std::find_if(member, a.members.end(), [](double v) { return std::isnan(v); });
     SetMembers(forest, at, {member, end}, yes, no, nan_is_yes);
     member = end == a.members.end() ? end : end + 1;
   }
@@ -423,8 +414,9 @@ Outputs TreeEnsemble(const NodeImporter& node) {
   if (aggregate < 0 || aggregate >= std::ssize(kAggregates) || post < 0 || post >= std::ssize(kPosts)) {
     return node.Invalid("aggregate_function or post_transform is out of range");
   }
-  INGOT_ASSIGN_OR_RETURN(const EnsembleAttributes a, ReadEnsemble(node));
-  INGOT_ASSIGN_OR_RETURN(const Forest forest, ForestOf(node, a));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DTypeOfTrees(node));
+  INGOT_ASSIGN_OR_RETURN(const EnsembleAttributes a, ReadEnsemble(node, dtype));
+  INGOT_ASSIGN_OR_RETURN(const Forest forest, ForestOf(node, dtype, a));
   INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
   LeafWeights weights;
   weights.values.resize(a.targets.size() * static_cast<size_t>(targets), 0);
@@ -450,13 +442,13 @@ Outputs OneScore(const NodeImporter& node, const Expr& score, bool is_positive, 
   if (name != "NONE" && name != "LOGISTIC") {
     return node.Unsupported("post_transform \"" + name + "\" of one score for two classes");
   }
-  INGOT_ASSIGN_OR_RETURN(const Expr limit, node.Scalar(is_positive ? 0.5 : 0, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr limit, node.Scalar(is_positive ? 0.5 : 0, DTypeOf(score)));
   INGOT_ASSIGN_OR_RETURN(Expr is_second, node.Bind("greater", {score, limit}));
   INGOT_ASSIGN_OR_RETURN(is_second, node.Bind("astype", {is_second}, {{"dtype", DataType::Int(64)}}));
   INGOT_ASSIGN_OR_RETURN(is_second, node.Bind("reshape", {is_second, ShapeOf({DimsOf(score)[0]})}));
   INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, is_second));
-  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Float(32)));
-  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DTypeOf(score)));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, DTypeOf(score)));
   Expr first;
   if (is_second_given) {
     INGOT_ASSIGN_OR_RETURN(first, node.Bind("multiply", {score, zero}));
@@ -464,6 +456,7 @@ Outputs OneScore(const NodeImporter& node, const Expr& score, bool is_positive, 
     INGOT_ASSIGN_OR_RETURN(first, node.Bind("subtract", {is_positive && name == "NONE" ? one : zero, score}));
   }
   INGOT_ASSIGN_OR_RETURN(Expr scores, Beside(node, first, score));
+  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, std::move(scores), DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));
   return std::vector<Expr>{label, scores};
 }
@@ -476,25 +469,26 @@ Outputs TreeEnsembleClassifier(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));
   INGOT_ASSIGN_OR_RETURN(const Expr x, InputOfTrees(node, forest));
   INGOT_ASSIGN_OR_RETURN(LeafWeights weights, ReadLeafWeights(node, forest, "class", classes));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<float> base, FloatsOf(node, "base_values"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> base, DoublesOf(node, "base_values", forest.dtype));
   INGOT_ASSIGN_OR_RETURN(const Expr leaves, LeavesOf(node, x, forest));
   if (classes == 2 && weights.ids.size() == 1) {
     const auto known = static_cast<size_t>(*weights.ids.begin());
-    std::vector<float> own;
+    std::vector<double> own;
     for (size_t i = known; i < weights.values.size(); i += 2) own.push_back(weights.values[i]);
     if (known != 0 && !base.empty()) return node.Unsupported("base_values beside weights of the second class alone");
     if (base.size() > 1) return node.Unsupported("two base_values for one score");
-    INGOT_ASSIGN_OR_RETURN(Expr score, Joined(node, leaves, own, 1, "sum"));
+    INGOT_ASSIGN_OR_RETURN(Expr score, Joined(node, forest, leaves, own, 1, "sum"));
     INGOT_ASSIGN_OR_RETURN(score, WithBase(node, std::move(score), base));
     return OneScore(node, score, weights.is_positive, known == 1, labels);
   }
   if (!base.empty()) {
     INGOT_RETURN_IF_ERROR(CheckLength(node, "base_values", base.size(), labels.size()));
   }
-  INGOT_ASSIGN_OR_RETURN(Expr scores, Joined(node, leaves, weights.values, classes, "sum"));
+  INGOT_ASSIGN_OR_RETURN(Expr scores, Joined(node, forest, leaves, weights.values, classes, "sum"));
   INGOT_ASSIGN_OR_RETURN(scores, WithBase(node, std::move(scores), base));
   INGOT_ASSIGN_OR_RETURN(const Expr best, BestClass(node, scores));
   INGOT_ASSIGN_OR_RETURN(const Expr label, LabelsOf(node, labels, best));
+  INGOT_ASSIGN_OR_RETURN(scores, CastTo(node, std::move(scores), DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(scores, PostTransform(node, std::move(scores)));
   return std::vector<Expr>{label, scores};
 }

@@ -387,12 +387,13 @@ void TreeCases(CaseBuilder& b) {
   const auto add = [&](const std::string& label, const ReferenceTensor& data, const ReferenceTensor& roots,
                        int64_t depth) {
     b.Add("tree_leaves", label,
-          {data, Of(kI32, {4}, {1, 0, 9, -3}), Of(kF32, {4}, {0.5, -1, 2, kNan}),
+          {data, Of(kI32, {4}, {1, 0, 9, -3}), Of(data.dtype, {4}, {0.5, -1, 2, kNan}),
            Of(kI32, {4, 3}, {1, 2, -1, -1, -2, -2, 3, -3, 9, -4, -5, 0}), roots},
           {{"depth", depth}});
   };
   const ReferenceTensor rows = Of(kF32, {6, 2}, {0, 0.5, -2, 0.25, 1, kInf, kNan, kNan, -kInf, 1, -1, kNan});
   add("float32", rows, Of(kI32, {3}, {0, 1, -4}), 3);
+  add("float64", Of(kF64, {2, 2}, {-1 + 1e-12, 0.5 + 1e-12, -1 - 1e-12, 0.5}), Of(kI32, {3}, {0, 1, -4}), 3);
   add("cut", rows, Of(kI32, {2}, {0, 17}), 1);  // walks that end before a leaf, a root that does not exist
   add("no_walk", rows, Of(kI32, {1}, {-2}), 0);
   add("empty", Data(kF32, {0, 2}), Of(kI32, {3}, {0, 1, 2}), 3);
