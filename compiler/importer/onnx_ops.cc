@@ -23,6 +23,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     DynamicShapeOnnxOps,   //
     EinsumOnnxOps,         //
     ElementwiseOnnxOps,    //
+    FormOnnxOps,           //
     FusedOnnxOps,          //
     HeadsOnnxOps,          //
     IndexingOnnxOps,       //

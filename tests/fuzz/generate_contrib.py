@@ -5,7 +5,7 @@ from generate_quantised import SCALES, convolved, quantised, scale_and_zero
 from graph import Skip
 from oracle import MICROSOFT
 from registry import generates
-from tensors import F32, I32, I64, I8, U8
+from tensors import BOOL, F32, F64, I16, I32, I64, I8, U16, U8
 
 MS = MICROSOFT + "."
 
@@ -114,6 +114,83 @@ def qlinear_concat(g):
     g.emit(MS + "QLinearConcat", [y_scale, y_zero, *sum(parts, [])], axis=g.choice([1, -1]))
 
 
+@microsoft("QLinearConv", "NhwcMaxPool", weight=2)
+def channels_last(g):
+    """What ONNX Runtime's optimiser makes of quantised pictures."""
+    dtype = g.choice([U8, I8])
+    x, w, attributes = convolved(g, dtype, I8)
+    n, c, h, s = [d if isinstance(d, int) else name for d, name in zip(x.dims(), ("N", None, None, "S"))]
+    last = g.choice([None, 0, 1])
+    if last or g.coin(0.3):
+        x = quantised(g, [n, h, s, c], dtype)
+        if g.coin(0.3) or not last:
+            del attributes["group"]
+            attributes["kernel_shape"] = w.dims()[2:]
+            if 1 in w.dims()[2:]:
+                attributes["pads"] = None
+            if x.shortest(2) < 3:  # (Windows longer than the data: disputes.py.)
+                raise Skip
+            return g.emit(MS + "NhwcMaxPool", [x], ceil_mode=g.choice([None, 0, 1]), **attributes)
+    x_scale, x_zero = scale_and_zero(g, dtype)
+    w_scale = g.constant(g.rng.choice(SCALES, g.choice([[], [4]])), F32)
+    w_zero = g.constant(np.zeros(w_scale.arrays[0].shape), I8)
+    y = [g.scalar(g.choice([1.0, 2.0, 4.0])), g.scalar(g.choice([0, 5]), dtype)]
+    bias = g.constant(g.rng.integers(-20, 20, [4]), I32) if g.coin() else None
+    return g.emit(MS + "QLinearConv", [x, x_scale, x_zero, w, w_scale, w_zero, *y, bias], channels_last=last,
+                  **attributes)
+
+
+@microsoft("QLinearWhere")
+def qlinear_where(g):
+    dtype = g.choice([U8, I8])
+    dims = g.choice([["N", 4], [2, "S"], [6]])
+    condition = g.add_input(dims, BOOL, True, 0, 1)
+    x, y = operand(g, dims, dtype), operand(g, dims[-1:] if g.coin(0.3) else dims, dtype)
+    if x[2] is None or y[2] is None:
+        raise Skip
+    g.emit(MS + "QLinearWhere", [condition, *x, *y, g.scalar(g.choice([1.0, 0.5])), g.scalar(g.choice([0, 5]), dtype)])
+
+
+@microsoft("QuantizeLinear", "DequantizeLinear", weight=2)
+def sixteen_bits(g):
+    """What the quantiser writes where the opset lacks 16 bits."""
+    v = g.pick((F32,), rank=(1, 2, 3), test=lambda v: v.exact and v.finite)
+    dtype = g.choice([U8, I8, U16, I16])
+    axis = g.integer(0, len(v.dims()) - 1)
+    width = v.dims()[axis] if g.coin(0.4) and isinstance(v.dims()[axis], int) and v.dims()[axis] > 0 else None
+    scale = g.constant(g.rng.choice(SCALES, [] if width is None else [width]), F32)
+    zero = g.constant(g.rng.integers(0, 4, scale.arrays[0].shape), dtype)
+    along = {} if width is None else {"axis": axis}
+    q = g.emit(MS + "QuantizeLinear", [v, scale, zero], **along)
+    g.emit(MS + "DequantizeLinear", [q, scale, zero], **along)
+
+
+# ---- other names of ONNX's own operators
+
+@microsoft("Trilu", "GatherND", "GridSample")
+def other_names(g):
+    kind = g.integer(0, 2)
+    if kind == 0:
+        k = g.constant(np.array(g.integer(-2, 2)), I64) if g.coin() else None
+        return g.emit(MS + "Trilu", [g.pick((F32,), rank=(2, 3)), k], upper=g.choice([None, 0, 1]))
+    if kind == 1:
+        v = g.add_input(["N", 5], F32, False)
+        return g.emit(MS + "GatherND", [g.emit("Transpose", [v]), g.constant(g.rng.integers(0, 5, [3, 1]), I64)])
+    picture = g.add_input(["N", 2, 5, 4], F32, False, wild=False)
+    grid = g.add_input(["N", 3, 2, 2], F32, True, -4, 4, wild=False)
+    return g.emit(MS + "GridSample", [picture, grid], mode=g.choice([None, "bilinear", "nearest"]),
+                  padding_mode=g.choice([None, "zeros", "border"]), align_corners=g.choice([None, 0, 1]))
+
+
+@microsoft("CDist")
+def distances(g):
+    k, dtype = g.choice([1, 3, 8]), g.choice([F32, F64])
+    a, b = g.add_input(["N", k], dtype, True, -4, 4, wild=False), g.constant(g.rng.integers(-4, 5, [5, k]), dtype)
+    if not a.full:
+        raise Skip
+    g.emit(MS + "CDist", [a, b], metric=g.choice(["euclidean", "sqeuclidean"]))
+
+
 @microsoft("QLinearAveragePool", "QLinearGlobalAveragePool", weight=2)
 def qlinear_pool(g):
     dtype, last = g.choice([U8, I8]), g.choice([None, 0, 1])
@@ -174,7 +251,7 @@ def gelus(g):
     g.emit(MS + op, [v, *bias], alpha=g.choice([None, 1.5]) if op == "QuickGelu" else None)
 
 
-@microsoft("FusedMatMul", weight=2)
+@microsoft("FusedMatMul", "TransposeMatMul", weight=2)
 def fused_matmul(g):
     k, n = g.choice([3, 8]), g.choice([1, 4, 16])
     flags = {name: g.choice([None, 0, 1]) for name in ("transA", "transB", "transBatchA", "transBatchB")}
@@ -184,7 +261,9 @@ def fused_matmul(g):
     else:
         a = laid([2, 3, 5, k], flags["transA"], flags["transBatchA"])
         b = laid([2, 3, k, n], flags["transB"], flags["transBatchB"])
-    g.emit(MS + "FusedMatMul", [g.add_input(a, F32), g.add_input(b, F32)], alpha=g.choice([None, 0.5, 1.0]), **flags)
+    is_older = flags["transBatchA"] is None and flags["transBatchB"] is None and g.coin()
+    g.emit(MS + ("TransposeMatMul" if is_older else "FusedMatMul"), [g.add_input(a, F32), g.add_input(b, F32)],
+           alpha=g.choice([None, 0.5, 1.0]), **flags)
 
 
 def laid(dims, swaps, batches):
@@ -272,6 +351,24 @@ def embed_normalization(g):
             g.weight([h], whole=False, scale=1), g.weight([h], whole=False, scale=1), mask, places],
            epsilon=g.choice([None, 1e-5]), mask_index_type=g.choice([None, 1]) if counts else None,
            **outputs)
+
+
+@microsoft("QEmbedLayerNormalization")
+def quantised_embedding(g):
+    h, rows, dtype = g.choice([4, 8]), 20, U8
+    ids = g.add_input(["N", g.choice(["S", 4])], I32, True, 0, 9)
+    def like(high):
+        return g.keep(type(ids)(g.fresh("x"), [g.rng.integers(0, high, a.shape).astype(np.int32) for a in ids.arrays],
+                                g.zeros(), "input"))
+    segments = like(2) if g.coin(0.6) else None
+    tables = [g.constant(g.rng.integers(0, 256, dims), dtype) for dims in ([rows, h], [rows, h], [2, h], [h], [h])]
+    scales = [g.scalar(g.choice([0.25, 0.5])) for _ in tables]
+    zeros = [g.scalar(g.integer(100, 140), dtype) for _ in tables]
+    if segments is None:
+        tables[2] = scales[2] = zeros[2] = None
+    mask = like(2) if g.coin() else None
+    g.emit(MS + "QEmbedLayerNormalization", [ids, segments, *tables, mask, *scales, *zeros], 2,
+           epsilon=g.choice([None, 1e-5]))
 
 
 # ---- attention

@@ -210,21 +210,31 @@ Outputs SkipNormalization(const NodeImporter& node) {
 
 // Inputs: the ids of words and segments, the embeddings of words, positions and segments, gamma, beta, a mask, and the
 // positions. Outputs: the normalised sum of embeddings, how many words of each sentence count, and the sum itself.
+// Tables and factors of the quantised form are bytes: their scales are the inputs 8 on, their zero points 13 on.
+template <bool is_quantised>
 Outputs EmbedLayerNormalization(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"epsilon", "mask_index_type"}));
   const DataType int32 = DataType::Int(32);
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> ids, StaticRankDims(node, 0));
   if (ids.size() != 2) return node.Invalid("expected ids of rank 2, got " + std::to_string(ids.size()));
   if (node.HasInput(1) != node.HasInput(4)) return node.Invalid("segments and their embedding go together");
+  constexpr size_t kFirstTable = 2, kPositions = 8, kFirstScale = 8, kFirstZero = 13;
+  const auto as_floats = [&](size_t table, const Expr& x) -> Result<Expr> {
+    if (!is_quantised) return x;
+    INGOT_ASSIGN_OR_RETURN(const Expr scale, node.Input(table - kFirstTable + kFirstScale));
+    INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Input(table - kFirstTable + kFirstZero));
+    return Apply(node, "DequantizeLinear", {x, scale, zero});
+  };
   const auto taken = [&](size_t table, const Expr& places) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(const Expr rows, node.Input(table));
-    return node.Bind("take", {rows, places}, {{"axis", int64_t{0}}});
+    INGOT_ASSIGN_OR_RETURN(const Expr reached, node.Bind("take", {rows, places}, {{"axis", int64_t{0}}}));
+    return as_floats(table, reached);
   };
   INGOT_ASSIGN_OR_RETURN(const Expr words, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(Expr sum, taken(2, words));
   Expr positions;
-  if (node.HasInput(8)) {
-    INGOT_ASSIGN_OR_RETURN(positions, node.Input(8));
+  if (!is_quantised && node.HasInput(kPositions)) {
+    INGOT_ASSIGN_OR_RETURN(positions, node.Input(kPositions));
   } else {
     const Expr first = ir::Make<ir::PrimValueNode>(ir::Int64(0)), step = ir::Make<ir::PrimValueNode>(ir::Int64(1));
     INGOT_ASSIGN_OR_RETURN(positions, node.Bind("arange", {first, ir::Make<ir::PrimValueNode>(ids[1]), step},
@@ -238,8 +248,10 @@ Outputs EmbedLayerNormalization(const NodeImporter& node) {
     INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, segment}));
   }
   INGOT_ASSIGN_OR_RETURN(const double epsilon, node.Float("epsilon", 1e-12f));
-  INGOT_ASSIGN_OR_RETURN(const Expr gamma, node.Input(5));
-  INGOT_ASSIGN_OR_RETURN(const Expr beta, node.Input(6));
+  INGOT_ASSIGN_OR_RETURN(Expr gamma, node.Input(5));
+  INGOT_ASSIGN_OR_RETURN(gamma, as_floats(5, gamma));
+  INGOT_ASSIGN_OR_RETURN(Expr beta, node.Input(6));
+  INGOT_ASSIGN_OR_RETURN(beta, as_floats(6, beta));
   INGOT_ASSIGN_OR_RETURN(
       const Expr y, Apply(node, "LayerNormalization", {sum, gamma, beta},
                           {AttributeOf("epsilon", static_cast<float>(epsilon)), AttributeOf("axis", int64_t{-1})}));
@@ -251,23 +263,26 @@ Outputs EmbedLayerNormalization(const NodeImporter& node) {
   } else {
     INGOT_ASSIGN_OR_RETURN(counts, node.Bind("zeros", {ShapeOf({ids[0]})}, {{"dtype", int32}}));
   }
+  if (is_quantised) return std::vector<Expr>{y, counts};
   return std::vector<Expr>{y, counts, sum};
 }
 
 constexpr OnnxOpRow kFusedRows[] = {
     {"BiasGelu", nullptr, GeluOfSum<false>, kMicrosoft},
-    {"EmbedLayerNormalization", nullptr, EmbedLayerNormalization, kMicrosoft},
+    {"EmbedLayerNormalization", nullptr, EmbedLayerNormalization<false>, kMicrosoft},
     {"FastGelu", nullptr, GeluOfSum<true>, kMicrosoft},
     {"FusedConv", nullptr, FusedConv, kMicrosoft},
     {"FusedGemm", nullptr, FusedGemm, kMicrosoft},
     {"FusedMatMul", nullptr, FusedMatMul, kMicrosoft},
     {"Gelu", nullptr, GeluOfSum<false>, kMicrosoft},
     {"NhwcConv", nullptr, NhwcConv, kMicrosoft},
+    {"QEmbedLayerNormalization", nullptr, EmbedLayerNormalization<true>, kMicrosoft},
     {"QuickGelu", nullptr, QuickGelu, kMicrosoft},
     // ONNX Runtime writes it in ONNX's own domain, which lacks it.
     {"SimplifiedLayerNormalization", nullptr, SimplifiedLayerNormalization},
     {"SkipLayerNormalization", nullptr, SkipNormalization<false>, kMicrosoft},
     {"SkipSimplifiedLayerNormalization", nullptr, SkipNormalization<true>, kMicrosoft},
+    {"TransposeMatMul", nullptr, FusedMatMul, kMicrosoft},  // its older name
 };
 
 }  // namespace

@@ -207,6 +207,47 @@ Outputs QLinearPool(const NodeImporter& node) {
 constexpr char kQLinearAverage[] = "AveragePool";
 constexpr char kQLinearGlobal[] = "GlobalAveragePool";
 
+// A convolution of quantised numbers whose channels may come last; inputs and weights are those of QLinearConv.
+Outputs QLinearConv(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(
+      node, {"auto_pad", "channels_last", "dilations", "group", "kernel_shape", "pads", "strides"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
+  std::vector<Expr> in;
+  for (size_t i = 0; i < 9; ++i) {
+    INGOT_ASSIGN_OR_RETURN(Expr input, InputOrNull(node, i));
+    in.push_back(std::move(input));
+  }
+  if (channels_last != 0) {
+    INGOT_ASSIGN_OR_RETURN(in[0], MoveChannels(node, in[0], true));
+  }
+  INGOT_ASSIGN_OR_RETURN(
+      const Expr y, Apply(node, "QLinearConv", in,
+                          Copied(node, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"})));
+  return One(channels_last != 0 ? MoveChannels(node, y, false) : y);
+}
+
+// The greatest of each window of a picture whose channels come last.
+Outputs NhwcMaxPool(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(
+      CheckAttributes(node, {"auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"}));
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, 0).status());
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(x, MoveChannels(node, x, true));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Apply(node, "MaxPool", {x}, node.node().attributes));
+  return One(MoveChannels(node, y, false));
+}
+
+// Inputs: the condition, each choice with its scale and zero point, and those of the result.
+Outputs QLinearWhere(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(node, {}));
+  INGOT_ASSIGN_OR_RETURN(const Expr condition, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const Expr x, Dequantised(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const Expr y, Dequantised(node, 4));
+  INGOT_ASSIGN_OR_RETURN(const Expr z, Apply(node, "Where", {condition, x, y}));
+  return Quantised(node, z, 7, 1);
+}
+
 // ---- LSTM
 
 // Returns weights [directions, rows, 4 * hidden] as floats [directions, 4 * hidden, rows]: one scale and zero point per
@@ -258,15 +299,18 @@ constexpr OnnxOpRow kQLinearRows[] = {
     {"DynamicQuantizeLSTM", nullptr, DynamicQuantizeLstm, kMicrosoft},
     {"DynamicQuantizeMatMul", nullptr, DynamicQuantizeMatMul, kMicrosoft},
     {"MatMulIntegerToFloat", nullptr, MatMulIntegerToFloat, kMicrosoft},
+    {"NhwcMaxPool", nullptr, NhwcMaxPool, kMicrosoft},
     {"QGemm", nullptr, QGemm, kMicrosoft},
     {"QLinearAdd", nullptr, QLinearBinary<kQLinearAdd>, kMicrosoft},
     {"QLinearAveragePool", nullptr, QLinearPool<kQLinearAverage, true>, kMicrosoft},
     {"QLinearConcat", nullptr, QLinearConcat, kMicrosoft},
+    {"QLinearConv", nullptr, QLinearConv, kMicrosoft},
     {"QLinearGlobalAveragePool", nullptr, QLinearPool<kQLinearGlobal, false>, kMicrosoft},
     {"QLinearLeakyRelu", nullptr, QLinearLeakyRelu, kMicrosoft},
     {"QLinearMul", nullptr, QLinearBinary<kQLinearMul>, kMicrosoft},
     {"QLinearSigmoid", nullptr, QLinearSigmoid, kMicrosoft},
     {"QLinearSoftmax", nullptr, QLinearSoftmax, kMicrosoft},
+    {"QLinearWhere", nullptr, QLinearWhere, kMicrosoft},
 };
 
 }  // namespace

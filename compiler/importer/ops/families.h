@@ -21,6 +21,7 @@ std::span<const OnnxOpRow> DeformableOnnxOps();
 std::span<const OnnxOpRow> DynamicShapeOnnxOps();
 std::span<const OnnxOpRow> EinsumOnnxOps();
 std::span<const OnnxOpRow> ElementwiseOnnxOps();
+std::span<const OnnxOpRow> FormOnnxOps();
 std::span<const OnnxOpRow> FusedOnnxOps();
 std::span<const OnnxOpRow> HeadsOnnxOps();
 std::span<const OnnxOpRow> IndexingOnnxOps();
