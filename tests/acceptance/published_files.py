@@ -230,13 +230,67 @@ def loop_with_a_placeholder():
                 constants={"zero": np.float32(0)}, outputs={"y": None, "r": None})
 
 
+def turned(x, y, perm):
+    return node("Transpose", [x], [y], perm=perm)
+
+
+def convolutions_of_channels_that_come_last():
+    """tf2onnx: each layer between transposes, of which an optimiser left some; the bias and PRelu lie along the last
+    axis."""
+    nodes = [turned("x", "a", [0, 3, 1, 2]), node("Conv", ["a", "w"], ["b"], auto_pad="SAME_UPPER", strides=[2, 2]),
+             turned("b", "c", [0, 2, 3, 1]), node("Add", ["c", "bias"], ["d"]), node("PRelu", ["d", "slope"], ["e"]),
+             turned("e", "f", [0, 3, 1, 2]), node("MaxPool", ["f"], ["g"], kernel_shape=[2, 2], auto_pad="SAME_LOWER"),
+             turned("g", "h", [0, 2, 3, 1]), node("Mul", ["h", "scale"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["unk__1", "unk__2", "unk__3", 3])},
+                 [{"x": normal(1, 8, 9, 3)}, {"x": normal(2, 5, 4, 3)}],
+                 {"w": normal(4, 3, 3, 3), "bias": normal(4), "slope": normal(1, 1, 4), "scale": normal(1, 1, 1, 4)})
+
+
+def sizes_that_floats_compute():
+    """tf2onnx: half a picture's size by floats, cast back, and the flattened rest by a product of lengths."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Slice", ["s", "one", "three"], ["hw"]),
+             node("Cast", ["hw"], ["f"], to=F32), node("Mul", ["f", "half"], ["g"]), node("Floor", ["g"], ["i"]),
+             node("Cast", ["i"], ["j"], to=I64), node("Slice", ["s", "zero", "one"], ["n"]),
+             node("Concat", ["n", "channels", "j"], ["sizes"], axis=0), turned("x", "t", [0, 3, 1, 2]),
+             node("Resize", ["t", "", "", "sizes"], ["r"], mode="nearest",
+                  coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+             node("ReduceProd", ["j"], ["p"], keepdims=1), node("Concat", ["minus", "p", "channels"], ["to"], axis=0),
+             turned("r", "u", [0, 2, 3, 1]), node("Reshape", ["u", "to"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["n", "h", "w", 2])}, [{"x": normal(1, 8, 10, 2)}, {"x": normal(3, 5, 7, 2)}],
+                 {"one": ints(1), "zero": ints(0), "three": ints(3), "half": np.float32([0.5, 0.5]),
+                  "channels": ints(2), "minus": ints(-1)})
+
+
+def flattened_by_its_own_length():
+    """Keras: Flatten is a Reshape to the batch's length and -1; a dropout layer of inference stays behind."""
+    nodes = [node("Shape", ["x"], ["s"]), node("Cast", ["s"], ["i"], to=TensorProto.INT32),
+             node("Slice", ["i", "zero", "one", "zero"], ["n"]), node("Cast", ["n"], ["m"], to=I64),
+             node("Concat", ["m", "minus"], ["to"], axis=0), node("Reshape", ["x", "to"], ["r"]),
+             node("Dropout", ["r"], ["d"]), node("MatMul", ["d", "w"], ["p"]), node("Add", ["p", "b"], ["y"])]
+    return Habit(nodes, {"x": (F32, ["N", 2, 3])}, [{"x": normal(b, 2, 3)} for b in (1, 4)],
+                 {"zero": ints(0), "one": ints(1), "minus": ints(-1), "w": normal(6, 5), "b": normal(5)})
+
+
+def sixteen_bits_of_an_older_opset():
+    """ONNX Runtime's quantiser writes its own QuantizeLinear where ONNX's lacks the dtype."""
+    pair = lambda x, q, y: [node("QuantizeLinear", [x, "s", "z"], [q], domain="com.microsoft"),
+                            node("DequantizeLinear", [q, "s", "z"], [y], domain="com.microsoft")]
+    habit = Habit([*pair("x", "q", "d"), node("MatMul", ["d", "w"], ["p"]), *pair("p", "r", "y")],
+                  {"x": (F32, ["b", 4])}, [{"x": normal(b, 4)} for b in (1, 3)],
+                  {"s": np.float32(2 ** -8), "z": np.uint16(32768), "w": normal(4, 3)})
+    habit.model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return habit
+
+
 HABITS = [lengths_that_are_not_known, lengths_that_a_mark_stands_for, grid_of_floats_up_to_a_symbol,
           range_of_fractions_up_to_a_symbol, all_elements_in_order, as_many_as_an_input_says, padding_up_to_a_length,
           padding_by_an_input, reflection_by_an_input, edges_by_an_input, wrapping_by_an_input,
           padding_of_some_axes_by_a_value, size_of_an_input, squeeze_of_a_length_that_the_graph_asks_for,
           branches_of_unlike_ranks, branches_of_unlike_lengths, squeeze_of_a_length_that_data_decide,
           results_of_unlike_ranks, squeeze_of_whatever_is_one, squeezes_of_the_same_length,
-          window_longer_than_its_data, loop_that_makes_a_vector_of_a_scalar, loop_with_a_placeholder]
+          window_longer_than_its_data, loop_that_makes_a_vector_of_a_scalar, loop_with_a_placeholder,
+          convolutions_of_channels_that_come_last, sizes_that_floats_compute, flattened_by_its_own_length,
+          sixteen_bits_of_an_older_opset]
 
 
 def tool(bin_dir, name, *arguments):
