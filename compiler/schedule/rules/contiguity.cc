@@ -57,7 +57,7 @@ PrimExpr ElementOf(const Buffer& buffer, const std::vector<PrimExpr>& indices, a
 }  // namespace
 
 Contiguity::Contiguity(const BlockSite& site)
-    : block_(site.block()), in_value_(site.block().iter_vars.size()), used_alone_(site.block().iter_vars.size()) {
+    : block_(site.block()), in_value_(site.block().iter_vars.size()), gathers_(site.block().iter_vars.size()) {
   for (const IterVar& iter : block_.iter_vars) analyzer_.Bind(iter->var, iter->domain);
   const BufferStoreNode& store = StoreOf(site);
   AccessLister lister;
@@ -82,7 +82,7 @@ Contiguity::Contiguity(const BlockSite& site)
   for (size_t i = 0; i < block_.iter_vars.size(); ++i) {
     const PrimVarNode* var = block_.iter_vars[i]->var.get();
     in_value_[i] = std::ranges::find(lister.alone, var) != lister.alone.end();
-    used_alone_[i] = in_value_[i] || std::ranges::find(gathering, var) != gathering.end();
+    gathers_[i] = std::ranges::find(gathering, var) != gathering.end();
   }
 }
 

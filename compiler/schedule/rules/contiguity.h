@@ -26,7 +26,9 @@ class Contiguity {
   const std::vector<LinearAccess>& accesses() const { return accesses_; }
   // Whether something other than the place of an access depends on the variable (a condition, the element's value, an
   // index that is loaded).
-  bool IsUsedAlone(int iter) const { return used_alone_[iter]; }
+  bool IsUsedAlone(int iter) const { return in_value_[iter] || gathers_[iter]; }
+  // Whether an index that is loaded depends on the variable.
+  bool Gathers(int iter) const { return gathers_[iter]; }
   // The innermost variable of the run that is longer than 1, or the last one.
   int Innermost(const std::vector<int>& run) const;
 
@@ -37,7 +39,7 @@ class Contiguity {
   std::vector<LinearAccess> accesses_;
   std::vector<ir::PrimExpr>
       places_;  // elements of the accesses, and of those in their indices, whose value is no place
-  std::vector<bool> in_value_, used_alone_;
+  std::vector<bool> in_value_, gathers_;
 };
 
 // How vectors are cut: the widest elements of the block decide how many lanes a register has, the work on each element

@@ -58,7 +58,8 @@ std::optional<Lanes> MakeLanes(Schedule& s, const BlockName& name, const Target&
   Contiguity contiguity(site);
   const std::vector<int> run = contiguity.Runs(ReduceIters(site)).back();
   const int k = contiguity.Innermost(run);
-  if (contiguity.IsUsedAlone(k)) return std::nullopt;
+  // A value that is computed from the place itself, as that of the best element is, has a vector of places.
+  if (contiguity.Gathers(k) || (contiguity.IsUsedAlone(k) && ReadsUnderCondition(site))) return std::nullopt;
   for (const LinearAccess& access : contiguity.accesses()) {
     const std::optional<int64_t> step = contiguity.Step(access, k);
     if (!step || (*step != 0 && *step != 1)) return std::nullopt;
