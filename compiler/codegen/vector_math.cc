@@ -6,7 +6,8 @@
 //   log        x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) by a polynomial in m - 1 (float32) or in
 //              s = (m - 1) / (m + 1) (float64, as in fdlibm's e_log.c).
 //   log1p      log(u) + (x - (u - 1)) / u with u = 1 + x rounded (Kahan).
-//   tanh       t / (t + 2) with t = exp(2 |x|) - 1 from the same polynomial without its constant 1.
+//   tanh       u / (u + 1) with u = (exp(2 |x|) - 1) / 2 from the same polynomial without its constant 1, of r / 2. The
+//              rest of ln2 does not matter: where n is large, the quotient is nearly 1.
 //   sigmoid    1 / (1 + e) or e / (1 + e) with e = exp(-|x|), so that neither overflows nor loses the tail.
 //   erf        |x| < 1: x P(x^2); else 1 - exp(P(|x|)), the polynomial fitting log(erfc).
 //   sin, cos   x - n pi/2, in float64 for float32 arguments; float32 arguments of 2^28 and more multiply the bits of
@@ -124,6 +125,7 @@ const Format kFloat64 = {52,
                          kLogErfc64};
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kLog2OfE = 1.4426950408889634074;
 // pi / 2 as a sum of three float64, and 2 / pi.
 constexpr double kHalfPi1 = 0x1.921fb54442d18p+0;
 constexpr double kHalfPi2 = 0x1.1a62633145c07p-54;
@@ -163,6 +165,18 @@ class VectorMath {
     return b_.CreateFMul(ExpOfReduced(r), PowerOfShifted(shifted));
   }
 
+  // exp of arguments that are not above 0: scaled by 2^n with a lifted exponent, and brought down by the last product,
+  // which is the one that rounds a result in the denormal range.
+  Value* ExpOfNegative(Value* x) {
+    Value* clamped = Select(b_.CreateFCmpOLT(x, F(format_.exp_min)), F(format_.exp_min), x);
+    Value* shifted = nullptr;
+    Value* r = ReduceByLn2(clamped, &shifted);
+    const int64_t lift = format_.bias / 2;
+    Value* lifted =
+        FromBits(b_.CreateAdd(ExponentOfShifted(shifted), Int((format_.bias + lift) << format_.mantissa_bits)));
+    return b_.CreateFMul(b_.CreateFMul(ExpOfReduced(r), lifted), F(std::ldexp(1.0, static_cast<int>(-lift))));
+  }
+
   Value* Exp2(Value* x) {
     const double max = format_.bias + 1, min = -(format_.bias + format_.mantissa_bits + 1.0);
     Value* clamped = Select(b_.CreateFCmpOGT(x, F(max)), F(max), x);
@@ -192,7 +206,6 @@ class VectorMath {
   }
 
   Value* Log2(Value* x) {
-    const double log2e = 1.4426950408889634074;
     Value* e = nullptr;
     Value* f = SplitMantissa(x, &e);
     Value* log = nullptr;
@@ -205,7 +218,7 @@ class VectorMath {
       LogParts(f, &half_square, &rest);
       log = b_.CreateFSub(f, b_.CreateFSub(half_square, rest));
     }
-    return LogSpecialCases(x, Fma(log, F(log2e), e));
+    return LogSpecialCases(x, Fma(log, F(kLog2OfE), e));
   }
 
   Value* Log1p(Value* x) {
@@ -222,17 +235,20 @@ class VectorMath {
   Value* Tanh(Value* x) {
     Value* a = Abs(x);
     a = Select(b_.CreateFCmpOGT(a, F(format_.tanh_max)), F(format_.tanh_max), a);
-    Value* shifted = nullptr;
-    Value* r = ReduceByLn2(b_.CreateFAdd(a, a), &shifted);
+    Value* shifted = Fma(a, F(2 * kLog2OfE), F(format_.round_magic));
+    Value* half_r = Fma(b_.CreateFSub(F(format_.round_magic), shifted), F(format_.ln2 / 2), a);
+    llvm::SmallVector<double> doubled;  // (exp(2 h) - 1) / 2 = h + h^2 P(h)
+    for (double c : format_.expm1) doubled.push_back(std::ldexp(c, static_cast<int>(doubled.size()) + 1));
+    Value* expm1 = Fma(b_.CreateFMul(half_r, half_r), Polynomial(doubled, half_r), half_r);
     Value* scale = PowerOfShifted(shifted);
-    Value* t = Fma(scale, ExpMinus1OfReduced(r), b_.CreateFSub(scale, F(1)));
-    return CopySign(b_.CreateFDiv(t, b_.CreateFAdd(t, F(2))), x);
+    Value* u = Fma(scale, expm1, Fma(scale, F(0.5), F(-0.5)));
+    return WithSign(b_.CreateFDiv(u, b_.CreateFAdd(u, F(1))), x);
   }
 
   Value* Sigmoid(Value* x) {
-    Value* e = ExpBelowMax(b_.CreateFNeg(Abs(x)));
-    Value* numerator = Select(b_.CreateFCmpOLT(x, F(0)), e, F(1));
-    return b_.CreateFDiv(numerator, b_.CreateFAdd(e, F(1)));
+    Value* e = ExpOfNegative(b_.CreateFNeg(Abs(x)));
+    Value* is_negative = b_.CreateICmpSLT(Bits(x), Int(0));
+    return b_.CreateFDiv(Select(is_negative, e, F(1)), b_.CreateFAdd(e, F(1)));
   }
 
   Value* Erf(Value* x) {
@@ -428,6 +444,12 @@ class VectorMath {
   Value* Abs(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value* Sqrt(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x); }
   Value* Trunc(Value* x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x); }
+  // A value that is not negative, with the sign of another.
+  Value* WithSign(Value* x, Value* sign) {
+    const unsigned sign_bit = int_type_->getScalarSizeInBits() - 1;
+    Value* mask = b_.CreateShl(llvm::ConstantInt::get(int_type_, 1), sign_bit);
+    return FromBits(b_.CreateOr(Bits(x), b_.CreateAnd(Bits(sign), mask)));
+  }
   Value* CopySign(Value* x, Value* sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
 
   // Coefficients from the lowest degree up. Long float32 polynomials are computed in two chains, of even and odd
@@ -459,7 +481,7 @@ class VectorMath {
 
   // r = x - n ln2 with n = round(x / ln2), |x| small enough for the exponent range; shifted holds n in its low bits.
   Value* ReduceByLn2(Value* x, Value** shifted) {
-    *shifted = Fma(x, F(1.4426950408889634074), F(format_.round_magic));
+    *shifted = Fma(x, F(kLog2OfE), F(format_.round_magic));
     Value* minus_n = b_.CreateFSub(F(format_.round_magic), *shifted);
     return Fma(minus_n, F(format_.ln2_rest), Fma(minus_n, F(format_.ln2), x));
   }
