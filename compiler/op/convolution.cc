@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "compiler/op/blocked.h"
 #include "compiler/op/build.h"
@@ -445,9 +446,16 @@ bool IsPlainPool(const ir::Call& call, const Target&) {
   return HasLayout(call, "layout", kDataLayouts[rank]) && HasLayout(call, "out_layout", kDataLayouts[rank]);
 }
 
+template <Pool pool>
 double PoolCost(const ir::Call& call, const Target&) {
+  const std::vector<int64_t> pool_size = call->attrs.GetInts("pool_size");
   double taps = 1;
-  for (const int64_t extent : call->attrs.GetInts("pool_size")) taps *= static_cast<double>(extent);
+  for (const int64_t extent : pool_size) taps *= static_cast<double>(extent);
+  // Maxima are taken along one axis after the other.
+  const bool is_separate = pool == Pool::kMax && std::ranges::all_of(pool_size, [](int64_t extent) {
+                             return extent <= topi::kMaxPoolTapsAtOnce;
+                           });
+  if (is_separate) taps = static_cast<double>(std::accumulate(pool_size.begin(), pool_size.end(), int64_t{0}));
   return PlainChannelwiseCost(WindowExtentsOf(call, taps, /*is_one_tap=*/false));
 }
 
@@ -527,7 +535,11 @@ OpRow PoolRow(const char* name, const char* summary) {
       .infer = InferPool<rank>,
       .reference = ReferencePool<pool, rank>,
       .implementations =
-          {{"direct", IsPlainPool<rank>, PoolCost, {kDataLayouts[rank], kDataLayouts[rank]}, Build<DefinePool<pool>>}},
+          {{"direct",
+            IsPlainPool<rank>,
+            PoolCost<pool>,
+            {kDataLayouts[rank], kDataLayouts[rank]},
+            Build<DefinePool<pool>>}},
       .cases = {.rank0 = false}};
   row.attrs.push_back(pool == Pool::kLp ? AttrSpec{"p", AttrType::kInt, 2}
                                         : AttrSpec{"count_include_pad", AttrType::kBool, false});

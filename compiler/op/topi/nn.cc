@@ -79,6 +79,35 @@ te::Tensor Pool(Reducer reducer, const te::Tensor& data, const std::vector<int64
       std::move(name), std::move(axis_names));
 }
 
+// The greatest elements of the windows along one axis, which are few taps long: rows of the data, compared tap by tap.
+// Only taps that some window has in the padding, or beyond it (ceil mode), are conditional.
+te::Tensor GreatestAlongAxis(const te::Tensor& data, int64_t num_taps, const Window& window, size_t axis,
+                             bool ceil_mode, const PrimExpr& num_windows) {
+  const int64_t before = window.padding[axis];
+  const int64_t behind = window.padding[window.rank() + axis] + (ceil_mode ? window.strides[axis] - 1 : 0);
+  Shape shape = data.shape();
+  shape[2 + axis] = num_windows;
+  return te::Compute(
+      std::move(shape),
+      [&](const te::Indices& out) {
+        PrimExpr greatest;
+        for (int64_t tap = 0; tap < num_taps; ++tap) {
+          te::Indices from = out;
+          from[2 + axis] = WindowPosition(out[2 + axis], ir::Int64(tap), window, axis) - before;
+          PrimExpr element = data(from), inside;
+          if (tap * window.dilation[axis] < before) inside = ir::Int64(0) <= from[2 + axis];
+          if ((num_taps - 1 - tap) * window.dilation[axis] < behind) {
+            const PrimExpr below = from[2 + axis] < data.shape()[2 + axis];
+            inside = inside == nullptr ? below : ir::And(inside, below);
+          }
+          if (inside != nullptr) element = ir::IfThenElse(inside, element, Identity(Reducer::kMax, data.dtype()));
+          greatest = greatest == nullptr ? element : ir::Max(greatest, element);
+        }
+        return greatest;
+      },
+      "greatest");
+}
+
 // The names of loops over spatial axes: x is the innermost.
 std::vector<std::string> SpatialNames(size_t rank, const char* format) {
   std::vector<std::string> names;
@@ -402,8 +431,20 @@ te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const
 }
 
 te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape) {
+  // Of the axes but the last one, along which elements lie side by side, first: what windows share of them is compared
+  // once, and each comparison takes whole rows.
+  const bool ceil_mode = IsCeil(data, pool_size, window, shape);
+  te::Tensor rows = data;
+  std::vector<int64_t> rest_size = pool_size;
+  Window rest = window;
+  for (size_t axis = 0; axis + 1 < window.rank(); ++axis) {
+    if (pool_size[axis] < 2 || pool_size[axis] > kMaxPoolTapsAtOnce) continue;
+    rows = GreatestAlongAxis(rows, pool_size[axis], window, axis, ceil_mode, shape[2 + axis]);
+    rest_size[axis] = rest.strides[axis] = rest.dilation[axis] = 1;
+    rest.padding[axis] = rest.padding[window.rank() + axis] = 0;
+  }
   const auto same = [](PrimExpr e) { return e; };
-  return Pool(Reducer::kMax, data, pool_size, window, std::move(shape), same, "pool_max");
+  return Pool(Reducer::kMax, rows, rest_size, rest, std::move(shape), same, "pool_max");
 }
 
 te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,

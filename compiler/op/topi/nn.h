@@ -28,6 +28,8 @@ te::Tensor Conv(const te::Tensor& data, const te::Tensor& weight, const Window& 
 // belong.
 te::Tensor ConvTranspose(const te::Tensor& data, const te::Tensor& weight, const Window& window, int64_t groups,
                          const Shape& shape, DataType dtype);
+// Along an axis other than the last one, windows of at most so many taps are compared row by row.
+inline constexpr int64_t kMaxPoolTapsAtOnce = 8;
 // The result's shape counts the windows, some of which may hang over the padding (ceil mode).
 te::Tensor MaxPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape);
 te::Tensor AvgPool(const te::Tensor& data, const std::vector<int64_t>& pool_size, const Window& window, Shape shape,
