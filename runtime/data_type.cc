@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "runtime/float4.h"
 #include "runtime/suggest.h"
 
 namespace ingot {
@@ -49,6 +50,7 @@ constexpr NamedType kNamedTypes[] = {
     {"float8_e5m2", TypeCode::kFloat8E5M2, 8},
     {"float8_e5m2fnuz", TypeCode::kFloat8E5M2FNUZ, 8},
     {"float8_e8m0fnu", TypeCode::kFloat8E8M0FNU, 8},
+    {"float4_e2m1fn", kFloat4Code, 4},
     {"handle", TypeCode::kHandle, 64},
 };
 
@@ -62,7 +64,7 @@ const NamedType* FindRow(TypeCode code, int bits) {
 // For each type code, the widths that have a row, or-ed together: all are powers of two below 256. IsKnown() looks them
 // up here, since it runs for every tensor that comes from outside.
 struct KnownWidths {
-  static constexpr size_t kNumCodes = 16;
+  static constexpr size_t kNumCodes = 18;
   uint8_t of_code[kNumCodes] = {};
   constexpr KnownWidths() {
     for (const NamedType& row : kNamedTypes) of_code[static_cast<size_t>(row.code)] |= row.bits;

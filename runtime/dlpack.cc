@@ -23,8 +23,6 @@ const char* LaterTypeName(uint8_t code) {
       return " (float6_e2m3fn)";
     case 16:
       return " (float6_e3m2fn)";
-    case 17:
-      return " (float4_e2m1fn)";
   }
   return "";
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "runtime/check.h"
+#include "runtime/float4.h"
 
 namespace ingot {
 namespace {
@@ -16,6 +17,7 @@ enum class Specials : uint8_t {
   kIeee,  // all-ones exponent: infinity or NaN
   kFn,    // only S.1...1.1...1 is NaN, no infinity
   kFnuz,  // only the code of -0 is NaN, no infinity
+  kNone,  // numbers alone
 };
 struct Format {
   int exponent_bits, mantissa_bits, bias;
@@ -23,6 +25,7 @@ struct Format {
 };
 
 Format FormatOf(DataType dtype) {
+  if (dtype == kFloat4E2M1FN) return {2, 1, 1, Specials::kNone};
   switch (dtype.code) {
     case TypeCode::kFloat:
       INGOT_CHECK(dtype.bits == 16);
@@ -96,6 +99,8 @@ double DecodeFloat(DataType dtype, uint64_t bits) {
     case Specials::kFnuz:
       if (negative && magnitude == 0) return nan;
       break;
+    case Specials::kNone:
+      break;
   }
   const uint64_t significand = exponent == 0 ? mantissa : mantissa | (uint64_t{1} << format.mantissa_bits);
   const int scale = (exponent == 0 ? 1 : exponent) - format.bias - format.mantissa_bits;
@@ -126,6 +131,11 @@ uint64_t EncodeFloat(DataType dtype, double value) {
       break;
     case Specials::kFnuz:
       nan = overflow = uint64_t{1} << magnitude_bits;
+      max_finite = all_ones;
+      break;
+    case Specials::kNone:
+      nan = uint64_t{1} << magnitude_bits;
+      overflow = sign | all_ones;
       max_finite = all_ones;
       break;
   }

@@ -1,6 +1,6 @@
-// Small floats: float16, bfloat16 and the float8 family as bit patterns, to and from double. Decoding is exact;
+// Small floats: float16, bfloat16, the float8 family and float4 as bit patterns, to and from double. Decoding is exact;
 // encoding rounds once, to nearest even, on any host. Values out of range become infinity, or NaN in formats
-// without one. Also wraps float32 and float64, so that one pair of functions serves every floating
+// without one; float4, which has neither, takes its largest number, and negative zero for NaN. Also wraps float32 and float64, so that one pair of functions serves every floating
 // DataType. No arithmetic happens here.
 #pragma once
 

@@ -32,14 +32,45 @@ class Bits {
   llvm::Type *int_, *float_;
 };
 
+constexpr uint64_t kE8M0Nan = 255;
+
+// The code is the exponent of a float32; the smallest one is that of a subnormal number.
+llvm::Value* DecodeE8M0(llvm::IRBuilder<>& b, llvm::Value* codes) {
+  const Bits bits(b, codes);
+  llvm::Value* wide = b.CreateZExt(codes, bits.int_type());
+  llvm::Value* placed = b.CreateShl(wide, kMantissaBits);
+  placed = b.CreateSelect(b.CreateICmpEQ(wide, bits.Int(0)), bits.Int(uint64_t{1} << (kMantissaBits - 1)), placed);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return b.CreateSelect(b.CreateICmpEQ(wide, bits.Int(kE8M0Nan)), bits.Float(nan), bits.AsFloat(placed));
+}
+
+// Rounds at 1.5 times a power of two, a tie to the even code. Numbers below zero have no code.
+llvm::Value* EncodeE8M0(llvm::IRBuilder<>& b, llvm::Value* float32) {
+  const Bits bits(b, float32);
+  llvm::Value* all = bits.AsInt(float32);
+  llvm::Value* magnitude = b.CreateAnd(all, bits.Int(0x7FFFFFFF));
+  constexpr uint64_t kHalf = uint64_t{1} << (kMantissaBits - 1);
+  llvm::Value* odd = b.CreateAnd(b.CreateLShr(magnitude, kMantissaBits), bits.Int(1));
+  llvm::Value* code = b.CreateLShr(b.CreateAdd(b.CreateAdd(magnitude, bits.Int(kHalf - 1)), odd), kMantissaBits);
+  llvm::Value* subnormal = b.CreateZExt(b.CreateICmpUGT(magnitude, bits.Int(kHalf + kHalf / 2)), bits.int_type());
+  code = b.CreateSelect(b.CreateICmpULT(magnitude, bits.Int(2 * kHalf)), subnormal, code);
+  llvm::Value* is_negative = b.CreateICmpUGT(all, bits.Int(0x80000000));
+  llvm::Value* is_beyond = b.CreateOr(is_negative, b.CreateICmpUGT(code, bits.Int(kE8M0Nan)));
+  code = b.CreateSelect(is_beyond, bits.Int(kE8M0Nan), code);
+  return b.CreateTrunc(code, WithLanesOf(b.getInt8Ty(), float32));
+}
+
 }  // namespace
 
-bool IsFloat8(DataType dtype) { return dtype.code >= TypeCode::kFloat8E3M4 && dtype.code != TypeCode::kFloat8E8M0FNU; }
+bool IsFloat8(DataType dtype) {
+  return dtype.code >= TypeCode::kFloat8E3M4 && dtype.code <= TypeCode::kFloat8E8M0FNU;
+}
 
 // Exponent and mantissa are moved to their places in a float32. The result is the value times a power of two (the
 // difference of the biases), which one multiplication corrects, for subnormal numbers too.
 llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
+  if (format.special == Special::kE8M0) return DecodeE8M0(b, codes);
   const Bits bits(b, codes);
   llvm::Value* wide = b.CreateZExt(codes, bits.int_type());
   llvm::Value* magnitude = b.CreateAnd(wide, bits.Int(0x7F));
@@ -66,6 +97,7 @@ llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dty
 // much as the format's smallest step rounds to that step.
 llvm::Value* EncodeFloat8(llvm::IRBuilder<>& b, llvm::Value* float32, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
+  if (format.special == Special::kE8M0) return EncodeE8M0(b, float32);
   const Bits bits(b, float32);
   llvm::Value* all = bits.AsInt(float32);
   llvm::Value* sign = b.CreateAnd(b.CreateLShr(all, 24), bits.Int(0x80));

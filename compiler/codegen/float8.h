@@ -1,5 +1,5 @@
-// Eight-bit floats in registers: codes (i8, with lanes) to float32 and back, as instructions. Every format of
-// ir::FloatFormat that has a sign; rounding and codes are those of ir::EncodeFloat and ir::DecodeFloat.
+// Eight-bit floats in registers: codes (i8, with lanes) to float32 and back, as instructions. Rounding and codes are
+// those of ir::EncodeFloat and ir::DecodeFloat.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

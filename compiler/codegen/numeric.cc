@@ -43,9 +43,9 @@ bool Numeric::IsSupported(DataType dtype) {
     case TypeCode::kFloat8E4M3FNUZ:
     case TypeCode::kFloat8E5M2:
     case TypeCode::kFloat8E5M2FNUZ:
+    case TypeCode::kFloat8E8M0FNU:
       return true;
     case TypeCode::kComplex:
-    case TypeCode::kFloat8E8M0FNU:
       return false;
   }
   return false;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/check.h"
+#include "runtime/float4.h"
 
 namespace ingot::ir {
 namespace {
@@ -26,6 +27,7 @@ constexpr FloatFormat kFormats[] = {
     {TypeCode::kFloat8E5M2, 8, 5, 2, 15, FloatFormat::Special::kIeee},
     {TypeCode::kFloat8E5M2FNUZ, 8, 5, 2, 16, FloatFormat::Special::kFnuz},
     {TypeCode::kFloat8E8M0FNU, 8, 8, 0, 127, FloatFormat::Special::kE8M0},
+    {kFloat4Code, 4, 2, 1, 1, FloatFormat::Special::kNone},
 };
 
 }  // namespace
@@ -46,6 +48,7 @@ uint64_t LargestFiniteBits(const FloatFormat& f) {
     case FloatFormat::Special::kE8M0:
       return all - 1;
     case FloatFormat::Special::kFnuz:
+    case FloatFormat::Special::kNone:
       return all;
   }
   INGOT_UNREACHABLE();
@@ -60,6 +63,7 @@ uint64_t NanBits(const FloatFormat& f) {
     case FloatFormat::Special::kE8M0:
       return all;
     case FloatFormat::Special::kFnuz:
+    case FloatFormat::Special::kNone:
       return all + 1;
   }
   INGOT_UNREACHABLE();
@@ -68,9 +72,10 @@ uint64_t NanBits(const FloatFormat& f) {
 namespace {
 
 uint64_t EncodeMagnitude(const FloatFormat& f, double magnitude) {
-  if (std::isinf(magnitude)) {
-    return f.special == FloatFormat::Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
-  }
+  const uint64_t overflow = f.special == FloatFormat::Special::kIeee   ? LargestFiniteBits(f) + 1
+                            : f.special == FloatFormat::Special::kNone ? LargestFiniteBits(f)
+                                                                       : NanBits(f);
+  if (std::isinf(magnitude)) return overflow;
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude in [2^(exponent-1), 2^exponent)
   const int least = f.special == FloatFormat::Special::kE8M0 ? -f.bias : 1 - f.bias;
@@ -83,8 +88,7 @@ uint64_t EncodeMagnitude(const FloatFormat& f, double magnitude) {
   }
   // A normal number's leading one adds 1 to the exponent field, as a carry out of the mantissa does.
   const uint64_t bits = (static_cast<uint64_t>(effective + f.bias - 1) << f.mantissa_bits) + steps;
-  if (bits <= LargestFiniteBits(f)) return bits;
-  return f.special == FloatFormat::Special::kIeee ? LargestFiniteBits(f) + 1 : NanBits(f);
+  return bits <= LargestFiniteBits(f) ? bits : overflow;
 }
 
 }  // namespace
@@ -93,10 +97,15 @@ uint64_t EncodeFloat(DataType dtype, double value) {
   if (dtype.code == TypeCode::kFloat && dtype.bits == 64) return std::bit_cast<uint64_t>(value);
   if (dtype.code == TypeCode::kFloat && dtype.bits == 32) return std::bit_cast<uint32_t>(static_cast<float>(value));
   const FloatFormat& f = FloatFormatOf(dtype);
-  if (f.special == FloatFormat::Special::kE8M0)
-    return std::isnan(value) || value <= 0 ? NanBits(f) : EncodeMagnitude(f, value);
+  if (f.special == FloatFormat::Special::kE8M0) {
+    if (value == 0) return 0;
+    return std::isnan(value) || value < 0 ? NanBits(f) : EncodeMagnitude(f, value);
+  }
   const uint64_t sign = std::signbit(value) ? uint64_t{1} << (f.bits - 1) : 0;
-  if (std::isnan(value)) return f.special == FloatFormat::Special::kFnuz ? NanBits(f) : sign | NanBits(f);
+  if (std::isnan(value)) {
+    const bool has_sign = f.special == FloatFormat::Special::kIeee || f.special == FloatFormat::Special::kFn;
+    return has_sign ? sign | NanBits(f) : NanBits(f);
+  }
   if (value == 0) return f.special == FloatFormat::Special::kFnuz ? 0 : sign;
   const uint64_t magnitude = EncodeMagnitude(f, std::fabs(value));
   if (f.special == FloatFormat::Special::kFnuz && (magnitude == 0 || magnitude == NanBits(f))) return magnitude;

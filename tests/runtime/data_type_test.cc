@@ -8,7 +8,7 @@ namespace {
 TEST_CASE("data types print and parse back") {
   for (const char* text :
        {"bool", "int4", "int64", "uint1", "uint8", "float16", "float32", "float64", "bfloat16", "float8_e4m3fn",
-        "float8_e5m2fnuz", "float8_e8m0fnu", "complex64", "handle", "float32x16", "float8_e4m3fnx4", "int4x65535"}) {
+        "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "complex64", "handle", "float32x16", "float8_e4m3fnx4", "int4x65535"}) {
     CAPTURE(text);
     const Result<DataType> parsed = DataType::Parse(text);
     REQUIRE(parsed.ok());

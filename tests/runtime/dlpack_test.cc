@@ -96,9 +96,9 @@ TEST_CASE("what is wrong is refused by name and deleted once") {
       {"no data for float32[2, 3]", [](auto& f) { f.managed.dl_tensor.data = nullptr; }},
       {"byte offset 18446744073709551615 lies beyond", [](auto& f) { f.managed.dl_tensor.byte_offset = ~uint64_t{0}; }},
       {"unsupported device device_type_4", [](auto& f) { f.managed.dl_tensor.device.device_type = 4; }},
-      {"code 17 (float4_e2m1fn), 4 bits",
+      {"code 16 (float6_e3m2fn), 6 bits",
        [](auto& f) {
-         f.managed.dl_tensor.dtype = {17, 4, 1};
+         f.managed.dl_tensor.dtype = {16, 6, 1};
        }},
       {"code 6, 1 bits, 1 lanes",
        [](auto& f) {

@@ -445,10 +445,10 @@ TEST_CASE("float16 and bfloat16 round once, to nearest even") {
   CheckSmallFloat<uint16_t>(DataType::Bfloat16());
 }
 
-TEST_CASE("every float8 with a sign rounds once, to nearest even") {
+TEST_CASE("every float8 rounds once, to nearest even") {
   for (TypeCode code :
        {TypeCode::kFloat8E3M4, TypeCode::kFloat8E4M3, TypeCode::kFloat8E4M3B11FNUZ, TypeCode::kFloat8E4M3FN,
-        TypeCode::kFloat8E4M3FNUZ, TypeCode::kFloat8E5M2, TypeCode::kFloat8E5M2FNUZ}) {
+        TypeCode::kFloat8E4M3FNUZ, TypeCode::kFloat8E5M2, TypeCode::kFloat8E5M2FNUZ, TypeCode::kFloat8E8M0FNU}) {
     const DataType dtype(code, 8);
     CAPTURE(dtype.ToString());
     CheckSmallFloat<uint8_t>(dtype);

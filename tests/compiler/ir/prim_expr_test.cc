@@ -8,6 +8,7 @@
 #include "compiler/ir/float_format.h"
 #include "compiler/ir/stmt.h"
 #include "compiler/ir/visitor.h"
+#include "runtime/float4.h"
 
 namespace ingot::ir {
 namespace {
@@ -73,7 +74,8 @@ TEST_CASE("float formats: every pattern of 16 bits and fewer survives, values ro
                             {TypeCode::kFloat8E3M4, 8},    {TypeCode::kFloat8E4M3, 8},
                             {TypeCode::kFloat8E4M3FN, 8},  {TypeCode::kFloat8E4M3FNUZ, 8},
                             {TypeCode::kFloat8E5M2, 8},    {TypeCode::kFloat8E5M2FNUZ, 8},
-                            {TypeCode::kFloat8E8M0FNU, 8}, {TypeCode::kFloat8E4M3B11FNUZ, 8}};
+                            {TypeCode::kFloat8E8M0FNU, 8}, {TypeCode::kFloat8E4M3B11FNUZ, 8},
+                            kFloat4E2M1FN};
   for (const DataType type : types) {
     CAPTURE(type.ToString());
     for (uint64_t bits = 0; bits < uint64_t{1} << type.bits; ++bits) {
@@ -93,6 +95,11 @@ TEST_CASE("float formats: every pattern of 16 bits and fewer survives, values ro
   CHECK(LargestFinite({TypeCode::kFloat8E4M3FNUZ, 8}) == 240.0);
   CHECK(LargestFinite({TypeCode::kFloat8E3M4, 8}) == 15.5);
   CHECK(std::isnan(RoundToFloat({TypeCode::kFloat8E4M3FN, 8}, 500.0)));
+  CHECK(RoundToFloat(kFloat4E2M1FN, 500.0) == 6.0);
+  CHECK(RoundToFloat(kFloat4E2M1FN, -INFINITY) == -6.0);
+  CHECK(RoundToFloat(kFloat4E2M1FN, 0.75) == 1.0);
+  CHECK(RoundToFloat(kFloat4E2M1FN, 2.5) == 2.0);
+  CHECK(EncodeFloat(kFloat4E2M1FN, NAN) == 8);
 }
 
 TEST_CASE("substitution replaces variables, and buffers that are defined inside follow in their shapes") {
