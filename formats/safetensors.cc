@@ -9,6 +9,7 @@
 
 #include "formats/byte_reader.h"
 #include "formats/byte_writer.h"
+#include "runtime/float4.h"
 #include "runtime/utf8.h"
 
 namespace ingot::formats {
@@ -43,6 +44,9 @@ constexpr DtypeName kDtypes[] = {
     {"F8_E4M3", {TypeCode::kFloat8E4M3FN, 8}},
     {"F8_E5M2", {TypeCode::kFloat8E5M2, 8}},
     {"F8_E8M0", {TypeCode::kFloat8E8M0FNU, 8}},
+    {"F8_E4M3FNUZ", {TypeCode::kFloat8E4M3FNUZ, 8}},
+    {"F8_E5M2FNUZ", {TypeCode::kFloat8E5M2FNUZ, 8}},
+    {"F4", kFloat4E2M1FN},
 };
 
 struct Entry {

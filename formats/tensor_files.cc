@@ -7,6 +7,7 @@
 #include "formats/file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "formats/packed_elements.h"
 #include "formats/safetensors.h"
 #include "runtime/suggest.h"
 
@@ -75,8 +76,13 @@ Result<Tensor> ReadTensor(const std::string& path, std::string_view key) {
 
 Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors, FileCalls& calls) {
   INGOT_ASSIGN_OR_RETURN(const TensorFileFormat* format, FormatOf(path));
+  std::vector<NamedTensor> held;
+  for (const NamedTensor& named : tensors) {
+    INGOT_ASSIGN_OR_RETURN(Tensor tensor, UnpackIntegers(named.tensor));
+    held.push_back({named.name, std::move(tensor)});
+  }
   INGOT_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, calls));
-  Status status = format->write(tensors, [&](std::span<const std::byte> bytes) { return file.Write(bytes); });
+  Status status = format->write(held, [&](std::span<const std::byte> bytes) { return file.Write(bytes); });
   if (!status.ok()) {
     // Messages of failed system calls name the path already.
     return status.code() == StatusCode::kIo ? std::move(status) : std::move(status).WithContext(path);

@@ -45,7 +45,8 @@ Result<std::vector<NamedTensor>> ReadTensorFile(const std::string& path);
 // One tensor of a file: @f.npz:key; an unknown key is answered with the nearest one. An empty key: the file's only
 // tensor.
 Result<Tensor> ReadTensor(const std::string& path, std::string_view key = {});
-// Whole or not at all (formats/file.h). .npy takes exactly one tensor.
+// Whole or not at all (formats/file.h). .npy takes exactly one tensor. Integers of less than a byte take one each
+// (packed_elements.h).
 Status WriteTensorFile(const std::string& path, std::span<const NamedTensor> tensors,
                        FileCalls& calls = FileCalls::System());
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "apps/common/nested_input.h"
+#include "formats/packed_elements.h"
 #include "formats/tensor_files.h"
 #include "runtime/dlpack.h"
 
@@ -40,7 +41,9 @@ Result<std::vector<ComparedOutput>> Compare(const std::vector<formats::NamedTens
       note("output \"" + output.name + "\" is not in " + where + ", not compared");
       continue;
     }
-    Result<formats::Comparison> comparison = formats::CompareTensors(output.tensor, found->tensor, tolerance);
+    INGOT_ASSIGN_OR_RETURN(const Tensor actual, formats::UnpackIntegers(output.tensor));
+    INGOT_ASSIGN_OR_RETURN(const Tensor wanted, formats::UnpackIntegers(found->tensor));
+    Result<formats::Comparison> comparison = formats::CompareTensors(actual, wanted, tolerance);
     if (!comparison.ok()) {
       return std::move(comparison).status().WithContext(where + ": output \"" + output.name + "\"");
     }

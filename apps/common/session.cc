@@ -12,6 +12,7 @@
 
 #include "apps/common/printable.h"
 #include "formats/file.h"
+#include "formats/packed_elements.h"
 #include "formats/signing.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_spec.h"
@@ -245,7 +246,11 @@ Status Session::BindTensor(const Part& part, Tensor tensor) {
     }
     INGOT_RETURN_IF_ERROR(nested_[part.index].Set(part.path, std::move(tensor)).WithContext("input \"" + name + "\""));
   } else {
-    inputs_[part.index] = std::move(tensor);
+    const char* name = ingot_function_input_name(function_, part.index);
+    const DataType declared = FromDL(ingot_type_dtype(ingot_function_input_type(function_, part.index)));
+    Result<Tensor> packed = formats::PackIntegersAs(tensor, declared);
+    if (!packed.ok()) return std::move(packed).status().WithContext("input \"" + std::string(name) + "\"");
+    inputs_[part.index] = *std::move(packed);
   }
   bound_[part.index] = true;
   return Status();

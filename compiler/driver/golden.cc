@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/driver/reference_evaluation.h"
+#include "formats/packed_elements.h"
 #include "formats/tensor_files.h"
 #include "runtime/suggest.h"
 
@@ -36,6 +37,9 @@ Result<std::vector<vm::GoldenTensor>> Take(const std::vector<vm::NamedType>& dec
     if (found == tensors.end()) {
       missing += (missing.empty() ? "\"" : ", \"") + named.name + "\"";
       continue;
+    }
+    if (named.type.is_tensor()) {
+      INGOT_ASSIGN_OR_RETURN(found->tensor, formats::PackIntegersAs(found->tensor, named.type.dtype));
     }
     if (!Fits(named.type, found->tensor)) {
       return Bad(std::string(what) + " \"" + named.name + "\": " + found->tensor.TypeToString() + " is not of main" +

@@ -12,9 +12,11 @@
 #include "formats/file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"
+#include "formats/packed_elements.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_print.h"
 #include "formats/zip.h"
+#include "runtime/float4.h"
 #include "tests/golden.h"
 
 namespace ingot::formats {
@@ -427,6 +429,37 @@ TEST_CASE("every truncation and every changed byte of the seeds is refused or re
       }
     }
   }
+}
+
+TEST_CASE("integers of less than a byte take one in files, and are packed again where their dtype is asked for") {
+  for (const DataType dtype : {DataType::Int(2), DataType::UInt(2), DataType::Int(4), DataType::UInt(4)}) {
+    CAPTURE(dtype.ToString());
+    const std::vector<uint8_t> packed = {0xE4, 0x1B, 0x02};
+    const Tensor tensor = Tensor::FromBytes(dtype, Dims{dtype.bits == 2 ? 9 : 5}, packed).value();
+    const Tensor bytes = UnpackIntegers(tensor).value();
+    CHECK(bytes.dtype() == DataType(dtype.code, 8));
+    CHECK(TensorToText(bytes).value() == TensorToText(tensor).value());
+    const Tensor again = PackIntegersAs(bytes, dtype).value();
+    REQUIRE(again.dtype() == dtype);
+    CHECK(std::equal(packed.begin(), packed.end(), again.bytes().begin()));
+    CHECK(PackIntegersAs(bytes, DataType(dtype.code, 8)).value().dtype().bits == 8);
+  }
+  const int8_t numbers[] = {-8, 7, 8};
+  const Tensor wide =
+      Tensor::FromBytes(DataType::Int(8), Dims{3}, {reinterpret_cast<const uint8_t*>(numbers), 3}).value();
+  CHECK(PackIntegersAs(wide, DataType::Int(4)).status().message() ==
+        "element 2 of int8[3] is 8, which is no int4");
+  CHECK(PackIntegersAs(wide, DataType::UInt(4)).value().dtype() == DataType::Int(8));  // of another signedness
+}
+
+TEST_CASE("safetensors hold float4 packed, an odd count too") {
+  const std::vector<uint8_t> packed = {0x21, 0xF7, 0x03};
+  const NamedTensor named{"x", Tensor::FromBytes(kFloat4E2M1FN, Dims{5}, packed).value()};
+  Buffer file = Written(WriteSafetensors, {&named, 1});
+  const std::vector<NamedTensor> read = ReadSafetensors(SharedBytes::Own(std::move(file)), nullptr).value();
+  REQUIRE(read.size() == 1);
+  CHECK(read[0].tensor.TypeToString() == "float4_e2m1fn[5]");
+  CHECK(std::equal(packed.begin(), packed.end(), read[0].tensor.bytes().begin()));
 }
 
 }  // namespace
