@@ -61,7 +61,6 @@ class Evaluation {
     }
     if (const auto* constant = As<ir::ConstantNode>(expr)) {
       const ir::ConstantData& data = *constant->data;
-      if (data.dtype().bits < 8 && !data.dtype().is_bool()) return Unsupported(data.dtype().ToString());
       return Value{op::UnpackReference(data.dtype(), data.dims(), data.bytes()), {}, false};
     }
     if (const auto* tuple = As<ir::TupleNode>(expr)) {

@@ -50,6 +50,8 @@ Result<Value> CallLowering::LowerOpCall(const CallNode& call, const op::OpRow& r
        [](CallLowering& self, const CallNode& call) { return self.LowerInvokeClosure(call); }},
       {op::names::kInvokePureClosure,
        [](CallLowering& self, const CallNode& call) { return self.LowerInvokeClosure(call); }},
+      {op::names::kMemoryBitcast,
+       [](CallLowering& self, const CallNode& call) { return self.memory_.LowerView(call); }},
       {op::names::kMakeClosure, [](CallLowering& self, const CallNode& call) { return self.LowerMakeClosure(call); }},
       {op::names::kAllocStorage,
        [](CallLowering& self, const CallNode& call) { return self.memory_.LowerStorage(call); }},

@@ -63,7 +63,7 @@ Result<Value> MemoryLowering::LowerView(const CallNode& call) {
   INGOT_ASSIGN_OR_RETURN(std::vector<DimCode> dims, scope_.Dims(*type->dims));
   INGOT_ASSIGN_OR_RETURN(vm::Type vm_type, scope_.RegisterType(call.type, builder_.type(src).storage, call.span));
   const std::optional<vm::RegisterId> whole = outputs_.WholeOf(src);
-  if (whole && HaveEqualDims(builder_.type(*whole), vm_type)) return Value{*whole, {}};
+  if (whole && builder_.type(*whole).dtype == vm_type.dtype && HaveEqualDims(builder_.type(*whole), vm_type)) return Value{*whole, {}};
   const vm::RegisterId dst = builder_.AddRegister(std::move(vm_type));
   builder_.View(dst, src, DimCode(0), std::move(dims));
   if (whole) outputs_.AddView(dst, *whole);

@@ -115,7 +115,8 @@ class Liveness {
       if (op::IsCallOf(*call, op::names::kSequenceConstruct) || op::IsCallOf(*call, op::names::kSequenceInsert)) {
         Escape(binding.value);
       }
-      const bool shows_argument = row != nullptr && (row->is_view || row->effect == op::Effect::kWritesInPlace);
+      const bool shows_argument =
+          row != nullptr && (ViewedVar(binding.value) != nullptr || row->effect == op::Effect::kWritesInPlace);
       if (shows_argument) Alias(binding.var, call->args.at(0));
       if (const VarNode* viewed = ViewedVar(binding.value)) MayBeOutput(binding, viewed);
       if (As<GlobalVarNode>(call->callee) != nullptr) calls_.push_back({call, index_});
@@ -322,7 +323,8 @@ class PlanRewriter : public ExprMutator {
 const VarNode* ViewedVar(const Expr& value) {
   const CallNode* call = As<CallNode>(value);
   const op::OpRow* row = call == nullptr ? nullptr : op::RowOf(Ref<CallNode>(call));
-  return row != nullptr && row->is_view ? As<VarNode>(call->args.at(0)) : nullptr;
+  const bool is_view = row != nullptr && (row->is_view || op::IsCallOf(*call, op::names::kMemoryBitcast));
+  return is_view ? As<VarNode>(call->args.at(0)) : nullptr;
 }
 
 Result<IRModule> PlanMemory(IRModule module, transform::PassContext&) {

@@ -411,6 +411,16 @@ void WinogradOutput(Assumptions& a) {
   }
 }
 
+// The bytes hold as many elements; other axes are the same.
+void UnpackBits(Assumptions& a) {
+  const Dims* shape = a.ShapeArgument(1);
+  const std::optional<DataType> dtype = DataTypeAttr(a.call(), "dtype");
+  if (shape == nullptr || shape->size() != a.rank(0) || !dtype) return;
+  const Dims& bytes = a.dims(0);
+  for (size_t i = 0; i + 1 < shape->size(); ++i) a.Is((*shape)[i], bytes[i]);
+  a.AtMost(shape->back(), SimplifyDim(bytes.back() * (8 / dtype->bits)));
+}
+
 constexpr struct {
   std::string_view row;
   void (*assume)(Assumptions&);
@@ -467,6 +477,7 @@ constexpr struct {
     {"take", Take},
     {"topk", TopK},
     {"tree_leaves", TreeLeaves},
+    {"unpack_bits", UnpackBits},
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},
     {"vision.roi_align", RoiAlign},
     {"where", Broadcast},

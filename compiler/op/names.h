@@ -29,6 +29,7 @@ namespace ingot::op {
   X(InvokePureClosure, "invoke_pure_closure")     \
   X(MakeClosure, "make_closure")                  \
   X(Matmul, "matmul")                             \
+  X(MemoryBitcast, "memory.bitcast")              \
   X(Multiply, "multiply")                         \
   X(PermuteDims, "permute_dims")                  \
   X(Print, "print")                               \

@@ -119,10 +119,29 @@ std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::spa
   return dims;
 }
 
+namespace {
+
+// Of elements of less than a byte, the first one in the lowest bits.
+std::vector<std::byte> PackBits(const ReferenceTensor& tensor) {
+  const DataType dtype = tensor.dtype;
+  const int64_t count = CountOf(tensor.dims);
+  std::vector<std::byte> bytes(static_cast<size_t>((count * dtype.bits + 7) / 8));
+  for (int64_t i = 0; i < count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const uint64_t code =
+        dtype.is_floating() ? EncodeFloat(dtype, tensor.floats[at]) : static_cast<uint64_t>(tensor.ints[at]);
+    const uint64_t bits = code & ((uint64_t{1} << dtype.bits) - 1);
+    bytes[static_cast<size_t>(i * dtype.bits / 8)] |= static_cast<std::byte>(bits << (i * dtype.bits % 8));
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::vector<std::byte> PackReference(const ReferenceTensor& tensor) {
   const int64_t count = CountOf(tensor.dims);
   const auto width = static_cast<size_t>(tensor.dtype.bits / 8);
-  INGOT_CHECK(width > 0, "no tensor of packed elements");
+  if (width == 0) return PackBits(tensor);
   std::vector<std::byte> bytes(static_cast<size_t>(count) * width);
   for (int64_t i = 0; i < count; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -139,7 +158,12 @@ ReferenceTensor UnpackReference(DataType dtype, std::vector<int64_t> dims, std::
   for (int64_t i = 0; i < CountOf(tensor.dims); ++i) {
     const auto at = static_cast<size_t>(i);
     uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data() + at * width, width);
+    if (width == 0) {
+      const auto byte = static_cast<uint64_t>(bytes[static_cast<size_t>(i * dtype.bits / 8)]);
+      bits = byte >> (i * dtype.bits % 8) & ((uint64_t{1} << dtype.bits) - 1);
+    } else {
+      std::memcpy(&bits, bytes.data() + at * width, width);
+    }
     if (dtype.is_floating()) {
       tensor.floats[at] = DecodeFloat(dtype, bits);
     } else if (dtype.is_int()) {

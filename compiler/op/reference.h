@@ -39,8 +39,8 @@ int64_t FlattenBroadcast(std::span<const int64_t> dims, std::span<const int64_t>
 // NumPy's broadcast of both; they must broadcast.
 std::vector<int64_t> BroadcastReferenceDims(std::span<const int64_t> a, std::span<const int64_t> b);
 
-// The bytes of the elements as they lie in memory (compact, little-endian), and back; not for dtypes below a byte other
-// than bool.
+// The bytes of the elements as they lie in memory (compact, little-endian; several elements of less than a byte share
+// one), and back.
 std::vector<std::byte> PackReference(const ReferenceTensor& tensor);
 ReferenceTensor UnpackReference(DataType dtype, std::vector<int64_t> dims, std::span<const std::byte> bytes);
 

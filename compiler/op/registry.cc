@@ -26,7 +26,8 @@ struct Table {
                         CreateOps,    ShapeOps,    TransformOps,    ReductionOps,   ActivationOps,  NormalizationOps,
                         LinearOps,    EinsumOps,   AttentionOps,    ConvolutionOps, WinogradOps,    RecurrentOps,
                         ResizeOps,    VisionOps,   CallOps,         TreeOps,        CouplingOps,    ControlOps,
-                        IndexingOps,  MovementOps, OrderingOps,     ScatterOps,     MemoryOps,      ByteProductOps}) {
+                        IndexingOps,  MovementOps, OrderingOps,     ScatterOps,     MemoryOps,      ByteProductOps,
+                        PackedElementOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

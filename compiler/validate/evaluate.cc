@@ -394,6 +394,14 @@ class Evaluation {
     }
     if (name == op::names::kInvokeClosure || name == op::names::kInvokePureClosure)
       return CallValue(values[0], values[1].fields);
+    if (name == op::names::kMemoryBitcast) {
+      INGOT_ASSIGN_OR_RETURN(const std::vector<HostTensor> shaped, NewResults({call->type}, *scope));
+      HostTensor view = values[0].tensor;
+      if (shaped[0].size_bytes != view.size_bytes) return DoesNotFit("other elements of another number of bytes");
+      view.dims = shaped[0].dims;
+      view.dtype = shaped[0].dtype;
+      return Value::Of(std::move(view));
+    }
     if (name == op::names::kShapeOf) return Value::OfShape(values[0].tensor.dims);
     if (name == op::names::kTensorToShape) return TensorToShape(values[0].tensor);
     if (name == op::names::kAppendToCache) return Append(*call, values);

@@ -638,6 +638,47 @@ def pack_bytes(c, x):
     return data.reshape(*data.shape[:-1], data.shape[-1] // 4, 4).view("<i4")[..., 0]
 
 
+def packed_dtype(c):
+    return np.dtype(getattr(ml_dtypes, c["attrs"]["dtype"]))
+
+
+def narrow(c, x):
+    return x[0].astype(packed_dtype(c)).astype(np.float64)
+
+
+def codes_of(c, x):
+    """The code of each element, which NumPy's dtypes of less than a byte have in a byte."""
+    return x.astype(packed_dtype(c)).view(np.uint8) & (2 ** bits_of(c) - 1)
+
+
+def bits_of(c):
+    return 2 if c["attrs"]["dtype"].endswith("int2") else 4
+
+
+def pack_bits(c, x):
+    codes, count = codes_of(c, x[0]), 8 // bits_of(c)
+    codes = np.pad(codes, [(0, 0)] * (codes.ndim - 1) + [(0, -codes.shape[-1] % count)])
+    codes = codes.reshape(*codes.shape[:-1], -1, count)
+    return np.bitwise_or.reduce([codes[..., i] << i * bits_of(c) for i in range(count)])
+
+
+def unpack_bits(c, x):
+    bits = bits_of(c)
+    codes = np.stack([x[0] >> i * bits & 2**bits - 1 for i in range(8 // bits)], -1).astype(np.uint8)
+    codes = codes.reshape(*x[0].shape[:-1], -1)[..., :c["outputs"][0]["dims"][-1]]
+    signed = c["attrs"]["dtype"].startswith("int")
+    if not signed:
+        return codes.view(packed_dtype(c)).astype(np.float64) if "float" in c["attrs"]["dtype"] else codes
+    return (codes ^ 2 ** (bits - 1)).astype(np.int64) - 2 ** (bits - 1)
+
+
+def bitcast(c, x):
+    names = {"bfloat16": ml_dtypes.bfloat16, "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
+    of = lambda name: np.dtype(names.get(name, name))
+    result = x[0].astype(of(c["inputs"][0]["dtype"])).view(of(c["attrs"]["dtype"]))
+    return result.astype(np.float64) if c["attrs"]["dtype"] in names else result
+
+
 def matmul_bytes(c, x):
     """The bytes of a word are four rows of the weight."""
     left = np.ascontiguousarray(x[0]).astype("<i4").view(np.uint8).astype(np.int64)
@@ -932,7 +973,11 @@ ORACLES = {
     "nn.log_softmax": ort_softmax("LogSoftmax"),
     "matmul": matmul,
     "matmul_packed": matmul_packed,
+    "pack_bits": pack_bits,
     "pack_bytes": pack_bytes,
+    "unpack_bits": unpack_bits,
+    "narrow": narrow,
+    "bitcast": bitcast,
     "matmul_bytes": matmul_bytes,
     "matmul_integer": matmul_integer,
     "nn.attention": attention,

@@ -4,6 +4,7 @@
 
 #include "compiler/op/infer.h"
 #include "compiler/op/reference.h"
+#include "runtime/float4.h"
 #include "tests/compiler/op/case_builder.h"
 
 namespace ingot::op {
@@ -233,6 +234,49 @@ void ByteProductCases(CaseBuilder& b) {
         {Bytes(uint8, {0, 3}, 1), Bytes(kI8, {3, 2}, 2), Bytes(uint8, {}, 3), Bytes(kI8, {}, 4)});
 }
 
+// Elements of less than a byte: every dtype, last bytes that are partly filled, and numbers out of range.
+void PackedElementCases(CaseBuilder& b) {
+  const DataType uint8 = DataType::UInt(8), e4m3(TypeCode::kFloat8E4M3FN, 8);
+  const std::vector<DataType> packed = {DataType::Int(2), DataType::UInt(2), DataType::Int(4), DataType::UInt(4),
+                                        kFloat4E2M1FN};
+  for (const DataType to : packed) {
+    for (const DataType from : FindOp("narrow")->cases.dtypes) {
+      b.Add("narrow", from.ToString() + "_to_" + to.ToString(), {Data(from, {3, 5})}, {{"dtype", to}});
+    }
+    b.Add("narrow", "specials_to_" + to.ToString(), {Specials()}, {{"dtype", to}});
+    b.Add("narrow", "ties_to_" + to.ToString(),
+          {Of(kF32, {20}, {0.25, 0.75, 1.25, 1.75, 2.5,  3.5,       5,          5.5,   6.5,  7.5,
+                           -0.2, -0.25, -0.75, -9, -8.5, 2147483520, 2147483648, -3e9, 1e10, 15.9})},
+          {{"dtype", to}});
+    const ReferenceTensor bytes = Bytes(uint8, {7}, 3), rows = Bytes(uint8, {2, 5}, 4);
+    const int64_t count = 8 / to.bits;
+    b.Add("unpack_bits", to.ToString(), {bytes}, {{"dtype", to}}, Then({ShapeOf({7 * count})}));
+    b.Add("unpack_bits", to.ToString() + "_part", {bytes}, {{"dtype", to}}, Then({ShapeOf({7 * count - 1})}));
+    b.Add("unpack_bits", to.ToString() + "_rows", {rows}, {{"dtype", to}}, Then({ShapeOf({2, 5 * count - 1})}));
+    if (to.is_floating()) continue;
+    const DataType byte(to.code, 8);
+    b.Add("pack_bits", to.ToString(), {Bytes(byte, {8}, 1)}, {{"dtype", to}});
+    b.Add("pack_bits", to.ToString() + "_odd", {Bytes(byte, {3, 9}, 2)}, {{"dtype", to}});
+  }
+  b.Add("narrow", "rank0", {Data(kF32, {})}, {{"dtype", packed[2]}});
+  b.Add("narrow", "empty", {Data(kF32, {0, 3})}, {{"dtype", packed[2]}});
+  b.Add("unpack_bits", "empty", {Bytes(uint8, {0}, 1)}, {{"dtype", packed[2]}}, Then({ShapeOf({0})}));
+  b.Add("pack_bits", "empty", {Bytes(kI8, {0}, 1)}, {{"dtype", packed[2]}});
+  b.Add("pack_bits", "float4_e2m1fn",
+        {Of(e4m3, {17}, {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6, 6})},
+        {{"dtype", kFloat4E2M1FN}});
+  const std::pair<DataType, DataType> same_width[] = {
+      {kF32, kI32}, {kI32, kF32}, {kF16, DataType::UInt(16)}, {DataType::Bfloat16(), DataType::Int(16)},
+      {kF64, kI64}, {kI64, kF64}, {uint8, kI8},               {uint8, e4m3},
+      {kI8, uint8}, {kBool, uint8}, {kF32, kF32},             {DataType::Int(16), kF16}};
+  for (const auto& [from, to] : same_width) {
+    b.Add("bitcast", from.ToString() + "_as_" + to.ToString(), {Data(from, {3, 5})}, {{"dtype", to}});
+  }
+  b.Add("bitcast", "uint8_as_bool", {Of(uint8, {3}, {0, 1, 1})}, {{"dtype", kBool}});
+  b.Add("bitcast", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
+  b.Add("bitcast", "empty", {Data(kF32, {0, 3})}, {{"dtype", kI32}});
+}
+
 void ElementwiseCases(CaseBuilder& b) {
   UnaryCases(b, *FindOp("clip"), {}, Then({Scalar(-1.5), Scalar(2)}));
   for (DataType dtype : FindOp("clip")->cases.dtypes) {
@@ -255,6 +299,10 @@ void ElementwiseCases(CaseBuilder& b) {
     b.Add("astype", "int32_to_" + float8.ToString(), {Data(kI32, {3, 5})}, {{"dtype", float8}});
     b.Add("astype", "specials_to_" + float8.ToString(), {Specials()}, {{"dtype", float8}});
   }
+  const DataType powers(TypeCode::kFloat8E8M0FNU, 8);
+  b.Add("astype", powers.ToString() + "_to_float32", {Of(powers, {5}, {1, 0.25, 1024, 1e-38, kNan})}, {{"dtype", kF32}});
+  b.Add("astype", "float32_to_" + powers.ToString(),
+        {Of(kF32, {9}, {1, 1.4, 1.5, 3, 1e-40, 1.1e-38, -1, kNan, 3e38})}, {{"dtype", powers}});
   b.Add("astype", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
   b.Add("astype", "empty", {Data(kF32, {0, 3})}, {{"dtype", kI32}});
   b.Add("astype", "specials", {Specials()}, {{"dtype", kI32}});
@@ -282,6 +330,7 @@ std::vector<OpCase> MakeCases() {
   ReductionCases(b);
   LinearCases(b);
   ByteProductCases(b);
+  PackedElementCases(b);
   AttentionCases(b);
   DynamicShapeCases(b);
   MovementCases(b);

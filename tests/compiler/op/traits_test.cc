@@ -525,6 +525,7 @@ TEST_CASE("effects are those that are known") {
       {"make_closure", Effect::kPure},
       {"memory.alloc_storage", Effect::kEffect},
       {"memory.alloc_tensor", Effect::kEffect},
+      {"memory.bitcast", Effect::kPure},
       {"memory.write_row", Effect::kWritesInPlace},
       {"print", Effect::kEffect},
       {"sequence.at", Effect::kPure},
