@@ -11,9 +11,11 @@
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/util.h"
+#include "compiler/importer/packed_values.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 
@@ -43,9 +45,24 @@ Status GraphImporter::Run() {
   INGOT_RETURN_IF_ERROR(graph_.OpenMain(model_.graph, report_.report().opset));
   INGOT_RETURN_IF_ERROR(inputs_.BindConstants(model_.graph, graph_));
   INGOT_RETURN_IF_ERROR(inputs_.MakeParameters(model_.graph, graph_, sequences_));
+  INGOT_RETURN_IF_ERROR(UnpackParameters());
   INGOT_RETURN_IF_ERROR(ImportNodes(model_.graph.nodes, &model_.graph.outputs, graph_));
   INGOT_RETURN_IF_ERROR(outputs_.MaterialiseResults(model_.graph, graph_));
+  if (report_.report().unsupported.empty()) INGOT_RETURN_IF_ERROR(outputs_.PackResults(model_.graph, graph_));
   report_.CountOperators();
+  return Status();
+}
+
+// What the nodes see of parameters whose elements take less than a byte.
+Status GraphImporter::UnpackParameters() {
+  for (size_t i = 0; i < inputs_.params().size(); ++i) {
+    const ir::Var& param = inputs_.params()[i];
+    const auto* type = KnownTensor(param->type);
+    if (type == nullptr || !op::IsPackedElement(*type->dtype)) continue;
+    const std::string& name = inputs_.names()[i];
+    INGOT_ASSIGN_OR_RETURN(const Expr elements, UnpackElements(builder_, param, builder_.SpanOf(name)));
+    graph_.Set(name, {.expr = elements, .type = elements->type, .packed = *type->dtype});
+  }
   return Status();
 }
 
@@ -179,11 +196,17 @@ Status GraphImporter::ImportOperator(const OnnxOpRow& row, const NodeImporter& i
   const OnnxNode& node = importer.node();
   if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
   const size_t num_bindings = builder_.bindings().size();
+  if (const Status packed = CheckPackedInputs(importer); !packed.ok()) return Fail(importer, inputs, packed, scope);
   Result<std::vector<Expr>> outputs = ImportOnnxNode(row, importer);
   if (outputs.ok()) outputs = ShortenDims(row, importer, inputs, *std::move(outputs), num_bindings);
+  if (outputs.ok() && inputs.has_stand_in) return outputs_.DefineStandIns(node, scope, *outputs);
   if (outputs.ok()) {
-    return inputs.has_stand_in ? outputs_.DefineStandIns(node, scope, *outputs)
-                               : outputs_.BindAll(node, *outputs, importer.span(), scope);
+    std::vector<std::optional<DataType>> packed;
+    for (const Expr& output : *outputs) {
+      INGOT_ASSIGN_OR_RETURN(const std::optional<DataType> dtype, PackedOutput(importer, output));
+      packed.push_back(dtype);
+    }
+    return outputs_.BindAll(node, *outputs, importer.span(), scope, packed);
   }
   if (outputs.status().code() != StatusCode::kUnsupportedModel && inputs.has_stand_in) {
     return outputs_.DefineStandIns(node, scope);  // the declared type may be the cause
@@ -195,6 +218,7 @@ Status GraphImporter::ImportSequenceOperator(const SequenceImporter::Row& row, c
                                              const Inputs& inputs, Scope& scope) {
   const OnnxNode& node = importer.node();
   if (inputs.has_stand_in) return outputs_.DefineStandIns(node, scope);
+  if (const Status packed = CheckPackedInputs(importer); !packed.ok()) return Fail(importer, inputs, packed, scope);
   // Parts of a tensor have its dims' formulas in theirs, and nothing tells beforehand how long they become.
   const ShortInputs shortened(builder_, importer, inputs.values);
   const NodeImporter of_short(node, importer.opset(), shortened.values(), importer.span(), builder_.bindings(),
@@ -258,7 +282,15 @@ Status GraphImporter::ImportControlFlow(const NodeImporter& importer, Scope& sco
   }
   // A node inside was reported as unsupported, or a result is a stand-in.
   if (report_.num_unsupported() != num_reported || results->empty()) return outputs_.DefineStandIns(node, scope);
-  return outputs_.BindAll(node, *results, importer.span(), scope);
+  // The graphs inside declare what their results are, of which loops and branches know no more than the bytes.
+  const bool is_branch = node.op_type == "If";
+  Result<const OnnxGraph*> graph = GraphAttribute(importer, is_branch ? "then_branch" : "body");
+  std::vector<std::optional<DataType>> packed(results->size());
+  for (size_t i = 0; graph.ok() && i < packed.size(); ++i) {
+    const size_t place = i + (node.op_type == "Loop" ? 1 : 0);
+    if (place < (*graph)->outputs.size()) packed[i] = PackedDeclared((*graph)->outputs[place], *(*results)[i]);
+  }
+  return outputs_.BindAll(node, *results, importer.span(), scope, packed);
 }
 
 // Imports a node in one way and the nodes behind it; an error if that cannot be, as where a node takes no tensor of the

@@ -55,6 +55,7 @@ class GraphImporter final : private BodyImporter {
     bool is_done = false;     // they were imported with that node
   };
 
+  Status UnpackParameters();
   // outputs: the results of the graph that ends with these nodes, or null.
   Status ImportNodes(std::span<const OnnxNode> nodes, const std::vector<OnnxValueInfo>* outputs, Scope& scope);
   Status ImportBody(const OnnxGraph& graph, const std::string& label, Scope& scope) override;

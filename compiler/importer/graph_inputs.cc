@@ -8,6 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/importer/packed_values.h"
+#include "compiler/ir/float_format.h"
+#include "compiler/op/packed_elements.h"
 #include "runtime/suggest.h"
 #include "runtime/tensor.h"
 
@@ -15,6 +18,20 @@ namespace ingot::importer {
 
 using ir::Expr;
 using ir::PrimExpr;
+
+namespace {
+
+// Whether bytes are the numbers of a packed integer dtype, as tensor files have them.
+bool HoldsNumbersOf(DataType packed, const ir::ConstantData& data) {
+  if (!op::IsPackedElement(packed) || !packed.is_integral() || data.dtype() != op::ByteDataType(packed)) return false;
+  return std::ranges::all_of(data.bytes(), [&](std::byte byte) {
+    const auto bits = static_cast<uint8_t>(byte);
+    const int64_t number = packed.is_int() ? static_cast<int8_t>(bits) : int64_t{bits};
+    return ir::WrapInt(packed, number) == number;
+  });
+}
+
+}  // namespace
 
 // Binds inputs to the constants that the options give.
 Status GraphInputs::BindConstants(const OnnxGraph& graph, Scope& scope) const {
@@ -27,14 +44,16 @@ Status GraphInputs::BindConstants(const OnnxGraph& graph, Scope& scope) const {
                     "--params: there is no input \"" + name + "\"" + DidYouMean(name, names));
     }
     const std::vector<OnnxDim> dims = input->dims.value_or(std::vector<OnnxDim>());
-    bool fits = input->dtype == data->dtype() && (!input->dims.has_value() || dims.size() == data->dims().size());
+    const bool is_held = input->dtype && HoldsNumbersOf(*input->dtype, *data);
+    bool fits = (input->dtype == data->dtype() || is_held) && (!input->dims.has_value() || dims.size() == data->dims().size());
     for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i].value.value_or(data->dims()[i]) == data->dims()[i];
     if (!fits) {
       return Status(StatusCode::kInvalidArgument, "--params: \"" + name + "\" does not fit its input: got " +
                                                       ShapeToString(data->dtype(), data->dims()));
     }
-    const Expr constant = ir::Make<ir::ConstantNode>(data, name);
-    scope.Set(name, ImportedValue{.expr = constant, .type = constant->type});
+    INGOT_ASSIGN_OR_RETURN(ImportedValue value, ValueOfConstant(data, name));
+    if (is_held) value.packed = *input->dtype;
+    scope.Set(name, std::move(value));
   }
   return Status();
 }
@@ -93,6 +112,10 @@ Result<ir::Type> GraphInputs::TypeOf(const OnnxValueInfo& info, const InputShape
   }
   if (!info.dtype.has_value()) {
     return Status(StatusCode::kUnsupportedModel, where + " has a data type that is not supported");
+  }
+  if (is_object && op::IsPackedElement(*info.dtype)) {
+    return Status(StatusCode::kUnsupportedModel,
+                  where + " is a sequence of " + info.dtype->ToString() + ", which is not supported");
   }
   if (is_object) {
     if (override_shape == nullptr) return ir::Type(ir::Make<ir::ObjectTypeNode>());

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/importer/packed_values.h"
 #include "compiler/importer/report_builder.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 
@@ -35,14 +37,16 @@ Status NodeOutputs::DefineStandIns(const OnnxNode& node, Scope& scope, const std
   return Status();
 }
 
-Status NodeOutputs::BindAll(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span,
-                            Scope& scope) {
+Status NodeOutputs::BindAll(const OnnxNode& node, const std::vector<Expr>& outputs, const ir::Span& span, Scope& scope,
+                            const std::vector<std::optional<DataType>>& packed) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i].empty()) continue;
     if (i >= outputs.size()) {
       return Status(StatusCode::kBadInput, NodePrefix(node, *span.operation) + "it has no output " + std::to_string(i));
     }
-    INGOT_RETURN_IF_ERROR(Bind(node.outputs[i], {.expr = outputs[i], .type = outputs[i]->type}, span, scope));
+    ImportedValue value{.expr = outputs[i], .type = outputs[i]->type};
+    if (i < packed.size()) value.packed = packed[i];
+    INGOT_RETURN_IF_ERROR(Bind(node.outputs[i], std::move(value), span, scope));
   }
   return Status();
 }
@@ -92,6 +96,19 @@ Status NodeOutputs::MaterialiseResults(const OnnxGraph& graph, Scope& scope) {
     const ir::Var bound = ir::Make<ir::VarNode>(Identifier(info.name), value.type);
     builder_.BindTo(bound, value.expr, span);
     value.expr = bound;
+  }
+  return Status();
+}
+
+Status NodeOutputs::PackResults(const OnnxGraph& graph, Scope& scope) {
+  for (const OnnxValueInfo& info : graph.outputs) {
+    ImportedValue* value = scope.Find(info.name);
+    if (value == nullptr || value->stand_in || value->expr == nullptr || !value->packed) continue;
+    const ir::Span span = builder_.SpanOf(info.name);
+    INGOT_ASSIGN_OR_RETURN(const Expr packed, PackElements(builder_, value->expr, *value->packed, span));
+    const ir::Var bound = ir::Make<ir::VarNode>(Identifier(info.name), packed->type);
+    builder_.BindTo(bound, packed, span);
+    *value = {.expr = bound, .type = bound->type};
   }
   return Status();
 }

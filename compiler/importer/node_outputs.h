@@ -23,13 +23,17 @@ class NodeOutputs {
   Status DefineKnown(const OnnxNode& node, std::vector<ShapeValue> outputs, bool stand_in, Scope& scope);
   // Gives stand-ins the types of the given outputs, or the declared ones.
   Status DefineStandIns(const OnnxNode& node, Scope& scope, const std::vector<ir::Expr>& outputs = {});
-  Status BindAll(const OnnxNode& node, const std::vector<ir::Expr>& outputs, const ir::Span& span, Scope& scope);
+  // packed: the file's dtypes of outputs whose elements take less than a byte; may be shorter than the outputs.
+  Status BindAll(const OnnxNode& node, const std::vector<ir::Expr>& outputs, const ir::Span& span, Scope& scope,
+                 const std::vector<std::optional<DataType>>& packed = {});
   Status Bind(const std::string& name, ImportedValue value, const ir::Span& span, Scope& scope);
   // Makes the results of an expanded body the node's outputs.
   Status Take(const std::vector<std::string>& names, Scope& inner, const OnnxNode& node, const std::string& label,
               Scope& scope);
   // Makes a tensor of each result of the graph that is known by its elements, bound under its name.
   Status MaterialiseResults(const OnnxGraph& graph, Scope& scope);
+  // Packs the results whose elements take less than a byte, as the file has them.
+  Status PackResults(const OnnxGraph& graph, Scope& scope);
 
  private:
   BindingBuilder& builder_;

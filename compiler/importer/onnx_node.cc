@@ -79,6 +79,12 @@ Result<const ir::TensorTypeNode*> NodeImporter::InputType(size_t i) const {
   return type;
 }
 
+Result<DataType> NodeImporter::ElementType(size_t i) const {
+  if (PackedType(i)) return *PackedType(i);
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, InputType(i));
+  return *type->dtype;
+}
+
 bool NodeImporter::MayBeKnown(size_t i) const {
   if (!HasInput(i)) return false;
   if (inputs_[i]->known.has_value()) return true;

@@ -24,6 +24,8 @@ struct ImportedValue {
   ir::Type type;                         // null: unknown
   std::optional<ShapeValue> known = {};  // its elements, if shapes decide them; constants are read on demand
   bool stand_in = false;                 // output of an unsupported node, or computed from one
+  // The file's dtype where its elements take less than a byte: expr has each of them in a byte (packed_values.h).
+  std::optional<DataType> packed = {};
 };
 
 // Upper bounds of symbols that nodes which always run imply. The function's signature states them, and calls are
@@ -63,6 +65,8 @@ class NodeImporter {
   Result<ir::Expr> Input(size_t i) const;
   // Returns a tensor input's type; unsupported if rank or dtype are not known.
   Result<const ir::TensorTypeNode*> InputType(size_t i) const;
+  // Returns the dtype of a tensor input as the file has it, of less than a byte too.
+  Result<DataType> ElementType(size_t i) const;
   // Returns the number in a constant input, or `default_value` if it is left out; unsupported if it is no constant.
   Result<double> ConstantNumber(size_t i, const char* what, double default_value) const;
   // Returns the integers of a constant input of rank 0 or 1, int32 or int64; unsupported if it is no constant.
@@ -82,6 +86,8 @@ class NodeImporter {
   bool MayBeKnown(size_t i) const;
   // Whether the input is known by shape arithmetic and is no constant of the file.
   bool IsFromShapes(size_t i) const { return HasInput(i) && inputs_[i]->known.has_value(); }
+  // Returns the file's dtype of an input whose elements take less than a byte.
+  std::optional<DataType> PackedType(size_t i) const { return HasInput(i) ? inputs_[i]->packed : std::nullopt; }
   // Returns the type of an input; null if it is unknown.
   ir::Type TypeOf(size_t i) const { return HasInput(i) ? inputs_[i]->type : nullptr; }
 

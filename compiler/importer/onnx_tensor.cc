@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/float4.h"
 #include "runtime/tensor.h"
 
 namespace ingot::importer {
@@ -39,7 +40,10 @@ constexpr OnnxTypeRow kTypes[] = {
     {20, DataType(TypeCode::kFloat8E5M2FNUZ, 8)},
     {21, DataType::UInt(4)},
     {22, DataType::Int(4)},
+    {23, kFloat4E2M1FN},
     {24, DataType(TypeCode::kFloat8E8M0FNU, 8)},
+    {25, DataType::UInt(2)},
+    {26, DataType::Int(2)},
 };
 
 std::optional<DataType> FindType(int64_t number) {
@@ -78,7 +82,7 @@ SharedBytes TypedField(const onnx::TensorProto& tensor, DataType dtype, const st
   if (dtype == DataType::UInt(32)) return NarrowField<uint32_t>(tensor.uint64_data());
   if (dtype == DataType::Int(32)) return ShareField(tensor.int32_data(), owner);
   if (dtype.bits == 16) return NarrowField<uint16_t>(tensor.int32_data());
-  return NarrowField<uint8_t>(tensor.int32_data());  // 8-bit values, and packed pairs of 4-bit values
+  return NarrowField<uint8_t>(tensor.int32_data());  // 8-bit values, and packed ones of 2 and 4 bits
 }
 
 std::optional<int64_t> ParseOffset(const std::string& text) {

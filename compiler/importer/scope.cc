@@ -4,18 +4,32 @@
 #include <algorithm>
 
 #include "compiler/importer/onnx.h"
+#include "compiler/importer/packed_values.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 
 Status Scope::DefineInitializers(const OnnxGraph& graph) {
   for (const auto& [name, data] : graph.initializers) {
-    INGOT_RETURN_IF_ERROR(Define(name, ir::Make<ir::ConstantNode>(data, name)));
+    INGOT_ASSIGN_OR_RETURN(ImportedValue value, ValueOfConstant(data, name));
+    INGOT_RETURN_IF_ERROR(Define(name, std::move(value)));
   }
   return Status();
 }
 
+void Scope::NotePacked(const OnnxGraph& graph) {
+  for (const auto* list : {&graph.inputs, &graph.values, &graph.outputs}) {
+    for (const OnnxValueInfo& info : *list) {
+      if (info.is_tensor && info.dtype && op::IsPackedElement(*info.dtype)) {
+        declared_packed_.emplace(info.name, *info.dtype);
+      }
+    }
+  }
+}
+
 Status Scope::OpenMain(const OnnxGraph& graph, int64_t opset) {
   opset_ = opset;
+  NotePacked(graph);
   for (const OnnxValueInfo& info : graph.values) declared_.emplace(info.name, &info);
   for (const OnnxValueInfo& info : graph.outputs) {
     declared_.emplace(info.name, &info);
@@ -48,6 +62,7 @@ Status Scope::OpenGraph(const OnnxGraph& graph, const std::string& label, Scope&
   has_bindings_ = has_bindings;
   prefix_ = label + "/";
   opset_ = outer.opset_;
+  NotePacked(graph);
   for (const OnnxValueInfo& info : graph.values) declared_.emplace(info.name, &info);
   return DefineInitializers(graph);
 }
@@ -70,6 +85,10 @@ const OnnxValueInfo* Scope::Declared(const std::string& name) const {
 }
 
 Status Scope::Define(const std::string& name, ImportedValue value) {
+  if (const auto found = declared_packed_.find(name); found != declared_packed_.end() && !value.packed) {
+    const auto* type = value.type == nullptr ? nullptr : ir::As<ir::TensorTypeNode>(value.type);
+    if (type != nullptr && type->dtype == op::ByteDataType(found->second)) value.packed = found->second;
+  }
   if (values_.emplace(name, std::move(value)).second) return Status();
   return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");
 }

@@ -49,6 +49,7 @@ class Scope {
 
  private:
   Status DefineInitializers(const OnnxGraph& graph);
+  void NotePacked(const OnnxGraph& graph);
 
   Scope* outer_ = nullptr;  // the scope around a graph inside of a node; null otherwise
   std::unordered_map<std::string, ImportedValue> values_;
@@ -56,6 +57,8 @@ class Scope {
   std::unordered_map<std::string, ImportedValue> captured_;  // values from outside that are known by their elements
   std::unordered_set<std::string> left_out_, results_;
   std::unordered_map<std::string, const OnnxValueInfo*> declared_;
+  // What the file declares to have elements of less than a byte: inputs and results too.
+  std::unordered_map<std::string, DataType> declared_packed_;
   std::string prefix_;  // prefix of node labels: "call/"
   int64_t opset_ = 0;
   std::vector<OnnxAttribute> attributes_;  // of a function's call, the defaults last

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "compiler/op/packed_elements.h"
 #include "runtime/suggest.h"
 
 namespace ingot::importer {
@@ -139,7 +140,8 @@ ir::Type Symbols::DeclaredType(const OnnxValueInfo& info) {
       dims.push_back(dim.param.empty() ? ir::MakePrimVar("d") : Named(dim.param));
     }
   }
-  return ir::Make<ir::TensorTypeNode>(std::move(dims), info.dtype);
+  const bool is_packed = info.dtype && op::IsPackedElement(*info.dtype);
+  return ir::Make<ir::TensorTypeNode>(std::move(dims), is_packed ? op::ByteDataType(*info.dtype) : info.dtype);
 }
 
 Status Symbols::Finish() {

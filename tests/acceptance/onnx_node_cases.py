@@ -4,8 +4,7 @@ usage: onnx_node_cases.py BIN_DIR [--filter REGEX] [--jobs N] [--show STATE] [--
                           [--minimum N] [--short]
 
 A case passes when the values are within its own tolerances. It is refused when vm-compile says that the model uses
-something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings, 4-bit
-integers); every other deviation is a failure, and a bug. Sequences are given and compared by their elements
+something unsupported (exit code 8) or when its values are of a kind that no tensor file holds (strings); every other deviation is a failure, and a bug. Sequences are given and compared by their elements
 (x.0, x.1), and an optional value is a sequence of at most one. Node cases pass everything as an input; where an integer
 input decides a shape (the target of Reshape), or numbers are parameters in all but name (the scales of Resize),
 vm-compile cannot know them. Such a case is compiled again with these inputs bound by --params, as a model's exporter
@@ -28,7 +27,11 @@ except ImportError as error:
 SAFETENSORS = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
                "int32": "I32",
                "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16", "float32": "F32",
-               "float64": "F64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
+               "float64": "F64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+               "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0",
+               "float4_e2m1fn": "F4",
+               # Integers of less than a byte have one each in tensor files.
+               "int2": "I8", "int4": "I8", "uint2": "U8", "uint4": "U8"}
 TIMEOUT = 120
 UNSUPPORTED = 8
 
@@ -44,7 +47,12 @@ def save(path, tensors):
         kind = SAFETENSORS.get(value.dtype.name)
         if kind is None:
             raise NotATensor(f"a value of type {value.dtype}")
+        if value.dtype.name in ("int2", "int4"):
+            value = value.astype(np.int8)  # their sign bits are undefined
         raw = np.ascontiguousarray(value).tobytes()
+        if kind == "F4":
+            codes = np.frombuffer(raw + b"\0" * (len(raw) % 2), np.uint8)
+            raw = (codes[::2] | codes[1::2] << 4).tobytes()
         header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header).encode()

@@ -15,7 +15,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 import oracle
-from tensors import BOOL, DTYPES, F16, F32, F64, I32, I64, U8, BFLOAT16, draw, is_float, is_whole, largest, onnx_type
+from tensors import (BFLOAT16, BOOL, DTYPES, F16, F32, F64, I32, I64, SMALL, U8, draw, is_float, is_whole, largest,
+                     onnx_type)
 
 OPSETS = (7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 23, 24, 24, 25, 26, 28)
 SIZES = (1, 2, 3, 4, 5, 7, 8, 16, 17, 1)
@@ -117,6 +118,10 @@ class Graph:
         whole = self.coin() if whole is None else whole
         wild = self.wild and self.coin(0.7) if wild is None else wild
         arrays = [draw(self.rng, [row.get(d, d) for d in dims], dtype, whole, low, high, wild) for row in self.symbols]
+        return self.keep(Value(self.fresh("x"), arrays, self.zeros(), "input"))
+
+    def keep_input(self, arrays):
+        """One that is given as it is, an array for each assignment."""
         return self.keep(Value(self.fresh("x"), arrays, self.zeros(), "input"))
 
     def keep(self, value):
@@ -254,7 +259,7 @@ class Graph:
         return made
 
     def fits(self, v):
-        if v.dtype not in DTYPES or v.rank > 6 or any(a.size > LARGEST or a.ndim != v.rank for a in v.arrays):
+        if v.dtype not in DTYPES + SMALL or v.rank > 6 or any(a.size > LARGEST or a.ndim != v.rank for a in v.arrays):
             return False
         limit = {F16: 2000.0}.get(v.dtype, 1e6) if is_float(v.dtype) else 2.0**31
         return (self.wild and is_float(v.dtype) or v.finite) and v.largest() <= limit

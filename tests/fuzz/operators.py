@@ -6,13 +6,14 @@ import generate_elementwise
 import generate_linear
 import generate_ml
 import generate_movement
+import generate_packed
 import generate_quantised
 import generate_reduce
 import generate_vision
 from registry import GENERATORS
 
 MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_ml, generate_movement,
-           generate_quantised, generate_reduce, generate_vision)
+           generate_packed, generate_quantised, generate_reduce, generate_vision)
 
 # Operators that vm-compile imports and no generator makes: why.
 RANDOM = "its numbers are drawn (tests/acceptance/random_numbers.py)"
@@ -23,13 +24,13 @@ NOT_GENERATED = {**dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "R
 
 # Attributes that no generator gives: why.
 STRINGS = "strings are not imported"
-FLOAT8 = "of casts to 8-bit floats alone"
+POWERS = "of casts to powers of two alone (tests/acceptance/packed_elements.py)"
 REFUSED = "refused by name (tests/acceptance/microsoft_ops.py)"
 SHARED = {"do_rotary": REFUSED, "past_present_share_buffer": REFUSED}
 KINDS_OF_CACHES = ("causal", "k_norm_epsilon", "k_quant_type", "kv_cache_bit_width", "q_norm_epsilon",
                    "qk_norm_epsilon", "qk_output", "sliding_window_cache", "v_quant_type")
 ATTRIBUTES_NOT_GENERATED = {
-    "Cast": {"round_mode": FLOAT8}, "CastLike": {"round_mode": FLOAT8, "saturate": FLOAT8},
+    "Cast": {"round_mode": POWERS}, "CastLike": {"round_mode": POWERS},
     "Constant": {"value_string": STRINGS, "value_strings": STRINGS,
                  "sparse_value": "ONNX Runtime takes none"},
     "TfIdfVectorizer": {"pool_strings": STRINGS},

@@ -17,16 +17,27 @@ BOOL = np.dtype(np.bool_)
 FLOATS = (F32, F64, F16, BFLOAT16)
 INTEGERS = (I64, I32, I8, U8, I16, U16, U32, U64)
 DTYPES = FLOATS + INTEGERS + (BOOL,)
+# What kernels compute with in other dtypes; made and taken by generate_packed.py alone.
+INT2, UINT2, INT4, UINT4 = (np.dtype(getattr(ml_dtypes, name)) for name in ("int2", "uint2", "int4", "uint4"))
+FLOAT4 = np.dtype(ml_dtypes.float4_e2m1fn)
+FLOAT8 = tuple(np.dtype(getattr(ml_dtypes, "float8_" + name)) for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"))
+SMALL = (INT2, UINT2, INT4, UINT4, FLOAT4) + FLOAT8
 WIDE_FLOATS = (F32, F64)
 NUMBERS = (F32, F64, F16, I64, I32)
 
 SAFETENSORS = {"bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
                "int32": "I32", "uint64": "U64", "int64": "I64", "float16": "F16", "bfloat16": "BF16",
-               "float32": "F32", "float64": "F64"}
+               "float32": "F32", "float64": "F64", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
+               "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ", "float4_e2m1fn": "F4"}
+IN_BYTES = {INT2: I8, INT4: I8, UINT2: U8, UINT4: U8}  # the dtypes that files have for those of less than a byte
 
 
 def onnx_type(dtype):
     return TensorProto.BFLOAT16 if dtype == BFLOAT16 else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
+
+def bits_of(dtype):
+    return {INT2: 2, UINT2: 2, INT4: 4, UINT4: 4, FLOAT4: 4}.get(np.dtype(dtype), 8 * np.dtype(dtype).itemsize)
 
 
 def numpy_type(onnx_number):
@@ -88,7 +99,11 @@ def draw(rng, shape, dtype, whole, low=-4, high=4, wild=False):
 def write_safetensors(path, tensors):
     header, data = {}, b""
     for name, array in tensors.items():
-        raw = np.ascontiguousarray(array).tobytes()
+        array = np.ascontiguousarray(array, IN_BYTES.get(array.dtype)).reshape(array.shape)
+        raw = array.tobytes()
+        if array.dtype == FLOAT4:
+            codes = np.frombuffer(raw + b"\0" * (len(raw) % 2), np.uint8) & 15
+            raw = (codes[::2] | codes[1::2] << 4).tobytes()
         header[name] = {"dtype": SAFETENSORS[array.dtype.name], "shape": list(array.shape),
                         "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
@@ -107,6 +122,10 @@ def read_safetensors(path):
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
-        dtype = BFLOAT16 if entry["dtype"] == "BF16" else np.dtype(names[entry["dtype"]])
-        arrays[name] = np.frombuffer(raw[8 + size + begin:8 + size + end], dtype).reshape(entry["shape"])
+        dtype, part = np.dtype(getattr(ml_dtypes, names[entry["dtype"]], None) or names[entry["dtype"]]), raw[
+            8 + size + begin:8 + size + end]
+        if dtype == FLOAT4:
+            pairs = np.frombuffer(part, np.uint8)
+            part = np.stack([pairs & 15, pairs >> 4], -1).reshape(-1)[:int(np.prod(entry["shape"]))].tobytes()
+        arrays[name] = np.frombuffer(part, dtype).reshape(entry["shape"])
     return arrays

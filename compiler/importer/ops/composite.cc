@@ -21,7 +21,7 @@ Result<DataType> DtypeOf(const NodeImporter& node, size_t input) {
 
 Outputs CastLike(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const DataType dtype, DtypeOf(node, 1));
+  INGOT_ASSIGN_OR_RETURN(const DataType dtype, node.ElementType(1));
   return One(ConvertTo(node, std::move(x), dtype));
 }
 
@@ -181,6 +181,7 @@ Outputs ConstantOfShape(const NodeImporter& node) {
     const std::span<const std::byte> bytes = (*tensor)->bytes();
     value =
         ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes((*tensor)->dtype(), {}, {bytes.begin(), bytes.end()}));
+    INGOT_ASSIGN_OR_RETURN(value, Unpacked(std::move(value)));
   }
   return One(node.Call("full", {ShapeOf(std::move(dims)), value}));
 }

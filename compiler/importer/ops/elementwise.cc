@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compiler/importer/ops/util.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 namespace {
@@ -130,6 +131,24 @@ Outputs Cast(const NodeImporter& node) {
   return One(ConvertTo(node, std::move(x), dtype));
 }
 
+// The bits of each element as an element of another dtype of the same width. Those of less than a byte are packed and
+// unpacked again.
+Outputs BitCast(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const DataType from, node.ElementType(0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t number, node.Int("to", 0));
+  INGOT_ASSIGN_OR_RETURN(const DataType to, OnnxDataType(number));
+  if (from.bits != to.bits) return node.Invalid(from.ToString() + " is not as wide as " + to.ToString());
+  if (from == to) return One(x);
+  if (!op::IsPackedElement(from)) return One(node.Call("bitcast", {x}, {{"dtype", to}}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  const Expr flat = ShapeOf({Product(dims)});
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, flat}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("pack_bits", {x}, {{"dtype", from}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("unpack_bits", {x, flat}, {{"dtype", to}}));
+  return One(ReshapeTo(node, std::move(x), dims));
+}
+
 Outputs Constant(const NodeImporter& node) {
   const auto make = [&node](DataType dtype, std::vector<int64_t> dims, const void* data, size_t size) -> Outputs {
     std::vector<std::byte> bytes(size);
@@ -143,8 +162,7 @@ Outputs Constant(const NodeImporter& node) {
   if (tensor != nullptr) {
     const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
     if (data == nullptr) return node.Invalid("attribute \"" + tensor->name + "\": expected a tensor");
-    return std::vector<Expr>{
-        ir::Make<ir::ConstantNode>(*data, node.node().outputs.empty() ? "" : node.node().outputs[0])};
+    return One(Unpacked(ir::Make<ir::ConstantNode>(*data, node.node().outputs.empty() ? "" : node.node().outputs[0])));
   }
   if (node.HasAttr("value_int")) {
     INGOT_ASSIGN_OR_RETURN(const int64_t value, node.Int("value_int", 0));
@@ -171,6 +189,7 @@ constexpr OnnxOpRow kElementwiseRows[] = {
     {"Abs", "abs"},
     {"Add", "add"},
     {"And", "logical_and"},
+    {"BitCast", nullptr, BitCast},
     {"BitwiseNot", "bitwise_not"},
     {"Cast", nullptr, Cast},
     {"Ceil", "ceil"},

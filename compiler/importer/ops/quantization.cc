@@ -10,6 +10,7 @@
 #include "compiler/importer/ops/convolution.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 namespace {
@@ -17,12 +18,15 @@ namespace {
 const DataType kFloat = DataType::Float(32);
 const DataType kInt32 = DataType::Int(32);
 
-bool IsFloat8(DataType dtype) { return dtype.is_floating() && dtype.bits == 8; }
+// With a sign: of those of powers of two alone no quantised numbers are made.
+bool IsFloat8(DataType dtype) {
+  return dtype.is_floating() && dtype.bits == 8 && dtype.code != TypeCode::kFloat8E8M0FNU;
+}
 
-// 8- and 16-bit integers, eight-bit floats, and int32 to dequantise.
+// Integers of 2 to 16 bits, floats of 4 and 8 bits, and int32 to dequantise.
 Status CheckQuantised(const NodeImporter& node, DataType dtype) {
-  const bool is_integer = dtype.is_integral() && !dtype.is_bool() && dtype.bits >= 8 && dtype.bits <= 32;
-  const bool is_known = is_integer || IsFloat8(dtype);
+  const bool is_integer = dtype.is_integral() && !dtype.is_bool() && dtype.bits >= 2 && dtype.bits <= 32;
+  const bool is_known = is_integer || IsFloat8(dtype) || op::IsPackedElement(dtype);
   return is_known ? Status() : node.Unsupported("quantised numbers of " + dtype.ToString());
 }
 
@@ -30,7 +34,6 @@ Status CheckQuantised(const NodeImporter& node, DataType dtype) {
 // index of an axis, or one per block of indices.
 Result<Expr> Parameter(const NodeImporter& node, size_t input, const std::vector<PrimExpr>& dims) {
   INGOT_ASSIGN_OR_RETURN(Expr param, node.Input(input));
-  INGOT_ASSIGN_OR_RETURN(param, Unpacked(std::move(param)));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
   if (own.empty() || (own.size() == 1 && ir::IsConstInt(own[0], 1))) return param;
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", 1));
@@ -74,7 +77,8 @@ Result<Expr> RoundInto(const NodeImporter& node, Expr x, Expr zero_point, DataTy
 }
 Outputs RoundTo(const NodeImporter& node, Expr x, Expr zero_point, DataType dtype) {
   INGOT_ASSIGN_OR_RETURN(const Expr rounded, RoundInto(node, std::move(x), std::move(zero_point), dtype));
-  return One(node.Call("astype", {rounded}, {{"dtype", dtype}}));
+  const DataType held = op::IsPackedElement(dtype) ? op::ByteDataType(dtype) : dtype;
+  return One(node.Call("astype", {rounded}, {{"dtype", held}}));
 }
 
 Outputs QuantizeLinear(const NodeImporter& node) {
@@ -86,8 +90,7 @@ Outputs QuantizeLinear(const NodeImporter& node) {
   Expr zero_point;
   if (node.HasInput(2)) {
     INGOT_ASSIGN_OR_RETURN(zero_point, Parameter(node, 2, dims));
-    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* zero_type, node.InputType(2));
-    dtype = *zero_type->dtype;
+    INGOT_ASSIGN_OR_RETURN(dtype, node.ElementType(2));
   } else if (output != 0) {
     INGOT_ASSIGN_OR_RETURN(dtype, OnnxDataType(output));
   }
@@ -97,13 +100,19 @@ Outputs QuantizeLinear(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(Expr quotient, node.Bind("divide", {x, scale}));
   if (IsFloat8(dtype)) return One(ConvertTo(node, std::move(quotient), dtype));  // its zero point is 0
+  if (dtype.is_floating()) {
+    if (zero_point != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(zero_point, CastTo(node, std::move(zero_point), DTypeOf(quotient)));
+      INGOT_ASSIGN_OR_RETURN(quotient, node.Bind("add", {quotient, zero_point}));
+    }
+    return One(ConvertTo(node, std::move(quotient), dtype));
+  }
   return RoundTo(node, std::move(quotient), std::move(zero_point), dtype);
 }
 
 Outputs DequantizeLinear(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
   INGOT_RETURN_IF_ERROR(CheckQuantised(node, *ir::As<ir::TensorTypeNode>(x->type)->dtype));
   INGOT_ASSIGN_OR_RETURN(Expr scale, Parameter(node, 1, dims));
   INGOT_ASSIGN_OR_RETURN(const int64_t output, node.Int("output_dtype", 0));

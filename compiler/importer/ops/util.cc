@@ -2,10 +2,12 @@
 #include "compiler/importer/ops/util.h"
 
 #include <algorithm>
+#include <array>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/float_format.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 
@@ -94,24 +96,78 @@ Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> d
 
 Result<Expr> Unpacked(Expr x) {
   const auto* constant = ir::As<ir::ConstantNode>(x);
-  if (constant == nullptr || constant->data->dtype().bits >= 8) return x;
-  const DataType dtype = constant->data->dtype().is_int() ? DataType::Int(8) : DataType::UInt(8);
-  INGOT_ASSIGN_OR_RETURN(const ir::Call call, op::MakeCall("astype", {x}, {{"dtype", dtype}}));
-  const std::vector<std::shared_ptr<const ir::ConstantData>> packed = {constant->data};
-  INGOT_ASSIGN_OR_RETURN(std::shared_ptr<const ir::ConstantData> data, op::RowOf(call)->fold(call, packed));
+  if (constant == nullptr || !op::IsPackedElement(constant->data->dtype())) return x;
+  const ir::ConstantData& packed = *constant->data;
+  const DataType from = packed.dtype(), to = op::ByteDataType(from);
+  std::array<std::byte, 16> byte_of{};  // by code
+  for (uint64_t code = 0; code < uint64_t{1} << from.bits; ++code) {
+    const uint64_t bits = from.is_floating() ? ir::EncodeFloat(to, ir::DecodeFloat(from, code))
+                                             : static_cast<uint64_t>(ir::WrapInt(from, static_cast<int64_t>(code)));
+    byte_of[code] = static_cast<std::byte>(bits);
+  }
+  std::vector<std::byte> bytes(static_cast<size_t>(packed.num_elements()));
+  const size_t per_byte = 8 / from.bits;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<unsigned>(packed.bytes()[i / per_byte]);
+    bytes[i] = byte_of[byte >> (i % per_byte * from.bits) & ((1u << from.bits) - 1)];
+  }
+  auto data = ir::ConstantData::FromBytes(to, packed.dims(), std::move(bytes));
   return Expr(ir::Make<ir::ConstantNode>(std::move(data), constant->name));
 }
 
-Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype) {
-  if (dtype.bits >= 8) {
-    INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
+namespace {
+
+// The nearest power of two of each number's size, as ONNX rounds to float8_e8m0fnu, which has nothing else: its code is
+// the exponent of a float32. Smaller and larger numbers become the least and the greatest one (saturate), or NaN.
+Result<Expr> ToPowersOfTwo(const NodeImporter& node, Expr x, DataType dtype) {
+  const DataType word = DataType::Int(32);
+  INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
+  INGOT_ASSIGN_OR_RETURN(const std::string mode, node.String("round_mode", "up"));
+  if (mode != "up" && mode != "down" && mode != "nearest") return node.Invalid("round_mode is \"" + mode + "\"");
+  const auto number = [&](int64_t value) { return node.Scalar(static_cast<double>(value), word); };
+  constexpr int64_t kOne = int64_t{1} << 23;  // the bits of the least normal number, and a step of the exponent
+  // What is added before the mantissa is cut off, and the greatest subnormal number that becomes 2^-127.
+  const int64_t added = mode == "up" ? kOne - 1 : mode == "nearest" ? kOne / 2 : 0;
+  const int64_t least = mode == "up" ? kOne / 2 : mode == "nearest" ? kOne / 2 + kOne / 4 - 1 : kOne;
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_nan, node.Bind("isnan", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr size, node.Bind("abs", {x}));
+  INGOT_ASSIGN_OR_RETURN(const Expr bits, node.Bind("bitcast", {size}, {{"dtype", word}}));
+  INGOT_ASSIGN_OR_RETURN(Expr code, number(added));
+  INGOT_ASSIGN_OR_RETURN(code, node.Bind("add", {bits, code}));
+  INGOT_ASSIGN_OR_RETURN(const Expr mantissa, number(23));
+  INGOT_ASSIGN_OR_RETURN(code, node.Bind("right_shift", {code, mantissa}));
+  INGOT_ASSIGN_OR_RETURN(Expr limit, number(least));
+  INGOT_ASSIGN_OR_RETURN(Expr subnormal, node.Bind("greater", {bits, limit}));
+  INGOT_ASSIGN_OR_RETURN(subnormal, CastTo(node, std::move(subnormal), word));
+  INGOT_ASSIGN_OR_RETURN(limit, number(kOne));
+  INGOT_ASSIGN_OR_RETURN(Expr is_below, node.Bind("less", {bits, limit}));
+  INGOT_ASSIGN_OR_RETURN(code, node.Bind("where", {is_below, subnormal, code}));
+  INGOT_ASSIGN_OR_RETURN(const Expr nan, number(255));
+  if (saturate != 0) {
+    INGOT_ASSIGN_OR_RETURN(const Expr greatest, number(254));
+    INGOT_ASSIGN_OR_RETURN(code, node.Bind("minimum", {code, greatest}));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(limit, number(kOne / 2));
+    INGOT_ASSIGN_OR_RETURN(is_below, node.Bind("less", {bits, limit}));
+    INGOT_ASSIGN_OR_RETURN(code, node.Bind("where", {is_below, nan, code}));
   }
+  INGOT_ASSIGN_OR_RETURN(code, node.Bind("where", {is_nan, nan, code}));
+  INGOT_ASSIGN_OR_RETURN(code, CastTo(node, std::move(code), DataType::UInt(8)));
+  return node.Call("bitcast", {code}, {{"dtype", dtype}});
+}
+
+}  // namespace
+
+Result<Expr> ConvertTo(const NodeImporter& node, Expr x, DataType dtype) {
+  if (op::IsPackedElement(dtype)) return node.Call("narrow", {std::move(x)}, {{"dtype", dtype}});
   const auto* type = ir::As<ir::TensorTypeNode>(x->type);
   if (type == nullptr || !type->dtype) return node.Unsupported("a value of unknown type");
   if (type->dtype == dtype) return x;
+  if (dtype.code == TypeCode::kFloat8E8M0FNU) return ToPowersOfTwo(node, std::move(x), dtype);
   INGOT_ASSIGN_OR_RETURN(const int64_t saturate, node.Int("saturate", 1));
   if (dtype.is_floating() && dtype.bits == 8 && saturate != 0) {
-    if (!type->dtype->is_floating()) {
+    if (!type->dtype->is_floating() || type->dtype->bits == 8) {  // which may lack the limit
       INGOT_ASSIGN_OR_RETURN(x, node.Bind("astype", {x}, {{"dtype", DataType::Float(32)}}));
     }
     const DataType from = *ir::As<ir::TensorTypeNode>(x->type)->dtype;

@@ -300,7 +300,8 @@ void ElementwiseCases(CaseBuilder& b) {
     b.Add("astype", "specials_to_" + float8.ToString(), {Specials()}, {{"dtype", float8}});
   }
   const DataType powers(TypeCode::kFloat8E8M0FNU, 8);
-  b.Add("astype", powers.ToString() + "_to_float32", {Of(powers, {5}, {1, 0.25, 1024, 1e-38, kNan})}, {{"dtype", kF32}});
+  b.Add("astype", powers.ToString() + "_to_float32", {Of(powers, {5}, {1, 0.25, 1024, 1e-38, kNan})},
+        {{"dtype", kF32}});
   b.Add("astype", "float32_to_" + powers.ToString(),
         {Of(kF32, {9}, {1, 1.4, 1.5, 3, 1e-40, 1.1e-38, -1, kNan, 3e38})}, {{"dtype", powers}});
   b.Add("astype", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
