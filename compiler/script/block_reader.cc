@@ -265,37 +265,83 @@ void StmtReader::ReadView(const Statement& statement, const std::string& callee,
     context_.Error(*data, callee + ": expected the memory of a buffer, such as data=A.data");
   }
   if (owner == nullptr || buffer == nullptr || !args.Done()) return DefineError(target);
-  if (buffer->dtype != owner->dtype) {
-    context_.Error(call, callee + ": a view of another buffer has its dtype, " + owner->dtype.ToString() + "; got " +
-                             buffer->dtype.ToString() + " (T.reinterpret gives the bits of a value another dtype)");
-    return DefineError(target);
-  }
   const bool is_compact = buffer->strides.empty() && buffer->elem_offset == nullptr;
-  if (of_pointer && is_compact && SameDims(buffer->shape, owner->shape)) {  // the allocation itself
-    scope_.Define(target.text, Symbol::OfBuffer(owner));
+  if (of_pointer && is_compact && buffer->dtype == owner->dtype && SameDims(buffer->shape, owner->shape)) {
+    scope_.Define(target.text, Symbol::OfBuffer(owner));  // the allocation itself
     return;
   }
-  BufferNode view = *buffer;
+  DefineView(call, target, owner, *buffer);
+}
+
+void StmtReader::ReadViewMethod(const Statement& statement, const Syntax& call) {
+  const Syntax& target = *statement.target;
+  const Buffer owner = prim_.ReadBuffer(call[0][0]);
+  if (owner == nullptr) return DefineError(target);
+  std::vector<PrimExpr> dims;
+  std::optional<DataType> dtype = prim_.DTypeOf(owner);
+  for (size_t i = 1; i < call.children.size(); ++i) {
+    const bool is_keyword = call[i].kind == SyntaxKind::kKeyword;
+    const Syntax& value = is_keyword ? call[i][0] : call[i];
+    if (value.kind == SyntaxKind::kString || (is_keyword && call[i].text == "dtype")) {
+      dtype = prim_.ReadDataType(value);
+      if (!dtype) return DefineError(target);
+    } else if (is_keyword) {
+      context_.Error(value, "view has no argument \"" + std::string(call[i].text) + "\"");
+      return DefineError(target);
+    } else {
+      PrimExpr dim = prim_.ReadDim(value);
+      if (dim == nullptr) return DefineError(target);
+      dims.push_back(std::move(dim));
+    }
+  }
+  if (dims.empty()) {  // the same dimensions, the last one for elements of another size
+    dims = prim_.DimsOf(owner);
+    const int64_t from = prim_.DTypeOf(owner).bits * prim_.DTypeOf(owner).lanes, to = dtype->bits * dtype->lanes;
+    if (from != to && !dims.empty()) {
+      dims.back() = arith::Analyzer().Simplify(
+          to < from ? dims.back() * IntImm(dims.back()->dtype, from / to)
+                    : FloorDiv(dims.back(), IntImm(dims.back()->dtype, to / from)));
+    }
+  }
+  BufferNode view(std::string(target.text), *dtype, std::move(dims), owner->scope);
+  view.span = context_.SpanOf(call.place);
+  DefineView(call, target, owner, std::move(view));
+}
+
+void StmtReader::DefineView(const Syntax& where, const Syntax& target, const Buffer& owner, BufferNode view) {
+  const DataType dtype = view.dtype;
+  if (dtype != owner->dtype) {
+    const auto whole = [](DataType type) { return type.bits >= 8 && !type.is_bool() && !type.is_handle(); };
+    if (!whole(dtype) || !whole(owner->dtype) || !owner->dtype.is_scalar()) {
+      context_.Error(where, "a view of " + owner->dtype.ToString() + " as " + dtype.ToString() + " is not supported");
+      return DefineError(target);
+    }
+  }
+  PrimReader::ViewLayout layout{view.shape, view.strides, Int64(0), dtype};
+  const bool is_compact = view.strides.empty() && view.elem_offset == nullptr;
   view.data = owner->data;
-  if (buffer->shape.size() == 1 && is_compact) {
+  view.dtype = owner->dtype;
+  if (layout.shape.size() == 1 && is_compact && dtype == owner->dtype) {
     scope_.Define(target.text, Symbol::OfBuffer(Make<BufferNode>(std::move(view))));
     return;
   }
-  PrimReader::ViewLayout layout{buffer->shape, buffer->strides, Int64(0)};
   const auto wide = [](PrimExpr& number) { number = Cast(DataType::Int(64), number); };
-  if (buffer->elem_offset) layout.offset = buffer->elem_offset;
+  if (view.elem_offset) layout.offset = view.elem_offset;
   if (layout.strides.empty()) {
-    layout.strides.assign(buffer->shape.size(), Int64(1));
-    for (size_t d = buffer->shape.size(); d-- > 1;) {
-      layout.strides[d - 1] = layout.strides[d] * Cast(DataType::Int(64), buffer->shape[d]);
+    layout.strides.assign(layout.shape.size(), Int64(1));
+    for (size_t d = layout.shape.size(); d-- > 1;) {
+      layout.strides[d - 1] = layout.strides[d] * Cast(DataType::Int(64), layout.shape[d]);
     }
   }
   wide(layout.offset);
   PrimExpr size = layout.offset + 1;  // the size up to the last element
-  for (size_t d = 0; d < buffer->shape.size(); ++d) {
+  for (size_t d = 0; d < layout.shape.size(); ++d) {
     wide(layout.strides[d]);
-    size = size + (Cast(DataType::Int(64), buffer->shape[d]) - 1) * layout.strides[d];
+    size = size + (Cast(DataType::Int(64), layout.shape[d]) - 1) * layout.strides[d];
   }
+  const int64_t bits = dtype.bits * dtype.lanes, owner_bits = owner->dtype.bits * owner->dtype.lanes;
+  if (bits > owner_bits) size = size * Int64(bits / owner_bits);
+  if (bits < owner_bits) size = FloorDiv(size + (owner_bits / bits - 1), Int64(owner_bits / bits));
   view.shape = {arith::Analyzer().Simplify(size)};
   view.strides.clear();
   view.elem_offset = nullptr;

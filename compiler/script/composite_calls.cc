@@ -5,6 +5,7 @@
 
 #include "compiler/op/fold.h"
 #include "compiler/op/registry.h"
+#include "compiler/script/composite_maker.h"
 #include "compiler/script/composite_operators.h"
 #include "compiler/script/graph_reader.h"
 #include "compiler/script/printer.h"
@@ -85,11 +86,17 @@ Expr GraphReader::ReadComposite(const Syntax& call, const CompositeOperator& com
   bool fine = true;
   size_t place = 0;
   for (const std::string_view arg_name : composite.args) {
-    const Syntax* syntax = args.Require(place++, arg_name);
+    const bool is_optional = place + composite.num_optional >= composite.args.size();
+    const Syntax* syntax = is_optional ? args.Get(place, arg_name) : args.Require(place, arg_name);
+    ++place;
+    if (is_optional && (syntax == nullptr || IsNone(*syntax))) {
+      values.emplace_back();
+      continue;
+    }
     const bool is_list = syntax != nullptr && (syntax->kind == SyntaxKind::kTuple || syntax->kind == SyntaxKind::kList);
     if (syntax == nullptr) {
       values.push_back(nullptr);
-    } else if (is_list && arg_name == "size") {
+    } else if (is_list && (arg_name == "size" || arg_name == "shape")) {
       std::optional<std::vector<PrimExpr>> dims = prim_.ReadDims(*syntax);
       values.push_back(dims ? MakeExpr<ShapeExprNode>(*syntax, std::move(*dims)) : Expr());
     } else {
@@ -108,6 +115,8 @@ Expr GraphReader::ReadComposite(const Syntax& call, const CompositeOperator& com
       if (value && attr.value.get<double>() != nullptr && value->get<int64_t>() != nullptr) {
         value = static_cast<double>(*value->get<int64_t>());
       }
+      const bool is_wrapped = CalleeName(*syntax) == "R.prim_value" && syntax->children.size() == 2;
+      if (is_wrapped) value = prim_.ReadAttr((*syntax)[1]);
       if (value && !attr.value.is_none() && value->value.index() != attr.value.value.index()) {
         context_.Error(*syntax,
                        name + ": " + std::string(attr.name) + " is of another kind, such as " + PrintAttr(attr.value));
@@ -119,9 +128,10 @@ Expr GraphReader::ReadComposite(const Syntax& call, const CompositeOperator& com
   }
   if (!args.Done() || !fine) return nullptr;
   const auto bind = [&](Expr value) { return Leaf(std::move(value), call.place, builder); };
-  const Result<Call> made = composite.compose(values, Attrs(std::move(attrs)), bind);
+  const Result<Expr> made = composite.compose(values, Attrs(std::move(attrs)), bind);
   if (!made.ok()) return context_.Error(call, name + ": " + made.status().message());
-  CallNode node = **made;
+  if (As<CallNode>(*made) == nullptr) return *made;
+  CallNode node = *As<CallNode>(*made);
   node.span = context_.SpanOf(call.place);
   return Make<CallNode>(std::move(node));
 }
@@ -156,15 +166,48 @@ Expr GraphReader::ReadMemoryView(const Syntax& call, const std::string& name, Bu
     return context_.Error(*dtype_syntax, name + ": another dtype than the tensor's is not supported");
   }
   const auto* number = offset == nullptr ? nullptr : As<PrimValueNode>(offset);
-  if (offset != nullptr && (number == nullptr || !IsConstInt(number->value, 0))) {
-    return context_.Error(*offset_syntax, name + ": an offset is not supported; take a part by R.strided_slice");
+  const std::optional<int64_t> bytes = offset == nullptr   ? 0
+                                       : number == nullptr ? std::nullopt
+                                                           : AsConstInt(number->value);
+  if (!bytes || *bytes < 0) {
+    return context_.Error(*offset_syntax, name + ": expected the offset as a number");
   }
+  if (*bytes != 0) return ReadPartOfMemory(call, name, value, shape, *bytes, builder);
   if (shape == nullptr) return value;
   const Result<Call> made = op::MakeCall("reshape", {value, shape});
   if (!made.ok()) return context_.Error(call, made.status().message());
   CallNode node = **made;
   node.span = context_.SpanOf(call.place);
   return Make<CallNode>(std::move(node));
+}
+
+// The elements of a tensor from an offset in bytes on, as many as the shape has.
+Expr GraphReader::ReadPartOfMemory(const Syntax& call, const std::string& name, const Expr& value, const Expr& shape,
+                                   int64_t offset_bytes, Builder& builder) {
+  const auto* tensor = As<TensorTypeNode>(value->type);
+  const auto* dims = shape == nullptr ? nullptr : As<ShapeTypeNode>(shape->type);
+  if (tensor == nullptr || !tensor->dtype || !tensor->dims || dims == nullptr || !dims->dims) {
+    return context_.Error(call, name + ": an offset needs a tensor of known dimensions, and a shape");
+  }
+  const Result<int64_t> element = tensor->dtype->SizeBytes(1);
+  if (!element.ok() || offset_bytes % *element != 0) {
+    return context_.Error(call, name + ": the offset is no number of elements of " + tensor->dtype->ToString());
+  }
+  PrimExpr size = Int64(1), count = Int64(1);
+  for (const PrimExpr& dim : *tensor->dims) size = size * dim;
+  for (const PrimExpr& dim : *dims->dims) count = count * dim;
+  const PrimExpr first = Int64(offset_bytes / *element);
+  const auto available = AsConstInt(size), needed = AsConstInt(first + count);
+  if (available && needed && *needed > *available) {
+    return context_.Error(call,
+                          name + ": the part ends behind the tensor's " + std::to_string(*available) + " elements");
+  }
+  const BindValue bind = [&](Expr bound) { return Leaf(std::move(bound), call.place, builder); };
+  CompositeMaker m(bind);
+  const Expr part = m.Slice(m.Reshape(value, {Int64(-1)}), 0, first, first + count);
+  Result<Expr> made = m.Take(part == nullptr ? Expr() : m.Reshape(part, *dims->dims));
+  if (!made.ok()) return context_.Error(call, name + ": " + made.status().message());
+  return *std::move(made);
 }
 
 bool GraphReader::ScalarsToTensors(const Syntax& call, std::vector<Expr>& operands, Builder& builder) {

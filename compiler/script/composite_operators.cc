@@ -14,6 +14,11 @@ namespace {
 
 Status Refused(std::string message) { return Status(StatusCode::kUnsupportedModel, std::move(message)); }
 
+Result<Expr> AsValue(Result<Call> call) {
+  if (!call.ok()) return std::move(call).status();
+  return Expr(*std::move(call));
+}
+
 // The dimensions of a tensor, which must be known.
 Result<std::vector<PrimExpr>> DimsOf(const Expr& x) {
   const auto* tensor = As<TensorTypeNode>(x->type);
@@ -49,17 +54,26 @@ Result<AttrValue> DTypeLike(const Expr& x, const Attrs& attrs) {
 }
 
 template <const char* row>
-Result<Call> ComposeLike(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
+Result<Expr> ComposeLike(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(Expr shape, ShapeOf(args[0]));
   INGOT_ASSIGN_OR_RETURN(AttrValue dtype, DTypeLike(args[0], attrs));
   std::vector<Expr> inputs{std::move(shape)};
-  inputs.insert(inputs.end(), args.begin() + 1, args.end());
-  return op::MakeCall(row, std::move(inputs), {{"dtype", std::move(dtype)}});
+  for (size_t i = 1; i < args.size(); ++i) {  // the value that fills it
+    const auto* fill = As<TensorTypeNode>(args[i]->type);
+    const DataType* wanted = dtype.get<DataType>();
+    if (fill == nullptr || !fill->dtype || wanted == nullptr || *fill->dtype == *wanted) {
+      inputs.push_back(args[i]);
+      continue;
+    }
+    INGOT_ASSIGN_OR_RETURN(const Call cast, op::MakeCall("astype", {args[i]}, {{"dtype", *wanted}}));
+    inputs.push_back(bind(cast));
+  }
+  return AsValue(op::MakeCall(row, std::move(inputs), {{"dtype", std::move(dtype)}}));
 }
 
 // ---- stack: each operand gets a new axis, along which they are concatenated
 
-Result<Call> ComposeStack(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+Result<Expr> ComposeStack(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   const auto* tuple = As<TupleTypeNode>(args[0]->type);
   if (tuple == nullptr) return Refused("expected a tuple of tensors");
   const auto* written = As<TupleNode>(args[0]);
@@ -75,47 +89,16 @@ Result<Call> ComposeStack(const std::vector<Expr>& args, const Attrs& attrs, con
     types.push_back(wider->type);
   }
   const Expr all = Make<TupleNode>(std::move(fields), Make<TupleTypeNode>(std::move(types)));
-  return op::MakeCall("concat", {all}, {{"axis", axis}});
+  return AsValue(op::MakeCall("concat", {all}, {{"axis", axis}}));
 }
 
 // ---- std: the square root of the variance
 
-Result<Call> ComposeStd(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+Result<Expr> ComposeStd(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(
       const Call variance,
       op::MakeCall("variance", {args[0]}, {{"axis", *attrs.Find("axis")}, {"keepdims", *attrs.Find("keepdims")}}));
-  return op::MakeCall("sqrt", {bind(variance)});
-}
-
-// ---- nn.adaptive_avg_pool2d: a mean, or equal windows if the output's extents divide the input's
-
-Result<Call> ComposeAdaptivePool(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(args[0]));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(attrs));
-  if (dims.size() != 4) return Refused("expected an image of four dimensions");
-  const AttrValue& out_layout = *attrs.Find("out_layout");
-  if (!out_layout.is_none() && out_layout != *attrs.Find("layout")) return Refused("another out_layout than layout");
-  std::vector<int64_t> out;
-  if (const auto* sizes = attrs.Find("output_size")->get<AttrList>()) {
-    for (const AttrValue& size : *sizes) out.push_back(size.get<int64_t>() == nullptr ? 0 : *size.get<int64_t>());
-  } else if (const auto* size = attrs.Find("output_size")->get<int64_t>()) {
-    out = {*size};
-  }
-  if (out.size() == 1) out.push_back(out[0]);
-  if (out.size() != 2 || out[0] < 1 || out[1] < 1) return Refused("output_size: expected one or two sizes");
-  if (out[0] == 1 && out[1] == 1) {
-    return op::MakeCall("mean", {args[0]}, {{"axis", AttrValue::Ints(axes)}, {"keepdims", true}});
-  }
-  std::vector<int64_t> window;
-  for (size_t i = 0; i < 2; ++i) {
-    const std::optional<int64_t> in = AsConstInt(dims[static_cast<size_t>(axes[i])]);
-    if (!in || *in % out[i] != 0) return Refused("output_size: expected a divisor of a constant size, or 1");
-    window.push_back(*in / out[i]);
-  }
-  return op::MakeCall("nn.avg_pool2d", {args[0]},
-                      {{"pool_size", AttrValue::Ints(window)},
-                       {"strides", AttrValue::Ints(window)},
-                       {"layout", *attrs.Find("layout")}});
+  return AsValue(op::MakeCall("sqrt", {bind(variance)}));
 }
 
 // ---- image.resize2d
@@ -131,11 +114,10 @@ bool HasHalves(const std::vector<PrimExpr>& in, const std::vector<PrimExpr>& out
   return false;
 }
 
-Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue&) {
+Result<Expr> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, DimsOf(args[0]));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(attrs));
   if (dims.size() != 4) return Refused("expected an image of four dimensions");
-  if (!attrs.Find("out_dtype")->is_none()) return Refused("out_dtype: cast the result by R.astype");
   const std::string& method = attrs.GetString("method");
   const std::string& mode = attrs.GetString("coordinate_transformation_mode");
   if (mode == "tf_crop_and_resize") return Refused("a region of interest, as tf_crop_and_resize has it");
@@ -152,13 +134,17 @@ Result<Call> ComposeResize(const std::vector<Expr>& args, const Attrs& attrs, co
     }
     rounding = "round_prefer_floor";
   }
-  return op::MakeCall("image.resize", {args[0], Make<ShapeExprNode>(std::move(out))},
+  const Result<Call> resized =
+      op::MakeCall("image.resize", {args[0], Make<ShapeExprNode>(std::move(out))},
                       {{"method", nearest ? "nearest" : method},
                        {"coordinate_transformation_mode", mode},
                        {"rounding_method", std::move(rounding)},
                        {"cubic_alpha", *attrs.Find("cubic_alpha")},
                        {"cubic_exclude", attrs.GetInt("cubic_exclude") != 0},
                        {"extrapolation_value", *attrs.Find("extrapolation_value")}});
+  const AttrValue& dtype = *attrs.Find("out_dtype");
+  if (dtype.is_none() || !resized.ok()) return AsValue(resized);
+  return AsValue(op::MakeCall("astype", {bind(*resized)}, {{"dtype", dtype}}));
 }
 
 // ---- quantize and dequantize: scales and zero points are one for the whole tensor, or one per position along an axis
@@ -180,7 +166,7 @@ Result<Expr> AlongAxis(const Expr& values, const Expr& data, const Attrs& attrs,
 }
 
 // round(data / scale) + zero in the data's dtype, clipped to the range of the output dtype.
-Result<Call> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+Result<Expr> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
   const DataType out = *attrs.Find("out_dtype")->get<DataType>();
   if (!out.is_integral() || out.bits > 16) return Refused("out_dtype: expected integers of 16 bits at most");
@@ -195,11 +181,11 @@ Result<Call> ComposeQuantize(const std::vector<Expr>& args, const Attrs& attrs, 
   };
   INGOT_ASSIGN_OR_RETURN(const Call clipped,
                          op::MakeCall("clip", {bind(moved), limit(MinValue(out)), limit(MaxValue(out))}));
-  return op::MakeCall("astype", {bind(clipped)}, {{"dtype", out}});
+  return AsValue(op::MakeCall("astype", {bind(clipped)}, {{"dtype", out}}));
 }
 
 // (data - zero) * scale, with the difference in int32.
-Result<Call> ComposeDequantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
+Result<Expr> ComposeDequantize(const std::vector<Expr>& args, const Attrs& attrs, const BindValue& bind) {
   INGOT_ASSIGN_OR_RETURN(const DataType in, DTypeOf(args[0]));
   if (!in.is_integral()) return Refused("expected integers, got " + in.ToString());
   const DataType out = *attrs.Find("out_dtype")->get<DataType>();
@@ -215,8 +201,8 @@ Result<Call> ComposeDequantize(const std::vector<Expr>& args, const Attrs& attrs
   INGOT_ASSIGN_OR_RETURN(const Expr wide, cast(bind(difference), DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(const Expr factor, cast(scale, DataType::Float(32)));
   INGOT_ASSIGN_OR_RETURN(const Call product, op::MakeCall("multiply", {wide, factor}));
-  if (out == DataType::Float(32)) return product;
-  return op::MakeCall("astype", {bind(product)}, {{"dtype", out}});
+  if (out == DataType::Float(32)) return Expr(product);
+  return AsValue(op::MakeCall("astype", {bind(product)}, {{"dtype", out}}));
 }
 
 constexpr char kZeros[] = "zeros", kOnes[] = "ones", kFull[] = "full";
@@ -242,10 +228,6 @@ const CompositeOperator* FindComposite(std::string_view name) {
         {"extrapolation_value", 0.0},
         {"out_dtype", {}, true}},
        ComposeResize},
-      {"nn.adaptive_avg_pool2d",
-       {"data"},
-       {{"output_size", {}}, {"layout", "NCHW"}, {"out_layout", {}}},
-       ComposeAdaptivePool},
       {"ones_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kOnes>},
       {"quantize",
        {"data", "scale", "zero_point"},
@@ -255,8 +237,12 @@ const CompositeOperator* FindComposite(std::string_view name) {
       {"std", {"x"}, {{"axis", {}}, {"keepdims", false}}, ComposeStd},
       {"zeros_like", {"x"}, {{"dtype", {}, true}}, ComposeLike<kZeros>},
   };
-  const auto row = std::ranges::find(kOperators, name, &CompositeOperator::name);
-  return row == kOperators.end() ? nullptr : &*row;
+  for (const std::vector<CompositeOperator>* rows : {&kOperators, &ArithmeticComposites(), &IndexingComposites(),
+                                                     &TrainingComposites(), &VisionComposites()}) {
+    const auto row = std::ranges::find(*rows, name, &CompositeOperator::name);
+    if (row != rows->end()) return &*row;
+  }
+  return nullptr;
 }
 
 }  // namespace ingot::script

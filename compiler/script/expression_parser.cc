@@ -42,7 +42,6 @@ struct Refusal {
   std::string_view text, message;
 };
 constexpr Refusal kRefusals[] = {
-    {"lambda", "lambda expressions are not supported"},
     {"await", "await is not supported"},
     {"yield", "yield is not supported"},
     {"in", "the operator \"in\" is not supported"},
@@ -147,6 +146,11 @@ SyntaxPtr SyntaxParser::ParseExpression() {
     return Fail(Peek().place, "this expression is nested more than " + std::to_string(ir::kMaxNesting) + " deep");
   }
   ++nesting_;
+  if (IsAt("lambda")) {
+    SyntaxPtr lambda = ParseLambda();
+    --nesting_;
+    return lambda;
+  }
   SyntaxPtr value = ParseBinary(1);
   if (!failed_ && IsAt("if")) {
     Take();
@@ -159,6 +163,21 @@ SyntaxPtr SyntaxParser::ParseExpression() {
   }
   --nesting_;
   return value;
+}
+
+// A call of "lambda": its arguments are the names of the parameters, and last the body.
+SyntaxPtr SyntaxParser::ParseLambda() {
+  const Token& word = Take();
+  std::vector<SyntaxPtr> children = List(Make(SyntaxKind::kName, word.place, word.text, {}));
+  while (!failed_ && IsAt(TokenKind::kName)) {
+    const Token& name = Take();
+    children.push_back(Make(SyntaxKind::kName, name.place, name.text, {}));
+    if (!TakeIf(",")) break;
+  }
+  if (!Expect(":", "before the value of a lambda")) return std::make_unique<Syntax>(SyntaxKind::kError, word.place);
+  children.push_back(ParseExpression());
+  const Place place = SpanOf(word.place, children.back()->place);
+  return Make(SyntaxKind::kCall, place, "", std::move(children));
 }
 
 bool SyntaxParser::CheckSupported() {

@@ -7,36 +7,29 @@
 namespace ingot::script {
 namespace {
 
-constexpr std::string_view kLowered =
-    "it stands in modules that TVM lowered for its own VM; print the module before that (memory is planned here)";
 constexpr std::string_view kDevices = "values have no other device than their function's";
+constexpr std::string_view kWorkers = "there is one device, and one process";
 constexpr std::string_view kForeign = "it calls into TVM's runtime or Python";
 
 struct Row {
   std::string_view name, reason;
 };
 constexpr Row kRows[] = {
-    {"builtin.stop_lift_params", "which weights are prepared is found by the compiler"},
-    {"call_builtin_with_ctx", kForeign},
     {"call_inplace_packed", "a function of the embedding program writes into its outputs: R.call_dps_packed"},
     {"call_py_func", kForeign},
-    {"call_tir_with_grad", "there is no training"},
+    {"ccl.allgather", kWorkers},
+    {"ccl.allreduce", kWorkers},
+    {"ccl.broadcast_from_worker0", kWorkers},
+    {"ccl.scatter_from_worker0", kWorkers},
+    {"dist.annotate_sharding", kWorkers},
+    {"dist.call_tir_local_view", kWorkers},
+    {"dist.redistribute", kWorkers},
+    {"dist.redistribute_replica_to_shard", kWorkers},
+    {"dynamic_strided_slice", "R.strided_slice takes its bounds as numbers and dimensions: R.tensor_to_shape gives those"},
     {"hint_on_device", kDevices},
-    {"inspect.tensor_byte_offset", "tensors are compact"},
-    {"inspect.tensor_dtype_bits", "a tensor's type is known when it is compiled"},
-    {"inspect.tensor_dtype_code", "a tensor's type is known when it is compiled"},
-    {"inspect.tensor_dtype_lanes", "a tensor's type is known when it is compiled"},
-    {"inspect.tensor_elem_offset", "tensors are compact"},
-    {"inspect.tensor_ndim", "a tensor's type is known when it is compiled"},
-    {"inspect.tensor_shape_i", "dimensions are symbolic variables: n = T.int64()"},
-    {"inspect.tensor_stride_i", "tensors are compact"},
-    {"memory.kill_storage", kLowered},
-    {"memory.kill_tensor", kLowered},
+    {"nn.attention_var_len", "R.nn.attention takes sequences of one length: split the tensor before"},
     {"to_vdevice", kDevices},
-    {"vm.alloc_storage", kLowered},
-    {"vm.alloc_tensor", kLowered},
-    {"vm.call_tir_dyn", kLowered},
-    {"vm.kill_object", kLowered},
+    {"vision.non_max_suppression", "boxes are chosen per class by R.vision.all_class_non_max_suppression"},
 };
 
 }  // namespace

@@ -17,46 +17,44 @@ using namespace ir;  // NOLINT: this file is about IR nodes
 
 namespace {
 
-enum class Fit : uint8_t { kFits, kNarrower, kDiffers };
+TypeFit Worse(TypeFit a, TypeFit b) { return a < b ? b : a; }
 
-Fit Worse(Fit a, Fit b) { return a < b ? b : a; }
-
-Fit FitDims(int declared_rank, const std::optional<std::vector<PrimExpr>>& declared, int rank,
+TypeFit FitDims(int declared_rank, const std::optional<std::vector<PrimExpr>>& declared, int rank,
             const std::optional<std::vector<PrimExpr>>& dims) {
-  if (declared_rank < 0) return Fit::kFits;
-  if (rank < 0) return Fit::kNarrower;
-  if (declared_rank != rank) return Fit::kDiffers;
-  if (!declared) return Fit::kFits;
-  if (!dims) return Fit::kNarrower;
+  if (declared_rank < 0) return TypeFit::kFits;
+  if (rank < 0) return TypeFit::kNarrower;
+  if (declared_rank != rank) return TypeFit::kDiffers;
+  if (!declared) return TypeFit::kFits;
+  if (!dims) return TypeFit::kNarrower;
   arith::Analyzer analyzer;
-  Fit fit = Fit::kFits;
+  TypeFit fit = TypeFit::kFits;
   for (size_t i = 0; i < declared->size(); ++i) {
     const PrimExpr &a = (*declared)[i], &b = (*dims)[i];
     if (a.same_as(b)) continue;
     const auto x = AsConstInt(a), y = AsConstInt(b);
     if (x && y) {
-      if (*x != *y) return Fit::kDiffers;
+      if (*x != *y) return TypeFit::kDiffers;
     } else if (!analyzer.ProveEqual(a, b)) {
-      fit = Fit::kNarrower;
+      fit = TypeFit::kNarrower;
     }
   }
   return fit;
 }
 
-// Whether a value of the inferred type may be declared as the declared type: as it is, after a check at run time
-// (kNarrower), or not at all.
-Fit FitType(const Type& declared, const Type& inferred) {
-  if (declared->kind == TypeKind::kObject) return Fit::kFits;
-  if (inferred->kind == TypeKind::kObject) return Fit::kNarrower;
-  if (declared->kind != inferred->kind) return Fit::kDiffers;
+}  // namespace
+
+TypeFit FitType(const Type& declared, const Type& inferred) {
+  if (declared->kind == TypeKind::kObject) return TypeFit::kFits;
+  if (inferred->kind == TypeKind::kObject) return TypeFit::kNarrower;
+  if (declared->kind != inferred->kind) return TypeFit::kDiffers;
   switch (declared->kind) {
     case TypeKind::kObject:
-      return Fit::kFits;
+      return TypeFit::kFits;
     case TypeKind::kPrim: {
       const auto *a = As<PrimTypeNode>(declared), *b = As<PrimTypeNode>(inferred);
-      if (a->dtype != b->dtype) return Fit::kDiffers;
-      if (a->value == nullptr) return Fit::kFits;
-      if (b->value == nullptr) return Fit::kNarrower;
+      if (a->dtype != b->dtype) return TypeFit::kDiffers;
+      if (a->value == nullptr) return TypeFit::kFits;
+      if (b->value == nullptr) return TypeFit::kNarrower;
       return FitDims(1, std::vector{a->value}, 1, std::vector{b->value});
     }
     case TypeKind::kShape: {
@@ -65,26 +63,28 @@ Fit FitType(const Type& declared, const Type& inferred) {
     }
     case TypeKind::kTensor: {
       const auto *a = As<TensorTypeNode>(declared), *b = As<TensorTypeNode>(inferred);
-      Fit fit = FitDims(a->rank, a->dims, b->rank, b->dims);
-      if (a->dtype && !b->dtype) fit = Worse(fit, Fit::kNarrower);
-      if (a->dtype && b->dtype && *a->dtype != *b->dtype) return Fit::kDiffers;
+      TypeFit fit = FitDims(a->rank, a->dims, b->rank, b->dims);
+      if (a->dtype && !b->dtype) fit = Worse(fit, TypeFit::kNarrower);
+      if (a->dtype && b->dtype && *a->dtype != *b->dtype) return TypeFit::kDiffers;
       return fit;
     }
     case TypeKind::kTuple: {
       const auto *a = As<TupleTypeNode>(declared), *b = As<TupleTypeNode>(inferred);
-      if (a->fields.size() != b->fields.size()) return Fit::kDiffers;
-      Fit fit = Fit::kFits;
+      if (a->fields.size() != b->fields.size()) return TypeFit::kDiffers;
+      TypeFit fit = TypeFit::kFits;
       for (size_t i = 0; i < a->fields.size(); ++i) fit = Worse(fit, FitType(a->fields[i], b->fields[i]));
       return fit;
     }
     case TypeKind::kCallable: {  // the dims of two signatures use different variables, so they are not compared
       const auto *a = As<CallableTypeNode>(declared), *b = As<CallableTypeNode>(inferred);
       const bool same_arity = !a->params || !b->params || a->params->size() == b->params->size();
-      return same_arity ? Fit::kFits : Fit::kDiffers;
+      return same_arity ? TypeFit::kFits : TypeFit::kDiffers;
     }
   }
   INGOT_UNREACHABLE("TypeKind");
 }
+
+namespace {
 
 // The type as callers of the function with these parameters see it: dims over variables that only the body binds become
 // unknown.
@@ -122,12 +122,12 @@ bool IsOutput(const Statement& statement) {
 bool GraphReader::CheckType(const Type& declared, const Type& inferred, Place place) {
   if (declared == nullptr || inferred == nullptr) return true;
   switch (FitType(declared, inferred)) {
-    case Fit::kFits:
+    case TypeFit::kFits:
       return true;
-    case Fit::kDiffers:
+    case TypeFit::kDiffers:
       context_.Error(place, "declared " + PrintType(declared) + ", but the value is " + PrintType(inferred));
       return false;
-    case Fit::kNarrower:
+    case TypeFit::kNarrower:
       context_.Error(place, "declared " + PrintType(declared) + ", but the value is only known to be " +
                                 PrintType(inferred) + "; check it with R.match_cast");
       return false;
@@ -193,6 +193,7 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
   const size_t errors = context_.sink().count();
   Attrs attrs;
   size_t begin = 0;
+  if (num_storages_ == 0) CountStorages(def.body);
   // The head: docstring, names of parameters, attributes.
   for (; begin < def.body.size(); ++begin) {
     const Statement& statement = def.body[begin];
@@ -246,7 +247,7 @@ Function GraphReader::ReadFunctionBody(const Statement& def, std::vector<Var> pa
     if (std::any_of(params.begin(), params.end(), is_result)) return nullptr;  // the missing type was reported
     return context_.Error(last->place, "expected a value after \"return\", got what can only be called");
   }
-  if (declared != nullptr && FitType(declared, result->type) == Fit::kNarrower) {
+  if (declared != nullptr && FitType(declared, result->type) == TypeFit::kNarrower) {
     // The inferred type says less than the declared one, so the result is checked when the function returns.
     VarNode checked("returned", declared, false);
     checked.span = context_.SpanOf(last->place);
@@ -337,7 +338,10 @@ void GraphReader::ReadStatement(const Statement& statement, Builder& builder) {
         return;
       }
       if (CalleeName(*statement.value) == "R.match_cast") return ReadMatchCast(statement, builder);
+      if (ReadRelease(*statement.value)) return;
       Expr value = ReadValue(*statement.value, builder);
+      const auto* nothing = As<TupleNode>(value);
+      if (nothing != nullptr && nothing->fields.empty()) return;
       if (value != nullptr) Bind("_", std::move(value), nullptr, statement.place, builder, statement.comment);
       return;
     }
@@ -420,13 +424,26 @@ void GraphReader::ReadBinding(const Statement& statement, Builder& builder) {
     Expr absent = ReadNullValue(*statement.value);
     return absent == nullptr ? DefineError(target) : scope_.Define(target.text, Symbol::Value(std::move(absent)));
   }
+  if (ReadHeap(target, *statement.value)) return;
   Type declared;
   if (statement.annotation != nullptr) {
     declared = types_.Read(*statement.annotation);
     if (declared == nullptr) return DefineError(target);
   }
+  if (ReadRelease(*statement.value)) return;
   Expr value = ReadValue(*statement.value, builder);
   if (value == nullptr) return DefineError(target);
+  // TVM's split into one part gives the part itself.
+  const auto* parts = As<TupleTypeNode>(value->type);
+  if (parts != nullptr && parts->fields.size() == 1 && declared != nullptr && As<TensorTypeNode>(declared) != nullptr) {
+    const Type part = parts->fields[0];
+    value = MakeExpr<TupleGetItemNode>(*statement.value, Leaf(std::move(value), statement.place, builder), 0, part);
+  }
+  // VMShapeLower leaves dimensions out of the types that it states; the heap knows them.
+  if (heap_ != nullptr && declared != nullptr && value->type != nullptr &&
+      FitType(declared, value->type) == TypeFit::kFits) {
+    declared = value->type;
+  }
   Bind(target.text, std::move(value), declared, statement.place, builder, statement.comment);
 }
 
@@ -614,8 +631,8 @@ void GraphReader::ReadIf(const Statement& statement, Builder& builder) {
   const bool known = then_branch->type != nullptr && else_branch->type != nullptr;
   const Type type = declared                                                      ? declared
                     : !known                                                      ? Type()
-                    : FitType(then_branch->type, else_branch->type) == Fit::kFits ? then_branch->type
-                    : FitType(else_branch->type, then_branch->type) == Fit::kFits ? else_branch->type
+                    : FitType(then_branch->type, else_branch->type) == TypeFit::kFits ? then_branch->type
+                    : FitType(else_branch->type, then_branch->type) == TypeFit::kFits ? else_branch->type
                                                                                   : Type();
   if (type == nullptr) {
     context_.Error(statement.place, "the branches give " + PrintType(then_branch->type) + " and " +
@@ -644,6 +661,7 @@ Var GraphReader::Bind(std::string_view name, Expr value, const Type& declared, P
   node.span = context_.SpanOf(place);
   const Var var = Make<VarNode>(std::move(node));
   scope_.Define(name, Symbol::Value(var));
+  released_.erase(std::string(name));
   AddBinding({var, std::move(value), nullptr, SpanOf(place, comment)}, builder);
   return var;
 }

@@ -25,11 +25,16 @@ struct ModuleFunction {
 };
 struct ModuleHead {
   std::unordered_map<std::string, ModuleFunction> functions;
+  std::unordered_map<std::string, ir::PrimFunc> tensor_functions;  // read before graph functions are
   ScopeTable::ModuleSymbols symbols;
   std::string class_name = "Module";    // the module's class, which cls refers to
   std::optional<TvmMetadata> metadata;  // the constants of a metadata section above the module
   bool has_bad_metadata = false;        // whether an error in it was reported; then uses are silent
 };
+
+// How a type that the text states goes with the inferred one: as it is, after a check at run time, or not at all.
+enum class TypeFit : uint8_t { kFits, kNarrower, kDiffers };
+TypeFit FitType(const ir::Type& declared, const ir::Type& inferred);
 
 struct CompositeOperator;
 
@@ -105,7 +110,14 @@ class GraphReader {
   // ---- What TVM writes and other operators express (composite_calls.cc)
   // Reads a view with other dimensions over the same elements; anything else that TVM's views can do is refused.
   ir::Expr ReadMemoryView(const Syntax& call, const std::string& name, Builder& builder);
+  ir::Expr ReadPartOfMemory(const Syntax& call, const std::string& name, const ir::Expr& value, const ir::Expr& shape,
+                            int64_t offset_bytes, Builder& builder);
   ir::Expr ReadComposite(const Syntax& call, const CompositeOperator& composite, Builder& builder);
+  // Makes arguments and attributes that TVM takes and the operator here does not into those that it does. Returns the
+  // operator's name; empty after a report.
+  std::string AdaptCall(const Syntax& call, const std::string& name, std::vector<ir::Expr>& values, ir::AttrDict& attrs,
+                        Builder& builder);
+  ir::Expr ReadLayoutTransform(const Syntax& call, Builder& builder);
   // Reads the value that means "absent" in R.memory.view: an empty tuple.
   ir::Expr ReadNullValue(const Syntax& call);
   bool NamesValue(const Syntax& syntax);
@@ -115,6 +127,27 @@ class GraphReader {
   // Binds a call of an operator to a variable, and returns the variable; null after a report.
   ir::Expr Emit(const Syntax& syntax, std::string_view name, std::vector<ir::Expr> args, ir::Attrs attrs,
                 Builder& builder);
+  // ---- What TVM's later passes make of memory and dimensions (memory_calls.cc)
+  void CountStorages(const std::vector<Statement>& body);
+  static bool IsAllocation(std::string_view name);  // without "R."
+  ir::Expr ReadAllocation(const Syntax& call, const std::string& name, Builder& builder);
+  ir::Expr ReadShapeArgument(const Syntax& syntax, std::string_view name, Builder& builder);
+  // Ends the life of a name; false if the call is no release.
+  bool ReadRelease(const Syntax& call);
+  bool ReadHeap(const Syntax& target, const Syntax& value);
+  bool ReadVmBuiltin(const Syntax& call, Builder& builder, ir::Expr* value);
+  ir::PrimExpr HeapAt(const Syntax& call, const Syntax& heap, int64_t place);
+  bool StoreInHeap(const Syntax& call, const Syntax& heap, int64_t place, ir::PrimExpr value);
+  ir::Expr MatchShape(const Syntax& call, const std::vector<const Syntax*>& args, Builder& builder);
+  ir::Expr Checked(const Syntax& call, const Syntax& name, const ir::Expr& value, const ir::Type& type,
+                   Builder& builder);
+  void RunShapeFunction(const Syntax& call);
+  ir::Expr CallDynamic(const Syntax& call, const std::vector<const Syntax*>& args, Builder& builder);
+  ir::Expr ReadDynamicCall(const Syntax& call, Builder& builder);
+  ir::Expr ReadContextCall(const Syntax& call, Builder& builder);
+  ir::Expr Nothing(const Syntax& syntax);  // an empty tuple
+  ir::Expr MadeCall(const Syntax& call, std::string_view row, std::vector<ir::Expr> args);
+
   template <typename T, typename... Args>
   ir::Expr MakeExpr(const Syntax& syntax, Args&&... args) {
     T node(std::forward<Args>(args)...);
@@ -130,6 +163,11 @@ class GraphReader {
   TypeReader types_;
   std::unordered_set<const ir::Node*> bound_symbols_;  // bound so far by parameters and match_casts
   ir::IRModule no_functions_;                          // empty: types of functions are those of their GlobalVars
+  std::unordered_set<std::string> released_;           // names that no later line may use
+  std::unique_ptr<std::vector<ir::PrimExpr>> heap_;    // the heap of dimensions, if the function has one
+  std::string heap_name_;
+  int num_storages_ = 0;  // that the function allocates
+  int num_dims_ = 0;  // variables for dimensions that have no name
 };
 
 }  // namespace ingot::script

@@ -221,10 +221,17 @@ class ModuleReader {
       node.span = context_.SpanOf(function.def->place);
       head_.functions[std::string(function.def->text)].var = ir::Make<ir::GlobalVarNode>(std::move(node));
     }
+    // Graph functions see the tensor functions; the module keeps the order of the text.
+    for (const FunctionSyntax& function : functions_) {
+      if (!function.is_prim_func) continue;
+      ir::PrimFunc read = StmtReader(context_, &head_.symbols).ReadFunction(*function.def, function.is_private);
+      if (read != nullptr) head_.tensor_functions[std::string(function.def->text)] = std::move(read);
+    }
     for (const FunctionSyntax& function : functions_) {
       ir::Expr read;
       if (function.is_prim_func) {
-        read = StmtReader(context_, &head_.symbols).ReadFunction(*function.def, function.is_private);
+        const auto found = head_.tensor_functions.find(std::string(function.def->text));
+        if (found != head_.tensor_functions.end()) read = found->second;
       } else {
         read =
             GraphReader(context_, head_, constants_).ReadFunction(*function.def, function.is_pure, function.is_private);

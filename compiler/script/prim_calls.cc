@@ -108,6 +108,7 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
     return dtype && value != nullptr ? Convert({value}, *dtype, call) : PrimExpr();
   }
   const std::string name = CalleeName(call);
+  if (name == "lambda") return context_.Error(call, "lambda expressions are not supported");
   if (!name.starts_with("T.")) {
     if (call[0].kind == SyntaxKind::kError) return nullptr;
     return context_.Error(call, "expected a scalar expression, got " + Describe(call));
@@ -180,6 +181,16 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
   if (row != nullptr) return ReadIntrinsic(call, *row);
   for (const ExpandedIntrinsic& expanded : ExpandedIntrinsics()) {
     if (expanded.name == function) return ReadExpanded(call, expanded);
+  }
+  if (function == "undef") {  // nobody relies on the value
+    const Syntax* dtype_syntax = args.Get(0, "dtype");
+    if (!args.Done()) return nullptr;
+    const std::optional<DataType> dtype = dtype_syntax == nullptr ? DataType::Int(32) : ReadDataType(*dtype_syntax);
+    return dtype ? Cast(*dtype, IntImm(DataType::Int(32), 0)) : PrimExpr();
+  }
+  const size_t errors = context_.sink().count();
+  if (PrimExpr device = ReadDeviceCall(call, function); device != nullptr || context_.sink().count() != errors) {
+    return device;
   }
 
   std::vector<std::string_view> known(std::begin(kOtherFunctions), std::end(kOtherFunctions));
@@ -273,7 +284,7 @@ PrimExpr PrimReader::ReadExpanded(const Syntax& call, const ExpandedIntrinsic& r
     return context_.Error(
         call, name + ": expected " + std::to_string(row.arity) + " arguments, got " + std::to_string(operands.size()));
   }
-  if (row.arity == 2 && !Match(operands[0], operands[1], call)) return nullptr;
+  if (row.arity == 2 && !row.of_integers && !Match(operands[0], operands[1], call)) return nullptr;
   std::vector<PrimExpr> values;
   for (Operand& operand : operands) {
     Settle(operand, call);

@@ -163,6 +163,10 @@ PrimReader::Operand PrimReader::ReadAttribute(const Syntax& syntax) {
     if (symbol != nullptr && symbol->kind == Symbol::Kind::kError) return {};
     if (symbol != nullptr && symbol->kind == Symbol::Kind::kBuffer && syntax.text == "data")
       return {symbol->buffer->data};
+    if (symbol != nullptr && symbol->kind == Symbol::Kind::kBuffer && syntax.text == "elem_offset") {
+      const PrimExpr& offset = symbol->buffer->elem_offset;
+      return offset != nullptr ? Operand{offset} : Operand{Int64(0), true};  // tensors are compact
+    }
   }
   return {context_.Error(syntax, "expected a scalar expression, got " + Describe(syntax))};
 }
@@ -401,10 +405,15 @@ const std::vector<PrimExpr>& PrimReader::ShapeOf(const Buffer& buffer) const {
   return view == views_.end() ? buffer->shape : view->second.shape;
 }
 
+DataType PrimReader::DTypeOf(const Buffer& buffer) const {
+  const auto view = views_.find(buffer.get());
+  return view == views_.end() ? buffer->dtype : view->second.dtype;
+}
+
 std::vector<PrimExpr> PrimReader::FlatIndices(const Buffer& buffer, std::vector<PrimExpr> indices) const {
   const auto view = views_.find(buffer.get());
   if (view == views_.end()) return indices;
-  const auto& [shape, strides, offset] = view->second;
+  const auto& [shape, strides, offset, dtype] = view->second;
   PrimExpr flat = offset;
   for (size_t d = 0; d < indices.size(); ++d) {
     const PrimExpr index = Cast(DataType::Int(64).with_lanes(indices[d]->dtype.lanes), indices[d]);
@@ -423,14 +432,21 @@ std::vector<PrimExpr> PrimReader::FlatIndices(const Buffer& buffer, std::vector<
 BufferRegion PrimReader::FlatRegion(BufferRegion region) const {
   const auto view = views_.find(region.buffer.get());
   if (view == views_.end()) return region;
-  const auto& [shape, strides, offset] = view->second;
+  const auto& [shape, strides, offset, dtype] = view->second;
   PrimExpr min = offset, last = Int64(0);
   for (size_t d = 0; d < region.region.size(); ++d) {
     const auto& [start, extent] = region.region[d];
     min = min + Cast(DataType::Int(64), start) * strides[d];
     last = last + (Cast(DataType::Int(64), extent) - 1) * strides[d];
   }
-  return {std::move(region.buffer), {{std::move(min), last + 1}}};
+  const int64_t bits = dtype.bits * dtype.lanes, owner_bits = region.buffer->dtype.bits;
+  if (bits == owner_bits) return {std::move(region.buffer), {{std::move(min), last + 1}}};
+  if (bits > owner_bits) {  // each element is several of the memory's
+    const PrimExpr parts = Int64(bits / owner_bits);
+    return {std::move(region.buffer), {{min * parts, (last + 1) * parts}}};
+  }
+  const PrimExpr parts = Int64(owner_bits / bits), first = FloorDiv(min, parts);
+  return {std::move(region.buffer), {{first, FloorDiv(min + last, parts) - first + 1}}};
 }
 
 std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subscript, const Buffer& buffer) {
@@ -472,7 +488,7 @@ std::optional<std::vector<PrimExpr>> PrimReader::ReadIndices(const Syntax& subsc
   }
   const size_t rank = ShapeOf(buffer).size();
   if (indices.size() == rank) {
-    if (indices.empty() || buffer->dtype.lanes * indices.back()->dtype.lanes <= 4096) {
+    if (indices.empty() || DTypeOf(buffer).lanes * indices.back()->dtype.lanes <= 4096) {
       return FlatIndices(buffer, std::move(indices));
     }
     context_.Error(subscript, "vectors have at most 4096 lanes");
@@ -488,7 +504,7 @@ PrimReader::Operand PrimReader::ReadSubscript(const Syntax& syntax) {
   if (buffer == nullptr) return {};
   std::optional<std::vector<PrimExpr>> indices = ReadIndices(syntax, buffer);
   if (!indices) return {};
-  return {MakeAt<BufferLoadNode>(syntax, buffer, std::move(*indices))};
+  return {Load(syntax, buffer, std::move(*indices))};
 }
 
 // ---- Dimensions and dtypes

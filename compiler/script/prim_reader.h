@@ -44,8 +44,17 @@ class PrimReader {
   struct ViewLayout {
     std::vector<ir::PrimExpr> shape, strides;
     ir::PrimExpr offset;
+    DataType dtype;  // of the view's elements; if it is not that of `flat`, accesses are of the bits of its elements
   };
   void AddView(const ir::Buffer& flat, ViewLayout layout) { views_.emplace(flat.get(), std::move(layout)); }
+  const std::vector<ir::PrimExpr>& DimsOf(const ir::Buffer& buffer) const { return ShapeOf(buffer); }
+  // The dtype of the buffer, or of the view that it stands for.
+  DataType DTypeOf(const ir::Buffer& buffer) const;
+  // An element of the buffer or view at indices that ReadIndices gave; null after a report.
+  ir::PrimExpr Load(const Syntax& syntax, const ir::Buffer& buffer, std::vector<ir::PrimExpr> indices);
+  // The stores that write a value there.
+  std::vector<ir::Stmt> Store(const Syntax& syntax, const ir::Buffer& buffer, ir::PrimExpr value,
+                              std::vector<ir::PrimExpr> indices);
   // Reads [0, stop), or [start, stop) if start is given; a plain number takes the other's dtype.
   std::optional<ir::Range> ReadRange(const Syntax* start, const Syntax& stop, DataType number_type = DataType::Int(64));
   // [start, stop) as [min, min + extent).
@@ -93,6 +102,7 @@ class PrimReader {
   ir::PrimExpr ReadTypedNumber(const Syntax& call, DataType dtype);
   ir::PrimExpr ReadIntrinsic(const Syntax& call, const ir::IntrinsicRow& row);
   ir::PrimExpr ReadExpanded(const Syntax& call, const ExpandedIntrinsic& row);
+  ir::PrimExpr ReadDeviceCall(const Syntax& call, const std::string& function);  // device_calls.cc
   ir::PrimExpr ReadJunction(const Syntax& call, ir::BinaryOp op);  // T.all, T.any
   ir::PrimExpr ReadLet(const Syntax& call);
   ir::PrimExpr ReadVector(const Syntax& call, const std::string& function);

@@ -35,6 +35,14 @@ PrimFunc StmtReader::ReadFunction(const Statement& def, bool is_private) {
   old_dialect_ = Holds(def.body, [](const Statement& statement) {
     return IsBlock(statement, "T.block") || (IsRootPragma(statement) && statement.text.starts_with("with T.block"));
   });
+  std::unordered_map<std::string, int> assignments;
+  Holds(def.body, [&](const Statement& statement) {
+    const bool assigns = statement.kind == StatementKind::kAssign && statement.target->kind == SyntaxKind::kName;
+    if (assigns && statement.value != nullptr && ++assignments[std::string(statement.target->text)] == 2) {
+      assigned_again_.insert(std::string(statement.target->text));
+    }
+    return false;
+  });
   const auto makes_root = [&](const Statement& statement) {
     if (IsRootPragma(statement) || IsBlock(statement, "T.sblock") || IsBlock(statement, "T.block")) return true;
     const std::string callee = statement.value == nullptr ? "" : CalleeName(*statement.value);
@@ -242,6 +250,13 @@ void StmtReader::ReadExpressionStatement(const Statement& statement, Suite& suit
     return;
   }
   if (IsBlockHead(callee)) return ReadBlockHead(statement, callee, value, suite);
+  const bool wraps = callee == "T.evaluate" && value.children.size() == 2;
+  if (callee == "T.assume" || (wraps && CalleeName(value[1]) == "T.assume")) {  // a promise that nothing here uses
+    Arguments args(context_, wraps ? value[1] : value, "T.assume");
+    const Syntax* condition = args.Require(0, "cond");
+    if (condition != nullptr && args.Done()) prim_.ReadCondition(*condition);
+    return;
+  }
   if (callee == "T.attr") return ReadAttribute(statement, value, suite, false);
   if (callee == "T.launch_thread") return ReadLaunchThread(statement, value, suite, false);
   if (callee == "T.LetStmt" || callee == "T.let") return ReadLetStatement(statement, callee, suite, false);
@@ -268,9 +283,12 @@ void StmtReader::ReadStore(const Statement& statement, Suite& suite) {
   std::optional<std::vector<PrimExpr>> indices = prim_.ReadIndices(target, buffer);
   if (!indices) return;
   const int lanes = indices->empty() ? 1 : indices->back()->dtype.lanes;
-  PrimExpr value = prim_.ReadAs(*statement.value, buffer->dtype.with_lanes(buffer->dtype.lanes * lanes));
+  const DataType dtype = prim_.DTypeOf(buffer);
+  PrimExpr value = prim_.ReadAs(*statement.value, dtype.with_lanes(dtype.lanes * lanes));
   if (value == nullptr) return;
-  suite.stmts.push_back(MakeStmt<BufferStoreNode>(statement.place, buffer, std::move(value), std::move(*indices)));
+  for (Stmt& stmt : prim_.Store(target, buffer, std::move(value), std::move(*indices))) {
+    suite.stmts.push_back(std::move(stmt));
+  }
 }
 
 void StmtReader::ReadLet(const Statement& statement, std::optional<DataType> dtype, const Syntax& value, Suite& suite) {
@@ -287,6 +305,48 @@ void StmtReader::ReadLet(const Statement& statement, std::optional<DataType> dty
   AddScoped(statement, suite, false, [this, place = statement.place, var, expr](Stmt body) {
     return MakeStmt<LetStmtNode>(place, var, expr, std::move(body));
   });
+}
+
+// x: T.float32, x: T.float32 = value: a scalar that is assigned again is memory of one element, which TVM prints as a
+// name. False: it is none.
+bool StmtReader::ReadScalar(const Statement& statement, Suite& suite) {
+  const Syntax& target = *statement.target;
+  const std::string name(target.text);
+  if (const auto known = scalars_.find(name); known != scalars_.end() && statement.annotation == nullptr) {
+    const Symbol* symbol = scope_.Find(name);
+    const bool is_scalar = symbol != nullptr && symbol->kind == Symbol::Kind::kPrim;
+    const auto* load = is_scalar ? As<BufferLoadNode>(symbol->prim) : nullptr;
+    if (load == nullptr || !load->buffer.same_as(known->second)) return false;
+    PrimExpr value = prim_.ReadAs(*statement.value, load->buffer->dtype);
+    if (value != nullptr) {
+      suite.stmts.push_back(MakeStmt<BufferStoreNode>(statement.place, load->buffer, std::move(value), load->indices));
+    }
+    return true;
+  }
+  const bool is_scalar = statement.annotation != nullptr && statement.annotation->kind == SyntaxKind::kAttribute &&
+                         DottedName(*statement.annotation).starts_with("T.") &&
+                         (statement.value == nullptr || assigned_again_.contains(name));
+  if (!is_scalar) return false;
+  const std::optional<DataType> dtype = prim_.ReadDataType(*statement.annotation);
+  PrimExpr value;
+  if (dtype && statement.value != nullptr) value = prim_.ReadAs(*statement.value, *dtype);
+  if (!dtype || (statement.value != nullptr && value == nullptr)) {
+    DefineError(target);
+    return true;
+  }
+  BufferNode node(name, *dtype, std::vector<PrimExpr>{Int64(1)}, "local");
+  node.span = context_.SpanOf(target.place);
+  const Buffer buffer = Make<BufferNode>(std::move(node));
+  scalars_[name] = buffer;
+  scope_.Define(name, Symbol::Prim(Make<BufferLoadNode>(buffer, std::vector<PrimExpr>{Int64(0)})));
+  AddScoped(statement, suite, false, [this, place = statement.place, buffer](Stmt body) {
+    return MakeStmt<AllocateNode>(place, buffer, std::move(body));
+  });
+  if (value != nullptr) {
+    suite.stmts.push_back(
+        MakeStmt<BufferStoreNode>(statement.place, buffer, std::move(value), std::vector<PrimExpr>{Int64(0)}));
+  }
+  return true;
 }
 
 void StmtReader::ReadLetStatement(const Statement& statement, const std::string& callee, Suite& suite,
@@ -324,11 +384,17 @@ void StmtReader::ReadLetStatement(const Statement& statement, const std::string&
 void StmtReader::ReadAssign(const Statement& statement, Suite& suite) {
   const Syntax& target = *statement.target;
   if (statement.value == nullptr) {
+    if (statement.annotation != nullptr && target.kind == SyntaxKind::kName && ReadScalar(statement, suite)) return;
     context_.Error(target, "expected a value after the annotation");
     return DefineError(target);
   }
   const Syntax& value = *statement.value;
   if (target.kind == SyntaxKind::kSubscript) return ReadStore(statement, suite);
+  if (target.kind == SyntaxKind::kName && ReadScalar(statement, suite)) return;
+  if (value.kind == SyntaxKind::kCall && value[0].kind == SyntaxKind::kAttribute && value[0].text == "view" &&
+      target.kind == SyntaxKind::kName) {
+    return ReadViewMethod(statement, value);
+  }
   const std::string callee = CalleeName(value);
   if (callee.starts_with("T.axis.")) return ReadBlockHead(statement, callee, value, suite);
   if (target.kind == SyntaxKind::kTuple && value.kind == SyntaxKind::kTuple &&

@@ -56,6 +56,7 @@ class StmtReader {
   void ReadAssign(const Statement& statement, Suite& suite);
   void ReadStore(const Statement& statement, Suite& suite);
   void ReadLet(const Statement& statement, std::optional<DataType> dtype, const Syntax& value, Suite& suite);
+  bool ReadScalar(const Statement& statement, Suite& suite);
   // with T.LetStmt(value) as x, T.LetStmt(value, var=x), T.let(x, value)
   void ReadLetStatement(const Statement& statement, const std::string& callee, Suite& suite, bool has_own_body);
   void ReadFor(const Statement& statement, Suite& suite);
@@ -85,6 +86,9 @@ class StmtReader {
                                  bool is_view = false);
   // V = T.decl_buffer(shape, dtype, data=A.data): reads a view of A's elements under other dimensions.
   void ReadView(const Statement& statement, const std::string& callee, const Syntax& call);
+  // V = A.view(dims), A.view("int32"): reads a view as TVM 0.27 prints it.
+  void ReadViewMethod(const Statement& statement, const Syntax& call);
+  void DefineView(const Syntax& where, const Syntax& target, const ir::Buffer& owner, ir::BufferNode view);
   void ReadAllocatePointer(const Statement& statement, const Syntax& call, Suite& suite, bool has_own_body);
   void ReadMatchBuffer(const Statement& statement, const Syntax& call, Suite& suite);
   void ReadAllocate(const Statement& statement, const std::string& callee, const Syntax& call, Suite& suite,
@@ -101,7 +105,9 @@ class StmtReader {
   ir::Attrs attrs_;
   bool old_dialect_ = false;  // T.block was used: T.alloc_buffer then belongs to blocks
   std::unordered_map<const ir::Node*, std::string> env_threads_;
-  std::unordered_set<std::string> allocated_;  // names of allocated pointers
+  std::unordered_set<std::string> allocated_;       // names of allocated pointers
+  std::unordered_set<std::string> assigned_again_;  // names that the function assigns more than once
+  std::unordered_map<std::string, ir::Buffer> scalars_;
 };
 
 }  // namespace ingot::script

@@ -44,6 +44,7 @@ class SyntaxParser {
   SyntaxPtr ParseAtom();
   SyntaxPtr ParseBrackets();
   SyntaxPtr ParseDict();
+  SyntaxPtr ParseLambda();
   SyntaxPtr ParseString();
   SyntaxPtr ParseSliceOrExpression();
   void ParseArguments(Syntax* call);

@@ -92,6 +92,13 @@ Expr GraphReader::ReadValue(const Syntax& syntax, Builder& builder) {
 Expr GraphReader::ReadName(const Syntax& syntax) {
   if (syntax.text == "True" || syntax.text == "False") return ReadPrimValue(syntax);
   if (syntax.text == "None") return context_.Error(syntax, "None is no value here");
+  if (released_.contains(std::string(syntax.text))) {
+    return context_.Error(
+        syntax, "\"" + std::string(syntax.text) + "\" was released before, by R.memory.kill_tensor or the like");
+  }
+  if (heap_ != nullptr && syntax.text == heap_name_) {
+    return context_.Error(syntax, "the heap of dimensions is an argument of vm.builtin.match_shape and the like alone");
+  }
   const Symbol* symbol = scope_.Find(syntax.text);
   if (symbol == nullptr) return prim_.UnknownName(syntax);
   switch (symbol->kind) {
@@ -227,7 +234,9 @@ bool GraphReader::IsScalarSyntax(const Syntax& syntax) {
 Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
   const std::string name = CalleeName(call);
   if (name.starts_with("T.")) return ReadPrimValue(call);
+  if (name == "lambda") return context_.Error(call, "lambda expressions are not supported");
   if (name == "R.const") return ReadConst(call);
+  if (Expr value; ReadVmBuiltin(call, builder, &value)) return value;
   if (name == "R.call_packed") return ReadExternCall(call, builder);
   if (name == "R.shape" || name == "R.prim_value" || name == "R.str" || name == "R.dtype" || name == "R.ExternFunc" ||
       name == "I.Op") {
@@ -262,6 +271,12 @@ Expr GraphReader::ReadCall(const Syntax& call, Builder& builder) {
     return context_.Error(call, "R.match_cast stands on its own: x = R.match_cast(value, type)");
   if (name == "R.memory.view" || name == "R.memory.ensure_zero_offset") return ReadMemoryView(call, name, builder);
   if (name == "R.null_value") return ReadNullValue(call);
+  if (name == "R.layout_transform") return ReadLayoutTransform(call, builder);
+  if (name == "R.call_builtin_with_ctx") return ReadContextCall(call, builder);
+  if (name == "R.vm.call_tir_dyn") return ReadDynamicCall(call, builder);
+  if (name.starts_with("R.") && IsAllocation(std::string_view(name).substr(2))) {
+    return ReadAllocation(call, name.substr(2), builder);
+  }
   if (name.starts_with("R.")) return ReadOpCall(call, name.substr(2), builder);
   Expr callee = ReadValue(call[0], builder);
   if (callee == nullptr) return nullptr;
@@ -283,9 +298,21 @@ std::optional<std::vector<Type>> GraphReader::ReadOutTypes(const Syntax& syntax,
 }
 
 Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builder& builder) {
-  if (const CompositeOperator* composite = FindComposite(name)) return ReadComposite(call, *composite, builder);
-  const op::OpRow* row = op::FindOp(name);
+  const CompositeOperator* composite = FindComposite(name);
+  const auto states = [&](const SyntaxPtr& argument) {
+    return argument->kind == SyntaxKind::kKeyword && argument->text == composite->known_by;
+  };
+  if (composite != nullptr && (composite->known_by.empty() || std::ranges::any_of(call.children, states))) {
+    return ReadComposite(call, *composite, builder);
+  }
+  // A gradient belongs to training.
+  const bool has_gradient = name == "call_tir_with_grad";
+  const op::OpRow* row = op::FindOp(has_gradient ? "call_tir" : name);
   Arguments args(context_, call, "R." + name);
+  if (has_gradient) {
+    args.Keyword("te_grad_name");
+    args.Keyword("te_grad_kwargs");
+  }
   if (row == nullptr) {
     if (const std::string_view why = WhyForeign(name); !why.empty()) {
       return context_.Error(call[0], "the operator \"R." + name + "\" is not supported: " + std::string(why));
@@ -378,7 +405,9 @@ Expr GraphReader::ReadOpCall(const Syntax& call, const std::string& name, Builde
   if (!args.Done() || !fine) return nullptr;
   const bool arithmetic = row->arg_names.size() == 2 && std::string_view(row->arg_names[1]) == "x2";
   if (arithmetic && !ScalarsToTensors(call, values, builder)) return nullptr;
-  const Result<Call> made = op::MakeCall(name, std::move(values), Attrs(std::move(attrs)), std::move(out_types));
+  const std::string row_name = has_gradient ? row->name : AdaptCall(call, name, values, attrs, builder);
+  if (row_name.empty()) return nullptr;
+  Result<Call> made = op::MakeCall(row_name, std::move(values), Attrs(attrs), std::move(out_types));
   if (!made.ok()) return context_.Error(call, made.status().message());
   CallNode node = **made;
   node.span = context_.SpanOf(call.place);

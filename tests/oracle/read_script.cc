@@ -2,11 +2,13 @@
 //
 //   read_script MODULE.py          it verifies, and its text reads back equal
 //   read_script MODULE.py passes   so does what every pass of the pipelines makes
+//   read_script each MODULE.py...  the first check of every module; prints a line per module: "ok", or the error
 //   read_script MODULE.py interpret FUNCTION IN.npz OUT.npz N
 //                                  runs a tensor function, thread axes one after the other: IN holds every buffer in
 //                                  order, the last N are outputs; OUT gets those
 //
 // Exit code 1 and a message on stderr when something fails.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -70,8 +72,27 @@ Status InterpretFunction(const ir::IRModule& module, char** arguments) {
   return formats::WriteTensorFile(arguments[2], tensors);
 }
 
+// Prints what reading each module gives; a module that does not read is no failure of this tool.
+Status ReadEach(int argc, char** argv, const driver::CompileOptions& options) {
+  for (int i = 2; i < argc; ++i) {
+    driver::CompileObserver observer;
+    observer.after_pass = CheckReadsBack;
+    const Status status = driver::LoadModel(argv[i], options, observer).status();
+    std::string line = status.ok() ? "ok" : status.message();
+    std::ranges::replace(line, '\n', '\t');
+    std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+  }
+  return Status();
+}
+
 Status Run(int argc, char** argv) {
   const std::string_view mode = argc > 2 ? argv[2] : "";
+  if (argc > 2 && std::string_view(argv[1]) == "each") {
+    driver::CompileOptions options;
+    INGOT_ASSIGN_OR_RETURN(options.target, ParseTarget("cpu"));
+    return ReadEach(argc, argv, options);
+  }
   const bool valid = argc == 2 || (argc == 3 && mode == "passes") || (argc == 7 && mode == "interpret");
   if (!valid) return Status(StatusCode::kInvalidArgument, "usage: read_script MODULE.py [passes | interpret ...]");
   driver::CompileOptions options;

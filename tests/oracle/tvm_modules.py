@@ -3,10 +3,12 @@ printed and read back after every pass, compiled for the CPU, and give TVM's res
 
 usage: tvm_modules.py BIN_DIR [--short] [--models DIR] [--only TEXT] [--keep DIR] [--cache DIR]
 
-Three families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero`
-pipeline; operators, as TVM's graph functions name them and as it legalises them by its TOPI; functions that its
-DLight scheduled for a GPU, which the interpreter runs. --short: a few of each, unless INGOT_LONG_TESTS is set. ONNX
-models are that of tests/data and every NAME/model.onnx below --models (a folder as scripts/bench_peers takes it).
+Six families: ONNX models through TVM's importer, parameters kept as inputs, as they are and after its `zero`
+pipeline; operators, as TVM's graph functions name them and as it legalises them by its TOPI; operators that are
+composed of others here (tvm_operators.py); graphs after each stage of TVM's build; tensor functions in TVMScript
+(tvm_scripts.py), and functions that its DLight scheduled for a GPU, which the interpreter runs. Besides, a part of
+tvm_corpus.py is read without being run: at least 95 % of it. --short: a few of each, unless INGOT_LONG_TESTS is set.
+ONNX models are that of tests/data and every NAME/model.onnx below --models (a folder as scripts/bench_peers takes it).
 
 A result is right when it differs from TVM's by at most 1e-5 of the largest value there. Deep networks of random
 weights amplify the rounding of float32 until two right answers are further apart than that (ResNet-50: TVM's own is
@@ -31,6 +33,10 @@ try:
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
+
+import tvm_corpus
+import tvm_operators
+import tvm_scripts
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 TOLERANCE = 1e-5
@@ -57,9 +63,10 @@ def last_line(error):
 class Case:
     """A module of TVM with its inputs (by name, in order) and the parameters that are bound at compile time."""
 
-    def __init__(self, name, module, inputs, params=None, gpu=None, wide=None):
+    def __init__(self, name, module, inputs, params=None, gpu=None, wide=None, source=None):
         self.name, self.module, self.inputs, self.params, self.gpu = name, module, inputs, params or {}, gpu
         self.wide = wide  # makes the same case in float64
+        self.source = source or module  # what TVM compiles, where that is another module than the one that is read
 
 
 # ---- ONNX models
@@ -384,9 +391,12 @@ class Check:
 
     def run(self, case):
         """What to say of a case that is right."""
+        if isinstance(case, Script):
+            return self.run_script(case)
         text = self.dir / f"{case.name}.py"
-        text.write_text(case.module.script())
-        self.tool("read_script", text, *([] if case.gpu else ["passes"]))
+        text.write_text(tvm_corpus.printed(case.module))
+        is_lowered = case.gpu or case.source is not case.module  # bindings are in no dataflow block
+        self.tool("read_script", text, *([] if is_lowered else ["passes"]))
         got, expected = self.interpret(case, text) if case.gpu else self.compile(case, text)
         worst = furthest(got, expected)
         if worst <= TOLERANCE:
@@ -403,6 +413,17 @@ class Check:
         assert apart <= TOLERANCE and theirs_off > TOLERANCE / 2 and ours_off <= ROUNDED, report
         return report
 
+    def run_script(self, case):
+        text = self.dir / f"{case.name}.py"
+        text.write_text(case.module.script())
+        np.savez(self.dir / "buffers.npz", **{f"b{i}": value for i, value in enumerate(case.values)})
+        files = [self.dir / "buffers.npz", self.dir / "out.npz"]
+        self.tool("read_script", text, "interpret", "main", *files, len(case.values) - 1)
+        expected = case.expected()
+        worst = furthest(self.load(expected), expected)
+        assert worst <= TOLERANCE, f"differs from TVM's by {worst:.1e} of the largest value"
+        return f"{worst:.1e}"
+
     def compile(self, case, text):
         """Our results and TVM's."""
         options = []
@@ -414,7 +435,10 @@ class Check:
         self.tool("vm-compile", text, *options, "-o", self.dir / "case.ingot")
         np.savez(self.dir / "inputs.npz", **case.inputs)
         self.tool("vm-run", self.dir / "case.ingot", self.dir / "inputs.npz", "--output", f"@{self.dir}/out.npz")
-        expected = run_tvm(case.module, [*case.inputs.values(), *case.params.values()], self.cache)
+        try:
+            expected = run_tvm(case.source, [*case.inputs.values(), *case.params.values()], self.cache)
+        except Exception as error:  # whatever TVM's build raises
+            raise TvmLimit(last_line(error)) from error
         return self.load(expected), expected
 
     def interpret(self, case, text):
@@ -427,6 +451,63 @@ class Check:
         return self.load(expected), expected
 
 
+# ---- What TVM's operators are composed of here, and its modules after every stage of its build
+
+# TVM has no definition of these: graphs of the frontends do not run them.
+NOT_RUN = set("""dropout start_checkpoint end_checkpoint no_grad stop_lift_params pixel_shuffle""".split())
+COMPOSED = set("""adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d affine_grid argmax argmin atan2
+attention_bias avg_pool2d_backward batch_flatten bitwise_and bitwise_or bitwise_xor bucketize collapse_sum_like collapse_sum_to
+cross_entropy_with_logits cumprod cumsum ewise_fma eye_like full get_valid_counts grid_sample hamming_window index_put
+index_tensor log_add_exp max_pool2d_backward median meshgrid multibox_transform_loc multinomial_from_uniform nll_loss
+nll_loss_backward outer prelu resize3d roi_align roi_pool size slice_scatter split take take_backward""".split())
+SHORT_COMPOSED = {"nll_loss", "nll_loss_backward"}
+STAGED = ["mlp", "pieces", "views", "network"]
+KEPT_STAGES = ("CallTIRRewrite", "StaticPlanBlockMemory", "KillAfterLastUse", "LowerRuntimeBuiltin",
+               "AttachGlobalSymbol")
+
+
+def composed_cases(names):
+    for _, name, module, inputs in tvm_operators.modules(names):
+        if not isinstance(module, Exception) and tvm_corpus.printed(module) is not None:
+            values = {param.name: value for param, value in zip(inputs.params, inputs.values())}
+            yield Case("composed_" + name, module, values)
+
+
+def staged_cases(name):
+    for symbolic in (False, True):
+        source, values = tvm_corpus.graph_and_values(tvm_corpus.GRAPHS[name], symbolic)
+        inputs = {f"x{i}": value for i, value in enumerate(values)}
+        for label, module in tvm_corpus.stages(source, f"staged_{name}{'_sym' if symbolic else ''}"):
+            if label.endswith(KEPT_STAGES):
+                yield Case(label, module, inputs, source=source)
+
+
+# ---- Tensor functions in TVMScript that TVM compiles for the CPU
+
+RUN_SCRIPTS = ("shifted retyped retyped_narrow retyped_store shared_pool let variables vectors reduction_block "
+               "sub_region two_outputs zero_rank double_buffer").split()
+SHORT_SCRIPTS = ["retyped_narrow", "shared_pool", "variables"]
+
+
+class Script:
+    """A tensor function that reads its first buffer and writes the others."""
+
+    def __init__(self, name):
+        self.name, self.module = f"script_{name}", tvm_scripts.TENSOR_MODULES[name]
+        rng = np.random.default_rng(len(name))
+        function = self.module["main"]
+        self.values = []
+        for param in function.params:
+            dims = [int(dim) for dim in param.ty.shape]
+            self.values.append(tvm_operators.drawn(rng, dims, str(param.ty.dtype), None, None))
+
+    def expected(self):
+        executable = tvm.compile(self.module, target="llvm")
+        tensors = [tvm.runtime.tensor(value) for value in self.values]
+        executable["main"](*tensors)
+        return [tensor.numpy() for tensor in tensors[1:]]
+
+
 def all_cases(options):
     """(family, name, function that makes the cases)"""
     models = [DATA / "digits.onnx"]
@@ -436,6 +517,12 @@ def all_cases(options):
         yield "onnx", str(path), lambda path=path: onnx_cases(path)
     for name in OPERATORS if options.full else SHORT_OPERATORS:
         yield "op", "op_" + name, lambda name=name: operator_cases(name)
+    for name in sorted((COMPOSED if options.full else SHORT_COMPOSED) - NOT_RUN):
+        yield "composed", "composed_" + name, lambda name=name: composed_cases({name})
+    for name in STAGED if options.full else STAGED[:1]:
+        yield "staged", "staged_" + name, lambda name=name: staged_cases(name)
+    for name in RUN_SCRIPTS if options.full else SHORT_SCRIPTS:
+        yield "script", "script_" + name, lambda name=name: [Script(name)]
     for name in GPU_FUNCTIONS if options.full else SHORT_GPU_FUNCTIONS:
         yield "gpu", "gpu_" + name, lambda name=name: [gpu_case(name)]
 
@@ -469,6 +556,8 @@ def main():
                         report = check.run(case)
                         counts[family] = counts.get(family, 0) + 1
                         print(f"  ok {case.name}: {report}, {time.time() - start:.1f} s", flush=True)
+                    except TvmLimit as error:
+                        print(f"  TVM cannot: {case.name}: {error}", flush=True)
                     except AssertionError as error:
                         if refused and refused in str(error):
                             print(f"  refused by name: {case.name}: {refused}", flush=True)
@@ -477,6 +566,11 @@ def main():
                         print(f"FAIL {case.name}: {error}", flush=True)
             except TvmLimit as error:
                 print(f"  TVM cannot: {name}: {error}", flush=True)
+        if not options.only:
+            total, good = tvm_corpus.short(options.bin.resolve(), directory)
+            if good < 0.95 * total:
+                failed.append("corpus")
+            print(f"{good} of {total} modules of the corpus read ({100 * good / total:.1f} %)")
     summary = ", ".join(f"{count} {family}" for family, count in counts.items())
     print(f"{sum(counts.values())} modules of TVM {tvm.__version__} read, verified and right ({summary}); "
           f"{len(failed)} failed" + (": " + " ".join(failed) if failed else ""))

@@ -1,0 +1,107 @@
+// Calls in tensor functions that this compiler has no meaning for: of GPUs' instructions, and of TVM's runtime. Each is
+// read as the call of an external function of that name, with its arguments, so that such a function can be looked at,
+// scheduled and printed; a program that runs it has to give the function. A part of PrimReader (prim_reader.h).
+#include <algorithm>
+
+#include "compiler/script/prim_reader.h"
+
+namespace ingot::script {
+
+using namespace ir;  // NOLINT: this file is about IR nodes
+
+namespace {
+
+// What the call gives: nothing that is used, a pointer, the dtype of an argument, or one that is its first argument.
+enum class Gives : uint8_t { kNothing, kPointer, kFirst, kSecond, kNamed };
+
+struct DeviceRow {
+  std::string_view name;  // after "T."; with a point at the end: all that begin so
+  Gives gives;
+};
+constexpr DeviceRow kDeviceRows[] = {
+    {"address_of", Gives::kPointer},
+    {"break_loop", Gives::kNothing},
+    {"call_cpacked", Gives::kNothing},
+    {"call_llvm_intrin", Gives::kNamed},
+    {"call_llvm_pure_intrin", Gives::kNamed},
+    {"call_pure_extern", Gives::kNamed},
+    {"continue_loop", Gives::kNothing},
+    {"create_barriers", Gives::kNothing},
+    {"cuda.", Gives::kNothing},
+    {"dma_copy", Gives::kNothing},
+    {"dma_wait", Gives::kNothing},
+    {"handle_add_byte_offset", Gives::kPointer},
+    {"isnullptr", Gives::kNothing},
+    {"make_filled_simdgroup_matrix", Gives::kNothing},
+    {"metal.", Gives::kNothing},
+    {"mma_fill", Gives::kNothing},
+    {"mma_store", Gives::kNothing},
+    {"prefetch", Gives::kNothing},
+    {"ptx.", Gives::kNothing},
+    {"ptx_", Gives::kNothing},
+    {"ret", Gives::kNothing},
+    {"simdgroup_load", Gives::kNothing},
+    {"simdgroup_multiply_accumulate", Gives::kNothing},
+    {"simdgroup_store", Gives::kNothing},
+    {"thread_return", Gives::kNothing},
+    {"tvm_access_ptr", Gives::kPointer},
+    {"tvm_bmma_sync", Gives::kNothing},
+    {"tvm_call_packed", Gives::kNothing},
+    {"tvm_check_return", Gives::kNothing},
+    {"tvm_context_id", Gives::kPointer},
+    {"tvm_fill_fragment", Gives::kNothing},
+    {"tvm_load_matrix_sync", Gives::kNothing},
+    {"tvm_mma_sync", Gives::kNothing},
+    {"tvm_stack_alloca", Gives::kPointer},
+    {"tvm_stack_make_array", Gives::kPointer},
+    {"tvm_stack_make_shape", Gives::kPointer},
+    {"tvm_storage_sync", Gives::kNothing},
+    {"tvm_store_matrix_sync", Gives::kNothing},
+    {"tvm_struct_set", Gives::kNothing},
+    {"tvm_thread_allreduce", Gives::kNothing},
+    {"tvm_throw_last_error", Gives::kNothing},
+    {"tvm_thread_invariant", Gives::kFirst},
+    {"tvm_warp_activemask", Gives::kNothing},
+    {"tvm_warp_shuffle", Gives::kSecond},
+    {"tvm_warp_shuffle_down", Gives::kSecond},
+    {"tvm_warp_shuffle_up", Gives::kSecond},
+    {"type_annotation", Gives::kPointer},
+};
+
+}  // namespace
+
+PrimExpr PrimReader::ReadDeviceCall(const Syntax& call, const std::string& function) {
+  const auto row = std::ranges::find_if(kDeviceRows, [&](const DeviceRow& candidate) {
+    const bool is_prefix = candidate.name.ends_with('.') || candidate.name.ends_with('_');
+    return is_prefix ? function.starts_with(candidate.name) : function == candidate.name;
+  });
+  if (row == std::end(kDeviceRows)) return nullptr;
+  Arguments args(context_, call, "T." + function);
+  DataType dtype = row->gives == Gives::kPointer ? DataType::Handle() : DataType::Int(32);
+  if (const Syntax* given = args.Keyword("dtype")) {
+    const std::optional<DataType> stated = ReadDataType(*given);
+    if (!stated) return nullptr;
+    dtype = *stated;
+  }
+  std::vector<PrimExpr> values{Make<StringImmNode>(function)};
+  size_t first = 0;
+  if (row->gives == Gives::kNamed) {
+    const Syntax* given = args.Require(0, "dtype");
+    const std::optional<DataType> stated = given == nullptr ? std::nullopt : ReadDataType(*given);
+    if (!stated) return nullptr;
+    dtype = *stated;
+    first = 1;
+  }
+  for (size_t i = first; i < args.num_positional(); ++i) {
+    Operand operand = ReadOperand(*args.Get(i, "value"));
+    Settle(operand, call);
+    if (operand.expr == nullptr) return nullptr;
+    values.push_back(std::move(operand.expr));
+  }
+  if (!args.Done()) return nullptr;
+  const size_t of = row->gives == Gives::kFirst ? 1 : row->gives == Gives::kSecond ? 2 : 0;
+  if (of != 0 && of < values.size()) dtype = values[of]->dtype;
+  return MakeAt<PrimCallNode>(call, dtype, Intrinsic::kCallExtern, std::move(values));
+}
+
+}  // namespace ingot::script
