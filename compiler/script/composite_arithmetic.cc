@@ -182,13 +182,13 @@ Result<Expr> ComposeAdaptivePool(const CompositeArgs& args, const Attrs& attrs, 
   if (std::ranges::all_of(out, [](int64_t size) { return size == 1; })) {
     return m.Take(m("mean", {args[0]}, {{"axis", AttrValue::Ints(axes)}, {"keepdims", true}}));
   }
-  // Windows of one size where the sizes divide.
+  // Windows of one size where the sizes divide; pools have their channels in front.
   std::vector<int64_t> window;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t in = m.Constant(dims[static_cast<size_t>(axes[i])], "output_size other than 1");
     if (in % out[i] == 0) window.push_back(in / out[i]);
   }
-  if (window.size() == axes.size()) {
+  if (window.size() == axes.size() && layout[1] == 'C') {
     return m.Take(m("nn.avg_pool" + std::to_string(axes.size()) + "d", {args[0]},
                     {{"pool_size", AttrValue::Ints(window)},
                      {"strides", AttrValue::Ints(window)},
