@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <variant>
 
 namespace ingot::importer {
 
@@ -34,6 +38,50 @@ std::string NodePrefix(const OnnxNode& node, const std::string& label) {
   return "node \"" + label + "\" (" + node.op_type + "): ";
 }
 
+namespace {
+
+// What operators whose meaning did not change until opset 7 have meant since an earlier one, by ONNX's list of changes.
+struct UnchangedSince {
+  int64_t opset;
+  std::string_view operators;  // each behind a space and before one
+};
+constexpr UnchangedSince kUnchanged[] = {
+    {1,
+     " ArgMax ArgMin Constant Conv ConvTranspose DepthToSpace Flatten Gather GlobalAveragePool GlobalMaxPool Hardmax "
+     "Identity If LRN LogSoftmax Loop LpNormalization MatMul MaxPool Not RandomNormal RandomNormalLike RandomUniform "
+     "RandomUniformLike ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "
+     "ReduceSum ReduceSumSquare Shape Size Slice Softmax Softplus Softsign SpaceToDepth Squeeze TopK Transpose "
+     "Unsqueeze "},
+    {2, " LpPool Pad Split "},
+    {4, " Concat "},
+    {5, " Reshape "},
+    {6,
+     " Abs Cast Ceil Clip Elu Exp Floor HardSigmoid InstanceNormalization LeakyRelu Log Max Mean Min Neg Reciprocal "
+     "Relu Selu Sigmoid Sqrt Sum Tanh Tile "},
+};
+
+bool HasMeaningOfOpset7(const std::string& op_type, int64_t opset) {
+  return std::ranges::any_of(kUnchanged, [&](const UnchangedSince& row) {
+    return row.opset <= opset && row.operators.find(" " + op_type + " ") != std::string_view::npos;
+  });
+}
+
+// Returns an operator of the graph, or of a graph inside of it, that means something else there than in opset 7; none
+// if there is none.
+std::optional<std::string> OlderOperator(const OnnxGraph& graph, int64_t opset) {
+  for (const OnnxNode& node : graph.nodes) {
+    if (node.domain.empty() && !HasMeaningOfOpset7(node.op_type, opset)) return node.op_type;
+    for (const OnnxAttribute& attribute : node.attributes) {
+      const auto* inner = std::get_if<std::shared_ptr<const OnnxGraph>>(&attribute.value);
+      if (inner == nullptr) continue;
+      if (std::optional<std::string> older = OlderOperator(**inner, opset)) return older;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Status ReportBuilder::ReadOpset() {
   report_.producer = model_.producer;
   for (const auto& [domain, version] : model_.opsets) {
@@ -44,7 +92,16 @@ Status ReportBuilder::ReadOpset() {
   const auto is_own = [](const OnnxNode& node) { return node.domain.empty(); };
   if (report_.opset == 0 && std::ranges::none_of(model_.graph.nodes, is_own)) return Status();
   if (report_.opset == 0) return Status(StatusCode::kBadInput, "the model names no version of ONNX's operator set");
-  return Status(StatusCode::kUnsupportedModel, "opset " + std::to_string(report_.opset) + " is not supported; " +
+  const int64_t opset = report_.opset;
+  if (opset >= 1 && opset < kMinOpset) {
+    const std::optional<std::string> older = OlderOperator(model_.graph, opset);
+    report_.opset = kMinOpset;
+    if (!older) return Status();
+    return Status(StatusCode::kUnsupportedModel, "opset " + std::to_string(opset) + " is not supported with " + *older +
+                                                     "; " + std::to_string(kMinOpset) + " to " +
+                                                     std::to_string(kMaxOpset) + " are");
+  }
+  return Status(StatusCode::kUnsupportedModel, "opset " + std::to_string(opset) + " is not supported; " +
                                                    std::to_string(kMinOpset) + " to " + std::to_string(kMaxOpset) +
                                                    " are");
 }

@@ -527,7 +527,7 @@ save("bad-shapes.onnx", [n("Add", ["x", "y"], ["z"], name="sum")], [info("x", [3
      [info("z", None)])
 save("bad-output.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("z", [3])])
 save("bad-output-type.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3], T.INT64)])
-save("bad-opset.onnx", [n("Relu", ["x"], ["y"])], [info("x", [3])], [info("y", [3])], opset=6)
+save("bad-opset.onnx", [n("Add", ["x", "x"], ["y"])], [info("x", [3])], [info("y", [3])], opset=6)
 save("bad-reshape.onnx", [n("Reshape", ["x", "to"], ["y"], name="reshape")], [info("x", [3, 4])], [info("y", None)],
      [ints("to", 5, -1)])
 save("bad-rank.onnx", [n("Unsqueeze", ["x", "axes"], ["y"], name="many")], [info("x", [2])], [info("y", None)],
