@@ -67,12 +67,37 @@ Result<Expr> PerBlock(const NodeImporter& node, size_t input, const BlockedRows&
   return node.Bind("reshape", {x, ShapeOf({rows, blocks, one})});
 }
 
-// Inputs: A, the packed rows of B transposed, their scales, their zero points (or half of the range), and a bias.
+// The first columns of a matrix.
+Result<Expr> FirstColumns(const NodeImporter& node, Expr x, int64_t columns) {
+  if (ir::IsConstInt(DimsOf(x)[1], columns)) return x;
+  const std::vector<int64_t> axis = {1}, begin = {0}, end = {columns};
+  return node.Bind("strided_slice", {x, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)});
+}
+
+// Numbers [N, blocks, 1] as [N, K], by the block to which input 4 says that a column belongs.
+Result<Expr> ByColumn(const NodeImporter& node, const Expr& x, const BlockedRows& shape) {
+  INGOT_ASSIGN_OR_RETURN(Expr blocks, node.Input(4));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(4));
+  const auto count = type->rank == 1 ? ir::AsConstInt((*type->dims)[0]) : std::nullopt;
+  if (!type->dtype->is_integral() || !count || *count < shape.columns) {
+    return node.Invalid("g_idx: expected K integers");
+  }
+  if (*count != shape.columns) {
+    const std::vector<int64_t> axis = {0}, begin = {0}, end = {shape.columns};
+    INGOT_ASSIGN_OR_RETURN(
+        blocks, node.Bind("strided_slice", {blocks, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr rows,
+                         node.Bind("reshape", {x, ShapeOf({ir::Int64(shape.rows), ir::Int64(shape.blocks)})}));
+  return node.Bind("take", {rows, blocks}, {{"axis", int64_t{1}}});
+}
+
+// Inputs: A, the packed rows of B transposed, their scales, their zero points (or half of the range), the block of each
+// column (or as many columns in a row as block_size says), and a bias.
 Outputs MatMulNBits(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"K", "N", "accuracy_level", "bits", "block_size", "weight_prepacked"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t prepacked, node.Int("weight_prepacked", 0));
   if (prepacked != 0) return node.Unsupported("weights that are packed for a device");
-  INGOT_RETURN_IF_ERROR(RefuseInput(node, 4, "g_idx"));
   INGOT_ASSIGN_OR_RETURN(const BlockedRows shape, ReadBlockedRows(node));
   INGOT_ASSIGN_OR_RETURN(const Expr a, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
@@ -85,22 +110,31 @@ Outputs MatMulNBits(const NodeImporter& node) {
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(bytes)})}));
   INGOT_ASSIGN_OR_RETURN(b, UnpackedBits(node, b, shape.bits));
-  INGOT_ASSIGN_OR_RETURN(b,
-                         node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks), ir::Int64(shape.block)})}));
+  const bool by_column = node.HasInput(4);
+  if (by_column) {
+    INGOT_ASSIGN_OR_RETURN(b, FirstColumns(node, std::move(b), shape.columns));
+  } else {
+    INGOT_ASSIGN_OR_RETURN(b,
+                           node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks), ir::Int64(shape.block)})}));
+  }
   INGOT_ASSIGN_OR_RETURN(b, CastTo(node, std::move(b), *type->dtype));
+  // Of each element; as many as blocks, unless an input says to which block a column belongs.
+  const auto of_blocks = [&](size_t input) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(const Expr x, PerBlock(node, input, shape, *type->dtype));
+    return by_column ? ByColumn(node, x, shape) : Result<Expr>(x);
+  };
   Expr zero;
   if (node.HasInput(3)) {
-    INGOT_ASSIGN_OR_RETURN(zero, PerBlock(node, 3, shape, *type->dtype));
+    INGOT_ASSIGN_OR_RETURN(zero, of_blocks(3));
   } else {
     INGOT_ASSIGN_OR_RETURN(zero, node.Scalar(static_cast<double>(1 << (shape.bits - 1)), *type->dtype));
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("subtract", {b, zero}));
-  INGOT_ASSIGN_OR_RETURN(const Expr scale, PerBlock(node, 2, shape, *type->dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, of_blocks(2));
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("multiply", {b, scale}));
-  INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks * shape.block)})}));
-  if (shape.blocks * shape.block != shape.columns) {
-    const std::vector<int64_t> axis = {1}, begin = {0}, end = {shape.columns};
-    INGOT_ASSIGN_OR_RETURN(b, node.Bind("strided_slice", {b, PrimTuple(axis), PrimTuple(begin), PrimTuple(end)}));
+  if (!by_column) {
+    INGOT_ASSIGN_OR_RETURN(b, node.Bind("reshape", {b, ShapeOf({rows, ir::Int64(shape.blocks * shape.block)})}));
+    INGOT_ASSIGN_OR_RETURN(b, FirstColumns(node, std::move(b), shape.columns));
   }
   INGOT_ASSIGN_OR_RETURN(b, node.Bind("permute_dims", {b}, {{"axes", AttrValue::Ints({1, 0})}}));
   INGOT_ASSIGN_OR_RETURN(const Expr product, node.Bind("matmul", {a, b}));
@@ -109,21 +143,63 @@ Outputs MatMulNBits(const NodeImporter& node) {
   return One(node.Call("add", {product, bias}));
 }
 
+// Numbers of 4 bits, which are no bytes, gathered along one axis; blocks lie along another one.
+Outputs GatherNumbers(const NodeImporter& node, Expr data, int64_t gather, int64_t quantised, int64_t block) {
+  if (block < 16) return node.Invalid("block_size is " + std::to_string(block));
+  if (gather == quantised) return node.Unsupported("blocks along the axis that is gathered");
+  const auto length = ir::AsConstInt(DimsOf(data)[static_cast<size_t>(quantised)]);
+  if (!length) return node.Unsupported("an axis of blocks of unknown length");
+  INGOT_ASSIGN_OR_RETURN(const Expr places, node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> many, StaticRankDims(node, 1));
+  const int64_t axis = quantised < gather ? quantised : quantised + std::ssize(many) - 1;
+  std::vector<int64_t> of_element;
+  for (int64_t i = 0; i < *length; ++i) of_element.push_back(i / block);
+  const Expr blocks = ConstantOf(DataType::Int(64), {*length}, of_element);
+  const auto taken = [&](Expr x) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(x, Unpacked(std::move(x)));
+    if (DTypeOf(x).bits < 8) return node.Unsupported("a table of 4 bits that is no constant");
+    return node.Bind("take", {x, places}, {{"axis", gather}});
+  };
+  const auto per_block = [&](size_t input) -> Result<Expr> {
+    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> own, StaticRankDims(node, input));
+    if (own.size() != DimsOf(data).size()) return node.Invalid("scales and zero points have the table's rank");
+    if (!ir::IsConstInt(own[static_cast<size_t>(quantised)], (*length + block - 1) / block)) {
+      return node.Invalid("expected a number for each block");
+    }
+    INGOT_ASSIGN_OR_RETURN(x, taken(std::move(x)));
+    return node.Bind("take", {x, blocks}, {{"axis", axis}});
+  };
+  INGOT_ASSIGN_OR_RETURN(const Expr scale, per_block(2));
+  INGOT_ASSIGN_OR_RETURN(Expr y, taken(data));
+  INGOT_ASSIGN_OR_RETURN(y, CastTo(node, std::move(y), DTypeOf(scale)));
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(Expr zero, per_block(3));
+    INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), DTypeOf(scale)));
+    INGOT_ASSIGN_OR_RETURN(y, node.Bind("subtract", {y, zero}));
+  }
+  return One(node.Call("multiply", {y, scale}));
+}
+
 // Rows of a table of which each is a number of blocks. Inputs: the table, the places, the scales, and the zero points
 // (or half of the range of packed bytes).
 Outputs GatherBlockQuantized(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(node, {"bits", "block_size", "gather_axis", "quantize_axis"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t block, node.Int("block_size", 128));
   INGOT_ASSIGN_OR_RETURN(const int64_t bits, node.Int("bits", 4));
-  INGOT_ASSIGN_OR_RETURN(const int64_t gather, node.Int("gather_axis", 0));
+  INGOT_ASSIGN_OR_RETURN(int64_t gather, node.Int("gather_axis", 0));
   INGOT_ASSIGN_OR_RETURN(int64_t quantised, node.Int("quantize_axis", 1));
   INGOT_ASSIGN_OR_RETURN(Expr data, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   const int64_t rank = std::ssize(dims);
   INGOT_ASSIGN_OR_RETURN(quantised, NormaliseAxis(node, quantised, rank));
+  INGOT_ASSIGN_OR_RETURN(gather, NormaliseAxis(node, gather, rank));
+  if (DTypeOf(data).bits == 4) return GatherNumbers(node, std::move(data), gather, quantised, block);
   const bool is_bytes = DTypeOf(data) == DataType::UInt(8);
-  if (gather != 0 || quantised == 0) return node.Unsupported("a gather_axis that is not 0, or blocks along it");
-  if (!is_bytes || quantised != rank - 1) return node.Unsupported("a table that is not of packed bytes");
+  if (!is_bytes) return node.Invalid("a table of " + DTypeOf(data).ToString());
+  if (gather != 0 || quantised != rank - 1 || rank < 2) {
+    return node.Unsupported("packed bytes that are not gathered by rows, or whose blocks are not those of rows");
+  }
   if (bits != 4 && bits != 8) return node.Unsupported("numbers of " + std::to_string(bits) + " bits");
   if (block < 16) return node.Invalid("block_size is " + std::to_string(block));
   INGOT_ASSIGN_OR_RETURN(const Expr places, node.Input(1));

@@ -290,6 +290,45 @@ double LeastOf(DataType dtype) {
   return dtype.is_uint() ? 0 : -std::ldexp(1.0, dtype.bits - 1);
 }
 
+// Indices of elements of data of the dims `in`, out of those in the padded data. An element of the padding, which is
+// the greatest where all data of a window are the dtype's least number, stands for the data's element beside it.
+Result<Expr> IndicesBeforePadding(const NodeImporter& node, Expr index, const std::vector<PrimExpr>& padded,
+                                  const std::vector<PrimExpr>& in, const std::vector<SameAxis>& same) {
+  std::vector<PrimExpr> numbers;  // padded lengths, begins, last places and weights of the axes
+  const size_t rank = in.size();
+  for (size_t axis = 0; axis < rank; ++axis) {
+    PrimExpr before = ir::Int64(0);
+    for (const SameAxis& part : same) before = part.axis == axis ? part.before : before;
+    const PrimExpr weight = Product(std::span(in).subspan(axis + 1));
+    numbers.insert(numbers.end(), {padded[axis], before, op::SimplifyDim(in[axis] - 1), weight});
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr values, node.Bind("shape_to_tensor", {ShapeOf(std::move(numbers))}));
+  const auto number = [&](size_t axis, size_t which) -> Result<Expr> {
+    const auto at = static_cast<int64_t>(4 * axis + which);
+    return node.Bind("strided_slice", {values, PrimTuple(std::vector<int64_t>{0}), PrimTuple(std::vector<int64_t>{at}),
+                                       PrimTuple(std::vector<int64_t>{at + 1})});
+  };
+  Expr result;
+  for (size_t axis = rank; axis-- > 0;) {
+    INGOT_ASSIGN_OR_RETURN(const Expr length, number(axis, 0));
+    INGOT_ASSIGN_OR_RETURN(const Expr before, number(axis, 1));
+    INGOT_ASSIGN_OR_RETURN(const Expr last, number(axis, 2));
+    INGOT_ASSIGN_OR_RETURN(const Expr weight, number(axis, 3));
+    INGOT_ASSIGN_OR_RETURN(Expr place, node.Bind("floor_mod", {index, length}));
+    INGOT_ASSIGN_OR_RETURN(index, node.Bind("floor_divide", {index, length}));
+    INGOT_ASSIGN_OR_RETURN(place, node.Bind("subtract", {place, before}));
+    INGOT_ASSIGN_OR_RETURN(place, node.Bind("nn.relu", {place}));
+    INGOT_ASSIGN_OR_RETURN(place, node.Bind("minimum", {place, last}));
+    INGOT_ASSIGN_OR_RETURN(place, node.Bind("multiply", {place, weight}));
+    if (result == nullptr) {
+      result = place;
+    } else {
+      INGOT_ASSIGN_OR_RETURN(result, node.Bind("add", {result, place}));
+    }
+  }
+  return result;
+}
+
 enum class PoolKind : uint8_t { kMax, kAverage, kLp };
 
 template <PoolKind kind>
@@ -305,9 +344,6 @@ Outputs Pool(const NodeImporter& node) {
   if (!known) return node.Unsupported("data of unknown dtype");
   const DataType dtype = *known;
   const bool has_indices = kind == PoolKind::kMax && node.node().outputs.size() > 1;
-  if (has_indices && !window.same.empty()) {
-    return node.Unsupported("indices by auto_pad SAME with strides over a symbolic dimension");
-  }
   const Expr unpadded = x;
   INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), window.same, kind == PoolKind::kMax ? LeastOf(dtype) : 0));
   const auto pool = [&](const char* row, const Expr& data, const ir::Attrs& attrs) -> Result<Expr> {
@@ -327,13 +363,23 @@ Outputs Pool(const NodeImporter& node) {
   if (kind == PoolKind::kMax) {
     if (!has_indices) return One(pool("nn.max_pool", x, attrs));
     INGOT_ASSIGN_OR_RETURN(const int64_t order, node.Int("storage_order", 0));
-    INGOT_ASSIGN_OR_RETURN(const Expr pooled, node.Bind("nn.max_pool" + suffix, {x}, attrs));
-    INGOT_ASSIGN_OR_RETURN(const Expr indices, node.Call("nn.max_pool_indices", {x, pooled},
-                                                         {{"pool_size", AttrValue::Ints(window.kernel)},
-                                                          {"strides", AttrValue::Ints(window.strides)},
-                                                          {"dilation", AttrValue::Ints(window.dilations)},
-                                                          {"padding", AttrValue::Ints(window.padding)},
-                                                          {"column_major", order != 0}}));
+    if (order != 0 && !window.same.empty()) {
+      return node.Unsupported("indices by columns by auto_pad SAME with strides over a symbolic dimension");
+    }
+    INGOT_ASSIGN_OR_RETURN(Expr pooled, node.Bind("nn.max_pool" + suffix, {x}, attrs));
+    const ir::Attrs places = {{"pool_size", AttrValue::Ints(window.kernel)},
+                              {"strides", AttrValue::Ints(window.strides)},
+                              {"dilation", AttrValue::Ints(window.dilations)},
+                              {"padding", AttrValue::Ints(window.padding)},
+                              {"column_major", order != 0}};
+    if (window.same.empty()) {
+      INGOT_ASSIGN_OR_RETURN(const Expr indices, node.Call("nn.max_pool_indices", {x, pooled}, places));
+      return std::vector<Expr>{pooled, indices};
+    }
+    INGOT_ASSIGN_OR_RETURN(Expr indices, node.Bind("nn.max_pool_indices", {x, pooled}, places));
+    INGOT_ASSIGN_OR_RETURN(indices, IndicesBeforePadding(node, indices, DimsOf(x), in, window.same));
+    INGOT_ASSIGN_OR_RETURN(pooled, MatchSame(node, std::move(pooled), window.same));
+    INGOT_ASSIGN_OR_RETURN(indices, MatchSame(node, std::move(indices), window.same));
     return std::vector<Expr>{pooled, indices};
   }
   INGOT_ASSIGN_OR_RETURN(const int64_t count_include_pad, node.Int("count_include_pad", 0));
@@ -348,6 +394,24 @@ Outputs Pool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const Expr share, pool("nn.avg_pool", ones, attrs));
   INGOT_ASSIGN_OR_RETURN(const Expr mean, pool("nn.avg_pool", x, attrs));
   return One(node.Call("divide", {mean, share}));
+}
+
+// x with zeros behind, up to dims of which some are symbols; none may be below that of x, which is checked when the
+// program runs.
+Result<Expr> FilledUp(const NodeImporter& node, Expr x, const std::vector<PrimExpr>& shape) {
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    std::vector<PrimExpr> dims = DimsOf(x);
+    if (op::DimsEqual(dims[axis], shape[axis])) continue;
+    const PrimExpr whole = shape[axis];
+    dims[axis] = op::SimplifyDim(ir::Max(whole - dims[axis], ir::Int64(0)));
+    INGOT_ASSIGN_OR_RETURN(const Expr zeros, node.Bind("zeros", {ShapeOf(dims)}, {{"dtype", DTypeOf(x)}}));
+    const Expr parts = ir::Make<ir::TupleNode>(
+        std::vector<Expr>{x, zeros}, ir::Make<ir::TupleTypeNode>(std::vector<ir::Type>{x->type, zeros->type}));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("concat", {parts}, {{"axis", static_cast<int64_t>(axis)}}));
+    dims[axis] = whole;
+    x = WithDims(node, std::move(x), std::move(dims));
+  }
+  return x;
 }
 
 // Zeros, except that each element of x is at its index in the tensor to which a pool with this window was applied; a
@@ -375,13 +439,14 @@ Outputs MaxUnpool(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(flat, node.Bind("scatter_elements", {flat, indices, x}, {{"axis", int64_t{0}}}));
   INGOT_ASSIGN_OR_RETURN(Expr unpooled, node.Bind("reshape", {flat, ShapeOf(dims)}));
   if (!node.HasInput(2)) return std::vector<Expr>{unpooled};
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, node.ConstantInts(2, "the output's shape"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> shape, node.DataInts(2, "the output's shape"));
+  if (shape.size() != dims.size()) return node.Invalid("the output's shape is of another rank");
   std::vector<int64_t> widths;
   for (size_t i = 0; i < dims.size(); ++i) {
-    const auto dim = ir::AsConstInt(dims[i]);
-    if (!dim) return node.Unsupported("a given shape of data with a symbolic dimension");
-    if (shape.size() != dims.size() || shape[i] < *dim) return node.Invalid("the output's shape is too small");
-    widths.insert(widths.end(), {0, shape[i] - *dim});
+    const auto dim = ir::AsConstInt(dims[i]), wanted = ir::AsConstInt(shape[i]);
+    if (!dim || !wanted) return One(FilledUp(node, std::move(unpooled), shape));
+    if (*wanted < *dim) return node.Invalid("the output's shape is too small");
+    widths.insert(widths.end(), {0, *wanted - *dim});
   }
   return One(node.Call("nn.pad", {unpooled},
                        {{"pad_width", AttrValue::Ints(widths)}, {"pad_value", 0.0}, {"pad_mode", "constant"}}));
