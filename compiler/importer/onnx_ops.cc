@@ -44,6 +44,7 @@ constexpr std::span<const OnnxOpRow> (*kFamilies[])() = {
     SignalOnnxOps,         //
     StreamingOnnxOps,      //
     SvmOnnxOps,            //
+    TrainingOnnxOps,       //
     TransformOnnxOps,      //
     TreeOnnxOps,           //
     VisionOnnxOps,         //

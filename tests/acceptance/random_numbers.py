@@ -128,6 +128,62 @@ class RandomNumbers(unittest.TestCase):
             error = 5 * math.sqrt(expected * (1 - expected) / len(got))
             self.assertLessEqual(abs(got[:, column].mean() - expected), error)
 
+    def dropout(self, dtype=TensorProto.FLOAT, constants=(), inputs=(), **attributes):
+        """A node of x [n, 3], and of a ratio and a mode that are constants or inputs."""
+        kinds = {"ratio": TensorProto.FLOAT, "mode": TensorProto.BOOL}
+        values = {name: value for name, value in constants}
+        nodes = [helper.make_node("Constant", [], [name], value=helper.make_tensor(name, kinds[name], [], [value]))
+                 for name, value in constants]
+        names = ["x"] + [name if name in values or name in inputs else "" for name in kinds]
+        nodes.append(helper.make_node("Dropout", names, ["y", "mask"], **attributes))
+        infos = [helper.make_tensor_value_info("x", dtype, ["n", 3])]
+        infos += [helper.make_tensor_value_info(name, kinds[name], []) for name in inputs]
+        return self.compile(nodes, ["y", "mask"], infos)
+
+    def check_dropped(self, x, got, ratio):
+        """Elements are dropped with the probability `ratio`, independently, and what is left keeps the mean."""
+        mask = got["mask"]
+        self.assertEqual((mask.dtype, mask.shape, got["y"].dtype), (np.bool_, x.shape, x.dtype))
+        self.assertLess(abs(mask.mean() - (1 - ratio)), 5 * math.sqrt(ratio * (1 - ratio) / mask.size))
+        self.check_independent(mask)
+        np.testing.assert_allclose(got["y"].astype(np.float64), np.where(mask, x.astype(np.float64) / (1 - ratio), 0),
+                                   rtol=2e-3 if x.dtype == np.float16 else 1e-6)
+
+    def test_dropout_in_training(self):
+        for dtype in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE):
+            x = np.random.default_rng(1).uniform(1, 2, [20000, 3]).astype(helper.tensor_dtype_to_np_dtype(dtype))
+            made = self.dropout(dtype, [("ratio", 0.25), ("mode", True)], seed=7)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            got = self.run_model(x=x)
+            self.check_dropped(x, got, 0.25)
+            np.testing.assert_array_equal(got["mask"], self.run_model(x=x)["mask"])
+        self.dropout(dtype, [("ratio", 0.25), ("mode", True)], seed=8)
+        self.assertTrue((self.run_model(x=x)["mask"] != got["mask"]).any())
+
+    def test_a_ratio_and_a_mode_that_run_time_knows(self):
+        x = np.random.default_rng(1).uniform(1, 2, [20000, 3]).astype(np.float32)
+        made = self.dropout(inputs=["ratio", "mode"], seed=1)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        for ratio in (0.1, 0.5):
+            got = self.run_model(x=x, ratio=np.float32(ratio), mode=np.bool_(True))
+            self.check_dropped(x, got, ratio)
+        for ratio, mode in ((0.0, True), (0.5, False), (1.0, False)):
+            got = self.run_model(x=x, ratio=np.float32(ratio), mode=np.bool_(mode))
+            np.testing.assert_array_equal(got["y"], x)
+            self.assertTrue(got["mask"].all())
+
+    def test_dropout_at_inference_keeps_the_data(self):
+        for constants in ([], [("ratio", 0.75)], [("ratio", 0.0), ("mode", True)], [("ratio", 2.0), ("mode", False)]):
+            made = self.dropout(constants=constants)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            x = np.arange(6, dtype=np.float32).reshape(2, 3)
+            np.testing.assert_array_equal(self.run_model(x=x)["y"], x)
+        for ratio in (1.0, -0.5, math.nan):
+            refused = self.dropout(constants=[("ratio", ratio), ("mode", True)])
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn("a ratio of", refused.stderr)
+        self.assertIn("seed", self.dropout(constants=[("mode", True)], seed=1.5).stderr)
+
     def test_multinomial(self):
         scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["n", 3])
         nodes = [helper.make_node("Multinomial", ["scores"], ["x"], sample_size=50000, dtype=TensorProto.INT64)]

@@ -13,24 +13,6 @@ namespace {
 
 Outputs Identity(const NodeImporter& node) { return One(node.Input(0)); }
 
-// At inference it is the identity, and its mask is all true.
-Outputs Dropout(const NodeImporter& node) {
-  if (node.HasInput(2)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr training, node.Input(2));
-    const auto* constant = ir::As<ir::ConstantNode>(training);
-    if (constant == nullptr || constant->data->bytes().size() != 1 || constant->data->bytes()[0] != std::byte{0}) {
-      return node.Unsupported("Dropout in training mode");
-    }
-  }
-  if (node.node().outputs.size() > 1 && !node.node().outputs[1].empty()) {
-    INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-    INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-    INGOT_ASSIGN_OR_RETURN(Expr mask, node.Call("ones", {ShapeOf(std::move(dims))}, {{"dtype", DataType::Bool()}}));
-    return std::vector<Expr>{std::move(x), std::move(mask)};
-  }
-  return One(node.Input(0));
-}
-
 // Max, Min and Sum of any number of inputs, combined one after the other.
 template <const auto& kRow>
 Outputs Chain(const NodeImporter& node) {
@@ -197,7 +179,6 @@ constexpr OnnxOpRow kElementwiseRows[] = {
     {"Constant", nullptr, Constant},
     {"Cos", "cos"},
     {"Div", "divide"},
-    {"Dropout", nullptr, Dropout},
     {"Equal", "equal"},
     {"Erf", "erf"},
     {"Exp", "exp"},

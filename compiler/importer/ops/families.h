@@ -42,6 +42,7 @@ std::span<const OnnxOpRow> ResizeOnnxOps();
 std::span<const OnnxOpRow> SignalOnnxOps();
 std::span<const OnnxOpRow> StreamingOnnxOps();
 std::span<const OnnxOpRow> SvmOnnxOps();
+std::span<const OnnxOpRow> TrainingOnnxOps();
 std::span<const OnnxOpRow> TransformOnnxOps();
 std::span<const OnnxOpRow> TreeOnnxOps();
 std::span<const OnnxOpRow> VisionOnnxOps();

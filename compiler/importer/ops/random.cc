@@ -30,13 +30,22 @@ uint32_t Mix(uint32_t x) {
 // Two streams of a node's numbers are independent.
 enum Stream : uint32_t { kFirst = 0, kSecond = 1 };
 
+// Dropout's seed is an integer, all others are floats.
+Result<uint32_t> SeedOf(const NodeImporter& node) {
+  if (node.node().op_type != "Dropout") {
+    INGOT_ASSIGN_OR_RETURN(const double seed, node.Float("seed", 0));
+    return std::bit_cast<uint32_t>(static_cast<float>(seed));
+  }
+  INGOT_ASSIGN_OR_RETURN(const int64_t seed, node.Int("seed", 0));
+  return Mix(static_cast<uint32_t>(seed)) ^ static_cast<uint32_t>(seed >> 32);
+}
+
 // Iterations of a loop would have equal numbers, so nodes in bodies are refused.
 Result<uint32_t> KeyOf(const NodeImporter& node, Stream stream) {
   if (!node.IsOutermost()) return node.Unsupported("random numbers in a branch or in the body of a loop");
   uint32_t key = 2166136261;
   if (node.HasAttr("seed")) {
-    INGOT_ASSIGN_OR_RETURN(const double seed, node.Float("seed", 0));
-    key = std::bit_cast<uint32_t>(static_cast<float>(seed));
+    INGOT_ASSIGN_OR_RETURN(key, SeedOf(node));
   } else {
     const std::string name = node.node().outputs.empty() ? std::string() : node.node().outputs[0];
     for (const char c : name) key = (key ^ static_cast<unsigned char>(c)) * 16777619;  // FNV-1a
@@ -176,8 +185,61 @@ Outputs Multinomial(const NodeImporter& node) {
   return One(CastTo(node, classes, dtype));
 }
 
+// ---- Dropout
+
+// In training each element is dropped with the probability `ratio`, and the others are multiplied by 1 / (1 - ratio);
+// else, until opset 11 always, the result is the data and the mask is all true. What is an input that only run time
+// knows decides then: no element is dropped with a ratio of 0.
+Outputs Dropout(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  const DataType dtype = DTypeOf(x), mask_dtype = node.opset() < 10 ? dtype : DataType::Bool();
+  const bool wants_mask = node.node().outputs.size() > 1 && !node.node().outputs[1].empty();
+  const auto constant = [&](size_t input) -> Result<std::optional<double>> {
+    if (!node.HasInput(input)) return std::optional<double>(input == 1 ? 0.5 : 0.0);
+    if (!node.Known(input)) return std::optional<double>();
+    INGOT_ASSIGN_OR_RETURN(const double number, node.ConstantNumber(input, input == 1 ? "the ratio" : "the mode", 0));
+    return std::optional(number);
+  };
+  INGOT_ASSIGN_OR_RETURN(const std::optional<double> trains, constant(2));
+  INGOT_ASSIGN_OR_RETURN(const std::optional<double> share, constant(1));
+  if (trains != 0.0 && share && !(*share >= 0 && *share < 1)) {
+    return node.Invalid("a ratio of " + std::to_string(*share));
+  }
+  if (trains == 0.0 || share == 0.0) {
+    std::vector<Expr> outputs = {std::move(x)};
+    if (!wants_mask) return outputs;
+    INGOT_ASSIGN_OR_RETURN(Expr mask, node.Call("ones", {ShapeOf(dims)}, {{"dtype", mask_dtype}}));
+    outputs.push_back(std::move(mask));
+    return outputs;
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr ratio, share ? node.Scalar(*share, kDrawn) : node.Input(1));
+  INGOT_ASSIGN_OR_RETURN(ratio, CastTo(node, ratio, kDrawn));
+  INGOT_ASSIGN_OR_RETURN(ratio, node.Bind("reshape", {ratio, ShapeOf({})}));
+  if (!trains) {
+    INGOT_ASSIGN_OR_RETURN(Expr mode, node.Input(2));
+    INGOT_ASSIGN_OR_RETURN(mode, node.Bind("reshape", {mode, ShapeOf({})}));
+    INGOT_ASSIGN_OR_RETURN(const Expr none, node.Scalar(0, kDrawn));
+    INGOT_ASSIGN_OR_RETURN(ratio, node.Bind("where", {mode, ratio, none}));
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr u, Uniform(node, dims, kFirst, 0));
+  INGOT_ASSIGN_OR_RETURN(Expr mask, node.Bind("greater_equal", {u, ratio}));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, kDrawn));
+  INGOT_ASSIGN_OR_RETURN(Expr scale, node.Bind("subtract", {one, ratio}));
+  INGOT_ASSIGN_OR_RETURN(scale, node.Bind("divide", {one, scale}));
+  INGOT_ASSIGN_OR_RETURN(scale, CastTo(node, scale, dtype));
+  INGOT_ASSIGN_OR_RETURN(const Expr kept, CastTo(node, mask, dtype));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, kept}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, scale}));
+  INGOT_ASSIGN_OR_RETURN(mask, CastTo(node, mask, mask_dtype));
+  std::vector<Expr> outputs = {std::move(x)};
+  if (wants_mask) outputs.push_back(std::move(mask));
+  return outputs;
+}
+
 constexpr OnnxOpRow kRandomRows[] = {
     {"Bernoulli", nullptr, Bernoulli},
+    {"Dropout", nullptr, Dropout},
     {"Multinomial", nullptr, Multinomial},
     {"RandomNormal", nullptr, OfShape<NormalOf>},
     {"RandomNormalLike", nullptr, Like<NormalOf>},
