@@ -308,6 +308,11 @@ Expr NodeImporter::Match(Expr value, ir::Type type) const {
 
 Result<Expr> NodeImporter::Scalar(double value, DataType dtype) const {
   const float narrow = static_cast<float>(value);
+  if (dtype == DataType::Float(64) && static_cast<double>(narrow) != value) {
+    std::vector<std::byte> wide(sizeof(value));
+    std::memcpy(wide.data(), &value, sizeof(value));
+    return Expr(ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, {}, std::move(wide))));
+  }
   std::vector<std::byte> bytes(sizeof(narrow));
   std::memcpy(bytes.data(), &narrow, sizeof(narrow));
   const Expr scalar =

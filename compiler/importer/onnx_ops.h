@@ -108,7 +108,7 @@ class NodeImporter {
   ir::Expr BindValue(ir::Expr value, std::string name) const;
   // Gives the value a type that says more of its dims; the type is checked at run time, which binds new symbols.
   ir::Expr Match(ir::Expr value, ir::Type type) const;
-  // Returns a rank-0 constant of the dtype: a float32 constant, cast by a call if the dtype is another.
+  // Returns a rank-0 constant of the dtype: where float32 holds it a float32 constant, which a call casts.
   Result<ir::Expr> Scalar(double value, DataType dtype) const;
 
   Status Unsupported(const std::string& reason) const { return Status(StatusCode::kUnsupportedModel, reason); }

@@ -1,44 +1,16 @@
-// DFT and STFT: products with matrices of cosines and sines, which are constants. A transform of n numbers takes n * n
-// products; lengths up to 4,096 are taken. The matrix of the mel scale is a constant, too.
+// DFT and STFT, by transforms of constant length (fourier.h). The matrix of the mel scale is a constant.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/ops/families.h"
+#include "compiler/importer/ops/fourier.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
 
 namespace ingot::importer {
 namespace {
-
-constexpr int64_t kLongestTransform = 4096;
-
-// The transform of `rows` numbers of `parts` components (1: real, 2: complex) into `bins` complex ones, as a matrix
-// [rows * parts, bins * 2]. Numbers behind `length` do not count.
-struct Transform {
-  int64_t rows, parts, length, bins;
-};
-Expr MatrixOf(const Transform& t) {
-  std::vector<float> values(static_cast<size_t>(t.rows * t.parts * t.bins * 2));
-  for (int64_t j = 0; j < std::min(t.rows, t.length); ++j) {
-    for (int64_t k = 0; k < t.bins; ++k) {
-      const double angle =
-          -2 * 3.14159265358979323846 * static_cast<double>(j * k % t.length) / static_cast<double>(t.length);
-      float* real = values.data() + (j * t.parts * t.bins + k) * 2;
-      real[0] = static_cast<float>(std::cos(angle));
-      real[1] = static_cast<float>(std::sin(angle));
-      if (t.parts == 1) continue;
-      float* imaginary = real + t.bins * 2;
-      imaginary[0] = -real[1];
-      imaginary[1] = real[0];
-    }
-  }
-  std::vector<std::byte> bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return ir::Make<ir::ConstantNode>(
-      ir::ConstantData::FromBytes(DataType::Float(32), {t.rows * t.parts, t.bins * 2}, std::move(bytes)));
-}
 
 Status CheckLength(const NodeImporter& node, int64_t length) {
   if (length < 1) return node.Invalid("a transform of " + std::to_string(length) + " numbers");
@@ -46,10 +18,17 @@ Status CheckLength(const NodeImporter& node, int64_t length) {
   return node.Unsupported("a transform of " + std::to_string(length) + " numbers");
 }
 
+// What a DFT node asks for.
+struct TransformOf {
+  int64_t axis, length;
+  bool is_inverse, is_onesided;
+  // The elements that it reads, and that it gives.
+  int64_t read() const { return is_inverse && is_onesided ? length / 2 + 1 : length; }
+  int64_t bins() const { return !is_inverse && is_onesided ? length / 2 + 1 : length; }
+};
+
 // The axis is an attribute until opset 19 and an input from 20 on. The last axis holds the components.
-Outputs Dft(const NodeImporter& node) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+Result<TransformOf> ReadTransform(const NodeImporter& node, const std::vector<PrimExpr>& in) {
   INGOT_ASSIGN_OR_RETURN(const int64_t inverse, node.Int("inverse", 0));
   INGOT_ASSIGN_OR_RETURN(const int64_t onesided, node.Int("onesided", 0));
   INGOT_ASSIGN_OR_RETURN(int64_t axis, node.Int("axis", node.opset() < 20 ? 1 : -2));
@@ -61,40 +40,80 @@ Outputs Dft(const NodeImporter& node) {
   const int64_t rank = std::ssize(in);
   INGOT_ASSIGN_OR_RETURN(axis, NormaliseAxis(node, axis, rank));
   if (rank < 2 || axis == rank - 1) return node.Invalid("the last axis holds the components");
-  if (DTypeOf(x) != DataType::Float(32)) return node.Unsupported("a transform of " + DTypeOf(x).ToString());
-  const auto rows = ir::AsConstInt(in[static_cast<size_t>(axis)]), parts = ir::AsConstInt(in.back());
-  if (!rows || !parts) return node.Unsupported("a transform along an axis of unknown length");
+  TransformOf t{axis, 0, inverse != 0, onesided != 0};
+  const auto parts = ir::AsConstInt(in.back());
+  if (!parts) return node.Unsupported("an unknown number of components");
   if (*parts != 1 && *parts != 2) return node.Invalid("expected one component or two");
-  if (inverse != 0) return node.Unsupported("an inverse transform");
-  int64_t length = *rows;
+  if (t.is_onesided && *parts != (t.is_inverse ? 2 : 1)) {
+    return node.Invalid("expected one component, or two of an inverse transform, of what is one-sided");
+  }
   if (node.HasInput(1)) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> given, node.ConstantInts(1, "the transform's length"));
     if (given.size() != 1) return node.Invalid("the transform's length: expected one number");
-    length = given[0];
+    t.length = given[0];
+  } else {
+    const auto rows = ir::AsConstInt(in[static_cast<size_t>(axis)]);
+    if (!rows) return node.Unsupported("a transform along an axis of unknown length");
+    t.length = t.is_inverse && t.is_onesided ? 2 * (*rows - 1) : *rows;
   }
-  INGOT_RETURN_IF_ERROR(CheckLength(node, length));
-  INGOT_RETURN_IF_ERROR(CheckLength(node, *rows));
-  const int64_t bins = onesided != 0 ? length / 2 + 1 : length;
+  INGOT_RETURN_IF_ERROR(CheckLength(node, t.length));
+  return t;
+}
+
+// The whole of a spectrum [batch, 2, length / 2 + 1] that real numbers have: behind its middle the bins come back,
+// conjugated. The imaginary parts of the first bin and of a middle one have no part in the result.
+Result<Expr> WholeSpectrum(const NodeImporter& node, const Expr& x, int64_t length) {
+  const int64_t mirrored = (length - 1) / 2;
+  if (mirrored == 0) return WithLength(node, x, length);
+  INGOT_ASSIGN_OR_RETURN(Expr back, LastSlice(node, x, ir::Int64(1), ir::Int64(1 + mirrored)));
+  INGOT_ASSIGN_OR_RETURN(back, node.Bind("flip", {back}, {{"axis", int64_t{2}}}));
+  const Expr signs = ConstantOf(DataType::Float(32), {2, 1}, std::vector<float>{1, -1});
+  INGOT_ASSIGN_OR_RETURN(const Expr sign, CastTo(node, signs, DTypeOf(x)));
+  INGOT_ASSIGN_OR_RETURN(back, node.Bind("multiply", {back, sign}));
+  return node.Bind("concat", {TupleOf({x, back})}, {{"axis", int64_t{2}}});
+}
+
+Outputs Dft(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> in, StaticRankDims(node, 0));
+  INGOT_ASSIGN_OR_RETURN(const TransformOf t, ReadTransform(node, in));
+  const DataType dtype = DTypeOf(x);
+  if (!dtype.is_floating()) return node.Invalid("expected floats, got " + dtype.ToString());
+  const int64_t rank = std::ssize(in);
+  // [batch, components, rows]
   std::vector<int64_t> order, back(in.size());
   for (int64_t i = 0; i + 1 < rank; ++i) {
-    if (i != axis) order.push_back(i);
+    if (i != t.axis) order.push_back(i);
   }
-  order.insert(order.end(), {axis, rank - 1});
+  std::vector<PrimExpr> dims;
+  for (const int64_t axis : order) dims.push_back(in[static_cast<size_t>(axis)]);
+  const PrimExpr batch = Product(dims);
+  order.insert(order.end(), {rank - 1, t.axis});
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  const bool moves = axis != rank - 2;
-  if (moves) {
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}}));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype == DataType::Float(64) ? dtype : DataType::Float(32)));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}}));
+  INGOT_ASSIGN_OR_RETURN(
+      x, node.Bind("reshape", {x, ShapeOf({batch, in.back(), in[static_cast<size_t>(t.axis)]})}));
+  INGOT_ASSIGN_OR_RETURN(x, WithLength(node, std::move(x), t.read()));
+  if (t.is_inverse && t.is_onesided) {
+    INGOT_ASSIGN_OR_RETURN(x, WholeSpectrum(node, x, t.length));
   }
-  std::vector<PrimExpr> dims = DimsOf(x);
-  dims.resize(dims.size() - 2);
-  dims.push_back(ir::Int64(*rows * *parts));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(dims)}));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("matmul", {x, MatrixOf({*rows, *parts, length, bins})}));
-  dims.back() = ir::Int64(bins);
-  dims.push_back(ir::Int64(2));
-  if (!moves) return One(ReshapeTo(node, std::move(x), std::move(dims)));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(dims)}));
-  return One(node.Call("permute_dims", {x}, {{"axes", AttrValue::Ints(back)}}));
+  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, t.length, t.bins(), t.is_inverse ? 1 : -1));
+  int64_t parts = 2;
+  if (t.is_inverse) {
+    INGOT_ASSIGN_OR_RETURN(const Expr share, node.Scalar(1 / static_cast<double>(t.length), DTypeOf(x)));
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, share}));
+    if (t.is_onesided) {
+      const auto list = [](int64_t number) { return TupleOf({Number(ir::Int64(number))}); };
+      INGOT_ASSIGN_OR_RETURN(x, node.Bind("strided_slice", {x, list(1), list(0), list(1)}));
+      parts = 1;
+    }
+  }
+  dims.push_back(ir::Int64(parts));
+  dims.push_back(ir::Int64(t.bins()));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf(std::move(dims))}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(back)}}));
+  return One(CastTo(node, std::move(x), dtype));
 }
 
 // Inputs: the signal [batch, length] or [batch, length, 1], the step from frame to frame, the window, and the frames'
@@ -105,8 +124,16 @@ Outputs Stft(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const int64_t onesided, node.Int("onesided", 1));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> step, node.ConstantInts(1, "the step"));
   if (in.size() != 2 && in.size() != 3) return node.Invalid("expected a signal of rank 2 or 3");
-  if (in.size() == 3 && !ir::IsConstInt(in[2], 1)) return node.Unsupported("a complex signal");
-  if (DTypeOf(x) != DataType::Float(32)) return node.Unsupported("a transform of " + DTypeOf(x).ToString());
+  const bool is_complex = in.size() == 3 && !ir::IsConstInt(in[2], 1);
+  const PrimExpr parts = ir::Int64(is_complex ? 2 : 1);
+  if (is_complex && !ir::AsConstInt(in[2])) return node.Unsupported("an unknown number of components");
+  if (is_complex && !ir::IsConstInt(in[2], 2)) return node.Invalid("expected one component or two");
+  if (is_complex && onesided != 0 && node.HasAttr("onesided")) {
+    return node.Invalid("a one-sided transform of complex numbers");
+  }
+  const DataType dtype = DTypeOf(x), wide = dtype == DataType::Float(64) ? dtype : DataType::Float(32);
+  if (!dtype.is_floating()) return node.Invalid("expected floats, got " + dtype.ToString());
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
   if (step.size() != 1 || step[0] < 1) return node.Invalid("the step is no length");
   std::optional<int64_t> length;
   Expr window;
@@ -123,8 +150,8 @@ Outputs Stft(const NodeImporter& node) {
   }
   if (!length) return node.Unsupported("frames of unknown length");
   INGOT_RETURN_IF_ERROR(CheckLength(node, *length));
-  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1), wide = ir::Int64(*length);
-  const PrimExpr frames = op::SimplifyDim(ir::FloorDiv(ir::Max(in[1] - wide + step[0], zero), ir::Int64(step[0])));
+  const PrimExpr zero = ir::Int64(0), one = ir::Int64(1), full = ir::Int64(*length);
+  const PrimExpr frames = op::SimplifyDim(ir::FloorDiv(ir::Max(in[1] - full + step[0], zero), ir::Int64(step[0])));
   const auto range = [&](const PrimExpr& count, std::vector<PrimExpr> dims) -> Result<Expr> {
     INGOT_ASSIGN_OR_RETURN(const Expr numbers, node.Bind("arange", {Number(zero), Number(count), Number(one)},
                                                          {{"dtype", DataType::Int(64)}}));
@@ -133,16 +160,24 @@ Outputs Stft(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr begins, range(frames, {frames, one}));
   INGOT_ASSIGN_OR_RETURN(const Expr stride, node.Scalar(static_cast<double>(step[0]), DataType::Int(64)));
   INGOT_ASSIGN_OR_RETURN(begins, node.Bind("multiply", {begins, stride}));
-  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(wide, {one, wide}));
+  INGOT_ASSIGN_OR_RETURN(const Expr inside, range(full, {one, full}));
   INGOT_ASSIGN_OR_RETURN(const Expr places, node.Bind("add", {begins, inside}));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], in[1]})}));
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("take", {x, places}, {{"axis", int64_t{1}}}));
+  // [batch, components, length] -> [batch, components, frames, wide] -> [batch * frames, components, wide]
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], in[1], parts})}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1})}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("take", {x, places}, {{"axis", int64_t{2}}}));
   if (window != nullptr) {
+    INGOT_ASSIGN_OR_RETURN(window, CastTo(node, window, wide));
     INGOT_ASSIGN_OR_RETURN(x, node.Bind("multiply", {x, window}));
   }
-  const int64_t bins = onesided != 0 ? *length / 2 + 1 : *length;
-  INGOT_ASSIGN_OR_RETURN(x, node.Bind("matmul", {x, MatrixOf({*length, 1, *length, bins})}));
-  return One(ReshapeTo(node, std::move(x), {in[0], frames, ir::Int64(bins), ir::Int64(2)}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1, 3})}}));
+  INGOT_ASSIGN_OR_RETURN(
+      x, node.Bind("reshape", {x, ShapeOf({op::SimplifyDim(in[0] * frames), parts, ir::Int64(*length)})}));
+  const int64_t bins = onesided != 0 && !is_complex ? *length / 2 + 1 : *length;
+  INGOT_ASSIGN_OR_RETURN(x, FourierTransform(node, x, *length, bins, -1));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints({0, 2, 1})}}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({in[0], frames, ir::Int64(bins), ir::Int64(2)})}));
+  return One(CastTo(node, std::move(x), dtype));
 }
 
 // ---- MelWeightMatrix
