@@ -11,6 +11,7 @@
 
 #include "compiler/importer/build.h"
 #include "compiler/importer/op_list.h"
+#include "compiler/importer/ops/flex_attention.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/importer/shape_values.h"
 #include "compiler/importer/symbols.h"
@@ -98,15 +99,16 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportTrip(const OnnxGraph& graph
   return results;
 }
 
-bool ControlFlowImporter::Takes(std::string_view op_type) {
-  const std::span<const std::string_view> ops = ControlFlowOps();
-  return std::find(ops.begin(), ops.end(), op_type) != ops.end();
+bool ControlFlowImporter::Takes(const OnnxNode& node) {
+  const std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  return std::ranges::find(ControlFlowOps(), name) != ControlFlowOps().end();
 }
 
 Result<std::vector<Expr>> ControlFlowImporter::Import(const NodeImporter& node, Scope& scope) {
   const std::string &op_type = node.node().op_type, &label = *node.span().operation;
   if (op_type == "If") return ImportIf(label, node, scope);
   if (op_type == "Loop") return ImportLoop(label, node, scope);
+  if (op_type == "FlexAttention") return ImportFlexAttention(label, node, scope);
   return op_type == "Scan" ? ImportScan(label, node, scope) : ImportSequenceMap(label, node, scope);
 }
 
@@ -498,6 +500,39 @@ Result<std::vector<Expr>> ControlFlowImporter::ImportSequenceMap(const std::stri
     return turn;
   };
   return loops_.Build(std::move(plan));
+}
+
+// ---- FlexAttention
+
+// Its graphs run in the node's place, once each: one changes the scores, the other one their softmax.
+Result<std::vector<Expr>> ControlFlowImporter::ImportFlexAttention(const std::string& label, const NodeImporter& node,
+                                                                   Scope& scope) {
+  INGOT_ASSIGN_OR_RETURN(const FlexAttention attention, ReadFlexAttention(node));
+  if (!node.HasAttr("score_mod") && !node.HasAttr("prob_mod")) {
+    INGOT_ASSIGN_OR_RETURN(Expr y, PlainFlexAttention(node, attention));
+    return std::vector<Expr>{std::move(y)};
+  }
+  const auto modify = [&](const char* name, const Expr& x) -> Result<Expr> {
+    if (!node.HasAttr(name)) return x;
+    INGOT_ASSIGN_OR_RETURN(const OnnxGraph* graph, GraphAttribute(node, name));
+    if (graph->inputs.size() != 1 || graph->outputs.size() != 1) {
+      return node.Invalid(std::string(name) + " has not one input and one output");
+    }
+    Scope inner;
+    INGOT_RETURN_IF_ERROR(inner.OpenGraph(*graph, label, scope, /*has_bindings=*/false));
+    INGOT_RETURN_IF_ERROR(inner.Define(graph->inputs[0].name, x));
+    INGOT_ASSIGN_OR_RETURN(std::vector<Expr> results, ImportTrip(*graph, label, inner));
+    if (results.empty()) return Expr();
+    return CheckedModification(node, name, x, std::move(results[0]));
+  };
+  INGOT_ASSIGN_OR_RETURN(Expr x, FlexScores(node, attention));
+  INGOT_ASSIGN_OR_RETURN(x, modify("score_mod", x));
+  if (x == nullptr) return std::vector<Expr>();
+  INGOT_ASSIGN_OR_RETURN(x, FlexShares(node, x));
+  INGOT_ASSIGN_OR_RETURN(x, modify("prob_mod", x));
+  if (x == nullptr) return std::vector<Expr>();
+  INGOT_ASSIGN_OR_RETURN(x, FlexResult(node, attention, std::move(x)));
+  return std::vector<Expr>{std::move(x)};
 }
 
 }  // namespace ingot::importer

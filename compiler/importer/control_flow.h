@@ -1,5 +1,6 @@
-// Nodes that hold graphs: If with a condition that depends on data, Loop, Scan and SequenceMap. It owns nothing of its
-// own; each graph has a scope of its own while it is imported, and a list of bindings (binding_builder.h).
+// Nodes that hold graphs: If with a condition that depends on data, Loop, Scan, SequenceMap and FlexAttention. It owns
+// nothing of its own; each graph has a scope of its own while it is imported, and a list of bindings
+// (binding_builder.h).
 #pragma once
 
 #include <string>
@@ -39,7 +40,7 @@ class ControlFlowImporter {
                       BodyImporter& bodies)
       : builder_(builder), sequences_(sequences), loops_(loops), report_(report), bodies_(bodies) {}
 
-  static bool Takes(std::string_view op_type);
+  static bool Takes(const OnnxNode& node);
   // Returns the node's outputs; none if a node inside was reported as unsupported.
   Result<std::vector<ir::Expr>> Import(const NodeImporter& node, Scope& scope);
   // Returns what the node's first input decides: a tensor, or a number if it is known by its element.
@@ -60,6 +61,7 @@ class ControlFlowImporter {
   Result<std::vector<ir::Expr>> ImportLoop(const std::string& label, const NodeImporter& importer, Scope& scope);
   Result<std::vector<ir::Expr>> ImportScan(const std::string& label, const NodeImporter& importer, Scope& scope);
   Result<std::vector<ir::Expr>> ImportSequenceMap(const std::string& label, const NodeImporter& node, Scope& scope);
+  Result<std::vector<ir::Expr>> ImportFlexAttention(const std::string& label, const NodeImporter& node, Scope& scope);
   // Returns the graph's outputs; none if one of them is a stand-in.
   Result<std::vector<ir::Expr>> ImportBody(const OnnxGraph& graph, const std::string& label, Scope& inner);
   // The same for one trip of a loop; none as well if a node was reported as unsupported.

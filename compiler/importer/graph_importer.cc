@@ -233,7 +233,7 @@ Status GraphImporter::ImportSequenceOperator(const SequenceImporter::Row& row, c
 Status GraphImporter::ImportOther(const NodeImporter& importer, const Inputs& inputs, Scope& scope) {
   const OnnxNode& node = importer.node();
   if (const OnnxFunction* function = FindFunction(node)) return ImportFunction(*function, importer, inputs, scope);
-  if (node.domain.empty() && ControlFlowImporter::Takes(node.op_type)) {
+  if (ControlFlowImporter::Takes(node)) {
     if (inputs.has_unknown) return outputs_.DefineStandIns(node, scope);
     const std::optional<ShapeValue> condition = node.op_type == "If" ? importer.Known(0) : std::nullopt;
     const std::optional<int64_t> chosen =

@@ -10,7 +10,8 @@
 namespace ingot::importer {
 
 std::span<const std::string_view> ControlFlowOps() {
-  static constexpr std::string_view kOps[] = {"If", "Loop", "Scan", "SequenceMap"};
+  static constexpr std::string_view kOps[] = {"If", "Loop", "Scan", "SequenceMap",
+                                               "ai.onnx.preview.FlexAttention"};
   return kOps;
 }
 

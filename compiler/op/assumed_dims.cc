@@ -326,6 +326,17 @@ void Recurrent(Assumptions& a) {
   }
 }
 
+// Batch and steps are those of the query; the numbers of columns are constants.
+void LinearAttention(Assumptions& a) {
+  for (size_t i = 1; i < a.num_operands(); ++i) {
+    a.Equal({0, 0}, {i, 0});
+    if (i != 3) a.Equal({0, 1}, {i, 1});
+  }
+}
+
+// Matrices are square.
+void Determinant(Assumptions& a) { a.Equal({0, 1}, {0, 2}); }
+
 void GridSample(Assumptions& a) {
   a.Equal({0, 0}, {1, 0});
   a.Is({1, a.rank(1) - 1}, static_cast<int64_t>(a.rank(0)) - 2);
@@ -435,6 +446,7 @@ constexpr struct {
     {"image.grid_sample", GridSample},
     {"image.resize", Resize},
     {"kv_cache.view", CacheView},
+    {"linalg.det", Determinant},
     {"matmul", Matmul},
     {"matmul_bytes", MatmulPacked},
     {"matmul_integer", MatmulInteger},
@@ -454,6 +466,7 @@ constexpr struct {
     {"nn.gru", Recurrent<1>},
     {"nn.instance_norm", PerChannelAxis},
     {"nn.layer_norm", PerAxes},
+    {"nn.linear_attention", LinearAttention},
     {"nn.lp_pool1d", PoolWindow},
     {"nn.lp_pool2d", PoolWindow},
     {"nn.lp_pool3d", PoolWindow},

@@ -27,6 +27,9 @@ std::vector<OpRow> ConvolutionOps();    // convolution and pooling
 std::vector<OpRow> PoolIndicesOps();    // where the values of a max pool come from
 std::vector<OpRow> WinogradOps();       // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();      // the scans of LSTM, GRU and plain recurrent layers
+std::vector<OpRow> AntialiasOps();      // weights of a resize with antialias
+std::vector<OpRow> DeterminantOps();    // determinants
+std::vector<OpRow> LinearAttentionOps();  // attention by a state instead of keys and values
 std::vector<OpRow> TreeOps();           // decision trees
 std::vector<OpRow> CouplingOps();       // class probabilities out of those of pairs
 std::vector<OpRow> VisionOps();         // object detection

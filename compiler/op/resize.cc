@@ -68,9 +68,13 @@ Result<std::vector<double>> Numbers(const ir::Call& call, const char* attr, size
   return OpError(call, std::string(attr) + ": expected " + std::to_string(count) + " numbers");
 }
 
+// The third argument, which may be absent: pairs of lengths, of whose quotients the scale of all axes is the least, or
+// the greatest.
 struct ResizeCall {
   std::vector<topi::ResizeAxis> axes;
   topi::ResizeMode mode;
+  Dims ratios;
+  bool takes_greatest = false;
 };
 Result<ResizeCall> ReadResize(const ir::Call& call, int rank) {
   ResizeCall resize;
@@ -97,6 +101,18 @@ Result<ResizeCall> ReadResize(const ir::Call& call, int rank) {
   resize.mode.cubic_alpha = call->attrs.GetFloat("cubic_alpha");
   resize.mode.exclude_outside = call->attrs.GetBool("cubic_exclude");
   resize.mode.extrapolation = call->attrs.GetFloat("extrapolation_value");
+  const std::string& policy = call->attrs.GetString("policy");
+  if (policy != "not_larger" && policy != "not_smaller") {
+    return OpError(call, "policy: expected \"not_larger\" or \"not_smaller\", got \"" + policy + "\"");
+  }
+  resize.takes_greatest = policy == "not_smaller";
+  if (call->args.size() > 2) {
+    INGOT_ASSIGN_OR_RETURN(std::optional<Dims> ratios, ShapeArg(call, 2));
+    if (!ratios || ratios->empty() || ratios->size() % 2 != 0 || !scales.empty()) {
+      return OpError(call, "ratios: expected pairs of lengths, without scales");
+    }
+    resize.ratios = *std::move(ratios);
+  }
   return resize;
 }
 
@@ -203,8 +219,15 @@ double SumTaps(const ReferenceTensor& x, const std::vector<std::pair<size_t, std
 
 Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   const ReferenceTensor& x = inputs[0];
-  INGOT_ASSIGN_OR_RETURN(const ResizeCall resize, ReadResize(call, static_cast<int>(x.dims.size())));
+  INGOT_ASSIGN_OR_RETURN(ResizeCall resize, ReadResize(call, static_cast<int>(x.dims.size())));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
+  std::optional<double> scale;
+  for (size_t i = 0; i < resize.ratios.size(); i += 2) {
+    const auto length = [&](size_t at) { return static_cast<double>(ir::AsConstInt(resize.ratios[at]).value_or(0)); };
+    const double own = length(i) / length(i + 1);
+    if (!scale || (resize.takes_greatest ? own > *scale : own < *scale)) scale = own;
+  }
+  for (topi::ResizeAxis& axis : resize.axes) axis.scale = scale ? scale : axis.scale;
   const topi::ResizeMode& mode = resize.mode;
   ReferenceTensor out = NewReference(x.dtype, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
@@ -241,7 +264,14 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
 }
 
 te::Tensor DefineResize(const TeArgs& args) {
-  const ResizeCall resize = *ReadResize(args.call(), args.input(0).rank());
+  ResizeCall resize = *ReadResize(args.call(), args.input(0).rank());
+  ir::PrimExpr scale;
+  for (size_t i = 0; i < resize.ratios.size(); i += 2) {
+    const auto length = [&](size_t at) { return ir::Cast(DataType::Float(64), args.Own(resize.ratios[at])); };
+    const ir::PrimExpr own = length(i) / length(i + 1);
+    scale = scale == nullptr ? own : resize.takes_greatest ? ir::Max(scale, own) : ir::Min(scale, own);
+  }
+  for (topi::ResizeAxis& axis : resize.axes) axis.ratio = scale;
   return topi::Resize(args.input(0), resize.axes, resize.mode, args.out_dims());
 }
 
@@ -346,7 +376,8 @@ std::vector<OpRow> ResizeOps() {
   std::vector<OpRow> rows;
   rows.push_back({.name = "image.resize",
                   .summary = "x resampled along axes to a size",
-                  .arg_names = {"x", "size"},
+                  .arg_names = {"x", "size", "ratios"},
+                  .num_optional_args = 1,
                   .attrs = {{"axes", AttrType::kInts},
                             {"scales", AttrType::kAny},
                             {"roi", AttrType::kAny},
@@ -355,7 +386,8 @@ std::vector<OpRow> ResizeOps() {
                             {"rounding_method", AttrType::kString, "round_prefer_floor"},
                             {"cubic_alpha", AttrType::kFloat, -0.75},
                             {"cubic_exclude", AttrType::kBool, false},
-                            {"extrapolation_value", AttrType::kFloat, 0.0}},
+                            {"extrapolation_value", AttrType::kFloat, 0.0},
+                            {"policy", AttrType::kString, "not_larger"}},
                   .infer = InferResize,
                   .reference = ReferenceResize,
                   .implementations = {TeImplementation<DefineResize>()},

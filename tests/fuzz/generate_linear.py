@@ -3,7 +3,7 @@ exporters write it out), and the recurrent operators."""
 import numpy as np
 
 from registry import generates
-from tensors import BFLOAT16, BOOL, F16, F32, F64, FLOATS, I32, I64, is_float
+from tensors import BFLOAT16, BOOL, F16, F32, F64, FLOATS, I32, I64, U8, is_float
 
 IMAGE = (F32, F32, F32, F64, F16)
 
@@ -224,8 +224,23 @@ def max_unpool(g):
     y, index = g.emit("MaxPool", [v], 2, kernel_shape=[2, 2], strides=[2, 2])
     shape = g.ints(*[d if isinstance(d, int) else 1 for d in v.dims()])
     known = all(isinstance(d, int) for d in v.dims())
-    return g.emit("MaxUnpool", [y, index, shape if known and g.coin() else None], kernel_shape=[2, 2],
+    if not known or g.coin(0.3):
+        shape = g.emit("Add", [g.emit("Shape", [v]), g.ints(0, 0, g.choice([0, 1]), g.choice([0, 2]))])
+    return g.emit("MaxUnpool", [y, index, shape if g.coin() else None], kernel_shape=[2, 2],
                   strides=[2, 2], pads=g.choice([None, [0, 0, 0, 0]]))
+
+
+@generates("MaxPool")
+def pool_places(g):
+    """Where maxima lie, by windows whose padding follows from the data's length."""
+    if g.opset < 8:
+        return None
+    v = image(g, (F32, F32, U8) if g.opset >= 12 else (F32,), (3, 4), test=lambda v: v.full and v.finite and v.exact)
+    kernel = [g.choice([2, 3]) for _ in range(v.rank - 2)]
+    if any(v.shortest(2 + i) < k for i, k in enumerate(kernel)):
+        return None
+    g.emit("MaxPool", [v], 2, kernel_shape=kernel, auto_pad=g.choice(["SAME_UPPER", "SAME_LOWER"]),
+           strides=[g.choice([1, 2]) for _ in kernel])
 
 
 @generates("BatchNormalization", weight=2)
@@ -399,16 +414,34 @@ def recurrent(g):
     g.emit(op, inputs if op == "LSTM" else inputs[:6], outputs, unused=g.choice([(), (0,), ()]), **attributes)
 
 
-@generates("DFT")
+@generates("Det")
+def det(g):
+    if g.opset < 11:
+        return None
+    n = g.choice([0, 1, 2, 3, 5, 8, 9])
+    dims = g.choice([[n, n], ["N", n, n], [2, "S", n, n], ["N", "N"]])
+    # (float16 and bfloat16, which ONNX Runtime lacks, are numpy's in onnx.reference, which knows neither.)
+    v = g.add_input(dims, g.choice([F32, F32, F64]), False, wild=False)
+    g.emit("Det", [v])
+
+
+@generates("DFT", weight=2)
 def dft(g):
     g.schema("DFT")
-    inverse, onesided = g.choice([None, 0]), g.choice([None, 0, 1])
-    parts = 1 if onesided else g.choice([1, 2])
-    n = g.choice([4, 7, 16])
+    inverse, onesided = g.choice([None, 0, 1]), g.choice([None, 0, 1])
+    parts = (2 if inverse else 1) if onesided else g.choice([1, 2])
+    n = g.choice([1, 2, 4, 7, 16, 131, 144])
     dims, axis = g.choice([([2, n, parts], 1), (["N", n, parts], 1), (["N", n, 3, parts], 1),
-                           (["N", "S", n, parts], 2)])
-    v = g.add_input(dims, F32, False, wild=False)
-    length = g.constant(g.choice([n, n + 3, n - 2]), I64) if g.coin(0.4) else None
+                           (["N", "S", n, parts], 2), ([2, "S", parts], 1)])
+    if n > 16:
+        dims, axis = [2, n, parts], 1
+    by_length = g.coin(0.4) or dims[axis] == "S"
+    if (onesided and inverse and n == 1 or g.opset < 20 and "S" in dims) and not by_length:
+        return None
+    v = g.add_input(dims, g.choice([F32, F32, F64]), False, wild=False)
+    length = g.constant(g.choice([n, n + 3, max(1, n - 2)]), I64) if by_length else None
+    if not v.full or onesided and inverse and length is not None and length.arrays[0] == 1:
+        return None  # (of two bins ONNX Runtime takes the second, of which one number has none)
     if g.opset < 20:
         return g.emit("DFT", [v, length], axis=axis, inverse=inverse, onesided=onesided)
     g.emit("DFT", [v, length, g.constant(g.choice([axis, axis - len(dims)]), I64)], inverse=inverse, onesided=onesided)

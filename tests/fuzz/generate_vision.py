@@ -35,7 +35,7 @@ def resize(g):
     elif mode == "cubic":
         attributes.update(cubic_coeff_a=g.choice([None, -0.5]), exclude_outside=g.choice([None, 0, 1]))
     known = all(isinstance(d, int) for d in v.dims())
-    if known and g.opset >= 18 and mode == "linear" and v.rank == 4 and transform != "tf_crop_and_resize":
+    if g.opset >= 18 and mode == "linear" and v.rank == 4 and transform != "tf_crop_and_resize":
         attributes["antialias"] = g.choice([None, 0, 1])
     roi = None
     if transform == "tf_crop_and_resize":
@@ -44,6 +44,13 @@ def resize(g):
         attributes["extrapolation_value"] = g.choice([None, 1.5])
     if g.opset < 13 and roi is None:
         roi = g.constant(np.zeros(0), F32)
+    if not known and g.opset >= 18 and mode == "linear" and transform not in doubtful and g.coin(0.4):
+        sizes = [g.integer(1, 9), g.integer(1, 9)]
+        policy = g.choice([None, "stretch", "not_larger", "not_smaller"])
+        if policy in ("not_larger", "not_smaller") and any(half_a_length(a.shape[-2:], sizes) for a in v.arrays):
+            return None
+        return g.emit("Resize", [v, None, None, g.ints(*sizes)], axes=[-2, -1], keep_aspect_ratio_policy=policy,
+                      **attributes)
     if known and g.coin(0.4):
         sizes = [max(1, int(d * r)) for d, r in zip(v.dims(), ratios)]
         if g.opset >= 18 and g.coin(0.4):
@@ -54,6 +61,11 @@ def resize(g):
         none = g.constant(np.zeros(0), F32) if g.opset < 13 else None
         return g.emit("Resize", [v, roi, none, g.ints(*sizes)], **attributes)
     return g.emit("Resize", [v, roi, g.constant(ratios, F32)], **attributes)
+
+
+def half_a_length(dims, sizes):
+    """Is a length, scaled by one of the quotients, close to a half, which float32 rounds to either side?"""
+    return any(abs(d * size / own % 1 - 0.5) < 1e-3 for d in dims for own, size in zip(dims, sizes))
 
 
 @generates("Upsample")
@@ -88,7 +100,7 @@ def affine_grid(g):
     g.schema("AffineGrid")
     two = g.coin()
     theta = g.add_input([2, 2, 3] if two else [2, 3, 4], F32, False, wild=False)
-    size = g.ints(2, 3, 4, 5) if two else g.ints(2, 3, 2, 3, 4)
+    size = g.given_ints(2, 3, *g.choice([[4, 5], [1, 7]])) if two else g.given_ints(2, 3, 2, 3, 4)
     g.emit("AffineGrid", [theta, size], align_corners=g.choice([None, 0, 1]))
 
 

@@ -205,7 +205,7 @@ class Graph:
     # ---- nodes
     def schema(self, op):
         """Of an operator of ONNX's own domain; all others stay as they are."""
-        if op.startswith((oracle.MICROSOFT, oracle.MACHINE_LEARNING)) or op in ONNX_RUNTIMES:
+        if op.startswith(tuple(domain + "." for domain in oracle.DOMAINS)) or op in ONNX_RUNTIMES:
             return None
         try:
             return onnx.defs.get_schema(op, self.opset)

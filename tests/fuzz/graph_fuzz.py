@@ -159,6 +159,8 @@ def listed_operators(bin_dir):
 def attributes_of(op_type):
     """All attributes that the operator has in an opset that graphs are made of; ONNX Runtime says those of its own."""
     domain, _, name = op_type.rpartition(".")
+    if domain.startswith("ai.onnx.preview"):
+        return set(onnx.defs.get_schema(name, domain=domain).attributes)
     if domain or op_type in ONNX_RUNTIMES:
         return next(set(s.attributes) for s in get_all_operator_schema() if (s.domain, s.name) == (domain, name))
     schemas = {(s.name, s.since_version): s for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}

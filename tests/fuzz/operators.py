@@ -7,13 +7,14 @@ import generate_linear
 import generate_ml
 import generate_movement
 import generate_packed
+import generate_preview
 import generate_quantised
 import generate_reduce
 import generate_vision
 from registry import GENERATORS
 
 MODULES = (generate_contrib, generate_control, generate_elementwise, generate_linear, generate_ml, generate_movement,
-           generate_packed, generate_quantised, generate_reduce, generate_vision)
+           generate_packed, generate_preview, generate_quantised, generate_reduce, generate_vision)
 
 # Operators that vm-compile imports and no generator makes: why.
 RANDOM = "its numbers are drawn (tests/acceptance/random_numbers.py)"
@@ -38,6 +39,7 @@ ATTRIBUTES_NOT_GENERATED = {
     "Optional": {"type": "an optional value without an element is no tensor of vm-run"},
     "com.microsoft.Attention": SHARED | {"rotary_embedding_dim": REFUSED},
     "com.microsoft.GroupQueryAttention": dict.fromkeys(KINDS_OF_CACHES, REFUSED),
+    "com.microsoft.LinearAttention": {"state_window": REFUSED},
     "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
     "com.microsoft.QAttention": SHARED,
     "com.microsoft.RotaryEmbedding": {"is_packed_batching": REFUSED},

@@ -247,6 +247,36 @@ def hardmax(c, x):
     return ort("Hardmax", x, axis=c["attrs"]["axis"]) if x[0].size else x[0]
 
 
+def scale_of(ratios, policy):
+    """The least or the greatest quotient of pairs of lengths."""
+    return (max if policy == "not_smaller" else min)(n / d for n, d in zip(ratios[::2], ratios[1::2]))
+
+
+def resize_weights(c, x):
+    """A column per element of the result: the stretched kernel around its place, of which what lies outside is the
+    border's or nobody's."""
+    a, (length, out), ratios = c["attrs"], c["args"][0], c["args"][1]
+    scale = scale_of(ratios, a["policy"]) if len(ratios) else a["scale"]
+    i, scaled, alpha = np.arange(out), length * scale, a["cubic_alpha"]
+    half = (i + 0.5) / scale - 0.5
+    places = {"half_pixel": half, "asymmetric": i / scale, "pytorch_half_pixel": half if out > 1 else half * 0 - 0.5,
+              "half_pixel_symmetric": half + length / 2 * (1 - out / scaled),
+              "align_corners": i * (length - 1) / (scaled - 1) if scaled != 1 else 0 * i}
+    shrink = min(scale, 1)
+    k = np.arange(-3 * length - 20, 4 * length + 20)
+    d = np.abs(k[:, None] - places[a["coordinate_transformation_mode"]]) * shrink
+    w = np.maximum(1 - d, 0)
+    if a["method"] == "cubic":
+        far = np.where(d < 2, ((alpha * d - 5 * alpha) * d + 8 * alpha) * d - 4 * alpha, 0)
+        w = np.where(d <= 1, ((alpha + 2) * d - (alpha + 3)) * d * d + 1, far)
+    if a["cubic_exclude"]:
+        w = w * ((k >= 0) & (k < length))[:, None]
+    y = np.zeros([length, out])
+    if length:
+        np.add.at(y, np.clip(k, 0, length - 1), w / w.sum(axis=0))
+    return y
+
+
 def resize(c, x):
     """ONNX's reference evaluation, which computes in float64; ONNX Runtime for the mode that it does not know."""
     a = c["attrs"]
@@ -254,6 +284,8 @@ def resize(c, x):
         return np.zeros(c["outputs"][0]["dims"], np.float32)
     axes = list(range(x[0].ndim)) if a["axes"] is None else a["axes"]
     size = c["args"][1]
+    if len(c["args"]) > 2:
+        a = {**a, "scales": [scale_of(c["args"][2], a["policy"])] * len(axes)}
     inputs = ["x", "roi" if a["roi"] else "", "scales" if a["scales"] else "", "" if a["scales"] else "sizes"]
     constants = []
     if a["roi"]:
@@ -854,7 +886,30 @@ def recurrent(op, gates):
     return run
 
 
+def linear_attention(c, x):
+    """The state as a matrix per head, step by step."""
+    a, (query, key, value, state, *more) = c["attrs"], [wide(v) for v in x]
+    heads, group = a["key_heads"], a["query_heads"] // a["key_heads"]
+    batch, steps = query.shape[:2]
+    split = lambda v, count: v.reshape(batch, steps, count, -1)
+    query, key, value = split(query, heads * group), split(key, heads), split(value, heads)
+    factors = split(more.pop(0), heads) if a["update_rule"].startswith("gated") else None
+    rates = more.pop(0)[..., None] if a["update_rule"].endswith("delta") else None
+    y = np.zeros([batch, steps, heads * group, value.shape[-1]])
+    for t in range(steps):
+        if factors is not None:
+            state = state * factors[:, t, :, :, None]
+        v = value[:, t]
+        if rates is not None:
+            v = rates[:, t] * (v - np.einsum("bhdm,bhd->bhm", state, key[:, t]))
+        state = state + key[:, t, :, :, None] * v[:, :, None, :]
+        y[:, t] = a["scale"] * np.einsum("bhdm,bhd->bhm", np.repeat(state, group, axis=1), query[:, t])
+    return [y.reshape(batch, steps, -1), state]
+
+
 ORACLES = {
+    "linalg.det": lambda c, x: np.linalg.det(wide(x[0])),
+    "nn.linear_attention": linear_attention,
     "einsum": lambda c, x: np.einsum(c["attrs"]["subscripts"], *map(wide, x)),
     "nn.rnn": recurrent("RNN", 1),
     "nn.gru": recurrent("GRU", 3),
@@ -1001,6 +1056,7 @@ ORACLES = {
     "nn.lrn": lrn,
     "nn.hardmax": hardmax,
     "image.resize": resize,
+    "image.resize_weights": resize_weights,
     "image.grid_sample": grid_sample,
     "pairwise_coupling": pairwise_coupling,
     "tree_leaves": tree_leaves,

@@ -1,9 +1,9 @@
-// Computes the weights in double on the compiler's side, as a float32 matrix per axis, and multiplies the data by it.
+// Computes the weights in double, on the compiler's side where lengths and scales are constants, as a float32 matrix
+// per axis, and multiplies the data by it.
 #include "compiler/importer/ops/antialias.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 #include "compiler/op/infer.h"
@@ -32,21 +32,21 @@ std::optional<double> PlaceOf(const std::string& mode, double i, double in, doub
 
 // Returns weights[k * out + i]: the weight of element k of the data in element i of the result. Positions outside of
 // the data get the nearest element's value, or have no weight.
-std::optional<std::vector<float>> Weights(int64_t in, int64_t out, double scale, const AntialiasOptions& options) {
+std::vector<float> Weights(int64_t in, int64_t out, double scale, const AntialiasOptions& options) {
   std::vector<float> weights(static_cast<size_t>(in * out), 0.0f);
   const double shrink = std::min(scale, 1.0);
   const double support = (options.method == "linear" ? 1 : 2) / shrink;
   for (int64_t i = 0; i < out; ++i) {
-    const std::optional<double> place =
-        PlaceOf(options.coordinates, static_cast<double>(i), static_cast<double>(in), static_cast<double>(out), scale);
-    if (!place) return std::nullopt;
-    const auto first = static_cast<int64_t>(std::floor(*place - support)),
-               last = static_cast<int64_t>(std::ceil(*place + support));
+    const double place = PlaceOf(options.coordinates, static_cast<double>(i), static_cast<double>(in),
+                                 static_cast<double>(out), scale)
+                             .value_or(0);
+    const auto first = static_cast<int64_t>(std::floor(place - support)),
+               last = static_cast<int64_t>(std::ceil(place + support));
     std::vector<double> row(static_cast<size_t>(in), 0.0);
     double sum = 0;
     for (int64_t k = first; k <= last; ++k) {
       if (options.exclude_outside && (k < 0 || k >= in)) continue;
-      const double weight = Kernel(options, (static_cast<double>(k) - *place) * shrink);
+      const double weight = Kernel(options, (static_cast<double>(k) - place) * shrink);
       row[static_cast<size_t>(std::clamp<int64_t>(k, 0, in - 1))] += weight;
       sum += weight;
     }
@@ -69,6 +69,25 @@ Result<Expr> MultiplyAxis(const NodeImporter& node, Expr x, int64_t axis, const 
   return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(order)}});
 }
 
+// The weights of an axis whose length run time knows alone.
+Result<Expr> ComputedWeights(const NodeImporter& node, const PrimExpr& in, const PrimExpr& out,
+                             std::optional<double> scale, const AntialiasOptions& options) {
+  ir::Attrs attrs = {{"method", options.method},
+                     {"coordinate_transformation_mode", options.coordinates},
+                     {"cubic_alpha", options.cubic_alpha},
+                     {"cubic_exclude", options.exclude_outside}};
+  std::vector<PrimExpr> ratios;
+  if (scale) {
+    attrs = attrs.With("scale", *scale);
+  } else if (options.ratios.empty()) {
+    ratios = {out, in};
+  } else {
+    ratios = options.ratios;
+    attrs = attrs.With("policy", options.policy);
+  }
+  return node.Bind("image.resize_weights", {ShapeOf({in, out}), ShapeOf(std::move(ratios))}, attrs);
+}
+
 }  // namespace
 
 Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
@@ -82,17 +101,21 @@ Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vect
     const auto axis = static_cast<size_t>(axes[i]);
     const auto in = ir::AsConstInt(from[axis]);
     const auto out = ir::AsConstInt(dims[axis]);
-    if (op::DimsEqual(from[axis], dims[axis]) && (scales.empty() || scales[i] == 1)) continue;
-    if (!in || !out) return node.Unsupported("antialias of a symbolic dimension");
-    if (*in < 1 || *out < 1) return node.Invalid("a dimension of " + std::to_string(*in) + " elements");
-    if (*out > kMostWeights / *in) return node.Unsupported("antialias between lengths whose product is so large");
-    const double scale = scales.empty() ? static_cast<double>(*out) / static_cast<double>(*in) : scales[i];
-    const std::optional<std::vector<float>> weights = Weights(*in, *out, scale, options);
-    if (!weights) return node.Unsupported("antialias with the places of " + options.coordinates);
-    std::vector<std::byte> bytes(weights->size() * sizeof(float));
-    std::memcpy(bytes.data(), weights->data(), bytes.size());
-    Expr matrix =
-        ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(DataType::Float(32), {*in, *out}, std::move(bytes)));
+    const bool has_scale_of_one = options.ratios.empty() && (scales.empty() || scales[i] == 1);
+    if (op::DimsEqual(from[axis], dims[axis]) && has_scale_of_one) continue;
+    if (!PlaceOf(options.coordinates, 0, 1, 1, 1)) {
+      return node.Unsupported("antialias with the places of " + options.coordinates);
+    }
+    Expr matrix;
+    if (!in || !out || !options.ratios.empty()) {
+      const std::optional<double> scale = scales.empty() ? std::nullopt : std::optional(scales[i]);
+      INGOT_ASSIGN_OR_RETURN(matrix, ComputedWeights(node, from[axis], dims[axis], scale, options));
+    } else {
+      if (*in < 1 || *out < 1) return node.Invalid("a dimension of " + std::to_string(*in) + " elements");
+      if (*out > kMostWeights / *in) return node.Unsupported("antialias between lengths whose product is so large");
+      const double scale = scales.empty() ? static_cast<double>(*out) / static_cast<double>(*in) : scales[i];
+      matrix = ConstantOf(DataType::Float(32), {*in, *out}, Weights(*in, *out, scale, options));
+    }
     if (dtype != DataType::Float(32)) {
       INGOT_ASSIGN_OR_RETURN(matrix, node.Bind("astype", {matrix}, {{"dtype", dtype}}));
     }

@@ -15,9 +15,13 @@ struct AntialiasOptions {
   std::string coordinates;  // coordinate_transformation_mode
   double cubic_alpha;
   bool exclude_outside;
+  // Where run time alone knows the scale of all axes: pairs of lengths, of whose quotients it is the least or, by the
+  // policy "not_smaller", the greatest.
+  std::vector<PrimExpr> ratios = {};
+  std::string policy = {};
 };
 // Resizes x along the axes to these lengths; scales are those for the coordinates (empty: quotients of the lengths).
-// Unsupported for axes of symbolic length that change.
+// Weights between lengths that are symbols are computed when the model runs.
 Result<Expr> ResizeAntialiased(const NodeImporter& node, Expr x, const std::vector<int64_t>& axes,
                                const std::vector<double>& scales, const std::vector<PrimExpr>& dims,
                                const AntialiasOptions& options);

@@ -1,4 +1,4 @@
-// Matrix products.
+// Matrix products and determinants.
 #include "compiler/importer/ops/families.h"
 
 #include "compiler/importer/ops/util.h"
@@ -58,7 +58,25 @@ Outputs Gemm(const NodeImporter& node) {
   return One(node.Call("add", {product, c}));
 }
 
+// Of matrices in the last two axes. Narrow floats are eliminated in float32.
+Outputs Det(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(std::vector<PrimExpr> dims, StaticRankDims(node, 0));
+  const DataType dtype = DTypeOf(x);
+  if (dims.size() < 2) return node.Invalid("expected matrices, got a rank of " + std::to_string(dims.size()));
+  if (!dtype.is_floating()) return node.Invalid("expected floats, got " + dtype.ToString());
+  const PrimExpr size = dims.back();
+  dims.resize(dims.size() - 2);
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype == DataType::Float(64) ? dtype : DataType::Float(32)));
+  const PrimExpr other = DimsOf(x)[dims.size()];
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("reshape", {x, ShapeOf({Product(dims), other, size})}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("linalg.det", {x}));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype));
+  return One(ReshapeTo(node, std::move(x), std::move(dims)));
+}
+
 constexpr OnnxOpRow kLinearRows[] = {
+    {"Det", nullptr, Det},
     {"Gemm", nullptr, Gemm},
     {"MatMul", "matmul"},
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "compiler/importer/build.h"
 #include "compiler/importer/ops/antialias.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr double kMaxLength = 2147483648.0;            // of a resized dimension
 constexpr int64_t kMaxDenominator = int64_t{1} << 31;  // below, a scale makes symbolic dims 0
+
+bool IsNumber(const PrimExpr& length) { return ir::AsConstInt(length).has_value(); }
 
 // Returns the numbers of a constant input; none if it is left out or empty.
 Result<std::vector<double>> ConstantNumbers(const NodeImporter& node, size_t input, const char* what) {
@@ -54,6 +57,10 @@ struct Sizes {
   std::vector<int64_t> axes;
   std::vector<double> scales;  // empty: the quotients of the lengths
   std::vector<PrimExpr> dims;  // dims of the result
+  // Of an aspect ratio that is kept, where a length is a symbol: pairs of lengths, of whose quotients the scale is the
+  // least or the greatest.
+  std::vector<PrimExpr> ratios = {};
+  std::string policy = {};
 };
 
 Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axes, std::vector<double> scales) {
@@ -66,6 +73,33 @@ Result<Sizes> SizesFromScales(const NodeImporter& node, std::vector<int64_t> axe
     INGOT_ASSIGN_OR_RETURN(dim, Scaled(node, dim, scales[i]));
   }
   return Sizes{std::move(axes), std::move(scales), std::move(dims)};
+}
+
+// The same scale for all axes, so that no length, or none of them, is greater than what is asked for. The least of
+// several rounded lengths is the rounded least one. The lengths, long formulas, get symbols.
+Result<Sizes> KeepRatio(const NodeImporter& node, std::vector<int64_t> axes, const std::vector<PrimExpr>& lengths,
+                        std::vector<PrimExpr> dims, const std::string& policy) {
+  const std::vector<PrimExpr> in = dims;
+  Sizes sizes{std::move(axes), {}, std::move(dims), {}, policy};
+  for (size_t j = 0; j < sizes.axes.size(); ++j) {
+    const PrimExpr& from = in[static_cast<size_t>(sizes.axes[j])];
+    sizes.ratios.push_back(lengths[j]);
+    sizes.ratios.push_back(from);
+    for (const int64_t axis : sizes.axes) {
+      const PrimExpr& own = in[static_cast<size_t>(axis)];
+      const PrimExpr rounded =
+          ir::FloorDiv(own * lengths[j] * int64_t{2} + from, ir::Max(from * int64_t{2}, ir::Int64(1)));
+      PrimExpr& dim = sizes.dims[static_cast<size_t>(axis)];
+      const bool is_least = policy == "not_larger";
+      dim = op::SimplifyDim(j == 0 ? rounded : is_least ? ir::Min(dim, rounded) : ir::Max(dim, rounded));
+    }
+  }
+  std::vector<PrimExpr> resized;
+  for (const int64_t axis : sizes.axes) resized.push_back(sizes.dims[static_cast<size_t>(axis)]);
+  INGOT_ASSIGN_OR_RETURN(const Expr values, node.Bind("shape_to_tensor", {ShapeOf(std::move(resized))}));
+  INGOT_ASSIGN_OR_RETURN(resized, node.NameElements(values));
+  for (size_t i = 0; i < resized.size(); ++i) sizes.dims[static_cast<size_t>(sizes.axes[i])] = resized[i];
+  return sizes;
 }
 
 Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> axes) {
@@ -82,13 +116,16 @@ Result<Sizes> SizesFromLengths(const NodeImporter& node, std::vector<int64_t> ax
   if (policy != "not_larger" && policy != "not_smaller") {
     return node.Invalid("keep_aspect_ratio_policy is \"" + policy + "\"");
   }
+  const auto length_of = [&](int64_t axis) { return ir::AsConstInt(dims[static_cast<size_t>(axis)]); };
+  const bool is_constant = std::ranges::all_of(axes, [&](int64_t axis) { return length_of(axis).has_value(); }) &&
+                           std::ranges::all_of(lengths, IsNumber);
   // One scale for all axes; lengths are rounded, halves up.
+  if (!is_constant) return KeepRatio(node, std::move(axes), lengths, std::move(dims), policy);
   double scale = 0;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const auto in = ir::AsConstInt(dims[static_cast<size_t>(axes[i])]);
-    const auto out = ir::AsConstInt(lengths[i]);
-    if (!in || !out || *in < 1) return node.Unsupported(policy + " of symbolic dimensions");
-    const double own = static_cast<double>(*out) / static_cast<double>(*in);
+    const int64_t in = *length_of(axes[i]);
+    if (in < 1) return node.Invalid("a dimension of " + std::to_string(in) + " elements");
+    const double own = static_cast<double>(*ir::AsConstInt(lengths[i])) / static_cast<double>(in);
     const bool replaces = i == 0 || (policy == "not_larger" ? own < scale : own > scale);
     if (replaces) scale = own;
   }
@@ -119,7 +156,12 @@ Outputs ResizeTo(const NodeImporter& node, Sizes sizes, ir::Attrs attrs) {
   }
   attrs = attrs.With("axes", AttrValue::Ints(sizes.axes));
   if (!sizes.scales.empty()) attrs = attrs.With("scales", Floats(sizes.scales));
-  return One(node.Call("image.resize", {x, ShapeOf(std::move(sizes.dims))}, attrs));
+  std::vector<Expr> args = {x, ShapeOf(std::move(sizes.dims))};
+  if (!sizes.ratios.empty()) {
+    args.push_back(ShapeOf(std::move(sizes.ratios)));
+    attrs = attrs.With("policy", sizes.policy);
+  }
+  return One(node.Call("image.resize", std::move(args), attrs));
 }
 
 // Until opset 10 coordinates are those of the asymmetric mode, and nearest rounds down.
@@ -178,7 +220,7 @@ Outputs Resize(const NodeImporter& node) {
   if (antialiased) {
     INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
     return One(ResizeAntialiased(node, std::move(x), sizes.axes, sizes.scales, sizes.dims,
-                                 {method, places, alpha, exclude != 0}));
+                                 {method, places, alpha, exclude != 0, sizes.ratios, sizes.policy}));
   }
   ir::Attrs attrs = {{"method", method},
                      {"coordinate_transformation_mode", places},
@@ -203,14 +245,73 @@ Outputs GridSample(const NodeImporter& node) {
                        {{"method", method}, {"padding_mode", padding}, {"align_corners", align_corners != 0}}));
 }
 
+// The coordinates of `length` places along an axis from -1 to 1, of these dims.
+Result<Expr> PlacesBetween(const NodeImporter& node, const PrimExpr& length, bool align_corners, DataType dtype,
+                           std::vector<PrimExpr> dims) {
+  const DataType wide = DataType::Float(64);
+  INGOT_ASSIGN_OR_RETURN(
+      Expr x, node.Bind("arange", {Number(ir::Int64(0)), Number(length), Number(ir::Int64(1))},
+                        {{"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, wide));
+  // x * 2 / (length - 1) - 1, or (2 * x + 1) / length - 1; a single aligned place is at -1.
+  const PrimExpr steps = align_corners ? op::SimplifyDim(ir::Max(length - 1, ir::Int64(1))) : length;
+  INGOT_ASSIGN_OR_RETURN(Expr count, node.Bind("shape_to_tensor", {ShapeOf({steps})}));
+  INGOT_ASSIGN_OR_RETURN(count, CastTo(node, count, wide));
+  INGOT_ASSIGN_OR_RETURN(const Expr one, node.Scalar(1, wide));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("add", {x, x}));
+  if (!align_corners) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("add", {x, one}));
+  }
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("divide", {x, count}));
+  INGOT_ASSIGN_OR_RETURN(x, node.Bind("subtract", {x, one}));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, x, dtype));
+  return node.Bind("reshape", {x, ShapeOf(std::move(dims))});
+}
+
+// The grid of a size that only run time knows: a sum of the columns of theta, each times the places along its axis.
+Outputs AffineGridOf(const NodeImporter& node, const std::vector<PrimExpr>& size) {
+  INGOT_ASSIGN_OR_RETURN(Expr theta, node.Input(0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t align_corners, node.Int("align_corners", 0));
+  const DataType dtype = DTypeOf(theta);
+  const auto rank = static_cast<int64_t>(size.size()) - 2;
+  theta = WithDims(node, std::move(theta), {size[0], ir::Int64(rank), ir::Int64(rank + 1)});
+  const auto numbers = [](int64_t value) { return TupleOf({Number(ir::Int64(value))}); };
+  Expr sum;
+  for (int64_t column = rank; column >= 0; --column) {
+    INGOT_ASSIGN_OR_RETURN(
+        Expr term, node.Bind("strided_slice", {theta, numbers(2), numbers(column), numbers(column + 1)}));
+    std::vector<PrimExpr> dims(size.size(), ir::Int64(1));
+    dims.front() = size[0];
+    dims.back() = ir::Int64(rank);
+    INGOT_ASSIGN_OR_RETURN(term, node.Bind("reshape", {term, ShapeOf(dims)}));
+    if (column < rank) {
+      const auto axis = static_cast<size_t>(rank - column);  // the first column belongs to the last axis
+      std::vector<PrimExpr> along(size.size(), ir::Int64(1));
+      along[axis] = size[axis + 1];
+      INGOT_ASSIGN_OR_RETURN(const Expr places,
+                             PlacesBetween(node, size[axis + 1], align_corners != 0, dtype, std::move(along)));
+      INGOT_ASSIGN_OR_RETURN(term, node.Bind("multiply", {term, places}));
+    }
+    if (sum == nullptr) {
+      sum = term;
+    } else {
+      INGOT_ASSIGN_OR_RETURN(sum, node.Bind("add", {sum, term}));
+    }
+  }
+  return One(std::move(sum));
+}
+
 // The points of the unmoved grid as rows (x, y, 1) or (x, y, z, 1), multiplied by theta. The grid is a constant.
 Outputs AffineGrid(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> lengths, node.DataInts(1, "the size"));
+  if (lengths.size() != 4 && lengths.size() != 5) return node.Invalid("expected a size of 4 or 5 numbers");
+  const bool is_constant = std::ranges::all_of(lengths, IsNumber);
+  if (!is_constant) return AffineGridOf(node, lengths);
   constexpr int64_t kMaxPlaces = int64_t{1} << 24;
   INGOT_ASSIGN_OR_RETURN(Expr theta, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> size, node.ConstantInts(1, "the size"));
   INGOT_ASSIGN_OR_RETURN(const int64_t align_corners, node.Int("align_corners", 0));
-  if (size.size() != 4 && size.size() != 5) return node.Invalid("expected a size of 4 or 5 numbers");
   const std::vector<int64_t> spatial(size.begin() + 2, size.end());
   int64_t places = 1;
   for (int64_t length : spatial) {

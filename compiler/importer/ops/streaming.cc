@@ -1,6 +1,10 @@
 // Operators of streaming models, which continue where their last call stopped: they take their state as a tensor, and
 // return the new one.
+#include <cmath>
+#include <string>
+
 #include "compiler/importer/build.h"
+#include "compiler/importer/ops/contrib.h"
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/util.h"
 #include "compiler/op/infer.h"
@@ -83,8 +87,96 @@ Outputs TensorScatter(const NodeImporter& node) {
   return One(node.Call("scatter_elements", {cache, places, update}, {{"axis", axis}, {"reduction", "update"}}));
 }
 
+// ---- LinearAttention
+
+// Numbers of 16 bits are computed with in float32, as the specification's formulas are.
+Result<Expr> Widened(const NodeImporter& node, size_t input) {
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(input));
+  if (!type->dtype->is_floating()) return node.Invalid("expected floats, got " + type->dtype->ToString());
+  return CastTo(node, std::move(x), DataType::Float(32));
+}
+
+// Attention by a state [batch, heads, depth, value depth] instead of keys and values.
+Outputs LinearAttention(const NodeImporter& node) {
+  INGOT_RETURN_IF_ERROR(CheckAttributes(
+      node, {"chunk_size", "kv_num_heads", "q_num_heads", "scale", "state_window", "update_rule"}));
+  INGOT_ASSIGN_OR_RETURN(const int64_t query_heads, node.Int("q_num_heads", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t key_heads, node.Int("kv_num_heads", 0));
+  INGOT_ASSIGN_OR_RETURN(const std::string rule, node.String("update_rule", "gated_delta"));
+  INGOT_ASSIGN_OR_RETURN(double scale, node.Float("scale", 0));
+  INGOT_ASSIGN_OR_RETURN(const int64_t window, node.Int("state_window", 0));
+  if (window != 0) return node.Unsupported("the attribute \"state_window\"");
+  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta") {
+    return node.Invalid("update_rule is \"" + rule + "\"");
+  }
+  if (query_heads < 1 || key_heads < 1 || query_heads % key_heads != 0) {
+    return node.Invalid("q_num_heads is no multiple of kv_num_heads");
+  }
+  const bool is_gated = rule.starts_with("gated"), is_corrected = rule.ends_with("delta");
+  if (node.HasInput(4) != is_gated) return node.Invalid("a decay goes with the rules \"gated\" and \"gated_delta\"");
+  if (node.HasInput(5) != is_corrected) return node.Invalid("rates go with the rules \"delta\" and \"gated_delta\"");
+  std::vector<Expr> args;
+  for (size_t input = 0; input < 3; ++input) {
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+    if (dims.size() != 3) return node.Invalid("expected a rank of 3, got " + std::to_string(dims.size()));
+    INGOT_ASSIGN_OR_RETURN(Expr x, Widened(node, input));
+    args.push_back(std::move(x));
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* type, node.InputType(0));
+  const std::vector<PrimExpr>& in = *type->dims;
+  const DataType dtype = *type->dtype;
+  const auto width = ir::AsConstInt(in[2]), value_width = ir::AsConstInt(DimsOf(args[2])[2]);
+  if (!width || !value_width || !ir::AsConstInt(DimsOf(args[1])[2])) return node.Unsupported("heads of unknown depth");
+  if (*width % query_heads != 0 || *value_width % key_heads != 0) {
+    return node.Invalid("the last dim is no multiple of the number of heads");
+  }
+  const int64_t depth = *width / query_heads;
+  if (depth < 1 || *value_width < 1) return node.Invalid("heads without elements");
+  const std::vector<PrimExpr> state_dims = {in[0], ir::Int64(key_heads), ir::Int64(depth),
+                                            ir::Int64(*value_width / key_heads)};
+  DataType state_dtype = dtype;
+  Expr state;
+  if (node.HasInput(3)) {
+    INGOT_ASSIGN_OR_RETURN(const ir::TensorTypeNode* given, node.InputType(3));
+    if (given->rank != 4) return node.Invalid("expected a state of rank 4");
+    state_dtype = *given->dtype;
+    INGOT_ASSIGN_OR_RETURN(state, Widened(node, 3));
+    state = WithDims(node, std::move(state), state_dims);
+  } else {
+    INGOT_ASSIGN_OR_RETURN(state, node.Bind("zeros", {ShapeOf(state_dims)}, {{"dtype", DataType::Float(32)}}));
+  }
+  args.push_back(std::move(state));
+  for (size_t input = 4; input < 6; ++input) {
+    if (!node.HasInput(input)) continue;
+    INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+    if (dims.size() != 3) return node.Invalid("expected a rank of 3, got " + std::to_string(dims.size()));
+    if (!ir::AsConstInt(dims[2])) return node.Unsupported("a decay or rates of unknown width");
+    INGOT_ASSIGN_OR_RETURN(Expr x, Widened(node, input));
+    if (input == 4) {
+      INGOT_ASSIGN_OR_RETURN(x, node.Bind("exp", {x}));
+    }
+    args.push_back(std::move(x));
+  }
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(depth));
+  INGOT_ASSIGN_OR_RETURN(
+      std::vector<Expr> results,
+      Fields(node.Bind(
+          "nn.linear_attention", std::move(args),
+          {{"query_heads", query_heads}, {"key_heads", key_heads}, {"scale", scale}, {"update_rule", rule}})));
+  const DataType dtypes[] = {dtype, state_dtype};
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (dtypes[i] == DataType::Float(32)) continue;
+    results[i] = node.BindValue(std::move(results[i]), "wide");
+    INGOT_ASSIGN_OR_RETURN(results[i], CastTo(node, results[i], dtypes[i]));
+  }
+  return results;
+}
+
 constexpr OnnxOpRow kStreamingRows[] = {
     {"CausalConvWithState", nullptr, CausalConvWithState},
+    {"LinearAttention", nullptr, LinearAttention},
+    {"LinearAttention", nullptr, LinearAttention, kMicrosoft},
     {"TensorScatter", nullptr, TensorScatter},
 };
 

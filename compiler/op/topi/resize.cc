@@ -24,8 +24,9 @@ PrimExpr Clamp(PrimExpr x, const PrimExpr& extent) { return ir::Max(ir::Min(std:
 PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinates, const PrimExpr& in,
                const PrimExpr& out) {
   // A ratio of lengths is divided by last, so that places that are whole numbers come out exactly.
+  const PrimExpr scale = axis.scale ? D(*axis.scale) : axis.ratio;
   const auto scaled = [&](const PrimExpr& place) {
-    return axis.scale ? place / D(*axis.scale) : place * Double(in) / Double(out);
+    return scale != nullptr ? place / scale : place * Double(in) / Double(out);
   };
   const PrimExpr half_pixel = scaled(Double(x) + D(0.5)) - D(0.5);
   const PrimExpr is_one = ir::Equal(out, ir::Int64(1));
@@ -34,16 +35,16 @@ PrimExpr Place(const PrimExpr& x, const ResizeAxis& axis, Coordinates coordinate
     case Coordinates::kHalfPixel:
       return half_pixel;
     case Coordinates::kHalfPixelSymmetric: {
-      if (!axis.scale) return half_pixel;
-      const PrimExpr rounded = Double(out) / (D(*axis.scale) * Double(in));
+      if (scale == nullptr) return half_pixel;
+      const PrimExpr rounded = Double(out) / (scale * Double(in));
       return half_pixel + Double(in) * D(0.5) * (D(1) - rounded);
     }
     case Coordinates::kPytorchHalfPixel:
       return ir::Select(is_one, D(0), half_pixel);
     case Coordinates::kAlignCorners:
-      if (!axis.scale) return Double(x) * Double(in - 1) / steps;
+      if (scale == nullptr) return Double(x) * Double(in - 1) / steps;
       // As in ONNX's reference, the length is in * scale before it is rounded down.
-      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (D(*axis.scale) * Double(in) - D(1)));
+      return ir::Select(is_one, D(0), Double(x) * Double(in - 1) / (scale * Double(in) - D(1)));
     case Coordinates::kAsymmetric:
       return scaled(Double(x));
     case Coordinates::kTfHalfPixelForNn:
@@ -77,6 +78,7 @@ bool RepeatsElements(const ResizeAxis& axis, const ResizeMode& mode, const PrimE
   const auto in_length = ir::AsConstInt(in);
   const auto out_length = ir::AsConstInt(out);
   double scale = 0;
+  if (axis.ratio != nullptr) return false;
   if (axis.scale) {
     scale = *axis.scale;
   } else if (in_length && out_length && *in_length > 0) {
@@ -186,7 +188,8 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, cons
   te::Tensor result = x;
   for (const ResizeAxis& axis : axes) {
     // An axis that keeps its length at a scale of 1 is not resampled, unless a part is cropped.
-    const bool keeps = mode.coordinates != Coordinates::kTfCropAndResize && (!axis.scale || *axis.scale == 1) &&
+    const bool keeps = mode.coordinates != Coordinates::kTfCropAndResize && axis.scale.value_or(1) == 1 &&
+                       axis.ratio == nullptr &&
                        DimsEqual(x.shape()[axis.axis], shape[axis.axis]);
     if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis]);
   }

@@ -27,6 +27,7 @@ enum class Rounding : uint8_t { kPreferFloor, kPreferCeil, kFloor, kCeil };
 struct ResizeAxis {
   size_t axis;
   std::optional<double> scale;  // out / in where it is not given
+  PrimExpr ratio = nullptr;     // the scale, in float64, where run time knows it alone
   double roi_begin = 0;
   double roi_end = 1;
 };

@@ -273,7 +273,28 @@ AttrValue Floats(const std::vector<double>& values) {
   return AttrValue(list);
 }
 
+void ResizeWeightsCases(CaseBuilder& b) {
+  const auto weights = [&](const std::string& label, IntList lengths, IntList ratios, Attrs attrs) {
+    b.Add("image.resize_weights", label, {}, std::move(attrs), Then({ShapeOf(lengths), ShapeOf(ratios)}));
+  };
+  for (const char* method : {"linear", "cubic"}) {
+    for (const char* places :
+         {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
+      const Attrs attrs = {{"method", method}, {"coordinate_transformation_mode", places}};
+      weights(std::string(method) + "_" + places, {9, 4}, {4, 9}, attrs);
+      weights(std::string(method) + "_" + places + "_scale", {9, 5}, {}, attrs.With("scale", 0.6));
+    }
+    weights(std::string(method) + "_exclude", {7, 3}, {3, 7}, {{"method", method}, {"cubic_exclude", true}});
+  }
+  weights("float32", {4, 7}, {7, 4}, {});
+  weights("to_one", {5, 1}, {1, 5}, {{"coordinate_transformation_mode", "pytorch_half_pixel"}});
+  weights("not_larger", {8, 4}, {4, 8, 7, 8}, {});
+  weights("not_smaller", {8, 7}, {4, 8, 7, 8}, {{"policy", "not_smaller"}});
+  weights("empty", {0, 3}, {3, 2}, {});
+}
+
 void ResizeCases(CaseBuilder& b) {
+  ResizeWeightsCases(b);
   const auto resize = [&](const std::string& label, IntList dims, IntList size, Attrs attrs, DataType dtype = kF32) {
     b.Add("image.resize", label, {Data(dtype, std::move(dims))}, std::move(attrs), Then({ShapeOf(size)}));
   };
@@ -306,6 +327,12 @@ void ResizeCases(CaseBuilder& b) {
              .With("method", "linear")
              .With("coordinate_transformation_mode", "half_pixel_symmetric"));
   resize("exclude_outside", {1, 1, 4, 3}, {1, 1, 6, 7}, spatial.With("method", "cubic").With("cubic_exclude", true));
+  for (const char* policy : {"not_larger", "not_smaller"}) {  // a scale of 3/4, of 1
+    const bool is_least = std::string_view(policy) == "not_larger";
+    const IntList size = is_least ? IntList{1, 1, 3, 6} : IntList{1, 1, 4, 8};
+    b.Add("image.resize", policy, {Data(kF32, {1, 1, 4, 8})}, spatial.With("method", "linear").With("policy", policy),
+          Then({ShapeOf(size), ShapeOf({3, 4, 8, 8})}));
+  }
   resize("all_axes", {2, 3, 2}, {3, 2, 4}, {{"method", "linear"}});
   resize("unchanged", {2, 3}, {2, 3}, {{"method", "linear"}});
   resize("empty", {0, 2, 3}, {0, 2, 6}, {{"axes", Ints({2})}});

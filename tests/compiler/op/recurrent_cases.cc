@@ -1,5 +1,5 @@
 // Cases of the recurrent layers (each cell in each direction, whole and broken panels, all activations, lengths) and of
-// einsum.
+// einsum, linear attention and determinants.
 #include "tests/compiler/op/case_builder.h"
 
 namespace ingot::op {
@@ -85,10 +85,62 @@ void EinsumCases(CaseBuilder& b) {
   add("specials", "i,j->ij", {Specials(), Data(kF32, {3}, 2)});
 }
 
+struct HeadDims {
+  int64_t batch = 2, steps = 3, heads = 2, group = 1, depth = 3, value_depth = 5;
+};
+
+// Operands of nn.linear_attention: factors are none, one per head (1) or one per element of a key (2), rates none, one
+// per step (1) or one per head (2).
+void LinearAttentionCase(CaseBuilder& b, const char* label, DataType dtype, const HeadDims& s, int factors = 0,
+                         int rates = 0) {
+  std::vector<ReferenceTensor> inputs = {Small(dtype, {s.batch, s.steps, s.heads * s.group * s.depth}, 1),
+                                         Small(dtype, {s.batch, s.steps, s.heads * s.depth}, 2),
+                                         Small(dtype, {s.batch, s.steps, s.heads * s.value_depth}, 3),
+                                         Small(dtype, {s.batch, s.heads, s.depth, s.value_depth}, 4)};
+  if (factors != 0) inputs.push_back(Small(dtype, {s.batch, s.steps, s.heads * (factors == 1 ? 1 : s.depth)}, 5));
+  if (rates != 0) inputs.push_back(Small(dtype, {s.batch, s.steps, rates == 1 ? 1 : s.heads}, 6));
+  const char* rule = factors != 0 ? (rates != 0 ? "gated_delta" : "gated") : rates != 0 ? "delta" : "linear";
+  b.Add("nn.linear_attention", label, std::move(inputs),
+        {{"query_heads", s.heads * s.group}, {"key_heads", s.heads}, {"scale", 0.75}, {"update_rule", rule}});
+}
+
+void LinearAttentionCases(CaseBuilder& b) {
+  for (DataType dtype : FindOp("nn.linear_attention")->cases.dtypes) {
+    LinearAttentionCase(b, dtype.ToString().c_str(), dtype, {.group = 2, .value_depth = 39}, 2, 2);
+  }
+  LinearAttentionCase(b, "linear", kF32, {});
+  LinearAttentionCase(b, "gated", kF32, {.group = 3, .depth = 4, .value_depth = 1}, 1);
+  LinearAttentionCase(b, "gated_by_row", kF32, {.depth = 1, .value_depth = 32}, 2);
+  LinearAttentionCase(b, "delta", kF32, {.batch = 1, .value_depth = 7}, 0, 1);
+  LinearAttentionCase(b, "gated_delta", kF32, {.steps = 1, .depth = 5}, 1, 1);
+  LinearAttentionCase(b, "tasks", kF32, {.batch = 2, .steps = 8, .heads = 3, .depth = 32, .value_depth = 80}, 2, 2);
+  LinearAttentionCase(b, "no_steps", kF32, {.steps = 0}, 1, 2);
+  LinearAttentionCase(b, "empty", kF32, {.batch = 0}, 2, 1);
+  LinearAttentionCase(b, "specials", kF32, {.batch = 3, .steps = 1, .heads = 1}, 1, 1);
+  OpCase& special = b.cases.back();
+  special.inputs[2].floats = {1, 2, kInf, 3, 4, 1, -kInf, 2, 3, 4, kNan, 1, 2, 3, 4};
+}
+
+void DeterminantCases(CaseBuilder& b) {
+  for (DataType dtype : FindOp("linalg.det")->cases.dtypes) {
+    b.Add("linalg.det", dtype.ToString(), {Small(dtype, {2, 9, 9}, 1)}).atol = 1e-5;
+  }
+  for (int64_t n : {1, 2, 3, 8, 17}) {
+    b.Add("linalg.det", "n" + std::to_string(n), {Small(kF32, {3, n, n}, 2)}).atol = 1e-5;
+  }
+  b.Add("linalg.det", "exchanged", {Of(kF32, {2, 3, 3}, {0, 2, 1, 0, 0, 3, 4, 1, 1, 0, 1, 0, 1, 0, 0, 0, 0, 1})});
+  b.Add("linalg.det", "singular", {Of(kF32, {2, 2, 2}, {0, 1, 0, 2, 1, 2, 2, 4})});
+  b.Add("linalg.det", "of_nothing", {Data(kF32, {2, 0, 0})});
+  b.Add("linalg.det", "empty", {Data(kF32, {0, 4, 4})});
+  b.Add("linalg.det", "specials", {Of(kF32, {3, 2, 2}, {kNan, 1, 2, 3, 0, 1, kNan, 2, kInf, 0, 0, 2})});
+}
+
 }  // namespace
 
 void RecurrentCases(CaseBuilder& b) {
   EinsumCases(b);
+  LinearAttentionCases(b);
+  DeterminantCases(b);
   CellCases(b, "nn.rnn", 1);
   CellCases(b, "nn.gru", 3);
   CellCases(b, "nn.lstm", 4);
