@@ -506,7 +506,8 @@ def matmul_n_bits(g):
     scales = g.constant(g.rng.choice(SCALES, [n, blocks]), F32)
     zero = g.constant(g.rng.integers(0, 256, [n, (blocks * bits + 7) // 8]), U8) if g.coin() else None
     bias = g.constant(g.rng.integers(-4, 5, [n]), F32) if g.coin(0.4) else None
-    group = g.constant(g.rng.integers(0, blocks, [k]), I32) if g.coin(0.25) else None
+    # (Beside zero points: disputes.py.)
+    group = g.constant(g.rng.integers(0, blocks, [k]), I32) if zero is None and g.coin(0.4) else None
     g.emit(MS + "MatMulNBits", [a, b, scales, zero, group, bias], K=k, N=n, bits=bits, block_size=block,
            accuracy_level=g.choice([None, 0, 1]))
 
