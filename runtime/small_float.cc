@@ -67,8 +67,7 @@ uint64_t EncodeE8M0(double value) {
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);  // in [0.5, 1)
   int code = exponent - 1 + 127;
-  // Halfway between 2^k and 2^(k+1) rounds to the even code.
-  if (fraction > 0.75 || (fraction == 0.75 && (code & 1) != 0)) ++code;
+  if (fraction >= 0.75) ++code;  // a number halfway rounds up, as in ml_dtypes
   if (code < 0) return 0;
   return code >= 255 ? 255 : static_cast<uint64_t>(code);
 }

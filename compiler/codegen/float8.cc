@@ -44,15 +44,14 @@ llvm::Value* DecodeE8M0(llvm::IRBuilder<>& b, llvm::Value* codes) {
   return b.CreateSelect(b.CreateICmpEQ(wide, bits.Int(kE8M0Nan)), bits.Float(nan), bits.AsFloat(placed));
 }
 
-// Rounds at 1.5 times a power of two, a tie to the even code. Numbers below zero have no code.
+// Rounds at 1.5 times a power of two, a tie up. Numbers below zero have no code.
 llvm::Value* EncodeE8M0(llvm::IRBuilder<>& b, llvm::Value* float32) {
   const Bits bits(b, float32);
   llvm::Value* all = bits.AsInt(float32);
   llvm::Value* magnitude = b.CreateAnd(all, bits.Int(0x7FFFFFFF));
   constexpr uint64_t kHalf = uint64_t{1} << (kMantissaBits - 1);
-  llvm::Value* odd = b.CreateAnd(b.CreateLShr(magnitude, kMantissaBits), bits.Int(1));
-  llvm::Value* code = b.CreateLShr(b.CreateAdd(b.CreateAdd(magnitude, bits.Int(kHalf - 1)), odd), kMantissaBits);
-  llvm::Value* subnormal = b.CreateZExt(b.CreateICmpUGT(magnitude, bits.Int(kHalf + kHalf / 2)), bits.int_type());
+  llvm::Value* code = b.CreateLShr(b.CreateAdd(magnitude, bits.Int(kHalf)), kMantissaBits);
+  llvm::Value* subnormal = b.CreateZExt(b.CreateICmpUGE(magnitude, bits.Int(kHalf + kHalf / 2)), bits.int_type());
   code = b.CreateSelect(b.CreateICmpULT(magnitude, bits.Int(2 * kHalf)), subnormal, code);
   llvm::Value* is_negative = b.CreateICmpUGT(all, bits.Int(0x80000000));
   llvm::Value* is_beyond = b.CreateOr(is_negative, b.CreateICmpUGT(code, bits.Int(kE8M0Nan)));
