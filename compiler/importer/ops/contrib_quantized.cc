@@ -208,7 +208,7 @@ constexpr char kQLinearAverage[] = "AveragePool";
 constexpr char kQLinearGlobal[] = "GlobalAveragePool";
 
 // A convolution of quantised numbers whose channels may come last; inputs and weights are those of QLinearConv.
-Outputs QLinearConv(const NodeImporter& node) {
+Outputs QLinearConvOfAnyLayout(const NodeImporter& node) {
   INGOT_RETURN_IF_ERROR(CheckAttributes(
       node, {"auto_pad", "channels_last", "dilations", "group", "kernel_shape", "pads", "strides"}));
   INGOT_ASSIGN_OR_RETURN(const int64_t channels_last, node.Int("channels_last", 0));
@@ -304,7 +304,7 @@ constexpr OnnxOpRow kQLinearRows[] = {
     {"QLinearAdd", nullptr, QLinearBinary<kQLinearAdd>, kMicrosoft},
     {"QLinearAveragePool", nullptr, QLinearPool<kQLinearAverage, true>, kMicrosoft},
     {"QLinearConcat", nullptr, QLinearConcat, kMicrosoft},
-    {"QLinearConv", nullptr, QLinearConv, kMicrosoft},
+    {"QLinearConv", nullptr, QLinearConvOfAnyLayout, kMicrosoft},
     {"QLinearGlobalAveragePool", nullptr, QLinearPool<kQLinearGlobal, false>, kMicrosoft},
     {"QLinearLeakyRelu", nullptr, QLinearLeakyRelu, kMicrosoft},
     {"QLinearMul", nullptr, QLinearBinary<kQLinearMul>, kMicrosoft},
