@@ -58,9 +58,10 @@ const DataType kSmallFloats[] = {DataType::Float(16),
                                  {TypeCode::kFloat8E5M2FNUZ, 8},
                                  {TypeCode::kFloat8E8M0FNU, 8}};
 
-TEST_CASE("small floats: every code decodes and encodes to itself, midpoints go to the even neighbour") {
+TEST_CASE("small floats: every code decodes and encodes to itself, midpoints go to the even neighbour or up") {
   for (const DataType dtype : kSmallFloats) {
     CAPTURE(dtype.ToString());
+    const bool goes_up = dtype.code == TypeCode::kFloat8E8M0FNU;  // a number without a mantissa, as in ml_dtypes
     const uint64_t codes = uint64_t{1} << dtype.bits;
     for (uint64_t code = 0; code < codes; ++code) {
       const double value = DecodeFloat(dtype, code);
@@ -71,7 +72,7 @@ TEST_CASE("small floats: every code decodes and encodes to itself, midpoints go 
       REQUIRE(EncodeFloat(dtype, value) == code);
       const double next = code + 1 < codes ? DecodeFloat(dtype, code + 1) : NAN;
       if (std::isfinite(value) && std::isfinite(next) && std::signbit(value) == std::signbit(next)) {
-        REQUIRE(EncodeFloat(dtype, (value + next) / 2) == (code % 2 == 0 ? code : code + 1));
+        REQUIRE(EncodeFloat(dtype, (value + next) / 2) == (code % 2 == 0 && !goes_up ? code : code + 1));
       }
     }
   }
