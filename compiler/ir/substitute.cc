@@ -39,6 +39,17 @@ class Substituter : public StmtMutator {
     }
     return MutateBuffer(buffer);
   }
+  // An attribute may be about a buffer.
+  Stmt Mutate(const Ref<AttrStmtNode>& attr) override {
+    Stmt mutated = StmtMutator::Mutate(attr);
+    const auto* about = dynamic_cast<const BufferNode*>(attr->node.get());
+    if (about == nullptr) return mutated;
+    const Buffer buffer = MutateBuffer(Buffer(about));
+    if (buffer.get() == about) return mutated;
+    AttrStmtNode changed = *As<AttrStmtNode>(mutated);
+    changed.node = buffer;
+    return Make<AttrStmtNode>(std::move(changed));
+  }
 
  private:
   const PrimVarMap& vars_;

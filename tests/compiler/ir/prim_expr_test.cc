@@ -117,6 +117,17 @@ TEST_CASE("substitution replaces variables, and buffers that are defined inside 
   CHECK(As<BufferStoreNode>(allocate->body)->buffer.same_as(allocate->buffer));
 }
 
+TEST_CASE("substitution replaces the buffer that an attribute is about") {
+  const Buffer a = MakeBuffer("A", DataType::Float(32), {Int64(4)});
+  const Buffer b = MakeBuffer("B", DataType::Float(32), {Int64(4)});
+  const Stmt store = Make<BufferStoreNode>(a, FloatImm(DataType::Float(32), 0), std::vector<PrimExpr>{Int64(0)});
+  const Stmt attr = Make<AttrStmtNode>(a, "layout", AttrValue(int64_t{1}), store);
+  const Stmt result = Substitute(attr, {}, {{a, b}});
+  CHECK(As<AttrStmtNode>(result)->node.get() == b.get());
+  CHECK(As<BufferStoreNode>(As<AttrStmtNode>(result)->body)->buffer.same_as(b));
+  CHECK(Substitute(attr, {}, {{b, a}}).same_as(attr));
+}
+
 TEST_CASE("free variables come by first occurrence, without those bound inside") {
   const PrimVar n = MakePrimVar("n");
   const PrimVar m = MakePrimVar("m");
