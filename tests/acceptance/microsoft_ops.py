@@ -75,7 +75,7 @@ REFUSED = [
     ("weights that are packed for a device", lambda: model_of("MatMulNBits", WEIGHTS, K=16, N=2, bits=4,
                                                               block_size=16, weight_prepacked=1)),
     ("numbers of 3 bits", lambda: model_of("MatMulNBits", WEIGHTS, K=16, N=2, bits=3, block_size=16)),
-    ("gather_axis", lambda: model_of("GatherBlockQuantized", {
+    ("packed bytes that are not gathered by rows", lambda: model_of("GatherBlockQuantized", {
         "d": (U8, [8, 16]), "i": (TensorProto.INT64, ["N"]), "s": matrix(8, 2)}, block_size=16, gather_axis=1)),
     ("the attribute \"activation\"", lambda: model_of("NhwcConv", {"x": matrix(1, 5, 5, 2), "w": matrix(4, 2, 3, 3)},
                                                     activation="Relu")),

@@ -39,6 +39,9 @@ Result<FlexAttention> ReadFlexAttention(const NodeImporter& node) {
     if (!depth) return node.Unsupported("heads of unknown depth");
     a.scale = 1 / std::sqrt(static_cast<double>(*depth));
   }
+  // The operator multiplies queries and keys each by a root that it takes in float32, whatever their dtype.
+  const double root = std::sqrt(static_cast<float>(a.scale));
+  a.scale = root * root;
   const DataType dtype = DTypeOf(a.query);
   a.precision = dtype == DataType::Float(64) ? dtype : DataType::Float(32);
   if (node.HasAttr("softmax_precision")) {
