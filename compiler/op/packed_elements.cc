@@ -192,6 +192,13 @@ Result<ir::Type> InferUnpackBits(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const std::optional<Dims> dims, ShapeArg(call, 1, &rank));
   if (x->rank >= 0 && rank >= 0 && x->rank != rank) return OpError(call, "expected a shape of the rank of x");
   if (!dims) return TensorOfRank(std::max(rank, x->rank), ByteDataType(dtype), x);
+  if (x->dims) {
+    bool fits = true;
+    for (size_t i = 0; i + 1 < dims->size(); ++i) fits &= !DimsDiffer((*dims)[i], (*x->dims)[i]);
+    const auto elements = ir::AsConstInt(dims->back()), bytes = ir::AsConstInt(x->dims->back());
+    fits &= !elements || !bytes || *elements <= *bytes * PerByte(dtype);
+    if (!fits) return OpError(call, "expected bytes for " + Describe(dims->back()) + " elements, got " + Describe(x));
+  }
   return TensorOf(*dims, ByteDataType(dtype), x);
 }
 
