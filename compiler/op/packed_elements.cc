@@ -352,7 +352,7 @@ std::vector<OpRow> PackedElementOps() {
                   .summary = "elements of less than a byte, each in a byte, packed along the last axis",
                   .arg_names = {"x"},
                   .attrs = dtype,
-                  .fusion = FusionClass::kInjective,
+                  .fusion = FusionClass::kOpaque,  // an element of the result holds several
                   .infer = InferPackBits,
                   .reference = ReferencePackBits,
                   .fold = FoldByReference,
