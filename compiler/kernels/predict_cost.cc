@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/ir/int_math.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 
@@ -28,50 +29,12 @@ constexpr double kNanosecondsOfCall = 20;
 
 using Values = std::unordered_map<const PrimVarNode*, int64_t>;
 
-int64_t Divide(int64_t a, int64_t b, bool floors) {
-  if (b == 0) return 0;
-  const int64_t quotient = a / b;
-  return floors && a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
+// As constants fold; kLikelySize where there is no value: a division by zero, a number beyond 64 bits.
 int64_t ValueOf(BinaryOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kDiv:
-      return Divide(a, b, false);
-    case BinaryOp::kTruncMod:
-      return b == 0 ? 0 : a % b;
-    case BinaryOp::kFloorDiv:
-      return Divide(a, b, true);
-    case BinaryOp::kFloorMod:
-      return b == 0 ? 0 : a - Divide(a, b, true) * b;
-    case BinaryOp::kMin:
-      return std::min(a, b);
-    case BinaryOp::kMax:
-      return std::max(a, b);
-    case BinaryOp::kEQ:
-      return a == b;
-    case BinaryOp::kNE:
-      return a != b;
-    case BinaryOp::kLT:
-      return a < b;
-    case BinaryOp::kLE:
-      return a <= b;
-    case BinaryOp::kGT:
-      return a > b;
-    case BinaryOp::kGE:
-      return a >= b;
-    case BinaryOp::kAnd:
-      return a != 0 && b != 0;
-    case BinaryOp::kOr:
-      return a != 0 || b != 0;
-  }
-  return 0;
+  const bool is_logical = op == BinaryOp::kAnd || op == BinaryOp::kOr;
+  const PrimExpr result =
+      is_logical ? MakeBinary(op, BoolImm(a != 0), BoolImm(b != 0)) : MakeBinary(op, Int64(a), Int64(b));
+  return AsConstInt(result).value_or(kLikelySize);
 }
 
 // Vector instructions that an elementary function takes, about; those of WideElementary work in float64.
@@ -130,7 +93,7 @@ class CostWalk : public StmtVisitor {
     const double outer_times = std::exchange(times_, times_ * static_cast<double>(extent));
     const bool outer_parallel = std::exchange(is_parallel_, is_parallel_ || loop.for_kind == ForKind::kParallel);
     const PrimVarNode* outer_var = std::exchange(loop_var_, loop.var.get());
-    values_[loop.var.get()] = min + extent / 2;
+    values_[loop.var.get()] = CheckedAdd(min, extent / 2).value_or(min);
     VisitStmt(loop.body);
     Spend(kOverhead);
     Close();
@@ -236,8 +199,8 @@ class CostWalk : public StmtVisitor {
   }
   void VisitPrim(const PrimExpr& expr) override {
     // Equal expressions are computed once.
-    const bool is_leaf = expr->kind == PrimKind::kPrimVar || expr->kind == PrimKind::kIntImm ||
-                         expr->kind == PrimKind::kFloatImm;
+    const bool is_leaf =
+        expr->kind == PrimKind::kPrimVar || expr->kind == PrimKind::kIntImm || expr->kind == PrimKind::kFloatImm;
     if (is_leaf) return;
     if (!region_.seen.insert(IdentityHash(expr)).second) return;
     StmtVisitor::VisitPrim(expr);
@@ -248,9 +211,7 @@ class CostWalk : public StmtVisitor {
     const auto* binary = As<BinaryNode>(expr);
     return binary != nullptr && binary->op == BinaryOp::kMul;
   }
-  static int LanesOf(const std::vector<PrimExpr>& indices) {
-    return indices.empty() ? 1 : indices.back()->dtype.lanes;
-  }
+  static int LanesOf(const std::vector<PrimExpr>& indices) { return indices.empty() ? 1 : indices.back()->dtype.lanes; }
   static bool IsConstant(const PrimExpr& expr) {
     const auto* broadcast = As<BroadcastNode>(expr);
     return (broadcast != nullptr ? broadcast->value : expr)->kind == PrimKind::kFloatImm;
@@ -263,8 +224,10 @@ class CostWalk : public StmtVisitor {
   bool IsRegister(const BufferNode& buffer, const std::vector<PrimExpr>& indices) const {
     constexpr int64_t kMostElements = 1024;
     if (parameters_.contains(buffer.data.get())) return false;
-    int64_t elements = 1;
-    for (const PrimExpr& dim : buffer.shape) elements *= AsConstInt(dim).value_or(kMostElements + 1);
+    double elements = 1;
+    for (const PrimExpr& dim : buffer.shape) {
+      elements *= static_cast<double>(AsConstInt(dim).value_or(kMostElements + 1));
+    }
     return elements <= kMostElements && std::ranges::all_of(indices, [](const PrimExpr& index) {
              const auto* ramp = As<RampNode>(index);
              return AsConstInt(ramp != nullptr ? ramp->base : index).has_value();

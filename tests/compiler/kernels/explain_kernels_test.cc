@@ -3,6 +3,7 @@
 #include "compiler/kernels/explain_kernels.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "compiler/script/parser.h"
 #include "doctest/doctest.h"
@@ -126,6 +127,20 @@ TEST_CASE("explain: predictions follow the work, the vectors and the symbols") {
   CHECK(free.is_symbolic);
   CHECK(free.bytes == 2.0 * 4 * kLikelySize * kLikelySize);
   CHECK(free.predicted.vector_stores == free.predicted.stores);
+}
+
+TEST_CASE("explain: likely values are those of constant folding, and a likely size where there is none") {
+  using namespace ir;  // NOLINT
+  const PrimVar n = MakePrimVar("n");
+  const PrimExpr most = Int64(std::numeric_limits<int64_t>::max());
+  CHECK(LikelyValue(n - 60) == kLikelySize - 60);
+  CHECK(LikelyValue(FloorDiv(n - 61, Int64(2))) == -3);
+  CHECK(LikelyValue(FloorMod(n - 61, Int64(2))) == 1);
+  CHECK(LikelyValue(IfThenElse(And(n > Int64(3), n < Int64(57)), n + 1, n)) == kLikelySize + 1);
+  CHECK(LikelyValue(most + n) == kLikelySize);  // beyond 64 bits
+  CHECK(LikelyValue((most - n) * (most - n)) == kLikelySize);
+  CHECK(LikelyValue(FloorDiv(Int64(7), n - 56)) == kLikelySize);  // by zero
+  CHECK(LikelyValue(FloorMod(n, n - 56)) == kLikelySize);
 }
 
 }  // namespace
