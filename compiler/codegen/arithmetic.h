@@ -41,7 +41,7 @@ class Arithmetic {
   llvm::Value* PropagatingMinMax(bool is_max, llvm::Value* a, llvm::Value* b) const;
   void FailIfZero(DataType operands, llvm::Value* a, llvm::Value* b) const;
 
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   Numeric numeric_;
   KernelRuntime& runtime_;
 };

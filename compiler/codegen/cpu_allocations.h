@@ -38,7 +38,7 @@ class CpuAllocations {
   MemoryAccess& memory_;
   ExprEmitter& exprs_;
   CpuKernelContext& context_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   const int64_t max_local_bytes_;
   std::unordered_map<const llvm::Function*, int64_t> local_bytes_;
   std::vector<ir::Buffer> workspaces_;

@@ -33,7 +33,7 @@ class CpuKernelContext final : public KernelRuntime {
   llvm::Value* StoreArray(llvm::ArrayRef<llvm::Value*> values, llvm::Type* type, const char* name);
 
   FunctionBuilder& function_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
 };
 
 }  // namespace ingot::codegen

@@ -28,7 +28,7 @@ Result<DimCode> CpuKernelEmitter::Emit() {
   BindInts(kernel->getArg(2));
   if (!status_.failed()) BindBuffers(kernel->getArg(1));
   stmts_.Emit(source_.lowered->body);
-  llvm::IRBuilder<>& b = function_.instructions();
+  llvm::IRBuilderBase& b = function_.instructions();
   b.CreateRet(b.getInt32(INGOT_KERNEL_OK));
   INGOT_RETURN_IF_ERROR(status_.get());
   Result<DimCode> workspace = allocations_.WorkspaceSize(ints_);
@@ -38,7 +38,7 @@ Result<DimCode> CpuKernelEmitter::Emit() {
 }
 
 llvm::Function* CpuKernelEmitter::AddKernel() {
-  llvm::IRBuilder<>& b = function_.instructions();
+  llvm::IRBuilderBase& b = function_.instructions();
   auto* type = llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy(), b.getPtrTy()}, false);
   llvm::Function* kernel =
       llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol_, function_.module());
@@ -53,7 +53,7 @@ llvm::Function* CpuKernelEmitter::AddKernel() {
 }
 
 void CpuKernelEmitter::BindInts(llvm::Value* ints) {
-  llvm::IRBuilder<>& b = function_.instructions();
+  llvm::IRBuilderBase& b = function_.instructions();
   for (size_t i = 0; i < ints_.size(); ++i) {
     const ir::PrimVar& var = ints_[i];
     if (!Numeric::IsSupported(var->dtype) || var->dtype.is_handle()) {
@@ -74,7 +74,7 @@ void CpuKernelEmitter::BindInts(llvm::Value* ints) {
 }
 
 void CpuKernelEmitter::BindBuffers(llvm::Value* buffers) {
-  llvm::IRBuilder<>& b = function_.instructions();
+  llvm::IRBuilderBase& b = function_.instructions();
   size_t index = 0;
   std::vector<int> scopes;
   for (const ir::PrimFuncParam& param : source_.lowered->params) {

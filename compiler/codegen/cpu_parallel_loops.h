@@ -41,7 +41,7 @@ class CpuParallelLoops {
   ExprEmitter& exprs_;
   StmtEmitter& stmts_;
   CpuKernelContext& context_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   const std::string kernel_;
   int num_tasks_ = 0;
   bool in_task_ = false;

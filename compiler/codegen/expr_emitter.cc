@@ -31,6 +31,21 @@ std::vector<ir::PrimExpr> TermsOf(const ir::PrimExpr& index) {
   return terms;
 }
 
+// What an index is without the small constant that it adds, and the constant. Times a stride it does not overflow: an
+// index times its stride is below 2^47, the size of the address space, as is the stride.
+std::pair<ir::PrimExpr, int64_t> SplitConstant(const ir::PrimExpr& index) {
+  constexpr int64_t kLargest = 1 << 15;
+  if (!index->dtype.is_int()) return {index, 0};  // unsigned sums may wrap
+  if (const auto constant = ir::AsConstInt(index); constant && std::abs(*constant) <= kLargest) {
+    return {ir::IntImm(index->dtype, 0), *constant};
+  }
+  const auto* sum = ir::As<ir::BinaryNode>(index);
+  if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return {index, 0};
+  const std::optional<int64_t> constant = ir::AsConstInt(sum->b);
+  if (!constant || std::abs(*constant) > kLargest) return {index, 0};
+  return {sum->a, *constant};
+}
+
 }  // namespace
 
 ExprEmitter::ExprEmitter(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, KernelRuntime& runtime,
@@ -253,6 +268,9 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
   }
   Address address;
   address.storage = *storage;
+  // Of the unrolled accesses of a tile, the offsets differ by constants; these are added last, so that the rest of an
+  // offset is one value for all of them.
+  int64_t constant_steps = 0;
   for (const ir::PrimExpr& index : indices) address.lanes = std::max<int>(address.lanes, index->dtype.lanes);
   const bool is_affine = IsAffine(indices);
   llvm::Value* zero = b_.getInt64(0);
@@ -272,6 +290,11 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
       } else if (const auto* broadcast = ir::As<ir::BroadcastNode>(index)) {
         base = broadcast->value;
       }
+      if (const auto* steps = llvm::dyn_cast<llvm::ConstantInt>(dim_stride)) {
+        const auto [rest, constant] = SplitConstant(base);
+        base = rest;
+        constant_steps += constant * steps->getSExtValue();
+      }
       address.offset = b_.CreateNSWAdd(address.offset, b_.CreateNSWMul(EmitIndex(base), dim_stride));
     } else {
       for (const ir::PrimExpr& term : TermsOf(index)) {
@@ -288,6 +311,7 @@ std::optional<Address> ExprEmitter::EmitAddress(const ir::Buffer& buffer, const 
     if (buffer->strides.empty() && k > 0) dim_stride = b_.CreateNSWMul(dim_stride, EmitIndex(buffer->shape[k]));
   }
   if (status_.failed()) return std::nullopt;
+  address.offset = b_.CreateNSWAdd(address.offset, b_.getInt64(static_cast<uint64_t>(constant_steps)));
   if (of_lanes != nullptr) {
     // A scalar base: offsets that are loaded from a table stay scalars where lanes are loaded one by one.
     address.storage.base =

@@ -68,7 +68,7 @@ class ExprEmitter {
   MemoryAccess& memory_;
   KernelRuntime& runtime_;
   const KernelDescription& description_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   Numeric numeric_;
   Arithmetic arithmetic_;
   IntrinsicEmitter intrinsics_;

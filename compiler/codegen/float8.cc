@@ -19,7 +19,7 @@ constexpr int kMantissaBits = 23, kBias = 127;  // of float32
 // Constants with the lanes of a value, and the casts between bits and floats of these lanes.
 class Bits {
  public:
-  Bits(llvm::IRBuilder<>& builder, llvm::Value* like)
+  Bits(llvm::IRBuilderBase& builder, llvm::Value* like)
       : b_(builder), int_(WithLanesOf(builder.getInt32Ty(), like)), float_(WithLanesOf(builder.getFloatTy(), like)) {}
   llvm::Value* Int(uint64_t value) const { return llvm::ConstantInt::get(int_, value); }
   llvm::Value* Float(double value) const { return llvm::ConstantFP::get(float_, value); }
@@ -28,14 +28,14 @@ class Bits {
   llvm::Type* int_type() const { return int_; }
 
  private:
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   llvm::Type *int_, *float_;
 };
 
 constexpr uint64_t kE8M0Nan = 255;
 
 // The code is the exponent of a float32; the smallest one is that of a subnormal number.
-llvm::Value* DecodeE8M0(llvm::IRBuilder<>& b, llvm::Value* codes) {
+llvm::Value* DecodeE8M0(llvm::IRBuilderBase& b, llvm::Value* codes) {
   const Bits bits(b, codes);
   llvm::Value* wide = b.CreateZExt(codes, bits.int_type());
   llvm::Value* placed = b.CreateShl(wide, kMantissaBits);
@@ -45,7 +45,7 @@ llvm::Value* DecodeE8M0(llvm::IRBuilder<>& b, llvm::Value* codes) {
 }
 
 // Rounds at 1.5 times a power of two, a tie up. Numbers below zero have no code.
-llvm::Value* EncodeE8M0(llvm::IRBuilder<>& b, llvm::Value* float32) {
+llvm::Value* EncodeE8M0(llvm::IRBuilderBase& b, llvm::Value* float32) {
   const Bits bits(b, float32);
   llvm::Value* all = bits.AsInt(float32);
   llvm::Value* magnitude = b.CreateAnd(all, bits.Int(0x7FFFFFFF));
@@ -67,7 +67,7 @@ bool IsFloat8(DataType dtype) {
 
 // Exponent and mantissa are moved to their places in a float32. The result is the value times a power of two (the
 // difference of the biases), which one multiplication corrects, for subnormal numbers too.
-llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dtype) {
+llvm::Value* DecodeFloat8(llvm::IRBuilderBase& b, llvm::Value* codes, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
   if (format.special == Special::kE8M0) return DecodeE8M0(b, codes);
   const Bits bits(b, codes);
@@ -94,7 +94,7 @@ llvm::Value* DecodeFloat8(llvm::IRBuilder<>& b, llvm::Value* codes, DataType dty
 // Normal numbers: half of the part that is cut off is added to the bits (less one if the lowest bit that stays is 0, so
 // that ties go to even); a carry increments the exponent. Subnormal numbers: adding a number whose last bit counts as
 // much as the format's smallest step rounds to that step.
-llvm::Value* EncodeFloat8(llvm::IRBuilder<>& b, llvm::Value* float32, DataType dtype) {
+llvm::Value* EncodeFloat8(llvm::IRBuilderBase& b, llvm::Value* float32, DataType dtype) {
   const ir::FloatFormat& format = ir::FloatFormatOf(dtype.element_of());
   if (format.special == Special::kE8M0) return EncodeE8M0(b, float32);
   const Bits bits(b, float32);

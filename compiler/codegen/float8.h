@@ -9,7 +9,7 @@
 namespace ingot::codegen {
 
 bool IsFloat8(DataType dtype);
-llvm::Value* DecodeFloat8(llvm::IRBuilder<>& builder, llvm::Value* codes, DataType dtype);
-llvm::Value* EncodeFloat8(llvm::IRBuilder<>& builder, llvm::Value* float32, DataType dtype);
+llvm::Value* DecodeFloat8(llvm::IRBuilderBase& builder, llvm::Value* codes, DataType dtype);
+llvm::Value* EncodeFloat8(llvm::IRBuilderBase& builder, llvm::Value* float32, DataType dtype);
 
 }  // namespace ingot::codegen

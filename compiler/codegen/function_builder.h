@@ -1,6 +1,7 @@
 // FunctionBuilder: the place in an LLVM function where instructions are emitted. It owns the IRBuilder that all
-// emitters of a kernel write through; the function is that of the builder's block, so saving and restoring the
-// insertion point switches functions, too. It knows nothing of kernels. Private to code generation.
+// emitters of a kernel write through, and which makes no index arithmetic twice in a block (reuse_folder.h); the function is
+// that of the builder's block, so saving and restoring the insertion point switches functions, too. It knows nothing of
+// kernels. Private to code generation.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -9,15 +10,20 @@
 
 #include <cstdint>
 
+#include "compiler/codegen/reuse_folder.h"
+
 namespace ingot::codegen {
 
 class FunctionBuilder {
  public:
-  explicit FunctionBuilder(llvm::Module& module) : module_(module), b_(module.getContext()) {}
+  explicit FunctionBuilder(llvm::Module& module)
+      : module_(module), b_(module.getContext(), ReuseFolder(reusable_), ReuseInserter(reusable_)) {
+    reusable_.Follow(b_);
+  }
 
   llvm::Module& module() { return module_; }
   llvm::LLVMContext& context() { return module_.getContext(); }
-  llvm::IRBuilder<>& instructions() { return b_; }
+  llvm::IRBuilderBase& instructions() { return b_; }
   llvm::Function* function() const { return b_.GetInsertBlock()->getParent(); }
 
   // Adds the entry block of a function without one and emits into it from here on.
@@ -34,7 +40,8 @@ class FunctionBuilder {
 
  private:
   llvm::Module& module_;
-  llvm::IRBuilder<> b_;
+  ReusableValues reusable_;
+  llvm::IRBuilder<ReuseFolder, ReuseInserter> b_;
 };
 
 }  // namespace ingot::codegen

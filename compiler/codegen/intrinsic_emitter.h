@@ -37,7 +37,7 @@ class IntrinsicEmitter {
 
   KernelStatus& status_;
   const Arithmetic& arithmetic_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   Numeric numeric_;
 };
 

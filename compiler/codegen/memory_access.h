@@ -78,7 +78,7 @@ class MemoryAccess {
   void StoreFirstLanes(const Address& address, llvm::Value* value, DataType dtype);
 
   FunctionBuilder& function_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   Numeric numeric_;
   const bool has_mask_registers_;
   AliasScopes scopes_;

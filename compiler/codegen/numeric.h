@@ -18,7 +18,7 @@ namespace ingot::codegen {
 
 class Numeric {
  public:
-  explicit Numeric(llvm::IRBuilder<>& builder) : b_(builder) {}
+  explicit Numeric(llvm::IRBuilderBase& builder) : b_(builder) {}
 
   static bool IsSupported(DataType dtype);
   llvm::Type* RegisterType(DataType dtype) const;
@@ -45,7 +45,7 @@ class Numeric {
   llvm::Value* RoundToOdd(llvm::Value* float64) const;
   llvm::Value* ToIntegers(llvm::Value* x, DataType to, llvm::Type* type) const;
 
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
 };
 
 // Returns the type with as many lanes as `like`.

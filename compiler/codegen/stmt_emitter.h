@@ -52,7 +52,7 @@ class StmtEmitter {
   KernelRuntime& runtime_;
   TargetStatements& target_;
   const KernelDescription& description_;
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   Numeric numeric_;
 };
 

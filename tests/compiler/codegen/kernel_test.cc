@@ -76,6 +76,45 @@ TEST_CASE("sums of an odd number of lanes stay whole registers from iteration to
   }
 }
 
+TEST_CASE("the offsets of unrolled accesses share all but a constant") {
+  // out[i, 3 + r] = in[5 * i - 7 + r, i] for eight rows r: one offset, and one addition per access.
+  const ir::PrimVar n = ir::MakePrimVar("n");
+  const ir::Buffer in = ir::MakeBuffer("in", kF32, {Int64(40), Int64(6)});
+  const ir::Buffer out = ir::MakeBuffer("out", kF32, {n, Int64(12)});
+  const Stmt body = Loop(n, [&](const PrimExpr& i) {
+    std::vector<Stmt> stores;
+    for (int64_t row = 0; row < 8; ++row) {
+      stores.push_back(Store(out, Load(in, {Int64(5) * i + (row - 7), i}), {i, Int64(3 + row)}));
+    }
+    return ir::MakeSeq(stores);
+  });
+  CodegenOptions options;
+  options.opt_level = 0;
+  options.emit_llvm = true;
+  Kernel kernel(Function({in, out}, body), TargetNamed("x86-64-v3"), options);
+  CHECK(Count(kernel.compiled.llvm, " = mul ") == 3);          // 5 i, times 6; 12 i
+  CHECK(Count(kernel.compiled.llvm, " = add ") <= 2 * 8 + 3);  // one per access, 5 i * 6 + i, i + 1
+  Tensor<float> input = Iota(240), output(5 * 12, -1.0f);
+  // From the second row on, where all that is read lies inside.
+  const Stmt inside = Loop(Int64(2), [&](const PrimExpr& i) {
+    std::vector<Stmt> stores;
+    for (int64_t row = 0; row < 8; ++row) {
+      stores.push_back(Store(out, Load(in, {Int64(5) * (i + 2) + (row - 7), i}), {i, Int64(3 + row)}));
+    }
+    return ir::MakeSeq(stores);
+  });
+  for (int opt_level : {0, 3}) {
+    options.opt_level = opt_level;
+    Kernel run(Function({in, out}, inside), TargetNamed("x86-64-v3"), options);
+    CHECK(run.Run({input.data(), output.data()}, {5}) == 0);
+    for (size_t i = 0; i < 2; ++i) {
+      for (size_t row = 0; row < 8; ++row) {
+        REQUIRE(output[i * 12 + 3 + row] == input[(5 * (i + 2) + row - 7) * 6 + i]);
+      }
+    }
+  }
+}
+
 TEST_CASE("symbolic extents, strides and offsets") {
   // out[j, i] = in[i, j] for in of n rows, each stride s apart, starting at an offset.
   const ir::PrimVar n = ir::MakePrimVar("n"), m = ir::MakePrimVar("m"), s = ir::MakePrimVar("s");
