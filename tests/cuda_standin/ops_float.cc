@@ -10,7 +10,8 @@
 #include "tests/cuda_standin/float_formats.h"
 #include "tests/cuda_standin/lane_loops.h"
 
-#if defined(__x86_64__)
+// Sanitizers are not ready yet when the loader chooses a clone.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define INGOT_PTX_CLONES __attribute__((target_clones("default", "arch=haswell")))
 #else
 #define INGOT_PTX_CLONES
