@@ -4,6 +4,9 @@
 #include <string>
 
 #include "runtime/cpu_device.h"
+#ifdef INGOT_CUDA
+#include "runtime/cuda_device.h"
+#endif
 #include "runtime/null_device.h"
 
 namespace ingot {
@@ -12,6 +15,9 @@ namespace {
 constexpr DeviceRow kDevices[] = {
     {DeviceKind::kCpu, "cpu", CreateCpuDevice},
     {DeviceKind::kNull, "null", CreateNullDevice},
+#ifdef INGOT_CUDA
+    {DeviceKind::kCuda, "cuda", CreateDefaultCudaDevice},
+#endif
 };
 
 }  // namespace

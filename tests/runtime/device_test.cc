@@ -19,7 +19,7 @@ void ForEachDevice(Body body) {
     CAPTURE(std::string(row.name));
     Result<Ref<Device>> device = row.create(0, HostAllocator::Default());
     if (!device.ok() && device.status().code() == StatusCode::kNotFound) {
-      MESSAGE("SKIP: " << row.name << ": " << device.status().message());
+      MESSAGE("SKIP: " << std::string(row.name) << ": " << device.status().message());
       continue;
     }
     REQUIRE_MESSAGE(device.ok(), device.status().message());

@@ -1,0 +1,422 @@
+// Memory is allocated and freed on the default stream. Streams made here are blocking ones (flag 0): what is queued on
+// them runs after all earlier work of the default stream, and the default stream's after theirs, so that a block may be
+// used on every stream and is free only when all work queued before has ended.
+//
+// Copies from and to the host go through two pinned buffers in turns, since the driver would make copies of pageable
+// memory synchronous and slow. A copy to the host has arrived when the call returns; one from the host has left the
+// caller's memory.
+#include "runtime/cuda_device.h"
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda_driver.h"
+
+namespace ingot {
+namespace {
+
+class CudaDevice;
+
+// Makes the device's context the calling thread's for a scope.
+class CurrentContext {
+ public:
+  CurrentContext(const CudaDriver& driver, CudaContext context)
+      : driver_(driver), result_(driver.CtxPushCurrent(context)) {}
+  ~CurrentContext() {
+    CudaContext popped = nullptr;
+    if (result_ == kCudaSuccess) static_cast<void>(driver_.CtxPopCurrent(&popped));
+  }
+  CurrentContext(const CurrentContext&) = delete;
+  CudaResult result() const { return result_; }
+
+ private:
+  const CudaDriver& driver_;
+  CudaResult result_;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(int32_t index, const CudaOptions& options, Ref<CudaDriver> driver)
+      : driver_(std::move(driver)), index_(index), limit_bytes_(options.memory_limit_bytes) {}
+  ~CudaDevice() override;
+  Status Initialize(int64_t kept_bytes);
+
+  DeviceId id() const override { return {DeviceKind::kCuda, index_}; }
+  std::string_view description() const override { return description_; }
+  bool launches_kernels() const override { return true; }
+
+  Result<void*> Allocate(int64_t size_bytes) override;
+  void Free(void* data, int64_t size_bytes) override;
+  Result<Stream> CreateStream() override;
+  void DestroyStream(Stream stream) override;
+  Status CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) override;
+  Status CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) override;
+  Status CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) override;
+  Status Synchronize(Stream stream) override;
+  Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) override;
+  Status LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
+                      std::span<const int64_t> ints, Stream stream) override;
+
+  const CudaDriver& driver() const { return *driver_; }
+  CudaContext context() const { return context_; }
+  // Success, or a status that names the device and the call; remembers that the context is lost.
+  Status Check(CudaResult result, const char* call);
+  // The failure of a device whose context is lost; ok before.
+  Status Usable();
+
+ private:
+  static constexpr int64_t kStagingBytes = int64_t{1} << 20;
+  struct Staging {
+    void* memory = nullptr;
+    CudaEvent event = nullptr;  // recorded behind the last copy out of or into it
+    bool in_use = false;
+  };
+  static CudaStream Handle(Stream stream) { return static_cast<CudaStream>(stream.handle); }
+  static CudaPointer Address(const void* data) { return reinterpret_cast<uintptr_t>(data); }
+  Status WaitFor(Staging& staging);
+  Status EnsureStaging();
+  Status OutOfMemory(int64_t size_bytes) const {
+    return Status::OutOfMemory({"cuda:", index_, ": out of memory: ", size_bytes, " bytes requested"});
+  }
+
+  Ref<CudaDriver> driver_;
+  int32_t index_;
+  int64_t limit_bytes_;
+  CudaOrdinal ordinal_ = 0;
+  CudaContext context_ = nullptr;
+  CudaPool pool_ = nullptr;
+  std::string description_;
+  int max_shared_bytes_ = 0;
+
+  std::mutex mutex_;  // of what follows
+  int64_t live_bytes_ = 0;
+  std::string lost_;  // what lost the context; empty while it is alive
+  std::mutex staging_mutex_;
+  Staging staging_[2];
+};
+
+// The code of one module, and the kernels that were asked for.
+class CudaImage final : public DeviceImage {
+ public:
+  CudaImage(CudaDevice& device, CudaModule module) : device_(device), module_(module) {}
+  ~CudaImage() override {
+    const CurrentContext current(device_.driver(), device_.context());
+    static_cast<void>(device_.driver().ModuleUnload(module_));  // fails when the context is lost, and is gone with it
+  }
+  Result<void*> FindKernel(std::string_view name) override {
+    INGOT_RETURN_IF_ERROR(device_.Usable());
+    const CurrentContext current(device_.driver(), device_.context());
+    INGOT_RETURN_IF_ERROR(device_.Check(current.result(), "cuCtxPushCurrent"));
+    CudaFunction function = nullptr;
+    const CudaResult result = device_.driver().ModuleGetFunction(&function, module_, std::string(name).c_str());
+    if (result == kCudaNotFound) {
+      return Status(StatusCode::kNotFound, {device_.id().ToString(), ": the image has no kernel \"", name, "\""});
+    }
+    INGOT_RETURN_IF_ERROR(device_.Check(result, "cuModuleGetFunction"));
+    return static_cast<void*>(function);
+  }
+
+ private:
+  CudaDevice& device_;
+  CudaModule module_;
+};
+
+Status CudaDevice::Check(CudaResult result, const char* call) {
+  if (result == kCudaSuccess) return Status();
+  const std::string why = StrCat({call, ": ", driver_->Explain(result)});
+  if (CudaDriver::LosesContext(result)) {
+    std::lock_guard lock(mutex_);
+    if (lost_.empty()) lost_ = why;
+    return Status(StatusCode::kFailed, {"cuda:", index_, ": ", why, ": the context is lost"});
+  }
+  const StatusCode code = result == kCudaOutOfMemory ? StatusCode::kOutOfMemory : StatusCode::kFailed;
+  return Status(code, {"cuda:", index_, ": ", why});
+}
+
+Status CudaDevice::Usable() {
+  std::lock_guard lock(mutex_);
+  if (lost_.empty()) return Status();
+  return Status(StatusCode::kFailed, {"cuda:", index_, ": the context was lost: ", lost_, "; a new device is needed"});
+}
+
+Status CudaDevice::Initialize(int64_t kept_bytes) {
+  int count = 0;
+  const CudaResult counted = driver_->DeviceGetCount(&count);
+  if (counted != kCudaSuccess || index_ < 0 || index_ >= count) {
+    return Status(StatusCode::kNotFound, {"cuda:", index_, ": no such device; there are ", count});
+  }
+  INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGet(&ordinal_, index_), "cuDeviceGet"));
+  int pools = 0, major = 0, minor = 0;
+  const auto attribute = [&](int which, int* value) {
+    return Check(driver_->DeviceGetAttribute(value, which, ordinal_), "cuDeviceGetAttribute");
+  };
+  INGOT_RETURN_IF_ERROR(attribute(kCudaPoolsSupported, &pools));
+  INGOT_RETURN_IF_ERROR(attribute(kCudaCapabilityMajor, &major));
+  INGOT_RETURN_IF_ERROR(attribute(kCudaCapabilityMinor, &minor));
+  INGOT_RETURN_IF_ERROR(attribute(kCudaMaxSharedBytes, &max_shared_bytes_));
+  if (pools == 0) return Status(StatusCode::kNotFound, {"cuda:", index_, ": the device has no pools of memory"});
+  char name[128] = {};
+  INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGetName(name, sizeof(name) - 1, ordinal_), "cuDeviceGetName"));
+  description_ = StrCat({name, ", compute capability ", major, ".", minor});
+  INGOT_RETURN_IF_ERROR(Check(driver_->PrimaryCtxRetain(&context_, ordinal_), "cuDevicePrimaryCtxRetain"));
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  CudaPoolProperties properties;
+  properties.location_id = ordinal_;
+  INGOT_RETURN_IF_ERROR(Check(driver_->MemPoolCreate(&pool_, &properties), "cuMemPoolCreate"));
+  auto kept = static_cast<uint64_t>(kept_bytes);
+  return Check(driver_->MemPoolSetAttribute(pool_, kCudaPoolReleaseThreshold, &kept), "cuMemPoolSetAttribute");
+}
+
+// What fails here fails since the context is lost, and is gone with it.
+CudaDevice::~CudaDevice() {
+  if (context_ == nullptr) return;
+  {
+    const CurrentContext current(*driver_, context_);
+    static_cast<void>(driver_->StreamSynchronize(nullptr));
+    for (Staging& staging : staging_) {
+      if (staging.event != nullptr) static_cast<void>(driver_->EventDestroy(staging.event));
+      if (staging.memory != nullptr) static_cast<void>(driver_->MemFreeHost(staging.memory));
+    }
+    if (pool_ != nullptr) static_cast<void>(driver_->MemPoolDestroy(pool_));
+  }
+  static_cast<void>(driver_->PrimaryCtxRelease(ordinal_));
+}
+
+// ---- memory
+
+Result<void*> CudaDevice::Allocate(int64_t size_bytes) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const int64_t bytes = size_bytes > 0 ? size_bytes : 1;
+  {
+    std::lock_guard lock(mutex_);
+    if (size_bytes < 0 || bytes > limit_bytes_ - live_bytes_) return OutOfMemory(size_bytes);
+    live_bytes_ += bytes;
+  }
+  const CurrentContext current(*driver_, context_);
+  CudaPointer pointer = 0;
+  CudaResult result = current.result();
+  const char* call = "cuCtxPushCurrent";
+  if (result == kCudaSuccess) {
+    call = "cuMemAllocFromPoolAsync";
+    result = driver_->MemAllocFromPool(&pointer, static_cast<size_t>(bytes), pool_, nullptr);
+  }
+  if (result != kCudaSuccess) {
+    {
+      std::lock_guard lock(mutex_);
+      live_bytes_ -= bytes;
+    }
+    return result == kCudaOutOfMemory ? OutOfMemory(size_bytes) : Check(result, call);
+  }
+  return reinterpret_cast<void*>(static_cast<uintptr_t>(pointer));
+}
+
+void CudaDevice::Free(void* data, int64_t size_bytes) {
+  const CurrentContext current(*driver_, context_);
+  static_cast<void>(Check(driver_->MemFreeAsync(Address(data), nullptr), "cuMemFreeAsync"));
+  std::lock_guard lock(mutex_);
+  live_bytes_ -= size_bytes > 0 ? size_bytes : 1;
+}
+
+// ---- streams
+
+Result<Stream> CudaDevice::CreateStream() {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  CudaStream stream = nullptr;
+  INGOT_RETURN_IF_ERROR(Check(driver_->StreamCreate(&stream, 0), "cuStreamCreate"));
+  return Stream{stream};
+}
+
+void CudaDevice::DestroyStream(Stream stream) {
+  if (stream.handle == nullptr) return;
+  const CurrentContext current(*driver_, context_);
+  static_cast<void>(Check(driver_->StreamDestroy(Handle(stream)), "cuStreamDestroy"));
+}
+
+Status CudaDevice::Synchronize(Stream stream) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  return Check(driver_->StreamSynchronize(Handle(stream)), "cuStreamSynchronize");
+}
+
+// ---- copies
+
+Status CudaDevice::EnsureStaging() {
+  for (Staging& staging : staging_) {
+    if (staging.memory == nullptr) {
+      INGOT_RETURN_IF_ERROR(Check(driver_->MemHostAlloc(&staging.memory, kStagingBytes, 0), "cuMemHostAlloc"));
+    }
+    constexpr unsigned kWithoutTime = 2;
+    if (staging.event == nullptr) {
+      INGOT_RETURN_IF_ERROR(Check(driver_->EventCreate(&staging.event, kWithoutTime), "cuEventCreate"));
+    }
+  }
+  return Status();
+}
+
+// Until the copy that uses the buffer has ended.
+Status CudaDevice::WaitFor(Staging& staging) {
+  if (!staging.in_use) return Status();
+  INGOT_RETURN_IF_ERROR(Check(driver_->EventSynchronize(staging.event), "cuEventSynchronize"));
+  staging.in_use = false;
+  return Status();
+}
+
+Status CudaDevice::CopyFromHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  std::lock_guard lock(staging_mutex_);
+  INGOT_RETURN_IF_ERROR(EnsureStaging());
+  for (int64_t done = 0, turn = 0; done < size_bytes; done += kStagingBytes, ++turn) {
+    Staging& staging = staging_[turn % 2];
+    const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - done));
+    INGOT_RETURN_IF_ERROR(WaitFor(staging));
+    std::memcpy(staging.memory, static_cast<const uint8_t*>(from) + done, part);
+    const CudaPointer target = Address(to) + static_cast<uint64_t>(done);
+    INGOT_RETURN_IF_ERROR(
+        Check(driver_->CopyHostToDevice(target, staging.memory, part, Handle(stream)), "cuMemcpyHtoDAsync"));
+    staging.in_use = true;
+    const Status recorded = Check(driver_->EventRecord(staging.event, Handle(stream)), "cuEventRecord");
+    if (!recorded.ok()) {  // the buffer is in use by what no event stands behind
+      static_cast<void>(driver_->StreamSynchronize(Handle(stream)));
+      staging.in_use = false;
+      return recorded;
+    }
+  }
+  return Status();
+}
+
+Status CudaDevice::CopyToHost(void* to, const void* from, int64_t size_bytes, Stream stream) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  std::lock_guard lock(staging_mutex_);
+  INGOT_RETURN_IF_ERROR(EnsureStaging());
+  // Part k is on its way while part k - 1 is copied out.
+  const int64_t num_parts = (size_bytes + kStagingBytes - 1) / kStagingBytes;
+  for (int64_t k = 0; k <= num_parts; ++k) {
+    if (k < num_parts) {
+      Staging& staging = staging_[k % 2];
+      INGOT_RETURN_IF_ERROR(WaitFor(staging));
+      const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - k * kStagingBytes));
+      const CudaPointer source = Address(from) + static_cast<uint64_t>(k * kStagingBytes);
+      INGOT_RETURN_IF_ERROR(
+          Check(driver_->CopyDeviceToHost(staging.memory, source, part, Handle(stream)), "cuMemcpyDtoHAsync"));
+      staging.in_use = true;
+      const Status recorded = Check(driver_->EventRecord(staging.event, Handle(stream)), "cuEventRecord");
+      if (!recorded.ok()) {
+        static_cast<void>(driver_->StreamSynchronize(Handle(stream)));
+        staging.in_use = false;
+        return recorded;
+      }
+    }
+    if (k == 0) continue;
+    Staging& arrived = staging_[(k - 1) % 2];
+    INGOT_RETURN_IF_ERROR(WaitFor(arrived));
+    const int64_t offset = (k - 1) * kStagingBytes;
+    const auto part = static_cast<size_t>(std::min(kStagingBytes, size_bytes - offset));
+    std::memcpy(static_cast<uint8_t*>(to) + offset, arrived.memory, part);
+  }
+  return Status();
+}
+
+Status CudaDevice::CopyWithin(void* to, const void* from, int64_t size_bytes, Stream stream) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  if (size_bytes == 0) return Status();
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  const CudaResult result =
+      driver_->CopyDeviceToDevice(Address(to), Address(from), static_cast<size_t>(size_bytes), Handle(stream));
+  return Check(result, "cuMemcpyDtoDAsync");
+}
+
+// ---- code
+
+Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  // PTX is a text with a zero behind it; a cubin says itself how long it is.
+  const std::string bytes(reinterpret_cast<const char*>(image.data()), image.size());
+  char log[4096] = {};
+  int options[] = {kCudaJitErrorLog, kCudaJitErrorLogBytes};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof(log) - 1)};
+  CudaModule module = nullptr;
+  const CudaResult result = driver_->ModuleLoad(&module, bytes.c_str(), 2, options, values);
+  if (result != kCudaSuccess) {
+    const bool cannot = result == kCudaNoBinaryForGpu || result == kCudaUnsupportedPtxVersion;
+    if (result == kCudaOutOfMemory || CudaDriver::LosesContext(result)) return Check(result, "cuModuleLoadDataEx");
+    return Status(cannot ? StatusCode::kUnsupportedFile : StatusCode::kFailed,
+                  {"cuda:", index_, ": cuModuleLoadDataEx: ", driver_->Explain(result), log[0] != '\0' ? ": " : "",
+                   static_cast<const char*>(log)});
+  }
+  auto* loaded = new (std::nothrow) CudaImage(*this, module);
+  if (loaded == nullptr) {
+    static_cast<void>(driver_->ModuleUnload(module));
+    return Status::OutOfMemory();
+  }
+  return Ref<DeviceImage>::Adopt(loaded);
+}
+
+Status CudaDevice::LaunchKernel(void* kernel, const LaunchConfig& config, std::span<void* const> buffers,
+                                std::span<const int64_t> ints, Stream stream) {
+  INGOT_RETURN_IF_ERROR(Usable());
+  constexpr int64_t kMaxBlock[3] = {1024, 1024, 64}, kMaxGrid[3] = {INT32_MAX, 65535, 65535};
+  for (int k = 0; k < 3; ++k) {
+    if (config.grid[k] < 0 || config.grid[k] > kMaxGrid[k] || config.block[k] < 1 || config.block[k] > kMaxBlock[k]) {
+      return Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": a launch of ", config.grid[k], " blocks of ",
+                                                   config.block[k], " threads along axis ", k});
+    }
+    if (config.grid[k] == 0) return Status();  // nothing to compute
+  }
+  if (config.shared_bytes < 0 || config.shared_bytes > max_shared_bytes_) {
+    return Status(StatusCode::kInvalidArgument, {"cuda:", index_, ": a launch with ", config.shared_bytes,
+                                                 " bytes of shared memory, of ", max_shared_bytes_});
+  }
+  const CurrentContext current(*driver_, context_);
+  INGOT_RETURN_IF_ERROR(Check(current.result(), "cuCtxPushCurrent"));
+  const auto function = static_cast<CudaFunction>(kernel);
+  constexpr int64_t kAlwaysAllowed = 48 << 10;
+  if (config.shared_bytes > kAlwaysAllowed) {
+    const auto bytes = static_cast<int>(config.shared_bytes);
+    INGOT_RETURN_IF_ERROR(
+        Check(driver_->FuncSetAttribute(function, kCudaFuncMaxDynamicShared, bytes), "cuFuncSetAttribute"));
+  }
+  // The driver copies the values that these point to.
+  std::vector<void*> parameters;
+  parameters.reserve(buffers.size() + ints.size());
+  for (void* const& buffer : buffers) parameters.push_back(const_cast<void**>(&buffer));
+  for (const int64_t& number : ints) parameters.push_back(const_cast<int64_t*>(&number));
+  const auto size = [](int64_t value) { return static_cast<unsigned>(value); };
+  const CudaResult result =
+      driver_->LaunchKernel(function, size(config.grid[0]), size(config.grid[1]), size(config.grid[2]),
+                            size(config.block[0]), size(config.block[1]), size(config.block[2]),
+                            size(config.shared_bytes), Handle(stream), parameters.data(), nullptr);
+  return Check(result, "cuLaunchKernel");
+}
+
+}  // namespace
+
+Result<Ref<Device>> CreateCudaDevice(int32_t index, const CudaOptions& options) {
+  if (index < 0) return Status(StatusCode::kNotFound, {"cuda:", index, ": no such device"});
+  INGOT_ASSIGN_OR_RETURN(Ref<CudaDriver> driver, CudaDriver::Open(options.driver_path));
+  auto* device = new (std::nothrow) CudaDevice(index, options, std::move(driver));
+  if (device == nullptr) return Status::OutOfMemory();
+  Ref<Device> created = Ref<Device>::Adopt(device);
+  INGOT_RETURN_IF_ERROR(device->Initialize(options.kept_bytes));
+  return created;
+}
+
+Result<Ref<Device>> CreateDefaultCudaDevice(int32_t index, const HostAllocator&) {
+  return CreateCudaDevice(index, CudaOptions());
+}
+
+}  // namespace ingot

@@ -1,0 +1,78 @@
+// The CUDA driver API, opened at run time: declarations of our own (no cuda.h is needed to build) and a table of entry
+// points. The driver stays loaded until the last reference goes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/ref.h"
+#include "runtime/status.h"
+
+namespace ingot {
+
+using CudaResult = int;
+using CudaOrdinal = int;
+using CudaPointer = uint64_t;
+using CudaContext = struct CudaContextObject*;
+using CudaStream = struct CudaStreamObject*;
+using CudaEvent = struct CudaEventObject*;
+using CudaModule = struct CudaModuleObject*;
+using CudaFunction = struct CudaFunctionObject*;
+using CudaPool = struct CudaPoolObject*;
+
+// CUmemPoolProps.
+struct CudaPoolProperties {
+  int allocation_type = 1;  // CU_MEM_ALLOCATION_TYPE_PINNED
+  int handle_types = 0;
+  int location_type = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+  int location_id = 0;
+  void* security_attributes = nullptr;
+  size_t max_size = 0;
+  unsigned short usage = 0;
+  unsigned char reserved[54] = {};
+};
+
+// The values that Ingot names, as in cuda.h.
+enum : int {
+  kCudaSuccess = 0,
+  kCudaInvalidValue = 1,
+  kCudaOutOfMemory = 2,
+  kCudaNoDevice = 100,
+  kCudaNoBinaryForGpu = 209,
+  kCudaInvalidPtx = 218,
+  kCudaUnsupportedPtxVersion = 222,
+  kCudaNotFound = 500,
+  // Attributes of devices, functions and pools.
+  kCudaMaxSharedBytes = 97,
+  kCudaCapabilityMajor = 75,
+  kCudaCapabilityMinor = 76,
+  kCudaPoolsSupported = 115,
+  kCudaFuncMaxDynamicShared = 8,
+  kCudaPoolReleaseThreshold = 4,
+  // Options of the compiler in the driver.
+  kCudaJitErrorLog = 5,
+  kCudaJitErrorLogBytes = 6,
+};
+
+class CudaDriver : public RefCounted {
+ public:
+  // Null path: libcuda.so.1, as the dynamic linker finds it. Not_found without a driver or with one that is too old.
+  static Result<Ref<CudaDriver>> Open(const char* path);
+  static void Destroy(CudaDriver* driver) { delete driver; }
+  ~CudaDriver();
+
+  // "CUDA_ERROR_INVALID_VALUE (1): invalid argument".
+  std::string Explain(CudaResult error) const;
+  // True of errors after which the context can do nothing more.
+  static bool LosesContext(CudaResult error);
+
+#define INGOT_CUDA_CALL(member, symbol, parameters) CudaResult(*member) parameters = nullptr;
+#include "runtime/cuda_driver.def"
+
+ private:
+  CudaDriver() = default;
+  void* library_ = nullptr;
+};
+
+}  // namespace ingot

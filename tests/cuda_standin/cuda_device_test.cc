@@ -1,0 +1,228 @@
+// The device cuda on the stand-in driver: launches, errors that stay, injected faults, what is left over. The
+// conformance suite (tests/runtime/device_test.cc) runs beside it.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda_device.h"
+#include "runtime/device_list.h"
+#include "tests/cuda_standin/standin_control.h"
+
+namespace ingot {
+namespace {
+
+// y[i] = x[i] + number; `first` shifts where it reads.
+constexpr char kAdd[] = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry add(.param .u64 x, .param .u64 y, .param .s64 n, .param .s64 number, .param .s64 first)
+{
+  .reg .pred %p;
+  .reg .b32 %r<4>;
+  .reg .b64 %a<10>;
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.s32 %r3, %r0, %r1, %r2;
+  cvt.s64.s32 %a0, %r3;
+  ld.param.u64 %a1, [n];
+  setp.ge.s64 %p, %a0, %a1;
+  @%p ret;
+  ld.param.u64 %a2, [x];
+  ld.param.u64 %a3, [y];
+  ld.param.u64 %a4, [number];
+  ld.param.u64 %a9, [first];
+  add.s64 %a9, %a9, %a0;
+  shl.b64 %a5, %a9, 3;
+  add.s64 %a6, %a2, %a5;
+  ld.global.u64 %a7, [%a6];
+  add.s64 %a7, %a7, %a4;
+  shl.b64 %a5, %a0, 3;
+  add.s64 %a8, %a3, %a5;
+  st.global.u64 [%a8], %a7;
+  ret;
+}
+)";
+
+struct Control {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  template <typename F>
+  F* Find(const char* name) const {
+    REQUIRE_MESSAGE(library != nullptr, "LD_LIBRARY_PATH has to name the folder of the stand-in");
+    auto* found = reinterpret_cast<F*>(dlsym(library, name));
+    REQUIRE_MESSAGE((found != nullptr), "libcuda.so.1 is not the stand-in");
+    return found;
+  }
+  void FailCall(int64_t call, int error, bool for_ever) const {
+    Find<decltype(standin_fail_call)>("standin_fail_call")(call, error, for_ever);
+  }
+  int64_t Calls() const { return Find<decltype(standin_calls)>("standin_calls")(); }
+  int64_t LiveObjects() const { return Find<decltype(standin_live_objects)>("standin_live_objects")(); }
+  std::string LastFault() const { return Find<decltype(standin_last_fault)>("standin_last_fault")(); }
+};
+
+std::span<const uint8_t> Bytes(const char* text) { return {reinterpret_cast<const uint8_t*>(text), std::strlen(text)}; }
+
+// Everything that a program does with a device; the first failure ends it. Right results are part of success.
+Status UseDevice() {
+  INGOT_ASSIGN_OR_RETURN(const Ref<Device> device, CreateCudaDevice(0, CudaOptions()));
+  constexpr int64_t kCount = 300000;  // more than two parts of staging memory
+  struct Owned {                      // frees on every way out
+    Device& device;
+    std::vector<std::pair<void*, int64_t>> blocks;
+    std::vector<Stream> streams;
+    ~Owned() {
+      for (const Stream stream : streams) device.DestroyStream(stream);
+      for (const auto& [data, size] : blocks) device.Free(data, size);
+    }
+  } owned{*device, {}, {}};
+  std::vector<int64_t> x(kCount), y(kCount, -1);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int64_t>(i * i);
+  const int64_t bytes = kCount * 8;
+  void* addresses[2];
+  for (void*& address : addresses) {
+    INGOT_ASSIGN_OR_RETURN(address, device->Allocate(bytes));
+    owned.blocks.emplace_back(address, bytes);
+  }
+  INGOT_ASSIGN_OR_RETURN(const Stream stream, device->CreateStream());
+  owned.streams.push_back(stream);
+  INGOT_ASSIGN_OR_RETURN(const Ref<DeviceImage> image, device->LoadImage(Bytes(kAdd)));
+  INGOT_ASSIGN_OR_RETURN(void* kernel, image->FindKernel("add"));
+  INGOT_RETURN_IF_ERROR(device->CopyFromHost(addresses[0], x.data(), bytes, stream));
+  constexpr int64_t kComputed = 1000;
+  const int64_t ints[] = {kComputed, 7, 0};
+  INGOT_RETURN_IF_ERROR(
+      device->LaunchKernel(kernel, {{(kComputed + 255) / 256, 1, 1}, {256, 1, 1}, 0}, addresses, ints, stream));
+  INGOT_RETURN_IF_ERROR(device->CopyWithin(addresses[0], addresses[1], kComputed * 8, stream));
+  INGOT_RETURN_IF_ERROR(device->CopyToHost(y.data(), addresses[0], bytes, stream));
+  INGOT_RETURN_IF_ERROR(device->Synchronize(stream));
+  bool right = true;
+  for (size_t i = 0; i < x.size(); ++i) right &= y[i] == x[i] + (i < kComputed ? 7 : 0);
+  CHECK(right);
+  return Status();
+}
+
+TEST_CASE("cuda: a kernel gets its buffers and integers, and copies are in order") {
+  const Control control;
+  const Status status = UseDevice();
+  CHECK_MESSAGE(status.ok(), status.message());
+  CHECK(control.LiveObjects() == 0);
+}
+
+TEST_CASE("cuda: a fault of a kernel is said, stays, and is gone with a new device") {
+  const Control control;
+  {
+    const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+    void* block = device->Allocate(64).value();
+    {
+      const Ref<DeviceImage> image = device->LoadImage(Bytes(kAdd)).value();
+      void* kernel = image->FindKernel("add").value();
+      void* buffers[] = {block, block};
+      const int64_t ints[] = {8, 7, 1000};
+      REQUIRE(device->LaunchKernel(kernel, {{1, 1, 1}, {32, 1, 1}, 0}, buffers, ints, Stream()).ok());
+      const Status fault = device->Synchronize(Stream());
+      CHECK(fault.code() == StatusCode::kFailed);
+      CHECK(fault.message().find("CUDA_ERROR_ILLEGAL_ADDRESS") != std::string::npos);
+      CHECK(fault.message().find("the context is lost") != std::string::npos);
+      CHECK(control.LastFault().find("kernel \"add\", line ") != std::string::npos);
+      for (const Status& later :
+           {device->Synchronize(Stream()), device->Allocate(8).status(), device->CreateStream().status(),
+            device->LoadImage(Bytes(kAdd)).status(), image->FindKernel("add").status(),
+            device->LaunchKernel(kernel, {}, buffers, ints, Stream()),
+            device->CopyFromHost(block, ints, 8, Stream())}) {
+        CHECK(later.code() == StatusCode::kFailed);
+        CHECK(later.message().find("the context was lost") != std::string::npos);
+      }
+    }
+    device->Free(block, 64);
+  }
+  CHECK(control.LiveObjects() == 0);
+  CHECK(UseDevice().ok());
+}
+
+TEST_CASE("cuda: the compiler's log is in the message, unknown kernels are not found") {
+  const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+  std::string wrong = kAdd;
+  wrong.replace(wrong.find("shl.b64"), 7, "shx.b64");
+  const Status status = device->LoadImage(Bytes(wrong.c_str())).status();
+  CHECK(status.code() == StatusCode::kFailed);
+  CHECK(status.message().find("unknown instruction \"shx.b64\"") != std::string::npos);
+  std::string newer = kAdd;
+  newer.replace(newer.find("sm_80"), 5, "sm_90");
+  CHECK(device->LoadImage(Bytes(newer.c_str())).status().code() == StatusCode::kUnsupportedFile);
+  const Ref<DeviceImage> image = device->LoadImage(Bytes(kAdd)).value();
+  CHECK(image->FindKernel("subtract").status().code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("cuda: launches beyond the limits are refused by name") {
+  const Ref<Device> device = CreateCudaDevice(0, CudaOptions()).value();
+  const Ref<DeviceImage> image = device->LoadImage(Bytes(kAdd)).value();
+  void* kernel = image->FindKernel("add").value();
+  const LaunchConfig wrong[] = {{{1, 1, 1}, {2048, 1, 1}, 0},
+                                {{1, 1 << 17, 1}, {1, 1, 1}, 0},
+                                {{1, 1, 1}, {1, 1, 1}, 1 << 20},
+                                {{1, 1, 1}, {0, 1, 1}, 0}};
+  for (const LaunchConfig& config : wrong)
+    CHECK(device->LaunchKernel(kernel, config, {}, {}, Stream()).code() == StatusCode::kInvalidArgument);
+  CHECK(device->LaunchKernel(kernel, {{0, 1, 1}, {1, 1, 1}, 0}, {}, {}, Stream()).ok());
+}
+
+TEST_CASE("cuda: the bound of memory holds") {
+  CudaOptions options;
+  options.memory_limit_bytes = 1000;
+  const Ref<Device> device = CreateCudaDevice(0, options).value();
+  void* block = device->Allocate(600).value();
+  CHECK(device->Allocate(600).status().code() == StatusCode::kOutOfMemory);
+  device->Free(block, 600);
+  block = device->Allocate(1000).value();
+  device->Free(block, 1000);
+}
+
+TEST_CASE("cuda: no driver, and no such device") {
+  CudaOptions options;
+  options.driver_path = "/nonexistent/libcuda.so.1";
+  const Status none = CreateCudaDevice(0, options).status();
+  CHECK(none.code() == StatusCode::kNotFound);
+  CHECK(none.message().starts_with("cuda: no driver: "));
+  CHECK(CreateCudaDevice(1, CudaOptions()).status().code() == StatusCode::kNotFound);
+}
+
+TEST_CASE("cuda: each call of the driver fails once, and for ever after: nothing is left, the next run is right") {
+  const Control control;
+  REQUIRE(UseDevice().ok());
+  control.FailCall(0, 0, false);
+  REQUIRE(UseDevice().ok());
+  const int64_t calls = control.Calls();
+  REQUIRE(calls > 40);
+  int64_t failed = 0;
+  for (const int error : {2, 999, 700}) {
+    for (const bool for_ever : {false, true}) {
+      for (int64_t call = 1; call <= calls; ++call) {
+        CAPTURE(call);
+        CAPTURE(error);
+        control.FailCall(call, error, for_ever);
+        const Status status = UseDevice();
+        control.FailCall(0, 0, false);
+        // What releases things cannot say that it failed.
+        if (!status.ok()) {
+          ++failed;
+          const bool out_of_memory = status.code() == StatusCode::kOutOfMemory;
+          const bool expected = out_of_memory
+                                    ? error == 2
+                                    : status.code() == StatusCode::kFailed || status.code() == StatusCode::kNotFound;
+          CHECK_MESSAGE(expected, status.ToString());
+        }
+        CHECK(control.LiveObjects() == 0);
+      }
+      CHECK(UseDevice().ok());
+    }
+  }
+  MESSAGE(calls << " calls, " << failed << " of " << 6 * calls << " runs failed, as they should");
+}
+
+}  // namespace
+}  // namespace ingot
