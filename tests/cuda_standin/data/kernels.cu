@@ -70,3 +70,117 @@ extern "C" __global__ void doubles(const double* x, double* y, int n) {
   switch (i % 7) { case 0: r = exp(r); break; case 1: r = sqrt(fabs(r)); break; case 2: r = 1 / r; break; case 3: r= floor(r); break; case 4: r = (long long)r; break; case 5: r = -r; break; default: r = fmod(r, 3.0);}
   if (i < n) y[i] = r;
 }
+
+// ---- tensor cores by hand, as libraries write them
+__device__ unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+__device__ void copy_16(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+// c[m, n] = a[m, k] b[k, n], row-major, of float16 with float32 sums: a block makes 32 x 32 by four warps, two stages of
+// cp.async ahead. m, n, k are multiples of 32.
+extern "C" __global__ void __launch_bounds__(128) mma_matmul(const half* a, const half* b, float* c, int m, int n, int k) {
+  __shared__ __align__(16) half sa[2][32][40];
+  __shared__ __align__(16) half sb[2][32][40];
+  const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+  const int row0 = blockIdx.y * 32, column0 = blockIdx.x * 32;
+  const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 16;
+  float sums[2][4] = {};
+  const int copy_row = thread / 4, copy_column = thread % 4 * 8;
+  auto load = [&](int stage, int k0) {
+    copy_16(&sa[stage][copy_row][copy_column], a + (row0 + copy_row) * k + k0 + copy_column);
+    copy_16(&sb[stage][copy_row][copy_column], b + (k0 + copy_row) * n + column0 + copy_column);
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+  load(0, 0);
+  const int steps = k / 32;
+  for (int step = 0; step < steps; ++step) {
+    const int stage = step % 2;
+    if (step + 1 < steps) {
+      load(1 - stage, (step + 1) * 32);
+      asm volatile("cp.async.wait_group 1;" ::: "memory");
+    } else {
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+    }
+    __syncthreads();
+    for (int kk = 0; kk < 32; kk += 16) {
+      unsigned fa[4], fb[2][2];
+      const half* pa = &sa[stage][warp_row + lane % 16][kk + lane / 16 * 8];
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(fa[0]), "=r"(fa[1]), "=r"(fa[2]), "=r"(fa[3]) : "r"(shared_address(pa)) : "memory");
+      for (int j = 0; j < 2; ++j) {
+        const half* pb = &sb[stage][kk + lane % 16][warp_column + j * 8];
+        asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                     : "=r"(fb[j][0]), "=r"(fb[j][1]) : "r"(shared_address(pb)) : "memory");
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                     : "+f"(sums[j][0]), "+f"(sums[j][1]), "+f"(sums[j][2]), "+f"(sums[j][3])
+                     : "r"(fa[0]), "r"(fa[1]), "r"(fa[2]), "r"(fa[3]), "r"(fb[j][0]), "r"(fb[j][1]));
+      }
+    }
+    __syncthreads();
+  }
+  for (int j = 0; j < 2; ++j) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = row0 + warp_row + lane / 4 + i / 2 * 8, column = column0 + warp_column + j * 8 + lane % 4 * 2 + i % 2;
+      if (row < m) c[row * n + column] = sums[j][i];
+    }
+  }
+}
+// One warp: c[16, 8] = a[16, 8] b[8, 8] in tf32, and in bfloat16 with a depth of 16, fragments loaded element by element.
+extern "C" __global__ void mma_tf32(const float* a, const float* b, float* c) {
+  const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+  const unsigned* ua = reinterpret_cast<const unsigned*>(a);
+  const unsigned* ub = reinterpret_cast<const unsigned*>(b);
+  float d[4];
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+               : "r"(ua[g * 8 + t]), "r"(ua[(g + 8) * 8 + t]), "r"(ua[g * 8 + t + 4]), "r"(ua[(g + 8) * 8 + t + 4]),
+                 "r"(ub[t * 8 + g]), "r"(ub[(t + 4) * 8 + g]), "f"(0.0f));
+  c[g * 8 + 2 * t] = d[0], c[g * 8 + 2 * t + 1] = d[1], c[(g + 8) * 8 + 2 * t] = d[2], c[(g + 8) * 8 + 2 * t + 1] = d[3];
+}
+extern "C" __global__ void mma_bf16(const __nv_bfloat16* a, const __nv_bfloat16* bt, float* c) {
+  const int g = threadIdx.x / 4, t = threadIdx.x % 4;
+  const unsigned* ua = reinterpret_cast<const unsigned*>(a);   // pairs along a row of 16
+  const unsigned* ub = reinterpret_cast<const unsigned*>(bt);  // b is transposed: pairs along a column of b
+  float d[4];
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+               : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+               : "r"(ua[g * 8 + t]), "r"(ua[(g + 8) * 8 + t]), "r"(ua[g * 8 + t + 4]), "r"(ua[(g + 8) * 8 + t + 4]),
+                 "r"(ub[g * 8 + t]), "r"(ub[g * 8 + t + 4]), "f"(1.0f));
+  c[g * 8 + 2 * t] = d[0], c[g * 8 + 2 * t + 1] = d[1], c[(g + 8) * 8 + 2 * t] = d[2], c[(g + 8) * 8 + 2 * t + 1] = d[3];
+}
+// y[n, m] = x[m, n] transposed, by tiles of shared memory, with edges.
+extern "C" __global__ void transpose(const float* x, float* y, int m, int n) {
+  __shared__ float tile[32][33];
+  int column = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 32 + threadIdx.y;
+  for (int j = 0; j < 32; j += 8) {
+    if (column < n && row + j < m) tile[threadIdx.y + j][threadIdx.x] = x[(row + j) * n + column];
+  }
+  __syncthreads();
+  column = blockIdx.y * 32 + threadIdx.x, row = blockIdx.x * 32 + threadIdx.y;
+  for (int j = 0; j < 32; j += 8) {
+    if (column < m && row + j < n) y[(row + j) * m + column] = tile[threadIdx.x][threadIdx.y + j];
+  }
+}
+// A scan of one block: out[i] = x[0] + ... + x[i], by shuffles in a warp and shared memory between warps.
+extern "C" __global__ void scan(const int* x, int* out, int n) {
+  __shared__ int sums[32];
+  const int i = threadIdx.x, lane = i % 32, warp = i / 32;
+  int value = i < n ? x[i] : 0;
+  for (int o = 1; o < 32; o *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, value, o);
+    if (lane >= o) value += other;
+  }
+  if (lane == 31) sums[warp] = value;
+  __syncthreads();
+  if (warp == 0) {
+    int s = lane < blockDim.x / 32 ? sums[lane] : 0;
+    for (int o = 1; o < 32; o *= 2) {
+      const int other = __shfl_up_sync(0xffffffffu, s, o);
+      if (lane >= o) s += other;
+    }
+    sums[lane] = s;
+  }
+  __syncthreads();
+  if (warp > 0) value += sums[warp - 1];
+  if (i < n) out[i] = value;
+}
