@@ -23,7 +23,7 @@ install(TARGETS ingot ingot_archive EXPORT ingot-runtime
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
 install(TARGETS vm-run vm-inspect vm-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-install(TARGETS ingot-launcher ingot-launcher-dynamic
+install(TARGETS ingot-launcher ingot-launcher-dynamic ingot-measure-worker
   RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/ingot COMPONENT runtime)
 install(PROGRAMS ${INGOT_CROSS_LAUNCHERS} DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/ingot COMPONENT runtime)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/ingot)

@@ -35,7 +35,8 @@ struct MeasureOptions {
   int32_t threads = 1;            // of the virtual machine's pool
   double warmup_seconds = 0.02;   // untimed calls, at least one
   double repeat_seconds = 0.005;  // a repeat goes on until its timed calls took so long, ...
-  int64_t max_calls = 1000;       // ... or were so many
+  int64_t max_calls = 1000;       // ... or were so many,
+  int64_t max_cold_calls = 10;    // or so many where caches are flushed before each, which takes longer than most calls
   int32_t repeats = 5;
   // Bytes of other memory that are read and written before each timed call, which so finds its inputs and weights out of
   // the caches: kEveryCache is twice the last level (at most 64 MiB), 0 leaves them hot. One thread does that, so that

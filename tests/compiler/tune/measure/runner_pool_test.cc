@@ -1,0 +1,238 @@
+// Runners on this machine: what becomes of candidates that go wrong in every way, and of runners that do: commands that
+// print text, end, hang, and cut or change what they pass on.
+#include "compiler/tune/measure/runner_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "tests/compiler/tune/measure/candidates.h"
+
+namespace ingot::tune {
+namespace {
+
+RunnerPoolOptions Options() {
+  RunnerPoolOptions options;
+  options.worker = INGOT_MEASURE_WORKER;
+  return options;
+}
+
+std::unique_ptr<RunnerPool> Pool(std::vector<std::string> commands, RunnerPoolOptions options = Options()) {
+  Result<std::unique_ptr<RunnerPool>> pool = RunnerPool::Create(std::move(commands), std::move(options));
+  REQUIRE_MESSAGE(pool.ok(), pool.status().message());
+  return *std::move(pool);
+}
+
+// Why a pool of this runner alone does not begin.
+std::string WhyNot(const std::string& command, double start_seconds = 30) {
+  RunnerPoolOptions options = Options();
+  options.start_seconds = start_seconds;
+  const Result<std::unique_ptr<RunnerPool>> pool = RunnerPool::Create({command}, options);
+  REQUIRE_FALSE(pool.ok());
+  return pool.status().message();
+}
+
+bool Contains(const std::string& text, std::string_view part) {
+  if (text.find(part) != std::string::npos) return true;
+  MESSAGE(text);
+  return false;
+}
+
+Measurement MeasureOne(RunnerPool& pool, Candidate candidate) {
+  pool.Submit(std::move(candidate));
+  Result<Measurement> measurement = pool.Next();
+  REQUIRE_MESSAGE(measurement.ok(), measurement.status().message());
+  return *std::move(measurement);
+}
+
+TEST_CASE("runner pool: a candidate is timed, and a wrong one is not") {
+  const auto pool = Pool({"{program}"});
+  const Measurement right = MeasureOne(*pool, QuickCandidate(3));
+  CHECK_MESSAGE(right.outcome == Outcome::kOk, right.error);
+  CHECK(right.id == 3);
+  CHECK(right.runner == 0);
+  CHECK(right.seconds.size() == 3);
+  CHECK(std::all_of(right.seconds.begin(), right.seconds.end(), [](double s) { return s > 0 && s < 1; }));
+  CHECK(right.rival_seconds.empty());
+  CHECK_FALSE(pool->machine(0).architecture.empty());
+  CHECK(pool->machine(0).processors > 0);
+  Candidate wrong = QuickCandidate(4);
+  wrong.program = CountingProgram(0, "add");
+  const Measurement differs = MeasureOne(*pool, wrong);
+  CHECK(differs.outcome == Outcome::kWrongResult);
+  CHECK(differs.seconds.empty());
+  CHECK(Contains(differs.error, "\"y\": "));
+  CHECK(Contains(differs.error, "elements differ"));
+  Candidate wrong_rival = QuickCandidate(5);
+  wrong_rival.rival = CountingProgram(0, "add");
+  CHECK(Contains(MeasureOne(*pool, wrong_rival).error, "the rival"));
+  CHECK_FALSE(pool->Next().ok());  // nothing is pending
+}
+
+TEST_CASE("runner pool: a program that takes longer does so in turns with its rival, hot and cold") {
+  const auto pool = Pool({"{program}"});
+  for (const int64_t flush_bytes : {int64_t{0}, int64_t{1} << 20}) {
+    Candidate candidate = QuickCandidate(1);
+    candidate.options.flush_bytes = flush_bytes;
+    candidate.options.repeats = 11;
+    candidate.rival = CountingProgram(20000);
+    const Measurement measured = MeasureOne(*pool, candidate);
+    REQUIRE_MESSAGE(measured.outcome == Outcome::kOk, measured.error);
+    REQUIRE(measured.seconds.size() == 11);
+    REQUIRE(measured.rival_seconds.size() == 11);
+    CHECK(*std::min_element(measured.seconds.begin(), measured.seconds.end()) * 3 <
+          *std::min_element(measured.rival_seconds.begin(), measured.rival_seconds.end()));
+  }
+}
+
+TEST_CASE("runner pool: candidates that crash, hang, eat memory or lie are outcomes, and the same runner goes on") {
+  const auto pool = Pool({"{program}"});
+  const std::map<TestFault, Outcome> expected{{TestFault::kCrash, Outcome::kCrashed},
+                                              {TestFault::kHang, Outcome::kHung},
+                                              {TestFault::kEatMemory, Outcome::kOutOfMemory},
+                                              {TestFault::kWrongResult, Outcome::kWrongResult}};
+  for (const auto& [fault, outcome] : expected) {
+    Candidate candidate = QuickCandidate(1);
+    candidate.options.fault = fault;
+    candidate.options.timeout_seconds = fault == TestFault::kHang ? 0.5 : 30;
+    candidate.options.max_memory_bytes = 256 << 20;
+    const Measurement measured = MeasureOne(*pool, candidate);
+    CHECK_MESSAGE(measured.outcome == outcome, OutcomeName(measured.outcome), ": ", measured.error);
+    CHECK(measured.signal == (fault == TestFault::kCrash ? SIGSEGV : 0));
+    CHECK_FALSE(measured.error.empty());
+    CHECK(MeasureOne(*pool, QuickCandidate(2)).outcome == Outcome::kOk);
+  }
+  Candidate endless = QuickCandidate(3);
+  endless.program = CountingProgram(-1);
+  endless.options.timeout_seconds = 0.3;
+  CHECK(MeasureOne(*pool, endless).outcome == Outcome::kHung);
+  CHECK(pool->num_runners() == 1);
+}
+
+TEST_CASE("runner pool: what the virtual machine refuses says why") {
+  const auto pool = Pool({"{program}"});
+  const auto refusal = [&](auto&& change) {
+    Candidate candidate = QuickCandidate(1);
+    change(candidate);
+    const Measurement measured = MeasureOne(*pool, candidate);
+    CHECK(measured.outcome == Outcome::kRefused);
+    return measured.error;
+  };
+  CHECK(Contains(refusal([](Candidate& c) { c.program.entry = "maim"; }), "maim"));
+  CHECK(Contains(refusal([](Candidate& c) { c.inputs.clear(); }), "expected 1 inputs"));
+  CHECK(Contains(refusal([](Candidate& c) { c.inputs[0].dims = {7}; }), "1024"));
+  CHECK(Contains(refusal([](Candidate& c) { c.inputs[0].spec = "many"; }), "input \"x\""));
+  CHECK(Contains(refusal([](Candidate& c) { c.program = {}; }), "no program"));
+  CHECK(Contains(refusal([](Candidate& c) { c.reference.entry = "nothing"; }), "the reference"));
+  CHECK_FALSE(refusal([](Candidate& c) { c.program.executable = SharedBytes::Own({std::byte{1}}); }).empty());
+}
+
+TEST_CASE("runner pool: more references than a worker keeps come again") {
+  const auto pool = Pool({"{program}"});
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 10; ++i) {
+      Candidate candidate = QuickCandidate(1);
+      candidate.options.repeats = 1;
+      candidate.reference = CountingProgram(i);
+      CHECK(MeasureOne(*pool, candidate).outcome == Outcome::kOk);
+    }
+  }
+}
+
+TEST_CASE("runner pool: text before the worker is passed over; too much, none and other things are errors") {
+  CHECK(MeasureOne(*Pool({"echo Welcome to board; exec {program}"}), QuickCandidate(1)).outcome == Outcome::kOk);
+  CHECK(Contains(WhyNot("yes; : {program}"), "too much text"));
+  CHECK(Contains(WhyNot("echo no route to board >&2; : {program}"), "no route to board"));
+  CHECK(Contains(WhyNot("echo only text; : {program}"), "only text"));
+  CHECK(Contains(WhyNot("sleep 100; : {program}", 0.3), "no answer in time"));
+  CHECK(Contains(WhyNot("program"), "has no {program}"));
+  // The greeting is right, the frames behind it are not.
+  CHECK(
+      Contains(WhyNot("printf '\\211INGOT MEASURE 1\\nand then a long text, but no frame'; : {program}"), "no frame"));
+  CHECK(Contains(WhyNot("{program} | dd bs=1 count=30 status=none", 1), "no answer in time"));
+}
+
+TEST_CASE("runner pool: where the worker's path is nothing, a shell gets the worker, and no file is left") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("ingot-shell-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  // Another machine: it has sh, and prints text first.
+  const std::string board = "export TMPDIR='" + folder.string() + "'; echo hello; test {program} = sh && exec sh";
+  {
+    const auto pool = Pool({board});
+    CHECK(MeasureOne(*pool, QuickCandidate(1)).outcome == Outcome::kOk);
+    CHECK(std::filesystem::is_empty(folder));
+  }
+  std::filesystem::remove(folder);
+}
+
+TEST_CASE("runner pool: a runner that dies, hangs or changes bytes is dropped, and its candidate goes to another") {
+  RunnerPoolOptions options = Options();
+  options.answer_seconds = 0.5;
+  // The hello comes through; measurements do not, or not whole.
+  const char* const broken[] = {
+      "{program} | dd bs=1 count=230 status=none",                    // cut within one of the first answers
+      "dd bs=1 count=400 status=none | {program}",                    // ends within a candidate
+      "{program} | (dd bs=1 count=150 status=none; cat >/dev/null)",  // says no more
+  };
+  for (const char* command : broken) {
+    const auto pool = Pool({command, "{program}"}, options);
+    constexpr int kCandidates = 12;
+    for (int i = 0; i < kCandidates; ++i) {
+      Candidate candidate = QuickCandidate(static_cast<uint64_t>(i));
+      candidate.options.timeout_seconds = 1;
+      pool->Submit(std::move(candidate));
+    }
+    std::map<uint64_t, int> times;
+    for (int i = 0; i < kCandidates; ++i) {
+      const Result<Measurement> measured = pool->Next();
+      REQUIRE_MESSAGE(measured.ok(), measured.status().message());
+      CHECK_MESSAGE(measured->outcome == Outcome::kOk, measured->error);
+      ++times[measured->id];
+    }
+    CHECK(times.size() == kCandidates);
+    CHECK(pool->num_runners() == 1);
+    CHECK_FALSE(pool->loss(0).empty());
+    CHECK_FALSE(pool->machine(0).architecture.empty());  // it had begun
+    CHECK(pool->loss(1).empty());
+  }
+}
+
+TEST_CASE("runner pool: all runners lost is an error that names each; a candidate that loses two is given up") {
+  const std::string mute = "dd bs=1 count=100 status=none | {program}";
+  {
+    const auto pool = Pool({mute});
+    pool->Submit(QuickCandidate(1));
+    pool->Submit(QuickCandidate(2));
+    const Result<Measurement> none = pool->Next();
+    REQUIRE_FALSE(none.ok());
+    CHECK(Contains(none.status().message(), "all runners are lost"));
+    CHECK(Contains(none.status().message(), mute));
+    CHECK(pool->num_pending() == 2);
+  }
+  const auto pool = Pool({mute, mute});
+  pool->Submit(QuickCandidate(1));
+  const Result<Measurement> given_up = pool->Next();
+  REQUIRE(given_up.ok());
+  CHECK(given_up->outcome == Outcome::kLostRunner);
+  CHECK_FALSE(given_up->error.empty());
+  CHECK(pool->num_runners() == 0);
+}
+
+TEST_CASE("runner pool: it ends in the middle of a candidate at once, and so does the candidate") {
+  const auto start = std::chrono::steady_clock::now();
+  {
+    const auto pool = Pool({"{program}"});
+    Candidate candidate = QuickCandidate(1);
+    candidate.options.fault = TestFault::kHang;
+    pool->Submit(std::move(candidate));
+  }
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
+}
+
+}  // namespace
+}  // namespace ingot::tune
