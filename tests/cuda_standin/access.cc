@@ -48,12 +48,19 @@ bool Warp::IsOrdered(uint32_t thread, uint32_t clock, uint32_t me) const {
 }
 
 // Notes an access; false where it races, and then with whom.
-bool Warp::Record(AccessRecord& record, Access access, int lane, bool is_shared, const char** with,
-                  uint32_t* other) const {
+inline bool Warp::Record(AccessRecord& record, Access access, int lane, const char** with, uint32_t* other) const {
   const uint32_t me = ThreadId(lane), now = clocks_[index_];
   const uint32_t first = block_.launch.first_clock;
   const auto live = [&](uint32_t clock) { return (clock & ~kAtomicBit) >= first; };
-  static_cast<void>(is_shared);
+  if (!live(record.write_clock) && !live(record.read_clock)) {  // nobody was here in this launch
+    record = AccessRecord{};
+    if (access == Access::kRead) {
+      record.reader = me, record.read_clock = now;
+    } else {
+      record.writer = me, record.write_clock = now | (access == Access::kAtomic ? kAtomicBit : 0);
+    }
+    return true;
+  }
   const bool both_atomic = access == Access::kAtomic && (record.write_clock & kAtomicBit) != 0;
   if (live(record.write_clock) && !both_atomic && !IsOrdered(record.writer, record.write_clock, me)) {
     *with = "written", *other = record.writer;
@@ -107,12 +114,12 @@ bool Warp::CheckShared(Access access, int lane, uint64_t offset, int size, uint8
   }
   if (access == Access::kWrite) std::memset(state, kWritten, static_cast<size_t>(size));
   if (block_.launch.check_races) {
-    const int granule = block_.launch.granule;
-    for (uint64_t cell = offset / static_cast<uint64_t>(granule);
-         cell * static_cast<uint64_t>(granule) < offset + static_cast<uint64_t>(size); ++cell) {
+    const int shift = block_.launch.granule_shift;
+    const uint64_t last = (offset + static_cast<uint64_t>(size) - 1) >> shift;
+    for (uint64_t cell = offset >> shift; cell <= last; ++cell) {
       const char* with = nullptr;
       uint32_t other = 0;
-      if (!Record(block_.shared_records[cell], access, lane, true, &with, &other)) {
+      if (!Record(block_.shared_records[cell], access, lane, &with, &other)) {
         return Fail(lane, Race(Verb(access != Access::kRead), with, other, offset, "shared")), false;
       }
     }
@@ -121,9 +128,7 @@ bool Warp::CheckShared(Access access, int lane, uint64_t offset, int size, uint8
   return true;
 }
 
-bool Warp::CheckGlobal(const Instruction& i, Access access, uint32_t mask, int lane, uint64_t address, int size,
-                       uint8_t** pointer) {
-  static_cast<void>(mask);
+bool Warp::CheckGlobal(const Instruction& i, Access access, int lane, uint64_t address, int size, uint8_t** pointer) {
   DeviceMemory& memory = *block_.launch.memory;
   MemoryBlock* block = i.hint_generation == memory.generation() ? i.hint : nullptr;
   if (block == nullptr || address - block->address >= static_cast<uint64_t>(block->size_bytes)) {
@@ -152,11 +157,13 @@ bool Warp::CheckGlobal(const Instruction& i, Access access, uint32_t mask, int l
   }
   uint8_t* written = block->written.data() + offset;
   if (access != Access::kWrite) {
-    for (int k = 0; k < size; ++k) {
-      if (written[k] == 0)
-        return Fail(lane, StrCat({"reads byte ", offset, " of a block of ", block->size_bytes,
-                                  " bytes, which was never written"})),
-               false;
+    constexpr uint8_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const bool all_written =
+        size == 4 ? std::memcmp(written, kOnes, 4) == 0 : std::memcmp(written, kOnes, static_cast<size_t>(size)) == 0;
+    if (!all_written) {
+      return Fail(lane, StrCat({"reads byte ", offset, " of a block of ", block->size_bytes,
+                                " bytes, which was never written"})),
+             false;
     }
   }
   if (access != Access::kRead) {
@@ -168,13 +175,15 @@ bool Warp::CheckGlobal(const Instruction& i, Access access, uint32_t mask, int l
     std::memset(written, 1, static_cast<size_t>(size));
   }
   if (block_.launch.check_races && !block->is_constant) {
-    const auto granule = static_cast<uint64_t>(block_.launch.granule);
-    if (block->records.empty())
-      block->records.assign(static_cast<size_t>(block->size_bytes) / granule + 1, AccessRecord{});
-    for (uint64_t cell = offset / granule; cell * granule < offset + static_cast<uint64_t>(size); ++cell) {
+    const int shift = block_.launch.granule_shift;
+    if (block->records.empty()) {
+      block->records.assign((static_cast<size_t>(block->size_bytes) >> shift) + 1, AccessRecord{});
+    }
+    const uint64_t last = (offset + static_cast<uint64_t>(size) - 1) >> shift;
+    for (uint64_t cell = offset >> shift; cell <= last; ++cell) {
       const char* with = nullptr;
       uint32_t other = 0;
-      if (!Record(block->records[cell], access, lane, false, &with, &other)) {
+      if (!Record(block->records[cell], access, lane, &with, &other)) {
         return Fail(lane, Race(Verb(access != Access::kRead), with, other, address, "global")), false;
       }
     }
@@ -275,7 +284,7 @@ bool Warp::Locate(const Instruction& i, Space space, Access access, uint32_t mas
       case Space::kGeneric:
       case Space::kGlobal:
       case Space::kConst:
-        fine = CheckGlobal(i, access, mask, lane, address, size, &pointers[lane]);
+        fine = CheckGlobal(i, access, lane, address, size, &pointers[lane]);
         break;
       case Space::kShared:
         fine = CheckShared(access, lane, address, size, &pointers[lane]);
@@ -318,8 +327,8 @@ void Warp::WaitForCopies(uint32_t mask, uint64_t groups_left) {
     std::memcpy(block_.shared.data() + copy.to, copy.data, static_cast<size_t>(copy.size_bytes));
     std::fill_n(block_.shared_state.begin() + copy.to, copy.size_bytes, kWritten);
     if (!block_.launch.check_races) continue;
-    const int64_t granule = block_.launch.granule;
-    for (int64_t cell = copy.to / granule; cell * granule < copy.to + copy.size_bytes; ++cell) {
+    const int shift = block_.launch.granule_shift;
+    for (int64_t cell = copy.to >> shift; cell <= (copy.to + copy.size_bytes - 1) >> shift; ++cell) {
       AccessRecord& record = block_.shared_records[static_cast<size_t>(cell)];
       record.writer = ThreadId(copy.lane);
       record.write_clock = clocks_[index_];

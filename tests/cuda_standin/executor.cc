@@ -331,7 +331,7 @@ Block::Block(Launch& l, const int64_t at[3], int64_t number) : launch(l), index{
   const auto extent = static_cast<size_t>(launch.shared_layout->extent + launch.config.shared_bytes);
   shared.assign(extent, 0xcd);
   shared_state.assign(extent, kNoObject);
-  shared_records.assign(launch.check_races ? extent / static_cast<size_t>(launch.granule) + 1 : 0, AccessRecord{});
+  shared_records.assign(launch.check_races ? (extent >> launch.granule_shift) + 1 : 0, AccessRecord{});
 }
 
 void Block::Run() {

@@ -120,10 +120,9 @@ class Warp {
   void Fill(Frame& frame);
   uint32_t ThreadId(int lane) const;
   bool IsOrdered(uint32_t thread, uint32_t clock, uint32_t me) const;
-  bool Record(AccessRecord& record, Access access, int lane, bool is_shared, const char** with, uint32_t* other) const;
+  bool Record(AccessRecord& record, Access access, int lane, const char** with, uint32_t* other) const;
   bool CheckShared(Access access, int lane, uint64_t offset, int size, uint8_t** pointer);
-  bool CheckGlobal(const Instruction& i, Access access, uint32_t mask, int lane, uint64_t address, int size,
-                   uint8_t** pointer);
+  bool CheckGlobal(const Instruction& i, Access access, int lane, uint64_t address, int size, uint8_t** pointer);
   bool CheckLocal(Access access, int lane, uint64_t offset, int size, uint8_t** pointer);
   bool CheckParam(Access access, int lane, uint64_t offset, int size, uint8_t** pointer);
   void CountAccess(Space space, uint32_t mask, int size, const uint64_t* addresses);
@@ -180,7 +179,7 @@ class Launch {
   uint64_t random = 0;
   bool check_races = true;
   bool count_accesses = false;
-  int granule = 4;                      // bytes per record: no access of the program is narrower
+  int granule_shift = 2;                // 1 << this: bytes per record; no access of the program is narrower
   uint32_t first_clock = 1, clock = 1;  // clock: above all that were used
   int64_t instruction_limit = int64_t{1} << 40;
   int sm = 80;

@@ -75,12 +75,15 @@ double Widen(FloatFormat format, uint32_t bits) {
   const bool minus = (bits >> (m + format.exponent_bits) & 1) != 0;
   const int bias = static_cast<int>(exponent_mask >> 1);
   double value;
-  if (exponent == static_cast<int>(exponent_mask)) {
+  if (exponent != 0 && exponent != static_cast<int>(exponent_mask)) {
+    const auto biased = static_cast<uint64_t>(exponent - bias + 1023);
+    return std::bit_cast<double>(static_cast<uint64_t>(minus) << 63 | biased << 52 |
+                                 static_cast<uint64_t>(mantissa) << (52 - m));
+  }
+  if (exponent != 0) {
     value = mantissa != 0 ? std::nan("") : HUGE_VAL;
-  } else if (exponent == 0) {
-    value = std::ldexp(static_cast<double>(mantissa), 1 - bias - m);
   } else {
-    value = std::ldexp(static_cast<double>(mantissa | 1u << m), exponent - bias - m);
+    value = std::ldexp(static_cast<double>(mantissa), 1 - bias - m);
   }
   return minus ? -value : value;
 }

@@ -7,23 +7,18 @@
 #include <functional>
 #include <limits>
 #include <random>
-#include <set>
 
 #include "runtime/small_float.h"
 #include "tests/cuda_standin/float_formats.h"
 #include "tests/cuda_standin/instruction_table.h"
 #include "tests/cuda_standin/machine.h"
+#include "tests/cuda_standin/ptx_bodies.h"
 
 namespace ingot::ptx {
 namespace {
 
 // Bits of the operands, widened; the result's bits.
 using Expected = std::function<uint64_t(uint64_t a, uint64_t b, uint64_t c)>;
-
-std::set<const Row*>& CoveredRows() {
-  static std::set<const Row*> rows;
-  return rows;
-}
 
 uint64_t MaskOf(Type type) { return type == Type::kPred ? 1 : ~uint64_t{0} >> (64 - 8 * TypeBytes(type)); }
 

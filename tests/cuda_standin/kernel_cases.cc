@@ -60,8 +60,7 @@ Status RunSoftmax(Machine& machine, ModuleId module, int columns) {
   std::vector<float> x(static_cast<size_t>(rows * columns)), expected(x.size());
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 4 + 100;
   // The largest one is the last: with another maximum the exponential overflows.
-  for (int row = 1; row <= rows; ++row)
-    x[static_cast<size_t>(row * columns - 1)] = 102 + static_cast<float>(columns);
+  for (int row = 1; row <= rows; ++row) x[static_cast<size_t>(row * columns - 1)] = 102 + static_cast<float>(columns);
   for (int row = 0; row < rows; ++row) {
     double sum = 0;
     const auto at = [&](int i) { return static_cast<size_t>(row * columns + i); };

@@ -1,6 +1,7 @@
 #include "tests/cuda_standin/machine.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <map>
 
@@ -333,7 +334,7 @@ Result<LaunchCounts> Machine::Launch(ModuleId module, std::string_view kernel, c
     launch.random = options_.seed * 0x9e3779b97f4a7c15u | 1;
     launch.check_races = options_.check_races && k == 0;
     launch.count_accesses = options_.count_accesses && k == 0;
-    launch.granule = loaded->granule;
+    launch.granule_shift = std::countr_zero(static_cast<unsigned>(loaded->granule));
     launch.clock = clock_;
     launch.instruction_limit = options_.instruction_limit;
     launch.sm = options_.sm;

@@ -1,5 +1,6 @@
-// Kernels with one mistake each: a barrier or a wait left out, a bound shifted by one, lanes or fragments permuted. Each
-// mutant has to fail or to compute something wrong; those that mean the same as the kernel are listed with the reason.
+// Kernels with one mistake each: a barrier or a wait left out, a bound shifted by one, lanes or fragments permuted.
+// Each mutant has to fail or to compute something wrong; those that mean the same as the kernel are listed with the
+// reason.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -16,6 +16,10 @@
 namespace ingot::ptx {
 namespace {
 
+uint32_t FloatBits(double value) {
+  return value != value ? 0x7fffffffu : std::bit_cast<uint32_t>(static_cast<float>(value));
+}
+
 bool WholeWarp(Warp& w, uint32_t mask) {
   if (mask == kAllLanes) return true;
   w.Fail(std::countr_zero(~mask), "an instruction of the whole warp that this lane does not reach");
@@ -180,7 +184,7 @@ void MatrixMultiply(Warp& w, const Instruction& i, uint32_t mask) {
       switch (form.sum) {
         case Sum::kFloat: {
           const double c = w.Lanes<float>(i.r[c_first + k])[lane];
-          w.Lanes<uint32_t>(i.r[k])[lane] = RoundTo(kFloatFormat, FusedToOdd(sum, 1, c), Rounding::kNearest);
+          w.Lanes<uint32_t>(i.r[k])[lane] = FloatBits(FusedToOdd(sum, 1, c));
           break;
         }
         case Sum::kHalf: {
@@ -308,7 +312,7 @@ void WarpMultiply(Warp& w, const Instruction& i, uint32_t mask) {
     double sum = 0;
     for (int j = 0; j < 16; ++j) sum += a[index / 16 * 16 + j] * b[16 * j + index % 16];
     const double c = w.Lanes<float>(i.r[8 + 2 * kInputs + k])[lane];
-    w.Lanes<uint32_t>(i.r[k])[lane] = RoundTo(kFloatFormat, FusedToOdd(sum, 1, c), Rounding::kNearest);
+    w.Lanes<uint32_t>(i.r[k])[lane] = FloatBits(FusedToOdd(sum, 1, c));
   }
   for (int k = 0; k < 8; ++k) w.SetComputed(i.r[k], mask, kAllLanes);
 }

@@ -571,18 +571,9 @@ class Parser {
 
 }  // namespace
 
-int TypeBytes(Type type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type == type) return row.bytes;
-  }
-  return 0;
-}
-const char* TypeName(Type type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type == type) return row.name;
-  }
-  return "none";
-}
+// The rows stand in the order of the enum, without kNone.
+int TypeBytes(Type type) { return type == Type::kNone ? 0 : kTypes[static_cast<size_t>(type) - 1].bytes; }
+const char* TypeName(Type type) { return type == Type::kNone ? "none" : kTypes[static_cast<size_t>(type) - 1].name; }
 Type ParseType(std::string_view text) {
   if (text.starts_with('.')) text.remove_prefix(1);
   for (const TypeRow& row : kTypes) {
