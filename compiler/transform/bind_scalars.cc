@@ -3,9 +3,12 @@
 //           the 0.5 of an activation).
 //   After:  constants of one number are immediates of the functions that read them, which are specialised for each
 //           value: x ** 3 is two products, x / 2 needs no load. Functions of equal value are shared. An exponent that
-//           would make products of a power stays an operand under strict permissions.
+//           would make products of a power stays an operand under strict permissions. So does an operand that has
+//           many values: the scales of a quantised network, one for each layer, would make a kernel of each.
 //   After legalising, since operators have no bodies before; before classes and fusion, which then see fewer operands.
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -90,9 +93,34 @@ bool MakesProducts(const ir::PrimFunc& function, const Buffer& buffer, const Pri
   return CountProductPowers(replacer.MutateStmt(function->body)) > CountProductPowers(function->body);
 }
 
+// The different numbers that calls in a module give for each parameter of each tensor function.
+class NumbersGiven : public ir::ExprVisitor {
+ public:
+  void VisitExpr(const Expr& expr) override {
+    const std::optional<CallTir> tir = AsCallTir(expr);
+    for (size_t i = 0; tir.has_value() && i < tir->args.size(); ++i) {
+      const std::optional<PrimExpr> number = NumberOf(tir->args[i]);
+      if (!number.has_value()) continue;
+      std::vector<PrimExpr>& known = numbers_[{tir->callee->name, i}];
+      const auto is_same = [&](const PrimExpr& other) { return ir::StructuralEqual(other, *number); };
+      if (std::ssize(known) <= kMany && std::ranges::none_of(known, is_same)) known.push_back(*number);
+    }
+    ir::ExprVisitor::VisitExpr(expr);
+  }
+  bool AreMany(const std::string& function, size_t param) const {
+    const auto found = numbers_.find({function, param});
+    return found != numbers_.end() && std::ssize(found->second) > kMany;
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kMany = 4;
+  std::map<std::pair<std::string, size_t>, std::vector<PrimExpr>> numbers_;
+};
+
 class ScalarBinder : public ir::ExprMutator {
  public:
-  ScalarBinder(ir::IRModule& module, PassContext& context) : module_(module), context_(context), shared_(module) {}
+  ScalarBinder(ir::IRModule& module, PassContext& context, const NumbersGiven& given)
+      : module_(module), context_(context), given_(given), shared_(module) {}
 
  protected:
   using ExprMutator::Mutate;
@@ -101,6 +129,7 @@ class ScalarBinder : public ir::ExprMutator {
     if (!tir.has_value() || tir->tir_vars.get() != nullptr) return ExprMutator::Mutate(call);
     const ir::PrimFunc function = module_.FindPrimFunc(tir->callee->name);
     if (function == nullptr || function->params.size() < tir->args.size()) return call;
+    const std::string& function_name = tir->callee->name;
     LoadReplacer binder;
     std::vector<Expr> args;
     ir::PrimFuncNode bound = *function;
@@ -111,7 +140,9 @@ class ScalarBinder : public ir::ExprMutator {
       const std::optional<PrimExpr> number = i < tir->args.size() ? NumberOf(tir->args[i]) : std::nullopt;
       const bool fits = number.has_value() && param.buffer != nullptr && param.buffer->dtype == (*number)->dtype;
       const bool makes_products = fits && MakesProducts(function, param.buffer, *number);
-      const bool binds = fits && (!makes_products || IsPermitted(RewriteId::kBoundPower, context_.options.rewrites));
+      const bool is_worth_it = makes_products ? IsPermitted(RewriteId::kBoundPower, context_.options.rewrites)
+                                              : fits && !given_.AreMany(function_name, i);
+      const bool binds = fits && is_worth_it;
       binds_power |= binds && makes_products;
       if (binds) {
         binder.numbers.emplace(param.buffer, *number);
@@ -133,14 +164,19 @@ class ScalarBinder : public ir::ExprMutator {
  private:
   ir::IRModule& module_;
   PassContext& context_;
+  const NumbersGiven& given_;
   SharedFunctions shared_;
 };
 
 }  // namespace
 
 Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context) {
-  ScalarBinder binder(module, context);
   const std::vector<ir::IRModule::Entry> entries = module.functions();
+  NumbersGiven given;
+  for (const ir::IRModule::Entry& entry : entries) {
+    if (const auto* function = As<ir::FunctionNode>(entry.function)) given.VisitExpr(function->body);
+  }
+  ScalarBinder binder(module, context, given);
   for (const ir::IRModule::Entry& entry : entries) {
     const ir::Function function = AsRef<ir::FunctionNode>(entry.function);
     if (function == nullptr || function->attrs.Find(kPrepareAttr) != nullptr) continue;
