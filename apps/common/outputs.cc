@@ -12,15 +12,34 @@
 #include "formats/tensor_compare.h"
 #include "formats/tensor_files.h"
 #include "formats/tensor_print.h"
+#include "runtime/host_elements.h"
 #include "runtime/suggest.h"
 
 namespace ingot::apps {
 
 using Output = Session::Output;
 
+namespace {
+
+// Strings as NumPy has them, one below the other from the second axis on: "strings[2]\n['a' 'b']".
+std::string StringsToText(const Output& output) {
+  constexpr size_t kMost = 1000;
+  const int64_t columns = output.tensor.rank() == 0 ? 1 : output.tensor.dim(output.tensor.rank() - 1);
+  std::string text = "strings" + host::DimsToString(output.tensor.dims()) + "\n[";
+  for (size_t i = 0; i < std::min(output.strings.size(), kMost); ++i) {
+    const bool is_row = i > 0 && columns > 0 && static_cast<int64_t>(i) % columns == 0;
+    text += (i == 0 ? "" : is_row ? "\n " : " ") + ("'" + output.strings[i] + "'");
+  }
+  return text + (output.strings.size() > kMost ? " ...]" : "]");
+}
+
+}  // namespace
+
 Status PrintOutput(const Output& output) {
   std::string text = output.name + ": " + output.text;
-  if (output.tensor) {
+  if (!output.strings.empty()) {
+    text = output.name + ": " + StringsToText(output);
+  } else if (output.tensor) {
     INGOT_ASSIGN_OR_RETURN(const std::string elements, formats::TensorToText(output.tensor));
     text = output.name + ": " + output.tensor.TypeToString() + "\n" + elements;
   }

@@ -112,6 +112,29 @@ CancelOnInterrupt::~CancelOnInterrupt() {
   interrupted_context = nullptr;
 }
 
+namespace {
+
+// Reads what the compiler writes of a model's strings: a JSON array in which strings have no escapes but \\u00XX.
+std::vector<std::string> ParseStrings(std::string_view text) {
+  std::vector<std::string> strings;
+  bool is_inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      is_inside = !is_inside;
+      if (is_inside) strings.emplace_back();
+    } else if (is_inside && text[i] == '\\' && text.size() - i > 5) {
+      const std::string digits(text.substr(i + 2, 4));
+      strings.back() += static_cast<char>(std::strtoul(digits.c_str(), nullptr, 16));
+      i += 5;
+    } else if (is_inside) {
+      strings.back() += text[i];
+    }
+  }
+  return strings;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session(options));
   ingot_instance_options instance_options = INGOT_INSTANCE_OPTIONS_INIT;
@@ -157,6 +180,12 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   }
   INGOT_RETURN_IF_ERROR(
       FromC(ingot_executable_open(session->instance_, options.path.c_str(), &open, &session->executable_)));
+  for (size_t i = 0; i < ingot_executable_metadata_count(session->executable_); ++i) {
+    const std::string_view key = ingot_executable_metadata_key(session->executable_, i);
+    const char* value = ingot_executable_metadata_value(session->executable_, i);
+    if (key == "strings") session->strings_ = ParseStrings(value);
+    if (key == "string_tensors") session->string_tensors_ = ParseStrings(value);
+  }
   if (!options.entry.empty()) INGOT_RETURN_IF_ERROR(session->SelectFunction(options.entry));
   ingot_context_options context = INGOT_CONTEXT_OPTIONS_INIT;
   INGOT_ASSIGN_OR_RETURN(const DeviceId device, DeviceId::Parse(options.device));
@@ -167,6 +196,11 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   INGOT_RETURN_IF_ERROR(FromC(ingot_context_create(session->executable_, &context, &session->context_)));
   if (options.check_finite) INGOT_RETURN_IF_ERROR(FromC(ingot_context_set_check_finite(session->context_, 1)));
   return session;
+}
+
+const std::vector<std::string>& Session::StringsOf(const std::string& name) const {
+  static const std::vector<std::string> kNone;
+  return std::ranges::find(string_tensors_, name) == string_tensors_.end() ? kNone : strings_;
 }
 
 Status Session::SelectFunction(const std::string& name) {
@@ -454,6 +488,15 @@ Result<std::vector<Session::Output>> Session::Invoke() {
     ingot_value_clear(&results[i]);
   }
   if (!status.ok()) return status;
+  for (Output& output : outputs) {
+    const std::vector<std::string>& known = StringsOf(output.name);
+    if (known.empty() || !output.tensor || output.tensor.dtype() != DataType::Int(64)) continue;
+    INGOT_ASSIGN_OR_RETURN(const Tensor places, output.tensor.Compact());
+    for (const int64_t place : places.Elements<int64_t>()) {
+      const bool is_known = place >= 0 && place < std::ssize(known);
+      output.strings.push_back(is_known ? known[static_cast<size_t>(place)] : "<string " + std::to_string(place) + ">");
+    }
+  }
   return outputs;
 }
 

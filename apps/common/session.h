@@ -58,6 +58,9 @@ class Session {
   // The lines of a file of labels, or, with an empty path, the labels in the executable's metadata; empty when it has
   // none.
   Result<std::vector<std::string>> Labels(const std::string& path) const;
+  // Returns the strings that the elements of an input or output stand for, which are places among them; empty if it has
+  // no strings.
+  const std::vector<std::string>& StringsOf(const std::string& name) const;
   // Reads the context's states, all of them by name, from a tensor file, and writes them to one.
   Status LoadStates(const std::string& path);
   Status SaveStates(const std::string& path, formats::FileCalls& calls) const;
@@ -73,9 +76,10 @@ class Session {
 
   struct Output {
     std::string name;
-    Tensor tensor;         // or
-    std::string text;      // a result that is no tensor, printed
-    std::string sequence;  // for an element "y.0" or "y.0.1": the output "y"
+    Tensor tensor;                          // or
+    std::string text;                       // a result that is no tensor, printed
+    std::string sequence;                   // for an element "y.0" or "y.0.1": the output "y"
+    std::vector<std::string> strings = {};  // what the elements of `tensor` stand for, in row-major order, if anything
   };
   // One call. Tensors that the function writes among its inputs come first, then its results.
   Result<std::vector<Output>> Invoke();
@@ -105,7 +109,8 @@ class Session {
   std::string Signature() const;
 
   SessionOptions options_;
-  std::vector<formats::NamedTensor> weights_;  // borrowed by the executable
+  std::vector<std::string> strings_, string_tensors_;  // the model's strings, and the inputs and outputs that have some
+  std::vector<formats::NamedTensor> weights_;          // borrowed by the executable
   ingot_instance* instance_ = nullptr;
   ingot_executable* executable_ = nullptr;
   ingot_context* context_ = nullptr;

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "compiler/driver/read_model.h"
 #include "compiler/driver/stand_in_weights.h"
+#include "compiler/importer/onnx.h"
 #include "compiler/kernels/kernel_set.h"
 #include "compiler/lower/bytecode.h"
 #include "compiler/memory/passes.h"
@@ -93,12 +95,39 @@ std::string SourceHash(const ir::IRModule& module) {
   return digits;
 }
 
-// Adds what the executable says of its making.
-void AddMetadata(vm::Program& program, std::string source_hash, const CompileOptions& options) {
+// A JSON array of the strings in a function's attribute; nothing if it has none.
+std::optional<std::string> JsonOf(const ir::Attrs& attrs, const char* name) {
+  const ir::AttrValue* value = attrs.Find(name);
+  const auto* list = value == nullptr ? nullptr : value->get<ir::AttrList>();
+  if (list == nullptr) return std::nullopt;
+  std::string text = "[";
+  for (const ir::AttrValue& element : *list) {
+    const auto* string = element.get<std::string>();
+    if (string == nullptr) return std::nullopt;
+    text += text.size() > 1 ? ", \"" : "\"";
+    for (const char c : *string) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned char>(c));
+      const bool is_special = c == '"' || c == '\\' || (c >= 0 && c < 0x20);
+      text += is_special ? std::string(escaped) : std::string(1, c);
+    }
+    text += '"';
+  }
+  return text + "]";
+}
+
+// Adds what the executable says of its making, and which strings its numbers stand for.
+void AddMetadata(vm::Program& program, const ir::IRModule& loaded, std::string source_hash,
+                 const CompileOptions& options) {
   program.metadata["producer"] = std::string("ingot ") + kVersion;
   program.metadata["source_hash"] = std::move(source_hash);
   program.metadata["opt_level"] = std::to_string(options.opt_level);
   program.metadata["target"] = options.target_text;
+  if (const ir::Function main = loaded.FindFunction("main"); main != nullptr) {
+    for (const char* name : {importer::kStringsAttr, importer::kStringTensorsAttr}) {
+      if (std::optional<std::string> json = JsonOf(main->attrs, name)) program.metadata[name] = *std::move(json);
+    }
+  }
   const transform::RewritePermissions& math = options.pass_options.rewrites;
   if (math.strict_math) program.metadata["math"] = "strict";
   for (const std::string& group : math.fast_math) {
@@ -170,7 +199,7 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(kernels.kernels)));
   stand_ins.Restore(program);
   program.images = std::move(kernels.images);
-  AddMetadata(program, std::move(source_hash), options);
+  AddMetadata(program, loaded, std::move(source_hash), options);
   bytecode_timer.Stop();
   return program;
 }

@@ -118,7 +118,8 @@ Status GraphImporter::ImportResolved(const OnnxNode& node, const std::string& la
     const OnnxOpRow* row = FindFunction(node) == nullptr ? FindOnnxOp(node.op_type, node.domain) : nullptr;
     return row != nullptr ? ImportOperator(*row, importer, inputs, scope) : ImportOther(importer, inputs, scope);
   }
-  if (!inputs.has_unknown) {
+  const bool has_strings = TakesStrings(importer);  // which are no numbers to compute with
+  if (!inputs.has_unknown && (!has_strings || node.op_type == "Shape" || node.op_type == "Size")) {
     std::optional<std::vector<ShapeValue>> known = EvaluateShapeValues(importer, symbols_.analyzer());
     if (known.has_value()) return outputs_.DefineKnown(node, *std::move(known), inputs.has_stand_in, scope);
   }
@@ -451,7 +452,10 @@ Status GraphImporter::Fail(const NodeImporter& importer, const Inputs& inputs, c
 Result<ir::IRModule> GraphImporter::Module() {
   std::vector<Expr> results;
   std::vector<ir::Type> types;
-  ir::AttrList inputs(inputs_.names().begin(), inputs_.names().end()), outputs;
+  ir::AttrList inputs(inputs_.names().begin(), inputs_.names().end()), outputs, string_tensors;
+  for (const std::string& name : inputs_.names()) {
+    if (graph_.Find(name)->packed == kStringElement) string_tensors.emplace_back(name);
+  }
   for (const OnnxValueInfo& info : model_.graph.outputs) {
     const ImportedValue* value = graph_.Find(info.name);
     if (value == nullptr) {
@@ -459,10 +463,16 @@ Result<ir::IRModule> GraphImporter::Module() {
     }
     const Expr& expr = value->expr;
     const auto* type = ir::As<ir::TensorTypeNode>(expr->type);
-    if (info.dtype.has_value() && type != nullptr && type->dtype.has_value() && *type->dtype != *info.dtype) {
-      return Status(StatusCode::kBadInput, "the output \"" + info.name + "\" is declared as " + info.dtype->ToString() +
-                                               ", but its node gives " + TypeText(expr->type));
+    const bool is_string = value->packed == kStringElement;
+    const bool is_declared = info.dtype.has_value() && type != nullptr && type->dtype.has_value();
+    const bool is_text = info.dtype == kStringElement;
+    if (is_declared && (is_text != is_string || (!is_text && *type->dtype != *info.dtype))) {
+      const auto name = [](bool strings, const std::string& other) { return strings ? std::string("strings") : other; };
+      return Status(StatusCode::kBadInput, "the output \"" + info.name + "\" is declared as " +
+                                               name(is_text, info.dtype->ToString()) + ", but its node gives " +
+                                               name(is_string, TypeText(expr->type)));
     }
+    if (is_string) string_tensors.emplace_back(info.name);
     results.push_back(expr);
     types.push_back(expr->type);
     outputs.push_back(info.name);
@@ -482,6 +492,10 @@ Result<ir::IRModule> GraphImporter::Module() {
   ir::Attrs attrs = {{"num_input", static_cast<int64_t>(inputs_.params().size())},
                      {"input_names", std::move(inputs)},
                      {"output_names", std::move(outputs)}};
+  if (!string_tensors.empty()) {
+    attrs = attrs.With(kStringTensorsAttr, std::move(string_tensors))
+                .With(kStringsAttr, ir::AttrList(model_.strings.begin(), model_.strings.end()));
+  }
   ir::IRModule module;
   module.Add("main", ir::Make<ir::FunctionNode>(inputs_.params(), body, result_type, /*pure=*/true, /*priv=*/false,
                                                 symbols_.WithBounds(std::move(attrs))));

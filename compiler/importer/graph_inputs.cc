@@ -21,8 +21,9 @@ using ir::PrimExpr;
 
 namespace {
 
-// Whether bytes are the numbers of a packed integer dtype, as tensor files have them.
+// Whether elements are the numbers of a packed integer dtype, as tensor files have them, or places of strings.
 bool HoldsNumbersOf(DataType packed, const ir::ConstantData& data) {
+  if (packed == kStringElement) return data.dtype() == HeldDataType(packed);
   if (!op::IsPackedElement(packed) || !packed.is_integral() || data.dtype() != op::ByteDataType(packed)) return false;
   return std::ranges::all_of(data.bytes(), [&](std::byte byte) {
     const auto bits = static_cast<uint8_t>(byte);
@@ -45,7 +46,8 @@ Status GraphInputs::BindConstants(const OnnxGraph& graph, Scope& scope) const {
     }
     const std::vector<OnnxDim> dims = input->dims.value_or(std::vector<OnnxDim>());
     const bool is_held = input->dtype && HoldsNumbersOf(*input->dtype, *data);
-    bool fits = (input->dtype == data->dtype() || is_held) && (!input->dims.has_value() || dims.size() == data->dims().size());
+    bool fits =
+        (input->dtype == data->dtype() || is_held) && (!input->dims.has_value() || dims.size() == data->dims().size());
     for (size_t i = 0; fits && i < dims.size(); ++i) fits = dims[i].value.value_or(data->dims()[i]) == data->dims()[i];
     if (!fits) {
       return Status(StatusCode::kInvalidArgument, "--params: \"" + name + "\" does not fit its input: got " +
@@ -155,7 +157,9 @@ Result<ir::Type> GraphInputs::TypeOf(const OnnxValueInfo& info, const InputShape
       dims.push_back(symbols_.Fresh(Identifier(info.name) + "_dim_" + std::to_string(i)));
     }
   }
-  return ir::Type(ir::Make<ir::TensorTypeNode>(std::move(dims), *info.dtype));
+  // Elements of less than a byte are packed in parameters, as they are in the file.
+  const DataType dtype = info.dtype == kStringElement ? HeldDataType(*info.dtype) : *info.dtype;
+  return ir::Type(ir::Make<ir::TensorTypeNode>(std::move(dims), dtype));
 }
 
 }  // namespace ingot::importer

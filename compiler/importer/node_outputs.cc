@@ -103,7 +103,10 @@ Status NodeOutputs::MaterialiseResults(const OnnxGraph& graph, Scope& scope) {
 Status NodeOutputs::PackResults(const OnnxGraph& graph, Scope& scope) {
   for (const OnnxValueInfo& info : graph.outputs) {
     ImportedValue* value = scope.Find(info.name);
-    if (value == nullptr || value->stand_in || value->expr == nullptr || !value->packed) continue;
+    if (value == nullptr || value->stand_in || value->expr == nullptr || !value->packed ||
+        value->packed == kStringElement) {
+      continue;
+    }
     const ir::Span span = builder_.SpanOf(info.name);
     INGOT_ASSIGN_OR_RETURN(const Expr packed, PackElements(builder_, value->expr, *value->packed, span));
     const ir::Var bound = ir::Make<ir::VarNode>(Identifier(info.name), packed->type);

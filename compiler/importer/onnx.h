@@ -24,6 +24,11 @@
 
 namespace ingot::importer {
 
+// Function attributes of a model with strings among its inputs or results: all strings, by whose places they are given,
+// and the names of those inputs and results.
+inline constexpr const char* kStringsAttr = "strings";
+inline constexpr const char* kStringTensorsAttr = "string_tensors";
+
 // The versions of ONNX's own operator set that are supported.
 inline constexpr int64_t kMinOpset = 7;
 inline constexpr int64_t kMaxOpset = 28;

@@ -10,6 +10,8 @@
 #include <cctype>
 #include <exception>
 #include <limits>
+#include <span>
+#include <string_view>
 
 #include "compiler/importer/onnx_tensor.h"
 #include "compiler/importer/wire_split.h"
@@ -39,8 +41,8 @@ std::string DomainOf(const std::string& domain) { return domain == "ai.onnx" ? "
 // Reads messages into values. Subgraphs nest like messages, so recursion is bounded by kMaxMessageNesting.
 class Reader {
  public:
-  Reader(std::shared_ptr<const void> owner, std::string directory)
-      : owner_(std::move(owner)), tensors_(std::move(directory)) {}
+  Reader(std::shared_ptr<const void> owner, std::string directory, std::shared_ptr<StringTable> strings)
+      : owner_(std::move(owner)), strings_(strings), tensors_(std::move(directory), std::move(strings)) {}
 
   TensorSource& tensors() { return tensors_; }
   Status ReadGraph(const onnx::GraphProto& proto, OnnxGraph& graph);
@@ -51,8 +53,27 @@ class Reader {
   Result<OnnxNode> ReadNode(const onnx::NodeProto& proto);
 
   std::shared_ptr<const void> owner_;
+  std::shared_ptr<StringTable> strings_;
   TensorSource tensors_;
 };
+
+// Attributes whose strings are elements of tensors or are compared with those; all others are words of ONNX's own.
+constexpr std::string_view kDataStrings[] = {"cats_strings",   "classes_strings", "classlabels_strings",
+                                             "default_string", "keys_strings",    "pool_strings",
+                                             "value_string",   "value_strings",   "values_strings"};
+bool HoldsData(const std::string& attribute) {
+  return std::ranges::find(kDataStrings, attribute) != std::end(kDataStrings);
+}
+
+// The encoders of labels give this string where no other is said.
+bool LacksDefaultString(const OnnxNode& node) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::find(node.attributes, name, &OnnxAttribute::name) != node.attributes.end();
+  };
+  const bool is_encoder = node.op_type == "LabelEncoder" || node.op_type == "CategoryMapper";
+  return is_encoder && (has("values_strings") || has("classes_strings") || has("cats_strings")) &&
+         !has("default_string");
+}
 
 Result<OnnxAttribute> Reader::ReadAttribute(const onnx::AttributeProto& proto) {
   OnnxAttribute attribute;
@@ -66,18 +87,25 @@ Result<OnnxAttribute> Reader::ReadAttribute(const onnx::AttributeProto& proto) {
     case onnx::AttributeProto::FLOAT:
       attribute.value = proto.f();
       break;
-    case onnx::AttributeProto::STRING:
+    case onnx::AttributeProto::STRING: {
       attribute.value = proto.s();
+      if (!HoldsData(proto.name())) break;
+      INGOT_ASSIGN_OR_RETURN(attribute.value, strings_->Constant(std::span(&proto.s(), 1), {}, proto.name()));
       break;
+    }
     case onnx::AttributeProto::INTS:
       attribute.value = std::vector<int64_t>(proto.ints().begin(), proto.ints().end());
       break;
     case onnx::AttributeProto::FLOATS:
       attribute.value = std::vector<float>(proto.floats().begin(), proto.floats().end());
       break;
-    case onnx::AttributeProto::STRINGS:
+    case onnx::AttributeProto::STRINGS: {
       attribute.value = std::vector<std::string>(proto.strings().begin(), proto.strings().end());
+      if (!HoldsData(proto.name())) break;
+      INGOT_ASSIGN_OR_RETURN(attribute.value,
+                             strings_->Constant(proto.strings(), {proto.strings_size()}, proto.name()));
       break;
+    }
     case onnx::AttributeProto::TENSOR: {
       INGOT_ASSIGN_OR_RETURN(attribute.value,
                              tensors_.Read(proto.t(), owner_, "in attribute \"" + proto.name() + "\"", nullptr));
@@ -118,6 +146,11 @@ Result<OnnxNode> Reader::ReadNode(const onnx::NodeProto& proto) {
     if (!attribute.ok()) return std::move(attribute).status().WithContext("node \"" + node.name + "\"");
     node.attributes.push_back(*std::move(attribute));
   }
+  if (LacksDefaultString(node)) {
+    constexpr std::string_view kUnused[] = {"_Unused"};
+    INGOT_ASSIGN_OR_RETURN(ConstantDataPtr unused, strings_->Constant(std::span(kUnused), {}, node.op_type));
+    node.attributes.push_back({"default_string", std::move(unused), {}});
+  }
   return node;
 }
 
@@ -136,6 +169,7 @@ OnnxValueInfo ReadValueInfo(const onnx::ValueInfoProto& proto) {
   info.is_tensor = !info.is_optional && !info.is_sequence;
   const auto& type = whole->tensor_type();
   info.dtype = FindOnnxDataType(type.elem_type());
+  if (!info.is_tensor && info.dtype == kStringElement) info.dtype.reset();  // sequences of strings are not supported
   if (!type.has_shape()) return info;
   info.dims.emplace();
   for (const auto& dim : type.shape().dim()) {
@@ -232,7 +266,7 @@ Result<OnnxFunction> Reader::ReadFunction(const onnx::FunctionProto& proto) {
     if (!ParseMessage(*attribute_proto, std::as_bytes(std::span(field.length_delimited())))) {
       return Status(StatusCode::kBadInput, "function \"" + function.name + "\": a malformed attribute");
     }
-    Reader nested(attribute_proto, "");
+    Reader nested(attribute_proto, "", strings_);
     INGOT_ASSIGN_OR_RETURN(OnnxAttribute attribute, nested.ReadAttribute(*attribute_proto));
     function.defaults.push_back(std::move(attribute));
   }
@@ -281,7 +315,8 @@ Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& director
   OnnxModel model;
   model.producer = proto->producer_name();
   model.opsets = ReadOpsets(proto->opset_import());
-  Reader reader(proto, directory);
+  const auto strings = std::make_shared<StringTable>();
+  Reader reader(proto, directory, strings);
   if (split.has_value()) INGOT_RETURN_IF_ERROR(ReadSplitTensors(file, *split, reader.tensors(), model.graph));
   INGOT_RETURN_IF_ERROR(reader.ReadGraph(proto->graph(), model.graph));
   FreeZeros(model.graph, model.graph.inputs);
@@ -290,6 +325,7 @@ Result<OnnxModel> ReadModel(const SharedBytes& file, const std::string& director
     INGOT_ASSIGN_OR_RETURN(OnnxFunction function, reader.ReadFunction(function_proto));
     model.functions.push_back(std::move(function));
   }
+  model.strings = strings->TakeStrings();
   return model;
 }
 

@@ -21,6 +21,10 @@ namespace ingot::importer {
 
 using ConstantDataPtr = std::shared_ptr<const ir::ConstantData>;
 
+// The dtype of strings. Each of them is a number, its place among OnnxModel::strings, in the model's tensors and in
+// those attributes that list data (labels, keys, categories); such constants have this dtype and 8 bytes per element.
+inline constexpr DataType kStringElement = DataType::Handle();
+
 struct OnnxDim {
   std::optional<int64_t> value;  // >= 0
   std::string param;             // the symbol's name; with neither, the dimension is unknown
@@ -72,6 +76,7 @@ struct OnnxModel {
   OnnxOpsets opsets;
   OnnxGraph graph;
   std::vector<OnnxFunction> functions;
+  std::vector<std::string> strings;  // all that occur as data, each once; UTF-8
 };
 
 // Reads any bytes. kBadInput if they are no ONNX model or hold a malformed tensor, kUnsupportedModel for unknown
@@ -81,5 +86,7 @@ Result<OnnxModel> ParseOnnxModel(const SharedBytes& file, const std::string& dir
 
 // Converts a TensorProto.DataType; an error names the number.
 Result<DataType> OnnxDataType(int64_t number);
+// Returns nothing for a number that stands for no supported dtype; kStringElement for strings.
+std::optional<DataType> FindOnnxDataType(int64_t number);
 
 }  // namespace ingot::importer

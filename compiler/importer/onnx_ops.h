@@ -24,7 +24,7 @@ struct ImportedValue {
   ir::Type type;                         // null: unknown
   std::optional<ShapeValue> known = {};  // its elements, if shapes decide them; constants are read on demand
   bool stand_in = false;                 // output of an unsupported node, or computed from one
-  // The file's dtype where its elements take less than a byte: expr has each of them in a byte (packed_values.h).
+  // The file's dtype where expr has another one: elements of less than a byte, strings (packed_values.h).
   std::optional<DataType> packed = {};
 };
 

@@ -7,6 +7,7 @@
 
 #include "runtime/float4.h"
 #include "runtime/tensor.h"
+#include "runtime/utf8.h"
 
 namespace ingot::importer {
 namespace {
@@ -16,6 +17,7 @@ constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
 
 // TensorProto.DataType (onnx.proto of ONNX 1.23). The packed sub-byte types store the first element in the low bits, as
 // ConstantData does.
+constexpr int64_t kStringNumber = 8;
 struct OnnxTypeRow {
   int64_t number;
   DataType dtype;
@@ -98,7 +100,8 @@ struct TensorShape {
   int64_t size_bytes = 0;
 };
 Result<TensorShape> ReadShape(const onnx::TensorProto& tensor, const std::string& what) {
-  Result<DataType> type = OnnxDataType(tensor.data_type());
+  const bool is_string = tensor.data_type() == kStringNumber;
+  Result<DataType> type = is_string ? Result<DataType>(kStringElement) : OnnxDataType(tensor.data_type());
   if (!type.ok()) return std::move(type).status().WithContext("tensor " + what);
   TensorShape shape{*type, {tensor.dims().begin(), tensor.dims().end()}};
   Result<int64_t> count = CountElements(shape.dims);
@@ -111,14 +114,30 @@ Result<TensorShape> ReadShape(const onnx::TensorProto& tensor, const std::string
 
 }  // namespace
 
-Result<DataType> OnnxDataType(int64_t number) {
-  const std::optional<DataType> dtype = FindOnnxDataType(number);
-  if (dtype.has_value()) return *dtype;
-  return Status(StatusCode::kUnsupportedModel,
-                "ONNX data type " + std::to_string(number) + (number == 8 ? " (string)" : "") + " is not supported");
+Result<ConstantDataPtr> StringTable::ConstantOf(std::vector<std::string> texts, std::vector<int64_t> dims,
+                                                const std::string& what) {
+  std::vector<std::byte> bytes(texts.size() * sizeof(int64_t));
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (!IsUtf8(texts[i])) {
+      return Status(StatusCode::kUnsupportedModel, what + ": a string that is no UTF-8 text");
+    }
+    const auto [place, is_new] = places_.emplace(texts[i], std::ssize(strings_));
+    if (is_new) strings_.push_back(std::move(texts[i]));
+    std::memcpy(bytes.data() + i * sizeof(int64_t), &place->second, sizeof(int64_t));
+  }
+  return ir::ConstantData::FromBytes(kStringElement, std::move(dims), std::move(bytes));
 }
 
-std::optional<DataType> FindOnnxDataType(int64_t number) { return FindType(number); }
+Result<DataType> OnnxDataType(int64_t number) {
+  const std::optional<DataType> dtype = FindType(number);
+  if (dtype.has_value()) return *dtype;
+  return Status(StatusCode::kUnsupportedModel, "ONNX data type " + std::to_string(number) +
+                                                   (number == kStringNumber ? " (string)" : "") + " is not supported");
+}
+
+std::optional<DataType> FindOnnxDataType(int64_t number) {
+  return number == kStringNumber ? kStringElement : FindType(number);
+}
 
 Result<SharedBytes> TensorSource::External(const onnx::TensorProto& tensor, int64_t size_bytes,
                                            const std::string& what) {
@@ -159,6 +178,13 @@ Result<ConstantDataPtr> TensorSource::Read(const onnx::TensorProto& tensor, cons
                                            const std::string& what, const SharedBytes* raw) {
   if (tensor.has_segment()) return BadTensor(what, "segments are not part of the format any more");
   INGOT_ASSIGN_OR_RETURN(TensorShape shape, ReadShape(tensor, what));
+  if (shape.dtype == kStringElement) {
+    if (tensor.string_data_size() != shape.size_bytes / 8) {
+      return BadTensor(what, "expected " + std::to_string(shape.size_bytes / 8) + " strings, got " +
+                                 std::to_string(tensor.string_data_size()));
+    }
+    return strings_->Constant(tensor.string_data(), std::move(shape.dims), "tensor " + what);
+  }
   SharedBytes data;
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
     INGOT_ASSIGN_OR_RETURN(data, External(tensor, shape.size_bytes, what));

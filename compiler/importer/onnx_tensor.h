@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "compiler/importer/onnx_model.h"
 #include "formats/file.h"
@@ -17,11 +19,31 @@
 
 namespace ingot::importer {
 
+// Numbers strings in the order in which they first occur.
+class StringTable {
+ public:
+  // Returns a constant of kStringElement; kUnsupportedModel for bytes that are no UTF-8. what: as in TensorSource.
+  template <typename Strings>
+  Result<ConstantDataPtr> Constant(const Strings& texts, std::vector<int64_t> dims, const std::string& what) {
+    std::vector<std::string> copies(texts.begin(), texts.end());
+    return ConstantOf(std::move(copies), std::move(dims), what);
+  }
+  std::vector<std::string> TakeStrings() { return std::move(strings_); }
+
+ private:
+  Result<ConstantDataPtr> ConstantOf(std::vector<std::string> texts, std::vector<int64_t> dims,
+                                     const std::string& what);
+
+  std::vector<std::string> strings_;
+  std::unordered_map<std::string, int64_t> places_;
+};
+
 // Reads the tensors of one model; knows the files that hold external data.
 class TensorSource {
  public:
   // directory: the folder of the model's file; empty: external data is refused.
-  explicit TensorSource(std::string directory) : directory_(std::move(directory)) {}
+  TensorSource(std::string directory, std::shared_ptr<StringTable> strings)
+      : directory_(std::move(directory)), strings_(std::move(strings)) {}
 
   // owner keeps the message alive. raw: the tensor's raw bytes, if they were left out of the message. what: the
   // tensor's name in errors, such as `"weight"`.
@@ -34,10 +56,8 @@ class TensorSource {
   Result<SharedBytes> External(const onnx::TensorProto& tensor, int64_t size_bytes, const std::string& what);
 
   std::string directory_;
+  std::shared_ptr<StringTable> strings_;
   std::map<std::string, SharedBytes> files_;  // by location
 };
-
-// Returns nothing for a number that stands for no supported dtype.
-std::optional<DataType> FindOnnxDataType(int64_t number);
 
 }  // namespace ingot::importer

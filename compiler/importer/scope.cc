@@ -5,7 +5,6 @@
 
 #include "compiler/importer/onnx.h"
 #include "compiler/importer/packed_values.h"
-#include "compiler/op/packed_elements.h"
 
 namespace ingot::importer {
 
@@ -20,7 +19,7 @@ Status Scope::DefineInitializers(const OnnxGraph& graph) {
 void Scope::NotePacked(const OnnxGraph& graph) {
   for (const auto* list : {&graph.inputs, &graph.values, &graph.outputs}) {
     for (const OnnxValueInfo& info : *list) {
-      if (info.is_tensor && info.dtype && op::IsPackedElement(*info.dtype)) {
+      if (info.is_tensor && info.dtype && IsHeldOtherwise(*info.dtype)) {
         declared_packed_.emplace(info.name, *info.dtype);
       }
     }
@@ -87,7 +86,7 @@ const OnnxValueInfo* Scope::Declared(const std::string& name) const {
 Status Scope::Define(const std::string& name, ImportedValue value) {
   if (const auto found = declared_packed_.find(name); found != declared_packed_.end() && !value.packed) {
     const auto* type = value.type == nullptr ? nullptr : ir::As<ir::TensorTypeNode>(value.type);
-    if (type != nullptr && type->dtype == op::ByteDataType(found->second)) value.packed = found->second;
+    if (type != nullptr && type->dtype == HeldDataType(found->second)) value.packed = found->second;
   }
   if (values_.emplace(name, std::move(value)).second) return Status();
   return Status(StatusCode::kBadInput, "the value \"" + name + "\" is defined twice");

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "compiler/op/packed_elements.h"
+#include "compiler/importer/packed_values.h"
 #include "runtime/suggest.h"
 
 namespace ingot::importer {
@@ -140,8 +140,8 @@ ir::Type Symbols::DeclaredType(const OnnxValueInfo& info) {
       dims.push_back(dim.param.empty() ? ir::MakePrimVar("d") : Named(dim.param));
     }
   }
-  const bool is_packed = info.dtype && op::IsPackedElement(*info.dtype);
-  return ir::Make<ir::TensorTypeNode>(std::move(dims), is_packed ? op::ByteDataType(*info.dtype) : info.dtype);
+  const std::optional<DataType> dtype = info.dtype ? std::optional(HeldDataType(*info.dtype)) : std::nullopt;
+  return ir::Make<ir::TensorTypeNode>(std::move(dims), dtype);
 }
 
 Status Symbols::Finish() {

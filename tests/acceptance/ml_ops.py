@@ -473,21 +473,13 @@ class MlOps(unittest.TestCase):
     def test_what_is_not_supported_is_refused_by_name(self):
         trees = draw_trees(np.random.default_rng(1), 2, prefix="class")
         for text, model in [
-            ("classlabels_strings", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_strings=["a", "b"],
-                                             **trees)),
             ("less than two classes", model_of("TreeEnsembleClassifier", ("l", "s"), classlabels_int64s=[1], **trees)),
             ('"PROBIT"', model_of("LinearRegressor", coefficients=[1.0] * COLUMNS, post_transform="PROBIT")),
-            ("classlabels_strings", model_of("SVMClassifier", ("l", "s"), classlabels_strings=["a", "b"])),
-            ("keys_strings", model_of("LabelEncoder", keys_strings=["a"], values_int64s=[1])),
-            ("values_strings", model_of("LabelEncoder", keys_floats=[1.0], values_strings=["a"])),
-            ("classes_strings", model_of("LabelEncoder", classes_strings=["a"])),
-            ("cats_strings", model_of("OneHotEncoder", cats_strings=["a"])),
             ("less than three classes", model_of("SVMClassifier", ("l", "s"), classlabels_ints=[1, 2], rho=[0.0],
                                                  coefficients=[1.0] * 2 * COLUMNS)),
             ("scores of pairs", model_of("SVMClassifier", ("l", "s"), classlabels_ints=[1, 2], rho=[0.0],
                                          coefficients=[1.0] * 2, vectors_per_class=[1, 1], post_transform="LOGISTIC",
                                          support_vectors=[1.0] * 2 * COLUMNS)),
-            ("classlabels_strings", model_of("ZipMap", classlabels_strings=["a"] * COLUMNS)),
         ]:
             with self.subTest(text):
                 made = self.compile(model)

@@ -1,7 +1,9 @@
 """scikit-learn's estimators, trained on its digits, as skl2onnx writes them: labels are scikit-learn's, and
-probabilities and numbers within 1e-5 of scikit-learn's and of ONNX Runtime's, at two sizes of the batch.
+probabilities and numbers within 1e-5 of scikit-learn's and of ONNX Runtime's, at two sizes of the batch. Labels that
+are strings come out as strings of the Python module.
 
 usage: sklearn_models.py BIN_DIR    exits 77 (skipped) without numpy, onnx, onnxruntime, sklearn and skl2onnx"""
+import os
 import pathlib
 import subprocess
 import sys
@@ -13,15 +15,21 @@ try:
     import onnx
     import onnxruntime
     import skl2onnx
+    from skl2onnx.common.data_types import FloatTensorType, StringTensorType
     from sklearn import datasets, ensemble, linear_model, naive_bayes, neighbors, neural_network, pipeline
-    from sklearn import calibration, cluster, decomposition, discriminant_analysis, preprocessing, svm, tree
+    from sklearn import calibration, cluster, compose, decomposition, discriminant_analysis, feature_selection
+    from sklearn import preprocessing, svm, tree
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
 onnxruntime.set_default_logger_severity(4)
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "apps/python"))
+os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
 TRAINED, TOLERANCE = 600, 1e-5
+NAMES = np.array(["null", "eins", "zwei", "drei", "vier", "f\u00fcnf", "sechs", "sieben", 'a "b"\\c', "neun\n"])
 steps = pipeline.make_pipeline
 
 
@@ -137,6 +145,90 @@ class SklearnModels(unittest.TestCase):
                      "boosting of histograms"):
             with self.subTest(name):
                 self.check_classifier(CLASSIFIERS[name](), (self.y > 4).astype(int))
+
+    def test_labels_that_are_strings(self):
+        import ingot
+        names = ("logistic", "linear svc", "svc, probabilities", "ridge", "neighbours", "gaussian bayes", "tree",
+                 "ada boost", "scaled")
+        x, labels = self.x[TRAINED:TRAINED + 100], NAMES[self.y]
+        for name, with_map in [(name, False) for name in names] + [("tree", True), ("logistic", True)]:
+            with self.subTest(name, with_map=with_map), tempfile.TemporaryDirectory() as folder:
+                np.random.seed(7)
+                estimator = CLASSIFIERS[name]().fit(self.x[:TRAINED], labels[:TRAINED])
+                has_map = not isinstance(estimator, (svm.LinearSVC, linear_model.RidgeClassifier))
+                options = {"options": {id(estimator): {"zipmap": with_map}}} if has_map else {}
+                model = skl2onnx.to_onnx(estimator, x[:1], target_opset={"": 21, "ai.onnx.ml": 3}, **options)
+                folder = pathlib.Path(folder)
+                onnx.save(model, folder / "model.onnx")
+                subprocess.run([BIN / "vm-compile", folder / "model.onnx", "-o", folder / "model.ingot"], check=True,
+                               capture_output=True)
+                module = ingot.load(folder / "model.ingot")
+                for rows in (x, x[:1]):
+                    label, scores = module(rows)
+                    expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"X": rows})
+                    np.testing.assert_array_equal(label, expected[0])
+                    np.testing.assert_array_equal(label, estimator.predict(rows))
+                    if with_map:
+                        expected[1] = [[row[name] for name in estimator.classes_] for row in expected[1]]
+                    self.close(np.asarray(scores), expected[1])
+                np.save(folder / "x.npy", x[:1])
+                ran = subprocess.run([BIN / "vm-run", folder / "model.ingot", folder / "x.npy"], capture_output=True,
+                                     text=True, timeout=120)
+                self.assertIn(f"strings[1]\n['{label[0]}']", ran.stdout)
+
+    def test_columns_of_strings(self):
+        """A table of categories and numbers, as pipelines of scikit-learn take it; unknown categories too."""
+        import ingot
+        rng = np.random.default_rng(3)
+        colours, sizes = np.array(["red", "green", "blue"]), np.array(["s", "m", "l", "xl"])
+        texts = np.stack([rng.choice(colours, 200), rng.choice(sizes, 200)], 1)
+        numbers = rng.standard_normal((200, 3)).astype(np.float32)
+        labels = np.where((texts[:, 0] == "red") ^ (numbers[:, 0] > 0), "yes", "no")
+        table = np.concatenate([texts.astype(object), numbers.astype(object)], 1)
+        for encoder in (preprocessing.OneHotEncoder(handle_unknown="ignore"),
+                        preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)):
+            with self.subTest(type(encoder).__name__), tempfile.TemporaryDirectory() as folder:
+                columns = compose.ColumnTransformer([("t", encoder, [0, 1]),
+                                                     ("n", preprocessing.StandardScaler(), [2, 3, 4])])
+                estimator = steps(columns, tree.DecisionTreeClassifier(random_state=0)).fit(table, labels)
+                model = skl2onnx.to_onnx(estimator, initial_types=[("texts", StringTensorType([None, 2])),
+                                                                   ("numbers", FloatTensorType([None, 3]))],
+                                         target_opset={"": 21, "ai.onnx.ml": 3},
+                                         options={id(estimator): {"zipmap": False}})
+                folder = pathlib.Path(folder)
+                onnx.save(model, folder / "model.onnx")
+                made = subprocess.run([BIN / "vm-compile", folder / "model.onnx", "-o", folder / "model.ingot"],
+                                      capture_output=True, text=True)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                module = ingot.load(folder / "model.ingot")
+                oracle = onnxruntime.InferenceSession(model.SerializeToString())
+                for rows in (200, 1, 5):
+                    some = texts[:rows].copy()
+                    some[0] = ["violet", "xxl"][:2] if rows == 5 else some[0]
+                    given = {"texts": some.astype(object), "numbers": numbers[:rows]}
+                    label, scores = module(**given)
+                    expected = oracle.run(None, given)
+                    np.testing.assert_array_equal(label, expected[0])
+                    self.close(np.asarray(scores), expected[1])
+
+    def test_pipelines_of_float64(self):
+        x = self.x.astype(np.float64)[TRAINED:TRAINED + 200]
+        for name, make in {
+            "scaled": lambda: steps(preprocessing.StandardScaler(), linear_model.LogisticRegression()),
+            "forest": lambda: ensemble.RandomForestClassifier(10),
+            "gaussian bayes": naive_bayes.GaussianNB,
+            "selected": lambda: steps(feature_selection.SelectKBest(k=20), naive_bayes.GaussianNB()),
+            "perceptrons": lambda: neural_network.MLPClassifier((32,), max_iter=40),
+        }.items():
+            with self.subTest(name):
+                np.random.seed(7)
+                estimator = make().fit(self.x.astype(np.float64)[:TRAINED], self.y[:TRAINED])
+                for (label, scores), (expected, expected_scores) in self.run_both(
+                        estimator, x, options={id(estimator): {"zipmap": False}}):
+                    np.testing.assert_array_equal(label, expected)
+                    self.close(scores, expected_scores)
+                    np.testing.assert_array_equal(label, estimator.predict(x[:len(label)]))
+                    self.close(scores, estimator.predict_proba(x[:len(label)]))
 
     def test_regressors(self):
         x = self.x[TRAINED:TRAINED + 300]

@@ -6,11 +6,14 @@ without a copy.
     y = m(image=array)                # or m(array); an ingot.Tensor
     numpy.asarray(y), torch.from_dlpack(y)
 
+Inputs and results of a model that are strings, such as the labels of a classifier, are NumPy's arrays of strings.
+
 Loading a file is trust in its native code, as with any program; trust=False refuses it. A Module is for one thread at a
 time; m.new_context() gives another thread its own over the same weights. Failures are ingot.IngotError, and ValueError,
 KeyError, MemoryError or TimeoutError where that fits."""
 
 import ctypes as c
+import json
 import operator
 
 from . import _capi
@@ -94,6 +97,9 @@ class Module:
         )
         lib.ingot_context_create(executable.value, c.byref(options), c.byref(self._context.value))
         self._functions = {}
+        metadata = self.metadata
+        self._strings = json.loads(metadata.get("strings", "[]"))
+        self._string_tensors = set(json.loads(metadata.get("string_tensors", "[]")))
 
     def new_context(self):
         """For another thread: the same weights and threads, memory of its own."""
@@ -141,6 +147,12 @@ class Module:
         missing = [name for name, value in zip(f._input_names, values) if value is None]
         if missing:
             raise TypeError(f"{f}: no value for {', '.join(missing)}")
+        places, own = None, []  # own: strings that the model does not know, numbered behind those that it knows
+        if function == "main" and self._string_tensors:
+            places = {text: i for i, text in enumerate(self._strings)}
+            for i, name in enumerate(f._input_names):
+                if name in self._string_tensors:
+                    values[i] = _places_of(values[i], places, own)
         keep = []
         arguments = (_capi.Value * len(values))()
         for argument, value, declared in zip(arguments, values, f._types):
@@ -148,6 +160,10 @@ class Module:
         results = (_capi.Value * len(f.outputs))()
         lib.ingot_invoke(self._context.value, f._pointer, arguments, len(values), results, len(f.outputs))
         taken = [_take(result) for result in results]
+        if places is not None:
+            for i, name in enumerate(f.outputs):
+                if name in self._string_tensors:
+                    taken[i] = _strings_at(taken[i], self._strings + own)
         return taken[0] if len(taken) == 1 else tuple(taken)
 
     # ---- The stateful way: set_input, run, get_output.
@@ -182,6 +198,27 @@ class Module:
 
     def __repr__(self):
         return f"ingot.Module({', '.join(self.functions)})"
+
+
+def _places_of(value, places, own):
+    """Strings as numbers: their places among the model's, and the next ones for others; numbers as they are."""
+    import numpy
+
+    array = numpy.asarray(value)
+    if array.dtype.kind not in "OUS":
+        return value
+    texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
+    for text in texts:
+        if text not in places:
+            places[text] = len(places)
+            own.append(text)
+    return numpy.array([places[text] for text in texts], numpy.int64).reshape(array.shape)
+
+
+def _strings_at(tensor, strings):
+    import numpy
+
+    return numpy.array(strings, dtype=object)[numpy.asarray(tensor)]
 
 
 def _fill(argument, value, kind):

@@ -109,6 +109,7 @@ Outputs Clip(const NodeImporter& node) {
 Outputs Cast(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const int64_t to, node.Int("to", 0));
+  if (node.PackedType(0) == kStringElement) return One(x);  // to strings
   INGOT_ASSIGN_OR_RETURN(const DataType dtype, OnnxDataType(to));
   return One(ConvertTo(node, std::move(x), dtype));
 }
@@ -139,8 +140,10 @@ Outputs Constant(const NodeImporter& node) {
     return std::vector<Expr>{
         ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, std::move(dims), std::move(bytes)), name)};
   };
-  const OnnxAttribute* tensor = node.FindAttr("value");
-  if (tensor == nullptr) tensor = node.FindAttr("sparse_value");
+  const OnnxAttribute* tensor = nullptr;
+  for (const char* name : {"value", "sparse_value", "value_string", "value_strings"}) {
+    if (tensor == nullptr) tensor = node.FindAttr(name);
+  }
   if (tensor != nullptr) {
     const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
     if (data == nullptr) return node.Invalid("attribute \"" + tensor->name + "\": expected a tensor");

@@ -54,16 +54,16 @@ Result<std::vector<double>> TensorNumbers(const NodeImporter& node, const std::s
   return VectorOf<double>(node, name, dtype);
 }
 
-Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    const OnnxAttribute* attribute = node.FindAttr(name);
-    if (attribute == nullptr) continue;
-    const auto* strings = std::get_if<std::vector<std::string>>(&attribute->value);
-    if (strings == nullptr || !strings->empty()) {
-      return node.Unsupported("strings in the attribute \"" + std::string(name) + "\"");
-    }
-  }
-  return Status();
+Result<std::vector<int64_t>> StringsOf(const NodeImporter& node, const std::string& name) {
+  return VectorOf<int64_t>(node, name, kStringElement);
+}
+
+Result<std::vector<int64_t>> ClassLabels(const NodeImporter& node, std::string_view integers) {
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> labels, node.Ints(integers, {}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> strings, StringsOf(node, "classlabels_strings"));
+  if (strings.empty()) return labels;
+  if (!labels.empty()) return node.Invalid("labels that are integers and labels that are strings");
+  return strings;
 }
 
 Status CheckLength(const NodeImporter& node, std::string_view name, size_t length, size_t expected) {

@@ -38,8 +38,11 @@ Result<std::vector<T>> VectorOf(const NodeImporter& node, const std::string& nam
 }
 // Returns such a tensor of float32 or float64.
 Result<std::vector<double>> TensorNumbers(const NodeImporter& node, const std::string& name, DataType dtype);
-// Unsupported if one of these attributes has strings, or is the type of an attribute that is no string.
-Status RefuseStrings(const NodeImporter& node, std::initializer_list<std::string_view> names);
+// Returns the strings of an attribute as their places in the model's table, none if it is left out.
+Result<std::vector<int64_t>> StringsOf(const NodeImporter& node, const std::string& name);
+// Returns the labels of a classifier: the integers of one attribute or classlabels_strings, of which only one may have
+// elements.
+Result<std::vector<int64_t>> ClassLabels(const NodeImporter& node, std::string_view integers);
 // An error unless the attribute has as many elements as it must have.
 Status CheckLength(const NodeImporter& node, std::string_view name, size_t length, size_t expected);
 Expr FloatConstant(const std::vector<float>& values, std::vector<int64_t> dims);
@@ -53,7 +56,7 @@ Result<Expr> WithColumns(const NodeImporter& node, Expr features, int64_t column
 // What an attribute post_transform, or the transform of this name, makes of scores [n, classes].
 Result<Expr> PostTransform(const NodeImporter& node, Expr scores);
 Result<Expr> PostTransformNamed(const NodeImporter& node, const std::string& name, Expr scores);
-// Returns the labels of classes, int64 [n]: classlabels_ints, or classlabels_int64s, by these indices of classes.
+// Returns the labels of classes, int64 [n]: these of ClassLabels, by indices of classes.
 Result<Expr> LabelsOf(const NodeImporter& node, const std::vector<int64_t>& labels, Expr classes);
 // Returns the place of the greatest score of each row, int64 [n].
 Result<Expr> BestClass(const NodeImporter& node, const Expr& scores);

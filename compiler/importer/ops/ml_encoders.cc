@@ -1,38 +1,55 @@
-// Encoders of labels and categories that are numbers: each element is looked up in a list of keys.
+// Encoders of labels and categories, numbers or strings: each element is looked up in a list of keys.
+#include <numeric>
+
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/ml.h"
 
 namespace ingot::importer {
 namespace {
 
-// Numbers of an attribute as a constant of rank 1, a list or a tensor; null if the node has none of these names.
-Result<Expr> NumbersOf(const NodeImporter& node, const std::string& prefix) {
-  std::vector<Expr> found;
+struct Labels {
+  Expr elements;  // a constant of rank 1; null if the node has none
+  bool are_strings = false;
+};
+
+Labels LabelsIn(const std::vector<int64_t>& elements, bool are_strings) {
+  return {ConstantOf(DataType::Int(64), {std::ssize(elements)}, elements), are_strings};
+}
+
+// Labels of an attribute, a list or a tensor.
+Result<Labels> LabelsNamed(const NodeImporter& node, const std::string& prefix) {
+  std::vector<Labels> found;
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strings, StringsOf(node, prefix + "_strings"));
+  if (!strings.empty()) found.push_back(LabelsIn(strings, true));
   if (node.HasAttr(prefix + "_int64s")) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ints, node.Ints(prefix + "_int64s", {}));
-    if (!ints.empty()) found.push_back(ConstantOf(DataType::Int(64), {std::ssize(ints)}, ints));
+    if (!ints.empty()) found.push_back(LabelsIn(ints, false));
   }
   if (node.HasAttr(prefix + "_floats")) {
     INGOT_ASSIGN_OR_RETURN(const std::vector<float> floats, FloatsOf(node, prefix + "_floats"));
-    if (!floats.empty()) found.push_back(FloatConstant(floats, {std::ssize(floats)}));
+    if (!floats.empty()) found.push_back({FloatConstant(floats, {std::ssize(floats)})});
   }
   if (const OnnxAttribute* tensor = node.FindAttr(prefix + "_tensor")) {
     const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
     if (data == nullptr || (*data)->dims().size() != 1) {
-      return node.Unsupported("the attribute \"" + tensor->name + "\" that is no vector of numbers");
+      return node.Unsupported("the attribute \"" + tensor->name + "\" that is no vector");
     }
-    found.push_back(ir::Make<ir::ConstantNode>(*data));
+    INGOT_ASSIGN_OR_RETURN(const Expr elements, Unpacked(ir::Make<ir::ConstantNode>(*data)));
+    found.push_back({elements, (*data)->dtype() == kStringElement});
   }
   if (found.size() > 1) return node.Invalid("more than one list of " + prefix);
-  return found.empty() ? Expr() : found[0];
+  return found.empty() ? Labels() : found[0];
 }
 
 // What stands for a key that is not in the list, of rank 0.
-Result<Expr> DefaultOf(const NodeImporter& node, DataType dtype) {
-  if (const OnnxAttribute* tensor = node.FindAttr("default_tensor")) {
-    const auto* data = std::get_if<ConstantDataPtr>(&tensor->value);
-    if (data == nullptr || (*data)->num_elements() != 1 || (*data)->dtype() != dtype) {
-      return node.Invalid("default_tensor: expected one element of " + dtype.ToString());
+Result<Expr> DefaultOf(const NodeImporter& node, const Labels& values) {
+  const DataType dtype = DTypeOf(values.elements), file = values.are_strings ? kStringElement : dtype;
+  const OnnxAttribute* tensor = node.FindAttr("default_tensor");
+  if (tensor == nullptr && values.are_strings) tensor = node.FindAttr("default_string");
+  if (tensor != nullptr || values.are_strings) {
+    const auto* data = tensor == nullptr ? nullptr : std::get_if<ConstantDataPtr>(&tensor->value);
+    if (data == nullptr || (*data)->num_elements() != 1 || (*data)->dtype() != file) {
+      return node.Invalid("the default: expected one element as the values are");
     }
     const std::span<const std::byte> bytes = (*data)->bytes();
     return Expr(ir::Make<ir::ConstantNode>(ir::ConstantData::FromBytes(dtype, {}, {bytes.begin(), bytes.end()})));
@@ -57,30 +74,57 @@ Result<Expr> IsKey(const NodeImporter& node, const Expr& x, const Expr& keys) {
   return node.Bind("logical_or", {is_equal, are_nan});
 }
 
-Outputs LabelEncoder(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"keys_strings", "values_strings", "classes_strings"}));
+// The value of the key that each element is.
+Outputs LookUp(const NodeImporter& node, const Labels& keys, const Labels& values) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
-  INGOT_ASSIGN_OR_RETURN(const Expr keys, NumbersOf(node, "keys"));
-  INGOT_ASSIGN_OR_RETURN(const Expr values, NumbersOf(node, "values"));
-  if (keys == nullptr || values == nullptr) return node.Invalid("expected keys and values");
-  const std::optional<int64_t> count = ir::AsConstInt(DimsOf(keys)[0]);
-  if (count != ir::AsConstInt(DimsOf(values)[0])) return node.Invalid("expected as many values as keys");
-  if (DTypeOf(x) != DTypeOf(keys)) {
-    return node.Invalid("keys of " + DTypeOf(keys).ToString() + " for an input of " + DTypeOf(x).ToString());
+  if (keys.elements == nullptr || values.elements == nullptr) return node.Invalid("expected keys and values");
+  const std::optional<int64_t> count = ir::AsConstInt(DimsOf(keys.elements)[0]);
+  if (count != ir::AsConstInt(DimsOf(values.elements)[0])) return node.Invalid("expected as many values as keys");
+  if (keys.are_strings != (node.PackedType(0) == kStringElement)) {
+    return node.Invalid(keys.are_strings ? "keys of strings for an input of numbers"
+                                         : "keys of numbers for an input of strings");
   }
-  INGOT_ASSIGN_OR_RETURN(const Expr otherwise, DefaultOf(node, DTypeOf(values)));
+  if (DTypeOf(x) != DTypeOf(keys.elements)) {
+    return node.Invalid("keys of " + DTypeOf(keys.elements).ToString() + " for an input of " + DTypeOf(x).ToString());
+  }
+  INGOT_ASSIGN_OR_RETURN(const Expr otherwise, DefaultOf(node, values));
   if (count == 0) return One(node.Call("full", {ShapeOf(dims), otherwise}));
   const auto axis = static_cast<int64_t>(dims.size());
-  INGOT_ASSIGN_OR_RETURN(Expr is_key, IsKey(node, x, keys));
+  INGOT_ASSIGN_OR_RETURN(Expr is_key, IsKey(node, x, keys.elements));
   INGOT_ASSIGN_OR_RETURN(is_key, CastTo(node, is_key, DataType::Int(32)));
   INGOT_ASSIGN_OR_RETURN(Expr is_known, node.Bind("max", {is_key}, {{"axis", AttrValue::Ints({axis})}}));
   INGOT_ASSIGN_OR_RETURN(is_known, CastTo(node, is_known, DataType::Bool()));
   INGOT_ASSIGN_OR_RETURN(
       const Expr place,
       Apply(node, "ArgMax", {is_key}, {AttributeOf<int64_t>("axis", axis), AttributeOf<int64_t>("keepdims", 0)}));
-  INGOT_ASSIGN_OR_RETURN(const Expr value, node.Bind("take", {values, place}, {{"axis", int64_t{0}}}));
+  INGOT_ASSIGN_OR_RETURN(const Expr value, node.Bind("take", {values.elements, place}, {{"axis", int64_t{0}}}));
   return One(node.Call("where", {is_known, value, otherwise}));
+}
+
+// Strings to these integers, or integers to strings: what the input is decides.
+Outputs LookUpEitherWay(const NodeImporter& node, const std::vector<int64_t>& strings,
+                        const std::vector<int64_t>& integers) {
+  const Labels texts = LabelsIn(strings, true), numbers = LabelsIn(integers, false);
+  return node.PackedType(0) == kStringElement ? LookUp(node, texts, numbers) : LookUp(node, numbers, texts);
+}
+
+Outputs LabelEncoder(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> classes, StringsOf(node, "classes_strings"));
+  if (!classes.empty()) {  // the first version: a string's number is its place
+    std::vector<int64_t> places(classes.size());
+    std::iota(places.begin(), places.end(), int64_t{0});
+    return LookUpEitherWay(node, classes, places);
+  }
+  INGOT_ASSIGN_OR_RETURN(const Labels keys, LabelsNamed(node, "keys"));
+  INGOT_ASSIGN_OR_RETURN(const Labels values, LabelsNamed(node, "values"));
+  return LookUp(node, keys, values);
+}
+
+Outputs CategoryMapper(const NodeImporter& node) {
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strings, StringsOf(node, "cats_strings"));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> integers, node.Ints("cats_int64s", {}));
+  return LookUpEitherWay(node, strings, integers);
 }
 
 // Fails when the program runs unless all elements are true.
@@ -96,8 +140,13 @@ Status DemandAll(const NodeImporter& node, const Expr& condition) {
 
 // A column of 1 for each category that an element is; where `zeros` is 0, each element must be one.
 Outputs OneHotEncoder(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"cats_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> categories, node.Ints("cats_int64s", {}));
+  INGOT_ASSIGN_OR_RETURN(std::vector<int64_t> categories, node.Ints("cats_int64s", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strings, StringsOf(node, "cats_strings"));
+  const bool is_text = node.PackedType(0) == kStringElement;
+  if (is_text != !strings.empty() || (is_text && !categories.empty())) {
+    return node.Invalid(is_text ? "strings, and categories of numbers" : "numbers, and categories of strings");
+  }
+  if (is_text) categories = strings;
   INGOT_ASSIGN_OR_RETURN(const int64_t zeros, node.Int("zeros", 1));
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
@@ -116,6 +165,7 @@ Outputs OneHotEncoder(const NodeImporter& node) {
 }
 
 constexpr OnnxOpRow kEncoderRows[] = {
+    {"CategoryMapper", nullptr, CategoryMapper, kMachineLearning},
     {"LabelEncoder", nullptr, LabelEncoder, kMachineLearning},
     {"OneHotEncoder", nullptr, OneHotEncoder, kMachineLearning},
 };

@@ -119,10 +119,9 @@ Outputs FeatureVectorizer(const NodeImporter& node) {
   return One(Apply(node, "Concat", parts, {AttributeOf<int64_t>("axis", -1)}));
 }
 
-// The probabilities as they are, a column for each of classlabels_int64s in order: a map for each row has no tensor.
+// The probabilities as they are, a column for each of the labels in order: a map for each row has no tensor.
 Outputs ZipMap(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_int64s", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(node, "classlabels_int64s"));
   INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
   return One(WithColumns(node, x, std::ssize(labels)));
 }

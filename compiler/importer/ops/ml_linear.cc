@@ -38,8 +38,7 @@ Outputs LinearRegressor(const NodeImporter& node) {
 }
 
 Outputs LinearClassifier(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_ints", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(node, "classlabels_ints"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<float> coefficients, FloatsOf(node, "coefficients"));
   INGOT_ASSIGN_OR_RETURN(const Expr x, Rows(node, 0));
   if (labels.size() == 1 || ir::AsConstInt(DimsOf(x)[1]) == std::ssize(coefficients)) {

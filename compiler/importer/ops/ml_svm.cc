@@ -259,8 +259,7 @@ Outputs LinearSvm(const NodeImporter& node, const std::vector<int64_t>& labels) 
 }
 
 Outputs SvmClassifier(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_ints", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(node, "classlabels_ints"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, node.Ints("vectors_per_class", {}));
   const auto classes = std::ssize(labels);
   constexpr int64_t kMostClasses = 1024;

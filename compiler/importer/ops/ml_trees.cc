@@ -243,12 +243,12 @@ Result<LeafWeights> ReadLeafWeights(const NodeImporter& node, const Forest& fore
 Result<Expr> LeavesOf(const NodeImporter& node, const Expr& x, const Forest& forest) {
   const DataType index = DataType::Int(32);
   const auto nodes = static_cast<int64_t>(forest.features.size());
-  return node.Bind("tree_leaves",
-                   {x, ConstantOf(index, {nodes}, forest.features),
-                    NumberConstant(forest.dtype, forest.thresholds, {nodes}),
-                    ConstantOf(index, {nodes, 3}, forest.children),
-                    ConstantOf(index, {static_cast<int64_t>(forest.roots.size())}, forest.roots)},
-                   {{"depth", forest.depth}});
+  return node.Bind(
+      "tree_leaves",
+      {x, ConstantOf(index, {nodes}, forest.features), NumberConstant(forest.dtype, forest.thresholds, {nodes}),
+       ConstantOf(index, {nodes, 3}, forest.children),
+       ConstantOf(index, {static_cast<int64_t>(forest.roots.size())}, forest.roots)},
+      {{"depth", forest.depth}});
 }
 
 // Joins the weights [n, trees, width] of the leaves that rows reach.
@@ -462,8 +462,7 @@ Outputs OneScore(const NodeImporter& node, const Expr& score, bool is_positive, 
 }
 
 Outputs TreeEnsembleClassifier(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"classlabels_strings"}));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, node.Ints("classlabels_int64s", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> labels, ClassLabels(node, "classlabels_int64s"));
   const auto classes = static_cast<int64_t>(labels.size());
   if (classes < 2) return node.Unsupported("less than two classes");
   INGOT_ASSIGN_OR_RETURN(const Forest forest, ReadForest(node));

@@ -1,4 +1,4 @@
-// TfIdfVectorizer of numbers: how often each n-gram of a list comes in a row, as comparisons of slices with the list.
+// TfIdfVectorizer of numbers and strings: how often each n-gram of a list comes in a row, as comparisons of slices with the list.
 #include <algorithm>
 
 #include "compiler/importer/ops/contrib.h"
@@ -25,13 +25,18 @@ int64_t CountOf(const NgramAttributes& a, int64_t n) {
 }
 
 Result<NgramAttributes> ReadNgrams(const NodeImporter& node) {
-  INGOT_RETURN_IF_ERROR(RefuseStrings(node, {"pool_strings"}));
   NgramAttributes a;
   INGOT_ASSIGN_OR_RETURN(a.shortest, node.Int("min_gram_length", 0));
   INGOT_ASSIGN_OR_RETURN(a.longest, node.Int("max_gram_length", 0));
   INGOT_ASSIGN_OR_RETURN(a.skips, node.Int("max_skip_count", 0));
   INGOT_ASSIGN_OR_RETURN(a.mode, node.String("mode", ""));
   INGOT_ASSIGN_OR_RETURN(a.pool, node.Ints("pool_int64s", {}));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strings, StringsOf(node, "pool_strings"));
+  const bool is_text = node.PackedType(0) == kStringElement;
+  if (is_text != !strings.empty() || (is_text && !a.pool.empty())) {
+    return node.Invalid(is_text ? "strings, and a pool of numbers" : "numbers, and a pool of strings");
+  }
+  if (is_text) a.pool = strings;
   INGOT_ASSIGN_OR_RETURN(a.begins, node.Ints("ngram_counts", {}));
   INGOT_ASSIGN_OR_RETURN(a.columns, node.Ints("ngram_indexes", {}));
   INGOT_ASSIGN_OR_RETURN(a.weights, FloatsOf(node, "weights"));

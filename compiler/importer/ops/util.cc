@@ -96,6 +96,12 @@ Result<Expr> ReshapeTo(const NodeImporter& node, Expr x, std::vector<PrimExpr> d
 
 Result<Expr> Unpacked(Expr x) {
   const auto* constant = ir::As<ir::ConstantNode>(x);
+  if (constant != nullptr && constant->data->dtype() == kStringElement) {
+    const std::span<const std::byte> places = constant->data->bytes();
+    return Expr(ir::Make<ir::ConstantNode>(
+        ir::ConstantData::FromBytes(DataType::Int(64), constant->data->dims(), {places.begin(), places.end()}),
+        constant->name));
+  }
   if (constant == nullptr || !op::IsPackedElement(constant->data->dtype())) return x;
   const ir::ConstantData& packed = *constant->data;
   const DataType from = packed.dtype(), to = op::ByteDataType(from);
