@@ -59,7 +59,7 @@ std::vector<uint64_t> Corners(Type type) {
       for (const uint64_t x :
            {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{7}, uint64_t{31}, uint64_t{33}, ~uint64_t{0}, ~uint64_t{1}})
         values.push_back(x);
-      for (const int shift : {bits - 1, bits - 2, bits / 2})
+      for (const int shift : {bits - 1, std::max(0, bits - 2), bits / 2})
         values.push_back(uint64_t{1} << shift), values.push_back((uint64_t{1} << shift) - 1);
       break;
     }
