@@ -19,6 +19,7 @@
 
 #include "compiler/codegen/cpu_kernel_emitter.h"
 #include "compiler/codegen/expand_operations.h"
+#include "compiler/codegen/integer_products.h"
 #include "compiler/codegen/link_image.h"
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/memory_routines.h"
@@ -70,10 +71,12 @@ Result<KernelObject> CompileKernelObject(const KernelSource& source, const Targe
   PrepareModule(module, *machine);
   INGOT_ASSIGN_OR_RETURN(DimCode workspace, CpuKernelEmitter(module, source, symbol, target).Emit());
   ExpandOperations(module, target);
+  JoinProducts(module, target);
   std::string complaint;
   llvm::raw_string_ostream complaint_stream(complaint);
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), (source.name + ": " + complaint).c_str());
   OptimizeModule(module, *machine, options.opt_level);
+  ExpandProducts(module, target);
   WidenLiveValues(module);
 
   KernelObject result;
@@ -99,8 +102,8 @@ Result<KernelObject> CompileKernelObject(const KernelSource& source, const Targe
   }
   result.stack_bytes += deepest_task;
   if (result.stack_bytes > kMaxStackBytes) {
-    return Unsupported(source.name, "it takes " + std::to_string(result.stack_bytes) +
-                                        " bytes of stack; at most " + std::to_string(kMaxStackBytes) + " are allowed");
+    return Unsupported(source.name, "it takes " + std::to_string(result.stack_bytes) + " bytes of stack; at most " +
+                                        std::to_string(kMaxStackBytes) + " are allowed");
   }
   result.elf = std::move(code->object);
   return result;
@@ -138,8 +141,8 @@ Result<KernelImage> LinkKernels(std::span<const std::string> names, std::span<co
   INGOT_ASSIGN_OR_RETURN(image.elf, LinkImage(inputs));
   INGOT_ASSIGN_OR_RETURN(const std::vector<uint64_t> offsets, CheckImage(image.elf, names));
   for (size_t i = 0; i < names.size(); ++i) {
-    image.kernels.push_back({names[i], offsets[i], objects[i]->workspace, objects[i]->stack_bytes, objects[i]->llvm,
-                             objects[i]->assembly});
+    image.kernels.push_back(
+        {names[i], offsets[i], objects[i]->workspace, objects[i]->stack_bytes, objects[i]->llvm, objects[i]->assembly});
   }
   return image;
 }

@@ -10,8 +10,6 @@
 //   float16        Integer arithmetic on the bits; denormal ones through an addition whose result has their unit in the
 //                  last place. A NaN stays a NaN and becomes quiet. No step makes a denormal float32, so no mode of the
 //                  processor matters.
-//   dot products   With VNNI one instruction adds the products of four bytes to a sum. Elsewhere on x86-64 bytes at even
-//   of bytes       and at odd places are widened to 16 bits and multiplied in pairs, which cannot overflow.
 #include "compiler/codegen/expand_operations.h"
 
 #include <llvm/IR/IRBuilder.h>
@@ -191,118 +189,13 @@ Value* Expand(llvm::Instruction& instruction, llvm::IRBuilderBase& builder, bool
   return nullptr;
 }
 
-// sum + the dot products of the bytes of a and b, in registers of the target's width.
-class DotBytesExpander {
- public:
-  DotBytesExpander(llvm::IRBuilderBase& builder, const CpuFeatures& features, bool is_x86)
-      : b_(builder), features_(features), is_x86_(is_x86) {}
-
-  Value* Dot(Value* sum, Value* a, Value* b) {
-    const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
-    if (type == nullptr || !is_x86_ || type->getNumElements() % 4 != 0) return OfBytes(sum, a, b);
-    const unsigned lanes = type->getNumElements();
-    unsigned width = features_.Covers(CpuFeatures::Level(4)) ? 16 : features_.Has(CpuFeature::kAvx2) ? 8 : 4;
-    while (lanes % width != 0) width /= 2;
-    if (width == lanes) return OfRegister(sum, a, b, width);
-    Value* result = llvm::PoisonValue::get(a->getType());
-    for (unsigned first = 0; first < lanes; first += width) {
-      const auto part = [&](Value* whole) {
-        return b_.CreateExtractVector(llvm::FixedVectorType::get(b_.getInt32Ty(), width), whole, b_.getInt64(first));
-      };
-      Value* dot = OfRegister(part(sum), part(a), part(b), width);
-      result = b_.CreateInsertVector(a->getType(), result, dot, b_.getInt64(first));
-    }
-    return result;
-  }
-
- private:
-  // A register of int32 lanes: 4, 8 or 16.
-  Value* OfRegister(Value* sum, Value* a, Value* b, unsigned lanes) {
-    const bool has_vnni = features_.Has(CpuFeature::kAvx512vnni) && features_.Has(CpuFeature::kAvx512vl);
-    if (has_vnni || (lanes < 16 && features_.Has(CpuFeature::kAvxVnni))) {
-      const char* name = lanes == 16  ? "llvm.x86.avx512.vpdpbusd.512"
-                         : lanes == 8 ? "llvm.x86.avx512.vpdpbusd.256"
-                                      : "llvm.x86.avx512.vpdpbusd.128";
-      return Call(name, sum->getType(), {sum, a, b});
-    }
-    llvm::Type* pairs = llvm::FixedVectorType::get(b_.getInt16Ty(), lanes * 2);
-    Value* eight = llvm::ConstantInt::get(pairs, 8);
-    Value* a_pairs = b_.CreateBitCast(a, pairs);
-    Value* b_pairs = b_.CreateBitCast(b, pairs);
-    Value* a_even = b_.CreateAnd(a_pairs, llvm::ConstantInt::get(pairs, 0xFF));
-    Value* b_even = b_.CreateAShr(b_.CreateShl(b_pairs, eight), eight);
-    const char* name = lanes == 16  ? "llvm.x86.avx512.pmaddw.d.512"
-                       : lanes == 8 ? "llvm.x86.avx2.pmadd.wd"
-                                    : "llvm.x86.sse2.pmadd.wd";
-    Value* even = Call(name, sum->getType(), {a_even, b_even});
-    Value* odd = Call(name, sum->getType(), {b_.CreateLShr(a_pairs, eight), b_.CreateAShr(b_pairs, eight)});
-    return b_.CreateAdd(sum, b_.CreateAdd(even, odd));
-  }
-
-  Value* OfBytes(Value* sum, Value* a, Value* b) {
-    const auto bits = [&](uint64_t value) { return llvm::ConstantInt::get(a->getType(), value); };
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-      Value* of_a = b_.CreateAnd(b_.CreateLShr(a, bits(shift)), bits(0xFF));
-      Value* of_b = b_.CreateAShr(b_.CreateShl(b, bits(24 - shift)), bits(24));
-      sum = b_.CreateAdd(sum, b_.CreateMul(of_a, of_b));
-    }
-    return sum;
-  }
-
-  Value* Call(const char* name, llvm::Type* result, llvm::ArrayRef<Value*> arguments) {
-    llvm::SmallVector<llvm::Type*> types;
-    for (Value* argument : arguments) types.push_back(argument->getType());
-    llvm::Module& module = *b_.GetInsertBlock()->getModule();
-    return b_.CreateCall(module.getOrInsertFunction(name, llvm::FunctionType::get(result, types, false)), arguments);
-  }
-
-  llvm::IRBuilderBase& b_;
-  const CpuFeatures& features_;
-  const bool is_x86_;
-};
-
-constexpr const char* kDotBytes = "ingot.dot_bytes.";
-
-void ExpandDotBytes(llvm::Module& module, const CpuFeatures& features, bool is_x86) {
-  for (llvm::Function& marker : llvm::make_early_inc_range(module)) {
-    if (!marker.getName().starts_with(kDotBytes)) continue;
-    for (llvm::User* user : llvm::make_early_inc_range(marker.users())) {
-      auto* call = llvm::cast<llvm::CallInst>(user);
-      // What the product is added to is part of the instruction.
-      auto* add = call->hasOneUse() ? llvm::dyn_cast<llvm::BinaryOperator>(call->user_back()) : nullptr;
-      const bool is_added = add != nullptr && add->getOpcode() == llvm::Instruction::Add;
-      llvm::Instruction* replaced = is_added ? static_cast<llvm::Instruction*>(add) : call;
-      llvm::IRBuilder<> builder(replaced);
-      Value* sum = llvm::Constant::getNullValue(call->getType());
-      if (is_added) sum = add->getOperand(add->getOperand(0) == call ? 1 : 0);
-      DotBytesExpander expander(builder, features, is_x86);
-      replaced->replaceAllUsesWith(expander.Dot(sum, call->getArgOperand(0), call->getArgOperand(1)));
-      replaced->eraseFromParent();
-      if (is_added) call->eraseFromParent();
-    }
-    marker.eraseFromParent();
-  }
-}
-
 }  // namespace
-
-llvm::Function* DotBytesMarker(llvm::Module& module, llvm::Type* type) {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  const std::string name = kDotBytes + std::to_string(vector != nullptr ? vector->getNumElements() : 1);
-  llvm::FunctionCallee marker = module.getOrInsertFunction(name, llvm::FunctionType::get(type, {type, type}, false));
-  auto* function = llvm::cast<llvm::Function>(marker.getCallee());
-  function->setDoesNotAccessMemory();
-  function->setDoesNotThrow();
-  function->setWillReturn();
-  return function;
-}
 
 void ExpandOperations(llvm::Module& module, const Target& target) {
   const CpuFeatures features{target.required_features};
   const bool is_x86 = target.triple.starts_with("x86_64");
   const bool has_fma = !is_x86 || features.Has(CpuFeature::kFma);
   const bool has_float16 = !is_x86 || features.Has(CpuFeature::kF16c);
-  ExpandDotBytes(module, features, is_x86);
   if (has_fma && has_float16) return;
   for (llvm::Function& function : module) {
     for (llvm::Instruction& instruction : llvm::make_early_inc_range(llvm::instructions(function))) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/codegen/expand_operations.h"
+#include "compiler/codegen/integer_products.h"
 #include "compiler/codegen/vector_math.h"
 #include "compiler/ir/power.h"
 #include "runtime/check.h"
@@ -160,6 +160,11 @@ llvm::Value* IntrinsicEmitter::EmitShift(const ir::PrimCallNode& call, llvm::Val
   llvm::Type* type = x->getType();
   llvm::Value* fits = b_.CreateICmpULT(amount, llvm::ConstantInt::get(type, call.dtype.bits));
   const bool is_arithmetic = call.op == ir::Intrinsic::kShiftRight && call.dtype.is_int();
+  const auto* always = llvm::dyn_cast<llvm::Constant>(fits);
+  if (always != nullptr && always->isAllOnesValue()) {
+    if (is_arithmetic) return b_.CreateAShr(x, amount);
+    return call.op == ir::Intrinsic::kShiftLeft ? b_.CreateShl(x, amount) : b_.CreateLShr(x, amount);
+  }
   llvm::Value* safe =
       b_.CreateSelect(fits, amount, llvm::ConstantInt::get(type, is_arithmetic ? call.dtype.bits - 1u : 0u));
   if (is_arithmetic) return b_.CreateAShr(x, safe);

@@ -164,7 +164,10 @@ void MatmulInteger(Assumptions& a) {
   a.BroadcastTo(3, a.dims(1));
 }
 
-void PackBytes(Assumptions& a) { a.MultipleOf(a.dims(0).back(), topi::kBytesPerWord); }
+void PackBytes(Assumptions& a) {
+  const DataType dtype = *ir::As<ir::TensorTypeNode>(a.call()->args[0]->type)->dtype;
+  a.MultipleOf(a.dims(0).back(), topi::ElementsPerWord(dtype));
+}
 
 // The result has as many elements as the data.
 void Reshape(Assumptions& a) {
@@ -239,6 +242,12 @@ void Convolution(Assumptions& a) {
   if (in == std::string::npos || kernel.size() != a.rank(0) || a.rank(0) != a.rank(1)) return;
   a.Equal({0, in}, {1, kernel.find('I')}, attrs.GetInt("groups"));
   a.MultipleOf(a.dims(1)[kernel.find('O')], attrs.GetInt("groups"));
+  a.ResultExists();
+}
+// The blocks of channels are 16 wide on both sides.
+void PairConvolution(Assumptions& a) {
+  a.Equal({0, 1}, {1, 1}, a.call()->attrs.GetInt("groups"));
+  a.MultipleOf(a.dims(1)[0], a.call()->attrs.GetInt("groups"));
   a.ResultExists();
 }
 void TransposedConvolution(Assumptions& a) {
@@ -459,6 +468,7 @@ constexpr struct {
     {"nn.conv1d", Convolution},
     {"nn.conv1d_transpose", TransposedConvolution},
     {"nn.conv2d", Convolution},
+    {"nn.conv2d_pairs", PairConvolution},
     {"nn.conv2d_transpose", TransposedConvolution},
     {"nn.conv3d", Convolution},
     {"nn.conv3d_transpose", TransposedConvolution},

@@ -95,6 +95,15 @@ bool IsDense(const ir::Call& call, const Target&) {
   if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData}) || !IsFloat32(call)) return false;
   return HasConstantKernel(call) && KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
 }
+// Integers of 16 bits, summed in 32: convert_layout makes these nn.conv2d_pairs.
+bool IsDenseOfInt16(const ir::Call& call, const Target&) {
+  if (!HasLayouts(call, {kBlockedData, "OIHW16i16o", kBlockedData})) return false;
+  for (const ir::Expr& x : InputTensors(call)) {
+    if (TypeOf(x).dtype != DataType::Int(16)) return false;
+  }
+  return *ir::As<ir::TensorTypeNode>(call->type)->dtype == DataType::Int(32) && HasConstantKernel(call) &&
+         KernelDim(call, 0) % call->attrs.GetInt("groups") == 0;
+}
 // Few input channels, without blocks: each is broadcast to the vectors of output channels.
 bool IsFirst(const ir::Call& call, const Target&) {
   constexpr int64_t kFewChannels = 8;
@@ -122,6 +131,8 @@ double KernelTaps(const ir::Call& call) {
 double DenseCost(const ir::Call& call, const Target&) {
   return BlockedConvCost(BlockedExtents(call, KernelTaps(call)));
 }
+// Two products take one instruction.
+double DenseCostOfInt16(const ir::Call& call, const Target& target) { return DenseCost(call, target) / 2; }
 double FirstCost(const ir::Call& call, const Target&) {
   return BlockedFirstConvCost(BlockedExtents(call, KernelTaps(call)));
 }
@@ -208,6 +219,11 @@ Result<std::vector<ReferenceTensor>> ReferenceBlocked(
 std::vector<Implementation> BlockedConv2d() {
   return {
       {"blocked", IsDense, DenseCost, {kBlockedData, "OIHW16i16o", kBlockedData}, Build<DefineConv2d>},
+      {"blocked_int16",
+       IsDenseOfInt16,
+       DenseCostOfInt16,
+       {kBlockedData, "OIHW16i16o", kBlockedData},
+       Build<DefineConv2d>},
       {"blocked_depthwise", IsDepthwise, DepthwiseCost, {kBlockedData, "OIHW16o", kBlockedData}, Build<DefineConv2d>},
       {"blocked_first", IsFirst, FirstCost, {"NCHW", "OIHW16o", kBlockedData}, Build<DefineConv2d>}};
 }

@@ -17,24 +17,28 @@ namespace ingot::op {
 namespace {
 
 const DataType kInt32 = DataType::Int(32);
+const DataType kInt16 = DataType::Int(16);
 
 bool IsByte(DataType dtype) { return dtype == DataType::Int(8) || dtype == DataType::UInt(8); }
 
 // ---- pack_bytes
 Result<ir::Type> InferPackBytes(const ir::Call& call) {
   INGOT_ASSIGN_OR_RETURN(const ir::TensorType x, TensorArg(call, 0));
-  if ((x->dtype && !IsByte(*x->dtype)) || x->rank == 0) {
-    return OpError(call, "expected int8 or uint8 of rank 1 or more, got " + Describe(x));
+  const bool is_known = x->dtype && (IsByte(*x->dtype) || (x->dtype == kInt16 && !call->attrs.GetBool("flip")));
+  if ((x->dtype && !is_known) || x->rank == 0) {
+    return OpError(call, "expected int8, uint8 or (not to flip) int16 of rank 1 or more, got " + Describe(x));
   }
-  if (!x->dims) return TensorOfRank(x->rank, kInt32, x);
+  if (!x->dims || !x->dtype) return TensorOfRank(x->rank, kInt32, x);
   Dims dims = *x->dims;
-  if (const auto bytes = ir::AsConstInt(dims.back()); bytes && *bytes % topi::kBytesPerWord != 0) {
+  const int64_t per_word = topi::ElementsPerWord(*x->dtype);
+  if (const auto count = ir::AsConstInt(dims.back()); count && *count % per_word != 0) {
     return OpError(call, "expected a multiple of 4 bytes along the last axis, got " + Describe(x));
   }
-  dims.back() = SimplifyDim(ir::FloorDiv(dims.back(), ir::Int64(topi::kBytesPerWord)));
+  dims.back() = SimplifyDim(ir::FloorDiv(dims.back(), ir::Int64(per_word)));
   return TensorOf(std::move(dims), kInt32, x);
 }
 
+// Bytes in memory's order, the first of each word lowest.
 std::vector<uint32_t> WordsOf(std::span<const uint8_t> bytes, bool flip) {
   std::vector<uint32_t> words(bytes.size() / topi::kBytesPerWord);
   for (size_t i = 0; i < words.size() * topi::kBytesPerWord; ++i) {
@@ -48,7 +52,10 @@ Result<std::vector<ReferenceTensor>> ReferencePackBytes(const ir::Call& call, st
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> dims, ConstantDims(call, call->type));
   ReferenceTensor out = NewReference(kInt32, dims);
   std::vector<uint8_t> bytes;
-  for (int64_t value : inputs[0].ints) bytes.push_back(static_cast<uint8_t>(value));
+  for (int64_t value : inputs[0].ints) {
+    bytes.push_back(static_cast<uint8_t>(value));
+    if (inputs[0].dtype == kInt16) bytes.push_back(static_cast<uint8_t>(value >> 8));
+  }
   const std::vector<uint32_t> words = WordsOf(bytes, call->attrs.GetBool("flip"));
   std::ranges::transform(words, out.ints.begin(), [](uint32_t word) { return static_cast<int32_t>(word); });
   return OneReference(std::move(out));
@@ -191,14 +198,14 @@ std::vector<OpRow> ByteProductOps() {
   std::vector<OpRow> rows;
   rows.push_back(
       {.name = "pack_bytes",
-       .summary = "four bytes along the last axis as one int32, the first one lowest",
+       .summary = "four bytes, or two int16, along the last axis as one int32, the first one lowest",
        .arg_names = {"x"},
        .attrs = {{"flip", AttrType::kBool, false}},
        .infer = InferPackBytes,
        .reference = ReferencePackBytes,
        .fold = FoldPackBytes,
        .implementations = {{"te", Always, ElementsOfResult, {}, BuildAs<FusionClass::kOpaque, DefinePackBytes>}},
-       .cases = {.rank0 = false, .non_finite = false, .dtypes = bytes}});
+       .cases = {.rank0 = false, .non_finite = false, .dtypes = {DataType::UInt(8), DataType::Int(8), kInt16}}});
   rows.push_back({.name = "matmul_bytes",
                   .summary = "sum over k of dot_bytes(x[.., k], panels[n / c, k, n % c]), n < units",
                   .arg_names = {"x", "panels"},

@@ -250,7 +250,9 @@ double ConvCost(const ir::Call& call, const Target&) {
                                               [](const ir::PrimExpr& extent) { return ir::IsConstInt(extent, 1); });
   const WindowExtents window = WindowExtentsOf(call, TapsOf(call), is_one_tap);
   const bool is_depthwise = ir::IsConstInt((*weight->dims)[1], 1) && call->attrs.GetInt("groups") > 1;
-  return is_depthwise ? PlainChannelwiseCost(window) : PlainConvCost(window);
+  const double cost = is_depthwise ? PlainChannelwiseCost(window) : PlainConvCost(window);
+  constexpr double kWidening = 4;  // of each product's operands to 32 bits, and its slow multiplication
+  return cost * (weight->dtype == DataType::Int(16) ? kWidening : 1);
 }
 
 double ConvTransposeCost(const ir::Call& call, const Target&) {
@@ -521,26 +523,24 @@ OpRow ConvTransposeRow(const char* name) {
 
 template <Pool pool, size_t rank>
 OpRow PoolRow(const char* name, const char* summary) {
-  OpRow row{
-      .name = name,
-      .summary = summary,
-      .arg_names = {"data"},
-      .attrs = {{"pool_size", AttrType::kInts, Each(rank, 1)},
-                {"strides", AttrType::kInts, Each(rank, 1)},
-                {"dilation", AttrType::kInts, Each(rank, 1)},
-                {"padding", AttrType::kInts, Each(2 * rank, 0)},
-                {"ceil_mode", AttrType::kBool, false}},
-      .fusion = FusionClass::kOutFusible,
-      .normalize = NormalizeWindow<rank>,
-      .infer = InferPool<rank>,
-      .reference = ReferencePool<pool, rank>,
-      .implementations =
-          {{"direct",
-            IsPlainPool<rank>,
-            PoolCost<pool>,
-            {kDataLayouts[rank], kDataLayouts[rank]},
-            Build<DefinePool<pool>>}},
-      .cases = {.rank0 = false}};
+  OpRow row{.name = name,
+            .summary = summary,
+            .arg_names = {"data"},
+            .attrs = {{"pool_size", AttrType::kInts, Each(rank, 1)},
+                      {"strides", AttrType::kInts, Each(rank, 1)},
+                      {"dilation", AttrType::kInts, Each(rank, 1)},
+                      {"padding", AttrType::kInts, Each(2 * rank, 0)},
+                      {"ceil_mode", AttrType::kBool, false}},
+            .fusion = FusionClass::kOutFusible,
+            .normalize = NormalizeWindow<rank>,
+            .infer = InferPool<rank>,
+            .reference = ReferencePool<pool, rank>,
+            .implementations = {{"direct",
+                                 IsPlainPool<rank>,
+                                 PoolCost<pool>,
+                                 {kDataLayouts[rank], kDataLayouts[rank]},
+                                 Build<DefinePool<pool>>}},
+            .cases = {.rank0 = false}};
   row.attrs.push_back(pool == Pool::kLp ? AttrSpec{"p", AttrType::kInt, 2}
                                         : AttrSpec{"count_include_pad", AttrType::kBool, false});
   row.attrs.push_back({"layout", AttrType::kString, kDataLayouts[rank]});

@@ -78,18 +78,22 @@ bool IsLoadOf(const PrimExpr& expr, const ir::BufferStoreNode& store) {
   return load != nullptr && load->buffer.same_as(store.buffer) && SameIndices(load->indices, store.indices);
 }
 
-// C[...] = C[...] + a * b, or + T.dot_bytes(a, b), casts ignored.
+// a * b, T.dot_bytes(a, b), or a sum of such, casts ignored.
+bool IsProduct(PrimExpr value) {
+  while (const auto* cast = As<ir::CastNode>(value)) value = cast->value;
+  const auto* binary = As<ir::BinaryNode>(value);
+  const auto* call = As<ir::PrimCallNode>(value);
+  if (binary == nullptr) return call != nullptr && call->op == ir::Intrinsic::kDotBytes;
+  return binary->op == ir::BinaryOp::kMul ||
+         (binary->op == ir::BinaryOp::kAdd && IsProduct(binary->a) && IsProduct(binary->b));
+}
+
+// C[...] = C[...] + products.
 bool IsSumOfProducts(const ir::BufferStoreNode& store) {
   const auto* sum = As<ir::BinaryNode>(store.value);
   if (sum == nullptr || sum->op != ir::BinaryOp::kAdd) return false;
   const PrimExpr* term = IsLoadOf(sum->a, store) ? &sum->b : IsLoadOf(sum->b, store) ? &sum->a : nullptr;
-  if (term == nullptr) return false;
-  PrimExpr value = *term;
-  while (const auto* cast = As<ir::CastNode>(value)) value = cast->value;
-  const auto* product = As<ir::BinaryNode>(value);
-  const auto* call = As<ir::PrimCallNode>(value);
-  return product != nullptr ? product->op == ir::BinaryOp::kMul
-                            : call != nullptr && call->op == ir::Intrinsic::kDotBytes;
+  return term != nullptr && IsProduct(*term);
 }
 
 class Classifier : public ir::StmtVisitor {

@@ -41,10 +41,18 @@ bool IsPermutation(const ir::Call& call, const std::vector<int64_t>& axes) {
 
 std::optional<double> ScalarOf(const Expr& x) {
   const auto* constant = As<ir::ConstantNode>(x);
-  if (constant == nullptr || constant->data->dtype() != DataType::Float(32)) return std::nullopt;
-  float value = 0;
-  std::memcpy(&value, constant->data->bytes().data(), sizeof value);
-  return value;
+  if (constant == nullptr) return std::nullopt;
+  const auto of = [&]<typename T>(T value) {
+    std::memcpy(&value, constant->data->bytes().data(), sizeof value);
+    return std::optional<double>(value);
+  };
+  const DataType dtype = constant->data->dtype();
+  if (dtype == DataType::Float(32)) return of(float{});
+  if (dtype == DataType::Int(8)) return of(int8_t{});
+  if (dtype == DataType::UInt(8)) return of(uint8_t{});
+  if (dtype == DataType::Int(16)) return of(int16_t{});
+  if (dtype == DataType::Int(32)) return of(int32_t{});
+  return std::nullopt;
 }
 
 // Of an image and the scalars, values per channel and images of the same shape that it is computed from.
@@ -276,6 +284,8 @@ bool BlockedCalls::FillGroups(const ir::Call& call, WindowChoice& choice) const 
 std::optional<double> BlockedCalls::WinogradCost(const ir::Call& call, const WindowChoice& choice) const {
   constexpr int64_t kFewestTiles = 9;  // per image, so that they outweigh the weights
   if (!choice.takes_blocks() || call->args.size() != 2) return std::nullopt;
+  // A call that names its result's dtype asks for sums of the products themselves: of integers they are exact.
+  if (!call->attrs.Find("out_dtype")->is_none()) return std::nullopt;
   if (!IsPermitted(RewriteId::kWinograd, options_.rewrites)) return std::nullopt;
   const Dims& weight = *TypedDimsOf(call->args[1]);
   const auto all_one = [&](const char* attr) {

@@ -152,12 +152,38 @@ class LayoutConverter {
         args.push_back(call->args[0]);
       }
     }
-    INGOT_ASSIGN_OR_RETURN(const Expr result, forms_.Emit(op::RowOf(call)->name, std::move(args), best.attrs, binding));
+    const bool are_pairs = call->args.size() > 1 && IsInt16(call->args[1]);
+    if (are_pairs) {
+      INGOT_ASSIGN_OR_RETURN(args[1], PairsOfChannels(args[1]));
+    }
+    INGOT_ASSIGN_OR_RETURN(const Expr result,
+                           are_pairs ? forms_.Emit("nn.conv2d_pairs", std::move(args), WindowOf(best.attrs), binding)
+                                     : forms_.Emit(op::RowOf(call)->name, std::move(args), best.attrs, binding));
     // The filling of a pool's result is between that of its input and the padding's value.
     const std::optional<double> filling = call->args.size() > 1 ? 0.0 : forms_.FillingOf(call->args[0]);
     forms_.Define(binding.var, result, is_flat ? Form::kFlat : Form::kBlocked,
                   filling == 0.0 ? filling : std::optional<double>());
     return true;
+  }
+
+  static bool IsInt16(const Expr& x) { return As<ir::TensorTypeNode>(x->type)->dtype == DataType::Int(16); }
+  static ir::Attrs WindowOf(const ir::Attrs& attrs) {
+    ir::Attrs window;
+    for (const char* name : {"strides", "padding", "dilation", "groups"}) window = window.With(name, *attrs.Find(name));
+    return window;
+  }
+
+  // Weights [O / 16, I / 16, h, w, 16, 16] of int16 -> [O / 16, I / 16, h, w, 8, 16], two input channels in each word.
+  Result<Expr> PairsOfChannels(Expr weight) {
+    Dims dims = *TypedDimsOf(weight);
+    const ir::PrimExpr pairs = ir::Int64(kBlock / 2), block = ir::Int64(kBlock);
+    INGOT_ASSIGN_OR_RETURN(weight,
+                           forms_.Reshape(weight, {dims[0], dims[1], dims[2], dims[3], pairs, ir::Int64(2), block}));
+    INGOT_ASSIGN_OR_RETURN(
+        weight, forms_.Emit("permute_dims", {weight}, {{"axes", ir::AttrValue::Ints({0, 1, 2, 3, 4, 6, 5})}}));
+    INGOT_ASSIGN_OR_RETURN(weight, forms_.Emit("pack_bytes", {weight}, {}));
+    dims[4] = pairs;
+    return forms_.Reshape(weight, dims);
   }
 
   // Weights [O, width, h, w] of narrow groups -> [O, 16, h, w], zero between the groups of a block.
@@ -177,7 +203,10 @@ class LayoutConverter {
     for (int64_t o = 0; o < kBlock; ++o) {
       for (int64_t i = 0; i < kBlock; ++i) mask.push_back(o / width == i / width ? 1.0f : 0.0f);
     }
-    const Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
+    Expr same_group = ConstantOf(mask, {1, kBlock, kBlock, 1, 1});
+    if (IsInt16(weight)) {
+      INGOT_ASSIGN_OR_RETURN(same_group, forms_.Emit("astype", {same_group}, {{"dtype", DataType::Int(16)}}));
+    }
     const ir::PrimExpr block = ir::Int64(kBlock);
     INGOT_ASSIGN_OR_RETURN(value, forms_.Reshape(value, {ir::Int64(blocks), block, block, dims[2], dims[3]}));
     INGOT_ASSIGN_OR_RETURN(value, forms_.Emit("multiply", {value, same_group}, {}));

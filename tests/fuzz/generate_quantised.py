@@ -78,7 +78,7 @@ def matmul_integer(g):
 
 
 def convolved(g, x_dtype, w_dtype):
-    x = quantised(g, [g.choice([1, "N"]), g.choice([2, 4]), g.choice([5, 8]), g.choice([5, "S"])], x_dtype)
+    x = quantised(g, [g.choice([1, "N"]), g.choice([2, 4, 20]), g.choice([5, 8]), g.choice([5, "S"])], x_dtype)
     c = x.dims()[1]
     group = g.choice([1, 1, 2])
     kernel = [g.choice([1, 3]), g.choice([1, 2])]

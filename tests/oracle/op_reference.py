@@ -665,8 +665,19 @@ def matmul_packed(c, x):
     return np.matmul(x[0].astype(np.float64), weight)[..., : c["attrs"]["units"]]
 
 
+def conv_pairs(c, x):
+    """Each word of the weights is two input channels, the first one lowest."""
+    words = np.ascontiguousarray(x[1]).astype("<i4")
+    weight = np.moveaxis(words.view("<i2").reshape(*words.shape, 2), -1, -2).reshape(*words.shape[:4], 16, 16)
+    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o", "out_layout": "NCHW16c"}
+    if x[0].size == 0:
+        return np.zeros(c["outputs"][0]["dims"], np.int32)
+    return conv({**c, "attrs": {**c["attrs"], **layouts}}, [x[0].astype(np.float32), weight.astype(np.float32)])
+
+
 def pack_bytes(c, x):
-    data = np.ascontiguousarray(x[0]).view(np.uint8) ^ np.uint8(128 if c["attrs"]["flip"] else 0)
+    data = np.ascontiguousarray(x[0])
+    data = data.view(np.uint8) ^ np.uint8(128 if c["attrs"]["flip"] else 0)
     return data.reshape(*data.shape[:-1], data.shape[-1] // 4, 4).view("<i4")[..., 0]
 
 
@@ -1036,6 +1047,7 @@ ORACLES = {
     "matmul_bytes": matmul_bytes,
     "matmul_integer": matmul_integer,
     "nn.attention": attention,
+    "nn.conv2d_pairs": conv_pairs,
     "nn.winograd_input": winograd_input,
     "nn.winograd_output": winograd_output,
     "nn.celu": with_attrs("Celu", "alpha"),

@@ -1,5 +1,6 @@
 // Quantised numbers: conversion to and from them, and products of integers. All are calls of arithmetic operators:
 // scaling in the dtype of the scale (float32 if dtypes differ), products in int32.
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string_view>
@@ -171,14 +172,15 @@ Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along a
   return node.Bind("reshape", {param, ShapeOf(dims)});
 }
 
-// Returns an input minus its zero point, in int32.
-Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along) {
+// Returns an input minus its zero point, in a dtype that holds the difference.
+Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along,
+                              DataType dtype = kInt32) {
   INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
-  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), kInt32));
+  INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   if (!node.HasInput(zero_point)) return x;
   INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, dims.size(), along));
-  INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), kInt32));
+  INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), dtype));
   return node.Bind("subtract", {x, zero});
 }
 
@@ -238,14 +240,83 @@ Outputs MatMulInteger(const NodeImporter& node) {
   return One(node.Call(product.row, std::move(product.args)));
 }
 
+// The attributes of a window over one axis as those over two, of which the first is a single row.
+ir::Attrs AttrsOfOneRow(ir::Attrs attrs) {
+  for (const auto& [name, value] : {std::pair("strides", 1), {"dilation", 1}, {"padding", 0}}) {
+    std::vector<int64_t> values;
+    for (int64_t own : attrs.GetInts(name)) values.insert(values.end(), {value, own});
+    attrs = attrs.With(name, AttrValue::Ints(values));
+  }
+  return attrs;
+}
+
+// How the sums of an integer convolution are computed.
+enum class ConvSums : uint8_t {
+  kInt32,  // of tensors in int32
+  kInt16,  // of pairs of int16, in int32: many channels
+  kFloat,  // in float32, in which they are exact: few channels per group
+};
+
+// Bytes without their zero points are at most 255, so that a float32 holds the sums of 258 products.
+ConvSums SumsOf(const ConvCall& conv, bool are_bytes) {
+  constexpr int64_t kMostExact = (int64_t{1} << 24) / (255 * 255), kBlock = 16, kFewChannels = 8;
+  int64_t taps = 1;
+  for (size_t i = 1; i < conv.weight.size(); ++i) {
+    const auto extent = ir::AsConstInt(conv.weight[i]);
+    if (!extent || *extent > kMostExact) {
+      taps = kMostExact + 1;
+      break;
+    }
+    taps *= std::max<int64_t>(*extent, 1);
+  }
+  if (!are_bytes) return ConvSums::kInt32;
+  const bool is_exact = taps <= kMostExact;
+  const int64_t groups = conv.attrs.GetInt("groups");
+  const int64_t width = ir::AsConstInt(conv.weight[1]).value_or(0);
+  const int64_t outputs = ir::AsConstInt(conv.weight[0]).value_or(0) / std::max<int64_t>(groups, 1);
+  const bool fills_blocks = groups == 1 ? width > kFewChannels
+                                        : (width % kBlock == 0 && outputs % kBlock == 0) ||
+                                              (width > 1 && width == outputs && kBlock % width == 0);
+  return is_exact && (!fills_blocks || conv.data.size() == 5) ? ConvSums::kFloat : ConvSums::kInt16;
+}
+
+// Where inputs of a convolution are: its factors, and their zero points.
+struct ConvInputs {
+  size_t x, weight, x_zero, weight_zero;
+};
+
+// Returns the convolution of two inputs without their zero points in int32.
+Result<Expr> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, const ConvInputs& in) {
+  bool are_bytes = true;
+  for (size_t input : {in.x, in.weight}) {
+    INGOT_ASSIGN_OR_RETURN(const DataType dtype, node.ElementType(input));
+    are_bytes = are_bytes && dtype.is_integral() && dtype.bits == 8;
+  }
+  const ConvSums sums = SumsOf(conv, are_bytes);
+  const DataType factors = sums == ConvSums::kFloat ? kFloat : sums == ConvSums::kInt16 ? DataType::Int(16) : kInt32;
+  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, in.x, in.x_zero, Along::kOutputs, factors));
+  INGOT_ASSIGN_OR_RETURN(Expr weight, WithoutZeroPoint(node, in.weight, in.weight_zero, Along::kOutputs, factors));
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
+  const bool is_row = sums == ConvSums::kInt16 && conv.data.size() == 3;
+  ir::Attrs attrs = conv.attrs.With("out_dtype", sums == ConvSums::kFloat ? kFloat : kInt32);
+  std::string row = conv.row;
+  if (is_row) {  // as an image of one row
+    row = "nn.conv2d";
+    attrs = AttrsOfOneRow(attrs);
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("expand_dims", {x}, {{"axis", AttrValue::Ints({2})}}));
+    INGOT_ASSIGN_OR_RETURN(weight, node.Bind("expand_dims", {weight}, {{"axis", AttrValue::Ints({2})}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(row, {x, weight}, std::move(attrs)));
+  if (is_row) {
+    INGOT_ASSIGN_OR_RETURN(product, node.Bind("squeeze", {product}, {{"axis", AttrValue::Ints({2})}}));
+  }
+  INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kInt32));
+  return MatchSame(node, std::move(product), conv.same);
+}
+
 Outputs ConvInteger(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
-  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
-  INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 1, 3, Along::kOutputs));
-  if (conv.same.empty()) return One(node.Call(conv.row, {x, weight}, conv.attrs));
-  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
-  return One(MatchSame(node, std::move(product), conv.same));
+  return One(ConvOfIntegers(node, conv, {0, 1, 2, 3}));
 }
 
 // product * (a_scale * b_scale / y_scale) + y_zero_point; the scales are expressions that broadcast to the product.
@@ -277,11 +348,7 @@ Outputs QLinearMatMul(const NodeImporter& node) {
 // output channel.
 Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
-  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, 0, 2, Along::kOutputs));
-  INGOT_ASSIGN_OR_RETURN(const Expr weight, WithoutZeroPoint(node, 3, 5, Along::kOutputs));
-  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(conv.row, {x, weight}, conv.attrs));
-  INGOT_ASSIGN_OR_RETURN(product, MatchSame(node, std::move(product), conv.same));
+  INGOT_ASSIGN_OR_RETURN(Expr product, ConvOfIntegers(node, conv, {0, 3, 2, 5}));
   const size_t rank = conv.data.size();
   if (node.HasInput(8)) {
     INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, rank - 1, Along::kOutputs));

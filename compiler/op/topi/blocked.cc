@@ -6,6 +6,7 @@
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/op/infer.h"
+#include "compiler/op/topi/byte_products.h"
 #include "compiler/op/topi/reduction.h"
 #include "compiler/op/topi/transform.h"
 
@@ -77,6 +78,11 @@ te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const
   const ir::IterVar ry = te::ReduceAxis(kernel[2], "ry");
   const ir::IterVar rx = te::ReduceAxis(kernel[3], "rx");
   const ir::IterVar ri = te::ReduceAxis(is_dense ? kernel[4] : ir::Int64(1), "ri");
+  const bool are_pairs = weight.dtype() != data.dtype();
+  const auto product = [&](const PrimExpr& element, const PrimExpr& tap) {
+    if (data.dtype() != DataType::Int(16)) return element * tap;
+    return ir::Cast(DataType::Int(32), element) * ir::Cast(DataType::Int(32), tap);
+  };
   const char* name = is_depthwise ? "depthwise_conv2d_nchwc" : "conv2d_nchwc";
   return te::Compute(
       std::move(shape),
@@ -84,11 +90,11 @@ te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const
         const PrimExpr y = Position(i[2], ry->var, window, 0), x = Position(i[3], rx->var, window, 1);
         if (is_depthwise) {
           const PrimExpr tap = weight(i[1], ir::Int64(0), ry->var, rx->var, i[4]);
-          return ReduceOver(Reducer::kSum, padded(i[0], i[1], y, x, i[4]) * tap, {ry, rx});
+          return ReduceOver(Reducer::kSum, product(padded(i[0], i[1], y, x, i[4]), tap), {ry, rx});
         }
         if (!is_dense) {
           const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var, i[4]);
-          return ReduceOver(Reducer::kSum, padded(i[0], rc->var, y, x) * tap, {rc, ry, rx});
+          return ReduceOver(Reducer::kSum, product(padded(i[0], rc->var, y, x), tap), {rc, ry, rx});
         }
         PrimExpr block = rc->var;
         if (groups > 1) {
@@ -96,7 +102,10 @@ te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const
           block = ir::FloorDiv(i[1], blocks_per_group) * kernel[1] + block;
         }
         const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var, ri->var, i[4]);
-        return ReduceOver(Reducer::kSum, padded(i[0], block, y, x, ri->var) * tap, {rc, ry, rx, ri});
+        const PrimExpr term = are_pairs ? PairProduct(padded(i[0], block, y, x, ri->var * 2),
+                                                      padded(i[0], block, y, x, ri->var * 2 + 1), tap)
+                                        : product(padded(i[0], block, y, x, ri->var), tap);
+        return ReduceOver(Reducer::kSum, term, {rc, ry, rx, ri});
       },
       name, kAxisNames);
 }

@@ -16,7 +16,8 @@ struct BlockedWindow {
 };
 // weight [output blocks, input blocks per group, h, w, input block, output block]: every input channel of the group;
 // weight [output blocks, input channels, h, w, output block]: over data without blocks every channel, else (depthwise,
-// one input channel) the output's own one.
+// one input channel) the output's own one. Data of int16 is summed in int32; weights in int32 then hold two input
+// channels in each word (PairProduct): [output blocks, input blocks per group, h, w, input block / 2, output block].
 te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const BlockedWindow& window, int64_t groups,
                          Shape shape);
 te::Tensor BlockedMaxPool2d(const te::Tensor& data, const std::vector<int64_t>& pool_size, const BlockedWindow& window,

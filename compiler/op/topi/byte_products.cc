@@ -32,20 +32,22 @@ te::Tensor WithoutZeroPoint(const te::Tensor& x, const te::Tensor& zero) {
 
 te::Tensor PackBytes(const te::Tensor& x, bool flip) {
   Shape shape = x.shape();
-  shape.back() = SimplifyDim(ir::FloorDiv(shape.back(), ir::Int64(kBytesPerWord)));
+  const int bits = x.dtype().bits;
+  const int64_t per_word = ElementsPerWord(x.dtype());
+  shape.back() = SimplifyDim(ir::FloorDiv(shape.back(), ir::Int64(per_word)));
   return te::Compute(
       shape,
       [&](const te::Indices& i) {
         PrimExpr word;
-        for (int64_t k = 0; k < kBytesPerWord; ++k) {
+        for (int64_t k = 0; k < per_word; ++k) {
           te::Indices at = i;
-          at.back() = i.back() * kBytesPerWord + k;
+          at.back() = i.back() * per_word + k;
           // A signed byte is widened through its unsigned form, so that its sign does not reach the bytes above.
-          PrimExpr byte = ir::Cast(kInt32, ir::Cast(DataType::UInt(8), x(at)));
+          PrimExpr byte = ir::Cast(kInt32, ir::Cast(DataType::UInt(bits), x(at)));
           if (flip) byte = ir::CallIntrinsic(ir::Intrinsic::kBitwiseXor, {byte, ir::MakeConst(kInt32, 128)});
           if (k > 0) {
-            byte =
-                ir::CallIntrinsic(ir::Intrinsic::kShiftLeft, {byte, ir::MakeConst(kInt32, static_cast<double>(8 * k))});
+            byte = ir::CallIntrinsic(ir::Intrinsic::kShiftLeft,
+                                     {byte, ir::MakeConst(kInt32, static_cast<double>(bits * k))});
           }
           word = word == nullptr ? byte : ir::CallIntrinsic(ir::Intrinsic::kBitwiseOr, {word, byte});
         }
@@ -68,6 +70,14 @@ te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t un
         return ReduceOver(Reducer::kSum, ir::CallIntrinsic(ir::Intrinsic::kDotBytes, {x(left), weight}), {k});
       },
       "matmul");
+}
+
+PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& word) {
+  const PrimExpr half = ir::MakeConst(word->dtype, 16);
+  const PrimExpr upper = ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {word, half});
+  const PrimExpr lower =
+      ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {ir::CallIntrinsic(ir::Intrinsic::kShiftLeft, {word, half}), half});
+  return ir::Cast(word->dtype, low) * lower + ir::Cast(word->dtype, high) * upper;
 }
 
 te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero) {

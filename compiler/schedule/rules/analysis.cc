@@ -29,7 +29,10 @@ class LoadLister : public StmtVisitor {
   void Visit(const PrimCallNode& call) override {
     constexpr int kTranscendental = 10;
     conditional |= call.op == Intrinsic::kIfThenElse;
-    operations += call.op == Intrinsic::kIfThenElse || call.op == Intrinsic::kDotBytes ? 1 : kTranscendental;
+    const bool is_elementary = call.op == Intrinsic::kIfThenElse || call.op == Intrinsic::kDotBytes ||
+                               call.op == Intrinsic::kShiftLeft || call.op == Intrinsic::kShiftRight ||
+                               call.op == Intrinsic::kBitwiseAnd || call.op == Intrinsic::kBitwiseOr;
+    operations += is_elementary ? 1 : kTranscendental;
     StmtVisitor::Visit(call);
   }
 };

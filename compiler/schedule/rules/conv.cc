@@ -66,7 +66,10 @@ struct Window {
 Window AnalyzeWindow(const BlockSite& site) {
   Window window;
   const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
+  std::vector<const BufferNode*> seen;  // a pair of neighbours is two loads of one buffer
   for (const LoadUse& load : LoadsOf(site)) {
+    if (std::ranges::find(seen, load.load->buffer.get()) != seen.end()) continue;
+    seen.push_back(load.load->buffer.get());
     int64_t bytes = load.load->dtype.bits / 8;
     for (const PrimExpr& extent : load.load->buffer->shape) bytes *= AsConstInt(extent).value_or(1);
     if (!load.uses[x]) {
@@ -260,9 +263,12 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   }
   s.Reorder(order);
   const LoopRV first = reduce[0];
-  // The innermost steps go over the channels of a block, whose elements lie side by side.
+  // The innermost steps go over the channels of a block, whose elements lie side by side. Integers are multiplied and
+  // added by two instructions: with the products of several steps at hand, LLVM computes more of them at once than there
+  // are registers.
   const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
-  if (reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
+  const bool is_float = StoreOf(site).buffer->dtype.is_floating();
+  if (is_float && reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
     s.Unroll(s.Split(reduce.back(), {kRest, kUnrolledSteps})[1]);
   }
   VectorizeTile(s, vector, lanes);

@@ -11,6 +11,7 @@
 #include <random>
 #include <type_traits>
 
+#include "compiler/op/topi/byte_products.h"
 #include "runtime/small_float.h"
 #include "tests/compiler/codegen/jit.h"
 
@@ -492,6 +493,45 @@ TEST_CASE("dot products of bytes are the same on every level, alone and added to
       Kernel alone(Elementwise({word, word}, word, kNumWords, lanes, [&](const auto& v) { return dot(v[0], v[1]); }),
                    target);
       REQUIRE(alone.Run({a.data(), b.data(), results.data()}) == 0);
+      CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
+    }
+  }
+  CHECK(num_levels >= 2);
+}
+
+// Words whose halves are the least number of 16 bits on both sides overflow int32, as the sum of the products does.
+TEST_CASE("sums of two products of 16 bits are the same on every level, alone and added to a sum") {
+  constexpr int64_t kNumWords = 261;
+  const DataType half = DataType::Int(16), word = DataType::Int(32);
+  Tensor<int16_t> low(kNumWords), high(kNumWords);
+  Tensor<int32_t> words(kNumWords), sum(kNumWords), expected(kNumWords), of_products(kNumWords);
+  std::mt19937 random(5);
+  for (int64_t i = 0; i < kNumWords; ++i) {
+    low[i] = i < 4 ? int16_t{-32768} : static_cast<int16_t>(random());
+    high[i] = i < 2 ? int16_t{-32768} : static_cast<int16_t>(random());
+    words[i] = i < 2 ? static_cast<int32_t>(0x80008000u) : i < 4 ? 0x7FFF7FFF : static_cast<int32_t>(random());
+    sum[i] = static_cast<int32_t>(random());
+    const int64_t products = int64_t{low[i]} * static_cast<int16_t>(words[i]) + int64_t{high[i]} * (words[i] >> 16);
+    of_products[i] = static_cast<int32_t>(products);
+    expected[i] = static_cast<int32_t>(sum[i] + products);
+  }
+  int num_levels = 0;
+  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v4,+avx512vnni"}) {
+    const Target target = TargetNamed(level);
+    if (!HostRuns(target)) continue;
+    ++num_levels;
+    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
+      CAPTURE(level);
+      CAPTURE(lanes);
+      const auto pairs = [](const auto& v) { return op::topi::PairProduct(v[0], v[1], v[2]); };
+      Kernel added(
+          Elementwise({half, half, word, word}, word, kNumWords, lanes, [&](const auto& v) { return v[3] + pairs(v); }),
+          target);
+      Tensor<int32_t> results(kNumWords);
+      REQUIRE(added.Run({low.data(), high.data(), words.data(), sum.data(), results.data()}) == 0);
+      CHECK(std::equal(results.begin(), results.end(), expected.begin()));
+      Kernel alone(Elementwise({half, half, word}, word, kNumWords, lanes, pairs), target);
+      REQUIRE(alone.Run({low.data(), high.data(), words.data(), results.data()}) == 0);
       CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
     }
   }

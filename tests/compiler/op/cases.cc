@@ -205,6 +205,7 @@ void ByteProductCases(CaseBuilder& b) {
     b.Add("pack_bytes", dtype.ToString(), {Bytes(dtype, {3, 8}, 1)});
     b.Add("pack_bytes", "flip_" + dtype.ToString(), {Bytes(dtype, {2, 3, 4}, 2)}, {{"flip", true}});
   }
+  b.Add("pack_bytes", "int16", {Data(DataType::Int(16), {3, 6}, 1)});
   b.Add("pack_bytes", "vector", {Bytes(kI8, {84}, 3)});
   b.Add("pack_bytes", "empty", {Bytes(kI8, {0, 8}, 1)});
   const auto product = [&](std::string label, IntList x, int64_t units, int64_t columns = 16) {
@@ -245,8 +246,8 @@ void PackedElementCases(CaseBuilder& b) {
     }
     b.Add("narrow", "specials_to_" + to.ToString(), {Specials()}, {{"dtype", to}});
     b.Add("narrow", "ties_to_" + to.ToString(),
-          {Of(kF32, {20}, {0.25, 0.75, 1.25, 1.75, 2.5,  3.5,       5,          5.5,   6.5,  7.5,
-                           -0.2, -0.25, -0.75, -9, -8.5, 2147483520, 2147483648, -3e9, 1e10, 15.9})},
+          {Of(kF32, {20}, {0.25, 0.75,  1.25,  1.75, 2.5,  3.5,        5,          5.5,  6.5,  7.5,
+                           -0.2, -0.25, -0.75, -9,   -8.5, 2147483520, 2147483648, -3e9, 1e10, 15.9})},
           {{"dtype", to}});
     const ReferenceTensor bytes = Bytes(uint8, {7}, 3), rows = Bytes(uint8, {2, 5}, 4);
     const int64_t count = 8 / to.bits;
@@ -265,10 +266,18 @@ void PackedElementCases(CaseBuilder& b) {
   b.Add("pack_bits", "float4_e2m1fn",
         {Of(e4m3, {17}, {0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6, 6})},
         {{"dtype", kFloat4E2M1FN}});
-  const std::pair<DataType, DataType> same_width[] = {
-      {kF32, kI32}, {kI32, kF32}, {kF16, DataType::UInt(16)}, {DataType::Bfloat16(), DataType::Int(16)},
-      {kF64, kI64}, {kI64, kF64}, {uint8, kI8},               {uint8, e4m3},
-      {kI8, uint8}, {kBool, uint8}, {kF32, kF32},             {DataType::Int(16), kF16}};
+  const std::pair<DataType, DataType> same_width[] = {{kF32, kI32},
+                                                      {kI32, kF32},
+                                                      {kF16, DataType::UInt(16)},
+                                                      {DataType::Bfloat16(), DataType::Int(16)},
+                                                      {kF64, kI64},
+                                                      {kI64, kF64},
+                                                      {uint8, kI8},
+                                                      {uint8, e4m3},
+                                                      {kI8, uint8},
+                                                      {kBool, uint8},
+                                                      {kF32, kF32},
+                                                      {DataType::Int(16), kF16}};
   for (const auto& [from, to] : same_width) {
     b.Add("bitcast", from.ToString() + "_as_" + to.ToString(), {Data(from, {3, 5})}, {{"dtype", to}});
   }
@@ -302,8 +311,8 @@ void ElementwiseCases(CaseBuilder& b) {
   const DataType powers(TypeCode::kFloat8E8M0FNU, 8);
   b.Add("astype", powers.ToString() + "_to_float32", {Of(powers, {5}, {1, 0.25, 1024, 1e-38, kNan})},
         {{"dtype", kF32}});
-  b.Add("astype", "float32_to_" + powers.ToString(),
-        {Of(kF32, {9}, {1, 1.4, 1.5, 3, 1e-40, 1.1e-38, -1, kNan, 3e38})}, {{"dtype", powers}});
+  b.Add("astype", "float32_to_" + powers.ToString(), {Of(kF32, {9}, {1, 1.4, 1.5, 3, 1e-40, 1.1e-38, -1, kNan, 3e38})},
+        {{"dtype", powers}});
   b.Add("astype", "rank0", {Data(kF32, {})}, {{"dtype", kI32}});
   b.Add("astype", "empty", {Data(kF32, {0, 3})}, {{"dtype", kI32}});
   b.Add("astype", "specials", {Specials()}, {{"dtype", kI32}});

@@ -244,6 +244,29 @@ void BlockedCases(CaseBuilder& b) {
   conv("blocked_depthwise", {1, 2, 5, 13, 16}, {2, 1, 3, 3, 16}, {{"groups", 32}, {"padding", 1}});
   conv("blocked_depthwise_strided", {2, 1, 7, 7, 16}, {1, 1, 5, 5, 16},
        {{"groups", 16}, {"padding", Ints({2, 1, 2, 2})}, {"strides", 2}});
+  const DataType int16 = DataType::Int(16);
+  ConvCase(b, "nn.conv2d", "blocked_int16", {1, 2, 3, 7, 16}, {1, 2, 3, 3, 16, 16},
+           {{"padding", 1},
+            {"data_layout", "NCHW16c"},
+            {"kernel_layout", "OIHW16i16o"},
+            {"out_layout", "NCHW16c"},
+            {"out_dtype", kI32}},
+           int16);
+  const auto pairs = [&](const char* label, IntList data, IntList weight, Attrs attrs) {
+    ReferenceTensor words = Data(kI32, std::move(weight), 2), low = Data(int16, words.dims, 3);
+    for (size_t i = 0; i < words.ints.size(); ++i) {  // both halves of a word have a sign of their own
+      words.ints[i] = static_cast<int32_t>(words.ints[i] * 65536 + (low.ints[i] & 0xFFFF));
+    }
+    b.Add("nn.conv2d_pairs", label, {Data(int16, std::move(data)), std::move(words)}, std::move(attrs));
+  };
+  pairs("int16", {1, 2, 3, 13, 16}, {1, 2, 3, 3, 8, 16}, {{"padding", Ints({1, 1, 1, 1})}});
+  pairs("strided", {2, 1, 5, 9, 16}, {3, 1, 2, 3, 8, 16}, {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}});
+  pairs("dilated", {1, 1, 7, 7, 16}, {2, 1, 3, 3, 8, 16},
+        {{"dilation", Ints({2, 1})}, {"padding", Ints({2, 2, 2, 2})}});
+  pairs("groups", {1, 2, 2, 4, 16}, {2, 1, 1, 3, 8, 16}, {{"groups", 2}});
+  pairs("pointwise", {1, 2, 1, 49, 16}, {3, 2, 1, 1, 8, 16}, {});
+  pairs("point", {3, 2, 1, 1, 16}, {5, 2, 1, 1, 8, 16}, {});
+  pairs("empty", {0, 1, 3, 3, 16}, {1, 1, 1, 1, 8, 16}, {});
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
     for (const bool ceil : {false, true}) {
       b.Add(op, ceil ? "blocked_ceil" : "blocked", {Data(kF32, {2, 1, 7, 9, 16})},
