@@ -1,10 +1,15 @@
-// Before: a loop that was fused from several accesses buffers at quotients and remainders of its variable, and a buffer
-// whose last dimension is 1 is accessed at 0 there. After: if the quotients cancel in the element's linear index, or
-// the last dimension is 1, the access goes to a view of the buffer: one dimension, the same data variable (lowered.h).
+// Before: a loop that was fused from several accesses buffers at quotients and remainders of its variable, a buffer
+// whose last dimension is 1 is accessed at 0 there, and a vectorized loop moves along another dimension than the last
+// by few elements (every second one, of groups of two). After: if the quotients cancel in the element's linear index,
+// the last dimension is 1, or the elements of a vector are close, the access goes to a view of the buffer: one
+// dimension, the same data variable (lowered.h).
 // Such a loop runs through rows of any length in whole vectors, since the last index is the one that moves, and its
 // scalar code has no divisions. It comes before vectorisation, which then sees one ramp, and after everything that
 // reads regions.
+#include <algorithm>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
@@ -35,7 +40,11 @@ class AccessFlattener : public StmtMutator {
   using StmtMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
-    return StmtMutator::Mutate(loop);
+    const bool is_vector = loop->for_kind == ForKind::kVectorized;
+    if (is_vector) lanes_.push_back(loop->var);
+    Stmt mutated = StmtMutator::Mutate(loop);
+    if (is_vector) lanes_.pop_back();
+    return mutated;
   }
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
     const PrimExpr mutated = StmtMutator::Mutate(load);
@@ -62,15 +71,32 @@ class AccessFlattener : public StmtMutator {
       divisions += CountDivisions(index);
     }
     const bool ends_in_one = IsConstInt(buffer->shape.back(), 1);
-    if (divisions == 0 && !ends_in_one) return std::nullopt;
+    const bool has_lanes_before_last = lanes_.size() == 1 && MovesBeforeLast(indices, lanes_[0]);
+    if (divisions == 0 && !ends_in_one && !has_lanes_before_last) return std::nullopt;
     PrimExpr element = Cast(DataType::Int(64), indices[0]);
     for (size_t d = 1; d < indices.size(); ++d) {
       element = element * Cast(DataType::Int(64), buffer->shape[d]) + Cast(DataType::Int(64), indices[d]);
     }
     element = analyzer_.Simplify(element);
     const int left = CountDivisions(element);
+    if (has_lanes_before_last && left <= divisions && HasCloseLanes(element, lanes_[0])) return element;
     if (ends_in_one ? left > divisions : left >= divisions) return std::nullopt;
     return element;
+  }
+  // Whether the variable moves an index before the last one, and no other.
+  static bool MovesBeforeLast(const std::vector<PrimExpr>& indices, const PrimVar& var) {
+    const auto moves = [&](const PrimExpr& index) {
+      return std::ranges::any_of(FreePrimVars(index), [&](const PrimVar& used) { return used.same_as(var); });
+    };
+    return !moves(indices.back()) && std::any_of(indices.begin(), indices.end() - 1, moves);
+  }
+  // Whether the elements are a few steps apart: those of interleaved stores, and of loads that choose from vectors.
+  bool HasCloseLanes(const PrimExpr& element, const PrimVar& var) {
+    constexpr int64_t kMostSteps = 8;
+    const std::optional<arith::LinearForm> form = arith::DetectLinear(element, {var});
+    if (!form) return false;
+    const auto step = AsConstInt(analyzer_.Simplify(form->coefficients[0]));
+    return step && *step >= 1 && *step <= kMostSteps;
   }
   Buffer ViewOf(const Buffer& buffer) {
     Buffer& view = views_[buffer];
@@ -85,6 +111,7 @@ class AccessFlattener : public StmtMutator {
 
   arith::Analyzer analyzer_;
   BufferMap views_;
+  std::vector<PrimVar> lanes_;  // of the vectorized loops around
 };
 
 }  // namespace
