@@ -7,18 +7,18 @@
 namespace ingot::importer {
 namespace {
 
-struct Labels {
+struct LabelList {
   Expr elements;  // a constant of rank 1; null if the node has none
   bool are_strings = false;
 };
 
-Labels LabelsIn(const std::vector<int64_t>& elements, bool are_strings) {
+LabelList LabelsIn(const std::vector<int64_t>& elements, bool are_strings) {
   return {ConstantOf(DataType::Int(64), {std::ssize(elements)}, elements), are_strings};
 }
 
-// Labels of an attribute, a list or a tensor.
-Result<Labels> LabelsNamed(const NodeImporter& node, const std::string& prefix) {
-  std::vector<Labels> found;
+// LabelList of an attribute, a list or a tensor.
+Result<LabelList> LabelsNamed(const NodeImporter& node, const std::string& prefix) {
+  std::vector<LabelList> found;
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> strings, StringsOf(node, prefix + "_strings"));
   if (!strings.empty()) found.push_back(LabelsIn(strings, true));
   if (node.HasAttr(prefix + "_int64s")) {
@@ -38,11 +38,11 @@ Result<Labels> LabelsNamed(const NodeImporter& node, const std::string& prefix) 
     found.push_back({elements, (*data)->dtype() == kStringElement});
   }
   if (found.size() > 1) return node.Invalid("more than one list of " + prefix);
-  return found.empty() ? Labels() : found[0];
+  return found.empty() ? LabelList() : found[0];
 }
 
 // What stands for a key that is not in the list, of rank 0.
-Result<Expr> DefaultOf(const NodeImporter& node, const Labels& values) {
+Result<Expr> DefaultOf(const NodeImporter& node, const LabelList& values) {
   const DataType dtype = DTypeOf(values.elements), file = values.are_strings ? kStringElement : dtype;
   const OnnxAttribute* tensor = node.FindAttr("default_tensor");
   if (tensor == nullptr && values.are_strings) tensor = node.FindAttr("default_string");
@@ -75,7 +75,7 @@ Result<Expr> IsKey(const NodeImporter& node, const Expr& x, const Expr& keys) {
 }
 
 // The value of the key that each element is.
-Outputs LookUp(const NodeImporter& node, const Labels& keys, const Labels& values) {
+Outputs LookUp(const NodeImporter& node, const LabelList& keys, const LabelList& values) {
   INGOT_ASSIGN_OR_RETURN(const Expr x, node.Input(0));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, 0));
   if (keys.elements == nullptr || values.elements == nullptr) return node.Invalid("expected keys and values");
@@ -105,7 +105,7 @@ Outputs LookUp(const NodeImporter& node, const Labels& keys, const Labels& value
 // Strings to these integers, or integers to strings: what the input is decides.
 Outputs LookUpEitherWay(const NodeImporter& node, const std::vector<int64_t>& strings,
                         const std::vector<int64_t>& integers) {
-  const Labels texts = LabelsIn(strings, true), numbers = LabelsIn(integers, false);
+  const LabelList texts = LabelsIn(strings, true), numbers = LabelsIn(integers, false);
   return node.PackedType(0) == kStringElement ? LookUp(node, texts, numbers) : LookUp(node, numbers, texts);
 }
 
@@ -116,8 +116,8 @@ Outputs LabelEncoder(const NodeImporter& node) {
     std::iota(places.begin(), places.end(), int64_t{0});
     return LookUpEitherWay(node, classes, places);
   }
-  INGOT_ASSIGN_OR_RETURN(const Labels keys, LabelsNamed(node, "keys"));
-  INGOT_ASSIGN_OR_RETURN(const Labels values, LabelsNamed(node, "values"));
+  INGOT_ASSIGN_OR_RETURN(const LabelList keys, LabelsNamed(node, "keys"));
+  INGOT_ASSIGN_OR_RETURN(const LabelList values, LabelsNamed(node, "values"));
   return LookUp(node, keys, values);
 }
 
