@@ -52,7 +52,7 @@ constexpr const char* kExamples =
     "  vm-compile model.onnx --pipeline=zero --emit=schedule    # passes by name; --passes for a list of one's own\n"
     "  vm-compile model.onnx --print-after=fuse_ops -o model.ingot";
 
-constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm"};  // of --emit, for --kernel
+constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm", "ptx"};  // of --emit, for --kernel
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
@@ -294,6 +294,9 @@ class Compilation {
       INGOT_ASSIGN_OR_RETURN(ir::IRModule scheduled, kernels::ScheduleModule(module, target));
       return EmitModule(scheduled);
     }
+    if (options_.emit == "ptx" && target.kind != Target::Kind::kCuda) {
+      return Status(StatusCode::kInvalidArgument, "--emit=ptx is for targets such as cuda:sm_80");
+    }
     std::string text;
     if (options_.emit == "schedule") {
       INGOT_ASSIGN_OR_RETURN(text, kernels::EmitSchedules(module, target));
@@ -495,7 +498,8 @@ int main(int argc, char** argv) {
       .ShowDefault();
   line.AddFlag("--no-cache", options.no_cache, "Compile every kernel anew (INGOT_CACHE=off means the same)");
   line.Add("--emit", options.emit, "What to write")
-      .OneOf({"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "bytecode"})
+      .OneOf(
+          {"executable", "program", "object", "shared", "relax", "tir", "schedule", "llvm", "asm", "ptx", "bytecode"})
       .ShowDefault();
   line.Add("--pipeline", options.pipeline, "Graph passes by the pipeline's name (default: default)").Type("NAME");
   line.Add("--passes", options.passes, "Graph passes in this order, in place of a pipeline")
@@ -522,7 +526,7 @@ int main(int argc, char** argv) {
   line.AddFlag("--fast-math{all}", options.fast_math,
                "Apply also rewrites that may overflow, lose signs of zeros, ... (--list-rewrites: by_permission); "
                "=GROUP,... for some");
-  line.AddFlag("--explain", options.explain, 
+  line.AddFlag("--explain", options.explain,
                "Print which rewrites were applied, and per kernel: schedule rules and what kept others away, layout, "
                "vectors, threads, predicted rate");
   line.AddFlag("--time-passes", options.time_passes, "Print how long every stage took");

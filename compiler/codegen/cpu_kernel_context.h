@@ -17,6 +17,7 @@ class CpuKernelContext final : public KernelRuntime {
 
   void FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b) override;
   void CallExternal(size_t index, llvm::ArrayRef<llvm::Value*> buffers, llvm::ArrayRef<llvm::Value*> ints) override;
+  llvm::Value* LoadWorkspace() override;
 
   // Ends the function with INGOT_KERNEL_CANCELLED if the caller wants it to stop.
   void FailIfCancelled();
@@ -24,7 +25,6 @@ class CpuKernelContext final : public KernelRuntime {
   llvm::Value* RunTasks(llvm::Function* task, llvm::Value* closure, llvm::Value* num_tasks);
   // Returns from the function with the code (i32) if it is a failure.
   void ReturnIfNonZero(llvm::Value* code);
-  llvm::Value* LoadWorkspace();
 
  private:
   llvm::Value* context() const { return function_.function()->getArg(0); }

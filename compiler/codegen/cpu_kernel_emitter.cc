@@ -55,21 +55,8 @@ llvm::Function* CpuKernelEmitter::AddKernel() {
 void CpuKernelEmitter::BindInts(llvm::Value* ints) {
   llvm::IRBuilderBase& b = function_.instructions();
   for (size_t i = 0; i < ints_.size(); ++i) {
-    const ir::PrimVar& var = ints_[i];
-    if (!Numeric::IsSupported(var->dtype) || var->dtype.is_handle()) {
-      return status_.Unsupported("scalar parameter \"" + var->name + "\" is " + var->dtype.ToString());
-    }
     llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), ints, i);
-    llvm::Value* word = function_.LoadInvariant(b.getInt64Ty(), slot, var->name + ".word");
-    // A value is in the low bytes of its word.
-    llvm::Value* value = word;
-    llvm::Type* type = Numeric(b).RegisterType(var->dtype);
-    if (type->isFloatingPointTy()) {
-      value = b.CreateBitCast(b.CreateTrunc(word, b.getIntNTy(type->getScalarSizeInBits())), type, var->name);
-    } else if (type != word->getType()) {
-      value = b.CreateTrunc(word, type, var->name);
-    }
-    exprs_.Bind(var.get(), value);
+    exprs_.BindWord(*ints_[i], function_.LoadInvariant(b.getInt64Ty(), slot, ints_[i]->name + ".word"));
   }
 }
 

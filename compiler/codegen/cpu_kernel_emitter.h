@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/allocations.h"
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/cpu_allocations.h"
 #include "compiler/codegen/cpu_kernel_context.h"
 #include "compiler/codegen/cpu_parallel_loops.h"
 #include "compiler/codegen/expr_emitter.h"
@@ -49,7 +49,7 @@ class CpuKernelEmitter final : private TargetStatements {
   MemoryAccess memory_;
   ExprEmitter exprs_;
   StmtEmitter stmts_;
-  CpuAllocations allocations_;
+  Allocations allocations_;
   CpuParallelLoops loops_;
 };
 

@@ -70,6 +70,21 @@ llvm::Value* ExprEmitter::Find(const ir::PrimVarNode* variable) const {
   return found == variables_.end() ? nullptr : found->second;
 }
 
+void ExprEmitter::BindWord(const ir::PrimVarNode& variable, llvm::Value* word) {
+  const DataType dtype = variable.dtype;
+  if (!Numeric::IsSupported(dtype) || dtype.is_handle()) {
+    return status_.Unsupported("scalar parameter \"" + variable.name + "\" is " + dtype.ToString());
+  }
+  llvm::Type* type = numeric_.RegisterType(dtype);
+  llvm::Value* value = word;
+  if (type->isFloatingPointTy()) {
+    value = b_.CreateBitCast(b_.CreateTrunc(word, b_.getIntNTy(type->getScalarSizeInBits())), type, variable.name);
+  } else if (type != word->getType()) {
+    value = b_.CreateTrunc(word, type, variable.name);
+  }
+  Bind(&variable, value);
+}
+
 ExprEmitter::VariableMap ExprEmitter::ExchangeVariables(VariableMap variables) {
   return std::exchange(variables_, std::move(variables));
 }

@@ -42,6 +42,8 @@ class ExprEmitter {
   llvm::Value* EmitCountOfFirstLanes(const ir::PrimExpr& condition);
 
   void Bind(const ir::PrimVarNode* variable, llvm::Value* value) { variables_[variable] = value; }
+  // Binds a scalar parameter to the value in the low bytes of an i64.
+  void BindWord(const ir::PrimVarNode& variable, llvm::Value* word);
   void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }
   llvm::Value* Find(const ir::PrimVarNode* variable) const;  // null: not bound
   // For a function inside of another one, which sees none of the other's values.

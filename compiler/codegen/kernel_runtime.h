@@ -22,6 +22,8 @@ class KernelRuntime {
   // Calls the external function of this index in KernelDescription::externals with data pointers and words (i64); ends
   // the kernel if the function fails.
   virtual void CallExternal(size_t index, llvm::ArrayRef<llvm::Value*> buffers, llvm::ArrayRef<llvm::Value*> ints) = 0;
+  // The memory that the caller brings for buffers of the kernel.
+  virtual llvm::Value* LoadWorkspace() = 0;
 };
 
 }  // namespace ingot::codegen

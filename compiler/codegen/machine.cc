@@ -72,10 +72,11 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
   options.FunctionSections = true;
   options.DataSections = true;
   options.TrapUnreachable = false;
-  // The features decide which instructions are used; "generic" tunes for no particular CPU and does not split wide
+  // The features of a CPU decide which instructions are used; "generic" tunes for no particular CPU and does not split wide
   // vectors.
   std::shared_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
-      target.triple, "generic", features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
+      target.triple, target.kind == Target::Kind::kCuda ? target.name : "generic", features, options, llvm::Reloc::PIC_,
+      llvm::CodeModel::Small,
       opt_level == 0 ? llvm::CodeGenOptLevel::None
                      : (opt_level == 1 ? llvm::CodeGenOptLevel::Less : llvm::CodeGenOptLevel::Aggressive)));
   if (machine == nullptr) return UnsupportedMachine("LLVM makes no code for target \"" + target.name + "\"");
@@ -117,18 +118,21 @@ Result<MachineCode> EmitObject(llvm::Module& module, llvm::TargetMachine& machin
 }
 
 std::string EmitAssembly(const llvm::Module& module, llvm::TargetMachine& machine) {
-  std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);  // emission changes the module
+  return EmitLastAssembly(*llvm::CloneModule(module), machine);
+}
+
+std::string EmitLastAssembly(llvm::Module& module, llvm::TargetMachine& machine) {
   std::map<std::string, int64_t> frames;
   std::string error;
-  copy->getContext().setDiagnosticHandler(std::make_unique<Diagnostics>(&frames, &error));
+  module.getContext().setDiagnosticHandler(std::make_unique<Diagnostics>(&frames, &error));
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
   const bool unsupported =
       machine.addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, /*DisableVerify=*/true);
   INGOT_CHECK(!unsupported, "LLVM's target writes no assembly");
-  passes.run(*copy);
-  copy->getContext().setDiagnosticHandler(nullptr);
+  passes.run(module);
+  module.getContext().setDiagnosticHandler(nullptr);
   return std::string(text);
 }
 

@@ -29,6 +29,9 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
 // The module must have been made for the machine (PrepareModule) and is consumed.
 Result<MachineCode> EmitObject(llvm::Module& module, llvm::TargetMachine& machine);
 std::string EmitAssembly(const llvm::Module& module, llvm::TargetMachine& machine);
+// The same, and the module is of no more use. LLVM's NVPTX back end keeps what it read of a module's annotations by the
+// module's address until it printed that very module, so every module for CUDA has to end here.
+std::string EmitLastAssembly(llvm::Module& module, llvm::TargetMachine& machine);
 void PrepareModule(llvm::Module& module, const llvm::TargetMachine& machine);
 
 }  // namespace ingot::codegen

@@ -98,7 +98,7 @@ Result<codegen::KernelImage> CompileImage(const std::vector<NamedPrimFunc>& func
 Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamily& family,
                                    const KernelOptions& options) {
   if (family.kind != Target::Kind::kCpu) {
-    return Status(StatusCode::kInvalidArgument, "kernels can be compiled for CPU targets alone so far");
+    return Status(StatusCode::kInvalidArgument, "executables hold no CUDA kernels yet; --emit=ptx writes the kernels");
   }
   const std::vector<NamedPrimFunc> functions = PrimFuncsOf(module);
   KernelSet result;

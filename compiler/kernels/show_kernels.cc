@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/codegen/ptx.h"
 #include "compiler/schedule/default_schedule.h"
 #include "runtime/suggest.h"
 
@@ -57,6 +58,10 @@ Result<std::string> EmitAssembly(const ir::IRModule& module, const Target& targe
   codegen_options.link = false;
   codegen_options.emit_llvm = kind == AssemblyKind::kLlvm;
   codegen_options.emit_asm = kind == AssemblyKind::kAssembly;
+  if (target.kind == Target::Kind::kCuda) {
+    INGOT_ASSIGN_OR_RETURN(codegen::PtxImage ptx, codegen::CompilePtx(sources, target, codegen_options));
+    return kind == AssemblyKind::kLlvm ? ptx.llvm : ptx.ptx;
+  }
   INGOT_ASSIGN_OR_RETURN(codegen::KernelImage image, codegen::CompileKernels(sources, target, codegen_options));
   std::string text;
   for (const codegen::CompiledKernel& kernel : image.kernels)

@@ -22,7 +22,7 @@ Result<ir::IRModule> SelectKernels(const ir::IRModule& module, std::span<const s
 // Shows how each PrimFunc is scheduled for one variant: the rules that were applied, and the trace as code.
 Result<std::string> EmitSchedules(const ir::IRModule& module, const Target& target);
 
-// The kernels of one variant as text: LLVM IR or assembly, one after the other.
+// The kernels of one variant as text: LLVM IR or assembly (PTX for CUDA), one after the other.
 enum class AssemblyKind : uint8_t { kLlvm, kAssembly };
 Result<std::string> EmitAssembly(const ir::IRModule& module, const Target& target, AssemblyKind kind,
                                  const KernelOptions& options);

@@ -14,9 +14,9 @@
 namespace ingot::op {
 namespace {
 
-constexpr int64_t kBlock = 16;
+constexpr int64_t kPairBlock = 16;
 constexpr size_t kWeightRank = 6, kPairs = 4;
-const DataType kInt16 = DataType::Int(16), kInt32 = DataType::Int(32);
+const DataType kFactor = DataType::Int(16), kProduct = DataType::Int(32);
 
 // The call of nn.conv2d over variables, whose weights are int16 [output blocks, input blocks, h, w, 16, 16].
 Result<ir::Call> SingleProducts(const ir::Call& call) {
@@ -25,21 +25,21 @@ Result<ir::Call> SingleProducts(const ir::Call& call) {
   const auto error = [&](const std::string& expected) {
     return OpError(call, "expected " + expected + ", got " + Describe(data) + " and " + Describe(weight));
   };
-  if ((data->dtype && data->dtype != kInt16) || (weight->dtype && weight->dtype != kInt32)) {
+  if ((data->dtype && data->dtype != kFactor) || (weight->dtype && weight->dtype != kProduct)) {
     return error("data of int16 and weights in words (int32)");
   }
   if (!data->dims || !weight->dims || weight->dims->size() != kWeightRank) {
     return error("data of rank 5 and weights of rank 6, both of known dims");
   }
   Dims dims = *weight->dims;
-  if (DimsDiffer(dims[kPairs], ir::Int64(kBlock / 2))) return error("weights of eight pairs of input channels");
-  dims[kPairs] = ir::Int64(kBlock);
-  const ir::Expr x = ir::Make<ir::VarNode>("x", TensorOf(*data->dims, kInt16, data));
-  const ir::Expr w = ir::Make<ir::VarNode>("w", TensorOf(std::move(dims), kInt16, weight));
+  if (DimsDiffer(dims[kPairs], ir::Int64(kPairBlock / 2))) return error("weights of eight pairs of input channels");
+  dims[kPairs] = ir::Int64(kPairBlock);
+  const ir::Expr x = ir::Make<ir::VarNode>("x", TensorOf(*data->dims, kFactor, data));
+  const ir::Expr w = ir::Make<ir::VarNode>("w", TensorOf(std::move(dims), kFactor, weight));
   const ir::Attrs attrs = call->attrs.With("data_layout", "NCHW16c")
                               .With("kernel_layout", "OIHW16i16o")
                               .With("out_layout", "NCHW16c")
-                              .With("out_dtype", kInt32);
+                              .With("out_dtype", kProduct);
   return MakeCall("nn.conv2d", {x, w}, attrs);
 }
 
@@ -51,8 +51,8 @@ Result<ir::Type> InferPairs(const ir::Call& call) {
 Result<std::vector<ReferenceTensor>> ReferencePairs(const ir::Call& call, std::span<const ReferenceTensor> inputs) {
   INGOT_ASSIGN_OR_RETURN(const ir::Call single, SingleProducts(call));
   std::vector<int64_t> dims = inputs[1].dims;
-  dims[kPairs] = kBlock;
-  ReferenceTensor weight = NewReference(kInt16, dims);
+  dims[kPairs] = kPairBlock;
+  ReferenceTensor weight = NewReference(kFactor, dims);
   ForEachIndex(dims, [&](const Index& at, int64_t flat) {
     Index word = at;
     word[kPairs] /= 2;
@@ -67,7 +67,7 @@ double PairsCost(const ir::Call& call, const Target&) {
   const WindowExtents window{
       .results = EstimateElements(call->type),
       .inputs = EstimateElements(call->args[0]->type),
-      .taps = EstimateElements(TensorOf(Dims(weight.begin() + 1, weight.end() - 1), kInt32, nullptr))};
+      .taps = EstimateElements(TensorOf(Dims(weight.begin() + 1, weight.end() - 1), kProduct, nullptr))};
   return BlockedConvCost(window);
 }
 
@@ -91,7 +91,7 @@ std::vector<OpRow> PairProductOps() {
            .infer = InferPairs,
            .reference = ReferencePairs,
            .implementations = {{"direct", Always, PairsCost, {}, Build<DefinePairs>}},
-           .cases = {.rank0 = false, .non_finite = false, .dtypes = {kInt16}}}};
+           .cases = {.rank0 = false, .non_finite = false, .dtypes = {kFactor}}}};
 }
 
 }  // namespace ingot::op

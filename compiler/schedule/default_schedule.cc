@@ -25,14 +25,20 @@ constexpr std::array kRules = {
     ScheduleRule{"tile", "a reduction along whose result's last axis an input lies: register tiles, fused write-back",
                  MatchesTile, ApplyTile},
     ScheduleRule{"rows", "reductions of rows and what depends on them: all stages row by row", MatchesRows, ApplyRows},
-    ScheduleRule{"gathers", "element-wise at places from a table: the rows that it reads computed first", MatchesGathers,
-                 ApplyGathers},
+    ScheduleRule{"gathers", "element-wise at places from a table: the rows that it reads computed first",
+                 MatchesGathers, ApplyGathers},
     ScheduleRule{"transpose", "element-wise along another axis than it is stored: squares through registers",
                  MatchesTranspose, ApplyTranspose},
     ScheduleRule{"interleave", "element-wise from the quotients of places: vectors for each rest", MatchesInterleave,
                  ApplyInterleave},
     ScheduleRule{"elementwise", "vectors along the last axes that are contiguous everywhere", MatchesElementwise,
                  ApplyElementwise},
+};
+
+constexpr std::array kCudaRules = {
+    kRules[0],
+    ScheduleRule{"cuda_threads", "the independent iterations as the threads of a grid, the others within a thread",
+                 MatchesCudaThreads, ApplyCudaThreads},
 };
 
 // The last answer of each rule to each block.
@@ -102,6 +108,21 @@ void StartEmptyReductions(Schedule& schedule, std::vector<Application>& applicat
   }
 }
 
+// A device runs nothing but threads: every block has to be inside of some.
+Status CheckBound(const ScheduleState& state, const std::vector<RuleAnswer>& answers) {
+  for (const BlockSite& site : state.Blocks()) {
+    const bool is_bound =
+        std::ranges::any_of(site.loops, [](const For& loop) { return loop->for_kind == ir::ForKind::kThreadBinding; });
+    if (is_bound) continue;
+    std::string message = "block \"" + site.block().name + "\" is bound to no threads";
+    for (const RuleAnswer& answer : answers) {
+      if (answer.block == site.block().name) message += "; not " + std::string(answer.rule) + ": " + answer.why_not();
+    }
+    return Status(StatusCode::kUnsupportedModel, std::move(message));
+  }
+  return Status();
+}
+
 }  // namespace
 
 // The attribute is 1 or True, as TVM writes it.
@@ -119,10 +140,13 @@ ir::PrimFunc MarkScheduled(const ir::PrimFunc& function) {
   return ir::Make<ir::PrimFuncNode>(std::move(marked));
 }
 
-std::span<const ScheduleRule> DefaultRules() { return kRules; }
+std::span<const ScheduleRule> DefaultRules(Target::Kind kind) {
+  if (kind == Target::Kind::kCuda) return kCudaRules;
+  return kRules;
+}
 
 Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target) {
-  return ApplySchedule(function, target, kRules);
+  return ApplySchedule(function, target, DefaultRules(target.kind));
 }
 
 Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
@@ -164,6 +188,7 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   }
   result.answers = answers.Take();
   StartEmptyReductions(schedule, result.applications);
+  if (target.kind == Target::Kind::kCuda) INGOT_RETURN_IF_ERROR(CheckBound(schedule.state(), result.answers));
   result.function = schedule.function();
   result.trace = schedule.trace();
   return result;

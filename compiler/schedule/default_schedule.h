@@ -1,4 +1,4 @@
-// The default schedule of a tensor function for a CPU: rules, which are chosen by what the blocks compute and by the
+// The default schedule of a tensor function for a CPU or for CUDA: rules, which are chosen by what the blocks compute and by the
 // target record, never by names of blocks or functions. It is a trace like any other: tuning replays it with other
 // decisions.
 //
@@ -56,7 +56,7 @@ struct ScheduleRule {
   Match<> (*matches)(const ScheduleState& state, const BlockSite& block, const Target& target);
   std::vector<BlockName> (*apply)(Schedule& schedule, const BlockSite& block, const Target& target);
 };
-std::span<const ScheduleRule> DefaultRules();
+std::span<const ScheduleRule> DefaultRules(Target::Kind kind = Target::Kind::kCpu);
 
 // A function that has no root block, or is marked as scheduled, comes back as it is with an empty trace.
 Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target);

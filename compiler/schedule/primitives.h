@@ -73,7 +73,7 @@ Status Parallel(ScheduleState& state, const LoopVar& loop);
 Status Vectorize(ScheduleState& state, const LoopVar& loop);  // constant extent, one block, innermost
 Status Unroll(ScheduleState& state, const LoopVar& loop);     // constant extent
 // Runs the loop's iterations as the threads of an axis: blockIdx.x, .y, .z, threadIdx.x, .y, .z, vthread.x, .y, .z. The
-// axis may stand around a block once; its extent is the same wherever it stands.
+// axis may stand around a block once; its extent is the same wherever it stands below one outermost loop.
 Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread_axis);
 Status Annotate(ScheduleState& state, const std::variant<BlockName, LoopVar>& target, const std::string& key,
                 ir::AttrValue value);

@@ -10,6 +10,9 @@ Result<std::string> JoinTargets(std::span<const std::string> texts) {
   std::string joined;
   for (const std::string& text : texts) {
     INGOT_ASSIGN_OR_RETURN(const TargetFamily family, ParseTarget(text));
+    if (family.kind != Target::Kind::kCpu) {
+      return Status(StatusCode::kInvalidArgument, "target \"" + text + "\" cannot share a file with others yet");
+    }
     for (const Target& variant : family.variants) joined += (joined.empty() ? "cpu:" : ",") + variant.name;
   }
   return joined;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <span>
 
+#include "compiler/target/cuda.h"
 #include "runtime/cpu_features.h"
 #include "runtime/suggest.h"
 
@@ -169,9 +170,12 @@ Result<TargetFamily> ParseTarget(std::string_view text) {
     return parsed;
   }
   if (family == "cuda") {
-    return error(Status(StatusCode::kInvalidArgument, "this compiler makes no CUDA kernels; expected cpu[:...]"));
+    const std::string_view architectures = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+    Result<TargetFamily> parsed = ParseCuda(architectures);
+    if (!parsed.ok()) return error(parsed.status());
+    return parsed;
   }
-  constexpr std::string_view kFamilies[] = {"cpu"};
+  constexpr std::string_view kFamilies[] = {"cpu", "cuda"};
   return error(
       Status(StatusCode::kInvalidArgument, "unknown device family " + Quoted(family) + DidYouMean(family, kFamilies)));
 }
@@ -179,6 +183,7 @@ Result<TargetFamily> ParseTarget(std::string_view text) {
 std::vector<std::string> ListTargets() {
   std::vector<std::string> names{"cpu", "cpu:native"};
   for (const CpuModel& model : kModels) names.push_back("cpu:" + std::string(model.name));
+  for (const std::string& name : ListCudaArchs()) names.push_back("cuda:" + name);
   return names;
 }
 

@@ -32,7 +32,7 @@ Result<ir::IRModule> ScheduleFunctions(ir::IRModule module, std::span<const sche
 }  // namespace
 
 Result<ir::IRModule> DefaultSchedule(ir::IRModule module, PassContext& context) {
-  const std::span<const schedule::ScheduleRule> known = schedule::DefaultRules();
+  const std::span<const schedule::ScheduleRule> known = schedule::DefaultRules(context.options.target.kind);
   if (context.options.schedule_rules.empty()) return ScheduleFunctions(std::move(module), known, context);
   std::vector<schedule::ScheduleRule> rules;
   for (const std::string& name : context.options.schedule_rules) {

@@ -128,7 +128,9 @@ Status Bind(ScheduleState& state, const LoopVar& loop, const std::string& thread
         "there is no thread axis \"" + thread_axis + "\"; expected blockIdx, threadIdx or vthread with .x, .y or .z");
   }
   INGOT_RETURN_IF_ERROR(CheckIndependent(state, "bind", site));
-  for (const BlockSite& block : state.Blocks()) {
+  // Nests that stand side by side may run as launches of their own.
+  const For& nest = site.outer.empty() ? site.loop : site.outer.front();
+  for (const BlockSite& block : ScheduleState::BlocksIn(nest)) {
     const bool inside = std::any_of(block.loops.begin(), block.loops.end(),
                                     [&](const For& around) { return around.same_as(site.loop); });
     for (const For& other : block.loops) {

@@ -25,7 +25,7 @@ class ConditionHoister : public StmtMutator {
   Stmt Mutate(const Ref<ForNode>& loop) override {
     const Stmt mutated = StmtMutator::Mutate(loop);
     const auto* node = As<ForNode>(mutated);
-    if (node->for_kind == ForKind::kParallel) return mutated;
+    if (node->for_kind != ForKind::kSerial) return mutated;
     const auto* guard = As<IfStmtNode>(node->body);
     if (guard == nullptr || guard->else_case || !guard->condition->dtype.is_scalar()) return mutated;
     if (!IsInvariant(guard->condition, node->var)) return mutated;

@@ -44,6 +44,7 @@ class ViewReplacer : public StmtMutator {
 class BlockLowerer : public StmtMutator {
  public:
   Status status;
+  explicit BlockLowerer(const Target& target) : has_threads_(target.kind == Target::Kind::kCuda) {}
 
  protected:
   using StmtMutator::Mutate;
@@ -79,7 +80,7 @@ class BlockLowerer : public StmtMutator {
   }
 
   Stmt Mutate(const Ref<ForNode>& loop) override {
-    if (loop->for_kind == ForKind::kThreadBinding) {
+    if (loop->for_kind == ForKind::kThreadBinding && !has_threads_) {
       return Fail(loop, "loop " + loop->var->name + " is bound to " + loop->thread_tag + ", which a CPU does not have");
     }
     ForNode copy = *loop;
@@ -107,7 +108,7 @@ class BlockLowerer : public StmtMutator {
 
   Stmt Mutate(const Ref<AttrStmtNode>& attr) override {
     if (attr->key.starts_with("pragma_")) return MutateStmt(attr->body);  // a hint, which is dropped
-    return Fail(attr, "the attribute " + attr->key + " has no meaning on a CPU");
+    return Fail(attr, "the attribute " + attr->key + " has no meaning");
   }
 
  private:
@@ -135,6 +136,7 @@ class BlockLowerer : public StmtMutator {
     }
   }
 
+  const bool has_threads_;
   std::unordered_map<Buffer, AttrList, RefHash, RefSame> row_align_;
 
   Stmt ReplaceView(const MatchBufferRegion& view, const Stmt& body) {
@@ -151,8 +153,8 @@ class BlockLowerer : public StmtMutator {
 
 }  // namespace
 
-Result<PrimFunc> LowerBlocks(const PrimFunc& function, const Target&) {
-  BlockLowerer lowerer;
+Result<PrimFunc> LowerBlocks(const PrimFunc& function, const Target& target) {
+  BlockLowerer lowerer(target);
   Stmt body = lowerer.MutateStmt(function->body);
   INGOT_RETURN_IF_ERROR(lowerer.status);
   return WithBody(function, std::move(body));

@@ -107,7 +107,7 @@ class LargeBufferHoister : public StmtMutator {
     return MutateStmt(allocate->body);
   }
   Stmt Mutate(const Ref<ForNode>& loop) override {
-    return loop->for_kind == ForKind::kParallel ? Stmt(loop) : StmtMutator::Mutate(loop);
+    return loop->for_kind == ForKind::kSerial ? StmtMutator::Mutate(loop) : Stmt(loop);
   }
 
  private:

@@ -3,7 +3,7 @@
 //   local   constant size, around the innermost statement that holds all accesses (one per iteration of the loops
 //           around it), as large as the hull of the accessed elements. Accumulator tiles become local;
 //   global  outermost, over the function's symbolic variables alone. A buffer that is private to an iteration of a
-//           parallel loop gets that loop's variable as its first index.
+//           parallel loop, or to a thread, gets the loops' variables as its first indices.
 // An Allocate that asks for aligned rows gets rows that much longer.
 //
 // A buffer may shrink to the elements that one iteration accesses only if no iteration reads values of another one.
@@ -92,7 +92,7 @@ struct Placement {
   Buffer old, fresh;
   Stmt around;                  // the statement that the Allocate wraps; null: the whole body
   std::vector<PrimExpr> first;  // offsets that are subtracted from the indices
-  PrimVar task;                 // becomes the first index; may be null
+  std::vector<PrimVar> tasks;   // become the first indices
 };
 
 bool Uses(const PrimExpr& expr, const PrimVar& var) {
@@ -119,15 +119,18 @@ class Placer {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
     }
     AlignRows(allocation, box);
-    const ForNode* parallel = nullptr;
-    for (const ForNode* loop : loops_) parallel = loop->for_kind == ForKind::kParallel ? loop : parallel;
+    std::vector<const ForNode*> independent;
+    for (const ForNode* loop : loops_) {
+      if (loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kThreadBinding)
+        independent.push_back(loop);
+    }
 
     const std::optional<int64_t> bytes = ConstantBytes(box);
-    const bool wants_local = buffer_->scope == "local" || (parallel != nullptr && is_private);
+    const bool wants_local = buffer_->scope == "local" || (!independent.empty() && is_private);
     const int64_t limit = buffer_->scope == "local" ? target_.max_stack_bytes : kSmallTaskBufferBytes;
     if (wants_local && bytes && *bytes <= limit && *bytes <= target_.max_stack_bytes - stack_bytes_) {
       stack_bytes_ += *bytes;
-      return Finish(box, "local", is_private ? place_ : nullptr, nullptr);
+      return Finish(box, "local", is_private ? place_ : nullptr, {});
     }
     std::vector<Range> outer = box;
     for (size_t d = 0; d < box.size(); ++d) {
@@ -136,16 +139,21 @@ class Placer {
       if (depends) outer[d] = whole[d];
     }
     AlignRows(allocation, outer);
-    if (parallel == nullptr || !is_private) return Finish(outer, "global", nullptr, nullptr);
-    for (const ForNode* loop : loops_) {
-      if (Uses(parallel->extent, loop->var)) {
+    if (independent.empty() || !is_private) return Finish(outer, "global", nullptr, {});
+    std::vector<PrimVar> tasks;
+    std::vector<PrimExpr> extents;
+    for (const ForNode* parallel : independent) {
+      tasks.push_back(parallel->var);
+      extents.push_back(parallel->extent);
+      for (const ForNode* loop : loops_) {
+        if (!Uses(parallel->extent, loop->var)) continue;
         return Status(StatusCode::kInvalidArgument, "buffer " + buffer_->name + " is private to tasks of loop " +
                                                         parallel->var->name + ", whose number changes between loops");
       }
     }
-    Placement placement = Finish(outer, "global", nullptr, parallel->var);
+    Placement placement = Finish(outer, "global", nullptr, std::move(tasks));
     BufferNode copy = *placement.fresh;
-    copy.shape.insert(copy.shape.begin(), parallel->extent);
+    copy.shape.insert(copy.shape.begin(), extents.begin(), extents.end());
     placement.fresh = Make<BufferNode>(std::move(copy));
     return placement;
   }
@@ -263,11 +271,12 @@ class Placer {
     const Result<int64_t> bytes = buffer_->dtype.SizeBytes(elements);
     return bytes.ok() ? std::optional<int64_t>(*bytes) : std::nullopt;
   }
-  Placement Finish(const std::vector<Range>& box, const std::string& scope, Stmt around, PrimVar task) const {
+  Placement Finish(const std::vector<Range>& box, const std::string& scope, Stmt around,
+                   std::vector<PrimVar> tasks) const {
     BufferNode copy = *buffer_;
     copy.scope = scope;
     copy.shape.clear();
-    Placement placement{buffer_, nullptr, std::move(around), {}, std::move(task)};
+    Placement placement{buffer_, nullptr, std::move(around), {}, std::move(tasks)};
     for (const Range& range : box) {
       copy.shape.push_back(range.extent);
       placement.first.push_back(range.min);
@@ -336,7 +345,7 @@ class Rewriter : public StmtMutator {
     for (size_t i = 0; i < indices.size(); ++i) {
       if (!IsConstInt(placement.first[i], 0)) indices[i] = analyzer_.Simplify(indices[i] - placement.first[i]);
     }
-    if (placement.task) indices.insert(indices.begin(), placement.task);
+    indices.insert(indices.begin(), placement.tasks.begin(), placement.tasks.end());
     return indices;
   }
   const std::vector<Placement>& placements_;
@@ -353,6 +362,11 @@ Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
   Placer placer(target, body);
   for (const Allocation& allocation : collector.allocations) {
     if (allocation.accesses.empty()) continue;
+    const std::string& scope = allocation.buffer->scope;
+    if (target.kind == Target::Kind::kCuda && scope != "global" && scope != "local") {
+      return Status(StatusCode::kUnsupportedModel, "buffer " + allocation.buffer->name + " lies in \"" + scope +
+                                                       "\", which has no lowering for CUDA yet");
+    }
     INGOT_ASSIGN_OR_RETURN(Placement placement, placer.Place(allocation));
     placements.push_back(std::move(placement));
   }

@@ -1,6 +1,6 @@
 // Before and after: the same language. Brings index arithmetic and conditions to the analyzer's canonical form under
-// the ranges of the loops and the conditions around them; removes loops of one iteration, Ifs that are always or never
-// taken, stores to buffers that are never read, and empty statements; makes indices int64. It runs after each pass that
+// the ranges of the loops and the conditions around them; removes loops of one iteration that are no threads, Ifs that are
+// always or never taken, stores to buffers that are never read, and empty statements; makes indices int64. It runs after each pass that
 // leaves such things, and once more as the last pass.
 #include <algorithm>
 #include <unordered_set>
@@ -44,7 +44,12 @@ class TensorSimplifier : public StmtMutator {
     ForNode copy = *loop;
     copy.extent = Index(loop->extent);
     if (IsConstInt(copy.extent, 0)) return MakeSeq({});
-    if (IsConstInt(copy.extent, 1)) return MutateStmt(Substitute(loop->body, {{loop->var, copy.min}}));
+    if (IsConstInt(copy.extent, 1)) {
+      const Stmt once = Substitute(loop->body, {{loop->var, copy.min}});
+      if (copy.for_kind != ForKind::kThreadBinding) return MutateStmt(once);
+      copy.body = MutateStmt(once);
+      return IsEmptyStmt(copy.body) ? copy.body : Make<ForNode>(std::move(copy));
+    }
     analyzer_.Bind(loop->var, Range{copy.min, copy.extent});
     copy.body = MutateStmt(loop->body);
     if (IsEmptyStmt(copy.body)) return copy.body;

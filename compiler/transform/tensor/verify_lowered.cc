@@ -36,7 +36,10 @@ class LoweredVerifier : public StmtVisitor {
     const std::string name = "loop " + loop.var->name;
     Define(loop.var);
     if (!IsConstInt(loop.min, 0)) Fail(name + " does not start at 0");
-    if (loop.for_kind != ForKind::kSerial && loop.for_kind != ForKind::kParallel) Fail(name + " has a kind left");
+    const bool is_thread = loop.for_kind == ForKind::kThreadBinding && target_.kind == Target::Kind::kCuda;
+    if (loop.for_kind != ForKind::kSerial && loop.for_kind != ForKind::kParallel && !is_thread) {
+      Fail(name + " has a kind left");
+    }
     if (!loop.annotations.empty()) Fail(name + " has annotations");
     const bool outer = inside_parallel_;
     if (loop.for_kind == ForKind::kParallel && outer) Fail(name + " is parallel inside of a parallel loop");

@@ -169,9 +169,12 @@ std::vector<Illegal> LoopCases() {
       {"bind: one axis twice", dense, [](Schedule& s) { s.Bind(L(s, "relu", 0), "threadIdx.x"); },
        [](Schedule& s) { s.Bind(L(s, "relu", 1), "threadIdx.x"); }, "loop i1 (200) around block \"relu\"",
        "is threadIdx.x already"},
-      {"bind: an axis of two extents", dense, [](Schedule& s) { s.Bind(L(s, "relu", 0), "threadIdx.x"); },
-       [](Schedule& s) { s.Bind(L(s, "add", 1), "threadIdx.x"); }, "loop i1 (200) around block \"add\"",
-       "another extent in loop i0 around block \"relu\""},
+      {"bind: an axis of two extents in one nest", dense,
+       [](Schedule& s) {
+         s.ComputeAt(s.GetBlock("add"), L(s, "relu", 0));
+         s.Bind(s.Split(L(s, "relu", 1), {{}, int64_t{8}})[1], "threadIdx.x");
+       },
+       [](Schedule& s) { s.Bind(L(s, "add", 1), "threadIdx.x"); }, "block \"add\"", "threadIdx.x has another extent"},
       {"bind: a parallel loop", dense, parallel("relu"), [](Schedule& s) { s.Bind(L(s, "relu", 0), "threadIdx.x"); },
        "loop i0 (13) around block \"relu\"", "has a kind already"},
       {"sample_perfect_tile: a symbolic extent", chain, Nothing,

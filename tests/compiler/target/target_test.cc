@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/target/cuda.h"
 #include "compiler/target/join_targets.h"
 #include "doctest/doctest.h"
 #include "runtime/cpu_features.h"
@@ -63,7 +64,7 @@ TEST_CASE("target: several are one list of variants") {
   REQUIRE(family->variants.size() == 3);
   CHECK(family->variants[0].name == "aarch64");
   CHECK(family->variants[2].name == "x86-64-v4");
-  CHECK(join({"cpu:x86-64-v3", "cuda:sm_90"}).status().message().find("no CUDA") != std::string::npos);
+  CHECK(join({"cpu:x86-64-v3", "cuda:sm_90"}).status().message().find("cannot share") != std::string::npos);
   CHECK(join({"cpu:x86-64-v3", "cpu:+avx512bf16"}).status().message().find("follows no CPU") != std::string::npos);
 }
 
@@ -90,7 +91,22 @@ TEST_CASE("target: errors name the part and suggest") {
   CHECK(message("cpu:haswell,x86-64-v3") ==
         "target \"cpu:haswell,x86-64-v3\": variants \"haswell\" and \"x86-64-v3\" have the same features");
   CHECK(message("cpu:+avx2").find("follows no CPU") != std::string::npos);
-  CHECK(message("cuda:sm_90").find("no CUDA") != std::string::npos);
+  CHECK(message("cuda:sm_81").find("unknown CUDA architecture \"sm_81\"; did you mean") != std::string::npos);
+  CHECK(message("cuda").find("unknown CUDA architecture \"\"") != std::string::npos);
+  CHECK(message("cuda:sm_80,sm_80").find("named twice") != std::string::npos);
+}
+
+TEST_CASE("target: CUDA architectures come in their order, each with the lowest PTX that knows it") {
+  const Result<TargetFamily> family = ParseTarget("cuda:sm_90,sm_80");
+  REQUIRE(family.ok());
+  CHECK((family->kind == Target::Kind::kCuda));
+  REQUIRE(family->variants.size() == 2);
+  CHECK(family->variants[0].name == "sm_80");
+  CHECK(family->variants[0].triple == "nvptx64-nvidia-cuda");
+  CHECK((family->variants[0].llvm_features == std::vector<std::string>{"+ptx70"}));
+  CHECK((family->variants[1].llvm_features == std::vector<std::string>{"+ptx78"}));
+  CHECK(FindCudaArch(family->variants[1])->max_shared_bytes == 227 << 10);
+  CHECK(FindCudaArch(Target()) == nullptr);
 }
 
 }  // namespace

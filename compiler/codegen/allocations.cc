@@ -1,5 +1,5 @@
 // Stack and workspace. Buffers begin at multiples of 64 bytes.
-#include "compiler/codegen/cpu_allocations.h"
+#include "compiler/codegen/allocations.h"
 
 #include <algorithm>
 #include <functional>
@@ -61,23 +61,24 @@ ir::PrimExpr FactoredSum(std::vector<Product> products) {
 
 }  // namespace
 
-CpuAllocations::CpuAllocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory,
-                               ExprEmitter& exprs, CpuKernelContext& context, const Target& target)
+Allocations::Allocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,
+                         KernelRuntime& runtime, const Target& target)
     : function_(function),
       status_(status),
       memory_(memory),
       exprs_(exprs),
-      context_(context),
+      runtime_(runtime),
       b_(function.instructions()),
       max_local_bytes_(target.max_stack_bytes),
       workspace_bytes_(ir::Int64(0)) {}
 
-std::optional<Storage> CpuAllocations::Allocate(const ir::Buffer& buffer, bool in_task) {
+std::optional<Storage> Allocations::Allocate(const ir::Buffer& buffer, bool in_task) {
   llvm::Value* base = nullptr;
   if (buffer->scope == "local") {
     base = AllocateLocal(buffer);
   } else if (buffer->scope != "global") {
-    status_.Unsupported("buffer \"" + buffer->name + "\" lies in \"" + buffer->scope + "\", which a CPU does not have");
+    status_.Unsupported("buffer \"" + buffer->name + "\" lies in \"" + buffer->scope +
+                        "\", which kernels do not support yet");
   } else if (in_task) {
     status_.Unsupported("workspace \"" + buffer->name + "\" stands inside a parallel loop");
   } else {
@@ -87,7 +88,7 @@ std::optional<Storage> CpuAllocations::Allocate(const ir::Buffer& buffer, bool i
   return Storage{base, memory_.scopes().Add(buffer->name), kBufferAlignment};
 }
 
-llvm::Value* CpuAllocations::AllocateLocal(const ir::Buffer& buffer) {
+llvm::Value* Allocations::AllocateLocal(const ir::Buffer& buffer) {
   int64_t num_elements = 1;
   for (const ir::PrimExpr& dim : buffer->shape) {
     const auto extent = ir::AsConstInt(dim);
@@ -109,10 +110,10 @@ llvm::Value* CpuAllocations::AllocateLocal(const ir::Buffer& buffer) {
   return function_.EntryAlloca(type, kBufferAlignment, buffer->name);
 }
 
-llvm::Value* CpuAllocations::AllocateInWorkspace(const ir::Buffer& buffer) {
+llvm::Value* Allocations::AllocateInWorkspace(const ir::Buffer& buffer) {
   ir::PrimExpr size = ir::Int64(ElementBytes(buffer));
   for (const ir::PrimExpr& dim : buffer->shape) size = size * ir::Cast(DataType::Int(64), dim);
-  llvm::Value* workspace = context_.LoadWorkspace();
+  llvm::Value* workspace = runtime_.LoadWorkspace();
   llvm::Value* offset = exprs_.EmitIndex(workspace_bytes_);
   workspace_bytes_ =
       workspace_bytes_ + ir::FloorDiv(size + (kBufferAlignment - 1), ir::Int64(kBufferAlignment)) * kBufferAlignment;
@@ -120,7 +121,7 @@ llvm::Value* CpuAllocations::AllocateInWorkspace(const ir::Buffer& buffer) {
   return b_.CreateInBoundsGEP(b_.getInt8Ty(), workspace, offset, buffer->name);
 }
 
-Result<DimCode> CpuAllocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints) const {
+Result<DimCode> Allocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints) const {
   // The canonical form adds workspaces of equal size up to one term, which mostly keeps the formula short.
   arith::Analyzer analyzer;
   Result<DimCode> canonical = LowerToDimCode(analyzer.Simplify(workspace_bytes_), ints);

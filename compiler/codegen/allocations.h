@@ -1,4 +1,4 @@
-// CpuAllocations: the memory of buffers that a kernel for a CPU allocates. Local ones lie on the stack, as allocas of
+// Allocations: the memory of buffers that a kernel allocates. Local ones lie on the stack, as allocas of
 // the entry block (SROA turns constant-indexed ones into registers); global ones follow each other in the workspace
 // that the caller brings. It owns how much of both has been handed out. Private to code generation.
 #pragma once
@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/codegen/cpu_kernel_context.h"
 #include "compiler/codegen/expr_emitter.h"
 #include "compiler/codegen/function_builder.h"
+#include "compiler/codegen/kernel_runtime.h"
 #include "compiler/codegen/kernel_status.h"
 #include "compiler/codegen/memory_access.h"
 #include "compiler/target/target.h"
@@ -19,10 +19,10 @@
 
 namespace ingot::codegen {
 
-class CpuAllocations {
+class Allocations {
  public:
-  CpuAllocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,
-                 CpuKernelContext& context, const Target& target);
+  Allocations(FunctionBuilder& function, KernelStatus& status, MemoryAccess& memory, ExprEmitter& exprs,
+              KernelRuntime& runtime, const Target& target);
 
   // Null after a failure. in_task: the function that is being emitted is a parallel loop's, not the kernel itself.
   std::optional<Storage> Allocate(const ir::Buffer& buffer, bool in_task);
@@ -37,7 +37,7 @@ class CpuAllocations {
   KernelStatus& status_;
   MemoryAccess& memory_;
   ExprEmitter& exprs_;
-  CpuKernelContext& context_;
+  KernelRuntime& runtime_;
   llvm::IRBuilderBase& b_;
   const int64_t max_local_bytes_;
   std::unordered_map<const llvm::Function*, int64_t> local_bytes_;

@@ -1,0 +1,155 @@
+// The function around a launch: parameters in, thread numbers from special registers, failures into global memory.
+#include "compiler/codegen/cuda_kernel_emitter.h"
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "runtime/check.h"
+
+namespace ingot::codegen {
+namespace {
+
+constexpr unsigned kGlobalMemory = 1;  // NVPTX's address space
+// The failure record, in bytes.
+constexpr uint64_t kFailureA = 8, kFailureB = 16;
+
+// The special register of an axis.
+std::string RegisterOf(std::string_view axis) {
+  const std::string_view name = axis.starts_with("block") ? "ctaid" : "tid";
+  return "llvm.nvvm.read.ptx.sreg." + std::string(name) + "." + std::string(axis.substr(axis.size() - 1));
+}
+
+}  // namespace
+
+CudaKernelEmitter::CudaKernelEmitter(llvm::Module& module, const KernelSource& source, const CudaLaunch& launch,
+                                     const std::string& symbol, const Target& target)
+    : source_(source),
+      launch_(launch),
+      symbol_(symbol),
+      ints_(KernelIntArguments(source.lowered)),
+      function_(module),
+      status_(source.name),
+      memory_(function_, symbol, target),
+      exprs_(function_, status_, memory_, *this, source.description),
+      stmts_(function_, status_, memory_, exprs_, *this, *this, source.description),
+      allocations_(function_, status_, memory_, exprs_, *this, target) {}
+
+Result<DimCode> CudaKernelEmitter::Emit() {
+  llvm::Function* kernel = AddKernel();
+  function_.Start(kernel);
+  BindArguments(kernel);
+  stmts_.Emit(launch_.body);
+  function_.instructions().CreateRetVoid();
+  INGOT_RETURN_IF_ERROR(status_.get());
+  Result<DimCode> workspace = allocations_.WorkspaceSize(ints_);
+  if (workspace.ok()) return workspace;
+  status_.Unsupported("the size of its workspaces: " + workspace.status().message());
+  return status_.get();
+}
+
+llvm::Function* CudaKernelEmitter::AddKernel() {
+  llvm::IRBuilderBase& b = function_.instructions();
+  llvm::Type* pointer = b.getPtrTy(kGlobalMemory);
+  std::vector<llvm::Type*> types;
+  for (const ir::PrimFuncParam& param : source_.lowered->params) {
+    if (param.buffer) types.push_back(pointer);
+  }
+  types.insert(types.end(), ints_.size(), b.getInt64Ty());
+  types.insert(types.end(), 2, pointer);  // workspace, failure
+  llvm::Function* kernel = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                                  llvm::GlobalValue::ExternalLinkage, symbol_, function_.module());
+  kernel->setCallingConv(llvm::CallingConv::PTX_Kernel);
+  LimitThreads(kernel);
+  return kernel;
+}
+
+// Tells the assembler how many threads a block has, which bounds the registers of each.
+void CudaKernelEmitter::LimitThreads(llvm::Function* kernel) {
+  llvm::IRBuilderBase& b = function_.instructions();
+  llvm::NamedMDNode* annotations = function_.module().getOrInsertNamedMetadata("nvvm.annotations");
+  constexpr const char* kLimits[] = {"maxntidx", "maxntidy", "maxntidz"};
+  for (size_t i = 0; i < 3; ++i) {
+    const auto extent = ir::AsConstInt(launch_.extents[3 + i]);
+    if (!extent || *extent < 1) continue;
+    annotations->addOperand(
+        llvm::MDNode::get(function_.context(),
+                          {llvm::ConstantAsMetadata::get(kernel), llvm::MDString::get(function_.context(), kLimits[i]),
+                           llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(*extent)))}));
+  }
+}
+
+void CudaKernelEmitter::BindArguments(llvm::Function* kernel) {
+  unsigned index = 0;
+  size_t number = 0;
+  std::vector<int> scopes;
+  for (const ir::PrimFuncParam& param : source_.lowered->params) {
+    if (!param.buffer) continue;
+    if (!Numeric::IsSupported(param.buffer->dtype) || param.buffer->dtype.is_handle()) {
+      return status_.Unsupported("parameter \"" + param.buffer->name + "\" is " + param.buffer->dtype.ToString() +
+                                 ", which kernels do not support yet");
+    }
+    INGOT_CHECK(number < source_.description.kernel.params.size(), "the description lacks a parameter");
+    const vm::KernelParam& described = source_.description.kernel.params[number++];
+    llvm::Argument* pointer = kernel->getArg(index++);
+    pointer->setName(param.buffer->name);
+    pointer->addAttr(llvm::Attribute::getWithAlignment(function_.context(),
+                                                       llvm::Align(static_cast<uint64_t>(described.alignment))));
+    const int scope = memory_.scopes().Add(param.buffer->name);
+    scopes.push_back(scope);
+    if (described.in_place) memory_.scopes().MayAlias(scope, scopes.at(*described.in_place));
+    memory_.Bind(param.buffer->data.get(), {pointer, scope, described.alignment});
+  }
+  for (const ir::PrimVar& var : ints_) {
+    kernel->getArg(index)->setName(var->name);
+    exprs_.BindWord(*var, kernel->getArg(index++));
+  }
+  kernel->getArg(index++)->setName("workspace");
+  kernel->getArg(index)->setName("failure");
+}
+
+void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
+  if (loop.for_kind != ir::ForKind::kThreadBinding) {
+    return status_.Unsupported("loop \"" + loop.var->name + "\" is parallel, and bound to no threads");
+  }
+  llvm::IRBuilderBase& b = function_.instructions();
+  const llvm::FunctionCallee read = function_.module().getOrInsertFunction(
+      RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
+  exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
+  exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
+  ++thread_depth_;
+  stmts_.Emit(loop.body);
+  --thread_depth_;
+}
+
+std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
+  return allocations_.Allocate(buffer, thread_depth_ > 0);
+}
+
+llvm::Value* CudaKernelEmitter::LoadWorkspace() {
+  return function_.function()->getArg(static_cast<unsigned>(function_.function()->arg_size() - 2));
+}
+
+void CudaKernelEmitter::FailIf(llvm::Value* condition, int32_t code, llvm::Value* a, llvm::Value* b_value) {
+  llvm::IRBuilderBase& b = function_.instructions();
+  llvm::BasicBlock* next = function_.EnterUnlikely(condition, "fail", "checked");
+  llvm::Value* record = function_.function()->getArg(static_cast<unsigned>(function_.function()->arg_size() - 1));
+  llvm::Value* exchanged =
+      b.CreateAtomicCmpXchg(record, b.getInt32(0), b.getInt32(static_cast<uint32_t>(code)), llvm::MaybeAlign(8),
+                            llvm::AtomicOrdering::Monotonic, llvm::AtomicOrdering::Monotonic);
+  llvm::BasicBlock* tell = function_.NewBlock("tell");
+  llvm::BasicBlock* end = function_.NewBlock("end");
+  b.CreateCondBr(b.CreateExtractValue(exchanged, 1), tell, end);
+  b.SetInsertPoint(tell);
+  b.CreateAlignedStore(a, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, kFailureA), llvm::Align(8));
+  b.CreateAlignedStore(b_value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, kFailureB), llvm::Align(8));
+  b.CreateBr(end);
+  b.SetInsertPoint(end);
+  b.CreateRetVoid();
+  b.SetInsertPoint(next);
+}
+
+void CudaKernelEmitter::CallExternal(size_t index, llvm::ArrayRef<llvm::Value*>, llvm::ArrayRef<llvm::Value*>) {
+  status_.Unsupported("it calls the external function \"" + source_.description.externals.at(index) +
+                      "\", which runs on the host alone");
+}
+
+}  // namespace ingot::codegen

@@ -1,0 +1,144 @@
+// One walk down to the nests, which keeps what stands around them, and one walk through each nest.
+#include "compiler/codegen/cuda_launches.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/transform/tensor/passes.h"
+
+namespace ingot::codegen {
+namespace {
+
+using namespace ir;  // NOLINT
+
+struct LoadFinder : PrimVisitor {
+  bool found = false;
+  using PrimVisitor::Visit;
+  void Visit(const BufferLoadNode&) override { found = true; }
+};
+
+// The axes of a nest, and whether its stores are inside of them.
+class NestReader : public StmtVisitor {
+ public:
+  std::array<PrimExpr, kThreadAxes.size()> extents;
+  std::string error;
+
+  // Reads the axes first, since a store has to be inside of those that come after it, too.
+  void Read(const Stmt& nest) {
+    VisitStmt(nest);
+    checks_stores_ = true;
+    if (error.empty()) VisitStmt(nest);
+  }
+
+ protected:
+  using StmtVisitor::Visit;
+  void Visit(const ForNode& loop) override {
+    if (loop.for_kind != ForKind::kThreadBinding) return StmtVisitor::Visit(loop);
+    const auto found = std::ranges::find(kThreadAxes, loop.thread_tag);
+    const auto axis = static_cast<size_t>(found - kThreadAxes.begin());
+    if (axis == kThreadAxes.size()) return Fail("kernels do not have the thread axis \"" + loop.thread_tag + "\"");
+    if (inside_[axis]) return Fail(loop.thread_tag + " stands inside of itself");
+    if (extents[axis] && !StructuralEqual(extents[axis], loop.extent)) {
+      return Fail(loop.thread_tag + " has two extents");
+    }
+    extents[axis] = loop.extent;
+    inside_[axis] = true;
+    StmtVisitor::Visit(loop);
+    inside_[axis] = false;
+  }
+  void Visit(const BufferStoreNode& store) override {
+    StmtVisitor::Visit(store);
+    if (!checks_stores_ || store.buffer->scope == "local") return;
+    for (size_t axis = 0; axis < kThreadAxes.size(); ++axis) {
+      if (inside_[axis] || !extents[axis] || IsConstInt(extents[axis], 1)) continue;
+      Fail("a store to \"" + store.buffer->name + "\" is outside of " + std::string(kThreadAxes[axis]));
+    }
+  }
+
+ private:
+  void Fail(std::string message) {
+    if (error.empty()) error = std::move(message);
+  }
+  std::array<bool, kThreadAxes.size()> inside_{};
+  bool checks_stores_ = false;
+};
+
+class Splitter {
+ public:
+  std::vector<CudaLaunch> launches;
+  std::string error;
+
+  void Split(const Stmt& stmt) {
+    if (!error.empty() || transform::IsEmptyStmt(stmt)) return;
+    if (const auto* seq = As<SeqNode>(stmt)) {
+      for (const Stmt& part : seq->stmts) Split(part);
+    } else if (const auto* allocate = As<AllocateNode>(stmt)) {
+      Around([node = *allocate](Stmt body) { return Make<AllocateNode>(node.buffer, std::move(body)); },
+             allocate->body);
+    } else if (const auto* assertion = As<AssertStmtNode>(stmt)) {
+      CheckHost(assertion->condition);
+      Around(
+          [node = *assertion](Stmt body) mutable {
+            node.body = std::move(body);
+            return Make<AssertStmtNode>(node);
+          },
+          assertion->body);
+    } else if (const auto* guard = As<IfStmtNode>(stmt)) {
+      CheckHost(guard->condition);
+      const auto under = [](PrimExpr condition) {
+        return [condition](Stmt body) { return Make<IfStmtNode>(condition, std::move(body), nullptr); };
+      };
+      Around(under(guard->condition), guard->then_case);
+      if (guard->else_case) Around(under(Not(guard->condition)), guard->else_case);
+    } else {
+      AddLaunch(stmt);
+    }
+  }
+
+ private:
+  using Wrapper = std::function<Stmt(Stmt)>;
+
+  void Around(Wrapper wrapper, const Stmt& body) {
+    around_.push_back(std::move(wrapper));
+    Split(body);
+    around_.pop_back();
+  }
+  void CheckHost(const PrimExpr& condition) {
+    LoadFinder loads;
+    loads.VisitPrim(condition);
+    if (loads.found && error.empty()) error = "a condition around its threads depends on elements";
+  }
+  void AddLaunch(const Stmt& nest) {
+    const auto* loop = As<ForNode>(nest);
+    if (loop == nullptr || loop->for_kind != ForKind::kThreadBinding) {
+      error = "a part of it is bound to no threads";
+      return;
+    }
+    NestReader reader;
+    reader.Read(nest);
+    if (!reader.error.empty()) {
+      error = reader.error;
+      return;
+    }
+    CudaLaunch launch{nest, std::move(reader.extents)};
+    for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
+    for (size_t i = around_.size(); i-- > 0;) launch.body = around_[i](std::move(launch.body));
+    launches.push_back(std::move(launch));
+  }
+
+  std::vector<Wrapper> around_;  // from the outside to the inside
+};
+
+}  // namespace
+
+Result<std::vector<CudaLaunch>> LaunchesOf(const PrimFunc& lowered) {
+  Splitter splitter;
+  splitter.Split(lowered->body);
+  if (!splitter.error.empty()) return Status(StatusCode::kUnsupportedModel, splitter.error);
+  return std::move(splitter.launches);
+}
+
+}  // namespace ingot::codegen

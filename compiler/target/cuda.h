@@ -1,0 +1,30 @@
+// CUDA architectures: the records of "cuda:" targets and what launches on them may ask for. The numbers are NVIDIA's
+// (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"); nothing is asked of a device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/target/target.h"
+#include "runtime/status.h"
+
+namespace ingot {
+
+inline constexpr int64_t kCudaWarpThreads = 32;
+inline constexpr int64_t kCudaMaxBlockThreads = 1024;
+
+struct CudaArch {
+  std::string_view name;     // "sm_80"
+  std::string_view ptx;      // LLVM's feature: the lowest version of PTX that knows the architecture
+  int64_t max_shared_bytes;  // that a block may ask for
+};
+
+// The row of a record's architecture; null: the record is none of CUDA.
+const CudaArch* FindCudaArch(const Target& target);
+// "sm_80,sm_90": one record each, in the order of the table, each architecture once. Errors suggest the nearest name.
+Result<TargetFamily> ParseCuda(std::string_view architectures);
+std::vector<std::string> ListCudaArchs();
+
+}  // namespace ingot

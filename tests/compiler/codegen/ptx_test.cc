@@ -1,0 +1,208 @@
+// The operators' tensor functions through the default schedule for CUDA, lowering and PTX, on the GPU that is not there
+// (tests/cuda_standin), against the reference; and all that PTX through ptxas, where one is found, for the registers
+// that it takes and the spills. INGOT_LONG_TESTS=1 takes every case in place of a few of each operator.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "compiler/codegen/ptx.h"
+#include "compiler/op/infer.h"
+#include "compiler/op/reference.h"
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "tests/compiler/op/cases.h"
+#include "tests/compiler/op/run_implementations.h"
+#include "tests/cuda_standin/machine.h"
+
+namespace ingot::codegen {
+namespace {
+
+using op::OpCase;
+using op::ReferenceTensor;
+
+// Functions that no launch can run, by what the message says, and why.
+struct NotOnCuda {
+  const char* message;
+  const char* reason;
+};
+constexpr NotOnCuda kNotOnCuda[] = {
+    {"is bound to no threads", "a block of another form than one nest around it"},
+};
+
+// Of the short form; ptxas takes about 50 ms for each.
+constexpr size_t kMostAssembled = 60;
+
+// The sources that were compiled, for ptxas.
+std::vector<KernelSource>& Compiled() {
+  static std::vector<KernelSource> sources;
+  return sources;
+}
+
+Target Sm(const char* name) { return ParseTarget(std::string("cuda:") + name)->variants.at(0); }
+
+Result<KernelSource> SourceOf(const ir::PrimFunc& function, const Target& target) {
+  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled, schedule::ApplyDefaultSchedule(function, target));
+  INGOT_ASSIGN_OR_RETURN(ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
+  INGOT_ASSIGN_OR_RETURN(KernelDescription description, DescribeKernel("kernel", function));
+  return KernelSource{"kernel", std::move(lowered), std::move(description)};
+}
+
+Result<ptx::LaunchConfig> ConfigOf(const PtxLaunch& launch, const std::vector<int64_t>& ints) {
+  ptx::LaunchConfig config;
+  for (size_t i = 0; i < 3; ++i) {
+    INGOT_ASSIGN_OR_RETURN(config.grid[i], launch.grid[i].Evaluate(ints));
+    INGOT_ASSIGN_OR_RETURN(config.block[i], launch.block[i].Evaluate(ints));
+  }
+  return config;
+}
+
+Status RunPtx(const ir::PrimFunc& function, op::KernelArguments& arguments) {
+  const Target target = Sm("sm_80");
+  INGOT_ASSIGN_OR_RETURN(const KernelSource source, SourceOf(function, target));
+  INGOT_ASSIGN_OR_RETURN(const PtxImage image, CompilePtx({&source, 1}, target));
+  Compiled().push_back(source);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ints, op::IntsOf(source.lowered, arguments));
+  ptx::Machine machine({.sm = 80, .orders = {ptx::WarpOrder::kLowestFirst, ptx::WarpOrder::kRandom}});
+  INGOT_ASSIGN_OR_RETURN(const ptx::ModuleId module, machine.LoadModule(image.ptx));
+  const auto allocate = [&](int64_t bytes) { return machine.Allocate(std::max<int64_t>(bytes, 1)); };
+  ptx::Arguments words;
+  std::vector<uint64_t> addresses;
+  for (size_t i = 0; i < arguments.bytes.size(); ++i) {
+    const op::Bytes& bytes = arguments.bytes[i];
+    INGOT_ASSIGN_OR_RETURN(const uint64_t address, allocate(std::ssize(bytes)));
+    if (i < arguments.num_inputs) INGOT_RETURN_IF_ERROR(machine.Write(address, bytes.data(), std::ssize(bytes)));
+    words.Add(address);
+    addresses.push_back(address);
+  }
+  for (const int64_t value : ints) words.Add(value);
+  INGOT_ASSIGN_OR_RETURN(const int64_t workspace_bytes, image.kernels[0].workspace.Evaluate(ints));
+  INGOT_ASSIGN_OR_RETURN(const uint64_t workspace, allocate(workspace_bytes));
+  const std::array<int64_t, 3> no_failure{};
+  INGOT_ASSIGN_OR_RETURN(const uint64_t failure, allocate(sizeof no_failure));
+  INGOT_RETURN_IF_ERROR(machine.Write(failure, no_failure.data(), sizeof no_failure));
+  words.Add(workspace).Add(failure);
+  for (const PtxLaunch& launch : image.kernels[0].launches) {
+    INGOT_ASSIGN_OR_RETURN(const ptx::LaunchConfig config, ConfigOf(launch, ints));
+    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
+    INGOT_RETURN_IF_ERROR(machine.Launch(module, launch.entry, config, words).status());
+  }
+  std::array<int64_t, 3> failed{};
+  INGOT_RETURN_IF_ERROR(machine.Read(failed.data(), failure, sizeof failed));
+  if (failed != no_failure) return Status(StatusCode::kFailed, "the kernel failed");
+  for (size_t i = arguments.num_inputs; i < arguments.bytes.size(); ++i) {
+    op::Bytes& bytes = arguments.bytes[i];
+    INGOT_RETURN_IF_ERROR(machine.Read(bytes.data(), addresses[i], std::ssize(bytes)));
+  }
+  return Status();
+}
+
+bool IsListed(const std::string& message) {
+  for (const NotOnCuda& entry : kNotOnCuda) {
+    if (message.find(entry.message) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Runs the case; the operator's name goes to `refused` where it is one of kNotOnCuda.
+bool Check(const OpCase& c, const ir::PrimVar& symbolic, std::set<std::string>& refused) {
+  CAPTURE(c.Name());
+  const Result<ir::Call> call = op::CallOf(c, symbolic);
+  if (!call.ok() || !op::HasImplementation(*call)) return false;
+  if (symbolic && !op::UnboundShapeVars(*call).empty()) return false;
+  const Result<std::vector<ReferenceTensor>> expected = op::EvaluateReference(c);
+  REQUIRE(expected.ok());
+  std::vector<op::Dims64> dims;
+  for (const ReferenceTensor& tensor : *expected) dims.push_back(tensor.dims);
+  const Result<std::vector<ReferenceTensor>> got = op::RunImplementations(*call, c.inputs, dims, RunPtx);
+  if (!got.ok() && IsListed(got.status().message())) {
+    refused.insert(c.op);
+    return false;
+  }
+  CHECK_MESSAGE(got.ok(), got.status().message());
+  if (!got.ok()) return false;
+  for (size_t i = 0; i < got->size(); i += expected->size()) {
+    const auto first = got->begin() + static_cast<ptrdiff_t>(i);
+    const std::string difference = op::Compare(c, *expected, {first, first + std::ssize(*expected)});
+    CHECK_MESSAGE(difference.empty(), difference);
+  }
+  return true;
+}
+
+TEST_CASE("operators on the stand-in GPU agree with the reference") {
+  const bool is_long = std::getenv("INGOT_LONG_TESTS") != nullptr;
+  const ir::PrimVar n = ir::MakePrimVar("n");
+  std::map<std::string, int> taken;
+  std::set<std::string> refused;
+  int evaluated = 0;
+  for (const OpCase& c : op::AllCases()) {
+    if (!is_long && taken[c.op]++ >= 1) continue;
+    if (!Check(c, nullptr, refused)) continue;
+    evaluated += 1 + (Check(c, n, refused) ? 1 : 0);
+  }
+  std::string names;
+  for (const std::string& name : refused) names += " " + name;
+  MESSAGE(evaluated, " calls; not on CUDA:", names);
+  CHECK(evaluated > 100);
+}
+
+std::string PtxasPath() {
+  for (const char* path : {"/usr/local/cuda/bin/ptxas", "/usr/bin/ptxas"}) {
+    if (access(path, X_OK) == 0) return path;
+  }
+  return "";
+}
+
+// It comes behind the test above, whose kernels it takes.
+TEST_CASE("ptxas takes the kernels of all operators") {
+  const std::string ptxas = PtxasPath();
+  if (ptxas.empty() || Compiled().empty()) {
+    std::puts("SKIP: ptxas takes the kernels of all operators: no ptxas, or no kernels");
+    return;
+  }
+  std::vector<KernelSource> sources = Compiled();
+  for (size_t i = 0; i < sources.size(); ++i) sources[i].name = "k" + std::to_string(i);
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("ingot_ptx_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  if (std::getenv("INGOT_LONG_TESTS") == nullptr && sources.size() > kMostAssembled) sources.resize(kMostAssembled);
+  for (const char* sm : {"sm_80", "sm_90"}) {
+    CAPTURE(std::string(sm));
+    const Result<PtxImage> image = CompilePtx(sources, Sm(sm));
+    REQUIRE_MESSAGE(image.ok(), image.status().message());
+    std::ofstream(folder / "kernels.ptx") << image->ptx;
+    const std::string log = (folder / "log").string();
+    const std::string command = ptxas + " -v -arch=" + sm + " " + (folder / "kernels.ptx").string() + " -o " +
+                                (folder / "cubin").string() + " >" + log + " 2>&1";
+    const int code = std::system(command.c_str());
+    std::ifstream file(log);
+    std::string line, errors;
+    int kernels = 0, spilling = 0, most_registers = 0;
+    while (std::getline(file, line)) {
+      if (line.find("error") != std::string::npos || line.find("fatal") != std::string::npos) errors += line + "\n";
+      if (line.find("spill stores") != std::string::npos && line.find(" 0 bytes spill stores") == std::string::npos) {
+        ++spilling;
+      }
+      const size_t used = line.find("Used ");
+      if (used == std::string::npos) continue;
+      ++kernels;
+      most_registers = std::max(most_registers, std::atoi(line.c_str() + used + 5));
+    }
+    CHECK_MESSAGE(code == 0, errors);
+    CHECK(kernels >= std::ssize(sources));
+    CHECK(spilling == 0);
+    MESSAGE(std::string(sm), ": ", kernels, " launches, at most ", most_registers, " registers, ", spilling, " spill");
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace ingot::codegen
