@@ -323,12 +323,15 @@ PrimExpr OneOf(DataType dtype) { return dtype.is_bool() ? ir::BoolImm(true) : ir
 template <bool upper>
 te::Tensor DefineTriangle(const TeArgs& args) {
   const te::Tensor& x = args.input(0);
+  // A diagonal beyond all elements, so near that a row's number can be added.
+  const PrimExpr far = ir::Int64(int64_t{1} << 62), none = ir::Int64(-(int64_t{1} << 62));
+  const PrimExpr k = ir::Max(ir::Min(args.scalar(1), far), none);
   return te::Compute(
       x.shape(),
       [&](const te::Indices& out) {
         const PrimExpr& row = out[out.size() - 2];
         const PrimExpr& column = out.back();
-        const PrimExpr kept = upper ? row + args.scalar(1) <= column : column <= row + args.scalar(1);
+        const PrimExpr kept = upper ? row + k <= column : column <= row + k;
         return ir::Select(kept, x(out), Zero(x.dtype()));
       },
       upper ? "T_triu" : "T_tril");

@@ -108,6 +108,22 @@ class RareOps(unittest.TestCase):
                 expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
                 np.testing.assert_allclose(self.run_vm(feeds), expected, rtol=1e-4, atol=1e-4)
 
+    def test_triangles_of_any_diagonal(self):
+        x, least, most = self.rng.random((3, 5), np.float32), -2**63, 2**63 - 1
+        for upper in 0, 1:
+            inputs = [helper.make_tensor_value_info("x", 1, ["n", "m"]), helper.make_tensor_value_info("k", 7, [])]
+            graph = helper.make_graph([helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)], "one", inputs,
+                                      [onnx.ValueInfoProto(name="y")])
+            made = self.compile(helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 20)]))
+            self.assertEqual(made.returncode, 0, made.stderr)
+            triangle = np.triu if upper else np.tril
+            for k in least, least + 1, -4, 0, 2, most - 1, most:
+                got = self.run_vm({"x": x, "k": np.array(k, np.int64)})
+                np.testing.assert_array_equal(got, triangle(x, max(-9, min(k, 9))), f"{k}")
+            for k in least, most:
+                model = model_of("Trilu", x, ["n", "m"], [np.array(k, np.int64)], upper=upper)
+                self.check(model, x, triangle(x, max(-9, min(k, 9))))
+
     def test_columns_become_an_image(self):
         for image, block, strides, dilations, pads in [
             ([6, 7], [2, 3], [2, 1], [1, 2], [1, 0, 2, 3]),
@@ -319,7 +335,7 @@ class RareOps(unittest.TestCase):
         lengths = dict(mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=0)
         x = np.zeros([2, 4], np.int64)
         for text, changed, codes in [
-            ("pool_strings", {"pool_strings": ["a"]}, (UNSUPPORTED,)),
+            ("numbers, and a pool of strings", {"pool_strings": ["a"]}, BAD),
             ("two n-grams", {"ngram_indexes": [1, 0, 6, 2, 4, 3, 1]}, (UNSUPPORTED,)),
             ("ngram_counts", {"ngram_counts": [0, 3, 10]}, BAD),
             ("ngram_indexes", {"ngram_indexes": [1, 0]}, BAD),

@@ -449,6 +449,8 @@ Result<std::vector<PrimExpr>> Diagonal(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(k, CastTo(node, std::move(k), DataType::Int(64)));
   INGOT_ASSIGN_OR_RETURN(k, node.Bind("reshape", {k, ShapeOf({ir::Int64(1)})}));
   INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, DataType::Int(64)));
+  INGOT_ASSIGN_OR_RETURN(const Expr farthest, node.Scalar(-0x1p62, DataType::Int(64)));  // that has an opposite
+  INGOT_ASSIGN_OR_RETURN(k, node.Bind("maximum", {k, farthest}));
   INGOT_ASSIGN_OR_RETURN(const Expr above, node.Bind("maximum", {k, zero}));
   INGOT_ASSIGN_OR_RETURN(const Expr below, node.Bind("subtract", {above, k}));
   INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> up, node.NameElements(above));
