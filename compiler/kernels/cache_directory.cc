@@ -27,6 +27,7 @@ constexpr std::string_view kEntrySuffix = ".entry", kTemporarySuffix = ".tmp";
 constexpr size_t kNameDigits = 2 * std::tuple_size_v<formats::Sha256Digest>;
 constexpr int64_t kMaxEntryBytes = int64_t{64} << 20;
 constexpr int64_t kDiskBlockBytes = 4096;
+constexpr int kMostTemporaries = 100;        // of one name that are tried
 constexpr int64_t kAbandonedSeconds = 3600;  // the age at which a temporary is nobody's any more
 
 Status CacheError(const std::string& path, const char* action) {
@@ -182,9 +183,16 @@ void CacheDirectory::Store(std::string_view key, std::span<const std::byte> cont
 }
 
 Status CacheDirectory::Write(const std::string& name, std::span<const std::byte> entry) {
-  const std::string temporary = "." + name + "." + std::to_string(getpid()) + "-" + std::to_string(temporaries_++) +
-                                std::string(kTemporarySuffix);
-  OpenDescriptor file(openat(descriptor_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), calls_);
+  // A process of the same id may have written one, or may be writing it: before a restart, or in another container.
+  std::string temporary;
+  int descriptor = -1;
+  for (int attempt = 0; attempt < kMostTemporaries && descriptor < 0; ++attempt) {
+    temporary = "." + name + "." + std::to_string(getpid()) + "-" + std::to_string(temporaries_++);
+    temporary += kTemporarySuffix;
+    descriptor = openat(descriptor_, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor < 0 && errno != EEXIST) break;
+  }
+  OpenDescriptor file(descriptor, calls_);
   if (file.get() < 0) return CacheError(path_, "write an entry");
   Status status;
   while (!entry.empty() && status.ok()) {

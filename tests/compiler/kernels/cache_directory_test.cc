@@ -256,6 +256,17 @@ TEST_CASE("a full disk is said once, leaves nothing half, and finding goes on") 
   }
 }
 
+TEST_CASE("what a killed process of the same id left half written keeps nothing from being stored") {
+  const CacheFolder folder;
+  const auto cache = folder.Open();
+  const std::string left = "." + CacheDirectory::EntryName("one") + "." + std::to_string(getpid());
+  for (const char* end : {"-0.tmp", "-1.tmp"}) WriteFile(folder.path() / (left + end), "half");
+  cache->Store("one", Contents("first"));
+  CHECK_MESSAGE(cache->problem().ok(), cache->problem().message());
+  CHECK(cache->Find("one") == Contents("first"));
+  CHECK(folder.NumFiles() == 3);
+}
+
 TEST_CASE("an entry that cannot be read is none") {
   const CacheFolder folder;
   folder.Open()->Store("old", Contents("kept"));
