@@ -1,5 +1,6 @@
 // Accesses of views whose elements are not those of the memory: an element of the view is made of the bits of one or
 // several elements there, lowest byte first, as CPUs here have them. A part of PrimReader (prim_reader.h).
+#include "compiler/ir/visitor.h"
 #include "compiler/script/prim_reader.h"
 
 namespace ingot::script {
@@ -14,6 +15,18 @@ PrimExpr BitsAs(DataType dtype, PrimExpr value) {
 }
 
 DataType UnsignedOf(DataType dtype) { return DataType::UInt(dtype.bits).with_lanes(dtype.lanes); }
+
+bool ReadsMemory(const PrimExpr& expr) {
+  struct Finder : PrimVisitor {
+    bool found = false;
+    void VisitPrim(const PrimExpr& part) override {
+      found = found || As<BufferLoadNode>(part) != nullptr;
+      PrimVisitor::VisitPrim(part);
+    }
+  } finder;
+  finder.VisitPrim(expr);
+  return finder.found;
+}
 
 PrimExpr Shifted(Intrinsic op, const PrimExpr& value, PrimExpr count) {
   return CallIntrinsic(op, {value, Cast(value->dtype, std::move(count))});
@@ -82,13 +95,20 @@ std::vector<Stmt> PrimReader::Store(const Syntax& syntax, const Buffer& buffer, 
                                element.ToString() + ", is not supported");
     return {};
   }
+  // What is stored, and where, is known before the first part is: it may depend on what the parts replace.
   const int64_t parts = element.bits / owner.bits;
-  const PrimExpr bits = BitsAs(UnsignedOf(element), std::move(value));
+  const PrimExpr written = BitsAs(UnsignedOf(element), std::move(value)), place = index;
+  PrimVar bits, at;
+  if (ReadsMemory(written)) bits = MakePrimVar("bits", written->dtype);
+  if (ReadsMemory(place)) index = at = MakePrimVar("at", place->dtype);
   std::vector<Stmt> stmts;
   for (int64_t i = 0; i < parts; ++i) {
-    const PrimExpr part = i == 0 ? bits : Shifted(Intrinsic::kShiftRight, bits, Int64(i * owner.bits));
+    const PrimExpr whole = bits != nullptr ? PrimExpr(bits) : written;
+    const PrimExpr part = i == 0 ? whole : Shifted(Intrinsic::kShiftRight, whole, Int64(i * owner.bits));
     stmts.push_back(store(BitsAs(owner, Cast(UnsignedOf(owner), part)), {index * Int64(parts) + Int64(i)}));
   }
+  if (bits != nullptr) stmts = {MakeAt<LetStmtNode>(syntax, bits, written, MakeSeq(std::move(stmts)))};
+  if (at != nullptr) stmts = {MakeAt<LetStmtNode>(syntax, at, place, MakeSeq(std::move(stmts)))};
   return stmts;
 }
 
