@@ -18,13 +18,14 @@ MODULES = (generate_contrib, generate_control, generate_elementwise, generate_li
 
 # Operators that vm-compile imports and no generator makes: why.
 RANDOM = "its numbers are drawn (tests/acceptance/random_numbers.py)"
+STRINGS = "graphs have no tensors of strings (tests/acceptance/strings.py)"
 NOT_GENERATED = {**dict.fromkeys(["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
                                   "RandomUniformLike"], RANDOM),
+                 "ai.onnx.ml.CategoryMapper": STRINGS,
                  "ai.onnx.ml.TreeEnsemble": "of ai.onnx.ml 5, which lacks other operators (tests/acceptance/ml_ops.py)",
                  "ai.onnx.ml.ZipMap": "its result is no tensor in ONNX Runtime (tests/acceptance/ml_ops.py)"}
 
 # Attributes that no generator gives: why.
-STRINGS = "strings are not imported"
 POWERS = "of casts to powers of two alone (tests/acceptance/packed_elements.py)"
 REFUSED = "refused by name (tests/acceptance/microsoft_ops.py)"
 SHARED = {"do_rotary": REFUSED, "past_present_share_buffer": REFUSED}
@@ -43,7 +44,8 @@ ATTRIBUTES_NOT_GENERATED = {
     "com.microsoft.MatMulNBits": {"weight_prepacked": REFUSED},
     "com.microsoft.QAttention": SHARED,
     "com.microsoft.RotaryEmbedding": {"is_packed_batching": REFUSED},
-    **{f"ai.onnx.ml.{name}": {attribute: "refused by name" for attribute in attributes.split()}
+    **{f"ai.onnx.ml.{name}": {attribute: STRINGS if "string" in attribute else "refused by name"
+                              for attribute in attributes.split()}
        for name, attributes in {
         "Imputer": "imputed_value_int64s replaced_value_int64",
         "LinearClassifier": "classlabels_strings",
