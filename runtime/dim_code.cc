@@ -3,6 +3,7 @@
 #include "runtime/dim_code.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 
@@ -290,6 +291,41 @@ int64_t DimCode::num_slots() const {
     if (step.op == DimOp::kSlot) count = std::max(count, step.value + 1);
   }
   return count;
+}
+
+std::optional<DimCode> DimCode::Substitute(std::span<const std::optional<DimCode>> slots) const {
+  if (!fits()) return std::nullopt;
+  // The values on the stack stand one behind the other; `ends` says where each ends, behind a leading zero.
+  std::vector<DimStep> steps;
+  std::array<ptrdiff_t, kMaxSteps + 1> ends = {};
+  int depth = 0;
+  for (const DimStep& step : steps_) {
+    // Operands are `arity` values from `first` on.
+    const int arity = Info(step.op).arity, first = depth - arity;
+    const auto is_constant = [&](int value) {
+      return ends[value + 1] == ends[value] + 1 && steps[ends[value]].op == DimOp::kConst;
+    };
+    const auto all = steps.begin();
+    int64_t folded = 0;
+    depth = first + 1;
+    if (step.op == DimOp::kSlot) {
+      const auto slot = static_cast<size_t>(step.value);
+      if (slot >= slots.size() || !slots[slot]) return std::nullopt;
+      steps.insert(steps.end(), slots[slot]->steps_.begin(), slots[slot]->steps_.end());
+    } else if (arity == 3 && is_constant(first)) {
+      const int chosen = steps[ends[first]].value != 0 ? first + 1 : first + 2;
+      steps.erase(std::copy(all + ends[chosen], all + ends[chosen + 1], all + ends[first]), steps.end());
+    } else if (arity == 2 && is_constant(first) && is_constant(first + 1) &&
+               Apply(step.op, all[ends[first]].value, all[ends[first + 1]].value, &folded)) {
+      steps.pop_back();
+      steps.back().value = folded;
+    } else {
+      steps.push_back(step);
+    }
+    ends[depth] = std::ssize(steps);
+    if (ends[depth] - ends[first] > kMaxSteps) return std::nullopt;
+  }
+  return DimCode(std::move(steps), 0);
 }
 
 Result<int64_t> DimCode::Evaluate(std::span<const int64_t> slots) const {

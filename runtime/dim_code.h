@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ class DimCode {
   bool fits() const { return steps_.size() <= kMaxSteps; }
   // The largest slot named plus one; 0 when constant.
   int64_t num_slots() const;
+  // The code with each slot s replaced by slots[s]; unknown when a replacement is unknown, or when a value on the way
+  // has more than kMaxSteps steps.
+  std::optional<DimCode> Substitute(std::span<const std::optional<DimCode>> slots) const;
   // Never allocates on success. The slots must cover num_slots().
   Result<int64_t> Evaluate(std::span<const int64_t> slots) const;
   // Infix text, such as "n * 64 + 32", with Python's "//" and "%", min, max and select(condition, a, b). A slot prints

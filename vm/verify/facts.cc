@@ -6,32 +6,6 @@
 
 namespace ingot::vm {
 
-Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots) {
-  if (code.is_constant()) return code;
-  std::vector<DimCode> stack;
-  for (const DimStep& step : code.steps()) {
-    if (step.op == DimOp::kConst) {
-      stack.emplace_back(step.value);
-    } else if (step.op == DimOp::kSlot) {
-      const auto slot = static_cast<size_t>(step.value);
-      if (slot >= slots.size() || !slots[slot]) return std::nullopt;
-      stack.push_back(*slots[slot]);
-    } else if (step.op == DimOp::kSelect) {
-      const DimCode if_false = std::move(stack.back());
-      stack.pop_back();
-      const DimCode if_true = std::move(stack.back());
-      stack.pop_back();
-      stack.back() = DimCode::Select(stack.back(), if_true, if_false);
-    } else {
-      const DimCode b = std::move(stack.back());
-      stack.pop_back();
-      stack.back() = DimCode::Binary(step.op, stack.back(), b);
-    }
-    if (!stack.back().fits()) return std::nullopt;
-  }
-  return std::move(stack.back());
-}
-
 bool HasJumps(const Function& function) {
   return std::ranges::any_of(function.code,
                              [](const Instruction& in) { return InfoOf(in.opcode).flow == Flow::kJump; });
@@ -72,7 +46,7 @@ std::vector<std::vector<Dim>> KnownExtents(const Kernel& kernel, IdList<Register
   extents.reserve(kernel.params.size());
   for (const KernelParam& param : kernel.params) {
     std::vector<Dim>& dims = extents.emplace_back();
-    for (const DimCode& extent : param.extents) dims.push_back(SubstituteSlots(extent, arguments));
+    for (const DimCode& extent : param.extents) dims.push_back(extent.Substitute(arguments));
   }
   return extents;
 }

@@ -10,10 +10,6 @@
 
 namespace ingot::vm {
 
-// The code with each slot s replaced by slots[s]; unknown when a replacement is unknown, or when the result has more
-// steps than dimension code may have.
-Dim SubstituteSlots(const DimCode& code, const std::vector<Dim>& slots);
-
 // Whether instructions may run in another order than that in which they stand, or not at all.
 bool HasJumps(const Function& function);
 
@@ -24,7 +20,7 @@ class FunctionFacts {
   // The formula of an int register over the symbols; unknown unless its only write says so.
   const Dim& known(RegisterId id) const { return known_[id.value]; }
   // A formula over registers, as one over symbols.
-  Dim OverSymbols(const DimCode& over_registers) const { return SubstituteSlots(over_registers, known_); }
+  Dim OverSymbols(const DimCode& over_registers) const { return over_registers.Substitute(known_); }
 
  private:
   std::vector<Dim> known_;

@@ -155,7 +155,7 @@ std::vector<Dim> BindSymbols(const Signature& callee, const std::vector<const Ty
 Type SubstituteSymbols(const Type& type, const std::vector<Dim>& symbols) {
   Type out = type;
   for (Dim& dim : out.dims) {
-    if (dim) dim = SubstituteSlots(*dim, symbols);
+    if (dim) dim = dim->Substitute(symbols);
   }
   for (Type& element : out.elements) element = SubstituteSymbols(element, symbols);
   for (Type& result : out.results) result = SubstituteSymbols(result, symbols);
