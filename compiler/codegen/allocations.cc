@@ -121,7 +121,7 @@ llvm::Value* Allocations::AllocateInWorkspace(const ir::Buffer& buffer) {
   return b_.CreateInBoundsGEP(b_.getInt8Ty(), workspace, offset, buffer->name);
 }
 
-Result<DimCode> Allocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints) const {
+Result<DimCode> Allocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints) {
   // The canonical form adds workspaces of equal size up to one term, which mostly keeps the formula short.
   arith::Analyzer analyzer;
   Result<DimCode> canonical = LowerToDimCode(analyzer.Simplify(workspace_bytes_), ints);
@@ -143,7 +143,12 @@ Result<DimCode> Allocations::WorkspaceSize(const std::vector<ir::PrimVar>& ints)
   const int64_t rounding = (kBufferAlignment - 1) * std::ssize(workspaces_);
   Result<DimCode> factored = LowerToDimCode(FactoredSum(std::move(products)) + rounding, ints);
   const bool is_shorter = factored.ok() && (!canonical.ok() || factored->steps().size() < canonical->steps().size());
-  return is_shorter || !canonical.ok() ? factored : canonical;
+  if (canonical.ok()) return is_shorter ? factored : canonical;
+  if (!factored.ok()) {
+    status_.Unsupported("the size of its workspaces: " + factored.status().message());
+    return status_.get();
+  }
+  return factored;
 }
 
 }  // namespace ingot::codegen

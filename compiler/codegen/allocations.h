@@ -26,8 +26,9 @@ class Allocations {
 
   // Null after a failure. in_task: the function that is being emitted is a parallel loop's, not the kernel itself.
   std::optional<Storage> Allocate(const ir::Buffer& buffer, bool in_task);
-  // The size in bytes of all that lies in the workspace, over the kernel's integer arguments.
-  Result<DimCode> WorkspaceSize(const std::vector<ir::PrimVar>& ints) const;
+  // The size in bytes of all that lies in the workspace, over the kernel's integer arguments. A formula that is too long
+  // is reported.
+  Result<DimCode> WorkspaceSize(const std::vector<ir::PrimVar>& ints);
 
  private:
   llvm::Value* AllocateLocal(const ir::Buffer& buffer);

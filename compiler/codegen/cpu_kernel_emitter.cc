@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "runtime/check.h"
+#include "compiler/codegen/bind_buffers.h"
 #include "runtime/kernel_abi.h"
 
 namespace ingot::codegen {
@@ -25,16 +25,12 @@ CpuKernelEmitter::CpuKernelEmitter(llvm::Module& module, const KernelSource& sou
 Result<DimCode> CpuKernelEmitter::Emit() {
   llvm::Function* kernel = AddKernel();
   function_.Start(kernel);
-  BindInts(kernel->getArg(2));
-  if (!status_.failed()) BindBuffers(kernel->getArg(1));
+  BindArguments(kernel->getArg(1), kernel->getArg(2));
   stmts_.Emit(source_.lowered->body);
   llvm::IRBuilderBase& b = function_.instructions();
   b.CreateRet(b.getInt32(INGOT_KERNEL_OK));
   INGOT_RETURN_IF_ERROR(status_.get());
-  Result<DimCode> workspace = allocations_.WorkspaceSize(ints_);
-  if (workspace.ok()) return workspace;
-  status_.Unsupported("the size of its workspaces: " + workspace.status().message());
-  return status_.get();
+  return allocations_.WorkspaceSize(ints_);
 }
 
 llvm::Function* CpuKernelEmitter::AddKernel() {
@@ -52,35 +48,19 @@ llvm::Function* CpuKernelEmitter::AddKernel() {
   return kernel;
 }
 
-void CpuKernelEmitter::BindInts(llvm::Value* ints) {
+void CpuKernelEmitter::BindArguments(llvm::Value* buffers, llvm::Value* ints) {
   llvm::IRBuilderBase& b = function_.instructions();
   for (size_t i = 0; i < ints_.size(); ++i) {
     llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), ints, i);
     exprs_.BindWord(*ints_[i], function_.LoadInvariant(b.getInt64Ty(), slot, ints_[i]->name + ".word"));
   }
-}
-
-void CpuKernelEmitter::BindBuffers(llvm::Value* buffers) {
-  llvm::IRBuilderBase& b = function_.instructions();
-  size_t index = 0;
-  std::vector<int> scopes;
-  for (const ir::PrimFuncParam& param : source_.lowered->params) {
-    if (!param.buffer) continue;
-    if (!Numeric::IsSupported(param.buffer->dtype) || param.buffer->dtype.is_handle()) {
-      return status_.Unsupported("parameter \"" + param.buffer->name + "\" is " + param.buffer->dtype.ToString() +
-                                 ", which kernels do not support yet");
-    }
-    INGOT_CHECK(index < source_.description.kernel.params.size(), "the description lacks a parameter");
-    const vm::KernelParam& described = source_.description.kernel.params[index];
-    llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers, index);
-    llvm::LoadInst* pointer = function_.LoadInvariant(b.getPtrTy(), slot, param.buffer->name);
-    function_.SetPointerAlignment(pointer, described.alignment);
-    const int scope = memory_.scopes().Add(param.buffer->name);
-    scopes.push_back(scope);
-    if (described.in_place) memory_.scopes().MayAlias(scope, scopes.at(*described.in_place));
-    memory_.Bind(param.buffer->data.get(), {pointer, scope, described.alignment});
-    ++index;
-  }
+  if (status_.failed()) return;
+  BindBuffers(source_, status_, memory_, [&](size_t number, const std::string& name, int64_t alignment) {
+    llvm::Value* slot = b.CreateConstInBoundsGEP1_64(b.getPtrTy(), buffers, number);
+    llvm::LoadInst* pointer = function_.LoadInvariant(b.getPtrTy(), slot, name);
+    function_.SetPointerAlignment(pointer, alignment);
+    return pointer;
+  });
 }
 
 void CpuKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {

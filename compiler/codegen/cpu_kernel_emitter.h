@@ -37,8 +37,7 @@ class CpuKernelEmitter final : private TargetStatements {
   std::optional<Storage> Allocate(const ir::Buffer& buffer) override;
 
   llvm::Function* AddKernel();
-  void BindInts(llvm::Value* ints);
-  void BindBuffers(llvm::Value* buffers);
+  void BindArguments(llvm::Value* buffers, llvm::Value* ints);
 
   const KernelSource& source_;
   const std::string& symbol_;

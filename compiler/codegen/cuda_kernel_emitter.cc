@@ -3,7 +3,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "runtime/check.h"
+#include "compiler/codegen/bind_buffers.h"
 
 namespace ingot::codegen {
 namespace {
@@ -40,10 +40,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
   stmts_.Emit(launch_.body);
   function_.instructions().CreateRetVoid();
   INGOT_RETURN_IF_ERROR(status_.get());
-  Result<DimCode> workspace = allocations_.WorkspaceSize(ints_);
-  if (workspace.ok()) return workspace;
-  status_.Unsupported("the size of its workspaces: " + workspace.status().message());
-  return status_.get();
+  return allocations_.WorkspaceSize(ints_);
 }
 
 llvm::Function* CudaKernelEmitter::AddKernel() {
@@ -79,25 +76,14 @@ void CudaKernelEmitter::LimitThreads(llvm::Function* kernel) {
 
 void CudaKernelEmitter::BindArguments(llvm::Function* kernel) {
   unsigned index = 0;
-  size_t number = 0;
-  std::vector<int> scopes;
-  for (const ir::PrimFuncParam& param : source_.lowered->params) {
-    if (!param.buffer) continue;
-    if (!Numeric::IsSupported(param.buffer->dtype) || param.buffer->dtype.is_handle()) {
-      return status_.Unsupported("parameter \"" + param.buffer->name + "\" is " + param.buffer->dtype.ToString() +
-                                 ", which kernels do not support yet");
-    }
-    INGOT_CHECK(number < source_.description.kernel.params.size(), "the description lacks a parameter");
-    const vm::KernelParam& described = source_.description.kernel.params[number++];
+  BindBuffers(source_, status_, memory_, [&](size_t, const std::string& name, int64_t alignment) {
     llvm::Argument* pointer = kernel->getArg(index++);
-    pointer->setName(param.buffer->name);
-    pointer->addAttr(llvm::Attribute::getWithAlignment(function_.context(),
-                                                       llvm::Align(static_cast<uint64_t>(described.alignment))));
-    const int scope = memory_.scopes().Add(param.buffer->name);
-    scopes.push_back(scope);
-    if (described.in_place) memory_.scopes().MayAlias(scope, scopes.at(*described.in_place));
-    memory_.Bind(param.buffer->data.get(), {pointer, scope, described.alignment});
-  }
+    pointer->setName(name);
+    pointer->addAttr(
+        llvm::Attribute::getWithAlignment(function_.context(), llvm::Align(static_cast<uint64_t>(alignment))));
+    return pointer;
+  });
+  if (status_.failed()) return;
   for (const ir::PrimVar& var : ints_) {
     kernel->getArg(index)->setName(var->name);
     exprs_.BindWord(*var, kernel->getArg(index++));

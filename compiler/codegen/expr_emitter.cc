@@ -31,8 +31,9 @@ std::vector<ir::PrimExpr> TermsOf(const ir::PrimExpr& index) {
   return terms;
 }
 
-// What an index is without the small constant that it adds, and the constant. Times a stride it does not overflow: an
-// index times its stride is below 2^47, the size of the address space, as is the stride.
+// An index that is a sum of something and a small constant, as these two; else the index and 0. The first one times the
+// stride of its dimension does not overflow: the offset of an element and the stride are below 2^47, the size of the
+// address space, and the constant is at most 2^15.
 std::pair<ir::PrimExpr, int64_t> SplitConstant(const ir::PrimExpr& index) {
   constexpr int64_t kLargest = 1 << 15;
   if (!index->dtype.is_int()) return {index, 0};  // unsigned sums may wrap

@@ -1,7 +1,7 @@
 // FunctionBuilder: the place in an LLVM function where instructions are emitted. It owns the IRBuilder that all
-// emitters of a kernel write through, and which makes no index arithmetic twice in a block (reuse_folder.h); the function is
-// that of the builder's block, so saving and restoring the insertion point switches functions, too. It knows nothing of
-// kernels. Private to code generation.
+// emitters of a kernel write through, and which makes no index arithmetic twice in a block (reuse_folder.h); the
+// function is that of the builder's block, so saving and restoring the insertion point switches functions, too. It
+// knows nothing of kernels. Private to code generation.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

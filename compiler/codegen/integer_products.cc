@@ -1,10 +1,10 @@
 // How sums of products are computed:
 //
-//   bytes          With VNNI one instruction adds the products of four bytes to a sum. Elsewhere on x86-64 bytes at even
-//                  and at odd places are widened to 16 bits and multiplied in pairs, which cannot overflow.
-//   pairs          a * (w << 16 >> 16) + b * (w >> 16) in int32, where a and b are int16: one instruction of x86-64
-//                  multiplies the halves of words and adds them; with VNNI it adds them to a sum, too. Where a and b are
-//                  neighbours in memory, they are loaded as one word. Elsewhere the expression stays as it is.
+//   bytes  With VNNI one instruction adds the products of four bytes to a sum. Elsewhere on x86-64 bytes at even and at
+//          odd places are widened to 16 bits and multiplied in pairs, which cannot overflow.
+//   pairs  a * (w << 16 >> 16) + b * (w >> 16) in int32, where a and b are int16: one instruction of x86-64 multiplies
+//          the halves of words and adds them; with VNNI it adds them to a sum, too. Where a and b are neighbours in
+//          memory, they are loaded as one word. Elsewhere the expression stays as it is.
 #include "compiler/codegen/integer_products.h"
 
 #include <llvm/IR/IRBuilder.h>

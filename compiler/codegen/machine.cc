@@ -72,8 +72,8 @@ Result<std::shared_ptr<llvm::TargetMachine>> CreateTargetMachine(const Target& t
   options.FunctionSections = true;
   options.DataSections = true;
   options.TrapUnreachable = false;
-  // The features of a CPU decide which instructions are used; "generic" tunes for no particular CPU and does not split wide
-  // vectors.
+  // The features of a CPU decide which instructions are used; "generic" tunes for no particular CPU and does not split
+  // wide vectors.
   std::shared_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
       target.triple, target.kind == Target::Kind::kCuda ? target.name : "generic", features, options, llvm::Reloc::PIC_,
       llvm::CodeModel::Small,

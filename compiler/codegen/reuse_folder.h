@@ -1,7 +1,7 @@
 // ReuseFolder: what the IRBuilder of a kernel asks before it makes an instruction. Integer arithmetic, conversions of
 // integers and addresses that the current block has already are not made again, and neutral operands (x + 0, x * 1)
-// vanish, so that LLVM gets a few instructions per unrolled access instead of its whole index arithmetic. Private to code
-// generation.
+// vanish, so that LLVM gets a few instructions per unrolled access instead of its whole index arithmetic. Private to
+// code generation.
 #pragma once
 
 #include <llvm/IR/ConstantFolder.h>
@@ -19,8 +19,8 @@ class ReusableValues {
   using Key = std::tuple<unsigned, llvm::Type*, llvm::Value*, llvm::Value*>;
 
   void Follow(const llvm::IRBuilderBase& builder) { builder_ = &builder; }
-  // A value that promises no more than these flags say (reuse_folder.cc). Null: the block at whose end the builder stands
-  // has none.
+  // A value that promises no more than these flags say (reuse_folder.cc). Null: the block at whose end the builder
+  // stands has none.
   llvm::Value* Find(const Key& key, unsigned flags) const;
   // Called for each instruction that was inserted.
   void Add(llvm::Instruction* instruction);

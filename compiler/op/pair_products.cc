@@ -1,6 +1,6 @@
-// Convolution of 16-bit integers over channels in blocks of 16: nn.conv2d_pairs, which convert_layout makes of nn.conv2d
-// over int16. Weights hold two neighbouring input channels in each word, as the data does in memory, so that kernels
-// multiply pairs (topi::PairProduct). Types and values are those of nn.conv2d over the same weights one by one.
+// Convolution of 16-bit integers over channels in blocks of 16: nn.conv2d_pairs, which convert_layout makes of
+// nn.conv2d over int16. Weights hold two neighbouring input channels in each word, as the data does in memory, so that
+// kernels multiply pairs (topi::PairProduct). Types and values are those of nn.conv2d over the same weights one by one.
 #include <utility>
 
 #include "compiler/op/blocked.h"

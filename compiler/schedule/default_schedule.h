@@ -1,6 +1,6 @@
-// The default schedule of a tensor function for a CPU or for CUDA: rules, which are chosen by what the blocks compute and by the
-// target record, never by names of blocks or functions. It is a trace like any other: tuning replays it with other
-// decisions.
+// The default schedule of a tensor function for a CPU or for CUDA: rules, which are chosen by what the blocks compute
+// and by the target record, never by names of blocks or functions. It is a trace like any other: tuning replays it with
+// other decisions.
 //
 // Work is divided by shapes alone: the number of threads is never asked for, so results are bitwise equal for any.
 #pragma once

@@ -57,32 +57,37 @@ PrimExpr NextAfter(const Operands& x) {
     return Make<PrimCallNode>(dtype, Intrinsic::kReinterpret, Operands{std::move(value)});
   };
   const PrimExpr pattern = as(bits, x[0]), one = IntImm(bits, 1);
-  const PrimExpr away = Equal(x[0] < x[1], x[0] > zero);
+  const PrimExpr away = Equal(x[0]<x[1], x[0]> zero);
   const PrimExpr moved = as(x[0]->dtype, Select(away, pattern + one, pattern - one));
   const PrimExpr from_zero = CopySign({as(x[0]->dtype, one), x[1]});
   const PrimExpr is_nan = Or(Apply(Intrinsic::kIsNan, x[0]), Apply(Intrinsic::kIsNan, x[1]));
   return Select(is_nan, x[0] + x[1], Select(Equal(x[0], x[1]), x[1], Select(Equal(x[0], zero), from_zero, moved)));
 }
 
+// The number divided by 2^count, rounded half up; the count may be 0.
+PrimExpr RoundedShift(const PrimExpr& number, const PrimExpr& count) {
+  const PrimExpr power = CallIntrinsic(Intrinsic::kShiftLeft, {Int64(1), count});
+  const PrimExpr half = CallIntrinsic(Intrinsic::kShiftRight, {power, Int64(1)});
+  return CallIntrinsic(Intrinsic::kShiftRight, {number + half, count});
+}
+
 // x * y / 2^q, rounded half up, and shifted left by s, or right where s is negative.
 PrimExpr QMultiplyShift(const Operands& x) {
   const DataType wide = DataType::Int(64);
-  const PrimExpr zero = Int64(0), s = Cast(wide, x[3]), one = Int64(1);
+  const PrimExpr zero = Int64(0), s = Cast(wide, x[3]);
   const PrimExpr left = Max(s, zero), right = Max(zero - s, zero) + Cast(wide, x[2]);
   const PrimExpr product = CallIntrinsic(Intrinsic::kShiftLeft, {Cast(wide, x[0]), left}) * Cast(wide, x[1]);
-  const PrimExpr half = CallIntrinsic(Intrinsic::kShiftLeft, {one, right - one});
-  return Cast(x[0]->dtype, CallIntrinsic(Intrinsic::kShiftRight, {product + half, right}));
+  return Cast(x[0]->dtype, RoundedShift(product, right));
 }
 
 // The same with the shifts to the left and to the right apart, and whether each is wanted.
 PrimExpr QMultiplyShiftPerAxis(const Operands& x) {
   const DataType wide = DataType::Int(64);
-  const PrimExpr zero = Int64(0), one = Int64(1), value = Cast(wide, x[0]);
+  const PrimExpr zero = Int64(0), value = Cast(wide, x[0]);
   const PrimExpr left = Select(Cast(DataType::Bool(), x[5]), Cast(wide, x[2]), zero);
   const PrimExpr right = Select(Cast(DataType::Bool(), x[6]), Cast(wide, x[3]), zero) + Cast(wide, x[4]);
   const PrimExpr product = CallIntrinsic(Intrinsic::kShiftLeft, {value, left}) * Cast(wide, x[1]);
-  const PrimExpr half = CallIntrinsic(Intrinsic::kShiftLeft, {one, right - one});
-  return Cast(x[0]->dtype, CallIntrinsic(Intrinsic::kShiftRight, {product + half, right}));
+  return Cast(x[0]->dtype, RoundedShift(product, right));
 }
 
 PrimExpr Exp10(const Operands& x) { return CallIntrinsic(Intrinsic::kPow, {Number(x[0], 10.0), x[0]}); }

@@ -37,8 +37,9 @@ struct TargetFamily {
   // The same for kernels that multiply bytes (T.dot_bytes) alone, for which CPUs have instructions of their own.
   std::vector<Target> byte_product_variants;
 };
-// The grammar of --target: "cpu" alone (the default variants, byte_product_variants among them), or "cpu:" and a comma-separated list of CPU names
-// (ListTargets; "native" is this machine), each of which may be followed by features to add: "cpu:x86-64-v3,+name".
+// The grammar of --target: "cpu" alone (the default variants, byte_product_variants among them), or "cpu:" and a
+// comma-separated list of CPU names (ListTargets; "native" is this machine), each of which may be followed by features
+// to add: "cpu:x86-64-v3,+name".
 // Variants must differ in features. Or "cuda:" and a list of architectures (cuda.h). Errors suggest the nearest name.
 Result<TargetFamily> ParseTarget(std::string_view text);
 // Names that ParseTarget knows, for --list-targets.

@@ -3,7 +3,6 @@ probabilities and numbers within 1e-5 of scikit-learn's and of ONNX Runtime's, a
 are strings come out as strings of the Python module.
 
 usage: sklearn_models.py BIN_DIR    exits 77 (skipped) without numpy, onnx, onnxruntime, sklearn and skl2onnx"""
-import os
 import pathlib
 import subprocess
 import sys
@@ -23,11 +22,11 @@ except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
+from tools import python_module
+
 onnxruntime.set_default_logger_severity(4)
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "apps/python"))
-os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
+ingot = python_module(BIN)
 TRAINED, TOLERANCE = 600, 1e-5
 NAMES = np.array(["null", "eins", "zwei", "drei", "vier", "f\u00fcnf", "sechs", "sieben", 'a "b"\\c', "neun\n"])
 steps = pipeline.make_pipeline
@@ -147,7 +146,6 @@ class SklearnModels(unittest.TestCase):
                 self.check_classifier(CLASSIFIERS[name](), (self.y > 4).astype(int))
 
     def test_labels_that_are_strings(self):
-        import ingot
         names = ("logistic", "linear svc", "svc, probabilities", "ridge", "neighbours", "gaussian bayes", "tree",
                  "ada boost", "scaled")
         x, labels = self.x[TRAINED:TRAINED + 100], NAMES[self.y]
@@ -178,7 +176,6 @@ class SklearnModels(unittest.TestCase):
 
     def test_columns_of_strings(self):
         """A table of categories and numbers, as pipelines of scikit-learn take it; unknown categories too."""
-        import ingot
         rng = np.random.default_rng(3)
         colours, sizes = np.array(["red", "green", "blue"]), np.array(["s", "m", "l", "xl"])
         texts = np.stack([rng.choice(colours, 200), rng.choice(sizes, 200)], 1)

@@ -2,7 +2,6 @@
 strings that the model knows and others; and what computes with them is refused by name.
 
 usage: strings.py BIN_DIR    exits 77 (skipped) without numpy, onnx and onnxruntime"""
-import os
 import pathlib
 import subprocess
 import sys
@@ -18,12 +17,11 @@ except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
 
+from tools import python_module
+
 onnxruntime.set_default_logger_severity(4)
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "apps/python"))
-os.environ.setdefault("INGOT_LIBRARY", str(BIN.parent / "vm/libingot.so"))
-import ingot
+ingot = python_module(BIN)
 
 ML, UNSUPPORTED, BAD = "ai.onnx.ml", 8, 3
 S, I64, F32, BOOL = TensorProto.STRING, TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL

@@ -31,6 +31,14 @@ def embedded(path):
     return container if start >= 0 and container.endswith(END) else None
 
 
+def python_module(bin_dir):
+    """apps/python as a module, on the VM's library of this build."""
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "apps/python"))
+    os.environ.setdefault("INGOT_LIBRARY", str(pathlib.Path(bin_dir).resolve().parent / "vm/libingot.so"))
+    import ingot
+    return ingot
+
+
 class Tools:
     def __init__(self, bin_dir, **options):
         self.bin, self.options = pathlib.Path(bin_dir).resolve(), {"capture_output": True, "text": True, **options}

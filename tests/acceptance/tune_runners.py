@@ -1,5 +1,5 @@
-"""Runners that are commands: compiled kernels are measured on this machine, under qemu-aarch64, and through a real sshd on
-the loopback address of a network namespace, with two runners, one of which is killed midway.
+"""Runners that are commands: compiled kernels are measured on this machine, under qemu-aarch64, and through a real sshd
+on the loopback address of a network namespace, with two runners, one of which is killed midway.
 
 usage: tune_runners.py BIN_DIR MEASURE_FILES    What a test lacks (qemu-user and a worker for aarch64 from the preset
 `aarch64`, which INGOT_AARCH64_BUILD=DIR may name; openssh-server, openssh-client and root) is a SKIP."""

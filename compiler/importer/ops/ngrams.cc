@@ -1,4 +1,5 @@
-// TfIdfVectorizer of numbers and strings: how often each n-gram of a list comes in a row, as comparisons of slices with the list.
+// TfIdfVectorizer of numbers and strings: how often each n-gram of a list comes in a row, as comparisons of slices with
+// the list.
 #include <algorithm>
 
 #include "compiler/importer/ops/contrib.h"

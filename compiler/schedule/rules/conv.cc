@@ -16,9 +16,9 @@
 // A row of x is cut into tiles of nearly equal width: 14 columns become 5 + 5 + 4 rather than 6 + 6 + 2, which has too
 // few multiply-adds in flight to hide their latency.
 //
-// Heights and widths may be symbolic. Rows then come in strips of a few, the last of which is shorter; a row is cut into
-// full tiles and into ever narrower ones for the rest; the columns of a flattened image come in strips of whole tiles,
-// and the rest of them is a task of its own.
+// Heights and widths may be symbolic. Rows then come in strips of a few, the last of which is shorter; a row is cut
+// into full tiles and into ever narrower ones for the rest; the columns of a flattened image come in strips of whole
+// tiles, and the rest of them is a task of its own.
 #include <algorithm>
 
 #include "compiler/schedule/rules/analysis.h"
@@ -264,8 +264,8 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   s.Reorder(order);
   const LoopRV first = reduce[0];
   // The innermost steps go over the channels of a block, whose elements lie side by side. Integers are multiplied and
-  // added by two instructions: with the products of several steps at hand, LLVM computes more of them at once than there
-  // are registers.
+  // added by two instructions: with the products of several steps at hand, LLVM computes more of them at once than
+  // there are registers.
   const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
   const bool is_float = StoreOf(site).buffer->dtype.is_floating();
   if (is_float && reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {

@@ -1,6 +1,6 @@
 // The rule for everything on CUDA: the block's independent iterations become the threads of one grid, 256 to a block;
-// what it reduces over, or does one after the other, stays with the thread. Any block whose loops are its own has such a
-// schedule: ranks and sizes do not matter, a grid's last block is cut off by a predicate.
+// what it reduces over, or does one after the other, stays with the thread. Any block whose loops are its own has such
+// a schedule: ranks and sizes do not matter, a grid's last block is cut off by a predicate.
 #include <algorithm>
 
 #include "compiler/schedule/rules/rules.h"

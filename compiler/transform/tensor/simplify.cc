@@ -1,7 +1,7 @@
 // Before and after: the same language. Brings index arithmetic and conditions to the analyzer's canonical form under
-// the ranges of the loops and the conditions around them; removes loops of one iteration that are no threads, Ifs that are
-// always or never taken, stores to buffers that are never read, and empty statements; makes indices int64. It runs after each pass that
-// leaves such things, and once more as the last pass.
+// the ranges of the loops and the conditions around them; removes loops of one iteration that are no threads, Ifs that
+// are always or never taken, stores to buffers that are never read, and empty statements; makes indices int64. It runs
+// after each pass that leaves such things, and once more as the last pass.
 #include <algorithm>
 #include <unordered_set>
 

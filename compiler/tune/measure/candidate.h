@@ -1,6 +1,6 @@
 // What is measured, and what comes of it. In: an executable in memory, one of its functions with its inputs, results to
-// compare with, and how to measure. Out: seconds of one call, repeat by repeat, or why there are none. Plain data, which
-// protocol.h sends to a runner and back.
+// compare with, and how to measure. Out: seconds of one call, repeat by repeat, or why there are none. Plain data,
+// which protocol.h sends to a runner and back.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ struct MeasureOptions {
   int64_t max_calls = 1000;       // ... or were so many,
   int64_t max_cold_calls = 10;    // or so many where caches are flushed before each, which takes longer than most calls
   int32_t repeats = 5;
-  // Bytes of other memory that are read and written before each timed call, which so finds its inputs and weights out of
-  // the caches: kEveryCache is twice the last level (at most 64 MiB), 0 leaves them hot. One thread does that, so that
-  // caches of other cores stay as they are.
+  // Bytes of other memory that are read and written before each timed call, which so finds its inputs and weights out
+  // of the caches: kEveryCache is twice the last level (at most 64 MiB), 0 leaves them hot. One thread does that, so
+  // that caches of other cores stay as they are.
   static constexpr int64_t kEveryCache = -1;
   int64_t flush_bytes = kEveryCache;
   double timeout_seconds = 10;           // of the whole candidate; then it is killed: kHung

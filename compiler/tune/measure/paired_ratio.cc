@@ -1,5 +1,5 @@
-// The percentile bootstrap: resample the ratios with replacement, take the median of each resample, and of those medians
-// the 2.5th and the 97.5th percentile (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13).
+// The percentile bootstrap: resample the ratios with replacement, take the median of each resample, and of those
+// medians the 2.5th and the 97.5th percentile (Efron and Tibshirani, An Introduction to the Bootstrap, chapter 13).
 #include "compiler/tune/measure/paired_ratio.h"
 
 #include <algorithm>

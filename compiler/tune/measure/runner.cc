@@ -1,4 +1,5 @@
-// Commands are started by posix_spawn; standard error goes to a file in memory, so that nobody has to read it meanwhile.
+// Commands are started by posix_spawn; standard error goes to a file in memory, so that nobody has to read it
+// meanwhile.
 #include "compiler/tune/measure/runner.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// The worker's side of a runner: measures candidates that come through a descriptor, each in a process of its own, whose
-// crash, hang and hunger for memory are outcomes.
+// The worker's side of a runner: measures candidates that come through a descriptor, each in a process of its own,
+// whose crash, hang and hunger for memory are outcomes.
 #pragma once
 
 #include "compiler/tune/measure/candidate.h"

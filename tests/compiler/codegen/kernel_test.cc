@@ -115,6 +115,28 @@ TEST_CASE("the offsets of unrolled accesses share all but a constant") {
   }
 }
 
+TEST_CASE("arithmetic that may wrap is not taken from arithmetic that may not") {
+  // out[i * 3] = i * 3 and out[i * 3 + 1] = i * 3: the values may wrap, the places may not.
+  const ir::PrimVar n = ir::MakePrimVar("n");
+  const ir::Buffer out = ir::MakeBuffer("out", DataType::Int(64), {Int64(3) * n});
+  const Stmt body = Loop(n, [&](const PrimExpr& i) {
+    const Stmt place_first = Store(out, Int64(7), {i * 3 + 2});
+    return ir::MakeSeq({place_first, Store(out, i * 3, {i * 3}), Store(out, i * 3, {i * 3 + 1})});
+  });
+  CodegenOptions options;
+  options.opt_level = 0;
+  options.emit_llvm = true;
+  Kernel kernel(Function({out}, body), TargetNamed("x86-64-v3"), options);
+  CHECK(Count(kernel.compiled.llvm, " = mul nsw i64") == 1);  // the one of all places
+  CHECK(Count(kernel.compiled.llvm, " = mul i64") == 1);      // the one of both values
+  Tensor<int64_t> results(12);
+  CHECK(kernel.Run({results.data()}, {4}) == 0);
+  for (int64_t i = 0; i < 4; ++i) {
+    const auto at = static_cast<size_t>(3 * i);
+    CHECK((results[at] == 3 * i && results[at + 1] == 3 * i && results[at + 2] == 7));
+  }
+}
+
 TEST_CASE("symbolic extents, strides and offsets") {
   // out[j, i] = in[i, j] for in of n rows, each stride s apart, starting at an offset.
   const ir::PrimVar n = ir::MakePrimVar("n"), m = ir::MakePrimVar("m"), s = ir::MakePrimVar("s");

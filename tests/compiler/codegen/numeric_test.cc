@@ -456,7 +456,24 @@ TEST_CASE("every float8 rounds once, to nearest even") {
   }
 }
 
-// The instructions that CPUs have for it, and the expansions of those that have none.
+// Calls check(target, lanes) on each level that this machine runs: the instructions that CPUs have for sums of
+// products, and the expansions of those that have none.
+template <typename Check>
+void OnEveryLevel(const Check& check) {
+  int num_levels = 0;
+  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v4,+avx512vnni"}) {
+    const Target target = TargetNamed(level);
+    if (!HostRuns(target)) continue;
+    ++num_levels;
+    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
+      CAPTURE(std::string(level));
+      CAPTURE(lanes);
+      check(target, lanes);
+    }
+  }
+  CHECK(num_levels >= 2);
+}
+
 TEST_CASE("dot products of bytes are the same on every level, alone and added to a sum") {
   constexpr int64_t kNumWords = 261;
   Tensor<int32_t> a(kNumWords), b(kNumWords), sum(kNumWords), expected(kNumWords), of_products(kNumWords);
@@ -473,30 +490,21 @@ TEST_CASE("dot products of bytes are the same on every level, alone and added to
     expected[i] = static_cast<int32_t>(static_cast<uint32_t>(sum[i]) + static_cast<uint32_t>(products));
   }
   const DataType word = DataType::Int(32);
-  int num_levels = 0;
-  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v4,+avx512vnni"}) {
-    const Target target = TargetNamed(level);
-    if (!HostRuns(target)) continue;
-    ++num_levels;
-    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
-      CAPTURE(level);
-      CAPTURE(lanes);
-      const auto dot = [](const PrimExpr& x, const PrimExpr& y) {
-        return ir::CallIntrinsic(Intrinsic::kDotBytes, {x, y});
-      };
-      Kernel added(Elementwise({word, word, word}, word, kNumWords, lanes,
-                               [&](const auto& v) { return v[2] + dot(v[0], v[1]); }),
-                   target);
-      Tensor<int32_t> results(kNumWords);
-      REQUIRE(added.Run({a.data(), b.data(), sum.data(), results.data()}) == 0);
-      CHECK(std::equal(results.begin(), results.end(), expected.begin()));
-      Kernel alone(Elementwise({word, word}, word, kNumWords, lanes, [&](const auto& v) { return dot(v[0], v[1]); }),
-                   target);
-      REQUIRE(alone.Run({a.data(), b.data(), results.data()}) == 0);
-      CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
-    }
-  }
-  CHECK(num_levels >= 2);
+  OnEveryLevel([&](const Target& target, int lanes) {
+    const auto dot = [](const PrimExpr& x, const PrimExpr& y) {
+      return ir::CallIntrinsic(Intrinsic::kDotBytes, {x, y});
+    };
+    Kernel added(
+        Elementwise({word, word, word}, word, kNumWords, lanes, [&](const auto& v) { return v[2] + dot(v[0], v[1]); }),
+        target);
+    Tensor<int32_t> results(kNumWords);
+    REQUIRE(added.Run({a.data(), b.data(), sum.data(), results.data()}) == 0);
+    CHECK(std::equal(results.begin(), results.end(), expected.begin()));
+    Kernel alone(Elementwise({word, word}, word, kNumWords, lanes, [&](const auto& v) { return dot(v[0], v[1]); }),
+                 target);
+    REQUIRE(alone.Run({a.data(), b.data(), results.data()}) == 0);
+    CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
+  });
 }
 
 // Words whose halves are the least number of 16 bits on both sides overflow int32, as the sum of the products does.
@@ -515,27 +523,18 @@ TEST_CASE("sums of two products of 16 bits are the same on every level, alone an
     of_products[i] = static_cast<int32_t>(products);
     expected[i] = static_cast<int32_t>(sum[i] + products);
   }
-  int num_levels = 0;
-  for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v3,+avxvnni", "x86-64-v4,+avx512vnni"}) {
-    const Target target = TargetNamed(level);
-    if (!HostRuns(target)) continue;
-    ++num_levels;
-    for (int lanes : {1, 3, 4, 8, 12, 16, 32}) {
-      CAPTURE(level);
-      CAPTURE(lanes);
-      const auto pairs = [](const auto& v) { return op::topi::PairProduct(v[0], v[1], v[2]); };
-      Kernel added(
-          Elementwise({half, half, word, word}, word, kNumWords, lanes, [&](const auto& v) { return v[3] + pairs(v); }),
-          target);
-      Tensor<int32_t> results(kNumWords);
-      REQUIRE(added.Run({low.data(), high.data(), words.data(), sum.data(), results.data()}) == 0);
-      CHECK(std::equal(results.begin(), results.end(), expected.begin()));
-      Kernel alone(Elementwise({half, half, word}, word, kNumWords, lanes, pairs), target);
-      REQUIRE(alone.Run({low.data(), high.data(), words.data(), results.data()}) == 0);
-      CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
-    }
-  }
-  CHECK(num_levels >= 2);
+  OnEveryLevel([&](const Target& target, int lanes) {
+    const auto pairs = [](const auto& v) { return op::topi::PairProduct(v[0], v[1], v[2]); };
+    Kernel added(
+        Elementwise({half, half, word, word}, word, kNumWords, lanes, [&](const auto& v) { return v[3] + pairs(v); }),
+        target);
+    Tensor<int32_t> results(kNumWords);
+    REQUIRE(added.Run({low.data(), high.data(), words.data(), sum.data(), results.data()}) == 0);
+    CHECK(std::equal(results.begin(), results.end(), expected.begin()));
+    Kernel alone(Elementwise({half, half, word}, word, kNumWords, lanes, pairs), target);
+    REQUIRE(alone.Run({low.data(), high.data(), words.data(), results.data()}) == 0);
+    CHECK(std::equal(results.begin(), results.end(), of_products.begin()));
+  });
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace ingot::tune {
 
-// main(x: float32[1024]) -> x `builtin` x, after `rounds` rounds of doing nothing; a negative number of them never ends.
+// main(x: float32[1024]) -> x `builtin` x, after `rounds` rounds of doing nothing; a negative number of them never
+// ends.
 inline MeasuredProgram CountingProgram(int64_t rounds, const std::string& builtin = "mul") {
   const std::string text = R"(ingot 1
 function @main export (x: float32[1024]) -> (y: float32[1024]) {
