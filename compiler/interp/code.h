@@ -46,6 +46,7 @@ class Translator {
   StmtPtr TranslateRealize(const ir::BlockRealizeNode& node);
 
   std::unordered_map<const ir::PrimVarNode*, int> slots_;
+  std::unordered_map<const ir::PrimExprNode*, const ExprCode*> let_vectors_;  // values of variables with lanes
   std::unordered_map<const ir::BufferNode*, int> views_;
   std::unordered_map<const ir::PrimVarNode*, ir::Buffer> by_data_;  // the buffer that was defined with it
   int num_slots_ = 0;

@@ -308,18 +308,41 @@ class ShuffleCode : public ExprCode {
   std::vector<Source> sources_;
 };
 
+// A scalar is evaluated in front of the body. Of a vector those lanes are that the body asks for, once each, so that
+// lets in the values of lets cost no power of the lanes; whether a lane is there stands behind the lanes.
 class LetCode : public ExprCode {
  public:
   LetCode(int slot, int lanes, ExprPtr value, ExprPtr body)
       : slot_(slot), lanes_(lanes), value_(std::move(value)), body_(std::move(body)) {}
   Cell Eval(Machine& machine, int lane) const override {
-    for (int l = 0; l < lanes_; ++l) machine.lane_slot(slot_, l) = value_->Eval(machine, l);
+    if (lanes_ == 1) {
+      machine.lane_slot(slot_, 0) = value_->Eval(machine, 0);
+    } else {
+      for (int l = 0; l < lanes_; ++l) machine.lane_slot(slot_, lanes_ + l) = IntCell(0);
+    }
     return body_->Eval(machine, lane);
   }
 
  private:
   int slot_, lanes_;
   ExprPtr value_, body_;
+};
+
+class LetLaneCode : public ExprCode {
+ public:
+  LetLaneCode(int slot, int lanes, const ExprCode* value) : slot_(slot), lanes_(lanes), value_(value) {}
+  Cell Eval(Machine& machine, int lane) const override {
+    if (machine.lane_slot(slot_, lanes_ + lane).i == 0) {
+      const Cell value = value_->Eval(machine, lane);
+      machine.lane_slot(slot_, lane) = value;
+      machine.lane_slot(slot_, lanes_ + lane) = IntCell(1);
+    }
+    return machine.lane_slot(slot_, lane);
+  }
+
+ private:
+  int slot_, lanes_;
+  const ExprCode* value_;  // the let's
 };
 
 // Halves are combined until one lane is left.
@@ -532,6 +555,10 @@ ExprPtr Translator::Translate(const ir::PrimExpr& expr) {
     case ir::PrimKind::kPrimVar: {
       const auto& node = static_cast<const ir::PrimVarNode&>(*expr);
       const auto it = slots_.find(&node);
+      const auto vector = let_vectors_.find(expr.get());
+      if (vector != let_vectors_.end()) {
+        return std::make_unique<LetLaneCode>(it->second, expr->dtype.lanes, vector->second);
+      }
       if (it != slots_.end()) return std::make_unique<VarCode>(it->second);
       Fail("variable " + node.name + " has no value here (pointers are not interpreted)");
       return nullptr;
@@ -578,8 +605,12 @@ ExprPtr Translator::Translate(const ir::PrimExpr& expr) {
     case ir::PrimKind::kLet: {
       const auto& node = static_cast<const ir::LetNode&>(*expr);
       ExprPtr value = Translate(node.value);
-      const int slot = DefineVar(node.var);
-      return std::make_unique<LetCode>(slot, node.var->dtype.lanes, std::move(value), Translate(node.body));
+      const int slot = DefineVar(node.var), lanes = node.var->dtype.lanes;
+      if (lanes > 1) {
+        num_slots_ += lanes;
+        let_vectors_[node.var.get()] = value.get();
+      }
+      return std::make_unique<LetCode>(slot, lanes, std::move(value), Translate(node.body));
     }
     case ir::PrimKind::kPrimCall:
       return TranslateCall(static_cast<const ir::PrimCallNode&>(*expr));

@@ -42,5 +42,6 @@ class Freshener : public StmtMutator {
 }  // namespace
 
 Stmt CopyFresh(const Stmt& stmt) { return Freshener().MutateStmt(stmt); }
+PrimExpr CopyFresh(const PrimExpr& expr) { return Freshener().MutatePrim(expr); }
 
 }  // namespace ingot::ir

@@ -8,5 +8,6 @@ namespace ingot::ir {
 
 // The statement with new loop variables, lets and buffers.
 Stmt CopyFresh(const Stmt& stmt);
+PrimExpr CopyFresh(const PrimExpr& expr);
 
 }  // namespace ingot::ir

@@ -2,6 +2,8 @@
 // arithmetic, and are cast where an index needs them.
 #include "compiler/schedule/widen_indices.h"
 
+#include <unordered_set>
+
 #include "compiler/ir/visitor.h"
 
 namespace ingot::schedule {
@@ -46,9 +48,12 @@ class NarrowFinder : public StmtVisitor {
   }
 };
 
-// Finds loads, calls and lets: an expression without them is a count, whose arithmetic does not wrap around.
+// Finds loads, calls, lets and their variables: an expression without them is a count, whose arithmetic does not wrap
+// around.
 class DataFinder : public PrimVisitor {
  public:
+  using Variables = std::unordered_set<const PrimVarNode*>;
+  explicit DataFinder(const Variables& lets) : lets_(lets) {}
   bool found = false;
 
  protected:
@@ -56,13 +61,11 @@ class DataFinder : public PrimVisitor {
   void Visit(const BufferLoadNode&) override { found = true; }
   void Visit(const PrimCallNode&) override { found = true; }
   void Visit(const LetNode&) override { found = true; }
-};
+  void Visit(const PrimVarNode& var) override { found |= lets_.contains(&var); }
 
-bool IsCount(const PrimExpr& expr) {
-  DataFinder finder;
-  finder.VisitPrim(expr);
-  return !finder.found;
-}
+ private:
+  const Variables& lets_;
+};
 
 bool IsComparison(BinaryOp op) {
   return op == BinaryOp::kEQ || op == BinaryOp::kNE || op == BinaryOp::kLT || op == BinaryOp::kLE ||
@@ -133,6 +136,14 @@ class Widener : public StmtMutator {
     copy.indices = AllWide(store->indices);
     return Make<BufferStoreNode>(std::move(copy));
   }
+  PrimExpr Mutate(const Ref<LetNode>& let) override {
+    lets_.insert(let->var.get());
+    return StmtMutator::Mutate(let);
+  }
+  Stmt Mutate(const Ref<LetStmtNode>& let) override {
+    lets_.insert(let->var.get());
+    return StmtMutator::Mutate(let);
+  }
   Stmt Mutate(const Ref<ForNode>& loop) override {
     ForNode copy = *loop;
     copy.min = Wide(loop->min);
@@ -167,6 +178,11 @@ class Widener : public StmtMutator {
   }
 
  private:
+  bool IsCount(const PrimExpr& expr) const {
+    DataFinder finder(lets_);
+    finder.VisitPrim(expr);
+    return !finder.found;
+  }
   Range Wide(const Range& range) { return {Wide(range.min), Wide(range.extent)}; }
   BufferRegion Wide(const BufferRegion& region) {
     BufferRegion result{MutateBuffer(region.buffer), {}};
@@ -184,6 +200,7 @@ class Widener : public StmtMutator {
   }
 
   std::unordered_map<PrimVar, PrimVar, RefHash, RefSame> wide_;
+  DataFinder::Variables lets_;
   BufferMap buffers_;
 };
 

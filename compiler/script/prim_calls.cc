@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ir/visitor.h"
 #include "compiler/script/prim_reader.h"
 #include "runtime/suggest.h"
 
@@ -48,6 +49,19 @@ constexpr std::string_view kOtherFunctions[] = {"Cast",    "cast", "Select", "Ra
                                                 "ceildiv", "nan",  "all",    "any"};
 
 constexpr int kMaxLanes = 4096;
+
+bool IsLong(const PrimExpr& expr) {
+  constexpr int kMaxCopiedNodes = 32;
+  struct Counter : PrimVisitor {
+    int nodes = 0;
+    void VisitPrim(const PrimExpr& part) override {
+      if (++nodes <= kMaxCopiedNodes) PrimVisitor::VisitPrim(part);
+    }
+  } counter;
+  counter.VisitPrim(expr);
+  return counter.nodes > kMaxCopiedNodes;
+}
+PrimExpr CeilDivOf(const PrimExpr& a, const PrimExpr& b) { return FloorDiv(a + (b - 1), b); }
 
 }  // namespace
 
@@ -174,8 +188,11 @@ PrimExpr PrimReader::ReadCall(const Syntax& call) {
     if (a_syntax == nullptr || b_syntax == nullptr || !args.Done()) return nullptr;
     Operand a = ReadOperand(*a_syntax), b = ReadOperand(*b_syntax);
     if (a.expr == nullptr || b.expr == nullptr || !Match(a, b, call) || !CheckInteger(b.expr, call)) return nullptr;
-    PrimExpr sum = MakeBinary(BinaryOp::kAdd, a, {b.expr - 1}, call);
-    return MakeBinary(BinaryOp::kFloorDiv, {sum}, b, call);
+    // The divisor is mentioned twice. A long one is computed once, since copies of such calls in it would double with
+    // each of them; others stay index arithmetic.
+    if (!IsLong(b.expr)) return CeilDivOf(a.expr, b.expr);
+    const PrimVar divisor = MakePrimVar("divisor", b.expr->dtype);
+    return MakeAt<LetNode>(call, divisor, b.expr, CeilDivOf(a.expr, divisor));
   }
   const IntrinsicRow* row = FindIntrinsic(function);
   if (row != nullptr) return ReadIntrinsic(call, *row);

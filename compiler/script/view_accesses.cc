@@ -49,6 +49,11 @@ PrimExpr PrimReader::Load(const Syntax& syntax, const Buffer& buffer, std::vecto
   if (!index->dtype.is_scalar() || dtype.lanes > 1) {
     return context_.Error(syntax, "an index with lanes, of a view whose elements have another size than the memory's");
   }
+  // An index that reads memory may be such an element, too; it is computed once.
+  if (ReadsMemory(index)) {
+    const PrimVar at = MakePrimVar("at", index->dtype);
+    return MakeAt<LetNode>(syntax, at, std::move(index), Load(syntax, buffer, {PrimExpr(at)}));
+  }
   const auto word = [&](PrimExpr place) {
     return BitsAs(UnsignedOf(owner), Make<BufferLoadNode>(buffer, std::vector<PrimExpr>{std::move(place)}));
   };

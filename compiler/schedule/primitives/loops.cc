@@ -373,7 +373,7 @@ struct Threshold {
 };
 
 // Lists the comparisons in conditions of if_then_else that use the given iteration variable and no other one of the
-// block.
+// block, nor a let's.
 class ThresholdLister : public StmtVisitor {
  public:
   ThresholdLister(const BlockNode& block, const PrimVar& var, arith::Analyzer& analyzer)
@@ -388,9 +388,18 @@ class ThresholdLister : public StmtVisitor {
     }
     StmtVisitor::Visit(call);
   }
+  void Visit(const LetNode& let) override {
+    lets_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
+  void Visit(const LetStmtNode& let) override {
+    lets_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
 
  private:
   void Add(const PrimExpr& condition) {
+    if (MentionsAny(condition, lets_)) return;
     const std::optional<arith::LinearBound> bound = arith::BoundOf(condition, var_, analyzer_);
     if (!bound) return;
     for (const IterVar& iter : block_.iter_vars) {
@@ -401,6 +410,7 @@ class ThresholdLister : public StmtVisitor {
   const BlockNode& block_;
   const PrimVar& var_;
   arith::Analyzer& analyzer_;
+  std::unordered_set<const PrimVarNode*> lets_;
 };
 
 class ComparisonDecider : public StmtMutator {

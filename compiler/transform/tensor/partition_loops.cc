@@ -29,7 +29,8 @@ constexpr int kMaxCopiedStatements = 64;
 // prevent.
 constexpr int64_t kSmallBufferBytes = 4 << 10;
 
-// Comparisons that guard an If or an if_then_else (one by one if And joins them), with the loops between.
+// Comparisons that guard an If or an if_then_else (one by one if And joins them), with the loops between. What mentions
+// the variable of a let inside of the loop means nothing around it.
 struct Guard {
   PrimExpr comparison;
   std::vector<InnerVar> inner;
@@ -59,14 +60,23 @@ class GuardCollector : public StmtVisitor {
     if (call.op == Intrinsic::kIfThenElse) Add(call.args[0]);
     StmtVisitor::Visit(call);
   }
+  void Visit(const LetNode& let) override {
+    lets_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
+  void Visit(const LetStmtNode& let) override {
+    lets_.insert(let.var.get());
+    StmtVisitor::Visit(let);
+  }
 
  private:
   void Add(const PrimExpr& condition) {
     for (const PrimExpr& part : ConjunctsOf(condition)) {
-      if (As<BinaryNode>(part) != nullptr) guards.push_back({part, inner_});
+      if (As<BinaryNode>(part) != nullptr && !MentionsAny(part, lets_)) guards.push_back({part, inner_});
     }
   }
   std::vector<InnerVar> inner_;
+  std::unordered_set<const PrimVarNode*> lets_;
 };
 
 class ComparisonReplacer : public StmtMutator {

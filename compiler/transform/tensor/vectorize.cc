@@ -15,8 +15,10 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/fresh_copy.h"
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
@@ -120,6 +122,8 @@ class Vectorizer : public StmtMutator {
   PrimExpr Mutate(const Ref<PrimVarNode>& var) override {
     const auto it = fixed.find(var);
     if (it != fixed.end()) return it->second;
+    const auto bound = vectors_.find(var);
+    if (bound != vectors_.end()) return bound->second;
     if (!var.same_as(var_)) return var;
     return Make<RampNode>(IntImm(var->dtype, 0), IntImm(var->dtype, 1), lanes_);
   }
@@ -148,11 +152,15 @@ class Vectorizer : public StmtMutator {
     const std::optional<std::vector<PrimExpr>> indices = Indices(load->indices);
     return indices ? PrimExpr(Make<BufferLoadNode>(load->buffer, *indices)) : LaneByLane(load);
   }
-  // A let of a vector is expanded, so that its uses have a scalar form; code generation shares the value.
+  // The variable of a vector has lanes, too.
   PrimExpr Mutate(const Ref<LetNode>& let) override {
     PrimExpr value = MutatePrim(let->value);
-    if (!value->dtype.is_scalar()) return MutatePrim(Substitute(let->body, {{let->var, let->value}}));
-    return Make<LetNode>(let->var, std::move(value), MutatePrim(let->body));
+    if (value->dtype.is_scalar()) return Make<LetNode>(let->var, std::move(value), MutatePrim(let->body));
+    const PrimVar vector = MakePrimVar(let->var->name, value->dtype);
+    vectors_.insert_or_assign(let->var, vector);
+    PrimExpr body = MutatePrim(let->body);
+    vectors_.erase(let->var);
+    return Make<LetNode>(vector, std::move(value), std::move(body));
   }
   PrimExpr Mutate(const Ref<PrimCallNode>& call) override {
     std::vector<PrimExpr> args;
@@ -314,7 +322,11 @@ class Vectorizer : public StmtMutator {
     std::vector<PrimExpr> values;
     std::vector<int64_t> positions;
     for (int lane = 0; lane < lanes_; ++lane) {
-      values.push_back(Substitute(scalar, WithFixed(IntImm(var_->dtype, lane))));
+      PrimVarMap map = WithFixed(IntImm(var_->dtype, lane));
+      for (const auto& [var, vector] : vectors_) {
+        map.insert_or_assign(var, Make<ShuffleNode>(std::vector<PrimExpr>{vector}, std::vector<int64_t>{lane}));
+      }
+      values.push_back(CopyFresh(Substitute(scalar, map)));
       positions.push_back(lane);
     }
     return Make<ShuffleNode>(std::move(values), std::move(positions));
@@ -336,6 +348,7 @@ class Vectorizer : public StmtMutator {
   PrimVar var_;
   int lanes_;
   arith::Analyzer& analyzer_;
+  PrimVarMap vectors_;  // the vectors that variables of lets around are
 };
 
 // Transposes a square of n rows of n lanes each, by shuffles of two vectors at a time: first squares within blocks of
@@ -417,10 +430,20 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
   };
   struct Loads : PrimVisitor {
     std::vector<const BufferLoadNode*> found;
+    bool by_let = false;  // an index mentions what is known inside of the value only
     using PrimVisitor::Visit;
-    void Visit(const BufferLoadNode& load) override { found.push_back(&load); }
+    void Visit(const BufferLoadNode& load) override {
+      found.push_back(&load);
+      for (const PrimVar& var : FreePrimVars(Ref<BufferLoadNode>(&load))) by_let |= lets.contains(var.get());
+    }
+    void Visit(const LetNode& let) override {
+      lets.insert(let.var.get());
+      PrimVisitor::Visit(let);
+    }
+    std::unordered_set<const PrimVarNode*> lets;
   } loads;
   loads.VisitPrim(store->value);
+  if (loads.by_let) return std::nullopt;
   SquareTransposer square;
   std::vector<std::pair<const BufferLoadNode*, std::vector<PrimExpr>>> columns;
   for (const BufferLoadNode* load : loads.found) {
