@@ -41,6 +41,26 @@ bool ActsAs(const Type& to, const Type& from) {
   return true;
 }
 
+// Dims that depend on symbols are unknown outside of the function that has them.
+Type WithoutSymbols(Type type) {
+  for (Dim& dim : type.dims) {
+    if (dim && !dim->is_constant()) dim.reset();
+  }
+  for (Type& element : type.elements) element = WithoutSymbols(std::move(element));
+  for (Type& result : type.results) result = WithoutSymbols(std::move(result));
+  return type;
+}
+
+// What a closure is beyond the register that it was made in: its function without the first parameters.
+Type TypeOfClosure(const Signature& signature, size_t num_captures) {
+  Type type = Type::Scalar(ValueKind::kClosure);
+  for (size_t i = num_captures; i < signature.params.size(); ++i) {
+    type.elements.push_back(WithoutSymbols(signature.params[i].type));
+  }
+  for (const NamedType& result : signature.results) type.results.push_back(WithoutSymbols(result.type));
+  return type;
+}
+
 struct CheckedFrame {
   const Function* function = nullptr;
   uint32_t id = 0;
@@ -868,7 +888,8 @@ bool CheckedInterpreter::StepValue(const Instruction& in) {
       if (!is_tuple) {
         value.function = in.As<op::MakeClosure>().function();
         if (value.function.value >= program_.functions.size()) return Disagree("a function that does not exist");
-        if (dst.value < frame_->registers.size()) value.closure = &frame_->function->TypeOf(dst);
+        value.closure = std::make_shared<const Type>(
+            TypeOfClosure(program_.functions[value.function.value].signature, value.elements->size()));
       }
       return Write(dst, std::move(value));
     }

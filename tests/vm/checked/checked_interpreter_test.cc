@@ -43,6 +43,29 @@ function @main () -> (n: int) {
   CHECK(run.results[0].number == 5);
 }
 
+// The register's type is a wider one, which does not matter to what the closure can be matched with.
+TEST_CASE("a closure is matched by the type of its function") {
+  const CheckedRun run = RunText(R"(
+function @f (text: string) -> (text_again: string) {
+  return [r0]
+}
+function @main () -> (text: string) {
+  register r0: fn(string) -> (object("any"))
+  register r1: object("any")
+  register r2: fn(string) -> (string)
+  register r3: string
+  make_closure r0, @f, []
+  match r1, r0
+  match r2, r1
+  const_string r3, "text"
+  call_closure [r3], r2, [r3]
+  return [r3]
+})");
+  CHECK_MESSAGE(run.end == CheckedRun::End::kReturned, run.message);
+  REQUIRE(run.results.size() == 1);
+  CHECK(run.results[0].text == "text");
+}
+
 TEST_CASE("the checked interpreter finds what the verifier should have refused") {
   struct Bad {
     const char* text;

@@ -51,8 +51,9 @@ struct CheckedValue {
   CheckedTensor tensor;
   // Of tuples; of optionals one or none; what a closure has captured.
   std::shared_ptr<const std::vector<CheckedValue>> elements;
-  FunctionId function;            // of closures
-  const Type* closure = nullptr;  // the type that the closure was made as
+  // Of closures: the function, and the types of its other parameters and its results.
+  FunctionId function;
+  std::shared_ptr<const Type> closure;
 
   static CheckedValue Of(ValueKind kind) {
     CheckedValue value;
