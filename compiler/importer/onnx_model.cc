@@ -70,9 +70,12 @@ bool LacksDefaultString(const OnnxNode& node) {
   const auto has = [&](std::string_view name) {
     return std::ranges::find(node.attributes, name, &OnnxAttribute::name) != node.attributes.end();
   };
+  const auto tensor = std::ranges::find(node.attributes, "values_tensor", &OnnxAttribute::name);
+  const auto* values = tensor == node.attributes.end() ? nullptr : std::get_if<ConstantDataPtr>(&tensor->value);
+  const bool has_tensor = values != nullptr && (*values)->dtype() == kStringElement;
   const bool is_encoder = node.op_type == "LabelEncoder" || node.op_type == "CategoryMapper";
-  return is_encoder && (has("values_strings") || has("classes_strings") || has("cats_strings")) &&
-         !has("default_string");
+  return is_encoder && (has("values_strings") || has("classes_strings") || has("cats_strings") || has_tensor) &&
+         !has("default_string") && !has("default_tensor");
 }
 
 Result<OnnxAttribute> Reader::ReadAttribute(const onnx::AttributeProto& proto) {

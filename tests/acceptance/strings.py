@@ -139,7 +139,15 @@ class Strings(unittest.TestCase):
         default = helper.make_tensor("d", S, [1], [b"?"])
         self.compare(model_of(node("LabelEncoder", domain=ML, keys_int64s=[1, 2], values_tensor=tensor,
                                    default_tensor=default), {"x": (I64, ["a"])}, ml=4), {"x": np.array([2, 5, 1])})
+        self.compare(model_of(node("LabelEncoder", domain=ML, keys_int64s=[1, 2], values_tensor=tensor),
+                              {"x": (I64, ["a"])}, ml=4), {"x": np.array([2, 5, 1])})
+        twice = {"cats_strings": ["red", "", "red", "blue"], "cats_int64s": [3, 4, 5, 4]}  # the last one counts
+        for lists, given, element in (twice, x, I64), (twice, np.array([[3, 4, 5, 6]]), S):
+            kind = S if element == I64 else I64
+            self.compare(model_of(node("CategoryMapper", domain=ML, **lists), {"x": (kind, ["a", 4])},
+                                  (("y", element),)), {"x": given})
         for op, lists, ml in (("LabelEncoder", {"classes_strings": words}, 1),
+                              ("LabelEncoder", {"classes_strings": ["red", "red", "green", "blue", "red"]}, 1),
                               ("CategoryMapper", {"cats_strings": words, "cats_int64s": numbers}, 3)):
             with self.subTest(op):
                 self.compare(model_of(node(op, domain=ML, **lists), {"x": (S, ["a", 4])}, (("y", I64),), ml=ml),

@@ -1,5 +1,7 @@
 // Encoders of labels and categories, numbers or strings: each element is looked up in a list of keys.
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "compiler/importer/ops/families.h"
 #include "compiler/importer/ops/ml.h"
@@ -102,9 +104,11 @@ Outputs LookUp(const NodeImporter& node, const LabelList& keys, const LabelList&
   return One(node.Call("where", {is_known, value, otherwise}));
 }
 
-// Strings to these integers, or integers to strings: what the input is decides.
-Outputs LookUpEitherWay(const NodeImporter& node, const std::vector<int64_t>& strings,
-                        const std::vector<int64_t>& integers) {
+// Strings to these integers, or integers to strings: what the input is decides. Of equal keys the last one counts, as
+// in ONNX Runtime.
+Outputs LookUpEitherWay(const NodeImporter& node, std::vector<int64_t> strings, std::vector<int64_t> integers) {
+  std::ranges::reverse(strings);
+  std::ranges::reverse(integers);
   const LabelList texts = LabelsIn(strings, true), numbers = LabelsIn(integers, false);
   return node.PackedType(0) == kStringElement ? LookUp(node, texts, numbers) : LookUp(node, numbers, texts);
 }
@@ -114,7 +118,7 @@ Outputs LabelEncoder(const NodeImporter& node) {
   if (!classes.empty()) {  // the first version: a string's number is its place
     std::vector<int64_t> places(classes.size());
     std::iota(places.begin(), places.end(), int64_t{0});
-    return LookUpEitherWay(node, classes, places);
+    return LookUpEitherWay(node, classes, std::move(places));
   }
   INGOT_ASSIGN_OR_RETURN(const LabelList keys, LabelsNamed(node, "keys"));
   INGOT_ASSIGN_OR_RETURN(const LabelList values, LabelsNamed(node, "values"));
