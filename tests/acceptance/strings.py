@@ -176,6 +176,32 @@ class Strings(unittest.TestCase):
         self.assertEqual(module.metadata["strings"], '["one", "two", "_Unused"]')
         self.assertEqual(module.metadata["string_tensors"], '["y"]')
 
+    def test_inputs_that_are_set_are_strings(self):
+        equal = node("Equal", "x z", "same")
+        model = model_of([node("Concat", "x z k", axis=0), equal], {"x": (S, ["a"]), "z": (S, ["a"])},
+                         (("y", S), ("same", BOOL)), {"k": np.array(["red"], object)})
+        self.assertEqual(self.compile(model).returncode, 0)
+        module = ingot.load(self.folder / "model.ingot")
+        z = np.array(["new", "red"], object)
+        module.set_input("z", z)
+        z[:] = "changed later"
+        for x, same in ([["other", "red"], [False, True]], [["new", "new"], [True, False]]):
+            module.set_input("x", np.array(x))
+            module.run()
+            expected = [*x, "new", "red", "red"]
+            np.testing.assert_array_equal(module.get_output(0), np.array(expected, object))
+            np.testing.assert_array_equal(np.asarray(module.get_output(1)), same)
+            module.set_input("z", ["new", "red"])  # changes nothing, nor what was computed
+            np.testing.assert_array_equal(module.get_output(0), np.array(expected, object))
+
+    def test_results_are_arrays_whatever_their_numbers(self):
+        self.assertEqual(self.compile(model_of(node("Identity"), {"x": (S, [])})).returncode, 0)
+        module = ingot.load(self.folder / "model.ingot")
+        for given, text in ("text", "text"), (np.int64(-1), "<string -1>"), (np.int64(7), "<string 7>"):
+            got = module(np.array(given))
+            self.assertIsInstance(got, np.ndarray)
+            self.assertEqual((got.shape, got.dtype, got[()]), ((), object, text))
+
     def test_what_is_not_supported_is_refused_by_name(self):
         x = {"x": (S, ["a", 4])}
         trees = dict(nodes_treeids=[0], nodes_nodeids=[0], nodes_featureids=[0], nodes_values=[0.0],

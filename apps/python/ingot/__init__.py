@@ -100,6 +100,8 @@ class Module:
         metadata = self.metadata
         self._strings = json.loads(metadata.get("strings", "[]"))
         self._string_tensors = set(json.loads(metadata.get("string_tensors", "[]")))
+        self._texts = {}  # inputs of the stateful way that are strings
+        self._places, self._ran = _Places(self._strings), None  # theirs; what the last run was of
 
     def new_context(self):
         """For another thread: the same weights and threads, memory of its own."""
@@ -147,12 +149,10 @@ class Module:
         missing = [name for name, value in zip(f._input_names, values) if value is None]
         if missing:
             raise TypeError(f"{f}: no value for {', '.join(missing)}")
-        places, own = None, []  # own: strings that the model does not know, numbered behind those that it knows
-        if function == "main" and self._string_tensors:
-            places = {text: i for i, text in enumerate(self._strings)}
-            for i, name in enumerate(f._input_names):
-                if name in self._string_tensors:
-                    values[i] = _places_of(values[i], places, own)
+        places = _Places(self._strings)
+        for i, name in enumerate(f._input_names):
+            if self._is_text(function, name) and (texts := _texts_of(values[i])) is not None:
+                values[i] = places.of(texts)
         keep = []
         arguments = (_capi.Value * len(values))()
         for argument, value, declared in zip(arguments, values, f._types):
@@ -160,16 +160,30 @@ class Module:
         results = (_capi.Value * len(f.outputs))()
         lib.ingot_invoke(self._context.value, f._pointer, arguments, len(values), results, len(f.outputs))
         taken = [_take(result) for result in results]
-        if places is not None:
-            for i, name in enumerate(f.outputs):
-                if name in self._string_tensors:
-                    taken[i] = _strings_at(taken[i], self._strings + own)
+        for i, name in enumerate(f.outputs):
+            if self._is_text(function, name):
+                taken[i] = places.strings_at(taken[i])
         return taken[0] if len(taken) == 1 else tuple(taken)
+
+    def _is_text(self, function, name):
+        return function == "main" and name in self._string_tensors
 
     # ---- The stateful way: set_input, run, get_output.
 
     def set_input(self, name, value, function="main"):
         """A tensor (copied), number, text, shape or tuple, as the input's type says."""
+        if self._is_text(function, name):
+            self._texts.pop(name, None)
+            if (texts := _texts_of(value)) is None:
+                return self._set_input(name, value, function)
+            self._texts[name] = texts
+            self._places = _Places(self._strings)  # of what all inputs are now
+            for each, texts in self._texts.items():
+                self._set_input(each, self._places.of(texts), function)
+        else:
+            self._set_input(name, value, function)
+
+    def _set_input(self, name, value, function):
         f = self.function(function)
         declared = dict(zip(f._input_names, f._types)).get(name)
         argument = _capi.Value()
@@ -178,12 +192,16 @@ class Module:
         del keep  # what the argument points to lived until here
 
     def run(self, function="main"):
-        lib.ingot_context_run(self._context.value, self.function(function)._pointer)
+        f = self.function(function)
+        lib.ingot_context_run(self._context.value, f._pointer)
+        self._ran = f, function, self._places
 
     def get_output(self, index=0):
         result = _capi.Value()
         lib.ingot_context_get_output(self._context.value, index, c.byref(result))
-        return _take(result)
+        taken = _take(result)
+        f, function, places = self._ran
+        return places.strings_at(taken) if self._is_text(function, f.outputs[index]) else taken
 
     def set_deadline(self, seconds):
         lib.ingot_context_set_deadline(self._context.value, seconds)
@@ -200,25 +218,43 @@ class Module:
         return f"ingot.Module({', '.join(self.functions)})"
 
 
-def _places_of(value, places, own):
-    """Strings as numbers: their places among the model's, and the next ones for others; numbers as they are."""
+def _texts_of(value):
+    """A copy of strings as an array of them; None for numbers."""
     import numpy
 
     array = numpy.asarray(value)
-    if array.dtype.kind not in "OUS":
-        return value
-    texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
-    for text in texts:
-        if text not in places:
-            places[text] = len(places)
-            own.append(text)
-    return numpy.array([places[text] for text in texts], numpy.int64).reshape(array.shape)
+    if array.dtype.kind not in "OUST":
+        return None
+    texts = numpy.empty(array.shape, object)
+    texts.ravel()[:] = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
+    return texts
 
 
-def _strings_at(tensor, strings):
-    import numpy
+class _Places:
+    """Strings as numbers: their places among the model's, and the next ones for others."""
 
-    return numpy.array(strings, dtype=object)[numpy.asarray(tensor)]
+    def __init__(self, known):
+        self._strings = list(known)
+        self._numbers = {text: i for i, text in enumerate(known)}
+
+    def of(self, texts):
+        import numpy
+
+        for text in texts.ravel():
+            if text not in self._numbers:
+                self._numbers[text] = len(self._strings)
+                self._strings.append(text)
+        return numpy.array([self._numbers[text] for text in texts.ravel()], numpy.int64).reshape(texts.shape)
+
+    def strings_at(self, tensor):
+        """Those of numbers that stand for none are named by the number, as vm-run does."""
+        import numpy
+
+        places = numpy.asarray(tensor)
+        known = lambda place: 0 <= place < len(self._strings)
+        texts = numpy.empty(places.shape, object)
+        texts.ravel()[:] = [self._strings[at] if known(at) else f"<string {at}>" for at in places.ravel()]
+        return texts
 
 
 def _fill(argument, value, kind):
