@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/structural.h"
@@ -20,7 +22,7 @@ struct LoadFinder : PrimVisitor {
   void Visit(const BufferLoadNode&) override { found = true; }
 };
 
-// The axes of a nest, and whether its stores are inside of them.
+// The axes of a nest, whether its stores are inside of them, and whether its threads need not wait for each other.
 class NestReader : public StmtVisitor {
  public:
   std::array<PrimExpr, kThreadAxes.size()> extents;
@@ -31,6 +33,10 @@ class NestReader : public StmtVisitor {
     VisitStmt(nest);
     checks_stores_ = true;
     if (error.empty()) VisitStmt(nest);
+    for (const auto& [data, uses] : uses_) {
+      if (!uses.is_stored || !uses.differ) continue;
+      Fail("\"" + uses.name + "\" is accessed in several loops of threads, which would have to wait for each other");
+    }
   }
 
  protected:
@@ -40,29 +46,53 @@ class NestReader : public StmtVisitor {
     const auto found = std::ranges::find(kThreadAxes, loop.thread_tag);
     const auto axis = static_cast<size_t>(found - kThreadAxes.begin());
     if (axis == kThreadAxes.size()) return Fail("kernels do not have the thread axis \"" + loop.thread_tag + "\"");
-    if (inside_[axis]) return Fail(loop.thread_tag + " stands inside of itself");
+    if (inside_[axis] != nullptr) return Fail(loop.thread_tag + " stands inside of itself");
     if (extents[axis] && !StructuralEqual(extents[axis], loop.extent)) {
       return Fail(loop.thread_tag + " has two extents");
     }
     extents[axis] = loop.extent;
-    inside_[axis] = true;
+    inside_[axis] = &loop;
     StmtVisitor::Visit(loop);
-    inside_[axis] = false;
+    inside_[axis] = nullptr;
   }
   void Visit(const BufferStoreNode& store) override {
     StmtVisitor::Visit(store);
-    if (!checks_stores_ || store.buffer->scope == "local") return;
+    if (!checks_stores_) return;
+    Use(*store.buffer, /*is_stored=*/true);
+    if (store.buffer->scope == "local") return;
     for (size_t axis = 0; axis < kThreadAxes.size(); ++axis) {
-      if (inside_[axis] || !extents[axis] || IsConstInt(extents[axis], 1)) continue;
+      if (inside_[axis] != nullptr || !HasThreads(axis)) continue;
       Fail("a store to \"" + store.buffer->name + "\" is outside of " + std::string(kThreadAxes[axis]));
     }
   }
+  void Visit(const BufferLoadNode& load) override {
+    StmtVisitor::Visit(load);
+    if (checks_stores_) Use(*load.buffer, /*is_stored=*/false);
+  }
 
  private:
+  using Loops = std::array<const ForNode*, kThreadAxes.size()>;  // null: outside of the axis's loops
+  // The accesses of a buffer. Two loops over an axis are two times at which threads are somewhere in them.
+  struct Uses {
+    std::string name;
+    Loops loops;
+    bool is_stored = false, differ = false;
+  };
+
   void Fail(std::string message) {
     if (error.empty()) error = std::move(message);
   }
-  std::array<bool, kThreadAxes.size()> inside_{};
+  bool HasThreads(size_t axis) const { return extents[axis] && !IsConstInt(extents[axis], 1); }
+  void Use(const BufferNode& buffer, bool is_stored) {
+    Loops loops{};
+    for (size_t axis = 0; axis < loops.size(); ++axis) loops[axis] = HasThreads(axis) ? inside_[axis] : nullptr;
+    Uses& uses = uses_.try_emplace(buffer.data.get(), Uses{buffer.name, loops}).first->second;
+    uses.is_stored |= is_stored;
+    uses.differ |= uses.loops != loops;
+  }
+
+  Loops inside_{};
+  std::unordered_map<const PrimVarNode*, Uses> uses_;
   bool checks_stores_ = false;
 };
 

@@ -4,8 +4,9 @@
 //
 // Around the nests stand allocations of workspace, Seqs, and Ifs and Asserts over the integer arguments alone, which
 // every launch inside of them repeats. In a nest every store to memory that threads share is inside of all its thread
-// axes of more than one iteration, or every thread would run it; the extents are over the integer arguments. A function
-// of another form is refused with what stands in the way.
+// axes of more than one iteration, or every thread would run it; what is stored is accessed in one loop of each axis
+// alone, since threads cannot wait for each other yet; the extents are over the integer arguments. A function of another
+// form is refused with what stands in the way.
 #pragma once
 
 #include <array>
