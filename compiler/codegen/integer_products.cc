@@ -80,22 +80,31 @@ bool WritesNothingBetween(const llvm::Instruction& a, const llvm::Instruction& b
   return true;
 }
 
-bool IsSame(const Value* a, const Value* b, int depth = 40) {
+// How many more instructions of a question are compared: the same operands come again and again on many ways.
+class Patience {
+ public:
+  bool is_over() { return left_-- <= 0; }
+
+ private:
+  int left_ = 500;
+};
+
+bool IsSame(const Value* a, const Value* b, Patience& patience) {
   if (a == b) return true;
   const auto* x = llvm::dyn_cast<llvm::Instruction>(a);
   const auto* y = llvm::dyn_cast<llvm::Instruction>(b);
-  if (x == nullptr || y == nullptr || depth == 0 || !x->isSameOperationAs(y)) return false;
+  if (x == nullptr || y == nullptr || patience.is_over() || !x->isSameOperationAs(y)) return false;
   if (llvm::isa<llvm::PHINode>(x) || x->mayHaveSideEffects()) return false;
   if (x->mayReadFromMemory() && !WritesNothingBetween(*x, *y)) return false;
   for (unsigned i = 0; i < x->getNumOperands(); ++i) {
-    if (!IsSame(x->getOperand(i), y->getOperand(i), depth - 1)) return false;
+    if (!IsSame(x->getOperand(i), y->getOperand(i), patience)) return false;
   }
   return true;
 }
 
 // b - a, where it is a constant.
-std::optional<int64_t> DifferenceOf(const Value* a, const Value* b) {
-  if (IsSame(a, b)) return 0;
+std::optional<int64_t> DifferenceOf(const Value* a, const Value* b, Patience& patience) {
+  if (IsSame(a, b, patience)) return 0;
   const auto* number = llvm::dyn_cast<llvm::ConstantInt>(a);
   const auto* other = llvm::dyn_cast<llvm::ConstantInt>(b);
   if (number != nullptr && other != nullptr) return other->getSExtValue() - number->getSExtValue();
@@ -104,12 +113,12 @@ std::optional<int64_t> DifferenceOf(const Value* a, const Value* b) {
   if (y == nullptr) return std::nullopt;
   const auto* term = llvm::dyn_cast<llvm::ConstantInt>(y->getOperand(1));
   const bool adds = y->getOpcode() == llvm::Instruction::Add;
-  if (adds && term != nullptr && IsSame(a, y->getOperand(0))) return term->getSExtValue();
+  if (adds && term != nullptr && IsSame(a, y->getOperand(0), patience)) return term->getSExtValue();
   if (x == nullptr || x->getOpcode() != y->getOpcode()) return std::nullopt;
-  const std::optional<int64_t> left = DifferenceOf(x->getOperand(0), y->getOperand(0));
+  const std::optional<int64_t> left = DifferenceOf(x->getOperand(0), y->getOperand(0), patience);
   if (!left) return std::nullopt;
   if (adds) {
-    const std::optional<int64_t> right = DifferenceOf(x->getOperand(1), y->getOperand(1));
+    const std::optional<int64_t> right = DifferenceOf(x->getOperand(1), y->getOperand(1), patience);
     return right ? std::optional<int64_t>(*left + *right) : std::nullopt;
   }
   const bool multiplies = y->getOpcode() == llvm::Instruction::Mul && x->getOperand(1) == term && term != nullptr;
@@ -160,8 +169,9 @@ Value* LoadOfNeighbours(Value* low, Value* high) {
   const auto* to = llvm::dyn_cast<llvm::GetElementPtrInst>(second->getPointerOperand());
   if (from == nullptr || to == nullptr || from->getNumIndices() != 1 || to->getNumIndices() != 1) return nullptr;
   if (!from->getSourceElementType()->isIntegerTy(16) || !to->getSourceElementType()->isIntegerTy(16)) return nullptr;
-  if (!IsSame(from->getPointerOperand(), to->getPointerOperand())) return nullptr;
-  if (DifferenceOf(from->getOperand(1), to->getOperand(1)) != 1) return nullptr;
+  Patience patience;
+  if (!IsSame(from->getPointerOperand(), to->getPointerOperand(), patience)) return nullptr;
+  if (DifferenceOf(from->getOperand(1), to->getOperand(1), patience) != 1) return nullptr;
   llvm::IRBuilder<> b(first);
   llvm::LoadInst* both = b.CreateAlignedLoad(b.getInt32Ty(), first->getPointerOperand(), first->getAlign());
   both->copyMetadata(*first, {llvm::LLVMContext::MD_alias_scope, llvm::LLVMContext::MD_noalias});
@@ -189,7 +199,8 @@ std::pair<Value*, Value*> PairsOf(llvm::BinaryOperator& sum) {
       }
     }
   }
-  if (words[0] == nullptr || words[1] == nullptr || !IsSame(words[0], words[1])) return none;
+  Patience patience;
+  if (words[0] == nullptr || words[1] == nullptr || !IsSame(words[0], words[1], patience)) return none;
   if (halves[0]->getType() != halves[1]->getType()) return none;
   llvm::IRBuilder<> b(&sum);
   Value* pair = LoadOfNeighbours(halves[0], halves[1]);

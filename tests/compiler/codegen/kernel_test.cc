@@ -115,6 +115,42 @@ TEST_CASE("the offsets of unrolled accesses share all but a constant") {
   }
 }
 
+TEST_CASE("words that are equal by very many ways of their operands are compared in no time") {
+  // Twice the same chain of squares, from two loads: one by one, its operands are 2^40 pairs.
+  constexpr int kLanes = 8, kSquares = 40;
+  const DataType i16 = DataType::Int(16), i32 = DataType::Int(32);
+  const ir::Buffer x = ir::MakeBuffer("x", i32, {Int64(kLanes)}), a = ir::MakeBuffer("a", i16, {Int64(kLanes)});
+  const ir::Buffer out = ir::MakeBuffer("out", i32, {Int64(kLanes)});
+  const PrimExpr all = Ramp(Int64(0), kLanes), factor = ir::Cast(i32.with_lanes(kLanes), Load(a, {all}));
+  const PrimExpr half = Broadcast(ir::MakeConst(i32, 16), kLanes);
+  std::vector<std::pair<ir::PrimVar, PrimExpr>> lets;
+  const auto chain = [&] {
+    PrimExpr value = Load(x, {all});
+    for (int i = 0; i <= kSquares; ++i) {
+      const ir::PrimVar power = ir::MakePrimVar("power", i32.with_lanes(kLanes));
+      lets.emplace_back(power, i == 0 ? value : value * value);
+      value = power;
+    }
+    return value;
+  };
+  const PrimExpr low = ir::CallIntrinsic(ir::Intrinsic::kShiftLeft, {chain(), half});
+  const PrimExpr sum = factor * ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {low, half}) +
+                       factor * ir::CallIntrinsic(ir::Intrinsic::kShiftRight, {chain(), half});
+  Stmt body = Store(out, sum, {all});
+  for (size_t i = lets.size(); i-- > 0;) body = ir::Make<ir::LetStmtNode>(lets[i].first, lets[i].second, body);
+  Kernel kernel(Function({x, a, out}, body));
+  Tensor<int32_t> words(kLanes), results(kLanes);
+  Tensor<int16_t> factors(kLanes);
+  for (size_t i = 0; i < kLanes; ++i) words[i] = static_cast<int32_t>(3 * i + 1), factors[i] = static_cast<int16_t>(i);
+  CHECK(kernel.Run({words.data(), factors.data(), results.data()}) == 0);
+  for (size_t i = 0; i < kLanes; ++i) {
+    auto power = static_cast<uint32_t>(words[i]);
+    for (int k = 0; k < kSquares; ++k) power *= power;
+    const int32_t upper = static_cast<int32_t>(power) >> 16, lower = static_cast<int16_t>(power);
+    CHECK(results[i] == factors[i] * (lower + upper));
+  }
+}
+
 TEST_CASE("arithmetic that may wrap is not taken from arithmetic that may not") {
   // out[i * 3] = i * 3 and out[i * 3 + 1] = i * 3: the values may wrap, the places may not.
   const ir::PrimVar n = ir::MakePrimVar("n");
