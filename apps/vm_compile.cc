@@ -109,20 +109,23 @@ Json ExplanationJson(const kernels::KernelExplanation& kernel) {
                      {"serial_scalar", part.is_serial_scalar()},
                      {"declined", std::move(declined)}});
   }
-  const kernels::PredictedCost& cost = kernel.predicted;
-  return {{"name", kernel.name},
-          {"target", kernel.target},
-          {"left_alone", kernel.left_alone},
-          {"symbolic", kernel.is_symbolic},
-          {"flops", kernel.flops},
-          {"bytes", kernel.bytes},
-          {"lanes", cost.lanes},
-          {"parallel_share", cost.parallel},
-          {"predicted_ns", cost.nanoseconds},
-          {"predicted_gflops", kernel.flops / cost.nanoseconds},
-          {"predicted_gbytes", kernel.bytes / cost.nanoseconds},
-          {"bound", cost.is_bound_by_memory ? "memory" : "core"},
-          {"parts", std::move(parts)}};
+  Json json = {{"name", kernel.name},
+               {"target", kernel.target},
+               {"left_alone", kernel.left_alone},
+               {"symbolic", kernel.is_symbolic},
+               {"flops", kernel.flops},
+               {"bytes", kernel.bytes}};
+  if (kernel.predicted) {
+    const kernels::PredictedCost& cost = *kernel.predicted;
+    json["lanes"] = cost.lanes;
+    json["parallel_share"] = cost.parallel;
+    json["predicted_ns"] = cost.nanoseconds;
+    json["predicted_gflops"] = kernel.flops / cost.nanoseconds;
+    json["predicted_gbytes"] = kernel.bytes / cost.nanoseconds;
+    json["bound"] = cost.is_bound_by_memory ? "memory" : "core";
+  }
+  json["parts"] = std::move(parts);
+  return json;
 }
 
 // Where kernels are cached: --no-cache and --cache decide, then the environment variable, then there is a default.
@@ -528,7 +531,7 @@ int main(int argc, char** argv) {
                "=GROUP,... for some");
   line.AddFlag("--explain", options.explain,
                "Print which rewrites were applied, and per kernel: schedule rules and what kept others away, layout, "
-               "vectors, threads, predicted rate");
+               "vectors, threads, predicted rate (of CPUs)");
   line.AddFlag("--time-passes", options.time_passes, "Print how long every stage took");
   line.AddFlag("--check", options.check, "Only report which operators are not supported");
   line.Add("--compress", options.compress, "Sections of the executable: none or zstd:LEVEL").ShowDefault();

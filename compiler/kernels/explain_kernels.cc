@@ -35,7 +35,8 @@ class LoopSurvey : public ir::StmtVisitor {
     const int64_t extent = LikelyValue(loop.extent);
     const State outer = state_;
     state_.times *= static_cast<double>(std::max<int64_t>(extent, 0));
-    state_.is_parallel |= loop.for_kind == ir::ForKind::kParallel;
+    const bool in_threads = loop.for_kind == ir::ForKind::kThreadBinding;
+    state_.is_parallel |= in_threads || loop.for_kind == ir::ForKind::kParallel;
     if (loop.for_kind == ir::ForKind::kVectorized) state_.lanes *= extent;
     VisitStmt(loop.body);
     state_ = outer;
@@ -136,7 +137,7 @@ Result<KernelExplanation> ExplainKernel(const NamedPrimFunc& named, const Target
   if (scheduled.left_alone != nullptr) kernel.left_alone = scheduled.left_alone;
   kernel.parts = PartsOf(scheduled, target);
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
-  kernel.predicted = PredictCost(lowered, target, kernel.bytes);
+  if (target.kind == Target::Kind::kCpu) kernel.predicted = PredictCost(lowered, target, kernel.bytes);
   return kernel;
 }
 
@@ -190,12 +191,15 @@ std::string ExplanationText(const std::vector<KernelExplanation>& kernels) {
     text += "kernel " + kernel.name + " for " + kernel.target + ": " + Amount(kernel.flops) + "FLOP, " +
             Amount(kernel.bytes) + "bytes";
     if (kernel.is_symbolic) text += " where each symbol is " + std::to_string(kLikelySize);
-    const PredictedCost& cost = kernel.predicted;
-    char rates[128];
-    std::snprintf(rates, sizeof rates, "; predicted %.4g us, %.3g GFLOP/s, %.3g GB/s%s\n", cost.nanoseconds * 1e-3,
-                  kernel.flops / cost.nanoseconds, kernel.bytes / cost.nanoseconds,
-                  cost.is_bound_by_memory ? ", bound by memory" : "");
-    text += rates;
+    if (kernel.predicted) {
+      const PredictedCost& cost = *kernel.predicted;
+      char rates[128];
+      std::snprintf(rates, sizeof rates, "; predicted %.4g us, %.3g GFLOP/s, %.3g GB/s%s", cost.nanoseconds * 1e-3,
+                    kernel.flops / cost.nanoseconds, kernel.bytes / cost.nanoseconds,
+                    cost.is_bound_by_memory ? ", bound by memory" : "");
+      text += rates;
+    }
+    text += '\n';
     if (!kernel.left_alone.empty()) text += "  as it is: " + kernel.left_alone + "\n";
     for (const ScheduledPart& part : kernel.parts) text += PartText(part);
   }

@@ -58,8 +58,8 @@ class Module:
                 B[vi, vj] = T.exp(A[vi, vj])
 )";
 
-std::vector<KernelExplanation> ExplainAll(const char* target) {
-  const Result<ir::IRModule> module = script::ParseModule(kModule, "kernels.py");
+std::vector<KernelExplanation> ExplainAll(const char* target, const char* text = kModule) {
+  const Result<ir::IRModule> module = script::ParseModule(text, "kernels.py");
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   Result<std::vector<KernelExplanation>> kernels = ExplainKernels(*module, ParseTarget(target)->variants[0]);
   REQUIRE_MESSAGE(kernels.ok(), kernels.status().message());
@@ -114,7 +114,7 @@ TEST_CASE("explain: a block that no rule takes says why each did not, and that i
 TEST_CASE("explain: predictions follow the work, the vectors and the symbols") {
   const std::vector<KernelExplanation> narrow = ExplainAll("cpu:x86-64-v3"), wide = ExplainAll("cpu:x86-64-v4");
   const auto ns = [](const std::vector<KernelExplanation>& kernels, const char* name) {
-    return Named(kernels, name).predicted.nanoseconds;
+    return Named(kernels, name).predicted.value().nanoseconds;
   };
   CHECK(Named(narrow, "panels").flops == 2.0 * 64 * 128 * 256);
   CHECK(ns(wide, "panels") < 0.7 * ns(narrow, "panels"));
@@ -126,7 +126,25 @@ TEST_CASE("explain: predictions follow the work, the vectors and the symbols") {
   const KernelExplanation& free = Named(narrow, "free");
   CHECK(free.is_symbolic);
   CHECK(free.bytes == 2.0 * 4 * kLikelySize * kLikelySize);
-  CHECK(free.predicted.vector_stores == free.predicted.stores);
+  CHECK(free.predicted.value().vector_stores == free.predicted->stores);
+}
+
+TEST_CASE("explain: the threads of a device are no serial loops, and nothing is predicted of them") {
+  const std::vector<KernelExplanation> kernels = ExplainAll("cuda:sm_80", R"(from tvm.script import ir as I, tirx as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def relu(A: T.Buffer((64, 1000), "float32"), B: T.Buffer((64, 1000), "float32")):
+        for i, j in T.grid(64, 1000):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.max(A[vi, vj], T.float32(0))
+)");
+  CHECK(Named(kernels, "relu").parts.at(0).is_parallel);
+  const std::string text = ExplanationText(kernels);
+  CHECK(text.starts_with("kernel relu for sm_80: 64 kFLOP, 512 kbytes\n"));
+  CHECK(text.find("rule cuda_threads, plain, no vectors, parallel, 64 kstores\n") != std::string::npos);
 }
 
 TEST_CASE("explain: likely values are those of constant folding, and a likely size where there is none") {
