@@ -2,8 +2,11 @@
 // not), a typed field (shared if it has the dtype's layout, else narrowed); sparse tensors are made dense.
 #include "compiler/importer/onnx_tensor.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 #include "runtime/float4.h"
 #include "runtime/tensor.h"
@@ -229,6 +232,13 @@ Result<ConstantDataPtr> TensorSource::ReadSparse(const onnx::SparseTensorProto& 
   };
   const auto width = static_cast<size_t>(values->dtype().bits / 8);
   std::vector<std::byte> dense(static_cast<size_t>(size_bytes));
+  if (values->dtype() == kStringElement) {  // an element that is not there is zero, or the empty string
+    constexpr std::string_view kEmpty[] = {""};
+    INGOT_ASSIGN_OR_RETURN(const ConstantDataPtr empty, strings_->Constant(std::span(kEmpty), {}, "tensor " + what));
+    for (auto at = dense.begin(); at != dense.end(); at += static_cast<ptrdiff_t>(width)) {
+      std::ranges::copy(empty->bytes(), at);
+    }
+  }
   for (int64_t i = 0; i < num_values; ++i) {
     int64_t place = is_linear ? index_at(i) : 0;
     for (size_t axis = 0; !is_linear && axis < dims.size(); ++axis) {

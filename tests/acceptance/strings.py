@@ -164,6 +164,15 @@ class Strings(unittest.TestCase):
                               {"x": (S, ["a", 4])}, (("y", F32),)), {"x": x},
                      {"x": np.array([["red", "blue", "red", ""]], object)})
 
+    def test_what_a_sparse_tensor_leaves_out_is_empty(self):
+        sparse = helper.make_sparse_tensor(helper.make_tensor("s", S, [2], [b"red", b"blue"]),
+                                           helper.make_tensor("i", I64, [2], [1, 3]), [5])
+        model = model_of([node("Constant", "", "s", sparse_value=sparse), node("Concat", "k s x", axis=0)],
+                         {"x": (S, ["a"])}, constants={"k": np.array(["first"], object)})
+        self.assertEqual(self.compile(model).returncode, 0)  # ONNX Runtime has no such tensors
+        got = ingot.load(self.folder / "model.ingot")(x=np.array(["x"]))
+        self.assertEqual(list(got), ["first", "", "red", "", "blue", "", "x"])
+
     def test_numbers_stand_for_strings(self):
         """vm-run takes and writes places among the strings, and prints strings."""
         model = model_of(node("LabelEncoder", domain=ML, keys_int64s=[1, 2], values_strings=["one", "two"]),
