@@ -44,7 +44,7 @@ struct MeasureOptions {
   static constexpr int64_t kEveryCache = -1;
   int64_t flush_bytes = kEveryCache;
   double timeout_seconds = 10;           // of the whole candidate; then it is killed: kHung
-  int64_t max_memory_bytes = 4LL << 30;  // that the candidate's process may add; beyond: kOutOfMemory
+  int64_t max_memory_bytes = 4LL << 30;  // that the candidate's process may add; beyond: kOutOfMemory; 0: any
   TestFault fault = TestFault::kNone;
 };
 

@@ -48,12 +48,12 @@ class RunnerPool::State {
 
   Result<Measurement> Next() {
     std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !results_.empty() || num_live_ == 0 || num_pending_ == 0; });
     if (num_pending_ == 0) return Status(StatusCode::kInvalidArgument, "no candidate is pending");
-    changed_.wait(lock, [&] { return !results_.empty() || num_live_ == 0; });
     if (results_.empty()) return AllLost();
     Measurement measurement = std::move(results_.front());
     results_.pop_front();
-    --num_pending_;
+    if (--num_pending_ == 0) changed_.notify_all();  // others that wait are told
     return measurement;
   }
 

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "compiler/tune/measure/channel.h"
@@ -48,6 +49,12 @@ MemoryUse MemoryOf(pid_t process) {
   return {size * page, resident * page};
 }
 
+// What a process that uses so much may use in all; the largest number where that is none.
+int64_t MostBytes(int64_t used, int64_t more) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  return more > kLargest - used ? kLargest : used + more;
+}
+
 RunnerMachine ThisMachine() {
   RunnerMachine machine;
   utsname name{};
@@ -68,7 +75,7 @@ void PrepareChild(int64_t max_memory_bytes) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (kLimitsAddresses && max_memory_bytes > 0) {
-    const auto most = static_cast<rlim_t>(MemoryOf(getpid()).address_bytes + max_memory_bytes);
+    const auto most = static_cast<rlim_t>(MostBytes(MemoryOf(getpid()).address_bytes, max_memory_bytes));
     const rlimit limit{most, most};
     setrlimit(RLIMIT_AS, &limit);
   }
@@ -90,7 +97,7 @@ class CandidateProcess {
   Result<Measurement> Watch() {
     if (process_ < 0) return Without(Outcome::kOutOfMemory, std::string("no process for it: ") + std::strerror(errno));
     const Deadline deadline = Deadline::After(candidate_.options.timeout_seconds);
-    const int64_t most = MemoryOf(getpid()).resident_bytes + candidate_.options.max_memory_bytes;
+    const int64_t most = MostBytes(MemoryOf(getpid()).resident_bytes, candidate_.options.max_memory_bytes);
     while (true) {
       INGOT_ASSIGN_OR_RETURN(const bool has_ended, ReadAnswer());
       if (has_ended) return Judge(Wait());

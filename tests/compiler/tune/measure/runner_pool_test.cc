@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <limits>
 #include <map>
 
 #include "tests/compiler/tune/measure/candidates.h"
@@ -71,6 +73,34 @@ TEST_CASE("runner pool: a candidate is timed, and a wrong one is not") {
   wrong_rival.rival = CountingProgram(0, "add");
   CHECK(Contains(MeasureOne(*pool, wrong_rival).error, "the rival"));
   CHECK_FALSE(pool->Next().ok());  // nothing is pending
+}
+
+TEST_CASE("runner pool: of two who wait for one candidate, one gets it and the other is told that there is none") {
+  const auto pool = Pool({"{program}"});
+  Candidate slow = QuickCandidate(1);
+  slow.options.warmup_seconds = 0.3;  // both wait by then
+  pool->Submit(slow);
+  const auto next = [&] { return pool->Next().ok(); };
+  std::future<bool> first = std::async(std::launch::async, next), second = std::async(std::launch::async, next);
+  for (std::future<bool>* each : {&first, &second}) {
+    const bool has_ended = each->wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    CHECK(has_ended);
+    if (!has_ended) pool->Submit(QuickCandidate(2));  // so that the test ends
+  }
+  CHECK(first.get() != second.get());
+}
+
+TEST_CASE("runner pool: limits of any size") {
+  const auto pool = Pool({"{program}"});
+  Candidate unlimited = QuickCandidate(1);
+  unlimited.options.max_memory_bytes = std::numeric_limits<int64_t>::max();
+  const Measurement measured = MeasureOne(*pool, unlimited);
+  CHECK_MESSAGE(measured.outcome == Outcome::kOk, OutcomeName(measured.outcome), ": ", measured.error);
+  for (const int64_t flush_bytes : {int64_t{1} << 45, std::numeric_limits<int64_t>::max()}) {
+    Candidate flushing = QuickCandidate(2);
+    flushing.options.flush_bytes = flush_bytes;
+    CHECK(MeasureOne(*pool, flushing).outcome == Outcome::kOutOfMemory);
+  }
 }
 
 TEST_CASE("runner pool: a program that takes longer does so in turns with its rival, hot and cold") {
