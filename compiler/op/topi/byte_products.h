@@ -15,7 +15,7 @@ te::Tensor PackBytes(const te::Tensor& x, bool flip);
 // x[.., k] and panels[n / c, k, n % c], both of words, -> int32 [.., units].
 te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t units);
 // low * word's low half + high * word's high half, all in int32: low and high are int16, the word holds two of them.
-// Code generation knows the form as one instruction (codegen/expand_operations).
+// Code generation knows the form as one instruction (codegen/integer_products).
 PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& word);
 // The product of a - a_zero and b - b_zero in int32, as Matmul has it.
 te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero);
