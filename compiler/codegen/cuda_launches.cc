@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
+#include "compiler/target/cuda.h"
 #include "compiler/transform/tensor/passes.h"
 
 namespace ingot::codegen {
@@ -96,6 +98,25 @@ class NestReader : public StmtVisitor {
   bool checks_stores_ = false;
 };
 
+// Why no device launches threads of these extents, as far as these are known; empty: they may.
+std::string SizeError(const std::array<PrimExpr, kThreadAxes.size()>& extents) {
+  constexpr std::array<int64_t, kThreadAxes.size()> kMost = {
+      std::numeric_limits<int32_t>::max(), 65535, 65535, kCudaMaxBlockThreads, kCudaMaxBlockThreads, 64};
+  constexpr size_t kFirstOfBlock = 3;
+  int64_t threads = 1;
+  for (size_t axis = 0; axis < extents.size(); ++axis) {
+    const int64_t extent = AsConstInt(extents[axis]).value_or(1);
+    if (extent > kMost[axis]) {
+      return std::string(kThreadAxes[axis]) + " has " + std::to_string(extent) + " iterations; at most " +
+             std::to_string(kMost[axis]) + " can be launched";
+    }
+    if (axis >= kFirstOfBlock) threads *= extent;
+  }
+  if (threads <= kCudaMaxBlockThreads) return "";
+  return "a block has " + std::to_string(threads) + " threads; at most " + std::to_string(kCudaMaxBlockThreads) +
+         " can be launched";
+}
+
 class Splitter {
  public:
   std::vector<CudaLaunch> launches;
@@ -155,6 +176,8 @@ class Splitter {
     }
     CudaLaunch launch{nest, std::move(reader.extents)};
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
+    error = SizeError(launch.extents);
+    if (!error.empty()) return;
     for (size_t i = around_.size(); i-- > 0;) launch.body = around_[i](std::move(launch.body));
     launches.push_back(std::move(launch));
   }

@@ -6,7 +6,7 @@
 // every launch inside of them repeats. In a nest every store to memory that threads share is inside of all its thread
 // axes of more than one iteration, or every thread would run it; what is stored is accessed in one loop of each axis
 // alone, since threads cannot wait for each other yet; the extents are over the integer arguments. A function of another
-// form is refused with what stands in the way.
+// form, or of more threads than devices have, is refused with what stands in the way.
 #pragma once
 
 #include <array>

@@ -52,5 +52,27 @@ TEST_CASE("a nest whose threads would have to wait for each other is no launch")
   }
 }
 
+TEST_CASE("a nest of more threads than a device launches is no launch") {
+  const auto launches = [](const char* axis, int64_t extent, const char* other, int64_t other_extent) {
+    const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(extent), Int64(other_extent)});
+    const Stmt body = Threads(axis, extent, [&](const PrimExpr& a) {
+      return Threads(other, other_extent, [&](const PrimExpr& b) {
+        return Store(out, ir::MakeConst(kF32, 1), {a, b});
+      });
+    });
+    return LaunchesOf(Function({out}, body));
+  };
+  const auto why = [&](const char* axis, int64_t extent, const char* other, int64_t other_extent) {
+    const Result<std::vector<CudaLaunch>> made = launches(axis, extent, other, other_extent);
+    return made.ok() ? "" : made.status().message();
+  };
+  CHECK(why("blockIdx.x", int64_t{1} << 30, "threadIdx.x", 1024) == "");
+  CHECK(why("threadIdx.y", 32, "threadIdx.x", 32) == "");
+  CHECK(why("blockIdx.x", 2, "threadIdx.x", 1025) == "threadIdx.x has 1025 iterations; at most 1024 can be launched");
+  CHECK(why("threadIdx.y", 64, "threadIdx.x", 32) == "a block has 2048 threads; at most 1024 can be launched");
+  CHECK(why("threadIdx.z", 65, "threadIdx.x", 2) == "threadIdx.z has 65 iterations; at most 64 can be launched");
+  CHECK(why("blockIdx.y", 65536, "threadIdx.x", 2) == "blockIdx.y has 65536 iterations; at most 65535 can be launched");
+}
+
 }  // namespace
 }  // namespace ingot::codegen::testing
