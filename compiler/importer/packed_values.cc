@@ -96,6 +96,11 @@ Status CheckTaken(const NodeImporter& node, const PackedRow* row, DataType packe
   const std::string what = is_string ? "strings" : "elements of " + packed.ToString();
   const Takes other = is_string ? Takes::kPacked : Takes::kStrings;
   if (row == nullptr || row->takes == Takes::kNone || row->takes == other) return node.Unsupported(what);
+  if (row->op_type.starts_with("Scatter")) {  // which joins elements by arithmetic, or by comparing them
+    INGOT_ASSIGN_OR_RETURN(const std::string reduction, node.String("reduction", "none"));
+    const bool is_moved = reduction == "none" || (!is_string && (reduction == "max" || reduction == "min"));
+    return is_moved ? Status() : node.Unsupported("reduction \"" + reduction + "\" of " + what);
+  }
   if (!is_string || row->op_type != "Cast") return Status();
   INGOT_ASSIGN_OR_RETURN(const int64_t to, node.Int("to", 0));
   return FindOnnxDataType(to) == kStringElement ? Status() : node.Unsupported("strings as numbers");

@@ -410,6 +410,9 @@ class PackedElements(unittest.TestCase):
                               helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)], {"x": (name, [3])},
                              {"y": (name, [3])})
             self.refused(f"elements of {EVERY[name][0]}", model)
+            model = model_of([helper.make_node("ScatterElements", ["x", "i", "x"], ["y"], reduction="add")],
+                             {"x": (name, [3]), "i": ("INT64", [3])}, {"y": (name, [3])})
+            self.refused(f'reduction "add" of elements of {EVERY[name][0]}', model)
         model = model_of([helper.make_node("Concat", ["x", "z"], ["y"], axis=0)],
                          {"x": ("INT4", [3]), "z": ("INT2", [3])}, {"y": ("INT4", [6])})
         self.refused("inputs of int4 and int2", model, BAD)

@@ -222,6 +222,9 @@ class Strings(unittest.TestCase):
             ("strings as numbers", UNSUPPORTED, model_of(node("Cast", to=F32), x, (("y", F32),))),
             ("string", UNSUPPORTED, model_of(node("Cast", to=S), {"x": (F32, [3])})),
             ("strings", UNSUPPORTED, model_of(node("Unique"), x)),
+            *((f'reduction "{how}" of strings', UNSUPPORTED,
+               model_of(node(f"Scatter{op}", "x i x", reduction=how), x, constants={"i": np.zeros(dims, np.int64)}))
+              for how in ("add", "max") for op, dims in (("Elements", (1, 4)), ("ND", (1, 4, 2)))),
             ("no operator of this name", UNSUPPORTED, model_of(node("StringNormalizer"), x)),
             ("keys of numbers", BAD, model_of(node("LabelEncoder", domain=ML, keys_int64s=[1], values_int64s=[1]), x)),
             ("keys of strings", BAD, model_of(node("LabelEncoder", domain=ML, keys_strings=["a"], values_int64s=[1]),
