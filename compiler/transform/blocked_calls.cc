@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
@@ -74,6 +75,13 @@ bool IsElementwise(const ir::Call& call) {
   return any_whole;
 }
 
+// Whether the kernel of a call fails, which numbers of the references alone do not tell.
+bool DividesByZero(const op::OpRow& row, const std::vector<op::ReferenceTensor>& inputs) {
+  constexpr std::string_view kDivisions[] = {"divide", "floor_divide", "floor_mod", "mod"};
+  return std::ranges::find(kDivisions, row.name) != std::end(kDivisions) && !inputs.empty() &&
+         inputs.back().dtype.is_integral() && op::GetNumber(inputs.back(), 0) == 0;
+}
+
 }  // namespace
 
 bool IsScalar(const Dims& dims) {
@@ -132,6 +140,7 @@ std::optional<double> ElementwiseFilling(const ir::Call& call,
     inputs.push_back(op::NewReference(*type->dtype, {1}));
     op::SetNumber(inputs.back(), 0, *filling);
   }
+  if (DividesByZero(row, inputs)) return std::nullopt;
   const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call->attrs);
   if (!one.ok()) return std::nullopt;
   const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);
