@@ -23,6 +23,8 @@ constexpr std::array kPipeline = {
     TensorPassRow{"vectorize", "vectorized loops become vector expressions", VectorizeLoops},
     TensorPassRow{"unroll", "unrolled loops become straight code", UnrollLoops},
     TensorPassRow{"simplify", "once more, over constant indices and partitioned ranges", SimplifyTensor},
+    TensorPassRow{"unfuse_loops", "loops whose variable symbols divide become loops over quotients and remainders",
+                  UnfuseLoops},
     TensorPassRow{"hoist_conditions", "conditions that a loop does not change stand around it", HoistConditions},
 };
 
