@@ -159,7 +159,9 @@ Status Evaluate(const Candidate& candidate, Measurement& measurement) {
     measurement.error = (turn.program == program.get() ? "the program: " : "the rival: ") + difference;
     return Status();
   }
-  CacheFlusher flusher(FlushBytes(candidate.options));
+  const int64_t flush_bytes = FlushBytes(candidate.options), most = candidate.options.max_memory_bytes;
+  if (most > 0 && flush_bytes > most) return Status::OutOfMemory();
+  CacheFlusher flusher(flush_bytes);
   INGOT_RETURN_IF_ERROR(WarmUp(turns, candidate.options, flusher.is_on()));
   for (int32_t i = 0; i < std::max(candidate.options.repeats, 1); ++i) {
     INGOT_RETURN_IF_ERROR(MeasureRepeat(turns, candidate.options, flusher));
