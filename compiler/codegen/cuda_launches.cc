@@ -18,12 +18,6 @@ namespace {
 
 using namespace ir;  // NOLINT
 
-struct LoadFinder : PrimVisitor {
-  bool found = false;
-  using PrimVisitor::Visit;
-  void Visit(const BufferLoadNode&) override { found = true; }
-};
-
 // The axes of a nest, whether its stores are inside of them, and whether its threads need not wait for each other.
 class NestReader : public StmtVisitor {
  public:
@@ -158,9 +152,7 @@ class Splitter {
     around_.pop_back();
   }
   void CheckHost(const PrimExpr& condition) {
-    LoadFinder loads;
-    loads.VisitPrim(condition);
-    if (loads.found && error.empty()) error = "a condition around its threads depends on elements";
+    if (ReadsMemory(condition) && error.empty()) error = "a condition around its threads depends on elements";
   }
   void AddLaunch(const Stmt& nest) {
     const auto* loop = As<ForNode>(nest);

@@ -1,10 +1,6 @@
 // Splits a condition by walking down its And nodes, left operand first.
 #include "compiler/ir/condition.h"
 
-#include <algorithm>
-
-#include "compiler/ir/visitor.h"
-
 namespace ingot::ir {
 namespace {
 
@@ -24,11 +20,6 @@ std::vector<PrimExpr> ConjunctsOf(const PrimExpr& condition) {
   std::vector<PrimExpr> parts;
   Append(condition, parts);
   return parts;
-}
-
-bool MentionsAny(const PrimExpr& expr, const std::unordered_set<const PrimVarNode*>& vars) {
-  if (vars.empty()) return false;
-  return std::ranges::any_of(FreePrimVars(expr), [&](const PrimVar& var) { return vars.contains(var.get()); });
 }
 
 }  // namespace ingot::ir

@@ -1,5 +1,6 @@
-// Substitute and FreePrimVars of visitor.h: replaces variables and buffers, and lists the variables that are free in an
-// expression or a type, or that a PrimFunc's shapes bind.
+// Substitute, FreePrimVars and other questions of visitor.h: replaces variables and buffers, lists the variables that are
+// free in an expression or a type, or that a PrimFunc's shapes bind, and finds loads.
+#include <algorithm>
 #include <unordered_set>
 
 #include "compiler/ir/field_walk.h"
@@ -116,6 +117,23 @@ std::vector<PrimVar> FreePrimVars(const PrimExpr& expr) {
   FreeVars free;
   free.VisitPrim(expr);
   return std::move(free.vars);
+}
+
+bool MentionsAny(const PrimExpr& expr, const std::unordered_set<const PrimVarNode*>& vars) {
+  if (vars.empty()) return false;
+  return std::ranges::any_of(FreePrimVars(expr), [&](const PrimVar& var) { return vars.contains(var.get()); });
+}
+
+bool ReadsMemory(const PrimExpr& expr) {
+  struct LoadFinder : PrimVisitor {
+    bool found = false;
+    void VisitPrim(const PrimExpr& part) override {
+      found = found || As<BufferLoadNode>(part) != nullptr;
+      if (!found) PrimVisitor::VisitPrim(part);
+    }
+  } finder;
+  finder.VisitPrim(expr);
+  return finder.found;
 }
 
 std::vector<PrimVar> FreePrimVars(const Type& type) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/ir/expr.h"
@@ -66,6 +67,10 @@ Type Substitute(const Type& type, const PrimVarMap& map);
 std::vector<PrimVar> FreePrimVars(const PrimExpr& expr);
 std::vector<PrimVar> FreePrimVars(const Type& type);
 std::vector<PrimVar> FreePrimVars(const PrimFunc& function);  // those that its buffers' shapes bind, in parameter order
+// Whether one of the variables is free in the expression.
+bool MentionsAny(const PrimExpr& expr, const std::unordered_set<const PrimVarNode*>& vars);
+// Whether the expression loads elements of buffers.
+bool ReadsMemory(const PrimExpr& expr);
 
 // ---- Graph level. Iterates over bindings; recursion follows nested scopes alone (If, nested functions).
 class ExprVisitor {

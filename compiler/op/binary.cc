@@ -24,6 +24,7 @@ struct Binary {
   bool takes_bool = false;  // besides numbers; alone when of_float is null and it returns bool
   const char* prepare_builtin = nullptr;
   SignBit sign_bit = SignBit::kUnknown;
+  bool divides = false;
 };
 
 double NanMin(double a, double b) { return std::isnan(a) || a < b ? a : b; }
@@ -96,16 +97,18 @@ const Binary kBinary[] = {
     {"bitwise_xor", "x1 ^ x2", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, Intrin<ir::Intrinsic::kBitwiseXor>},
     {"divide", "x1 / x2; integers truncate", [](double a, double b) { return a / b; },
      [](int64_t a, int64_t b) { return b == 0 ? 0 : a / b; }, [](PrimExpr a, PrimExpr b) { return a / b; }, false,
-     false, "div", SignBit::kOfArguments},
+     false, "div", SignBit::kOfArguments, true},
     {"equal", "x1 == x2", [](double a, double b) { return a == b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a == b}; }, ir::Equal, true, true},
     {"floor_divide", "floor(x1 / x2)", [](double a, double b) { return std::floor(a / b); }, FloorDivide,
      [](PrimExpr a, PrimExpr b) {
        if (!a->dtype.is_floating()) return ir::FloorDiv(a, b);
        return ir::CallIntrinsic(ir::Intrinsic::kFloor, {a / b});
-     }},
+     },
+     false, false, nullptr, SignBit::kUnknown, true},
     {"floor_mod", "the exact remainder with the sign of x2", FloorModulo,
-     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, ir::FloorMod},
+     [](int64_t a, int64_t b) { return b == 0 ? 0 : a - FloorDivide(a, b) * b; }, ir::FloorMod, false, false, nullptr,
+     SignBit::kUnknown, true},
     {"greater", "x1 > x2", [](double a, double b) { return a > b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) { return int64_t{a > b}; }, [](PrimExpr a, PrimExpr b) { return a > b; }, true},
     {"greater_equal", "x1 >= x2", [](double a, double b) { return a >= b ? 1.0 : 0.0; },
@@ -130,7 +133,8 @@ const Binary kBinary[] = {
      [](PrimExpr a, PrimExpr b) {
        if (!a->dtype.is_floating()) return ir::MakeBinary(ir::BinaryOp::kTruncMod, a, b);
        return ir::CallIntrinsic(ir::Intrinsic::kFmod, {a, b});
-     }},
+     },
+     false, false, nullptr, SignBit::kUnknown, true},
     {"multiply", "x1 * x2", [](double a, double b) { return a * b; }, [](int64_t a, int64_t b) { return a * b; },
      [](PrimExpr a, PrimExpr b) { return a * b; }, false, false, "mul", SignBit::kOfArguments},
     {"not_equal", "x1 != x2", [](double a, double b) { return a != b ? 1.0 : 0.0; },
@@ -223,6 +227,7 @@ std::vector<OpRow> BinaryOps() {
               .arg_names = {"x1", "x2"},
               .fusion = FusionClass::kBroadcast,
               .sign_bit = binary.sign_bit,
+              .divides = binary.divides,
               .infer = InferBinary,
               .reference = ReferenceBinary,
               .implementations = {TeImplementation<DefineBinary>()}};

@@ -141,6 +141,8 @@ struct OpRow {
   // operator itself, and legalising leaves it alone.
   bool is_primitive = false;
   SignBit sign_bit = SignBit::kUnknown;
+  // Integers are divided by the last argument: kernels fail where it is zero, though the reference gives a number.
+  bool divides = false;
   // Rewrites short forms to their full forms (padding=1 to [1, 1, 1, 1], a -1 in a shape to the extent); null: there
   // are none. The attributes are complete already.
   Result<CallParts> (*normalize)(CallParts parts) = nullptr;

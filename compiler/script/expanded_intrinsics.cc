@@ -93,8 +93,9 @@ PrimExpr NextAfter(const Operands& operands) {
   return With("x", operands[0], "y", operands[1], [](const PrimExpr& x, const PrimExpr& y) {
     const DataType bits = DataType::Int(x->dtype.bits);
     const PrimExpr zero = Number(x, 0.0), pattern = Reinterpreted(bits, x), one = IntImm(bits, 1);
-    const PrimExpr up = x<y, positive = x> zero;
-    const PrimExpr moved = Reinterpreted(x->dtype, Select(Equal(up, positive), pattern + one, pattern - one));
+    const PrimExpr is_upwards = x < y;
+    const PrimExpr is_away = Equal(is_upwards, x > zero);
+    const PrimExpr moved = Reinterpreted(x->dtype, Select(is_away, pattern + one, pattern - one));
     const PrimExpr from_zero = CopySign({Reinterpreted(x->dtype, one), y});
     const PrimExpr is_nan = Or(Apply(Intrinsic::kIsNan, x), Apply(Intrinsic::kIsNan, y));
     return Select(is_nan, x + y, Select(Equal(x, y), y, Select(Equal(x, zero), from_zero, moved)));

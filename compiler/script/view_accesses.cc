@@ -16,18 +16,6 @@ PrimExpr BitsAs(DataType dtype, PrimExpr value) {
 
 DataType UnsignedOf(DataType dtype) { return DataType::UInt(dtype.bits).with_lanes(dtype.lanes); }
 
-bool ReadsMemory(const PrimExpr& expr) {
-  struct Finder : PrimVisitor {
-    bool found = false;
-    void VisitPrim(const PrimExpr& part) override {
-      found = found || As<BufferLoadNode>(part) != nullptr;
-      PrimVisitor::VisitPrim(part);
-    }
-  } finder;
-  finder.VisitPrim(expr);
-  return finder.found;
-}
-
 PrimExpr Shifted(Intrinsic op, const PrimExpr& value, PrimExpr count) {
   return CallIntrinsic(op, {value, Cast(value->dtype, std::move(count))});
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "compiler/op/blocked.h"
 #include "compiler/op/infer.h"
@@ -75,13 +74,6 @@ bool IsElementwise(const ir::Call& call) {
   return any_whole;
 }
 
-// Whether the kernel of a call fails, which numbers of the references alone do not tell.
-bool DividesByZero(const op::OpRow& row, const std::vector<op::ReferenceTensor>& inputs) {
-  constexpr std::string_view kDivisions[] = {"divide", "floor_divide", "floor_mod", "mod"};
-  return std::ranges::find(kDivisions, row.name) != std::end(kDivisions) && !inputs.empty() &&
-         inputs.back().dtype.is_integral() && op::GetNumber(inputs.back(), 0) == 0;
-}
-
 }  // namespace
 
 bool IsScalar(const Dims& dims) {
@@ -140,7 +132,7 @@ std::optional<double> ElementwiseFilling(const ir::Call& call,
     inputs.push_back(op::NewReference(*type->dtype, {1}));
     op::SetNumber(inputs.back(), 0, *filling);
   }
-  if (DividesByZero(row, inputs)) return std::nullopt;
+  if (row.divides && inputs.back().dtype.is_integral() && op::GetNumber(inputs.back(), 0) == 0) return std::nullopt;
   const Result<ir::Call> one = op::MakeCall(row.name, std::move(args), call->attrs);
   if (!one.ok()) return std::nullopt;
   const Result<std::vector<op::ReferenceTensor>> value = row.reference(*one, inputs);

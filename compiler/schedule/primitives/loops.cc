@@ -373,7 +373,7 @@ struct Threshold {
 };
 
 // Lists the comparisons in conditions of if_then_else that use the given iteration variable and no other one of the
-// block, nor a let's.
+// block, nor one that the block's body defines.
 class ThresholdLister : public StmtVisitor {
  public:
   ThresholdLister(const BlockNode& block, const PrimVar& var, arith::Analyzer& analyzer)
@@ -388,18 +388,11 @@ class ThresholdLister : public StmtVisitor {
     }
     StmtVisitor::Visit(call);
   }
-  void Visit(const LetNode& let) override {
-    lets_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
-  void Visit(const LetStmtNode& let) override {
-    lets_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
 
  private:
+  void VisitDefinition(const PrimVar& var) override { defined_.insert(var.get()); }
   void Add(const PrimExpr& condition) {
-    if (MentionsAny(condition, lets_)) return;
+    if (MentionsAny(condition, defined_)) return;
     const std::optional<arith::LinearBound> bound = arith::BoundOf(condition, var_, analyzer_);
     if (!bound) return;
     for (const IterVar& iter : block_.iter_vars) {
@@ -410,7 +403,7 @@ class ThresholdLister : public StmtVisitor {
   const BlockNode& block_;
   const PrimVar& var_;
   arith::Analyzer& analyzer_;
-  std::unordered_set<const PrimVarNode*> lets_;
+  std::unordered_set<const PrimVarNode*> defined_;
 };
 
 class ComparisonDecider : public StmtMutator {

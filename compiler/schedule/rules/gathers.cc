@@ -14,12 +14,6 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-struct LoadFinder : PrimVisitor {
-  bool found = false;
-  using PrimVisitor::Visit;
-  void Visit(const BufferLoadNode&) override { found = true; }
-};
-
 // Whether the load takes its place along the last axis from a table, and all others from the reader's own.
 bool ReadsRowByTable(const BlockSite& reader, const BufferLoadNode& load) {
   const std::vector<PrimExpr>& own = StoreOf(reader).indices;
@@ -27,9 +21,7 @@ bool ReadsRowByTable(const BlockSite& reader, const BufferLoadNode& load) {
   for (size_t d = 0; d + 1 < own.size(); ++d) {
     if (!load.indices[d].same_as(own[d])) return false;
   }
-  LoadFinder finder;
-  finder.VisitPrim(load.indices.back());
-  return finder.found;
+  return ReadsMemory(load.indices.back());
 }
 
 // The stage whose rows the block reads by tables.

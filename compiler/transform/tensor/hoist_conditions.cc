@@ -10,15 +10,6 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-class LoadFinder : public PrimVisitor {
- public:
-  bool found = false;
-
- protected:
-  using PrimVisitor::Visit;
-  void Visit(const BufferLoadNode&) override { found = true; }
-};
-
 class ConditionHoister : public StmtMutator {
  protected:
   using StmtMutator::Mutate;
@@ -36,13 +27,7 @@ class ConditionHoister : public StmtMutator {
 
  private:
   static bool IsInvariant(const PrimExpr& condition, const PrimVar& var) {
-    LoadFinder loads;
-    loads.VisitPrim(condition);
-    if (loads.found) return false;
-    for (const PrimVar& used : FreePrimVars(condition)) {
-      if (used.same_as(var)) return false;
-    }
-    return true;
+    return !ReadsMemory(condition) && !MentionsAny(condition, {var.get()});
   }
 };
 

@@ -63,34 +63,10 @@ class Finder : public StmtVisitor {
     allocates = true;
     StmtVisitor::Visit(allocate);
   }
-  void Visit(const ForNode& loop) override {
-    bound_.insert(loop.var.get());
-    StmtVisitor::Visit(loop);
-  }
-  void Visit(const LetStmtNode& let) override {
-    bound_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
-  void Visit(const LetNode& let) override {
-    bound_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
 
  private:
-  class LoadFinder : public PrimVisitor {
-   public:
-    bool found = false;
-
-   protected:
-    using PrimVisitor::Visit;
-    void Visit(const BufferLoadNode&) override { found = true; }
-  };
-  bool IsBound(const PrimExpr& expr) const {
-    LoadFinder loads;
-    loads.VisitPrim(expr);
-    return loads.found ||
-           std::ranges::any_of(FreePrimVars(expr), [&](const PrimVar& var) { return bound_.contains(var.get()); });
-  }
+  void VisitDefinition(const PrimVar& var) override { bound_.insert(var.get()); }
+  bool IsBound(const PrimExpr& expr) const { return ReadsMemory(expr) || MentionsAny(expr, bound_); }
 
   std::vector<Extents> found_;
   std::unordered_set<const PrimVarNode*> bound_;

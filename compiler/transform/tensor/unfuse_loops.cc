@@ -55,32 +55,9 @@ class FusedPlaceFinder : public StmtVisitor {
     StmtVisitor::VisitPrim(expr);
   }
 
- protected:
-  using StmtVisitor::Visit;
-  void Visit(const ForNode& loop) override {
-    defined_.insert(loop.var.get());
-    StmtVisitor::Visit(loop);
-  }
-  void Visit(const LetStmtNode& let) override {
-    defined_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
-  void Visit(const LetNode& let) override {
-    defined_.insert(let.var.get());
-    StmtVisitor::Visit(let);
-  }
-
  private:
-  bool IsFixed(const PrimExpr& expr) const {
-    struct LoadFinder : PrimVisitor {
-      bool found = false;
-      using PrimVisitor::Visit;
-      void Visit(const BufferLoadNode&) override { found = true; }
-    } loads;
-    loads.VisitPrim(expr);
-    return !loads.found &&
-           std::ranges::none_of(FreePrimVars(expr), [&](const PrimVar& used) { return defined_.contains(used.get()); });
-  }
+  void VisitDefinition(const PrimVar& var) override { defined_.insert(var.get()); }
+  bool IsFixed(const PrimExpr& expr) const { return !ReadsMemory(expr) && !MentionsAny(expr, defined_); }
 
   const PrimVar& var_;
   std::unordered_set<const PrimVarNode*> defined_;

@@ -470,6 +470,30 @@ TEST_CASE("a row's sign trait holds of its values") {
   }
 }
 
+// ---- divisions
+TEST_CASE("a row divides where its kernels fail of integers that are zero") {
+  const Evaluator& interpreted = Evaluators()[1];
+  REQUIRE(std::string_view(interpreted.name) == "interpreted definition");
+  std::set<std::string> tried;
+  for (const OpCase& c : AllCases()) {
+    if (c.inputs.size() < 2 || c.inputs.back().ints.empty()) continue;
+    OpCase zeros = c;
+    std::ranges::fill(zeros.inputs.back().ints, 0);
+    CAPTURE(c.Name());
+    const Result<ir::Call> call = CallOf(zeros);
+    if (!call.ok() || !interpreted.applies(*call)) continue;
+    const Result<std::vector<ReferenceTensor>> expected = EvaluateReference(zeros);
+    if (!expected.ok()) continue;
+    std::vector<std::vector<int64_t>> dims;
+    for (const ReferenceTensor& tensor : *expected) dims.push_back(tensor.dims);
+    const Result<std::vector<ReferenceTensor>> got = interpreted.evaluate(*call, zeros.inputs, dims);
+    const bool fails = !got.ok() && got.status().message().find("by zero") != std::string::npos;
+    CHECK(fails == FindOp(c.op)->divides);
+    if (fails) tried.insert(c.op);
+  }
+  for (const OpRow* row : AllOps()) CHECK(tried.contains(row->name) == row->divides);
+}
+
 // ---- the fusion class that analysis finds for a tensor function
 TEST_CASE("the fusion class that analysis gives a definition holds of its values") {
   std::map<FusionClass, int> tried;
