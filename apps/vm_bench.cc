@@ -11,6 +11,7 @@
 #include <iostream>
 #include <numeric>
 
+#include "apps/common/duration.h"
 #include "apps/common/machine_peaks.h"
 #include "apps/common/process.h"
 #include "apps/common/profile.h"
@@ -41,18 +42,6 @@ struct Options {
   int64_t iterations = 0, number = 0, repeat = 0;
   bool csv = false, markdown = false, profile = false, roofline = false;
 };
-
-// Parses "200ms", "3s" or "50us" to seconds.
-Result<double> ParseDuration(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string unit = end;
-  const double scale = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : unit == "ns" ? 1e-9 : 0;
-  if (end == text.c_str() || scale == 0 || !(value >= 0)) {
-    return Status(StatusCode::kInvalidArgument, "expected a duration such as 200ms or 3s, got \"" + text + "\"");
-  }
-  return value * scale;
-}
 
 struct Measurement {
   std::string name;

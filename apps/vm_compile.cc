@@ -56,7 +56,8 @@ constexpr std::string_view kKernelForms[] = {"tir", "schedule", "llvm", "asm", "
 
 struct Options {
   std::string model, output, params, emit_params, pipeline, emit = "executable", dump_dir, compress = "none", labels,
-                                                            launcher, softmax, external_weights, sign, fast_math, cache;
+                                                            launcher, softmax, external_weights, sign, fast_math, cache,
+                                                            tuning_db;
   std::vector<std::string> golden, targets, input_shapes, dims, states, print_after, kernels, passes, disabled_passes,
       pass_options;
   formats::Tolerance golden_tolerance{1e-4, 1e-5};
@@ -155,6 +156,9 @@ class Compilation {
     if (!options_.kernels.empty() && !emits_kernels) {
       return Status(StatusCode::kInvalidArgument, "--kernel chooses what --emit=tir, schedule, llvm or asm shows");
     }
+    if (!options_.tuning_db.empty() && (emits_kernels || options_.emit == "relax")) {
+      return Status(StatusCode::kInvalidArgument, "--tuning-db: --emit=" + options_.emit + " shows default schedules");
+    }
     if (options_.emit == "relax") return EmitModule(module);
     const std::optional<driver::FileKind> file_kind = FileKindOf(options_.emit);
     if (file_kind || options_.emit == "bytecode") {
@@ -204,6 +208,7 @@ class Compilation {
     compile_.keep_prepare = options_.keep_prepare || !options_.external_weights.empty();
     compile_.keep_params_in_input = options_.keep_params || !options_.emit_params.empty();
     compile_.cache = CacheOf(options_);
+    compile_.tuning_db_path = options_.tuning_db;
     compile_.calls = &tool_.files();
     compile_.detached_params_path = options_.emit_params;
     INGOT_RETURN_IF_ERROR(PreparePasses());
@@ -492,6 +497,9 @@ int main(int argc, char** argv) {
            "Keep the weights in this .safetensors, in or beneath OUT's folder; implies --keep-prepare")
       .Type("FILE");
   line.Add("--threads", options.threads, "Threads for compiling (default: all; the result is the same)");
+  line.Add("--tuning-db", options.tuning_db,
+           "Take the schedules that these records, which vm-tune wrote, say are faster for this model")
+      .Type("FILE");
   line.Add("--cache", options.cache,
            "Keep compiled kernels in this folder, which is the user's alone, for the next compilation; the file is the "
            "same (default: $INGOT_CACHE, $XDG_CACHE_HOME/ingot or ~/.cache/ingot)")

@@ -11,6 +11,7 @@
 
 #include "compiler/driver/read_model.h"
 #include "compiler/driver/stand_in_weights.h"
+#include "compiler/driver/tuned_schedules.h"
 #include "compiler/importer/onnx.h"
 #include "compiler/kernels/kernel_set.h"
 #include "compiler/lower/bytecode.h"
@@ -184,13 +185,17 @@ Result<vm::Program> CompileModule(const ir::IRModule& loaded, const CompileOptio
   // Stages 2 and 3: graph passes, memory plan.
   ir::IRModule module = options.keep_prepare ? stand_ins.Hide(loaded) : loaded;
   INGOT_ASSIGN_OR_RETURN(module, OptimizeModule(std::move(module), options, shown));
+  TunedSchedules tuned;
+  INGOT_RETURN_IF_ERROR(tuned.Prepare(module, options, observer));
   INGOT_ASSIGN_OR_RETURN(module, PassRun(options, shown).Run(std::move(module), memory::MemoryPasses()));
 
   // Stages 4 to 7, for each record of the target: descriptors, schedules, tensor passes, code generation.
   const StageTimer kernels_timer("kernels", observer);
   const std::unique_ptr<kernels::KernelCache> cache = OpenCache(options, observer);
-  const kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress, cache.get()};
+  kernels::KernelOptions kernel_options{options.opt_level, options.threads, observer.progress, cache.get()};
+  kernel_options.chosen = tuned.lookup();
   INGOT_ASSIGN_OR_RETURN(kernels::KernelSet kernels, kernels::CompileKernelSet(module, options.target, kernel_options));
+  tuned.Report(options, observer);
   if (cache != nullptr) FinishCache(*cache, observer);
   kernels_timer.Stop();
 

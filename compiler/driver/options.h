@@ -14,6 +14,7 @@
 #include "compiler/kernels/kernel_cache.h"
 #include "compiler/target/target.h"
 #include "compiler/transform/pass.h"
+#include "compiler/tune/tuned_set.h"
 #include "formats/file.h"
 #include "runtime/status.h"
 
@@ -35,6 +36,8 @@ struct CompileOptions {
   // Compiled kernels are taken from there and kept there (kernels/kernel_cache.h); absent: nowhere. The executable is
   // the same. What is wrong with the cache is a note, never a failure.
   std::optional<kernels::KernelCacheOptions> cache;
+  std::string tuning_db_path;  // records of tuning, whose best schedules are taken (tuned_schedules.h); empty: none
+  const tune::TunedSet* tuned = nullptr;  // borrowed; these schedules are taken instead; null: those of the records
   // The weights of an ONNX model become parameters of "main" behind its inputs (before params_path binds any of them).
   bool keep_params_in_input = false;
   formats::FileCalls* calls = &formats::FileCalls::System();  // borrowed; write that file

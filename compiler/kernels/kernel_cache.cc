@@ -9,9 +9,8 @@
 #include "formats/byte_writer.h"
 
 namespace ingot::kernels {
-namespace {
 
-// All fields of the record: the names do not match its fields any more when it gets another one.
+// The names do not match its fields any more when it gets another one.
 std::string TargetText(const Target& target) {
   const auto& [kind, name, triple, llvm_features, required_features, vector_bits, num_vector_registers, fma_ports,
                l1_bytes, l2_bytes, l3_bytes, max_stack_bytes] = target;
@@ -24,6 +23,8 @@ std::string TargetText(const Target& target) {
   }
   return text;
 }
+
+namespace {
 
 std::vector<std::byte> EncodeObject(const codegen::KernelObject& object) {
   formats::ByteWriter writer;
@@ -73,8 +74,11 @@ Result<std::unique_ptr<KernelCache>> KernelCache::Open(const KernelCacheOptions&
   return std::make_unique<KernelCache>(std::move(directory), std::move(identity));
 }
 
-std::string KernelCache::KernelKey(const ir::PrimFunc& function, const Target& target, int opt_level) const {
-  return "kernel\n" + identity_ + "\n" + TargetText(target) + "\n-O" + std::to_string(opt_level) + "\n" +
+std::string KernelCache::KernelKey(const ir::PrimFunc& function, const Target& target, int opt_level,
+                                   const schedule::Chosen& chosen) const {
+  std::string choices;
+  for (const auto& [name, value] : chosen) choices += " " + name + "=" + std::to_string(value);
+  return "kernel\n" + identity_ + "\n" + TargetText(target) + "\n-O" + std::to_string(opt_level) + choices + "\n" +
          script::PrintFunction("kernel", function);
 }
 

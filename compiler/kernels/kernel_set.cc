@@ -28,32 +28,21 @@ bool HasByteProduct(const NamedPrimFunc& function) {
   return finder.found;
 }
 
-// The function with its buffers named by their places, so that models share kernels whatever their tensors are called.
-ir::PrimFunc WithParamsByPlace(const ir::PrimFunc& function) {
-  ir::PrimFuncNode copy = *function;
-  ir::BufferMap renamed;
-  for (size_t i = 0; i < copy.params.size(); ++i) {
-    ir::Buffer& buffer = copy.params[i].buffer;
-    if (!buffer) continue;
-    ir::BufferNode other = *buffer;
-    other.name = "param" + std::to_string(i);
-    buffer = renamed[buffer] = ir::Make<ir::BufferNode>(std::move(other));
-  }
-  copy.body = ir::Substitute(copy.body, {}, renamed);
-  return ir::Make<ir::PrimFuncNode>(std::move(copy));
-}
-
 Result<codegen::KernelObject> ObjectOf(const NamedPrimFunc& function, const Target& target,
                                        const KernelOptions& options) {
   const codegen::CodegenOptions codegen_options = CodegenOptionsOf(options);
   const ir::PrimFunc by_place = WithParamsByPlace(function.function);
+  schedule::Chosen chosen;
+  if (options.chosen) {
+    INGOT_ASSIGN_OR_RETURN(chosen, options.chosen(by_place, target));
+  }
   std::string key;
   if (options.cache != nullptr) {
-    key = options.cache->KernelKey(by_place, target, codegen_options.opt_level);
+    key = options.cache->KernelKey(by_place, target, codegen_options.opt_level, chosen);
     if (std::optional<codegen::KernelObject> found = options.cache->Find(key)) return *std::move(found);
   }
   const auto compile = [&](const ir::PrimFunc& compiled) -> Result<codegen::KernelObject> {
-    INGOT_ASSIGN_OR_RETURN(const codegen::KernelSource source, MakeSource({function.name, compiled}, target));
+    INGOT_ASSIGN_OR_RETURN(const codegen::KernelSource source, MakeSource({function.name, compiled}, target, chosen));
     return codegen::CompileKernelObject(source, target, codegen_options);
   };
   Result<codegen::KernelObject> object = compile(by_place);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/codegen/run_on_threads.h"
+#include "compiler/ir/visitor.h"
 #include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/tensor/lowered.h"
 
@@ -23,11 +24,12 @@ Status ForEachOnThreads(size_t count, int num_threads, const std::function<Statu
 
 namespace {
 
-Result<codegen::KernelSource> SourceOf(const NamedPrimFunc& named, const Target& target) {
+Result<codegen::KernelSource> SourceOf(const NamedPrimFunc& named, const Target& target,
+                                       const schedule::Chosen& chosen) {
   // Before the schedule, so that the kernels of all target records have one interface.
   INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(named.name, named.function));
   INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
-                         schedule::ApplyDefaultSchedule(named.function, target));
+                         schedule::ApplyDefaultSchedule(named.function, target, chosen));
   INGOT_ASSIGN_OR_RETURN(ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
   return codegen::KernelSource{named.name, std::move(lowered), std::move(description)};
 }
@@ -50,8 +52,24 @@ std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module) {
   return result;
 }
 
-Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target) {
-  Result<codegen::KernelSource> source = SourceOf(function, target);
+// The function with its buffers named by their places, so that models share kernels whatever their tensors are called.
+ir::PrimFunc WithParamsByPlace(const ir::PrimFunc& function) {
+  ir::PrimFuncNode copy = *function;
+  ir::BufferMap renamed;
+  for (size_t i = 0; i < copy.params.size(); ++i) {
+    ir::Buffer& buffer = copy.params[i].buffer;
+    if (!buffer) continue;
+    ir::BufferNode other = *buffer;
+    other.name = "param" + std::to_string(i);
+    buffer = renamed[buffer] = ir::Make<ir::BufferNode>(std::move(other));
+  }
+  copy.body = ir::Substitute(copy.body, {}, renamed);
+  return ir::Make<ir::PrimFuncNode>(std::move(copy));
+}
+
+Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target,
+                                         const schedule::Chosen& chosen) {
+  Result<codegen::KernelSource> source = SourceOf(function, target, chosen);
   if (source.ok()) return source;
   return std::move(source).status().WithContext("prim function \"" + function.name + "\", target " + target.name);
 }

@@ -11,6 +11,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/ir/module.h"
+#include "compiler/schedule/choices.h"
 #include "compiler/target/target.h"
 #include "runtime/status.h"
 
@@ -23,6 +24,9 @@ struct KernelOptions {
   int num_threads = 1;
   std::function<void(std::string_view step, int64_t done, int64_t total)> progress;  // may be null
   KernelCache* cache = nullptr;  // borrowed; CompileKernelSet takes objects from it, and puts others in
+  // What tuning chose for a function with its buffers named by their places (WithParamsByPlace); null: nothing. Called
+  // on several threads; its failure is the compilation's.
+  std::function<Result<schedule::Chosen>(const ir::PrimFunc& function, const Target& target)> chosen = nullptr;
 };
 
 codegen::CodegenOptions CodegenOptionsOf(const KernelOptions& options);
@@ -34,8 +38,12 @@ struct NamedPrimFunc {
 // In the order of the module.
 std::vector<NamedPrimFunc> PrimFuncsOf(const ir::IRModule& module);
 
+// The function with its buffers named by their places, so that models share kernels whatever their tensors are called.
+ir::PrimFunc WithParamsByPlace(const ir::PrimFunc& function);
+
 // Describes, schedules and lowers one function. Errors name the function and the target.
-Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target);
+Result<codegen::KernelSource> MakeSource(const NamedPrimFunc& function, const Target& target,
+                                         const schedule::Chosen& chosen = {});
 
 // Runs body(i) for every i < count on up to num_threads threads. If several fail, the failure of the lowest i is
 // returned.

@@ -123,6 +123,16 @@ Status CheckBound(const ScheduleState& state, const std::vector<RuleAnswer>& ans
   return Status();
 }
 
+// Each number that was given has to be one that a rule took, for a schedule that was not refused.
+Status CheckChosen(const Chosen& chosen, const ScheduledFunction& scheduled, const std::string& why_not) {
+  for (const auto& [name, value] : chosen) {
+    if (std::ranges::find(scheduled.choices, name, &Choice::name) != scheduled.choices.end()) continue;
+    return Status(StatusCode::kInvalidArgument, "choice " + name + "=" + std::to_string(value) + ": " +
+                                                    (why_not.empty() ? "no rule asks for it" : why_not));
+  }
+  return Status();
+}
+
 }  // namespace
 
 // The attribute is 1 or True, as TVM writes it.
@@ -145,15 +155,17 @@ std::span<const ScheduleRule> DefaultRules(Target::Kind kind) {
   return kRules;
 }
 
-Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target) {
-  return ApplySchedule(function, target, DefaultRules(target.kind));
+Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target,
+                                               const Chosen& chosen) {
+  return ApplySchedule(function, target, DefaultRules(target.kind), chosen);
 }
 
 Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
-                                        std::span<const ScheduleRule> rules) {
+                                        std::span<const ScheduleRule> rules, const Chosen& chosen) {
   ScheduledFunction result;
   result.function = function;
-  const auto runs_as_it_is = [&](const char* why) {
+  const auto runs_as_it_is = [&](const char* why) -> Result<ScheduledFunction> {
+    INGOT_RETURN_IF_ERROR(CheckChosen(chosen, result, why));
     result.left_alone = why;
     return result;
   };
@@ -165,6 +177,8 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   const std::optional<ir::PrimFunc> wide = WidenIndices(function);
   if (!wide) return runs_as_it_is("a parameter of a narrower dtype than int64 gives a dimension");
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(*wide));
+  schedule.SetChosen(chosen);
+  std::string refusal;  // the last one
   std::vector<BlockName> handled;
   Answers answers;
   for (const ScheduleRule& rule : rules) {
@@ -175,7 +189,8 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
       std::vector<BlockName> done = rule.apply(attempt, *site, target);
       seen.push_back(name);
       if (!attempt.status().ok()) {
-        answers.Set(rule, name, Taken{}, attempt.status().message());
+        refusal = attempt.status().message();
+        answers.Set(rule, name, Taken{}, refusal);
         continue;
       }
       for (BlockName& made : NewBlocks(schedule.state(), attempt.state())) done.push_back(std::move(made));
@@ -191,6 +206,8 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   if (target.kind == Target::Kind::kCuda) INGOT_RETURN_IF_ERROR(CheckBound(schedule.state(), result.answers));
   result.function = schedule.function();
   result.trace = schedule.trace();
+  result.choices = schedule.choices();
+  INGOT_RETURN_IF_ERROR(CheckChosen(chosen, result, refusal));
   return result;
 }
 

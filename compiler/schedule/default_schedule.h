@@ -34,6 +34,7 @@ struct Application {
 struct ScheduledFunction {
   ir::PrimFunc function;
   Trace trace;
+  std::vector<Choice> choices;     // that the rules made
   std::vector<std::string> rules;  // "rule(block)" for each application, in order; for messages and tests
   // For vm-compile --explain: the same with all blocks, what each rule said to each block in the order of the
   // questions, and why no rule was asked (null: all were).
@@ -59,9 +60,12 @@ struct ScheduleRule {
 std::span<const ScheduleRule> DefaultRules(Target::Kind kind = Target::Kind::kCpu);
 
 // A function that has no root block, or is marked as scheduled, comes back as it is with an empty trace.
-Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target);
+// `chosen` decides what rules would choose themselves (choices.h). It is refused where a rule asks for none of that
+// name, does not take the number, or does not get a legal schedule of it.
+Result<ScheduledFunction> ApplyDefaultSchedule(const ir::PrimFunc& function, const Target& target,
+                                               const Chosen& chosen = {});
 // The same with the given rules, in their order.
 Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Target& target,
-                                        std::span<const ScheduleRule> rules);
+                                        std::span<const ScheduleRule> rules, const Chosen& chosen = {});
 
 }  // namespace ingot::schedule

@@ -426,6 +426,26 @@ Schedule::Tiled Schedule::Tile(LoopRV x, LoopRV y, const Factor& x_factor, const
   return {xs[0], ys[0], xs[1], ys[1]};
 }
 
+int64_t Schedule::Choose(const std::string& name, int64_t usual, std::vector<int64_t> candidates) {
+  if (!status_.ok()) return usual;
+  const auto is_same = [&](const Choice& choice) { return choice.name == name || choice.name.starts_with(name + "."); };
+  const auto times = std::ranges::count_if(choices_, is_same);
+  Choice choice{times == 0 ? name : name + "." + std::to_string(times + 1), usual, usual, std::move(candidates)};
+  choice.candidates.push_back(usual);
+  std::ranges::sort(choice.candidates);
+  choice.candidates.erase(std::ranges::unique(choice.candidates).begin(), choice.candidates.end());
+  if (const auto given = chosen_.find(choice.name); given != chosen_.end()) {
+    if (!std::ranges::binary_search(choice.candidates, given->second)) {
+      status_ = Status(StatusCode::kInvalidArgument, choice.name + ": " + std::to_string(given->second) +
+                                                         " is none of the numbers that its rule may choose");
+      return usual;
+    }
+    choice.value = given->second;
+  }
+  choices_.push_back(std::move(choice));
+  return choices_.back().value;
+}
+
 Result<Schedule> Replay(const Trace& trace, ir::PrimFunc function, std::vector<TensorIntrin> intrinsics) {
   INGOT_ASSIGN_OR_RETURN(Schedule schedule, Schedule::Create(std::move(function), std::move(intrinsics)));
   for (size_t i = 0; i < trace.instructions.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/schedule/choices.h"
 #include "compiler/schedule/primitives.h"
 #include "compiler/schedule/state.h"
 #include "compiler/schedule/trace.h"
@@ -50,6 +51,12 @@ class Schedule {
   Tiled Tile(LoopRV x, LoopRV y, const Factor& x_factor, const Factor& y_factor);
   using Parts = PartRVs;
 
+  // A number that a rule chooses: the one given for this name by SetChosen, else `usual`. A given one that is neither
+  // usual nor a candidate is refused. After a refusal: usual.
+  int64_t Choose(const std::string& name, int64_t usual, std::vector<int64_t> candidates);
+  void SetChosen(Chosen chosen) { chosen_ = std::move(chosen); }
+  const std::vector<Choice>& choices() const { return choices_; }  // in the order in which they were asked for
+
   // For tests of rules: the instruction that would be the index-th of the trace is refused.
   void RefuseInstruction(size_t index) { refused_ = index; }
 
@@ -75,6 +82,8 @@ class Schedule {
   std::vector<Entity> entities_;  // by handle id
   Status status_;
   size_t refused_ = SIZE_MAX;
+  Chosen chosen_;
+  std::vector<Choice> choices_;
 };
 
 // Runs the trace's instructions on another function than the recorded one. A sampling decision that does not fit the

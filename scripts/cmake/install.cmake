@@ -34,7 +34,7 @@ if(INGOT_BUILD_COMPILER)
   install(TARGETS ingot_compiler_shared EXPORT ingot-compiler
     INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT compiler)
-  install(TARGETS vm-compile RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
+  install(TARGETS vm-compile vm-tune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT compiler)
   install(EXPORT ingot-compiler NAMESPACE ingot:: DESTINATION ${package} COMPONENT compiler)
 endif()
 

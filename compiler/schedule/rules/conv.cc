@@ -170,6 +170,8 @@ int64_t ChooseShortStrip(int64_t rows, const Window& window, const Target& targe
   return best;
 }
 
+constexpr int64_t kMostTunedExtent = 1 << 14;  // of longer rows tuning does not choose strips
+
 // The number of parts into which the blocks of o are divided, so that there are enough tasks.
 int64_t ChooseParts(int64_t blocks, int64_t tasks, int64_t cost) {
   constexpr int64_t kEnoughTasks = 16;
@@ -238,8 +240,7 @@ std::vector<ConvTile> CutRow(Schedule& s, BlockRV out, LoopRV x, std::optional<i
 }
 
 // The reduction under a tile: its reduction loops around the unrolled tile.
-void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes) {
-  constexpr int64_t kUnrolledSteps = 4;
+void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t lanes, int64_t unrolled_steps) {
   s.ComputeAt(partial, tile.attach);
   const BlockSite site = s.Block(partial);
   const int x = IterAlong(site, kX), o = IterAlong(site, kO), v = IterAlong(site, kV);
@@ -268,8 +269,9 @@ void PlaceReduction(Schedule& s, BlockRV partial, const ConvTile& tile, int64_t 
   // there are registers.
   const auto steps = AsConstInt(s.Loop(reduce.back()).loop->extent);
   const bool is_float = StoreOf(site).buffer->dtype.is_floating();
-  if (is_float && reduce.size() > 1 && steps && *steps > kUnrolledSteps && *steps % kUnrolledSteps == 0) {
-    s.Unroll(s.Split(reduce.back(), {kRest, kUnrolledSteps})[1]);
+  const bool is_split = is_float && reduce.size() > 1 && steps && unrolled_steps > 1 && *steps > unrolled_steps;
+  if (is_split && *steps % unrolled_steps == 0) {
+    s.Unroll(s.Split(reduce.back(), {kRest, unrolled_steps})[1]);
   }
   VectorizeTile(s, vector, lanes);
   if (blocks.id >= 0) s.Unroll(blocks);
@@ -307,10 +309,11 @@ class ConvNest {
       if (IsInjective(s_.state(), s_.Block(producer))) stages_.push_back(producer);
     }
     for (const ConvPart& part : CutStrips(WholeResult())) PlaceTasks(part);
+    const int64_t unrolled_steps = s_.Choose("conv.unrolled_steps", 4, {1, 2, 4, 8});
     // Each tile nest gets its own copy of the reduction. The first one gets the original, after all others were copied.
     for (size_t i = tiles_.size(); i-- > 0;) {
       const BlockRV partial = i == 0 ? reduction_ : s_.RecomputeFor(reduction_, tiles_[i].out);
-      PlaceReduction(s_, partial, tiles_[i], lanes_);
+      PlaceReduction(s_, partial, tiles_[i], lanes_, unrolled_steps);
       handled_.push_back(s_.Block(partial).block().name);
       handled_.push_back(s_.Block(tiles_[i].out).block().name);
       VectorizeTile(s_, tiles_[i].v, lanes_);
@@ -352,9 +355,10 @@ class ConvNest {
     whole.width = columns;
     if (by_columns && !columns) return CutColumns(whole);
     const int64_t along = by_columns ? *columns : LikelyExtent(site_, kY);
-    const int64_t strip = !rows                ? RowsOfSymbolicStrip()
-                          : window_.broadcasts ? ChooseStrip(along, blocks_, window_, target_)
-                                               : ChooseShortStrip(along, window_, target_);
+    int64_t strip = !rows                ? RowsOfSymbolicStrip()
+                    : window_.broadcasts ? ChooseStrip(along, blocks_, window_, target_)
+                                         : ChooseShortStrip(along, window_, target_);
+    if (rows && along <= kMostTunedExtent) strip = s_.Choose("conv.strip", strip, Divisors(along));
     num_strips_ = along / strip;
     LoopRV& loop = whole.loops[by_columns ? kX : kY];
     if (rows) {
@@ -419,11 +423,30 @@ class ConvNest {
     return ChooseTile(width.value_or(LikelyExtent(site_, kX)), blocks_, ExtentOf(site_, kV) / lanes_, window_, target_);
   }
 
+  // What tuning may do about the tile: any that the registers hold.
+  TileChoice TunedTile(TileChoice tile, int64_t width) {
+    const int64_t vectors = ExtentOf(site_, kV) / lanes_, registers = target_.num_vector_registers;
+    const auto most_columns = [&](int64_t blocks) { return (registers - blocks * vectors - 1) / (blocks * vectors); };
+    std::vector<int64_t> blocks, columns;
+    for (const int64_t count : Divisors(blocks_)) {
+      if (count == 1 || (window_.broadcasts && most_columns(count) >= 1)) blocks.push_back(count);
+    }
+    tile.blocks = s_.Choose("conv.blocks", tile.blocks, blocks);
+    const int64_t most = std::clamp<int64_t>(most_columns(tile.blocks), 1, std::max<int64_t>(width, 1));
+    for (int64_t count = 1; count <= most; ++count) columns.push_back(count);
+    tile.columns = s_.Choose("conv.columns", std::min(tile.columns, most), columns);
+    return tile;
+  }
+
   // Makes the tasks of a part, and cuts its rows into tiles.
   void PlaceTasks(const ConvPart& part) {
-    const TileChoice tile = TileOf(part.width);
+    TileChoice tile = TileOf(part.width);
+    if (part.width && ConstantOf(site_, kX)) tile = TunedTile(tile, *part.width);
     const int64_t strips_in_all = ExtentOf(site_, kN) * window_.groups * num_strips_;
-    const int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / tile.blocks, strips_in_all, cost_) : blocks_;
+    int64_t parts = window_.broadcasts ? ChooseParts(blocks_ / tile.blocks, strips_in_all, cost_) : blocks_;
+    if (window_.broadcasts && ConstantOf(site_, kX)) {
+      parts = s_.Choose("conv.parts", parts, Divisors(blocks_ / tile.blocks));
+    }
     num_tasks_ = strips_in_all * parts;
     LoopRV o = part.loops[kO], tile_blocks, task_blocks;
     if (tile.blocks > 1) {

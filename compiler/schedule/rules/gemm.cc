@@ -184,7 +184,7 @@ class GemmBuilder {
     } else {
       PlaceDepthBlocks();
     }
-    const int64_t rows = RowsOfBlock().value_or(rows_.value_or(kLikelyRows)) * (batch_inside_ ? batches_ : 1);
+    const int64_t rows = block_rows_.value_or(rows_.value_or(kLikelyRows)) * (batch_inside_ ? batches_ : 1);
     for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
     return handled_;
   }
@@ -218,11 +218,37 @@ class GemmBuilder {
         (!columns_ || *columns_ >= panels_ * 2 * kPanel)) {
       panels_ *= 2;
     }
+    Choose();
     packs_ = product_.right != Right::kPanels && !product_.a.same_as(product_.b) && PackingPays();
+    if (product_.right == Right::kRows && !product_.a.same_as(product_.b)) {
+      packs_ = s_.Choose("gemm.packs", packs_ ? 1 : 0, {0, 1}) != 0;
+    }
     // A weight that does not stay in the second-level cache is read once for all batches, not once for each.
     const int64_t columns = columns_.value_or(0);
     batch_inside_ = product_.right == Right::kPanels && batches_ > 1 && columns >= kFewTasks * kPanel * panels_ &&
                     columns * depth_ * element_bytes_ > target_.l2_bytes / 2;
+  }
+
+  // What tuning may do about the tile: any that the registers hold.
+  void Choose() {
+    std::vector<int64_t> panels, rows;
+    for (int64_t count = 1; Fits(1, VectorsOf(count)) && count <= 8; count *= 2) {
+      if (!columns_ || *columns_ >= count * kPanel) panels.push_back(count);
+    }
+    const int64_t usual_panels = panels_;
+    panels_ = s_.Choose("gemm.panels", usual_panels, panels);
+    while (panels_ != usual_panels && tile_rows_ > 1 && !Fits(tile_rows_, VectorsOf(panels_))) --tile_rows_;
+    for (int64_t count = 1; Fits(count, VectorsOf(panels_)) && count <= rows_.value_or(count); ++count) {
+      rows.push_back(count);
+    }
+    tile_rows_ = s_.Choose("gemm.rows", tile_rows_, rows);
+    const int64_t depth = constant_depth_.value_or(0);
+    std::vector<int64_t> steps{1};
+    for (int64_t count = 2; count <= 16; count *= 2) {
+      if (depth > count && depth % count == 0) steps.push_back(count);
+    }
+    const bool unrolls = depth % kUnrolledSteps == 0 && depth > kUnrolledSteps;
+    unrolled_steps_ = s_.Choose("gemm.unrolled_steps", unrolls ? kUnrolledSteps : 1, steps);
   }
 
   // Columns must be packed: vectors are read along rows. Rows of a single panel need no packing, and for a few rows of
@@ -246,6 +272,18 @@ class GemmBuilder {
     const int64_t cached = target_.l2_bytes / 2 / std::max<int64_t>(depth_ * element_bytes_, 1) / tile_rows_;
     const int64_t rows = tile_rows_ * (few_tasks ? kLeastTiles : std::max(cached, kLeastTiles));
     return !rows_ || *rows_ >= 2 * rows ? std::optional<int64_t>(rows) : std::nullopt;
+  }
+
+  // The same, or as many tiles as tuning says; 0 is one block of all rows.
+  void ChooseRowsOfBlock() {
+    block_rows_ = RowsOfBlock();
+    if (product_.m < 0 || tile_rows_ < 1) return;
+    std::vector<int64_t> tiles{0};
+    for (int64_t count = 1; count <= 64; count *= 2) {
+      if (!rows_ || *rows_ >= 2 * count * tile_rows_) tiles.push_back(count);
+    }
+    const int64_t chosen = s_.Choose("gemm.block_tiles", block_rows_.value_or(0) / tile_rows_, tiles);
+    block_rows_ = chosen > 0 ? std::optional<int64_t>(chosen * tile_rows_) : std::nullopt;
   }
 
   // Cuts k into blocks, with the sums of each block as an intermediate. A block's panels take an eighth of the
@@ -306,7 +344,8 @@ class GemmBuilder {
 
   void CutRowBlocks(BlockRV out) {
     const Loops loops = LoopsOf(out);
-    const std::optional<int64_t> block_rows = RowsOfBlock();
+    ChooseRowsOfBlock();
+    const std::optional<int64_t> block_rows = block_rows_;
     if (!block_rows) return CutColumns(out, loops, LoopRV{}, LoopRV{});
     std::vector<LoopRV> inside = loops.batch;
     inside.push_back(loops.n);
@@ -526,8 +565,9 @@ class GemmBuilder {
       }
     }
     LoopRVs steps{k};
-    if (constant_depth_ && *constant_depth_ % kUnrolledSteps == 0 && *constant_depth_ > kUnrolledSteps) {
-      steps = s_.Split(k, {kRest, kUnrolledSteps});
+    if (constant_depth_ && unrolled_steps_ > 1 && *constant_depth_ % unrolled_steps_ == 0 &&
+        *constant_depth_ > unrolled_steps_) {
+      steps = s_.Split(k, {kRest, unrolled_steps_});
     }
     k = steps[0];
     batch.insert(batch.end(), steps.begin(), steps.end());
@@ -588,7 +628,8 @@ class GemmBuilder {
   Product product_;
   std::optional<int64_t> rows_, columns_, constant_depth_;
   int64_t batches_ = 1, depth_ = 1, lanes_ = 1, element_bytes_ = 4;
-  int64_t tile_rows_ = 1, panels_ = 1;
+  int64_t tile_rows_ = 1, panels_ = 1, unrolled_steps_ = 1;
+  std::optional<int64_t> block_rows_;
   bool packs_ = false;
   bool batch_inside_ = false;  // the loops over batches are inside of a task
   std::vector<GemmTile> tiles_;

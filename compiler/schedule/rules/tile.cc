@@ -132,6 +132,25 @@ TileShape ChooseShape(const BlockSite& site, const TileAxes& axes, const Target&
   return shape;
 }
 
+// What tuning may do about the tile: any that the registers hold.
+TileShape TunedShape(Schedule& s, TileShape shape, const TileAxes& axes, const Target& target) {
+  const int64_t registers = target.num_vector_registers;
+  const auto fits = [&](int64_t rows, int64_t vectors) { return (rows + 1) * vectors + 1 <= registers; };
+  std::vector<int64_t> vectors, rows;
+  for (int64_t count = 1; count <= 8; ++count) {
+    if (fits(1, count)) vectors.push_back(count);
+  }
+  const int64_t usual = shape.vectors;
+  shape.vectors = s.Choose("tile.vectors", usual, vectors);
+  if (axes.y < 0) return shape;
+  while (shape.vectors != usual && shape.rows > 1 && !fits(shape.rows, shape.vectors)) --shape.rows;
+  for (int64_t count = 1; fits(count, shape.vectors) && count <= (axes.group > 0 ? axes.group : count); ++count) {
+    rows.push_back(count);
+  }
+  shape.rows = s.Choose("tile.rows", shape.rows, rows);
+  return shape;
+}
+
 // One nest of tiles in the write-back block: the loop at which the reduction is placed, and the loops of the tile
 // (void: one iteration).
 struct NestTile {
@@ -304,7 +323,7 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
   std::vector<BlockName> handled{site.block().name};
   const BlockRV reduction = s.GetBlock(site.block().name);
   const TileAxes axes = *FindAxes(site);
-  const TileShape shape = ChooseShape(site, axes, target);
+  const TileShape shape = TunedShape(s, ChooseShape(site, axes, target), axes, target);
   const BlockRV out = WriteBack(s, reduction, handled);
   // The write-back's loops by dimension of the result: the others outside, then y and x.
   const HandleList<InnerLoop> loops = InnerLoops(s, out, LoopRV{});

@@ -1,0 +1,65 @@
+// Looks sets up by model and target, and schedules in them by task.
+#include "compiler/driver/tuned_schedules.h"
+
+#include <cstdio>
+
+#include "compiler/kernels/kernel_cache.h"
+#include "compiler/tune/task.h"
+
+namespace ingot::driver {
+
+Status TunedSchedules::Prepare(const ir::IRModule& module, const CompileOptions& options,
+                               const CompileObserver& observer) {
+  given_ = options.tuned;
+  if (given_ != nullptr || options.tuning_db_path.empty()) return Status();
+  INGOT_ASSIGN_OR_RETURN(database_, tune::Database::Load(options.tuning_db_path));
+  if (observer.log && !database_->torn_line().empty()) observer.log(database_->torn_line());
+  model_ = tune::ModelKey(module, options.opt_level);
+  return Status();
+}
+
+std::function<Result<schedule::Chosen>(const ir::PrimFunc&, const Target&)> TunedSchedules::lookup() {
+  if (given_ == nullptr && !database_) return nullptr;
+  return [this](const ir::PrimFunc& function, const Target& target) -> Result<schedule::Chosen> {
+    INGOT_ASSIGN_OR_RETURN(schedule::Chosen chosen, ChosenFor(function, target));
+    const std::lock_guard lock(mutex_);
+    ++kernels_[target.name];
+    if (!chosen.empty()) ++tuned_[target.name];
+    return chosen;
+  };
+}
+
+Result<schedule::Chosen> TunedSchedules::ChosenFor(const ir::PrimFunc& function, const Target& target) {
+  if (given_ != nullptr) {
+    const auto found = given_->find(tune::TaskKey(function));
+    return found == given_->end() ? schedule::Chosen() : found->second;
+  }
+  const tune::Record* best = database_->BestOfModel(model_, kernels::TargetText(target));
+  if (best == nullptr) return schedule::Chosen();
+  return database_->ChosenFor(function, target, best->set);
+}
+
+void TunedSchedules::Report(const CompileOptions& options, const CompileObserver& observer) const {
+  if (!observer.log || !database_) return;
+  for (const auto* variants : {&options.target.variants, &options.target.byte_product_variants}) {
+    for (const Target& target : *variants) {
+      const auto kernels = kernels_.find(target.name), tuned = tuned_.find(target.name);
+      if (kernels == kernels_.end()) continue;
+      std::string text = "tuned schedules for " + target.name + ": " +
+                         std::to_string(tuned == tuned_.end() ? 0 : tuned->second) + " of " +
+                         std::to_string(kernels->second) + " kernels";
+      if (const tune::Record* best = database_->BestOfModel(model_, kernels::TargetText(target))) {
+        const tune::PairedRatio ratio = best->ratio();
+        char measured[96];
+        std::snprintf(measured, sizeof measured, "; the model took %.3f [%.3f, %.3f] of its time without them",
+                      ratio.median, ratio.lower, ratio.upper);
+        text += measured;
+      } else {
+        text += "; no record says that this model is faster as a whole with tuned schedules";
+      }
+      observer.log(text);
+    }
+  }
+}
+
+}  // namespace ingot::driver

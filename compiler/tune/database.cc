@@ -1,0 +1,185 @@
+// Files of records, and the best of them.
+#include "compiler/tune/database.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "compiler/ir/structural.h"
+#include "compiler/kernels/kernel_cache.h"
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/script/parser.h"
+#include "compiler/tune/task.h"
+#include "formats/file.h"
+
+namespace ingot::tune {
+namespace {
+
+// How every line begins, and so what a torn one has the beginning of.
+constexpr std::string_view kLineBegin = "{\"ingot_tuning\":";
+
+Status SystemError(const std::string& path, const char* action) {
+  return Status(StatusCode::kIo, path + ": cannot " + action + ": " + std::strerror(errno));
+}
+
+// The function of a record's text.
+Result<ir::PrimFunc> FunctionOf(const std::string& text) {
+  std::string indented = "    ";
+  for (const char c : text) {
+    indented += c;
+    if (c == '\n') indented += "    ";
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module,
+                         script::ParseModule("@I.ir_module\nclass Module:\n" + indented + "\n", "tuning record"));
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function)) return function;
+  }
+  return Status(StatusCode::kBadInput, "its function is no tensor function");
+}
+
+// Puts the record there unless the one that is there has no larger ratio.
+template <typename Key>
+void KeepFaster(std::map<Key, const Record*>& best, Key key, const Record* record) {
+  const auto [place, is_new] = best.try_emplace(std::move(key), record);
+  if (!is_new && record->ratio().median < place->second->ratio().median) place->second = record;
+}
+
+const Record* FindIn(const std::map<std::pair<std::string, std::string>, const Record*>& best, const std::string& key,
+                     const std::string& target) {
+  const auto found = best.find({key, target});
+  return found == best.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+Result<Database> Database::Load(const std::string& path) {
+  Database database;
+  INGOT_ASSIGN_OR_RETURN(const SharedBytes bytes, formats::MapFile(path));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  size_t begin = 0;
+  for (int64_t number = 1; begin < text.size(); ++number) {
+    const std::string where = path + ":" + std::to_string(number);
+    const size_t end = text.find('\n', begin);
+    if (end == std::string_view::npos) {
+      const std::string_view torn = text.substr(begin);
+      if (!torn.starts_with(kLineBegin) && !kLineBegin.starts_with(torn)) {
+        return Status(StatusCode::kBadInput, where + ": no tuning record");
+      }
+      database.torn_line_ =
+          where + ": the last line was cut off after " + std::to_string(torn.size()) + " bytes; it is left out";
+      break;
+    }
+    Result<Record> record = ParseRecord(std::string(text.substr(begin, end - begin)));
+    if (!record.ok()) return std::move(record).status().WithContext(where);
+    database.Add(*std::move(record));
+    begin = end + 1;
+  }
+  database.whole_bytes_ = begin;
+  return database;
+}
+
+void Database::Add(Record record) {
+  const Record* added = &records_.emplace_back(std::move(record));
+  if (!added->is_faster()) return;
+  if (added->kind == Record::Kind::kModel) {
+    KeepFaster(best_of_models_, {added->model, added->target}, added);
+  } else {
+    KeepFaster(best_, {added->task, added->target}, added);
+  }
+}
+
+const Record* Database::Best(const std::string& task, const std::string& target) const {
+  return FindIn(best_, task, target);
+}
+
+const Record* Database::BestOfModel(const std::string& model, const std::string& target) const {
+  return FindIn(best_of_models_, model, target);
+}
+
+const Record* Database::FasterKernel(const std::string& task, const std::string& target,
+                                     const schedule::Chosen& choices) const {
+  const auto found = std::ranges::find_if(records_, [&](const Record& record) {
+    return record.kind == Record::Kind::kComparison && record.task == task && record.target == target &&
+           record.choices == choices && record.is_faster();
+  });
+  return found == records_.end() ? nullptr : &*found;
+}
+
+Result<schedule::Chosen> Database::ChosenFor(const ir::PrimFunc& function, const Target& target,
+                                             const TunedSet& set) const {
+  const std::string key = TaskKey(function);
+  const auto chosen = set.find(key);
+  if (chosen == set.end()) return schedule::Chosen();
+  const auto refuse = [&](const std::string& why) {
+    return Status(StatusCode::kBadInput, "the record of task " + key + " is refused: " + why);
+  };
+  const Record* record = FasterKernel(key, kernels::TargetText(target), chosen->second);
+  if (record == nullptr) return refuse("no comparison says that its choices are faster");
+  Result<ir::PrimFunc> recorded = FunctionOf(record->function);
+  if (!recorded.ok()) return refuse(recorded.status().message());
+  if (!ir::StructuralEqual(ir::Expr(*recorded), ir::Expr(function), true)) return refuse("it is of another function");
+  const auto scheduled = schedule::ApplyDefaultSchedule(function, target, record->choices);
+  if (!scheduled.ok()) return refuse(scheduled.status().message());
+  if (scheduled->trace.ToString() != record->trace)
+    return refuse("its choices give another schedule than was measured");
+  return record->choices;
+}
+
+Database Database::Pruned() const {
+  std::set<const Record*> kept;
+  for (const auto& [key, record] : best_) kept.insert(record);
+  for (const auto& [key, record] : best_of_models_) {
+    kept.insert(record);
+    for (const auto& [task, choices] : record->set) kept.insert(FasterKernel(task, record->target, choices));
+  }
+  Database pruned;
+  for (const Record& record : records_) {
+    if (kept.contains(&record)) pruned.Add(record);
+  }
+  return pruned;
+}
+
+Result<DatabaseFile> DatabaseFile::Open(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0644);
+  if (descriptor < 0) return SystemError(path, "open");
+  DatabaseFile file(descriptor, path);
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return SystemError(path, "lock");
+    return Status(StatusCode::kIo, path + ": another process appends to it");
+  }
+  INGOT_ASSIGN_OR_RETURN(file.database_, Database::Load(path));
+  if (!file.database_.torn_line().empty() &&
+      ::ftruncate(descriptor, static_cast<off_t>(file.database_.whole_bytes_)) != 0) {
+    return SystemError(path, "remove the torn line of");
+  }
+  return file;
+}
+
+DatabaseFile::DatabaseFile(DatabaseFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      path_(std::move(other.path_)),
+      database_(std::move(other.database_)) {}
+
+DatabaseFile::~DatabaseFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Result<const Record*> DatabaseFile::Append(Record record) {
+  const std::string line = RecordLine(record) + "\n";
+  size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t count = ::write(descriptor_, line.data() + written, line.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return SystemError(path_, "append to");
+    written += static_cast<size_t>(count);
+  }
+  database_.Add(std::move(record));
+  return &database_.records().back();
+}
+
+}  // namespace ingot::tune

@@ -1,0 +1,112 @@
+// Groups a module's tensor functions by structure, and counts the calls of each.
+#include "compiler/tune/task.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+#include "compiler/codegen/kernel_descriptor.h"
+#include "compiler/ir/structural.h"
+#include "compiler/ir/visitor.h"
+#include "compiler/kernels/kernel_sources.h"
+#include "compiler/kernels/predict_cost.h"
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/script/constant_store.h"
+#include "compiler/script/printer.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "formats/byte_reader.h"
+#include "formats/hash.h"
+
+namespace ingot::tune {
+namespace {
+
+// How often graph functions name each function.
+class CallCounter : public ir::ExprVisitor {
+ public:
+  std::map<std::string, int64_t> calls;
+
+ protected:
+  using ir::ExprVisitor::Visit;
+  void Visit(const ir::GlobalVarNode& var) override { ++calls[var.name]; }
+};
+
+double LikelyAmount(const DimCode& formula, size_t num_ints) {
+  const std::vector<int64_t> sizes(num_ints, kernels::kLikelySize);
+  const Result<int64_t> amount = formula.Evaluate(sizes);
+  return amount.ok() ? static_cast<double>(*amount) : 0;
+}
+
+Result<Task> TaskOf(const kernels::NamedPrimFunc& named, const Target& target) {
+  Task task;
+  task.function = kernels::WithParamsByPlace(named.function);
+  task.key = TaskKey(task.function);
+  INGOT_ASSIGN_OR_RETURN(const codegen::KernelDescription description,
+                         codegen::DescribeKernel(named.name, task.function));
+  const size_t num_ints = description.kernel.ints.size();
+  task.is_symbolic = num_ints > 0;
+  task.flops = LikelyAmount(description.kernel.flops, num_ints);
+  task.bytes = LikelyAmount(description.kernel.bytes, num_ints);
+  INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, schedule::ApplyDefaultSchedule(task.function, target));
+  INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
+  task.predicted_seconds = kernels::PredictCost(lowered, target, task.bytes).nanoseconds * 1e-9;
+  for (schedule::Choice& choice : scheduled.choices) {
+    if (choice.candidates.size() > 1) task.choices.push_back(std::move(choice));
+  }
+  return task;
+}
+
+}  // namespace
+
+std::string TaskKey(const ir::PrimFunc& function) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%d-%016llx", ir::kStructuralHashVersion,
+                static_cast<unsigned long long>(ir::StructuralHash(ir::Expr(function), true)));
+  return text;
+}
+
+std::string ModelKey(const ir::IRModule& module, int opt_level) {
+  script::ConstantStore constants;
+  const std::string printed = script::PrintModule(module, {}, &constants) + "-O" + std::to_string(opt_level);
+  char text[40];
+  std::snprintf(text, sizeof text, "1-%016llx",
+                static_cast<unsigned long long>(formats::Hash(formats::AsBytes(printed))));
+  return text;
+}
+
+std::string TaskText(const ir::PrimFunc& function) { return script::PrintFunction("kernel", function); }
+
+double RooflineSeconds(const Task& task, const Target& target) {
+  constexpr double kHertz = 3e9, kBytesPerSecond = 12e9;
+  const double flops_per_second = 2.0 * target.vector_lanes(32) * target.fma_ports * kHertz;
+  return std::max(task.flops / flops_per_second, task.bytes / kBytesPerSecond);
+}
+
+Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target) {
+  CallCounter counter;
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::As<ir::FunctionNode>(entry.function) != nullptr) counter.VisitExpr(entry.function);
+  }
+  std::vector<Task> tasks;
+  for (const kernels::NamedPrimFunc& named : kernels::PrimFuncsOf(module)) {
+    const auto calls = counter.calls.find(named.name);
+    const int64_t weight = calls == counter.calls.end() ? 0 : calls->second;
+    const ir::PrimFunc by_place = kernels::WithParamsByPlace(named.function);
+    const std::string key = TaskKey(by_place);
+    const auto same = std::ranges::find_if(tasks, [&](const Task& task) {
+      return task.key == key && ir::StructuralEqual(ir::Expr(task.function), ir::Expr(by_place), true);
+    });
+    if (same != tasks.end()) {
+      same->names.push_back(named.name);
+      same->weight += weight;
+      continue;
+    }
+    Result<Task> task = TaskOf(named, target);
+    if (!task.ok()) return std::move(task).status().WithContext("prim function \"" + named.name + "\"");
+    task->names = {named.name};
+    task->weight = weight;
+    tasks.push_back(*std::move(task));
+  }
+  return tasks;
+}
+
+}  // namespace ingot::tune

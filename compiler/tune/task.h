@@ -1,0 +1,43 @@
+// Tasks: what there is to tune of a model for one CPU. One per different kernel: tensor functions of equal structure
+// are one task, whose weight is how often one run of the model calls them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/module.h"
+#include "compiler/schedule/choices.h"
+#include "compiler/target/target.h"
+#include "runtime/status.h"
+
+namespace ingot::tune {
+
+struct Task {
+  std::string key;                 // of the function (TaskKey)
+  std::vector<std::string> names;  // of the tensor functions, in the order of the module
+  ir::PrimFunc function;           // unscheduled, with its buffers named by their places
+  // Calls that graph functions spell out. A loop counts once, each branch counts.
+  int64_t weight = 0;
+  double flops = 0, bytes = 0;            // of a call
+  bool is_symbolic = false;               // sizes depend on symbols, each of which counts as kernels::kLikelySize
+  double predicted_seconds = 0;           // of the default schedule, by kernels/predict_cost
+  std::vector<schedule::Choice> choices;  // that the default rules make; empty: there is nothing to tune
+};
+
+// "1-0123456789abcdef": the version of the structural hash, and the hash, in which names do not count.
+std::string TaskKey(const ir::PrimFunc& function);
+// The same for the text of a whole module behind the graph passes, in which names and weights count, and for how its
+// kernels are optimised.
+std::string ModelKey(const ir::IRModule& module, int opt_level);
+// The function as text, which reads back as a function of the same structure.
+std::string TaskText(const ir::PrimFunc& function);
+
+// The larger of the task's FLOPs at the arithmetic peak of one core in float32 and of its bytes at 12 GB/s, at a
+// nominal clock of 3 GHz: an estimate of what no schedule goes far below, of kernels whose tensors lie in memory.
+double RooflineSeconds(const Task& task, const Target& target);
+
+// The tasks of a module behind the graph passes, in its order.
+Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& target);
+
+}  // namespace ingot::tune

@@ -1,0 +1,23 @@
+// The programs that are measured for a task: an executable of one function, "kernel", and its inputs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/schedule/choices.h"
+#include "compiler/target/target.h"
+#include "compiler/tune/measure/candidate.h"
+#include "compiler/tune/task.h"
+#include "runtime/status.h"
+
+namespace ingot::tune {
+
+// The task's kernel with these choices, compiled. The same choices give the same bytes.
+Result<MeasuredProgram> KernelProgram(const Task& task, const Target& target, int opt_level,
+                                      const schedule::Chosen& chosen);
+// Floats at random; integers are zeros, since they may be places that are read. Of tasks whose sizes are numbers.
+Result<std::vector<MeasuredInput>> KernelInputs(const Task& task);
+// The hash of the executable, as records have it.
+std::string ProgramHash(const MeasuredProgram& program);
+
+}  // namespace ingot::tune

@@ -1,0 +1,62 @@
+// TaskSearch: what the search knows of one task: its trials, and what it expects of further ones.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/tune/measure/candidate.h"
+#include "compiler/tune/space.h"
+#include "compiler/tune/tuner.h"
+
+namespace ingot::tune {
+
+// A schedule that was tried, and its time, or 0 where it has none.
+struct Trial {
+  Point point;
+  double seconds = 0;
+};
+
+class TaskSearch {
+ public:
+  TaskSearch(const Task& task, const Target& target) : task_(task), space_(task, target), target_(target) {}
+
+  const Task& task() const { return task_; }
+  const Space& space() const { return space_; }
+  int64_t num_trials() const { return static_cast<int64_t>(trials_.size()); }  // beside the default
+  int64_t num_failed() const;
+  int64_t since_better() const { return since_better_; }
+  double default_seconds() const { return default_seconds_; }  // 0: not measured, or it failed
+  double best_seconds() const;                                 // of the default and all trials
+
+  void SetDefault(const Trial& trial);
+  void Add(Trial trial);
+  // The trials that are faster than the default was, fastest first.
+  std::vector<const Trial*> Leaders() const;
+  // A point that was not drawn before; none when many draws in a row give nothing new.
+  std::optional<Point> Next(Search search, int64_t grid_limit, std::mt19937_64& random);
+  // Seconds of a run of the model that the next trial is expected to save.
+  double ExpectedGain() const;
+
+  MeasuredProgram default_program;
+  std::vector<MeasuredInput> inputs;
+  std::string note;  // why nothing more is tried; empty: the search goes on
+  int64_t new_trials = 0;
+
+ private:
+  std::optional<Point> Draw(Search search, int64_t grid_limit, std::mt19937_64& random);
+
+  const Task& task_;
+  const Space space_;
+  const Target& target_;
+  std::vector<Trial> trials_;
+  std::vector<double> best_after_;          // each trial: the best time so far
+  std::set<std::string> seen_;              // traces of points that were drawn or are in the database
+  std::optional<std::vector<Point>> grid_;  // what is left of it, last first
+  int64_t since_better_ = 0;
+  double default_seconds_ = 0;
+};
+
+}  // namespace ingot::tune

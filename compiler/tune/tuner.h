@@ -1,0 +1,84 @@
+// Tuner: searches the spaces of tasks, measures on runners, and appends what it finds to a database.
+//
+//   the default schedule of every task, first
+//   until the budget is used up or no task has anything left:
+//     the task with the largest expected gain of the model's time (tuner.cc says how that is estimated)
+//     a point of its space: at random, or a neighbour of one of its fastest points
+//     measured beside the reference results of the default schedule; a record, whatever comes of it
+//   then one task after the other, with nothing else on the machine:
+//     if several trials were faster than the default: each and the default in turns, which gives the leader
+//     the leader and the default in turns, once, on fresh measurements: a record with the interval of the ratio of
+//     times, which alone makes a schedule the best of its task (Record::is_faster)
+//
+// What the database holds already is not measured again: neither trials, nor comparisons of the same schedules. So a
+// run that was interrupted anywhere goes on where it was, and a leader that was not found faster is not asked again.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/target/target.h"
+#include "compiler/tune/database.h"
+#include "compiler/tune/measure/runner_pool.h"
+#include "compiler/tune/task.h"
+
+namespace ingot::tune {
+
+enum class Search { kEvolution, kRandom, kGrid };
+
+struct TuneOptions {
+  Target target;
+  int opt_level = 2;
+  Search search = Search::kEvolution;
+  int64_t trials = 64;            // in all, default schedules and those that are in the database not counted
+  int64_t trials_per_task = 256;  // those in the database counted
+  int64_t early_stop = 64;        // a task ends after so many trials without a better one
+  double seconds = 1e9;           // for the search; comparisons come on top
+  int leaders = 4;                // of each task, among which turns with the default choose
+  int screening_repeats = 11;
+  int comparison_repeats = 31;
+  double model_timeout_seconds = 600;
+  uint64_t seed = 1;
+  MeasureOptions measure;
+  std::function<TestFault(int64_t trial)> fault;  // for tests: what a trial does wrong, counted from 0; may be null
+};
+
+struct TaskResult {
+  int64_t trials = 0, failed = 0;      // of the search, those in the database too
+  int64_t new_trials = 0;              // of this run
+  double default_seconds = 0;          // medians of the search; 0: not measured
+  double best_seconds = 0;             // of the fastest trial
+  const Record* comparison = nullptr;  // the last one; null: none
+  const Record* best = nullptr;        // null: the default stays
+  std::string note;                    // why it was not tuned; empty: it was
+};
+
+struct TuneProgress {
+  int64_t done = 0, total = 0;
+  std::string step;
+};
+
+// `stop`: finish the candidates that run, compare nothing, and return. Results are in the order of the tasks.
+Result<std::vector<TaskResult>> Tune(const std::vector<Task>& tasks, const TuneOptions& options, RunnerPool& pool,
+                                     DatabaseFile& database, const std::atomic<bool>& stop,
+                                     const std::function<void(const TuneProgress&)>& progress);
+
+// A whole model with the best schedules of its tasks and without any.
+struct ModelPrograms {
+  std::string key;  // ModelKey
+  TunedSet set;
+  MeasuredProgram tuned, untuned;
+  std::vector<MeasuredInput> inputs;
+};
+// The comparison that the database has of this model and set.
+const Record* FindModelComparison(const Database& database, const std::string& key, const std::string& target,
+                                  const TunedSet& set);
+// Compares the two in turns and appends the record. Nothing is done about the caches: the model's calls follow each
+// other, as in use.
+Result<const Record*> CompareModel(const ModelPrograms& programs, const TuneOptions& options, RunnerPool& pool,
+                                   DatabaseFile& database);
+
+}  // namespace ingot::tune

@@ -1,0 +1,204 @@
+"""vm-tune on the digit classifier, end to end: tasks, records, runs that are killed anywhere and go on, databases, and
+what vm-compile --tuning-db takes of them.
+
+usage: tuning.py BIN_DIR    INGOT_LONG_TESTS=1: twenty kills instead of three"""
+import json, os, pathlib, random, shutil, signal, subprocess, sys, tempfile, time, unittest
+
+from tools import Tools
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+KILLS = 20 if os.environ.get("INGOT_LONG_TESTS") == "1" else 3
+MODEL = (DATA / "digits.onnx", "--dim", "batch=1", "--target", "cpu:native")
+QUICK = ("--hot", "--progress=never")
+
+
+def records(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def identity(record):
+    """What no two records of a database may have in common."""
+    return (record["kind"], record["target"], record.get("task"), record.get("trace"), record.get("model"),
+            json.dumps(record.get("tasks")))
+
+
+def with_times(record, ratio):
+    """The record as if all pairs of its times had this ratio."""
+    pairs = 20
+    return {**record, "outcome": "ok", "error": "", "seconds": [ratio] * pairs, "default_seconds": [1.0] * pairs,
+            "verdict": {"ratio": ratio, "lower": ratio, "upper": ratio}}
+
+
+class Tuning(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="ingot-tuning-"))
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.db = self.dir / "records.jsonl"
+        self.tool = Tools(BIN)
+
+    def run_tool(self, *args, code=0):
+        result = self.tool(*args)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return result
+
+    def tune(self, *args, code=0):
+        result = self.run_tool("vm-tune", *MODEL, *QUICK, "--db", self.db, "--json", "-", *args, code=code)
+        return json.loads(result.stdout) if code == 0 else result
+
+    def start(self):
+        """A run that takes longer than anybody waits."""
+        command = (BIN / "vm-tune", *MODEL, *QUICK, "--db", self.db, "--trials", 500)
+        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait_for_lines(self, process, count):
+        end = time.time() + 60
+        while process.poll() is None and time.time() < end:
+            if self.db.exists() and self.db.read_bytes().count(b"\n") >= count:
+                break
+            time.sleep(0.01)
+
+    def write(self, lines):
+        self.db.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+
+    def test_tasks(self):
+        document = json.loads(self.run_tool("vm-tune", *MODEL, "--list-tasks", "--json", "-").stdout)
+        tasks = {task["kernels"][0]: task for task in document["tasks"]}
+        self.assertEqual(len({task["task"] for task in document["tasks"]}), len(tasks))
+        convolutions = [task for name, task in tasks.items() if "conv2d" in name]
+        self.assertEqual(len(convolutions), 3)
+        for task in convolutions:
+            self.assertEqual(task["weight"], 1)
+            self.assertGreater(task["flops"], 1000)
+            self.assertIn("conv.strip", [choice["name"] for choice in task["choices"]])
+        listed = self.run_tool("vm-tune", *MODEL, "--list-tasks").stdout
+        for task in tasks.values():
+            self.assertIn(task["task"], listed)
+
+    def test_runs_that_are_killed_go_on(self):
+        defaults = sum(bool(task["choices"]) for task in
+                       json.loads(self.run_tool("vm-tune", *MODEL, "--list-tasks", "--json", "-").stdout)["tasks"])
+        draw = random.Random(22)
+        kept = 0
+        for kill in range(KILLS):
+            process = self.start()
+            self.wait_for_lines(process, kept + 1 + draw.randrange(4))
+            time.sleep(draw.random() * 0.1)
+            process.kill()
+            process.communicate()
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+            before = self.db.read_bytes()
+            whole = before[:before.rfind(b"\n") + 1]
+            if kill == 0:  # as if the write had been cut
+                self.db.write_bytes(whole + whole[:whole.find(b"\n")])
+            shown = self.run_tool("vm-tune", "db", "show", self.db)
+            self.assertEqual(len(shown.stdout.splitlines()), whole.count(b"\n"))
+            self.assertEqual("was cut off" in shown.stderr, not self.db.read_bytes().endswith(b"\n"))
+            kept = whole.count(b"\n")
+        before = whole.decode()
+        document = self.tune("--trials", 4)
+        after = self.db.read_text()
+        self.assertTrue(after.startswith(before))
+        self.assertEqual(sum(task["new_trials"] for task in document["tasks"]), 4)
+        lines = records(self.db)
+        self.assertEqual(len({identity(line) for line in lines}), len(lines))
+        trials = [line for line in lines if line["kind"] == "trial"]
+        self.assertEqual(sum(task["trials"] for task in document["tasks"]), len(trials) - defaults)
+        self.assertEqual(sum(not line["choices"] for line in trials), defaults)
+        self.assertEqual({line["outcome"] for line in lines}, {"ok"})
+
+    def test_interrupted(self):
+        process = self.start()
+        self.wait_for_lines(process, 8)
+        busy = subprocess.run([BIN / "vm-tune", *MODEL, "--db", self.db], capture_output=True, text=True)
+        self.assertEqual(busy.returncode, 3)
+        self.assertIn("another process appends to it", busy.stderr)
+        process.send_signal(signal.SIGINT)
+        table, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertIn("fused_conv2d", table)
+        self.assertTrue(self.db.read_text().endswith("\n"))
+        self.assertFalse([line for line in records(self.db) if line["kind"] != "trial"])
+
+    def compile(self, name, *args, code=0):
+        output = self.dir / f"{name}.ingot"
+        result = self.run_tool("vm-compile", *MODEL, *args, "-o", output, code=code)
+        return output.read_bytes() if code == 0 else None, result.stderr
+
+    def test_compilations_take_what_is_faster_as_a_whole(self):
+        self.tune("--trials", 12)
+        trials = [line for line in records(self.db) if line["kind"] == "trial" and line["choices"]]
+        by_task = {line["task"]: line for line in trials}
+        # As if comparisons had found these faster: the next run compares the whole model, and keeps what comes of it.
+        base = [line for line in records(self.db) if line["kind"] in ("trial", "screening")]
+        compared = [with_times({**line, "kind": "comparison"}, 0.5) for line in by_task.values()]
+        self.write(base + compared)
+        document = self.tune("--trials", 0)
+        self.assertIn("model_comparison", document)
+        model = records(self.db)[-1]
+        self.assertEqual(model["kind"], "model")
+        self.assertEqual(model["outcome"], "ok")
+        self.assertEqual(model["tasks"], {task: line["choices"] for task, line in by_task.items()})
+        count = len(records(self.db))
+        self.tune("--trials", 0)
+        self.assertEqual(len(records(self.db)), count)  # nothing is compared twice
+
+        default, _ = self.compile("default")
+        self.write(base + compared + [with_times(model, 0.99)])
+        slow, note = self.compile("slow", "--tuning-db", self.db)
+        self.assertEqual(slow, default)
+        self.assertIn("tuned schedules for native: 0 of", note)
+        self.assertIn("no record says that this model is faster", note)
+
+        self.write(base + compared + [with_times(model, 0.9)])
+        tuned, note = self.compile("tuned", "--tuning-db", self.db)
+        self.assertIn(f"tuned schedules for native: {len(by_task)} of", note)
+        self.assertIn("0.900 [0.900, 0.900]", note)
+        self.assertNotEqual(tuned, default)
+        self.assertEqual(self.compile("again", "--tuning-db", self.db, "--threads", 1)[0], tuned)
+        for name in "default", "tuned":
+            self.run_tool("vm-run", self.dir / f"{name}.ingot", "--input", "rand", "--seed", 3, "--output",
+                          f"@{self.dir / name}.npz")
+        self.run_tool("vm-run", self.dir / "tuned.ingot", "--input", "rand", "--seed", 3, "--expect",
+                      f"@{self.dir / 'default'}.npz", "--rtol", "1e-4", "--atol", "1e-5")
+        # Another model, or another level, is not this one.
+        self.assertIn("0 of", self.compile("other", "--tuning-db", self.db, "-O1")[1])
+
+        # What is wrong with a database is an error.
+        missing = base + compared[1:] + [with_times(model, 0.9)]
+        self.write(missing)
+        said = self.compile("x", "--tuning-db", self.db, code=3)[1]
+        self.assertIn("no comparison says that its choices are faster", said)
+        stale = [{**line, "trace": line["trace"] + "#"} for line in compared]
+        self.write(base + stale + [with_times(model, 0.9)])
+        self.assertIn("another schedule than was measured", self.compile("x", "--tuning-db", self.db, code=3)[1])
+        lied = {**with_times(model, 0.99), "verdict": {"ratio": 0.5, "lower": 0.5, "upper": 0.5}}
+        self.write(base + compared + [lied])
+        self.assertIn("its times do not give", self.compile("x", "--tuning-db", self.db, code=3)[1])
+        self.db.write_bytes((DATA / "digits.onnx").read_bytes())
+        self.compile("x", "--tuning-db", self.db, code=3)
+        self.compile("x", "--tuning-db", self.dir / "absent.jsonl", code=3)
+        self.compile("x", "--tuning-db", self.db, "--emit=asm", code=2)
+        self.check_databases(base, compared, with_times(model, 0.9))
+
+    def check_databases(self, base, compared, model):
+        other = self.dir / "other.jsonl"
+        merged, pruned = self.dir / "merged.jsonl", self.dir / "pruned.jsonl"
+        self.write(base + compared)
+        self.run_tool("vm-tune", "db", "prune", self.db, "-o", other)
+        self.assertEqual(records(other), compared)
+        other.write_text(other.read_text() + json.dumps(model, separators=(",", ":")) + "\n")
+        self.run_tool("vm-tune", "db", "merge", self.db, other, "-o", merged)
+        self.assertEqual(records(merged), base + compared + [model])
+        self.run_tool("vm-tune", "db", "prune", merged, "-o", pruned)
+        self.assertEqual(records(pruned), compared + [model])
+        self.assertEqual(self.compile("pruned", "--tuning-db", pruned), self.compile("merged", "--tuning-db", merged))
+        best = self.run_tool("vm-tune", "db", "best", merged).stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in best], ["comparison"] * len(compared) + ["model"])
+        shown = json.loads(self.run_tool("vm-tune", "db", "show", merged, "--json", "-").stdout)["records"]
+        self.assertEqual([line["kind"] for line in shown], [line["kind"] for line in records(merged)])
+        self.assertIn("did you mean", self.run_tool("vm-tune", "db", "shew", merged, code=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
