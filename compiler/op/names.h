@@ -18,6 +18,7 @@ namespace ingot::op {
   X(AllocTensorInStorage, "memory.alloc_tensor")  \
   X(AppendToCache, "kv_cache.append")             \
   X(Assert, "assert_op")                          \
+  X(Astype, "astype")                             \
   X(BatchNorm, "nn.batch_norm")                   \
   X(BroadcastTo, "broadcast_to")                  \
   X(CallDpsPacked, "call_dps_packed")             \
@@ -42,6 +43,7 @@ namespace ingot::op {
   X(SequenceInsert, "sequence.insert")            \
   X(SequenceLength, "sequence.length")            \
   X(ShapeOf, "shape_of")                          \
+  X(Subtract, "subtract")                         \
   X(TensorToShape, "tensor_to_shape")             \
   X(ViewOfCache, "kv_cache.view")                 \
   X(WriteRow, "memory.write_row")

@@ -20,6 +20,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"convert_to_dataflow", "straight-line computations without effects become dataflow blocks", 1,
        ConvertToDataflow},
       {"unfold_batch_norms", "batch normalisations of weights become arithmetic that folds", 1, UnfoldBatchNorms},
+      {"quantised_products", "products of dequantised bytes become products of the bytes", 1, RewriteQuantisedProducts},
       {"fold_constants", "evaluate calls over constants", 1, FoldConstants},
       {"eliminate_common_subexpressions", "merge equal pure computations, aliases and projections", 1,
        EliminateCommonSubexpressions},

@@ -53,8 +53,12 @@ std::vector<RewriteRow> ActivationRewrites();  // rewrite_activations.cc
 std::vector<RewriteRow> ViewRewrites();        // rewrite_views.cc
 std::vector<RewriteRow> AttentionRewrites();   // rewrite_attention.cc
 
-// Runs the rewrites that are permitted; each application is added to the log.
-Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions& permissions, RewriteLog& log);
+// All of rewrite_patterns.
+std::vector<RewriteRow> PatternRewrites();
+
+// Runs those rows that are permitted; each application is added to the log.
+Result<ir::IRModule> RewriteModule(ir::IRModule module, std::vector<RewriteRow> rows,
+                                   const RewritePermissions& permissions, RewriteLog& log);
 
 // ---- Questions that several families ask.
 // Whether both are tensors of one dtype with provably equal dims.

@@ -118,15 +118,11 @@ Expr ReshapeTo(RewriteContext& context, const Expr& x, const std::vector<ir::Pri
 
 namespace {
 
-// The permitted rows by the operator at their root, in the order of the families.
+// The permitted rows by the operator at their root, in their order.
 class Table {
  public:
-  explicit Table(const RewritePermissions& permissions) {
-    for (auto family : {ArithmeticRewrites, ActivationRewrites, ViewRewrites, AttentionRewrites}) {
-      for (RewriteRow& row : family()) {
-        if (IsPermitted(row.id, permissions)) rows_.push_back(std::move(row));
-      }
-    }
+  Table(std::vector<RewriteRow> rows, const RewritePermissions& permissions) : rows_(std::move(rows)) {
+    std::erase_if(rows_, [&](const RewriteRow& row) { return !IsPermitted(row.id, permissions); });
     for (size_t i = 0; i < rows_.size(); ++i) {
       const std::vector<std::string_view> roots = RootsOf(rows_[i].pattern);
       if (roots.empty()) any_.push_back(i);
@@ -262,8 +258,17 @@ class PatternRewriter : public ir::ExprMutator {
 
 }  // namespace
 
-Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions& permissions, RewriteLog& log) {
-  const Table table(permissions);
+std::vector<RewriteRow> PatternRewrites() {
+  std::vector<RewriteRow> rows;
+  for (auto family : {ArithmeticRewrites, ActivationRewrites, ViewRewrites, AttentionRewrites}) {
+    for (RewriteRow& row : family()) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<ir::IRModule> RewriteModule(ir::IRModule module, std::vector<RewriteRow> rows,
+                                   const RewritePermissions& permissions, RewriteLog& log) {
+  const Table table(std::move(rows), permissions);
   return MapFunctions(std::move(module),
                       [&](const ir::GlobalVar&, const ir::Function& function) -> Result<ir::Function> {
                         return PatternRewriter(table, function, log).MutateFunction(function);
@@ -271,7 +276,7 @@ Result<ir::IRModule> RewriteModule(ir::IRModule module, const RewritePermissions
 }
 
 Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context) {
-  return RewriteModule(std::move(module), context.options.rewrites, context.rewrites);
+  return RewriteModule(std::move(module), PatternRewrites(), context.options.rewrites, context.rewrites);
 }
 
 }  // namespace ingot::transform

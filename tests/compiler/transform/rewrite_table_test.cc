@@ -68,11 +68,12 @@ const char* kSquareHeads =
 
 std::string Number(const char* value) { return std::string("R.const(") + value + ", \"DT\")"; }
 // A constant of these dims whose neighbours differ along every axis, so that it shows when elements change places.
-std::string Weights(const std::vector<int64_t>& dims) {
+std::string Weights(const std::vector<int64_t>& dims, int scale = 1) {
   std::vector<std::string> parts;
   for (int64_t i = 0; i < op::CountOf(dims); ++i) {
     char text[16];
-    std::snprintf(text, sizeof text, "%.3f", static_cast<double>(i * 7 % 31 - 15) * 0.125 + 0.0625);
+    std::snprintf(text, sizeof text, scale == 1 ? "%.3f" : "%.0f",
+                  scale * (static_cast<double>(i * 7 % 31 - 15) * 0.125 + 0.0625));
     parts.emplace_back(text);
   }
   for (size_t axis = dims.size(); axis-- > 0;) {
@@ -84,6 +85,13 @@ std::string Weights(const std::vector<int64_t>& dims) {
     parts = std::move(lists);
   }
   return "R.const(" + parts[0] + ", \"DT\")";
+}
+// x_f or w_f: (bytes - zero point) * scale.
+std::string Dequantised(const std::string& bytes, const std::string& zero, const std::string& dtype,
+                        const std::string& scale) {
+  const std::string name = bytes == "x" ? "x_f" : "w_f", narrow = ", \"" + dtype + "\")";
+  return name + " = R.multiply(R.subtract(R.astype(" + bytes + ", dtype=\"float32\"), R.astype(R.const(" + zero +
+         narrow + ", dtype=\"float32\")), R.const(" + scale + ", \"float32\"))\n";
 }
 std::string Gv(const std::string& value) { return "gv = " + value; }
 std::string Attention(const std::string& scores) {
@@ -212,6 +220,26 @@ std::vector<Case> Cases() {
        Gv("R.nn.attention(q, k, v, R.const([[True, False, False], [True, True, False], [True, True, True]], \"bool\"), "
           "stepwise=True)"),
        kFloats, 16},
+
+      {Id::kQuantisedMatmul, "x: R.Tensor((6, 4), dtype=\"uint8\")",
+       Dequantised("x", "120", "uint8", "0.05") +
+           Dequantised("R.const([[1, -2, 127], [-128, 3, 5], [7, 64, -9], [0, -1, 100]], \"int8\")", "[[1, -2, 3]]",
+                       "int8", "[[0.02, 0.5, 3.0]]") +
+           Gv("R.matmul(x_f, w_f)"),
+       kFloat32, 256, "quantised_products"},
+      // Weights by outputs, and no zero point.
+      {Id::kQuantisedMatmul, "x: R.Tensor((2, 3, 4), dtype=\"int8\")",
+       Dequantised("x", "-7", "int8", "0.05") +
+           "w = R.astype(R.const([[1, -2, 127, -128], [3, 5, 7, 64]], \"int8\"), dtype=\"float32\")\n"
+           "w_f = R.multiply(w, R.const([[0.02], [0.5]], \"float32\"))\n" +
+           Gv("R.matmul(x_f, R.permute_dims(w_f, axes=[1, 0]))"),
+       kFloat32, 256, "quantised_products"},
+      {Id::kQuantisedConv, "x: R.Tensor((1, 9, 5, 4), dtype=\"uint8\")",
+       Dequantised("x", "120", "uint8", "0.05") +
+           Dequantised(Replaced(Weights({2, 9, 3, 3}, 8), "DT", "int8"), "[[[[1]]], [[[-2]]]]", "int8",
+                       "[[[[0.02]]], [[[0.5]]]]") +
+           Gv("R.nn.conv2d(x_f, w_f, strides=[2, 2], padding=[1, 1, 1, 1])"),
+       kFloat32, 256, "quantised_products"},
 
       {Id::kUnfoldBatchNorm, kImage,
        "n = R.nn.batch_norm(x, R.const([0.5, 2.0], \"DT\"), R.const([1.0, -1.0], \"DT\"), R.const([0.25, -3.0], "
@@ -389,7 +417,7 @@ Run Transform(const Case& row, const char* dtype, const RewritePermissions& perm
   module = Normalize(*std::move(module), context);
   REQUIRE_MESSAGE(module.ok(), module.status().message());
   Run run{*module, *module, {}};
-  Result<ir::IRModule> after = row.is_pattern() ? RewriteModule(*module, permissions, run.log)
+  Result<ir::IRModule> after = row.is_pattern() ? RewriteModule(*module, PatternRewrites(), permissions, run.log)
                                                 : RunPasses(*module, FindPasses(SplitList(row.pass)).value(), context);
   REQUIRE_MESSAGE(after.ok(), after.status().message());
   run.after = *std::move(after);
