@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -16,6 +17,7 @@
 #include "compiler/driver/tune_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/tune/database.h"
+#include "compiler/tune/report.h"
 #include "compiler/tune/task.h"
 #include "compiler/tune/tuner.h"
 #include "formats/file.h"
@@ -37,7 +39,7 @@ constexpr const char* kExamples =
 struct Options {
   std::vector<std::string> arguments, input_shapes, dims;
   std::vector<std::string> runners;
-  std::string target = "cpu:native", output, db, search = "evolution", worker, time_budget, run_timeout = "10s";
+  std::string target = "cpu:native", output, db, search = "evolution", worker, report, time_budget, run_timeout = "10s";
   int trials = 64, trials_per_task = 256, early_stop = 64, threads = 1, seed = 1;
   bool list_tasks = false, hot = false;
 };
@@ -133,7 +135,7 @@ class Tuning {
                                              [this](const tune::TuneProgress& progress) {
                                                tool_.Progress(progress.step, progress.done, progress.total);
                                              }));
-    INGOT_RETURN_IF_ERROR(ReportResults(path, result));
+    INGOT_RETURN_IF_ERROR(ReportResults(path, result, database.database()));
     return interrupted ? int{kExitInterrupted} : int{kExitOk};
   }
 
@@ -164,24 +166,19 @@ class Tuning {
     return row;
   }
 
-  static void PrintResult(const tune::Task& task, const tune::TaskResult& result) {
-    char line[192];
-    std::snprintf(line, sizeof line, "%s  %4lld  %10.4g  %12s  %12s  %4lld (%lld)  ", task.key.c_str(),
-                  static_cast<long long>(task.weight), task.flops, Microseconds(result.default_seconds).c_str(),
-                  Microseconds(result.best_seconds).c_str(), static_cast<long long>(result.trials),
-                  static_cast<long long>(result.failed));
-    std::cout << line;
-    if (result.best != nullptr) {
-      std::cout << RatioText(*result.best);
-    } else if (result.comparison != nullptr) {
-      std::cout << "the default: " << RatioText(*result.comparison);
-    } else {
-      std::cout << (result.note.empty() ? "the default" : "the default: " + result.note);
+  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning, const tune::Database& database) {
+    const tune::TuningReport report{std::filesystem::path(path).filename().string(),
+                                    target_,
+                                    tasks_,
+                                    tuning.results,
+                                    database,
+                                    tuning.model,
+                                    tuning.note};
+    if (!options_.report.empty()) {
+      const std::string page = tune::ReportPage(report);
+      INGOT_RETURN_IF_ERROR(
+          formats::WriteFileAtomically(options_.report, std::as_bytes(std::span(page)), tool_.files()));
     }
-    std::cout << "  " << task.names[0] << "\n";
-  }
-
-  Status ReportResults(const std::string& path, const driver::ModelTuning& tuning) {
     if (tool_.wants_json()) {
       Json listed = Json::Array();
       for (size_t i = 0; i < tasks_.size(); ++i) listed.push_back(ResultJson(tasks_[i], tuning.results[i], target_));
@@ -189,15 +186,7 @@ class Tuning {
       if (tuning.model != nullptr && tuning.model->is_ok()) document["model_comparison"] = RatioJson(*tuning.model);
       return tool_.WriteJson(1, document);
     }
-    std::cout << "task, weight, FLOP, default, fastest trial, trials (failed), what was found, kernel\n";
-    for (size_t i = 0; i < tasks_.size(); ++i) PrintResult(tasks_[i], tuning.results[i]);
-    std::cout << "the model with all that was found: ";
-    if (tuning.model == nullptr) {
-      std::cout << "not compared, " << tuning.note << "\n";
-      return Status();
-    }
-    std::cout << RatioText(*tuning.model)
-              << (tuning.model->is_faster() ? ": vm-compile --tuning-db takes it\n" : ": the defaults stay\n");
+    std::cout << tune::ReportTable(report);
     return Status();
   }
 
@@ -341,6 +330,8 @@ int main(int argc, char** argv) {
   line.Add("--threads", options.threads, "Of a kernel that is measured").ShowDefault();
   line.Add("--run-timeout", options.run_timeout, "A schedule that takes longer is given up").ShowDefault();
   line.AddFlag("--hot", options.hot, "Leave tensors in the caches between calls (default: out of all caches)");
+  line.Add("--report", options.report, "Also write a page with the table, the roofline and the course of every search")
+      .Type("FILE.html");
   line.Add("--target", options.target, "The CPU, as in vm-compile").ShowDefault();
   line.Add("--input-shape", options.input_shapes, "NAME=DIM,DIM,...: fix or name an input's dimensions").OneEach();
   line.Add("--dim", options.dims, "NAME=VALUE or NAME=MIN..MAX: fix or bound a symbolic dimension").OneEach();

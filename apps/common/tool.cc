@@ -130,13 +130,15 @@ void Tool::Progress(std::string_view step, int64_t done, int64_t total) {
     return;
   }
   const auto now = std::chrono::steady_clock::now();
+  if (done < last_done_) stage_started_ = now;  // of what begins anew
+  last_done_ = done;
   if (done < total && now - last_drawn_ < std::chrono::milliseconds(100)) return;
   last_drawn_ = now;
   constexpr int kWidth = 30;
   const int filled = total > 0 ? static_cast<int>(done * kWidth / total) : kWidth;
-  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  const double elapsed = std::chrono::duration<double>(now - stage_started_).count();
   const double left = done > 0 ? elapsed * static_cast<double>(total - done) / static_cast<double>(done) : 0;
-  std::fprintf(stderr, "\r%-24.*s [%s%s] %3lld%% %.0fs left ", static_cast<int>(step.size()), step.data(),
+  std::fprintf(stderr, "\r%-24.*s [%s%s] %3lld%% %.0fs left \033[K", static_cast<int>(step.size()), step.data(),
                std::string(static_cast<size_t>(filled), '#').c_str(),
                std::string(static_cast<size_t>(kWidth - filled), '.').c_str(),
                static_cast<long long>(total > 0 ? done * 100 / total : 100), left);

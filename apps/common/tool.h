@@ -62,7 +62,8 @@ class Tool {
   std::string json_path_;
   std::string completion_;
   bool man_page_ = false;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point stage_started_ = std::chrono::steady_clock::now();  // of the progress
+  int64_t last_done_ = 0;
   std::chrono::steady_clock::time_point last_drawn_{};
   bool bar_is_open_ = false;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <random>
@@ -171,11 +172,23 @@ class TuningRun {
         ended_.insert(search);
         continue;
       }
-      Show("trials, now of " + search->task().names[0], trials, options_.trials);
+      Show("trials: " + Standing(*search), trials, options_.trials);
       INGOT_RETURN_IF_ERROR(Try(*search, *std::move(point), trials++));
       while (pool_.num_pending() >= pool_.num_runners()) INGOT_RETURN_IF_ERROR(TakeTrial());
     }
-    return FinishPending();
+    INGOT_RETURN_IF_ERROR(FinishPending());
+    Show("trials", trials, trials);
+    return Status();
+  }
+
+  // "dense 35.2 GFLOP/s, model 812.0 us": the task's fastest trial, and what the fastest of all tasks are together.
+  std::string Standing(const TaskSearch& of) const {
+    double model = 0;
+    for (const auto& search : searches_) model += static_cast<double>(search->task().weight) * search->best_seconds();
+    char text[96];
+    std::snprintf(text, sizeof text, " %.4g GFLOP/s, model %.1f us", of.task().flops / of.best_seconds() * 1e-9,
+                  model * 1e6);
+    return of.task().names[0] + text;
   }
 
   // Compiles the point and submits it; one that the compiler refuses is a record as well.

@@ -2,7 +2,8 @@
 what vm-compile --tuning-db takes of them.
 
 usage: tuning.py BIN_DIR    INGOT_LONG_TESTS=1: twenty kills instead of three"""
-import json, os, pathlib, random, shutil, signal, subprocess, sys, tempfile, time, unittest
+import json, os, pathlib, random, re, shutil, signal, subprocess, sys, tempfile, time, unittest
+from xml.etree import ElementTree
 
 from tools import Tools
 
@@ -96,7 +97,13 @@ class Tuning(unittest.TestCase):
             self.assertEqual("was cut off" in shown.stderr, not self.db.read_bytes().endswith(b"\n"))
             kept = whole.count(b"\n")
         before = whole.decode()
-        document = self.tune("--trials", 4)
+        document = self.tune("--trials", 4, "--report", self.dir / "report.html")
+        page = (self.dir / "report.html").read_text()
+        for task in document["tasks"]:
+            self.assertIn(task["task"], page)
+        for picture in re.findall("<svg.*?</svg>", page, re.S):
+            ElementTree.fromstring(picture)
+        self.assertEqual(page.count('class="fastest"'), sum(task["trials"] > 0 for task in document["tasks"]))
         after = self.db.read_text()
         self.assertTrue(after.startswith(before))
         self.assertEqual(sum(task["new_trials"] for task in document["tasks"]), 4)

@@ -1,0 +1,240 @@
+// The page: HTML with its style and its pictures inside, as SVG; nothing is fetched and nothing runs.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "compiler/kernels/kernel_cache.h"
+#include "compiler/tune/report.h"
+
+namespace ingot::tune {
+namespace {
+
+std::string Number(double value, const char* format = "%.4g") {
+  char text[48];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else if (c == '>') {
+      out += "&gt;";
+    } else if (c == '"') {
+      out += "&quot;";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string Element(const char* name, std::string_view text) {
+  return std::string("<") + name + ">" + Escape(text) + "</" + name + ">";
+}
+
+// A picture of points in a frame, with axes that may be logarithmic.
+class Plot {
+ public:
+  struct Axis {
+    std::string title;
+    double least = 0, most = 1;
+    bool is_log = false;
+  };
+  Plot(Axis x, Axis y) : x_(std::move(x)), y_(std::move(y)) {
+    svg_ =
+        "<svg viewBox=\"0 0 640 320\" role=\"img\"><rect class=\"frame\" x=\"70\" y=\"10\" width=\"550\" "
+        "height=\"260\"/>";
+    for (int i = 0; i <= 4; ++i) {
+      const double part = i / 4.0, x = 70 + 550 * part, y = 270 - 260 * part;
+      svg_ += Label(x, 286, "middle", Number(At(x_, part), "%.3g"));
+      svg_ += Label(64, y + 4, "end", Number(At(y_, part), "%.3g"));
+      svg_ += "<path class=\"grid\" d=\"M70 " + Number(y) + "H620\"/>";
+    }
+    svg_ += Label(345, 308, "middle", x_.title) + "<text transform=\"rotate(-90 14 140)\" x=\"14\" y=\"140\" " +
+            "text-anchor=\"middle\">" + Escape(y_.title) + "</text>";
+  }
+
+  void Point(const char* style, double x, double y, const std::string& title) {
+    svg_ += std::string("<circle class=\"") + style + "\" cx=\"" + Number(X(x)) + "\" cy=\"" + Number(Y(y)) +
+            "\" r=\"3.5\">" + Element("title", title) + "</circle>";
+  }
+  void Line(const char* style, const std::vector<std::pair<double, double>>& points) {
+    svg_ += std::string("<polyline class=\"") + style + "\" points=\"";
+    for (const auto& [x, y] : points) svg_ += Number(X(x)) + "," + Number(Y(y)) + " ";
+    svg_ += "\"/>";
+  }
+  std::string Take() { return std::move(svg_) + "</svg>\n"; }
+
+ private:
+  static std::string Label(double x, double y, const char* anchor, const std::string& text) {
+    return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" text-anchor=\"" + anchor + "\">" + Escape(text) +
+           "</text>";
+  }
+  static double Part(const Axis& axis, double value) {
+    const double part = axis.is_log ? std::log(value / axis.least) / std::log(axis.most / axis.least)
+                                    : (value - axis.least) / (axis.most - axis.least);
+    return std::clamp(part, 0.0, 1.0);
+  }
+  static double At(const Axis& axis, double part) {
+    return axis.is_log ? axis.least * std::pow(axis.most / axis.least, part)
+                       : axis.least + (axis.most - axis.least) * part;
+  }
+  double X(double value) const { return 70 + 550 * Part(x_, value); }
+  double Y(double value) const { return 270 - 260 * Part(y_, value); }
+
+  const Axis x_, y_;
+  std::string svg_;
+};
+
+std::string TableHtml(const TuningReport& report) {
+  std::string html = "<table><tr>";
+  for (const char* head :
+       {"task", "kernel", "weight", "FLOP", "bytes", "default us", "best us", "GFLOP/s", "gain", "trials", "bad"}) {
+    html += Element("th", head);
+  }
+  html += "</tr>\n";
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const Task& task = report.tasks[i];
+    const TaskResult& result = report.results[i];
+    const TaskTimes times = TimesOf(result);
+    const double rate = times.best_seconds > 0 ? task.flops / times.best_seconds * 1e-9 : 0;
+    html += "<tr>" + Element("td", task.key) + Element("td", task.names[0]) +
+            Element("td", std::to_string(task.weight)) + Element("td", Number(task.flops)) +
+            Element("td", Number(task.bytes)) + Element("td", Number(times.default_seconds * 1e6)) +
+            Element("td", Number(times.best_seconds * 1e6)) + Element("td", Number(rate)) +
+            Element("td", result.best == nullptr ? "default" : GainText(*result.best)) +
+            Element("td", std::to_string(result.trials)) + Element("td", std::to_string(result.failed)) + "</tr>\n";
+  }
+  return html + "</table>\n";
+}
+
+std::string ModelHtml(const TuningReport& report) {
+  if (report.model == nullptr || !report.model->is_ok()) {
+    return Element("p",
+                   "The model was not compared: " + (report.model == nullptr ? report.note : report.model->outcome));
+  }
+  std::string html = "<table><tr>" + Element("th", "the model, in turns, ms") + Element("th", "mean") +
+                     Element("th", "median") + Element("th", "std") + "</tr>\n";
+  for (const auto& [name, seconds] :
+       {std::pair{"before", &report.model->default_seconds}, {"after", &report.model->seconds}}) {
+    const Spread spread = SpreadOf(*seconds);
+    html += "<tr>" + Element("td", name);
+    for (const double value : {spread.mean, spread.median, spread.deviation})
+      html += Element("td", Number(value * 1e3));
+    html += "</tr>\n";
+  }
+  return html + "</table>\n" +
+         Element("p", "Gain: " + GainText(*report.model) +
+                          (report.model->is_faster() ? "; vm-compile --tuning-db takes it." : "; the defaults stay."));
+}
+
+// Rates over FLOPs per byte, under the nominal limits of RooflineSeconds.
+std::string RooflineHtml(const TuningReport& report) {
+  struct Dot {
+    double intensity, before, after;
+    std::string name;
+  };
+  std::vector<Dot> dots;
+  for (size_t i = 0; i < report.tasks.size(); ++i) {
+    const Task& task = report.tasks[i];
+    const TaskTimes times = TimesOf(report.results[i]);
+    if (task.flops <= 0 || task.bytes <= 0 || times.default_seconds <= 0) continue;
+    dots.push_back({task.flops / task.bytes, task.flops / times.default_seconds * 1e-9,
+                    task.flops / times.best_seconds * 1e-9, task.names[0]});
+  }
+  if (dots.empty()) return Element("p", "No task with floating-point operations was measured.");
+  const auto limit = [&](double intensity) {
+    Task task;
+    task.bytes = 1e9;
+    task.flops = intensity * task.bytes;
+    return task.flops / RooflineSeconds(task, report.target) * 1e-9;
+  };
+  double least_x = dots[0].intensity, most_x = least_x, least_y = dots[0].before;
+  for (const Dot& dot : dots) {
+    least_x = std::min(least_x, dot.intensity);
+    most_x = std::max(most_x, dot.intensity);
+    least_y = std::min({least_y, dot.before, dot.after});
+  }
+  least_x /= 2;
+  most_x = std::max(most_x * 2, 100.0);
+  Plot plot({"FLOP per byte", least_x, most_x, true}, {"GFLOP/s", least_y / 2, limit(most_x) * 1.5, true});
+  std::vector<std::pair<double, double>> roof;
+  for (int i = 0; i <= 60; ++i) {
+    const double x = least_x * std::pow(most_x / least_x, i / 60.0);
+    roof.emplace_back(x, limit(x));
+  }
+  plot.Line("roof", roof);
+  for (const Dot& dot : dots) {
+    plot.Point("before", dot.intensity, dot.before, dot.name + ", default: " + Number(dot.before) + " GFLOP/s");
+    plot.Point("after", dot.intensity, dot.after, dot.name + ", best: " + Number(dot.after) + " GFLOP/s");
+  }
+  return plot.Take() + Element("p", "Line: nominal limit of one core. Hollow: default schedules; filled: best ones.");
+}
+
+// Trials in the order of the database, and the fastest so far.
+std::string SearchHtml(const TuningReport& report, size_t index) {
+  const std::string target = kernels::TargetText(report.target);
+  std::vector<const Record*> trials;
+  double slowest = 0;
+  for (const Record& record : report.database.records()) {
+    if (record.kind != Record::Kind::kTrial || record.task != report.tasks[index].key || record.target != target)
+      continue;
+    trials.push_back(&record);
+    slowest = std::max(slowest, record.median_seconds());
+  }
+  if (trials.size() < 2 || slowest <= 0) return "";
+  Plot plot({"trial (0: default)", 0, static_cast<double>(trials.size() - 1)}, {"us", 0, slowest * 1.05e6});
+  std::vector<std::pair<double, double>> fastest;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const double seconds = trials[i]->median_seconds(), x = static_cast<double>(i);
+    if (seconds <= 0) {
+      plot.Point("bad", x, 0, trials[i]->outcome);
+      continue;
+    }
+    const double best = fastest.empty() ? seconds : std::min(seconds, fastest.back().second * 1e-6);
+    if (!fastest.empty()) fastest.emplace_back(x, fastest.back().second);
+    fastest.emplace_back(x, best * 1e6);
+    std::string title = Number(seconds * 1e6) + " us:";
+    for (const auto& [name, value] : trials[i]->choices) title += " " + name + "=" + std::to_string(value);
+    plot.Point(i == 0 ? "before" : "after", x, seconds * 1e6, title);
+  }
+  plot.Line("fastest", fastest);
+  std::string html = Element("h3", report.tasks[index].names[0] + " (" + report.tasks[index].key + ")") + plot.Take();
+  const Record* best = report.results[index].best;
+  if (best == nullptr) return html + Element("p", "The default schedule stays.");
+  std::string choices = GainText(*best) + ":";
+  for (const auto& [name, value] : best->choices) choices += " " + name + "=" + std::to_string(value);
+  return html + Element("p", choices) + "<details><summary>the schedule</summary>" + Element("pre", best->trace) +
+         "</details>\n";
+}
+
+constexpr std::string_view kStyle = R"(
+body{font:15px/1.4 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}
+table{border-collapse:collapse;font-size:13px;display:block;overflow-x:auto}
+td,th{padding:.2em .6em;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}
+td:first-child,th:first-child{text-align:left}
+svg{width:100%;max-width:640px;height:auto;font-size:11px}
+.frame{fill:none;stroke:#888}.grid{stroke:#e4e4e4}.roof,.fastest{fill:none;stroke:#b04a00;stroke-width:1.5}
+.before{fill:#fff;stroke:#1f5fa8}.after{fill:#1f5fa8}.bad{fill:#c00}pre{font-size:12px;overflow-x:auto}
+)";
+
+}  // namespace
+
+std::string ReportPage(const TuningReport& report) {
+  std::string html = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">" +
+                     Element("title", "Tuning of " + report.title) + "<style>" + std::string(kStyle) +
+                     "</style></head><body>\n" +
+                     Element("h1", "Tuning of " + report.title + " for " + report.target.name) + "\n" +
+                     ModelHtml(report) + Element("h2", "Tasks") + TableHtml(report) + Element("h2", "Roofline") +
+                     RooflineHtml(report) + Element("h2", "Searches");
+  for (size_t i = 0; i < report.tasks.size(); ++i) html += SearchHtml(report, i);
+  return html + "</body></html>\n";
+}
+
+}  // namespace ingot::tune
