@@ -39,7 +39,8 @@ constexpr const char* kExamples =
 struct Options {
   std::vector<std::string> arguments, input_shapes, dims;
   std::vector<std::string> runners;
-  std::string target = "cpu:native", output, db, search = "evolution", worker, report, time_budget, run_timeout = "10s";
+  std::string target = "cpu:native", output, db, search = "evolution", cost_model = "auto", worker, report, time_budget,
+              run_timeout = "10s";
   int trials = 64, trials_per_task = 256, early_stop = 64, threads = 1, seed = 1;
   bool list_tasks = false, hot = false;
 };
@@ -111,6 +112,14 @@ class Tuning {
     return tuning;
   }
 
+  Result<std::unique_ptr<tune::CostModel>> Model() const {
+    if (options_.cost_model == "none" || options_.search != "evolution") return std::unique_ptr<tune::CostModel>();
+    Result<std::unique_ptr<tune::CostModel>> model = tune::LoadXgboostModel();
+    if (model.ok() || options_.cost_model == "xgb") return model;
+    tool_.Note("without a cost model, by random draws and evolution alone: " + model.status().message());
+    return std::unique_ptr<tune::CostModel>();
+  }
+
   Result<std::unique_ptr<tune::RunnerPool>> Runners() const {
     tune::RunnerPoolOptions options;
     options.worker = options_.worker;
@@ -125,7 +134,9 @@ class Tuning {
   }
 
   Result<int> TuneTasks(const std::string& path) {
-    INGOT_ASSIGN_OR_RETURN(const tune::TuneOptions tuning, TuningOptions());
+    INGOT_ASSIGN_OR_RETURN(tune::TuneOptions tuning, TuningOptions());
+    INGOT_ASSIGN_OR_RETURN(const std::unique_ptr<tune::CostModel> cost_model, Model());
+    tuning.model = cost_model.get();
     INGOT_ASSIGN_OR_RETURN(tune::DatabaseFile database, tune::DatabaseFile::Open(options_.db));
     if (!database.database().torn_line().empty()) tool_.Note(database.database().torn_line());
     INGOT_ASSIGN_OR_RETURN(const auto pool, Runners());
@@ -321,6 +332,12 @@ int main(int argc, char** argv) {
       .Type("DURATION");
   line.Add("--early-stop", options.early_stop, "A task ends after so many trials without a faster one").ShowDefault();
   line.Add("--search", options.search, "How schedules are chosen").OneOf({"evolution", "random", "grid"}).ShowDefault();
+  line.Add(
+          "--cost-model", options.cost_model,
+          "Which schedules evolution tries: those that XGBoost, fitted to the records, takes for the fastest (xgb), or "
+          "whichever it draws (none); auto: xgb where libxgboost is installed")
+      .OneOf({"auto", "xgb", "none"})
+      .ShowDefault();
   line.Add("--seed", options.seed, "Of what is drawn at random").ShowDefault();
   line.Add("--runner", options.runners,
            "Where to measure: a command that runs {program}, such as 'ssh board {program}'; several work side by side")

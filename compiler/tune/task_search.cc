@@ -2,7 +2,13 @@
 #include "compiler/tune/task_search.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
+
+#include "compiler/schedule/default_schedule.h"
+#include "compiler/transform/tensor/lowered.h"
+#include "compiler/tune/features.h"
 
 namespace ingot::tune {
 
@@ -14,6 +20,7 @@ double TaskSearch::best_seconds() const { return best_after_.empty() ? default_s
 
 void TaskSearch::SetDefault(const Trial& trial) {
   seen_.insert(trial.point.trace);
+  default_ = trial;
   default_seconds_ = trial.seconds;
 }
 
@@ -60,6 +67,11 @@ std::optional<Point> TaskSearch::Draw(Search search, int64_t grid_limit, std::mt
 }
 
 std::optional<Point> TaskSearch::Next(Search search, int64_t grid_limit, std::mt19937_64& random) {
+  while (!ranked_.empty()) {
+    Point point = std::move(ranked_.back());
+    ranked_.pop_back();
+    if (seen_.insert(point.trace).second) return point;
+  }
   constexpr int kDraws = 50;
   for (int draw = 0; draw < kDraws; ++draw) {
     std::optional<Point> point = Draw(search, grid_limit, random);
@@ -67,6 +79,54 @@ std::optional<Point> TaskSearch::Next(Search search, int64_t grid_limit, std::mt
     if (!point && search == Search::kGrid) break;
   }
   return std::nullopt;
+}
+
+bool TaskSearch::WantsRanking() const {
+  constexpr int64_t kFewest = 8;
+  return ranked_.empty() && num_trials() - num_failed() >= kFewest;
+}
+
+Features TaskSearch::FeaturesOfPoint(const Point& point) const {
+  const auto scheduled = schedule::ApplyDefaultSchedule(task_.function, target_, point.choices);
+  if (!scheduled.ok()) return {};
+  const auto lowered = transform::LowerPrimFunc(scheduled->function, target_);
+  return lowered.ok() ? FeaturesOf(*lowered, target_, task_.bytes) : Features();
+}
+
+CostModel::Group TaskSearch::Measured() {
+  CostModel::Group group;
+  const auto add = [&](Trial& trial) {
+    if (trial.seconds == 0) return;
+    if (trial.features.empty()) trial.features = FeaturesOfPoint(trial.point);
+    if (trial.features.empty()) return;
+    group.features.push_back(trial.features);
+    group.seconds.push_back(trial.seconds);
+  };
+  add(default_);
+  for (Trial& trial : trials_) add(trial);
+  return group;
+}
+
+Status TaskSearch::Rank(const CostModel& model, std::mt19937_64& random) {
+  constexpr size_t kPopulation = 32, kTaken = 4;
+  std::vector<Point> points;
+  std::vector<Features> features;
+  std::set<std::string> drawn;
+  for (size_t draw = 0; draw < 2 * kPopulation && points.size() < kPopulation; ++draw) {
+    std::optional<Point> point = Draw(Search::kEvolution, 0, random);
+    if (!point || seen_.contains(point->trace) || !drawn.insert(point->trace).second) continue;
+    Features of_point = FeaturesOfPoint(*point);
+    if (of_point.empty()) continue;
+    points.push_back(*std::move(point));
+    features.push_back(std::move(of_point));
+  }
+  if (points.empty()) return Status();
+  INGOT_ASSIGN_OR_RETURN(const std::vector<double> scores, model.Scores(features));
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return scores[i]; });
+  for (size_t i = std::min(kTaken, order.size()); i-- > 0;) ranked_.push_back(std::move(points[order[i]]));
+  return Status();
 }
 
 // What a trial brought lately, and a share of what is left above the roofline, which shrinks with the number of trials

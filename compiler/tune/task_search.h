@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/tune/cost_model.h"
 #include "compiler/tune/measure/candidate.h"
 #include "compiler/tune/space.h"
 #include "compiler/tune/tuner.h"
@@ -17,6 +18,7 @@ namespace ingot::tune {
 struct Trial {
   Point point;
   double seconds = 0;
+  Features features = {};  // once somebody has asked for them; empty: nobody has, or there are none
 };
 
 class TaskSearch {
@@ -35,8 +37,15 @@ class TaskSearch {
   void Add(Trial trial);
   // The trials that are faster than the default was, fastest first.
   std::vector<const Trial*> Leaders() const;
-  // A point that was not drawn before; none when many draws in a row give nothing new.
+  // A point that was not drawn before, first of all those that Rank has left; none when many draws in a row give
+  // nothing new.
   std::optional<Point> Next(Search search, int64_t grid_limit, std::mt19937_64& random);
+  // The model has had no say about the next point, and enough was measured to ask it.
+  bool WantsRanking() const;
+  // Draws many points, and keeps the few that the model takes for the fastest.
+  Status Rank(const CostModel& model, std::mt19937_64& random);
+  // What was measured, for the model.
+  CostModel::Group Measured();
   // Seconds of a run of the model that the next trial is expected to save.
   double ExpectedGain() const;
 
@@ -46,6 +55,7 @@ class TaskSearch {
   int64_t new_trials = 0;
 
  private:
+  Features FeaturesOfPoint(const Point& point) const;  // empty where it is not lowered
   std::optional<Point> Draw(Search search, int64_t grid_limit, std::mt19937_64& random);
 
   const Task& task_;
@@ -55,6 +65,8 @@ class TaskSearch {
   std::vector<double> best_after_;          // each trial: the best time so far
   std::set<std::string> seen_;              // traces of points that were drawn or are in the database
   std::optional<std::vector<Point>> grid_;  // what is left of it, last first
+  std::vector<Point> ranked_;               // likely faster ones last
+  Trial default_;
   int64_t since_better_ = 0;
   double default_seconds_ = 0;
 };

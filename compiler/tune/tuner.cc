@@ -167,6 +167,9 @@ class TuningRun {
     while (!stop_ && trials < options_.trials && has_time()) {
       TaskSearch* search = NextTask();
       if (search == nullptr) break;
+      if (options_.model != nullptr && options_.search == Search::kEvolution && search->WantsRanking()) {
+        INGOT_RETURN_IF_ERROR(Rank(*search));
+      }
       std::optional<Point> point = search->Next(options_.search, options_.trials_per_task, random_);
       if (!point) {
         ended_.insert(search);
@@ -179,6 +182,17 @@ class TuningRun {
     INGOT_RETURN_IF_ERROR(FinishPending());
     Show("trials", trials, trials);
     return Status();
+  }
+
+  // Fits the model to what was measured of all tasks.
+  Status Rank(TaskSearch& search) {
+    std::vector<CostModel::Group> groups;
+    for (const auto& each : searches_) {
+      CostModel::Group group = each->Measured();
+      if (group.seconds.size() > 1) groups.push_back(std::move(group));
+    }
+    INGOT_RETURN_IF_ERROR(options_.model->Fit(groups));
+    return search.Rank(*options_.model, random_);
   }
 
   // "dense 35.2 GFLOP/s, model 812.0 us": the task's fastest trial, and what the fastest of all tasks are together.

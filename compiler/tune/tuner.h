@@ -3,7 +3,8 @@
 //   the default schedule of every task, first
 //   until the budget is used up or no task has anything left:
 //     the task with the largest expected gain of the model's time (tuner.cc says how that is estimated)
-//     a point of its space: at random, or a neighbour of one of its fastest points
+//     a point of its space: at random, or a neighbour of one of its fastest points; with a cost model, of many such
+//     ones those that it takes for the fastest, fitted anew to all that was measured
 //     measured beside the reference results of the default schedule; a record, whatever comes of it
 //   then one task after the other, with nothing else on the machine:
 //     if several trials were faster than the default: each and the default in turns, which gives the leader
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "compiler/target/target.h"
+#include "compiler/tune/cost_model.h"
 #include "compiler/tune/database.h"
 #include "compiler/tune/measure/runner_pool.h"
 #include "compiler/tune/task.h"
@@ -33,6 +35,7 @@ struct TuneOptions {
   Target target;
   int opt_level = 2;
   Search search = Search::kEvolution;
+  CostModel* model = nullptr;     // borrowed; which of many points evolution tries; null: whichever it draws
   int64_t trials = 64;            // in all, default schedules and those that are in the database not counted
   int64_t trials_per_task = 256;  // those in the database counted
   int64_t early_stop = 64;        // a task ends after so many trials without a better one

@@ -114,6 +114,20 @@ class Tuning(unittest.TestCase):
         self.assertEqual(sum(not line["choices"] for line in trials), defaults)
         self.assertEqual({line["outcome"] for line in lines}, {"ok"})
 
+    def test_cost_models(self):
+        document = self.tune("--trials", 30, "--trials-per-task", 14)
+        self.assertEqual(sum(task["new_trials"] for task in document["tasks"]), 30)
+        lines = records(self.db)
+        self.assertEqual(len({identity(line) for line in lines}), len(lines))
+        result = self.tool("vm-tune", *MODEL, *QUICK, "--db", self.db, "--trials", 2, "--cost-model", "xgb")
+        if result.returncode == 2 and "libxgboost" in result.stderr:
+            said = self.run_tool("vm-tune", *MODEL, *QUICK, "--db", self.db, "--trials", 2).stderr
+            self.assertIn("without a cost model", said)
+        else:
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertNotIn("cost model", result.stderr)
+        self.tune("--trials", 2, "--cost-model", "none")
+
     def test_interrupted(self):
         process = self.start()
         self.wait_for_lines(process, 8)
