@@ -441,6 +441,9 @@ void UnpackBits(Assumptions& a) {
   a.AtMost(shape->back(), SimplifyDim(bytes.back() * (8 / dtype->bits)));
 }
 
+// A window has weights and a begin.
+void WindowSum(Assumptions& a) { a.Equal({1, 0}, {2, 0}); }
+
 constexpr struct {
   std::string_view row;
   void (*assume)(Assumptions&);
@@ -504,6 +507,7 @@ constexpr struct {
     {"vision.all_class_non_max_suppression", NonMaximumSuppression},
     {"vision.roi_align", RoiAlign},
     {"where", Broadcast},
+    {"window_sum", WindowSum},
 };
 
 Assumptions AssumptionsOf(const ir::Call& call) {

@@ -29,6 +29,7 @@ std::vector<OpRow> PoolIndicesOps();      // where the values of a max pool come
 std::vector<OpRow> WinogradOps();         // the transformations of Winograd's convolution
 std::vector<OpRow> RecurrentOps();        // the scans of LSTM, GRU and plain recurrent layers
 std::vector<OpRow> AntialiasOps();        // weights of a resize with antialias
+std::vector<OpRow> WindowSumOps();        // sums over windows anywhere on an axis
 std::vector<OpRow> DeterminantOps();      // determinants
 std::vector<OpRow> LinearAttentionOps();  // attention by a state instead of keys and values
 std::vector<OpRow> TreeOps();             // decision trees

@@ -28,7 +28,7 @@ struct Table {
           LinearOps,        EinsumOps,          AttentionOps,    ConvolutionOps, WinogradOps,    RecurrentOps,
           ResizeOps,        VisionOps,          CallOps,         TreeOps,        CouplingOps,    ControlOps,
           IndexingOps,      MovementOps,        OrderingOps,     ScatterOps,     MemoryOps,      ByteProductOps,
-          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   PairProductOps}) {
+          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   PairProductOps, WindowSumOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

@@ -234,6 +234,8 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
     std::vector<std::pair<size_t, std::vector<Tap>>> all;
     bool is_inside = true;
     for (const topi::ResizeAxis& axis : resize.axes) {
+      const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
+      if (!takes_part && x.dims[axis.axis] == dims[axis.axis] && axis.scale.value_or(1) == 1) continue;
       const auto in = static_cast<double>(x.dims[axis.axis]);
       const double place =
           PlaceOf(static_cast<double>(at[axis.axis]), axis, mode.coordinates, in, static_cast<double>(dims[axis.axis]));
@@ -252,6 +254,7 @@ Result<std::vector<ReferenceTensor>> ReferenceResize(const ir::Call& call, std::
         }
         for (Tap& tap : taps) tap.weight /= total;
       }
+      std::erase_if(taps, [](const Tap& tap) { return tap.weight == 0; });  // of infinities, too
       all.emplace_back(axis.axis, std::move(taps));
     }
     if (mode.coordinates == Coordinates::kTfCropAndResize && !is_inside) {

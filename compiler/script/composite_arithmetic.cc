@@ -1,7 +1,6 @@
 // Composed operators that compute elements: arithmetic, sums that undo broadcasting, pools of any size, statistics.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numbers>
 
 #include "compiler/arith/analyzer.h"
@@ -140,19 +139,24 @@ Result<Expr> ComposeAttentionBias(const CompositeArgs& args, const Attrs& attrs,
                   {{"scale", *attrs.Find("scale")}, {"causal_mask", *attrs.Find("causal_mask")}}));
 }
 
-// ---- Pools whose windows cover an axis in parts of nearly the same size: a product with a matrix of means per axis
+// ---- Pools whose windows cover an axis in parts of nearly the same size
 
-Expr MeanMatrix(int64_t in, int64_t out) {
-  std::vector<float> values(static_cast<size_t>(in * out), 0.0F);
-  for (int64_t i = 0; i < out; ++i) {
-    const int64_t begin = i * in / out, end = ((i + 1) * in + out - 1) / out;
-    for (int64_t k = begin; k < end; ++k) {
-      values[static_cast<size_t>(k * out + i)] = 1.0F / static_cast<float>(end - begin);
-    }
-  }
-  std::vector<std::byte> bytes(values.size() * sizeof(float));
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return Make<ConstantNode>(ConstantData::FromBytes(DataType::Float(32), {in, out}, std::move(bytes)));
+// An axis of this length as the means of `out` windows: window i goes from floor(i * in / out) to before
+// ceil((i + 1) * in / out).
+Expr MeansOfWindows(CompositeMaker& m, const Expr& x, int64_t axis, int64_t in, int64_t out) {
+  const DataType whole = DataType::Int(64), dtype = m.DType(x);
+  const DataType wide = dtype == DataType::Float(64) ? dtype : DataType::Float(32);
+  const auto number = [&](int64_t value) { return m.Number(static_cast<double>(value), whole); };
+  const Expr window = m.Range(Int64(0), Int64(out), Int64(1), whole);
+  const Expr begins = m("floor_divide", {m("multiply", {window, number(in)}), number(out)});
+  const Expr next = m("multiply", {m("add", {window, number(1)}), number(in)});
+  const Expr ends = m("floor_divide", {m("add", {next, number(out - 1)}), number(out)});
+  const Expr lengths = m.Expand(m("subtract", {ends, begins}), {1});
+  const int64_t longest = in % out == 0 ? in / out : std::min(in, in / out + 2);
+  const Expr is_inside = m("less", {m.Range(Int64(0), Int64(longest), Int64(1), whole), lengths});
+  const Expr share = m("divide", {m.Number(1, wide), m.Cast(lengths, wide)});
+  const Expr weights = m("where", {is_inside, share, m.Number(0, wide)});
+  return m("window_sum", {x, weights, begins}, {{"axis", axis}});
 }
 
 Result<Expr> ComposeAdaptivePool(const CompositeArgs& args, const Attrs& attrs, const BindValue& bind) {
@@ -186,6 +190,7 @@ Result<Expr> ComposeAdaptivePool(const CompositeArgs& args, const Attrs& attrs, 
   std::vector<int64_t> window;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t in = m.Constant(dims[static_cast<size_t>(axes[i])], "output_size other than 1");
+    if (in < 1) m.Fail("output_size: expected elements to take the means of");
     if (in % out[i] == 0) window.push_back(in / out[i]);
   }
   if (window.size() == axes.size() && layout[1] == 'C') {
@@ -196,13 +201,7 @@ Result<Expr> ComposeAdaptivePool(const CompositeArgs& args, const Attrs& attrs, 
   }
   Expr x = args[0];
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t in = m.Constant(dims[static_cast<size_t>(axes[i])], "output_size other than 1");
-    std::vector<int64_t> order(dims.size()), back(dims.size());  // the axis goes last, and back
-    for (size_t k = 0; k < order.size(); ++k) order[k] = static_cast<int64_t>(k);
-    order.erase(order.begin() + axes[i]);
-    order.push_back(axes[i]);
-    for (size_t k = 0; k < order.size(); ++k) back[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
-    x = m.Permute(m("matmul", {m.Permute(x, order), m.Cast(MeanMatrix(in, out[i]), m.DType(args[0]))}), back);
+    x = MeansOfWindows(m, x, axes[i], *AsConstInt(dims[static_cast<size_t>(axes[i])]), out[i]);
   }
   return m.Take(x);
 }

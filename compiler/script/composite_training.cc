@@ -75,9 +75,10 @@ Result<Expr> ComposeNllLossBackward(const CompositeArgs& args, const Attrs& attr
   }
   const Expr scaled = m("negative", {m("multiply", {targets.weights, each})});
   const int64_t depth = m.Constant(targets.num_classes, "the number of classes");
-  const Expr chosen = m("one_hot", {targets.classes, m.Prim(FloatImm(dtype, 1)), m.Prim(FloatImm(dtype, 0))},
-                        {{"depth", depth}, {"axis", targets.axis}});
-  return m.Take(m("multiply", {chosen, m.Expand(scaled, {targets.axis})}));
+  const Attrs over_classes = {{"depth", depth}, {"axis", targets.axis}};
+  const Expr chosen = m("one_hot", {targets.classes, m.Prim(Int64(1)), m.Prim(Int64(0))}, over_classes);
+  const Expr is_chosen = m("greater", {chosen, m.Number(0, DataType::Int(64))});
+  return m.Take(m("where", {is_chosen, m.Expand(scaled, {targets.axis}), m.Number(0, dtype)}));
 }
 
 // Adds the gradient of what take gave to the places that it came from.

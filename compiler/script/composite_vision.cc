@@ -244,7 +244,7 @@ Result<Expr> ComposeMultibox(const CompositeArgs& args, const Attrs& attrs, cons
   if (attrs.GetBool("clip")) boxes = m("maximum", {m("minimum", {boxes, number(1)}), number(0)});
   Expr scores = attrs.GetBool("apply_softmax") ? m("nn.softmax", {args[0]}, {{"axis", 1}}) : args[0];
   const Expr above = m("greater_equal", {scores, number(*attrs.Find("threshold")->get<double>())});
-  scores = m("multiply", {scores, m.Cast(above, dtype)});
+  scores = m("where", {above, scores, number(0)});
   if (!attrs.GetBool("keep_background")) {
     const Expr index = m.Reshape(m.Range(Int64(0), dims[1], Int64(1), DataType::Int(64)), {dims[1], Int64(1)});
     scores = m("where", {m("equal", {index, m.Number(0, DataType::Int(64))}), number(0), scores});

@@ -253,28 +253,44 @@ def scale_of(ratios, policy):
 
 
 def resize_weights(c, x):
-    """A column per element of the result: the stretched kernel around its place, of which what lies outside is the
-    border's or nobody's."""
-    a, (length, out), ratios = c["attrs"], c["args"][0], c["args"][1]
+    """A row per element of the result: the stretched kernel around its place, of which what lies outside is the
+    border's or nobody's; from the first element on that may have a weight."""
+    a, (length, out, taps), ratios = c["attrs"], c["args"][0], c["args"][1]
     scale = scale_of(ratios, a["policy"]) if len(ratios) else a["scale"]
     i, scaled, alpha = np.arange(out), length * scale, a["cubic_alpha"]
     half = (i + 0.5) / scale - 0.5
     places = {"half_pixel": half, "asymmetric": i / scale, "pytorch_half_pixel": half if out > 1 else half * 0 - 0.5,
               "half_pixel_symmetric": half + length / 2 * (1 - out / scaled) if scaled else half,
               "align_corners": i * (length - 1) / (scaled - 1) if scaled != 1 else 0 * i}
+    places = places[a["coordinate_transformation_mode"]]
     shrink = min(scale, 1)
     k = np.arange(-3 * length - 20, 4 * length + 20)
-    d = np.abs(k[:, None] - places[a["coordinate_transformation_mode"]]) * shrink
+    d = np.abs(k[:, None] - places) * shrink
     w = np.maximum(1 - d, 0)
     if a["method"] == "cubic":
         far = np.where(d < 2, ((alpha * d - 5 * alpha) * d + 8 * alpha) * d - 4 * alpha, 0)
         w = np.where(d <= 1, ((alpha + 2) * d - (alpha + 3)) * d * d + 1, far)
     if a["cubic_exclude"]:
         w = w * ((k >= 0) & (k < length))[:, None]
-    y = np.zeros([length, out])
-    if length:
-        np.add.at(y, np.clip(k, 0, length - 1), w / w.sum(axis=0))
-    return y
+    y, begins = np.zeros([out, taps]), np.zeros(out, np.int64)
+    if length and taps:
+        first = np.floor(places - (1 if a["method"] == "linear" else 2) / shrink) + 1
+        begins = np.clip(first, 0, length - 1).astype(np.int64)
+        dense = np.zeros([length + taps, out])
+        np.add.at(dense, np.clip(k, 0, length - 1), w / w.sum(axis=0))
+        y = np.take_along_axis(dense, begins + np.arange(taps)[:, None], 0).T
+    return [y, begins]
+
+
+def window_sum(c, x):
+    """By a matrix of all weights; what has none is left out."""
+    x, weights, begins = x
+    x = np.moveaxis(wide(x), c["attrs"]["axis"], -1)
+    y = np.zeros([*x.shape[:-1], len(begins)])
+    for i, tap in np.ndindex(*weights.shape):
+        if weights[i, tap] and x.shape[-1]:
+            y[..., i] += weights[i, tap] * x[..., np.clip(begins[i] + tap, 0, x.shape[-1] - 1)]
+    return np.moveaxis(y, -1, c["attrs"]["axis"])
 
 
 def resize(c, x):
@@ -1069,6 +1085,7 @@ ORACLES = {
     "nn.hardmax": hardmax,
     "image.resize": resize,
     "image.resize_weights": resize_weights,
+    "window_sum": window_sum,
     "image.grid_sample": grid_sample,
     "pairwise_coupling": pairwise_coupling,
     "tree_leaves": tree_leaves,
@@ -1086,7 +1103,8 @@ EXCEPTIONS = {
     **{f"nn.{op}/specials": "the oracle multiplies infinite inputs with 0" for op in ("rnn", "gru", "lstm")},
     "linalg.det/specials": "LAPACK's choice of a pivot passes over NaN",
     "einsum/repeated_ones": "np.einsum repeats no axis of 1 that a label shares",
-    "image.resize/specials": "the oracle multiplies what it does not take by 0",
+    **dict.fromkeys(("image.resize/specials", "image.resize/kept_axes", "image.resize/kept_axes_cropped"),
+                    "the oracle multiplies what it does not take by 0"),
     "nn.max_pool2d/infinite_window": "ONNX Runtime starts from the lowest finite value",
     **{f"nn.max_pool{n}d/specials": "ONNX Runtime's maximum drops NaN" for n in (1, 2, 3)},
 }

@@ -1,6 +1,6 @@
 // Resize with antialias: along each axis that becomes shorter, the interpolation's kernel is stretched by the inverse
-// scale, so that every element has a weight. Weights depend only on lengths; each axis is a product with a constant
-// matrix.
+// scale, so that every element has a weight. Weights depend only on lengths and scales; each axis becomes sums of
+// windows.
 #pragma once
 
 #include <string>

@@ -204,7 +204,9 @@ Result<std::vector<int64_t>> TriangleBins(const NodeImporter& node, int64_t num_
   return bins;
 }
 
-// A triangle over the bins of a transform for each bin of the mel scale, computed here: all inputs are constants.
+// A triangle over the bins of a transform for each bin of the mel scale. Inputs are constants, but the matrix may be
+// large: it is spelled out as operations, which are folded where it is small. Bin j of a triangle is on its falling side
+// from the peak to before the end, and on its rising side from the beginning to the peak.
 Outputs MelWeightMatrix(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> num_bins, node.ConstantInts(0, "the number of bins"));
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> length, node.ConstantInts(1, "the transform's length"));
@@ -216,20 +218,36 @@ Outputs MelWeightMatrix(const NodeImporter& node) {
     return node.Unsupported("a matrix of " + std::to_string(num_bins[0]) + " bins and a transform of " +
                             std::to_string(length[0]) + " numbers");
   }
-  const int64_t columns = num_bins[0], rows = length[0] / 2 + 1;
-  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> bins, TriangleBins(node, columns, length[0]));
-  std::vector<double> values(static_cast<size_t>(rows * columns), 0);
-  for (int64_t i = 0; i < columns; ++i) {
-    const int64_t begin = bins[static_cast<size_t>(i)], peak = bins[static_cast<size_t>(i) + 1],
-                  end = bins[static_cast<size_t>(i) + 2];
-    const auto set = [&](int64_t row, double value) { values[static_cast<size_t>(row * columns + i)] = value; };
-    if (begin == peak) set(peak, 1);
-    for (int64_t j = begin; begin < peak && j <= peak; ++j) {
-      set(j, static_cast<double>(j - begin) / static_cast<double>(peak - begin));
-    }
-    for (int64_t j = peak; j < end; ++j) set(j, static_cast<double>(end - j) / static_cast<double>(end - peak));
+  INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> bins, TriangleBins(node, num_bins[0], length[0]));
+  std::vector<double> foot, rise, peak, fall, end;  // (j - foot) / rise, (end - j) / fall
+  for (size_t i = 0; i + 2 < bins.size(); ++i) {
+    const int64_t up = bins[i + 1] - bins[i], down = bins[i + 2] - bins[i + 1];
+    foot.push_back(static_cast<double>(up > 0 ? bins[i] : bins[i] - 1));  // (a side of no length: 1 at the peak)
+    rise.push_back(static_cast<double>(std::max<int64_t>(up, 1)));
+    peak.push_back(static_cast<double>(bins[i + 1]));
+    fall.push_back(static_cast<double>(std::max<int64_t>(down, 1)));
+    end.push_back(static_cast<double>(bins[i + 2]));
   }
-  return One(CastTo(node, ConstantOf(DataType::Float(64), {rows, columns}, values), dtype));
+  const DataType wide = DataType::Float(64);
+  const auto row = [&](const std::vector<double>& values) { return ConstantOf(wide, {1, num_bins[0]}, values); };
+  const PrimExpr rows = ir::Int64(length[0] / 2 + 1);
+  INGOT_ASSIGN_OR_RETURN(Expr j, node.Bind("arange", {Number(ir::Int64(0)), Number(rows), Number(ir::Int64(1))},
+                                           {{"dtype", DataType::Int(64)}}));
+  INGOT_ASSIGN_OR_RETURN(j, CastTo(node, j, wide));
+  INGOT_ASSIGN_OR_RETURN(j, node.Bind("reshape", {j, ShapeOf({rows, ir::Int64(1)})}));
+  INGOT_ASSIGN_OR_RETURN(const Expr zero, node.Scalar(0, wide));
+  INGOT_ASSIGN_OR_RETURN(Expr up, node.Bind("subtract", {j, row(foot)}));
+  INGOT_ASSIGN_OR_RETURN(up, node.Bind("divide", {up, row(rise)}));
+  INGOT_ASSIGN_OR_RETURN(up, node.Bind("maximum", {up, zero}));
+  INGOT_ASSIGN_OR_RETURN(const Expr rises, node.Bind("less_equal", {j, row(peak)}));
+  INGOT_ASSIGN_OR_RETURN(up, node.Bind("where", {rises, up, zero}));
+  INGOT_ASSIGN_OR_RETURN(Expr down, node.Bind("subtract", {row(end), j}));
+  INGOT_ASSIGN_OR_RETURN(down, node.Bind("divide", {down, row(fall)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_before, node.Bind("less", {j, row(end)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr is_behind, node.Bind("greater_equal", {j, row(peak)}));
+  INGOT_ASSIGN_OR_RETURN(const Expr falls, node.Bind("logical_and", {is_before, is_behind}));
+  INGOT_ASSIGN_OR_RETURN(const Expr weights, node.Bind("where", {falls, down, up}));
+  return One(CastTo(node, weights, dtype));
 }
 
 constexpr OnnxOpRow kSignalRows[] = {

@@ -173,7 +173,10 @@ te::Tensor ResizeAlong(const te::Tensor& x, const ResizeAxis& axis, const Resize
       [&](const te::Indices& i) {
         PrimExpr sum;
         for (size_t tap = 0; tap < tables.positions.size(); ++tap) {
-          const PrimExpr term = Wide(element(i, tables.positions[tap](i[at]))) * tables.weights[tap](i[at]);
+          // What has no weight has no part, infinities included: an axis of unknown length may keep it.
+          const PrimExpr weight = tables.weights[tap](i[at]), nothing = ir::MakeConst(dtype, 0);
+          const PrimExpr product = Wide(element(i, tables.positions[tap](i[at]))) * weight;
+          const PrimExpr term = ir::Select(ir::NotEqual(weight, nothing), product, nothing);
           sum = sum == nullptr ? term : sum + term;
         }
         return tables.total == nullptr ? sum : sum / tables.total(i[at]);
@@ -188,8 +191,8 @@ te::Tensor Resize(const te::Tensor& x, const std::vector<ResizeAxis>& axes, cons
   te::Tensor result = x;
   for (const ResizeAxis& axis : axes) {
     // An axis that keeps its length at a scale of 1 is not resampled, unless a part is cropped.
-    const bool keeps = mode.coordinates != Coordinates::kTfCropAndResize && axis.scale.value_or(1) == 1 &&
-                       axis.ratio == nullptr &&
+    const bool takes_part = mode.coordinates == Coordinates::kTfCropAndResize && !axis.takes_all();
+    const bool keeps = !takes_part && axis.scale.value_or(1) == 1 && axis.ratio == nullptr &&
                        DimsEqual(x.shape()[axis.axis], shape[axis.axis]);
     if (!keeps) result = ResizeAlong(result, axis, mode, shape[axis.axis]);
   }

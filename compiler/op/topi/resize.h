@@ -30,6 +30,7 @@ struct ResizeAxis {
   PrimExpr ratio = nullptr;     // the scale, in float64, where run time knows it alone
   double roi_begin = 0;
   double roi_end = 1;
+  bool takes_all() const { return roi_begin == 0 && roi_end == 1; }
 };
 struct ResizeMode {
   Interpolation interpolation;

@@ -297,6 +297,7 @@ AttrValue Floats(const std::vector<double>& values) {
 }
 
 void ResizeWeightsCases(CaseBuilder& b) {
+  // lengths: of the data, of the result, of the longest window
   const auto weights = [&](const std::string& label, IntList lengths, IntList ratios, Attrs attrs) {
     b.Add("image.resize_weights", label, {}, std::move(attrs), Then({ShapeOf(lengths), ShapeOf(ratios)}));
   };
@@ -304,20 +305,45 @@ void ResizeWeightsCases(CaseBuilder& b) {
     for (const char* places :
          {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"}) {
       const Attrs attrs = {{"method", method}, {"coordinate_transformation_mode", places}};
-      weights(std::string(method) + "_" + places, {9, 4}, {4, 9}, attrs);
-      weights(std::string(method) + "_" + places + "_scale", {9, 5}, {}, attrs.With("scale", 0.6));
+      weights(std::string(method) + "_" + places, {9, 4, 9}, {4, 9}, attrs);
+      weights(std::string(method) + "_" + places + "_scale", {9, 5, 8}, {}, attrs.With("scale", 0.6));
     }
-    weights(std::string(method) + "_exclude", {7, 3}, {3, 7}, {{"method", method}, {"cubic_exclude", true}});
+    weights(std::string(method) + "_exclude", {7, 3, 7}, {3, 7}, {{"method", method}, {"cubic_exclude", true}});
   }
-  weights("float32", {4, 7}, {7, 4}, {});
-  weights("to_one", {5, 1}, {1, 5}, {{"coordinate_transformation_mode", "pytorch_half_pixel"}});
-  weights("not_larger", {8, 4}, {4, 8, 7, 8}, {});
-  weights("not_smaller", {8, 7}, {4, 8, 7, 8}, {{"policy", "not_smaller"}});
-  weights("empty", {0, 3}, {3, 2}, {});
+  weights("float32", {4, 7, 4}, {7, 4}, {});
+  weights("to_one", {5, 1, 5}, {1, 5}, {{"coordinate_transformation_mode", "pytorch_half_pixel"}});
+  weights("not_larger", {8, 4, 6}, {4, 8, 7, 8}, {});
+  weights("not_smaller", {8, 7, 4}, {4, 8, 7, 8}, {{"policy", "not_smaller"}});
+  weights("wide", {1000, 3, 668}, {3, 1000}, {});
+  weights("empty", {0, 3, 1}, {3, 2}, {});
+  weights("no_taps", {3, 2, 0}, {2, 3}, {});
+}
+
+void WindowSumCases(CaseBuilder& b) {
+  const auto sums = [&](const std::string& label, ReferenceTensor x, ReferenceTensor weights,
+                        const std::vector<double>& begins, Attrs attrs) {
+    const IntList windows = {weights.dims[0]};
+    b.Add("window_sum", label, {std::move(x), std::move(weights), Of(kI64, windows, begins)}, std::move(attrs));
+  };
+  for (DataType dtype : FindOp("window_sum")->cases.dtypes) {
+    sums(dtype.ToString(), Data(dtype, {2, 3, 7, 5}), Data(kF32, {4, 3}, 2), {0, 1, 2, 4}, {{"axis", 2}});
+  }
+  sums("last_axis", Data(kF32, {3, 9}), Data(kF32, {5, 2}, 2), {7, 0, 3, 3, 1}, {});
+  sums("wide_weights", Data(kF64, {3, 9}), Data(kF64, {2, 4}, 2), {0, 5}, {});
+  sums("first_axis", Data(kF32, {9, 37}), Data(kF32, {5, 2}, 2), {7, 0, 3, 3, 1}, {{"axis", 0}});
+  sums("beyond_the_ends", Data(kF32, {4}), Data(kF32, {3, 3}, 2), {-2, 3, 1e9}, {});
+  // Infinities and NaN that a window does not take, or takes times 0.
+  sums("specials", Of(kF32, {2, 4}, {kInf, 1, 2, 3, 4, -kInf, kNan, 5}), Of(kF32, {4, 2}, {1, 0, 0, 2, 0.5, 0.5, 0, 0}),
+       {0, 1, 2, 3}, {});
+  sums("no_taps", Data(kF32, {2, 4}), Data(kF32, {3, 0}), {0, 1, 2}, {});
+  sums("no_windows", Data(kF32, {2, 4}), Data(kF32, {0, 2}), {}, {});
+  sums("no_elements", Data(kF32, {2, 0}), Data(kF32, {3, 2}), {0, 0, 0}, {});
+  sums("empty", Data(kF32, {0, 4}), Data(kF32, {3, 2}), {0, 1, 2}, {});
 }
 
 void ResizeCases(CaseBuilder& b) {
   ResizeWeightsCases(b);
+  WindowSumCases(b);
   const auto resize = [&](const std::string& label, IntList dims, IntList size, Attrs attrs, DataType dtype = kF32) {
     b.Add("image.resize", label, {Data(dtype, std::move(dims))}, std::move(attrs), Then({ShapeOf(size)}));
   };
@@ -360,6 +386,13 @@ void ResizeCases(CaseBuilder& b) {
   resize("unchanged", {2, 3}, {2, 3}, {{"method", "linear"}});
   resize("empty", {0, 2, 3}, {0, 2, 6}, {{"axes", Ints({2})}});
   b.Add("image.resize", "specials", {Specials()}, {}, Then({ShapeOf({16})}));
+  // What an axis that is kept holds elsewhere has no part in a row, cropped or not.
+  const ReferenceTensor rows = Of(kF32, {3, 3}, {1, 2, 3, kInf, kNan, -kInf, 4, 5, 6});
+  const Attrs linear = {{"method", "linear"}};
+  b.Add("image.resize", "kept_axes", {rows}, linear, Then({ShapeOf({3, 5})}));
+  b.Add("image.resize", "kept_axes_cropped", {rows},
+        linear.With("coordinate_transformation_mode", "tf_crop_and_resize").With("roi", Floats({0, 0.25, 1, 0.75})),
+        Then({ShapeOf({3, 5})}));
 
   const auto grid = [](IntList dims) {  // somewhat beyond -1 .. 1
     ReferenceTensor places = Data(kF32, std::move(dims), 5);
