@@ -105,6 +105,11 @@ def differs(got, want, bound):
     return f"{int(bad.sum())} of {bad.size} elements, first {at}: {got[at]}, expected {want[at]}{within}"
 
 
+def what_differs(detail):
+    """Of a wrong result: its shape, its dtype or its elements; a smaller case has to differ in the same."""
+    return next((word for word in ("missing", "shape", "dtype", "elements") if word in detail), None)
+
+
 def kind_of(state, detail):
     """What two failures of one kind share: the message without names, numbers and shapes."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"", "_", detail)
