@@ -46,8 +46,9 @@ struct Record {
   static constexpr size_t kFewestPairs = 15;
 
   bool is_ok() const { return outcome == "ok"; }
-  double median_seconds() const;  // 0 where there are no times
-  PairedRatio ratio() const;      // of seconds by default_seconds; of all but trials that are ok
+  double fastest_seconds() const;  // of the repeats, by which the search goes; 0 where there are no times
+  double median_seconds() const;   // 0 where there are no times
+  PairedRatio ratio() const;       // of seconds by default_seconds; of all but trials that are ok
   // It says for certain that what was measured takes less than 0.98 of the default's time.
   bool is_faster() const;
 };

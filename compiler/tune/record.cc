@@ -137,6 +137,9 @@ Status ReadTimes(const MemberReader& reader, Record& record) {
 
 std::string_view KindName(Record::Kind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
+// What else runs on a machine only adds time.
+double Record::fastest_seconds() const { return seconds.empty() ? 0 : *std::ranges::min_element(seconds); }
+
 double Record::median_seconds() const {
   if (seconds.empty()) return 0;
   std::vector<double> sorted = seconds;

@@ -27,7 +27,7 @@ struct Spread {
 };
 Spread SpreadOf(const std::vector<double>& values);
 
-// A task's times: of its accepted comparison, else the default's of the search for both; 0: not measured.
+// A task's times: of its accepted comparison, else the default's in the search for both; 0: not measured.
 struct TaskTimes {
   double default_seconds = 0, best_seconds = 0;
 };

@@ -186,13 +186,13 @@ std::string SearchHtml(const TuningReport& report, size_t index) {
     if (record.kind != Record::Kind::kTrial || record.task != report.tasks[index].key || record.target != target)
       continue;
     trials.push_back(&record);
-    slowest = std::max(slowest, record.median_seconds());
+    slowest = std::max(slowest, record.fastest_seconds());
   }
   if (trials.size() < 2 || slowest <= 0) return "";
   Plot plot({"trial (0: default)", 0, static_cast<double>(trials.size() - 1)}, {"us", 0, slowest * 1.05e6});
   std::vector<std::pair<double, double>> fastest;
   for (size_t i = 0; i < trials.size(); ++i) {
-    const double seconds = trials[i]->median_seconds(), x = static_cast<double>(i);
+    const double seconds = trials[i]->fastest_seconds(), x = static_cast<double>(i);
     if (seconds <= 0) {
       plot.Point("bad", x, 0, trials[i]->outcome);
       continue;

@@ -85,7 +85,7 @@ class TuningRun {
     for (const Record& record : database_.database().records()) {
       if (!IsOf(record, search) || record.kind != Record::Kind::kTrial || WasLost(record)) continue;
       if (!IsOfThisBuild(record, search)) continue;
-      AddTrial(search, {{record.choices, record.trace}, record.median_seconds()}, record);
+      AddTrial(search, {{record.choices, record.trace}, record.fastest_seconds()}, record);
     }
     return Status();
   }
@@ -235,7 +235,7 @@ class TuningRun {
     INGOT_ASSIGN_OR_RETURN(const Measurement measurement, pool_.Next());
     auto [search, record] = std::move(running_.extract(measurement.id).mapped());
     AddOutcome(measurement, pool_, record);
-    AddTrial(*search, {{record.choices, record.trace}, record.median_seconds()}, record);
+    AddTrial(*search, {{record.choices, record.trace}, record.fastest_seconds()}, record);
     return database_.Append(std::move(record)).status();
   }
 

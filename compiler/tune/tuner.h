@@ -52,7 +52,7 @@ struct TuneOptions {
 struct TaskResult {
   int64_t trials = 0, failed = 0;      // of the search, those in the database too
   int64_t new_trials = 0;              // of this run
-  double default_seconds = 0;          // medians of the search; 0: not measured
+  double default_seconds = 0;          // the fastest repeat in the search; 0: not measured
   double best_seconds = 0;             // of the fastest trial
   const Record* comparison = nullptr;  // the last one; null: none
   const Record* best = nullptr;        // null: the default stays

@@ -100,6 +100,17 @@ TEST_CASE_FIXTURE(TunerFixture, "tuner: defaults of all tasks first, then trials
   CHECK(trials == 12);
 }
 
+TEST_CASE_FIXTURE(TunerFixture, "tuner: the search goes by the fastest repeats") {
+  const Task task = TaskFor(24);
+  const TaskResult result = Run({task}, Options(0))[0];
+  const Database database = Load();
+  REQUIRE(database.records().size() == 1);
+  const std::vector<double>& seconds = database.records()[0].seconds;
+  REQUIRE(seconds.size() == 3);
+  CHECK(result.default_seconds == *std::ranges::min_element(seconds));
+  CHECK(result.best_seconds == result.default_seconds);
+}
+
 TEST_CASE_FIXTURE(TunerFixture, "tuner: what was measured is compiled again to the same bytes") {
   const Task task = TaskFor(24);
   Run({task}, Options(5));
