@@ -7,6 +7,7 @@
 // caller's memory.
 #include "runtime/cuda_device.h"
 
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,7 @@ class CudaDevice final : public Device {
   DeviceId id() const override { return {DeviceKind::kCuda, index_}; }
   std::string_view description() const override { return description_; }
   bool launches_kernels() const override { return true; }
+  bool RunsCodeFor(std::string_view architecture) const override;
 
   Result<void*> Allocate(int64_t size_bytes) override;
   void Free(void* data, int64_t size_bytes) override;
@@ -91,6 +93,7 @@ class CudaDevice final : public Device {
   CudaPool pool_ = nullptr;
   std::string description_;
   int max_shared_bytes_ = 0;
+  int capability_ = 0;  // 10 * major + minor
 
   std::mutex mutex_;  // of what follows
   int64_t live_bytes_ = 0;
@@ -161,6 +164,7 @@ Status CudaDevice::Initialize(int64_t kept_bytes) {
   if (pools == 0) return Status(StatusCode::kNotFound, {"cuda:", index_, ": the device has no pools of memory"});
   char name[128] = {};
   INGOT_RETURN_IF_ERROR(Check(driver_->DeviceGetName(name, sizeof(name) - 1, ordinal_), "cuDeviceGetName"));
+  capability_ = 10 * major + minor;
   description_ = StrCat({name, ", compute capability ", major, ".", minor});
   INGOT_RETURN_IF_ERROR(Check(driver_->PrimaryCtxRetain(&context_, ordinal_), "cuDevicePrimaryCtxRetain"));
   const CurrentContext current(*driver_, context_);
@@ -339,6 +343,17 @@ Status CudaDevice::CopyWithin(void* to, const void* from, int64_t size_bytes, St
 }
 
 // ---- code
+
+// PTX for an architecture runs on all later ones, unless it is for that one alone (sm_90a).
+bool CudaDevice::RunsCodeFor(std::string_view architecture) const {
+  if (!architecture.starts_with("sm_")) return false;
+  architecture.remove_prefix(3);
+  int wanted = 0;
+  const char* const end = architecture.data() + architecture.size();
+  const auto [rest, error] = std::from_chars(architecture.data(), end, wanted);
+  if (error != std::errc()) return false;
+  return std::string_view(rest, end) == "a" ? capability_ == wanted : rest == end && capability_ >= wanted;
+}
 
 Result<Ref<DeviceImage>> CudaDevice::LoadImage(std::span<const uint8_t> image) {
   INGOT_RETURN_IF_ERROR(Usable());

@@ -65,6 +65,8 @@ class Device : public RefCounted {
   // Waits for everything queued on the stream and reports what failed since the last call.
   virtual Status Synchronize(Stream stream) = 0;
 
+  // Whether images for this architecture can be loaded here: "sm_80" and the like.
+  virtual bool RunsCodeFor(std::string_view /*architecture*/) const { return false; }
   // Refused by devices that do not launch kernels. The bytes are borrowed for the call only.
   virtual Result<Ref<DeviceImage>> LoadImage(std::span<const uint8_t> image) = 0;
   // Kernel arguments as in kernel_abi.h: tensor pointers, then integers.

@@ -324,8 +324,9 @@ class Program:
                                             "dtype": self.dtype(), "dims": self.dims(), "alignment": c.v(),
                                             "in_place": c.opt()}),
                   "workspace": self.dim(), "operations": self.dim(), "bytes": self.dim(), "effects": c.v()}
-        if c.fixed("B"):
-            kernel["launch"] = [self.dim() for _ in range(7)]
+        launches = c.list(lambda: {"variant": c.v(), "entry": self.text(), "sizes": self.dims()})
+        if launches:
+            kernel["launches"] = launches
         kernel["variants"] = c.list(
             lambda: {"image": c.v(), "offset": c.v(), "entry": self.text(), "features": c.fixed("Q")})
         kernel["externals"] = c.list(c.v)

@@ -51,7 +51,7 @@ struct AlignmentCheck {
 
 struct KernelCall {
   const Kernel* kernel = nullptr;
-  IngotKernelFn function = nullptr;  // null: the stub
+  IngotKernelFn function = nullptr;  // null: the stub, or it is launched
   uint32_t first_argument = 0;       // in the activation's arrays
   uint32_t first_int = 0;
   std::vector<PointerGather> pointers;
@@ -59,12 +59,14 @@ struct KernelCall {
   std::vector<ExtentCheck> extents;
   std::vector<AlignmentCheck> alignments;
   bool has_dynamic_workspace = false;
+  bool is_launched = false;  // by a device that launches kernels, which has its own workspace
 };
 
 enum class FixedSource : uint8_t { kArena, kConstant, kState };
 struct FixedRegister {
   FixedSource source = FixedSource::kArena;
   uint32_t index = 0;    // plan entry, constant or state
+  uint8_t device = 0;    // of a constant
   DimCode offset_bytes;  // over the symbols
   // The extent in bytes of what must be there: dims over the symbols, compared when the activation is prepared.
   DataType dtype;

@@ -18,6 +18,16 @@ namespace {
 
 constexpr uint32_t kNotFixed = UINT32_MAX;
 
+// By a device that this build has.
+bool IsLaunched(const Program& program, const Kernel& kernel) {
+#ifdef INGOT_CUDA
+  return program.devices[kernel.device].kind == kCudaDevice;
+#else
+  static_cast<void>(program), static_cast<void>(kernel);
+  return false;
+#endif
+}
+
 // Links one function; relies on what the verifier proved.
 class FunctionLinker {
  public:
@@ -97,6 +107,7 @@ class FunctionLinker {
       case Opcode::kConstTensor:
         fixed.source = FixedSource::kConstant;
         fixed.index = in.As<op::ConstTensor>().constant().value;
+        fixed.device = TypeOf(ResultOf(in)).device;
         return fixed;
       case Opcode::kState:
         fixed.source = FixedSource::kState;
@@ -366,7 +377,8 @@ class FunctionLinker {
         call->ints.push_back({index, OffsetOf(ints[i]), dtype});
       }
     }
-    call->has_dynamic_workspace = !call->kernel->workspace.is_constant();
+    call->is_launched = IsLaunched(program_, *call->kernel);
+    call->has_dynamic_workspace = !call->is_launched && !call->kernel->workspace.is_constant();
     linked_->num_arguments += static_cast<uint32_t>(buffers.size());
     linked_->num_ints += static_cast<uint32_t>(ints.size());
     linked_->kernel_calls.push_back(std::move(call));
@@ -393,7 +405,7 @@ class ProgramLinker {
     for (const Kernel& kernel : program_.kernels) {
       INGOT_ASSIGN_OR_RETURN(const IngotKernelFn function, FindKernel(kernel));
       kernels.push_back(function);
-      if (!kernel.workspace.is_constant()) continue;
+      if (!kernel.workspace.is_constant() || IsLaunched(program_, kernel)) continue;
       const int64_t bytes = kernel.workspace.constant();
       if (bytes < 0 || bytes > kMaxArenaBytes) {
         return Status(StatusCode::kCorrupt, {"kernel \"", kernel.name, "\": a workspace of ", bytes, " bytes"});
@@ -409,6 +421,11 @@ class ProgramLinker {
  private:
   // Null: the stub.
   Result<IngotKernelFn> FindKernel(const Kernel& kernel) {
+    if (IsLaunched(program_, kernel)) {
+      if (!options_.stub_kernels) return nullptr;
+      return Status(StatusCode::kUnsupportedFile,
+                    {"kernel \"", kernel.name, "\" is for the device \"cuda\"; stubs run on the host alone"});
+    }
     if (options_.stub_kernels) return nullptr;
     if (options_.find_kernel) {
       if (const IngotKernelFn function = options_.find_kernel(kernel.name)) return function;

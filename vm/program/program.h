@@ -26,6 +26,9 @@
 
 namespace ingot::vm {
 
+// The kind of devices that launch kernels from PTX images and hold copies of constants.
+inline constexpr char kCudaDevice[] = "cuda";
+
 // A virtual device; a context binds it to a real one of this kind. Device 0 is where parameters and results are.
 struct VirtualDevice {
   std::string kind = "cpu";
@@ -97,18 +100,22 @@ struct KernelInt {
   friend bool operator==(const KernelInt&, const KernelInt&) = default;
 };
 
-struct LaunchRecord {  // GPUs
-  std::array<DimCode, 3> grid{DimCode(1), DimCode(1), DimCode(1)};
-  std::array<DimCode, 3> block{DimCode(1), DimCode(1), DimCode(1)};
-  DimCode shared_bytes;
+// One launch of a variant on a device that launches kernels. Where the grid is empty, nothing is launched.
+inline constexpr size_t kNumLaunchSizes = 7;
+struct LaunchRecord {
+  uint32_t variant = 0;  // index into Kernel::variants
+  std::string entry;     // of the variant's image
+  // Over the kernel's integer arguments: the grid's three, the block's three, bytes of shared memory.
+  std::vector<DimCode> sizes;
   friend bool operator==(const LaunchRecord&, const LaunchRecord&) = default;
 };
 
-// The kernel's code: at `offset` in an image (an ELF image: the virtual address of its entry; PTX: entry name).
+// The kernel's code: at `offset`, the virtual address of its entry, in an ELF image; in a PTX image, the entries that
+// its launches name.
 struct KernelVariant {
   uint32_t image = 0;
   uint64_t offset = 0;
-  std::string entry;               // the symbol's name
+  std::string entry;               // the symbol's name; empty: PTX
   uint64_t required_features = 0;  // bits of runtime/cpu_features.h; all must be there
   friend bool operator==(const KernelVariant&, const KernelVariant&) = default;
 };
@@ -126,7 +133,7 @@ struct Kernel {
   DimCode flops;      // cost estimates per call
   DimCode bytes;
   uint32_t effects = 0;
-  std::optional<LaunchRecord> launch;
+  std::vector<LaunchRecord> launches;   // of PTX variants, in the order in which they run
   std::vector<KernelVariant> variants;  // best first; empty: only the stub exists (such a program runs on stubs)
   std::vector<ExternalId> externals;    // call_external's index -> external function
   std::vector<std::string> messages;    // of assertions

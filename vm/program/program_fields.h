@@ -115,11 +115,7 @@ bool KernelParamFields(auto& codec, auto& param) {
 }
 
 bool LaunchFields(auto& codec, auto& launch) {
-  for (auto& size : launch.grid)
-    if (!codec.Dim(size)) return false;
-  for (auto& size : launch.block)
-    if (!codec.Dim(size)) return false;
-  return codec.Dim(launch.shared_bytes);
+  return codec.Index(launch.variant) && codec.Text(launch.entry) && codec.Dims(launch.sizes);
 }
 
 bool VariantFields(auto& codec, auto& variant) {
@@ -137,7 +133,7 @@ bool KernelFields(auto& codec, auto& kernel) {
     if (!codec.Dim(*formula)) return false;
   }
   if (!(codec.Number(kernel.effects, UINT32_MAX) &&
-        codec.Flagged(kernel.launch, [&](auto& launch) { return LaunchFields(codec, launch); }) &&
+        codec.List(kernel.launches, [&](auto& launch) { return LaunchFields(codec, launch); }) &&
         codec.List(kernel.variants, [&](auto& variant) { return VariantFields(codec, variant); }) &&
         codec.List(kernel.externals, [&](auto& id) { return codec.Index(id.value); })))
     return false;

@@ -94,7 +94,7 @@ Result<Activation*> Activations::Acquire(const LinkedFunction& linked, const int
                                                         std::span<const int64_t> symbols) const {
   std::byte* base = nullptr;
   if (fixed.source == FixedSource::kConstant) {
-    base = const_cast<std::byte*>(executable_.ConstantData(fixed.index));
+    base = ConstantOn(executable_, devices_, fixed.device, fixed.index);
   } else if (fixed.source == FixedSource::kState) {
     base = static_cast<std::byte*>(states_[fixed.index].data());
   } else {

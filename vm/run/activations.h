@@ -10,8 +10,7 @@
 
 #include "runtime/tensor.h"
 #include "vm/link/linked_program.h"
-#include "vm/run/devices.h"
-#include "vm/run/executable.h"
+#include "vm/run/call_environment.h"
 #include "vm/verify/plan_check.h"
 
 namespace ingot::vm {
@@ -40,11 +39,11 @@ struct Activation {
 
 class Activations {
  public:
-  Activations(const Executable& executable, const Devices& devices, const std::vector<Tensor>& states)
-      : executable_(executable),
-        devices_(devices),
-        states_(states),
-        of_functions_(executable.program().functions.size()) {}
+  explicit Activations(const CallEnvironment& environment)
+      : executable_(environment.executable),
+        devices_(environment.devices),
+        states_(environment.states),
+        of_functions_(executable_.program().functions.size()) {}
   ~Activations();
   Activations(const Activations&) = delete;
   Activations& operator=(const Activations&) = delete;

@@ -21,4 +21,11 @@ struct CallEnvironment {
   FailurePlace& failure_place;  // of the last invocation
 };
 
+// The elements of a constant where a function reads it.
+inline std::byte* ConstantOn(const Executable& executable, const Devices& devices, uint8_t device, uint32_t constant) {
+  const DeviceCode* const code = devices.code();
+  if (code != nullptr && device != 0) return code->ConstantData(device, constant);
+  return const_cast<std::byte*>(executable.ConstantData(constant));
+}
+
 }  // namespace ingot::vm

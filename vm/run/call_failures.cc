@@ -85,6 +85,15 @@ Status DimMismatch(const LinkedFunction& linked, size_t parameter, const int64_t
   return ParameterMismatch(function, parameter, got);
 }
 
+Status KernelFailed(const Kernel& kernel, const KernelFailure& failure) {
+  const std::string where = StrCat({"kernel \"", kernel.name, "\""});
+  if (failure.code == INGOT_KERNEL_ASSERT && failure.a >= 0 &&
+      static_cast<uint64_t>(failure.a) < kernel.messages.size()) {
+    return Status(StatusCode::kFailed, {where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
+  }
+  return KernelFailureStatus(failure).WithContext(where);
+}
+
 Status StateOutsideOfRange(const Function& function, const Symbol& symbol, const State& state, int64_t value) {
   return OutsideOfRange(function, symbol, "state", state.name, value);
 }

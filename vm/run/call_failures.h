@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/kernel_context.h"
 #include "runtime/tensor.h"
 #include "vm/link/linked_program.h"
 #include "vm/run/executable.h"
@@ -31,6 +32,8 @@ struct FailurePlace {
 [[gnu::cold]] Status ParameterMismatch(const Function& function, size_t parameter, const std::string& got);
 [[gnu::cold]] Status DimMismatch(const LinkedFunction& linked, size_t parameter, const int64_t* extents, size_t axis,
                                  int64_t expected);
+// What a kernel reported of its last call.
+[[gnu::cold]] Status KernelFailed(const Kernel& kernel, const KernelFailure& failure);
 // A state gives a symbol a value outside of its range.
 [[gnu::cold]] Status StateOutsideOfRange(const Function& function, const Symbol& symbol, const State& state,
                                          int64_t value);

@@ -22,6 +22,7 @@ Result<std::unique_ptr<Context>> Context::Create(std::shared_ptr<const Executabl
   INGOT_RETURN_IF_ERROR(exe.prepared_constants().Compute(executable, options));
   const auto create = [&]() -> Status {
     INGOT_RETURN_IF_ERROR(context->devices_.Bind(exe.program(), options.max_memory_bytes));
+    INGOT_RETURN_IF_ERROR(context->devices_.LoadCode(exe));
     INGOT_RETURN_IF_ERROR(context->CreateStates());
     INGOT_RETURN_IF_ERROR(context->externals_.Bind(exe.program(), std::move(externals)));
     context->CreateInterpreter();

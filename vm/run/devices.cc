@@ -21,6 +21,13 @@ Status Devices::Bind(const Program& program, int64_t max_memory_bytes) {
   return Status();
 }
 
+#ifdef INGOT_CUDA
+Status Devices::LoadCode(const Executable& executable) {
+  INGOT_ASSIGN_OR_RETURN(code_, DeviceCode::Load(executable, *this));
+  return Status();
+}
+#endif
+
 Status Devices::ZeroMemory(size_t number, void* data, int64_t bytes) const {
   Device& target = device(number);
   if (target.id().is_host_accessible()) {

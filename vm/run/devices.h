@@ -8,6 +8,7 @@
 #include "runtime/device.h"
 #include "runtime/memory_pool.h"
 #include "vm/program/program.h"
+#include "vm/run/device_code.h"
 
 namespace ingot::vm {
 
@@ -16,6 +17,14 @@ class Devices {
   explicit Devices(const HostAllocator& allocator) : allocator_(allocator) {}
   // Binds all devices of the program; each pool gives `max_memory_bytes` at most, 0: no cap.
   Status Bind(const Program& program, int64_t max_memory_bytes);
+#ifdef INGOT_CUDA
+  // After Bind. The executable outlives this.
+  Status LoadCode(const Executable& executable);
+  DeviceCode* code() const { return code_.get(); }  // null: all is on the host
+#else
+  Status LoadCode(const Executable&) { return Status(); }
+  static DeviceCode* code() { return nullptr; }
+#endif
 
   Device& device(size_t number) const { return *bound_[number].device; }
   MemoryPool& pool(size_t number) const { return *bound_[number].pool; }
@@ -31,6 +40,9 @@ class Devices {
   const HostAllocator& allocator_;
   std::vector<Bound> bound_;
   std::vector<DeviceId> ids_;
+#ifdef INGOT_CUDA
+  std::unique_ptr<DeviceCode> code_;
+#endif
 };
 
 }  // namespace ingot::vm

@@ -63,7 +63,8 @@ Status InstructionSteps::Run(const CallRecord& record, const FrameInstruction& i
     case Opcode::kConstTensor: {
       const auto at = in.As<op::ConstTensor>();
       const uint32_t id = at.constant().value;
-      WriteTensor(frame + at.dst(), const_cast<std::byte*>(executable_.ConstantData(id)), nullptr,
+      const uint8_t device = type_of(source.As<op::ConstTensor>().dst()).device;
+      WriteTensor(frame + at.dst(), ConstantOn(executable_, devices_, device, id), nullptr,
                   executable_.program().constants[id].dims);
       return Status();
     }
@@ -322,6 +323,7 @@ Status InstructionSteps::CopyInto(const Type& to, const int64_t* to_slot, const 
   }
   if (from_host) return target_device.CopyFromHost(target.data, origin.data, size, {});
   if (to_host) {
+    if (devices_.code() != nullptr) INGOT_RETURN_IF_ERROR(devices_.code()->Wait());
     INGOT_RETURN_IF_ERROR(origin_device.CopyToHost(target.data, origin.data, size, {}));
     return origin_device.Synchronize({});
   }

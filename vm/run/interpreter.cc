@@ -23,7 +23,7 @@ IdList<Register> ResultsOf(const BasicInstruction<Register>& call) {
 Interpreter::Interpreter(const CallEnvironment& environment)
     : environment_(environment),
       frames_(environment.devices.pool(0)),
-      activations_(environment.executable, environment.devices, environment.states),
+      activations_(environment),
       arguments_(environment),
       results_(environment.devices),
       kernels_(environment),
@@ -97,6 +97,10 @@ Status Interpreter::InvokeInto(const LinkedFunction& linked, std::span<const Ten
     INGOT_RETURN_IF_ERROR(observers_.CheckParameters(*frames_.top().linked, frames_.FrameOf(frames_.top())));
   }
   Status status = is_observed ? Loop<true>() : Loop<false>();
+  if (DeviceCode* const code = environment_.devices.code(); code != nullptr) {
+    Status waited = code->Wait();  // after a failure too: the next invocation does not meet it
+    if (status.ok()) status = std::move(waited);
+  }
   if (!status.ok()) return frames_.AtPlace(std::move(status), environment_.failure_place);
   return arguments_.WriteBack();
 }
@@ -189,6 +193,8 @@ Status Interpreter::StepObserved(const LinkedInstruction& op, const CallRecord& 
   INGOT_ASSIGN_OR_RETURN(const bool runs, observers_.Before(op, record, frame));
   if (runs && is_kernel) {
     INGOT_RETURN_IF_ERROR(kernels_.Launch(*static_cast<const KernelCall*>(op.data), *record.activation));
+    // Observers see what has ended.
+    if (DeviceCode* const code = environment_.devices.code(); code != nullptr) INGOT_RETURN_IF_ERROR(code->Wait());
   } else if (runs) {
     const Instruction& source = record.linked->function->code[op.source];
     INGOT_RETURN_IF_ERROR(steps_.Run(record, *static_cast<const FrameInstruction*>(op.data), source, frame));

@@ -86,6 +86,9 @@ Status KernelCalls::Launch(const KernelCall& call, const Activation& activation)
   const Kernel& kernel = *call.kernel;
   void* const* arguments = activation.arguments.data() + call.first_argument;
   const int64_t* ints = activation.ints.data() + call.first_int;
+  if (DeviceCode* const code = devices_.code(); code != nullptr && call.is_launched) {
+    return code->Launch(kernel, {arguments, kernel.params.size()}, {ints, kernel.ints.size()});
+  }
   if (call.function == nullptr) {
     Status status = RunStubKernel(kernel, arguments, ints, {limits_.flag()});
     return status.code() == StatusCode::kCancelled ? limits_.Failure() : status;
@@ -98,13 +101,8 @@ Status KernelCalls::Launch(const KernelCall& call, const Activation& activation)
 
 Status KernelCalls::Failure(const Kernel& kernel) {
   const KernelFailure failure = context_.TakeFailure();
-  const std::string where = StrCat({"kernel \"", kernel.name, "\""});
   if (failure.code == INGOT_KERNEL_CANCELLED && limits_.is_interrupted()) return limits_.Failure();
-  if (failure.code == INGOT_KERNEL_ASSERT && failure.a >= 0 &&
-      static_cast<uint64_t>(failure.a) < kernel.messages.size()) {
-    return FailedCall({where, ": ", kernel.messages[static_cast<size_t>(failure.a)]});
-  }
-  return KernelFailureStatus(failure).WithContext(where);
+  return KernelFailed(kernel, failure);
 }
 
 int32_t KernelCalls::CallRawExternal(void* self, const IngotKernelContext* ctx, int32_t index, void* const* buffers,

@@ -298,17 +298,21 @@ class Assembler {
 
   void ParseLaunch(vm::Kernel& kernel, std::span<const std::string> names) {
     LaunchRecord launch;
-    for (auto [word, dims] : {std::pair{"grid", &launch.grid}, std::pair{"block", &launch.block}}) {
+    in_.Expect("variant");
+    launch.variant = static_cast<uint32_t>(in_.ExpectUnsigned(kMaxId));
+    in_.Expect("entry");
+    launch.entry = in_.ExpectString();
+    for (const char* word : {"grid", "block"}) {
       in_.Expect(word);
       const size_t at = in_.position();
       const std::vector<DimCode> list = types_.ParseDimList(names);
       if (in_.ok() && list.size() != 3) in_.FailAt(at, "expected three sizes");
-      if (!in_.ok()) return;
-      std::copy(list.begin(), list.end(), dims->begin());
+      launch.sizes.insert(launch.sizes.end(), list.begin(), list.end());
     }
     in_.Expect("shared");
-    launch.shared_bytes = types_.ParseDim("", names);
-    kernel.launch = std::move(launch);
+    launch.sizes.push_back(types_.ParseDim("", names));
+    if (!in_.ok()) return;
+    kernel.launches.push_back(std::move(launch));
   }
 
   void ParseVariant(vm::Kernel& kernel) {

@@ -24,7 +24,7 @@
 //     flops n
 //     bytes n * 8
 //     effects may_fail
-//     launch grid [n, 1, 1] block [256, 1, 1] shared 0
+//     launch variant 1 entry "add_0" grid [n, 1, 1] block [256, 1, 1] shared 0
 //     variant image 0 offset 0x1000 entry "add" features 0x1
 //     external @log
 //     message "x must be positive"

@@ -271,11 +271,13 @@ class Printer {
     Line("  flops " + kernel.flops.ToString(names));
     Line("  bytes " + kernel.bytes.ToString(names));
     if (kernel.effects != 0) Line(" " + EffectsText(kernel.effects));
-    if (kernel.launch) {
-      const std::vector<DimCode> grid(kernel.launch->grid.begin(), kernel.launch->grid.end());
-      const std::vector<DimCode> block(kernel.launch->block.begin(), kernel.launch->block.end());
-      Line("  launch grid " + JoinDims(grid, names) + " block " + JoinDims(block, names) + " shared " +
-           kernel.launch->shared_bytes.ToString(names));
+    for (const LaunchRecord& launch : kernel.launches) {
+      const auto sizes = [&](size_t first) {
+        const auto begin = launch.sizes.begin() + static_cast<std::ptrdiff_t>(first);
+        return JoinDims({begin, begin + 3}, names);
+      };
+      Line("  launch variant " + std::to_string(launch.variant) + " entry " + Quote(launch.entry) + " grid " +
+           sizes(0) + " block " + sizes(3) + " shared " + launch.sizes[6].ToString(names));
     }
     for (const KernelVariant& variant : kernel.variants) {
       Line("  variant image " + std::to_string(variant.image) + " offset " + Hex(variant.offset) + " entry " +

@@ -119,9 +119,9 @@ class Diff {
   void Kernels(const Kernel& a, const Kernel& b) {
     const std::string what = "kernel \"" + a.name + "\": ";
     if (a.params != b.params || a.ints != b.ints) Say(what + "other parameters");
-    if (a.device != b.device || a.effects != b.effects || !(a.launch == b.launch) || a.externals != b.externals ||
+    if (a.device != b.device || a.effects != b.effects || a.launches != b.launches || a.externals != b.externals ||
         a.messages != b.messages) {
-      Say(what + "another device, launch record, effects or messages");
+      Say(what + "another device, launches, effects or messages");
     }
     for (const auto& [name, member] : {std::pair("workspace", &Kernel::workspace), std::pair("flops", &Kernel::flops),
                                        std::pair("bytes", &Kernel::bytes)}) {

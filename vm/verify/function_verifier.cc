@@ -220,8 +220,12 @@ class FunctionVerifier {
       case Opcode::kConstTensor: {
         const auto made = in.As<op::ConstTensor>();
         const Constant& constant = program_.constants[made.constant().value];
-        return Produce(made.dst(),
-                       Type::Tensor(constant.dtype, {constant.dims.begin(), constant.dims.end()}, Storage::kConstant));
+        const uint8_t device = TypeOf(made.dst()).device;
+        if (device != 0 && program_.devices[device].kind != kCudaDevice) {
+          return Fail(Check::kDeviceId, "a constant on a device that has none");
+        }
+        return Produce(made.dst(), Type::Tensor(constant.dtype, {constant.dims.begin(), constant.dims.end()},
+                                                Storage::kConstant, device));
       }
       case Opcode::kState: {
         const auto made = in.As<op::State>();

@@ -77,6 +77,8 @@ class Verifier {
     return Verdict();
   }
 
+  bool IsOnHost(uint8_t device) const { return program_.devices[device].kind == "cpu"; }
+
   Verdict VerifyDevice(uint8_t device) const {
     if (device < program_.devices.size()) return Verdict();
     return Fail(Check::kDeviceId, {"device ", device, " of ", program_.devices.size()});
@@ -307,6 +309,12 @@ class Verifier {
         return Fail(Check::kIdRange, {"external ", id.value, " does not exist"});
     }
     for (const KernelVariant& variant : kernel.variants) INGOT_RETURN_UNLESS_PASSED(VerifyVariant(kernel, variant));
+    for (const LaunchRecord& launch : kernel.launches) {
+      const bool is_of_device = launch.variant < kernel.variants.size() && !IsOnHost(kernel.device);
+      if (!is_of_device || launch.sizes.size() != kNumLaunchSizes) {
+        return Fail(Check::kKernelVariants, "a launch of no variant, or without its sizes");
+      }
+    }
     return Verdict();
   }
 
@@ -331,10 +339,8 @@ class Verifier {
     for (const KernelParam& param : kernel.params) {
       for (const DimCode& extent : param.extents) formulas.push_back(&extent);
     }
-    if (kernel.launch) {
-      for (const DimCode& size : kernel.launch->grid) formulas.push_back(&size);
-      for (const DimCode& size : kernel.launch->block) formulas.push_back(&size);
-      formulas.push_back(&kernel.launch->shared_bytes);
+    for (const LaunchRecord& launch : kernel.launches) {
+      for (const DimCode& size : launch.sizes) formulas.push_back(&size);
     }
     for (const DimCode* formula : formulas) {
       if (formula->num_slots() > num_ints)
@@ -348,13 +354,10 @@ class Verifier {
       return Fail(Check::kKernelVariants, {"image ", variant.image, " does not exist"});
     }
     const KernelImage& image = program_.images[variant.image];
-    const bool wants_elf = program_.devices[kernel.device].kind == "cpu";
+    const bool wants_elf = IsOnHost(kernel.device);
     if (wants_elf != (image.format == ImageFormat::kElf))
       return Fail(Check::kKernelVariants, "its image is of another kind");
-    if (!wants_elf) {
-      return variant.entry.empty() || !kernel.launch ? Fail(Check::kKernelVariants, "no entry name or no launch record")
-                                                     : Verdict();
-    }
+    if (!wants_elf) return Verdict();
     const bool was_read = variant.image < elf_images_.size() && elf_images_[variant.image];
     if (was_read && elf_images_[variant.image]->ContainsCode(variant.offset)) return Verdict();
     return Fail(Check::kKernelVariants, {"offset ", variant.offset, " is outside the image's code"});

@@ -1,0 +1,195 @@
+// The record of a failure in device memory is what kernels for CUDA are given (compiler/codegen/cuda_kernel_emitter.h):
+// int32 code, padding to 8 bytes, int64 a, int64 b. A device has one, which is read after each launch of a kernel that may
+// fail: what would be launched next may rely on what the failing one did not write.
+#include "vm/run/device_code.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "runtime/kernel_context.h"
+#include "vm/program/foreach.h"
+#include "vm/program/limits.h"
+#include "vm/run/call_failures.h"
+#include "vm/run/devices.h"
+#include "vm/run/executable.h"
+
+namespace ingot::vm {
+namespace {
+
+struct FailureRecord {
+  int32_t code = 0;
+  int32_t padding = 0;
+  int64_t a = 0, b = 0;
+};
+static_assert(sizeof(FailureRecord) == 24);
+
+class LoadedDeviceCode final : public DeviceCode {
+ public:
+  LoadedDeviceCode(const Executable& executable, const Devices& devices)
+      : executable_(executable), program_(executable.program()), devices_(devices) {}
+  Status LoadAll();
+
+  std::byte* ConstantData(uint8_t device, uint32_t constant) const override {
+    return static_cast<std::byte*>(on_[device].constants.at(constant)->data());
+  }
+  Status Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) override;
+  Status Wait() override;
+
+ private:
+  using LoadedLaunches = std::vector<std::pair<const LaunchRecord*, void*>>;  // each with the device's handle
+  struct OnDevice {
+    std::map<uint32_t, Ref<DeviceImage>> images;
+    std::map<uint32_t, Ref<ingot::Storage>> constants;
+    Ref<ingot::Storage> failure;
+    Ref<ingot::Storage> workspace;
+    bool is_busy = false;  // something was queued since the last wait
+  };
+
+  Status LoadKernel(const Kernel& kernel, LoadedLaunches& loaded);
+  Result<uint32_t> ChooseVariant(const Kernel& kernel) const;
+  Result<DeviceImage*> ImageOf(uint8_t device, uint32_t image);
+  Status CopyConstants();
+  Status ReadFailure(const Kernel& kernel);
+
+  const Executable& executable_;
+  const Program& program_;
+  const Devices& devices_;
+  std::vector<LoadedLaunches> launches_;  // as in Program::kernels
+  std::vector<OnDevice> on_;              // as in Program::devices
+  std::vector<int64_t> words_;            // the integers of a launch
+};
+
+Status LoadedDeviceCode::LoadAll() {
+  on_.resize(program_.devices.size());
+  launches_.resize(program_.kernels.size());
+  for (size_t i = 0; i < program_.kernels.size(); ++i) {
+    const Kernel& kernel = program_.kernels[i];
+    if (!devices_.device(kernel.device).launches_kernels()) continue;
+    INGOT_RETURN_IF_ERROR(LoadKernel(kernel, launches_[i]).WithContext({"kernel \"", kernel.name, "\""}));
+  }
+  for (size_t number = 0; number < on_.size(); ++number) {
+    OnDevice& on = on_[number];
+    if (!devices_.device(number).launches_kernels()) continue;
+    INGOT_ASSIGN_OR_RETURN(on.failure, devices_.pool(number).AllocateStorage(sizeof(FailureRecord)));
+    INGOT_RETURN_IF_ERROR(devices_.ZeroMemory(number, on.failure->data(), sizeof(FailureRecord)));
+  }
+  return CopyConstants();
+}
+
+Result<uint32_t> LoadedDeviceCode::ChooseVariant(const Kernel& kernel) const {
+  const Device& device = devices_.device(kernel.device);
+  std::string needs;
+  for (uint32_t i = 0; i < kernel.variants.size(); ++i) {
+    const std::string& architecture = program_.images[kernel.variants[i].image].arch;
+    if (device.RunsCodeFor(architecture)) return i;
+    StrAppend(needs, {needs.empty() ? "" : " or ", architecture});
+  }
+  return Status(StatusCode::kUnsupportedFile, {"it needs ", needs.empty() ? "code, and has none" : needs, "; ",
+                                               device.id().ToString(), " is ", device.description()});
+}
+
+Result<DeviceImage*> LoadedDeviceCode::ImageOf(uint8_t device, uint32_t image) {
+  Ref<DeviceImage>& loaded = on_[device].images[image];
+  if (!loaded) {
+    const std::span<const std::byte> bytes = program_.images[image].bytes.bytes;
+    INGOT_ASSIGN_OR_RETURN(
+        loaded, devices_.device(device).LoadImage({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}));
+  }
+  return loaded.get();
+}
+
+Status LoadedDeviceCode::LoadKernel(const Kernel& kernel, LoadedLaunches& loaded) {
+  INGOT_ASSIGN_OR_RETURN(const uint32_t variant, ChooseVariant(kernel));
+  for (const LaunchRecord& launch : kernel.launches) {
+    if (launch.variant != variant) continue;
+    INGOT_ASSIGN_OR_RETURN(DeviceImage* const image, ImageOf(kernel.device, kernel.variants[variant].image));
+    INGOT_ASSIGN_OR_RETURN(void* const handle, image->FindKernel(launch.entry));
+    loaded.emplace_back(&launch, handle);
+  }
+  return Status();
+}
+
+Status LoadedDeviceCode::CopyConstants() {
+  for (const Function& function : program_.functions) {
+    for (const Instruction& in : function.code) {
+      if (in.opcode != Opcode::kConstTensor) continue;
+      const auto made = in.As<op::ConstTensor>();
+      const uint8_t device = function.TypeOf(made.dst()).device;
+      if (devices_.id(device).is_host_accessible()) continue;
+      const uint32_t id = made.constant().value;
+      Ref<ingot::Storage>& copy = on_[device].constants[id];
+      if (copy) continue;
+      const int64_t bytes = program_.constants[id].size_bytes();
+      INGOT_ASSIGN_OR_RETURN(copy, devices_.pool(device).AllocateStorage(bytes));
+      INGOT_RETURN_IF_ERROR(
+          devices_.device(device).CopyFromHost(copy->data(), executable_.ConstantData(id), bytes, {}));
+    }
+  }
+  return Status();
+}
+
+Status LoadedDeviceCode::Launch(const Kernel& kernel, std::span<void* const> buffers, std::span<const int64_t> ints) {
+  OnDevice& on = on_[kernel.device];
+  INGOT_ASSIGN_OR_RETURN(const int64_t workspace_bytes, kernel.workspace.Evaluate(ints));
+  if (workspace_bytes < 0 || workspace_bytes > kMaxArenaBytes) {
+    return Status::OutOfMemory({"a workspace of ", workspace_bytes, " bytes"});
+  }
+  if (workspace_bytes > (on.workspace ? on.workspace->size_bytes() : 0)) {
+    INGOT_ASSIGN_OR_RETURN(on.workspace, devices_.pool(kernel.device).AllocateStorage(workspace_bytes));
+  }
+  const auto address = [](void* data) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(data)); };
+  words_.assign(ints.begin(), ints.end());
+  words_.push_back(on.workspace ? address(on.workspace->data()) : 0);
+  words_.push_back(address(on.failure->data()));
+  for (const auto& [launch, handle] : launches_[static_cast<size_t>(&kernel - program_.kernels.data())]) {
+    LaunchConfig config;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      INGOT_ASSIGN_OR_RETURN(config.grid[axis], launch->sizes[axis].Evaluate(ints));
+      INGOT_ASSIGN_OR_RETURN(config.block[axis], launch->sizes[3 + axis].Evaluate(ints));
+    }
+    INGOT_ASSIGN_OR_RETURN(config.shared_bytes, launch->sizes[6].Evaluate(ints));
+    if (std::ranges::find(config.grid, 0) != std::end(config.grid)) continue;
+    on.is_busy = true;
+    INGOT_RETURN_IF_ERROR(devices_.device(kernel.device)
+                              .LaunchKernel(handle, config, buffers, words_, {})
+                              .WithContext({"kernel \"", kernel.name, "\""}));
+    if ((kernel.effects & kEffectMayFail) != 0) INGOT_RETURN_IF_ERROR(ReadFailure(kernel));
+  }
+  return Status();
+}
+
+Status LoadedDeviceCode::Wait() {
+  for (size_t number = 0; number < on_.size(); ++number) {
+    OnDevice& on = on_[number];
+    if (!on.is_busy) continue;
+    on.is_busy = false;
+    INGOT_RETURN_IF_ERROR(devices_.device(number).Synchronize({}));
+  }
+  return Status();
+}
+
+Status LoadedDeviceCode::ReadFailure(const Kernel& kernel) {
+  void* const record = on_[kernel.device].failure->data();
+  Device& device = devices_.device(kernel.device);
+  FailureRecord read;
+  INGOT_RETURN_IF_ERROR(device.CopyToHost(&read, record, sizeof(read), {}));
+  INGOT_RETURN_IF_ERROR(device.Synchronize({}));
+  if (read.code == 0) return Status();
+  INGOT_RETURN_IF_ERROR(devices_.ZeroMemory(kernel.device, record, sizeof(read)));
+  return KernelFailed(kernel, {read.code, read.a, read.b});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceCode>> DeviceCode::Load(const Executable& executable, const Devices& devices) {
+  const auto launches = [&](size_t number) { return devices.device(number).launches_kernels(); };
+  bool has_any = false;
+  for (size_t number = 0; number < executable.program().devices.size(); ++number) has_any |= launches(number);
+  if (!has_any) return std::unique_ptr<DeviceCode>();
+  auto loaded = std::make_unique<LoadedDeviceCode>(executable, devices);
+  INGOT_RETURN_IF_ERROR(loaded->LoadAll());
+  return std::unique_ptr<DeviceCode>(std::move(loaded));
+}
+
+}  // namespace ingot::vm
