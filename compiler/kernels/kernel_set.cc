@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "compiler/codegen/ptx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_cache.h"
 
@@ -82,13 +83,45 @@ Result<codegen::KernelImage> CompileImage(const std::vector<NamedPrimFunc>& func
   return codegen::LinkKernels(names, inputs, routines);
 }
 
+// One image of PTX for each architecture, the newest first, which a device takes that can run it.
+Status AddCudaVariants(const std::vector<NamedPrimFunc>& functions, const TargetFamily& family,
+                       const KernelOptions& options, KernelSet* result) {
+  for (size_t i = family.variants.size(); i-- > 0;) {
+    const Target& target = family.variants[i];
+    INGOT_ASSIGN_OR_RETURN(const std::vector<codegen::KernelSource> sources, MakeSources(functions, target, options));
+    INGOT_ASSIGN_OR_RETURN(codegen::PtxImage image, codegen::CompilePtx(sources, target, CodegenOptionsOf(options)));
+    const auto number = static_cast<uint32_t>(result->images.size());
+    for (size_t k = 0; k < functions.size(); ++k) {
+      vm::Kernel& kernel = result->kernels[k].kernel;
+      codegen::PtxKernel& compiled = image.kernels[k];
+      kernel.device = 1;
+      kernel.workspace = number == 0 ? std::move(compiled.workspace)
+                                     : DimCode::Binary(DimOp::kMax, kernel.workspace, compiled.workspace);
+      for (codegen::PtxLaunch& launch : compiled.launches) {
+        vm::LaunchRecord record{number, std::move(launch.entry), {}};
+        for (const auto& sizes : {launch.grid, launch.block}) {
+          record.sizes.insert(record.sizes.end(), sizes.begin(), sizes.end());
+        }
+        record.sizes.push_back(DimCode(0));  // bytes of shared memory
+        kernel.launches.push_back(std::move(record));
+      }
+      kernel.variants.push_back({number, 0, "", 0});
+    }
+    vm::KernelImage stored;
+    stored.name = target.name;
+    stored.format = vm::ImageFormat::kPtx;
+    stored.arch = target.name;
+    const auto* bytes = reinterpret_cast<const std::byte*>(image.ptx.data());
+    stored.bytes = SharedBytes::Own({bytes, bytes + image.ptx.size()});
+    result->images.push_back(std::move(stored));
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamily& family,
                                    const KernelOptions& options) {
-  if (family.kind != Target::Kind::kCpu) {
-    return Status(StatusCode::kInvalidArgument, "executables hold no CUDA kernels yet; --emit=ptx writes the kernels");
-  }
   const std::vector<NamedPrimFunc> functions = PrimFuncsOf(module);
   KernelSet result;
   if (functions.empty()) return result;
@@ -98,6 +131,10 @@ Result<KernelSet> CompileKernelSet(const ir::IRModule& module, const TargetFamil
       return std::move(description).status().WithContext("prim function \"" + function.name + "\"");
     }
     result.kernels.push_back(*std::move(description));
+  }
+  if (family.kind == Target::Kind::kCuda) {
+    INGOT_RETURN_IF_ERROR(AddCudaVariants(functions, family, options, &result));
+    return result;
   }
   std::vector<size_t> all(functions.size()), of_bytes;
   std::iota(all.begin(), all.end(), size_t{0});

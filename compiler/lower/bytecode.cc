@@ -2,9 +2,11 @@
 // (FunctionLowering, LowerPrimEntry, ProgramLowering); this file only puts the results into one program, in order.
 #include "compiler/lower/bytecode.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/lower/function_lowering.h"
+#include "compiler/lower/place_on_device.h"
 #include "compiler/lower/prim_entry.h"
 #include "compiler/lower/program_lowering.h"
 
@@ -25,6 +27,10 @@ Result<vm::Program> LowerToBytecode(const ir::IRModule& module, std::vector<code
     }
   }
   for (vm::Function& entry : program.LowerClosureEntries()) program.program().functions.push_back(std::move(entry));
+  if (std::ranges::any_of(program.program().kernels, [](const vm::Kernel& kernel) { return kernel.device != 0; })) {
+    program.program().devices.push_back({std::string(vm::kCudaDevice), 0});
+    PlaceOnDevice(program.program());
+  }
   return std::move(program.program());
 }
 

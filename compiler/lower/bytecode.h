@@ -5,7 +5,8 @@
 // Symbolic dimensions are the signature's symbols; other dimensions are DimCodes over them. Constants of equal content
 // are stored once and never copied. What leaves a function is reference-counted memory: an entry point computes a
 // result straight into the caller's tensor, and copies a parameter or constant that it returns. Branches are jumps, and
-// self tail calls are jumps backwards (tail_calls.h); functions as values are closures over their last parameters.
+// self tail calls are jumps backwards (tail_calls.h); functions as values are closures over their last parameters. If
+// kernels say that they run on device 1, that is a GPU, and place_on_device.h says what lies there.
 #pragma once
 
 #include <vector>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/lower/insert_instructions.h"
 #include "runtime/check.h"
 #include "vm/program/builtins.h"
 #include "vm/verify/facts.h"
@@ -39,9 +40,11 @@ bool TakesMemory(const vm::Instruction& in) {
   INGOT_UNREACHABLE();
 }
 
+vm::Instruction Release(vm::RegisterId id) { return {vm::Opcode::kRelease, {int64_t{id.value}}}; }
+
 class Releaser {
  public:
-  explicit Releaser(vm::Function& function) : function_(function), code_(function.code) {}
+  explicit Releaser(vm::Function& function) : function_(function), code_(function.code), releases_(function) {}
 
   void Run() {
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
@@ -51,10 +54,8 @@ class Releaser {
     if (counted_.empty() || code_.empty()) return;
     FindBlocks();
     FindLive();
-    before_.resize(code_.size());
-    behind_.resize(code_.size());
     for (size_t b = 0; b < blocks_.size(); ++b) PlaceIn(b);
-    Rewrite();
+    InsertInstructions(function_, std::move(releases_));
   }
 
  private:
@@ -118,9 +119,9 @@ class Releaser {
     for (uint32_t pc = block.end; pc-- > block.begin;) {
       if (is_of_use && !EndsBlock(code_[pc])) {
         vm::ForEachRegister(code_[pc], [&](vm::RegisterId id, bool) {
-          std::vector<vm::RegisterId>& released = behind_[pc];
+          std::vector<vm::Instruction>& released = releases_.behind[pc];
           const bool dies = counted_.contains(id) && !live.contains(id);
-          if (dies && std::ranges::find(released, id) == released.end()) released.push_back(id);
+          if (dies && std::ranges::find(released, Release(id)) == released.end()) released.push_back(Release(id));
         });
       }
       StepBack(pc, live);
@@ -128,41 +129,15 @@ class Releaser {
     }
     if (block.previous.size() != 1 || !is_of_use) return;
     for (const vm::RegisterId id : blocks_[block.previous[0]].live_out) {
-      if (!live.contains(id)) before_[block.begin].push_back(id);
+      if (!live.contains(id)) releases_.before[block.begin].push_back(Release(id));
     }
-  }
-
-  void Rewrite() {
-    std::vector<vm::Instruction> code;
-    std::vector<uint32_t> labels, positions;  // old index -> where jumps arrive, where the instruction is
-    const auto release = [&](vm::RegisterId id) { code.push_back({vm::Opcode::kRelease, {int64_t{id.value}}}); };
-    for (size_t pc = 0; pc < code_.size(); ++pc) {
-      labels.push_back(static_cast<uint32_t>(code.size()));
-      for (const vm::RegisterId id : before_[pc]) release(id);
-      positions.push_back(static_cast<uint32_t>(code.size()));
-      code.push_back(std::move(code_[pc]));
-      for (const vm::RegisterId id : behind_[pc]) release(id);
-    }
-    positions.push_back(static_cast<uint32_t>(code.size()));
-    for (vm::Instruction& in : code) {
-      for (const auto& [spec, value] : in.operands()) {
-        if (spec.kind == vm::OperandKind::kLabel)
-          value = int64_t{labels[static_cast<size_t>(std::get<int64_t>(value))]};
-      }
-    }
-    for (vm::DebugNote& note : function_.notes) note.instruction = positions[note.instruction];
-    for (vm::PlanEntry& entry : function_.plan.entries) {
-      entry.first = positions[entry.first];
-      entry.last = positions[entry.last];
-    }
-    code_ = std::move(code);
   }
 
   vm::Function& function_;
-  std::vector<vm::Instruction>& code_;
+  const std::vector<vm::Instruction>& code_;
   Registers counted_;
   std::vector<Block> blocks_;
-  std::vector<std::vector<vm::RegisterId>> before_, behind_;  // per instruction: registers to release
+  Insertions releases_;
 };
 
 }  // namespace

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Models compiled for CUDA run on the stand-in GPU and give what they give on the CPU.
+
+usage: cuda_programs.py BIN_DIR STANDIN_DIR DIGITS.onnx DIGITS.npz    exits 77 (skipped) without numpy and onnx
+
+STANDIN_DIR has libcuda.so.1 and a vm-run with the device cuda. Every model has a dim that is free, and runs at several
+sizes: convolutions with a residual connection, a layer of a transformer, branches and loops whose values
+cross between host and GPU, and a look-up."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+TOLERANCE = 1e-3
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+class Graph:
+    """Nodes and constants of random values, of sensible scales."""
+
+    def __init__(self, seed):
+        self.rng, self.nodes, self.constants = np.random.default_rng(seed), [], {}
+
+    def add(self, op, *inputs, outputs=1, **attributes):
+        names = [f"{op}_{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def constant(self, array):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = np.asarray(array)
+        return name
+
+    def weights(self, *shape):
+        fan_in = max(1, int(np.prod(shape[1:])))
+        return self.constant((self.rng.standard_normal(shape) / fan_in ** 0.5).astype(np.float32))
+
+    def model(self, inputs, outputs):
+        tensors = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        graph = helper.make_graph(
+            self.nodes, "g", [helper.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in inputs],
+            [helper.make_tensor_value_info(name, dtype, None) for name, dtype in outputs], tensors)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def residual():
+    g = Graph(1)
+    x = g.add("Relu", g.add("Conv", "x", g.weights(16, 3, 3, 3), g.weights(16), pads=[1, 1, 1, 1]))
+    y = g.add("Relu", g.add("Conv", x, g.weights(16, 16, 3, 3), pads=[1, 1, 1, 1]))
+    y = g.add("Conv", y, g.weights(16, 1, 3, 3), pads=[1, 1, 1, 1], group=16)
+    y = g.add("MaxPool", g.add("Add", x, y), kernel_shape=[2, 2], strides=[2, 2])
+    y = g.add("Flatten", g.add("GlobalAveragePool", y))
+    y = g.add("Softmax", g.add("Gemm", y, g.weights(16, 5), g.weights(5)), axis=1)
+    feeds = [{"x": (FLOAT, (b, 3, h, w))} for b, h, w in ((1, 8, 8), (2, 7, 13))]
+    return g.model([("x", FLOAT, ["b", 3, "h", "w"])], [(y, FLOAT)]), feeds
+
+
+def transformer():
+    g = Graph(2)
+    width, heads = 32, 4
+    shape = g.constant(np.array([0, 0, heads, width // heads]))
+    normal = g.add("LayerNormalization", "x", g.constant(np.ones(width, np.float32)), g.weights(width))
+    split = [g.add("Transpose", g.add("Reshape", g.add("MatMul", normal, g.weights(width, width)), shape),
+                   perm=[0, 2, 1, 3]) for _ in range(3)]
+    scores = g.add("MatMul", split[0], g.add("Transpose", split[1], perm=[0, 1, 3, 2]))
+    mixed = g.add("MatMul", g.add("Softmax", g.add("Mul", scores, g.constant(np.float32(0.35)))), split[2])
+    joined = g.add("Reshape", g.add("Transpose", mixed, perm=[0, 2, 1, 3]), g.constant(np.array([0, 0, width])))
+    x = g.add("Add", "x", joined)
+    y = g.add("Gelu", g.add("MatMul", x, g.weights(width, 64)))
+    x = g.add("Add", x, g.add("MatMul", y, g.weights(64, width)))
+    feeds = [{"x": (FLOAT, (b, s, width))} for b, s in ((1, 1), (2, 9))]
+    return g.model([("x", FLOAT, ["b", "s", width])], [(x, FLOAT)]), feeds
+
+
+def branches():
+    """Which branch runs depends on a sum that the GPU computes; both give a tensor that it goes on with."""
+    g = Graph(4)
+
+    def branch(op, name):
+        return helper.make_graph([helper.make_node(op, ["y"], [name])], name, [],
+                                 [helper.make_tensor_value_info(name, FLOAT, None)])
+
+    g.nodes.append(helper.make_node("Tanh", ["x"], ["y"]))
+    condition = g.add("Greater", g.add("ReduceSum", "y", keepdims=0), g.constant(np.float32(0)))
+    chosen = g.add("If", condition, then_branch=branch("Exp", "a"), else_branch=branch("Neg", "b"))
+    result = g.add("Add", chosen, "y")
+    feeds = [{"x": (FLOAT, (n,))} for n in (1, 2, 3, 4, 100)]
+    return g.model([("x", FLOAT, ["n"])], [(result, FLOAT), (condition, BOOL)]), feeds
+
+
+def loop():
+    g = Graph(5)
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["v", "w"], ["product"]), helper.make_node("Tanh", ["product"], ["next"]),
+         helper.make_node("Identity", ["c"], ["go_on"])], "body",
+        [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("c", BOOL, []),
+         helper.make_tensor_value_info("v", FLOAT, ["n", 8])],
+        [helper.make_tensor_value_info("go_on", BOOL, []), helper.make_tensor_value_info("next", FLOAT, ["n", 8])],
+        [numpy_helper.from_array(g.rng.standard_normal((8, 8)).astype(np.float32), "w")])
+    result = g.add("Loop", g.constant(np.int64(4)), "", "x", body=body)
+    feeds = [{"x": (FLOAT, (n, 8))} for n in (1, 7)]
+    return g.model([("x", FLOAT, ["n", 8])], [(g.add("Relu", result), FLOAT)]), feeds
+
+
+def look_up():
+    g = Graph(6)
+    rows = g.add("Gather", g.weights(10, 16), "i")
+    feeds = [{"i": (INT64, (n,))} for n in (1, 20)]
+    return g.model([("i", INT64, ["n"])], [(g.add("Sigmoid", rows), FLOAT)]), feeds
+
+
+class Tools:
+    def __init__(self, bin_dir, standin, folder):
+        self.bin_dir, self.standin, self.folder = bin_dir, standin, folder
+        self.environment = dict(os.environ, INGOT_CACHE="off", LD_LIBRARY_PATH=str(standin))
+
+    def compile(self, model, target):
+        file = self.folder / f"{target.split(':')[0]}.ingot"
+        done = subprocess.run([self.bin_dir / "vm-compile", model, "--target", target, "-o", file],
+                              env=self.environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr)
+        return file
+
+    def run(self, program, inputs):
+        """The outputs, or the failure's exit status and text."""
+        outputs = self.folder / "outputs.npz"
+        outputs.unlink(missing_ok=True)
+        done = subprocess.run([self.standin / "vm-run", program, inputs, "--output", f"@{outputs}"],
+                              env=self.environment, capture_output=True, text=True)
+        if done.returncode != 0:
+            return done.returncode, done.stderr
+        with np.load(outputs) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+
+    def run_both(self, programs, feeds):
+        inputs = self.folder / "inputs.npz"
+        np.savez(inputs, **feeds)
+        return [self.run(program, inputs) for program in programs]
+
+
+def values(rng, dtype, shape):
+    return rng.integers(0, 10, shape) if dtype == INT64 else rng.standard_normal(shape).astype(np.float32)
+
+
+def difference(expected, got):
+    if isinstance(expected, tuple) or isinstance(got, tuple):
+        return f"failed: {expected}, {got}"
+    for name, array in expected.items():
+        if got[name].shape != array.shape or not np.allclose(got[name], array, TOLERANCE, TOLERANCE):
+            return f"{name} differs"
+    return None
+
+
+def check_models(tools):
+    problems = 0
+    for make in (residual, transformer, branches, loop, look_up):
+        model, sizes = make()
+        file = tools.folder / "model.onnx"
+        onnx.save(model, file)
+        programs = [tools.compile(file, target) for target in ("cpu", "cuda:sm_80")]
+        rng = np.random.default_rng(7)
+        for size in sizes:
+            feeds = {name: values(rng, *form) for name, form in size.items()}
+            problem = difference(*tools.run_both(programs, feeds))
+            if problem is not None:
+                problems += 1
+                print(f"{make.__name__} {size}: {problem}")
+    return problems
+
+
+def check_digits(tools, model, data):
+    programs = [tools.compile(model, target) for target in ("cpu", "cuda:sm_80,sm_90")]
+    with np.load(data) as arrays:
+        images = arrays["image"][:40]
+    expected, got = tools.run_both(programs, {"image": images})
+    problem = difference(expected, got)
+    if problem is not None:
+        print(f"digits: {problem}")
+    return problem is not None
+
+
+def main():
+    bin_dir, standin, model, data = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    with tempfile.TemporaryDirectory() as folder:
+        tools = Tools(bin_dir, standin, pathlib.Path(folder))
+        return check_models(tools) + check_digits(tools, model, data)
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)
