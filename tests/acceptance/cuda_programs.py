@@ -16,6 +16,8 @@ try:
     import numpy as np
     import onnx
     from onnx import TensorProto, helper, numpy_helper
+
+    from onnx_nodes import Nodes
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
@@ -24,31 +26,16 @@ TOLERANCE = 1e-3
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
 
-class Graph:
-    """Nodes and constants of random values, of sensible scales."""
-
-    def __init__(self, seed):
-        self.rng, self.nodes, self.constants = np.random.default_rng(seed), [], {}
-
-    def add(self, op, *inputs, outputs=1, **attributes):
-        names = [f"{op}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(array)
-        return name
-
+class Graph(Nodes):
     def weights(self, *shape):
+        """Random ones, of a scale that keeps that of what they are multiplied with."""
         fan_in = max(1, int(np.prod(shape[1:])))
         return self.constant((self.rng.standard_normal(shape) / fan_in ** 0.5).astype(np.float32))
 
     def model(self, inputs, outputs):
-        tensors = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
         graph = helper.make_graph(
             self.nodes, "g", [helper.make_tensor_value_info(name, dtype, dims) for name, dtype, dims in inputs],
-            [helper.make_tensor_value_info(name, dtype, None) for name, dtype in outputs], tensors)
+            [helper.make_tensor_value_info(name, dtype, None) for name, dtype in outputs], self.initializers())
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
 
 

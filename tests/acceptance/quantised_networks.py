@@ -21,6 +21,8 @@ try:
     import onnx
     from onnx import TensorProto, helper, numpy_helper
     from onnx.reference import ReferenceEvaluator
+
+    from onnx_nodes import Nodes
 except ImportError as error:
     print("SKIP:", error)
     sys.exit(77)
@@ -32,26 +34,16 @@ SIZES = ({"b": 1, "s": 1}, {"b": 1, "s": 8}, {"b": 3, "s": 33})
 WIDTH, HEADS, HIDDEN, LAYERS = 64, 4, 200, 2
 
 
-class Network:
+class Network(Nodes):
     """Layers of a transformer whose products are of 8-bit integers, as onnxruntime.quantization writes them."""
 
     def __init__(self, seed):
-        self.rng, self.nodes, self.constants = np.random.default_rng(seed), [], {}
+        super().__init__(seed)
         x = "x"
         for _ in range(LAYERS):
             x = self.add("Add", x, self.attention(x))
             x = self.add("Add", x, self.feed_forward(x))
         self.outputs = [x]
-
-    def add(self, op, *inputs, outputs=1, **attributes):
-        names = [f"{op}_{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
-        return names[0] if outputs == 1 else names
-
-    def constant(self, array):
-        name = f"c{len(self.constants)}"
-        self.constants[name] = np.asarray(array)
-        return name
 
     def normalised(self, x):
         """A root mean square norm, whose weights make a few columns large, as trained ones do."""
@@ -94,7 +86,7 @@ class Network:
     def model(self):
         x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["b", "s", WIDTH])
         graph = helper.make_graph(self.nodes, "network", [x], [onnx.ValueInfoProto(name=o) for o in self.outputs],
-                                  [numpy_helper.from_array(array, name) for name, array in self.constants.items()])
+                                  self.initializers())
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
 
 
