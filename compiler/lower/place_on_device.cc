@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "compiler/lower/insert_instructions.h"
+#include "compiler/lower/release.h"
 
 namespace ingot::lower {
 namespace {
@@ -48,7 +49,7 @@ class Sharing {
   bool is_on_host(size_t member) const { return on_host_[Root(member)]; }
   bool is_in_kernel(size_t member) const { return in_kernel_[Root(member)]; }
   size_t Root(size_t member) const {
-    while (parents_[member] != member) member = parents_[member];
+    for (; parents_[member] != member; member = parents_[member]) parents_[member] = parents_[parents_[member]];
     return member;
   }
 
@@ -100,8 +101,8 @@ class Sharing {
   const vm::Program& program_;
   const vm::Function& function_;
   const size_t first_entry_, first_state_;  // among the members, of which registers are first
-  std::vector<size_t> parents_;
-  std::vector<bool> on_host_, in_kernel_;  // of roots: the host uses it, a launched kernel does
+  mutable std::vector<size_t> parents_;     // Root shortens the ways
+  std::vector<bool> on_host_, in_kernel_;   // of roots: the host uses it, a launched kernel does
 };
 
 class Placement {
@@ -119,6 +120,7 @@ class Placement {
     CountWrites();
     InsertCopies();
     StretchLiveRanges();
+    ReleaseAtLastUse(function_, static_cast<uint32_t>(num_registers_));
   }
 
  private:
@@ -200,9 +202,10 @@ class Placement {
         continue;
       }
       const vm::ParamRole role = kernel.params[i].role;
-      // The copy that a kernel writes is another one than the copy that it reads of the same tensor.
-      const vm::RegisterId copy =
-          role == vm::ParamRole::kOut ? Room(host, before) : Contents(host, is_written(host), before);
+      // Of what had elements before the call a kernel may write a part, or read some. The copy that a kernel writes is
+      // another one than the copy that it reads of the same tensor.
+      const bool is_fresh = role == vm::ParamRole::kOut && function_.TypeOf(host).storage != vm::Storage::kBorrowedMut;
+      const vm::RegisterId copy = is_fresh ? Room(host, before) : Contents(host, is_written(host), before);
       buffers.push_back(copy.value);
       if (role != vm::ParamRole::kIn) written.emplace_back(host, copy);
     }

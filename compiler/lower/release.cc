@@ -44,11 +44,12 @@ vm::Instruction Release(vm::RegisterId id) { return {vm::Opcode::kRelease, {int6
 
 class Releaser {
  public:
-  explicit Releaser(vm::Function& function) : function_(function), code_(function.code), releases_(function) {}
+  Releaser(vm::Function& function, uint32_t first_register)
+      : function_(function), code_(function.code), first_register_(first_register), releases_(function) {}
 
   void Run() {
     const size_t num_given = function_.signature.symbols.size() + function_.signature.params.size();
-    for (uint32_t i = 0; i < function_.registers.size(); ++i) {
+    for (uint32_t i = first_register_; i < function_.registers.size(); ++i) {
       if (i >= num_given && HoldsMemory(function_.registers[i])) counted_.insert(vm::RegisterId(i));
     }
     if (counted_.empty() || code_.empty()) return;
@@ -135,6 +136,7 @@ class Releaser {
 
   vm::Function& function_;
   const std::vector<vm::Instruction>& code_;
+  const uint32_t first_register_;
   Registers counted_;
   std::vector<Block> blocks_;
   Insertions releases_;
@@ -142,6 +144,6 @@ class Releaser {
 
 }  // namespace
 
-void ReleaseAtLastUse(vm::Function& function) { Releaser(function).Run(); }
+void ReleaseAtLastUse(vm::Function& function, uint32_t first_register) { Releaser(function, first_register).Run(); }
 
 }  // namespace ingot::lower

@@ -21,7 +21,8 @@ constexpr uint32_t kNotFixed = UINT32_MAX;
 // By a device that this build has.
 bool IsLaunched(const Program& program, const Kernel& kernel) {
 #ifdef INGOT_CUDA
-  return program.devices[kernel.device].kind == kCudaDevice;
+  const Result<DeviceId> id = DeviceId::Parse(program.devices[kernel.device].kind);  // as the device is made from it
+  return id.ok() && id->kind == DeviceKind::kCuda;
 #else
   static_cast<void>(program), static_cast<void>(kernel);
   return false;

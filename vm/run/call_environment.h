@@ -21,10 +21,13 @@ struct CallEnvironment {
   FailurePlace& failure_place;  // of the last invocation
 };
 
-// The elements of a constant where a function reads it.
+// The elements of a constant where a function reads it. Null on a device whose code is not loaded, as when constants are
+// prepared: copies from there fail.
 inline std::byte* ConstantOn(const Executable& executable, const Devices& devices, uint8_t device, uint32_t constant) {
-  const DeviceCode* const code = devices.code();
-  if (code != nullptr && device != 0) return code->ConstantData(device, constant);
+  if (Devices::kHaveCode && device != 0) {
+    const DeviceCode* const code = devices.code();
+    return code == nullptr ? nullptr : code->ConstantData(device, constant);
+  }
   return const_cast<std::byte*>(executable.ConstantData(constant));
 }
 

@@ -176,7 +176,8 @@ Status LoadedDeviceCode::ReadFailure(const Kernel& kernel) {
   INGOT_RETURN_IF_ERROR(device.CopyToHost(&read, record, sizeof(read), {}));
   INGOT_RETURN_IF_ERROR(device.Synchronize({}));
   if (read.code == 0) return Status();
-  INGOT_RETURN_IF_ERROR(devices_.ZeroMemory(kernel.device, record, sizeof(read)));
+  static constexpr FailureRecord kNone;
+  INGOT_RETURN_IF_ERROR(device.CopyFromHost(record, &kNone, sizeof(kNone), {}));
   return KernelFailed(kernel, {read.code, read.a, read.b});
 }
 

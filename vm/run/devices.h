@@ -18,10 +18,12 @@ class Devices {
   // Binds all devices of the program; each pool gives `max_memory_bytes` at most, 0: no cap.
   Status Bind(const Program& program, int64_t max_memory_bytes);
 #ifdef INGOT_CUDA
+  static constexpr bool kHaveCode = true;
   // After Bind. The executable outlives this.
   Status LoadCode(const Executable& executable);
   DeviceCode* code() const { return code_.get(); }  // null: all is on the host
 #else
+  static constexpr bool kHaveCode = false;
   Status LoadCode(const Executable&) { return Status(); }
   static DeviceCode* code() { return nullptr; }
 #endif

@@ -245,8 +245,8 @@ Status InstructionSteps::Allocate(const Type& type, std::span<const DimCode> dim
       return Status(StatusCode::kBadInput,
                     {"expected ", ShapeToString(type.dtype, shape), ", got a tensor ", bound->TypeToString()});
     }
-    // An output that is strided or not aligned is copied to at the end.
-    if (bound->is_compact && bound->IsAligned(kPlanAlignment)) {
+    // An output that is strided or not aligned, or of a result on a device, is copied to at the end.
+    if (type.device == 0 && bound->is_compact && bound->IsAligned(kPlanAlignment)) {
       Drop(type, slot);
       WriteTensor(slot, bound->data, nullptr, shape);
       return Status();

@@ -15,13 +15,14 @@
 namespace ingot::lower {
 namespace {
 
-// bytecode: the functions as assembler text; the program passes the verifier.
-Result<std::string> RunBytecode(const golden::Case& golden) {
+// The functions as assembler text, with all kernels on this device; the program passes the verifier.
+Result<std::string> Lowered(const golden::Case& golden, uint8_t device) {
   INGOT_ASSIGN_OR_RETURN(const ir::IRModule module, memory::testing::ModuleAfter("plan_memory", golden.input));
   std::vector<codegen::KernelDescription> kernels;
   for (const ir::IRModule::Entry& entry : module.functions()) {
     if (ir::PrimFunc prim = ir::AsRef<ir::PrimFuncNode>(entry.function)) {
       INGOT_ASSIGN_OR_RETURN(codegen::KernelDescription description, codegen::DescribeKernel(entry.var->name, prim));
+      description.kernel.device = device;
       kernels.push_back(std::move(description));
     }
   }
@@ -32,8 +33,17 @@ Result<std::string> RunBytecode(const golden::Case& golden) {
   return text;
 }
 
+// bytecode: with kernels on the host. The same with kernels on a GPU has to pass the verifier, too.
+Result<std::string> RunBytecode(const golden::Case& golden) {
+  INGOT_ASSIGN_OR_RETURN(std::string text, Lowered(golden, 0));
+  INGOT_RETURN_IF_ERROR(Lowered(golden, 1).status().WithContext("on device 1"));
+  return text;
+}
+// bytecode_on_device: with kernels on a GPU.
+Result<std::string> RunOnDevice(const golden::Case& golden) { return Lowered(golden, 1); }
+
 TEST_CASE("lowering: golden") {
-  static constexpr golden::Directive kDirectives[] = {{"bytecode", RunBytecode}};
+  static constexpr golden::Directive kDirectives[] = {{"bytecode", RunBytecode}, {"bytecode_on_device", RunOnDevice}};
   golden::RunArea("lower", kDirectives);
 }
 
