@@ -194,6 +194,11 @@ void Analyzer::Bind(const ir::PrimVar& var, Interval interval) {
   Forget();
 }
 
+void Analyzer::BindLet(const ir::PrimVar& var, const PrimExpr& value) {
+  const bool is_int = value->dtype == DataType::Int(32) || value->dtype == DataType::Int(64);
+  Bind(var, is_int ? Bounds(value) : Interval::Everything());
+}
+
 void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) {
   values_[var] = Simplify(value);
   Forget();

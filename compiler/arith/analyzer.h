@@ -28,6 +28,8 @@ class Analyzer {
   // symbolic.
   void Bind(const ir::PrimVar& var, const ir::Range& range);
   void Bind(const ir::PrimVar& var, Interval interval);
+  // A let's variable is no dimension: it has the bounds that are known of its value, which may be negative.
+  void BindLet(const ir::PrimVar& var, const ir::PrimExpr& value);
   void BindValue(const ir::PrimVar& var, const ir::PrimExpr& value);  // var is this expression
   void Assume(const ir::PrimExpr& condition);                         // holds from here on
 

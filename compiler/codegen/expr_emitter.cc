@@ -143,7 +143,7 @@ llvm::Value* ExprEmitter::Emit(const ir::PrimExpr& expr) {
       return EmitShuffle(*ir::As<ir::ShuffleNode>(expr));
     case ir::PrimKind::kLet: {
       const auto* let = ir::As<ir::LetNode>(expr);
-      Bind(let->var.get(), Emit(let->value));
+      BindLet(let->var, let->value);
       return Emit(let->body);
     }
     case ir::PrimKind::kPrimCall:
@@ -154,6 +154,11 @@ llvm::Value* ExprEmitter::Emit(const ir::PrimExpr& expr) {
       break;
   }
   return Unsupported(dtype, "an expression that was not lowered");
+}
+
+void ExprEmitter::BindLet(const ir::PrimVar& variable, const ir::PrimExpr& value) {
+  Bind(variable.get(), Emit(value));
+  analyzer_.BindLet(variable, value);
 }
 
 llvm::Value* ExprEmitter::EmitVariable(const ir::PrimVarNode& variable) {

@@ -42,6 +42,7 @@ class ExprEmitter {
   llvm::Value* EmitCountOfFirstLanes(const ir::PrimExpr& condition);
 
   void Bind(const ir::PrimVarNode* variable, llvm::Value* value) { variables_[variable] = value; }
+  void BindLet(const ir::PrimVar& variable, const ir::PrimExpr& value);
   // Binds a scalar parameter to the value in the low bytes of an i64.
   void BindWord(const ir::PrimVarNode& variable, llvm::Value* word);
   void SetRange(const ir::PrimVar& variable, const ir::Range& range) { analyzer_.Bind(variable, range); }

@@ -44,7 +44,7 @@ void StmtEmitter::Emit(const ir::Stmt& stmt) {
       return EmitWhile(*ir::As<ir::WhileNode>(stmt));
     case ir::StmtKind::kLet: {
       const auto& let = *ir::As<ir::LetStmtNode>(stmt);
-      exprs_.Bind(let.var.get(), exprs_.Emit(let.value));
+      exprs_.BindLet(let.var, let.value);
       return Emit(let.body);
     }
     case ir::StmtKind::kAssert:

@@ -14,6 +14,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -35,14 +36,13 @@ int CountDivisions(const PrimExpr& expr) {
   return finder.found;
 }
 
-class AccessFlattener : public StmtMutator {
+class AccessFlattener : public RangeMutator {
  protected:
-  using StmtMutator::Mutate;
+  using RangeMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
-    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     const bool is_vector = loop->for_kind == ForKind::kVectorized;
     if (is_vector) lanes_.push_back(loop->var);
-    Stmt mutated = StmtMutator::Mutate(loop);
+    Stmt mutated = RangeMutator::Mutate(loop);
     if (is_vector) lanes_.pop_back();
     return mutated;
   }
@@ -109,7 +109,6 @@ class AccessFlattener : public StmtMutator {
     return view = Make<BufferNode>(std::move(node));
   }
 
-  arith::Analyzer analyzer_;
   BufferMap views_;
   std::vector<PrimVar> lanes_;  // of the vectorized loops around
 };

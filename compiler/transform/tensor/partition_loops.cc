@@ -14,6 +14,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -153,14 +154,9 @@ struct Held {
   bool exact = false;  // outside of the range it holds for no inner iteration
 };
 
-class LoopPartitioner : public StmtMutator {
+class LoopPartitioner : public RangeMutator {
  protected:
-  using StmtMutator::Mutate;
-  // Variables of lets may have any value: they are no symbolic dimensions.
-  Stmt Mutate(const Ref<LetStmtNode>& let) override {
-    analyzer_.Bind(let->var, arith::Interval::Everything());
-    return StmtMutator::Mutate(let);
-  }
+  using RangeMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     const Stmt mutated = StmtMutator::Mutate(loop);
@@ -241,7 +237,6 @@ class LoopPartitioner : public StmtMutator {
     return Held{std::nullopt, place, exact};
   }
 
-  arith::Analyzer analyzer_;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/schedule/region.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -191,6 +192,14 @@ class Placer {
     return vars;
   }
 
+  std::vector<const LetStmtNode*> InnerLets(const Access& access) const {
+    std::vector<const LetStmtNode*> lets;
+    for (size_t i = prefix_; i < access.path.size(); ++i) {
+      if (const auto* let = As<LetStmtNode>(access.path[i])) lets.push_back(let);
+    }
+    return lets;
+  }
+
   // Returns the bounding box of all accesses, or of only the stores or only the loads.
   std::vector<Range> Hull(const Allocation& allocation, std::optional<bool> stores) {
     std::optional<BufferRegion> hull;
@@ -200,6 +209,7 @@ class Placer {
       for (const PrimExpr& index : access.indices) point.region.push_back({index, IntImm(index->dtype, 1)});
       const std::vector<InnerVar> inner = InnerVars(access);
       for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
+      for (const LetStmtNode* let : InnerLets(access)) analyzer_.BindLet(let->var, let->value);
       BufferRegion region = schedule::RelaxRegion(point, inner, analyzer_);
       hull = hull ? schedule::UnionRegion(*hull, region, analyzer_) : region;
     }
@@ -216,11 +226,14 @@ class Placer {
     return analyzer_.ProveLessEqual(range.min, Int64(0)) &&
            analyzer_.ProveLessEqual(buffer_->shape[d], range.min + range.extent);
   }
-  // Whether a bound still depends on a loop inside of the place (an extent that depends on another loop).
+  // Whether a bound still depends on a let or a loop inside of the place (an extent that depends on another loop).
   bool UsesInnerLoops(const Range& range, const Allocation& allocation) const {
     for (const Access& access : allocation.accesses) {
       for (const InnerVar& inner : InnerVars(access)) {
         if (Uses(range.min, inner.var) || Uses(range.extent, inner.var)) return true;
+      }
+      for (const LetStmtNode* let : InnerLets(access)) {
+        if (Uses(range.min, let->var) || Uses(range.extent, let->var)) return true;
       }
     }
     return false;
@@ -296,12 +309,11 @@ class Placer {
   int64_t stack_bytes_ = 0;
 };
 
-class Rewriter : public StmtMutator {
+class Rewriter : public RangeMutator {
  public:
   explicit Rewriter(const std::vector<Placement>& placements) : placements_(placements) {}
 
   Stmt MutateStmt(const Stmt& stmt) override {
-    if (const auto* loop = As<ForNode>(stmt)) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
     Stmt result = StmtMutator::MutateStmt(stmt);
     for (size_t i = placements_.size(); i-- > 0;) {
       const Placement& placement = placements_[i];
@@ -318,7 +330,7 @@ class Rewriter : public StmtMutator {
   }
 
  protected:
-  using StmtMutator::Mutate;
+  using RangeMutator::Mutate;
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
     const PrimExpr mutated = StmtMutator::Mutate(load);
     const auto* node = As<BufferLoadNode>(mutated);
@@ -349,7 +361,6 @@ class Rewriter : public StmtMutator {
     return indices;
   }
   const std::vector<Placement>& placements_;
-  arith::Analyzer analyzer_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -15,7 +16,7 @@ using namespace ir;  // NOLINT
 
 namespace {
 
-class TensorSimplifier : public StmtMutator {
+class TensorSimplifier : public RangeMutator {
  public:
   PrimExpr MutatePrim(const PrimExpr& expr) override {
     const bool integer = expr->dtype.is_integral() || expr->dtype.is_bool();
@@ -24,7 +25,7 @@ class TensorSimplifier : public StmtMutator {
   }
 
  protected:
-  using StmtMutator::Mutate;
+  using RangeMutator::Mutate;
 
   PrimExpr Mutate(const Ref<BufferLoadNode>& load) override {
     return Make<BufferLoadNode>(load->buffer, Indices(load->indices));
@@ -54,15 +55,6 @@ class TensorSimplifier : public StmtMutator {
     copy.body = MutateStmt(loop->body);
     if (IsEmptyStmt(copy.body)) return copy.body;
     return Make<ForNode>(std::move(copy));
-  }
-  // The variable of a let may have any value: it is no symbolic dimension, which would be at least 0.
-  Stmt Mutate(const Ref<LetStmtNode>& let) override {
-    analyzer_.Bind(let->var, arith::Interval::Everything());
-    return StmtMutator::Mutate(let);
-  }
-  PrimExpr Mutate(const Ref<LetNode>& let) override {
-    analyzer_.Bind(let->var, arith::Interval::Everything());
-    return StmtMutator::Mutate(let);
   }
   Stmt Mutate(const Ref<IfStmtNode>& node) override {
     PrimExpr condition = MutatePrim(node->condition);
@@ -142,7 +134,6 @@ class TensorSimplifier : public StmtMutator {
     for (const PrimExpr& index : indices) result.push_back(Index(index));
     return result;
   }
-  arith::Analyzer analyzer_;
 };
 
 // Stores to local or workspace buffers that are never loaded have no effect.

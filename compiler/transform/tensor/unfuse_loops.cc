@@ -18,6 +18,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -99,14 +100,9 @@ class ExprReplacer : public PrimMutator {
   const PrimExpr from_, to_;
 };
 
-class LoopUnfuser : public StmtMutator {
+class LoopUnfuser : public RangeMutator {
  protected:
-  using StmtMutator::Mutate;
-  // Variables of lets may have any value: they are no symbolic dimensions.
-  Stmt Mutate(const Ref<LetStmtNode>& let) override {
-    analyzer_.Bind(let->var, arith::Interval::Everything());
-    return StmtMutator::Mutate(let);
-  }
+  using RangeMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
     extents_.push_back(loop->extent);
     Stmt result = Unfused(loop);
@@ -121,8 +117,7 @@ class LoopUnfuser : public StmtMutator {
       finder.VisitStmt(loop->body);
       if (finder.found && IsPositiveInside(finder.found->size)) return Split(*loop, *finder.found);
     }
-    analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
-    return StmtMutator::Mutate(loop);
+    return RangeMutator::Mutate(loop);
   }
 
   Stmt Split(const ForNode& loop, const FusedPlace& place) {
@@ -180,7 +175,6 @@ class LoopUnfuser : public StmtMutator {
     });
   }
 
-  arith::Analyzer analyzer_;
   std::vector<PrimExpr> extents_;  // of the loops around
 };
 

@@ -22,6 +22,7 @@
 #include "compiler/ir/structural.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/transform/tensor/passes.h"
+#include "compiler/transform/tensor/range_mutator.h"
 
 namespace ingot::transform {
 
@@ -475,15 +476,15 @@ std::optional<Stmt> TransposeSquare(const For& outer, const For& inner, arith::A
   return body;
 }
 
-class VectorizeLoopsMutator : public StmtMutator {
+class VectorizeLoopsMutator : public RangeMutator {
  public:
   Status status;
 
  protected:
-  using StmtMutator::Mutate;
+  using RangeMutator::Mutate;
   Stmt Mutate(const Ref<ForNode>& loop) override {
     analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
-    if (loop->for_kind != ForKind::kVectorized) return StmtMutator::Mutate(loop);
+    if (loop->for_kind != ForKind::kVectorized) return RangeMutator::Mutate(loop);
     const auto extent = AsConstInt(loop->extent);
     if (!extent || *extent < 1) {
       status = Status(StatusCode::kInvalidArgument, "vectorize: loop " + loop->var->name + " has no constant extent");
@@ -524,7 +525,6 @@ class VectorizeLoopsMutator : public StmtMutator {
     finder.VisitStmt(stmt);
     return finder.found;
   }
-  arith::Analyzer analyzer_;
 };
 
 }  // namespace
