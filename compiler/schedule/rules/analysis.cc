@@ -158,7 +158,48 @@ int64_t KnownInstances(const BlockSite& site) {
   return instances;
 }
 
+namespace {
+
+// One iteration of a loop: how often the statement that runs most often runs for each time that constants say, and
+// whether a block writes what others read.
+class LoopsInside : public ir::StmtVisitor {
+ public:
+  explicit LoopsInside(const ScheduleState& state) : state_(state) {}
+  int64_t likely = 1;
+  bool keeps_results = false;
+
+ protected:
+  using ir::StmtVisitor::Visit;
+  void Visit(const ir::ForNode& loop) override {
+    const int64_t outside = factor_;
+    if (!AsConstInt(loop.extent)) factor_ = std::min(factor_ * kLikelyExtent, kMinParallelCost);
+    likely = std::max(likely, factor_);
+    ir::StmtVisitor::Visit(loop);
+    factor_ = outside;
+  }
+  void Visit(const ir::BlockNode& block) override {
+    for (const BufferRegion& write : block.writes) keeps_results |= state_.IsAllocated(write.buffer);
+    ir::StmtVisitor::Visit(block);
+  }
+
+ private:
+  const ScheduleState& state_;
+  int64_t factor_ = 1;
+};
+
+}  // namespace
+
 void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration) {
+  if (schedule.IsVoid(loop)) return;
+  LoopsInside inside(schedule.state());
+  inside.VisitStmt(schedule.Loop(loop).loop->body);
+  if (inside.likely > 1 && !inside.keeps_results) return schedule.Parallel(loop);
+  int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
+  if (__builtin_mul_overflow(cost, inside.likely, &cost)) cost = kMinParallelCost;
+  ParallelizeByLikelyCost(schedule, loop, cost);
+}
+
+void ParallelizeByLikelyCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration) {
   if (schedule.IsVoid(loop)) return;
   const int64_t cost = std::max<int64_t>(cost_of_iteration, 1);
   const int64_t chunk = (kMinTaskCost + cost - 1) / cost;

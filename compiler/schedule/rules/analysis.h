@@ -52,10 +52,15 @@ int64_t KnownInstances(const BlockSite& site);
 // nanosecond at best and about one at worst.
 inline constexpr int64_t kMinParallelCost = 256 << 10;  // of a whole nest; below, it stays serial
 inline constexpr int64_t kMinTaskCost = 64 << 10;
+inline constexpr int64_t kLikelyExtent = 56;  // of a loop whose extent is a symbol
 
 // Runs the loop in parallel, in chunks so that a task costs kMinTaskCost at least, when all iterations are worth it. A
-// symbolic number of iterations counts as many.
+// symbolic number of iterations counts as many. `cost_of_iteration` counts symbolic loops inside as one iteration: where
+// there are some, the pass chunk_tasks makes chunks at run time; each counts as kLikelyExtent where an iteration keeps
+// intermediate results, whose memory is made for the iterations of this loop. ParallelizeByLikelyCost is told what an
+// iteration costs, symbolic loops included.
 void ParallelizeByCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration);
+void ParallelizeByLikelyCost(Schedule& schedule, LoopRV loop, int64_t cost_of_iteration);
 
 // Vectorizes a loop, which must be the innermost around one block. VectorizeTile is for tiles of constant extent:
 // several whole vectors of `lanes` are unrolled, an extent of at most two vectors becomes one vector (of an odd length,

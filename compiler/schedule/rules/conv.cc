@@ -46,10 +46,8 @@ std::optional<int64_t> ConstantOf(const BlockSite& site, int dimension) {
 }
 int64_t ExtentOf(const BlockSite& site, int dimension) { return ConstantOf(site, dimension).value_or(1); }
 
-// A symbolic height or width counts as this many where tiles, strips and costs are chosen; so does each of the two in
-// the one row of a flattened image.
-constexpr int64_t kLikelyExtent = 56;
-
+// A symbolic height or width counts as kLikelyExtent where tiles, strips and costs are chosen; so does each of the two
+// in the one row of a flattened image.
 int64_t LikelyExtent(const BlockSite& site, int dimension) {
   const bool is_flat = dimension == kX && ConstantOf(site, kY) == 1;
   return ConstantOf(site, dimension).value_or(is_flat ? kLikelyExtent * kLikelyExtent : kLikelyExtent);
@@ -321,7 +319,7 @@ class ConvNest {
       s_.Unroll(tiles_[i].columns);
     }
     for (BlockRV stage : stages_) PlaceStage(stage);
-    for (LoopRV task : tasks_) ParallelizeByCost(s_, task, cost_ / std::max<int64_t>(num_tasks_, 1));
+    for (LoopRV task : tasks_) ParallelizeByLikelyCost(s_, task, cost_ / std::max<int64_t>(num_tasks_, 1));
     return std::move(handled_);
   }
 

@@ -78,7 +78,7 @@ std::vector<BlockName> ApplyGathers(Schedule& s, const BlockSite& site, const Ta
     row_cost += CostOfInstance(*stage) * AsConstInt(s.Loop(along).loop->extent).value_or(kUsualExtent);
     VectorizeRun(s, along, {target.vector_lanes(StoreOf(*stage).buffer->dtype.bits), 1});
   }
-  ParallelizeByCost(s, row, row_cost);
+  ParallelizeByLikelyCost(s, row, row_cost);
   return {site.block().name, source.block().name};
 }
 

@@ -185,7 +185,7 @@ class GemmBuilder {
       PlaceDepthBlocks();
     }
     const int64_t rows = block_rows_.value_or(rows_.value_or(kLikelyRows)) * (batch_inside_ ? batches_ : 1);
-    for (const Group& group : groups_) ParallelizeByCost(s_, group.task, rows * depth_ * kPanel * panels_);
+    for (const Group& group : groups_) ParallelizeByLikelyCost(s_, group.task, rows * depth_ * kPanel * panels_);
     return handled_;
   }
 

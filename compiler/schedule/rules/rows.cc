@@ -201,7 +201,7 @@ std::vector<BlockName> ApplyRows(Schedule& s, const BlockSite&, const Target& ta
     const HandleList<InnerLoop> inner = InnerLoops(s, s.GetBlock(entry.last), row);
     s.Vectorize(inner.back().loop);
   }
-  ParallelizeByCost(s, row, row_cost);
+  ParallelizeByLikelyCost(s, row, row_cost);
   return handled;
 }
 

@@ -423,9 +423,8 @@ std::vector<BlockName> ApplyTile(Schedule& s, const BlockSite& site, const Targe
     return handled;
   }
   const bool loops_over_x = x_is_outer || s.IsVoid(y);
-  constexpr int64_t kLikelyColumns = 64;  // where their number is symbolic
-  const int64_t per_tile = loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors
-                                        : CostWithin(site, {axes.y}) * shape.rows * (x_extent ? 1 : kLikelyColumns);
+  const int64_t per_tile =
+      loops_over_x ? CostWithin(site, {axes.x}) * shape.lanes * shape.vectors : CostWithin(site, {axes.y}) * shape.rows;
   for (LoopRV loop : tile_loops) ParallelizeByCost(s, loop, per_tile);
   return handled;
 }

@@ -16,6 +16,7 @@ Result<ir::PrimFunc> PartitionLoops(const ir::PrimFunc& function, const Target& 
 Result<ir::PrimFunc> FlattenAccesses(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> VectorizeLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> UnrollLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> ChunkTasks(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> UnfuseLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> HoistConditions(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> SplitBroadcasts(const ir::PrimFunc& function, const Target& target);

@@ -23,6 +23,8 @@ constexpr std::array kPipeline = {
     TensorPassRow{"vectorize", "vectorized loops become vector expressions", VectorizeLoops},
     TensorPassRow{"unroll", "unrolled loops become straight code", UnrollLoops},
     TensorPassRow{"simplify", "once more, over constant indices and partitioned ranges", SimplifyTensor},
+    TensorPassRow{"chunk_tasks", "a task runs as many iterations as make it worth its start at the sizes of the call",
+                  ChunkTasks},
     TensorPassRow{"unfuse_loops", "loops whose variable symbols divide become loops over quotients and remainders",
                   UnfuseLoops},
     TensorPassRow{"hoist_conditions", "conditions that a loop does not change stand around it", HoistConditions},
