@@ -195,8 +195,8 @@ void Analyzer::Bind(const ir::PrimVar& var, Interval interval) {
 }
 
 void Analyzer::BindLet(const ir::PrimVar& var, const PrimExpr& value) {
-  const bool is_int = value->dtype == DataType::Int(32) || value->dtype == DataType::Int(64);
-  Bind(var, is_int ? Bounds(value) : Interval::Everything());
+  // Sums of narrower ones wrap around where bounds would say that they grow.
+  Bind(var, value->dtype == DataType::Int(64) ? Bounds(value) : Interval::Everything());
 }
 
 void Analyzer::BindValue(const ir::PrimVar& var, const PrimExpr& value) {
