@@ -15,6 +15,7 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "compiler/codegen/cpu_kernel_emitter.h"
@@ -56,6 +57,27 @@ std::string PrintModule(const llvm::Module& module) {
   llvm::raw_string_ostream stream(text);
   module.print(stream, nullptr);
   return text;
+}
+
+// The number of steps at the end of postfix code that compute one operand.
+size_t LengthOfLastOperand(std::span<const DimStep> steps) {
+  size_t length = 0;
+  for (size_t missing = 1; missing > 0; ++length) {
+    const DimOp op = steps[steps.size() - 1 - length].op;
+    missing += op == DimOp::kConst || op == DimOp::kSlot ? 0 : op == DimOp::kSelect ? 3 : 2;
+    --missing;
+  }
+  return length;
+}
+
+// Whether the code is the term, or the greater of others of which one is. CPUs of equal vectors get equal schedules: the
+// workspaces of four variants are two.
+bool IsTermOfMax(std::span<const DimStep> code, std::span<const DimStep> term) {
+  if (std::ranges::equal(code, term)) return true;
+  if (code.back().op != DimOp::kMax) return false;
+  const std::span<const DimStep> operands = code.first(code.size() - 1);
+  const size_t length = LengthOfLastOperand(operands);
+  return IsTermOfMax(operands.first(operands.size() - length), term) || IsTermOfMax(operands.last(length), term);
 }
 
 }  // namespace
@@ -192,7 +214,7 @@ void AddVariant(const CompiledKernel& compiled, const Target& target, uint32_t i
   kernel->variants.insert(kernel->variants.begin(), std::move(variant));
   if (is_first) {
     kernel->workspace = compiled.workspace;
-  } else if (kernel->workspace != compiled.workspace) {
+  } else if (!IsTermOfMax(kernel->workspace.steps(), compiled.workspace.steps())) {
     kernel->workspace = DimCode::Binary(DimOp::kMax, kernel->workspace, compiled.workspace);
   }
 }

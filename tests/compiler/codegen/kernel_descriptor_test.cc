@@ -171,5 +171,24 @@ TEST_CASE("a variant is added in front, and the workspace is the larger one") {
   CHECK(Evaluate(kernel.workspace, {}) == 128);
 }
 
+TEST_CASE("a workspace that another variant has is no further term") {
+  const DimCode n = DimCode::Slot(0), four = DimCode(4);
+  CompiledKernel narrow, wide, other;
+  narrow.name = wide.name = other.name = "k";
+  narrow.workspace = DimCode::Binary(DimOp::kMax, DimCode::Binary(DimOp::kMul, n, four), DimCode::Slot(1));
+  wide.workspace = DimCode::Select(n, DimCode::Binary(DimOp::kMul, n, n), four);
+  other.workspace = DimCode::Binary(DimOp::kMul, n, n);  // stands in another formula, but is no term
+  vm::Kernel kernel;
+  uint32_t image = 0;
+  for (const CompiledKernel* variant : {&narrow, &wide, &narrow, &wide}) {
+    AddVariant(*variant, TargetNamed("x86-64-v3"), image++, &kernel);
+  }
+  CHECK(kernel.workspace == DimCode::Binary(DimOp::kMax, narrow.workspace, wide.workspace));
+  AddVariant(other, TargetNamed("x86-64-v3"), image, &kernel);
+  CHECK(Evaluate(kernel.workspace, {5, 1}) == 25);
+  CHECK(Evaluate(kernel.workspace, {0, 1}) == 4);
+  CHECK(kernel.variants.size() == 5);
+}
+
 }  // namespace
 }  // namespace ingot::codegen::testing
