@@ -1,7 +1,8 @@
 // How sums of products are computed:
 //
 //   bytes  With VNNI one instruction adds the products of four bytes to a sum. Elsewhere on x86-64 bytes at even and at
-//          odd places are widened to 16 bits and multiplied in pairs, which cannot overflow.
+//          odd places are widened to 16 bits and multiplied in pairs, which cannot overflow. A word that is made of four
+//          neighbours in memory (op's topi::WordOfBytes) is loaded as one.
 //   pairs  a * (w << 16 >> 16) + b * (w >> 16) in int32, where a and b are int16: one instruction of x86-64 multiplies
 //          the halves of words and adds them; with VNNI it adds them to a sum, too. Where a and b are neighbours in
 //          memory, they are loaded as one word. Elsewhere the expression stays as it is.
@@ -142,40 +143,79 @@ Value* WordOfHalf(Value* value, bool upper) {
   return !upper && IsSplatOf(left, 16) ? word : nullptr;
 }
 
+// The number that is in all lanes; null: the value is put together otherwise.
+Value* ScalarOfSplat(Value* vector) {
+  auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(vector);
+  auto* insert = shuffle != nullptr && shuffle->isZeroEltSplat()
+                     ? llvm::dyn_cast<llvm::InsertElementInst>(shuffle->getOperand(0))
+                     : nullptr;
+  return insert != nullptr && IsSplatOf(insert->getOperand(2), 0) ? insert->getOperand(1) : nullptr;
+}
+
 // The number of 16 bits that the value is, in any or in all lanes; null: it is none. A splat gives its one lane.
 Value* NarrowOf(Value* value) {
-  const auto scalar_of = [](Value* vector) -> Value* {
-    auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(vector);
-    auto* insert = shuffle != nullptr && shuffle->isZeroEltSplat()
-                       ? llvm::dyn_cast<llvm::InsertElementInst>(shuffle->getOperand(0))
-                       : nullptr;
-    return insert != nullptr && IsSplatOf(insert->getOperand(2), 0) ? insert->getOperand(1) : nullptr;
-  };
-  if (Value* scalar = scalar_of(value)) value = scalar;
+  if (Value* scalar = ScalarOfSplat(value)) value = scalar;
   auto* extension = llvm::dyn_cast<llvm::SExtInst>(value);
   if (extension == nullptr || !extension->getSrcTy()->getScalarType()->isIntegerTy(16)) return nullptr;
   value = extension->getOperand(0);
-  Value* scalar = scalar_of(value);
+  Value* scalar = ScalarOfSplat(value);
   return scalar != nullptr ? scalar : value;
 }
 
-// One load of two numbers of 16 bits that lie side by side; null: they do not.
-Value* LoadOfNeighbours(Value* low, Value* high) {
-  auto* first = llvm::dyn_cast<llvm::LoadInst>(low);
-  auto* second = llvm::dyn_cast<llvm::LoadInst>(high);
-  if (first == nullptr || second == nullptr || !first->isSimple() || !second->isSimple()) return nullptr;
-  if (!first->getType()->isIntegerTy(16) || !WritesNothingBetween(*first, *second)) return nullptr;
+// One load of 32 bits in place of loads of two or four numbers that lie side by side; null: they do not.
+Value* LoadOfNeighbours(llvm::ArrayRef<Value*> numbers) {
+  const auto bits = static_cast<unsigned>(32 / numbers.size());
+  auto* first = llvm::dyn_cast<llvm::LoadInst>(numbers[0]);
+  if (first == nullptr || !first->isSimple() || !first->getType()->isIntegerTy(bits)) return nullptr;
   const auto* from = llvm::dyn_cast<llvm::GetElementPtrInst>(first->getPointerOperand());
-  const auto* to = llvm::dyn_cast<llvm::GetElementPtrInst>(second->getPointerOperand());
-  if (from == nullptr || to == nullptr || from->getNumIndices() != 1 || to->getNumIndices() != 1) return nullptr;
-  if (!from->getSourceElementType()->isIntegerTy(16) || !to->getSourceElementType()->isIntegerTy(16)) return nullptr;
-  Patience patience;
-  if (!IsSame(from->getPointerOperand(), to->getPointerOperand(), patience)) return nullptr;
-  if (DifferenceOf(from->getOperand(1), to->getOperand(1), patience) != 1) return nullptr;
+  if (from == nullptr || from->getNumIndices() != 1 || !from->getSourceElementType()->isIntegerTy(bits)) return nullptr;
+  for (size_t i = 1; i < numbers.size(); ++i) {
+    auto* load = llvm::dyn_cast<llvm::LoadInst>(numbers[i]);
+    if (load == nullptr || !load->isSimple() || load->getType() != first->getType()) return nullptr;
+    const auto* to = llvm::dyn_cast<llvm::GetElementPtrInst>(load->getPointerOperand());
+    if (to == nullptr || to->getNumIndices() != 1 || to->getSourceElementType() != first->getType()) return nullptr;
+    Patience patience;
+    if (!WritesNothingBetween(*first, *load)) return nullptr;
+    if (!IsSame(from->getPointerOperand(), to->getPointerOperand(), patience)) return nullptr;
+    if (DifferenceOf(from->getOperand(1), to->getOperand(1), patience) != static_cast<int64_t>(i)) return nullptr;
+  }
   llvm::IRBuilder<> b(first);
-  llvm::LoadInst* both = b.CreateAlignedLoad(b.getInt32Ty(), first->getPointerOperand(), first->getAlign());
-  both->copyMetadata(*first, {llvm::LLVMContext::MD_alias_scope, llvm::LLVMContext::MD_noalias});
-  return both;
+  llvm::LoadInst* all = b.CreateAlignedLoad(b.getInt32Ty(), first->getPointerOperand(), first->getAlign());
+  all->copyMetadata(*first, {llvm::LLVMContext::MD_alias_scope, llvm::LLVMContext::MD_noalias});
+  return all;
+}
+
+// The load of one word in place of four bytes that are put together, in all lanes if the value has lanes; null: the value
+// is put together otherwise.
+Value* WordOfNeighbours(Value* value) {
+  Value* bytes[4] = {nullptr, nullptr, nullptr, nullptr};
+  Value* scalar = ScalarOfSplat(value);
+  llvm::SmallVector<Value*> terms{scalar != nullptr ? scalar : value};
+  while (!terms.empty()) {
+    Value* term = terms.pop_back_val();
+    if (const auto [x, y] = OperandsOf(term, llvm::Instruction::Or); x != nullptr) {
+      terms.append({x, y});
+      continue;
+    }
+    unsigned place = 0;
+    if (const auto [x, amount] = OperandsOf(term, llvm::Instruction::Shl); x != nullptr) {
+      for (unsigned k = 1; k < 4; ++k) place = IsSplatOf(amount, uint64_t{8} * k) ? k : place;
+      if (place == 0) return nullptr;
+      term = x;
+    }
+    if (Value* lane = ScalarOfSplat(term)) term = lane;
+    auto* extension = llvm::dyn_cast<llvm::ZExtInst>(term);
+    if (extension == nullptr || bytes[place] != nullptr) return nullptr;
+    term = extension->getOperand(0);
+    Value* lane = ScalarOfSplat(term);
+    bytes[place] = lane != nullptr ? lane : term;
+  }
+  if (llvm::is_contained(bytes, nullptr)) return nullptr;
+  Value* word = LoadOfNeighbours(bytes);
+  const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  if (word == nullptr || type == nullptr) return word;
+  llvm::IRBuilder<> b(llvm::cast<llvm::Instruction>(word)->getNextNode());
+  return b.CreateVectorSplat(type->getNumElements(), word);
 }
 
 // Returns the two words whose halves are multiplied; nulls where the sum has another form.
@@ -203,7 +243,7 @@ std::pair<Value*, Value*> PairsOf(llvm::BinaryOperator& sum) {
   if (words[0] == nullptr || words[1] == nullptr || !IsSame(words[0], words[1], patience)) return none;
   if (halves[0]->getType() != halves[1]->getType()) return none;
   llvm::IRBuilder<> b(&sum);
-  Value* pair = LoadOfNeighbours(halves[0], halves[1]);
+  Value* pair = LoadOfNeighbours(halves);
   if (pair == nullptr) {
     llvm::Type* wide = WithLanesOf(b.getInt32Ty(), halves[0]);
     pair = b.CreateOr(b.CreateZExt(halves[0], wide),
@@ -322,7 +362,9 @@ void JoinProducts(llvm::Module& module, const Target& target) {
     if (!marker.getName().starts_with(kDotBytes)) continue;
     for (llvm::User* user : llvm::make_early_inc_range(marker.users())) {
       auto* call = llvm::cast<llvm::CallInst>(user);
-      ReplaceProduct(*call, kAddBytes, call->getArgOperand(0), call->getArgOperand(1));
+      Value* a = call->getArgOperand(0);
+      Value* word = WordOfNeighbours(a);
+      ReplaceProduct(*call, kAddBytes, word != nullptr ? word : a, call->getArgOperand(1));
     }
     marker.eraseFromParent();
   }

@@ -12,17 +12,19 @@
 #include "compiler/codegen/ptx.h"
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_cache.h"
+#include "compiler/op/topi/byte_products.h"
 
 namespace ingot::kernels {
 namespace {
 
+// Whether the function multiplies bytes, or pairs of 16 bits, for which CPUs have instructions of their own.
 bool HasByteProduct(const NamedPrimFunc& function) {
   struct Finder : ir::StmtVisitor {
     bool found = false;
-    using ir::StmtVisitor::Visit;
-    void Visit(const ir::PrimCallNode& call) override {
-      found |= call.op == ir::Intrinsic::kDotBytes;
-      ir::StmtVisitor::Visit(call);
+    void VisitPrim(const ir::PrimExpr& expr) override {
+      const auto* call = ir::As<ir::PrimCallNode>(expr);
+      found |= (call != nullptr && call->op == ir::Intrinsic::kDotBytes) || op::topi::IsPairProduct(expr);
+      ir::StmtVisitor::VisitPrim(expr);
     }
   } finder;
   finder.VisitStmt(function.function->body);

@@ -245,7 +245,7 @@ void Convolution(Assumptions& a) {
   a.ResultExists();
 }
 // The blocks of channels are 16 wide on both sides.
-void PairConvolution(Assumptions& a) {
+void WordConvolution(Assumptions& a) {
   a.Equal({0, 1}, {1, 1}, a.call()->attrs.GetInt("groups"));
   a.MultipleOf(a.dims(1)[0], a.call()->attrs.GetInt("groups"));
   a.ResultExists();
@@ -471,7 +471,8 @@ constexpr struct {
     {"nn.conv1d", Convolution},
     {"nn.conv1d_transpose", TransposedConvolution},
     {"nn.conv2d", Convolution},
-    {"nn.conv2d_pairs", PairConvolution},
+    {"nn.conv2d_bytes", WordConvolution},
+    {"nn.conv2d_pairs", WordConvolution},
     {"nn.conv2d_transpose", TransposedConvolution},
     {"nn.conv3d", Convolution},
     {"nn.conv3d_transpose", TransposedConvolution},

@@ -150,7 +150,8 @@ topi::BlockedWindow BlockedWindowOf(const ir::Call& call) {
 
 te::Tensor DefineConv2d(const TeArgs& args) {
   return topi::BlockedConv2d(args.input(0), args.input(1), BlockedWindowOf(args.call()),
-                             args.call()->attrs.GetInt("groups"), args.out_dims());
+                             args.call()->attrs.GetInt("groups"), args.out_dims(),
+                             ir::MakeConst(args.input(0).dtype(), 0));
 }
 te::Tensor DefineMaxPool2d(const TeArgs& args) {
   return topi::BlockedMaxPool2d(args.input(0), args.call()->attrs.GetInts("pool_size"), BlockedWindowOf(args.call()),

@@ -20,7 +20,7 @@ std::vector<OpRow> ActivationOps();       // activation functions with parameter
 std::vector<OpRow> NormalizationOps();    // layer, RMS, group, instance and local response normalisation
 std::vector<OpRow> LinearOps();           // matmul
 std::vector<OpRow> ByteProductOps();      // matrix products of 8-bit integers
-std::vector<OpRow> PairProductOps();      // convolutions of 16-bit integers in pairs
+std::vector<OpRow> WordConvolutionOps();  // convolutions of integers, several in each word
 std::vector<OpRow> PackedElementOps();    // elements of less than a byte, and bits under another dtype
 std::vector<OpRow> EinsumOps();           // Einstein's summation
 std::vector<OpRow> AttentionOps();        // scaled dot-product attention

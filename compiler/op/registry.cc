@@ -23,12 +23,12 @@ struct Table {
 
   Table() {
     for (auto family :
-         {BatchNormOps,     CacheOps,           DynamicShapeOps, PoolIndicesOps, ElementwiseOps, BinaryOps,
-          CreateOps,        ShapeOps,           TransformOps,    ReductionOps,   ActivationOps,  NormalizationOps,
-          LinearOps,        EinsumOps,          AttentionOps,    ConvolutionOps, WinogradOps,    RecurrentOps,
-          ResizeOps,        VisionOps,          CallOps,         TreeOps,        CouplingOps,    ControlOps,
-          IndexingOps,      MovementOps,        OrderingOps,     ScatterOps,     MemoryOps,      ByteProductOps,
-          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   PairProductOps, WindowSumOps}) {
+         {BatchNormOps,     CacheOps,           DynamicShapeOps, PoolIndicesOps, ElementwiseOps,     BinaryOps,
+          CreateOps,        ShapeOps,           TransformOps,    ReductionOps,   ActivationOps,      NormalizationOps,
+          LinearOps,        EinsumOps,          AttentionOps,    ConvolutionOps, WinogradOps,        RecurrentOps,
+          ResizeOps,        VisionOps,          CallOps,         TreeOps,        CouplingOps,        ControlOps,
+          IndexingOps,      MovementOps,        OrderingOps,     ScatterOps,     MemoryOps,          ByteProductOps,
+          PackedElementOps, LinearAttentionOps, DeterminantOps,  AntialiasOps,   WordConvolutionOps, WindowSumOps}) {
       for (OpRow& row : family()) storage.push_back(std::move(row));
     }
     std::ranges::sort(storage, {}, [](const OpRow& row) { return std::string_view(row.name); });

@@ -24,11 +24,14 @@
 #include <cstring>
 
 #include "compiler/ir/visitor.h"
+#include "compiler/op/fold.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/layout.h"
+#include "compiler/op/reference.h"
 #include "compiler/op/topi/winograd.h"
 #include "compiler/transform/blocked_calls.h"
 #include "compiler/transform/blocked_forms.h"
+#include "compiler/transform/byte_convolutions.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/layout_plan.h"
 #include "compiler/transform/passes.h"
@@ -51,6 +54,7 @@ class LayoutConverter {
   Result<ir::Function> Convert(const ir::Function& function) {
     return MapDataflowBlocks(function, [&](std::vector<ir::Binding>& bindings) -> Result<bool> {
       forms_ = BlockedForms();
+      for (const ir::Binding& binding : bindings) definitions_.emplace(binding.var, binding.value);
       const std::vector<PlannedCall> plan = PlanLayouts(bindings, calls_, weights_);
       for (size_t i = 0; i < bindings.size(); ++i) INGOT_RETURN_IF_ERROR(ConvertBinding(bindings[i], plan[i]));
       for (const ir::Binding& binding : bindings) {
@@ -60,6 +64,8 @@ class LayoutConverter {
       return changed_;
     });
   }
+
+  bool leaves_dead_code() const { return leaves_dead_code_; }
 
  private:
   // ---- Bindings
@@ -133,16 +139,17 @@ class LayoutConverter {
       INGOT_RETURN_IF_ERROR(ConvertWinograd(binding, call));
       return true;
     }
+    const bool are_words = call->args.size() > 1 && IsInt16(call->args[1]);
+    if (are_words) {
+      const auto bytes = AsByteConvolution(call, definitions_, context_.options.target);
+      if (bytes) return ConvertBytes(binding, call, best, *bytes);
+    }
     // Converts the arguments to their layouts.
     const bool is_flat = IsOneTap(call) && best.takes_blocks();
     std::vector<Expr> args;
     for (size_t i = 0; i < call->args.size(); ++i) {
       if (i > 0) {
-        Expr weight = call->args[i];
-        if (best.narrow_group > 0) {
-          INGOT_ASSIGN_OR_RETURN(weight, SpreadGroups(weight, best.narrow_group));
-        }
-        INGOT_ASSIGN_OR_RETURN(weight, forms_.LayOut(weight, best.layouts[i]));
+        INGOT_ASSIGN_OR_RETURN(const Expr weight, LayOutWeight(call->args[i], best));
         args.push_back(weight);
       } else if (best.takes_blocks()) {
         INGOT_ASSIGN_OR_RETURN(const Expr data, forms_.Get(call->args[0], is_flat ? Form::kFlat : Form::kBlocked));
@@ -152,12 +159,11 @@ class LayoutConverter {
         args.push_back(call->args[0]);
       }
     }
-    const bool are_pairs = call->args.size() > 1 && IsInt16(call->args[1]);
-    if (are_pairs) {
-      INGOT_ASSIGN_OR_RETURN(args[1], PairsOfChannels(args[1]));
+    if (are_words) {
+      INGOT_ASSIGN_OR_RETURN(args[1], WordsOfChannels(args[1], 2));
     }
     INGOT_ASSIGN_OR_RETURN(const Expr result,
-                           are_pairs ? forms_.Emit("nn.conv2d_pairs", std::move(args), WindowOf(best.attrs), binding)
+                           are_words ? forms_.Emit("nn.conv2d_pairs", std::move(args), WindowOf(best.attrs), binding)
                                      : forms_.Emit(op::RowOf(call)->name, std::move(args), best.attrs, binding));
     // The filling of a pool's result is between that of its input and the padding's value.
     const std::optional<double> filling = call->args.size() > 1 ? 0.0 : forms_.FillingOf(call->args[0]);
@@ -173,17 +179,83 @@ class LayoutConverter {
     return window;
   }
 
-  // Weights [O / 16, I / 16, h, w, 16, 16] of int16 -> [O / 16, I / 16, h, w, 8, 16], two input channels in each word.
-  Result<Expr> PairsOfChannels(Expr weight) {
+  Result<Expr> LayOutWeight(Expr weight, const WindowChoice& best) {
+    if (best.narrow_group > 0) {
+      INGOT_ASSIGN_OR_RETURN(weight, SpreadGroups(weight, best.narrow_group));
+    }
+    return forms_.LayOut(weight, best.layouts[1]);
+  }
+
+  // Weights [O / 16, I / 16, h, w, 16, 16] of int16 -> [O / 16, I / 16, h, w, 16 / count, 16], `count` input channels in
+  // each word: two of 16 bits, or four bytes.
+  Result<Expr> WordsOfChannels(Expr weight, int64_t count) {
     Dims dims = *TypedDimsOf(weight);
-    const ir::PrimExpr pairs = ir::Int64(kBlock / 2), block = ir::Int64(kBlock);
-    INGOT_ASSIGN_OR_RETURN(weight,
-                           forms_.Reshape(weight, {dims[0], dims[1], dims[2], dims[3], pairs, ir::Int64(2), block}));
+    const ir::PrimExpr words = ir::Int64(kBlock / count), block = ir::Int64(kBlock);
+    if (count == 4) {
+      INGOT_ASSIGN_OR_RETURN(weight, forms_.Emit("astype", {weight}, {{"dtype", DataType::Int(8)}}));
+    }
+    INGOT_ASSIGN_OR_RETURN(
+        weight, forms_.Reshape(weight, {dims[0], dims[1], dims[2], dims[3], words, ir::Int64(count), block}));
     INGOT_ASSIGN_OR_RETURN(
         weight, forms_.Emit("permute_dims", {weight}, {{"axes", ir::AttrValue::Ints({0, 1, 2, 3, 4, 6, 5})}}));
     INGOT_ASSIGN_OR_RETURN(weight, forms_.Emit("pack_bytes", {weight}, {}));
-    dims[4] = pairs;
+    dims[4] = words;
     return forms_.Reshape(weight, dims);
+  }
+
+  // ---- Convolutions of bytes
+  // With bytes b' and their zero point z', both moved by 128 where they are signed, the sum of (b - z) w over a window is
+  // that of b' w less z' times the sum of the weights, if z' lies around the image.
+  Result<bool> ConvertBytes(const ir::Binding& binding, const ir::Call& call, const WindowChoice& best,
+                            const ByteConvolution& conv) {
+    const Form form = IsOneTap(call) ? Form::kFlat : Form::kBlocked;
+    const bool is_signed = As<ir::TensorTypeNode>(conv.bytes->type)->dtype->is_int();
+    const int64_t moved = is_signed ? 128 : 0;
+    INGOT_ASSIGN_OR_RETURN(Expr data, forms_.Get(conv.bytes, form));
+    if (is_signed) {
+      INGOT_ASSIGN_OR_RETURN(data, Unsigned(data));
+    }
+    INGOT_ASSIGN_OR_RETURN(Expr words, LayOutWeight(call->args[1], best));
+    INGOT_ASSIGN_OR_RETURN(words, WordsOfChannels(words, 4));
+    const int64_t outputs = static_cast<int64_t>(conv.weight_sums.size()), blocks = (outputs + kBlock - 1) / kBlock;
+    op::ReferenceTensor sums = op::NewReference(DataType::Int(32), {1, blocks, 1, 1, kBlock});
+    std::ranges::copy(conv.weight_sums, sums.ints.begin());
+    const std::optional<double> number = conv.zero == nullptr ? std::optional<double>(0) : AsNumber(conv.zero);
+    Expr edge, correction;
+    if (number) {
+      const auto zero = static_cast<int64_t>(*number) + moved;
+      edge = op::NumberConstant(static_cast<double>(zero), DataType::UInt(8));
+      for (int64_t& sum : sums.ints) sum *= zero;
+      if (zero != 0) correction = ConstantOf(sums);
+    } else {
+      INGOT_ASSIGN_OR_RETURN(edge, forms_.Reshape(conv.zero, {}));
+      INGOT_ASSIGN_OR_RETURN(Expr wide, forms_.Emit("astype", {edge}, {{"dtype", DataType::Int(32)}}));
+      if (is_signed) {
+        INGOT_ASSIGN_OR_RETURN(wide, forms_.Emit("add", {wide, op::NumberConstant(128, DataType::Int(32))}, {}));
+      }
+      INGOT_ASSIGN_OR_RETURN(edge, forms_.Emit("astype", {wide}, {{"dtype", DataType::UInt(8)}}));
+      INGOT_ASSIGN_OR_RETURN(correction, forms_.Emit("multiply", {wide, ConstantOf(sums)}, {}));
+    }
+    INGOT_ASSIGN_OR_RETURN(Expr result,
+                           forms_.Emit("nn.conv2d_bytes", {data, words, edge}, WindowOf(best.attrs), binding));
+    if (correction != nullptr) {
+      INGOT_ASSIGN_OR_RETURN(result, forms_.Emit("subtract", {result, correction}, {}, binding));
+    }
+    forms_.Define(binding.var, result, form, 0.0);
+    leaves_dead_code_ = true;  // what made int16 of the bytes
+    return true;
+  }
+
+  // x + 128, of signed bytes.
+  Result<Expr> Unsigned(Expr x) {
+    INGOT_ASSIGN_OR_RETURN(x, forms_.Emit("astype", {x}, {{"dtype", DataType::Int(16)}}));
+    INGOT_ASSIGN_OR_RETURN(x, forms_.Emit("add", {x, op::NumberConstant(128, DataType::Int(16))}, {}));
+    return forms_.Emit("astype", {x}, {{"dtype", DataType::UInt(8)}});
+  }
+
+  static Expr ConstantOf(const op::ReferenceTensor& tensor) {
+    return ir::Make<ir::ConstantNode>(
+        ir::ConstantData::FromBytes(tensor.dtype, tensor.dims, op::PackReference(tensor)));
   }
 
   // Weights [O, width, h, w] of narrow groups -> [O, 16, h, w], zero between the groups of a block.
@@ -342,15 +414,22 @@ class LayoutConverter {
   BlockedCalls calls_;
   PassContext& context_;
   BlockedForms forms_;  // forms of the current block's variables
-  bool changed_ = false;
+  Definitions definitions_;
+  bool changed_ = false, leaves_dead_code_ = false;
 };
 
 }  // namespace
 
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context) {
-  return MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
-    return LayoutConverter(function, context.options.keep_prepare && !function->is_private, context).Convert(function);
-  });
+  bool leaves_dead_code = false;
+  Result<ir::IRModule> result =
+      MapFunctions(std::move(module), [&](const ir::GlobalVar&, const ir::Function& function) {
+        LayoutConverter converter(function, context.options.keep_prepare && !function->is_private, context);
+        Result<ir::Function> converted = converter.Convert(function);
+        leaves_dead_code |= converter.leaves_dead_code();
+        return converted;
+      });
+  return result.ok() && leaves_dead_code ? EliminateDeadCode(*std::move(result), context) : std::move(result);
 }
 
 }  // namespace ingot::transform

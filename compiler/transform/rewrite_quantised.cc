@@ -12,6 +12,7 @@
 #include "compiler/op/infer.h"
 #include "compiler/op/names.h"
 #include "compiler/op/reference.h"
+#include "compiler/transform/byte_convolutions.h"
 #include "compiler/transform/graph_util.h"
 #include "compiler/transform/passes.h"
 #include "compiler/transform/rewrite.h"
@@ -146,19 +147,24 @@ Expr RewriteMatmul(const Match& match, RewriteContext& context) {
   return Scaled(context, sums, a->scale, b->scale);
 }
 
-// Few channels leave blocks of pairs empty, and 3 x 3 windows that move by 1 take a quarter of the products in float32
-// (Winograd's algorithm).
-bool IsForPairs(const ir::Call& call, const op::Dims& weight) {
-  constexpr int64_t kFewChannels = 8;
-  const auto all = [&](const char* attr, int64_t value) {
-    return std::ranges::all_of(call->attrs.GetInts(attr), [&](int64_t x) { return x == value; });
+// 3 x 3 windows that move by 1, which take a quarter of the products in float32 (Winograd's algorithm): as many as CPUs
+// without instructions for bytes multiply in the same time.
+bool IsWinograds(const ir::Call& call) {
+  const op::Dims* weight = DimsOf(call->args[1]);
+  const auto all_one = [&](const char* attr) {
+    return std::ranges::all_of(call->attrs.GetInts(attr), [](int64_t x) { return x == 1; });
   };
+  return weight != nullptr && weight->size() == 4 && ir::IsConstInt((*weight)[2], 3) &&
+         ir::IsConstInt((*weight)[3], 3) && all_one("strides") && all_one("dilation");
+}
+
+// Few channels leave blocks empty.
+bool FillsBlocks(const ir::Call& call, const op::Dims& weight) {
+  constexpr int64_t kFewChannels = 8;
   const bool is_plain =
       call->attrs.GetString("data_layout") == "NCHW" && call->attrs.GetString("kernel_layout") == "OIHW";
   const std::optional<int64_t> channels = ir::AsConstInt(weight[1]);
-  const bool is_winograds =
-      ir::IsConstInt(weight[2], 3) && ir::IsConstInt(weight[3], 3) && all("strides", 1) && all("dilation", 1);
-  return is_plain && call->attrs.GetInt("groups") == 1 && channels && *channels > kFewChannels && !is_winograds;
+  return is_plain && call->attrs.GetInt("groups") == 1 && channels && *channels > kFewChannels;
 }
 
 // bytes - zero, which int16 holds.
@@ -171,7 +177,7 @@ Expr WithoutZero(RewriteContext& context, const Dequantised& x) {
 Expr RewriteConv(const Match& match, RewriteContext& context) {
   const ir::Call call = match.GetCall("product");
   const op::Dims* dims = DimsOf(call->args[1]);
-  if (dims == nullptr || !IsFloatOrOpen(call) || !IsForPairs(call, *dims)) return nullptr;
+  if (dims == nullptr || !IsFloatOrOpen(call) || !FillsBlocks(call, *dims)) return nullptr;
   int64_t terms = 1;
   for (size_t i = 1; i < dims->size(); ++i) {
     const std::optional<int64_t> extent = ir::AsConstInt((*dims)[i]);
@@ -196,13 +202,16 @@ Expr RewriteConv(const Match& match, RewriteContext& context) {
 
 }  // namespace
 
-std::vector<RewriteRow> QuantisedRewrites() {
+std::vector<RewriteRow> QuantisedRewrites(const TargetFamily& target) {
+  const bool multiplies_bytes = AllHaveByteProducts(target);
+  const auto pays = [multiplies_bytes](const ir::Call& call) { return multiplies_bytes || !IsWinograds(call); };
   return {{RewriteId::kQuantisedMatmul, Op(op::names::kMatmul, {Any("a"), Any("b")}).As("product"), RewriteMatmul},
-          {RewriteId::kQuantisedConv, Op(kConv, {Any("x"), Any("weight")}).As("product"), RewriteConv}};
+          {RewriteId::kQuantisedConv, Op(kConv, {Any("x"), Any("weight")}).Where(pays).As("product"), RewriteConv}};
 }
 
 Result<ir::IRModule> RewriteQuantisedProducts(ir::IRModule module, PassContext& context) {
-  return RewriteModule(std::move(module), QuantisedRewrites(), context.options.rewrites, context.rewrites);
+  return RewriteModule(std::move(module), QuantisedRewrites(context.options.target), context.options.rewrites,
+                       context.rewrites);
 }
 
 }  // namespace ingot::transform

@@ -691,6 +691,19 @@ def conv_pairs(c, x):
     return conv({**c, "attrs": {**c["attrs"], **layouts}}, [x[0].astype(np.float32), weight.astype(np.float32)])
 
 
+def conv_bytes(c, x):
+    """Each word of the weights is four input channels, the first one lowest; the third argument is around the data."""
+    words = np.ascontiguousarray(x[1]).astype("<i4")
+    weight = np.moveaxis(words.view("i1").reshape(*words.shape, 4), -1, -2).reshape(*words.shape[:4], 16, 16)
+    top, left, bottom, right = c["attrs"].get("padding", [0] * 4)
+    around = ((0, 0), (0, 0), (top, bottom), (left, right), (0, 0))
+    data = np.pad(x[0], around, constant_values=x[2])
+    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o", "out_layout": "NCHW16c", "padding": [0] * 4}
+    if x[0].size == 0:
+        return np.zeros(c["outputs"][0]["dims"], np.int32)
+    return conv({**c, "attrs": {**c["attrs"], **layouts}}, [data.astype(np.float32), weight.astype(np.float32)])
+
+
 def pack_bytes(c, x):
     data = np.ascontiguousarray(x[0])
     data = data.view(np.uint8) ^ np.uint8(128 if c["attrs"]["flip"] else 0)
@@ -1063,6 +1076,7 @@ ORACLES = {
     "matmul_bytes": matmul_bytes,
     "matmul_integer": matmul_integer,
     "nn.attention": attention,
+    "nn.conv2d_bytes": conv_bytes,
     "nn.conv2d_pairs": conv_pairs,
     "nn.winograd_input": winograd_input,
     "nn.winograd_output": winograd_output,

@@ -68,17 +68,17 @@ PrimExpr CountTaps(const PrimExpr& out, int64_t taps, const BlockedWindow& windo
 }  // namespace
 
 te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const BlockedWindow& window, int64_t groups,
-                         Shape shape) {
+                         Shape shape, const PrimExpr& edge) {
   const bool is_dense = weight.rank() == 6;
   const bool is_depthwise = !is_dense && data.rank() == 5;
   const Shape& kernel = weight.shape();
   const std::vector<int64_t> taps = {*ir::AsConstInt(kernel[2]), *ir::AsConstInt(kernel[3])};
-  const te::Tensor padded = PadWindows(data, taps, window, shape, ir::MakeConst(data.dtype(), 0));
+  const te::Tensor padded = PadWindows(data, taps, window, shape, edge);
   const ir::IterVar rc = te::ReduceAxis(kernel[1], "rc");
   const ir::IterVar ry = te::ReduceAxis(kernel[2], "ry");
   const ir::IterVar rx = te::ReduceAxis(kernel[3], "rx");
   const ir::IterVar ri = te::ReduceAxis(is_dense ? kernel[4] : ir::Int64(1), "ri");
-  const bool are_pairs = weight.dtype() != data.dtype();
+  const bool are_bytes = data.dtype() == DataType::UInt(8), are_pairs = !are_bytes && weight.dtype() != data.dtype();
   const auto product = [&](const PrimExpr& element, const PrimExpr& tap) {
     if (data.dtype() != DataType::Int(16)) return element * tap;
     return ir::Cast(DataType::Int(32), element) * ir::Cast(DataType::Int(32), tap);
@@ -102,9 +102,18 @@ te::Tensor BlockedConv2d(const te::Tensor& data, const te::Tensor& weight, const
           block = ir::FloorDiv(i[1], blocks_per_group) * kernel[1] + block;
         }
         const PrimExpr tap = weight(i[1], rc->var, ry->var, rx->var, ri->var, i[4]);
-        const PrimExpr term = are_pairs ? PairProduct(padded(i[0], block, y, x, ri->var * 2),
-                                                      padded(i[0], block, y, x, ri->var * 2 + 1), tap)
-                                        : product(padded(i[0], block, y, x, ri->var), tap);
+        PrimExpr term;
+        if (are_bytes) {
+          std::vector<PrimExpr> bytes;
+          for (int64_t k = 0; k < kBytesPerWord; ++k) {
+            bytes.push_back(padded(i[0], block, y, x, ri->var * kBytesPerWord + k));
+          }
+          term = ir::CallIntrinsic(ir::Intrinsic::kDotBytes, {WordOfBytes(bytes), tap});
+        } else if (are_pairs) {
+          term = PairProduct(padded(i[0], block, y, x, ri->var * 2), padded(i[0], block, y, x, ri->var * 2 + 1), tap);
+        } else {
+          term = product(padded(i[0], block, y, x, ri->var), tap);
+        }
         return ReduceOver(Reducer::kSum, term, {rc, ry, rx, ri});
       },
       name, kAxisNames);

@@ -80,6 +80,34 @@ PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& 
   return ir::Cast(word->dtype, low) * lower + ir::Cast(word->dtype, high) * upper;
 }
 
+bool IsPairProduct(const PrimExpr& expr) {
+  const auto is_shift = [](const PrimExpr& x) {
+    const auto* call = ir::As<ir::PrimCallNode>(x);
+    return call != nullptr && call->op == ir::Intrinsic::kShiftRight && ir::IsConstInt(call->args[1], 16);
+  };
+  const auto is_product = [&](const PrimExpr& x) {
+    const auto* product = ir::As<ir::BinaryNode>(x);
+    return product != nullptr && product->op == ir::BinaryOp::kMul && (is_shift(product->a) || is_shift(product->b));
+  };
+  const auto* sum = ir::As<ir::BinaryNode>(expr);
+  return sum != nullptr && sum->op == ir::BinaryOp::kAdd && is_product(sum->a) && is_product(sum->b);
+}
+
+PrimExpr WordOfBytes(const std::vector<PrimExpr>& bytes) {
+  PrimExpr word;
+  for (size_t k = 0; k < bytes.size(); ++k) {
+    const PrimExpr byte = ir::Cast(kInt32, bytes[k]);
+    if (k == 0) {
+      word = byte;
+      continue;
+    }
+    const PrimExpr shifted =
+        ir::CallIntrinsic(ir::Intrinsic::kShiftLeft, {byte, ir::MakeConst(kInt32, static_cast<double>(8 * k))});
+    word = ir::CallIntrinsic(ir::Intrinsic::kBitwiseOr, {word, shifted});
+  }
+  return word;
+}
+
 te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero) {
   return Matmul(WithoutZeroPoint(a, a_zero), WithoutZeroPoint(b, b_zero), kInt32);
 }

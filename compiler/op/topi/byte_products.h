@@ -2,6 +2,8 @@
 // four neighbours along the summed axis as one int32, those of the left factor unsigned, those of the right one signed.
 #pragma once
 
+#include <vector>
+
 #include "compiler/op/topi/elementwise.h"
 
 namespace ingot::op::topi {
@@ -17,6 +19,11 @@ te::Tensor MatmulBytes(const te::Tensor& x, const te::Tensor& panels, int64_t un
 // low * word's low half + high * word's high half, all in int32: low and high are int16, the word holds two of them.
 // Code generation knows the form as one instruction (codegen/integer_products).
 PrimExpr PairProduct(const PrimExpr& low, const PrimExpr& high, const PrimExpr& word);
+// Whether the expression is one.
+bool IsPairProduct(const PrimExpr& expr);
+// Four bytes (uint8) as one int32, the first one lowest. Where they are neighbours in memory, code generation loads them
+// as one word.
+PrimExpr WordOfBytes(const std::vector<PrimExpr>& bytes);
 // The product of a - a_zero and b - b_zero in int32, as Matmul has it.
 te::Tensor MatmulInteger(const te::Tensor& a, const te::Tensor& b, const te::Tensor& a_zero, const te::Tensor& b_zero);
 

@@ -204,6 +204,32 @@ void PoolCases(CaseBuilder& b) {
     b.Add(op, "empty", {Data(kF32, {0, 3, 4, 4})}, {{"pool_size", 2}});
     b.Add(op, "specials", {BrokenImage({1, 1, 4, 4})}, {{"pool_size", 2}, {"padding", Ints({1, 0})}});
   }
+  const auto bytes = [&](const char* label, IntList data, IntList weight, Attrs attrs, int64_t edge) {
+    ReferenceTensor image = Data(kI32, std::move(data), 4), words = Data(kI32, std::move(weight), 5);
+    ReferenceTensor x = NewReference(DataType::UInt(8), image.dims), around = NewReference(DataType::UInt(8), {});
+    for (size_t i = 0; i < x.ints.size(); ++i) {  // both ends of the range among others
+      x.ints[i] = i % 5 == 0 ? 255 : i % 7 == 0 ? 0 : (image.ints[i] * 37 + static_cast<int64_t>(i)) & 255;
+    }
+    for (size_t i = 0; i < words.ints.size(); ++i) {
+      uint32_t word = 0;
+      for (unsigned k = 0; k < 4; ++k) {
+        const uint64_t byte = (i + k) % 3 == 0 ? 128 : (i + k) % 5 == 0 ? 127 : (i * 29 + k * 71) & 255;
+        word |= static_cast<uint32_t>(byte) << (8 * k);
+      }
+      words.ints[i] = static_cast<int32_t>(word);
+    }
+    around.ints[0] = edge;
+    b.Add("nn.conv2d_bytes", label, {std::move(x), std::move(words), std::move(around)}, std::move(attrs));
+  };
+  bytes("uint8", {1, 2, 3, 13, 16}, {1, 2, 3, 3, 4, 16}, {{"padding", Ints({1, 1, 1, 1})}}, 255);
+  bytes("strided", {2, 1, 5, 9, 16}, {3, 1, 2, 3, 4, 16}, {{"strides", Ints({2, 3})}, {"padding", Ints({1, 0, 2, 1})}},
+        7);
+  bytes("dilated", {1, 1, 7, 7, 16}, {2, 1, 3, 3, 4, 16}, {{"dilation", Ints({2, 1})}, {"padding", Ints({2, 2, 2, 2})}},
+        128);
+  bytes("groups", {1, 2, 2, 4, 16}, {2, 1, 1, 3, 4, 16}, {{"groups", 2}}, 1);
+  bytes("pointwise", {1, 2, 1, 49, 16}, {3, 2, 1, 1, 4, 16}, {}, 0);
+  bytes("point", {3, 2, 1, 1, 16}, {5, 2, 1, 1, 4, 16}, {}, 0);
+  bytes("empty", {0, 1, 3, 3, 16}, {1, 1, 1, 1, 4, 16}, {}, 3);
   for (const char* op : {"nn.max_pool2d", "nn.avg_pool2d"}) {
     b.Add(op, "infinite_window", {Of(kF32, {1, 1, 2, 2}, {-kInf, -kInf, -kInf, -kInf})}, {{"pool_size", 2}});
     b.Add(op, "count_padding", {Data(kF32, {1, 1, 5, 5})},

@@ -25,13 +25,20 @@ namespace ingot::transform {
 namespace {
 
 // The module after the named passes, or after a pipeline (its name); notes of the log come first, as comments.
-// Options: those of pass_options.h.
+// Options: those of pass_options.h, and target=NAME in place of one CPU without instructions for bytes.
 Result<std::string> RunNamed(ir::IRModule module, std::istringstream words) {
   std::string names, option;
   words >> names;
   PassContext context;
   INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget("cpu:x86-64-v3"));
-  while (words >> option) INGOT_RETURN_IF_ERROR(SetPassOption(option, context.options));
+  constexpr std::string_view kTarget = "target=";
+  while (words >> option) {
+    if (!option.starts_with(kTarget)) {
+      INGOT_RETURN_IF_ERROR(SetPassOption(option, context.options));
+      continue;
+    }
+    INGOT_ASSIGN_OR_RETURN(context.options.target, ParseTarget(option.substr(kTarget.size())));
+  }
   Result<std::vector<Pass>> passes = FindPipeline(names);
   if (!passes.ok()) {
     std::vector<std::string> list;
