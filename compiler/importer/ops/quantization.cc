@@ -2,7 +2,10 @@
 // scaling in the dtype of the scale (float32 if dtypes differ), products in int32.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -12,6 +15,7 @@
 #include "compiler/importer/ops/families.h"
 #include "compiler/op/infer.h"
 #include "compiler/op/packed_elements.h"
+#include "compiler/op/reference.h"
 
 namespace ingot::importer {
 namespace {
@@ -172,16 +176,19 @@ Result<Expr> Spread(const NodeImporter& node, size_t input, size_t rank, Along a
   return node.Bind("reshape", {param, ShapeOf(dims)});
 }
 
-// Returns an input minus its zero point, in a dtype that holds the difference.
-Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along,
-                              DataType dtype = kInt32) {
-  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
-  INGOT_ASSIGN_OR_RETURN(const std::vector<PrimExpr> dims, StaticRankDims(node, input));
+// Returns x, which is made of an input, minus that input's zero point, in a dtype that holds the difference.
+Result<Expr> WithoutZeroPoint(const NodeImporter& node, Expr x, size_t zero_point, Along along, DataType dtype) {
+  const size_t rank = ir::As<ir::TensorTypeNode>(x->type)->dims->size();
   INGOT_ASSIGN_OR_RETURN(x, CastTo(node, std::move(x), dtype));
   if (!node.HasInput(zero_point)) return x;
-  INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, dims.size(), along));
+  INGOT_ASSIGN_OR_RETURN(Expr zero, Spread(node, zero_point, rank, along));
   INGOT_ASSIGN_OR_RETURN(zero, CastTo(node, std::move(zero), dtype));
   return node.Bind("subtract", {x, zero});
+}
+Result<Expr> WithoutZeroPoint(const NodeImporter& node, size_t input, size_t zero_point, Along along) {
+  INGOT_RETURN_IF_ERROR(StaticRankDims(node, input).status());
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(input));
+  return WithoutZeroPoint(node, std::move(x), zero_point, along, kInt32);
 }
 
 // Where inputs of a product are: its factors, and their zero points.
@@ -285,8 +292,124 @@ struct ConvInputs {
   size_t x, weight, x_zero, weight_zero;
 };
 
-// Returns the convolution of two inputs without their zero points in int32.
-Result<Expr> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, const ConvInputs& in) {
+// A convolution of two inputs without their zero points in int32, which may be computed as one of images: then what
+// follows element by element is applied to images, too, before the axes are restored.
+struct ConvSum {
+  Expr product;
+  size_t rank;
+  std::function<Result<Expr>(Expr)> restore;
+};
+
+Result<Expr> ReshapedTo(const NodeImporter& node, const Expr& x, std::vector<PrimExpr> dims) {
+  return node.Bind("reshape", {x, ShapeOf(std::move(dims))});
+}
+Result<Expr> Permuted(const NodeImporter& node, const Expr& x, const std::vector<int64_t>& axes) {
+  return node.Bind("permute_dims", {x}, {{"axes", AttrValue::Ints(axes)}});
+}
+
+// A convolution over volumes as one over images: the planes that a window covers become channels, those of one group
+// side by side, and each place along the depth an image.
+class DepthAsChannels {
+ public:
+  DepthAsChannels(const NodeImporter& node, const ConvCall& conv)
+      : node_(node), conv_(conv), groups_(conv.attrs.GetInt("groups")) {
+    stride_ = conv.attrs.GetInts("strides")[0];
+    dilation_ = conv.attrs.GetInts("dilation")[0];
+    const std::vector<int64_t> padding = conv.attrs.GetInts("padding");
+    before_ = padding[0];
+    after_ = padding[3];
+    taps_ = ir::AsConstInt(conv.weight[2]).value_or(0);
+    const PrimExpr covered = conv.data[2] + (before_ + after_ - dilation_ * (taps_ - 1) - 1);
+    places_ = op::SimplifyDim(ir::FloorDiv(covered, ir::Int64(stride_)) + 1);
+  }
+
+  // Whether the sizes are those that this takes.
+  bool Fits() const {
+    return conv_.same.empty() && taps_ > 0 && ir::AsConstInt(conv_.data[1]) && *ir::AsConstInt(conv_.data[1]) > 0;
+  }
+
+  // The attributes of the convolution over images.
+  ir::Attrs Attrs() const {
+    ir::Attrs attrs = conv_.attrs;
+    for (const char* name : {"strides", "dilation"}) {
+      std::vector<int64_t> values = attrs.GetInts(name);
+      values.erase(values.begin());
+      attrs = attrs.With(name, AttrValue::Ints(values));
+    }
+    std::vector<int64_t> padding = attrs.GetInts("padding");
+    padding.erase(padding.begin() + 3);
+    padding.erase(padding.begin());
+    return attrs.With("padding", AttrValue::Ints(padding));
+  }
+
+  // [n, c, d, h, w] -> [n * places, taps * c, h, w], with `zero` around the data along the depth.
+  Result<Expr> Images(Expr x, double zero) const {
+    const std::vector<PrimExpr>& dims = conv_.data;
+    if (before_ != 0 || after_ != 0) {
+      INGOT_ASSIGN_OR_RETURN(x, node_.Bind("nn.pad", {x},
+                                           {{"pad_width", AttrValue::Ints({0, 0, 0, 0, before_, after_, 0, 0, 0, 0})},
+                                            {"pad_value", zero}}));
+    }
+    const PrimExpr own = ir::Int64(*ir::AsConstInt(dims[1]) / groups_);
+    const auto list = [](PrimExpr value) { return PrimTuple(std::vector<PrimExpr>{std::move(value)}); };
+    std::vector<Expr> planes;
+    std::vector<ir::Type> types;
+    for (int64_t tap = 0; tap < taps_; ++tap) {
+      const PrimExpr begin = ir::Int64(tap * dilation_);
+      const PrimExpr end = op::SimplifyDim(begin + (places_ - 1) * stride_ + 1);
+      INGOT_ASSIGN_OR_RETURN(
+          Expr plane,
+          node_.Bind("strided_slice", {x, list(ir::Int64(2)), list(begin), list(end), list(ir::Int64(stride_))},
+                     {{"assume_inbound", true}}));
+      INGOT_ASSIGN_OR_RETURN(plane,
+                             ReshapedTo(node_, plane, {dims[0], ir::Int64(groups_), own, places_, dims[3], dims[4]}));
+      types.push_back(plane->type);
+      planes.push_back(std::move(plane));
+    }
+    Expr all = planes[0];
+    if (planes.size() > 1) {
+      const Expr tuple = ir::Make<ir::TupleNode>(planes, ir::Make<ir::TupleTypeNode>(types));
+      INGOT_ASSIGN_OR_RETURN(all, node_.Bind("concat", {tuple}, {{"axis", int64_t{2}}}));
+    }
+    INGOT_ASSIGN_OR_RETURN(all, Permuted(node_, all, {0, 3, 1, 2, 4, 5}));
+    const PrimExpr channels = op::SimplifyDim(dims[1] * taps_);
+    return ReshapedTo(node_, all, {op::SimplifyDim(dims[0] * places_), channels, dims[3], dims[4]});
+  }
+
+  // [o, c, d, h, w] -> [o, taps * c, h, w].
+  Result<Expr> Weights(Expr weight) const {
+    const std::vector<PrimExpr>& dims = conv_.weight;
+    INGOT_ASSIGN_OR_RETURN(weight, Permuted(node_, weight, {0, 2, 1, 3, 4}));
+    return ReshapedTo(node_, weight, {dims[0], op::SimplifyDim(dims[1] * taps_), dims[3], dims[4]});
+  }
+
+  // [n * places, o, h, w] -> [n, o, places, h, w].
+  Result<Expr> Volume(const Expr& images) const {
+    const std::vector<PrimExpr>& dims = *ir::As<ir::TensorTypeNode>(images->type)->dims;
+    INGOT_ASSIGN_OR_RETURN(const Expr apart,
+                           ReshapedTo(node_, images, {conv_.data[0], places_, dims[1], dims[2], dims[3]}));
+    return Permuted(node_, apart, {0, 2, 1, 3, 4});
+  }
+
+ private:
+  const NodeImporter& node_;
+  const ConvCall& conv_;
+  int64_t groups_, stride_ = 1, dilation_ = 1, before_ = 0, after_ = 0, taps_ = 0;
+  PrimExpr places_;
+};
+
+// Returns the number that an optional input is, 0 if it is not there; nothing if it is computed or a list.
+Result<std::optional<double>> NumberOf(const NodeImporter& node, size_t input) {
+  if (!node.HasInput(input)) return std::optional<double>(0);
+  INGOT_ASSIGN_OR_RETURN(const Expr value, node.Input(input));
+  const auto* constant = ir::As<ir::ConstantNode>(value);
+  if (constant == nullptr || constant->data->num_elements() != 1) return std::optional<double>();
+  const op::ReferenceTensor number =
+      op::UnpackReference(constant->data->dtype(), constant->data->dims(), constant->data->bytes());
+  return std::optional<double>(op::GetNumber(number, 0));
+}
+
+Result<ConvSum> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, const ConvInputs& in) {
   bool are_bytes = true;
   for (size_t input : {in.x, in.weight}) {
     INGOT_ASSIGN_OR_RETURN(const DataType dtype, node.ElementType(input));
@@ -294,29 +417,54 @@ Result<Expr> ConvOfIntegers(const NodeImporter& node, const ConvCall& conv, cons
   }
   const ConvSums sums = SumsOf(conv, are_bytes);
   const DataType factors = sums == ConvSums::kFloat ? kFloat : sums == ConvSums::kInt16 ? DataType::Int(16) : kInt32;
-  INGOT_ASSIGN_OR_RETURN(Expr x, WithoutZeroPoint(node, in.x, in.x_zero, Along::kOutputs, factors));
-  INGOT_ASSIGN_OR_RETURN(Expr weight, WithoutZeroPoint(node, in.weight, in.weight_zero, Along::kOutputs, factors));
-  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
-  const bool is_row = sums == ConvSums::kInt16 && conv.data.size() == 3;
-  ir::Attrs attrs = conv.attrs.With("out_dtype", sums == ConvSums::kFloat ? kFloat : kInt32);
+  ConvSum result{nullptr, conv.data.size(), {}};
+  INGOT_ASSIGN_OR_RETURN(Expr x, node.Input(in.x));
+  INGOT_ASSIGN_OR_RETURN(Expr weight, node.Input(in.weight));
   std::string row = conv.row;
-  if (is_row) {  // as an image of one row
+  ir::Attrs attrs = conv.attrs;
+  result.restore = [&node, &conv](Expr product) { return MatchSame(node, std::move(product), conv.same); };
+  const bool is_row = sums == ConvSums::kInt16 && conv.data.size() == 3;  // is an image of one row
+  const ir::Attrs rows{{"axis", AttrValue::Ints({2})}};
+  if (is_row) {
     row = "nn.conv2d";
     attrs = AttrsOfOneRow(attrs);
-    INGOT_ASSIGN_OR_RETURN(x, node.Bind("expand_dims", {x}, {{"axis", AttrValue::Ints({2})}}));
-    INGOT_ASSIGN_OR_RETURN(weight, node.Bind("expand_dims", {weight}, {{"axis", AttrValue::Ints({2})}}));
+    INGOT_ASSIGN_OR_RETURN(weight, node.Bind("expand_dims", {weight}, rows));
+    result.restore = [&node, &conv, rows](Expr product) -> Result<Expr> {
+      INGOT_ASSIGN_OR_RETURN(product, node.Bind("squeeze", {product}, rows));
+      return MatchSame(node, std::move(product), conv.same);
+    };
   }
-  INGOT_ASSIGN_OR_RETURN(Expr product, node.Bind(row, {x, weight}, std::move(attrs)));
-  if (is_row) {
-    INGOT_ASSIGN_OR_RETURN(product, node.Bind("squeeze", {product}, {{"axis", AttrValue::Ints({2})}}));
+  if (is_row && conv.same.empty()) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("expand_dims", {x}, rows));
   }
-  INGOT_ASSIGN_OR_RETURN(product, CastTo(node, std::move(product), kInt32));
-  return MatchSame(node, std::move(product), conv.same);
+  INGOT_ASSIGN_OR_RETURN(const std::optional<double> zero, NumberOf(node, in.x_zero));
+  if (conv.data.size() == 5) {
+    auto volume = std::make_shared<DepthAsChannels>(node, conv);
+    if (sums == ConvSums::kInt16 && zero && volume->Fits()) {
+      row = "nn.conv2d";
+      attrs = volume->Attrs();
+      INGOT_ASSIGN_OR_RETURN(x, volume->Images(std::move(x), *zero));
+      INGOT_ASSIGN_OR_RETURN(weight, volume->Weights(std::move(weight)));
+      result.restore = [volume](const Expr& product) { return volume->Volume(product); };
+    }
+  }
+  INGOT_ASSIGN_OR_RETURN(x, WithoutZeroPoint(node, std::move(x), in.x_zero, Along::kOutputs, factors));
+  INGOT_ASSIGN_OR_RETURN(weight, WithoutZeroPoint(node, std::move(weight), in.weight_zero, Along::kOutputs, factors));
+  INGOT_ASSIGN_OR_RETURN(x, PadSame(node, std::move(x), conv.same));
+  if (is_row && !conv.same.empty()) {
+    INGOT_ASSIGN_OR_RETURN(x, node.Bind("expand_dims", {x}, rows));
+  }
+  result.rank = ir::As<ir::TensorTypeNode>(x->type)->dims->size();
+  INGOT_ASSIGN_OR_RETURN(
+      result.product, node.Bind(row, {x, weight}, attrs.With("out_dtype", sums == ConvSums::kFloat ? kFloat : kInt32)));
+  INGOT_ASSIGN_OR_RETURN(result.product, CastTo(node, std::move(result.product), kInt32));
+  return result;
 }
 
 Outputs ConvInteger(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 1));
-  return One(ConvOfIntegers(node, conv, {0, 1, 2, 3}));
+  INGOT_ASSIGN_OR_RETURN(const ConvSum sum, ConvOfIntegers(node, conv, {0, 1, 2, 3}));
+  return One(sum.restore(sum.product));
 }
 
 // product * (a_scale * b_scale / y_scale) + y_zero_point; the scales are expressions that broadcast to the product.
@@ -348,16 +496,18 @@ Outputs QLinearMatMul(const NodeImporter& node) {
 // output channel.
 Outputs QLinearConv(const NodeImporter& node) {
   INGOT_ASSIGN_OR_RETURN(const ConvCall conv, ReadConv(node, 0, 3));
-  INGOT_ASSIGN_OR_RETURN(Expr product, ConvOfIntegers(node, conv, {0, 3, 2, 5}));
-  const size_t rank = conv.data.size();
+  INGOT_ASSIGN_OR_RETURN(ConvSum sum, ConvOfIntegers(node, conv, {0, 3, 2, 5}));
+  Expr product = std::move(sum.product);
   if (node.HasInput(8)) {
-    INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, rank - 1, Along::kOutputs));
+    INGOT_ASSIGN_OR_RETURN(const Expr bias, Spread(node, 8, sum.rank - 1, Along::kOutputs));
     INGOT_ASSIGN_OR_RETURN(product, node.Bind("add", {product, bias}));
   }
   INGOT_ASSIGN_OR_RETURN(Expr x_scale, node.Input(1));
-  INGOT_ASSIGN_OR_RETURN(Expr w_scale, Spread(node, 4, rank - 1, Along::kOutputs));
+  INGOT_ASSIGN_OR_RETURN(Expr w_scale, Spread(node, 4, sum.rank - 1, Along::kOutputs));
   INGOT_ASSIGN_OR_RETURN(Expr y_scale, node.Input(6));
-  return Requantize(node, std::move(product), {x_scale, w_scale, y_scale}, 7);
+  INGOT_ASSIGN_OR_RETURN(const std::vector<Expr> results,
+                         Requantize(node, std::move(product), {x_scale, w_scale, y_scale}, 7));
+  return One(sum.restore(results[0]));
 }
 
 constexpr OnnxOpRow kQuantizationRows[] = {
