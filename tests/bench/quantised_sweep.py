@@ -2,7 +2,7 @@
 """Times quantised operators beside ONNX Runtime at sizes that a seed draws, static and symbolic.
 
 usage: tests/bench/quantised_sweep.py [--seed 0] [--only REGEX] [--forms static,symbolic] [--rounds 4] [--seconds 0.1]
-                                      [--bin build/release/bin] [--max-ratio R] [--keep DIR]
+                                      [--bin build/release/bin] [--target cpu] [--max-ratio R] [--keep DIR]
 Each case is an ONNX model of one node. It is compiled, its outputs are compared with ONNX Runtime's (quantised results
 may differ by 1), and both take turns on one thread; a figure is the minimum over all rounds, a ratio below 1 says that
 Ingot is faster. In the symbolic form batches, rows, heights and widths are free. Weights have seven bits: with eight,
@@ -230,9 +230,9 @@ class Ort:
 
 
 class Ingot:
-    def __init__(self, tools, folder, feed, case, expected):
+    def __init__(self, tools, target, folder, feed, case, expected):
         self.tools, self.path = tools, folder / "model.ingot"
-        self.call("vm-compile", folder / "model.onnx", "-o", self.path)
+        self.call("vm-compile", folder / "model.onnx", "-o", self.path, "--target", target)
         np.savez(folder / "inputs.npz", **feed)
         self.call("vm-run", self.path, folder / "inputs.npz", "--output", f"@{folder}/outputs.npz")
         results = np.load(folder / "outputs.npz")
@@ -275,6 +275,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=0.1)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--target", default="cpu", help="as vm-compile takes it; cpu:x86-64-v3 is what AVX2 alone gives")
     parser.add_argument("--max-ratio", type=float)
     parser.add_argument("--keep", type=pathlib.Path, help="leave the models here")
     options = parser.parse_args()
@@ -298,7 +299,7 @@ def main():
                     print(f"{start} ONNX Runtime refuses: {str(error).splitlines()[0][:60]}", flush=True)
                     continue
                 try:
-                    ingot = Ingot(options.bin, folder, feed, case, ort.results)
+                    ingot = Ingot(options.bin, options.target, folder, feed, case, ort.results)
                     peer = ours = math.inf
                     for _ in range(options.rounds):
                         peer, ours = min(peer, ort.least(options.seconds)), min(ours, ingot.least(options.seconds))
