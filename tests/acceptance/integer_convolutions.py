@@ -1,0 +1,120 @@
+"""Convolutions of bytes are exact: ConvInteger over rows, images and volumes beside arithmetic in int64, at the ends of
+the ranges of bytes and between them, with zero points that are numbers or inputs, for CPUs with instructions for bytes
+and without.
+
+usage: integer_convolutions.py BIN_DIR [--seed N] [--count N] [--targets cpu,...]    exits 77 without numpy and onnx
+
+All draws of a seed are nodes of one model. ONNX Runtime is no judge: on CPUs without such instructions its sums
+saturate."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    print("SKIP:", error)
+    sys.exit(77)
+
+
+def convolution(x, w, strides, pads, dilations, groups):
+    """The sums of products, x and w being int64 and pads [before, after] per axis."""
+    spatial = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *map(tuple, pads)])
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations)]
+    places = np.lib.stride_tricks.sliding_window_view(x, reach, axis=tuple(range(2, 2 + spatial)))
+    steps = tuple(slice(None, None, s) for s in (*strides, *dilations))
+    places = places[(slice(None), slice(None), *steps)]
+    places = places.reshape(x.shape[0], groups, -1, *places.shape[2:])
+    w = w.reshape(groups, -1, *w.shape[1:])
+    out, taps = "xyz"[:spatial], "ijk"[:spatial]
+    sums = np.einsum(f"ngc{out}{taps},goc{taps}->ngo{out}", places, w, optimize=True)
+    return sums.reshape(x.shape[0], -1, *sums.shape[3:])
+
+
+def numbers(rng, dtype, dims):
+    """Numbers of the whole range, or of its ends alone, which sums of products feel most."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    kind = rng.integers(4)
+    if kind < 2:
+        return np.full(dims, (low, high)[kind], dtype)
+    return (rng.choice([low, high, 0], dims) if kind == 2 else rng.integers(low, high + 1, dims)).astype(dtype)
+
+
+class Draws:
+    def __init__(self, seed, count):
+        self.nodes, self.infos, self.constants, self.feed, self.expected = [], [], [], {}, {}
+        for i in range(count):
+            self.add(np.random.default_rng([seed, i]), i)
+
+    def operand(self, name, value, is_input, free=()):
+        if not is_input:
+            self.constants.append(numpy_helper.from_array(value, name))
+            return name
+        dims = [f"{name}_{axis}" if axis in free else size for axis, size in enumerate(value.shape)]
+        self.infos.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), dims))
+        self.feed[name] = value
+        return name
+
+    def add(self, rng, i):
+        spatial = (2, 3, 1, 2)[i % 4]
+        each = lambda low, high: [int(n) for n in rng.integers(low, high, spatial)]
+        groups = int(rng.choice([1, 1, 2]))
+        own, outputs = int(rng.choice([2, 9, 16, 33])), int(rng.choice([3, 16, 17]))
+        kernel, dilations, strides = each(1, 4), each(1, 3), each(1, 3)
+        pads = [each(0, 3), each(0, 3)]
+        size = [(k - 1) * d + 1 + n for k, d, n in zip(kernel, dilations, each(0, 7))]
+        x = numbers(rng, rng.choice([np.uint8, np.int8]), [int(rng.integers(1, 3)), own * groups, *size])
+        w = numbers(rng, rng.choice([np.int8, np.int8, np.uint8]), [outputs * groups, own, *kernel])
+        x_zero = numbers(rng, x.dtype, [])
+        w_zero = numbers(rng, w.dtype, []) if rng.random() < 0.3 else np.zeros([], w.dtype)
+        free = [axis for axis in range(x.ndim) if axis != 1] if rng.random() < 0.5 else []
+        names = [self.operand(f"x{i}", x, True, free), self.operand(f"w{i}", w, False),
+                 self.operand(f"xz{i}", x_zero, rng.random() < 0.3), self.operand(f"wz{i}", w_zero, False)]
+        self.nodes.append(helper.make_node("ConvInteger", names, [f"y{i}"], kernel_shape=kernel, strides=strides,
+                                           dilations=dilations, pads=pads[0] + pads[1], group=groups))
+        self.expected[f"y{i}"] = convolution(x.astype(np.int64) - int(x_zero), w.astype(np.int64) - int(w_zero),
+                                             strides, list(zip(*pads)), dilations, groups).astype(np.int32)
+
+    def model(self):
+        outputs = [helper.make_tensor_value_info(name, TensorProto.INT32, None) for name in self.expected]
+        graph = helper.make_graph(self.nodes, "draws", self.infos, outputs, self.constants)
+        return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=12)
+    parser.add_argument("--targets", default="cpu,cpu:x86-64-v3")
+    options = parser.parse_args()
+    draws, wrong = Draws(options.seed, options.count), 0
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        onnx.save(draws.model(), folder / "model.onnx")
+        np.savez(folder / "inputs.npz", **draws.feed)
+        for target in options.targets.split(","):
+            for command in (["vm-compile", folder / "model.onnx", "-o", folder / "model.ingot", "--target", target],
+                            ["vm-run", folder / "model.ingot", folder / "inputs.npz", "--output",
+                             f"@{folder}/outputs.npz"]):
+                process = subprocess.run([options.bin / command[0], *map(str, command[1:])], capture_output=True,
+                                         text=True, env={**os.environ, "INGOT_CACHE": "off"})
+                if process.returncode != 0:
+                    sys.exit(f"{target}: {command[0]} exits with {process.returncode}: {process.stderr[-500:]}")
+            results = np.load(folder / "outputs.npz")
+            for node, (name, expected) in zip(draws.nodes, draws.expected.items()):
+                if not np.array_equal(results[name], expected):
+                    wrong += 1
+                    print(f"{target}: {name} differs: {draws.feed.get(node.input[0]).shape} {node}")
+    print(f"{options.count} convolutions for {options.targets}: {wrong} differ")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
