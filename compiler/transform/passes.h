@@ -20,6 +20,7 @@ Result<ir::IRModule> RewritePatterns(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> EliminateDeadCode(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> KeepStates(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> ConvertLayout(ir::IRModule module, PassContext& context);
+Result<ir::IRModule> TabulateBytes(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> PackWeights(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> LiftParams(ir::IRModule module, PassContext& context);
 Result<ir::IRModule> BindScalars(ir::IRModule module, PassContext& context);

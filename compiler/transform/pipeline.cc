@@ -31,6 +31,7 @@ const std::vector<Pass>& DefaultPasses() {
       {"eliminate_dead_code", "drop unused pure bindings and unused private functions", 1, EliminateDeadCode},
       {"keep_states", "inputs and outputs that are one state of the context; caches are appended to", 0, KeepStates},
       {"convert_layout", "convolutional regions in blocks of channels", 1, ConvertLayout},
+      {"tabulate_bytes", "bytes that take long to compute from bytes are looked up", 1, TabulateBytes},
       // Before operators become tensor functions: weights are packed and prepared by operators only.
       {"pack_weights", "give weights the layout that kernels read", 1, PackWeights},
       {"lift_params", "gather what depends on weights alone and prepare it", 1, LiftParams},

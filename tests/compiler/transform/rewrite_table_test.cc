@@ -234,6 +234,22 @@ std::vector<Case> Cases() {
            "w_f = R.multiply(w, R.const([[0.02], [0.5]], \"float32\"))\n" +
            Gv("R.matmul(x_f, R.permute_dims(w_f, axes=[1, 0]))"),
        kFloat32, 256, "quantised_products"},
+      {Id::kByteTable,
+       "x: R.Tensor((16, 20), dtype=\"DT\")",
+       Dequantised("x", "-7", "DT", "0.05") +
+           "s = R.multiply(x_f, R.sigmoid(x_f))\nq = R.round(R.divide(s, R.const(0.03, \"float32\")))\n" +
+           Gv("R.astype(R.clip(q, R.prim_value(-128), R.prim_value(127)), dtype=\"DT\")"),
+       {"int8"},
+       0,
+       "fold_constants,tabulate_bytes"},
+      {Id::kByteTable,
+       "x: R.Tensor((16, 20), dtype=\"DT\")",
+       Dequantised("x", "120", "DT", "0.05") +
+           "q = R.round(R.multiply(R.sigmoid(x_f), R.const(255.0, \"float32\")))\n" +
+           Gv("R.astype(R.clip(q, R.prim_value(0), R.prim_value(255)), dtype=\"DT\")"),
+       {"uint8"},
+       0,
+       "fold_constants,tabulate_bytes"},
       {Id::kQuantisedConv, "x: R.Tensor((1, 9, 5, 4), dtype=\"uint8\")",
        Dequantised("x", "120", "uint8", "0.05") +
            Dequantised(Replaced(Weights({2, 9, 3, 3}, 8), "DT", "int8"), "[[[[1]]], [[[-2]]]]", "int8",
