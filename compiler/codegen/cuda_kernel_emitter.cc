@@ -2,13 +2,15 @@
 #include "compiler/codegen/cuda_kernel_emitter.h"
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
 
 #include "compiler/codegen/bind_buffers.h"
 
 namespace ingot::codegen {
 namespace {
 
-constexpr unsigned kGlobalMemory = 1;  // NVPTX's address space
+constexpr unsigned kGlobalMemory = 1, kSharedMemory = 3;  // NVPTX's address spaces
+constexpr uint64_t kSharedAlignment = 16;
 // The failure record, in bytes.
 constexpr uint64_t kFailureA = 8, kFailureB = 16;
 
@@ -39,6 +41,7 @@ Result<DimCode> CudaKernelEmitter::Emit() {
   BindArguments(kernel);
   stmts_.Emit(launch_.body);
   function_.instructions().CreateRetVoid();
+  SimplifyBarriers();
   INGOT_RETURN_IF_ERROR(status_.get());
   return allocations_.WorkspaceSize(ints_);
 }
@@ -101,13 +104,66 @@ void CudaKernelEmitter::EmitIndependentLoop(const ir::ForNode& loop) {
       RegisterOf(loop.thread_tag), llvm::FunctionType::get(b.getInt32Ty(), false));
   exprs_.Bind(loop.var.get(), b.CreateZExt(b.CreateCall(read), b.getInt64Ty(), loop.var->name));
   exprs_.SetRange(loop.var, ir::Range{loop.min, loop.extent});
+  const bool waits = launch_.has_barriers && loop.thread_tag.starts_with("threadIdx") && waiting_ == nullptr;
+  llvm::BasicBlock* behind = waits ? function_.NewBlock("wait") : nullptr;
+  if (waits) waiting_ = behind;
   ++thread_depth_;
   stmts_.Emit(loop.body);
   --thread_depth_;
+  if (!waits) return;
+  waiting_ = nullptr;
+  b.CreateBr(behind);
+  b.SetInsertPoint(behind);
+  EmitBarrier();
+}
+
+// All threads of the block wait for each other. A thread that failed could not leave before: it says so here, and all of
+// them leave.
+void CudaKernelEmitter::EmitBarrier() {
+  llvm::IRBuilderBase& b = function_.instructions();
+  llvm::Value* failed = b.CreateLoad(b.getInt32Ty(), HasFailed());
+  llvm::CallInst* any = b.CreateIntrinsic(b.getInt32Ty(), llvm::Intrinsic::nvvm_barrier0_or, {failed});
+  any->setConvergent();
+  llvm::BasicBlock* leave = function_.NewBlock("leave");
+  llvm::BasicBlock* next = function_.NewBlock("next");
+  barriers_.push_back({any, b.CreateCondBr(b.CreateICmpNE(any, b.getInt32(0)), leave, next)});
+  b.SetInsertPoint(leave);
+  b.CreateRetVoid();
+  b.SetInsertPoint(next);
+}
+
+// Barriers of a launch in which no thread fails ask for nothing.
+void CudaKernelEmitter::SimplifyBarriers() {
+  if (can_fail_) return;
+  for (const auto& [any, branch] : barriers_) {
+    llvm::IRBuilder<> b(any);
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {})->setConvergent();
+    branch->setCondition(b.getFalse());
+    any->replaceAllUsesWith(b.getInt32(0));
+    any->eraseFromParent();
+  }
+}
+
+// Where a thread notes that it failed, 0 or 1.
+llvm::Value* CudaKernelEmitter::HasFailed() {
+  if (has_failed_ != nullptr) return has_failed_;
+  llvm::IRBuilderBase& b = function_.instructions();
+  has_failed_ = function_.EntryAlloca(b.getInt32Ty(), 4, "has_failed");
+  llvm::IRBuilder<> entry(has_failed_->getNextNode());
+  entry.CreateStore(entry.getInt32(0), has_failed_);
+  return has_failed_;
 }
 
 std::optional<Storage> CudaKernelEmitter::Allocate(const ir::Buffer& buffer) {
-  return allocations_.Allocate(buffer, thread_depth_ > 0);
+  if (buffer->scope != "shared") return allocations_.Allocate(buffer, thread_depth_ > 0);
+  uint64_t count = 1;
+  for (const ir::PrimExpr& extent : buffer->shape) count *= static_cast<uint64_t>(*ir::AsConstInt(extent));
+  auto* type = llvm::ArrayType::get(Numeric(function_.instructions()).MemoryType(buffer->dtype), count);
+  auto* variable = new llvm::GlobalVariable(
+      function_.module(), type, /*isConstant=*/false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
+      symbol_ + "$" + buffer->name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedMemory);
+  variable->setAlignment(llvm::Align(kSharedAlignment));
+  return Storage{variable, memory_.scopes().Add(buffer->name), kSharedAlignment};
 }
 
 llvm::Value* CudaKernelEmitter::LoadWorkspace() {
@@ -129,7 +185,13 @@ void CudaKernelEmitter::FailIf(llvm::Value* condition, int32_t code, llvm::Value
   b.CreateAlignedStore(b_value, b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), record, kFailureB), llvm::Align(8));
   b.CreateBr(end);
   b.SetInsertPoint(end);
-  b.CreateRetVoid();
+  if (waiting_ == nullptr) {
+    b.CreateRetVoid();
+  } else {
+    can_fail_ = true;
+    b.CreateStore(b.getInt32(1), HasFailed());
+    b.CreateBr(waiting_);
+  }
   b.SetInsertPoint(next);
 }
 

@@ -7,6 +7,7 @@
 // int64 b, which the caller sets to 0. Of several failing threads one stores what it has to say; the others end.
 #pragma once
 
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/Module.h>
 
 #include <optional>
@@ -43,6 +44,9 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   llvm::Function* AddKernel();
   void LimitThreads(llvm::Function* kernel);
   void BindArguments(llvm::Function* kernel);
+  void EmitBarrier();
+  void SimplifyBarriers();
+  llvm::Value* HasFailed();
 
   const KernelSource& source_;
   const CudaLaunch& launch_;
@@ -55,6 +59,16 @@ class CudaKernelEmitter final : private TargetStatements, private KernelRuntime 
   StmtEmitter stmts_;
   Allocations allocations_;
   int thread_depth_ = 0;  // of thread-bound loops around what is being emitted
+  // Of a launch with barriers: where the loop over the block's threads that is being emitted ends (null: outside of
+  // one), the barriers so far with the branches on what they found, and whether a thread may fail between them.
+  struct Barrier {
+    llvm::CallInst* any;
+    llvm::BranchInst* branch;
+  };
+  llvm::BasicBlock* waiting_ = nullptr;
+  std::vector<Barrier> barriers_;
+  llvm::AllocaInst* has_failed_ = nullptr;
+  bool can_fail_ = false;
 };
 
 }  // namespace ingot::codegen

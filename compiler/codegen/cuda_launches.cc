@@ -18,11 +18,14 @@ namespace {
 
 using namespace ir;  // NOLINT
 
+constexpr size_t kFirstOfBlock = 3;  // of the axes, the first one of the threads of a block
+
 // The axes of a nest, whether its stores are inside of them, and whether its threads need not wait for each other.
 class NestReader : public StmtVisitor {
  public:
   std::array<PrimExpr, kThreadAxes.size()> extents;
   std::string error;
+  bool has_barriers = false;
 
   // Reads the axes first, since a store has to be inside of those that come after it, too.
   void Read(const Stmt& nest) {
@@ -30,15 +33,25 @@ class NestReader : public StmtVisitor {
     checks_stores_ = true;
     if (error.empty()) VisitStmt(nest);
     for (const auto& [data, uses] : uses_) {
+      if (uses.is_stored && uses.is_read_outside) {
+        Fail("\"" + uses.name + "\" is stored to in loops of threads and read outside of them");
+      }
       if (!uses.is_stored || !uses.differ) continue;
-      Fail("\"" + uses.name + "\" is accessed in several loops of threads, which would have to wait for each other");
+      Fail("\"" + uses.name + "\" is accessed in several loops of " + (uses.is_local ? "threads" : "blocks") +
+           ", which " + (uses.is_local ? "have memory of their own in each" : "would have to wait for each other"));
     }
+    has_barriers = HasBlockThreads() && (thread_loops_ > 1 || is_repeated_);
   }
 
  protected:
   using StmtVisitor::Visit;
   void Visit(const ForNode& loop) override {
-    if (loop.for_kind != ForKind::kThreadBinding) return StmtVisitor::Visit(loop);
+    if (loop.for_kind != ForKind::kThreadBinding) {
+      ++serial_depth_;
+      StmtVisitor::Visit(loop);
+      --serial_depth_;
+      return;
+    }
     const auto found = std::ranges::find(kThreadAxes, loop.thread_tag);
     const auto axis = static_cast<size_t>(found - kThreadAxes.begin());
     if (axis == kThreadAxes.size()) return Fail("kernels do not have the thread axis \"" + loop.thread_tag + "\"");
@@ -46,10 +59,19 @@ class NestReader : public StmtVisitor {
     if (extents[axis] && !StructuralEqual(extents[axis], loop.extent)) {
       return Fail(loop.thread_tag + " has two extents");
     }
+    if (axis >= kFirstOfBlock && !IsInThreads() && !checks_stores_) {
+      ++thread_loops_;
+      is_repeated_ |= serial_depth_ > 0;
+    }
     extents[axis] = loop.extent;
     inside_[axis] = &loop;
     StmtVisitor::Visit(loop);
     inside_[axis] = nullptr;
+  }
+  void Visit(const WhileNode& loop) override {
+    ++serial_depth_;
+    StmtVisitor::Visit(loop);
+    --serial_depth_;
   }
   void Visit(const BufferStoreNode& store) override {
     StmtVisitor::Visit(store);
@@ -72,31 +94,48 @@ class NestReader : public StmtVisitor {
   struct Uses {
     std::string name;
     Loops loops;
-    bool is_stored = false, differ = false;
+    bool is_local = false, is_stored = false, differ = false, is_read_outside = false;
   };
 
   void Fail(std::string message) {
     if (error.empty()) error = std::move(message);
   }
   bool HasThreads(size_t axis) const { return extents[axis] && !IsConstInt(extents[axis], 1); }
+  bool HasBlockThreads() const {
+    for (size_t axis = kFirstOfBlock; axis < extents.size(); ++axis) {
+      if (HasThreads(axis)) return true;
+    }
+    return false;
+  }
+  bool IsInThreads() const {
+    return std::any_of(inside_.begin() + kFirstOfBlock, inside_.end(),
+                       [](const ForNode* loop) { return loop != nullptr; });
+  }
+  // Threads of a block wait for each other, blocks do not, and a thread's memory begins anew in each loop.
   void Use(const BufferNode& buffer, bool is_stored) {
+    const bool is_local = buffer.scope == "local";
     Loops loops{};
-    for (size_t axis = 0; axis < loops.size(); ++axis) loops[axis] = HasThreads(axis) ? inside_[axis] : nullptr;
-    Uses& uses = uses_.try_emplace(buffer.data.get(), Uses{buffer.name, loops}).first->second;
+    for (size_t axis = 0; axis < loops.size(); ++axis) {
+      if (HasThreads(axis) && (axis < kFirstOfBlock || is_local)) loops[axis] = inside_[axis];
+    }
+    Uses& uses = uses_.try_emplace(buffer.data.get(), Uses{buffer.name, loops, is_local}).first->second;
     uses.is_stored |= is_stored;
     uses.differ |= uses.loops != loops;
+    uses.is_read_outside |= !is_stored && HasBlockThreads() && !IsInThreads();
   }
 
   Loops inside_{};
   std::unordered_map<const PrimVarNode*, Uses> uses_;
   bool checks_stores_ = false;
+  int serial_depth_ = 0;
+  int thread_loops_ = 0;      // over threads of a block, inside of no other one
+  bool is_repeated_ = false;  // one of them is in a serial loop
 };
 
 // Why no device launches threads of these extents, as far as these are known; empty: they may.
 std::string SizeError(const std::array<PrimExpr, kThreadAxes.size()>& extents) {
   constexpr std::array<int64_t, kThreadAxes.size()> kMost = {
       std::numeric_limits<int32_t>::max(), 65535, 65535, kCudaMaxBlockThreads, kCudaMaxBlockThreads, 64};
-  constexpr size_t kFirstOfBlock = 3;
   int64_t threads = 1;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     const int64_t extent = AsConstInt(extents[axis]).value_or(1);
@@ -166,7 +205,7 @@ class Splitter {
       error = reader.error;
       return;
     }
-    CudaLaunch launch{nest, std::move(reader.extents)};
+    CudaLaunch launch{nest, std::move(reader.extents), reader.has_barriers};
     for (PrimExpr& extent : launch.extents) extent = extent ? extent : Int64(1);
     error = SizeError(launch.extents);
     if (!error.empty()) return;

@@ -4,8 +4,11 @@
 //
 // Around the nests stand allocations of workspace, Seqs, and Ifs and Asserts over the integer arguments alone, which
 // every launch inside of them repeats. In a nest every store to memory that threads share is inside of all its thread
-// axes of more than one iteration, or every thread would run it; what is stored is accessed in one loop of each axis
-// alone, since threads cannot wait for each other yet; the extents are over the integer arguments. A function of another
+// axes of more than one iteration, or every thread would run it; the extents are over the integer arguments.
+//
+// Where a nest has several loops over the threads of a block, or such a loop in a serial one, all threads wait for each
+// other behind each: what the threads wrote there, all of them read from then on. So what is stored is read inside of
+// such loops alone, blocks touch elements of their own, and memory of a thread is used in one loop. A function of another
 // form, or of more threads than devices have, is refused with what stands in the way.
 #pragma once
 
@@ -27,6 +30,7 @@ inline constexpr std::array<std::string_view, 6> kThreadAxes = {"blockIdx.x",  "
 struct CudaLaunch {
   ir::Stmt body;                                         // one nest, and what stands around it
   std::array<ir::PrimExpr, kThreadAxes.size()> extents;  // 1 where the nest does not have the axis
+  bool has_barriers = false;                             // behind each outermost loop over threads of the block
 };
 
 Result<std::vector<CudaLaunch>> LaunchesOf(const ir::PrimFunc& lowered);

@@ -1,6 +1,8 @@
 // All kernels are functions of one LLVM module, since PTX text has one header. LLVM's back end prints it.
 #include "compiler/codegen/ptx.h"
 
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
@@ -20,6 +22,8 @@
 
 namespace ingot::codegen {
 namespace {
+
+constexpr uint64_t kVectorBytes = 16;  // of the largest access
 
 // The name of the kernel's launch of this number in PTX, whose identifiers have no '.'.
 std::string EntryName(const std::string& kernel, size_t number) {
@@ -58,6 +62,34 @@ Result<PtxKernel> EmitKernel(const KernelSource& source, const Target& target, l
   return kernel;
 }
 
+// LLVM makes one access to 16 aligned bytes of a load of <16 x i8>, whatever alignment the load has: those of less become
+// loads of a byte each.
+void SplitByteLoads(llvm::Module& module) {
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (load == nullptr || load->getAlign().value() >= kVectorBytes) continue;
+      const auto* type = llvm::dyn_cast<llvm::FixedVectorType>(load->getType());
+      if (type != nullptr && type->getElementType()->isIntegerTy(8) && type->getNumElements() == kVectorBytes) {
+        loads.push_back(load);
+      }
+    }
+  }
+  for (llvm::LoadInst* load : loads) {
+    llvm::IRBuilder<> b(load);
+    llvm::Value* bytes = llvm::PoisonValue::get(load->getType());
+    for (uint64_t i = 0; i < kVectorBytes; ++i) {
+      llvm::Value* place = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), load->getPointerOperand(), i);
+      llvm::LoadInst* byte = b.CreateAlignedLoad(b.getInt8Ty(), place, llvm::Align(1));
+      byte->copyMetadata(*load, {llvm::LLVMContext::MD_alias_scope, llvm::LLVMContext::MD_noalias});
+      bytes = b.CreateInsertElement(bytes, byte, i);
+    }
+    load->replaceAllUsesWith(bytes);
+    load->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 Result<PtxImage> CompilePtx(std::span<const KernelSource> sources, const Target& target,
@@ -84,6 +116,7 @@ Result<PtxImage> CompilePtx(std::span<const KernelSource> sources, const Target&
   INGOT_CHECK(!llvm::verifyModule(module, &complaint_stream), complaint.c_str());
   OptimizeModule(module, *machine, options.opt_level);
   ExpandProducts(module, target);
+  SplitByteLoads(module);
   if (options.emit_llvm) {
     llvm::raw_string_ostream text(image.llvm);
     module.print(text, nullptr);

@@ -497,8 +497,8 @@ Statements CountBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outpu
                               return Store(kept, zero, {row[0], row[1], count.value() + i});
                             })});
       },
-      {sort.state(), count.buffer(), other.buffer(), overlaps.buffer()});
-  return {std::vector<Stmt>{rows, StartsOfRows(starts, outputs[0])}, {sort.order()}};
+      {sort.state(), sort.order(), count.buffer(), other.buffer(), overlaps.buffer()});
+  return std::vector<Stmt>{rows, StartsOfRows(starts, outputs[0])};
 }
 
 Statements FillBoxes(const TeArgs&, const Buffers& inputs, const Buffers& outputs) {

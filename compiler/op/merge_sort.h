@@ -13,7 +13,7 @@ class MergeSort {
  public:
   explicit MergeSort(PrimExpr n);
 
-  // The workspace: order() is the kernel's, state() is local to one iteration of the block that sorts.
+  // Local to one iteration of the block that sorts; order() is workspace where n is a symbol or large.
   const Buffer& order() const { return order_; }
   const Buffer& state() const { return state_; }
 

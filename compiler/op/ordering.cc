@@ -330,8 +330,8 @@ Statements DefineSort(const TeArgs& args, const Buffers& inputs, const Buffers& 
                     const PrimExpr enough = HasElements(count, x->shape[axis]);
                     return Assert(enough, "top-k of fewer than k elements", steps);
                   },
-                  {sort.state()});
-  return {std::vector<Stmt>{nest}, {sort.order()}};
+                  {sort.state(), sort.order()});
+  return std::vector<Stmt>{nest};
 }
 
 // Whether the k places of a row fit the local buffers of a kernel.

@@ -17,7 +17,7 @@ using ir::Stmt;
 using Places = std::vector<PrimExpr>;
 
 // The same zero-based loops as a nest around a block with one spatial variable each: iterations may run in any order.
-// `local` are buffers of constant shape, which every iteration has for itself.
+// `local` are buffers that every iteration has for itself; those of scope "local" have a constant shape.
 Stmt SpatialNest(const std::string& name, const Dims& dims, const std::function<Stmt(const Places&)>& body,
                  std::vector<Buffer> local = {});
 // Loops in order, without a block: for the body of one.

@@ -1,6 +1,6 @@
 // The table of rules and the loop that asks them. Order matters: stages are inlined first, the rules for reductions
 // also schedule their element-wise consumers, remaining element-wise stages come last. A block that no rule takes keeps
-// its loops.
+// its loops; on CUDA, lowering binds them (transform/tensor/bind_threads).
 #include "compiler/schedule/default_schedule.h"
 
 #include <algorithm>
@@ -108,21 +108,6 @@ void StartEmptyReductions(Schedule& schedule, std::vector<Application>& applicat
   }
 }
 
-// A device runs nothing but threads: every block has to be inside of some.
-Status CheckBound(const ScheduleState& state, const std::vector<RuleAnswer>& answers) {
-  for (const BlockSite& site : state.Blocks()) {
-    const bool is_bound =
-        std::ranges::any_of(site.loops, [](const For& loop) { return loop->for_kind == ir::ForKind::kThreadBinding; });
-    if (is_bound) continue;
-    std::string message = "block \"" + site.block().name + "\" is bound to no threads";
-    for (const RuleAnswer& answer : answers) {
-      if (answer.block == site.block().name) message += "; not " + std::string(answer.rule) + ": " + answer.why_not();
-    }
-    return Status(StatusCode::kUnsupportedModel, std::move(message));
-  }
-  return Status();
-}
-
 // Each number that was given has to be one that a rule took, for a schedule that was not refused.
 Status CheckChosen(const Chosen& chosen, const ScheduledFunction& scheduled, const std::string& why_not) {
   for (const auto& [name, value] : chosen) {
@@ -203,7 +188,6 @@ Result<ScheduledFunction> ApplySchedule(const ir::PrimFunc& function, const Targ
   }
   result.answers = answers.Take();
   StartEmptyReductions(schedule, result.applications);
-  if (target.kind == Target::Kind::kCuda) INGOT_RETURN_IF_ERROR(CheckBound(schedule.state(), result.answers));
   result.function = schedule.function();
   result.trace = schedule.trace();
   result.choices = schedule.choices();

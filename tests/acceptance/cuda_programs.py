@@ -4,8 +4,8 @@
 usage: cuda_programs.py BIN_DIR STANDIN_DIR DIGITS.onnx DIGITS.npz    exits 77 (skipped) without numpy and onnx
 
 STANDIN_DIR has libcuda.so.1 and a vm-run with the device cuda. Every model has a dim that is free, and runs at several
-sizes: convolutions with a residual connection, a layer of a transformer, branches and loops whose values
-cross between host and GPU, and a look-up."""
+sizes: convolutions with a residual connection, a layer of a transformer, branches and loops whose values cross between
+host and GPU, a look-up, and recurrent layers with a scan, a top-k and a shape that data decide."""
 import os
 import pathlib
 import subprocess
@@ -105,6 +105,26 @@ def look_up():
     return g.model([("i", INT64, ["n"])], [(g.add("Sigmoid", rows), FLOAT)]), feeds
 
 
+def recurrent():
+    """Layers whose steps depend on each other, then what goes along an axis in order, and a shape that data decide."""
+    g = Graph(8)
+    width, hidden = 6, 9
+
+    def layer(op, x, gates, inputs):
+        directions = 2
+        weights = [g.weights(directions, gates * hidden, n) for n in (inputs, hidden)]
+        y = g.add(op, x, *weights, g.weights(directions, 2 * gates * hidden), hidden_size=hidden,
+                  direction="bidirectional")
+        return g.add("Reshape", g.add("Transpose", y, perm=[0, 2, 1, 3]), g.constant(np.array([0, 0, 2 * hidden])))
+
+    x = layer("LSTM", "x", 4, width)
+    x = g.add("CumSum", layer("GRU", x, 3, 2 * hidden), g.constant(np.int64(0)))
+    top, places = g.add("TopK", x, g.constant(np.array([5])), axis=2, outputs=2)
+    positive = g.add("NonZero", g.add("Greater", x, g.constant(np.float32(0))))
+    feeds = [{"x": (FLOAT, (s, b, width))} for s, b in ((1, 1), (7, 3))]
+    return g.model([("x", FLOAT, ["s", "b", width])], [(x, FLOAT), (top, FLOAT), (places, INT64), (positive, INT64)]), feeds
+
+
 class Tools:
     def __init__(self, bin_dir, standin, folder):
         self.bin_dir, self.standin, self.folder = bin_dir, standin, folder
@@ -150,7 +170,7 @@ def difference(expected, got):
 
 def check_models(tools):
     problems = 0
-    for make in (residual, transformer, branches, loop, look_up):
+    for make in (residual, transformer, branches, loop, look_up, recurrent):
         model, sizes = make()
         file = tools.folder / "model.onnx"
         onnx.save(model, file)

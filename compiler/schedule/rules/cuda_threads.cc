@@ -1,6 +1,8 @@
 // The rule for everything on CUDA: the block's independent iterations become the threads of one grid, 256 to a block;
 // what it reduces over, or does one after the other, stays with the thread. Any block whose loops are its own has such
-// a schedule: ranks and sizes do not matter, a grid's last block is cut off by a predicate.
+// a schedule: ranks and sizes do not matter, a grid's last block is cut off by a predicate. Those of a block that is more
+// than a store are made parallel: which threads run what is in it is decided where it is lowered
+// (transform/tensor/bind_threads).
 #include <algorithm>
 
 #include "compiler/schedule/rules/rules.h"
@@ -41,6 +43,11 @@ std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& sit
   order.insert(order.end(), others.begin(), others.end());
   if (order.size() > 1) schedule.Reorder(order);
   const LoopRV fused = spatial.size() > 1 ? schedule.Fuse(spatial) : spatial[0];
+  // Within an iteration that holds loops of its own others may be independent, too.
+  if (ir::As<ir::BufferStoreNode>(site.block().body) == nullptr) {
+    schedule.Parallel(fused);
+    return {name};
+  }
   const auto extent = ir::AsConstInt(schedule.Loop(fused).loop->extent);
   const int64_t threads = extent ? std::clamp<int64_t>(*extent, 1, kThreadsOfBlock) : kThreadsOfBlock;
   // A sum starts in front of its loops, not in their first iteration.

@@ -18,7 +18,9 @@
 //                              outermost, before any other statement, so the workspace is one formula;
 //                  buffer.scope "local": stack or registers, constant extents, anywhere (inside a parallel loop: one
 //                              per task); all of them together hold at most Target::max_stack_bytes. An accumulator
-//                              tile is one of these whose every index is constant: promote it to registers.
+//                              tile is one of these whose every index is constant: promote it to registers;
+//                  buffer.scope "shared": on CUDA alone, the memory that the threads of a block share, constant extents,
+//                              inside of the block's loops and outside of those over its threads.
 //                  Contents start undefined. Buffers are compact row-major without elem_offset.
 //   BufferStore,   one index per dimension, int64 (dtype of the index may carry lanes). Parameters' buffers may have
 //   BufferLoad     strides and elem_offset (in elements): address = data + elem_offset + sum(index * stride).

@@ -11,6 +11,7 @@ namespace ingot::transform {
 Result<ir::PrimFunc> SeparateInits(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> LowerBlocks(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> FuseParallelLoops(const ir::PrimFunc& function, const Target& target);
+Result<ir::PrimFunc> BindThreads(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> PlaceBuffers(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> PartitionLoops(const ir::PrimFunc& function, const Target& target);
 Result<ir::PrimFunc> FlattenAccesses(const ir::PrimFunc& function, const Target& target);

@@ -2,16 +2,20 @@
 // its least size, as lowered.h promises:
 //   local   constant size, around the innermost statement that holds all accesses (one per iteration of the loops
 //           around it), as large as the hull of the accessed elements. Accumulator tiles become local;
+//   shared  on CUDA, of constant size, in a block's loop: it is private to the block, and loops over threads that follow
+//           each other access it;
 //   global  outermost, over the function's symbolic variables alone. A buffer that is private to an iteration of a
-//           parallel loop, or to a thread, gets the loops' variables as its first indices.
+//           parallel loop, to a thread or to a block gets the loops' variables as its first indices.
 // An Allocate that asks for aligned rows gets rows that much longer.
 //
 // A buffer may shrink to the elements that one iteration accesses only if no iteration reads values of another one.
 // That holds if, in one iteration, the first access is a store that the iteration always makes, and every element that
-// is read lies in the hull of the written ones; otherwise the buffer keeps its full size, outside of all loops. An If
+// is read lies in the hull of the written ones; otherwise the buffer keeps its full size, outside of all loops, or
+// inside of the parallel and thread-bound ones that its Allocate stands in: each of their iterations has its own. An If
 // may guard the stores if it is a block's predicate, which guards the reads as well. A condition "this is the first
 // iteration" (an equality over an outer variable) means that a later iteration reads values of the first one.
 #include <algorithm>
+#include <unordered_set>
 
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/condition.h"
@@ -29,6 +33,15 @@ namespace {
 
 // A buffer that is private to a parallel task and was declared global becomes local below this size.
 constexpr int64_t kSmallTaskBufferBytes = 16 << 10;
+// What a block of threads has on every GPU, without being asked for more.
+constexpr int64_t kMaxSharedBytes = 48 << 10;
+
+bool IsIndependent(const ForNode& loop) {
+  return loop.for_kind == ForKind::kParallel || loop.for_kind == ForKind::kThreadBinding;
+}
+bool IsThreadOfBlock(const ForNode& loop) {
+  return loop.for_kind == ForKind::kThreadBinding && loop.thread_tag.starts_with("threadIdx");
+}
 
 struct Access {
   bool is_store;
@@ -38,6 +51,7 @@ struct Access {
 struct Allocation {
   Buffer buffer;
   std::vector<Access> accesses;            // in order of execution
+  std::vector<PrimVar> owners;             // variables of the independent loops around the Allocate
   int64_t row_factor = 1, row_offset = 0;  // row lengths are congruent to row_offset modulo row_factor
 };
 
@@ -54,9 +68,20 @@ class Collector : public StmtMutator {
       allocation.row_factor = *align->get<AttrList>()->at(0).get<int64_t>();
       allocation.row_offset = *align->get<AttrList>()->at(1).get<int64_t>();
     }
+    allocation.owners = owners_;
     allocations.push_back(std::move(allocation));
     return MutateStmt(allocate->body);
   }
+  Stmt Mutate(const Ref<ForNode>& loop) override {
+    if (!IsIndependent(*loop)) return StmtMutator::Mutate(loop);
+    owners_.push_back(loop->var);
+    Stmt mutated = StmtMutator::Mutate(loop);
+    owners_.pop_back();
+    return mutated;
+  }
+
+ private:
+  std::vector<PrimVar> owners_;
 };
 class AccessLister : public StmtVisitor {
  public:
@@ -109,12 +134,10 @@ class Placer {
 
   Result<Placement> Place(const Allocation& allocation) {
     buffer_ = allocation.buffer;
-    FindPlace(allocation);
-    analyzer_ = arith::Analyzer();
-    for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
-    const bool is_private = !loops_.empty() && IsPrivate(allocation);
+    const Privacy privacy = FindPlace(allocation);
+    const bool is_private = privacy != Privacy::kNone;
     const std::vector<Range> whole = WholeBuffer();
-    std::vector<Range> box = is_private ? Hull(allocation, std::nullopt) : whole;
+    std::vector<Range> box = privacy == Privacy::kWritten ? Hull(allocation, std::nullopt) : whole;
     // A local buffer keeps its declared size if the size of the accessed part varies (a last, shorter block).
     for (size_t d = 0; d < box.size(); ++d) {
       if (buffer_->scope == "local" && !AsConstInt(box[d].extent)) box[d] = whole[d];
@@ -122,12 +145,16 @@ class Placer {
     AlignRows(allocation, box);
     std::vector<const ForNode*> independent;
     for (const ForNode* loop : loops_) {
-      if (loop->for_kind == ForKind::kParallel || loop->for_kind == ForKind::kThreadBinding)
-        independent.push_back(loop);
+      if (IsIndependent(*loop)) independent.push_back(loop);
     }
+    const bool is_shared = IsSharedByThreads(allocation);
 
     const std::optional<int64_t> bytes = ConstantBytes(box);
-    const bool wants_local = buffer_->scope == "local" || (!independent.empty() && is_private);
+    if (is_shared && is_private && !independent.empty() && bytes && *bytes <= kMaxSharedBytes - shared_bytes_) {
+      shared_bytes_ += *bytes;
+      return Finish(box, "shared", place_, {});
+    }
+    const bool wants_local = !is_shared && (buffer_->scope == "local" || (!independent.empty() && is_private));
     const int64_t limit = buffer_->scope == "local" ? target_.max_stack_bytes : kSmallTaskBufferBytes;
     if (wants_local && bytes && *bytes <= limit && *bytes <= target_.max_stack_bytes - stack_bytes_) {
       stack_bytes_ += *bytes;
@@ -167,8 +194,13 @@ class Placer {
     length = analyzer_.Simplify(length + FloorMod(rest, IntImm(length->dtype, allocation.row_factor)));
   }
 
-  // Finds the innermost statement that holds all accesses, and the loops around it.
-  void FindPlace(const Allocation& allocation) {
+  // How a buffer belongs to an iteration of the loops around a place: not at all, because its Allocate stands there, or
+  // because the iteration writes all that it reads.
+  enum class Privacy : uint8_t { kNone, kDeclared, kWritten };
+
+  // Finds the innermost statement that holds all accesses, and the loops around it. Where the buffer is not private to an
+  // iteration there, it may be to one of an independent loop around.
+  Privacy FindPlace(const Allocation& allocation) {
     const std::vector<Stmt>& path = allocation.accesses.front().path;
     size_t common = path.size();
     for (const Access& access : allocation.accesses) {
@@ -176,12 +208,44 @@ class Placer {
       while (n < common && n < access.path.size() && access.path[n].same_as(path[n])) ++n;
       common = n;
     }
+    SetPlace(path, common);
+    if (!loops_.empty() && IsPrivate(allocation)) return Privacy::kWritten;
+    for (size_t prefix = common; prefix > 0; --prefix) {
+      const auto* loop = As<ForNode>(path[prefix - 1]);
+      if (loop == nullptr || !IsIndependent(*loop)) continue;
+      SetPlace(path, prefix);
+      if (IsPrivate(allocation)) return Privacy::kWritten;
+      if (IsDeclaredInside(allocation)) return Privacy::kDeclared;
+    }
+    SetPlace(path, common);
+    return Privacy::kNone;
+  }
+  void SetPlace(const std::vector<Stmt>& path, size_t prefix) {
     loops_.clear();
-    prefix_ = common;
-    for (size_t i = 0; i < common; ++i) {
+    prefix_ = prefix;
+    for (size_t i = 0; i < prefix; ++i) {
       if (const auto* loop = As<ForNode>(path[i])) loops_.push_back(loop);
     }
-    place_ = path[common - 1];
+    place_ = path[prefix - 1];
+    analyzer_ = arith::Analyzer();
+    for (const ForNode* loop : loops_) analyzer_.Bind(loop->var, Range{loop->min, loop->extent});
+  }
+  // Whether the Allocate stands inside of all independent loops around the place.
+  bool IsDeclaredInside(const Allocation& allocation) const {
+    return std::ranges::all_of(loops_, [&](const ForNode* loop) {
+      const auto is_var = [&](const PrimVar& owner) { return owner.same_as(loop->var); };
+      return !IsIndependent(*loop) || std::ranges::any_of(allocation.owners, is_var);
+    });
+  }
+  // Whether loops over the threads of a block, below the place, access the buffer.
+  bool IsSharedByThreads(const Allocation& allocation) const {
+    return std::ranges::any_of(allocation.accesses, [&](const Access& access) {
+      return std::any_of(access.path.begin() + static_cast<std::ptrdiff_t>(prefix_), access.path.end(),
+                         [](const Stmt& stmt) {
+                           const auto* loop = As<ForNode>(stmt);
+                           return loop != nullptr && IsThreadOfBlock(*loop);
+                         });
+    });
   }
 
   std::vector<InnerVar> InnerVars(const Access& access) const {
@@ -199,14 +263,28 @@ class Placer {
     }
     return lets;
   }
+  // Whether the index is not known at the place: it depends on elements, or on a let below.
+  bool IsUnknown(const PrimExpr& index, const Access& access) const {
+    if (ReadsMemory(index)) return true;
+    std::unordered_set<const PrimVarNode*> lets;
+    for (const LetStmtNode* let : InnerLets(access)) lets.insert(let->var.get());
+    return MentionsAny(index, lets);
+  }
 
   // Returns the bounding box of all accesses, or of only the stores or only the loads.
   std::vector<Range> Hull(const Allocation& allocation, std::optional<bool> stores) {
     std::optional<BufferRegion> hull;
     for (const Access& access : allocation.accesses) {
       if (stores && *stores != access.is_store) continue;
+      // A store somewhere is none on which a load can rely.
+      const auto is_unknown_here = [&](const PrimExpr& index) { return IsUnknown(index, access); };
+      if (stores && *stores && std::ranges::any_of(access.indices, is_unknown_here)) continue;
       BufferRegion point{buffer_, {}};
-      for (const PrimExpr& index : access.indices) point.region.push_back({index, IntImm(index->dtype, 1)});
+      for (size_t d = 0; d < access.indices.size(); ++d) {
+        const PrimExpr& index = access.indices[d];
+        point.region.push_back(is_unknown_here(index) ? Range{Int64(0), buffer_->shape[d]}
+                                                      : Range{index, IntImm(index->dtype, 1)});
+      }
       const std::vector<InnerVar> inner = InnerVars(access);
       for (const InnerVar& var : inner) analyzer_.Bind(var.var, Range{var.min, var.extent});
       for (const LetStmtNode* let : InnerLets(access)) analyzer_.BindLet(let->var, let->value);
@@ -247,6 +325,7 @@ class Placer {
       if (guard != nullptr && IsFirstIterationOfOuter(guard->condition)) return false;
     }
     const std::vector<Range> written = Hull(allocation, true), read = Hull(allocation, false);
+    if (written.empty() && !read.empty()) return false;
     for (size_t d = 0; d < read.size(); ++d) {
       if (IsWholeDim(written[d], d)) continue;  // what is read lies in the buffer
       if (analyzer_.ProveEqual(written[d].min, read[d].min) &&
@@ -306,7 +385,7 @@ class Placer {
   size_t prefix_ = 0;                  // number of path entries that all accesses share
   std::vector<const ForNode*> loops_;  // around the place, outermost first
   arith::Analyzer analyzer_;
-  int64_t stack_bytes_ = 0;
+  int64_t stack_bytes_ = 0, shared_bytes_ = 0;
 };
 
 class Rewriter : public RangeMutator {

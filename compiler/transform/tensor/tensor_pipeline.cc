@@ -17,6 +17,7 @@ constexpr std::array kPipeline = {
                   SplitBroadcasts},
     TensorPassRow{"simplify", "canonical indices; no loop of one iteration, no constant condition", SimplifyTensor},
     TensorPassRow{"join_views", "an allocation and the views of its memory become one buffer", JoinViews},
+    TensorPassRow{"bind_threads", "on CUDA, what no schedule bound becomes loops over threads and blocks", BindThreads},
     TensorPassRow{"place_buffers", "each buffer at its place, as small as what is touched there", PlaceBuffers},
     TensorPassRow{"partition_loops", "ranges in which a condition holds become loops without it", PartitionLoops},
     TensorPassRow{"flatten_accesses", "rows that a fused loop runs through become one", FlattenAccesses},

@@ -56,6 +56,8 @@ class LoweredVerifier : public StmtVisitor {
       if (!leading_) Fail(name + " is workspace and must be allocated outermost");
     } else if (buffer->scope == "local") {
       AddStack(buffer);
+    } else if (buffer->scope == "shared" && target_.kind == Target::Kind::kCuda) {
+      if (BytesOf(buffer) < 0) Fail(name + " is shared and has no constant size");
     } else {
       Fail(name + " has scope " + buffer->scope);
     }
@@ -161,15 +163,21 @@ class LoweredVerifier : public StmtVisitor {
       }
     }
   }
-  void AddStack(const Buffer& buffer) {
+  // -1: the size is not constant.
+  static int64_t BytesOf(const Buffer& buffer) {
     int64_t elements = 1;
     for (const PrimExpr& extent : buffer->shape) {
       const auto constant = AsConstInt(extent);
-      if (!constant) return Fail("buffer " + buffer->name + " is local and has no constant size");
+      if (!constant) return -1;
       elements *= *constant;
     }
     const Result<int64_t> bytes = buffer->dtype.SizeBytes(elements);
-    stack_bytes += bytes.ok() ? *bytes : 0;
+    return bytes.ok() ? *bytes : 0;
+  }
+  void AddStack(const Buffer& buffer) {
+    const int64_t bytes = BytesOf(buffer);
+    if (bytes < 0) return Fail("buffer " + buffer->name + " is local and has no constant size");
+    stack_bytes += bytes;
     if (stack_bytes > target_.max_stack_bytes) {
       Fail("local buffers exceed " + std::to_string(target_.max_stack_bytes) + " bytes");
     }

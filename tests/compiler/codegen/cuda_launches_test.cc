@@ -39,17 +39,48 @@ Result<std::vector<CudaLaunch>> Launches(const std::string& scope, int64_t threa
   return LaunchesOf(Function({in, out}, ir::Make<ir::AllocateNode>(between, body)));
 }
 
-TEST_CASE("a nest whose threads would have to wait for each other is no launch") {
-  for (const char* scope : {"global", "local"}) {
+TEST_CASE("threads wait for each other between their loops; what is a thread's own does not outlive a loop") {
+  for (const char* scope : {"global", "shared", "local"}) {
     CAPTURE(std::string(scope));
     const Result<std::vector<CudaLaunch>> one = Launches(scope, 32, true);
     REQUIRE_MESSAGE(one.ok(), one.status().message());
     CHECK(one->size() == 1);
+    CHECK(!one->front().has_barriers);
+    const Result<std::vector<CudaLaunch>> single = Launches(scope, 1, false);
+    REQUIRE_MESSAGE(single.ok(), single.status().message());
+    CHECK(!single->front().has_barriers);  // one thread is in no need of others
     const Result<std::vector<CudaLaunch>> two = Launches(scope, 32, false);
+    if (scope != std::string("local")) {
+      REQUIRE_MESSAGE(two.ok(), two.status().message());
+      CHECK(two->front().has_barriers);
+      continue;
+    }
     REQUIRE(!two.ok());
     CHECK(two.status().message().find("\"between\" is accessed in several loops of threads") != std::string::npos);
-    CHECK(Launches(scope, 1, false).ok());  // one thread is in no need of others
   }
+}
+
+TEST_CASE("blocks do not wait for each other, and what threads store is read by threads alone") {
+  const ir::Buffer out = ir::MakeBuffer("out", kF32, {Int64(4)});
+  const auto fill = [&](const char* axis) {
+    return Threads(axis, 4, [&](const PrimExpr& b) { return Store(out, ir::MakeConst(kF32, 1), {b}); });
+  };
+  const auto why = [&](const Stmt& body) {
+    const Result<std::vector<CudaLaunch>> made = LaunchesOf(Function({out}, body));
+    return made.ok() ? "" : made.status().message();
+  };
+  const auto twice = [&](const char* axis, const char* around) {
+    return Threads(around, 2, [&](const PrimExpr&) { return ir::MakeSeq({fill(axis), fill(axis)}); });
+  };
+  CHECK(why(ir::MakeSeq({fill("blockIdx.x"), fill("blockIdx.x")})) == "");
+  CHECK(why(twice("blockIdx.x", "threadIdx.x")).find("in several loops of blocks") != std::string::npos);
+  const Stmt reads = Threads("blockIdx.x", 1, [&](const PrimExpr&) {
+    const Stmt then = fill("threadIdx.x");
+    const PrimExpr condition =
+        ir::Make<ir::BufferLoadNode>(out, std::vector<PrimExpr>{Int64(0)}) < ir::MakeConst(kF32, 2);
+    return Stmt(ir::Make<ir::IfStmtNode>(condition, then, nullptr));
+  });
+  CHECK(why(reads) == "\"out\" is stored to in loops of threads and read outside of them");
 }
 
 TEST_CASE("a nest of more threads than a device launches is no launch") {
