@@ -55,8 +55,8 @@ Stmt OutermostStatement(const BlockSite& site) {
 }
 
 Status CheckScope(const char* primitive, const BlockSite& site, const std::string& scope) {
-  if (scope == "global" || scope == "local") return Status();
-  return Refuse(primitive, Describe(site), "unknown scope \"" + scope + "\"; expected global or local");
+  if (scope == "global" || scope == "shared" || scope == "local") return Status();
+  return Refuse(primitive, Describe(site), "unknown scope \"" + scope + "\"; expected global, shared or local");
 }
 
 }  // namespace

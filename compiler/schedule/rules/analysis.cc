@@ -58,6 +58,15 @@ Match<> HasPlainStore(const ScheduleState& state, const BlockSite& site) {
 
 }  // namespace
 
+bool IsBoundToThreads(const BlockSite& site) {
+  return std::any_of(site.loops.begin(), site.loops.end(),
+                     [](const For& loop) { return loop->for_kind == ForKind::kThreadBinding; });
+}
+
+bool IsSpatialLoop(const BlockSite& site, const For& loop) {
+  return Binds(*site.realize, loop->var, IterType::kSpatial) && BindsOnly(*site.realize, loop->var, IterType::kSpatial);
+}
+
 const BufferStoreNode& StoreOf(const BlockSite& site) { return *As<BufferStoreNode>(site.block().body); }
 
 Match<> AsInjective(const ScheduleState& state, const BlockSite& site) {

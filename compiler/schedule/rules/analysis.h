@@ -25,6 +25,11 @@ bool ReadsUnderCondition(const BlockSite& site);
 // Whether the block writes a parameter of the function.
 bool WritesOutput(const ScheduleState& state, const BlockSite& site);
 
+// Whether a loop around the block is bound to threads, and whether the loop's iterations are different elements of the
+// block's result.
+bool IsBoundToThreads(const BlockSite& site);
+bool IsSpatialLoop(const BlockSite& site, const For& loop);
+
 const ir::BufferStoreNode& StoreOf(const BlockSite& site);
 
 // How a load uses the iteration variables, by their positions in block.iter_vars.

@@ -5,6 +5,7 @@
 // (transform/tensor/bind_threads).
 #include <algorithm>
 
+#include "compiler/schedule/rules/analysis.h"
 #include "compiler/schedule/rules/rules.h"
 #include "compiler/target/cuda.h"
 
@@ -13,20 +14,10 @@ namespace {
 
 constexpr int64_t kThreadsOfBlock = 8 * kCudaWarpThreads;
 
-bool HasThreads(const BlockSite& site) {
-  return std::ranges::any_of(site.loops, [](const For& loop) { return loop->for_kind == ir::ForKind::kThreadBinding; });
-}
-
-// Whether the loop's iterations are different elements of the result.
-bool IsSpatial(const BlockSite& site, const For& loop) {
-  return Binds(*site.realize, loop->var, ir::IterType::kSpatial) &&
-         BindsOnly(*site.realize, loop->var, ir::IterType::kSpatial);
-}
-
 }  // namespace
 
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target&) {
-  if (HasThreads(site)) return Declined{"it is bound to threads"};
+  if (IsBoundToThreads(site)) return Declined{"it is bound to threads"};
   if (!state.IsRegular(site.block().name)) return Declined{"its bindings are not simple"};
   return Taken{};
 }
@@ -37,7 +28,7 @@ std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& sit
   const LoopRVs loops = schedule.GetLoops(block);
   std::vector<LoopRV> spatial, others;
   for (size_t i = 0; i < site.loops.size(); ++i)
-    (IsSpatial(site, site.loops[i]) ? spatial : others).push_back(loops[i]);
+    (IsSpatialLoop(site, site.loops[i]) ? spatial : others).push_back(loops[i]);
   if (spatial.empty()) spatial.push_back(schedule.AddUnitLoop(block));
   std::vector<LoopRV> order = spatial;
   order.insert(order.end(), others.begin(), others.end());

@@ -33,6 +33,9 @@ std::vector<BlockName> ApplyRows(Schedule& schedule, const BlockSite& block, con
 // cuda_threads.cc
 Match<> MatchesCudaThreads(const ScheduleState& state, const BlockSite& site, const Target& target);
 std::vector<BlockName> ApplyCudaThreads(Schedule& schedule, const BlockSite& site, const Target& target);
+// cuda_reduction.cc
+Match<> MatchesCudaReduction(const ScheduleState& state, const BlockSite& site, const Target& target);
+std::vector<BlockName> ApplyCudaReduction(Schedule& schedule, const BlockSite& site, const Target& target);
 // elementwise.cc
 Match<> MatchesInline(const ScheduleState& state, const BlockSite& block, const Target& target);
 std::vector<BlockName> ApplyInline(Schedule& schedule, const BlockSite& block, const Target& target);

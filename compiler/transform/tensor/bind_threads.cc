@@ -10,7 +10,8 @@
 // the loops, conditions and allocations around these are run by all threads alike. There, several loops over threadIdx.x
 // follow each other, inside of serial loops too: code generation has the threads wait for each other behind each
 // (codegen/cuda_launches). What a condition or an extent around such loops reads, the part does not write. Parts of one
-// block that follow each other become one.
+// block that follow each other become one. In a nest of which a schedule bound some statements to the threads of a block,
+// one thread does the others.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -120,6 +121,12 @@ struct Chain {
 
 Stmt ThreadLoop(const PrimVar& var, PrimExpr extent, Stmt body, const char* axis) {
   return Make<ForNode>(var, Int64(0), std::move(extent), ForKind::kThreadBinding, std::move(body), axis);
+}
+
+Stmt ByFirstThread(Stmt stmt, int64_t threads) {
+  const PrimVar thread = MakePrimVar("t");
+  if (threads > 1) stmt = Make<IfStmtNode>(PrimExpr(thread) < Int64(1), std::move(stmt), nullptr);
+  return ThreadLoop(thread, Int64(threads), std::move(stmt), "threadIdx.x");
 }
 
 // A block's share of a part: its statements with loops over the threads.
@@ -262,11 +269,7 @@ class BlockBody {
     return OverThreads(thread, Make<ForNode>(round, Int64(0), rounds, ForKind::kSerial,
                                              chain.BodyAt(PrimExpr(round) * threads_ + thread)));
   }
-  Stmt ByOneThread(Stmt stmt) const {
-    const PrimVar thread = MakePrimVar("t");
-    if (threads_ > 1) stmt = Make<IfStmtNode>(PrimExpr(thread) < Int64(1), std::move(stmt), nullptr);
-    return OverThreads(thread, std::move(stmt));
-  }
+  Stmt ByOneThread(Stmt stmt) const { return ByFirstThread(std::move(stmt), threads_); }
   Stmt OverThreads(const PrimVar& thread, Stmt body) const {
     return ThreadLoop(thread, Int64(threads_), std::move(body), "threadIdx.x");
   }
@@ -317,6 +320,73 @@ class BlockBody {
   double cost_ = 0;
 };
 
+// A nest whose schedule bound some statements to threads of a block: one thread does the others, or all would.
+class OneThreadFiller {
+ public:
+  Stmt Fill(const Stmt& nest) {
+    ThreadFinder finder;
+    finder.VisitStmt(nest);
+    if (finder.extent == 0) return nest;
+    threads_ = finder.extent;
+    return FillIn(nest);
+  }
+
+ private:
+  // The extent that all loops over threadIdx.x have; 0: there are none, or other axes and extents.
+  struct ThreadFinder : StmtVisitor {
+    int64_t extent = 0;
+    bool is_other = false;
+    using StmtVisitor::Visit;
+    void Visit(const ForNode& loop) override {
+      if (loop.thread_tag.starts_with("threadIdx")) {
+        const int64_t own = loop.thread_tag == "threadIdx.x" ? AsConstInt(loop.extent).value_or(0) : 0;
+        is_other |= own == 0 || (extent != 0 && extent != own);
+        extent = is_other ? 0 : own;
+      }
+      StmtVisitor::Visit(loop);
+    }
+  };
+  static bool HasThreads(const Stmt& stmt) {
+    ThreadFinder finder;
+    finder.VisitStmt(stmt);
+    return finder.extent != 0;
+  }
+
+  // Of a statement that has loops over threads.
+  Stmt FillIn(const Stmt& stmt) const {
+    if (const auto* seq = As<SeqNode>(stmt)) return FillIn(*seq);
+    if (const auto* loop = As<ForNode>(stmt)) {
+      if (loop->thread_tag == "threadIdx.x") return stmt;
+      ForNode copy = *loop;
+      copy.body = FillIn(loop->body);
+      return Make<ForNode>(std::move(copy));
+    }
+    if (const auto* allocate = As<AllocateNode>(stmt)) {
+      return Make<AllocateNode>(allocate->buffer, FillIn(allocate->body), allocate->annotations);
+    }
+    if (const auto* let = As<LetStmtNode>(stmt)) return Make<LetStmtNode>(let->var, let->value, FillIn(let->body));
+    return stmt;
+  }
+  Stmt FillIn(const SeqNode& seq) const {
+    std::vector<Stmt> parts, of_one;
+    const auto flush = [&] {
+      if (!of_one.empty()) parts.push_back(ByFirstThread(MakeSeq(std::exchange(of_one, {})), threads_));
+    };
+    for (const Stmt& stmt : seq.stmts) {
+      if (!HasThreads(stmt)) {
+        of_one.push_back(stmt);
+        continue;
+      }
+      flush();
+      parts.push_back(FillIn(stmt));
+    }
+    flush();
+    return MakeSeq(std::move(parts));
+  }
+
+  int64_t threads_ = 0;
+};
+
 class Binder {
  public:
   // Null where no statement is left.
@@ -334,14 +404,13 @@ class Binder {
       return Make<IfStmtNode>(guard->condition, Bind(guard->then_case),
                               guard->else_case ? Bind(guard->else_case) : guard->else_case);
     }
-    if (IsBound(stmt)) return stmt;
+    if (IsBound(stmt)) return OneThreadFiller().Fill(stmt);
     if (Stmt grid = OverGrid(stmt)) return grid;
     return OverOneBlock(stmt);
   }
 
  private:
-  // Parts that are bound already and statements that do nothing stay; so do parts with some loops bound, which are
-  // refused where they are compiled.
+  // Whether a schedule bound it, or it does nothing.
   static bool IsBound(const Stmt& stmt) {
     Finder finder;
     finder.VisitStmt(stmt);

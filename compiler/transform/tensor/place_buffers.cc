@@ -453,7 +453,7 @@ Result<PrimFunc> PlaceBuffers(const PrimFunc& function, const Target& target) {
   for (const Allocation& allocation : collector.allocations) {
     if (allocation.accesses.empty()) continue;
     const std::string& scope = allocation.buffer->scope;
-    if (target.kind == Target::Kind::kCuda && scope != "global" && scope != "local") {
+    if (target.kind == Target::Kind::kCuda && scope != "global" && scope != "local" && scope != "shared") {
       return Status(StatusCode::kUnsupportedModel, "buffer " + allocation.buffer->name + " lies in \"" + scope +
                                                        "\", which has no lowering for CUDA yet");
     }

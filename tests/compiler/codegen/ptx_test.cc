@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 #include <sstream>
@@ -67,11 +68,7 @@ Result<ptx::LaunchConfig> ConfigOf(const PtxLaunch& launch, const std::vector<in
   return config;
 }
 
-Status RunPtx(const ir::PrimFunc& function, op::KernelArguments& arguments) {
-  const Target target = Sm("sm_80");
-  INGOT_ASSIGN_OR_RETURN(const KernelSource source, SourceOf(function, target));
-  INGOT_ASSIGN_OR_RETURN(const PtxImage image, CompilePtx({&source, 1}, target));
-  Compiled().push_back(source);
+Status RunImage(const KernelSource& source, const PtxImage& image, op::KernelArguments& arguments) {
   INGOT_ASSIGN_OR_RETURN(const std::vector<int64_t> ints, op::IntsOf(source.lowered, arguments));
   ptx::Machine machine({.sm = 80, .orders = {ptx::WarpOrder::kLowestFirst, ptx::WarpOrder::kRandom}});
   INGOT_ASSIGN_OR_RETURN(const ptx::ModuleId module, machine.LoadModule(image.ptx));
@@ -105,6 +102,14 @@ Status RunPtx(const ir::PrimFunc& function, op::KernelArguments& arguments) {
     INGOT_RETURN_IF_ERROR(machine.Read(bytes.data(), addresses[i], std::ssize(bytes)));
   }
   return Status();
+}
+
+Status RunPtx(const ir::PrimFunc& function, op::KernelArguments& arguments) {
+  const Target target = Sm("sm_80");
+  INGOT_ASSIGN_OR_RETURN(const KernelSource source, SourceOf(function, target));
+  INGOT_ASSIGN_OR_RETURN(const PtxImage image, CompilePtx({&source, 1}, target));
+  Compiled().push_back(source);
+  return RunImage(source, image, arguments);
 }
 
 bool Check(const OpCase& c, const ir::PrimVar& symbolic) {
@@ -142,55 +147,127 @@ TEST_CASE("operators on the stand-in GPU agree with the reference") {
   CHECK(evaluated > 100);
 }
 
-// In each of four steps the threads of a block divide by x and then read what the others found.
-Status DivideInSteps(const std::vector<int32_t>& x, std::vector<int32_t>& y) {
+op::ReferenceTensor Numbers(std::vector<int64_t> dims) {
+  op::ReferenceTensor tensor = op::NewReference(DataType::Float(32), dims);
+  const int64_t count = op::CountOf(dims);
+  for (int64_t i = 0; i < count; ++i) op::SetNumber(tensor, i, static_cast<double>(i * 37 % 101 - 50) / 64);
+  return tensor;
+}
+
+// Their lengths are multiples of no power of 2. Symbolic ones are what is reduced, or the number of results.
+TEST_CASE("long reductions by the threads of a block agree with the reference") {
+  const auto reduce = [](const char* op, std::vector<int64_t> dims, std::vector<int64_t> axes) {
+    ir::AttrList list(axes.begin(), axes.end());
+    return OpCase{op,   "long", {Numbers(std::move(dims))}, {{"axis", std::move(list)}, {"keepdims", false}}, {},
+                  1e-5, 1e-4};
+  };
+  const OpCase cases[] = {reduce("sum", {3, 3001}, {1}), reduce("max", {130, 2}, {0}), reduce("min", {1500}, {0}),
+                          reduce("mean", {7, 5, 40}, {0, 2}),
+                          OpCase{"matmul", "long", {Numbers({2, 700}), Numbers({700, 3})}, {}, {}, 1e-5, 1e-4}};
+  const ir::PrimVar n = ir::MakePrimVar("n");
+  for (const OpCase& c : cases) {
+    for (const ir::PrimVar& symbolic : {ir::PrimVar(), n}) {
+      CAPTURE(symbolic != nullptr);
+      const size_t before = Compiled().size();
+      CHECK(Check(c, symbolic));
+      REQUIRE(Compiled().size() > before);
+      const Result<PtxImage> image = CompilePtx({&Compiled().back(), 1}, Sm("sm_80"));
+      REQUIRE(image.ok());
+      CHECK(image->ptx.find("bar.sync") != std::string::npos);
+      CHECK(image->ptx.find("ld.shared") != std::string::npos);
+    }
+  }
+}
+
+// In each of four steps the threads of a block divide by x, or add it, and then read what the others found.
+ir::PrimFunc Steps(int64_t count, ir::BinaryOp op) {
   using ir::Int64;
   using ir::PrimExpr;
+  using testing::Load, testing::Store;
   const DataType dtype = DataType::Int(32);
-  const auto count = std::ssize(x);
   const ir::Buffer in = ir::MakeBuffer("x", dtype, {Int64(count)}), out = ir::MakeBuffer("y", dtype, {Int64(count)});
   const ir::Buffer found = ir::MakeBuffer("found", dtype, {Int64(count)});
-  const ir::Stmt step =
-      ir::MakeSeq({testing::Loop(Int64(count),
-                                 [&](const PrimExpr& i) {
-                                   const PrimExpr numerator = testing::Load(out, {i}) + 100;
-                                   return testing::Store(found, ir::FloorDiv(numerator, testing::Load(in, {i})), {i});
-                                 }),
-                   testing::Loop(Int64(count), [&](const PrimExpr& i) {
-                     return testing::Store(out, testing::Load(found, {Int64(count - 1) - i}), {i});
-                   })});
-  const ir::Stmt start =
-      testing::Loop(Int64(count), [&](const PrimExpr& i) { return testing::Store(out, ir::MakeConst(dtype, 0), {i}); });
-  const ir::Stmt steps = testing::Loop(Int64(4), [&](const PrimExpr&) { return step; });
-  const ir::PrimFunc function =
-      testing::Function({in, out}, ir::MakeSeq({start, ir::Make<ir::AllocateNode>(found, steps)}));
+  const auto each = [&](const std::function<ir::Stmt(PrimExpr)>& body) { return testing::Loop(Int64(count), body); };
+  const ir::Stmt start = each([&](const PrimExpr& i) { return Store(out, ir::MakeConst(dtype, 0), {i}); });
+  const ir::Stmt find = each(
+      [&](const PrimExpr& i) { return Store(found, ir::MakeBinary(op, Load(out, {i}) + 100, Load(in, {i})), {i}); });
+  const ir::Stmt take = each([&](const PrimExpr& i) { return Store(out, Load(found, {Int64(count - 1) - i}), {i}); });
+  const ir::Stmt steps = testing::Loop(Int64(4), [&](const PrimExpr&) { return ir::MakeSeq({find, take}); });
+  return testing::Function({in, out}, ir::MakeSeq({start, ir::Make<ir::AllocateNode>(found, steps)}));
+}
+
+// What it computes on the stand-in with this PTX.
+Result<std::vector<int32_t>> RunSteps(const KernelSource& source, const PtxImage& image,
+                                      const std::vector<int32_t>& x) {
+  std::vector<int32_t> y(x.size());
+  const auto bytes = static_cast<int64_t>(x.size() * sizeof(int32_t));
   op::KernelArguments arguments{{}, {}, 1};
-  for (const std::vector<int32_t>* values : {&x, &std::as_const(y)}) {
-    op::ReferenceTensor tensor = op::NewReference(dtype, {count});
-    arguments.bytes.emplace_back(values->size() * sizeof(int32_t));
-    std::memcpy(arguments.bytes.back().data(), values->data(), arguments.bytes.back().size());
-    arguments.tensors.push_back(std::move(tensor));
+  for (const auto* values : {&x, &std::as_const(y)}) {
+    arguments.tensors.push_back(op::NewReference(DataType::Int(32), {std::ssize(*values)}));
+    arguments.bytes.emplace_back(static_cast<size_t>(bytes));
+    std::memcpy(arguments.bytes.back().data(), values->data(), static_cast<size_t>(bytes));
   }
-  INGOT_RETURN_IF_ERROR(RunPtx(function, arguments));
-  std::memcpy(y.data(), arguments.bytes[1].data(), arguments.bytes[1].size());
-  return Status();
+  INGOT_RETURN_IF_ERROR(RunImage(source, image, arguments));
+  std::memcpy(y.data(), arguments.bytes[1].data(), static_cast<size_t>(bytes));
+  return y;
+}
+
+struct StepsKernel {
+  KernelSource source;
+  PtxImage image;
+};
+StepsKernel CompileSteps(size_t count, ir::BinaryOp op) {
+  Result<KernelSource> source = SourceOf(Steps(static_cast<int64_t>(count), op), Sm("sm_80"));
+  REQUIRE(source.ok());
+  Result<PtxImage> image = CompilePtx({&*source, 1}, Sm("sm_80"));
+  REQUIRE(image.ok());
+  return {*source, *image};
+}
+
+std::vector<int32_t> ExpectedOfSteps(const std::vector<int32_t>& x,
+                                     const std::function<int32_t(int32_t, int32_t)>& op) {
+  std::vector<int32_t> y(x.size()), found(x.size());
+  for (int step = 0; step < 4; ++step) {
+    for (size_t i = 0; i < x.size(); ++i) found[i] = op(y[i] + 100, x[i]);
+    y.assign(found.rbegin(), found.rend());
+  }
+  return y;
+}
+
+std::vector<int32_t> Divisors() {
+  std::vector<int32_t> x(100);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i % 7) + 1;
+  return x;
 }
 
 TEST_CASE("a thread that fails between barriers ends its block") {
-  std::vector<int32_t> x(100), y(x.size()), expected(x.size()), found(x.size());
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<int32_t>(i % 7) + 1;
-  for (int step = 0; step < 4; ++step) {
-    for (size_t i = 0; i < x.size(); ++i) found[i] = (expected[i] + 100) / x[i];
-    expected.assign(found.rbegin(), found.rend());
-  }
-  const Status done = DivideInSteps(x, y);
-  REQUIRE_MESSAGE(done.ok(), done.message());
-  CHECK(y == expected);
-  const Result<PtxImage> image = CompilePtx({&Compiled().back(), 1}, Sm("sm_80"));
-  REQUIRE(image.ok());
-  CHECK(image->ptx.find("bar.red.or.pred") != std::string::npos);
+  std::vector<int32_t> x = Divisors();
+  const auto [source, image] = CompileSteps(x.size(), ir::BinaryOp::kFloorDiv);
+  CHECK(image.ptx.find("bar.red.or.pred") != std::string::npos);
+  const Result<std::vector<int32_t>> y = RunSteps(source, image, x);
+  REQUIRE_MESSAGE(y.ok(), y.status().message());
+  CHECK(*y == ExpectedOfSteps(x, std::divides()));
   x[70] = 0;
-  CHECK(DivideInSteps(x, y).message() == "the kernel failed");
+  CHECK(RunSteps(source, image, x).status().message() == "the kernel failed");
+}
+
+TEST_CASE("threads need every barrier between their loops") {
+  const std::vector<int32_t> x = Divisors();
+  const auto [source, image] = CompileSteps(x.size(), ir::BinaryOp::kAdd);
+  const Result<std::vector<int32_t>> y = RunSteps(source, image, x);
+  REQUIRE_MESSAGE(y.ok(), y.status().message());
+  CHECK(*y == ExpectedOfSteps(x, std::plus()));
+  int barriers = 0;
+  const std::string barrier = "bar.sync";
+  for (size_t at = image.ptx.find(barrier); at != std::string::npos; at = image.ptx.find(barrier, at + 1)) {
+    PtxImage mutant = image;
+    mutant.ptx.erase(at, image.ptx.find(';', at) + 1 - at);
+    const Result<std::vector<int32_t>> got = RunSteps(source, mutant, x);
+    CAPTURE(at);
+    CHECK(!got.ok());
+    ++barriers;
+  }
+  CHECK(barriers == 2);
 }
 
 std::string PtxasPath() {
