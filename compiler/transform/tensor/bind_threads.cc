@@ -41,10 +41,10 @@ double ExtentOf(const ForNode& loop) {
 }
 
 // The operations of a statement, one after the other.
-class Counter : public StmtVisitor {
+class OperationCounter : public StmtVisitor {
  public:
   static double Of(const Stmt& stmt) {
-    Counter counter;
+    OperationCounter counter;
     counter.VisitStmt(stmt);
     return counter.count_;
   }
@@ -64,7 +64,7 @@ class Counter : public StmtVisitor {
 };
 
 // The buffers that a statement stores to, and whether it has loops that are bound to threads.
-struct Finder : StmtVisitor {
+struct StoreFinder : StmtVisitor {
   std::unordered_set<const PrimVarNode*> stored;
   bool has_threads = false;
   using StmtVisitor::Visit;
@@ -97,7 +97,7 @@ PrimExpr Iterations(const PrimExpr& extent) {
 }
 
 // Nested loops of independent iterations, outermost first.
-struct Chain {
+struct LoopChain {
   std::vector<const ForNode*> loops;
   Stmt body;
   double count = 1;
@@ -134,7 +134,7 @@ class BlockBody {
  public:
   // `analyzer` knows what stands around the statement.
   BlockBody(const Stmt& stmt, const arith::Analyzer& analyzer) : stmt_(stmt), analyzer_(analyzer) {
-    Finder finder;
+    StoreFinder finder;
     finder.VisitStmt(stmt);
     stored_ = std::move(finder.stored);
     threads_ = kMostThreads;
@@ -186,13 +186,13 @@ class BlockBody {
     if (const auto* guard = As<IfStmtNode>(stmt); guard != nullptr && IsUniform(guard->condition)) {
       return ShareIf(stmt, *guard);
     }
-    return {nullptr, Counter::Of(stmt)};
+    return {nullptr, OperationCounter::Of(stmt)};
   }
 
   template <typename Wrap>
   Made Around(const Stmt& stmt, const Stmt& body, const Wrap& wrap) {
     Made made = Share(body);
-    if (!made.is_shared) return {nullptr, Counter::Of(stmt)};
+    if (!made.is_shared) return {nullptr, OperationCounter::Of(stmt)};
     return {wrap(std::move(made.stmt)), made.cost + 1, true};
   }
   Made ShareSeq(const SeqNode& seq) {
@@ -220,18 +220,19 @@ class BlockBody {
     Made then = Share(guard.then_case);
     Made otherwise{nullptr, 0};
     if (guard.else_case) otherwise = Share(guard.else_case);
-    if (!then.is_shared && !otherwise.is_shared) return {nullptr, Counter::Of(stmt)};
+    if (!then.is_shared && !otherwise.is_shared) return {nullptr, OperationCounter::Of(stmt)};
     if (!then.is_shared) then.stmt = ByOneThread(guard.then_case);
     if (guard.else_case && !otherwise.is_shared) otherwise.stmt = ByOneThread(guard.else_case);
     return {Make<IfStmtNode>(guard.condition, then.stmt, otherwise.stmt), std::max(then.cost, otherwise.cost) + 1,
             true};
   }
   Made ShareLoop(const Stmt& stmt, const ForNode& loop) {
-    if (loop.for_kind == ForKind::kThreadBinding || !IsUniform(loop.extent)) return {nullptr, Counter::Of(stmt)};
-    const Chain chain = ChainOf(stmt, analyzer_, [&](const PrimExpr& extent) { return IsUniform(extent); });
+    if (loop.for_kind == ForKind::kThreadBinding || !IsUniform(loop.extent))
+      return {nullptr, OperationCounter::Of(stmt)};
+    const LoopChain chain = ChainOf(stmt, analyzer_, [&](const PrimExpr& extent) { return IsUniform(extent); });
     const double chained = chain.loops.empty() || chain.count <= 1
                                ? HUGE_VAL
-                               : kWait + Counter::Of(chain.body) * std::ceil(chain.count / double(threads_));
+                               : kWait + OperationCounter::Of(chain.body) * std::ceil(chain.count / double(threads_));
     const arith::Analyzer outside = analyzer_;
     analyzer_.Bind(loop.var, Range{loop.min, loop.extent});
     const double most = most_iterations_;
@@ -239,7 +240,7 @@ class BlockBody {
     if (loop.for_kind == ForKind::kSerial || loop.for_kind == ForKind::kParallel) inner = Share(loop.body);
     analyzer_ = outside;
     inner.cost = inner.is_shared ? 1 + ExtentOf(loop) * inner.cost : HUGE_VAL;
-    const double alone = Counter::Of(stmt);
+    const double alone = OperationCounter::Of(stmt);
     if (std::min(chained, inner.cost) >= alone) {
       most_iterations_ = most;
       return {nullptr, alone};
@@ -255,7 +256,7 @@ class BlockBody {
   }
 
   // Iterations t, t + threads, t + 2 * threads, ... by thread t.
-  Stmt Spread(const Chain& chain) const {
+  Stmt Spread(const LoopChain& chain) const {
     const PrimVar thread = MakePrimVar("t");
     const PrimExpr extent = chain.extent();
     const auto count = AsConstInt(extent);
@@ -293,9 +294,9 @@ class BlockBody {
  public:
   // The loops that stand around each other at the statement, as far as their iterations are independent and their extents
   // are taken and do not depend on the loops before them.
-  static Chain ChainOf(const Stmt& stmt, arith::Analyzer analyzer,
-                       const std::function<bool(const PrimExpr&)>& takes_extent) {
-    Chain chain{{}, stmt};
+  static LoopChain ChainOf(const Stmt& stmt, arith::Analyzer analyzer,
+                           const std::function<bool(const PrimExpr&)>& takes_extent) {
+    LoopChain chain{{}, stmt};
     std::unordered_set<const PrimVarNode*> vars;
     for (const auto* loop = As<ForNode>(stmt); loop != nullptr; loop = As<ForNode>(chain.body)) {
       if (loop->for_kind == ForKind::kUnrolled || loop->for_kind == ForKind::kThreadBinding) break;
@@ -412,7 +413,7 @@ class Binder {
  private:
   // Whether a schedule bound it, or it does nothing.
   static bool IsBound(const Stmt& stmt) {
-    Finder finder;
+    StoreFinder finder;
     finder.VisitStmt(stmt);
     return finder.has_threads || IsEmptyStmt(stmt);
   }
@@ -438,12 +439,12 @@ class Binder {
 
   // The part as a grid of threads or of blocks; null where one block does not take longer.
   static Stmt OverGrid(const Stmt& stmt) {
-    const Chain chain = BlockBody::ChainOf(stmt, {}, [](const PrimExpr& extent) { return !ReadsMemory(extent); });
+    const LoopChain chain = BlockBody::ChainOf(stmt, {}, [](const PrimExpr& extent) { return !ReadsMemory(extent); });
     if (chain.loops.empty() || chain.count <= 1) return nullptr;
     arith::Analyzer analyzer;
     for (const ForNode* loop : chain.loops) analyzer.Bind(loop->var, Range{loop->min, loop->extent});
     BlockBody block(chain.body, analyzer);
-    const double serial = Counter::Of(chain.body);
+    const double serial = OperationCounter::Of(chain.body);
     const double by_threads = serial * std::ceil(chain.count / kThreadsAtOnce);
     const double by_blocks = block.is_shared() ? block.cost() * std::ceil(chain.count / kBlocksAtOnce) : HUGE_VAL;
     BlockBody one(stmt, {});
@@ -451,7 +452,7 @@ class Binder {
     if (by_one < std::min(by_threads, by_blocks)) return nullptr;
     const PrimVar b = MakePrimVar("b");
     if (by_blocks < by_threads) {
-      Chain shared = chain;
+      LoopChain shared = chain;
       shared.body = block.Build();
       return ThreadLoop(b, chain.extent(), shared.BodyAt(b), "blockIdx.x");
     }

@@ -18,12 +18,12 @@ using schedule::InnerVar;
 
 namespace {
 
-struct Access {
+struct ElementUse {
   std::vector<PrimExpr> indices;
   std::vector<InnerVar> inner;  // the loops below the one in question
 };
 struct BufferUse {
-  std::vector<Access> accesses;
+  std::vector<ElementUse> accesses;
   bool is_stored = false;
 };
 
@@ -95,7 +95,7 @@ class Prover {
  private:
   bool AreApart(const BufferUse& use, size_t d) {
     std::vector<MovingRange> ranges;
-    for (const Access& access : use.accesses) {
+    for (const ElementUse& access : use.accesses) {
       if (d >= access.indices.size()) return false;  // a view of another rank
       std::optional<MovingRange> range = RangeOf(access, access.indices[d]);
       if (!range) return false;
@@ -113,7 +113,7 @@ class Prover {
     });
   }
 
-  std::optional<MovingRange> RangeOf(const Access& access, const PrimExpr& index) {
+  std::optional<MovingRange> RangeOf(const ElementUse& access, const PrimExpr& index) {
     if (!index->dtype.is_scalar() || ReadsMemory(index)) return std::nullopt;
     const std::optional<arith::LinearForm> linear = arith::DetectLinear(index, {loop_.var});
     if (!linear) return std::nullopt;
@@ -127,7 +127,7 @@ class Prover {
     }
     return range;
   }
-  bool DependsOnInside(const PrimExpr& expr, const Access& access) const {
+  bool DependsOnInside(const PrimExpr& expr, const ElementUse& access) const {
     return std::ranges::any_of(FreePrimVars(expr), [&](const PrimVar& var) {
       const auto is_var = [&](const InnerVar& inner) { return inner.var.same_as(var); };
       return var.same_as(loop_.var) || lister_.defined.contains(var.get()) || std::ranges::any_of(access.inner, is_var);
