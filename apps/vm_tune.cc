@@ -229,13 +229,11 @@ class Tuning {
   static void PrintTasks(const std::vector<tune::Task>& tasks, const Target& target) {
     std::cout << "tasks for " << target.name << ": weight, FLOP, bytes, roofline, predicted, schedules, kernels\n";
     for (const tune::Task& task : tasks) {
-      double schedules = 1;
-      for (const schedule::Choice& choice : task.choices) schedules *= static_cast<double>(choice.candidates.size());
       char line[192];
       std::snprintf(line, sizeof line, "%s  %4lld  %10.4g  %10.4g  %12s  %12s  %8.3g  ", task.key.c_str(),
                     static_cast<long long>(task.weight), task.flops, task.bytes,
                     Microseconds(tune::RooflineSeconds(task, target)).c_str(),
-                    Microseconds(task.predicted_seconds).c_str(), schedules);
+                    Microseconds(task.predicted_seconds).c_str(), task.num_schedules());
       std::cout << line << task.names[0];
       if (task.names.size() > 1) std::cout << " and " << task.names.size() - 1 << " more";
       std::cout << (task.is_symbolic ? " (symbolic)\n" : "\n");

@@ -12,8 +12,6 @@
 
 #include "compiler/ir/structural.h"
 #include "compiler/kernels/kernel_cache.h"
-#include "compiler/schedule/default_schedule.h"
-#include "compiler/script/parser.h"
 #include "compiler/tune/task.h"
 #include "formats/file.h"
 
@@ -25,21 +23,6 @@ constexpr std::string_view kLineBegin = "{\"ingot_tuning\":";
 
 Status SystemError(const std::string& path, const char* action) {
   return Status(StatusCode::kIo, path + ": cannot " + action + ": " + std::strerror(errno));
-}
-
-// The function of a record's text.
-Result<ir::PrimFunc> FunctionOf(const std::string& text) {
-  std::string indented = "    ";
-  for (const char c : text) {
-    indented += c;
-    if (c == '\n') indented += "    ";
-  }
-  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module,
-                         script::ParseModule("@I.ir_module\nclass Module:\n" + indented + "\n", "tuning record"));
-  for (const ir::IRModule::Entry& entry : module.functions()) {
-    if (ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function)) return function;
-  }
-  return Status(StatusCode::kBadInput, "its function is no tensor function");
 }
 
 // Puts the record there unless the one that is there has no larger ratio.
@@ -55,7 +38,23 @@ const Record* FindIn(const std::map<std::pair<std::string, std::string>, const R
   return found == best.end() ? nullptr : found->second;
 }
 
+Status Refused(const std::string& task, const std::string& why) {
+  return Status(StatusCode::kBadInput, "the record of task " + task + " is refused: " + why);
+}
+
 }  // namespace
+
+Status FitsRecord(const Record& record, const ir::PrimFunc& function,
+                  const Result<schedule::ScheduledFunction>& scheduled) {
+  const Result<ir::PrimFunc> recorded = ParseTaskText(record.function);
+  if (!recorded.ok()) return Refused(record.task, recorded.status().message());
+  if (!ir::StructuralEqual(ir::Expr(*recorded), ir::Expr(function), true)) {
+    return Refused(record.task, "it is of another function");
+  }
+  if (!scheduled.ok()) return Refused(record.task, scheduled.status().message());
+  if (scheduled->trace.ToString() == record.trace) return Status();
+  return Refused(record.task, "its choices give another schedule than was measured");
+}
 
 Result<Database> Database::Load(const std::string& path) {
   Database database;
@@ -115,18 +114,10 @@ Result<schedule::Chosen> Database::ChosenFor(const ir::PrimFunc& function, const
   const std::string key = TaskKey(function);
   const auto chosen = set.find(key);
   if (chosen == set.end()) return schedule::Chosen();
-  const auto refuse = [&](const std::string& why) {
-    return Status(StatusCode::kBadInput, "the record of task " + key + " is refused: " + why);
-  };
   const Record* record = FasterKernel(key, kernels::TargetText(target), chosen->second);
-  if (record == nullptr) return refuse("no comparison says that its choices are faster");
-  Result<ir::PrimFunc> recorded = FunctionOf(record->function);
-  if (!recorded.ok()) return refuse(recorded.status().message());
-  if (!ir::StructuralEqual(ir::Expr(*recorded), ir::Expr(function), true)) return refuse("it is of another function");
-  const auto scheduled = schedule::ApplyDefaultSchedule(function, target, record->choices);
-  if (!scheduled.ok()) return refuse(scheduled.status().message());
-  if (scheduled->trace.ToString() != record->trace)
-    return refuse("its choices give another schedule than was measured");
+  if (record == nullptr) return Refused(key, "no comparison says that its choices are faster");
+  INGOT_RETURN_IF_ERROR(
+      FitsRecord(*record, function, schedule::ApplyDefaultSchedule(function, target, record->choices)));
   return record->choices;
 }
 

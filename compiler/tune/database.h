@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "compiler/ir/expr.h"
-#include "compiler/schedule/choices.h"
+#include "compiler/schedule/default_schedule.h"
 #include "compiler/target/target.h"
 #include "compiler/tune/measure/paired_ratio.h"
 #include "compiler/tune/tuned_set.h"
@@ -57,6 +57,11 @@ std::string RecordLine(const Record& record);  // without the end of the line
 // A verdict that the times of the record do not give is an error, too.
 Result<Record> ParseRecord(const std::string& line);
 std::string_view KindName(Record::Kind kind);
+
+// Whether the record is of this function, and its trace the one of this schedule, which its choices gave. The failure
+// says why not.
+Status FitsRecord(const Record& record, const ir::PrimFunc& function,
+                  const Result<schedule::ScheduledFunction>& scheduled);
 
 class Database {
  public:

@@ -4,20 +4,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/schedule/default_schedule.h"
-
 namespace ingot::tune {
 
 Result<Point> Space::PointOf(const schedule::Chosen& choices) const {
-  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled,
-                         schedule::ApplyDefaultSchedule(function_, target_, choices));
+  INGOT_ASSIGN_OR_RETURN(const schedule::ScheduledFunction scheduled, task_.Scheduled(target_, choices));
   Point point;
   for (const schedule::Choice& choice : scheduled.choices) {
     if (choice.value != choice.usual) point.choices[choice.name] = choice.value;
   }
   // What is usual can depend on other choices; then it is as well to name all of them.
   if (point.choices.size() != choices.size()) {
-    const auto again = schedule::ApplyDefaultSchedule(function_, target_, point.choices);
+    const auto again = task_.Scheduled(target_, point.choices);
     if (!again.ok() || again->trace.ToString() != scheduled.trace.ToString()) point.choices = choices;
   }
   point.trace = scheduled.trace.ToString();
@@ -27,7 +24,7 @@ Result<Point> Space::PointOf(const schedule::Chosen& choices) const {
 std::optional<Point> Space::Walk(const std::function<int64_t(const schedule::Choice&)>& decide) const {
   schedule::Chosen chosen;
   for (size_t next = 0;; ++next) {
-    const auto scheduled = schedule::ApplyDefaultSchedule(function_, target_, chosen);
+    const auto scheduled = task_.Scheduled(target_, chosen);
     if (!scheduled.ok()) return std::nullopt;
     if (next >= scheduled->choices.size()) break;
     const schedule::Choice& choice = scheduled->choices[next];
@@ -50,7 +47,7 @@ std::optional<Point> Space::Random(std::mt19937_64& random) const {
 }
 
 std::optional<Point> Space::Mutate(const Point& parent, std::mt19937_64& random) const {
-  const auto scheduled = schedule::ApplyDefaultSchedule(function_, target_, parent.choices);
+  const auto scheduled = task_.Scheduled(target_, parent.choices);
   if (!scheduled.ok() || scheduled->choices.empty()) return std::nullopt;
   const std::string changed = scheduled->choices[random() % scheduled->choices.size()].name;
   schedule::Chosen before;

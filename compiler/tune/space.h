@@ -1,5 +1,5 @@
-// The space of a task: all schedules that the default rules make of its function when their choices are free
-// (schedule/choices.h). Later choices depend on earlier ones (a tile's rows on its panels), so that a point is drawn
+// The space of a task: all schedules that the default rules, or its template, make of its function when their choices
+// are free (schedule/choices.h). Later choices depend on earlier ones (a tile's rows on its panels), so that a point is drawn
 // choice by choice, with the rules asked in between. What the schedule refuses is no point.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Point {
 
 class Space {
  public:
-  Space(const Task& task, const Target& target) : function_(task.function), target_(target) {}
+  Space(const Task& task, const Target& target) : task_(task), target_(target) {}
 
   Result<Point> Default() const { return PointOf({}); }
   // The point of these choices, or why the schedule refuses them.
@@ -38,7 +38,7 @@ class Space {
   // Asks the rules for one choice after the other; `decide` gives the number for each.
   std::optional<Point> Walk(const std::function<int64_t(const schedule::Choice&)>& decide) const;
 
-  const ir::PrimFunc function_;
+  const Task task_;
   const Target target_;
 };
 

@@ -10,8 +10,8 @@
 #include "compiler/ir/visitor.h"
 #include "compiler/kernels/kernel_sources.h"
 #include "compiler/kernels/predict_cost.h"
-#include "compiler/schedule/default_schedule.h"
 #include "compiler/script/constant_store.h"
+#include "compiler/script/parser.h"
 #include "compiler/script/printer.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "formats/byte_reader.h"
@@ -36,17 +36,26 @@ double LikelyAmount(const DimCode& formula, size_t num_ints) {
   return amount.ok() ? static_cast<double>(*amount) : 0;
 }
 
-Result<Task> TaskOf(const kernels::NamedPrimFunc& named, const Target& target) {
-  Task task;
-  task.function = kernels::WithParamsByPlace(named.function);
-  task.key = TaskKey(task.function);
+}  // namespace
+
+Result<schedule::ScheduledFunction> Task::Scheduled(const Target& target, const schedule::Chosen& chosen) const {
+  return apply ? apply(target, chosen) : schedule::ApplyDefaultSchedule(function, target, chosen);
+}
+
+double Task::num_schedules() const {
+  double schedules = 1;
+  for (const schedule::Choice& choice : choices) schedules *= static_cast<double>(choice.candidates.size());
+  return schedules;
+}
+
+Result<Task> Described(Task task, const Target& target) {
   INGOT_ASSIGN_OR_RETURN(const codegen::KernelDescription description,
-                         codegen::DescribeKernel(named.name, task.function));
+                         codegen::DescribeKernel(task.names[0], task.function));
   const size_t num_ints = description.kernel.ints.size();
   task.is_symbolic = num_ints > 0;
   task.flops = LikelyAmount(description.kernel.flops, num_ints);
   task.bytes = LikelyAmount(description.kernel.bytes, num_ints);
-  INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, schedule::ApplyDefaultSchedule(task.function, target));
+  INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, task.Scheduled(target, {}));
   INGOT_ASSIGN_OR_RETURN(const ir::PrimFunc lowered, transform::LowerPrimFunc(scheduled.function, target));
   task.predicted_seconds = kernels::PredictCost(lowered, target, task.bytes).nanoseconds * 1e-9;
   for (schedule::Choice& choice : scheduled.choices) {
@@ -54,8 +63,6 @@ Result<Task> TaskOf(const kernels::NamedPrimFunc& named, const Target& target) {
   }
   return task;
 }
-
-}  // namespace
 
 std::string TaskKey(const ir::PrimFunc& function) {
   char text[40];
@@ -74,6 +81,20 @@ std::string ModelKey(const ir::IRModule& module, int opt_level) {
 }
 
 std::string TaskText(const ir::PrimFunc& function) { return script::PrintFunction("kernel", function); }
+
+Result<ir::PrimFunc> ParseTaskText(const std::string& text) {
+  std::string indented = "    ";
+  for (const char c : text) {
+    indented += c;
+    if (c == '\n') indented += "    ";
+  }
+  INGOT_ASSIGN_OR_RETURN(const ir::IRModule module,
+                         script::ParseModule("@I.ir_module\nclass Module:\n" + indented + "\n", "tuning record"));
+  for (const ir::IRModule::Entry& entry : module.functions()) {
+    if (ir::PrimFunc function = ir::AsRef<ir::PrimFuncNode>(entry.function)) return function;
+  }
+  return Status(StatusCode::kBadInput, "its function is no tensor function");
+}
 
 double RooflineSeconds(const Task& task, const Target& target) {
   constexpr double kHertz = 3e9, kBytesPerSecond = 12e9;
@@ -100,10 +121,13 @@ Result<std::vector<Task>> TasksOf(const ir::IRModule& module, const Target& targ
       same->weight += weight;
       continue;
     }
-    Result<Task> task = TaskOf(named, target);
+    Task found;
+    found.key = key;
+    found.names = {named.name};
+    found.function = by_place;
+    found.weight = weight;
+    Result<Task> task = Described(std::move(found), target);
     if (!task.ok()) return std::move(task).status().WithContext("prim function \"" + named.name + "\"");
-    task->names = {named.name};
-    task->weight = weight;
     tasks.push_back(*std::move(task));
   }
   return tasks;

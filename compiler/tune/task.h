@@ -3,26 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "compiler/ir/module.h"
-#include "compiler/schedule/choices.h"
+#include "compiler/schedule/default_schedule.h"
 #include "compiler/target/target.h"
 #include "runtime/status.h"
 
 namespace ingot::tune {
 
 struct Task {
-  std::string key;                 // of the function (TaskKey)
+  std::string key;                 // of the function (TaskKey), and ":" and the name of a template (template.h)
   std::vector<std::string> names;  // of the tensor functions, in the order of the module
-  ir::PrimFunc function;           // unscheduled, with its buffers named by their places
+  ir::PrimFunc function;           // unscheduled; of a model's, with its buffers named by their places
+  // The schedule that choices give; null: the default rules' (Scheduled asks the right one).
+  std::function<Result<schedule::ScheduledFunction>(const Target& target, const schedule::Chosen& chosen)> apply;
   // Calls that graph functions spell out. A loop counts once, each branch counts.
   int64_t weight = 0;
   double flops = 0, bytes = 0;            // of a call
   bool is_symbolic = false;               // sizes depend on symbols, each of which counts as kernels::kLikelySize
   double predicted_seconds = 0;           // of the default schedule, by kernels/predict_cost
-  std::vector<schedule::Choice> choices;  // that the default rules make; empty: there is nothing to tune
+  std::vector<schedule::Choice> choices;  // that the default schedule makes; empty: there is nothing to tune
+
+  double num_schedules() const;  // how many there are if choices were independent; 1: nothing is chosen
+  Result<schedule::ScheduledFunction> Scheduled(const Target& target, const schedule::Chosen& chosen) const;
 };
 
 // "1-0123456789abcdef": the version of the structural hash, and the hash, in which names do not count.
@@ -32,6 +38,10 @@ std::string TaskKey(const ir::PrimFunc& function);
 std::string ModelKey(const ir::IRModule& module, int opt_level);
 // The function as text, which reads back as a function of the same structure.
 std::string TaskText(const ir::PrimFunc& function);
+Result<ir::PrimFunc> ParseTaskText(const std::string& text);
+
+// The task with what follows from its function: FLOPs, bytes, the predicted time, choices.
+Result<Task> Described(Task task, const Target& target);
 
 // The larger of the task's FLOPs at the arithmetic peak of one core in float32 and of its bytes at 12 GB/s, at a
 // nominal clock of 3 GHz: an estimate of what no schedule goes far below, of kernels whose tensors lie in memory.

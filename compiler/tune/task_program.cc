@@ -13,12 +13,19 @@ namespace ingot::tune {
 
 Result<MeasuredProgram> KernelProgram(const Task& task, const Target& target, int opt_level,
                                       const schedule::Chosen& chosen) {
-  ir::PrimFuncNode exported = *task.function;
+  ir::PrimFunc function = task.function;
+  if (task.apply) {  // scheduled here, since the compiler does not know how
+    INGOT_ASSIGN_OR_RETURN(schedule::ScheduledFunction scheduled, task.apply(target, chosen));
+    function = std::move(scheduled.function);
+  }
+  ir::PrimFuncNode exported = *function;
   exported.is_private = false;
   ir::IRModule module;
   module.Add("kernel", ir::Make<ir::PrimFuncNode>(std::move(exported)));
   kernels::KernelOptions options{opt_level, 1, nullptr, nullptr};
-  options.chosen = [&](const ir::PrimFunc&, const Target&) -> Result<schedule::Chosen> { return chosen; };
+  options.chosen = [&](const ir::PrimFunc&, const Target&) -> Result<schedule::Chosen> {
+    return task.apply ? schedule::Chosen() : chosen;
+  };
   const TargetFamily family{target.kind, {target}, {}};
   INGOT_ASSIGN_OR_RETURN(kernels::KernelSet set, kernels::CompileKernelSet(module, family, options));
   INGOT_ASSIGN_OR_RETURN(vm::Program program, lower::LowerToBytecode(module, std::move(set.kernels)));

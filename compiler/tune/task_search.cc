@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/schedule/default_schedule.h"
 #include "compiler/transform/tensor/lowered.h"
 #include "compiler/tune/features.h"
 
@@ -87,7 +86,7 @@ bool TaskSearch::WantsRanking() const {
 }
 
 Features TaskSearch::FeaturesOfPoint(const Point& point) const {
-  const auto scheduled = schedule::ApplyDefaultSchedule(task_.function, target_, point.choices);
+  const auto scheduled = task_.Scheduled(target_, point.choices);
   if (!scheduled.ok()) return {};
   const auto lowered = transform::LowerPrimFunc(scheduled->function, target_);
   return lowered.ok() ? FeaturesOf(*lowered, target_, task_.bytes) : Features();

@@ -1,7 +1,7 @@
 """The tutorial programs of apps/examples/tutorials, run as a reader of them would, and their results beside NumPy's.
 
 usage: tutorials.py BIN_DIR [TEST ...]    exits 77 (skipped) without numpy"""
-import pathlib, shutil, subprocess, sys, tempfile, unittest
+import json, pathlib, shutil, subprocess, sys, tempfile, unittest
 
 from tools import Tools
 
@@ -70,6 +70,40 @@ class Tutorials(unittest.TestCase):
     def test_matmul_of_odd_sizes(self):
         self.check_matmul(17, 31, 29)
         self.check_matmul(1, 1, 1)
+
+    def check_template(self, name, size, trials, runs, expected_of):
+        records, results = self.dir / f"{name}.jsonl", self.dir / f"{name}.npz"
+        lines = []
+        for _ in range(runs):
+            printed = self.run_program("tune_templates", name, size, trials, records, results)
+            self.assertIn(f"{name}: {trials} schedules measured", printed)
+            saved = np.load(results)
+            expected = expected_of(saved["a"].astype(np.float64), saved["b"].astype(np.float64))
+            for version in "naive", "tuned", "default":
+                self.assertRegex(printed, rf"{version} +[0-9.]+ ms, [0-9.]+ \[.*\] of the default schedule's speed")
+                np.testing.assert_allclose(saved[version], expected, rtol=1e-4, atol=1e-4, err_msg=version)
+            lines.append(records.read_text().splitlines())
+        self.assertEqual(lines[0], lines[-1])  # what was measured is not measured again
+        trial_lines = [record for record in map(json.loads, lines[0]) if record["kind"] == "trial"]
+        self.assertEqual(len(trial_lines), trials + 1)
+        self.assertEqual(trial_lines[0]["choices"], {})
+        for record in trial_lines:
+            self.assertTrue(record["task"].endswith(":" + name))
+            self.assertEqual(record["outcome"], "ok")
+            self.assertIn("sample_perfect_tile", record["trace"])
+            self.assertIn("sample_categorical", record["trace"])
+        self.assertEqual(len({record["trace"] for record in trial_lines}), trials + 1)
+        print(f"\n{printed}")
+
+    def test_templates_with_knobs(self):
+        self.check_template("matmul", 48, 6, 2, np.matmul)
+
+        def convolve(x, w):
+            padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+            return np.einsum("nchwvu,dcvu->ndhw", windows, w, optimize=True)
+
+        self.check_template("conv2d", 8, 4, 1, convolve)
 
     def test_primitives(self):
         for name in LOOPS:
