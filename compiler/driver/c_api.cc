@@ -1,8 +1,8 @@
 // The C API to compile (ingot/compiler.h): converts C options to the driver's, and keeps results behind an opaque
 // handle. The library links libingot, whose ingot_status_create makes every status.
+#include "compiler/driver/c_api.h"
+
 #include <algorithm>
-#include <cstring>
-#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,7 +14,6 @@
 #include "compiler/driver/read_model.h"
 #include "compiler/driver/write.h"
 #include "compiler/transform/pass_options.h"
-#include "ingot/compiler.h"
 #include "runtime/utf8.h"
 
 struct ingot_compiled {
@@ -26,40 +25,6 @@ struct ingot_compiled {
 };
 
 namespace ingot::driver {
-namespace {
-
-ingot_status* ToC(const Status& status) {
-  if (status.ok()) return nullptr;
-  return ingot_status_create(static_cast<ingot_status_code>(status.code()), status.message().c_str());
-}
-
-// Runs a function that returns a Status; exceptions of libraries become statuses here.
-template <typename Function>
-ingot_status* Guard(Function function) {
-  try {
-    return ToC(function());
-  } catch (const std::bad_alloc&) {
-    return ToC(Status::OutOfMemory());
-  } catch (const std::exception& error) {
-    return ToC(Status(StatusCode::kFailed, error.what()));
-  }
-}
-
-Status NullArgument(const char* name) {
-  return Status(StatusCode::kInvalidArgument, std::string("the argument \"") + name + "\" is NULL");
-}
-
-// Copies an options struct of this version of the header or an older one; fields that an older one lacks keep their
-// defaults.
-template <typename Options>
-Result<Options> CopyOptions(const Options* given, Options options) {
-  if (given == nullptr) return options;
-  if (given->struct_size < sizeof(size_t) || given->struct_size > sizeof options) {
-    return Status(StatusCode::kInvalidArgument, "struct_size of the options is not one of this library's");
-  }
-  std::memcpy(&options, given, given->struct_size);
-  return options;
-}
 
 Result<CompileOptions> Convert(const ingot_compile_options& given) {
   CompileOptions options;
@@ -97,6 +62,7 @@ Result<CompileOptions> Convert(const ingot_compile_options& given) {
     options.cache->directory = given.cache;
     if (given.cache_max_bytes > 0) options.cache->max_bytes = given.cache_max_bytes;
   }
+  if (given.tuning_db != nullptr) options.tuning_db_path = given.tuning_db;
   return options;
 }
 
@@ -112,6 +78,8 @@ CompileObserver Observe(const ingot_compile_options& given) {
   }
   return observer;
 }
+
+namespace {
 
 Status Compile(const char* model_path, const ingot_compile_options* given, ingot_compiled** out) {
   if (out == nullptr) return NullArgument("compiled");

@@ -188,28 +188,33 @@ def _open():
     return c.CDLL(LIBRARY_NAMES[1])
 
 
-lib = _open()
-lib.ingot_status_get_code.restype = c.c_int
-lib.ingot_status_get_code.argtypes = [P]
-for _name in ("message", "function", "location"):
-    getattr(lib, "ingot_status_" + _name).restype = c.c_char_p
-    getattr(lib, "ingot_status_" + _name).argtypes = [P]
-lib.ingot_status_release.restype = None
-lib.ingot_status_release.argtypes = [P]
+def bind(library, functions):
+    """Gives functions of a library their types; those that return a status raise what it says."""
+    library.ingot_status_get_code.restype = c.c_int
+    library.ingot_status_get_code.argtypes = [P]
+    for name in ("message", "function", "location"):
+        getattr(library, "ingot_status_" + name).restype = c.c_char_p
+        getattr(library, "ingot_status_" + name).argtypes = [P]
+    library.ingot_status_release.restype = None
+    library.ingot_status_release.argtypes = [P]
+
+    def check(status, _function, _arguments):
+        if not status:
+            return
+        code = library.ingot_status_get_code(status)
+        texts = [
+            getattr(library, "ingot_status_" + name)(status).decode() for name in ("message", "function", "location")
+        ]
+        library.ingot_status_release(status)
+        raise CLASSES.get(code, IngotError)(code, *texts)
+
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.argtypes = arguments
+        function.restype = P if result is STATUS else result
+        if result is STATUS:
+            function.errcheck = check
+    return library
 
 
-def _check(status, _function, _arguments):
-    if not status:
-        return
-    code = lib.ingot_status_get_code(status)
-    texts = [getattr(lib, "ingot_status_" + name)(status).decode() for name in ("message", "function", "location")]
-    lib.ingot_status_release(status)
-    raise CLASSES.get(code, IngotError)(code, *texts)
-
-
-for _name, (_result, _arguments) in FUNCTIONS.items():
-    _function = getattr(lib, _name)
-    _function.argtypes = _arguments
-    _function.restype = P if _result is STATUS else _result
-    if _result is STATUS:
-        _function.errcheck = _check
+lib = bind(_open(), FUNCTIONS)

@@ -44,11 +44,12 @@ typedef struct ingot_compile_options {
    * library writes into nobody's home unless it is told to. The executable is the same. */
   const char* cache;
   int64_t cache_max_bytes; /* the folder's bound; 0: 512 MiB */
+  const char* tuning_db;   /* records of tuned schedules, as --tuning-db; NULL: none */
 } ingot_compile_options;
 #define INGOT_COMPILE_OPTIONS_INIT                                                                                     \
   {                                                                                                                    \
     sizeof(ingot_compile_options), NULL, 2, 0, NULL, 0, NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL, \
-        0, NULL, 0                                                                                                     \
+        0, NULL, 0, NULL                                                                                               \
   }
 
 /* Compiles a model (.onnx) or a module (.py, TVMScript). options may be NULL. The caller owns *compiled and releases it
@@ -87,6 +88,74 @@ typedef struct ingot_write_options {
 INGOT_API ingot_status* ingot_compiled_write_with(const ingot_compiled* compiled, ingot_form form, const char* path,
                                                   const ingot_write_options* options) INGOT_WARN_UNUSED;
 INGOT_API void ingot_compiled_release(ingot_compiled* compiled);
+
+/* ---- Tuning: looks, by measuring, for schedules of a model's kernels that are faster than the default ones. What it
+ * finds stands in a file of records, which ingot_compile takes as tuning_db. */
+typedef struct ingot_tuning ingot_tuning;
+
+typedef struct ingot_tune_options {
+  size_t struct_size;
+  const char* database;       /* the file of records, to which new ones are appended; one process at a time */
+  int64_t trials;             /* schedules that are measured at most, default ones not counted */
+  int64_t trials_per_task;    /* the same of each task, earlier records counted */
+  int64_t early_stop;         /* a task ends after so many trials without a faster one */
+  double seconds;             /* no further trial after so long; comparisons come on top; 0: no bound */
+  const char* search;         /* "evolution", "random" or "grid" */
+  int32_t learn;              /* non-zero: evolution asks XGBoost, where libxgboost is installed (log says if not) */
+  uint64_t seed;              /* of what is drawn at random */
+  const char* const* runners; /* commands that run {program}: "ssh board {program}"; none: this machine */
+  size_t num_runners;
+  const char* worker;   /* the program that runners run; NULL: the one that belongs to this library */
+  int32_t num_threads;  /* of a kernel that is measured */
+  double trial_seconds; /* a schedule that takes longer is given up */
+  int32_t hot;          /* non-zero: tensors stay in the caches between calls */
+  /* Asked before each step; non-zero ends the run: what is measured is finished, nothing more is compared. NULL: no. */
+  int32_t (*should_stop)(void* user);
+  void* user; /* should_stop's */
+} ingot_tune_options;
+#define INGOT_TUNE_OPTIONS_INIT \
+  { sizeof(ingot_tune_options), NULL, 64, 256, 64, 0, "evolution", 1, 1, NULL, 0, NULL, 1, 10, 0, NULL, NULL }
+
+/* Tunes a model for the one CPU that options->target names (NULL: "cpu:native"). options may be NULL; its log and
+ * progress are called. With tune NULL, tasks are listed and nothing is measured. The caller owns *tuning and releases it
+ * with ingot_tuning_release. */
+INGOT_API ingot_status* ingot_tuning_run(const char* model_path, const ingot_compile_options* options,
+                                         const ingot_tune_options* tune, ingot_tuning** tuning) INGOT_WARN_UNUSED;
+
+/* Two programs that were measured in turns: the median of the ratios of their times, and its 95% interval. */
+typedef struct ingot_ratio {
+  double median, lower, upper; /* of the tuned one's time by the default's; 0: there is no comparison */
+  int32_t is_faster;           /* non-zero: the interval lies below 0.98 */
+} ingot_ratio;
+
+/* A kernel of the model, whatever functions it stands for. Texts are borrowed from the ingot_tuning. */
+typedef struct ingot_tuned_task {
+  size_t struct_size;
+  const char* key;    /* as in records */
+  const char* kernel; /* the first of its functions */
+  const char* note;   /* why it was not tuned; "": it was, or tasks were only listed */
+  int64_t weight;     /* calls of a run of the model */
+  double flops, bytes;
+  double roofline_seconds, predicted_seconds;
+  double num_schedules; /* the size of the space; 1: its rules choose nothing */
+  int32_t is_symbolic;
+  int64_t trials, new_trials, failed;   /* those of earlier runs too, of this run, those of them that failed */
+  double default_seconds, best_seconds; /* the fastest repeats in the search; 0: not measured */
+  ingot_ratio comparison;               /* the last one of its fastest schedule with the default */
+} ingot_tuned_task;
+#define INGOT_TUNED_TASK_INIT                                                                      \
+  {                                                                                                \
+    sizeof(ingot_tuned_task), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 } \
+  }
+
+INGOT_API size_t ingot_tuning_task_count(const ingot_tuning* tuning);
+/* index < task count; task->struct_size is set. */
+INGOT_API ingot_status* ingot_tuning_task(const ingot_tuning* tuning, size_t index,
+                                          ingot_tuned_task* task) INGOT_WARN_UNUSED;
+/* The whole model with all that was found and without any; is_faster: ingot_compile takes it. */
+INGOT_API ingot_ratio ingot_tuning_model(const ingot_tuning* tuning);
+INGOT_API const char* ingot_tuning_note(const ingot_tuning* tuning); /* why the model was not compared; "": it was */
+INGOT_API void ingot_tuning_release(ingot_tuning* tuning);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -143,6 +143,29 @@ static void compile_cached(const char* model, ingot_compile_options options) {
   expect(code_of(ingot_compile(model, &options, &with), "cache_max_bytes") == INGOT_INVALID_ARGUMENT, "bounds");
 }
 
+/* Tasks of tuning, of which nothing is measured, and options that are refused. */
+static void list_tasks(const char* model) {
+  ingot_tune_options tune = INGOT_TUNE_OPTIONS_INIT;
+  ingot_tuned_task task = INGOT_TUNED_TASK_INIT;
+  ingot_tuning* tuning = NULL;
+  int tunable = 0;
+  expect(code_of(ingot_tuning_run(model, NULL, NULL, &tuning), "") == INGOT_OK, "lists tasks");
+  for (size_t i = 0; i < ingot_tuning_task_count(tuning); ++i) {
+    expect(code_of(ingot_tuning_task(tuning, i, &task), "") == INGOT_OK, "a task");
+    expect(task.key != NULL && task.kernel != NULL && task.note[0] == 0, "its texts");
+    expect(task.weight > 0 && task.trials == 0 && task.comparison.median == 0, "nothing measured");
+    tunable += task.num_schedules > 1;
+  }
+  expect(tunable > 2, "tasks with choices");
+  expect(code_of(ingot_tuning_task(tuning, ingot_tuning_task_count(tuning), &task), "no task") ==
+             INGOT_INVALID_ARGUMENT,
+         "bounds of tasks");
+  expect(ingot_tuning_model(tuning).median == 0 && ingot_tuning_note(tuning)[0] == 0, "no comparison");
+  ingot_tuning_release(tuning);
+  expect(code_of(ingot_tuning_run(model, NULL, &tune, &tuning), "database") == INGOT_INVALID_ARGUMENT, "no records");
+  expect(tuning == NULL, "no result");
+}
+
 /* What the options say is in the result: bounds of a dimension under a name of its own, labels, the target. */
 static void compile_with_options(const char* model, ingot_instance* instance) {
   static const char* const shapes[] = {"image=images,1,8,8"};
@@ -196,6 +219,7 @@ static void compile_with_options(const char* model, ingot_instance* instance) {
   expect(code_of(ingot_compile(model, &options, &compiled), "") == INGOT_OK, "compiles strictly");
   ingot_compiled_release(compiled);
   compile_cached(model, options);
+  list_tasks(model);
   options.opt_level = 4;
   expect(code_of(ingot_compile(model, &options, &compiled), "opt_level") == INGOT_INVALID_ARGUMENT, "levels");
 }
