@@ -127,6 +127,15 @@ class Tuning(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertNotIn("cost model", result.stderr)
         self.tune("--trials", 2, "--cost-model", "none")
+        # What was measured is searched again, by the times of the records.
+        runs = json.loads(self.run_tool("tune_replay", self.db, 4, 1).stdout)
+        self.assertEqual({run["search"] for run in runs} - {"xgboost"}, {"random", "evolution"})
+        self.assertGreater(sum(len(run["curve"]) for run in runs), 0)
+        for run in runs:
+            curve = run["curve"]
+            self.assertEqual(curve, sorted(curve, reverse=True))
+            self.assertLessEqual(len(curve), 4)
+            self.assertTrue(all(run["least"] * 0.9999 <= ratio for ratio in curve))
 
     def test_interrupted(self):
         process = self.start()
